@@ -14,7 +14,7 @@ use clap_complete::Shell;
 
 /// A generated file: its path in the repository and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct GeneratedPage {
     /// Relative to the root.
     pub path: String,
     /// Its generated content.
@@ -25,8 +25,8 @@ pub struct Page {
 ///
 /// # Errors
 /// If the sources of the record types cannot be read.
-pub fn pages(root: &Path) -> io::Result<Vec<Page>> {
-    let page = |path: &str, text: String| Page { path: path.to_owned(), text };
+pub fn pages(root: &Path) -> io::Result<Vec<GeneratedPage>> {
+    let page = |path: &str, text: String| GeneratedPage { path: path.to_owned(), text };
     let mut pages = vec![
         page("docs/reference/file.md", file::page(&windtunnel_scenario::schema())),
         page("docs/reference/commands.md", commands::page(&windtunnel_cli::command())),
@@ -69,8 +69,9 @@ pub fn write(root: &Path) -> io::Result<Vec<String>> {
 /// # Errors
 /// If a source cannot be read.
 pub fn stale(root: &Path) -> io::Result<Vec<String>> {
-    let current =
-        |page: &Page| fs::read_to_string(root.join(&page.path)).is_ok_and(|text| text == page.text);
+    let current = |page: &GeneratedPage| {
+        fs::read_to_string(root.join(&page.path)).is_ok_and(|text| text == page.text)
+    };
     let stale = pages(root)?.into_iter().filter(|page| !current(page));
     let found =
         stale.map(|page| format!("{}: not current; run cargo run -p xtask -- docs", page.path));

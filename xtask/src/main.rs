@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 /// Chores of the repository
 #[derive(Debug, Parser)]
-struct Arguments {
+struct ChoreArguments {
     #[command(subcommand)]
     chore: Chore,
 }
@@ -31,7 +31,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let root = xtask::root();
-    let faults = match Arguments::parse().chore {
+    let faults = match ChoreArguments::parse().chore {
         Chore::Bpf { check: true } => xtask::bpf::stale(&root),
         Chore::Bpf { check: false } => xtask::bpf::write(&root),
         Chore::Docs { check: true } => xtask::docs::stale(&root),

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// # Errors
 /// If deny.toml cannot be read, or cargo does not print the tree.
 pub fn faults(root: &Path) -> io::Result<Vec<String>> {
-    let policy = Policy::read(&std::fs::read_to_string(root.join("deny.toml"))?);
+    let policy = LicencePolicy::read(&std::fs::read_to_string(root.join("deny.toml"))?);
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--locked"])
@@ -52,16 +52,16 @@ fn rust_version(package: &Value) -> (u64, u64) {
 
 /// The lists of allowed licences in deny.toml.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Policy {
+struct LicencePolicy {
     licences: Vec<String>,
     /// Packages with licences of their own.
     exceptions: Vec<(String, Vec<String>)>,
 }
 
-impl Policy {
+impl LicencePolicy {
     /// Reads the two keys of `[licenses]`, each of which is on one line.
     fn read(text: &str) -> Self {
-        let mut policy = Policy::default();
+        let mut policy = LicencePolicy::default();
         for line in text.lines() {
             if let Some(list) = line.strip_prefix("allow = ") {
                 policy.licences = quoted(list);
@@ -116,7 +116,7 @@ exceptions = [{ crate = \"foca\", allow = [\"MPL-2.0\"] }]
 
     fn fault(name: &str, source: Option<&str>, licence: Option<&str>) -> Option<String> {
         let package = serde_json::json!({"name": name, "source": source, "license": licence});
-        Policy::read(DENY).fault(&package)
+        LicencePolicy::read(DENY).fault(&package)
     }
 
     #[test]

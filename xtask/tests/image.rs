@@ -119,8 +119,12 @@ fn its_port_and_its_user_are_those_of_the_agent_and_the_manifests() {
 fn the_scenario_of_the_job_is_valid_and_the_image_has_its_programs() {
     let text = objects("run.yaml").remove(0)["data"]["net.yaml"].as_str().unwrap().to_owned();
     let text = text.as_bytes();
-    let source =
-        windtunnel_scenario::Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+    let source = windtunnel_scenario::ScenarioSource {
+        name: "net.yaml",
+        text,
+        default_name: "net",
+        base_dir: "/",
+    };
     let plan = windtunnel_scenario::load(&source).unwrap().plan;
     let programs = plan.nodes.iter().flat_map(|node| &node.programs);
     let programs: BTreeSet<&str> = programs.map(|program| program.argv[0].as_str()).collect();

@@ -23,7 +23,7 @@ use core::fmt;
 
 /// What is reserved of a machine, or what it has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amounts {
+pub struct ResourceAmounts {
     /// Thousandths of a processor.
     pub cpu_millis: u64,
     pub memory_bytes: u64,
@@ -33,13 +33,13 @@ pub struct Amounts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
     pub name: String,
-    pub amounts: Amounts,
+    pub amounts: ResourceAmounts,
 }
 
 /// A resource of which less is free than was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortfall {
-    pub resource: Resource,
+    pub resource: ReservableResource,
     /// What all have and ask together, in the resource's unit.
     pub asked: u64,
     pub capacity: u64,
@@ -51,18 +51,18 @@ pub struct Shortfall {
 
 /// What can be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum ReservableResource {
     /// In thousandths of a processor.
     Processor,
     /// In bytes.
     Memory,
 }
 
-impl Amounts {
+impl ResourceAmounts {
     /// Of both together; sums end at the greatest number.
     #[must_use]
-    pub fn plus(self, other: Amounts) -> Amounts {
-        Amounts {
+    pub fn plus(self, other: ResourceAmounts) -> ResourceAmounts {
+        ResourceAmounts {
             cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
             memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
         }
@@ -70,8 +70,8 @@ impl Amounts {
 
     /// What is left without `other`, and at least nothing.
     #[must_use]
-    pub fn minus(self, other: Amounts) -> Amounts {
-        Amounts {
+    pub fn minus(self, other: ResourceAmounts) -> ResourceAmounts {
+        ResourceAmounts {
             cpu_millis: self.cpu_millis.saturating_sub(other.cpu_millis),
             memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
         }
@@ -80,15 +80,15 @@ impl Amounts {
     /// Whether nothing is reserved.
     #[must_use]
     pub fn is_none(self) -> bool {
-        self == Amounts::default()
+        self == ResourceAmounts::default()
     }
 
     /// That of one resource.
     #[must_use]
-    pub fn of(self, resource: Resource) -> u64 {
+    pub fn of(self, resource: ReservableResource) -> u64 {
         match resource {
-            Resource::Processor => self.cpu_millis,
-            Resource::Memory => self.memory_bytes,
+            ReservableResource::Processor => self.cpu_millis,
+            ReservableResource::Memory => self.memory_bytes,
         }
     }
 }
@@ -97,11 +97,17 @@ impl Amounts {
 ///
 /// # Errors
 /// Each resource of which there is too little. One of which nothing is asked lacks nothing.
-pub fn admit(capacity: Amounts, held: &[Holder], asked: Amounts) -> Result<(), Vec<Shortfall>> {
+pub fn admit(
+    capacity: ResourceAmounts,
+    held: &[Holder],
+    asked: ResourceAmounts,
+) -> Result<(), Vec<Shortfall>> {
     let all = held.iter().fold(asked, |sum, holder| sum.plus(holder.amounts));
-    let lacks =
-        |resource: &Resource| asked.of(*resource) > 0 && all.of(*resource) > capacity.of(*resource);
-    let resources = [Resource::Processor, Resource::Memory].into_iter().filter(lacks);
+    let lacks = |resource: &ReservableResource| {
+        asked.of(*resource) > 0 && all.of(*resource) > capacity.of(*resource)
+    };
+    let resources =
+        [ReservableResource::Processor, ReservableResource::Memory].into_iter().filter(lacks);
     let lacking: Vec<Shortfall> = resources
         .map(|resource| Shortfall {
             resource,
@@ -114,7 +120,7 @@ pub fn admit(capacity: Amounts, held: &[Holder], asked: Amounts) -> Result<(), V
     if lacking.is_empty() { Ok(()) } else { Err(lacking) }
 }
 
-fn holders(held: &[Holder], resource: Resource) -> Vec<(String, u64)> {
+fn holders(held: &[Holder], resource: ReservableResource) -> Vec<(String, u64)> {
     let amounts = held.iter().map(|holder| (&holder.name, holder.amounts.of(resource)));
     let mut some: Vec<(String, u64)> =
         amounts.filter(|(_, amount)| *amount > 0).map(|(name, it)| (name.clone(), it)).collect();
@@ -127,7 +133,7 @@ impl fmt::Display for Shortfall {
         let amount = |amount| self.resource.amount(amount);
         let missing = self.asked.saturating_sub(self.capacity);
         write!(f, "{}: ", self.resource.key())?;
-        let unit = if self.resource == Resource::Processor { " cores" } else { "" };
+        let unit = if self.resource == ReservableResource::Processor { " cores" } else { "" };
         write!(f, "{} of {}{unit}", amount(self.asked), amount(self.capacity))?;
         if let Some(of) = &self.of {
             write!(f, " of reservation '{of}'")?;
@@ -141,11 +147,11 @@ impl fmt::Display for Shortfall {
     }
 }
 
-impl Resource {
+impl ReservableResource {
     fn key(self) -> &'static str {
         match self {
-            Resource::Processor => "cpu",
-            Resource::Memory => "memory",
+            ReservableResource::Processor => "cpu",
+            ReservableResource::Memory => "memory",
         }
     }
 
@@ -153,8 +159,8 @@ impl Resource {
     #[must_use]
     pub fn amount(self, amount: u64) -> String {
         match self {
-            Resource::Processor => cores(amount),
-            Resource::Memory => bytes(amount),
+            ReservableResource::Processor => cores(amount),
+            ReservableResource::Memory => bytes(amount),
         }
     }
 }
@@ -185,15 +191,15 @@ mod tests {
 
     use super::*;
 
-    fn amounts(cpu_millis: u64, memory_bytes: u64) -> Amounts {
-        Amounts { cpu_millis, memory_bytes }
+    fn amounts(cpu_millis: u64, memory_bytes: u64) -> ResourceAmounts {
+        ResourceAmounts { cpu_millis, memory_bytes }
     }
 
     fn holder(name: &str, cpu_millis: u64, memory_bytes: u64) -> Holder {
         Holder { name: name.to_owned(), amounts: amounts(cpu_millis, memory_bytes) }
     }
 
-    fn lacking(capacity: Amounts, held: &[Holder], asked: Amounts) -> Vec<String> {
+    fn lacking(capacity: ResourceAmounts, held: &[Holder], asked: ResourceAmounts) -> Vec<String> {
         let all = admit(capacity, held, asked).err().unwrap_or_default();
         all.iter().map(ToString::to_string).collect()
     }
@@ -220,7 +226,7 @@ mod tests {
     #[test]
     fn nothing_fits_always_even_where_others_hold_more_than_there_is() {
         let held = [holder("a", 9_000, 9)];
-        assert_eq!(lacking(amounts(1_000, 1), &held, Amounts::default()), [""; 0]);
+        assert_eq!(lacking(amounts(1_000, 1), &held, ResourceAmounts::default()), [""; 0]);
         let only_memory = lacking(amounts(1_000, 100), &held, amounts(0, 5));
         assert_eq!(only_memory, [""; 0]);
     }

@@ -4,7 +4,7 @@
 //! A program that reads datagrams more slowly than they come loses some in any case. If the kernel
 //! first carries each to the socket, that work takes processor time from the program, which then
 //! reads even more slowly: receive livelock (Mogul and Ramakrishnan, USENIX ATC 1996). So where
-//! sockets overflow, only the share of datagrams that is read is let through: [`Controller`] finds
+//! sockets overflow, only the share of datagrams that is read is let through: [`DiscardController`] finds
 //! it for each destination port, and [`Gate`] lets that share through. Shares and no rates, because
 //! the reader may be stopped at times, and those who hand over with it.
 //!
@@ -36,7 +36,7 @@ pub const ALL: u32 = 1 << 16;
 
 /// What the kernel says of a UDP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Socket {
+pub struct UdpSocketBacklog {
     /// The port that it is bound to.
     pub port: u16,
     /// How many datagrams it had no room for so far.
@@ -47,8 +47,8 @@ pub struct Socket {
 
 /// Finds the share of datagrams to each port that sockets have room for.
 #[derive(Debug, Clone, Default)]
-pub struct Controller {
-    ports: BTreeMap<u16, Port>,
+pub struct DiscardController {
+    ports: BTreeMap<u16, PortDiscardState>,
     /// How many datagrams each port's sockets had no room for, when that was last known.
     overflowed: BTreeMap<u16, u64>,
     since_review: u32,
@@ -56,7 +56,7 @@ pub struct Controller {
 
 /// What was handed over to a port, and waits to be; in bytes of the socket's memory.
 #[derive(Debug, Clone, Copy)]
-struct Port {
+struct PortDiscardState {
     /// Datagrams since the last review.
     handed: u32,
     handed_bytes: u64,
@@ -70,10 +70,10 @@ struct Port {
     room_bytes: u64,
 }
 
-impl Controller {
+impl DiscardController {
     /// Datagrams to this port were handed to the kernel in a frame of so many bytes.
     pub fn handed(&mut self, port: u16, datagrams: u32, frame_bytes: usize) {
-        let port = self.ports.entry(port).or_insert(Port {
+        let port = self.ports.entry(port).or_insert(PortDiscardState {
             handed: 0,
             handed_bytes: 0,
             share: ALL,
@@ -97,13 +97,14 @@ impl Controller {
     /// full, what half fills one again.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        let every = self.ports.values().filter(|port| port.share < ALL).map(Port::review_every);
+        let every =
+            self.ports.values().filter(|port| port.share < ALL).map(PortDiscardState::review_every);
         self.since_review >= every.min().unwrap_or(REVIEW_EVERY)
     }
 
     /// Takes what the kernel says of sockets, those of a port added up, and how many datagrams wait
     /// to be handed over, and finds new shares. A count that is less than before begins anew.
-    pub fn review(&mut self, sockets: impl Iterator<Item = Socket>, waiting: u64) {
+    pub fn review(&mut self, sockets: impl Iterator<Item = UdpSocketBacklog>, waiting: u64) {
         let mut now = BTreeMap::new();
         let mut queued: BTreeMap<u16, u64> = BTreeMap::new();
         for socket in sockets {
@@ -131,7 +132,7 @@ impl Controller {
     }
 }
 
-impl Port {
+impl PortDiscardState {
     fn adapt(&mut self, overflowed: u64, queued_bytes: u64, waiting: u64) {
         let handed = core::mem::take(&mut self.handed);
         let handed_bytes = core::mem::take(&mut self.handed_bytes);

@@ -6,9 +6,9 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `controller` | [`Controller`], the contract of whatever says when bytes may move |
-//! | `budget` | [`Budget`], the controller that is used: a rate |
-//! | `region` | [`Region`], the memory that programs under one limit share |
+//! | `controller` | [`PacingController`], the contract of whatever says when bytes may move |
+//! | `budget` | [`PacingBudget`], the controller that is used: a rate |
+//! | `region` | [`PacingRegion`], the memory that programs under one limit share |
 //!
 //! ```
 //! use windtunnel_budget::pacing::{Budget, Controller};
@@ -26,6 +26,6 @@ pub mod budget;
 pub mod controller;
 pub mod region;
 
-pub use budget::{BUFFER_NS, Budget, CREDIT_NS};
-pub use controller::{Controller, piece, rescaled};
-pub use region::{Direction, Escape, Hold, Per, Region};
+pub use budget::{BUFFER_NS, CREDIT_NS, PacingBudget};
+pub use controller::{PacingController, piece, rescaled};
+pub use region::{Escape, Hold, PacingRegion, Per, TransferDirection};

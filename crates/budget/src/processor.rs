@@ -13,7 +13,7 @@
 //! they would be, with their stop in another place. More than [`DEFERRED_NS_MAX`], and what is older than
 //! [`DEFERRED_FOR_NS`], is paid asleep: so much computing was not stretched.
 //!
-//! [`Meter`] divides the readings of any controller into windows of a second, for reports.
+//! [`CpuUsageMeter`] divides the readings of any controller into windows of a second, for reports.
 //!
 //! ```
 //! use windtunnel_budget::processor::DutyCycle;
@@ -33,7 +33,7 @@ mod meter;
 #[cfg(test)]
 mod tests;
 
-pub use meter::{Meter, Reading, WINDOW_NS, Window};
+pub use meter::{CpuUsageMeter, CpuUsageReading, CpuUsageWindow, WINDOW_NS};
 
 /// Processor time that an idle group is lent at most.
 pub const CREDIT_NS: u64 = 100_000;
@@ -69,7 +69,7 @@ pub struct DutyCycle {
 
 /// What is to be done with a group now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct DutyCycleDecision {
     /// Whether it may run.
     pub run: bool,
     /// When to look again.
@@ -113,26 +113,31 @@ impl DutyCycle {
     /// At `now_ns` the group has used `used_ns`, since the same beginning as at [`DutyCycle::new`].
     /// Neither decreases. `waited_ns` is for how long its threads have waited for a processor since
     /// it was last called, which is not done at each look.
-    pub fn look(&mut self, now_ns: u64, used_ns: u64, waited_ns: impl FnOnce() -> u64) -> Look {
+    pub fn look(
+        &mut self,
+        now_ns: u64,
+        used_ns: u64,
+        waited_ns: impl FnOnce() -> u64,
+    ) -> DutyCycleDecision {
         let (passed, used) = self.catch_up(now_ns, used_ns, waited_ns);
         let debt_ns = u64::try_from(-self.balance / UNIT).unwrap_or(0);
         let due_ns = debt_ns.saturating_mul(u64::from(PROCESSOR)) / u64::from(self.share);
         if due_ns >= if self.run { STOP_NS_MIN } else { 1 } {
             self.run = false;
             self.interval_ns = run_ns(self.share);
-            return Look { run: false, at_ns: self.now_ns.saturating_add(due_ns) };
+            return DutyCycleDecision { run: false, at_ns: self.now_ns.saturating_add(due_ns) };
         }
         if self.run {
             self.interval_ns = self.interval(passed, used, due_ns);
         }
         self.run = true;
-        Look { run: true, at_ns: self.now_ns.saturating_add(self.interval_ns) }
+        DutyCycleDecision { run: true, at_ns: self.now_ns.saturating_add(self.interval_ns) }
     }
 
     /// After a look at which a group that ran is to be stopped: it goes on if it sleeps, as it would pay
     /// nothing that way, and is stopped when it computes again. `sleeps` is asked only if it has used
     /// something since the look before.
-    pub fn defer(&mut self, sleeps: impl FnOnce() -> bool) -> Option<Look> {
+    pub fn defer(&mut self, sleeps: impl FnOnce() -> bool) -> Option<DutyCycleDecision> {
         let is_little = -self.balance <= i128::from(DEFERRED_NS_MAX) * UNIT;
         let is_recent = self.idle_ns <= DEFERRED_FOR_NS;
         if !is_little || !is_recent || self.idle_ns == 0 && !sleeps() {
@@ -141,7 +146,7 @@ impl DutyCycle {
         self.run = true;
         // It is to be seen soon after it wakes: so much later at the most as it has slept longer.
         let interval_ns = run_ns(self.share).max(self.idle_ns / 128);
-        Some(Look { run: true, at_ns: self.now_ns.saturating_add(interval_ns) })
+        Some(DutyCycleDecision { run: true, at_ns: self.now_ns.saturating_add(interval_ns) })
     }
 
     /// Accounts for the time since the last reading: how much passed, and was used.

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 /// One part of a parent, or of the whole resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ReservationNode {
     /// By position; `None`: a part of the whole.
     pub parent: Option<usize>,
     /// What it has whenever it wants that; 0: nothing of its own.
@@ -35,8 +35,8 @@ pub struct Part {
 
 /// Parts, each within another one or the whole.
 #[derive(Debug, Clone, Default)]
-pub struct Tree {
-    parts: Vec<Part>,
+pub struct ReservationTree {
+    parts: Vec<ReservationNode>,
     /// Of the whole, then of each part.
     children: Vec<Vec<usize>>,
     /// Parents before their parts.
@@ -57,16 +57,16 @@ pub struct Overbooked {
     pub has: u64,
 }
 
-impl Default for Part {
+impl Default for ReservationNode {
     fn default() -> Self {
-        Part { parent: None, min: 0, weight: 1, limit: None }
+        ReservationNode { parent: None, min: 0, weight: 1, limit: None }
     }
 }
 
-impl Tree {
+impl ReservationTree {
     /// # Errors
     /// The first part that is in no tree.
-    pub fn new(parts: Vec<Part>) -> Result<Tree, NoTree> {
+    pub fn new(parts: Vec<ReservationNode>) -> Result<ReservationTree, NoTree> {
         let mut children = vec![Vec::new(); parts.len() + 1];
         for (index, part) in parts.iter().enumerate() {
             let parent = part.parent.map_or(0, |parent| parent.saturating_add(1));
@@ -82,7 +82,7 @@ impl Tree {
         order.iter().for_each(|part| reached[*part] = true);
         match reached.iter().position(|reached| !reached) {
             Some(part) => Err(NoTree(part)),
-            None => Ok(Tree { parts, children, order }),
+            None => Ok(ReservationTree { parts, children, order }),
         }
     }
 
@@ -159,14 +159,14 @@ mod tests {
 
     use super::*;
 
-    fn part(parent: Option<usize>, min: u64, weight: u32) -> Part {
-        Part { parent, min, weight, limit: None }
+    fn part(parent: Option<usize>, min: u64, weight: u32) -> ReservationNode {
+        ReservationNode { parent, min, weight, limit: None }
     }
 
     #[test]
     fn a_part_without_a_minimum_reserves_what_is_reserved_within_it() {
         let parts = vec![part(None, 0, 1), part(Some(0), 300, 1), part(Some(0), 200, 1)];
-        let tree = Tree::new(parts).unwrap();
+        let tree = ReservationTree::new(parts).unwrap();
         assert_eq!((tree.reserved(), tree.total()), (vec![500, 300, 200], 500));
         assert_eq!(tree.overbooked(), None);
     }
@@ -174,41 +174,42 @@ mod tests {
     #[test]
     fn more_than_a_part_has_cannot_be_reserved_within_it() {
         let parts = vec![part(None, 400, 1), part(Some(0), 300, 1), part(Some(0), 200, 1)];
-        let tree = Tree::new(parts).unwrap();
+        let tree = ReservationTree::new(parts).unwrap();
         let expected = Overbooked { part: Some(0), asked: 500, has: 400 };
         assert_eq!(tree.overbooked(), Some(expected));
         assert_eq!(tree.total(), 400, "of the whole, it has what it says");
-        let limited = Part { limit: Some(250), ..part(None, 0, 1) };
-        let tree = Tree::new(vec![limited, part(Some(0), 300, 1)]).unwrap();
+        let limited = ReservationNode { limit: Some(250), ..part(None, 0, 1) };
+        let tree = ReservationTree::new(vec![limited, part(Some(0), 300, 1)]).unwrap();
         assert_eq!(tree.overbooked().map(|it| (it.asked, it.has)), Some((300, 250)));
     }
 
     #[test]
     fn what_a_part_may_not_have_is_not_divided_within_it() {
-        let limited = Part { limit: Some(200), ..part(None, 0, 9) };
-        let tree = Tree::new(vec![limited, part(Some(0), 0, 1), part(Some(0), 0, 3)]).unwrap();
+        let limited = ReservationNode { limit: Some(200), ..part(None, 0, 9) };
+        let tree =
+            ReservationTree::new(vec![limited, part(Some(0), 0, 1), part(Some(0), 0, 3)]).unwrap();
         assert_eq!(tree.shares(1000), [1000, 50, 150]);
     }
 
     #[test]
     fn a_circle_is_no_tree() {
         let parts = vec![part(None, 0, 1), part(Some(2), 0, 1), part(Some(1), 0, 1)];
-        assert_eq!(Tree::new(parts).unwrap_err(), NoTree(1));
-        assert_eq!(Tree::new(vec![part(Some(7), 0, 1)]).unwrap_err(), NoTree(0));
+        assert_eq!(ReservationTree::new(parts).unwrap_err(), NoTree(1));
+        assert_eq!(ReservationTree::new(vec![part(Some(7), 0, 1)]).unwrap_err(), NoTree(0));
     }
 
     /// Parts whose parents come before them.
-    fn trees() -> impl Strategy<Value = Vec<Part>> {
+    fn trees() -> impl Strategy<Value = Vec<ReservationNode>> {
         let one = (any::<prop::sample::Index>(), any::<bool>(), 0_u64..1000, 1_u32..100);
         prop::collection::vec(one, 1..20).prop_map(|parts| {
             let parts =
                 parts.into_iter().enumerate().map(|(index, (parent, root, min, weight))| {
                     let parent = (index > 0 && !root).then(|| parent.index(index.max(1)));
-                    Part { parent, min, weight, limit: None }
+                    ReservationNode { parent, min, weight, limit: None }
                 });
-            let mut parts: Vec<Part> = parts.collect();
+            let mut parts: Vec<ReservationNode> = parts.collect();
             for index in (0..parts.len()).rev() {
-                let reserved = Tree::new(parts.clone()).unwrap().reserved();
+                let reserved = ReservationTree::new(parts.clone()).unwrap().reserved();
                 let within = (0..parts.len()).filter(|part| parts[*part].parent == Some(index));
                 let within: u64 = within.map(|part| reserved[part]).sum();
                 let min = &mut parts[index].min;
@@ -221,7 +222,7 @@ mod tests {
     proptest! {
         #[test]
         fn each_part_has_its_minimum_and_all_together_no_more_than_there_is(parts in trees()) {
-            let tree = Tree::new(parts).unwrap();
+            let tree = ReservationTree::new(parts).unwrap();
             prop_assert_eq!(tree.overbooked(), None);
             let whole = tree.total() + 777;
             let (shares, reserved) = (tree.shares(whole), tree.reserved());

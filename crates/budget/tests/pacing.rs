@@ -1,13 +1,13 @@
 //! Laws of budgets, in virtual time.
 
 use proptest::prelude::*;
-use windtunnel_budget::pacing::{BUFFER_NS, Budget, CREDIT_NS, Controller, piece};
+use windtunnel_budget::pacing::{BUFFER_NS, CREDIT_NS, PacingBudget, PacingController, piece};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Start times of messages of one user that always has a next one, and wakes up late by what the
 /// iterator says.
-fn starts(budget: &Budget, rate_bps: u64, sizes: &[u64], late_ns: &[u64]) -> Vec<u64> {
+fn starts(budget: &PacingBudget, rate_bps: u64, sizes: &[u64], late_ns: &[u64]) -> Vec<u64> {
     let mut now = 0;
     let late = late_ns.iter().copied().cycle();
     let times = sizes.iter().zip(late).map(|(bytes, late)| {
@@ -28,7 +28,7 @@ proptest! {
     ) {
         let rate_bps = rate_bytes * 8;
         let sizes = vec![bytes; 210];
-        let at = starts(&Budget::new(0), rate_bps, &sizes, &[0]);
+        let at = starts(&PacingBudget::new(0), rate_bps, &sizes, &[0]);
         let took_ns = u128::from(at[from + length] - at[from]);
         let exact_ns = u128::from(bytes) * length as u128 * u128::from(SECOND_NS);
         let exact_ns = exact_ns / u128::from(rate_bytes);
@@ -42,7 +42,7 @@ proptest! {
         rate_bytes in 1_u64..100_000_000_000,
         sizes in prop::collection::vec(1_u64..1_000_000, 1..300),
     ) {
-        let budget = Budget::new(0);
+        let budget = PacingBudget::new(0);
         let _ = starts(&budget, rate_bytes * 8, &sizes, &[0]);
         let total: u64 = sizes.iter().sum();
         let exact = u128::from(total) * u128::from(SECOND_NS) / u128::from(rate_bytes);
@@ -56,7 +56,7 @@ proptest! {
         bytes in 1_u64..100_000,
     ) {
         let sizes = vec![bytes; 200];
-        let budget = Budget::new(0);
+        let budget = PacingBudget::new(0);
         let _ = starts(&budget, rate_bytes * 8, &sizes, &late_ns);
         let exact = u128::from(bytes) * 200 * u128::from(SECOND_NS) / u128::from(rate_bytes);
         prop_assert!(u128::from(budget.free_at_ns()).abs_diff(exact) <= 1);
@@ -67,7 +67,7 @@ proptest! {
         rate_bytes in 1_000_000_u64..1_000_000_000,
         late_ns in prop::collection::vec(0..BUFFER_NS, 1..20),
     ) {
-        let (budget, rate_bps) = (Budget::new(0), rate_bytes * 8);
+        let (budget, rate_bps) = (PacingBudget::new(0), rate_bytes * 8);
         let bytes = piece(rate_bps, true);
         // It moves what it may, is refused, and comes back late.
         let (mut now, mut moved) = (1, 0);
@@ -95,7 +95,7 @@ proptest! {
         rate_bytes in 1_u64..10_000_000_000,
         bytes in 1_u64..100_000,
     ) {
-        let (budget, rate_bps) = (Budget::new(0), rate_bytes * 8);
+        let (budget, rate_bps) = (PacingBudget::new(0), rate_bytes * 8);
         let _ = budget.claim(0, rate_bps, bytes);
         let now = idle_ns.max(budget.free_at_ns());
         let before = now - now.min(CREDIT_NS);
@@ -117,7 +117,7 @@ proptest! {
         sizes in prop::collection::vec(1_u64..1_000_000, 1..50),
         part in 0_u64..100,
     ) {
-        let (all, rest) = (Budget::new(0), Budget::new(0));
+        let (all, rest) = (PacingBudget::new(0), PacingBudget::new(0));
         let rate_bps = rate_bytes * 8;
         for bytes in sizes {
             let back = bytes * part / 100;
@@ -134,7 +134,7 @@ proptest! {
         new in 1_u64..1_000_000_000,
         bytes in 1_u64..1_000_000,
     ) {
-        let budget = Budget::new(0);
+        let budget = PacingBudget::new(0);
         let _ = budget.claim(0, old * 8, bytes);
         budget.rescale(0, old * 8, new * 8);
         let exact = u128::from(bytes) * u128::from(SECOND_NS) / u128::from(new);
@@ -156,7 +156,7 @@ proptest! {
 
 #[test]
 fn many_users_of_one_budget_have_the_rate_together_and_fair_shares() {
-    let (budget, rate_bps, bytes) = (Budget::new(0), 8_000_000, 1000);
+    let (budget, rate_bps, bytes) = (PacingBudget::new(0), 8_000_000, 1000);
     let mut due = [0_u64; 7];
     let mut moved = [0_u64; 7];
     // Each claims as soon as its last message has started.
@@ -174,7 +174,7 @@ fn many_users_of_one_budget_have_the_rate_together_and_fair_shares() {
 
 #[test]
 fn threads_that_claim_at_once_lose_nothing() {
-    let (budget, rate_bps) = (Budget::new(0), 3 * 8_000_000_007);
+    let (budget, rate_bps) = (PacingBudget::new(0), 3 * 8_000_000_007);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

@@ -3,17 +3,17 @@
 
 use std::any::Any;
 
-use windtunnel_sys::limits::Own;
+use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// A limit with a letter of `ulimit`, which sets it in units of 1024 bytes.
 #[derive(Debug, Clone, Copy)]
-struct Limited {
-    which: Own,
+struct UlimitResource {
+    which: ProcessResourceLimitKind,
     letter: char,
     what: &'static str,
 }
@@ -26,7 +26,7 @@ pub(crate) fn outlive_large_files() {
 }
 
 /// Why nothing can be done under the limits of this process.
-pub(crate) fn refusal() -> Option<Failure> {
+pub(crate) fn refusal() -> Option<VerbFailure> {
     [(STACK, STACK_MIN), (ADDRESS_SPACE, ADDRESS_SPACE_MIN)]
         .into_iter()
         .find_map(|(limited, least)| limited.refusal(limited.which.limit().soft, least))
@@ -34,17 +34,17 @@ pub(crate) fn refusal() -> Option<Failure> {
 
 /// The failure that a panic stands for, where it does: the standard library panics where a thread
 /// cannot be started.
-pub(crate) fn of_panic(payload: &dyn Any) -> Option<Failure> {
+pub(crate) fn of_panic(payload: &dyn Any) -> Option<VerbFailure> {
     let text = payload.downcast_ref::<String>()?;
     let why = text.strip_prefix("failed to spawn thread: ")?;
     let message = format!("cannot start one more thread: {why}");
     let own = ADDRESS_SPACE.hint().or_else(|| DATA.hint());
     let other = "the limit of threads is reached: raise it with `ulimit -u`".to_owned();
-    Some(Failure::new(Exit::Machine, message).hint(own.unwrap_or(other)))
+    Some(VerbFailure::new(ExitCategory::Machine, message).hint(own.unwrap_or(other)))
 }
 
 /// The failure, with the limit that it comes of as its hint, where it comes of one.
-pub(crate) fn explained(failure: Failure) -> Failure {
+pub(crate) fn explained(failure: VerbFailure) -> VerbFailure {
     let causes = failure.causes();
     let is = |number: i32| causes.contains(&format!("(os error {number})"));
     let hint = if is(EFBIG) {
@@ -60,21 +60,21 @@ pub(crate) fn explained(failure: Failure) -> Failure {
     }
 }
 
-impl Limited {
+impl UlimitResource {
     /// With `soft` as the limit, where that is less than `least`.
-    fn refusal(self, soft: Option<u64>, least: u64) -> Option<Failure> {
-        let Limited { letter, what, .. } = self;
+    fn refusal(self, soft: Option<u64>, least: u64) -> Option<VerbFailure> {
+        let UlimitResource { letter, what, .. } = self;
         let soft = soft.filter(|soft| *soft < least)?;
         let [has, needs] = [soft, least].map(|bytes| bytes / 1024);
         let message =
             format!("this process may have {has} KiB {what}, and windtunnel needs {needs} KiB");
         let hint = format!("raise the limit: `ulimit -{letter} {needs}` or more");
-        Some(Failure::new(Exit::Machine, message).hint(hint))
+        Some(VerbFailure::new(ExitCategory::Machine, message).hint(hint))
     }
 
     /// Says that there is the limit, if there is.
     fn hint(self) -> Option<String> {
-        let Limited { which, letter, what } = self;
+        let UlimitResource { which, letter, what } = self;
         let soft = which.limit().soft? / 1024;
         Some(format!(
             "this process may have {soft} KiB {what}: raise the limit with `ulimit -{letter}`"
@@ -82,11 +82,17 @@ impl Limited {
     }
 }
 
-const STACK: Limited = Limited { which: Own::Stack, letter: 's', what: "of stack" };
-const ADDRESS_SPACE: Limited =
-    Limited { which: Own::AddressSpace, letter: 'v', what: "of address space" };
-const DATA: Limited = Limited { which: Own::Data, letter: 'd', what: "of memory" };
-const FILE_SIZE: Limited = Limited { which: Own::FileSize, letter: 'f', what: "in a file" };
+const STACK: UlimitResource =
+    UlimitResource { which: ProcessResourceLimitKind::Stack, letter: 's', what: "of stack" };
+const ADDRESS_SPACE: UlimitResource = UlimitResource {
+    which: ProcessResourceLimitKind::AddressSpace,
+    letter: 'v',
+    what: "of address space",
+};
+const DATA: UlimitResource =
+    UlimitResource { which: ProcessResourceLimitKind::Data, letter: 'd', what: "of memory" };
+const FILE_SIZE: UlimitResource =
+    UlimitResource { which: ProcessResourceLimitKind::FileSize, letter: 'f', what: "in a file" };
 
 /// Twice what reading a command line was seen to need without optimisation.
 const STACK_MIN: u64 = 512 << 10;

@@ -13,7 +13,7 @@ use crate::verb;
 #[derive(Debug, Parser)]
 #[command(name = "windtunnel", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Arguments {
+pub(crate) struct CommandLineArguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -21,49 +21,49 @@ pub(crate) struct Arguments {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Run(Box<verb::run::Arguments>),
-    Link(Box<verb::link::Arguments>),
-    Check(verb::check::Arguments),
-    Edit(verb::edit::Arguments),
-    Init(verb::init::Arguments),
-    Generate(Box<verb::generate::Arguments>),
-    Import(Box<verb::import::Arguments>),
-    Exec(verb::exec::Arguments),
-    Shell(verb::shell::Arguments),
-    Ps(verb::ps::Arguments),
+    Run(Box<verb::run::RunArguments>),
+    Link(Box<verb::link::LinkArguments>),
+    Check(verb::check::CheckArguments),
+    Edit(verb::edit::EditArguments),
+    Init(verb::init::InitArguments),
+    Generate(Box<verb::generate::GenerateArguments>),
+    Import(Box<verb::import::ImportArguments>),
+    Exec(verb::exec::ExecArguments),
+    Shell(verb::shell::ShellArguments),
+    Ps(verb::ps::PsArguments),
     Ls(verb::ps::Everywhere),
-    Links(verb::links::Arguments),
-    Top(verb::top::Arguments),
-    Web(verb::web::Arguments),
-    Set(verb::set::Arguments),
+    Links(verb::links::LinksArguments),
+    Top(verb::top::TopArguments),
+    Web(verb::web::WebArguments),
+    Set(verb::set::SetArguments),
     Down(verb::state::Down),
     Up(verb::state::Up),
-    Do(verb::happen::Arguments),
-    Service(Box<verb::service::Arguments>),
-    Record(Box<verb::record::Arguments>),
-    Limit(Box<verb::limit::Arguments>),
-    Reserve(verb::reserve::Arguments),
-    Capture(verb::capture::Arguments),
-    Records(verb::records::Arguments),
-    Stop(verb::stop::Arguments),
-    Report(verb::report::Arguments),
-    Explain(verb::explain::Arguments),
-    Plot(Box<verb::plot::Arguments>),
-    Schema(verb::schema::Arguments),
-    Keygen(verb::keygen::Arguments),
-    Agent(Box<verb::agent::Arguments>),
-    Hosts(verb::hosts::Arguments),
-    Attach(verb::attach::Arguments),
+    Do(verb::happen::DoArguments),
+    Service(Box<verb::service::ServiceArguments>),
+    Record(Box<verb::record::RecordArguments>),
+    Limit(Box<verb::limit::LimitArguments>),
+    Reserve(verb::reserve::ReserveArguments),
+    Capture(verb::capture::CaptureArguments),
+    Records(verb::records::RecordsArguments),
+    Stop(verb::stop::StopArguments),
+    Report(verb::report::ReportArguments),
+    Explain(verb::explain::ExplainArguments),
+    Plot(Box<verb::plot::PlotArguments>),
+    Schema(verb::schema::SchemaArguments),
+    Keygen(verb::keygen::KeygenArguments),
+    Agent(Box<verb::agent::AgentArguments>),
+    Hosts(verb::hosts::HostsArguments),
+    Attach(verb::attach::AttachArguments),
     #[command(hide = true)]
-    Part(verb::part::Arguments),
+    Part(verb::part::PartArguments),
     #[command(hide = true)]
-    Play(verb::play::Arguments),
-    Images(verb::images::Arguments),
-    Doctor(verb::doctor::Arguments),
-    Completions(verb::completions::Arguments),
+    Play(verb::play::PlayArguments),
+    Images(verb::images::ImagesArguments),
+    Doctor(verb::doctor::DoctorArguments),
+    Completions(verb::completions::CompletionsArguments),
     #[command(hide = true)]
-    Complete(verb::complete::Arguments),
-    Manual(verb::manual::Arguments),
+    Complete(verb::complete::CompleteArguments),
+    Manual(verb::manual::ManualArguments),
 }
 
 /// A command of a node, in the words of a shell.
@@ -78,7 +78,7 @@ pub(crate) fn node_command(text: &str) -> Result<String, String> {
 
 /// The format of the output.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Format {
+pub(crate) struct OutputFormat {
     /// Write JSON to standard output, with the fields of the human output; failures too
     #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     pub(crate) json: bool,
@@ -86,7 +86,7 @@ pub(crate) struct Format {
 
 /// What is added to the scenario.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Added {
+pub(crate) struct ReservationOptions {
     /// Give several nodes something together, as `reserve` of a scenario does, beside what that
     /// reserves, such as 'site={of: [web, db], cpu: {min: 80%}}'; may be given more than once. A name
     /// that the scenario has is refused. The variable holds one

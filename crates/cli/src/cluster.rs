@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_cluster::ClusterKey;
 use windtunnel_lead::KeySource;
 
-use crate::failure::Failure;
+use crate::failure::VerbFailure;
 
 pub(crate) use concerns::concerns;
 pub(crate) use reservations::refuse_spread;
@@ -18,14 +18,14 @@ pub(crate) use talk::{progress, refuse_silent, refuse_to_detach, report_started}
 
 /// The choice of the key.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Key {
+pub(crate) struct ClusterKeySelector {
     /// The cluster's key, `-` for standard input [default: windtunnel/cluster.key in
     /// $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, value_name = "FILE", env = "WINDTUNNEL_KEY")]
     key: Option<PathBuf>,
 }
 
-impl Key {
+impl ClusterKeySelector {
     /// Where it comes from.
     pub(crate) fn source(&self) -> KeySource {
         match &self.key {
@@ -36,7 +36,7 @@ impl Key {
     }
 
     /// Reads the key, as [`KeySource::read`] does.
-    pub(crate) fn read(&self) -> Result<ClusterKey, Failure> {
+    pub(crate) fn read(&self) -> Result<ClusterKey, VerbFailure> {
         Ok(self.source().read()?)
     }
 }

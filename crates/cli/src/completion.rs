@@ -26,7 +26,7 @@ impl Candidate {
 /// Completions of the last of `words`. None: the shell completes names of files and commands.
 pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> {
     let Some((current, before)) = words.split_last() else { return Vec::new() };
-    let Some(point) = Point::find(command, before.get(1..).unwrap_or_default()) else {
+    let Some(point) = CompletionContext::find(command, before.get(1..).unwrap_or_default()) else {
         return Vec::new();
     };
     let mut candidates = point.candidates(command, current);
@@ -36,7 +36,7 @@ pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> 
 
 /// The place of a word on the command line.
 #[derive(Debug, Default)]
-struct Point<'c> {
+struct CompletionContext<'c> {
     verb: Option<&'c Command>,
     /// The option that takes the word as its value.
     option: Option<&'c Arg>,
@@ -46,11 +46,11 @@ struct Point<'c> {
     run: Option<String>,
 }
 
-impl<'c> Point<'c> {
+impl<'c> CompletionContext<'c> {
     /// After these words. `None`: in a command of the user's own, or behind a verb that is not
     /// known.
     fn find(command: &'c Command, words: &[String]) -> Option<Self> {
-        let mut point = Point::default();
+        let mut point = CompletionContext::default();
         for word in words {
             if let Some(option) = point.option.take() {
                 point.given(option, word);

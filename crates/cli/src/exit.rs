@@ -4,7 +4,7 @@
 /// through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Exit {
+pub enum ExitCategory {
     /// All is well.
     Fine = 0,
     /// The run ended, and something in it is not as it should be.
@@ -19,10 +19,16 @@ pub enum Exit {
     Internal = 5,
 }
 
-impl Exit {
+impl ExitCategory {
     /// Every code, in order.
-    pub const ALL: [Exit; 6] =
-        [Exit::Fine, Exit::Check, Exit::Usage, Exit::Scenario, Exit::Machine, Exit::Internal];
+    pub const ALL: [ExitCategory; 6] = [
+        ExitCategory::Fine,
+        ExitCategory::Check,
+        ExitCategory::Usage,
+        ExitCategory::Scenario,
+        ExitCategory::Machine,
+        ExitCategory::Internal,
+    ];
 
     /// The meaning of codes above 128.
     pub const SIGNAL_MEANING: &str = "Ended by signal n (2 for Ctrl-C: 130). With `link`, `exec` and \
@@ -47,12 +53,12 @@ impl Exit {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Exit::Fine => "fine",
-            Exit::Check => "check",
-            Exit::Usage => "usage",
-            Exit::Scenario => "scenario",
-            Exit::Machine => "machine",
-            Exit::Internal => "internal",
+            ExitCategory::Fine => "fine",
+            ExitCategory::Check => "check",
+            ExitCategory::Usage => "usage",
+            ExitCategory::Scenario => "scenario",
+            ExitCategory::Machine => "machine",
+            ExitCategory::Internal => "internal",
         }
     }
 
@@ -60,25 +66,25 @@ impl Exit {
     #[must_use]
     pub const fn meaning(self) -> &'static str {
         match self {
-            Exit::Fine => {
+            ExitCategory::Fine => {
                 "All is well: the run was faithful and everything in it did what it should."
             }
-            Exit::Check => {
+            ExitCategory::Check => {
                 "The run's own check failed: an expectation was not met, a program failed, or the \
                  emulation was not faithful. The last line says which."
             }
-            Exit::Usage => {
+            ExitCategory::Usage => {
                 "The command line is wrong, or names a live run, node or link that does not exist."
             }
-            Exit::Scenario => {
+            ExitCategory::Scenario => {
                 "The scenario has mistakes or cannot be read, or the machines of --hosts cannot carry it. Each \
                  mistake is reported with line and column; nothing has been started."
             }
-            Exit::Machine => {
+            ExitCategory::Machine => {
                 "This machine does not allow what the run needs; `windtunnel doctor` shows the reason and \
                  how to change it."
             }
-            Exit::Internal => "A fault of windtunnel itself. Please report it.",
+            ExitCategory::Internal => "A fault of windtunnel itself. Please report it.",
         }
     }
 }
@@ -89,7 +95,7 @@ mod tests {
 
     #[test]
     fn codes_are_their_positions() {
-        for (position, exit) in Exit::ALL.into_iter().enumerate() {
+        for (position, exit) in ExitCategory::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(exit.code()), position);
         }
     }

@@ -6,29 +6,29 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
-use windtunnel_control::{ClientError, Reply};
+use windtunnel_control::{ControlClientError, ControlReply};
 use windtunnel_host::RunError;
 use windtunnel_lead::LeadError;
-use windtunnel_placement::Refused;
-use windtunnel_scenario::{Errors, Mistake, PatchError};
+use windtunnel_placement::PlacementRefusal;
+use windtunnel_scenario::{Mistake, PatchError, ScenarioErrors};
 
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::quantity::count;
 
-pub(crate) use record::Record;
+pub(crate) use record::FailureOutput;
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum VerbFailure {
     /// The scenario has mistakes; they render themselves.
-    Scenario(Errors),
+    Scenario(ScenarioErrors),
     /// An event on the command line has mistakes; they render themselves.
-    Event(Errors),
+    Event(ScenarioErrors),
     /// A file of another kind has a mistake; it renders itself.
     Mistake(Box<Mistake>),
     /// Machines cannot carry the plan.
-    Refused(Box<Refused>),
+    Refused(Box<PlacementRefusal>),
     /// Any other failure, with its causes.
     Error {
         /// The error; its sources are the causes.
@@ -43,44 +43,49 @@ pub(crate) enum Failure {
     ReaderGone,
 }
 
-impl Failure {
+impl VerbFailure {
     /// A failure from a text.
-    pub(crate) fn new(exit: Exit, text: impl Into<String>) -> Self {
-        Failure::Error { error: text.into().into(), hint: None, code: exit.code() }
+    pub(crate) fn new(exit: ExitCategory, text: impl Into<String>) -> Self {
+        VerbFailure::Error { error: text.into().into(), hint: None, code: exit.code() }
     }
 
     /// A failure with its causes.
-    pub(crate) fn caused(exit: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Failure::Error { error: error.into(), hint: None, code: exit.code() }
+    pub(crate) fn caused(
+        exit: ExitCategory,
+        error: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        VerbFailure::Error { error: error.into(), hint: None, code: exit.code() }
     }
 
     /// The same with a hint.
     pub(crate) fn hint(self, text: impl Into<String>) -> Self {
         match self {
-            Failure::Error { error, code, .. } => {
-                Failure::Error { error, hint: Some(text.into()), code }
+            VerbFailure::Error { error, code, .. } => {
+                VerbFailure::Error { error, hint: Some(text.into()), code }
             }
             other => other,
         }
     }
 
     /// A reply that does not fit the request.
-    pub(crate) fn unexpected(reply: Reply) -> Self {
+    pub(crate) fn unexpected(reply: ControlReply) -> Self {
         match reply {
-            Reply::Error { message, hint } => {
-                Failure::Error { error: message.into(), hint, code: Exit::Usage.code() }
+            ControlReply::Error { message, hint } => {
+                VerbFailure::Error { error: message.into(), hint, code: ExitCategory::Usage.code() }
             }
-            Reply::NotRun { message, exit } => {
-                let code = exit.unwrap_or(Exit::Usage.code());
-                Failure::Error { error: message.into(), hint: None, code }
+            ControlReply::NotRun { message, exit } => {
+                let code = exit.unwrap_or(ExitCategory::Usage.code());
+                VerbFailure::Error { error: message.into(), hint: None, code }
             }
-            other => Failure::new(Exit::Internal, format!("unexpected answer {other:?}")),
+            other => {
+                VerbFailure::new(ExitCategory::Internal, format!("unexpected answer {other:?}"))
+            }
         }
     }
 
     /// Prints it on standard error and returns the exit code.
     pub(crate) fn print(&self) -> u8 {
-        if !matches!(self, Failure::ReaderGone) {
+        if !matches!(self, VerbFailure::ReaderGone) {
             output::talk(&self.text());
         }
         self.code()
@@ -88,8 +93,8 @@ impl Failure {
 
     /// Prints it as JSON and returns the exit code.
     pub(crate) fn print_json(&self, to_standard_error: bool) -> u8 {
-        if !matches!(self, Failure::ReaderGone) {
-            Record::of(self).print(to_standard_error);
+        if !matches!(self, VerbFailure::ReaderGone) {
+            FailureOutput::of(self).print(to_standard_error);
         }
         self.code()
     }
@@ -97,19 +102,19 @@ impl Failure {
     /// The exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
-            Failure::ReaderGone => Exit::Fine.code(),
-            Failure::Scenario(_) | Failure::Mistake(_) | Failure::Refused(_) => {
-                Exit::Scenario.code()
+            VerbFailure::ReaderGone => ExitCategory::Fine.code(),
+            VerbFailure::Scenario(_) | VerbFailure::Mistake(_) | VerbFailure::Refused(_) => {
+                ExitCategory::Scenario.code()
             }
-            Failure::Event(_) => Exit::Usage.code(),
-            Failure::Error { code, .. } => *code,
+            VerbFailure::Event(_) => ExitCategory::Usage.code(),
+            VerbFailure::Error { code, .. } => *code,
         }
     }
 
     /// The error and its causes, without the hint.
     pub(crate) fn causes(&self) -> String {
         match self {
-            Failure::Error { error, .. } => chain(&**error),
+            VerbFailure::Error { error, .. } => chain(&**error),
             other => other.text(),
         }
     }
@@ -117,68 +122,68 @@ impl Failure {
     /// The text that is printed.
     pub(crate) fn text(&self) -> String {
         match self {
-            Failure::ReaderGone => String::new(),
-            Failure::Scenario(errors) | Failure::Event(errors) => errors.to_string(),
-            Failure::Mistake(mistake) => mistake.to_string(),
-            Failure::Refused(refused) => reasons(refused),
-            Failure::Error { error, hint, .. } => text(&**error, hint.as_deref()),
+            VerbFailure::ReaderGone => String::new(),
+            VerbFailure::Scenario(errors) | VerbFailure::Event(errors) => errors.to_string(),
+            VerbFailure::Mistake(mistake) => mistake.to_string(),
+            VerbFailure::Refused(refused) => reasons(refused),
+            VerbFailure::Error { error, hint, .. } => text(&**error, hint.as_deref()),
         }
     }
 }
 
-impl From<Errors> for Failure {
-    fn from(errors: Errors) -> Self {
-        Failure::Scenario(errors)
+impl From<ScenarioErrors> for VerbFailure {
+    fn from(errors: ScenarioErrors) -> Self {
+        VerbFailure::Scenario(errors)
     }
 }
 
-impl From<ClientError> for Failure {
-    fn from(error: ClientError) -> Self {
+impl From<ControlClientError> for VerbFailure {
+    fn from(error: ControlClientError) -> Self {
         let hint = error.hint();
-        Failure::Error { error: error.into(), hint, code: Exit::Usage.code() }
+        VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Usage.code() }
     }
 }
 
-impl From<windtunnel_cluster::ClientError> for Failure {
-    fn from(error: windtunnel_cluster::ClientError) -> Self {
+impl From<windtunnel_cluster::AgentClientError> for VerbFailure {
+    fn from(error: windtunnel_cluster::AgentClientError) -> Self {
         LeadError::from(error).into()
     }
 }
 
-impl From<LeadError> for Failure {
+impl From<LeadError> for VerbFailure {
     fn from(error: LeadError) -> Self {
         match error {
-            LeadError::Refused(refused) => Failure::Refused(refused),
+            LeadError::Refused(refused) => VerbFailure::Refused(refused),
             other => {
                 let (hint, code) = (other.hint(), other.exit_code());
-                Failure::Error { error: other.into(), hint, code }
+                VerbFailure::Error { error: other.into(), hint, code }
             }
         }
     }
 }
 
-impl From<RunError> for Failure {
+impl From<RunError> for VerbFailure {
     fn from(error: RunError) -> Self {
         let (hint, code) = (error.hint(), error.exit_code());
-        Failure::Error { error: error.into(), hint, code }
+        VerbFailure::Error { error: error.into(), hint, code }
     }
 }
 
-impl From<PatchError> for Failure {
+impl From<PatchError> for VerbFailure {
     fn from(error: PatchError) -> Self {
         let hint = error.hint.clone();
-        Failure::Error { error: error.into(), hint, code: Exit::Usage.code() }
+        VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Usage.code() }
     }
 }
 
-impl Failure {
+impl VerbFailure {
     /// A failure to write to standard output.
     pub(crate) fn writing(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::ReaderGone;
+            return VerbFailure::ReaderGone;
         }
         let text = format!("cannot write to standard output: {error}");
-        Failure::new(Exit::Machine, text)
+        VerbFailure::new(ExitCategory::Machine, text)
     }
 }
 
@@ -209,7 +214,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 /// `error: reason`, then its hint, for each of the first reasons; the rest are counted.
-fn reasons(refused: &Refused) -> String {
+fn reasons(refused: &PlacementRefusal) -> String {
     let shown = refused.reasons.iter().take(REASONS_SHOWN);
     let shown = shown.map(|reason| format!("error: {reason}\nhint: {}", reason.hint()));
     let more = refused.reasons.len().saturating_sub(REASONS_SHOWN);
@@ -225,14 +230,14 @@ const REASONS_SHOWN: usize = 20;
 mod tests {
     use std::path::PathBuf;
 
-    use windtunnel_placement::{Refusal, Resource};
+    use windtunnel_placement::{PlacementRefusalReason, PlacementResource};
 
     use super::*;
 
     #[test]
     fn causes_follow_the_error_and_the_hint_comes_last() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        let error = ClientError::NoRun { folder: PathBuf::from("runs/x"), source: refused };
+        let error = ControlClientError::NoRun { folder: PathBuf::from("runs/x"), source: refused };
         assert_eq!(
             text(&error, error.hint().as_deref()),
             "error: no live run in runs/x: connection refused\n\
@@ -243,46 +248,47 @@ mod tests {
     #[test]
     fn a_failure_of_a_led_run_keeps_its_causes_its_hint_and_its_code() {
         let host = "m1".to_owned();
-        let broken = windtunnel_cluster::ClientError::Broken {
+        let broken = windtunnel_cluster::AgentClientError::Broken {
             host: host.clone(),
             source: io::ErrorKind::TimedOut.into(),
         };
-        let failure = Failure::from(LeadError::from(broken));
+        let failure = VerbFailure::from(LeadError::from(broken));
         let causes = "the agent at m1 broke off: timed out";
         assert_eq!((failure.causes().as_str(), failure.code()), (causes, 2));
         let hint = Some("free it".to_owned());
         let part = LeadError::Part { host, why: "it is full".to_owned(), hint, code: 130 };
-        let failure = Failure::from(part);
+        let failure = VerbFailure::from(part);
         assert_eq!(failure.text(), "error: host m1: it is full\nhint: free it");
         assert_eq!(failure.code(), 130);
-        let refused = Refused { reasons: Vec::new(), attempt: None };
-        let failure = Failure::from(LeadError::from(Box::new(refused)));
-        assert!(matches!(failure, Failure::Refused(_)));
+        let refused = PlacementRefusal { reasons: Vec::new(), attempt: None };
+        let failure = VerbFailure::from(LeadError::from(Box::new(refused)));
+        assert!(matches!(failure, VerbFailure::Refused(_)));
     }
 
     #[test]
     fn a_closed_standard_output_is_not_a_failure() {
-        let failure = Failure::writing(&io::ErrorKind::BrokenPipe.into());
+        let failure = VerbFailure::writing(&io::ErrorKind::BrokenPipe.into());
         assert_eq!(failure.print(), 0);
     }
 
     #[test]
     fn each_reason_is_an_error_with_its_hint_and_the_many_are_counted() {
-        let reason = |host: usize| Refusal::TooLittle {
-            resource: Resource::Nodes,
+        let reason = |host: usize| PlacementRefusalReason::TooLittle {
+            resource: PlacementResource::Nodes,
             asked: 3,
             free: 2,
             host: Some(format!("m{host}")),
         };
-        let refused = |count| Refused { reasons: (0..count).map(reason).collect(), attempt: None };
+        let refused =
+            |count| PlacementRefusal { reasons: (0..count).map(reason).collect(), attempt: None };
         assert_eq!(
-            Failure::Refused(Box::new(refused(2))).text(),
+            VerbFailure::Refused(Box::new(refused(2))).text(),
             "error: host m0: 3 nodes are put there, it has room for 2\n\
              hint: add machines, or ask for less (`cpu`, `memory`, `count`)\n\
              error: host m1: 3 nodes are put there, it has room for 2\n\
              hint: add machines, or ask for less (`cpu`, `memory`, `count`)"
         );
-        let many = Failure::Refused(Box::new(refused(25))).text();
+        let many = VerbFailure::Refused(Box::new(refused(25))).text();
         assert!(many.ends_with("\n… and 5 more reasons: --json has them all"), "{many}");
         assert_eq!(many.lines().count(), 41);
     }

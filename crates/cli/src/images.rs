@@ -6,14 +6,19 @@ use std::path::Path;
 
 use windtunnel_control::part::with_causes;
 use windtunnel_host::roots::{self, RootError, emulator};
-use windtunnel_image::{Health, Image, ImageError};
-use windtunnel_model::plan::{Check, Checking, Node, Platform, REGISTRY, Ready, Root, RootSource};
+use windtunnel_image::{Image, ImageError, ImageHealthcheck};
+use windtunnel_model::plan::{
+    Checking, Node, NodeFilesystem, Platform, REGISTRY, ReadinessCheck, ReadinessCondition,
+    RootSource,
+};
 use windtunnel_model::{Plan, Span};
-use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, WrittenRoot};
+use windtunnel_scenario::{
+    Loaded, Mistake, ScenarioErrors, ScenarioNotice, SourceLocation, WrittenRoot,
+};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::progress::{Progress, Unit};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::progress::{ProgressIndicator, ProgressUnit};
 
 /// Looks at every image of the loaded scenario. Mistakes are at the place of `image` in the file.
 pub(crate) fn look_at(
@@ -21,13 +26,13 @@ pub(crate) fn look_at(
     name: &str,
     text: &[u8],
     quiet: bool,
-) -> Result<(), Failure> {
+) -> Result<(), VerbFailure> {
     fetch(&mut loaded.plan, quiet)?;
     let text = String::from_utf8_lossy(text);
     let mut images = Images::default();
     let mut mistakes = BTreeMap::new();
     for node in &mut loaded.plan.nodes {
-        if let Err(Wrong { message, hint, of_platform }) = images.fill(node) {
+        if let Err(RootImageError { message, hint, of_platform }) = images.fill(node) {
             // Members of a group are written once.
             let place = place(loaded.roots.get(&node.group), of_platform);
             let mistake = Mistake::at(name, &text, place, message, hint);
@@ -37,12 +42,12 @@ pub(crate) fn look_at(
     drop_empty(loaded, name, &text, &mut mistakes);
     match mistakes.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
+        false => Err(VerbFailure::Scenario(ScenarioErrors::of(mistakes.into_values().collect()))),
     }
 }
 
 /// Refuses images whose programs this machine cannot execute. They have been looked at.
-pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Result<(), Failure> {
+pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Result<(), VerbFailure> {
     let text = String::from_utf8_lossy(text);
     let mut mistakes = BTreeMap::new();
     let foreign = emulator::foreign(loaded.plan.nodes.iter());
@@ -56,19 +61,19 @@ pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Resul
     }
     match mistakes.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Scenario(Errors::of(mistakes.into_values().collect()))),
+        false => Err(VerbFailure::Scenario(ScenarioErrors::of(mistakes.into_values().collect()))),
     }
 }
 
 /// Where something of a node's files is written, or their platform, if it is.
-fn place(written: Option<&WrittenRoot>, of_platform: bool) -> Place {
+fn place(written: Option<&WrittenRoot>, of_platform: bool) -> SourceLocation {
     let of_platform = written.and_then(|it| it.platform).filter(|_| of_platform);
-    of_platform.or_else(|| written.map(|it| it.source)).unwrap_or(Place::START)
+    of_platform.or_else(|| written.map(|it| it.source)).unwrap_or(SourceLocation::START)
 }
 
 /// Fetches images that are in registries. What a tag leads to now is in the plan by its digest.
-fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), Failure> {
-    let mut bar = Progress::new("fetching images", Unit::Bytes, quiet);
+fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), VerbFailure> {
+    let mut bar = ProgressIndicator::new("fetching images", ProgressUnit::Bytes, quiet);
     let pinned = roots::fetch_for(plan.nodes.iter(), &mut |done, total| bar.set(done, total));
     let pinned = pinned.map_err(|error| root_failure(&error))?;
     for root in plan.nodes.iter_mut().filter_map(|node| node.root.as_mut()) {
@@ -81,9 +86,9 @@ fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), Failure> {
 }
 
 /// What a verb says of images and folders that nodes cannot have.
-pub(crate) fn root_failure(error: &RootError) -> Failure {
-    let failure = Failure::new(Exit::Machine, with_causes(error));
-    error.hint().into_iter().fold(failure, Failure::hint)
+pub(crate) fn root_failure(error: &RootError) -> VerbFailure {
+    let failure = VerbFailure::new(ExitCategory::Machine, with_causes(error));
+    error.hint().into_iter().fold(failure, VerbFailure::hint)
 }
 
 /// An image without a command gives its node no program; none may wait for it then.
@@ -124,7 +129,7 @@ fn drop_empty(
         let place = place(loaded.roots.get(&group), false);
         let message =
             format!("node {group}: it runs nothing: its image has no command, and it has no `run`");
-        loaded.notices.push(Notice::at(place, message));
+        loaded.notices.push(ScenarioNotice::at(place, message));
     }
     for node in &mut loaded.plan.nodes {
         node.programs.retain(|program| !program.argv.is_empty());
@@ -138,31 +143,31 @@ struct Images {
 }
 
 /// What is wrong with an image.
-struct Wrong {
+struct RootImageError {
     message: String,
     hint: Option<String>,
     /// Whether it is that it is not for the platform of the file.
     of_platform: bool,
 }
 
-impl Wrong {
-    fn new(message: String) -> Wrong {
-        Wrong { message, hint: None, of_platform: false }
+impl RootImageError {
+    fn new(message: String) -> RootImageError {
+        RootImageError { message, hint: None, of_platform: false }
     }
 }
 
 impl Images {
-    fn fill(&mut self, node: &mut Node) -> Result<(), Wrong> {
+    fn fill(&mut self, node: &mut Node) -> Result<(), RootImageError> {
         let Some(root) = &mut node.root else { return Ok(()) };
         let RootSource::Image { path, name, platform, .. } = &root.source else {
             let RootSource::Folder(path) = &root.source else { return Ok(()) };
-            let missing = || Wrong::new(format!("root: there is no folder {path}"));
+            let missing = || RootImageError::new(format!("root: there is no folder {path}"));
             return if Path::new(path).is_dir() { Ok(()) } else { Err(missing()) };
         };
         let key = (path.clone(), name.clone(), platform.clone());
         if !self.known.contains_key(&key) {
             let place = roots::place_of(&root.source);
-            let place = place.map_err(|error| Wrong::new(error.to_string()))?;
+            let place = place.map_err(|error| RootImageError::new(error.to_string()))?;
             let image = Image::open(&place, name.as_deref(), platform.as_ref());
             let image = image.map_err(|error| said(&error))?;
             self.known.insert(key.clone(), image);
@@ -173,23 +178,23 @@ impl Images {
             if program.argv.is_empty() {
                 program.argv.clone_from(&args);
             }
-            if let Some(Ready::OfImage(said)) = &program.ready {
-                program.ready = Some(Ready::Command(check_of(image, said.clone())?));
+            if let Some(ReadinessCondition::OfImage(said)) = &program.ready {
+                program.ready = Some(ReadinessCondition::Command(check_of(image, said.clone())?));
             }
         }
         Ok(())
     }
 }
 
-fn said(error: &ImageError) -> Wrong {
+fn said(error: &ImageError) -> RootImageError {
     let of_platform = matches!(error, ImageError::Platform { is_own: false, .. });
     let key = if of_platform { "platform" } else { "image" };
     let message = format!("{key}: {}", with_causes(error));
-    Wrong { message, hint: error.hint(), of_platform }
+    RootImageError { message, hint: error.hint(), of_platform }
 }
 
 /// Takes over what the image says; its command.
-fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
+fn take_over(root: &mut NodeFilesystem, image: &Image) -> Vec<String> {
     let config = image.config();
     root.env = config.env.clone();
     root.cwd = config.cwd.clone();
@@ -204,26 +209,27 @@ fn take_over(root: &mut Root, image: &Image) -> Vec<String> {
 }
 
 /// The check of an image, with what the file says in place of what it says.
-fn check_of(image: &Image, said: Checking) -> Result<Check, Wrong> {
+fn check_of(image: &Image, said: Checking) -> Result<ReadinessCheck, RootImageError> {
     if let Some(why) = &image.config().health_fault {
         let message = format!("ready: `healthcheck`: the image's cannot be read: {why}");
         let hint = Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned());
-        return Err(Wrong { hint, ..Wrong::new(message) });
+        return Err(RootImageError { hint, ..RootImageError::new(message) });
     }
     let own = image.config().health.as_ref().map(checking).unwrap_or_default();
     let check = said.or(own).of_image();
     if check.argv.is_empty() {
         let message = "ready: `healthcheck`: the image has none (HEALTHCHECK)".to_owned();
         let hint = Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned());
-        return Err(Wrong { hint, ..Wrong::new(message) });
+        return Err(RootImageError { hint, ..RootImageError::new(message) });
     }
     Ok(check)
 }
 
 /// Times that cannot be held, and more failures than can be counted, are the nearest that can.
-fn checking(health: &Health) -> Checking {
-    let time = |nanos: Option<u64>| nanos.map(|it| Span::from_nanos(it).max(Check::TIME_MIN));
-    let fall = health.retries.map(|it| it.min(Check::FALL_MAX.into()));
+fn checking(health: &ImageHealthcheck) -> Checking {
+    let time =
+        |nanos: Option<u64>| nanos.map(|it| Span::from_nanos(it).max(ReadinessCheck::TIME_MIN));
+    let fall = health.retries.map(|it| it.min(ReadinessCheck::FALL_MAX.into()));
     Checking {
         argv: health.argv.clone(),
         every: time(health.interval_ns),

@@ -2,7 +2,7 @@
 //!
 //! Promises: data on standard output and talk on standard error; `--json` with the fields of the
 //! tables; every failure ends with the cause, a hint where there is one, and a documented exit code
-//! ([`Exit`]). Refuses: any behaviour that another face (Python, a web page) would miss: that lives
+//! ([`ExitCategory`]). Refuses: any behaviour that another face (Python, a web page) would miss: that lives
 //! in the rooms below.
 //!
 //! | module | what |
@@ -13,7 +13,7 @@
 //! | `render` | tables, lines and texts for people |
 //! | `cluster` | options and messages of runs over a cluster |
 //! | `completion` | completions of a word on the command line |
-//! | `exit` | [`Exit`]: the exit codes |
+//! | `exit` | [`ExitCategory`]: the exit codes |
 //! | `failure` | failures of verbs, and how they are printed |
 //! | `line` | the command line that was given, and how its failures are printed |
 //! | `live` | finding and asking a live run |
@@ -55,11 +55,11 @@ mod verb;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-pub use exit::Exit;
+pub use exit::ExitCategory;
 pub use line::leaves;
 pub use manual::manual_page;
 
-use line::Line;
+use line::ParsedCommandLine;
 
 /// The whole command line, for documents and completions.
 #[must_use]
@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(line::print_unread(&failure));
     }
     ExitCode::from(catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
-        allowance::of_panic(&*panic).map_or(Exit::Internal.code(), |failure| failure.code())
+        allowance::of_panic(&*panic).map_or(ExitCategory::Internal.code(), |failure| failure.code())
     }))
 }
 
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
 /// has to be able to say that there is too little stack for this one.
 #[inline(never)]
 fn execute() -> u8 {
-    let line = match Line::read(std::env::args_os()) {
+    let line = match ParsedCommandLine::read(std::env::args_os()) {
         Ok(line) => line,
         Err(wrong) => return wrong.print(),
     };

@@ -7,19 +7,19 @@ use std::ffi::{OsStr, OsString};
 use clap::error::Error;
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::arguments::Arguments;
-use crate::failure::{Failure, Record};
+use crate::arguments::CommandLineArguments;
+use crate::failure::{FailureOutput, VerbFailure};
 
 /// A command line that is right.
 #[derive(Debug)]
-pub(crate) struct Line {
-    pub(crate) arguments: Arguments,
+pub(crate) struct ParsedCommandLine {
+    pub(crate) arguments: CommandLineArguments,
     failures: Failures,
 }
 
 /// A command line that is wrong, or asks for help.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct CommandLineError {
     error: Error,
     json: bool,
 }
@@ -35,23 +35,28 @@ enum Failures {
     JsonBesides,
 }
 
-impl Line {
+impl ParsedCommandLine {
     /// Reads the words of a command line, the program's name first.
-    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, Box<Wrong>> {
+    pub(crate) fn read(
+        words: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, Box<CommandLineError>> {
         let words: Vec<OsString> = words.into_iter().collect();
         let mut command = command();
         let read = command.try_get_matches_from_mut(&words).and_then(|matches| {
             let failures = Failures::of(&matches);
-            Ok(Line { arguments: Arguments::from_arg_matches(&matches)?, failures })
+            Ok(ParsedCommandLine {
+                arguments: CommandLineArguments::from_arg_matches(&matches)?,
+                failures,
+            })
         });
         read.map_err(|mut error| {
             near::suggest(&mut error, &command, &words);
-            Box::new(Wrong { error, json: asks_for_json(&words) })
+            Box::new(CommandLineError { error, json: asks_for_json(&words) })
         })
     }
 
     /// Prints a failure and returns the exit code.
-    pub(crate) fn print(&self, failure: &Failure) -> u8 {
+    pub(crate) fn print(&self, failure: &VerbFailure) -> u8 {
         match self.failures {
             Failures::Words => failure.print(),
             Failures::Json => failure.print_json(false),
@@ -61,18 +66,18 @@ impl Line {
 }
 
 /// Prints a failure before the command line is read, and returns the exit code.
-pub(crate) fn print_unread(failure: &Failure) -> u8 {
+pub(crate) fn print_unread(failure: &VerbFailure) -> u8 {
     let words: Vec<OsString> = std::env::args_os().collect();
     if asks_for_json(&words) { failure.print_json(false) } else { failure.print() }
 }
 
-impl Wrong {
+impl CommandLineError {
     /// Prints the error, or the requested help, and returns the exit code.
     pub(crate) fn print(&self) -> u8 {
         let code = u8::try_from(self.error.exit_code()).unwrap_or(u8::MAX);
         if self.json && self.error.use_stderr() {
             let (error, hint) = parts(&self.error.render().to_string());
-            Record::new(code, error, hint).print(false);
+            FailureOutput::new(code, error, hint).print(false);
         } else {
             // A closed stream is not a failure.
             let _ = self.error.print();
@@ -98,7 +103,7 @@ impl Failures {
 
 /// The command line as it is read.
 pub(crate) fn command() -> Command {
-    Arguments::command().mut_subcommands(|verb| {
+    CommandLineArguments::command().mut_subcommands(|verb| {
         verb.mut_args(takes_negative).mut_subcommands(|task| task.mut_args(takes_negative))
     })
 }
@@ -190,7 +195,7 @@ mod tests {
     fn a_message_of_clap_has_its_tip_or_its_usage_as_a_hint() {
         let read = |words: &[&str]| {
             let words = words.iter().map(OsString::from);
-            parts(&Line::read(words).unwrap_err().error.render().to_string())
+            parts(&ParsedCommandLine::read(words).unwrap_err().error.render().to_string())
         };
         let (error, hint) = read(&["windtunnel", "check", "net.yaml", "--jsom"]);
         assert_eq!(error, "unexpected argument '--jsom' found");

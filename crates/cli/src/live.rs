@@ -6,19 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use windtunnel_control::{Client, Reply, Request, registry};
+use windtunnel_control::{ControlClient, ControlReply, ControlRequest, registry};
 use windtunnel_model::Plan;
 use windtunnel_report::read_plan;
 use windtunnel_sys::below::Below;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
-pub(crate) use list::{LiveRun, folders, list};
+pub(crate) use list::{LiveRunSummary, folders, list};
 
 /// The choice of a live run.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct Live {
+pub(crate) struct LiveRunSelector {
     /// Folder of the live run [default: the one that is live in runs/]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_RUN")]
     run: Option<PathBuf>,
@@ -27,37 +27,40 @@ pub(crate) struct Live {
     found: OnceLock<PathBuf>,
 }
 
-impl Live {
+impl LiveRunSelector {
     /// The run in this folder, or the only one.
     pub(crate) fn of(run: Option<PathBuf>) -> Self {
-        Live { run, ..Live::default() }
+        LiveRunSelector { run, ..LiveRunSelector::default() }
     }
 
     /// Connects to the run.
-    pub(crate) fn connect(&self) -> Result<Client, Failure> {
-        Ok(Client::connect(self.folder()?)?)
+    pub(crate) fn connect(&self) -> Result<ControlClient, VerbFailure> {
+        Ok(ControlClient::connect(self.folder()?)?)
     }
 
     /// The plan of the run.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+    pub(crate) fn plan(&self) -> Result<Plan, VerbFailure> {
         let path = self.folder()?.join("plan.json");
         let read = Below::open(self.folder()?).and_then(|below| read_plan(&below));
         read.map_err(|error| {
-            Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
+            VerbFailure::new(
+                ExitCategory::Usage,
+                format!("cannot read {}: {error}", path.display()),
+            )
         })
     }
 
     /// Sends a request with an empty reply.
-    pub(crate) fn order(&self, request: &Request) -> Result<Client, Failure> {
+    pub(crate) fn order(&self, request: &ControlRequest) -> Result<ControlClient, VerbFailure> {
         let mut client = self.connect()?;
         match client.ask(request)? {
-            Reply::Done => Ok(client),
-            other => Err(Failure::unexpected(other)),
+            ControlReply::Done => Ok(client),
+            other => Err(VerbFailure::unexpected(other)),
         }
     }
 
     /// The folder that was named, or that of the run that is live in `runs`.
-    pub(crate) fn folder(&self) -> Result<&Path, Failure> {
+    pub(crate) fn folder(&self) -> Result<&Path, VerbFailure> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
@@ -81,19 +84,22 @@ fn below(parent: &Path) -> Vec<PathBuf> {
 }
 
 /// The one run that is live here; `anywhere` are those of all folders.
-fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, Failure> {
+fn only(here: &[PathBuf], anywhere: &[PathBuf]) -> Result<PathBuf, VerbFailure> {
     let option = |path: &PathBuf| format!("--run {}", path.display());
     match (here, anywhere) {
         ([one], _) => Ok(one.clone()),
         // Connecting reports that no run lives there.
         ([], []) => Ok(Path::new(RUNS).join("latest")),
-        ([], [first, ..]) => Err(Failure::new(Exit::Usage, format!("no live run in {RUNS}")).hint(
-            format!("elsewhere there is {}; `windtunnel ps --all` lists all", option(first)),
-        )),
+        ([], [first, ..]) => {
+            Err(VerbFailure::new(ExitCategory::Usage, format!("no live run in {RUNS}")).hint(
+                format!("elsewhere there is {}; `windtunnel ps --all` lists all", option(first)),
+            ))
+        }
         (many, _) => {
             let options: Vec<String> = many.iter().map(option).collect();
             let text = format!("{} runs are live in {RUNS}", many.len());
-            Err(Failure::new(Exit::Usage, text).hint(format!("name one: {}", options.join(", "))))
+            Err(VerbFailure::new(ExitCategory::Usage, text)
+                .hint(format!("name one: {}", options.join(", "))))
         }
     }
 }

@@ -6,17 +6,21 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, Source};
+use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, ScenarioSource};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::{images, presence};
 
 pub(crate) use usual::{ScenarioFile, USUAL_NAME, usual};
 
 /// Reads and resolves the scenario in `file` (`-`: standard input), with what holds instead of what
 /// it says, or beside it. Images in registries are fetched, with a bar unless it is to be `quiet`.
-pub(crate) fn scenario(file: &Path, instead: Instead<'_>, quiet: bool) -> Result<Loaded, Failure> {
+pub(crate) fn scenario(
+    file: &Path,
+    instead: Instead<'_>,
+    quiet: bool,
+) -> Result<Loaded, VerbFailure> {
     let name = match is_standard_input(file) {
         true => "<stdin>".to_owned(),
         false => file.display().to_string(),
@@ -24,7 +28,7 @@ pub(crate) fn scenario(file: &Path, instead: Instead<'_>, quiet: bool) -> Result
     let text = read(file).map_err(|error| {
         let text = format!("cannot read the scenario {name}: {error}");
         let hint = "name a scenario file; the tutorial in docs/ shows how to write one";
-        Failure::new(Exit::Scenario, text).hint(hint)
+        VerbFailure::new(ExitCategory::Scenario, text).hint(hint)
     })?;
     let stem = file.file_stem().filter(|_| !is_standard_input(file));
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
@@ -48,8 +52,8 @@ pub(crate) fn resolve(
     default_name: &str,
     base: &Path,
     instead: Instead<'_>,
-) -> Result<Loaded, Failure> {
-    let source = Source { name, text, default_name, base_dir: &base.to_string_lossy() };
+) -> Result<Loaded, VerbFailure> {
+    let source = ScenarioSource { name, text, default_name, base_dir: &base.to_string_lossy() };
     Ok(windtunnel_scenario::load_instead(&source, &|name: &str| read_named(base, name), instead)?)
 }
 

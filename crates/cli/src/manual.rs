@@ -3,7 +3,7 @@
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 
 /// The manual page `windtunnel(1)`, all verbs on one page.
 #[must_use]
@@ -80,9 +80,10 @@ fn section(heading: &str, entries: &[(String, String)]) -> Vec<u8> {
 }
 
 fn exit_codes() -> Vec<(String, String)> {
-    let codes = Exit::ALL.iter().map(|exit| (exit.code().to_string(), exit.meaning().to_owned()));
-    let commands = ("126, 127".to_owned(), Exit::COMMAND_MEANING.to_owned());
-    codes.chain([commands, ("128+n".to_owned(), Exit::SIGNAL_MEANING.to_owned())]).collect()
+    let codes =
+        ExitCategory::ALL.iter().map(|exit| (exit.code().to_string(), exit.meaning().to_owned()));
+    let commands = ("126, 127".to_owned(), ExitCategory::COMMAND_MEANING.to_owned());
+    codes.chain([commands, ("128+n".to_owned(), ExitCategory::SIGNAL_MEANING.to_owned())]).collect()
 }
 
 fn texts(entries: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -133,7 +134,7 @@ mod tests {
             let heading = format!(".SH {}\n", verb.get_name().to_uppercase());
             assert!(page.contains(&heading), "{heading}");
         }
-        for exit in Exit::ALL {
+        for exit in ExitCategory::ALL {
             assert!(page.contains(&format!("\\fB{}\\fR\n", exit.code())), "{exit:?}");
         }
     }

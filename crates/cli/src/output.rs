@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// Writes data to standard output.
-pub(crate) fn data(text: &str) -> Result<(), Failure> {
+pub(crate) fn data(text: &str) -> Result<(), VerbFailure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::writing(&error))
+        .map_err(|error| VerbFailure::writing(&error))
 }
 
 /// Where a text goes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Destination {
+pub(crate) struct OutputDestination {
     /// Write to this new file instead of standard output
     #[arg(short, long, value_name = "FILE", env = "WINDTUNNEL_OUTPUT")]
     output: Option<PathBuf>,
@@ -29,10 +29,10 @@ pub(crate) struct Destination {
     force: bool,
 }
 
-impl Destination {
+impl OutputDestination {
     /// Standard output, or a file.
     pub(crate) fn new(path: PathBuf, force: bool) -> Self {
-        Destination { output: Some(path), force }
+        OutputDestination { output: Some(path), force }
     }
 
     /// The file, unless it is standard output.
@@ -41,13 +41,13 @@ impl Destination {
     }
 
     /// Writes the text to the file. Without one nothing is written.
-    pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(&self, text: &str) -> Result<(), VerbFailure> {
         let (Some(path), Some(mut file)) = (self.path(), self.create()?) else { return Ok(()) };
         file.write_all(text.as_bytes()).map_err(|error| writing(path, &error))
     }
 
     /// Makes the file. `None`: it is standard output.
-    pub(crate) fn create(&self) -> Result<Option<File>, Failure> {
+    pub(crate) fn create(&self) -> Result<Option<File>, VerbFailure> {
         let Some(path) = self.path() else { return Ok(None) };
         let mut options = OpenOptions::new();
         options.write(true);
@@ -60,23 +60,23 @@ impl Destination {
         options.open(path).map(Some).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 let text = format!("{} is there already", path.display());
-                Failure::new(Exit::Usage, text).hint("--force overwrites it")
+                VerbFailure::new(ExitCategory::Usage, text).hint("--force overwrites it")
             }
             _ => writing(path, &error),
         })
     }
 }
 
-fn writing(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot write {}: {error}", path.display()))
+fn writing(path: &Path, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot write {}: {error}", path.display()))
 }
 
 /// Writes a value to standard output as indented JSON.
-pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn json(value: &impl Serialize) -> Result<(), VerbFailure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     serde_json::to_writer_pretty(&mut out, value)
-        .map_err(|error| Failure::writing(&error.into()))?;
-    out.write_all(b"\n").and_then(|()| out.flush()).map_err(|error| Failure::writing(&error))
+        .map_err(|error| VerbFailure::writing(&error.into()))?;
+    out.write_all(b"\n").and_then(|()| out.flush()).map_err(|error| VerbFailure::writing(&error))
 }
 
 /// Writes a line to standard error. Errors of writing are ignored.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use windtunnel_host::presence::{Missing, Needed, NotRunnable, folders_of, missing};
-use windtunnel_scenario::{Errors, Loaded, Mistake, Notice, Place, nearest};
+use windtunnel_host::presence::{MissingPrerequisite, Needed, NotRunnable, folders_of, missing};
+use windtunnel_scenario::{
+    Loaded, Mistake, ScenarioErrors, ScenarioNotice, SourceLocation, nearest,
+};
 
-use crate::failure::Failure;
+use crate::failure::VerbFailure;
 
 /// Refuses a scenario with programs or working folders that are not there. One that another program
 /// may make before it is needed becomes a notice.
@@ -15,7 +17,7 @@ pub(crate) fn check(
     name: &str,
     text: &[u8],
     base: &Path,
-) -> Result<(), Failure> {
+) -> Result<(), VerbFailure> {
     let text = String::from_utf8_lossy(text);
     let mut reported = BTreeSet::new();
     let mut mistakes = Vec::new();
@@ -30,27 +32,31 @@ pub(crate) fn check(
         let message = missing.message();
         if missing.may_come {
             let message = format!("{message}: something must make it before it is needed");
-            loaded.notices.push(Notice::at(place, message));
+            loaded.notices.push(ScenarioNotice::at(place, message));
         } else {
             let hint = missing.hint().or_else(|| near(&missing));
             mistakes.push(Mistake::at(name, &text, place, message, hint));
         }
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(Failure::Scenario(Errors::of(mistakes))) }
+    if mistakes.is_empty() {
+        Ok(())
+    } else {
+        Err(VerbFailure::Scenario(ScenarioErrors::of(mistakes)))
+    }
 }
 
-fn place_of(loaded: &Loaded, group: &str, missing: &Missing) -> Place {
+fn place_of(loaded: &Loaded, group: &str, missing: &MissingPrerequisite) -> SourceLocation {
     let written = loaded.programs.get(group).and_then(|programs| programs.get(missing.program));
     let place = written.map(|written| match missing.what {
         Needed::Folder(..) => written.cwd.unwrap_or(written.run),
         Needed::Program(_) => written.run,
         Needed::Check(_) => written.ready.unwrap_or(written.run),
     });
-    place.unwrap_or(Place::START)
+    place.unwrap_or(SourceLocation::START)
 }
 
 /// A program with a similar name.
-fn near(missing: &Missing) -> Option<String> {
+fn near(missing: &MissingPrerequisite) -> Option<String> {
     match &missing.what {
         Needed::Program(NotRunnable::NotInPath(name))
         | Needed::Check(NotRunnable::NotInPath(name)) => similar(name),

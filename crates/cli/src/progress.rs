@@ -15,7 +15,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How far some work is.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressIndicator {
     bar: ProgressBar,
     began: Instant,
     shown: Arc<AtomicBool>,
@@ -37,28 +37,28 @@ enum Manner {
 
 /// What the numbers of a bar count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub(crate) enum ProgressUnit {
     Things,
     Bytes,
 }
 
-impl Progress {
+impl ProgressIndicator {
     /// For work that is described by a few words, `setting up nodes`, and often says how far it is.
-    pub(crate) fn new(what: &'static str, unit: Unit, quiet: bool) -> Progress {
+    pub(crate) fn new(what: &'static str, unit: ProgressUnit, quiet: bool) -> ProgressIndicator {
         let manner = if quiet { Manner::Never } else { Manner::Work };
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         set_style(&bar, unit, "");
         bar.set_message(what);
-        Progress { bar, began: Instant::now(), shown: Arc::default(), manner }
+        ProgressIndicator { bar, began: Instant::now(), shown: Arc::default(), manner }
     }
 
     /// For work of which one step can take long.
-    pub(crate) fn timed(what: &'static str, unit: Unit, quiet: bool) -> Progress {
-        let progress = Progress::new(what, unit, quiet);
+    pub(crate) fn timed(what: &'static str, unit: ProgressUnit, quiet: bool) -> ProgressIndicator {
+        let progress = ProgressIndicator::new(what, unit, quiet);
         if quiet { progress } else { progress.with_thread(unit, APPEARS_AFTER) }
     }
 
-    fn with_thread(mut self, unit: Unit, after: Duration) -> Progress {
+    fn with_thread(mut self, unit: ProgressUnit, after: Duration) -> ProgressIndicator {
         set_style(&self.bar, unit, ", {elapsed}");
         let (bar, shown) = (self.bar.clone(), Arc::clone(&self.shown));
         let (end, ended) = channel();
@@ -96,7 +96,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressIndicator {
     /// Takes the bar away.
     fn drop(&mut self) {
         if let Manner::Thread { end, thread } = &mut self.manner {
@@ -109,10 +109,10 @@ impl Drop for Progress {
 }
 
 /// Message, bar and numbers, with `more` behind them.
-fn set_style(bar: &ProgressBar, unit: Unit, more: &str) {
+fn set_style(bar: &ProgressBar, unit: ProgressUnit, more: &str) {
     let numbers = match unit {
-        Unit::Things => "{pos} of {len}",
-        Unit::Bytes => "{bytes} of {total_bytes}",
+        ProgressUnit::Things => "{pos} of {len}",
+        ProgressUnit::Bytes => "{bytes} of {total_bytes}",
     };
     let template = format!("{{msg}} [{{bar:30}}] {numbers}{more}");
     if let Ok(style) = ProgressStyle::with_template(&template) {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_bar_appears_when_its_work_has_taken_two_seconds() {
-        let mut progress = Progress::new("unpacking", Unit::Bytes, false);
+        let mut progress = ProgressIndicator::new("unpacking", ProgressUnit::Bytes, false);
         progress.set(1, 10);
         assert_eq!(progress.shown(), None);
         progress.began = progress.began.checked_sub(APPEARS_AFTER).unwrap();
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn a_bar_with_a_thread_appears_while_a_step_goes_on() {
-        let progress = Progress::new("importing", Unit::Things, false);
-        let mut progress = progress.with_thread(Unit::Things, Duration::ZERO);
+        let progress = ProgressIndicator::new("importing", ProgressUnit::Things, false);
+        let mut progress = progress.with_thread(ProgressUnit::Things, Duration::ZERO);
         progress.set(1, 3);
         while progress.shown().is_none() {
             thread::yield_now();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_bar_with_a_thread_does_not_hold_up_work_that_is_done_soon() {
-        let progress = Progress::timed("importing", Unit::Things, false);
+        let progress = ProgressIndicator::timed("importing", ProgressUnit::Things, false);
         let shown = Arc::clone(&progress.shown);
         drop(progress);
         assert!(!shown.load(Ordering::Relaxed));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_quiet_command_has_no_bar() {
-        let mut progress = Progress::new("unpacking", Unit::Things, true);
+        let mut progress = ProgressIndicator::new("unpacking", ProgressUnit::Things, true);
         progress.began = progress.began.checked_sub(APPEARS_AFTER).unwrap();
         progress.set(5, 10);
         assert_eq!(progress.shown(), None);

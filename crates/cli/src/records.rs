@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use windtunnel_cluster::machine;
-use windtunnel_evidence::{Evidence, Loader};
+use windtunnel_evidence::{EvidenceLoader, RecordedRun};
 use windtunnel_report::record_files;
 use windtunnel_sys::below::Below;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// The folder of a run.
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub(crate) struct RunFolder {
 
 impl RunFolder {
     /// All that the run has recorded so far.
-    pub(crate) fn load(&self) -> Result<Evidence, Failure> {
+    pub(crate) fn load(&self) -> Result<RecordedRun, VerbFailure> {
         let files = files(&self.run)?;
         let mut contents = Vec::with_capacity(files.len());
         let mut left = memory_bytes();
@@ -35,26 +35,26 @@ impl RunFolder {
             left = left.checked_sub(length).ok_or_else(|| too_much(file))?;
             contents.push(bytes);
         }
-        let mut loader = Loader::new();
+        let mut loader = EvidenceLoader::new();
         for (file, bytes) in files.iter().zip(&contents) {
             let unusable = |error| {
                 let text = format!("cannot use {}: {error}", file.display());
-                Failure::new(Exit::Usage, text)
+                VerbFailure::new(ExitCategory::Usage, text)
             };
             loader.add(bytes).map_err(unusable)?;
         }
-        loader.finish().map_err(|error| Failure::caused(Exit::Usage, error))
+        loader.finish().map_err(|error| VerbFailure::caused(ExitCategory::Usage, error))
     }
 }
 
 /// The files of records of a run, by name; those of other machines lie in a folder each.
-pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, VerbFailure> {
     if run.is_file() {
         return Ok(vec![run.to_owned()]);
     }
     if !run.is_dir() {
         let why = if run.exists() { "neither a folder nor a regular file" } else { "not there" };
-        return Err(Failure::new(Exit::Usage, format!("{} is {why}", run.display())));
+        return Err(VerbFailure::new(ExitCategory::Usage, format!("{} is {why}", run.display())));
     }
     let found = Below::open(run).and_then(|below| record_files(&below));
     let found = found.map_err(|error| reading(&run.join("records"), &error))?;
@@ -62,7 +62,7 @@ pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, Failure> {
         return Ok(found.into_iter().map(|file| run.join(file)).collect());
     }
     let text = format!("{} has no records", run.display());
-    Err(Failure::new(Exit::Usage, text).hint("`windtunnel run --record` makes them"))
+    Err(VerbFailure::new(ExitCategory::Usage, text).hint("`windtunnel run --record` makes them"))
 }
 
 /// Opens one of [`files`].
@@ -80,16 +80,16 @@ fn memory_bytes() -> u64 {
     if free.0 == 0 { MEMORY_BYTES } else { free.0 / 2 }
 }
 
-fn too_much(file: &Path) -> Failure {
+fn too_much(file: &Path) -> VerbFailure {
     let text = format!(
         "cannot read {}: with it the records are more than half of the memory that is free",
         file.display()
     );
-    Failure::new(Exit::Machine, text)
+    VerbFailure::new(ExitCategory::Machine, text)
 }
 
-fn reading(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(Exit::Usage, format!("cannot read {}: {error}", path.display()))
+fn reading(path: &Path, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Usage, format!("cannot read {}: {error}", path.display()))
 }
 
 const MEMORY_BYTES: u64 = 1 << 30;

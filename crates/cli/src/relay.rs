@@ -7,7 +7,7 @@ use rustix::fs::OFlags;
 use windtunnel_sys::poll::{PollFd, PollFlags};
 use windtunnel_sys::terminal;
 
-use crate::terminal::Raw;
+use crate::terminal::RawModeGuard;
 
 /// Whether a command gets a terminal of its own: where both its input and its output are the user's
 /// terminal. Where only one is, such as in `… | less`, the terminal stays as it is, for the
@@ -26,12 +26,12 @@ pub(crate) struct Relay {
     input_open: bool,
     /// Whether a process still holds the command's terminal open.
     output_open: bool,
-    raw: Option<Raw>,
+    raw: Option<RawModeGuard>,
 }
 
 /// Descriptors that are ready.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ready {
+pub(crate) struct TerminalRelayReadiness {
     output: bool,
     room: bool,
     input: bool,
@@ -57,7 +57,7 @@ impl Relay {
     /// # Errors
     /// Errors of tcsetattr(3).
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        self.raw = Some(Raw::enter(rustix::stdio::stdin())?);
+        self.raw = Some(RawModeGuard::enter(rustix::stdio::stdin())?);
         Ok(())
     }
 
@@ -82,13 +82,13 @@ impl Relay {
     }
 
     /// The result of polling the descriptors of [`Relay::interests`].
-    pub(crate) fn ready(&self, polled: &[PollFd<'_>]) -> Ready {
+    pub(crate) fn ready(&self, polled: &[PollFd<'_>]) -> TerminalRelayReadiness {
         let mut polled = polled.iter().map(PollFd::revents);
         let none = PollFlags::empty();
         let controller =
             if self.interest().is_empty() { none } else { polled.next().unwrap_or(none) };
         let input = if self.wants_input() { polled.next().unwrap_or(none) } else { none };
-        Ready {
+        TerminalRelayReadiness {
             output: controller.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR),
             room: controller.contains(PollFlags::OUT),
             input: !input.is_empty(),
@@ -99,7 +99,7 @@ impl Relay {
     ///
     /// # Errors
     /// Errors of writing to the user's terminal.
-    pub(crate) fn carry(&mut self, ready: Ready) -> io::Result<()> {
+    pub(crate) fn carry(&mut self, ready: TerminalRelayReadiness) -> io::Result<()> {
         if ready.input && self.wants_input() {
             self.read_typed();
         }

@@ -21,21 +21,21 @@ static SCREEN: AtomicBool = AtomicBool::new(false);
 
 /// Raw mode for as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Raw(());
+pub(crate) struct RawModeGuard(());
 
-impl Raw {
+impl RawModeGuard {
     /// Puts a terminal into raw mode.
     ///
     /// # Errors
     /// `ENOTTY` when it is not a terminal.
-    pub(crate) fn enter(terminal: impl AsFd) -> io::Result<Raw> {
+    pub(crate) fn enter(terminal: impl AsFd) -> io::Result<RawModeGuard> {
         let mode = RawMode::enter(terminal)?;
         *RAW.lock().unwrap_or_else(PoisonError::into_inner) = Some(mode);
-        Ok(Raw(()))
+        Ok(RawModeGuard(()))
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawModeGuard {
     fn drop(&mut self) {
         leave();
     }
@@ -45,7 +45,7 @@ impl Drop for Raw {
 /// user's is as it was.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    _raw: Raw,
+    _raw: RawModeGuard,
 }
 
 impl Screen {
@@ -54,7 +54,7 @@ impl Screen {
     /// # Errors
     /// `ENOTTY` when standard input is not a terminal, and errors of writing.
     pub(crate) fn enter() -> io::Result<Screen> {
-        let screen = Screen { _raw: Raw::enter(rustix::stdio::stdin())? };
+        let screen = Screen { _raw: RawModeGuard::enter(rustix::stdio::stdin())? };
         SCREEN.store(true, Ordering::Relaxed);
         execute!(io::stdout(), EnterAlternateScreen)?;
         Ok(screen)

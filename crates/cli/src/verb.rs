@@ -40,10 +40,10 @@ pub(crate) mod top;
 pub(crate) mod web;
 
 use crate::arguments::Verb;
-use crate::failure::Failure;
+use crate::failure::VerbFailure;
 
 /// The exit code, or why there is none of the verb's own.
-pub(crate) type Outcome = Result<u8, Failure>;
+pub(crate) type Outcome = Result<u8, VerbFailure>;
 
 /// Executes the verb of the command line.
 pub(crate) fn run(verb: &Verb) -> Outcome {

@@ -10,10 +10,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use windtunnel_cluster::protocol::Ask;
+use windtunnel_cluster::protocol::AgentRequest;
 use windtunnel_cluster::{ClusterKey, FakeAgent};
 use windtunnel_control::frame;
-use windtunnel_scenario::Source;
+use windtunnel_scenario::ScenarioSource;
 
 /// A user's home with a key in it.
 struct Home {
@@ -44,7 +44,7 @@ impl Home {
     fn attach(
         &self,
         words: &[&str],
-        answer: impl Fn(&Ask, SocketAddr) -> Vec<u8> + Send + 'static,
+        answer: impl Fn(&AgentRequest, SocketAddr) -> Vec<u8> + Send + 'static,
     ) -> Attached {
         let address = Arc::new(OnceLock::new());
         let own = Arc::clone(&address);
@@ -91,7 +91,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// An honest answer about a run of two nodes on one machine.
 fn run(address: SocketAddr) -> Value {
-    let source = Source {
+    let source = ScenarioSource {
         name: "net.yaml",
         text: b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 5ms}]\n",
         default_name: "net",
@@ -110,7 +110,7 @@ fn framed(answer: &Value) -> Vec<u8> {
 }
 
 /// The answer about a run with something else in one place.
-fn changed(path: &'static str, value: Value) -> impl Fn(&Ask, SocketAddr) -> Vec<u8> {
+fn changed(path: &'static str, value: Value) -> impl Fn(&AgentRequest, SocketAddr) -> Vec<u8> {
     move |_, address| {
         let mut run = run(address);
         *run.pointer_mut(path).unwrap_or_else(|| panic!("no {path}")) = value.clone();
@@ -172,14 +172,14 @@ fn lengths_that_do_not_come_true_are_refused() {
 }
 
 /// A run that is over at once, with one file in its part.
-fn over_with_file(path: &'static str) -> impl Fn(&Ask, SocketAddr) -> Vec<u8> {
+fn over_with_file(path: &'static str) -> impl Fn(&AgentRequest, SocketAddr) -> Vec<u8> {
     move |ask, address| {
         let ended = json!({"answer": "part", "now_ns": 1, "said": {"from-part": "ended"}});
         let file = json!({"answer": "file", "path": path, "bytes": 3, "executable": false});
         let done = framed(&json!({"answer": "done"}));
         match ask {
-            Ask::Watch { .. } => [framed(&run(address)), framed(&ended)].concat(),
-            Ask::Fetch { .. } => [framed(&file), b"key".to_vec(), done].concat(),
+            AgentRequest::Watch { .. } => [framed(&run(address)), framed(&ended)].concat(),
+            AgentRequest::Fetch { .. } => [framed(&file), b"key".to_vec(), done].concat(),
             _ => done,
         }
     }

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use windtunnel_evidence::file::{Header, LaneName, Source, Writer};
-use windtunnel_model::record::kind::{Call, Layer};
-use windtunnel_model::record::{Kind, Record, flag, words};
+use windtunnel_evidence::file::{EventSource, LaneName, RecordFileHeader, RecordFileWriter};
+use windtunnel_model::record::kind::{Call, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag, words};
 
-const ENGINE: Source = Source::of_machine(Layer::Engine, 0);
-const CLIENT: Source = Source::of_node(Layer::Calls, 0, 0);
+const ENGINE: EventSource = EventSource::of_machine(RecordSource::Engine, 0);
+const CLIENT: EventSource = EventSource::of_node(RecordSource::Calls, 0, 0);
 const MS: u64 = 1_000_000;
 
 /// A run folder in which `client` wrote 100 bytes to `server`, which got them 41 ms later; the
 /// packet with the second write was lost and came again.
 struct Run {
     folder: tempfile::TempDir,
-    writer: Writer,
+    writer: RecordFileWriter,
 }
 
 impl Run {
@@ -32,7 +32,7 @@ impl Run {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        let header = Header {
+        let header = RecordFileHeader {
             run: "demo".to_owned(),
             origin_unix_ns: 1_700_000_000_000_000_000,
             nodes: vec!["client".to_owned(), "server".to_owned()],
@@ -40,9 +40,10 @@ impl Run {
             lanes: vec![lane("client", "server"), lane("server", "client")],
             drop_reasons: vec!["down".to_owned(), "loss".to_owned()],
             layers: vec!["engine".to_owned(), "calls".to_owned()],
-            ..Header::new("windtunnel test")
+            ..RecordFileHeader::new("windtunnel test")
         };
-        let run = Run { folder: tempfile::tempdir().unwrap(), writer: Writer::new(header) };
+        let run =
+            Run { folder: tempfile::tempdir().unwrap(), writer: RecordFileWriter::new(header) };
         fs::create_dir(run.path().join("records")).unwrap();
         run
     }
@@ -56,14 +57,14 @@ impl Run {
     }
 
     /// A file of these records.
-    fn write(&mut self, part: u32, batches: &[(Source, Vec<Record>)]) {
+    fn write(&mut self, part: u32, batches: &[(EventSource, Vec<EventRecord>)]) {
         let mut bytes = Vec::new();
         self.writer.begin(1, &mut bytes);
         fs::write(self.file(part), bytes).unwrap();
         self.append(part, batches);
     }
 
-    fn append(&mut self, part: u32, batches: &[(Source, Vec<Record>)]) {
+    fn append(&mut self, part: u32, batches: &[(EventSource, Vec<EventRecord>)]) {
         let mut bytes = Vec::new();
         for (source, records) in batches {
             self.writer.add(records.last().unwrap().time, *source, records, &mut bytes);
@@ -92,22 +93,22 @@ impl Run {
     }
 }
 
-fn define(time: u64) -> [Record; 2] {
+fn define(time: u64) -> [EventRecord; 2] {
     let half = |kind: Kind, flags: u8, extra: u16, host: u8| {
         let address = std::net::Ipv4Addr::new(10, 0, 0, host).to_ipv6_mapped().octets();
-        Record { time, kind: kind as u8, flags, extra, flow: 1, args: words(address) }
+        EventRecord { time, kind: kind as u8, flags, extra, flow: 1, args: words(address) }
     };
     [half(Kind::FlowFrom, 6, 4000, 1), half(Kind::FlowTo, 0, 80, 2)]
 }
 
-fn calls() -> Vec<Record> {
-    let call = |time, call: Call, args| Record {
+fn calls() -> Vec<EventRecord> {
+    let call = |time, call: Call, args| EventRecord {
         time,
         kind: Kind::Call as u8,
         extra: call as u16,
         flow: 1,
         args,
-        ..Record::default()
+        ..EventRecord::default()
     };
     let mut calls = define(MS).to_vec();
     calls.push(call(MS, Call::Connect, [0, 0, 0, 80_000_000]));
@@ -116,8 +117,8 @@ fn calls() -> Vec<Record> {
     calls
 }
 
-fn packets() -> Vec<Record> {
-    let packet = |time, kind: Kind, flags, args| Record {
+fn packets() -> Vec<EventRecord> {
+    let packet = |time, kind: Kind, flags, args| EventRecord {
         time,
         kind: kind as u8,
         flags,
@@ -127,8 +128,11 @@ fn packets() -> Vec<Record> {
     };
     let mut packets = define(2 * MS).to_vec();
     let sequences = [1000, 5000, 0, 0];
-    let sequence =
-        Record { flags: 3, args: sequences, ..packet(2 * MS, Kind::FlowSequence, 3, sequences) };
+    let sequence = EventRecord {
+        flags: 3,
+        args: sequences,
+        ..packet(2 * MS, Kind::FlowSequence, 3, sequences)
+    };
     packets.push(sequence);
     packets.push(packet(2 * MS, Kind::Offered, flag::SYN, [0, 0, 0, 0]));
     packets.push(packet(42 * MS, Kind::Delivered, flag::SYN, [0, 0, 0, 40_000_000]));
@@ -198,7 +202,7 @@ fn a_name_that_no_record_has_is_an_error_that_lists_the_names() {
 #[test]
 fn a_run_without_records_says_how_to_make_them() {
     let folder = tempfile::tempdir().unwrap();
-    let run = Run { folder, writer: Writer::new(Header::new("test")) };
+    let run = Run { folder, writer: RecordFileWriter::new(RecordFileHeader::new("test")) };
     let output = run.records("show", &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let talk = String::from_utf8(output.stderr).unwrap();

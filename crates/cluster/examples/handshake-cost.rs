@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{ClientConfig, Endpoint};
 use tokio::net::UdpSocket;
-use windtunnel_cluster::{Agent, AgentNotice, ClusterKey};
+use windtunnel_cluster::{AgentConfiguration, AgentNotice, ClusterKey};
 
 fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some(AGENT) {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn agent() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("handshake-cost-{}", std::process::id()));
-    let agent = Agent {
+    let agent = AgentConfiguration {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         advertise: None,
         join: Vec::new(),

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 /// Handshakes that are not finished.
 #[derive(Debug, Default)]
-pub(crate) struct Admission {
+pub(crate) struct HandshakeAdmission {
     all: usize,
     /// By address, or the /64 of which one machine has many addresses (RFC 4291, 2.5.4).
     by: BTreeMap<IpAddr, usize>,
@@ -15,7 +15,7 @@ pub(crate) struct Admission {
 /// What is done with a beginning connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Its handshake goes on; [`Admission::leave`] follows when it is over.
+    /// Its handshake goes on; [`HandshakeAdmission::leave`] follows when it is over.
     Admit,
     /// Its address has to be proven first (RFC 9000, 8.1.2), which costs nothing to remember.
     Prove,
@@ -23,7 +23,7 @@ pub(crate) enum Decision {
     Refuse,
 }
 
-impl Admission {
+impl HandshakeAdmission {
     /// `is_proven`: the peer receives at that address. `is_crowded`: many connections are open.
     pub(crate) fn decide(&mut self, from: IpAddr, is_proven: bool, is_crowded: bool) -> Decision {
         let from = group(from);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn an_address_that_is_not_proven_gets_few_and_all_of_them_together_not_many() {
-        let mut admission = Admission::default();
+        let mut admission = HandshakeAdmission::default();
         for _ in 0..16 {
             assert_eq!(admission.decide(v4(1), false, false), Decision::Admit);
         }
@@ -94,12 +94,12 @@ mod tests {
         }
         assert_eq!(admission.decide(v4(99), false, false), Decision::Prove);
         assert_eq!(admission.decide(v4(99), true, false), Decision::Admit);
-        assert_eq!(Admission::default().decide(v4(1), false, true), Decision::Prove);
+        assert_eq!(HandshakeAdmission::default().decide(v4(1), false, true), Decision::Prove);
     }
 
     #[test]
     fn one_address_does_not_take_the_place_of_the_others_and_all_together_are_bounded() {
-        let mut admission = Admission::default();
+        let mut admission = HandshakeAdmission::default();
         for from in 1..=4 {
             for _ in 0..64 {
                 assert_eq!(admission.decide(v4(from), true, false), Decision::Admit);
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_addresses_of_one_network_of_ipv6_count_as_one() {
-        let mut admission = Admission::default();
+        let mut admission = HandshakeAdmission::default();
         let of = |host: u16| IpAddr::from([0xfd00, 1, 2, 3, 0, 0, 0, host]);
         for host in 0..64 {
             assert_eq!(admission.decide(of(host), true, false), Decision::Admit);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_address_of_ipv4_is_the_same_written_as_ipv6_and_leaves_once() {
-        let mut admission = Admission::default();
+        let mut admission = HandshakeAdmission::default();
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         for number in 0..64 {
             let from = if number % 2 == 0 { v4(1) } else { mapped };

@@ -35,15 +35,15 @@ use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_model::{Bytes, Rate, Span, Time};
 use windtunnel_sys::{clock, interfaces, schedule};
 
-pub use audit::{Begun, Command};
+pub use audit::{CommandAuditRecord, RunAuditRecord};
 use folder::PartsFolder;
-pub use lapses::Lapses;
-use life::Life;
-pub use limits::Limits;
-pub use worker::Worker;
+pub use lapses::LimitLapseLog;
+use life::AgentRuntime;
+pub use limits::AgentResourceLimits;
+pub use worker::PartWorkerCommand;
 
-use crate::carrier::{Carrier, canonical};
-use crate::hello::Hello;
+use crate::carrier::{AgentConnectionPool, canonical};
+use crate::hello::AgentHello;
 use crate::key::ClusterKey;
 use crate::protocol::Unfit;
 use crate::protocol::run::RunSetup;
@@ -51,7 +51,7 @@ use crate::{machine, tls};
 
 /// What an agent is made of.
 #[derive(Debug, Clone)]
-pub struct Agent {
+pub struct AgentConfiguration {
     /// Where it listens.
     pub listen: SocketAddr,
     /// Where others reach it, with port 0 at that of `listen`; `None`: found out.
@@ -74,14 +74,14 @@ pub struct Agent {
     /// The cluster's key.
     pub key: ClusterKey,
     /// How a part of a run is started; `None`: this agent does no runs.
-    pub worker: Option<Worker>,
+    pub worker: Option<PartWorkerCommand>,
     /// Finds out what nodes of a member need and this machine does not have.
     pub look: Option<fn(&RunSetup, u16) -> Vec<String>>,
     /// A run of one machine, of which a part is made and removed at the start: so others know
     /// whether this one can. `None`: that is not tried.
     pub trial: Option<RunSetup>,
     /// What runs may use.
-    pub limits: Limits,
+    pub limits: AgentResourceLimits,
     /// Where parts of runs have their folders until their results are fetched. Those that are
     /// there are removed; a folder with anything else, or of another agent, is refused.
     pub folder: PathBuf,
@@ -198,13 +198,13 @@ pub enum AgentNotice {
     /// A run is to have a part here.
     RunBegun {
         /// Which, and who wants it.
-        begun: Begun,
+        begun: RunAuditRecord,
         /// It begins; or why it is refused.
         outcome: Result<(), String>,
     },
     /// A command is to be executed in a node.
-    Executes(Command),
-    /// The files of a part were not fetched within [`Agent::keep_results`].
+    Executes(CommandAuditRecord),
+    /// The files of a part were not fetched within [`AgentConfiguration::keep_results`].
     Expired {
         /// Number of the run.
         run: u64,
@@ -215,7 +215,7 @@ pub enum AgentNotice {
     },
     /// This machine can do no part of a run.
     Unfit(Unfit),
-    /// What [`Limits`] allow was not held, and why; runs that are here get it, too.
+    /// What [`AgentResourceLimits`] allow was not held, and why; runs that are here get it, too.
     NotHeld {
         /// In a sentence.
         why: String,
@@ -226,8 +226,8 @@ pub enum AgentNotice {
     Ends,
 }
 
-impl Agent {
-    /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`Agent::until_stdin_closes`] says; then the
+impl AgentConfiguration {
+    /// Runs until SIGINT, SIGTERM or SIGHUP, or as [`AgentConfiguration::until_stdin_closes`] says; then the
     /// others are notified.
     ///
     /// # Errors
@@ -272,7 +272,8 @@ impl Agent {
         endpoint.set_default_client_config(client);
         let (events, received) = unbounded_channel();
         let host = self.name.clone().unwrap_or_else(machine::name);
-        let carrier = Carrier::new(endpoint.clone(), events.clone(), Hello::own(host));
+        let carrier =
+            AgentConnectionPool::new(endpoint.clone(), events.clone(), AgentHello::own(host));
         let has_runs = self.worker.is_some();
         // Parts get its path, and their working folder is another.
         if let Ok(folder) = std::path::absolute(&self.folder) {
@@ -281,7 +282,7 @@ impl Agent {
         let own = has_runs.then(|| PartsFolder::open(&self.folder)).transpose();
         let _own =
             own.map_err(|source| AgentError::Folder { path: self.folder.clone(), source })?;
-        let mut life = Life::new(&self, listen, advertise, carrier.clone(), events.clone());
+        let mut life = AgentRuntime::new(&self, listen, advertise, carrier.clone(), events.clone());
         life.try_out(self.trial.as_ref(), &mut notify).await;
         tokio::task::spawn_local(carrier.accept());
         notify(AgentNotice::Listening { listen, advertise });
@@ -427,7 +428,7 @@ mod tests {
     #[test]
     fn an_agent_advertises_what_it_is_given_or_the_address_on_which_it_listens() {
         let advertised = |listen: &str, advertise: Option<&str>| {
-            let agent = Agent {
+            let agent = AgentConfiguration {
                 listen: listen.parse().unwrap(),
                 advertise: advertise.map(|address| address.parse().unwrap()),
                 join: Vec::new(),
@@ -441,7 +442,7 @@ mod tests {
                 worker: None,
                 look: None,
                 trial: None,
-                limits: Limits::default(),
+                limits: AgentResourceLimits::default(),
                 folder: PathBuf::new(),
                 host_timeout: Span::from_secs(5),
                 keep_results: Span::ZERO,

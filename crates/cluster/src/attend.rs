@@ -5,28 +5,28 @@ use std::io::{self, ErrorKind};
 use quinn::RecvStream;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
-use windtunnel_control::{Hello, Reply, Request, VERSION, frame};
+use windtunnel_control::{ControlGreeting, ControlReply, ControlRequest, VERSION, frame};
 use windtunnel_model::valid::Validate;
 
 use crate::agent::exec::BYTES_MAX;
-use crate::client::{Client, ClientError};
+use crate::client::{AgentClient, AgentClientError};
 use crate::protocol::exec::{FromCommand, ToCommand};
-use crate::protocol::run::Order;
-use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
+use crate::protocol::run::PartCommand;
+use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest};
 use crate::stream;
 
-impl Client {
-    /// Asks for [`Ask::Part`] or [`Ask::Watch`], passes on what is ordered, and hands everything
+impl AgentClient {
+    /// Asks for [`AgentRequest::Part`] or [`AgentRequest::Watch`], passes on what is ordered, and hands everything
     /// over that is answered, until there is nothing more of either.
     ///
     /// # Errors
-    /// [`ClientError::Broken`] if the agent has gone.
+    /// [`AgentClientError::Broken`] if the agent has gone.
     pub fn attend(
         &self,
-        ask: &Ask,
-        orders: &mut UnboundedReceiver<Order>,
-        mut handle: impl FnMut(Answer),
-    ) -> Result<(), ClientError> {
+        ask: &AgentRequest,
+        orders: &mut UnboundedReceiver<PartCommand>,
+        mut handle: impl FnMut(AgentReply),
+    ) -> Result<(), AgentClientError> {
         let attending = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
             stream::send(&mut to, ask).await?;
@@ -55,16 +55,16 @@ impl Client {
     /// If it cannot be run, or the agent has gone.
     pub fn exec(
         &self,
-        ask: &Ask,
+        ask: &AgentRequest,
         mut messages: Receiver<ToCommand>,
         mut handle: impl FnMut(FromCommand),
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), AgentClientError> {
         let running = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
             stream::send(&mut to, ask).await?;
             match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                Answer::Done => {}
-                Answer::Error { message } => return Err(io::Error::other(message)),
+                AgentReply::Done => {}
+                AgentReply::Error { message } => return Err(io::Error::other(message)),
                 _ => return Err(io::Error::other("something else than was asked")),
             }
             let sending = async {
@@ -81,9 +81,9 @@ impl Client {
                     let last = matches!(
                         &message,
                         FromCommand::Reply {
-                            reply: Reply::Exited { .. }
-                                | Reply::NotRun { .. }
-                                | Reply::Error { .. }
+                            reply: ControlReply::Exited { .. }
+                                | ControlReply::NotRun { .. }
+                                | ControlReply::Error { .. }
                         }
                     );
                     handle(message);
@@ -101,17 +101,21 @@ impl Client {
     ///
     /// # Errors
     /// If there is no such part, or the agent has gone.
-    pub fn control(&self, run: u64, request: &Request) -> Result<Reply, ClientError> {
+    pub fn control(
+        &self,
+        run: u64,
+        request: &ControlRequest,
+    ) -> Result<ControlReply, AgentClientError> {
         let asking = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, &Ask::Control { run }).await?;
+            stream::send(&mut to, &AgentRequest::Control { run }).await?;
             match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                Answer::Done => {}
-                Answer::Error { message } => return Err(io::Error::other(message)),
+                AgentReply::Done => {}
+                AgentReply::Error { message } => return Err(io::Error::other(message)),
                 _ => return Err(io::Error::other("something else than was asked")),
             }
-            let mut lines = Lines { from, waiting: Vec::new() };
-            let hello: Hello = lines.next().await?;
+            let mut lines = ControlLineReader { from, waiting: Vec::new() };
+            let hello: ControlGreeting = lines.next().await?;
             if hello.version != VERSION {
                 let (theirs, ours) = (hello.version, VERSION);
                 let text = format!("the part speaks version {theirs}, this windtunnel {ours}");
@@ -127,12 +131,12 @@ impl Client {
 }
 
 /// The lines of a control socket's conversation.
-struct Lines {
+struct ControlLineReader {
     from: RecvStream,
     waiting: Vec<u8>,
 }
 
-impl Lines {
+impl ControlLineReader {
     async fn next<T: DeserializeOwned + Validate>(&mut self) -> io::Result<T> {
         let mut looked = 0;
         loop {

@@ -12,24 +12,24 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use windtunnel_control::part::FromPart;
 
-use crate::admission::{Admission, Decision};
+use crate::admission::{Decision, HandshakeAdmission};
 use crate::agent::watch::WatcherId;
-use crate::hello::{self, Hello, HelloError};
+use crate::hello::{self, AgentHello, HelloError};
 use crate::key::NAME;
-use crate::protocol::Ask;
-use crate::protocol::run::{Order, Word};
-use crate::refusal::Refusal;
+use crate::protocol::AgentRequest;
+use crate::protocol::run::{PartCommand, RunMemberMessage};
+use crate::refusal::HandshakeRefusal;
 use crate::stream_limit::{CountedStream, StreamLimit};
 use crate::tls::DATAGRAM_BUFFER;
 
 /// All connections of an agent; cheap to clone. Lives in one thread's runtime.
 #[derive(Debug, Clone)]
-pub(crate) struct Carrier {
+pub(crate) struct AgentConnectionPool {
     endpoint: Endpoint,
-    ways: Arc<Mutex<BTreeMap<SocketAddr, Way>>>,
+    ways: Arc<Mutex<BTreeMap<SocketAddr, PooledConnectionState>>>,
     /// The first message on each connection.
-    own: Arc<Hello>,
-    admission: Arc<Mutex<Admission>>,
+    own: Arc<AgentHello>,
+    admission: Arc<Mutex<HandshakeAdmission>>,
     events: UnboundedSender<CarrierEvent>,
 }
 
@@ -39,13 +39,13 @@ pub(crate) enum CarrierEvent {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
-    Asked { from: SocketAddr, ask: Ask, to: quinn::SendStream, rest: CountedStream },
+    Asked { from: SocketAddr, ask: AgentRequest, to: quinn::SendStream, rest: CountedStream },
     /// A message of the part of a run; or why there are no more.
     Part { run: u64, said: Result<FromPart, String> },
     /// An order of a watcher of a run, `None` if it has gone.
-    Ordered { watcher: WatcherId, order: Option<Order> },
+    Ordered { watcher: WatcherId, order: Option<PartCommand> },
     /// A message of another agent about its part of a run.
-    Word { run: u64, member: u16, word: Word },
+    Word { run: u64, member: u16, word: RunMemberMessage },
     /// Agents to look for.
     Seek(Vec<SocketAddr>),
     /// Only clients that watch a run still need the agent.
@@ -59,28 +59,28 @@ pub(crate) enum CarrierEvent {
 }
 
 #[derive(Debug)]
-enum Way {
+enum PooledConnectionState {
     /// It is being made.
-    Coming(Waiting),
+    Coming(ConnectionWaitQueue),
     There(Connection),
 }
 
 /// What waits for a connection.
 #[derive(Debug, Default)]
-struct Waiting {
+struct ConnectionWaitQueue {
     /// At most [`WAITING_MAX`].
     datagrams: VecDeque<Vec<u8>>,
     askers: Vec<oneshot::Sender<Result<Connection, String>>>,
 }
 
-impl Carrier {
+impl AgentConnectionPool {
     pub(crate) fn new(
         endpoint: Endpoint,
         events: UnboundedSender<CarrierEvent>,
-        own: Hello,
+        own: AgentHello,
     ) -> Self {
         let (ways, admission) = (Arc::default(), Arc::default());
-        Carrier { endpoint, ways, own: Arc::new(own), admission, events }
+        AgentConnectionPool { endpoint, ways, own: Arc::new(own), admission, events }
     }
 
     /// Sends a datagram, over a new connection if need be.
@@ -88,8 +88,10 @@ impl Carrier {
         let mut ways = self.ways();
         match ways.get_mut(&to) {
             // Too long, or the connection has just broken: lost.
-            Some(Way::There(connection)) => drop(connection.send_datagram(bytes.into())),
-            Some(Way::Coming(Waiting { datagrams, .. })) => {
+            Some(PooledConnectionState::There(connection)) => {
+                drop(connection.send_datagram(bytes.into()));
+            }
+            Some(PooledConnectionState::Coming(ConnectionWaitQueue { datagrams, .. })) => {
                 if datagrams.len() == WAITING_MAX {
                     datagrams.pop_front();
                 }
@@ -97,21 +99,24 @@ impl Carrier {
             }
             None => {
                 drop(ways);
-                self.begin(to, Waiting { datagrams: [bytes].into(), askers: Vec::new() });
+                self.begin(
+                    to,
+                    ConnectionWaitQueue { datagrams: [bytes].into(), askers: Vec::new() },
+                );
             }
         }
     }
 
     /// A connection is needed.
-    fn begin(&self, to: SocketAddr, waiting: Waiting) {
-        self.ways().insert(to, Way::Coming(waiting));
+    fn begin(&self, to: SocketAddr, waiting: ConnectionWaitQueue) {
+        self.ways().insert(to, PooledConnectionState::Coming(waiting));
         let carrier = self.clone();
         tokio::task::spawn_local(async move { carrier.make(to).await });
     }
 
     /// The agent there is lost: the next message needs a new connection.
     pub(crate) fn forget(&self, address: SocketAddr) {
-        if let Some(Way::There(connection)) = self.ways().remove(&address) {
+        if let Some(PooledConnectionState::There(connection)) = self.ways().remove(&address) {
             connection.close(0_u32.into(), b"lost");
         }
     }
@@ -119,9 +124,11 @@ impl Carrier {
     /// Waits until what was sent has left this machine, for a little while at the most: closing the
     /// endpoint would throw away what waits.
     pub(crate) async fn drain(&self) {
-        let full = |way: &Way| match way {
-            Way::There(connection) => connection.datagram_send_buffer_space() < DATAGRAM_BUFFER,
-            Way::Coming(_) => false,
+        let full = |way: &PooledConnectionState| match way {
+            PooledConnectionState::There(connection) => {
+                connection.datagram_send_buffer_space() < DATAGRAM_BUFFER
+            }
+            PooledConnectionState::Coming(_) => false,
         };
         for _ in 0..DRAIN_STEPS {
             if !self.ways().values().any(full) {
@@ -140,11 +147,14 @@ impl Carrier {
         {
             let mut ways = self.ways();
             match ways.get_mut(&to) {
-                Some(Way::There(connection)) => return Ok(connection.clone()),
-                Some(Way::Coming(waiting)) => waiting.askers.push(ask),
+                Some(PooledConnectionState::There(connection)) => return Ok(connection.clone()),
+                Some(PooledConnectionState::Coming(waiting)) => waiting.askers.push(ask),
                 None => {
                     drop(ways);
-                    self.begin(to, Waiting { askers: vec![ask], ..Waiting::default() });
+                    self.begin(
+                        to,
+                        ConnectionWaitQueue { askers: vec![ask], ..ConnectionWaitQueue::default() },
+                    );
                 }
             }
         }
@@ -193,7 +203,7 @@ impl Carrier {
         }
     }
 
-    pub(crate) fn admission(&self) -> MutexGuard<'_, Admission> {
+    pub(crate) fn admission(&self) -> MutexGuard<'_, HandshakeAdmission> {
         self.admission.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -203,7 +213,9 @@ impl Carrier {
             // The mesh tries again in its own time.
             Err(why) => {
                 let mut ways = self.ways();
-                let Some(Way::Coming(waiting)) = ways.get_mut(&to) else { return };
+                let Some(PooledConnectionState::Coming(waiting)) = ways.get_mut(&to) else {
+                    return;
+                };
                 for asker in waiting.askers.drain(..) {
                     let _ = asker.send(Err(why.clone()));
                 }
@@ -219,17 +231,19 @@ impl Carrier {
     pub(crate) async fn connect(&self, to: SocketAddr) -> Result<Connection, String> {
         let connecting = self.endpoint.connect(to, NAME).map_err(|error| error.to_string())?;
         let making = async {
-            let connection = connecting.await.map_err(|error| match Refusal::of(&error) {
-                Some(refusal) => self.refused_by(to, refusal.text()),
-                None => error.to_string(),
-            })?;
+            let connection =
+                connecting.await.map_err(|error| match HandshakeRefusal::of(&error) {
+                    Some(refusal) => self.refused_by(to, refusal.text()),
+                    None => error.to_string(),
+                })?;
             match hello::exchange(&connection, &self.own).await {
                 Ok(_) => Ok(connection),
                 Err(HelloError::Version(why)) => Err(self.refused_by(to, why)),
                 Err(HelloError::Broken(error)) => Err(match connection.close_reason() {
-                    Some(error) if Refusal::of(&error).is_some() => self.refused_by(
+                    Some(error) if HandshakeRefusal::of(&error).is_some() => self.refused_by(
                         to,
-                        Refusal::of(&error).map_or_else(String::new, Refusal::text),
+                        HandshakeRefusal::of(&error)
+                            .map_or_else(String::new, HandshakeRefusal::text),
                     ),
                     _ => error.to_string(),
                 }),
@@ -264,7 +278,7 @@ impl Carrier {
             }
         }
         let mut ways = self.ways();
-        if matches!(ways.get(&from), Some(Way::There(known)) if known.stable_id() == connection.stable_id())
+        if matches!(ways.get(&from), Some(PooledConnectionState::There(known)) if known.stable_id() == connection.stable_id())
         {
             ways.remove(&from);
         }
@@ -274,11 +288,13 @@ impl Carrier {
     /// for one question only.
     fn adopt(&self, from: SocketAddr, connection: &Connection) {
         let mut ways = self.ways();
-        let works = |way: &Way| matches!(way, Way::There(known) if known.close_reason().is_none());
+        let works = |way: &PooledConnectionState| matches!(way, PooledConnectionState::There(known) if known.close_reason().is_none());
         if ways.get(&from).is_some_and(works) {
             return;
         }
-        if let Some(Way::Coming(waiting)) = ways.insert(from, Way::There(connection.clone())) {
+        if let Some(PooledConnectionState::Coming(waiting)) =
+            ways.insert(from, PooledConnectionState::There(connection.clone()))
+        {
             for bytes in waiting.datagrams {
                 // Lost if it does not fit: the mesh repeats what matters.
                 let _ = connection.send_datagram(bytes.into());
@@ -305,7 +321,7 @@ impl Carrier {
         let _ = self.events.send(event);
     }
 
-    fn ways(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Way>> {
+    fn ways(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, PooledConnectionState>> {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,15 +8,15 @@ use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
 use tokio::runtime::Handle;
 
 use crate::PORT;
-use crate::hello::{self, Hello, HelloError};
+use crate::hello::{self, AgentHello, HelloError};
 use crate::key::{ClusterKey, NAME};
-use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask, Hosts};
-use crate::refusal::Refusal;
+use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest, ClusterHosts};
+use crate::refusal::HandshakeRefusal;
 use crate::{background, machine, stream, tls};
 
 /// A connection to an agent.
 #[derive(Debug)]
-pub struct Client {
+pub struct AgentClient {
     runtime: Handle,
     endpoint: Endpoint,
     connection: Connection,
@@ -26,7 +26,7 @@ pub struct Client {
 /// Why an agent cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum AgentClientError {
     /// There is no such machine.
     #[error("no machine is called {host}")]
     NoHost {
@@ -85,45 +85,52 @@ pub enum ClientError {
     },
 }
 
-impl ClientError {
+impl AgentClientError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            ClientError::NoAgent { host, .. } => Some(format!(
+            AgentClientError::NoAgent { host, .. } => Some(format!(
                 "start one there with `windtunnel agent`, or see that UDP port {} of {host} is reached",
                 port_of(host)
             )),
-            ClientError::OtherKey { .. } => Some(
+            AgentClientError::OtherKey { .. } => Some(
                 "all machines of a cluster need the same key file: name it with --key FILE".into(),
             ),
-            ClientError::OtherVersion { .. } => {
+            AgentClientError::OtherVersion { .. } => {
                 Some("use the same version on all machines of a cluster".to_owned())
             }
-            ClientError::NoHost { .. } => Some("write NAME, NAME:PORT or [IPv6]:PORT".to_owned()),
+            AgentClientError::NoHost { .. } => {
+                Some("write NAME, NAME:PORT or [IPv6]:PORT".to_owned())
+            }
             _ => None,
         }
     }
 }
 
-impl Client {
+impl AgentClient {
     /// Connects to the agent at `host`: a name or an address, with or without a port.
     ///
     /// # Errors
-    /// [`ClientError`].
-    pub fn connect(host: &str, key: &ClusterKey) -> Result<Self, ClientError> {
+    /// [`AgentClientError`].
+    pub fn connect(host: &str, key: &ClusterKey) -> Result<Self, AgentClientError> {
         let addresses = resolve(host)?;
         let runtime = background::runtime().map_err(step("start a runtime"))?;
         let mut last = None;
         for address in addresses {
             match runtime.block_on(reach(host, address, key)) {
                 Ok((endpoint, connection)) => {
-                    return Ok(Client { runtime, endpoint, connection, name: host.to_owned() });
+                    return Ok(AgentClient {
+                        runtime,
+                        endpoint,
+                        connection,
+                        name: host.to_owned(),
+                    });
                 }
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.unwrap_or_else(|| ClientError::NoAgent {
+        Err(last.unwrap_or_else(|| AgentClientError::NoAgent {
             host: host.to_owned(),
             why: "it has no address".to_owned(),
         }))
@@ -138,12 +145,12 @@ impl Client {
     /// Asks and waits for the answer.
     ///
     /// # Errors
-    /// [`ClientError::Broken`] or [`ClientError::Refused`].
-    pub fn ask(&self, ask: &Ask) -> Result<Answer, ClientError> {
-        let broken = |source| ClientError::Broken { host: self.name.clone(), source };
+    /// [`AgentClientError::Broken`] or [`AgentClientError::Refused`].
+    pub fn ask(&self, ask: &AgentRequest) -> Result<AgentReply, AgentClientError> {
+        let broken = |source| AgentClientError::Broken { host: self.name.clone(), source };
         match self.runtime.block_on(self::ask(&self.connection, ask)).map_err(broken)? {
-            Answer::Error { message } => {
-                Err(ClientError::Refused { host: self.name.clone(), message })
+            AgentReply::Error { message } => {
+                Err(AgentClientError::Refused { host: self.name.clone(), message })
             }
             answer => Ok(answer),
         }
@@ -158,11 +165,11 @@ impl Client {
     /// All agents of the cluster.
     ///
     /// # Errors
-    /// As [`Client::ask`].
-    pub fn hosts(&self, measure: bool) -> Result<Hosts, ClientError> {
-        match self.ask(&Ask::Hosts { measure })? {
-            Answer::Hosts(hosts) => Ok(hosts),
-            _ => Err(ClientError::Refused {
+    /// As [`AgentClient::ask`].
+    pub fn hosts(&self, measure: bool) -> Result<ClusterHosts, AgentClientError> {
+        match self.ask(&AgentRequest::Hosts { measure })? {
+            AgentReply::Hosts(hosts) => Ok(hosts),
+            _ => Err(AgentClientError::Refused {
                 host: self.name.clone(),
                 message: "something else than was asked".to_owned(),
             }),
@@ -170,7 +177,7 @@ impl Client {
     }
 }
 
-impl Client {
+impl AgentClient {
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -178,13 +185,13 @@ impl Client {
     pub(crate) fn block_on<T>(
         &self,
         work: impl Future<Output = io::Result<T>>,
-    ) -> Result<T, ClientError> {
-        let broken = |source| ClientError::Broken { host: self.name.clone(), source };
+    ) -> Result<T, AgentClientError> {
+        let broken = |source| AgentClientError::Broken { host: self.name.clone(), source };
         self.runtime.block_on(work).map_err(broken)
     }
 }
 
-impl Drop for Client {
+impl Drop for AgentClient {
     fn drop(&mut self) {
         self.endpoint.close(0_u32.into(), b"done");
         // So that the agent receives the close.
@@ -195,7 +202,7 @@ impl Drop for Client {
 }
 
 /// Asks over a connection.
-pub(crate) async fn ask(connection: &Connection, ask: &Ask) -> io::Result<Answer> {
+pub(crate) async fn ask(connection: &Connection, ask: &AgentRequest) -> io::Result<AgentReply> {
     let (mut to, mut from) = connection.open_bi().await?;
     stream::send(&mut to, ask).await?;
     to.finish().map_err(io::Error::other)?;
@@ -205,9 +212,9 @@ pub(crate) async fn ask(connection: &Connection, ask: &Ask) -> io::Result<Answer
 /// The addresses that a host's name means.
 ///
 /// # Errors
-/// [`ClientError::NoHost`].
-pub fn resolve(host: &str) -> Result<Vec<SocketAddr>, ClientError> {
-    let failed = |source| ClientError::NoHost { host: host.to_owned(), source };
+/// [`AgentClientError::NoHost`].
+pub fn resolve(host: &str) -> Result<Vec<SocketAddr>, AgentClientError> {
+    let failed = |source| AgentClientError::NoHost { host: host.to_owned(), source };
     let resolved = match host.to_socket_addrs() {
         Ok(addresses) => addresses,
         // No port: ours. An IPv6 address needs no brackets then, and may have them.
@@ -226,7 +233,7 @@ async fn reach(
     host: &str,
     address: SocketAddr,
     key: &ClusterKey,
-) -> Result<(Endpoint, Connection), ClientError> {
+) -> Result<(Endpoint, Connection), AgentClientError> {
     let socket = UdpSocket::bind(any_for(address)).map_err(step("open a UDP socket"))?;
     let settings =
         tls::command_settings(key).map_err(io::Error::other).map_err(step("use the key"))?;
@@ -234,7 +241,7 @@ async fn reach(
     let mut endpoint = Endpoint::new(EndpointConfig::default(), None, socket, runtime)
         .map_err(step("open a UDP socket"))?;
     endpoint.set_default_client_config(settings);
-    let no_agent = |why: String| ClientError::NoAgent { host: host.to_owned(), why };
+    let no_agent = |why: String| AgentClientError::NoAgent { host: host.to_owned(), why };
     let connecting =
         endpoint.connect(address, NAME).map_err(|error| no_agent(error.to_string()))?;
     let connection = tokio::select! {
@@ -249,15 +256,15 @@ async fn reach(
     };
     // In TLS 1.3 the client has finished before the server has seen its certificate: only the
     // server's first message shows that the key was accepted.
-    let own = Hello::own(machine::name());
+    let own = AgentHello::own(machine::name());
     match tokio::time::timeout(PATIENCE, hello::exchange(&connection, &own)).await {
         Ok(Ok(_)) => Ok((endpoint, connection)),
         Ok(Err(HelloError::Version(why))) => {
-            Err(ClientError::OtherVersion { host: host.to_owned(), why })
+            Err(AgentClientError::OtherVersion { host: host.to_owned(), why })
         }
         Ok(Err(HelloError::Broken(error))) => Err(match connection.close_reason() {
             Some(reason) => closed(host, &reason),
-            None => ClientError::Broken { host: host.to_owned(), source: error },
+            None => AgentClientError::Broken { host: host.to_owned(), source: error },
         }),
         Err(_) => Err(no_agent("it does not answer".to_owned())),
     }
@@ -291,13 +298,17 @@ fn any_for(address: SocketAddr) -> &'static str {
 }
 
 /// What the end of a connection means.
-fn closed(host: &str, error: &quinn::ConnectionError) -> ClientError {
+fn closed(host: &str, error: &quinn::ConnectionError) -> AgentClientError {
     let host = host.to_owned();
-    match Refusal::of(error) {
-        Some(Refusal::Key) => ClientError::OtherKey { host, why: error.to_string() },
-        Some(refusal @ Refusal::Version) => ClientError::OtherVersion { host, why: refusal.text() },
-        Some(refusal @ Refusal::Busy) => ClientError::Refused { host, message: refusal.text() },
-        None => ClientError::NoAgent { host, why: error.to_string() },
+    match HandshakeRefusal::of(error) {
+        Some(HandshakeRefusal::Key) => AgentClientError::OtherKey { host, why: error.to_string() },
+        Some(refusal @ HandshakeRefusal::Version) => {
+            AgentClientError::OtherVersion { host, why: refusal.text() }
+        }
+        Some(refusal @ HandshakeRefusal::Busy) => {
+            AgentClientError::Refused { host, message: refusal.text() }
+        }
+        None => AgentClientError::NoAgent { host, why: error.to_string() },
     }
 }
 
@@ -310,8 +321,8 @@ fn port_of(host: &str) -> u16 {
     port.unwrap_or(PORT)
 }
 
-fn step(step: &'static str) -> impl FnOnce(io::Error) -> ClientError {
-    move |source| ClientError::Step { step, source }
+fn step(step: &'static str) -> impl FnOnce(io::Error) -> AgentClientError {
+    move |source| AgentClientError::Step { step, source }
 }
 
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -329,13 +340,13 @@ mod tests {
         assert_eq!(first("::1"), "[::1]:7447");
         assert_eq!(first("[::1]"), "[::1]:7447");
         assert_eq!(first("[::1]:9"), "[::1]:9");
-        assert!(matches!(resolve("no such host"), Err(ClientError::NoHost { .. })));
+        assert!(matches!(resolve("no such host"), Err(AgentClientError::NoHost { .. })));
     }
 
     #[test]
     fn the_hint_names_the_port_that_was_asked_also_of_an_ipv6_address() {
         let hint = |host: &str| {
-            let error = ClientError::NoAgent { host: host.to_owned(), why: String::new() };
+            let error = AgentClientError::NoAgent { host: host.to_owned(), why: String::new() };
             error.hint().unwrap()
         };
         let named = [("a", 7447), ("a:80", 80), ("10.0.0.1:81", 81), ("[::1]:82", 82)];
@@ -355,16 +366,16 @@ mod tests {
     #[test]
     fn each_error_names_the_host_and_says_what_to_do_about_it() {
         let (host, why) = (|| "b".to_owned(), || "c".to_owned());
-        let other_key = ClientError::OtherKey { host: host(), why: why() };
+        let other_key = AgentClientError::OtherKey { host: host(), why: why() };
         assert_eq!(other_key.to_string(), "the agent at b has another key");
         assert!(other_key.hint().unwrap().contains("--key FILE"));
-        let other_version = ClientError::OtherVersion { host: host(), why: why() };
+        let other_version = AgentClientError::OtherVersion { host: host(), why: why() };
         assert_eq!(
             other_version.to_string(),
             "the agent at b is of another version of windtunnel: c"
         );
         assert!(other_version.hint().unwrap().contains("same version"));
-        let refused = ClientError::Refused { host: host(), message: why() };
+        let refused = AgentClientError::Refused { host: host(), message: why() };
         assert_eq!(
             (refused.to_string().as_str(), refused.hint()),
             ("the agent at b says: c", None)

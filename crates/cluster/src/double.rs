@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use quinn::{Endpoint, EndpointConfig, TokioRuntime};
 use tokio::sync::oneshot;
 
-use crate::hello::{self, Hello};
+use crate::hello::{self, AgentHello};
 use crate::key::ClusterKey;
-use crate::protocol::{ASK_BYTES_MAX, Ask};
+use crate::protocol::{ASK_BYTES_MAX, AgentRequest};
 use crate::{stream, tls};
 
 /// Listens on loopback until it is dropped.
@@ -27,8 +27,11 @@ impl FakeAgent {
     /// # Panics
     /// Without loopback.
     #[must_use]
-    pub fn start(key: &ClusterKey, answer: impl Fn(Ask) -> Vec<u8> + Send + 'static) -> Self {
-        FakeAgent::start_as(key, Hello::own("hostile".to_owned()), answer)
+    pub fn start(
+        key: &ClusterKey,
+        answer: impl Fn(AgentRequest) -> Vec<u8> + Send + 'static,
+    ) -> Self {
+        FakeAgent::start_as(key, AgentHello::own("hostile".to_owned()), answer)
     }
 
     /// Where it listens.
@@ -39,8 +42,8 @@ impl FakeAgent {
 
     pub(crate) fn start_as(
         key: &ClusterKey,
-        own: Hello,
-        answer: impl Fn(Ask) -> Vec<u8> + Send + 'static,
+        own: AgentHello,
+        answer: impl Fn(AgentRequest) -> Vec<u8> + Send + 'static,
     ) -> Self {
         let (server, client) = tls::settings(key).expect("the key is good");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("there is loopback");
@@ -67,7 +70,7 @@ impl FakeAgent {
     }
 }
 
-async fn serve(endpoint: &Endpoint, own: &Hello, answer: &impl Fn(Ask) -> Vec<u8>) {
+async fn serve(endpoint: &Endpoint, own: &AgentHello, answer: &impl Fn(AgentRequest) -> Vec<u8>) {
     while let Some(incoming) = endpoint.accept().await {
         let Ok(connection) = incoming.await else { continue };
         if hello::exchange(&connection, own).await.is_err() {
@@ -76,7 +79,9 @@ async fn serve(endpoint: &Endpoint, own: &Hello, answer: &impl Fn(Ask) -> Vec<u8
             continue;
         }
         while let Ok((mut to, mut from)) = connection.accept_bi().await {
-            let Ok(ask) = stream::receive::<Ask>(&mut from, ASK_BYTES_MAX).await else { continue };
+            let Ok(ask) = stream::receive::<AgentRequest>(&mut from, ASK_BYTES_MAX).await else {
+                continue;
+            };
             let _ = to.write_all(&answer(ask)).await;
             let _ = to.finish();
         }

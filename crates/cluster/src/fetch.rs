@@ -1,5 +1,5 @@
 //! The files of a part that is over, copied into a folder. Their names come from another machine,
-//! which may be hostile: [`Answer::File`] is refused unless its path is plain ([`is_plain`]), and
+//! which may be hostile: [`AgentReply::File`] is refused unless its path is plain ([`is_plain`]), and
 //! files are made relative to the open folder, through no symbolic link, each once.
 
 use std::fs::{self, File};
@@ -11,33 +11,33 @@ use quinn::RecvStream;
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
-use crate::client::{Client, ClientError};
-use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
+use crate::client::{AgentClient, AgentClientError};
+use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest};
 use crate::stream;
 
-impl Client {
+impl AgentClient {
     /// Copies the files of a part that is over into `folder`, which is made.
     ///
     /// # Errors
     /// If there is no such part, the agent has gone, or a file cannot be written.
-    pub fn fetch(&self, run: u64, folder: &Path) -> Result<(), ClientError> {
+    pub fn fetch(&self, run: u64, folder: &Path) -> Result<(), AgentClientError> {
         let fetching = async {
             fs::create_dir_all(folder)?;
             let folder = OwnedFd::from(File::open(folder)?);
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, &Ask::Fetch { run }).await?;
+            stream::send(&mut to, &AgentRequest::Fetch { run }).await?;
             to.finish().map_err(io::Error::other)?;
             for _ in 0..FILES_MAX {
                 match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                    Answer::File { path, bytes, executable } => {
+                    AgentReply::File { path, bytes, executable } => {
                         let file =
                             create(&folder, Path::new(&path), executable).map_err(|error| {
                                 io::Error::new(error.kind(), format!("{path}: {error}"))
                             })?;
                         save(&mut from, file, bytes).await?;
                     }
-                    Answer::Done => return Ok(()),
-                    Answer::Error { message } => return Err(io::Error::other(message)),
+                    AgentReply::Done => return Ok(()),
+                    AgentReply::Error { message } => return Err(io::Error::other(message)),
                     _ => return Err(io::Error::other("something else than was asked")),
                 }
             }

@@ -4,11 +4,11 @@ use windtunnel_control::frame;
 use windtunnel_control::fuzz::comes_back;
 use windtunnel_routing::Routes;
 
-use crate::agent::Limits;
-use crate::hello::Hello;
+use crate::agent::AgentResourceLimits;
+use crate::hello::AgentHello;
 use crate::protocol::exec::{FromCommand, ToCommand};
-use crate::protocol::run::{Order, RunSetup, Word};
-use crate::protocol::{Answer, Ask};
+use crate::protocol::run::{PartCommand, RunMemberMessage, RunSetup};
+use crate::protocol::{AgentReply, AgentRequest};
 
 /// Reads arbitrary bytes as each kind of message. A run that is taken can be counted with and
 /// routed.
@@ -16,17 +16,17 @@ use crate::protocol::{Answer, Ask};
 /// # Panics
 /// When that does, or a message that was taken comes back as another.
 pub fn fuzz_one(data: &[u8]) {
-    comes_back::<Ask>(data);
-    comes_back::<Answer>(data);
-    comes_back::<Order>(data);
-    comes_back::<Word>(data);
+    comes_back::<AgentRequest>(data);
+    comes_back::<AgentReply>(data);
+    comes_back::<PartCommand>(data);
+    comes_back::<RunMemberMessage>(data);
     comes_back::<ToCommand>(data);
     comes_back::<FromCommand>(data);
-    comes_back::<Hello>(data);
-    match (frame::decode::<Ask>(data), frame::decode::<Answer>(data)) {
-        (Ok(Ask::Part { run, member }), _) => use_run(&run, member),
-        (_, Ok(Answer::Run(run))) => use_run(&run, 0),
-        (_, Ok(Answer::Hosts(hosts))) => {
+    comes_back::<AgentHello>(data);
+    match (frame::decode::<AgentRequest>(data), frame::decode::<AgentReply>(data)) {
+        (Ok(AgentRequest::Part { run, member }), _) => use_run(&run, member),
+        (_, Ok(AgentReply::Run(run))) => use_run(&run, 0),
+        (_, Ok(AgentReply::Hosts(hosts))) => {
             let asked = &hosts.hosts[hosts.asked];
             for host in &hosts.hosts {
                 let _ = hosts.rtt_ns(asked, host);
@@ -40,7 +40,8 @@ fn use_run(run: &RunSetup, member: u16) {
     assert!(run.plan.nodes.len() == run.placement.len());
     assert!(usize::from(member) < run.members.len());
     let _ = run.nodes_of(member);
-    let _ = Limits::default().check(run, member, [(run, 0), (run, member)].into_iter());
+    let _ =
+        AgentResourceLimits::default().check(run, member, [(run, 0), (run, member)].into_iter());
     let _ = Routes::compute(&run.plan);
 }
 
@@ -111,13 +112,13 @@ mod tests {
     fn every_seed_is_a_message() {
         for (name, seed) in seeds() {
             let taken = [
-                frame::decode::<Ask>(&seed).is_ok(),
-                frame::decode::<Answer>(&seed).is_ok(),
-                frame::decode::<Order>(&seed).is_ok(),
-                frame::decode::<Word>(&seed).is_ok(),
+                frame::decode::<AgentRequest>(&seed).is_ok(),
+                frame::decode::<AgentReply>(&seed).is_ok(),
+                frame::decode::<PartCommand>(&seed).is_ok(),
+                frame::decode::<RunMemberMessage>(&seed).is_ok(),
                 frame::decode::<ToCommand>(&seed).is_ok(),
                 frame::decode::<FromCommand>(&seed).is_ok(),
-                frame::decode::<Hello>(&seed).is_ok(),
+                frame::decode::<AgentHello>(&seed).is_ok(),
             ];
             assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "{name}");
         }

@@ -5,7 +5,7 @@ use std::io;
 
 use quinn::{Connection, ConnectionError, VarInt};
 use serde::{Deserialize, Serialize};
-use windtunnel_control::Version;
+use windtunnel_control::SoftwareVersion;
 use windtunnel_model::name;
 use windtunnel_model::valid::{Invalid, Validate, ensure, plain, shown};
 
@@ -13,9 +13,9 @@ use crate::stream;
 
 /// One end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Hello {
+pub(crate) struct AgentHello {
     /// Its version.
-    pub(crate) version: Version,
+    pub(crate) version: SoftwareVersion,
     /// Name of its machine.
     pub(crate) host: String,
 }
@@ -31,19 +31,19 @@ pub(crate) enum HelloError {
     Broken(#[from] io::Error),
 }
 
-impl Hello {
+impl AgentHello {
     /// That of this program, on the machine of that name.
     pub(crate) fn own(host: String) -> Self {
-        Hello { version: Version::own(), host }
+        AgentHello { version: SoftwareVersion::own(), host }
     }
 
     /// How two ends differ.
-    fn differs_from(&self, other: &Hello) -> String {
+    fn differs_from(&self, other: &AgentHello) -> String {
         format!("{} has {}, and {} has {}", self.host, self.version, other.host, other.version)
     }
 }
 
-impl Validate for Hello {
+impl Validate for AgentHello {
     fn validate(&self) -> Result<(), Invalid> {
         ensure(name::is_machine(&self.host), || {
             format!("`{}` cannot name a machine", shown(&self.host))
@@ -56,7 +56,10 @@ impl Validate for Hello {
 ///
 /// # Errors
 /// If it is of another version, which both ends report; and if the connection breaks.
-pub(crate) async fn exchange(connection: &Connection, own: &Hello) -> Result<Hello, HelloError> {
+pub(crate) async fn exchange(
+    connection: &Connection,
+    own: &AgentHello,
+) -> Result<AgentHello, HelloError> {
     match swap_hellos(connection, own).await {
         Ok(theirs) if theirs.version == own.version => Ok(theirs),
         Ok(theirs) => {
@@ -76,7 +79,7 @@ pub(crate) async fn exchange(connection: &Connection, own: &Hello) -> Result<Hel
     }
 }
 
-async fn swap_hellos(connection: &Connection, own: &Hello) -> io::Result<Hello> {
+async fn swap_hellos(connection: &Connection, own: &AgentHello) -> io::Result<AgentHello> {
     let mut to = connection.open_uni().await?;
     stream::send(&mut to, own).await?;
     to.finish().map_err(io::Error::other)?;

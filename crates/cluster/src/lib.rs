@@ -9,8 +9,8 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`key`] | [`ClusterKey`]: made, kept and read |
-//! | [`agent`] | [`Agent`]: one for each machine |
-//! | [`client`] | [`Client`]: asks an agent |
+//! | [`agent`] | [`AgentConfiguration`]: one for each machine |
+//! | [`client`] | [`AgentClient`]: asks an agent |
 //! | `attend` (private) | conversations of a client that starts or watches a run |
 //! | `background` (private) | keeps connections alive between questions |
 //! | `double` (private) | an agent that answers as a test wants; with the feature of that name |
@@ -50,14 +50,17 @@ mod stream_limit;
 mod tests;
 mod tls;
 
-pub use agent::{Agent, AgentError, AgentNotice, Begun, Command, Lapses, Limits, Worker};
-pub use client::{Client, ClientError};
+pub use agent::{
+    AgentConfiguration, AgentError, AgentNotice, AgentResourceLimits, CommandAuditRecord,
+    LimitLapseLog, PartWorkerCommand, RunAuditRecord,
+};
+pub use client::{AgentClient, AgentClientError};
 #[cfg(any(test, feature = "double"))]
 pub use double::FakeAgent;
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};
-pub use parts::Parts;
+pub use parts::PartSessions;
 pub use run_agents::RunAgents;
 
 /// The default port of agents.

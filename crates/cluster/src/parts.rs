@@ -6,24 +6,24 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use windtunnel_control::Request;
+use windtunnel_control::ControlRequest;
 use windtunnel_control::part::FromPart;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
-use crate::client::{Client, ClientError};
+use crate::client::{AgentClient, AgentClientError};
 use crate::key::{ClusterKey, KeyError};
 use crate::protocol::exec::{FromCommand, ToCommand};
-use crate::protocol::run::{Order, RunSetup};
-use crate::protocol::{Answer, Ask};
+use crate::protocol::run::{PartCommand, RunSetup};
+use crate::protocol::{AgentReply, AgentRequest};
 use crate::run_agents::{AGAIN, PATIENCE, RunAgents};
 
 /// All parts of a run.
 #[derive(Debug)]
-pub struct Parts {
+pub struct PartSessions {
     agents: RunAgents,
     /// By member.
-    orders: Vec<UnboundedSender<Order>>,
+    orders: Vec<UnboundedSender<PartCommand>>,
     events: Receiver<(u16, PartEvent)>,
 }
 
@@ -47,28 +47,28 @@ pub enum PartEvent {
     Gone(String),
 }
 
-impl Parts {
+impl PartSessions {
     /// Begins the parts of a run.
     #[must_use]
     pub fn begin(setup: &RunSetup, key: &ClusterKey) -> Self {
-        let ask = |member| Ask::Part { run: Box::new(setup.clone()), member };
+        let ask = |member| AgentRequest::Part { run: Box::new(setup.clone()), member };
         Self::attend(setup, key, ask)
     }
 
     /// Watches a run from now on.
     #[must_use]
     pub fn watch(setup: &RunSetup, key: &ClusterKey) -> Self {
-        let ask = |_| Ask::Watch { run: setup.run };
+        let ask = |_| AgentRequest::Watch { run: setup.run };
         Self::attend(setup, key, ask)
     }
 
-    fn attend(setup: &RunSetup, key: &ClusterKey, ask: impl Fn(u16) -> Ask) -> Self {
+    fn attend(setup: &RunSetup, key: &ClusterKey, ask: impl Fn(u16) -> AgentRequest) -> Self {
         let (sender, events) = channel();
         let mut orders = Vec::new();
         for (number, member) in (0..).zip(&setup.members) {
             let (order, ordered) = unbounded_channel();
             orders.push(order);
-            let link = Link {
+            let link = PartSessionThread {
                 number,
                 host: member.address.to_string(),
                 key: key.clone(),
@@ -82,18 +82,18 @@ impl Parts {
                 link.live(ask, ordered);
             });
         }
-        Parts { agents: RunAgents::new(setup.run, &setup.members, key), orders, events }
+        PartSessions { agents: RunAgents::new(setup.run, &setup.members, key), orders, events }
     }
 
     /// Sends an order to one part's agent; it is lost if the agent has gone.
-    pub fn order(&self, member: u16, order: Order) {
+    pub fn order(&self, member: u16, order: PartCommand) {
         if let Some(orders) = self.orders.get(usize::from(member)) {
             let _ = orders.send(order);
         }
     }
 
     /// Sends an order to all agents.
-    pub fn order_all(&self, order: &Order) {
+    pub fn order_all(&self, order: &PartCommand) {
         for orders in &self.orders {
             let _ = orders.send(order.clone());
         }
@@ -150,39 +150,40 @@ impl Runner {
     /// If it cannot be run, or the agent has gone.
     pub fn run(
         &self,
-        request: Request,
+        request: ControlRequest,
         size: Option<(u16, u16)>,
         messages: tokio::sync::mpsc::Receiver<ToCommand>,
         handle: impl FnMut(FromCommand),
-    ) -> Result<(), ClientError> {
-        let ask = Ask::Exec { run: self.run, request: Box::new(request), size };
-        Client::connect(&self.address, &self.key)?.exec(&ask, messages, handle)
+    ) -> Result<(), AgentClientError> {
+        let ask = AgentRequest::Exec { run: self.run, request: Box::new(request), size };
+        AgentClient::connect(&self.address, &self.key)?.exec(&ask, messages, handle)
     }
 }
 
 /// One agent's thread.
-struct Link {
+struct PartSessionThread {
     number: u16,
     host: String,
     key: ClusterKey,
     events: Sender<(u16, PartEvent)>,
 }
 
-impl Link {
-    fn live(&self, mut ask: Ask, mut orders: UnboundedReceiver<Order>) {
+impl PartSessionThread {
+    fn live(&self, mut ask: AgentRequest, mut orders: UnboundedReceiver<PartCommand>) {
         let run = match &ask {
-            Ask::Part { run, .. } => run.run,
-            Ask::Watch { run } => *run,
+            AgentRequest::Part { run, .. } => run.run,
+            AgentRequest::Watch { run } => *run,
             _ => return,
         };
-        let mut has_begun = matches!(ask, Ask::Watch { .. });
+        let mut has_begun = matches!(ask, AgentRequest::Watch { .. });
         let mut silent_since: Option<Instant> = None;
         loop {
-            let error = match Client::connect(&self.host, &self.key) {
+            let error = match AgentClient::connect(&self.host, &self.key) {
                 Ok(client) => {
                     let attended = client.attend(&ask, &mut orders, |answer| {
                         silent_since = None;
-                        has_begun |= matches!(answer, Answer::Part { said: FromPart::Begun, .. });
+                        has_begun |=
+                            matches!(answer, AgentReply::Part { said: FromPart::Begun, .. });
                         self.take(&client, answer);
                     });
                     let Err(error) = attended else { return };
@@ -195,22 +196,22 @@ impl Link {
             };
             let since = *silent_since.get_or_insert_with(Instant::now);
             let may_return =
-                matches!(error, ClientError::Broken { .. } | ClientError::NoAgent { .. });
+                matches!(error, AgentClientError::Broken { .. } | AgentClientError::NoAgent { .. });
             // A run that has begun goes on without this command, and can be watched again.
             if !has_begun || !may_return || since.elapsed() > PATIENCE {
                 return self.emit(PartEvent::Gone(with_cause(&error)));
             }
-            ask = Ask::Watch { run };
+            ask = AgentRequest::Watch { run };
             thread::sleep(AGAIN);
         }
     }
 
-    fn take(&self, client: &Client, answer: Answer) {
+    fn take(&self, client: &AgentClient, answer: AgentReply) {
         match answer {
-            Answer::Part { now_ns, said } => {
+            AgentReply::Part { now_ns, said } => {
                 self.emit(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
-            Answer::Error { message } => self.emit(PartEvent::Refused(message)),
+            AgentReply::Error { message } => self.emit(PartEvent::Refused(message)),
             _ => {}
         }
     }
@@ -238,7 +239,7 @@ pub fn packet_key() -> Result<String, KeyError> {
     Ok(crate::key::random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn with_cause(error: &ClientError) -> String {
+fn with_cause(error: &AgentClientError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::Request;
+use windtunnel_control::ControlRequest;
 use windtunnel_control::part::{ClockSource, FromPart};
 use windtunnel_model::{Bytes, Rate};
 
@@ -19,29 +19,29 @@ use windtunnel_model::{Bytes, Rate};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Ask {
-    /// The agent and the resources of its machine. Answer: [`Answer::Card`].
+pub enum AgentRequest {
+    /// The agent and the resources of its machine. Answer: [`AgentReply::Card`].
     Card,
-    /// All agents of the cluster, as this one knows them. Answer: [`Answer::Hosts`].
+    /// All agents of the cluster, as this one knows them. Answer: [`AgentReply::Hosts`].
     Hosts {
         /// Whether the throughput between each two of them is measured.
         measure: bool,
     },
     /// Bytes follow on the stream until it ends; they are counted and forgotten. Answer:
-    /// [`Answer::Taken`].
+    /// [`AgentReply::Taken`].
     Take,
-    /// Sends bytes to another agent for a while. Answer: [`Answer::Throughput`].
+    /// Sends bytes to another agent for a while. Answer: [`AgentReply::Throughput`].
     Send {
         /// Where that agent is.
         to: SocketAddr,
     },
-    /// Look for another agent. Answer: [`Answer::Done`].
+    /// Look for another agent. Answer: [`AgentReply::Done`].
     Join {
         /// Where it listens.
         address: SocketAddr,
     },
-    /// Do a part of a run. The stream stays open: [`run::Order`]s follow on it, and what the part
-    /// says comes back as [`Answer::Part`]s. If it closes before the run has begun, there is no
+    /// Do a part of a run. The stream stays open: [`run::PartCommand`]s follow on it, and what the part
+    /// says comes back as [`AgentReply::Part`]s. If it closes before the run has begun, there is no
     /// run.
     Part {
         /// The whole run.
@@ -50,21 +50,21 @@ pub enum Ask {
         member: u16,
     },
     /// Whether the machine has the programs, folders and images that the nodes of a member need; no
-    /// run is begun. Answer: [`Answer::Missing`].
+    /// run is begun. Answer: [`AgentReply::Missing`].
     Look {
         /// The whole run, as it would be.
         run: Box<run::RunSetup>,
         /// Which of its members the agent is.
         member: u16,
     },
-    /// The runs of which the agent has a part. Answer: [`Answer::Runs`].
+    /// The runs of which the agent has a part. Answer: [`AgentReply::Runs`].
     Runs,
-    /// Watch a run from now on. Answers: [`Answer::Run`], then as with [`Ask::Part`].
+    /// Watch a run from now on. Answers: [`AgentReply::Run`], then as with [`AgentRequest::Part`].
     Watch {
         /// Number of the run.
         run: u64,
     },
-    /// Messages of another agent about its part follow on the stream, as [`run::Word`]s.
+    /// Messages of another agent about its part follow on the stream, as [`run::RunMemberMessage`]s.
     Receive {
         /// Number of the run.
         run: u64,
@@ -72,28 +72,28 @@ pub enum Ask {
         member: u16,
     },
     /// The stream is connected with the part's control socket, whose conversation follows after
-    /// [`Answer::Done`].
+    /// [`AgentReply::Done`].
     Control {
         /// Number of the run.
         run: u64,
     },
-    /// Run a command in a node of the part. After [`Answer::Done`], [`exec::ToCommand`]s go one way
+    /// Run a command in a node of the part. After [`AgentReply::Done`], [`exec::ToCommand`]s go one way
     /// and [`exec::FromCommand`]s the other. If the stream closes, the command ends.
     Exec {
         /// Number of the run.
         run: u64,
         /// The command, as the control socket takes it.
-        request: Box<Request>,
+        request: Box<ControlRequest>,
         /// Lines and characters in a line of the terminal that it gets, if it gets one.
         size: Option<(u16, u16)>,
     },
-    /// The files of a part that is over. Answers: an [`Answer::File`] before the bytes of each,
-    /// then [`Answer::Done`].
+    /// The files of a part that is over. Answers: an [`AgentReply::File`] before the bytes of each,
+    /// then [`AgentReply::Done`].
     Fetch {
         /// Number of the run.
         run: u64,
     },
-    /// The files of a part that is over are not needed any more. Answer: [`Answer::Done`].
+    /// The files of a part that is over are not needed any more. Answer: [`AgentReply::Done`].
     Forget {
         /// Number of the run.
         run: u64,
@@ -104,11 +104,11 @@ pub enum Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Answer {
+pub enum AgentReply {
     /// The agent and its machine.
-    Card(Box<Card>),
+    Card(Box<AgentDescription>),
     /// All agents.
-    Hosts(Hosts),
+    Hosts(ClusterHosts),
     /// So many bytes came.
     Taken {
         /// Bytes.
@@ -158,7 +158,7 @@ pub enum Answer {
 
 /// An agent and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct AgentDescription {
     /// The agent's number.
     pub agent: String,
     /// Name of the machine.
@@ -190,7 +190,7 @@ pub struct Card {
     pub cpu_millis_max: Option<u64>,
     /// What the runs that are there have.
     #[serde(default)]
-    pub reserved: Reserved,
+    pub reserved: AllocatedResources,
     /// Datagrams that ports of runs have refused here since the agent began: of another sender or
     /// run, not whole, or sent twice.
     #[serde(default)]
@@ -199,7 +199,7 @@ pub struct Card {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfit: Option<Unfit>,
     /// How the other agents look from here.
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerAgent>,
 }
 
 /// Why a machine can do no part of a run.
@@ -214,7 +214,7 @@ pub struct Unfit {
 
 /// What runs have of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Reserved {
+pub struct AllocatedResources {
     /// How many runs.
     pub runs: u32,
     /// Nodes.
@@ -231,18 +231,18 @@ pub struct Reserved {
 
 /// Another agent, as it looks from an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peer {
+pub struct PeerAgent {
     /// The other agent's number.
     pub agent: String,
     /// Where it listens.
     pub address: SocketAddr,
     /// How its clock stands; absent: not yet known.
-    pub clock: Option<PeerClock>,
+    pub clock: Option<AgentClockOffset>,
 }
 
 /// How another machine's monotonic clock stands to one's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerClock {
+pub struct AgentClockOffset {
     /// By what that is known.
     #[serde(default)]
     pub by: ClockSource,
@@ -256,20 +256,20 @@ pub struct PeerClock {
 
 /// All agents of a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hosts {
+pub struct ClusterHosts {
     /// Position of the agent that was asked.
     pub asked: usize,
     /// The agents, by host name and address.
-    pub hosts: Vec<Card>,
+    pub hosts: Vec<AgentDescription>,
     /// Agents that are there but did not answer, and why.
-    pub silent: Vec<Silent>,
+    pub silent: Vec<UnresponsiveAgent>,
     /// What went from one to another, where that was measured, in bit/s.
     pub throughput: Vec<Throughput>,
 }
 
 /// An agent that did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Silent {
+pub struct UnresponsiveAgent {
     /// Where it listens.
     pub address: SocketAddr,
     /// Why there is no answer.
@@ -287,10 +287,10 @@ pub struct Throughput {
     pub bit_per_s: Option<u64>,
 }
 
-impl Hosts {
+impl ClusterHosts {
     /// The round trip from one agent to another, in nanoseconds, as the first sees it.
     #[must_use]
-    pub fn rtt_ns(&self, from: &Card, to: &Card) -> Option<u64> {
+    pub fn rtt_ns(&self, from: &AgentDescription, to: &AgentDescription) -> Option<u64> {
         let peer = from.peers.iter().find(|peer| peer.agent == to.agent)?;
         Some(peer.clock?.rtt_ns)
     }

@@ -4,7 +4,7 @@ use quinn::ConnectionError;
 
 /// Why an agent does not take this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum HandshakeRefusal {
     /// It has another key.
     Key,
     /// It is of a version with another handshake.
@@ -13,7 +13,7 @@ pub(crate) enum Refusal {
     Busy,
 }
 
-impl Refusal {
+impl HandshakeRefusal {
     /// What the error of a connection means, if the other end refuses.
     pub(crate) fn of(error: &ConnectionError) -> Option<Self> {
         let code = match error {
@@ -22,9 +22,9 @@ impl Refusal {
             _ => return None,
         };
         match code {
-            CONNECTION_REFUSED => Some(Refusal::Busy),
-            NO_APPLICATION_PROTOCOL => Some(Refusal::Version),
-            0x100..=0x1ff => Some(Refusal::Key),
+            CONNECTION_REFUSED => Some(HandshakeRefusal::Busy),
+            NO_APPLICATION_PROTOCOL => Some(HandshakeRefusal::Version),
+            0x100..=0x1ff => Some(HandshakeRefusal::Key),
             _ => None,
         }
     }
@@ -32,12 +32,12 @@ impl Refusal {
     /// In words, as something that the other agent does.
     pub(crate) fn text(self) -> String {
         match self {
-            Refusal::Key => "it has another key".to_owned(),
-            Refusal::Version => {
-                let own = windtunnel_control::Version::own();
+            HandshakeRefusal::Key => "it has another key".to_owned(),
+            HandshakeRefusal::Version => {
+                let own = windtunnel_control::SoftwareVersion::own();
                 format!("it is of an older version, which does not say which it is; this is {own}")
             }
-            Refusal::Busy => {
+            HandshakeRefusal::Busy => {
                 "it has too many handshakes that are not finished, and takes no more for now"
                     .to_owned()
             }
@@ -67,17 +67,17 @@ mod tests {
         let cases = [
             (Code::NO_ERROR, None),
             (Code::INTERNAL_ERROR, None),
-            (Code::CONNECTION_REFUSED, Some(Refusal::Busy)),
+            (Code::CONNECTION_REFUSED, Some(HandshakeRefusal::Busy)),
             (Code::PROTOCOL_VIOLATION, None),
-            (Code::crypto(0), Some(Refusal::Key)),
+            (Code::crypto(0), Some(HandshakeRefusal::Key)),
             // bad_certificate, unknown_ca, no_application_protocol.
-            (Code::crypto(42), Some(Refusal::Key)),
-            (Code::crypto(48), Some(Refusal::Key)),
-            (Code::crypto(120), Some(Refusal::Version)),
-            (Code::crypto(255), Some(Refusal::Key)),
+            (Code::crypto(42), Some(HandshakeRefusal::Key)),
+            (Code::crypto(48), Some(HandshakeRefusal::Key)),
+            (Code::crypto(120), Some(HandshakeRefusal::Version)),
+            (Code::crypto(255), Some(HandshakeRefusal::Key)),
         ];
         for (code, refusal) in cases {
-            assert_eq!(Refusal::of(&closed(code)), refusal, "{code:?}");
+            assert_eq!(HandshakeRefusal::of(&closed(code)), refusal, "{code:?}");
         }
         let close =
             ApplicationClose { error_code: VarInt::from_u32(2), reason: Default::default() };
@@ -88,7 +88,7 @@ mod tests {
             ConnectionError::LocallyClosed,
             ConnectionError::VersionMismatch,
         ] {
-            assert_eq!(Refusal::of(&other), None, "{other:?}");
+            assert_eq!(HandshakeRefusal::of(&other), None, "{other:?}");
         }
     }
 }

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windtunnel_control::{Reply, Request};
+use windtunnel_control::{ControlReply, ControlRequest};
 
-use crate::client::{Client, ClientError};
+use crate::client::{AgentClient, AgentClientError};
 use crate::key::ClusterKey;
 use crate::parts::Runner;
-use crate::protocol::Ask;
-use crate::protocol::run::Member;
+use crate::protocol::AgentRequest;
+use crate::protocol::run::RunMember;
 
 /// The agents of all members of a run. Each question makes a connection of its own, and waits for
 /// the answer; any thread can have a clone.
 #[derive(Debug, Clone)]
 pub struct RunAgents {
     run: u64,
-    members: Arc<[Member]>,
+    members: Arc<[RunMember]>,
     key: ClusterKey,
 }
 
 impl RunAgents {
-    pub(crate) fn new(run: u64, members: &[Member], key: &ClusterKey) -> Self {
+    pub(crate) fn new(run: u64, members: &[RunMember], key: &ClusterKey) -> Self {
         RunAgents { run, members: members.into(), key: key.clone() }
     }
 
     /// Copies the files of a part that is over, once more if its agent was silent meanwhile.
     ///
     /// # Errors
-    /// As [`Client::fetch`].
-    pub fn fetch(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
+    /// As [`AgentClient::fetch`].
+    pub fn fetch(&self, member: u16, folder: &Path) -> Result<(), AgentClientError> {
         let mut is_repeated = false;
         self.with_patience(member, |client| {
             // Files are made once each.
@@ -45,8 +45,8 @@ impl RunAgents {
     /// The same without patience.
     ///
     /// # Errors
-    /// As [`Client::fetch`].
-    pub fn fetch_at_once(&self, member: u16, folder: &Path) -> Result<(), ClientError> {
+    /// As [`AgentClient::fetch`].
+    pub fn fetch_at_once(&self, member: u16, folder: &Path) -> Result<(), AgentClientError> {
         self.client(member)?.fetch(self.run, folder)
     }
 
@@ -54,16 +54,22 @@ impl RunAgents {
     /// meanwhile.
     ///
     /// # Errors
-    /// As [`Client::ask`].
-    pub fn forget(&self, member: u16) -> Result<(), ClientError> {
-        self.with_patience(member, |client| client.ask(&Ask::Forget { run: self.run }).map(|_| ()))
+    /// As [`AgentClient::ask`].
+    pub fn forget(&self, member: u16) -> Result<(), AgentClientError> {
+        self.with_patience(member, |client| {
+            client.ask(&AgentRequest::Forget { run: self.run }).map(|_| ())
+        })
     }
 
     /// Asks a part as its control socket is asked.
     ///
     /// # Errors
-    /// As [`Client::control`].
-    pub fn control(&self, member: u16, request: &Request) -> Result<Reply, ClientError> {
+    /// As [`AgentClient::control`].
+    pub fn control(
+        &self,
+        member: u16,
+        request: &ControlRequest,
+    ) -> Result<ControlReply, AgentClientError> {
         self.client(member)?.control(self.run, request)
     }
 
@@ -78,8 +84,8 @@ impl RunAgents {
     fn with_patience(
         &self,
         member: u16,
-        mut ask: impl FnMut(&Client) -> Result<(), ClientError>,
-    ) -> Result<(), ClientError> {
+        mut ask: impl FnMut(&AgentClient) -> Result<(), AgentClientError>,
+    ) -> Result<(), AgentClientError> {
         let until = Instant::now() + PATIENCE;
         loop {
             let error = match self.client(member) {
@@ -87,7 +93,7 @@ impl RunAgents {
                     Err(error) if client.has_timed_out() => error,
                     done => return done,
                 },
-                Err(error @ ClientError::NoAgent { .. }) => error,
+                Err(error @ AgentClientError::NoAgent { .. }) => error,
                 Err(error) => return Err(error),
             };
             if Instant::now() > until {
@@ -97,10 +103,10 @@ impl RunAgents {
         }
     }
 
-    fn client(&self, member: u16) -> Result<Client, ClientError> {
+    fn client(&self, member: u16) -> Result<AgentClient, AgentClientError> {
         match self.members.get(usize::from(member)) {
-            Some(known) => Client::connect(&known.address.to_string(), &self.key),
-            None => Err(ClientError::NoAgent {
+            Some(known) => AgentClient::connect(&known.address.to_string(), &self.key),
+            None => Err(AgentClientError::NoAgent {
                 host: format!("member {member}"),
                 why: "the run has no such member".to_owned(),
             }),

@@ -61,7 +61,7 @@ impl DerefMut for CountedStream {
 
 /// Enough for the first questions; also what a stranger may open before it has shown its key.
 pub(crate) const STREAMS_AT_FIRST: u32 = 16;
-/// One for each run that an agent can have ([`windtunnel_mesh::config::Limits`]), and questions.
+/// One for each run that an agent can have ([`windtunnel_mesh::config::AgentResourceLimits`]), and questions.
 pub(crate) const STREAMS_MAX: u32 = 4096;
 
 #[cfg(test)]

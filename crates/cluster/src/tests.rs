@@ -12,7 +12,7 @@ mod runs;
 mod versions;
 
 use crate::ClusterKey;
-use crate::protocol::{Answer, Ask, Card};
+use crate::protocol::{AgentDescription, AgentReply, AgentRequest};
 use live::Live;
 
 fn key() -> ClusterKey {
@@ -20,9 +20,9 @@ fn key() -> ClusterKey {
 }
 
 /// The card of an agent, as it gives it itself.
-fn card(agent: &Live, key: &ClusterKey) -> Card {
-    match agent.client(key).expect("the agent answers").ask(&Ask::Card) {
-        Ok(Answer::Card(card)) => *card,
+fn card(agent: &Live, key: &ClusterKey) -> AgentDescription {
+    match agent.client(key).expect("the agent answers").ask(&AgentRequest::Card) {
+        Ok(AgentReply::Card(card)) => *card,
         other => panic!("{other:?} is not a card"),
     }
 }

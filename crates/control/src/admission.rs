@@ -5,14 +5,14 @@ use std::fs;
 use std::io;
 
 #[derive(Debug)]
-pub(crate) struct Admission {
+pub(crate) struct UserAdmission {
     own: u32,
     /// What the machine's other users are called here if none of them has a number of its own
     /// here.
     unmapped: Option<u32>,
 }
 
-impl Admission {
+impl UserAdmission {
     /// In the user namespace of the calling process.
     pub(crate) fn here() -> io::Result<Self> {
         let overflow = fs::read_to_string(OVERFLOW_UID).ok();
@@ -21,7 +21,7 @@ impl Admission {
         let users = windtunnel_sys::namespace::current_id_map()?.users;
         let is_user = users.iter().any(|range| overflow.wrapping_sub(range.inside) < range.count);
         let own = windtunnel_sys::process::current_user().uid;
-        Ok(Admission { own, unmapped: (!is_user).then_some(overflow) })
+        Ok(UserAdmission { own, unmapped: (!is_user).then_some(overflow) })
     }
 
     /// The machine's root has no number of its own in the user namespace of an ordinary user's run.
@@ -41,10 +41,10 @@ mod tests {
     #[test]
     fn users_without_a_number_are_admitted_only_where_it_is_unambiguous() {
         // A run of user 1000 in a namespace of one user: root comes as 65534.
-        let alone = Admission { own: 1000, unmapped: Some(65_534) };
+        let alone = UserAdmission { own: 1000, unmapped: Some(65_534) };
         assert!(alone.allows(1000) && alone.allows(65_534) && !alone.allows(1001));
         // Root's run: 65534 is a user of the machine.
-        let all = Admission { own: 0, unmapped: None };
+        let all = UserAdmission { own: 0, unmapped: None };
         assert!(all.allows(0) && !all.allows(65_534));
     }
 }

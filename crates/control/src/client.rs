@@ -10,13 +10,13 @@ use windtunnel_model::valid::Validate;
 use windtunnel_sys::unix;
 
 use crate::frame;
-use crate::message::{Hello, Reply, Request, VERSION};
+use crate::message::{ControlGreeting, ControlReply, ControlRequest, VERSION};
 use crate::socket;
 
 /// Why a live run cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ClientError {
+pub enum ControlClientError {
     /// No run lives in the folder.
     #[error("no live run in {folder}")]
     NoRun {
@@ -53,22 +53,22 @@ pub enum ClientError {
     },
 }
 
-impl ClientError {
+impl ControlClientError {
     /// What the user can do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
-            ClientError::NoRun { .. } => Some(
+            ControlClientError::NoRun { .. } => Some(
                 "start one with `windtunnel run FILE`, name its folder with --run DIR, or `windtunnel attach` to one over machines"
                     .to_owned(),
             ),
-            ClientError::Denied { .. } => {
+            ControlClientError::Denied { .. } => {
                 Some("only the user that started it and root can control it".to_owned())
             }
-            ClientError::Version { .. } => {
+            ControlClientError::Version { .. } => {
                 Some("use the windtunnel that started the run".to_owned())
             }
-            ClientError::Refused { .. } => {
+            ControlClientError::Refused { .. } => {
                 Some("end other commands on this run, such as `exec`, `shell` and `top`".to_owned())
             }
             _ => None,
@@ -78,35 +78,38 @@ impl ClientError {
 
 /// A connection to a live run.
 #[derive(Debug)]
-pub struct Client {
+pub struct ControlClient {
     stream: BufReader<UnixStream>,
     folder: PathBuf,
     name: String,
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the run whose folder is `folder`.
     ///
     /// # Errors
     /// If no run of this version lives there.
-    pub fn connect(folder: &Path) -> Result<Self, ClientError> {
+    pub fn connect(folder: &Path) -> Result<Self, ControlClientError> {
         let stream = socket::connect(folder).map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => {
-                ClientError::Denied { folder: folder.to_owned(), source }
+                ControlClientError::Denied { folder: folder.to_owned(), source }
             }
-            _ => ClientError::NoRun { folder: folder.to_owned(), source },
+            _ => ControlClientError::NoRun { folder: folder.to_owned(), source },
         })?;
-        let mut client = Client {
+        let mut client = ControlClient {
             stream: BufReader::new(stream),
             folder: folder.to_owned(),
             name: String::new(),
         };
-        let hello: Hello = client.read()?;
+        let hello: ControlGreeting = client.read()?;
         if hello.version != VERSION {
-            return Err(ClientError::Version { folder: folder.to_owned(), theirs: hello.version });
+            return Err(ControlClientError::Version {
+                folder: folder.to_owned(),
+                theirs: hello.version,
+            });
         }
         if let Some(why) = hello.refused {
-            return Err(ClientError::Refused { folder: folder.to_owned(), why });
+            return Err(ControlClientError::Refused { folder: folder.to_owned(), why });
         }
         client.name = hello.name;
         Ok(client)
@@ -124,9 +127,9 @@ impl Client {
     /// If the connection broke.
     pub fn send(
         &mut self,
-        request: &Request,
+        request: &ControlRequest,
         descriptors: &[BorrowedFd<'_>],
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), ControlClientError> {
         let mut line = serde_json::to_vec(request).map_err(|e| self.failed(e.into()))?;
         line.push(b'\n');
         let mut sent = 0;
@@ -142,15 +145,15 @@ impl Client {
     ///
     /// # Errors
     /// If the descriptor cannot be copied.
-    pub fn sender(&self) -> io::Result<Sender> {
-        Ok(Sender(self.stream.get_ref().try_clone()?))
+    pub fn sender(&self) -> io::Result<RequestSender> {
+        Ok(RequestSender(self.stream.get_ref().try_clone()?))
     }
 
     /// Waits for the next reply.
     ///
     /// # Errors
     /// If the connection broke.
-    pub fn receive(&mut self) -> Result<Reply, ClientError> {
+    pub fn receive(&mut self) -> Result<ControlReply, ControlClientError> {
         self.read()
     }
 
@@ -164,16 +167,16 @@ impl Client {
     ///
     /// # Errors
     /// If the connection broke.
-    pub fn ask(&mut self, request: &Request) -> Result<Reply, ClientError> {
+    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlClientError> {
         self.send(request, &[])?;
         self.receive()
     }
 
-    fn read<T: DeserializeOwned + Validate>(&mut self) -> Result<T, ClientError> {
+    fn read<T: DeserializeOwned + Validate>(&mut self) -> Result<T, ControlClientError> {
         let mut line = Vec::new();
         let most = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
         match self.stream.by_ref().take(most).read_until(b'\n', &mut line) {
-            Ok(0) => Err(ClientError::Closed { folder: self.folder.clone() }),
+            Ok(0) => Err(ControlClientError::Closed { folder: self.folder.clone() }),
             Ok(read) if read > LINE_BYTES_MAX => {
                 Err(self.failed(io::Error::other("a line of its reply does not end")))
             }
@@ -182,35 +185,35 @@ impl Client {
         }
     }
 
-    fn failed(&self, source: io::Error) -> ClientError {
-        ClientError::Talk { folder: self.folder.clone(), source }
+    fn failed(&self, source: io::Error) -> ControlClientError {
+        ControlClientError::Talk { folder: self.folder.clone(), source }
     }
 }
 
-/// Sends on the connection of a [`Client`].
+/// Sends on the connection of a [`ControlClient`].
 #[derive(Debug)]
-pub struct Sender(UnixStream);
+pub struct RequestSender(UnixStream);
 
-impl Sender {
+impl RequestSender {
     /// Sends a request without descriptors.
     ///
     /// # Errors
     /// If the connection broke.
-    pub fn send(&self, request: &Request) -> io::Result<()> {
+    pub fn send(&self, request: &ControlRequest) -> io::Result<()> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         io::Write::write_all(&mut &self.0, &line)
     }
 }
 
-impl Drop for Sender {
+impl Drop for RequestSender {
     fn drop(&mut self) {
         // Both sides of the connection end with this: the process that asked it to send has gone.
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 
-impl AsFd for Client {
+impl AsFd for ControlClient {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.get_ref().as_fd()
     }

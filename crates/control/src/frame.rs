@@ -59,13 +59,13 @@ pub fn decode<T: DeserializeOwned + Validate>(body: &[u8]) -> Result<T, FrameErr
 
 /// Bytes of a stream that come in pieces.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameDecoder {
     bytes: Vec<u8>,
     /// Before this, all has been taken.
     taken: usize,
 }
 
-impl Frames {
+impl FrameDecoder {
     /// Adds what has come.
     pub fn add(&mut self, bytes: &[u8]) {
         self.bytes.drain(..std::mem::take(&mut self.taken));
@@ -115,7 +115,7 @@ mod tests {
         let sent = ["a", "", "some more of it"];
         let bytes: Vec<u8> = sent.iter().flat_map(|text| encode(text).unwrap()).collect();
         for piece in 1..bytes.len() {
-            let (mut frames, mut got) = (Frames::default(), Vec::new());
+            let (mut frames, mut got) = (FrameDecoder::default(), Vec::new());
             for piece in bytes.chunks(piece) {
                 frames.add(piece);
                 while let Some(text) = frames.take::<Text>().unwrap() {

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windtunnel_model::valid::Validate;
 
-use crate::frame::{self, Frames};
-use crate::message::{Hello, Reply, Request};
+use crate::frame::{self, FrameDecoder};
+use crate::message::{ControlGreeting, ControlReply, ControlRequest};
 use crate::part::{FromPart, ToPart};
-use crate::version::Version;
+use crate::version::SoftwareVersion;
 
 /// Reads arbitrary bytes as each kind of message, and as frames in pieces. What is taken can be
 /// written and read again.
@@ -15,13 +15,13 @@ use crate::version::Version;
 /// # Panics
 /// When reading does, or a message that was taken comes back as another.
 pub fn fuzz_one(data: &[u8]) {
-    comes_back::<Request>(data);
-    comes_back::<Reply>(data);
-    comes_back::<Hello>(data);
+    comes_back::<ControlRequest>(data);
+    comes_back::<ControlReply>(data);
+    comes_back::<ControlGreeting>(data);
     comes_back::<ToPart>(data);
     comes_back::<FromPart>(data);
-    comes_back::<Version>(data);
-    let mut frames = Frames::default();
+    comes_back::<SoftwareVersion>(data);
+    let mut frames = FrameDecoder::default();
     for piece in data.chunks(7) {
         frames.add(piece);
         while let Ok(Some(message)) = frames.take::<FromPart>() {

@@ -7,7 +7,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
-//! | [`message`] | [`Request`], [`Reply`] and their version |
+//! | [`message`] | [`ControlRequest`], [`ControlReply`] and their version |
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
 //! | [`registry`] | which runs of this user are live, in whatever folder |
@@ -42,13 +42,13 @@ pub mod socket;
 pub mod valid;
 pub mod version;
 
-pub use client::{Client, ClientError};
+pub use client::{ControlClient, ControlClientError};
 pub use message::{
-    Hello, LaneChoice, LaneProperties, LaneStatus, LinkList, NodeLimits, NodeStatus, ProgramStatus,
-    RecordOrder, RecordStatus, RecordedLayer, Reply, Request, Reservation, RunStatus, Sending,
-    Snapshot, VERSION,
+    ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
+    LinkList, NodeLimits, NodeStatus, ProgramStatus, RecordOrder, RecordStatus, RecordedLayer,
+    ReservationStatus, RunStatus, Sending, Snapshot, VERSION,
 };
 pub use nats::{NatMapping, NatStatus};
-pub use server::{Connection, Incoming, Listener};
-pub use services::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
-pub use version::Version;
+pub use server::{ConnectionInput, ControlConnection, ControlListener};
+pub use services::{ReplicaStatusMessage, ServiceFlow, ServiceList, ServiceStatus, TableRow};
+pub use version::SoftwareVersion;

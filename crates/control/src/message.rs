@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::plan::{Event, FlowPattern, Layers, RecordDirection};
+use windtunnel_model::plan::{FlowPattern, Layers, RecordDirection, ScheduledEvent};
 use windtunnel_model::{Bytes, LinkPatch, Rate};
-use windtunnel_trace::event::Event as RunEvent;
+use windtunnel_trace::event::EventLogEntry as RunEvent;
 
 use crate::nats::NatStatus;
 use crate::services::{ServiceList, ServiceStatus};
@@ -16,7 +16,7 @@ pub const VERSION: u32 = 3;
 
 /// The first line on a connection, from the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hello {
+pub struct ControlGreeting {
     /// [`VERSION`] of the run.
     pub version: u32,
     pub name: String,
@@ -29,16 +29,16 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Request {
-    /// The state of every program. Answer: [`Reply::Ps`].
+pub enum ControlRequest {
+    /// The state of every program. Answer: [`ControlReply::Ps`].
     Ps,
-    /// What links do and the state of every program. Answer: [`Reply::Snapshot`].
+    /// What links do and the state of every program. Answer: [`ControlReply::Snapshot`].
     Snapshot,
     /// The properties of every link, and what has changed since the run began. Answer:
-    /// [`Reply::Links`].
+    /// [`ControlReply::Links`].
     Links,
     /// Runs a command in a node; the message carries three descriptors (standard input, output,
-    /// error). Answers: [`Reply::Started`], then [`Reply::Exited`]. If the connection closes
+    /// error). Answers: [`ControlReply::Started`], then [`ControlReply::Exited`]. If the connection closes
     /// first, the command gets SIGHUP and then SIGKILL.
     Exec {
         node: String,
@@ -52,14 +52,14 @@ pub enum Request {
     },
     /// Sends a signal to the command that this connection runs.
     Signal { signal: i32 },
-    /// Changes properties of a link, all at one instant. Answer: [`Reply::Done`].
+    /// Changes properties of a link, all at one instant. Answer: [`ControlReply::Done`].
     Set {
         #[serde(flatten)]
         lanes: LaneChoice,
         patch: Box<LinkPatch>,
     },
     /// Limits the processor time of a node's programs, or of each node of a group. Answer:
-    /// [`Reply::Done`].
+    /// [`ControlReply::Done`].
     SetCpu {
         /// The node or group.
         node: String,
@@ -67,28 +67,28 @@ pub enum Request {
         millis: u32,
     },
     /// Limits the memory of a node's programs, or of those of each node of a group. Answer:
-    /// [`Reply::Done`].
+    /// [`ControlReply::Done`].
     SetMemory {
         /// The node or group.
         node: String,
         bytes: Bytes,
     },
     /// Limits the processes and threads of a node's programs, or of those of each node of a group.
-    /// Answer: [`Reply::Done`].
+    /// Answer: [`ControlReply::Done`].
     SetPids {
         /// The node or group.
         node: String,
         count: u32,
     },
     /// Limits what a node's programs read of each disk and what they write, or those of each node of
-    /// a group. Answer: [`Reply::Done`].
+    /// a group. Answer: [`ControlReply::Done`].
     SetDisk {
         /// The node or group.
         node: String,
         rate: Rate,
     },
     /// Changes what a node or reservation has of processors: its minimum, its weight or both. Answer:
-    /// [`Reply::Done`].
+    /// [`ControlReply::Done`].
     SetShare {
         /// The node or reservation.
         name: String,
@@ -98,45 +98,45 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         weight: Option<u32>,
     },
-    /// Answer: [`Reply::Reservations`].
+    /// Answer: [`ControlReply::Reservations`].
     Reservations,
-    /// What services do. Answer: [`Reply::Services`].
+    /// What services do. Answer: [`ControlReply::Services`].
     Services {
         /// Only this one, with where routers redirect to and what they know of its flows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         service: Option<String>,
     },
-    /// Takes a link down or up. Answer: [`Reply::Done`].
+    /// Takes a link down or up. Answer: [`ControlReply::Done`].
     State {
         #[serde(flatten)]
         lanes: LaneChoice,
         /// Whether it carries packets from now on.
         up: bool,
     },
-    /// Lets events happen, each at its time from now on. Answer: [`Reply::Happened`], when those
+    /// Lets events happen, each at its time from now on. Answer: [`ControlReply::Happened`], when those
     /// that are due at once have been done.
     Do {
         /// The events; `at` counts from the moment in which the run reads them.
-        events: Vec<Event>,
+        events: Vec<ScheduledEvent>,
     },
-    /// Records events from now on, or others than before. Answer: [`Reply::Records`].
+    /// Records events from now on, or others than before. Answer: [`ControlReply::Records`].
     RecordStart(RecordOrder),
-    /// Records nothing from now on. Answer: [`Reply::Records`].
+    /// Records nothing from now on. Answer: [`ControlReply::Records`].
     RecordStop,
-    /// What is recorded. Answer: [`Reply::Records`].
+    /// What is recorded. Answer: [`ControlReply::Records`].
     RecordStatus,
     /// Writes frames of a node or link, as pcapng, to the descriptor that the message carries, until
-    /// it is ended or the connection closes. Answers: [`Reply::Done`], when it has begun, and
-    /// [`Reply::Captured`] when it is over.
+    /// it is ended or the connection closes. Answers: [`ControlReply::Done`], when it has begun, and
+    /// [`ControlReply::Captured`] when it is over.
     Capture {
         /// A node, or a link with a node at an end.
         place: String,
         /// Bytes of each packet that are kept; 0: all.
         snap_bytes: u32,
     },
-    /// Ends the capture of this connection. Answer: [`Reply::Captured`], when all is written.
+    /// Ends the capture of this connection. Answer: [`ControlReply::Captured`], when all is written.
     CaptureEnd,
-    /// Ends the run as if it had finished. Answer: [`Reply::Done`], before it has ended.
+    /// Ends the run as if it had finished. Answer: [`ControlReply::Done`], before it has ended.
     Stop,
 }
 
@@ -173,7 +173,7 @@ pub struct LaneChoice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Reply {
+pub enum ControlReply {
     Done,
     Happened {
         /// What was done, and when.
@@ -200,7 +200,7 @@ pub enum Reply {
     Records(RecordStatus),
     /// What nodes and reservations have, each after the one around it.
     Reservations {
-        parts: Vec<Reservation>,
+        parts: Vec<ReservationStatus>,
     },
     /// What services do.
     Services(ServiceList),
@@ -425,7 +425,7 @@ pub struct NodeStatus {
 
 /// A node or a reservation: what is reserved for it, and what it has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reservation {
+pub struct ReservationStatus {
     pub name: String,
     /// Whether it is a node.
     pub node: bool,

@@ -14,7 +14,7 @@ use crate::registry::{is_private, places};
 
 /// What one run has reserved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reserved {
+pub struct RunReservation {
     /// The run's name.
     pub name: String,
     /// Its folder.
@@ -26,12 +26,12 @@ pub struct Reserved {
 
 /// The reservations of a run, for as long as this value or a process lives that inherited it.
 #[derive(Debug)]
-pub struct Holding {
+pub struct ReservationLock {
     place: PathBuf,
     path: PathBuf,
     /// Locked.
     file: File,
-    reserved: Reserved,
+    reserved: RunReservation,
 }
 
 /// Why nothing was reserved.
@@ -45,25 +45,25 @@ pub enum HoldError<E> {
     Io(#[from] io::Error),
 }
 
-impl Holding {
+impl ReservationLock {
     /// Reserves something, if `admit` allows it beside what other runs have reserved. No other run
     /// reserves anything meanwhile.
     ///
     /// # Errors
     /// What `admit` says; if this user has no folder for it.
     pub fn begin<E>(
-        wanted: Reserved,
-        admit: impl FnOnce(&[Reserved]) -> Result<(), E>,
-    ) -> Result<Holding, HoldError<E>> {
+        wanted: RunReservation,
+        admit: impl FnOnce(&[RunReservation]) -> Result<(), E>,
+    ) -> Result<ReservationLock, HoldError<E>> {
         let place = place().ok_or_else(|| io::Error::from(ErrorKind::PermissionDenied))?;
-        Holding::begin_in(&place, wanted, admit)
+        ReservationLock::begin_in(&place, wanted, admit)
     }
 
     fn begin_in<E>(
         place: &Path,
-        wanted: Reserved,
-        admit: impl FnOnce(&[Reserved]) -> Result<(), E>,
-    ) -> Result<Holding, HoldError<E>> {
+        wanted: RunReservation,
+        admit: impl FnOnce(&[RunReservation]) -> Result<(), E>,
+    ) -> Result<ReservationLock, HoldError<E>> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let _exclusive = exclusive(place)?;
         admit(&others(place, None)).map_err(HoldError::Refused)?;
@@ -74,14 +74,14 @@ impl Holding {
         // An earlier process may have had this number.
         let file = options.open(&path)?;
         file.try_lock().map_err(io::Error::from)?;
-        let mut holding = Holding { place: place.to_owned(), path, file, reserved: wanted };
+        let mut holding = ReservationLock { place: place.to_owned(), path, file, reserved: wanted };
         holding.write()?;
         Ok(holding)
     }
 
     /// What is reserved.
     #[must_use]
-    pub fn reserved(&self) -> &Reserved {
+    pub fn reserved(&self) -> &RunReservation {
         &self.reserved
     }
 
@@ -94,7 +94,7 @@ impl Holding {
         &mut self,
         cpu_millis: u64,
         memory_bytes: u64,
-        admit: impl FnOnce(&[Reserved]) -> Result<(), E>,
+        admit: impl FnOnce(&[RunReservation]) -> Result<(), E>,
     ) -> Result<(), HoldError<E>> {
         let _exclusive = exclusive(&self.place)?;
         admit(&others(&self.place, Some(&self.path))).map_err(HoldError::Refused)?;
@@ -110,7 +110,7 @@ impl Holding {
     }
 }
 
-impl Drop for Holding {
+impl Drop for ReservationLock {
     fn drop(&mut self) {
         // Otherwise the next run that reserves something removes it.
         let _ = fs::remove_file(&self.path);
@@ -119,7 +119,7 @@ impl Drop for Holding {
 
 /// What the live runs of this user have reserved.
 #[must_use]
-pub fn live() -> Vec<Reserved> {
+pub fn live() -> Vec<RunReservation> {
     let Some(place) = place() else { return Vec::new() };
     let Ok(_exclusive) = exclusive(&place) else { return Vec::new() };
     others(&place, None)
@@ -150,16 +150,16 @@ fn exclusive(place: &Path) -> io::Result<File> {
 }
 
 /// All but that of `own`. What cannot be read is of another version, and counts nothing.
-fn others(place: &Path, own: Option<&Path>) -> Vec<Reserved> {
+fn others(place: &Path, own: Option<&Path>) -> Vec<RunReservation> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
     let files = files.filter(|path| !path.ends_with(LOCK) && Some(path.as_path()) != own);
-    let mut all: Vec<Reserved> = files.filter_map(|path| read(&path)).collect();
+    let mut all: Vec<RunReservation> = files.filter_map(|path| read(&path)).collect();
     all.sort_by(|a, b| (&a.name, &a.folder).cmp(&(&b.name, &b.folder)));
     all
 }
 
-fn read(path: &Path) -> Option<Reserved> {
+fn read(path: &Path) -> Option<RunReservation> {
     let mut file = File::open(path).ok()?;
     if file.try_lock_shared().is_ok() {
         // No process of that run is left.
@@ -179,8 +179,13 @@ mod tests {
 
     use super::*;
 
-    fn wanted(name: &str, cpu_millis: u64) -> Reserved {
-        Reserved { name: name.into(), folder: PathBuf::from("out"), cpu_millis, memory_bytes: 7 }
+    fn wanted(name: &str, cpu_millis: u64) -> RunReservation {
+        RunReservation {
+            name: name.into(),
+            folder: PathBuf::from("out"),
+            cpu_millis,
+            memory_bytes: 7,
+        }
     }
 
     fn place() -> (tempfile::TempDir, PathBuf) {
@@ -189,7 +194,7 @@ mod tests {
         (root, place)
     }
 
-    fn at_most(most: u64, own: u64) -> impl FnOnce(&[Reserved]) -> Result<(), u64> {
+    fn at_most(most: u64, own: u64) -> impl FnOnce(&[RunReservation]) -> Result<(), u64> {
         move |others| {
             let sum = others.iter().map(|it| it.cpu_millis).sum::<u64>() + own;
             if sum <= most { Ok(()) } else { Err(sum) }
@@ -199,19 +204,22 @@ mod tests {
     #[test]
     fn a_run_is_admitted_beside_what_others_hold_and_leaves_it_to_them_at_its_end() {
         let (_root, place) = place();
-        let first = Holding::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
-        let refused = Holding::begin_in(&place, wanted("b", 500), at_most(1000, 500));
+        let first =
+            ReservationLock::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
+        let refused = ReservationLock::begin_in(&place, wanted("b", 500), at_most(1000, 500));
         assert!(matches!(refused, Err(HoldError::Refused(1100))));
         assert_eq!(others(&place, None), [wanted("a", 600)], "nothing is left of the refused one");
         drop(first);
-        Holding::begin_in(&place, wanted("b", 500), at_most(1000, 500)).unwrap();
+        ReservationLock::begin_in(&place, wanted("b", 500), at_most(1000, 500)).unwrap();
     }
 
     #[test]
     fn a_change_that_does_not_fit_changes_nothing() {
         let (_root, place) = place();
-        let _other = Holding::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
-        let mut own = Holding::begin_in(&place, wanted("b", 300), at_most(1000, 300)).unwrap();
+        let _other =
+            ReservationLock::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
+        let mut own =
+            ReservationLock::begin_in(&place, wanted("b", 300), at_most(1000, 300)).unwrap();
         own.change(400, 8, at_most(1000, 400)).unwrap();
         assert!(own.change(401, 9, at_most(1000, 401)).is_err());
         assert_eq!((own.reserved().cpu_millis, own.reserved().memory_bytes), (400, 8));
@@ -236,7 +244,7 @@ mod tests {
                 let place = place.clone();
                 std::thread::spawn(move || {
                     let name = number.to_string();
-                    Holding::begin_in(&place, wanted(&name, 300), at_most(1000, 300)).ok()
+                    ReservationLock::begin_in(&place, wanted(&name, 300), at_most(1000, 300)).ok()
                 })
             })
             .collect();

@@ -9,18 +9,18 @@ use std::path::Path;
 
 use windtunnel_sys::unix;
 
-use crate::admission::Admission;
+use crate::admission::UserAdmission;
 use crate::frame;
-use crate::message::{Hello, Reply, Request, VERSION};
+use crate::message::{ControlGreeting, ControlReply, ControlRequest, VERSION};
 use crate::registry::Registration;
 use crate::socket;
 
 /// Accepts connections in a run folder. The socket's file is removed with it.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ControlListener {
     socket: UnixListener,
     path: std::path::PathBuf,
-    admission: Admission,
+    admission: UserAdmission,
     /// A descriptor to give up where there are no others, so that a client can still be refused.
     reserve: Option<File>,
     /// How the run is found from other folders.
@@ -29,7 +29,7 @@ pub struct Listener {
 
 /// One connection.
 #[derive(Debug)]
-pub struct Connection {
+pub struct ControlConnection {
     stream: UnixStream,
     /// Received and not handed on.
     partial: Vec<u8>,
@@ -45,16 +45,16 @@ pub struct Connection {
 
 /// What came in.
 #[derive(Debug)]
-pub enum Incoming {
+pub enum ConnectionInput {
     /// A request with the descriptors it carried.
-    Request(Box<Request>, Vec<OwnedFd>),
+    Request(Box<ControlRequest>, Vec<OwnedFd>),
     /// A line that is not a request; the text says why.
     Unreadable(String),
     /// The other end has closed.
     Closed,
 }
 
-impl Listener {
+impl ControlListener {
     /// Listens in `folder`.
     ///
     /// # Errors
@@ -62,11 +62,11 @@ impl Listener {
     pub fn open(folder: &Path) -> io::Result<Self> {
         let socket = socket::listen(folder)?;
         socket.set_nonblocking(true)?;
-        let admission = Admission::here()?;
+        let admission = UserAdmission::here()?;
         let reserve = Some(File::open("/dev/null")?);
         let path = folder.join(socket::NAME);
         let _registration = Registration::add(folder);
-        Ok(Listener { socket, path, admission, reserve, _registration })
+        Ok(ControlListener { socket, path, admission, reserve, _registration })
     }
 
     /// The next connection, greeted; `None` if no client waits, or it has gone. Connections of
@@ -74,8 +74,8 @@ impl Listener {
     ///
     /// # Errors
     /// What the system says, descriptor shortage included: then the connection still waits, and the
-    /// listener stays readable. See [`Listener::refuse`].
-    pub fn accept(&self, name: &str) -> io::Result<Option<Connection>> {
+    /// listener stays readable. See [`ControlListener::refuse`].
+    pub fn accept(&self, name: &str) -> io::Result<Option<ControlConnection>> {
         let Some(mut connection) = self.accept_one()? else { return Ok(None) };
         // A client that only probes for a live run has gone already.
         Ok(connection.greet(name, None).is_ok().then_some(connection))
@@ -102,7 +102,7 @@ impl Listener {
         refused
     }
 
-    fn accept_one(&self) -> io::Result<Option<Connection>> {
+    fn accept_one(&self) -> io::Result<Option<ControlConnection>> {
         let stream = match self.socket.accept() {
             Ok((stream, _)) => stream,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
@@ -110,44 +110,44 @@ impl Listener {
         };
         stream.set_nonblocking(true)?;
         let peer = unix::peer_credentials(&stream)?;
-        Ok(self.admission.allows(peer.uid).then(|| Connection::new(stream)))
+        Ok(self.admission.allows(peer.uid).then(|| ControlConnection::new(stream)))
     }
 }
 
-impl Drop for Listener {
+impl Drop for ControlListener {
     fn drop(&mut self) {
         // The folder may be gone; then so is the socket.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for ControlListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl AsFd for Connection {
+impl AsFd for ControlConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
-impl Connection {
+impl ControlConnection {
     fn new(stream: UnixStream) -> Self {
         let (partial, unsent) = (Vec::new(), Vec::new());
         let descriptors = Vec::new();
-        Connection { stream, partial, scanned: 0, descriptors, unsent, broken: false }
+        ControlConnection { stream, partial, scanned: 0, descriptors, unsent, broken: false }
     }
 
     fn greet(&mut self, name: &str, refused: Option<String>) -> io::Result<()> {
-        self.write(&Hello { version: VERSION, name: name.to_owned(), refused })
+        self.write(&ControlGreeting { version: VERSION, name: name.to_owned(), refused })
     }
 
     /// The next thing that has arrived, without waiting; `None` if nothing has. More may be there:
-    /// [`Connection::has_more`].
+    /// [`ControlConnection::has_more`].
     #[must_use]
-    pub fn receive(&mut self) -> Option<Incoming> {
+    pub fn receive(&mut self) -> Option<ConnectionInput> {
         let mut buffer = [0; READ_BYTES];
         while !self.broken {
             if let Some(incoming) = self.take_line() {
@@ -156,23 +156,23 @@ impl Connection {
             if let Some(what) = self.excess() {
                 // It is unknown where the next request begins.
                 self.broken = true;
-                return Some(Incoming::Unreadable(what));
+                return Some(ConnectionInput::Unreadable(what));
             }
             match unix::receive(&self.stream, &mut buffer) {
-                Ok(got) if got.bytes == 0 => return Some(Incoming::Closed),
+                Ok(got) if got.bytes == 0 => return Some(ConnectionInput::Closed),
                 Ok(got) => {
                     self.partial.extend_from_slice(&buffer[..got.bytes]);
                     self.descriptors.extend(got.descriptors);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return Some(Incoming::Closed),
+                Err(_) => return Some(ConnectionInput::Closed),
             }
         }
-        Some(Incoming::Closed)
+        Some(ConnectionInput::Closed)
     }
 
-    /// Whether a whole line has been read that [`Connection::receive`] has not given yet: the
+    /// Whether a whole line has been read that [`ControlConnection::receive`] has not given yet: the
     /// socket need not be readable for it.
     #[must_use]
     pub fn has_more(&self) -> bool {
@@ -186,11 +186,11 @@ impl Connection {
         self.unsent.len() > UNSENT_BYTES_SOFT
     }
 
-    /// Sends a reply; what the socket does not take at once is kept for [`Connection::flush`].
+    /// Sends a reply; what the socket does not take at once is kept for [`ControlConnection::flush`].
     ///
     /// # Errors
     /// If the other end has closed or does not read its replies.
-    pub fn reply(&mut self, reply: &Reply) -> io::Result<()> {
+    pub fn reply(&mut self, reply: &ControlReply) -> io::Result<()> {
         self.write(reply)
     }
 
@@ -235,7 +235,7 @@ impl Connection {
         many.then(|| format!("over {DESCRIPTORS_MAX} descriptors with a line"))
     }
 
-    fn take_line(&mut self) -> Option<Incoming> {
+    fn take_line(&mut self) -> Option<ConnectionInput> {
         let end = self.partial[self.scanned..].iter().position(|&byte| byte == b'\n');
         let Some(end) = end.map(|end| self.scanned + end) else {
             self.scanned = self.partial.len();
@@ -243,11 +243,11 @@ impl Connection {
         };
         self.scanned = 0;
         let line: Vec<u8> = self.partial.drain(..=end).collect();
-        Some(match frame::decode::<Request>(&line) {
+        Some(match frame::decode::<ControlRequest>(&line) {
             Ok(request) => {
-                Incoming::Request(Box::new(request), std::mem::take(&mut self.descriptors))
+                ConnectionInput::Request(Box::new(request), std::mem::take(&mut self.descriptors))
             }
-            Err(error) => Incoming::Unreadable(format!("not a request: {error}")),
+            Err(error) => ConnectionInput::Unreadable(format!("not a request: {error}")),
         })
     }
 

@@ -36,7 +36,7 @@ pub struct ServiceStatus {
     pub fail_over: String,
     /// Routers that redirect.
     pub at: Vec<String>,
-    pub replicas: Vec<ReplicaStatus>,
+    pub replicas: Vec<ReplicaStatusMessage>,
     /// Packets that no replica got: they went to the origin, or nowhere.
     pub unserved_packets: u64,
     /// Connections that were seen first in their middle.
@@ -68,7 +68,7 @@ pub struct ServiceStatus {
 
 /// A replica.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ReplicaStatus {
+pub struct ReplicaStatusMessage {
     /// Its node.
     pub replica: String,
     /// `waiting` (nothing listens), `registered`, `unhealthy`, `draining`, `lost` or `removed`.
@@ -170,8 +170,8 @@ impl ServiceStatus {
     }
 }
 
-impl ReplicaStatus {
-    fn add(&mut self, other: ReplicaStatus, is_own: &impl Fn(&str) -> bool) {
+impl ReplicaStatusMessage {
+    fn add(&mut self, other: ReplicaStatusMessage, is_own: &impl Fn(&str) -> bool) {
         let pairs = [
             (&mut self.connections, other.connections),
             (&mut self.flows, other.flows),
@@ -233,11 +233,11 @@ mod tests {
     use super::*;
 
     fn status(state: &str, connections: u64) -> ServiceStatus {
-        let replica = |name: &str| ReplicaStatus {
+        let replica = |name: &str| ReplicaStatusMessage {
             replica: name.to_owned(),
             state: state.to_owned(),
             connections,
-            ..ReplicaStatus::default()
+            ..ReplicaStatusMessage::default()
         };
         ServiceStatus {
             service: "www".to_owned(),
@@ -252,7 +252,9 @@ mod tests {
         let mut list =
             ServiceList { services: vec![status("registered", 3)], ..Default::default() };
         let mut theirs = status("waiting", 4);
-        theirs.replicas.push(ReplicaStatus { replica: "s3".to_owned(), ..Default::default() });
+        theirs
+            .replicas
+            .push(ReplicaStatusMessage { replica: "s3".to_owned(), ..Default::default() });
         list.add(ServiceList { services: vec![theirs], ..Default::default() }, |it| it == "s2");
         let [www] = &list.services[..] else { panic!("one service") };
         let states: Vec<_> =

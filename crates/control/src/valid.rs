@@ -9,12 +9,12 @@ use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::message::{
-    Hello, LaneChoice, LaneProperties, LaneStatus, NodeStatus, RecordOrder, RecordStatus, Reply,
-    Request, RunStatus,
+    ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
+    NodeStatus, RecordOrder, RecordStatus, RunStatus,
 };
 use crate::{nats, services};
 
-impl Validate for Hello {
+impl Validate for ControlGreeting {
     fn validate(&self) -> Result<(), Invalid> {
         ensure(name::is_experiment(&self.name), || {
             format!("`{}` cannot name an experiment", shown(&self.name))
@@ -22,19 +22,19 @@ impl Validate for Hello {
     }
 }
 
-impl Validate for Request {
+impl Validate for ControlRequest {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Request::Ps
-            | Request::Snapshot
-            | Request::Links
-            | Request::RecordStop
-            | Request::RecordStatus
-            | Request::Reservations
-            | Request::CaptureEnd
-            | Request::Stop => Ok(()),
-            Request::RecordStart(order) => order.validate(),
-            Request::Exec { argv, cwd, env, .. } => {
+            ControlRequest::Ps
+            | ControlRequest::Snapshot
+            | ControlRequest::Links
+            | ControlRequest::RecordStop
+            | ControlRequest::RecordStatus
+            | ControlRequest::Reservations
+            | ControlRequest::CaptureEnd
+            | ControlRequest::Stop => Ok(()),
+            ControlRequest::RecordStart(order) => order.validate(),
+            ControlRequest::Exec { argv, cwd, env, .. } => {
                 // Unknown names are reported where the names are known.
                 let texts = argv.iter().chain(cwd).chain(env.values());
                 let sane = texts.chain(env.keys()).all(|text| !text.contains('\0'));
@@ -42,16 +42,20 @@ impl Validate for Request {
                 let variables = env.keys().all(|key| !key.is_empty() && !key.contains('='));
                 ensure(command && sane && variables, || "that is not a command".to_owned())
             }
-            Request::Services { service } => service.iter().try_for_each(|it| ensure_label(it)),
-            Request::Capture { place, .. } => ensure_short("the name of a place", place),
-            Request::Signal { signal } => ensure_signal(*signal),
-            Request::Set { lanes, patch } => lanes.validate().and_then(|()| is_bounded(patch)),
-            Request::State { lanes, .. } => lanes.validate(),
-            Request::SetCpu { node, millis } => {
+            ControlRequest::Services { service } => {
+                service.iter().try_for_each(|it| ensure_label(it))
+            }
+            ControlRequest::Capture { place, .. } => ensure_short("the name of a place", place),
+            ControlRequest::Signal { signal } => ensure_signal(*signal),
+            ControlRequest::Set { lanes, patch } => {
+                lanes.validate().and_then(|()| is_bounded(patch))
+            }
+            ControlRequest::State { lanes, .. } => lanes.validate(),
+            ControlRequest::SetCpu { node, millis } => {
                 ensure(*millis > 0, || "nothing would ever run".to_owned())?;
                 ensure_short("the name of a node", node)
             }
-            Request::SetShare { name, min_millis, weight } => {
+            ControlRequest::SetShare { name, min_millis, weight } => {
                 let demand = Demand {
                     cpu_min_millis: *min_millis,
                     cpu_weight: *weight,
@@ -61,20 +65,20 @@ impl Validate for Request {
                 ensure(demand.is_weighted(), || "nothing is to change".to_owned())?;
                 ensure_short("the name of a node", name)
             }
-            Request::SetMemory { node, bytes } => {
+            ControlRequest::SetMemory { node, bytes } => {
                 let demand = Demand { memory: Some(*bytes), ..Demand::default() };
                 demand.validate()?;
                 ensure_short("the name of a node", node)
             }
-            Request::SetPids { node, count } => {
+            ControlRequest::SetPids { node, count } => {
                 Demand { pids: Some(*count), ..Demand::default() }.validate()?;
                 ensure_short("the name of a node", node)
             }
-            Request::SetDisk { node, rate } => {
+            ControlRequest::SetDisk { node, rate } => {
                 Demand { disk: Some(*rate), ..Demand::default() }.validate()?;
                 ensure_short("the name of a node", node)
             }
-            Request::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
+            ControlRequest::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
                 format!("{} events are more than {EVENTS_MAX}", events.len())
             }),
         }
@@ -106,43 +110,46 @@ impl Validate for LaneChoice {
 
 /// Only the run, which has the plan, can check the values against each other.
 fn is_bounded(patch: &LinkPatch) -> Result<(), Invalid> {
-    use windtunnel_model::profile::Loss;
-    let Some(Loss::Listed(numbers)) = &patch.loss else { return Ok(()) };
+    use windtunnel_model::profile::LossModel;
+    let Some(LossModel::Listed(numbers)) = &patch.loss else { return Ok(()) };
     ensure(numbers.len() <= EVENTS_MAX, || "too many packets are named".to_owned())
 }
 
-impl Validate for Reply {
+impl Validate for ControlReply {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Reply::Done | Reply::Elsewhere | Reply::Started { .. } | Reply::Exited { .. } => Ok(()),
-            Reply::Reservations { parts: all } => {
+            ControlReply::Done
+            | ControlReply::Elsewhere
+            | ControlReply::Started { .. }
+            | ControlReply::Exited { .. } => Ok(()),
+            ControlReply::Reservations { parts: all } => {
                 let most = Plan::NODES_MAX + Plan::RESERVATIONS_MAX;
                 ensure(all.len() <= most, || format!("{} nodes and reservations", all.len()))?;
                 let names = all.iter().map(|it| &it.name);
                 let parents = all.iter().filter_map(|it| it.parent.as_ref());
                 names.chain(parents).try_for_each(|name| ensure_label(name))
             }
-            Reply::Happened { events, later, .. } => {
+            ControlReply::Happened { events, later, .. } => {
                 ensure(events.len() <= EVENTS_MAX && *later <= EVENTS_MAX, || {
                     "more events have happened than can".to_owned()
                 })
             }
-            Reply::NotRun { message, .. } => ensure_short("a reason", message),
-            Reply::Error { message, hint } => {
+            ControlReply::NotRun { message, .. } => ensure_short("a reason", message),
+            ControlReply::Error { message, hint } => {
                 ensure_short("a reason", message)?;
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
             }
-            Reply::Captured { failure, .. } => {
+            ControlReply::Captured { failure, .. } => {
                 ensure_short("a reason", failure.as_deref().unwrap_or_default())
             }
-            Reply::Services(list) => list.validate(),
-            Reply::Ps(status) => status.validate(),
-            Reply::Records(status) => status.validate(),
-            Reply::Links(list) => {
+            ControlReply::Services(list) => list.validate(),
+            ControlReply::Ps(status) => status.validate(),
+            ControlReply::Records(status) => status.validate(),
+            ControlReply::Links(list) => {
                 ensure_lanes(list.links.len())?;
                 list.links.iter().try_for_each(LaneProperties::validate)
             }
-            Reply::Snapshot(snapshot) => {
+            ControlReply::Snapshot(snapshot) => {
                 ensure_lanes(snapshot.links.len())?;
                 snapshot.links.iter().try_for_each(LaneStatus::validate)?;
                 snapshot.status.validate()
@@ -234,7 +241,7 @@ const SIGNAL_MAX: i32 = 64;
 #[cfg(test)]
 mod tests {
     use crate::frame::decode;
-    use crate::message::{Reply, Request};
+    use crate::message::{ControlReply, ControlRequest};
 
     #[test]
     fn a_request_with_impossible_values_is_refused() {
@@ -247,10 +254,10 @@ mod tests {
             br#"{"request":"exec","node":"a","argv":["a"],"cwd":null,"env":{"":"c"},"terminal":false}"#,
         ];
         for line in lines {
-            let text = decode::<Request>(line).unwrap_err().to_string();
+            let text = decode::<ControlRequest>(line).unwrap_err().to_string();
             assert!(text.starts_with("a message is not valid: "), "{text}");
         }
-        decode::<Request>(br#"{"request":"signal","signal":15}"#).unwrap();
+        decode::<ControlRequest>(br#"{"request":"signal","signal":15}"#).unwrap();
     }
 
     #[test]
@@ -260,8 +267,8 @@ mod tests {
                 r#"{{"reply":"ps","name":"net","elapsed_ns":1,"nodes":[{{"node":"{node}","addresses":["10.0.0.1"],"init_pid":1,"programs":[]}}]}}"#
             )
         };
-        decode::<Reply>(ps("a-1").as_bytes()).unwrap();
-        decode::<Reply>(ps("\\u001b[2J").as_bytes()).unwrap_err();
-        decode::<Reply>(ps("../../.ssh").as_bytes()).unwrap_err();
+        decode::<ControlReply>(ps("a-1").as_bytes()).unwrap();
+        decode::<ControlReply>(ps("\\u001b[2J").as_bytes()).unwrap_err();
+        decode::<ControlReply>(ps("../../.ssh").as_bytes()).unwrap_err();
     }
 }

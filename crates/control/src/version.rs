@@ -14,28 +14,28 @@ pub const PROTOCOL: u32 = 2;
 
 /// A version of windtunnel. Its form never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct SoftwareVersion {
     /// [`PROTOCOL`] of it.
     pub protocol: u32,
     /// The release.
     pub windtunnel: String,
 }
 
-impl Version {
+impl SoftwareVersion {
     /// That of this program.
     #[must_use]
     pub fn own() -> Self {
-        Version { protocol: PROTOCOL, windtunnel: env!("CARGO_PKG_VERSION").to_owned() }
+        SoftwareVersion { protocol: PROTOCOL, windtunnel: env!("CARGO_PKG_VERSION").to_owned() }
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for SoftwareVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "windtunnel {} (protocol {})", self.windtunnel, self.protocol)
     }
 }
 
-impl Validate for Version {
+impl Validate for SoftwareVersion {
     fn validate(&self) -> Result<(), Invalid> {
         ensure(name::is_machine(&self.windtunnel), || "a release has another name".to_owned())
     }

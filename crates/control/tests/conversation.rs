@@ -6,14 +6,14 @@ use std::io::Read;
 use std::os::fd::AsFd;
 
 use windtunnel_control::{
-    Client, ClientError, Connection, Incoming, LaneStatus, Listener, Reply, Request, RunStatus,
-    Snapshot,
+    ConnectionInput, ControlClient, ControlClientError, ControlConnection, ControlListener,
+    ControlReply, ControlRequest, LaneStatus, RunStatus, Snapshot,
 };
 
-fn connected(folder: &std::path::Path) -> (Listener, Client, Connection) {
-    let listener = Listener::open(folder).unwrap();
+fn connected(folder: &std::path::Path) -> (ControlListener, ControlClient, ControlConnection) {
+    let listener = ControlListener::open(folder).unwrap();
     let (client, connection) = std::thread::scope(|scope| {
-        let client = scope.spawn(|| Client::connect(folder).unwrap());
+        let client = scope.spawn(|| ControlClient::connect(folder).unwrap());
         let connection = loop {
             wait_for(&listener);
             if let Some(connection) = listener.accept("trial").unwrap() {
@@ -37,17 +37,17 @@ fn a_request_and_its_descriptors_arrive_and_the_reply_comes_back() {
     assert_eq!(client.name(), "trial");
     let file = folder.path().join("given");
     std::fs::write(&file, "through the socket").unwrap();
-    client.send(&Request::Ps, &[File::open(&file).unwrap().as_fd()]).unwrap();
+    client.send(&ControlRequest::Ps, &[File::open(&file).unwrap().as_fd()]).unwrap();
     wait_for(&connection);
-    let Some(Incoming::Request(request, mut descriptors)) = connection.receive() else {
+    let Some(ConnectionInput::Request(request, mut descriptors)) = connection.receive() else {
         panic!("no request");
     };
-    assert_eq!(*request, Request::Ps);
+    assert_eq!(*request, ControlRequest::Ps);
     let mut text = String::new();
     File::from(descriptors.remove(0)).read_to_string(&mut text).unwrap();
     assert_eq!(text, "through the socket");
-    connection.reply(&Reply::Done).unwrap();
-    assert_eq!(client.receive().unwrap(), Reply::Done);
+    connection.reply(&ControlReply::Done).unwrap();
+    assert_eq!(client.receive().unwrap(), ControlReply::Done);
 }
 
 #[test]
@@ -56,11 +56,11 @@ fn a_malformed_line_is_distinguished_from_a_closed_connection() {
     let (_listener, client, mut connection) = connected(folder.path());
     windtunnel_sys::unix::send(&client, b"{\"request\":\"dance\"}\n", &[]).unwrap();
     wait_for(&connection);
-    assert!(matches!(connection.receive(), Some(Incoming::Unreadable(_))));
+    assert!(matches!(connection.receive(), Some(ConnectionInput::Unreadable(_))));
     assert!(connection.receive().is_none());
     drop(client);
     wait_for(&connection);
-    assert!(matches!(connection.receive(), Some(Incoming::Closed)));
+    assert!(matches!(connection.receive(), Some(ConnectionInput::Closed)));
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn a_client_that_sends_without_end_is_served_one_request_at_a_time() {
     let many = b"{\"request\":\"ps\"}\n".repeat(1000);
     windtunnel_sys::unix::send(&client, &many, &[]).unwrap();
     wait_for(&connection);
-    assert!(matches!(connection.receive(), Some(Incoming::Request(..))));
+    assert!(matches!(connection.receive(), Some(ConnectionInput::Request(..))));
     assert!(connection.has_more(), "more was read, and waits");
     for served in 2..=1000 {
-        assert!(matches!(connection.receive(), Some(Incoming::Request(..))), "{served}");
+        assert!(matches!(connection.receive(), Some(ConnectionInput::Request(..))), "{served}");
     }
     assert!(connection.receive().is_none());
     assert!(!connection.has_more());
@@ -90,26 +90,28 @@ fn a_line_without_end_is_refused_and_ends_the_connection() {
             sent += windtunnel_sys::unix::send(&client, &piece, &[]).unwrap();
         }
         match connection.receive() {
-            Some(Incoming::Unreadable(message)) => break message,
+            Some(ConnectionInput::Unreadable(message)) => break message,
             Some(other) => panic!("{other:?}"),
             None => {}
         }
     };
     assert_eq!(message, "a line over 1048576 bytes");
     assert!(connection.has_more());
-    assert!(matches!(connection.receive(), Some(Incoming::Closed)));
+    assert!(matches!(connection.receive(), Some(ConnectionInput::Closed)));
 }
 
 #[test]
 fn a_client_beyond_the_limit_gets_the_reason_and_leaves_the_queue() {
     let folder = tempfile::tempdir().unwrap();
-    let mut listener = Listener::open(folder.path()).unwrap();
+    let mut listener = ControlListener::open(folder.path()).unwrap();
     std::thread::scope(|scope| {
-        let client = scope.spawn(|| Client::connect(folder.path()));
+        let client = scope.spawn(|| ControlClient::connect(folder.path()));
         wait_for(&listener);
         assert!(listener.refuse("trial", "too many open files").unwrap());
         let error = client.join().unwrap().unwrap_err();
-        assert!(matches!(&error, ClientError::Refused { why, .. } if why == "too many open files"));
+        assert!(
+            matches!(&error, ControlClientError::Refused { why, .. } if why == "too many open files")
+        );
         assert!(error.hint().is_some());
     });
     assert!(!listener.refuse("trial", "no client waits").unwrap());
@@ -133,7 +135,7 @@ fn only_the_owner_may_open_the_socket_whatever_the_umask() {
     for umask in [0, 0o002, 0o022, 0o077] {
         // Other tests make nothing that a wider mask would harm.
         let before = windtunnel_sys::process::set_umask(umask);
-        let listener = Listener::open(folder.path()).unwrap();
+        let listener = ControlListener::open(folder.path()).unwrap();
         windtunnel_sys::process::set_umask(before);
         let mode =
             folder.path().join("control.sock").symlink_metadata().unwrap().permissions().mode();
@@ -145,8 +147,8 @@ fn only_the_owner_may_open_the_socket_whatever_the_umask() {
 #[test]
 fn a_folder_without_a_run_is_an_error_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Client::connect(folder.path()).unwrap_err();
-    assert!(matches!(error, ClientError::NoRun { .. }));
+    let error = ControlClient::connect(folder.path()).unwrap_err();
+    assert!(matches!(error, ControlClientError::NoRun { .. }));
     assert!(error.hint().unwrap().contains("windtunnel run"));
 }
 
@@ -163,7 +165,8 @@ fn a_reply_longer_than_the_socket_holds_arrives_whole_without_blocking_the_run()
         nats: Vec::new(),
     };
     let links: Vec<LaneStatus> = (0..5000).map(lane).collect();
-    let long = Reply::Snapshot(Box::new(Snapshot { status, sampled_ns: 0, window_ns: 0, links }));
+    let long =
+        ControlReply::Snapshot(Box::new(Snapshot { status, sampled_ns: 0, window_ns: 0, links }));
     // More than two megabytes: no default of a Unix socket takes that.
     connection.reply(&long).unwrap();
     assert!(connection.is_unsent());
@@ -184,7 +187,7 @@ fn a_client_that_never_reads_is_refused_further_replies() {
     let folder = tempfile::tempdir().unwrap();
     let (_listener, _client, mut connection) = connected(folder.path());
     let message = "x".repeat(1 << 20);
-    let long = Reply::Error { message, hint: None };
+    let long = ControlReply::Error { message, hint: None };
     let taken = (0..100).take_while(|_| connection.reply(&long).is_ok()).count();
     assert!((30..40).contains(&taken), "{taken} megabytes were kept");
 }

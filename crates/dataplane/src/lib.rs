@@ -51,10 +51,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_engine::{Engine, Limits, Origin, Part};
+use windtunnel_engine::{Engine, EngineLimits, FrameOrigin, NetworkPart};
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::packet::Socket;
-use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
+use windtunnel_sys::packet::PacketSocket;
+use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
@@ -62,33 +62,33 @@ use arrival_clock::{Arrival, ArrivalClock};
 use change::advance;
 pub use clock::now;
 use entrances::Entrances;
-pub use message::{Note, Order};
-pub use meter::Flow;
+pub use message::{PacketLoopCommand, PacketLoopEvent};
+pub use meter::NodePairThroughput;
 pub use nats::NatTally;
 use outbox::Outbox;
-use overload::{Overload, Overloads, Stalls};
-use owners::Owners;
+use overload::{Overload, OverloadSummary, Stalls};
+use owners::FlowOwnerThread;
 use promotion::Promotion;
 use real_time_rest::RealTimeRest;
 use receive_queue::ReceiveQueue;
 use receivers::Receivers;
+use records::PacketLoopRecorder;
 pub use records::RecordSetup;
-use records::Records;
-pub use remote::{OneWay, PeerTraffic, Remote, Silence, Traffic};
+pub use remote::{InterMachineTraffic, OneWay, PeerSilencePeriod, PeerTraffic, Remote};
 use sampler::Sampler;
 pub use samples::SampleSink;
-pub use schedule::Cause;
-use schedule::Schedule;
+pub use schedule::ChangeOrigin;
+use schedule::ChangeSchedule;
 use senders::Senders;
 use services::RedirectedAtEnd;
 pub use services::{Redirected, Redirections, RedirectionsNow};
 pub use tally::{LaneResult, LaneShares, LateInterval, Tally};
 use tap::Taps;
-use ticks::Ticks;
+use ticks::ProcessorTickThreads;
 use wait_policy::{Wait, WaitPolicy};
 
 /// What the loop needs.
-pub struct Setup {
+pub struct PacketLoopParameters {
     pub plan: Arc<Plan>,
     /// Fabric interface index by port.
     pub interfaces: Vec<u32>,
@@ -109,7 +109,7 @@ pub struct Setup {
     /// Those of nodes that pay for receiving.
     pub receive_queues: Vec<ReceiveQueue>,
     /// What finds whose flows are, where programs share links.
-    pub owners: Option<owners::Setup>,
+    pub owners: Option<owners::FlowOwnerSearchSettings>,
     /// Where programs declare what they send on sockets that several have.
     pub senders: Vec<senders::OfLane>,
 }
@@ -117,7 +117,7 @@ pub struct Setup {
 /// The running loop.
 #[derive(Debug)]
 pub struct Dataplane {
-    orders: Sender<Order>,
+    orders: Sender<PacketLoopCommand>,
     wake: Arc<Wake>,
     thread: JoinHandle<Tally>,
 }
@@ -127,14 +127,17 @@ impl Dataplane {
     ///
     /// # Errors
     /// If the socket cannot be had.
-    pub fn start(mut setup: Setup) -> io::Result<(Dataplane, Receiver<Note>)> {
-        let socket = Socket::open(RING_SLOTS)?;
+    pub fn start(
+        mut setup: PacketLoopParameters,
+    ) -> io::Result<(Dataplane, Receiver<PacketLoopEvent>)> {
+        let socket = PacketSocket::open(RING_SLOTS)?;
         socket.set_send_buffer(SEND_BUFFER_BYTES)?;
         let wake = Arc::new(Wake::open()?);
         let (orders, receiver) = channel();
         let (notes, notes_out) = channel();
         let wake_in = Arc::clone(&wake);
-        let owners = setup.owners.take().map(|owners| Owners::start(owners, Arc::clone(&wake)));
+        let owners =
+            setup.owners.take().map(|owners| FlowOwnerThread::start(owners, Arc::clone(&wake)));
         let owners = owners.transpose()?;
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
@@ -143,7 +146,7 @@ impl Dataplane {
     }
 
     /// Gives an order.
-    pub fn order(&self, order: Order) {
+    pub fn order(&self, order: PacketLoopCommand) {
         // If the thread is gone its results say why.
         let _ = self.orders.send(order);
         let _ = self.wake.raise();
@@ -153,7 +156,7 @@ impl Dataplane {
     /// other machines, by their numbers: those that are still missing a while later are lost.
     #[must_use]
     pub fn finish(self, await_datagrams: Vec<(u16, u64)>) -> Tally {
-        self.order(Order::Finish { await_datagrams });
+        self.order(PacketLoopCommand::Finish { await_datagrams });
         self.thread.join().unwrap_or_else(|_| Tally::failed("the engine's thread panicked"))
     }
 }
@@ -161,7 +164,7 @@ impl Dataplane {
 #[cfg(any(test, feature = "testing"))]
 impl Dataplane {
     /// A handle without a loop, and the orders that are given.
-    pub fn to_channel() -> (Dataplane, Receiver<Order>) {
+    pub fn to_channel() -> (Dataplane, Receiver<PacketLoopCommand>) {
         let (orders, receiver) = channel();
         let wake = Arc::new(Wake::open().expect("an event descriptor"));
         (Dataplane { orders, wake, thread: std::thread::spawn(Tally::default) }, receiver)
@@ -169,7 +172,7 @@ impl Dataplane {
 }
 
 /// What a turn found.
-struct Turn {
+struct PacketLoopIteration {
     /// Whether anything had arrived.
     moved: bool,
     began: Time,
@@ -178,11 +181,11 @@ struct Turn {
 }
 
 struct Loop {
-    setup: Setup,
-    socket: Socket,
+    setup: PacketLoopParameters,
+    socket: PacketSocket,
     engine: Engine,
     entrances: Entrances,
-    schedule: Schedule,
+    schedule: ChangeSchedule,
     sampler: Sampler,
     /// Packets that a device did not take.
     refused: u64,
@@ -190,19 +193,19 @@ struct Loop {
     overload: Overload,
     wait_policy: WaitPolicy,
     remote: Option<Remote>,
-    records: Records,
+    records: PacketLoopRecorder,
     taps: Taps,
-    owners: Option<Owners>,
+    owners: Option<FlowOwnerThread>,
     senders: Senders,
     receivers: Receivers,
-    orders: Receiver<Order>,
+    orders: Receiver<PacketLoopCommand>,
     wake: Arc<Wake>,
-    notes: Sender<Note>,
+    notes: Sender<PacketLoopEvent>,
     /// What is waited for before the end, and how long.
     last: Option<(Vec<(u16, u64)>, Time)>,
     finished: bool,
     /// What the kernel had given to this thread when the run began.
-    schedule_before: limits::Schedule,
+    schedule_before: limits::ThreadCpuStatistics,
     at_end: Option<OwnCounts>,
     redirected_at_end: Option<RedirectedAtEnd>,
 }
@@ -213,21 +216,21 @@ struct OwnCounts {
     refused: u64,
     ran_ns: u64,
     waited_ns: u64,
-    overloads: Overloads,
+    overloads: OverloadSummary,
     stalls: Stalls,
 }
 
 impl Loop {
     fn new(
-        mut setup: Setup,
-        socket: Socket,
-        orders: Receiver<Order>,
+        mut setup: PacketLoopParameters,
+        socket: PacketSocket,
+        orders: Receiver<PacketLoopCommand>,
         wake: Arc<Wake>,
-        notes: Sender<Note>,
-        owners: Option<Owners>,
+        notes: Sender<PacketLoopEvent>,
+        owners: Option<FlowOwnerThread>,
     ) -> Self {
         let remote = setup.remote.take();
-        let records = Records::new(setup.records.take());
+        let records = PacketLoopRecorder::new(setup.records.take());
         Loop {
             engine: new_engine(&setup, remote.as_ref()),
             entrances: Entrances::new(&setup.interfaces),
@@ -238,7 +241,7 @@ impl Loop {
             owners,
             senders: Senders::new(&setup.plan, std::mem::take(&mut setup.senders)),
             receivers: Receivers::new(std::mem::take(&mut setup.receive_queues)),
-            schedule: Schedule::default(),
+            schedule: ChangeSchedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
             arrivals: ArrivalClock::new(),
@@ -250,7 +253,7 @@ impl Loop {
             setup,
             last: None,
             finished: false,
-            schedule_before: limits::Schedule::default(),
+            schedule_before: limits::ThreadCpuStatistics::default(),
             at_end: None,
             redirected_at_end: None,
         }
@@ -264,7 +267,7 @@ impl Loop {
         // Served soon after each wake-up, at the same share of the processor; the loop works
         // without, too.
         let _ = sys_schedule::set_slice(sys_schedule::SHORTEST_SLICE_NS);
-        let ticks = (!is_real_time).then(Ticks::begin);
+        let ticks = (!is_real_time).then(ProcessorTickThreads::begin);
         self.wait_policy.set_rest(is_real_time.then(|| RealTimeRest::new(now())));
         while !self.finished {
             self.take_orders();
@@ -328,7 +331,7 @@ impl Loop {
     }
 
     /// Hands in what has arrived, catches up with the present and sends what is due.
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self) -> PacketLoopIteration {
         let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let remote = self.remote.as_mut();
@@ -340,7 +343,7 @@ impl Loop {
         let held = outbox.next_held();
         let due = [engine.poll_timeout(), schedule.next(), held].into_iter().flatten().min();
         let behind = due.map_or(Span::ZERO, |due| began.since(due));
-        let mut turn = Turn { moved: false, began, behind };
+        let mut turn = PacketLoopIteration { moved: false, began, behind };
         // Bounded, so that orders and samples get their turn under any load.
         for _ in 0..FRAMES_PER_TURN {
             let Some(mut slot) = ring.next() else { break };
@@ -359,9 +362,9 @@ impl Loop {
             sampler.take_handoffs(engine, arrivals.present().since(at));
             outbox.collect(engine, sampler);
             let (header, frame) = slot.parts_mut();
-            let header = vnet::Header::parse(header);
+            let header = vnet::VirtioNetHeader::parse(header);
             outbox.show(port, at, &header, frame);
-            let origin = Origin { port, sent, sender: self.senders.of(port, at, frame) };
+            let origin = FrameOrigin { port, sent, sender: self.senders.of(port, at, frame) };
             if let Some(express) = engine.handle_packet_of(at, origin, header, frame) {
                 outbox.express(express, slot, sent, engine, sampler);
             }
@@ -426,7 +429,7 @@ impl Loop {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                self.note(Note::Failed(format!("cannot wait for packets: {error}")));
+                self.note(PacketLoopEvent::Failed(format!("cannot wait for packets: {error}")));
                 self.finished = true;
             }
         }
@@ -437,7 +440,7 @@ impl Loop {
 }
 
 /// What the classes did that share lanes.
-fn shares(engine: &Engine, owners: Option<&Owners>) -> Vec<LaneShares> {
+fn shares(engine: &Engine, owners: Option<&FlowOwnerThread>) -> Vec<LaneShares> {
     let one = |lane| {
         let shared_flows = owners.map_or(0, |owners| owners.shared_flows(lane));
         Some(LaneShares { lane, classes: engine.classes(lane)?, shared_flows })
@@ -446,14 +449,15 @@ fn shares(engine: &Engine, owners: Option<&Owners>) -> Vec<LaneShares> {
 }
 
 /// Packets that the kernel has dropped since the last call, because nothing took them in time.
-fn kernel_drops(socket: &Socket) -> u64 {
+fn kernel_drops(socket: &PacketSocket) -> u64 {
     socket.statistics().map_or(0, |drops| u64::from(drops.drops))
 }
 
 /// An engine whose traces start now.
-fn new_engine(setup: &Setup, remote: Option<&Remote>) -> Engine {
-    let part = remote.map_or_else(|| Part::whole(&setup.plan), |remote| remote.part(&setup.plan));
-    let limits = Limits { packet_memory: setup.packet_memory };
+fn new_engine(setup: &PacketLoopParameters, remote: Option<&Remote>) -> Engine {
+    let part =
+        remote.map_or_else(|| NetworkPart::whole(&setup.plan), |remote| remote.part(&setup.plan));
+    let limits = EngineLimits { packet_memory: setup.packet_memory };
     let mut engine = Engine::of_part(&setup.plan, limits, &part);
     engine.start_traces(now());
     engine

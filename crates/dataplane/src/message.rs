@@ -5,22 +5,22 @@ use std::sync::mpsc::Sender;
 
 use windtunnel_engine::{FailOverNews, RecordSettings, ServiceRow};
 use windtunnel_model::flow::FlowChange;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{NodeId, RouterId, ServiceId, Span, Time};
 use windtunnel_routing::Routes;
 
-use super::remote::Silence;
-use super::schedule::Cause;
+use super::remote::PeerSilencePeriod;
+use super::schedule::ChangeOrigin;
 use super::services::RedirectionsNow;
 use super::tap::Tap;
 use crate::receive_queue::ReceiveQueue;
 
 /// From the packet loop to the main loop.
 #[derive(Debug, Clone)]
-pub enum Note {
+pub enum PacketLoopEvent {
     /// A scheduled or ordered change took effect.
     Applied {
-        cause: Cause,
+        cause: ChangeOrigin,
         /// When it was to happen.
         intended: Time,
         /// When it did, in the time of the engine: packets before were treated as before.
@@ -57,7 +57,7 @@ pub enum Note {
     /// Flows here began, changed or ended.
     Flows { changes: Vec<FlowChange> },
     /// Another machine has become silent, or answers again.
-    Silence(Silence),
+    Silence(PeerSilencePeriod),
     /// Datagrams that the socket to other machines has refused since the last of these.
     Refused { datagrams: u64 },
     /// Nothing goes to other machines any more.
@@ -71,14 +71,14 @@ pub enum Note {
 
 /// What a change that is ordered while the run lives does.
 #[derive(Debug)]
-pub enum Order {
+pub enum PacketLoopCommand {
     /// Start the run's clock: forget what happened before, start random streams and schedule from zero.
     Begin(Time),
     Change {
         id: u64,
         /// When; `None`: now.
         at: Option<Time>,
-        action: Box<Action>,
+        action: Box<EventAction>,
     },
     /// Say when all earlier orders for now have been done.
     Confirm { done: Sender<()> },

@@ -3,23 +3,23 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::expect::{Claim, PathFact};
-use windtunnel_model::plan::Interface;
+use windtunnel_model::expect::{ExpectationClaim, PathFact};
+use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{NodeId, Plan, PortId, Time};
 use windtunnel_trace::rate::Intervals;
 use windtunnel_wire::packet::Info;
 
 /// Counts at the ports of nodes that an expectation names; costs nothing at the others.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub(super) struct DeliveryMeter {
     /// By port: its senders, as addresses and the position among `flows`.
     ports: Vec<Vec<(Vec<IpAddr>, usize)>>,
-    flows: Vec<Flow>,
+    flows: Vec<NodePairThroughput>,
 }
 
 /// What one node got delivered to another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct NodePairThroughput {
     pub from: NodeId,
     pub to: NodeId,
     /// Bytes of TCP and UDP payload by interval.
@@ -28,18 +28,19 @@ pub struct Flow {
 }
 
 #[cfg(any(test, feature = "testing"))]
-impl Flow {
+impl NodePairThroughput {
     /// What has been counted, for tests of what is made of it.
     pub fn counted(from: NodeId, to: NodeId, payload: Intervals) -> Self {
-        Flow { from, to, payload, counted: 0 }
+        NodePairThroughput { from, to, payload, counted: 0 }
     }
 }
 
-impl Meter {
+impl DeliveryMeter {
     pub(super) fn new(plan: &Plan) -> Self {
-        let mut meter = Meter { ports: vec![Vec::new(); plan.ports().count()], flows: Vec::new() };
+        let mut meter =
+            DeliveryMeter { ports: vec![Vec::new(); plan.ports().count()], flows: Vec::new() };
         for expectation in &plan.expectations {
-            let Claim::Path { from, to, fact, .. } = expectation.claim else { continue };
+            let ExpectationClaim::Path { from, to, fact, .. } = expectation.claim else { continue };
             let asked = matches!(fact, PathFact::Throughput(..) | PathFact::Deviation(_));
             let known = meter.flows.iter().any(|flow| (flow.from, flow.to) == (from, to));
             if asked && !known {
@@ -51,14 +52,14 @@ impl Meter {
 
     fn add(&mut self, plan: &Plan, from: NodeId, to: NodeId) {
         let interfaces = &plan.nodes[from.index()].interfaces;
-        let sources: Vec<IpAddr> = interfaces.iter().flat_map(Interface::addresses).collect();
+        let sources: Vec<IpAddr> = interfaces.iter().flat_map(NodeInterface::addresses).collect();
         let flow = self.flows.len();
         for ((owner, _), senders) in plan.ports().zip(&mut self.ports) {
             if owner == to {
                 senders.push((sources.clone(), flow));
             }
         }
-        self.flows.push(Flow { from, to, payload: Intervals::default(), counted: 0 });
+        self.flows.push(NodePairThroughput { from, to, payload: Intervals::default(), counted: 0 });
     }
 
     /// Forgets what was counted.
@@ -86,7 +87,7 @@ impl Meter {
         }
     }
 
-    pub(super) fn finish(self) -> Vec<Flow> {
+    pub(super) fn finish(self) -> Vec<NodePairThroughput> {
         self.flows
     }
 }
@@ -137,16 +138,18 @@ expect:
         frame
     }
 
-    fn counted(meter: Meter) -> Vec<(u32, u32, Vec<u64>)> {
+    fn counted(meter: DeliveryMeter) -> Vec<(u32, u32, Vec<u64>)> {
         let flows = meter.finish().into_iter();
-        let bytes = |flow: &Flow| flow.payload.counts.iter().map(|(_, bytes)| *bytes).collect();
+        let bytes = |flow: &NodePairThroughput| {
+            flow.payload.counts.iter().map(|(_, bytes)| *bytes).collect()
+        };
         flows.map(|flow| (flow.from.0, flow.to.0, bytes(&flow))).collect()
     }
 
     #[test]
     fn payload_is_what_follows_the_transports_header_and_counts_by_interval() {
         let plan = crate::testing::plan(FILE);
-        let mut meter = Meter::new(&plan);
+        let mut meter = DeliveryMeter::new(&plan);
         let address = |node: usize| plan.nodes[node].interfaces[0].addresses().next().unwrap();
         let port = plan.nodes[1].interfaces[0].port;
         meter.delivered(port, &frame(address(0), 6, 20 + 32 + 1000));
@@ -162,7 +165,7 @@ expect:
     #[test]
     fn packets_from_before_the_run_and_malformed_ones_are_not_counted() {
         let plan = crate::testing::plan(FILE);
-        let mut meter = Meter::new(&plan);
+        let mut meter = DeliveryMeter::new(&plan);
         let address = plan.nodes[0].interfaces[0].addresses().next().unwrap();
         let port = plan.nodes[1].interfaces[0].port;
         meter.delivered(port, &frame(address, 17, 528));

@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
-use windtunnel_engine::EventKind;
+use windtunnel_engine::NetworkEventKind;
 use windtunnel_model::Time;
 use windtunnel_model::flow::FlowChange;
 
-use super::message::Note;
-use super::overload::Change;
-use super::{Loop, Turn, kernel_drops};
+use super::message::PacketLoopEvent;
+use super::overload::OverloadTransition;
+use super::{Loop, PacketLoopIteration, kernel_drops};
 
 impl Loop {
     /// Notes falling behind and catching up.
-    pub(super) fn watch(&mut self, turn: &Turn) {
+    pub(super) fn watch(&mut self, turn: &PacketLoopIteration) {
         let at = turn.began;
         match self.overload.turn(at, turn.behind) {
-            Some(Change::Began(behind)) => self.note(Note::Overloaded { at, behind }),
-            Some(Change::Ended(lasted)) => self.note(Note::CaughtUp { at, lasted }),
+            Some(OverloadTransition::Began(behind)) => {
+                self.note(PacketLoopEvent::Overloaded { at, behind });
+            }
+            Some(OverloadTransition::Ended(lasted)) => {
+                self.note(PacketLoopEvent::CaughtUp { at, lasted });
+            }
             None => {}
         }
     }
@@ -28,21 +32,21 @@ impl Loop {
         let (silences, unreached) = (remote.silences(at), remote.unreached(at));
         let refused = remote.newly_refused(at);
         if let Some(members) = unreached {
-            self.note(Note::Unreached { members });
+            self.note(PacketLoopEvent::Unreached { members });
         }
-        silences.into_iter().for_each(|silence| self.note(Note::Silence(silence)));
+        silences.into_iter().for_each(|silence| self.note(PacketLoopEvent::Silence(silence)));
         if let Some(datagrams) = refused {
-            self.note(Note::Refused { datagrams });
+            self.note(PacketLoopEvent::Refused { datagrams });
         }
         if reached {
-            self.note(Note::Reached);
+            self.note(PacketLoopEvent::Reached);
         }
         self.announce_flows(news);
     }
 
     pub(super) fn announce_flows(&self, changes: Vec<FlowChange>) {
         if !changes.is_empty() {
-            self.note(Note::Flows { changes });
+            self.note(PacketLoopEvent::Flows { changes });
         }
     }
 
@@ -50,24 +54,24 @@ impl Loop {
         // Notes already report the other events; draining keeps the engine's ring free.
         while let Some(event) = self.engine.poll_event() {
             let by_itself = match event.kind {
-                EventKind::Rerouted { by_itself } => by_itself,
-                EventKind::RoutesFixed => false,
-                EventKind::Redirected { row, router, replica } => {
+                NetworkEventKind::Rerouted { by_itself } => by_itself,
+                NetworkEventKind::RoutesFixed => false,
+                NetworkEventKind::Redirected { row, router, replica } => {
                     let row = self.engine.rows().nth(row.into());
                     let at = event.at;
                     if let Some(row) = row {
-                        self.note(Note::Redirected { at, row, router, replica });
+                        self.note(PacketLoopEvent::Redirected { at, row, router, replica });
                     }
                     continue;
                 }
-                EventKind::FailOver(news) => {
-                    self.note(Note::FailOver { at: event.at, news });
+                NetworkEventKind::FailOver(news) => {
+                    self.note(PacketLoopEvent::FailOver { at: event.at, news });
                     continue;
                 }
                 _ => continue,
             };
             let routes = Arc::clone(self.engine.routes());
-            self.note(Note::Routes { routes, at: event.at, by_itself });
+            self.note(PacketLoopEvent::Routes { routes, at: event.at, by_itself });
         }
         if let Some((at, rows)) =
             self.sampler
@@ -77,7 +81,7 @@ impl Loop {
         }
     }
 
-    pub(super) fn note(&self, note: Note) {
+    pub(super) fn note(&self, note: PacketLoopEvent) {
         let _ = self.notes.send(note);
         let _ = self.setup.notify.raise();
     }

@@ -7,33 +7,37 @@ use windtunnel_model::Time;
 use windtunnel_sys::limits;
 
 use super::change::{advance, apply};
-use super::message::{Note, Order};
+use super::message::{PacketLoopCommand, PacketLoopEvent};
 use super::remote::Remote;
-use super::schedule::{Cause, Schedule};
+use super::schedule::{ChangeOrigin, ChangeSchedule};
 use super::services::{RedirectedAtEnd, RedirectionsNow};
 use super::{Loop, SETTLE, kernel_drops, new_engine};
 use crate::clock::now;
-use crate::owners::Owners;
+use crate::owners::FlowOwnerThread;
 
 impl Loop {
     pub(super) fn take_orders(&mut self) {
         loop {
             match self.orders.try_recv() {
-                Ok(Order::Begin(origin)) => self.begin(origin),
-                Ok(Order::Change { id, at: Some(at), action }) => {
-                    self.schedule.add(at, Cause::Order(id), *action);
+                Ok(PacketLoopCommand::Begin(origin)) => self.begin(origin),
+                Ok(PacketLoopCommand::Change { id, at: Some(at), action }) => {
+                    self.schedule.add(at, ChangeOrigin::Order(id), *action);
                 }
-                Ok(Order::Change { id, at: None, action }) => {
+                Ok(PacketLoopCommand::Change { id, at: None, action }) => {
                     let at = self.arrivals.not_before(now());
                     self.catch_up(at);
                     apply(&mut self.engine, &mut self.sampler, at, &action);
-                    self.note(Note::Applied { cause: Cause::Order(id), intended: at, at });
+                    self.note(PacketLoopEvent::Applied {
+                        cause: ChangeOrigin::Order(id),
+                        intended: at,
+                        at,
+                    });
                 }
-                Ok(Order::Confirm { done }) => {
+                Ok(PacketLoopCommand::Confirm { done }) => {
                     // That nothing waits for it any more is no matter.
                     let _ = done.send(());
                 }
-                Ok(Order::Services { one, done }) => {
+                Ok(PacketLoopCommand::Services { one, done }) => {
                     let plan = &self.setup.plan;
                     let origin = self.sampler.origin();
                     let mut now = RedirectionsNow::of(&mut self.engine, plan, origin, one);
@@ -42,30 +46,30 @@ impl Loop {
                     }
                     let _ = done.send(now);
                 }
-                Ok(Order::Flows { member, changes }) => {
+                Ok(PacketLoopCommand::Flows { member, changes }) => {
                     self.at_present(|remote, at, engine| {
                         remote.handle_flows(at, member, &changes, engine);
                     });
                 }
-                Ok(Order::Forget { member }) => {
+                Ok(PacketLoopCommand::Forget { member }) => {
                     self.at_present(|remote, at, engine| remote.forget(at, member, engine));
                 }
-                Ok(Order::Clocks { ahead_ns }) => {
+                Ok(PacketLoopCommand::Clocks { ahead_ns }) => {
                     self.remote.iter_mut().for_each(|remote| remote.set_clocks(&ahead_ns));
                 }
-                Ok(Order::Record { settings, done }) => {
+                Ok(PacketLoopCommand::Record { settings, done }) => {
                     self.record(settings.map(|settings| *settings));
                     let _ = done.send(());
                 }
-                Ok(Order::Capture { tap, done }) => {
+                Ok(PacketLoopCommand::Capture { tap, done }) => {
                     self.taps.add(*tap);
                     let _ = done.send(());
                 }
-                Ok(Order::Receive(queue)) => self.receivers.add(*queue),
-                Ok(Order::EndCapture(id)) => self.taps.end(id),
-                Ok(Order::End) => self.end(),
-                Ok(Order::Close) => self.close(),
-                Ok(Order::Finish { await_datagrams }) => {
+                Ok(PacketLoopCommand::Receive(queue)) => self.receivers.add(*queue),
+                Ok(PacketLoopCommand::EndCapture(id)) => self.taps.end(id),
+                Ok(PacketLoopCommand::End) => self.end(),
+                Ok(PacketLoopCommand::Close) => self.close(),
+                Ok(PacketLoopCommand::Finish { await_datagrams }) => {
                     self.last = Some((await_datagrams, now() + SETTLE));
                     return;
                 }
@@ -80,7 +84,7 @@ impl Loop {
 
     /// Takes what has been found of owners of flows.
     pub(super) fn take_owners(&mut self) {
-        while let Some(answer) = self.owners.as_ref().and_then(Owners::answer) {
+        while let Some(answer) = self.owners.as_ref().and_then(FlowOwnerThread::answer) {
             let at = self.arrivals.not_before(now());
             self.catch_up(at);
             self.engine.answer_flow(at, answer.lane, &answer.key, answer.class);
@@ -125,7 +129,7 @@ impl Loop {
     /// From now on nothing goes to other machines.
     fn close(&mut self) {
         let sent = self.remote.as_mut().map(|remote| remote.close(now()));
-        self.note(Note::Closed { sent: sent.unwrap_or_default() });
+        self.note(PacketLoopEvent::Closed { sent: sent.unwrap_or_default() });
     }
 
     pub(super) fn finish_when_all_came(&mut self, now: Time) {
@@ -142,7 +146,7 @@ impl Loop {
         let engine = &mut self.engine;
         let over = self.remote.as_mut().map(|remote| remote.begin(at, origin, engine));
         self.announce_flows(over.unwrap_or_default());
-        self.schedule = Schedule::new(&self.setup.plan, origin);
+        self.schedule = ChangeSchedule::new(&self.setup.plan, origin);
         // Reading resets the count.
         let _ = kernel_drops(&self.socket);
         self.sampler.begin(origin);

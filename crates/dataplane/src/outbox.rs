@@ -3,15 +3,15 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use windtunnel_engine::{Departure, Engine, Express};
+use windtunnel_engine::{Engine, Express, FrameDeparture};
 use windtunnel_evidence::export::pcapng::Heading;
 use windtunnel_model::{Lane, PortId, Time};
-use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Sender, Slot};
+use windtunnel_sys::packet::{BATCH_MAX, PacketSender, ReceiveRingFrame, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::vnet;
 
 use super::receivers::Receivers;
-use super::remote::{Packet, Remote};
+use super::remote::{ReleaseQueueEntry, Remote};
 use super::sampler::Sampler;
 use super::tap::Taps;
 use crate::clock::now;
@@ -21,7 +21,7 @@ use crate::clock::now;
 pub(super) struct Outbox<'a> {
     parcels: Vec<Parcel<'a>>,
     interfaces: &'a [u32],
-    sender: Sender<'a>,
+    sender: PacketSender<'a>,
     /// Packets that a device did not take.
     refused: &'a mut u64,
     remote: Option<&'a mut Remote>,
@@ -33,20 +33,20 @@ struct Parcel<'a> {
     port: PortId,
     lane: Lane,
     intended: Time,
-    header: [u8; vnet::Header::LEN],
-    body: Body<'a>,
+    header: [u8; vnet::VirtioNetHeader::LEN],
+    body: OutboxFrameSource<'a>,
 }
 
-enum Body<'a> {
-    InRing(Slot<'a>),
-    Held(Departure),
-    Come(Packet),
+enum OutboxFrameSource<'a> {
+    InRing(ReceiveRingFrame<'a>),
+    Held(FrameDeparture),
+    Come(ReleaseQueueEntry),
 }
 
 impl<'a> Outbox<'a> {
     pub(super) fn new(
         interfaces: &'a [u32],
-        sender: Sender<'a>,
+        sender: PacketSender<'a>,
         refused: &'a mut u64,
         receivers: &'a mut Receivers,
         remote: Option<&'a mut Remote>,
@@ -58,7 +58,13 @@ impl<'a> Outbox<'a> {
 
     /// Shows captures a frame that a node has sent.
     #[inline]
-    pub(super) fn show(&mut self, port: PortId, at: Time, header: &vnet::Header, frame: &[u8]) {
+    pub(super) fn show(
+        &mut self,
+        port: PortId,
+        at: Time,
+        header: &vnet::VirtioNetHeader,
+        frame: &[u8],
+    ) {
         if !self.taps.is_empty() {
             self.taps.frame(port, at, Heading::Outbound, header, frame);
         }
@@ -68,7 +74,7 @@ impl<'a> Outbox<'a> {
     pub(super) fn express(
         &mut self,
         express: Express,
-        slot: Slot<'a>,
+        slot: ReceiveRingFrame<'a>,
         intended: Time,
         engine: &mut Engine,
         sampler: &mut Sampler,
@@ -82,7 +88,7 @@ impl<'a> Outbox<'a> {
                 lane: express.lane,
                 intended,
                 header: express.vnet.emit(),
-                body: Body::InRing(slot),
+                body: OutboxFrameSource::InRing(slot),
             },
             engine,
             sampler,
@@ -102,7 +108,7 @@ impl<'a> Outbox<'a> {
                 lane: departure.lane,
                 intended: departure.intended,
                 header: departure.vnet.emit(),
-                body: Body::Held(departure),
+                body: OutboxFrameSource::Held(departure),
             };
             self.add(parcel, engine, sampler);
         }
@@ -129,7 +135,7 @@ impl<'a> Outbox<'a> {
                 lane: packet.lane,
                 intended: packet.intended,
                 header: packet.header,
-                body: Body::Come(packet),
+                body: OutboxFrameSource::Come(packet),
             };
             self.add(parcel, engine, sampler);
         }
@@ -152,12 +158,12 @@ impl<'a> Outbox<'a> {
     pub(super) fn flush(&mut self, engine: &mut Engine, sampler: &mut Sampler) {
         let Some(first) = self.parcels.first() else { return };
         let mut batch =
-            [Outgoing { interface: 0, vnet_header: &first.header, frame: &[] }; BATCH_MAX];
+            [TransmitFrame { interface: 0, vnet_header: &first.header, frame: &[] }; BATCH_MAX];
         let (mut direct, mut dropped) = (0, 0_u64);
         for (index, parcel) in self.parcels.iter().enumerate() {
             let interface = self.interfaces[parcel.port.index()];
             let vnet_header = &parcel.header;
-            let outgoing = Outgoing { interface, vnet_header, frame: parcel.body.frame() };
+            let outgoing = TransmitFrame { interface, vnet_header, frame: parcel.body.frame() };
             match self.receivers.offer(parcel.port, &outgoing) {
                 Some(taken) => dropped |= u64::from(!taken) << index,
                 None => {
@@ -175,9 +181,9 @@ impl<'a> Outbox<'a> {
                 sampler.delivered(parcel.port, parcel.body.frame());
             }
             match parcel.body {
-                Body::InRing(_) => {}
-                Body::Held(departure) => engine.recycle(departure.frame),
-                Body::Come(packet) => {
+                OutboxFrameSource::InRing(_) => {}
+                OutboxFrameSource::Held(departure) => engine.recycle(departure.frame),
+                OutboxFrameSource::Come(packet) => {
                     if let Some(remote) = &mut self.remote {
                         remote.recycle(packet.frame);
                     }
@@ -189,7 +195,7 @@ impl<'a> Outbox<'a> {
     fn add(&mut self, parcel: Parcel<'a>, engine: &mut Engine, sampler: &mut Sampler) {
         if !self.taps.is_empty() {
             // Here and not when it is sent: so captures are in the order of the engine's time.
-            let header = vnet::Header::parse(&parcel.header);
+            let header = vnet::VirtioNetHeader::parse(&parcel.header);
             let Parcel { port, intended, body, .. } = &parcel;
             self.taps.frame(*port, *intended, Heading::Inbound, &header, body.frame());
         }
@@ -200,19 +206,19 @@ impl<'a> Outbox<'a> {
     }
 }
 
-impl Body<'_> {
+impl OutboxFrameSource<'_> {
     fn frame(&self) -> &[u8] {
         match self {
-            Body::InRing(slot) => slot.frame(),
-            Body::Held(departure) => &departure.frame,
-            Body::Come(packet) => &packet.frame,
+            OutboxFrameSource::InRing(slot) => slot.frame(),
+            OutboxFrameSource::Held(departure) => &departure.frame,
+            OutboxFrameSource::Come(packet) => &packet.frame,
         }
     }
 }
 
 /// Sends all of `batch` and returns how many packets were refused. A full send buffer is waited
 /// for: the kernel is still delivering what it took, and a packet must not be lost to that.
-fn send_all(sender: &mut Sender<'_>, batch: &[Outgoing<'_>]) -> u64 {
+fn send_all(sender: &mut PacketSender<'_>, batch: &[TransmitFrame<'_>]) -> u64 {
     let (mut rest, mut refused) = (batch, 0);
     while !rest.is_empty() {
         match sender.send(rest) {
@@ -230,7 +236,7 @@ fn send_all(sender: &mut Sender<'_>, batch: &[Outgoing<'_>]) -> u64 {
     refused
 }
 
-fn wait_for_room(sender: &Sender<'_>) {
+fn wait_for_room(sender: &PacketSender<'_>) {
     let mut watched = [PollFd::new(sender, PollFlags::OUT)];
     // Any error shows again at the next send.
     let _: io::Result<usize> = poll::wait(&mut watched, Some(Duration::from_millis(1)));

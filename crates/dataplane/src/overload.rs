@@ -19,13 +19,13 @@ pub(super) struct Overload {
     /// When the present overload began.
     since: Option<Time>,
     origin: Time,
-    totals: Overloads,
+    totals: OverloadSummary,
     stalls: Stalls,
 }
 
 /// All overloads of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Overloads {
+pub struct OverloadSummary {
     /// How many there were.
     pub times: u64,
     /// How long they lasted together.
@@ -57,7 +57,7 @@ impl Stalls {
 
 /// What has changed with a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum OverloadTransition {
     /// An overload has begun, so far behind.
     Began(Span),
     /// It is over; it lasted so long.
@@ -74,7 +74,7 @@ impl Overload {
             last: Time::ZERO,
             since: None,
             origin: Time::ZERO,
-            totals: Overloads::default(),
+            totals: OverloadSummary::default(),
             stalls: Stalls::default(),
         }
     }
@@ -85,7 +85,7 @@ impl Overload {
     }
 
     /// A turn has begun at `now`, so far `behind` its oldest work; [`Span::ZERO`]: there was none.
-    pub(super) fn turn(&mut self, now: Time, behind: Span) -> Option<Change> {
+    pub(super) fn turn(&mut self, now: Time, behind: Span) -> Option<OverloadTransition> {
         if behind <= self.bound {
             return self.caught_up(now);
         }
@@ -97,11 +97,11 @@ impl Overload {
         }
         self.since = Some(now);
         self.totals.times += 1;
-        Some(Change::Began(behind))
+        Some(OverloadTransition::Began(behind))
     }
 
     /// What there was until `now`.
-    pub(super) fn totals(&self, now: Time) -> (Overloads, Stalls) {
+    pub(super) fn totals(&self, now: Time) -> (OverloadSummary, Stalls) {
         let (mut overloads, mut stalls) = (self.totals, self.stalls);
         match self.since {
             Some(since) => {
@@ -113,7 +113,7 @@ impl Overload {
         (overloads, stalls)
     }
 
-    fn caught_up(&mut self, now: Time) -> Option<Change> {
+    fn caught_up(&mut self, now: Time) -> Option<OverloadTransition> {
         let stall = self.stall();
         let behind = std::mem::take(&mut self.behind);
         self.turns = 0;
@@ -124,7 +124,7 @@ impl Overload {
         let lasted = now.since(since);
         self.totals.lasted = self.totals.lasted + lasted;
         self.totals.furthest = self.totals.furthest.max(behind);
-        Some(Change::Ended(lasted))
+        Some(OverloadTransition::Ended(lasted))
     }
 
     /// What the last turns were, if they were not an overload.
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(overload.turn(at(200), Span::from_micros(499)), None);
         assert_eq!(overload.turn(at(300), Span::from_millis(9)), None);
         let (overloads, stalls) = overload.totals(at(400));
-        assert_eq!(overloads, Overloads::default());
+        assert_eq!(overloads, OverloadSummary::default());
         let longest = Span::from_millis(9);
         assert_eq!(stalls, Stalls { times: 2, longest, at: at(100) });
     }
@@ -183,12 +183,18 @@ mod tests {
         let behind = Span::from_micros(501);
         assert_eq!(overload.turn(at(0), behind), None);
         assert_eq!(overload.turn(at(100), behind), None);
-        assert_eq!(overload.turn(at(200), behind), Some(Change::Began(behind)));
+        assert_eq!(overload.turn(at(200), behind), Some(OverloadTransition::Began(behind)));
         assert_eq!(overload.turn(at(300), Span::from_millis(7)), None);
-        assert_eq!(overload.turn(at(1200), Span::ZERO), Some(Change::Ended(Span::from_millis(1))));
+        assert_eq!(
+            overload.turn(at(1200), Span::ZERO),
+            Some(OverloadTransition::Ended(Span::from_millis(1)))
+        );
         let (totals, stalls) = overload.totals(at(5000));
-        let expected =
-            Overloads { times: 1, lasted: Span::from_millis(1), furthest: Span::from_millis(7) };
+        let expected = OverloadSummary {
+            times: 1,
+            lasted: Span::from_millis(1),
+            furthest: Span::from_millis(7),
+        };
         assert_eq!((totals, stalls), (expected, Stalls::default()));
     }
 

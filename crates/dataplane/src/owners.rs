@@ -17,14 +17,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use windtunnel_model::profile::Discipline;
-use windtunnel_model::{Lane, NodeId, Plan, Span, Time, Vertex};
-use windtunnel_sys::poll::Event as Wake;
-use windtunnel_wire::flow::Key;
+use windtunnel_model::profile::QueueDiscipline;
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, Span, Time};
+use windtunnel_sys::poll::EventFd as Wake;
+use windtunnel_wire::flow::FiveTuple;
 
 use crate::clock::now;
-use processes::{Owner, Processes, Sockets};
-use table::Table;
+use processes::{NodeProcessTable, SocketOwner, SocketOwnerTable};
+use table::SocketTable;
 
 /// The first process of each program, as its node numbers it; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -46,13 +46,13 @@ impl Roots {
 }
 
 /// A flow on a lane that classes share.
-pub type Question = (Lane, Key);
+pub type Question = (Lane, FiveTuple);
 
 /// Whose a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct FlowOwnerReply {
     pub lane: Lane,
-    pub key: Key,
+    pub key: FiveTuple,
     /// Its class; `None`: no process has it (any more).
     pub class: Option<u32>,
     /// Whether processes of several programs have its socket, or its port.
@@ -61,14 +61,14 @@ pub struct Answer {
 
 /// What looking for owners needs.
 #[derive(Debug)]
-pub struct Setup {
-    places: Vec<(Lane, Place)>,
+pub struct FlowOwnerSearchSettings {
+    places: Vec<(Lane, LaneSourceNode)>,
     roots: Roots,
 }
 
 /// The node at the start of a lane.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LaneSourceNode {
     node: usize,
     init: u32,
     /// The class of what belongs to no program.
@@ -87,43 +87,49 @@ fn shared(plan: &Plan) -> impl Iterator<Item = (Lane, NodeId, u32)> {
     lanes.filter_map(|lane| {
         let link = &plan.links[lane.link.index()];
         let profile = &link.profiles[lane.direction.index()];
-        let Discipline::Wf2q(shares) = &profile.discipline else { return None };
-        let Vertex::Node(node) = link.ends[lane.direction.index()].vertex else { return None };
+        let QueueDiscipline::Wf2q(shares) = &profile.discipline else { return None };
+        let NetworkVertex::Node(node) = link.ends[lane.direction.index()].vertex else {
+            return None;
+        };
         let rest = u32::try_from(shares.rest()).ok().filter(|rest| *rest > 0)?;
         Some((lane, node, rest))
     })
 }
 
-impl Setup {
+impl FlowOwnerSearchSettings {
     /// For the lanes that programs share; `None` where there are none.
-    pub fn new(plan: &Plan, roots: &Roots, init: impl Fn(NodeId) -> Option<u32>) -> Option<Setup> {
+    pub fn new(
+        plan: &Plan,
+        roots: &Roots,
+        init: impl Fn(NodeId) -> Option<u32>,
+    ) -> Option<FlowOwnerSearchSettings> {
         let place = |(lane, node, rest): (Lane, NodeId, u32)| {
-            Some((lane, Place { node: node.index(), init: init(node)?, rest }))
+            Some((lane, LaneSourceNode { node: node.index(), init: init(node)?, rest }))
         };
-        let places: Vec<(Lane, Place)> = shared(plan).filter_map(place).collect();
-        (!places.is_empty()).then(|| Setup { places, roots: roots.clone() })
+        let places: Vec<(Lane, LaneSourceNode)> = shared(plan).filter_map(place).collect();
+        (!places.is_empty()).then(|| FlowOwnerSearchSettings { places, roots: roots.clone() })
     }
 }
 
 /// The packet loop's end of the thread, which ends with it.
 #[derive(Debug)]
-pub struct Owners {
+pub struct FlowOwnerThread {
     questions: Sender<Question>,
-    answers: Receiver<Answer>,
+    answers: Receiver<FlowOwnerReply>,
     shared: Arc<Mutex<BTreeMap<Lane, u64>>>,
 }
 
-impl Owners {
+impl FlowOwnerThread {
     /// Starts the thread, which raises `wake` when it has answers.
-    pub fn start(setup: Setup, wake: Arc<Wake>) -> io::Result<Owners> {
+    pub fn start(setup: FlowOwnerSearchSettings, wake: Arc<Wake>) -> io::Result<FlowOwnerThread> {
         let (questions, asked) = channel();
         let (reply, answers) = channel();
         let counts = Arc::default();
-        let search = Search {
+        let search = FlowOwnerSearch {
             nodes: setup
                 .places
                 .iter()
-                .map(|(_, place)| (place.node, Processes::default()))
+                .map(|(_, place)| (place.node, NodeProcessTable::default()))
                 .collect(),
             places: setup.places.into_iter().collect(),
             roots: setup.roots,
@@ -135,7 +141,7 @@ impl Owners {
         std::thread::Builder::new()
             .name("owners".to_owned())
             .spawn(move || search.run(&reply, &wake))?;
-        Ok(Owners { questions, answers, shared: counts })
+        Ok(FlowOwnerThread { questions, answers, shared: counts })
     }
 
     pub fn ask(&self, question: Question) {
@@ -144,7 +150,7 @@ impl Owners {
     }
 
     /// The next answer, if one has come.
-    pub fn answer(&self) -> Option<Answer> {
+    pub fn answer(&self) -> Option<FlowOwnerReply> {
         self.answers.try_recv().ok()
     }
 
@@ -155,12 +161,12 @@ impl Owners {
     }
 }
 
-struct Search {
-    places: BTreeMap<Lane, Place>,
-    nodes: BTreeMap<usize, Processes>,
+struct FlowOwnerSearch {
+    places: BTreeMap<Lane, LaneSourceNode>,
+    nodes: BTreeMap<usize, NodeProcessTable>,
     roots: Roots,
     asked: Receiver<Question>,
-    open: Vec<Open>,
+    open: Vec<PendingOwnerQuery>,
     /// Flows that were counted as shared.
     shared: BTreeSet<Question>,
     counts: Arc<Mutex<BTreeMap<Lane, u64>>>,
@@ -168,14 +174,14 @@ struct Search {
 
 /// A question without an answer.
 #[derive(Debug)]
-struct Open {
+struct PendingOwnerQuery {
     question: Question,
     tries: usize,
     due: Time,
 }
 
-impl Search {
-    fn run(mut self, reply: &Sender<Answer>, wake: &Wake) {
+impl FlowOwnerSearch {
+    fn run(mut self, reply: &Sender<FlowOwnerReply>, wake: &Wake) {
         while self.take() {
             let began = now();
             for answer in self.look(began) {
@@ -203,21 +209,22 @@ impl Search {
         }
         let due = now();
         let new = first.into_iter().chain(self.asked.try_iter());
-        self.open.extend(new.map(|question| Open { question, tries: 0, due }));
+        self.open.extend(new.map(|question| PendingOwnerQuery { question, tries: 0, due }));
         true
     }
 
     /// Answers what is due, as far as it can.
-    fn look(&mut self, now: Time) -> Vec<Answer> {
+    fn look(&mut self, now: Time) -> Vec<FlowOwnerReply> {
         let (due, later) = std::mem::take(&mut self.open).into_iter().partition(|it| it.due <= now);
         self.open = later;
-        let due: Vec<Open> = due;
+        let due: Vec<PendingOwnerQuery> = due;
         let mut asked: BTreeMap<Lane, BTreeSet<u8>> = BTreeMap::new();
         for (lane, key) in due.iter().map(|open| open.question) {
             asked.entry(lane).or_default().insert(key.protocol);
         }
         let view = |(lane, protocols)| Some((lane, self.view(lane, &protocols)?));
-        let views: BTreeMap<Lane, (Table, Sockets)> = asked.into_iter().filter_map(view).collect();
+        let views: BTreeMap<Lane, (SocketTable, SocketOwnerTable)> =
+            asked.into_iter().filter_map(view).collect();
         let mut answers = Vec::new();
         for open in due {
             let (lane, key) = open.question;
@@ -227,11 +234,11 @@ impl Search {
                 Some(class) => {
                     let is_shared = owner.is_some_and(|owner| owner.is_shared);
                     self.count_shared(open.question, is_shared);
-                    answers.push(Answer { lane, key, class, is_shared });
+                    answers.push(FlowOwnerReply { lane, key, class, is_shared });
                 }
                 None => {
                     let due = now + PAUSES[open.tries.min(PAUSES.len() - 1)];
-                    self.open.push(Open { tries: open.tries + 1, due, ..open });
+                    self.open.push(PendingOwnerQuery { tries: open.tries + 1, due, ..open });
                 }
             }
         }
@@ -239,9 +246,13 @@ impl Search {
     }
 
     /// What there is now at the start of a lane.
-    fn view(&mut self, lane: Lane, protocols: &BTreeSet<u8>) -> Option<(Table, Sockets)> {
+    fn view(
+        &mut self,
+        lane: Lane,
+        protocols: &BTreeSet<u8>,
+    ) -> Option<(SocketTable, SocketOwnerTable)> {
         let place = *self.places.get(&lane)?;
-        let table = Table::of_process(place.init, |protocol| protocols.contains(&protocol));
+        let table = SocketTable::of_process(place.init, |protocol| protocols.contains(&protocol));
         let processes = self.nodes.entry(place.node).or_default();
         let sockets = processes.sockets(place.node, place.init, &self.roots);
         Some((table, sockets))
@@ -249,7 +260,7 @@ impl Search {
 
     /// The answer, if there is one already. A process may be newer than what is known of its
     /// program, and a socket newer than the packet that it sends.
-    fn settle(&self, lane: Lane, owner: Option<Owner>, tries: usize) -> Option<Option<u32>> {
+    fn settle(&self, lane: Lane, owner: Option<SocketOwner>, tries: usize) -> Option<Option<u32>> {
         let is_last = tries >= PAUSES.len();
         let rest = self.places.get(&lane).map(|place| place.rest);
         match owner.map(|owner| owner.program) {

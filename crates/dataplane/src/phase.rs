@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_engine::LaneCounters;
 use windtunnel_model::{LinkProfile, Time};
-use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::lateness::LatenessHistogram;
 
 /// A part of a run in which the properties of a direction stayed the same.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -14,14 +14,14 @@ pub struct LanePhase {
     /// What was counted from the beginning of the run to its end.
     pub counters: LaneCounters,
     /// Lateness of what left in it.
-    pub lateness: Lateness,
+    pub lateness: LatenessHistogram,
 }
 
 /// The phases of one direction that are over.
 #[derive(Debug, Default)]
-pub(super) struct Phases(Vec<LanePhase>);
+pub(super) struct LanePhaseHistory(Vec<LanePhase>);
 
-impl Phases {
+impl LanePhaseHistory {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
@@ -87,7 +87,7 @@ mod tests {
             until: Time::ZERO + Span::from_millis(until_ms),
             asked: LinkProfile { latency, ..LinkProfile::default() },
             counters: LaneCounters { delivered_packets, ..LaneCounters::default() },
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
         }
     }
 
@@ -97,8 +97,8 @@ mod tests {
 
     #[test]
     fn a_direction_that_never_changed_has_no_phases() {
-        assert_eq!(ends(&Phases::default().finish(phase(900, 5, 9))), [] as [u64; 0]);
-        let mut phases = Phases::default();
+        assert_eq!(ends(&LanePhaseHistory::default().finish(phase(900, 5, 9))), [] as [u64; 0]);
+        let mut phases = LanePhaseHistory::default();
         assert!(phases.end(phase(300, 5, 3)));
         assert!(!phases.end(phase(500, 5, 4)));
         assert_eq!(ends(&phases.finish(phase(900, 5, 9))), [] as [u64; 0]);
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn each_change_begins_a_phase_but_one_at_the_very_beginning() {
-        let mut phases = Phases::default();
+        let mut phases = LanePhaseHistory::default();
         phases.end(phase(0, 5, 0));
         phases.end(phase(300, 6, 3));
         assert_eq!(ends(&phases.finish(phase(900, 7, 9))), [300, 900]);

@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::process::{self, Pid, Signal};
-use windtunnel_sys::schedule::{self, Policy};
+use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use windtunnel_sys::{limits, unix};
 
 /// What can give a thread of this process real-time priority.
@@ -28,10 +28,10 @@ impl Promotion {
         let thread = limits::current_thread();
         let policy = priority.policy();
         schedule::set_policy(Some(thread), policy).ok()?;
-        schedule::set_policy(Some(thread), Policy::Normal).ok()?;
+        schedule::set_policy(Some(thread), SchedulingPolicy::Normal).ok()?;
         let (channel, other_end) = unix::seqpacket_pair().ok()?;
         let parent = process::current();
-        match namespace::fork_into(Flags::NONE).ok()? {
+        match namespace::fork_into(NamespaceFlags::NONE).ok()? {
             Fork::Child => {
                 drop(channel);
                 process::exit_now(i32::from(serve(parent, &other_end, policy).is_err()))
@@ -69,8 +69,8 @@ pub enum Priority {
 }
 
 impl Priority {
-    fn policy(self) -> Policy {
-        Policy::RealTime(match self {
+    fn policy(self) -> SchedulingPolicy {
+        SchedulingPolicy::RealTime(match self {
             Priority::Events => 1,
             Priority::Packets => 2,
         })
@@ -78,7 +78,7 @@ impl Priority {
 }
 
 /// The life of the process outside: one thread of the parent gets its policy.
-fn serve(parent: Pid, channel: &OwnedFd, policy: Policy) -> io::Result<()> {
+fn serve(parent: Pid, channel: &OwnedFd, policy: SchedulingPolicy) -> io::Result<()> {
     process::set_parent_death_signal(Some(Signal::KILL))?;
     let mut number = [0; 4];
     if unix::receive(channel, &mut number)?.bytes != number.len() {

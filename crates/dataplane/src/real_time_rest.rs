@@ -1,6 +1,6 @@
 //! Rest for a thread of real-time priority.
 //!
-//! The kernel keeps a part of each second from real-time threads, 5 % where nobody has changed it
+//! The kernel keeps a part of each second from real-time threads, 5 % by default
 //! (`sched_rt_runtime_us` of `sched_rt_period_us`, sched(7); since Linux 6.12 a deadline server
 //! for ordinary threads takes as much). It takes that part at once: a thread that never sleeps
 //! stands still for 50 ms of each second. So the loop sleeps for a greater part, in pieces that
@@ -8,7 +8,7 @@
 
 use std::fs;
 
-use windtunnel_model::{Span, Time};
+use windtunnel_model::Time;
 
 /// How much rest is due.
 #[derive(Debug, Clone, Copy)]

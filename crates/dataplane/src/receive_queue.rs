@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use windtunnel_budget::discard::Gate;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{NodeId, Plan, PortId, plan};
-use windtunnel_node::{NodeSet, Request};
+use windtunnel_node::{NodeInitRequest, NodeSet};
 use windtunnel_sys::frame_queue::Giver;
-use windtunnel_sys::packet::{Outgoing, Outlet};
-use windtunnel_sys::poll::Event;
+use windtunnel_sys::packet::{PacketSendSocket, TransmitFrame};
+use windtunnel_sys::poll::EventFd;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::Train;
 use windtunnel_wire::vnet;
@@ -21,16 +21,16 @@ use windtunnel_wire::vnet;
 pub struct ReceiveQueue {
     pub ports: Vec<PortId>,
     giver: Giver,
-    wake: Event,
+    wake: EventFd,
     limit: QueueLimit,
     gate: Gate,
     has_news: bool,
-    counts: Received,
+    counts: ReceiveQueueCounters,
 }
 
 /// What came to a node that pays for receiving, in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceiveQueueCounters {
     /// By position in the plan.
     pub node: usize,
     /// What the network delivered.
@@ -45,7 +45,7 @@ pub struct Received {
     pub computed_ns: u64,
 }
 
-impl Received {
+impl ReceiveQueueCounters {
     /// What the queue took.
     pub fn delivered(&self) -> u64 {
         self.came.saturating_sub(self.dropped_full).saturating_sub(self.dropped_early)
@@ -59,12 +59,13 @@ impl ReceiveQueue {
         node: &plan::Node,
         id: NodeId,
         limit: QueueLimit,
-        order: impl FnOnce(&Request, &[BorrowedFd<'_>]) -> Result<(), String>,
+        order: impl FnOnce(&NodeInitRequest, &[BorrowedFd<'_>]) -> Result<(), String>,
     ) -> Result<ReceiveQueue, String> {
         let failed = |error: io::Error| format!("node {} cannot receive: {error}", node.name);
         let (giver, memory) = Giver::create(ring_bytes(node, limit)).map_err(failed)?;
-        let (outlet, wake) = (Outlet::open().map_err(failed)?, Event::open().map_err(failed)?);
-        order(&Request::Receive, &[memory.as_fd(), outlet.as_fd(), wake.as_fd()])?;
+        let (outlet, wake) =
+            (PacketSendSocket::open().map_err(failed)?, EventFd::open().map_err(failed)?);
+        order(&NodeInitRequest::Receive, &[memory.as_fd(), outlet.as_fd(), wake.as_fd()])?;
         let ports = node.interfaces.iter().map(|interface| interface.port).collect();
         Ok(ReceiveQueue::new(id, ports, giver, wake, limit))
     }
@@ -73,10 +74,10 @@ impl ReceiveQueue {
         node: NodeId,
         ports: Vec<PortId>,
         giver: Giver,
-        wake: Event,
+        wake: EventFd,
         limit: QueueLimit,
     ) -> ReceiveQueue {
-        let counts = Received { node: node.index(), ..Received::default() };
+        let counts = ReceiveQueueCounters { node: node.index(), ..ReceiveQueueCounters::default() };
         ReceiveQueue { ports, giver, wake, limit, gate: Gate::default(), has_news: false, counts }
     }
 
@@ -88,7 +89,7 @@ impl ReceiveQueue {
         let one = |(index, spec, limit): (usize, &plan::Node, QueueLimit)| {
             let id = NodeId::from_index(index);
             let node = node_set.node(id)?;
-            let send = |request: &Request, fds: &[BorrowedFd<'_>]| {
+            let send = |request: &NodeInitRequest, fds: &[BorrowedFd<'_>]| {
                 let sent = node.send(request, fds);
                 sent.map_err(|error| format!("node {} cannot receive: {error}", spec.name))
             };
@@ -98,10 +99,10 @@ impl ReceiveQueue {
     }
 
     /// Takes a frame, or drops it; whether it was taken.
-    pub fn offer(&mut self, outgoing: &Outgoing<'_>) -> bool {
+    pub fn offer(&mut self, outgoing: &TransmitFrame<'_>) -> bool {
         let packet = ParsedPacket::parse(outgoing.frame);
         let packets = packet.as_ref().map_or(1, |packet| {
-            let header = vnet::Header::parse(outgoing.vnet_header);
+            let header = vnet::VirtioNetHeader::parse(outgoing.vnet_header);
             Train::of(packet, &header).count
         });
         self.counts.came += u64::from(packets);
@@ -128,19 +129,19 @@ impl ReceiveQueue {
     /// Forgets what was counted: the run begins.
     pub fn reset(&mut self) {
         let account = self.giver.account();
-        self.counts = Received {
+        self.counts = ReceiveQueueCounters {
             node: self.counts.node,
             // Subtracted at the end.
             overflowed: account.overflowed,
             computed_ns: account.computed_ns,
-            ..Received::default()
+            ..ReceiveQueueCounters::default()
         };
     }
 
     /// What came since the run began.
-    pub fn received(&self) -> Received {
+    pub fn received(&self) -> ReceiveQueueCounters {
         let account = self.giver.account();
-        Received {
+        ReceiveQueueCounters {
             overflowed: account.overflowed.saturating_sub(self.counts.overflowed),
             computed_ns: account.computed_ns.saturating_sub(self.counts.computed_ns),
             ..self.counts

@@ -1,9 +1,9 @@
 //! Nodes that pay for receiving: their packets go to queues instead of to devices.
 
 use windtunnel_model::PortId;
-use windtunnel_sys::packet::Outgoing;
+use windtunnel_sys::packet::TransmitFrame;
 
-use crate::receive_queue::{ReceiveQueue, Received};
+use crate::receive_queue::{ReceiveQueue, ReceiveQueueCounters};
 
 /// The queues of this machine's nodes.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Receivers {
 
     /// Offers a frame to the queue of a port, if it has one: whether that took it.
     #[inline]
-    pub(super) fn offer(&mut self, port: PortId, outgoing: &Outgoing<'_>) -> Option<bool> {
+    pub(super) fn offer(&mut self, port: PortId, outgoing: &TransmitFrame<'_>) -> Option<bool> {
         let queue = (*self.of_port.get(port.index())?)?;
         Some(self.queues[queue].offer(outgoing))
     }
@@ -48,7 +48,7 @@ impl Receivers {
     }
 
     /// What came since.
-    pub(super) fn received(&self) -> Vec<Received> {
+    pub(super) fn received(&self) -> Vec<ReceiveQueueCounters> {
         self.queues.iter().map(ReceiveQueue::received).collect()
     }
 }

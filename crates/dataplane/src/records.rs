@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use windtunnel_engine::{Engine, RecordSettings};
-use windtunnel_model::record::{Kind, Record, halves};
-use windtunnel_sys::region::Region;
+use windtunnel_model::record::{EventRecord, Kind, halves};
+use windtunnel_sys::region::MappedRecordRegion;
 
 /// What the loop records from the beginning of the run, and where to.
 #[derive(Debug, Clone)]
 pub struct RecordSetup {
     /// Records go to ring 0, whose only writer the loop is.
-    pub region: Arc<Region>,
+    pub region: Arc<MappedRecordRegion>,
     /// `None`: nothing until it is ordered.
     pub settings: Option<RecordSettings>,
     /// Whether flows are watched while nothing is recorded.
@@ -19,19 +19,19 @@ pub struct RecordSetup {
 
 /// The loop's side of recording.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct PacketLoopRecorder {
     setup: Option<RecordSetup>,
     /// Takes turns with the engine's own.
-    taken: Vec<Record>,
+    taken: Vec<EventRecord>,
     /// What the engine has lost and the ring had no room to say.
-    lost: Option<Record>,
+    lost: Option<EventRecord>,
     /// Whether the run has begun: what is before is not recorded.
     has_begun: bool,
 }
 
-impl Records {
+impl PacketLoopRecorder {
     pub(super) fn new(setup: Option<RecordSetup>) -> Self {
-        Records { setup, taken: Vec::new(), lost: None, has_begun: false }
+        PacketLoopRecorder { setup, taken: Vec::new(), lost: None, has_begun: false }
     }
 
     /// Lets the engine of the run record what was chosen.
@@ -83,12 +83,12 @@ impl Records {
 }
 
 /// One gap for two, of which the ring has counted one event by itself; `None`: that was all.
-fn merge(before: Option<Record>, after: Record) -> Option<Record> {
+fn merge(before: Option<EventRecord>, after: EventRecord) -> Option<EventRecord> {
     let count = after.wide(2).saturating_sub(1) + before.map_or(0, |before| before.wide(2));
     let before = before.unwrap_or(after);
     let [begin_low, begin_high] = halves(before.wide(0).min(after.wide(0)));
     let [count_low, count_high] = halves(count);
-    (count > 0).then_some(Record {
+    (count > 0).then_some(EventRecord {
         time: before.time.max(after.time),
         args: [begin_low, begin_high, count_low, count_high],
         ..after
@@ -97,10 +97,10 @@ fn merge(before: Option<Record>, after: Record) -> Option<Record> {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_engine::Limits;
-    use windtunnel_model::record::region::Layout;
+    use windtunnel_engine::EngineLimits;
+    use windtunnel_model::record::region::RecordRegionLayout;
     use windtunnel_model::{PortId, Time};
-    use windtunnel_sys::region::Reader;
+    use windtunnel_sys::region::RecordRegionReader;
     use windtunnel_wire::vnet;
 
     use super::*;
@@ -110,15 +110,15 @@ mod tests {
     /// (records, definitions among them, events lost).
     fn send(packets: u64, turn: u64, room: usize, slots: u32) -> (u64, u64, u64) {
         let plan = plan("ipv6: false\nnodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n");
-        let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+        let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
         engine.set_record_room(room);
-        let layout = Layout { rings: 1, slots, sockets: 0 };
-        let (region, _fd) = Region::create(layout).expect("memory");
+        let layout = RecordRegionLayout { rings: 1, slots, sockets: 0 };
+        let (region, _fd) = MappedRecordRegion::create(layout).expect("memory");
         let region = Arc::new(region);
-        let mut reader = Reader::new(Arc::clone(&region));
+        let mut reader = RecordRegionReader::new(Arc::clone(&region));
         let settings = Some(RecordSettings::default());
         let setup = RecordSetup { region, settings, standby: false };
-        let mut records = Records::new(Some(setup));
+        let mut records = PacketLoopRecorder::new(Some(setup));
         records.begin(&mut engine);
         let mut frame = [0; 60];
         // UDP over IPv4, 46 bytes.
@@ -128,7 +128,8 @@ mod tests {
         let (mut all, mut lost) = (Vec::new(), 0);
         for number in 1..=packets {
             let now = Time::from_nanos(number);
-            let express = engine.handle_packet(now, PortId(0), vnet::Header::default(), &mut frame);
+            let express =
+                engine.handle_packet(now, PortId(0), vnet::VirtioNetHeader::default(), &mut frame);
             assert!(express.is_some(), "a link without properties");
             if number % turn == 0 {
                 records.hand_over(&mut engine);
@@ -139,7 +140,7 @@ mod tests {
         // What is still to be said of losses.
         records.hand_over(&mut engine);
         lost += reader.drain(0, usize::MAX, &mut all).gap.map_or(0, |gap| gap.count);
-        let kind = |record: &Record| Kind::from_number(record.kind).expect("a known kind");
+        let kind = |record: &EventRecord| Kind::from_number(record.kind).expect("a known kind");
         let defines = all.iter().filter(|record| kind(record).is_definition()).count();
         let gaps = all.iter().filter(|record| kind(record) == Kind::Lost);
         lost += gaps.clone().map(|gap| gap.wide(2)).sum::<u64>();

@@ -14,25 +14,25 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use windtunnel_engine::{Departure, Engine, Express, Part};
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+use windtunnel_engine::{Engine, Express, FrameDeparture, NetworkPart};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time};
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_tunnel::{Counters, Label, Outgoing, Received, Tunnel};
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_tunnel::{Label, OutgoingFrame, ReceivedFrame, TunnelCounters, UdpTunnel};
 use windtunnel_wire::vnet;
 
 use super::crossed::Crossed;
 use buffer_pool::BufferPool;
 use pairs::Pairs;
-pub use pairs::{OneWay, PeerTraffic, Silence};
-pub(super) use release_queue::Packet;
+pub use pairs::{OneWay, PeerSilencePeriod, PeerTraffic};
+pub(super) use release_queue::ReleaseQueueEntry;
 use release_queue::{Address, ReleaseQueue};
-pub use traffic::Traffic;
+pub use traffic::InterMachineTraffic;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
 pub struct Remote {
-    tunnel: Tunnel,
+    tunnel: UdpTunnel,
     member: u16,
     members: u16,
     /// By port: on which member its node is.
@@ -42,23 +42,23 @@ pub struct Remote {
     lanes: usize,
     release_queue: ReleaseQueue,
     buffer_pool: BufferPool,
-    traffic: Traffic,
+    traffic: InterMachineTraffic,
     pairs: Pairs,
     /// Whether nothing is sent to other machines any more: the run is over.
     is_closed: bool,
     /// What had been counted by the tunnel when the run began.
-    before: Counters,
+    before: TunnelCounters,
     /// How many refused datagrams the agent knows of, and when it is sent that next.
     refused: (u64, Time),
     /// Flows here that the others know of.
     announced: BTreeSet<FlowKey>,
     /// Flows of the others, by member.
-    remote: BTreeMap<(u16, FlowKey), Flow>,
+    remote: BTreeMap<(u16, FlowKey), ActiveFlow>,
     /// What the flows here cross.
     crossed: Crossed,
     /// How long after their start flows of the others were reckoned with that share a link with
     /// one here.
-    starts: Lateness,
+    starts: LatenessHistogram,
     reached: bool,
     unreached_next: Time,
 }
@@ -66,7 +66,7 @@ pub struct Remote {
 impl Remote {
     /// `placement` is the member by node; packets that wait may hold `memory` bytes.
     pub fn new(
-        tunnel: Tunnel,
+        tunnel: UdpTunnel,
         plan: &Plan,
         placement: &[u16],
         member: u16,
@@ -83,26 +83,26 @@ impl Remote {
             lanes: plan.links.len() * 2,
             release_queue: ReleaseQueue::new(memory),
             buffer_pool: BufferPool::default(),
-            traffic: Traffic::default(),
+            traffic: InterMachineTraffic::default(),
             pairs: Pairs::new((0..members).filter(|other| *other != member)),
             is_closed: false,
             refused: (0, Time::ZERO),
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
             crossed: Crossed::default(),
-            starts: Lateness::new(),
+            starts: LatenessHistogram::new(),
             reached: false,
             unreached_next: Time::ZERO,
         }
     }
 
     /// This machine's part of the plan.
-    pub(super) fn part(&self, plan: &Plan) -> Part {
+    pub(super) fn part(&self, plan: &Plan) -> NetworkPart {
         let mut here = vec![false; plan.nodes.len()];
         for ((node, _), place) in plan.ports().zip(&self.places) {
             here[node.index()] |= *place == self.member;
         }
-        Part { number: u32::from(self.member), here }
+        NetworkPart { number: u32::from(self.member), here }
     }
 
     /// Whether the node of a port is on another machine.
@@ -111,8 +111,8 @@ impl Remote {
     }
 
     /// Sends a packet to the machine of its node; it may wait for [`Remote::flush`].
-    pub(super) fn push(&mut self, now: Time, departure: &Departure) {
-        let Departure { port, lane, intended, vnet, ref frame } = *departure;
+    pub(super) fn push(&mut self, now: Time, departure: &FrameDeparture) {
+        let FrameDeparture { port, lane, intended, vnet, ref frame } = *departure;
         self.push_frame(now, port, lane, intended, vnet, frame);
     }
 
@@ -133,7 +133,7 @@ impl Remote {
         port: PortId,
         lane: Lane,
         intended: Time,
-        vnet: vnet::Header,
+        vnet: vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
         if self.is_closed {
@@ -145,7 +145,7 @@ impl Remote {
             intended: intended.as_nanos(),
             vnet: vnet.emit(),
         };
-        self.tunnel.push(now, &Outgoing { to: self.places[port.index()], label, frame });
+        self.tunnel.push(now, &OutgoingFrame { to: self.places[port.index()], label, frame });
     }
 
     /// Sends what was pushed.
@@ -198,7 +198,7 @@ impl Remote {
     }
 
     /// The next packet whose time has come.
-    pub(super) fn due(&mut self, now: Time) -> Option<Packet> {
+    pub(super) fn due(&mut self, now: Time) -> Option<ReleaseQueueEntry> {
         self.release_queue.due(now)
     }
 
@@ -263,7 +263,7 @@ impl Remote {
     }
 
     /// Members that have become silent, or answer again.
-    pub(super) fn silences(&mut self, now: Time) -> Vec<Silence> {
+    pub(super) fn silences(&mut self, now: Time) -> Vec<PeerSilencePeriod> {
         let Remote { tunnel, pairs, .. } = self;
         pairs.watch(now, |member| tunnel.silent_since(member, now))
     }
@@ -293,7 +293,7 @@ impl Remote {
         origin: Time,
         engine: &mut Engine,
     ) -> Vec<FlowChange> {
-        self.traffic = Traffic::default();
+        self.traffic = InterMachineTraffic::default();
         self.before = self.tunnel.counters();
         self.pairs.begin(origin, &self.tunnel);
         self.release_queue.clear_before(origin);
@@ -309,9 +309,9 @@ impl Remote {
     }
 
     /// What went between the machines since the run began.
-    pub(super) fn traffic(&self, engine: &Engine) -> Traffic {
+    pub(super) fn traffic(&self, engine: &Engine) -> InterMachineTraffic {
         let (now, before) = (self.tunnel.counters(), self.before);
-        Traffic {
+        InterMachineTraffic {
             sent_bytes: now.sent.bytes - before.sent.bytes,
             lost_datagrams: now.lost.saturating_sub(before.lost),
             incomplete_packets: now.incomplete - before.incomplete,
@@ -330,7 +330,7 @@ impl AsFd for Remote {
 }
 
 /// What a packet's label says, on this machine's clock; `None` if it means nothing here.
-fn address(received: &Received<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Address> {
+fn address(received: &ReceivedFrame<'_>, ahead: &[Option<i64>], lanes: usize) -> Option<Address> {
     let label = &received.label;
     let lane = usize::try_from(label.lane).ok().filter(|lane| *lane < lanes)?;
     let ahead = (*ahead.get(usize::from(received.from))?)?;

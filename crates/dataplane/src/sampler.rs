@@ -3,15 +3,15 @@
 mod lane;
 
 use windtunnel_engine::{DropReason, Engine, LostReports};
-use windtunnel_model::expect::Claim;
+use windtunnel_model::expect::ExpectationClaim;
 use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::sample::Row;
-use windtunnel_trace::series::Series;
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_trace::sample::LinkSampleRow;
+use windtunnel_trace::series::LinkSampleSeries;
 
-use super::meter::Meter;
+use super::meter::DeliveryMeter;
 use super::nats::NatTally;
-use super::phase::Phases;
+use super::phase::LanePhaseHistory;
 use super::services::Redirections;
 use super::tally::{LateInterval, Tally};
 use lane::{LaneSampler, difference, phase_of, row_of};
@@ -22,21 +22,21 @@ pub(super) struct Sampler {
     origin: Option<Time>,
     next: Time,
     lanes: Vec<LaneSampler>,
-    departures: Lateness,
+    departures: LatenessHistogram,
     late_above: Span,
     late_intervals: Vec<LateInterval>,
     kernel_drops: Vec<(Time, u64)>,
     truncated: u64,
-    meter: Meter,
+    meter: DeliveryMeter,
     /// Phases of all directions.
     phases: usize,
     /// What the engine had lost when the run was over.
-    at_end: Option<Lost>,
+    at_end: Option<UnmodelledLoss>,
 }
 
 /// What was lost outside of the model.
 #[derive(Debug, Clone)]
-struct Lost {
+struct UnmodelledLoss {
     truncated: u64,
     reports: LostReports,
     /// By lane: packets for which there was no memory.
@@ -49,26 +49,26 @@ impl Sampler {
             let lanes = plan.expectations.iter().map(|expectation| &expectation.claim);
             lanes
                 .into_iter()
-                .any(|claim| matches!(claim, Claim::Link { lane, .. } if lane.index() == index))
+                .any(|claim| matches!(claim, ExpectationClaim::Link { lane, .. } if lane.index() == index))
         };
         let lane = |index| LaneSampler {
-            lateness: Lateness::new(),
-            phases: Phases::default(),
+            lateness: LatenessHistogram::new(),
+            phases: LanePhaseHistory::default(),
             lateness_max: Span::ZERO,
             late: None,
-            last: Row::default(),
-            series: watched(index).then(Series::default),
+            last: LinkSampleRow::default(),
+            series: watched(index).then(LinkSampleSeries::default),
         };
         Sampler {
             origin: None,
             next: Time::MAX,
             lanes: (0..plan.links.len() * 2).map(lane).collect(),
-            departures: Lateness::new(),
+            departures: LatenessHistogram::new(),
             late_above,
             late_intervals: Vec::new(),
             kernel_drops: Vec::new(),
             truncated: 0,
-            meter: Meter::new(plan),
+            meter: DeliveryMeter::new(plan),
             phases: 0,
             at_end: None,
         }
@@ -80,8 +80,8 @@ impl Sampler {
             lane.lateness.clear();
             lane.phases.clear();
             (lane.lateness_max, lane.late) = (Span::ZERO, None);
-            lane.last = Row::default();
-            lane.series = lane.series.is_some().then(Series::default);
+            lane.last = LinkSampleRow::default();
+            lane.series = lane.series.is_some().then(LinkSampleSeries::default);
         }
         self.meter.begin();
         self.departures.clear();
@@ -102,9 +102,9 @@ impl Sampler {
         self.at_end = Some(self.lost(engine));
     }
 
-    fn lost(&self, engine: &Engine) -> Lost {
+    fn lost(&self, engine: &Engine) -> UnmodelledLoss {
         let memory = |lane| engine.lane(Lane::from_index(lane)).dropped[DropReason::Memory];
-        Lost {
+        UnmodelledLoss {
             // What is too long for the engine is as lost as what is too long for the ring.
             truncated: self.truncated + engine.refused_frames(),
             reports: engine.lost_reports(),
@@ -176,7 +176,7 @@ impl Sampler {
         now: Time,
         engine: &mut Engine,
         kernel_drops: impl FnOnce() -> u64,
-    ) -> Option<(Time, Vec<Row>)> {
+    ) -> Option<(Time, Vec<LinkSampleRow>)> {
         let origin = self.origin.filter(|_| now >= self.next)?;
         // A late sample covers more than one interval; the next stays on the grid.
         while self.next <= now {
@@ -185,7 +185,7 @@ impl Sampler {
         Some(self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, kernel_drops()))
     }
 
-    fn take(&mut self, at: Time, engine: &mut Engine, drops: u64) -> (Time, Vec<Row>) {
+    fn take(&mut self, at: Time, engine: &mut Engine, drops: u64) -> (Time, Vec<LinkSampleRow>) {
         self.note_drops(at, drops);
         let mut worst: Option<LateInterval> = None;
         let mut rows = Vec::with_capacity(self.lanes.len());
@@ -200,7 +200,7 @@ impl Sampler {
             }
             let (queue_max_packets, queue_max_bytes) = engine.take_queue_peak(lane);
             let total = row_of(engine.lane(lane));
-            let row = Row {
+            let row = LinkSampleRow {
                 lateness_max_ns: max.as_nanos(),
                 queue_max_packets,
                 queue_max_bytes,
@@ -238,7 +238,7 @@ impl Sampler {
         engine: &mut Engine,
         plan: &Plan,
         kernel_drops: u64,
-    ) -> (Option<(Time, Vec<Row>)>, Tally) {
+    ) -> (Option<(Time, Vec<LinkSampleRow>)>, Tally) {
         let last = self.origin.map(|origin| {
             self.take(Time::from_nanos(now.since(origin).as_nanos()), engine, kernel_drops)
         });

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{Plan, Time};
 
 /// Where a change comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum ChangeOrigin {
     /// Position in the plan's events.
     Plan(usize),
     Order(u64),
@@ -15,24 +15,24 @@ pub enum Cause {
 
 /// Changes that are still to come; those of one instant in the order in which they were added.
 #[derive(Debug, Default)]
-pub(super) struct Schedule {
-    changes: BTreeMap<(Time, u64), (Cause, Action)>,
+pub(super) struct ChangeSchedule {
+    changes: BTreeMap<(Time, u64), (ChangeOrigin, EventAction)>,
     added: u64,
 }
 
-impl Schedule {
+impl ChangeSchedule {
     /// The network's changes of `plan` for a run that begins at `origin`.
     pub(super) fn new(plan: &Plan, origin: Time) -> Self {
-        let mut schedule = Schedule::default();
+        let mut schedule = ChangeSchedule::default();
         for (index, event) in plan.events.iter().enumerate() {
             if !event.action.is_about_programs() {
-                schedule.add(origin + event.at, Cause::Plan(index), event.action.clone());
+                schedule.add(origin + event.at, ChangeOrigin::Plan(index), event.action.clone());
             }
         }
         schedule
     }
 
-    pub(super) fn add(&mut self, at: Time, cause: Cause, action: Action) {
+    pub(super) fn add(&mut self, at: Time, cause: ChangeOrigin, action: EventAction) {
         self.changes.insert((at, self.added), (cause, action));
         self.added += 1;
     }
@@ -43,7 +43,7 @@ impl Schedule {
     }
 
     /// The next change at or before `now`.
-    pub(super) fn due(&mut self, now: Time) -> Option<(Cause, Time, Action)> {
+    pub(super) fn due(&mut self, now: Time) -> Option<(ChangeOrigin, Time, EventAction)> {
         let first = self.changes.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((at, _), (cause, action)) = first.remove_entry();
         Some((cause, at, action))
@@ -72,25 +72,25 @@ events:
     #[test]
     fn the_plans_changes_of_the_network_are_due_at_their_times_after_the_origin() {
         let plan = crate::testing::plan(FILE);
-        let mut schedule = Schedule::new(&plan, at(0));
+        let mut schedule = ChangeSchedule::new(&plan, at(0));
         assert_eq!(schedule.next(), Some(at(1_000)));
         assert_eq!(schedule.due(at(999)), None);
         let mut due = || schedule.due(at(9_000)).map(|(cause, time, _)| (cause, time));
         // The plan has them in order of time; what is about programs is not the network's.
-        assert_eq!(due(), Some((Cause::Plan(1), at(1_000))));
-        assert_eq!(due(), Some((Cause::Plan(2), at(2_000))));
+        assert_eq!(due(), Some((ChangeOrigin::Plan(1), at(1_000))));
+        assert_eq!(due(), Some((ChangeOrigin::Plan(2), at(2_000))));
         assert_eq!(due(), None);
     }
 
     #[test]
     fn changes_of_one_instant_keep_the_order_in_which_they_came() {
-        let mut schedule = Schedule::default();
+        let mut schedule = ChangeSchedule::default();
         for number in 0..3 {
-            schedule.add(at(5), Cause::Order(number), Action::Heal);
+            schedule.add(at(5), ChangeOrigin::Order(number), EventAction::Heal);
         }
-        schedule.add(at(4), Cause::Order(9), Action::Heal);
-        let order: Vec<Cause> =
+        schedule.add(at(4), ChangeOrigin::Order(9), EventAction::Heal);
+        let order: Vec<ChangeOrigin> =
             std::iter::from_fn(|| schedule.due(at(5))).map(|(cause, ..)| cause).collect();
-        assert_eq!(order, [9, 0, 1, 2].map(Cause::Order));
+        assert_eq!(order, [9, 0, 1, 2].map(ChangeOrigin::Order));
     }
 }

@@ -11,53 +11,53 @@ mod declared;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use windtunnel_engine::Sender;
-use windtunnel_model::record::region::Layout;
-use windtunnel_model::record::{Record, sends};
-use windtunnel_model::{Lane, Plan, PortId, Span, Time, Vertex};
-use windtunnel_sys::region::{Reader, Region};
-use windtunnel_wire::digest::Digest;
-use windtunnel_wire::flow::Key;
+use windtunnel_engine::SenderClass;
+use windtunnel_model::record::region::RecordRegionLayout;
+use windtunnel_model::record::{EventRecord, sends};
+use windtunnel_model::{Lane, NetworkVertex, Plan, PortId, Span, Time};
+use windtunnel_sys::region::{MappedRecordRegion, RecordRegionReader};
+use windtunnel_wire::digest::PayloadDigest;
+use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::udp;
 
-use crate::owners::Answer;
+use crate::owners::FlowOwnerReply;
 use declared::Declared;
 
 /// The region in which the programs of a lane's node declare what they send.
-pub type OfLane = (Lane, Arc<Region>);
+pub type OfLane = (Lane, Arc<MappedRecordRegion>);
 
 /// The layout of such a region, for so many programs of a node.
-pub fn layout(programs: usize) -> Layout {
+pub fn layout(programs: usize) -> RecordRegionLayout {
     // The last ring is for what belongs to none.
     let rings = u32::try_from(programs).unwrap_or(u32::MAX).saturating_add(1);
-    Layout { rings, slots: SLOTS, sockets: 0 }
+    RecordRegionLayout { rings, slots: SLOTS, sockets: 0 }
 }
 
 /// Those of all lanes that programs share.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
-    lanes: Vec<OnLane>,
+    lanes: Vec<LaneSharedSockets>,
     /// By port: the position of its lane, where that has shared sockets.
     of_port: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
-struct OnLane {
+struct LaneSharedSockets {
     lane: Lane,
     /// By which its node sends.
     port: Option<PortId>,
     /// Sockets that several programs have.
-    shared: BTreeSet<Key>,
-    programs: Option<Programs>,
+    shared: BTreeSet<FiveTuple>,
+    programs: Option<SenderDeclarations>,
 }
 
 /// What programs declare.
 #[derive(Debug)]
-struct Programs {
-    reader: Reader,
+struct SenderDeclarations {
+    reader: RecordRegionReader,
     declared: Declared,
-    records: Vec<Record>,
+    records: Vec<EventRecord>,
     /// By ring: the slot that is waited for, and since when.
     waits: Vec<Option<(u64, Time)>>,
 }
@@ -66,14 +66,14 @@ impl Senders {
     pub(super) fn new(plan: &Plan, regions: Vec<OfLane>) -> Senders {
         let mut senders = Senders { lanes: Vec::new(), of_port: vec![None; plan.ports().count()] };
         for (lane, region) in regions {
-            senders.add(plan, lane, Some(Programs::new(region)));
+            senders.add(plan, lane, Some(SenderDeclarations::new(region)));
         }
         senders
     }
 
     /// What has been found of a flow: whether several programs have its socket.
-    pub(super) fn note(&mut self, plan: &Plan, answer: &Answer) {
-        let Answer { lane, key, is_shared, .. } = *answer;
+    pub(super) fn note(&mut self, plan: &Plan, answer: &FlowOwnerReply) {
+        let FlowOwnerReply { lane, key, is_shared, .. } = *answer;
         let position = self.lanes.iter().position(|it| it.lane == lane);
         let position = match (position, is_shared) {
             (Some(position), _) => position,
@@ -96,30 +96,30 @@ impl Senders {
 
     /// Which program has sent a frame that has come from a node by this port.
     #[inline]
-    pub(super) fn of(&mut self, port: PortId, at: Time, frame: &[u8]) -> Sender {
+    pub(super) fn of(&mut self, port: PortId, at: Time, frame: &[u8]) -> SenderClass {
         match self.of_port.get(port.index()) {
             Some(Some(position)) => self.lanes[*position].sender(at, frame),
-            _ => Sender::Flow,
+            _ => SenderClass::Flow,
         }
     }
 
-    fn add(&mut self, plan: &Plan, lane: Lane, programs: Option<Programs>) -> usize {
+    fn add(&mut self, plan: &Plan, lane: Lane, programs: Option<SenderDeclarations>) -> usize {
         let end = &plan.links[lane.link.index()].ends[lane.direction.index()];
         let port = match end.vertex {
-            Vertex::Node(node) => {
+            NetworkVertex::Node(node) => {
                 let interface = usize::try_from(end.interface).unwrap_or(usize::MAX);
                 plan.nodes[node.index()].interfaces.get(interface).map(|it| it.port)
             }
             _ => None,
         };
-        self.lanes.push(OnLane { lane, port, shared: BTreeSet::new(), programs });
+        self.lanes.push(LaneSharedSockets { lane, port, shared: BTreeSet::new(), programs });
         self.lanes.len() - 1
     }
 }
 
-impl OnLane {
+impl LaneSharedSockets {
     /// A socket is shared: whether that is new.
-    fn insert(&mut self, key: Key) -> bool {
+    fn insert(&mut self, key: FiveTuple) -> bool {
         // No answer ever takes out a closed one; for those in use there is another within a second.
         if self.shared.len() >= SHARED_MOST && !self.shared.contains(&key) {
             self.shared.clear();
@@ -135,28 +135,30 @@ impl OnLane {
         programs.reader.region().set_ports(bits);
     }
 
-    fn sender(&mut self, at: Time, frame: &[u8]) -> Sender {
-        let Ok(packet) = ParsedPacket::parse(frame) else { return Sender::Flow };
-        let socket = Key::of(&packet).socket();
-        let Some(key) = socket.filter(|key| self.shared.contains(key)) else { return Sender::Flow };
+    fn sender(&mut self, at: Time, frame: &[u8]) -> SenderClass {
+        let Ok(packet) = ParsedPacket::parse(frame) else { return SenderClass::Flow };
+        let socket = FiveTuple::of(&packet).socket();
+        let Some(key) = socket.filter(|key| self.shared.contains(key)) else {
+            return SenderClass::Flow;
+        };
         let Some(programs) = self.programs.as_mut().filter(|_| key.protocol == udp::PROTOCOL)
         else {
-            return Sender::Unknown;
+            return SenderClass::Unknown;
         };
         programs.receive(at);
         let payload = packet.payload().get(udp::HEADER_LEN..).unwrap_or_default();
-        let mut digest = Digest::new();
+        let mut digest = PayloadDigest::new();
         digest.add(payload);
         let found = programs.declared.find((key.source_port, digest.finish()));
-        found.map_or(Sender::Unknown, Sender::Class)
+        found.map_or(SenderClass::Unknown, SenderClass::Class)
     }
 }
 
-impl Programs {
-    fn new(region: Arc<Region>) -> Programs {
+impl SenderDeclarations {
+    fn new(region: Arc<MappedRecordRegion>) -> SenderDeclarations {
         let rings = region.layout().rings as usize;
-        let reader = Reader::new(region);
-        Programs {
+        let reader = RecordRegionReader::new(region);
+        SenderDeclarations {
             reader,
             declared: Declared::default(),
             records: Vec::new(),
@@ -203,12 +205,12 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddr};
 
     use windtunnel_model::record::sends::{FAILED, SENDING, entry};
-    use windtunnel_model::{Direction, LinkId};
+    use windtunnel_model::{LinkDirection, LinkId};
     use windtunnel_wire::build;
 
     use super::*;
 
-    const LANE: Lane = Lane { link: LinkId(0), direction: Direction::Up };
+    const LANE: Lane = Lane { link: LinkId(0), direction: LinkDirection::Up };
 
     fn plan() -> Plan {
         crate::testing::plan(
@@ -224,31 +226,31 @@ mod tests {
     /// Two programs with a shared socket of this port.
     struct Two {
         plan: Plan,
-        region: Arc<Region>,
+        region: Arc<MappedRecordRegion>,
         senders: Senders,
     }
 
     impl Two {
         fn new() -> Two {
-            let (plan, (region, _)) = (plan(), Region::create(layout(2)).unwrap());
+            let (plan, (region, _)) = (plan(), MappedRecordRegion::create(layout(2)).unwrap());
             let region = Arc::new(region);
             let senders = Senders::new(&plan, vec![(LANE, Arc::clone(&region))]);
             Two { plan, region, senders }
         }
 
         fn note(&mut self, frame: &[u8], is_shared: bool) {
-            let key = Key::parse(frame).unwrap().socket().unwrap();
-            let answer = Answer { lane: LANE, key, class: Some(0), is_shared };
+            let key = FiveTuple::parse(frame).unwrap().socket().unwrap();
+            let answer = FlowOwnerReply { lane: LANE, key, class: Some(0), is_shared };
             self.senders.note(&self.plan, &answer);
         }
 
         fn declare(&self, ring: u32, kind: u8, payload: &[u8]) {
-            let mut digest = Digest::new();
+            let mut digest = PayloadDigest::new();
             digest.add(payload);
             assert!(self.region.push(ring, &entry(1, kind, 7000, digest.finish())));
         }
 
-        fn sender(&mut self, payload: &[u8]) -> Sender {
+        fn sender(&mut self, payload: &[u8]) -> SenderClass {
             self.senders.of(PortId(0), Time::ZERO, &frame(payload))
         }
     }
@@ -260,23 +262,23 @@ mod tests {
     #[test]
     fn each_datagram_of_a_shared_socket_is_of_the_program_that_has_said_it() {
         let mut two = Two::new();
-        assert_eq!(two.sender(b"before"), Sender::Flow);
+        assert_eq!(two.sender(b"before"), SenderClass::Flow);
         two.note(&frame(b""), true);
         assert_eq!(two.region.ports(), sends::bit(7000));
         two.declare(1, SENDING, b"one");
         two.declare(0, SENDING, b"two");
         two.declare(0, SENDING, b"lost in the node");
         two.declare(1, SENDING, b"three");
-        assert_eq!(two.sender(b"two"), Sender::Class(0));
-        assert_eq!(two.sender(b"one"), Sender::Class(1));
-        assert_eq!(two.sender(b"three"), Sender::Class(1));
-        assert_eq!(two.sender(b"not declared"), Sender::Unknown);
-        assert_eq!(two.sender(b"two"), Sender::Unknown, "it was declared once");
+        assert_eq!(two.sender(b"two"), SenderClass::Class(0));
+        assert_eq!(two.sender(b"one"), SenderClass::Class(1));
+        assert_eq!(two.sender(b"three"), SenderClass::Class(1));
+        assert_eq!(two.sender(b"not declared"), SenderClass::Unknown);
+        assert_eq!(two.sender(b"two"), SenderClass::Unknown, "it was declared once");
         let other = build::udp(address(1, 7001), address(2, 9), b"x");
-        assert_eq!(two.senders.of(PortId(0), Time::ZERO, &other), Sender::Flow);
-        assert_eq!(two.senders.of(PortId(1), Time::ZERO, &frame(b"x")), Sender::Flow);
+        assert_eq!(two.senders.of(PortId(0), Time::ZERO, &other), SenderClass::Flow);
+        assert_eq!(two.senders.of(PortId(1), Time::ZERO, &frame(b"x")), SenderClass::Flow);
         two.note(&frame(b""), false);
-        assert_eq!((two.region.ports(), two.sender(b"two")), (0, Sender::Flow));
+        assert_eq!((two.region.ports(), two.sender(b"two")), (0, SenderClass::Flow));
     }
 
     #[test]
@@ -286,8 +288,8 @@ mod tests {
         two.declare(1, SENDING, b"x");
         two.declare(1, FAILED, b"x");
         two.declare(0, SENDING, b"x");
-        assert_eq!(two.sender(b"x"), Sender::Class(0));
-        assert_eq!(two.sender(b"x"), Sender::Unknown);
+        assert_eq!(two.sender(b"x"), SenderClass::Class(0));
+        assert_eq!(two.sender(b"x"), SenderClass::Unknown);
     }
 
     #[test]
@@ -296,16 +298,16 @@ mod tests {
         let segment = build::tcp(address(1, 80), address(2, 9), 1, 0x10, b"x");
         two.note(&segment, true);
         assert_eq!(two.region.ports(), 0);
-        assert_eq!(two.senders.of(PortId(0), Time::ZERO, &segment), Sender::Unknown);
+        assert_eq!(two.senders.of(PortId(0), Time::ZERO, &segment), SenderClass::Unknown);
     }
 
     #[test]
     fn without_a_region_shared_datagrams_are_unknown() {
         let plan = plan();
         let mut senders = Senders::new(&plan, Vec::new());
-        let key = Key::parse(&frame(b"")).unwrap().socket().unwrap();
-        let answer = Answer { lane: LANE, key, class: Some(0), is_shared: true };
+        let key = FiveTuple::parse(&frame(b"")).unwrap().socket().unwrap();
+        let answer = FlowOwnerReply { lane: LANE, key, class: Some(0), is_shared: true };
         senders.note(&plan, &answer);
-        assert_eq!(senders.of(PortId(0), Time::ZERO, &frame(b"x")), Sender::Unknown);
+        assert_eq!(senders.of(PortId(0), Time::ZERO, &frame(b"x")), SenderClass::Unknown);
     }
 }

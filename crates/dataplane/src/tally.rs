@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_engine::{Classes, LaneCounters, LostReports, RouterCounters};
 use windtunnel_model::{Lane, Span, Time};
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::series::Series;
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_trace::series::LinkSampleSeries;
 
-use super::meter::Flow;
+use super::meter::NodePairThroughput;
 use super::nats::NatTally;
-use super::overload::{Overloads, Stalls};
+use super::overload::{OverloadSummary, Stalls};
 use super::phase::LanePhase;
-use super::remote::{PeerTraffic, Traffic};
+use super::remote::{InterMachineTraffic, PeerTraffic};
 use super::services::Redirections;
-use crate::receive_queue::Received;
+use crate::receive_queue::ReceiveQueueCounters;
 
 /// Everything counted in a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -27,9 +27,9 @@ pub struct Tally {
     #[serde(skip)]
     pub nats: Vec<NatTally>,
     /// What nodes got delivered to each other, where an expectation asks.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<NodePairThroughput>,
     /// Lateness of packets delivered to nodes.
-    pub departures: Lateness,
+    pub departures: LatenessHistogram,
     /// Of these, later than the bound.
     pub late: u64,
     /// When packets were late, and on which lane most.
@@ -46,13 +46,13 @@ pub struct Tally {
     pub refused: u64,
     /// What came to nodes that pay for receiving.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub received: Vec<Received>,
+    pub received: Vec<ReceiveQueueCounters>,
     /// What the classes did that share lanes. A part of a run has none: shares need the model of
     /// hops.
     #[serde(skip)]
     pub shares: Vec<LaneShares>,
     /// How often, how long and how far the loop fell behind.
-    pub overloads: Overloads,
+    pub overloads: OverloadSummary,
     /// How often and how long it stood still.
     pub stalls: Stalls,
     /// Whether it came before all other work of the machine.
@@ -62,11 +62,11 @@ pub struct Tally {
     /// Time that it waited for a processor, in nanoseconds.
     pub waited_ns: u64,
     /// What went between this machine and others, where there were any.
-    pub remote: Option<Traffic>,
+    pub remote: Option<InterMachineTraffic>,
     /// The same for each of the others.
     pub peers: Vec<PeerTraffic>,
     /// How long after their start flows of other machines were reckoned with here.
-    pub flow_starts: Lateness,
+    pub flow_starts: LatenessHistogram,
     /// Why the loop ended early, if it did.
     pub failure: Option<String>,
 }
@@ -83,7 +83,7 @@ pub struct LaneResult {
     /// The engine's counters.
     pub counters: LaneCounters,
     /// Lateness of what left it.
-    pub lateness: Lateness,
+    pub lateness: LatenessHistogram,
     /// The ends of the first and the last interval in which packets were late.
     pub late: Option<(Time, Time)>,
     /// Packets for which there was no memory before the run was over.
@@ -92,7 +92,7 @@ pub struct LaneResult {
     /// The times between changes of its properties, where there were any.
     pub phases: Vec<LanePhase>,
     /// All samples, where an expectation needs them.
-    pub series: Option<Series>,
+    pub series: Option<LinkSampleSeries>,
 }
 
 /// What the classes of a lane did.

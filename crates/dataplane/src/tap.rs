@@ -15,19 +15,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-use windtunnel_evidence::export::pcapng::{self, Heading, Interface, Packet};
+use windtunnel_evidence::export::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
 use windtunnel_model::{PortId, Time};
 use windtunnel_wire::segment::{Train, write_range};
 use windtunnel_wire::vnet;
 
-pub use counts::{Counts, Outcome, Stopped};
+pub use counts::{CaptureCounters, CaptureOutcome, CaptureStopReason};
 
 /// What is to be captured.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct CaptureRequest {
     /// What ends it, and what its outcome is known by.
     pub id: u64,
-    pub places: Vec<Place>,
+    pub places: Vec<CapturePoint>,
     /// Bytes of each packet that are kept; 0: all.
     pub snap_bytes: u32,
     /// What is added to times, to have nanoseconds since 1970.
@@ -38,7 +38,7 @@ pub struct Wanted {
 
 /// Where a link meets a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CapturePoint {
     pub port: PortId,
     pub name: String,
     pub description: String,
@@ -58,11 +58,11 @@ pub struct Tap {
     unix_offset_ns: u64,
     room_bytes: usize,
     /// What has not been handed on.
-    blocks: Blocks,
+    blocks: CaptureBlockBuffer,
     /// By interface: packets that are missing behind the last one that was kept.
     gaps: Vec<u64>,
-    to: SyncSender<Blocks>,
-    counts: Arc<Counts>,
+    to: SyncSender<CaptureBlockBuffer>,
+    counts: Arc<CaptureCounters>,
     /// The thread has ended: nothing can be written any more.
     is_over: bool,
     /// A segment of a train.
@@ -71,7 +71,7 @@ pub struct Tap {
 
 /// Blocks of the file, and how many packets are in them.
 #[derive(Debug, Default)]
-struct Blocks {
+struct CaptureBlockBuffer {
     bytes: Vec<u8>,
     packets: u64,
 }
@@ -108,7 +108,7 @@ impl Taps {
         port: PortId,
         at: Time,
         heading: Heading,
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
         for tap in &mut self.0 {
@@ -135,21 +135,21 @@ impl Tap {
     /// # Errors
     /// If there is no thread for it.
     pub fn start(
-        wanted: &Wanted,
+        wanted: &CaptureRequest,
         out: impl Write + Send + 'static,
-        done: impl FnOnce(Outcome) + Send + 'static,
-    ) -> io::Result<(Tap, Arc<Counts>)> {
-        let mut blocks = Blocks::default();
+        done: impl FnOnce(CaptureOutcome) + Send + 'static,
+    ) -> io::Result<(Tap, Arc<CaptureCounters>)> {
+        let mut blocks = CaptureBlockBuffer::default();
         pcapng::section(&mut blocks.bytes, PROGRAM, COMMENT);
         let highest = wanted.places.iter().map(|place| place.port.index() + 1).max().unwrap_or(0);
         let mut interfaces = vec![None; highest];
         for (number, place) in (0..).zip(&wanted.places) {
             interfaces[place.port.index()] = Some(number);
             let (name, description) = (place.name.clone(), place.description.clone());
-            let interface = Interface { name, description, snap_bytes: wanted.snap_bytes };
+            let interface = PcapngInterface { name, description, snap_bytes: wanted.snap_bytes };
             pcapng::interface(&mut blocks.bytes, &interface);
         }
-        let counts = Arc::new(Counts::new(wanted.places.len()));
+        let counts = Arc::new(CaptureCounters::new(wanted.places.len()));
         let (to, receiver) = sync_channel(WAITING_MAX);
         let (in_thread, id) = (Arc::clone(&counts), wanted.id);
         std::thread::Builder::new().name("capture".to_owned()).spawn(move || {
@@ -181,7 +181,7 @@ impl Tap {
         port: PortId,
         at: Time,
         heading: Heading,
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
         let Some(interface) = self.interfaces.get(port.index()).copied().flatten() else { return };
@@ -228,7 +228,7 @@ impl Tap {
                 "{gap} packets before this one are missing: they came faster than they were read"
             )
         });
-        let packet = Packet {
+        let packet = PcapngPacket {
             interface,
             unix_ns,
             bytes: &frame[..frame.len().min(self.snap_bytes)],

@@ -8,7 +8,7 @@ use windtunnel_model::Plan;
 #[must_use]
 pub fn plan(text: &str) -> Plan {
     let text = format!("allow-unreachable: true\n{text}");
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "x.yaml",
         text: text.as_bytes(),
         default_name: "x",

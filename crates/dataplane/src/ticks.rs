@@ -16,23 +16,23 @@ use windtunnel_sys::limits;
 
 /// The threads. They end with it.
 #[derive(Debug, Default)]
-pub(super) struct Ticks {
-    shared: Arc<Shared>,
+pub(super) struct ProcessorTickThreads {
+    shared: Arc<TickThreadControl>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TickThreadControl {
     state: AtomicU8,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
-impl Ticks {
+impl ProcessorTickThreads {
     /// One for each processor that the calling thread may use. Where a thread cannot be made, its
     /// processor has none.
-    pub(super) fn begin() -> Ticks {
-        let mut ticks = Ticks::default();
+    pub(super) fn begin() -> ProcessorTickThreads {
+        let mut ticks = ProcessorTickThreads::default();
         for cpu in limits::cpus().unwrap_or_default() {
             let shared = Arc::clone(&ticks.shared);
             let tick = move || {
@@ -53,7 +53,7 @@ impl Ticks {
     }
 }
 
-impl Drop for Ticks {
+impl Drop for ProcessorTickThreads {
     fn drop(&mut self) {
         self.shared.set(ENDED);
         for thread in self.threads.drain(..) {
@@ -63,7 +63,7 @@ impl Drop for Ticks {
     }
 }
 
-impl Shared {
+impl TickThreadControl {
     fn set(&self, state: u8) {
         if self.state.load(Ordering::Relaxed) == state {
             return;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn there_is_one_for_each_processor_and_all_end() {
-        let ticks = Ticks::begin();
+        let ticks = ProcessorTickThreads::begin();
         assert_eq!(ticks.threads.len(), limits::cpus().unwrap().len());
         ticks.set(true);
         ticks.set(false);

@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_sys::limits::{self, Processors};
+use windtunnel_sys::limits::{self, CpuTickCounters};
 
 use crate::clock;
 use crate::real_time_rest::RealTimeRest;
@@ -23,7 +23,7 @@ use crate::real_time_rest::RealTimeRest;
 pub(super) struct WaitPolicy {
     awake: bool,
     cpus: u64,
-    last: Processors,
+    last: CpuTickCounters,
     next: Time,
     /// Whether packets may ever be let gather.
     may_gather: bool,

@@ -11,8 +11,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use windtunnel_model::flow::FlowKey;
-use windtunnel_model::{Lane, NodeId, Plan, Vertex};
-use windtunnel_routing::{Routes, Target};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan};
+use windtunnel_routing::{RouteDestination, Routes};
 
 /// Which members are notified of flows, under the routes of one moment.
 #[derive(Debug)]
@@ -20,23 +20,23 @@ pub struct Audiences {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
     /// then all are notified of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
-    groups: Groups,
+    groups: LaneDisjointSets,
     /// By member: the groups of its lanes.
     tied: Vec<BTreeSet<usize>>,
     placement: Vec<u16>,
-    known: BTreeMap<(NodeId, NodeId), Option<Audience>>,
+    known: BTreeMap<(NodeId, NodeId), Option<FlowSubscribers>>,
 }
 
 /// Lanes in groups: flows over lanes of different groups never depend on each other.
 #[derive(Debug)]
-struct Groups {
+struct LaneDisjointSets {
     /// By lane: an earlier one of its group, or itself.
     parents: Vec<usize>,
 }
 
 /// The members that are notified of a flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audience {
+pub struct FlowSubscribers {
     /// Members where a share can depend on it.
     pub members: Vec<u16>,
     /// Those of them that can share another one than the link into its destination; and the member
@@ -47,12 +47,12 @@ pub struct Audience {
 impl Audiences {
     /// `placement` is the member by node.
     pub fn of(plan: &Plan, routes: &Routes, placement: &[u16], members: usize) -> Self {
-        let mut groups = Groups::new(plan.links.len() * 2);
+        let mut groups = LaneDisjointSets::new(plan.links.len() * 2);
         let lanes = |member: usize| {
             let nodes = placement.iter().enumerate();
             let nodes = nodes.filter(|(_, place)| usize::from(**place) == member);
             let nodes: Vec<NodeId> = nodes.map(|(node, _)| NodeId::from_index(node)).collect();
-            let all = plan.ports().map(|(owner, it)| (owner, Target::Port(it.port)));
+            let all = plan.ports().map(|(owner, it)| (owner, RouteDestination::Port(it.port)));
             lanes_to(plan, routes, &nodes, all, |lane, next| groups.join(lane, next))
         };
         let lanes: Option<Vec<_>> =
@@ -62,7 +62,12 @@ impl Audiences {
     }
 
     /// The members that are notified of a flow, which depend on its nodes alone; `None`: all.
-    pub fn audience_of(&mut self, plan: &Plan, routes: &Routes, flow: FlowKey) -> Option<Audience> {
+    pub fn audience_of(
+        &mut self,
+        plan: &Plan,
+        routes: &Routes,
+        flow: FlowKey,
+    ) -> Option<FlowSubscribers> {
         let FlowKey { source: from, destination: to, .. } = flow;
         // A router receives: it may be any.
         if from == to {
@@ -76,30 +81,30 @@ impl Audiences {
         audience
     }
 
-    fn compute(&self, plan: &Plan, routes: &Routes, flow: FlowKey) -> Option<Audience> {
+    fn compute(&self, plan: &Plan, routes: &Routes, flow: FlowKey) -> Option<FlowSubscribers> {
         let FlowKey { source: from, destination: to, .. } = flow;
         let lanes = self.lanes.as_ref()?;
         let ports = plan.nodes.get(to.index())?.interfaces.iter();
-        let targets = ports.map(|it| (to, Target::Port(it.port)));
+        let targets = ports.map(|it| (to, RouteDestination::Port(it.port)));
         let own = lanes_to(plan, routes, &[from], targets, |_, _| {});
-        let into = |lane: &&Lane| plan.lane_end(**lane) == Vertex::Node(to);
+        let into = |lane: &&Lane| plan.lane_end(**lane) == NetworkVertex::Node(to);
         let inner: BTreeSet<Lane> = own.iter().filter(|lane| !into(lane)).copied().collect();
         let groups = self.groups.of(&own);
         let here = self.placement.get(from.index());
         let members = members_with(&self.tied, &groups, None);
         if members.iter().all(|member| here == Some(member)) {
-            return Some(Audience { at_once: members.clone(), members });
+            return Some(FlowSubscribers { at_once: members.clone(), members });
         }
         let home = self.placement.get(to.index()).copied();
         let members = members_with(&self.tied, &groups, home);
-        Some(Audience { members, at_once: members_with(lanes, &inner, home) })
+        Some(FlowSubscribers { members, at_once: members_with(lanes, &inner, home) })
     }
 }
 
-impl Groups {
+impl LaneDisjointSets {
     /// Each of so many lanes by itself.
     fn new(lanes: usize) -> Self {
-        Groups { parents: (0..lanes).collect() }
+        LaneDisjointSets { parents: (0..lanes).collect() }
     }
 
     /// A flow may go over both.
@@ -148,7 +153,7 @@ fn lanes_to(
     plan: &Plan,
     routes: &Routes,
     nodes: &[NodeId],
-    targets: impl Iterator<Item = (NodeId, Target)>,
+    targets: impl Iterator<Item = (NodeId, RouteDestination)>,
     mut follow: impl FnMut(Lane, Lane),
 ) -> BTreeSet<Lane> {
     let first =
@@ -157,7 +162,7 @@ fn lanes_to(
     let mut lanes: BTreeSet<Lane> = first.iter().map(|(_, lane)| *lane).collect();
     for (owner, target) in targets {
         // By vertex: a lane on which packets go on from there.
-        let mut seen: BTreeMap<Vertex, Option<Lane>> = BTreeMap::new();
+        let mut seen: BTreeMap<NetworkVertex, Option<Lane>> = BTreeMap::new();
         let others = first.iter().filter(|(node, _)| *node != owner);
         let mut open: Vec<Lane> = others.map(|(_, lane)| *lane).collect();
         while let Some(lane) = open.pop() {
@@ -181,19 +186,19 @@ fn leaving(plan: &Plan, node: NodeId) -> Vec<Lane> {
     let all = (0..plan.links.len() * 2).map(Lane::from_index);
     all.filter(|lane| {
         let link = &plan.links[lane.link.index()];
-        link.ends[lane.direction.index()].vertex == Vertex::Node(node)
+        link.ends[lane.direction.index()].vertex == NetworkVertex::Node(node)
     })
     .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::{Direction, Span};
+    use windtunnel_model::{LinkDirection, Span};
 
     use super::*;
 
     fn load(text: &str) -> Plan {
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "net.yaml",
             text: text.as_bytes(),
             default_name: "net",
@@ -227,7 +232,7 @@ routers: [r, s, t]\nlinks:\n\
         // On a-r only a sends; on r-s a and b; on s-c all but c. c's member finds out which
         // meet there.
         let audience = |members: &[u16], at_once: &[u16]| {
-            Some(Audience { members: members.to_vec(), at_once: at_once.to_vec() })
+            Some(FlowSubscribers { members: members.to_vec(), at_once: at_once.to_vec() })
         };
         assert_eq!(audience_of(0, 2), audience(&[0, 1, 2, 3, 4, 5], &[0, 1, 2]));
         // e sends on e-t alone, and to f all others may send.
@@ -258,7 +263,7 @@ links:\n- {between: [a, b]}\n\
         let plan = load(text);
         let routes = Routes::compute(&plan);
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
-        let audience = Audience { members: vec![0], at_once: vec![0] };
+        let audience = FlowSubscribers { members: vec![0], at_once: vec![0] };
         assert_eq!(audiences.audience_of(&plan, &routes, flow(0, 1)), Some(audience));
     }
 
@@ -288,7 +293,7 @@ links:\n- {between: [a, b]}\n\
         // The links q-r and r-s take nothing to the left.
         let one_way = |lane: Lane| (1..3).contains(&lane.link.index());
         let routes = Routes::compute(&plan).recomputed(|lane| {
-            let is_cut = one_way(lane) && lane.direction == Direction::Down;
+            let is_cut = one_way(lane) && lane.direction == LinkDirection::Down;
             (!is_cut).then_some(Span::ZERO)
         });
         let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);

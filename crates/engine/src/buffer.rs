@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-use crate::packet::Body;
+use crate::packet::PacketDescriptor;
 
 /// The bytes of one frame, in a buffer that belongs to the engine: give it back with
 /// [`Engine::recycle`](crate::Engine::recycle) when it has been sent.
@@ -59,20 +59,20 @@ const ORDINARY: usize = 2 * 1024;
 
 /// The free lists, and the account of what is lent.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct PacketBufferPool {
     free: [Vec<Box<[u8]>>; CLASSES.len()],
     /// Where packets have lived.
     #[expect(clippy::vec_box, reason = "the boxes themselves are lent out")]
-    vacant: Vec<Box<Body>>,
+    vacant: Vec<Box<PacketDescriptor>>,
     /// What the buffers that are lent out count as.
     held: u64,
     limit: u64,
 }
 
-impl Pool {
+impl PacketBufferPool {
     pub(crate) fn new(limit: u64) -> Self {
         let free = [const { Vec::new() }; CLASSES.len()];
-        Pool { free, vacant: Vec::new(), held: 0, limit }
+        PacketBufferPool { free, vacant: Vec::new(), held: 0, limit }
     }
 
     /// A buffer for a frame of `len` bytes, their values unspecified; `None` where the limit would
@@ -127,7 +127,7 @@ impl Pool {
 
     /// A place for a packet.
     #[inline]
-    pub(crate) fn house(&mut self, body: Body) -> Box<Body> {
+    pub(crate) fn house(&mut self, body: PacketDescriptor) -> Box<PacketDescriptor> {
         match self.vacant.pop() {
             Some(mut place) => {
                 *place = body;
@@ -139,7 +139,7 @@ impl Pool {
 
     /// Takes the place of a packet back, whose buffer has been taken.
     #[inline]
-    pub(crate) fn vacate(&mut self, place: Box<Body>) {
+    pub(crate) fn vacate(&mut self, place: Box<PacketDescriptor>) {
         self.vacant.push(place);
     }
 
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_and_the_limit_counts_whole_buffers() {
-        let mut pool = Pool::new(2 * 2048 + 100);
+        let mut pool = PacketBufferPool::new(2 * 2048 + 100);
         let first = pool.copy(b"abc").unwrap();
         assert_eq!(&first[..], b"abc");
         let second = pool.take(2048).unwrap();
@@ -184,6 +184,6 @@ mod tests {
         assert_eq!(pool.take(5).unwrap().as_ptr(), place);
         pool.give(second);
         assert!(pool.take(FRAME_LEN_MAX).is_none());
-        assert!(Pool::new(u64::MAX).take(FRAME_LEN_MAX + 1).is_none());
+        assert!(PacketBufferPool::new(u64::MAX).take(FRAME_LEN_MAX + 1).is_none());
     }
 }

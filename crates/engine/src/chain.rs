@@ -4,11 +4,11 @@
 //! duplicate and corrupt decide at once, and cut a train only where they touch a segment; parts
 //! whose first segment has not arrived yet wait in `ingress`. Then comes the queue with its server,
 //! where the lane has a rate, and the delay. What comes out goes to the engine through
-//! [`Work::exits`]; at a router when its first segment is there, so that the next link can begin
+//! [`LaneContext::exits`]; at a router when its first segment is there, so that the next link can begin
 //! with it, at a node when its last is.
 //!
 //! INVARIANT: every segment offered is delivered, dropped with a reason, or counted by
-//! [`Chain::in_lane`].
+//! [`ElementChain::in_lane`].
 
 mod admit;
 mod pace;
@@ -22,30 +22,30 @@ use core::ops::Range;
 use windtunnel_model::record::Kind;
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
-use crate::buffer::Pool;
+use crate::buffer::PacketBufferPool;
 use crate::counters::{Classes, DropReason, LaneCounters};
 use crate::element::RngKey;
 use crate::element::corrupt::Corrupt;
-use crate::element::cut::Cut;
-use crate::element::delay::Delay;
+use crate::element::cut::LaneCut;
+use crate::element::delay::DelayLine;
 use crate::element::duplicate::Duplicate;
-use crate::element::loss::Loss;
-use crate::element::mtu::Mtu;
-use crate::element::queue::Queue;
-use crate::element::rate::Server;
+use crate::element::loss::LossProcess;
+use crate::element::mtu::MtuLimit;
+use crate::element::queue::LaneQueue;
+use crate::element::rate::LaneTransmitter;
 use crate::element::trace::TraceSet;
 use crate::housekeeping;
-use crate::packet::{Packet, Sender, Shape};
+use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::records::{self, Recorder, TaggedShape};
+use crate::records::{self, PacketRecorder, TaggedShape};
 use crate::time_queue::TimeQueue;
-use crate::timer::{Activity, Alarms, Due, Timers};
+use crate::timer::{Alarms, LaneActivity, LaneWakeUp, TimerHeap};
 
 /// What all lanes work with.
 #[derive(Debug)]
-pub(crate) struct Work {
-    pub(crate) pool: Pool,
-    pub(crate) timers: Timers,
+pub(crate) struct LaneContext {
+    pub(crate) pool: PacketBufferPool,
+    pub(crate) timers: TimerHeap,
     pub(crate) traces: TraceSet,
     /// The moment at which all of this happens. With the model of paths packets are looked at with
     /// the times that they will have on lanes further on.
@@ -53,41 +53,41 @@ pub(crate) struct Work {
     /// With the model of paths: what the lanes have been given to carry.
     pub(crate) clocks: VirtualClocks,
     /// Packets that came out of a lane and are to be handled now, in order.
-    pub(crate) exits: VecDeque<(Lane, Packet)>,
-    pub(crate) recorder: Recorder,
+    pub(crate) exits: VecDeque<(Lane, EmulatedPacket)>,
+    pub(crate) recorder: PacketRecorder,
     /// Of the packet that enters.
-    pub(crate) sender: Sender,
+    pub(crate) sender: SenderClass,
     /// When the packet that enters was sent.
     pub(crate) sent: Time,
 }
 
 #[derive(Debug)]
-pub(crate) struct Chain {
+pub(crate) struct ElementChain {
     lane: Lane,
     /// Position among the lanes.
     index: u32,
     /// Its number in records.
     pub(crate) label: u32,
-    site: Site,
+    site: LaneLocation,
     profile: LinkProfile,
     pub(crate) counters: LaneCounters,
-    /// The most packets and bytes that waited since the last [`Chain::take_queue_peak`].
+    /// The most packets and bytes that waited since the last [`ElementChain::take_queue_peak`].
     queue_peak: (u64, u64),
     pub(crate) alarms: Alarms,
     /// The number of the next packet.
     next: u64,
     /// The same, for what kernels send of their own accord on a LAN.
     next_own: u64,
-    pub(crate) cut: Cut,
-    mtu: Mtu,
-    loss: Loss,
+    pub(crate) cut: LaneCut,
+    mtu: MtuLimit,
+    loss: LossProcess,
     duplicate: Duplicate,
     corrupt: Corrupt,
-    ingress: TimeQueue<Packet>,
-    queue: Queue,
-    server: Server,
-    delay: Delay,
-    line: TimeQueue<Packet>,
+    ingress: TimeQueue<EmulatedPacket>,
+    queue: LaneQueue,
+    server: LaneTransmitter,
+    delay: DelayLine,
+    line: TimeQueue<EmulatedPacket>,
     /// Segments in `ingress` and `line`.
     lined_up: u64,
     role: Role,
@@ -114,7 +114,7 @@ pub(crate) enum Role {
 
 /// Where a lane lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct LaneLocation {
     /// Trains leave when their last segment does, not their first.
     pub(crate) ends_at_node: bool,
     /// It leads to or from a LAN.
@@ -128,21 +128,21 @@ pub(crate) struct Site {
 /// A packet that the MTU refused, as it was, for the message to its sender.
 #[derive(Debug)]
 pub(crate) struct TooBig {
-    pub(crate) packet: Packet,
+    pub(crate) packet: EmulatedPacket,
     pub(crate) mtu: u32,
 }
 
-impl Chain {
+impl ElementChain {
     pub(crate) fn new(
         lane: Lane,
         rng: &RngKey<'_>,
         profile: &LinkProfile,
-        site: Site,
+        site: LaneLocation,
         role: Role,
         traces: &TraceSet,
     ) -> Self {
         let is_ahead = role.is_ahead();
-        let mut chain = Chain {
+        let mut chain = ElementChain {
             lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
             label: records::number(lane),
@@ -153,15 +153,19 @@ impl Chain {
             alarms: Alarms::default(),
             next: 1,
             next_own: OWN_NUMBERS,
-            cut: Cut::default(),
-            mtu: Mtu(profile.mtu),
-            loss: Loss::new(rng, profile),
+            cut: LaneCut::default(),
+            mtu: MtuLimit(profile.mtu),
+            loss: LossProcess::new(rng, profile),
             duplicate: Duplicate::new(rng, profile),
             corrupt: Corrupt::new(rng, profile),
             ingress: TimeQueue::new(),
-            queue: Queue::new(rng, profile),
-            server: if is_ahead { Server::without_rate(profile) } else { Server::new(profile) },
-            delay: Delay::new(rng, profile, !is_ahead),
+            queue: LaneQueue::new(rng, profile),
+            server: if is_ahead {
+                LaneTransmitter::without_rate(profile)
+            } else {
+                LaneTransmitter::new(profile)
+            },
+            delay: DelayLine::new(rng, profile, !is_ahead),
             line: TimeQueue::new(),
             lined_up: 0,
             role,
@@ -195,7 +199,7 @@ impl Chain {
     }
 
     /// The queue, for its classes.
-    pub(crate) fn queue(&mut self) -> &mut Queue {
+    pub(crate) fn queue(&mut self) -> &mut LaneQueue {
         &mut self.queue
     }
 
@@ -219,7 +223,7 @@ impl Chain {
 
     /// Whether a packet of this shape, offered now, passes at once and unchanged.
     #[inline]
-    pub(crate) fn is_clear(&self, now: Time, shape: &Shape) -> bool {
+    pub(crate) fn is_clear(&self, now: Time, shape: &PacketTrainShape) -> bool {
         self.cut.refuses().is_none()
             && self.server.rate().is_none()
             && self.delay.is_none(now)
@@ -239,7 +243,13 @@ impl Chain {
     }
 
     /// Counts a packet that passes because the lane is clear.
-    pub(crate) fn pass(&mut self, now: Time, shape: &Shape, frame: &[u8], recorder: &mut Recorder) {
+    pub(crate) fn pass(
+        &mut self,
+        now: Time,
+        shape: &PacketTrainShape,
+        frame: &[u8],
+        recorder: &mut PacketRecorder,
+    ) {
         let tag = recorder.entering();
         if recorder.wants(&tag) {
             let what = TaggedShape { tag: &tag, shape };
@@ -252,10 +262,10 @@ impl Chain {
     }
 
     /// Changes properties from `now` on.
-    pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut Work) {
+    pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut LaneContext) {
         self.queue.advance(now, &self.server);
         patch.apply_to(&mut self.profile);
-        self.mtu = Mtu(self.profile.mtu);
+        self.mtu = MtuLimit(self.profile.mtu);
         if patch.loss.is_some() {
             self.loss.set(&self.profile.loss, self.next);
             self.loss.follow(&self.profile, &work.traces);
@@ -264,7 +274,7 @@ impl Chain {
         self.corrupt.set(&self.profile);
         self.queue.set(now, &self.profile);
         if self.role.is_ahead() {
-            self.server = Server::without_rate(&self.profile);
+            self.server = LaneTransmitter::without_rate(&self.profile);
         } else {
             self.server.set(&self.profile);
             self.server.follow(&self.profile, &work.traces, Some(now));
@@ -281,38 +291,38 @@ impl Chain {
 
     /// Something that was waited for is there.
     #[inline]
-    pub(crate) fn wake(&mut self, due: Due, work: &mut Work) {
+    pub(crate) fn wake(&mut self, due: LaneWakeUp, work: &mut LaneContext) {
         let now = due.at;
         match due.activity {
-            Activity::Ingress => {
+            LaneActivity::Ingress => {
                 while let Some(packet) = self.ingress.pop(now) {
                     self.lined_up -= u64::from(packet.shape.count);
                     self.touch(now, packet, work);
                 }
-                self.arm(Activity::Ingress, self.ingress.next(), work);
+                self.arm(LaneActivity::Ingress, self.ingress.next(), work);
             }
             // The engine's own business.
-            Activity::Ask => {}
-            Activity::Server => self.end_transmission(now, work),
-            Activity::Delay => {
+            LaneActivity::Ask => {}
+            LaneActivity::Server => self.end_transmission(now, work),
+            LaneActivity::Delay => {
                 while let Some(packet) = self.line.pop(now) {
                     self.lined_up -= u64::from(packet.shape.count);
                     self.exit(packet, work);
                 }
-                self.arm(Activity::Delay, self.line.next(), work);
+                self.arm(LaneActivity::Delay, self.line.next(), work);
             }
         }
     }
 
     #[inline]
-    fn arm(&mut self, activity: Activity, at: Option<Time>, work: &mut Work) {
+    fn arm(&mut self, activity: LaneActivity, at: Option<Time>, work: &mut LaneContext) {
         if let Some(at) = at {
             self.alarms.set(&mut work.timers, self.index, activity, at);
         }
     }
 
     #[inline]
-    fn exit(&mut self, packet: Packet, work: &mut Work) {
+    fn exit(&mut self, packet: EmulatedPacket, work: &mut LaneContext) {
         self.count_delivery(&packet.shape);
         self.counters.count_delay(&packet);
         self.counters.marked += u64::from(packet.marked);
@@ -329,16 +339,16 @@ impl Chain {
         &mut self,
         reason: DropReason,
         time: Time,
-        packet: &Packet,
+        packet: &EmulatedPacket,
         range: Range<u32>,
-        work: &mut Work,
+        work: &mut LaneContext,
     ) {
         self.counters.dropped[reason] += u64::from(range.end - range.start);
         work.recorder.note_drop(reason, time, self.label, packet, range);
     }
 
     /// Whether every segment of this shape fits its MTU.
-    pub(crate) fn takes_all(&self, shape: &Shape) -> bool {
+    pub(crate) fn takes_all(&self, shape: &PacketTrainShape) -> bool {
         self.mtu.takes_all(shape)
     }
 
@@ -348,7 +358,7 @@ impl Chain {
     }
 
     #[inline]
-    fn count_offer(&mut self, shape: &Shape, frame: &[u8]) -> u64 {
+    fn count_offer(&mut self, shape: &PacketTrainShape, frame: &[u8]) -> u64 {
         let own = self.site.on_lan && housekeeping::is_kernels_own(frame);
         let next = if own { &mut self.next_own } else { &mut self.next };
         let number = *next;
@@ -359,7 +369,7 @@ impl Chain {
     }
 
     #[inline]
-    fn count_delivery(&mut self, shape: &Shape) {
+    fn count_delivery(&mut self, shape: &PacketTrainShape) {
         self.counters.delivered_packets += u64::from(shape.count);
         self.counters.delivered_bytes += shape.bytes();
         self.counters.delivered_wire_bytes += shape.charge(self.server.overhead());

@@ -7,8 +7,8 @@ use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 
-use crate::packet::Packet;
-pub use classes::{Amount, ClassCounters, Classes, Ownership};
+use crate::packet::EmulatedPacket;
+pub use classes::{ClassCounters, Classes, Ownership, TrafficVolume};
 
 /// Why a packet did not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,12 +25,12 @@ pub enum DropReason {
     QueueFull,
     /// Active queue management decided so.
     Aqm,
-    /// The engine had no memory left for it ([`Limits::packet_memory`](crate::Limits)).
+    /// The engine had no memory left for it ([`EngineLimits::packet_memory`](crate::EngineLimits)).
     Memory,
 }
 
 impl DropReason {
-    /// All, in the order of [`Drops`].
+    /// All, in the order of [`DropCounters`].
     pub const ALL: [DropReason; 7] = [
         DropReason::Down,
         DropReason::Partition,
@@ -58,9 +58,9 @@ impl DropReason {
 
 /// Dropped segments by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Drops([u64; DropReason::ALL.len()]);
+pub struct DropCounters([u64; DropReason::ALL.len()]);
 
-impl Drops {
+impl DropCounters {
     /// All reasons together.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -73,14 +73,14 @@ impl Drops {
     }
 }
 
-impl Index<DropReason> for Drops {
+impl Index<DropReason> for DropCounters {
     type Output = u64;
     fn index(&self, reason: DropReason) -> &u64 {
         &self.0[reason as usize]
     }
 }
 
-impl IndexMut<DropReason> for Drops {
+impl IndexMut<DropReason> for DropCounters {
     fn index_mut(&mut self, reason: DropReason) -> &mut u64 {
         &mut self.0[reason as usize]
     }
@@ -104,7 +104,7 @@ pub struct LaneCounters {
     /// Their bytes with the overhead that the lane charges.
     pub delivered_wire_bytes: u64,
     /// Packets that did not.
-    pub dropped: Drops,
+    pub dropped: DropCounters,
     /// Copies that were made.
     pub duplicated: u64,
     /// Packets with a flipped bit.
@@ -208,7 +208,7 @@ impl LaneCounters {
     }
 
     /// Counts how long a packet that leaves the lane was in its delay.
-    pub(crate) fn count_delay(&mut self, packet: &Packet) {
+    pub(crate) fn count_delay(&mut self, packet: &EmulatedPacket) {
         let count = u64::from(packet.shape.count);
         let delay = packet.times.last.since(packet.delayed_from).as_nanos();
         self.delay_count += count;

@@ -21,40 +21,40 @@ pub(crate) mod trace;
 
 use alloc::format;
 
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, Probability};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, Probability};
 
 /// Names the streams of one lane.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RngKey<'a> {
     pub(crate) seed: u64,
     pub(crate) link: &'a str,
-    pub(crate) direction: Direction,
+    pub(crate) direction: LinkDirection,
     /// Which of the machines with this lane it is: each draws for itself.
     pub(crate) part: u32,
 }
 
 impl RngKey<'_> {
-    pub(crate) fn stream(&self, element: &str) -> Stream {
+    pub(crate) fn stream(&self, element: &str) -> RandomStream {
         if self.part == 0 {
-            return Stream::derive(self.seed, self.link, self.direction, element);
+            return RandomStream::derive(self.seed, self.link, self.direction, element);
         }
         let part = format!("part {}", self.part);
-        Stream::named(self.seed, &[self.link, self.direction.name(), element, &part])
+        RandomStream::named(self.seed, &[self.link, self.direction.name(), element, &part])
     }
 }
 
 /// The draws of one element: a packet and its duplicate have the same number but other draws.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Draws {
-    original: Stream,
-    copy: Stream,
+pub(crate) struct RandomDraws {
+    original: RandomStream,
+    copy: RandomStream,
 }
 
-impl Draws {
+impl RandomDraws {
     pub(crate) fn new(rng: &RngKey<'_>, element: &str) -> Self {
         let copy = rng.stream(&format!("{element}-copy"));
-        Draws { original: rng.stream(element), copy }
+        RandomDraws { original: rng.stream(element), copy }
     }
 
     pub(crate) fn at(&self, number: u64, copy: bool) -> u64 {

@@ -14,17 +14,17 @@ mod services;
 use alloc::vec::Vec;
 
 use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange, ServiceChange};
-use windtunnel_model::{Lane, Plan, PortId, Span, Time, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, Plan, PortId, Span, Time};
 use windtunnel_wire::{ethernet, vnet};
 
 pub(crate) use self::core::Core;
-use self::model::Model;
+use self::model::QueueingModel;
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
-use crate::event::Event;
+use crate::event::NetworkEvent;
 use crate::housekeeping;
-use crate::network::End;
-use crate::packet::{MeasuredFrame, Origin, Sender};
-use crate::part::Part;
+use crate::network::LaneEndpoint;
+use crate::packet::{FrameOrigin, MeasuredFrame, SenderClass};
+use crate::part::NetworkPart;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
 ///
@@ -65,7 +65,7 @@ use crate::part::Part;
 #[derive(Debug)]
 pub struct Engine {
     core: Core,
-    model: Model,
+    model: QueueingModel,
     /// Frames that were too short or too long.
     refused: u64,
     /// Announcements of flows that could not be used.
@@ -76,7 +76,7 @@ pub struct Engine {
 
 /// What an engine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct EngineLimits {
     /// Bytes of packet buffers held at most, in queues, in flight and not yet recycled. A packet
     /// for which there is no room is dropped as [`crate::DropReason::Memory`].
     pub packet_memory: u64,
@@ -91,12 +91,12 @@ pub struct Express {
     /// The lane that it came by.
     pub lane: Lane,
     /// The header to send with it.
-    pub vnet: vnet::Header,
+    pub vnet: vnet::VirtioNetHeader,
 }
 
 /// A packet to be sent.
 #[derive(Debug)]
-pub struct Departure {
+pub struct FrameDeparture {
     /// Where.
     pub port: PortId,
     /// The lane that it came by (for a message from the far end of a node's own link, the lane
@@ -105,7 +105,7 @@ pub struct Departure {
     /// When it should leave; never after the `now` of the call that made it, if its port is here.
     pub intended: Time,
     /// The header to send with it.
-    pub vnet: vnet::Header,
+    pub vnet: vnet::VirtioNetHeader,
     /// The frame.
     pub frame: PacketBuf,
 }
@@ -124,13 +124,13 @@ pub enum NetworkChange<'a> {
     },
     /// Cuts every link between vertices of different groups, and on LANs every frame between
     /// attachments of different groups, broadcasts among them; replaces an earlier partition.
-    Partition(&'a [Vec<Vertex>]),
+    Partition(&'a [Vec<NetworkVertex>]),
     /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
     /// replaces an earlier partition.
-    PartitionOneWay([&'a [Vertex]; 2]),
+    PartitionOneWay([&'a [NetworkVertex]; 2]),
     /// Cuts every link, and on LANs every frame, between the first group and the second, the third
     /// and the fourth, and so on; replaces an earlier partition.
-    PartitionPairs(&'a [Vec<Vertex>]),
+    PartitionPairs(&'a [Vec<NetworkVertex>]),
     /// Ends the partition.
     Heal,
     /// Fixes routes, or sets them free.
@@ -147,8 +147,8 @@ impl Engine {
     /// # Panics
     /// If the plan is not valid: ids or ports that index nothing.
     #[must_use]
-    pub fn new(plan: &Plan, limits: Limits) -> Engine {
-        Engine::of_part(plan, limits, &Part::whole(plan))
+    pub fn new(plan: &Plan, limits: EngineLimits) -> Engine {
+        Engine::of_part(plan, limits, &NetworkPart::whole(plan))
     }
 
     /// The engine of one machine, for its part of `plan`; the other nodes are on other machines.
@@ -158,11 +158,11 @@ impl Engine {
     /// are; and if some are elsewhere and the model is that of hops, whose queues cannot be in
     /// two places.
     #[must_use]
-    pub fn of_part(plan: &Plan, limits: Limits, part: &Part) -> Engine {
+    pub fn of_part(plan: &Plan, limits: EngineLimits, part: &NetworkPart) -> Engine {
         assert_eq!(part.here.len(), plan.nodes.len(), "a part says of each node where it is");
         let divided = !part.is_whole();
         assert!(!divided || plan.model != NetworkModel::Hops, "parts need the model of paths");
-        let model = Model::new(plan, part);
+        let model = QueueingModel::new(plan, part);
         let core = Core::new(plan, limits, part, &model);
         let shared = classes::shared(plan);
         Engine { core, model, refused: 0, refused_flows: 0, shared }
@@ -193,10 +193,10 @@ impl Engine {
         &mut self,
         now: Time,
         port: PortId,
-        vnet: vnet::Header,
+        vnet: vnet::VirtioNetHeader,
         frame: &mut [u8],
     ) -> Option<Express> {
-        let origin = Origin { port, sent: now, sender: Sender::Flow };
+        let origin = FrameOrigin { port, sent: now, sender: SenderClass::Flow };
         self.handle_packet_of(now, origin, vnet, frame)
     }
 
@@ -207,8 +207,8 @@ impl Engine {
     pub fn handle_packet_of(
         &mut self,
         now: Time,
-        Origin { port, sent, sender }: Origin,
-        vnet: vnet::Header,
+        FrameOrigin { port, sent, sender }: FrameOrigin,
+        vnet: vnet::VirtioNetHeader,
         frame: &mut [u8],
     ) -> Option<Express> {
         assert!(sent <= now, "a packet of {sent} cannot have come at {now}");
@@ -220,9 +220,9 @@ impl Engine {
         }
         let core = &mut self.core;
         let end = core.network.end(core.network.lane_of(port));
-        let on_lan = matches!(end, End::Lan(_));
-        if !on_lan && housekeeping::stays_out(frame, matches!(end, End::Router(_))) {
-            if let End::Router(router) = end {
+        let on_lan = matches!(end, LaneEndpoint::Lan(_));
+        if !on_lan && housekeeping::stays_out(frame, matches!(end, LaneEndpoint::Router(_))) {
+            if let LaneEndpoint::Router(router) = end {
                 core.routers[router.index()].not_forwarded += 1;
             }
             self.finish();
@@ -242,7 +242,7 @@ impl Engine {
         core.work.recorder.meet(now, frame.bytes, &frame.shape);
         (core.work.sender, core.work.sent) = (sender, sent);
         let express = self.model.enter(core, port, frame, back);
-        self.core.work.sender = Sender::Flow;
+        self.core.work.sender = SenderClass::Flow;
         self.settle(now);
         self.finish();
         express
@@ -281,7 +281,7 @@ impl Engine {
     /// The next packet to send: those to ports here by intended time and, within one time, in the
     /// order of sequence; those to ports elsewhere as they became known.
     #[inline]
-    pub fn poll_output(&mut self) -> Option<Departure> {
+    pub fn poll_output(&mut self) -> Option<FrameDeparture> {
         let departure = self.core.outbox.pop_front()?;
         self.core.unpolled[departure.lane.index()] -= 1;
         Some(departure)
@@ -295,7 +295,7 @@ impl Engine {
 
     /// The next event that has not been polled.
     #[inline]
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<NetworkEvent> {
         self.core.events.pop()
     }
 

@@ -9,17 +9,17 @@ use crate::services::FailOverNews;
 
 /// Something that happened to the network (never to a single packet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct NetworkEvent {
     /// When.
     pub at: Time,
     /// What.
-    pub kind: EventKind,
+    pub kind: NetworkEventKind,
 }
 
 /// What happened. Other changes take effect when they are applied, so the caller knows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum EventKind {
+pub enum NetworkEventKind {
     /// Routes were fixed or set free; [`Engine::routes`](crate::Engine::routes) are the new ones.
     RoutesFixed,
     /// The shortest routes were computed again.

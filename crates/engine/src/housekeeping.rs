@@ -17,7 +17,7 @@ use windtunnel_wire::{ethernet, icmp};
 
 /// Whether a frame that a node sent stays out of its lane, which ends at a router or at a node.
 pub(crate) fn stays_out(frame: &[u8], towards_router: bool) -> bool {
-    let to_a_group = ethernet::View::parse(frame).is_ok_and(|view| view.is_multicast());
+    let to_a_group = ethernet::EthernetFrame::parse(frame).is_ok_and(|view| view.is_multicast());
     to_a_group
         && ParsedPacket::parse(frame).is_ok_and(|packet| towards_router || is_housekeeping(&packet))
 }
@@ -25,7 +25,7 @@ pub(crate) fn stays_out(frame: &[u8], towards_router: bool) -> bool {
 /// Whether a kernel sends such a frame without being asked by a program: ARP (RFC 826), and what
 /// [`stays_out`] calls housekeeping.
 pub(crate) fn is_kernels_own(frame: &[u8]) -> bool {
-    ethernet::View::parse(frame).is_ok_and(|view| match view.ethertype() {
+    ethernet::EthernetFrame::parse(frame).is_ok_and(|view| match view.ethertype() {
         ethernet::ARP => true,
         ethernet::IPV4 | ethernet::IPV6 => {
             ParsedPacket::parse(frame).is_ok_and(|packet| is_housekeeping(&packet))
@@ -38,9 +38,8 @@ fn is_housekeeping(packet: &ParsedPacket<'_>) -> bool {
     const IGMP: u8 = 2;
     match packet.info.protocol {
         IGMP => true,
-        icmp::PROTOCOL_V6 => {
-            icmp::View::parse(packet.payload()).is_ok_and(|message| is_link_message(message.kind()))
-        }
+        icmp::PROTOCOL_V6 => icmp::IcmpMessage::parse(packet.payload())
+            .is_ok_and(|message| is_link_message(message.kind())),
         _ => false,
     }
 }

@@ -11,8 +11,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{Cut, Sides};
-use windtunnel_model::{Lane, Plan, Span, Time, Vertex};
+use windtunnel_model::plan::{PartitionMode, Sides};
+use windtunnel_model::{Lane, NetworkVertex, Plan, Span, Time};
 use windtunnel_wire::ethernet;
 
 /// An address from which no frame came for so long is forgotten (802.1D, table 7-5).
@@ -21,17 +21,17 @@ pub(crate) const AGEING: Span = Span::from_millis(300_000);
 const STATIONS_MAX: usize = 8192;
 
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct LearningSwitch {
     /// The lanes that leave it, with the groups of a partition that the far end is in, in ascending
     /// order.
     attachments: Vec<(Lane, Vec<usize>)>,
     /// What the partition cuts.
-    cut: Cut,
-    stations: BTreeMap<[u8; 6], Station>,
+    cut: PartitionMode,
+    stations: BTreeMap<[u8; 6], MacTableEntry>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Station {
+struct MacTableEntry {
     /// The lane that leads there.
     lane: Lane,
     last_seen: Time,
@@ -39,7 +39,7 @@ struct Station {
 
 /// By which lanes a frame leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outlet {
+pub(crate) enum SwitchEgress {
     /// One.
     One(Lane),
     /// All but the one that leads back.
@@ -48,29 +48,29 @@ pub(crate) enum Outlet {
     None,
 }
 
-impl Segment {
+impl LearningSwitch {
     /// The segments of a plan.
-    pub(crate) fn all(plan: &Plan) -> Vec<Segment> {
-        let segment = |lan: &windtunnel_model::Lan| Segment {
+    pub(crate) fn all(plan: &Plan) -> Vec<LearningSwitch> {
+        let segment = |lan: &windtunnel_model::Lan| LearningSwitch {
             attachments: lan.attachments.iter().map(|lane| (*lane, Vec::new())).collect(),
-            cut: Cut::default(),
+            cut: PartitionMode::default(),
             stations: BTreeMap::new(),
         };
         plan.lans.iter().map(segment).collect()
     }
 
     /// Notes that the sender of a frame, which came by `came`, is there, and says where it goes.
-    pub(crate) fn pass(&mut self, now: Time, came: Lane, frame: &[u8]) -> Outlet {
-        let Ok(view) = ethernet::View::parse(frame) else { return Outlet::None };
+    pub(crate) fn pass(&mut self, now: Time, came: Lane, frame: &[u8]) -> SwitchEgress {
+        let Ok(view) = ethernet::EthernetFrame::parse(frame) else { return SwitchEgress::None };
         self.learn(now, came.reverse(), view.source());
         if view.is_multicast() {
-            return Outlet::Others;
+            return SwitchEgress::Others;
         }
         match self.stations.get(&view.destination()) {
-            Some(station) if now.since(station.last_seen) > AGEING => Outlet::Others,
-            Some(station) if station.lane == came.reverse() => Outlet::None,
-            Some(station) => Outlet::One(station.lane),
-            None => Outlet::Others,
+            Some(station) if now.since(station.last_seen) > AGEING => SwitchEgress::Others,
+            Some(station) if station.lane == came.reverse() => SwitchEgress::None,
+            Some(station) => SwitchEgress::One(station.lane),
+            None => SwitchEgress::Others,
         }
     }
 
@@ -90,7 +90,7 @@ impl Segment {
     }
 
     /// Puts the far end of each attachment on the sides of a partition.
-    pub(crate) fn part(&mut self, sides: &Sides, ends: &[[Vertex; 2]]) {
+    pub(crate) fn part(&mut self, sides: &Sides, ends: &[[NetworkVertex; 2]]) {
         self.cut = sides.cut();
         for (lane, known) in &mut self.attachments {
             *known = sides.of(ends[lane.link.index()][1 - lane.direction.index()]).to_vec();
@@ -108,19 +108,19 @@ impl Segment {
                 return;
             }
         }
-        self.stations.insert(source, Station { lane, last_seen: now });
+        self.stations.insert(source, MacTableEntry { lane, last_seen: now });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::{Direction, LinkId};
+    use windtunnel_model::{LinkDirection, LinkId};
 
     use super::*;
 
     /// The lane from the segment to the station number `link`.
     fn out(link: u32) -> Lane {
-        Lane { link: LinkId(link), direction: Direction::Down }
+        Lane { link: LinkId(link), direction: LinkDirection::Down }
     }
 
     fn mac(number: u16) -> [u8; 6] {
@@ -132,19 +132,22 @@ mod tests {
         [&mac(to)[..], &mac(from), &[8, 0]].concat()
     }
 
-    fn segment() -> Segment {
+    fn segment() -> LearningSwitch {
         let attachments = (0..3).map(|link| (out(link), Vec::new())).collect();
-        Segment { attachments, cut: Cut::default(), stations: BTreeMap::new() }
+        LearningSwitch { attachments, cut: PartitionMode::default(), stations: BTreeMap::new() }
     }
 
     #[test]
     fn an_address_is_learned_and_forgotten_when_it_is_silent() {
         let mut segment = segment();
         let at = |seconds: u64| Time::from_nanos(seconds * 1_000_000_000);
-        assert_eq!(segment.pass(at(0), out(0).reverse(), &frame(1, 0)), Outlet::Others);
-        assert_eq!(segment.pass(at(1), out(1).reverse(), &frame(0, 1)), Outlet::One(out(0)));
-        assert_eq!(segment.pass(at(300), out(1).reverse(), &frame(0, 1)), Outlet::One(out(0)));
-        assert_eq!(segment.pass(at(301), out(1).reverse(), &frame(0, 1)), Outlet::Others);
+        assert_eq!(segment.pass(at(0), out(0).reverse(), &frame(1, 0)), SwitchEgress::Others);
+        assert_eq!(segment.pass(at(1), out(1).reverse(), &frame(0, 1)), SwitchEgress::One(out(0)));
+        assert_eq!(
+            segment.pass(at(300), out(1).reverse(), &frame(0, 1)),
+            SwitchEgress::One(out(0))
+        );
+        assert_eq!(segment.pass(at(301), out(1).reverse(), &frame(0, 1)), SwitchEgress::Others);
     }
 
     #[test]
@@ -152,8 +155,11 @@ mod tests {
         let mut segment = segment();
         segment.pass(Time::ZERO, out(0).reverse(), &frame(9, 0));
         segment.pass(Time::ZERO, out(2).reverse(), &frame(9, 0));
-        assert_eq!(segment.pass(Time::ZERO, out(1).reverse(), &frame(0, 1)), Outlet::One(out(2)));
-        assert_eq!(segment.pass(Time::ZERO, out(2).reverse(), &frame(0, 5)), Outlet::None);
+        assert_eq!(
+            segment.pass(Time::ZERO, out(1).reverse(), &frame(0, 1)),
+            SwitchEgress::One(out(2))
+        );
+        assert_eq!(segment.pass(Time::ZERO, out(2).reverse(), &frame(0, 5)), SwitchEgress::None);
     }
 
     #[test]
@@ -162,17 +168,18 @@ mod tests {
         for number in 0..8193 {
             segment.pass(Time::ZERO, out(0).reverse(), &frame(9999, number));
         }
-        let ask = |segment: &mut Segment, at| segment.pass(at, out(1).reverse(), &frame(8192, 1));
-        assert_eq!(ask(&mut segment, Time::ZERO), Outlet::Others);
+        let ask =
+            |segment: &mut LearningSwitch, at| segment.pass(at, out(1).reverse(), &frame(8192, 1));
+        assert_eq!(ask(&mut segment, Time::ZERO), SwitchEgress::Others);
         let later = Time::ZERO + AGEING + Span::from_millis(1);
         segment.pass(later, out(0).reverse(), &frame(9999, 8192));
-        assert_eq!(ask(&mut segment, later), Outlet::One(out(0)));
+        assert_eq!(ask(&mut segment, later), SwitchEgress::One(out(0)));
     }
 
     #[test]
     fn only_different_sides_of_a_partition_are_parted() {
         let mut segment = segment();
-        segment.cut = Cut::OneWay;
+        segment.cut = PartitionMode::OneWay;
         segment.attachments[0].1 = vec![0];
         segment.attachments[1].1 = vec![1];
         assert!(segment.parts(out(0).reverse(), out(1)));

@@ -103,18 +103,19 @@ mod time_queue;
 mod timer;
 mod tunnel;
 
-pub use audience::{Audience, Audiences};
+pub use audience::{Audiences, FlowSubscribers};
 pub use buffer::PacketBuf;
 pub use counters::{
-    Amount, ClassCounters, Classes, DropReason, Drops, LaneCounters, Ownership, RouterCounters,
+    ClassCounters, Classes, DropCounters, DropReason, LaneCounters, Ownership, RouterCounters,
+    TrafficVolume,
 };
-pub use engine::{Departure, Engine, Express, Limits, NetworkChange};
-pub use event::{Event, EventKind, LostReports};
-pub use packet::{Origin, Sender};
-pub use part::Part;
+pub use engine::{Engine, EngineLimits, Express, FrameDeparture, NetworkChange};
+pub use event::{LostReports, NetworkEvent, NetworkEventKind};
+pub use packet::{FrameOrigin, SenderClass};
+pub use part::NetworkPart;
 pub use records::{DROP_REASON_NAMES, RecordCounts, RecordSettings};
 pub use services::{
     ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, PinCounts, PinnedFlow,
-    PinnedState, ReplicaCounters, ReplicaFault, ReplicaStatus, ServiceCounters, ServiceRow,
+    PinnedState, ReplicaCounters, ReplicaFault, ServiceCounters, ServiceReplicaStatus, ServiceRow,
 };
 pub use windtunnel_nat::{EndedMapping, MappingState, NatCounters};

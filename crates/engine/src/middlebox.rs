@@ -1,8 +1,8 @@
 //! Middleboxes: what NATs and firewalls at routers do with packets.
 //!
 //! Theory of operation. The order is that of netfilter: a packet comes, its destination is translated
-//! ([`Middlebox::enter`]), it is routed by that, the firewall sees the endpoints as they are inside,
-//! and its source is translated as it leaves ([`Middlebox::leave`]). All of that is found out before a
+//! ([`RouterMiddlebox::enter`]), it is routed by that, the firewall sees the endpoints as they are inside,
+//! and its source is translated as it leaves ([`RouterMiddlebox::leave`]). All of that is found out before a
 //! byte changes, so that what is refused is reported about as it came, and a packet that has to
 //! wait is not translated twice. `engine/core/middle.rs` does what is found here.
 
@@ -14,55 +14,60 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::plan::{FirewallPolicy, IpTransport, Middlebox as Planned, Plan, Side};
-use windtunnel_model::random::Stream;
+use windtunnel_model::plan::{
+    FirewallPolicy, IpTransport, Middlebox as Planned, MiddleboxSide, Plan,
+};
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{Lane, RouterId, Time};
-use windtunnel_nat::{Endpoint, Firewall, Flow, Nat, Packet, Refusal};
-use windtunnel_wire::packet::{Info, ParsedPacket, Version};
+use windtunnel_nat::{
+    FirewallPacket, FlowEndpoints, Ipv4Endpoint, NetworkAddressTranslator, StatefulFirewall,
+    TranslationRefusal,
+};
+use windtunnel_wire::packet::{Info, IpVersion, ParsedPacket};
 
-use crate::reassembly::Reassembly;
+use crate::reassembly::ReassemblyBuffer;
 use crate::records::RouterReason;
 pub(crate) use changes::Changes;
 use errors::{enter_error, leave_error};
 use reading::Fragments;
-pub(crate) use reading::Reading;
+pub(crate) use reading::MiddleboxPacketKind;
 
 /// All middleboxes of a plan.
 #[derive(Debug)]
 pub(crate) struct Middleboxes {
     /// By router; empty where the plan has none.
-    by_router: Vec<Option<Box<Middlebox>>>,
+    by_router: Vec<Option<Box<RouterMiddlebox>>>,
     /// By the lane that leaves by it: for each packet two are asked for.
-    interfaces: Vec<Interface>,
+    interfaces: Vec<MiddleboxInterface>,
     /// Nothing is over before.
     next: Option<Time>,
 }
 
 /// What a router does beside forwarding.
 #[derive(Debug)]
-pub(crate) struct Middlebox {
+pub(crate) struct RouterMiddlebox {
     /// The addresses of its outside interfaces, and those with which it is inside.
     externals: Vec<Ipv4Addr>,
     internals: Vec<Ipv4Addr>,
-    pub(crate) nat: Option<Nat>,
+    pub(crate) nat: Option<NetworkAddressTranslator>,
     hairpin: bool,
-    firewall: Option<Firewall>,
+    firewall: Option<StatefulFirewall>,
     /// IPv4 packets of which fragments are missing.
-    pub(crate) fragments: Reassembly,
+    pub(crate) fragments: ReassemblyBuffer,
     /// IPv6 packets whose first fragment has passed.
     passed: Fragments,
 }
 
 /// An interface of a middlebox.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Interface {
-    pub(crate) side: Side,
+pub(crate) struct MiddleboxInterface {
+    pub(crate) side: MiddleboxSide,
     v4: Option<Ipv4Addr>,
 }
 
-impl Default for Interface {
-    fn default() -> Interface {
-        Interface { side: Side::Inside, v4: None }
+impl Default for MiddleboxInterface {
+    fn default() -> MiddleboxInterface {
+        MiddleboxInterface { side: MiddleboxSide::Inside, v4: None }
     }
 }
 
@@ -81,7 +86,7 @@ impl Middleboxes {
             by_router.resize_with(plan.routers.len(), || None);
         }
         for planned in &plan.middleboxes {
-            by_router[planned.router.index()] = Some(Box::new(Middlebox::new(plan, planned)));
+            by_router[planned.router.index()] = Some(Box::new(RouterMiddlebox::new(plan, planned)));
         }
         Middleboxes { by_router, interfaces: interfaces_of(plan), next: None }
     }
@@ -92,22 +97,22 @@ impl Middleboxes {
         self.by_router.get(router.index()).is_some_and(Option::is_some)
     }
 
-    pub(crate) fn at(&self, router: RouterId) -> Option<&Middlebox> {
+    pub(crate) fn at(&self, router: RouterId) -> Option<&RouterMiddlebox> {
         self.by_router.get(router.index())?.as_deref()
     }
 
-    pub(crate) fn at_mut(&mut self, router: RouterId) -> Option<&mut Middlebox> {
+    pub(crate) fn at_mut(&mut self, router: RouterId) -> Option<&mut RouterMiddlebox> {
         self.by_router.get_mut(router.index())?.as_deref_mut()
     }
 
     /// The interface by which a lane leaves a middlebox.
     #[inline]
-    pub(crate) fn interface(&self, lane: Lane) -> Interface {
+    pub(crate) fn interface(&self, lane: Lane) -> MiddleboxInterface {
         self.interfaces.get(lane.index()).copied().unwrap_or_default()
     }
 
     /// All, with their routers.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RouterId, &mut Middlebox)> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RouterId, &mut RouterMiddlebox)> {
         let all = self.by_router.iter_mut().enumerate();
         all.filter_map(|(id, it)| Some((RouterId::from_index(id), it.as_deref_mut()?)))
     }
@@ -124,7 +129,7 @@ impl Middleboxes {
         let known = self.next;
         let sooner = |at: Time| known.is_none_or(|known| at < known);
         if self.at(router).is_some_and(|it| it.next_ones().into_iter().flatten().any(sooner)) {
-            self.next = self.at(router).and_then(Middlebox::next);
+            self.next = self.at(router).and_then(RouterMiddlebox::next);
         }
     }
 
@@ -134,23 +139,26 @@ impl Middleboxes {
     }
 }
 
-impl Middlebox {
-    fn new(plan: &Plan, planned: &Planned) -> Middlebox {
+impl RouterMiddlebox {
+    fn new(plan: &Plan, planned: &Planned) -> RouterMiddlebox {
         let router = &plan.routers[planned.router.index()];
-        let addresses = |side: Side| -> Vec<Ipv4Addr> {
+        let addresses = |side: MiddleboxSide| -> Vec<Ipv4Addr> {
             let interfaces = router.interfaces.iter().zip(&planned.sides);
             interfaces.filter(|(_, it)| **it == side).filter_map(|(it, _)| it.v4).collect()
         };
-        let [externals, internals] = [Side::Outside, Side::Inside].map(addresses);
-        let draws = Stream::named(plan.seed, &["nat", &router.name]);
-        let places = Stream::named(plan.seed, &["firewall", &router.name]);
-        Middlebox {
-            nat: planned.nat.as_ref().map(|nat| Nat::new(nat, &externals, draws)),
+        let [externals, internals] = [MiddleboxSide::Outside, MiddleboxSide::Inside].map(addresses);
+        let draws = RandomStream::named(plan.seed, &["nat", &router.name]);
+        let places = RandomStream::named(plan.seed, &["firewall", &router.name]);
+        RouterMiddlebox {
+            nat: planned
+                .nat
+                .as_ref()
+                .map(|nat| NetworkAddressTranslator::new(nat, &externals, draws)),
             hairpin: planned.nat.as_ref().is_some_and(|nat| nat.hairpin),
-            firewall: planned.firewall.as_ref().map(|it| Firewall::new(it, places)),
+            firewall: planned.firewall.as_ref().map(|it| StatefulFirewall::new(it, places)),
             externals,
             internals,
-            fragments: Reassembly::default(),
+            fragments: ReassemblyBuffer::default(),
             passed: Fragments::default(),
         }
     }
@@ -163,7 +171,7 @@ impl Middlebox {
     /// Whether what comes from outside to an address is translated or dropped, but never passes as
     /// it is, unless it stays outside.
     pub(crate) fn translates(&self, info: &Info) -> bool {
-        self.nat.is_some() && info.version == Version::V4
+        self.nat.is_some() && info.version == IpVersion::V4
     }
 
     fn next(&self) -> Option<Time> {
@@ -172,8 +180,8 @@ impl Middlebox {
 
     #[inline]
     fn next_ones(&self) -> [Option<Time>; 3] {
-        let nat = self.nat.as_ref().and_then(Nat::next);
-        let firewall = self.firewall.as_ref().and_then(Firewall::next);
+        let nat = self.nat.as_ref().and_then(NetworkAddressTranslator::next);
+        let firewall = self.firewall.as_ref().and_then(StatefulFirewall::next);
         [nat, firewall, self.fragments.next()]
     }
 
@@ -196,9 +204,9 @@ impl Middlebox {
     pub(crate) fn enter(
         &mut self,
         now: Time,
-        came: Side,
+        came: MiddleboxSide,
         info: &Info,
-        reading: &Reading,
+        reading: &MiddleboxPacketKind,
         changes: &mut Changes,
     ) -> Result<(), Denial> {
         let (IpAddr::V4(source), IpAddr::V4(external)) = (info.source, info.destination) else {
@@ -207,24 +215,26 @@ impl Middlebox {
         if self.nat.is_none() || !self.is_external(external) {
             return Ok(());
         }
-        let Middlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(()) };
+        let RouterMiddlebox { nat: Some(nat), hairpin, .. } = self else { return Ok(()) };
         let (transport, ports, flags) = match reading {
-            Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
-            Reading::Answer { identifier } if came == Side::Outside => {
+            MiddleboxPacketKind::Segment { transport, ports, flags } => {
+                (*transport, *ports, *flags)
+            }
+            MiddleboxPacketKind::Answer { identifier } if came == MiddleboxSide::Outside => {
                 (IpTransport::Icmp, [0, *identifier], 0)
             }
             // The router itself answers.
-            Reading::Query { .. } => return Ok(()),
-            Reading::Error(Some(quoted)) if quoted.source.0 == external => {
+            MiddleboxPacketKind::Query { .. } => return Ok(()),
+            MiddleboxPacketKind::Error(Some(quoted)) if quoted.source.0 == external => {
                 return enter_error(nat, came, quoted, changes);
             }
-            _ if came == Side::Inside => return Ok(()),
+            _ if came == MiddleboxSide::Inside => return Ok(()),
             _ => return Err(Denial::silent(RouterReason::NoMapping)),
         };
-        let local = Endpoint { address: external, port: ports[1] };
-        let remote = Endpoint { address: source, port: ports[0] };
-        let inbound = Flow { transport, local, remote };
-        if came == Side::Outside {
+        let local = Ipv4Endpoint { address: external, port: ports[1] };
+        let remote = Ipv4Endpoint { address: source, port: ports[0] };
+        let inbound = FlowEndpoints { transport, local, remote };
+        if came == MiddleboxSide::Outside {
             changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
             return Ok(());
         }
@@ -232,9 +242,9 @@ impl Middlebox {
             return Ok(());
         }
         // Its source becomes the external endpoint, too (RFC 4787, REQ-9a; RFC 5382, REQ-8a).
-        let outbound = Flow { transport, local: remote, remote: local };
+        let outbound = FlowEndpoints { transport, local: remote, remote: local };
         let from = nat.outbound(now, &outbound, external, flags).map_err(Denial::of)?;
-        let inbound = Flow { remote: from.endpoint, ..inbound };
+        let inbound = FlowEndpoints { remote: from.endpoint, ..inbound };
         changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
         changes.come_from(from);
         Ok(())
@@ -248,37 +258,43 @@ impl Middlebox {
     pub(crate) fn leave(
         &mut self,
         now: Time,
-        came: Side,
-        goes: Interface,
+        came: MiddleboxSide,
+        goes: MiddleboxInterface,
         packet: &ParsedPacket<'_>,
-        reading: &Reading,
+        reading: &MiddleboxPacketKind,
         changes: &mut Changes,
     ) -> Result<(), Denial> {
-        let Interface { side: goes, v4: external } = goes;
+        let MiddleboxInterface { side: goes, v4: external } = goes;
         let info = &packet.info;
         if self.firewall.is_some() {
             self.filter(now, [came, goes], changes, packet, reading)?;
         }
         // Of what goes back inside it is translated already.
         let is_known = changes.ends.source.is_some();
-        let crosses = (came, goes) == (Side::Inside, Side::Outside) && !is_known;
+        let crosses = (came, goes) == (MiddleboxSide::Inside, MiddleboxSide::Outside) && !is_known;
         let (Some(nat), IpAddr::V4(source), true) = (&mut self.nat, info.source, crosses) else {
             return Ok(());
         };
         let IpAddr::V4(destination) = changes.destination(info) else { return Ok(()) };
         let external = external.ok_or(Denial::silent(RouterReason::Untranslatable))?;
         let (transport, ports, flags) = match reading {
-            Reading::Segment { transport, ports, flags } => (*transport, *ports, *flags),
-            Reading::Query { identifier } => (IpTransport::Icmp, [*identifier, 0], 0),
-            Reading::Error(Some(quoted)) => return leave_error(nat, external, quoted, changes),
-            Reading::Answer { .. } => return Err(Denial::silent(RouterReason::NoMapping)),
-            Reading::Error(None) | Reading::Other => {
+            MiddleboxPacketKind::Segment { transport, ports, flags } => {
+                (*transport, *ports, *flags)
+            }
+            MiddleboxPacketKind::Query { identifier } => (IpTransport::Icmp, [*identifier, 0], 0),
+            MiddleboxPacketKind::Error(Some(quoted)) => {
+                return leave_error(nat, external, quoted, changes);
+            }
+            MiddleboxPacketKind::Answer { .. } => {
+                return Err(Denial::silent(RouterReason::NoMapping));
+            }
+            MiddleboxPacketKind::Error(None) | MiddleboxPacketKind::Other => {
                 return Err(Denial::silent(RouterReason::Untranslatable));
             }
         };
-        let local = Endpoint { address: source, port: ports[0] };
-        let remote = Endpoint { address: destination, port: ports[1] };
-        let flow = Flow { transport, local, remote };
+        let local = Ipv4Endpoint { address: source, port: ports[0] };
+        let remote = Ipv4Endpoint { address: destination, port: ports[1] };
+        let flow = FlowEndpoints { transport, local, remote };
         changes.come_from(nat.outbound(now, &flow, external, flags).map_err(Denial::of)?);
         Ok(())
     }
@@ -293,20 +309,21 @@ impl Middlebox {
     fn filter(
         &mut self,
         now: Time,
-        sides: [Side; 2],
+        sides: [MiddleboxSide; 2],
         changes: &Changes,
         packet: &ParsedPacket<'_>,
-        reading: &Reading,
+        reading: &MiddleboxPacketKind,
     ) -> Result<(), Denial> {
         let Some(firewall) = &mut self.firewall else { return Ok(()) };
         let info = &packet.info;
-        if info.is_fragment && info.version == Version::V6 && self.passed.knows(now, packet) {
+        if info.is_fragment && info.version == IpVersion::V6 && self.passed.knows(now, packet) {
             return Ok(());
         }
         let ends = reading::ends(changes, packet, reading);
         let about = reading::about(changes, packet, reading);
-        let flags = if let Reading::Segment { flags, .. } = reading { *flags } else { 0 };
-        let judged = Packet { sides, ends, flags, about };
+        let flags =
+            if let MiddleboxPacketKind::Segment { flags, .. } = reading { *flags } else { 0 };
+        let judged = FirewallPacket { sides, ends, flags, about };
         match firewall.judge(now, &judged).map_err(Denial::of)? {
             FirewallPolicy::Allow => {
                 self.passed.note(now, packet);
@@ -318,14 +335,14 @@ impl Middlebox {
     }
 }
 
-fn interfaces_of(plan: &Plan) -> Vec<Interface> {
+fn interfaces_of(plan: &Plan) -> Vec<MiddleboxInterface> {
     let mut interfaces = Vec::new();
     for planned in &plan.middleboxes {
-        interfaces.resize_with(plan.links.len() * 2, Interface::default);
+        interfaces.resize_with(plan.links.len() * 2, MiddleboxInterface::default);
         let of = &plan.routers[planned.router.index()].interfaces;
         for (it, side) in of.iter().zip(&planned.sides) {
             let lane = Lane { link: it.link, direction: it.outward };
-            interfaces[lane.index()] = Interface { side: *side, v4: it.v4 };
+            interfaces[lane.index()] = MiddleboxInterface { side: *side, v4: it.v4 };
         }
     }
     interfaces
@@ -336,12 +353,14 @@ impl Denial {
         Denial { reason, is_said: false }
     }
 
-    fn of(refusal: Refusal) -> Denial {
+    fn of(refusal: TranslationRefusal) -> Denial {
         match refusal {
-            Refusal::NoMapping => Denial::silent(RouterReason::NoMapping),
-            Refusal::Filtered => Denial::silent(RouterReason::Filtered),
+            TranslationRefusal::NoMapping => Denial::silent(RouterReason::NoMapping),
+            TranslationRefusal::Filtered => Denial::silent(RouterReason::Filtered),
             // RFC 5508, REQ-8.
-            Refusal::Exhausted => Denial { reason: RouterReason::Exhausted, is_said: true },
+            TranslationRefusal::Exhausted => {
+                Denial { reason: RouterReason::Exhausted, is_said: true }
+            }
         }
     }
 }

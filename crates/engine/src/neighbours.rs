@@ -11,7 +11,7 @@ use core::net::IpAddr;
 
 use windtunnel_model::{Span, Time};
 
-use crate::packet::Packet;
+use crate::packet::EmulatedPacket;
 
 /// How long an entry is used without a question (RFC 4861, 10: REACHABLE_TIME).
 pub(crate) const FRESH: Span = Span::from_millis(30_000);
@@ -26,16 +26,16 @@ const KNOWN_MAX: usize = 8192;
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
-    known: BTreeMap<IpAddr, Entry>,
+    known: BTreeMap<IpAddr, NeighbourEntry>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct NeighbourEntry {
     mac: Option<[u8; 6]>,
     /// When its owner last sent a message.
     last_seen: Time,
     asked: Option<Resolution>,
-    waiting: VecDeque<Packet>,
+    waiting: VecDeque<EmulatedPacket>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +47,7 @@ struct Resolution {
 
 /// What to do to reach an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct NeighbourLookup {
     /// Where it is, if that is known.
     pub(crate) mac: Option<[u8; 6]>,
     /// Whether to ask for it now.
@@ -56,7 +56,7 @@ pub(crate) struct Answer {
 
 impl Neighbours {
     /// Where `address` is.
-    pub(crate) fn find(&mut self, now: Time, address: IpAddr) -> Answer {
+    pub(crate) fn find(&mut self, now: Time, address: IpAddr) -> NeighbourLookup {
         if self.known.len() >= KNOWN_MAX && !self.known.contains_key(&address) {
             self.known.retain(|_, entry| entry.asked.is_some());
         }
@@ -66,7 +66,7 @@ impl Neighbours {
         if ask {
             entry.asked = Some(Resolution { times: 1, next: now + PATIENCE });
         }
-        Answer { mac: entry.mac, ask }
+        NeighbourLookup { mac: entry.mac, ask }
     }
 
     /// Where `address` is, if nothing has to be asked or to wait.
@@ -76,7 +76,11 @@ impl Neighbours {
     }
 
     /// Keeps a packet until `address` is found; answers with one that lost its place.
-    pub(crate) fn wait(&mut self, address: IpAddr, packet: Packet) -> Option<Packet> {
+    pub(crate) fn wait(
+        &mut self,
+        address: IpAddr,
+        packet: EmulatedPacket,
+    ) -> Option<EmulatedPacket> {
         let waiting = &mut self.known.entry(address).or_default().waiting;
         waiting.push_back(packet);
         if waiting.len() > WAITING_MAX { waiting.pop_front() } else { None }
@@ -90,7 +94,7 @@ impl Neighbours {
         address: IpAddr,
         mac: [u8; 6],
         unasked: bool,
-    ) -> VecDeque<Packet> {
+    ) -> VecDeque<EmulatedPacket> {
         if !self.known.contains_key(&address) && (!unasked || self.known.len() >= KNOWN_MAX) {
             return VecDeque::new();
         }
@@ -107,7 +111,7 @@ impl Neighbours {
     }
 
     /// The addresses to ask for again, and the packets for addresses without an answer.
-    pub(crate) fn due(&mut self, now: Time) -> (Vec<IpAddr>, Vec<Packet>) {
+    pub(crate) fn due(&mut self, now: Time) -> (Vec<IpAddr>, Vec<EmulatedPacket>) {
         let (mut again, mut lost) = (Vec::new(), Vec::new());
         self.known.retain(|address, entry| {
             match &mut entry.asked {
@@ -145,15 +149,15 @@ mod tests {
     #[test]
     fn an_unknown_address_is_asked_for_three_times_and_given_up() {
         let mut neighbours = Neighbours::default();
-        assert_eq!(neighbours.find(at(0), host()), Answer { mac: None, ask: true });
-        assert_eq!(neighbours.find(at(5), host()), Answer { mac: None, ask: false });
+        assert_eq!(neighbours.find(at(0), host()), NeighbourLookup { mac: None, ask: true });
+        assert_eq!(neighbours.find(at(5), host()), NeighbourLookup { mac: None, ask: false });
         for second in [1, 2] {
             assert_eq!(neighbours.next(), Some(at(second * 1000)));
             assert_eq!(neighbours.due(at(second * 1000)).0, [host()]);
         }
         assert!(neighbours.due(at(3000)).0.is_empty());
         assert_eq!(neighbours.next(), None);
-        assert_eq!(neighbours.find(at(3000), host()), Answer { mac: None, ask: true });
+        assert_eq!(neighbours.find(at(3000), host()), NeighbourLookup { mac: None, ask: true });
     }
 
     #[test]
@@ -162,7 +166,10 @@ mod tests {
         neighbours.learn(at(0), host(), MAC, true);
         assert_eq!(neighbours.fresh(at(30_000), host()), Some(MAC));
         assert_eq!(neighbours.fresh(at(30_001), host()), None);
-        assert_eq!(neighbours.find(at(30_001), host()), Answer { mac: Some(MAC), ask: true });
+        assert_eq!(
+            neighbours.find(at(30_001), host()),
+            NeighbourLookup { mac: Some(MAC), ask: true }
+        );
         for millis in [31_001, 32_001, 33_001] {
             neighbours.due(at(millis));
         }

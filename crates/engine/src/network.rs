@@ -12,17 +12,17 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
-use windtunnel_model::{Lan, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
-use windtunnel_routing::{Routes, Target};
+use windtunnel_model::{Lan, LanId, Lane, LinkId, NetworkVertex, NodeId, PortId, RouterId};
+use windtunnel_routing::{RouteDestination, Routes};
 
 use crate::tunnel::Mouth;
 use addresses::Addresses;
 use realms::Visible;
-use table::{NextHop, Table};
+use table::{NextHop, NextHopCache};
 
 /// What is at the end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum LaneEndpoint {
     /// A node's interface.
     Node { port: PortId, addresses: Option<Addressing> },
     /// A router.
@@ -41,7 +41,7 @@ pub(crate) struct Addressing {
 
 /// A router's interface on a LAN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Station {
+pub(crate) struct RouterLanInterface {
     pub(crate) router: RouterId,
     pub(crate) mac: [u8; 6],
     pub(crate) v4: Option<Ipv4Addr>,
@@ -53,31 +53,31 @@ pub(crate) struct Station {
 pub(crate) const CLASSES: u64 = 1 << 12;
 
 #[derive(Debug)]
-pub(crate) struct Network {
+pub(crate) struct NetworkDirectory {
     /// By port: the lane that its packets enter, and its owner.
     ports: Vec<(Lane, NodeId)>,
     /// By lane index.
-    ends: Vec<End>,
+    ends: Vec<LaneEndpoint>,
     /// By lane index: the addresses of the interface at its end.
     end_addresses: Vec<[Option<IpAddr>; 2]>,
     /// By router: addresses for messages about packets that came from nowhere.
     router_addresses: Vec<[Option<IpAddr>; 2]>,
     addresses: Addresses,
     /// By the lane from a LAN to a router.
-    stations: BTreeMap<Lane, Station>,
+    stations: BTreeMap<Lane, RouterLanInterface>,
     lans: Vec<Lan>,
     /// Where packets go whose destination is not in the plan: to the machine's outside, if a node
     /// stands for it.
-    outside: Option<Target>,
+    outside: Option<RouteDestination>,
     routes: Arc<Routes>,
-    table: Table,
+    table: NextHopCache,
     /// Where addresses are seen; `None`: everywhere.
     visible: Option<Visible>,
     /// How many classes of flows are distinguished where paths are equal; 0: every hash is one.
     classes: u64,
 }
 
-impl Network {
+impl NetworkDirectory {
     pub(crate) fn new(plan: &Plan) -> Self {
         let routes = Routes::compute(plan);
         let visible = Visible::new(plan);
@@ -86,7 +86,7 @@ impl Network {
             node.interfaces.iter().map(move |i| (lane(i.link, i.outward), NodeId::from_index(id)))
         });
         let lanes = || (0..plan.links.len() * 2).map(Lane::from_index);
-        Network {
+        NetworkDirectory {
             ports: ports.collect(),
             ends: lanes().map(|lane| end_of(plan, lane)).collect(),
             end_addresses: lanes().map(|lane| addresses_at_end(plan, lane)).collect(),
@@ -103,7 +103,7 @@ impl Network {
             stations: stations(plan),
             lans: plan.lans.clone(),
             outside: outside(plan),
-            table: Table::new(plan),
+            table: NextHopCache::new(plan),
             visible,
             routes: Arc::new(routes),
             classes: if plan.model == NetworkModel::Hops { 0 } else { CLASSES },
@@ -117,7 +117,7 @@ impl Network {
 
     /// Whether an address is that of a router.
     pub(crate) fn is_router(&self, address: IpAddr) -> bool {
-        matches!(self.addresses.target(address), Some(Target::Router(_)))
+        matches!(self.addresses.target(address), Some(RouteDestination::Router(_)))
     }
 
     /// The node of a port.
@@ -139,8 +139,16 @@ impl Network {
     }
 
     /// The router of a LAN that leads to another one, as a neighbour.
-    pub(crate) fn station_towards(&self, lan: LanId, router: RouterId) -> Option<Station> {
-        let next = self.routes.next_hop_from(Vertex::Lan(lan), None, Target::Router(router))?;
+    pub(crate) fn station_towards(
+        &self,
+        lan: LanId,
+        router: RouterId,
+    ) -> Option<RouterLanInterface> {
+        let next = self.routes.next_hop_from(
+            NetworkVertex::Lan(lan),
+            None,
+            RouteDestination::Router(router),
+        )?;
         self.station(next)
     }
 
@@ -150,11 +158,11 @@ impl Network {
         v4.or(v6)
     }
 
-    pub(crate) fn end(&self, lane: Lane) -> End {
+    pub(crate) fn end(&self, lane: Lane) -> LaneEndpoint {
         self.ends[lane.index()]
     }
 
-    pub(crate) fn target(&self, address: IpAddr) -> Option<Target> {
+    pub(crate) fn target(&self, address: IpAddr) -> Option<RouteDestination> {
         self.addresses.target(address).or_else(|| self.unplanned(address)).or(self.outside)
     }
 
@@ -166,7 +174,7 @@ impl Network {
     }
 
     /// The router at the end of a lane that leaves a LAN.
-    pub(crate) fn station(&self, lane: Lane) -> Option<Station> {
+    pub(crate) fn station(&self, lane: Lane) -> Option<RouterLanInterface> {
         self.stations.get(&lane).copied()
     }
 
@@ -183,7 +191,7 @@ impl Network {
         }
         let target = self.target(destination)?;
         let owner = self.forced_source(source, target);
-        let next = self.routes.next_hop_from(Vertex::Lan(lan), owner, target)?;
+        let next = self.routes.next_hop_from(NetworkVertex::Lan(lan), owner, target)?;
         self.address_at_end(next, destination)
     }
 
@@ -193,9 +201,9 @@ impl Network {
 
     /// An address of a LAN that the plan assigns to no interface, but a program may (DHCP, an
     /// alias).
-    fn unplanned(&self, address: IpAddr) -> Option<Target> {
+    fn unplanned(&self, address: IpAddr) -> Option<RouteDestination> {
         let lan = self.lans.iter().position(|lan| lan.contains(address))?;
-        Some(Target::Lan(LanId::from_index(lan)))
+        Some(RouteDestination::Lan(LanId::from_index(lan)))
     }
 
     /// The address of the interface at the end of `lane`, of the version of `like`.
@@ -214,11 +222,11 @@ impl Network {
         &mut self,
         router: RouterId,
         source: Option<IpAddr>,
-        target: Target,
+        target: RouteDestination,
         flow: impl FnOnce() -> u64,
     ) -> Option<Lane> {
         let owner = self.forced_source(source, target);
-        let ask = || self.routes.next_hops_from(Vertex::Router(router), owner, target);
+        let ask = || self.routes.next_hops_from(NetworkVertex::Router(router), owner, target);
         match self.table.next_hop(router, owner, target, ask) {
             NextHop::None => None,
             NextHop::One(lane) => Some(lane),
@@ -232,7 +240,7 @@ impl Network {
     /// Where packets to an address go, and the realm in which it is; `None`: nothing is translated, or
     /// it is in none.
     #[inline]
-    pub(crate) fn locate(&self, address: IpAddr) -> Option<(Target, Option<u32>)> {
+    pub(crate) fn locate(&self, address: IpAddr) -> Option<(RouteDestination, Option<u32>)> {
         if let IpAddr::V4(v4) = address
             && let Some(found) = self.addresses.in_realm(v4)
         {
@@ -266,11 +274,13 @@ impl Network {
     }
 
     /// The node that a packet comes from, if its route is fixed.
-    fn forced_source(&self, source: Option<IpAddr>, target: Target) -> Option<NodeId> {
+    fn forced_source(&self, source: Option<IpAddr>, target: RouteDestination) -> Option<NodeId> {
         if !self.routes.has_fixed() {
             return None;
         }
-        let (Some(Target::Port(from)), Target::Port(to)) = (self.target(source?), target) else {
+        let (Some(RouteDestination::Port(from)), RouteDestination::Port(to)) =
+            (self.target(source?), target)
+        else {
             return None;
         };
         let (from, to) = (self.ports[from.index()].1, self.ports[to.index()].1);
@@ -279,31 +289,31 @@ impl Network {
 }
 
 /// The interface of the node that stands for the machine's outside.
-fn outside(plan: &Plan) -> Option<Target> {
+fn outside(plan: &Plan) -> Option<RouteDestination> {
     let node = &plan.nodes[plan.internet()?.index()];
-    node.interfaces.first().map(|interface| Target::Port(interface.port))
+    node.interfaces.first().map(|interface| RouteDestination::Port(interface.port))
 }
 
-fn end_of(plan: &Plan, lane: Lane) -> End {
+fn end_of(plan: &Plan, lane: Lane) -> LaneEndpoint {
     let link = &plan.links[lane.link.index()];
     let mac = |end: usize| match link.ends[end].vertex {
-        Vertex::Node(id) => {
+        NetworkVertex::Node(id) => {
             let interface = usize::try_from(link.ends[end].interface).unwrap_or(usize::MAX);
             let interface = &plan.nodes[id.index()].interfaces[interface];
             Some((Some(interface.port), interface.mac()))
         }
-        Vertex::Router(_) => Some((None, ROUTER_MAC)),
-        Vertex::Lan(_) => None,
+        NetworkVertex::Router(_) => Some((None, ROUTER_MAC)),
+        NetworkVertex::Lan(_) => None,
     };
     let (from, to) = (lane.direction.index(), 1 - lane.direction.index());
     match (link.ends[to].vertex, mac(to)) {
-        (Vertex::Node(_), Some((Some(port), destination))) => {
+        (NetworkVertex::Node(_), Some((Some(port), destination))) => {
             let addresses = mac(from).map(|(_, source)| Addressing { destination, source });
-            End::Node { port, addresses }
+            LaneEndpoint::Node { port, addresses }
         }
-        (Vertex::Router(id), _) => End::Router(id),
-        (Vertex::Lan(id), _) => End::Lan(id),
-        (Vertex::Node(_), _) => unreachable!("a node's end of a link has a port"),
+        (NetworkVertex::Router(id), _) => LaneEndpoint::Router(id),
+        (NetworkVertex::Lan(id), _) => LaneEndpoint::Lan(id),
+        (NetworkVertex::Node(_), _) => unreachable!("a node's end of a link has a port"),
     }
 }
 
@@ -313,12 +323,12 @@ fn addresses_at_end(plan: &Plan, lane: Lane) -> [Option<IpAddr>; 2] {
     [v4.map(IpAddr::V4), v6.map(IpAddr::V6)]
 }
 
-fn stations(plan: &Plan) -> BTreeMap<Lane, Station> {
+fn stations(plan: &Plan) -> BTreeMap<Lane, RouterLanInterface> {
     let lanes = plan.lans.iter().flat_map(|lan| &lan.attachments);
     let station = |lane: &Lane| {
         let (router, interface) = plan.router_at(*lane)?;
         let (mac, v4, v6) = (interface.mac(), interface.v4, interface.v6);
-        Some((*lane, Station { router, mac, v4, v6 }))
+        Some((*lane, RouterLanInterface { router, mac, v4, v6 }))
     };
     lanes.filter_map(station).collect()
 }

@@ -11,16 +11,16 @@ use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::segment::{self, Train};
 use windtunnel_wire::{ecn, vnet};
 
-use crate::buffer::{PacketBuf, Pool};
+use crate::buffer::{PacketBuf, PacketBufferPool};
 use crate::records::{Tag, TaggedShape};
-use crate::tunnel::Tunnel;
+use crate::tunnel::PacketTunnel;
 pub(crate) use measured_frame::MeasuredFrame;
-pub(crate) use shape::Shape;
+pub(crate) use shape::PacketTrainShape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the
 /// last, which may be shorter and so closer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(crate) struct PacketTrainTimes {
     /// The first.
     pub(crate) first: Time,
     /// The last but one (of two, the first).
@@ -29,10 +29,10 @@ pub(crate) struct Times {
     pub(crate) last: Time,
 }
 
-impl Times {
+impl PacketTrainTimes {
     /// All at once.
     pub(crate) fn at_once(at: Time) -> Self {
-        Times { first: at, body: at, last: at }
+        PacketTrainTimes { first: at, body: at, last: at }
     }
 
     /// The time of segment `index` of `count`.
@@ -51,11 +51,15 @@ impl Times {
 
     /// Each time changed alike.
     pub(crate) fn map(&self, change: impl Fn(Time) -> Time) -> Self {
-        Times { first: change(self.first), body: change(self.body), last: change(self.last) }
+        PacketTrainTimes {
+            first: change(self.first),
+            body: change(self.body),
+            last: change(self.last),
+        }
     }
 
     fn part(&self, range: &Range<u32>, count: u32) -> Self {
-        Times {
+        PacketTrainTimes {
             first: self.of(range.start, count),
             body: self.of(range.end.saturating_sub(2).max(range.start), count),
             last: self.of(range.end - 1, count),
@@ -65,7 +69,7 @@ impl Times {
 
 /// Which of the classes that share its node's link a packet is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sender {
+pub enum SenderClass {
     /// That of its flow.
     #[default]
     Flow,
@@ -78,7 +82,7 @@ pub enum Sender {
 
 /// Where a frame that is handed in comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct FrameOrigin {
     /// The port that it was sent through.
     pub port: PortId,
     /// When: at the time of the call or before. Its times on lanes begin here, so that what kept it
@@ -86,7 +90,7 @@ pub struct Origin {
     /// decrease.
     pub sent: Time,
     /// What is known of its class beside its flow.
-    pub sender: Sender,
+    pub sender: SenderClass,
 }
 
 /// What the lane decided about a packet when it was offered.
@@ -104,23 +108,23 @@ impl Fate {
 /// A packet, or a train of segments, or a part of a train whose bytes have not been cut out yet.
 ///
 /// It goes through a dozen functions and queues, so it is moved as one pointer; what it points to
-/// comes from the [`Pool`] and goes back there.
+/// comes from the [`PacketBufferPool`] and goes back there.
 #[derive(Debug)]
-pub(crate) struct Packet(Box<Body>);
+pub(crate) struct EmulatedPacket(Box<PacketDescriptor>);
 
 /// What a packet consists of.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct PacketDescriptor {
     buf: PacketBuf,
-    vnet: vnet::Header,
+    vnet: vnet::VirtioNetHeader,
     /// Segments of the buffer's train that lie before this part.
     start: u32,
     /// Segments of the buffer's train.
     total: u32,
     /// Of this part.
-    pub(crate) shape: Shape,
+    pub(crate) shape: PacketTrainShape,
     /// Of this part: arrivals at the element where it is.
-    pub(crate) times: Times,
+    pub(crate) times: PacketTrainTimes,
     /// When its last segment came to the delay of the lane where it is.
     pub(crate) delayed_from: Time,
     /// Of its first segment on the lane where it is.
@@ -136,19 +140,19 @@ pub(crate) struct Body {
     /// overtake others from there.
     pub(crate) origin: Option<PortId>,
     pub(crate) unordered: bool,
-    pub(crate) sender: Sender,
+    pub(crate) sender: SenderClass,
     /// When its transmission began, on the lane where it is.
     pub(crate) sent: Time,
     /// What is recorded of it.
     pub(crate) tag: Tag,
     /// The tunnel that it is in: `shape` and `tag` have its header, the bytes do not.
-    pub(crate) tunnel: Option<Tunnel>,
+    pub(crate) tunnel: Option<PacketTunnel>,
     /// The replica that it is for, as is known before a redirector sees it: chosen at its source
     /// with the model of paths; of an error, the sender of what it quotes.
     pub(crate) aim: Option<PortId>,
 }
 
-impl Body {
+impl PacketDescriptor {
     /// What records say of it.
     #[inline]
     pub(crate) fn tagged(&self) -> TaggedShape<'_> {
@@ -156,36 +160,36 @@ impl Body {
     }
 }
 
-impl Deref for Packet {
-    type Target = Body;
-    fn deref(&self) -> &Body {
+impl Deref for EmulatedPacket {
+    type Target = PacketDescriptor;
+    fn deref(&self) -> &PacketDescriptor {
         &self.0
     }
 }
 
-impl DerefMut for Packet {
-    fn deref_mut(&mut self) -> &mut Body {
+impl DerefMut for EmulatedPacket {
+    fn deref_mut(&mut self) -> &mut PacketDescriptor {
         &mut self.0
     }
 }
 
-impl Packet {
+impl EmulatedPacket {
     /// A packet that comes from nowhere, all of it there at `at`.
     #[inline]
     pub(crate) fn new(
         buf: PacketBuf,
-        vnet: vnet::Header,
-        shape: Shape,
+        vnet: vnet::VirtioNetHeader,
+        shape: PacketTrainShape,
         at: Time,
-        pool: &mut Pool,
+        pool: &mut PacketBufferPool,
     ) -> Self {
-        let body = Body {
+        let body = PacketDescriptor {
             buf,
             vnet,
             start: 0,
             total: shape.count,
             shape,
-            times: Times::at_once(at),
+            times: PacketTrainTimes::at_once(at),
             delayed_from: at,
             number: 0,
             copy: false,
@@ -194,13 +198,13 @@ impl Packet {
             came_by: None,
             origin: None,
             unordered: false,
-            sender: Sender::Flow,
+            sender: SenderClass::Flow,
             sent: at,
             tag: Tag::NONE,
             tunnel: None,
             aim: None,
         };
-        Packet(pool.house(body))
+        EmulatedPacket(pool.house(body))
     }
 
     /// The frame of the whole train that it is a part of.
@@ -209,7 +213,10 @@ impl Packet {
     }
 
     /// The frame of exactly this part, and its header, to be changed.
-    pub(crate) fn settled(&mut self, pool: &mut Pool) -> (&mut [u8], &mut vnet::Header) {
+    pub(crate) fn settled(
+        &mut self,
+        pool: &mut PacketBufferPool,
+    ) -> (&mut [u8], &mut vnet::VirtioNetHeader) {
         self.settle(pool);
         let body = &mut *self.0;
         (&mut body.buf, &mut body.vnet)
@@ -217,7 +224,7 @@ impl Packet {
 
     /// Marks it as having met congestion, if its sender takes part in that; whether it is marked
     /// now and was not before.
-    pub(crate) fn mark_ce(&mut self, pool: &mut Pool) -> bool {
+    pub(crate) fn mark_ce(&mut self, pool: &mut PacketBufferPool) -> bool {
         let (frame, _) = self.settled(pool);
         let came_so = ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
         let marks = ecn::mark_ce(frame) && !came_so;
@@ -228,7 +235,10 @@ impl Packet {
 
     /// The buffer and header of exactly this part.
     #[inline]
-    pub(crate) fn into_parts(mut self, pool: &mut Pool) -> (PacketBuf, vnet::Header) {
+    pub(crate) fn into_parts(
+        mut self,
+        pool: &mut PacketBufferPool,
+    ) -> (PacketBuf, vnet::VirtioNetHeader) {
         self.settle(pool);
         let buf = self.buf.take();
         let vnet = self.vnet;
@@ -237,7 +247,7 @@ impl Packet {
     }
 
     /// Gives the buffer back.
-    pub(crate) fn discard(mut self, pool: &mut Pool) {
+    pub(crate) fn discard(mut self, pool: &mut PacketBufferPool) {
         pool.give(self.buf.take());
         pool.vacate(self.0);
     }
@@ -247,14 +257,14 @@ impl Packet {
     pub(crate) fn split(
         self,
         count: u32,
-        pool: &mut Pool,
-    ) -> Result<(Packet, Option<Packet>), Option<Packet>> {
+        pool: &mut PacketBufferPool,
+    ) -> Result<(EmulatedPacket, Option<EmulatedPacket>), Option<EmulatedPacket>> {
         if count >= self.shape.count {
             return Ok((self, None));
         }
         let range = self.start..self.start + count;
         let front = self.cut(range, |len| pool.take(len));
-        let front = front.map(|(buf, vnet)| Body {
+        let front = front.map(|(buf, vnet)| PacketDescriptor {
             buf,
             vnet,
             start: 0,
@@ -263,7 +273,7 @@ impl Packet {
             times: self.times.part(&(0..count), self.shape.count),
             ..*self.0
         });
-        let front = front.map(|body| Packet(pool.house(body)));
+        let front = front.map(|body| EmulatedPacket(pool.house(body)));
         let back = self.skip(count, pool);
         match front {
             Some(front) => Ok((front, back)),
@@ -272,25 +282,25 @@ impl Packet {
     }
 
     /// A copy of the last segment; `None` where there is no memory.
-    pub(crate) fn cut_last(&self, pool: &mut Pool) -> Option<Packet> {
+    pub(crate) fn cut_last(&self, pool: &mut PacketBufferPool) -> Option<EmulatedPacket> {
         let end = self.start + self.shape.count;
         let (buf, vnet) = self.cut(end - 1..end, |len| pool.take(len))?;
-        let body = Body {
+        let body = PacketDescriptor {
             buf,
             vnet,
             start: 0,
             total: 1,
-            shape: Shape::single(self.shape.last),
-            times: Times::at_once(self.times.last),
+            shape: PacketTrainShape::single(self.shape.last),
+            times: PacketTrainTimes::at_once(self.times.last),
             number: self.number + u64::from(self.shape.count - 1),
             tag: self.tag.skip(&self.shape, self.shape.count - 1),
             ..*self.0
         };
-        Some(Packet(pool.house(body)))
+        Some(EmulatedPacket(pool.house(body)))
     }
 
     /// A copy of the first segment's frame, where this is more than one and there is memory.
-    pub(crate) fn first_segment(&self, pool: &mut Pool) -> Option<PacketBuf> {
+    pub(crate) fn first_segment(&self, pool: &mut PacketBufferPool) -> Option<PacketBuf> {
         if self.total == 1 {
             return None;
         }
@@ -299,7 +309,11 @@ impl Packet {
     }
 
     /// Leaves the first `count` segments away.
-    pub(crate) fn skip(mut self, count: u32, pool: &mut Pool) -> Option<Packet> {
+    pub(crate) fn skip(
+        mut self,
+        count: u32,
+        pool: &mut PacketBufferPool,
+    ) -> Option<EmulatedPacket> {
         if count >= self.shape.count {
             self.discard(pool);
             return None;
@@ -321,7 +335,7 @@ impl Packet {
     }
 
     /// Puts it into a tunnel.
-    pub(crate) fn enter(&mut self, tunnel: Tunnel) {
+    pub(crate) fn enter(&mut self, tunnel: PacketTunnel) {
         self.shape = self.shape.longer(tunnel.overhead);
         self.tag = self.tag.longer(tunnel.overhead);
         self.tunnel = Some(tunnel);
@@ -336,20 +350,25 @@ impl Packet {
     }
 
     /// Gives a single packet other bytes, and puts what it had back.
-    pub(crate) fn rewrite(&mut self, buf: PacketBuf, vnet: vnet::Header, pool: &mut Pool) {
+    pub(crate) fn rewrite(
+        &mut self,
+        buf: PacketBuf,
+        vnet: vnet::VirtioNetHeader,
+        pool: &mut PacketBufferPool,
+    ) {
         pool.give(core::mem::replace(&mut self.buf, buf));
         (self.vnet, self.start, self.total) = (vnet, 0, 1);
     }
 
     /// A second packet of the same bytes.
-    pub(crate) fn duplicate(&mut self, pool: &mut Pool) -> Option<Packet> {
+    pub(crate) fn duplicate(&mut self, pool: &mut PacketBufferPool) -> Option<EmulatedPacket> {
         self.settle(pool);
         let buf = pool.copy(&self.buf)?;
-        let body = Body { buf, copy: true, fate: Fate::PLAIN, ..*self.0 };
-        Some(Packet(pool.house(body)))
+        let body = PacketDescriptor { buf, copy: true, fate: Fate::PLAIN, ..*self.0 };
+        Some(EmulatedPacket(pool.house(body)))
     }
 
-    fn settle(&mut self, pool: &mut Pool) {
+    fn settle(&mut self, pool: &mut PacketBufferPool) {
         if self.start == 0 && self.total == self.shape.count {
             return;
         }
@@ -368,7 +387,7 @@ impl Packet {
         &self,
         range: Range<u32>,
         take: impl FnOnce(usize) -> Option<PacketBuf>,
-    ) -> Option<(PacketBuf, vnet::Header)> {
+    ) -> Option<(PacketBuf, vnet::VirtioNetHeader)> {
         let train = Train::new(&self.buf, &self.vnet);
         let payload = train.payload_range(range.clone());
         let len = train.header_len + (payload.end - payload.start);

@@ -8,7 +8,7 @@ use windtunnel_model::Plan;
 /// One machine's part of a run that is spread over several machines, each with an engine of the
 /// whole plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct NetworkPart {
     /// Which part: 0 upwards, another one on each machine. Machines have the same lanes, and the
     /// number separates their random streams: part 0 draws what a machine with everything draws,
     /// each other one has streams of its own.
@@ -17,11 +17,11 @@ pub struct Part {
     pub here: Vec<bool>,
 }
 
-impl Part {
+impl NetworkPart {
     /// Everything, on one machine.
     #[must_use]
-    pub fn whole(plan: &Plan) -> Part {
-        Part { number: 0, here: vec![true; plan.nodes.len()] }
+    pub fn whole(plan: &Plan) -> NetworkPart {
+        NetworkPart { number: 0, here: vec![true; plan.nodes.len()] }
     }
 
     /// Whether all nodes are here.

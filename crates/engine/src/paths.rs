@@ -15,7 +15,7 @@
 //! others are drawn for each link, and in that a flow that uses less than its share does not keep
 //! it.
 //!
-//! On one machine of several ([`Exchange`]) the paths are those of the nodes that are here; flows
+//! On one machine of several ([`AnnouncementExchange`]) the paths are those of the nodes that are here; flows
 //! of the others take part in the allocation as announced, and have no shaper.
 
 pub(crate) mod allocation;
@@ -35,19 +35,19 @@ use core::net::IpAddr;
 
 use windtunnel_model::flow::{FlowChange, FlowTerms};
 use windtunnel_model::plan::{self, Plan};
-use windtunnel_model::profile::{Discipline, Overhead};
+use windtunnel_model::profile::{Overhead, QueueDiscipline};
 use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
-use windtunnel_sharing::{FlowId, Sharing};
+use windtunnel_sharing::{FlowId, SharingModelKind};
 
-use crate::chain::Chain;
+use crate::chain::ElementChain;
 use crate::engine::Core;
-use crate::packet::Packet;
-use crate::part::Part;
-use crate::timer::{Alarms, Due};
-use allocation::{Allocation, Touched};
+use crate::packet::EmulatedPacket;
+use crate::part::NetworkPart;
+use crate::timer::{Alarms, LaneWakeUp};
+use allocation::{Allocation, AllocationChanges};
 use course::{Bottleneck, Course};
-use exchange::Exchange;
-use traffic::Traffic;
+use exchange::AnnouncementExchange;
+use traffic::SourceFlowTable;
 
 /// What the model of paths keeps beside the lanes.
 #[derive(Debug)]
@@ -55,20 +55,20 @@ pub(crate) struct PathModel {
     /// How many lanes the plan has. The shaper of path `w` is the chain of number `lanes + w`.
     lanes: usize,
     pub(crate) allocation: Allocation,
-    paths: Vec<Path>,
+    paths: Vec<ShapedPath>,
     /// By path.
-    shapers: Vec<Chain>,
+    shapers: Vec<ElementChain>,
     by_ends: BTreeMap<(PortId, Course), usize>,
     /// By lane: the paths over it that have flows.
     busy: Vec<BTreeSet<usize>>,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: SourceFlowTable,
     /// Where nodes are on other machines.
-    pub(crate) exchange: Option<Exchange>,
+    pub(crate) exchange: Option<AnnouncementExchange>,
 }
 
 /// From one interface of a node to one place.
 #[derive(Debug)]
-struct Path {
+struct ShapedPath {
     port: PortId,
     course: Course,
     /// Of the packet that was the first to go here; with ECMP others may take other lanes.
@@ -81,10 +81,14 @@ struct Path {
 }
 
 impl PathModel {
-    pub(crate) fn new(plan: &Plan, part: &Part, sharing: plan::Sharing) -> PathModel {
+    pub(crate) fn new(
+        plan: &Plan,
+        part: &NetworkPart,
+        sharing: plan::BandwidthSharing,
+    ) -> PathModel {
         let sharing = match sharing {
-            plan::Sharing::RttAware => Sharing::RttAware,
-            plan::Sharing::Equal => Sharing::Equal,
+            plan::BandwidthSharing::RttAware => SharingModelKind::RttAware,
+            plan::BandwidthSharing::Equal => SharingModelKind::Equal,
         };
         let lanes = plan.links.iter().flat_map(|link| &link.profiles);
         let capacities: Vec<Option<Rate>> = lanes.map(|profile| profile.rate).collect();
@@ -95,13 +99,13 @@ impl PathModel {
             shapers: Vec::new(),
             by_ends: BTreeMap::new(),
             busy: vec![BTreeSet::new(); capacities.len()],
-            traffic: Traffic::default(),
-            exchange: (!part.is_whole()).then(|| Exchange::new(plan, part.number)),
+            traffic: SourceFlowTable::default(),
+            exchange: (!part.is_whole()).then(|| AnnouncementExchange::new(plan, part.number)),
         }
     }
 
     /// Handles a packet that has come out of a shaper or a lane.
-    pub(crate) fn arrive(&self, core: &mut Core, now: Time, chain: Lane, packet: Packet) {
+    pub(crate) fn arrive(&self, core: &mut Core, now: Time, chain: Lane, packet: EmulatedPacket) {
         match chain.index().checked_sub(self.lanes) {
             Some(path) => core.offer(packet.times.first, self.paths[path].lanes[0], packet),
             // It will be there then; at a node it is.
@@ -110,7 +114,7 @@ impl PathModel {
     }
 
     /// Wakes a shaper; `false` if the wake-up is not valid any more.
-    pub(crate) fn wake(&mut self, core: &mut Core, due: Due) -> bool {
+    pub(crate) fn wake(&mut self, core: &mut Core, due: LaneWakeUp) -> bool {
         let shaper = &mut self.shapers[due.lane as usize - self.lanes];
         let valid = shaper.alarms.take(&due);
         if valid {
@@ -129,7 +133,7 @@ impl PathModel {
         self.by_ends.get(&(port, course)).copied()
     }
 
-    fn add(&mut self, path: Path) -> usize {
+    fn add(&mut self, path: ShapedPath) -> usize {
         let number = self.paths.len();
         self.by_ends.insert((path.port, path.course), number);
         self.paths.push(path);
@@ -204,7 +208,7 @@ impl PathModel {
     /// Divides the bandwidth anew; the lanes that may have other terms, and the paths that may have
     /// another rate, in order.
     fn settle(&mut self) -> (Vec<usize>, BTreeSet<usize>) {
-        let Touched { lanes, paths } = self.allocation.settle();
+        let AllocationChanges { lanes, paths } = self.allocation.settle();
         let mut touched: BTreeSet<usize> = paths.into_iter().collect();
         for lane in &lanes {
             touched.extend(&self.busy[*lane]);
@@ -213,9 +217,9 @@ impl PathModel {
     }
 
     /// What is known of a lane of this rate.
-    fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> virtual_clock::Terms {
+    fn terms_of(&self, lane: usize, capacity: Option<Rate>) -> virtual_clock::LaneRateTerms {
         let (rate, divided) = self.allocation.available(Lane::from_index(lane), capacity);
-        virtual_clock::Terms { rate, paths: self.busy[lane].len(), divided }
+        virtual_clock::LaneRateTerms { rate, paths: self.busy[lane].len(), divided }
     }
 
     /// What the flows of a path have; `None`: it has no flow, or nothing limits them.
@@ -247,10 +251,10 @@ impl PathModel {
     }
 }
 
-impl Path {
+impl ShapedPath {
     fn new(port: PortId, course: Course, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
-        Path { port, course, source, hash, lanes, bottleneck: None, flows }
+        ShapedPath { port, course, source, hash, lanes, bottleneck: None, flows }
     }
 
     /// Whether several flows wait in its queue, each of which may be there because of the others.
@@ -269,7 +273,7 @@ fn shaper_profile(bottleneck: Option<(&LinkProfile, u32)>) -> LinkProfile {
         rate: profile.rate,
         queue: profile.effective_queue(),
         overhead: Some(Overhead(profile.effective_overhead().0 + tunnel_overhead)),
-        discipline: Discipline::DropTail,
+        discipline: QueueDiscipline::DropTail,
         mtu: u32::MAX,
         ..LinkProfile::default()
     }

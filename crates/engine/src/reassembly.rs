@@ -8,54 +8,54 @@ use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{ecn, ethernet, fragment, vnet};
 
-use crate::buffer::Pool;
-use crate::packet::{Packet, Shape};
+use crate::buffer::PacketBufferPool;
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::tunnel::Mouth;
 
 /// Packets of which fragments are missing.
 #[derive(Debug, Default)]
-pub(crate) struct Reassembly {
-    open: Vec<Datagram>,
+pub(crate) struct ReassemblyBuffer {
+    open: Vec<PartialDatagram>,
     lost: u64,
 }
 
 #[derive(Debug)]
-struct Datagram {
+struct PartialDatagram {
     place: Mouth,
     ends: (IpAddr, IpAddr, u8),
     identification: u16,
     since: Time,
-    parts: Vec<Part>,
+    parts: Vec<DatagramFragment>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct DatagramFragment {
     /// Where its payload begins in the packet's.
     offset: usize,
     len: usize,
     is_last: bool,
-    packet: Packet,
+    packet: EmulatedPacket,
 }
 
-impl Reassembly {
+impl ReassemblyBuffer {
     /// Takes a fragment that came to a place; the whole packet, if it was the last that was missing.
     pub(crate) fn push(
         &mut self,
         now: Time,
         at: Mouth,
         info: &Info,
-        mut packet: Packet,
-        pool: &mut Pool,
-    ) -> Option<Packet> {
+        mut packet: EmulatedPacket,
+        pool: &mut PacketBufferPool,
+    ) -> Option<EmulatedPacket> {
         self.expire(now, pool);
         // A train has no fragments.
         packet.settled(pool);
-        let Some(place) = fragment::Place::of(packet.frame()) else {
+        let Some(place) = fragment::FragmentPosition::of(packet.frame()) else {
             packet.discard(pool);
             return None;
         };
         let ends = (info.source, info.destination, info.protocol);
-        let is_this = |it: &Datagram| {
+        let is_this = |it: &PartialDatagram| {
             (it.place, it.ends, it.identification) == (at, ends, place.identification)
         };
         let at = self.open.iter().position(is_this).unwrap_or_else(|| {
@@ -65,7 +65,7 @@ impl Reassembly {
                 self.lost += 1;
                 oldest.discard(pool);
             }
-            self.open.push(Datagram {
+            self.open.push(PartialDatagram {
                 place: at,
                 ends,
                 identification: place.identification,
@@ -84,7 +84,7 @@ impl Reassembly {
             return None;
         }
         let len = info.end - info.transport;
-        let part = Part { offset, len, is_last: !place.more, packet };
+        let part = DatagramFragment { offset, len, is_last: !place.more, packet };
         datagram.parts.insert(position, part);
         if !datagram.is_whole() {
             return None;
@@ -100,7 +100,7 @@ impl Reassembly {
     }
 
     /// Gives up what waited for too long.
-    pub(crate) fn expire(&mut self, now: Time, pool: &mut Pool) {
+    pub(crate) fn expire(&mut self, now: Time, pool: &mut PacketBufferPool) {
         while self.next().is_some_and(|at| at <= now) {
             self.lost += 1;
             self.open.remove(0).discard(pool);
@@ -113,7 +113,7 @@ impl Reassembly {
     }
 }
 
-impl Datagram {
+impl PartialDatagram {
     fn is_whole(&self) -> bool {
         let mut end = 0;
         let follows = self.parts.iter().all(|part| {
@@ -125,7 +125,7 @@ impl Datagram {
     }
 
     /// The packet of all parts; it is there when the last of them is, and marked if any is.
-    fn join(self, pool: &mut Pool) -> Option<Packet> {
+    fn join(self, pool: &mut PacketBufferPool) -> Option<EmulatedPacket> {
         let payload: usize = self.parts.iter().map(|part| part.len).sum();
         let header = self.parts.first().map_or(0, |part| header_len(&part.packet));
         let mut buf = pool.take(ethernet::HEADER_LEN + header + payload);
@@ -138,7 +138,7 @@ impl Datagram {
             }
         }
         let mut end = ethernet::HEADER_LEN + header + part_len(&whole);
-        for Part { packet, len, .. } in parts {
+        for DatagramFragment { packet, len, .. } in parts {
             whole.times = whole.times.map(|time| time.max(packet.times.last));
             whole.marked |= packet.marked;
             let from = ethernet::HEADER_LEN + header_len(&packet);
@@ -162,23 +162,23 @@ impl Datagram {
             whole.discard(pool);
             return None;
         }
-        let header = vnet::Header::default();
-        whole.shape = Shape::of(&buf, &header);
+        let header = vnet::VirtioNetHeader::default();
+        whole.shape = PacketTrainShape::of(&buf, &header);
         whole.rewrite(buf, header, pool);
         Some(whole)
     }
 
-    fn discard(self, pool: &mut Pool) {
+    fn discard(self, pool: &mut PacketBufferPool) {
         self.parts.into_iter().for_each(|part| part.packet.discard(pool));
     }
 }
 
 /// Bytes of a packet's IP header, and behind it.
-fn header_len(packet: &Packet) -> usize {
+fn header_len(packet: &EmulatedPacket) -> usize {
     Info::parse(packet.frame()).map_or(0, |info| info.transport - ethernet::HEADER_LEN)
 }
 
-fn part_len(packet: &Packet) -> usize {
+fn part_len(packet: &EmulatedPacket) -> usize {
     Info::parse(packet.frame()).map_or(0, |info| info.end - info.transport)
 }
 

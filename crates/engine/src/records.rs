@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use windtunnel_model::record::kind::NO_FLOW;
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_model::{Lane, Time};
 
 use crate::counters::DropReason;
-use crate::packet::{Body, Shape};
+use crate::packet::{PacketDescriptor, PacketTrainShape};
 use flows::FlowTable;
 use sight::Sight;
 
@@ -85,7 +85,7 @@ pub struct RecordCounts {
 
 /// Where records wait until they are taken.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct PacketRecorder {
     /// Of the tags of packets that are recorded now; [`OFF`] where none is.
     epoch: u8,
     next_epoch: u8,
@@ -94,25 +94,25 @@ pub(crate) struct Recorder {
     complete: bool,
     settings: RecordSettings,
     flows: FlowTable,
-    records: Vec<Record>,
+    records: Vec<EventRecord>,
     room: usize,
     counts: RecordCounts,
     /// What did not fit after `records`.
-    gap: Option<Gap>,
+    gap: Option<RecorderGap>,
     /// The tag of the frame that is being handed in.
     entering: Tag,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Gap {
+struct RecorderGap {
     begin: u64,
     end: u64,
     count: u64,
 }
 
-impl Recorder {
+impl PacketRecorder {
     pub(crate) fn new() -> Self {
-        Recorder {
+        PacketRecorder {
             epoch: OFF,
             next_epoch: FIRST_EPOCH,
             standby: false,
@@ -175,7 +175,7 @@ impl Recorder {
     }
 
     /// Moves what waits behind `to`.
-    pub(crate) fn take(&mut self, to: &mut Vec<Record>) {
+    pub(crate) fn take(&mut self, to: &mut Vec<EventRecord>) {
         if to.is_empty() {
             core::mem::swap(to, &mut self.records);
         } else {
@@ -183,12 +183,12 @@ impl Recorder {
         }
         if let Some(gap) = self.gap.take() {
             let ([begin, begin_high], [count, count_high]) = (halves(gap.begin), halves(gap.count));
-            to.push(Record {
+            to.push(EventRecord {
                 time: gap.end,
                 kind: Kind::Lost as u8,
                 flow: NO_FLOW,
                 args: [begin, begin_high, count, count_high],
-                ..Record::default()
+                ..EventRecord::default()
             });
         }
     }
@@ -198,9 +198,9 @@ impl Recorder {
         self.epoch != OFF
     }
 
-    /// Looks at a frame that a node sends, so that [`entering`](Recorder::entering) is its tag.
+    /// Looks at a frame that a node sends, so that [`entering`](PacketRecorder::entering) is its tag.
     #[inline]
-    pub(crate) fn meet(&mut self, now: Time, frame: &[u8], shape: &Shape) {
+    pub(crate) fn meet(&mut self, now: Time, frame: &[u8], shape: &PacketTrainShape) {
         if self.epoch != OFF {
             self.entering = self.tag(now, frame, shape);
         } else if self.standby {
@@ -224,7 +224,7 @@ impl Recorder {
     }
 
     /// The tag of a packet that enters the network now.
-    pub(crate) fn tag(&mut self, now: Time, frame: &[u8], shape: &Shape) -> Tag {
+    pub(crate) fn tag(&mut self, now: Time, frame: &[u8], shape: &PacketTrainShape) -> Tag {
         let Some(sight) = Sight::of(frame) else {
             return self.tag_without_flow();
         };
@@ -265,7 +265,14 @@ impl Recorder {
 
     /// Something happened to all of a packet at `time`.
     #[inline]
-    pub(crate) fn note(&mut self, kind: Kind, time: Time, lane: u32, packet: &Body, last: u32) {
+    pub(crate) fn note(
+        &mut self,
+        kind: Kind,
+        time: Time,
+        lane: u32,
+        packet: &PacketDescriptor,
+        last: u32,
+    ) {
         if packet.tag.epoch == self.epoch {
             self.write(kind, time, lane, packet.tagged(), last);
         }
@@ -277,7 +284,7 @@ impl Recorder {
         reason: DropReason,
         time: Time,
         lane: u32,
-        packet: &Body,
+        packet: &PacketDescriptor,
         range: Range<u32>,
     ) {
         if packet.tag.epoch != self.epoch || range.is_empty() {
@@ -290,7 +297,7 @@ impl Recorder {
     }
 
     /// A router dropped a packet that came by its lane.
-    pub(crate) fn note_refusal(&mut self, reason: RouterReason, packet: &Body) {
+    pub(crate) fn note_refusal(&mut self, reason: RouterReason, packet: &PacketDescriptor) {
         let Some(lane) = packet.came_by else { return };
         let time = packet.times.first;
         self.note(Kind::Dropped, time, number(lane), packet, reason as u32);
@@ -315,7 +322,7 @@ impl Recorder {
         if self.records.len() >= self.room || self.gap.is_some() {
             return self.lose(time);
         }
-        self.records.push(Record {
+        self.records.push(EventRecord {
             time,
             kind: kind as u8,
             flags: tag.flags,
@@ -328,7 +335,7 @@ impl Recorder {
     #[cold]
     fn lose(&mut self, time: u64) {
         self.counts.lost += 1;
-        let gap = self.gap.get_or_insert(Gap { begin: time, end: time, count: 0 });
+        let gap = self.gap.get_or_insert(RecorderGap { begin: time, end: time, count: 0 });
         gap.begin = gap.begin.min(time);
         gap.end = gap.end.max(time);
         gap.count += 1;

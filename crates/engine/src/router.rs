@@ -7,17 +7,17 @@
 use core::net::IpAddr;
 
 use windtunnel_model::{Lane, RouterId};
-use windtunnel_routing::Target;
+use windtunnel_routing::RouteDestination;
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{flow, icmp, tcp, udp};
 
-use crate::network::Network;
-use crate::services::Filter;
-use crate::tunnel::Tunnel;
+use crate::network::NetworkDirectory;
+use crate::services::ServiceAddressFilter;
+use crate::tunnel::PacketTunnel;
 
 /// What is to be done with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ForwardingDecision {
     /// One hop less to live, and on along this lane.
     Forward(Lane),
     /// Its address may be that of a service.
@@ -25,7 +25,7 @@ pub(crate) enum Verdict {
     /// It asks for an echo.
     Echo,
     /// Dropped, with a message to the sender.
-    Refuse(Refusal),
+    Refuse(ForwardingRefusal),
     /// No IP packet.
     Malformed,
     /// Not for others to see, or nothing that a router has a use for.
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ForwardingRefusal {
     /// Its TTL ends here.
     Expired,
     /// The destination exists, but no route leads there.
@@ -44,29 +44,29 @@ pub(crate) enum Refusal {
     NoPort,
 }
 
-impl Refusal {
-    pub(crate) fn kind(self) -> icmp::Kind {
+impl ForwardingRefusal {
+    pub(crate) fn kind(self) -> icmp::IcmpErrorKind {
         match self {
-            Refusal::Expired => icmp::Kind::TimeExceeded,
-            Refusal::NoRoute => icmp::Kind::NetUnreachable,
-            Refusal::NoHost => icmp::Kind::HostUnreachable,
-            Refusal::NoPort => icmp::Kind::PortUnreachable,
+            ForwardingRefusal::Expired => icmp::IcmpErrorKind::TimeExceeded,
+            ForwardingRefusal::NoRoute => icmp::IcmpErrorKind::NetUnreachable,
+            ForwardingRefusal::NoHost => icmp::IcmpErrorKind::HostUnreachable,
+            ForwardingRefusal::NoPort => icmp::IcmpErrorKind::PortUnreachable,
         }
     }
 }
 
 /// Decides what `router` does with a packet that is in no tunnel.
 pub(crate) fn decide(
-    network: &mut Network,
-    services: &Filter,
+    network: &mut NetworkDirectory,
+    services: &ServiceAddressFilter,
     router: RouterId,
     packet: &ParsedPacket<'_>,
-) -> Verdict {
+) -> ForwardingDecision {
     if !travels(&packet.info) {
-        return Verdict::Ignore;
+        return ForwardingDecision::Ignore;
     }
     if services.may_hold(packet.info.destination) {
-        return Verdict::Service;
+        return ForwardingDecision::Service;
     }
     decide_route(network, router, packet)
 }
@@ -78,62 +78,64 @@ pub(crate) fn travels(info: &Info) -> bool {
 
 /// Decides about a packet that is not redirected, and may travel.
 pub(crate) fn decide_route(
-    network: &mut Network,
+    network: &mut NetworkDirectory,
     router: RouterId,
     packet: &ParsedPacket<'_>,
-) -> Verdict {
+) -> ForwardingDecision {
     decide_route_to(network, router, packet.info.destination, packet)
 }
 
 /// The same for a packet that goes to another destination than is written in it.
 #[inline]
 pub(crate) fn decide_route_to(
-    network: &mut Network,
+    network: &mut NetworkDirectory,
     router: RouterId,
     destination: IpAddr,
     packet: &ParsedPacket<'_>,
-) -> Verdict {
+) -> ForwardingDecision {
     let info = &packet.info;
     let target = match network.locate(destination) {
-        None => return Verdict::Refuse(Refusal::NoHost),
-        Some((Target::Lan(_), _)) if network.is_broadcast(destination) => return Verdict::Ignore,
-        Some((Target::Router(own), _)) if own == router => return for_itself(packet),
+        None => return ForwardingDecision::Refuse(ForwardingRefusal::NoHost),
+        Some((RouteDestination::Lan(_), _)) if network.is_broadcast(destination) => {
+            return ForwardingDecision::Ignore;
+        }
+        Some((RouteDestination::Router(own), _)) if own == router => return for_itself(packet),
         // Inside of a NAT, where no route leads.
         Some((_, realm)) if !network.is_visible(router, realm) => {
-            return Verdict::Refuse(Refusal::NoRoute);
+            return ForwardingDecision::Refuse(ForwardingRefusal::NoRoute);
         }
         Some((target, _)) => target,
     };
-    let flow = || flow::Key::of(packet).hash64();
+    let flow = || flow::FiveTuple::of(packet).hash64();
     forward(info, network.next_hop(router, Some(info.source), target, flow))
 }
 
 /// Decides about a packet in a tunnel: only the tunnel's end matters.
 pub(crate) fn decide_tunnel(
-    network: &mut Network,
+    network: &mut NetworkDirectory,
     router: RouterId,
     packet: &ParsedPacket<'_>,
-    tunnel: &Tunnel,
-) -> Verdict {
-    let flow = || flow::Key::of(packet).hash64();
+    tunnel: &PacketTunnel,
+) -> ForwardingDecision {
+    let flow = || flow::FiveTuple::of(packet).hash64();
     forward(&packet.info, network.next_hop(router, None, tunnel.end.target(), flow))
 }
 
-fn forward(info: &Info, next: Option<Lane>) -> Verdict {
+fn forward(info: &Info, next: Option<Lane>) -> ForwardingDecision {
     match next {
-        None => Verdict::Refuse(Refusal::NoRoute),
-        Some(_) if info.ttl <= 1 => Verdict::Refuse(Refusal::Expired),
-        Some(lane) => Verdict::Forward(lane),
+        None => ForwardingDecision::Refuse(ForwardingRefusal::NoRoute),
+        Some(_) if info.ttl <= 1 => ForwardingDecision::Refuse(ForwardingRefusal::Expired),
+        Some(lane) => ForwardingDecision::Forward(lane),
     }
 }
 
-fn for_itself(packet: &ParsedPacket<'_>) -> Verdict {
+fn for_itself(packet: &ParsedPacket<'_>) -> ForwardingDecision {
     let kind = packet.payload().first().copied();
     match (packet.info.protocol, kind) {
         (icmp::PROTOCOL_V4, Some(icmp::ECHO_REQUEST_V4))
-        | (icmp::PROTOCOL_V6, Some(icmp::ECHO_REQUEST_V6)) => Verdict::Echo,
-        (tcp::PROTOCOL | udp::PROTOCOL, _) => Verdict::Refuse(Refusal::NoPort),
-        _ => Verdict::Ignore,
+        | (icmp::PROTOCOL_V6, Some(icmp::ECHO_REQUEST_V6)) => ForwardingDecision::Echo,
+        (tcp::PROTOCOL | udp::PROTOCOL, _) => ForwardingDecision::Refuse(ForwardingRefusal::NoPort),
+        _ => ForwardingDecision::Ignore,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Services: which packets are redirected, and to which replica.
 //!
-//! Theory of operation. A router asks the [`Filter`] about a packet's destination; nearly every
+//! Theory of operation. A router asks the [`ServiceAddressFilter`] about a packet's destination; nearly every
 //! packet ends there. What may be for a service is read into a [`Call`], found in the table of
-//! [`Rows`], and then among the [`Pins`], which say to which replica its flow goes. A flow that has
+//! [`RedirectionTable`], and then among the [`Pins`], which say to which replica its flow goes. A flow that has
 //! none gets one by the service's policy (`choice`). All routers share the pins, so that a flow
 //! stays with its replica where routes change. What happens to the packet then is the engine's
 //! business (`engine/core/redirect.rs`).
@@ -31,41 +31,42 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use windtunnel_model::plan::{
-    Encapsulation, Hash, OnLoss, Pinning, Plan, Policy, Service as Planned, ServicePort,
+    Encapsulation, Hash, LoadBalancingPolicy, Pinning, Plan, ReplicaLossResponse,
+    Service as Planned, ServicePort,
 };
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, NodeId, PortId, RouterId, ServiceId, Time};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::ParsedPacket;
 
-use crate::tunnel::{Mouth, Tunnel};
-pub(crate) use call::Whole;
-use call::{Call, CallKind, Reading};
-use choice::Turn;
+use crate::tunnel::{Mouth, PacketTunnel};
+pub(crate) use call::DatagramKey;
+use call::{Call, CallKind, ServicePacketKind};
+use choice::ReplicaRotation;
 use datagrams::Datagrams;
-use maglev::Tables;
+use maglev::MaglevTableCache;
 use ping::Pinged;
-use pins::{Key, Pins, Tick, Ticks};
-use replica::Replica;
-use rows::{Row, Rows};
+use pins::{CoarseDuration, CoarseTime, PinnedFlowKey, Pins};
+use replica::ServiceReplica;
+use rows::{RedirectionRow, RedirectionTable};
 
-pub(crate) use choice::{FindWay, Way};
+pub(crate) use choice::{FindWay, ReplicaPathMetrics};
 pub use counters::{PinCounts, ServiceCounters};
-pub(crate) use filter::Filter;
-pub use replica::{ReplicaCounters, ReplicaStatus};
+pub(crate) use filter::ServiceAddressFilter;
+pub use replica::{ReplicaCounters, ServiceReplicaStatus};
 pub(crate) use reply::Silenced;
 pub use status::{PinnedFlow, PinnedState, ServiceRow};
 use transparent::Transparent;
 pub use transparent::{ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, ReplicaFault};
-pub(crate) use transparent::{Sent, Side, Taken};
+pub(crate) use transparent::{FailOverPacket, FailOverSender, Taken};
 
 /// All services of a plan.
 #[derive(Debug)]
-pub(crate) struct Services {
-    pub(crate) filter: Filter,
-    rows: Rows,
+pub(crate) struct ServiceRedirector {
+    pub(crate) filter: ServiceAddressFilter,
+    rows: RedirectionTable,
     pinged: Pinged,
     /// By `ServiceId`.
-    list: Vec<Service>,
+    list: Vec<RedirectedService>,
     pins: Pins,
     counts: PinCounts,
     datagrams: Datagrams,
@@ -78,10 +79,10 @@ pub(crate) struct Services {
     /// What a router chose last, by row and router, where that does not depend on the flow.
     choices: BTreeMap<(u16, RouterId), u16>,
     /// A choice that is another one than before, to be reported.
-    moved: Option<Moved>,
+    moved: Option<ReplicaChoiceChange>,
     transparent: Transparent,
     /// Filled where they are asked for first.
-    tables: RefCell<Tables>,
+    tables: RefCell<MaglevTableCache>,
     /// When pins are looked at next.
     next_sweep: Option<Time>,
     /// How many replicas are lost now, over all services.
@@ -90,11 +91,11 @@ pub(crate) struct Services {
 
 /// A service.
 #[derive(Debug)]
-struct Service {
+struct RedirectedService {
     planned: ServicePlan,
-    replicas: Vec<Replica>,
+    replicas: Vec<ServiceReplica>,
     /// Whose turn it is, where the policy has one: of each router that is apart, or of all together.
-    turns: BTreeMap<Option<RouterId>, Turn>,
+    turns: BTreeMap<Option<RouterId>, ReplicaRotation>,
     counters: ServiceCounters,
 }
 
@@ -104,15 +105,15 @@ struct ServicePlan {
     ports: Vec<ServicePort>,
     /// By router, as bits.
     at: Vec<u64>,
-    policy: Policy,
+    policy: LoadBalancingPolicy,
     hash: Hash,
     pins: Pinning,
-    on_loss: OnLoss,
+    on_loss: ReplicaLossResponse,
     encapsulation: Encapsulation,
     /// Whether a node has what no replica gets.
     has_origin: bool,
-    tcp_idle: Ticks,
-    udp_idle: Ticks,
+    tcp_idle: CoarseDuration,
+    udp_idle: CoarseDuration,
     salt: u64,
 }
 
@@ -128,7 +129,7 @@ impl ServicePlan {
 
 /// A router chooses another replica than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct ReplicaChoiceChange {
     pub(crate) row: u16,
     pub(crate) replica: NodeId,
 }
@@ -139,11 +140,11 @@ pub(crate) enum Redirection {
     /// It is routed like any other.
     None,
     /// It goes to a replica.
-    To(Tunnel, Hit),
+    To(PacketTunnel, Hit),
     /// It is an echo request that the router answers.
     Answer,
     /// Its connection is lost with its replica's node.
-    Lost(ServiceId, OnLoss),
+    Lost(ServiceId, ReplicaLossResponse),
     /// It is of a connection that outlives its server, which this router keeps.
     Held(ServiceId, RouterId),
 }
@@ -157,23 +158,23 @@ pub(crate) struct Hit {
 
 /// Where a flow goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Aim {
+enum ReplicaAssignment {
     Nowhere,
     To(u16),
     Lost,
 }
 
-impl Services {
-    pub(crate) fn new(plan: &Plan) -> Services {
+impl ServiceRedirector {
+    pub(crate) fn new(plan: &Plan) -> ServiceRedirector {
         let addresses: Vec<_> = plan.services.iter().flat_map(Planned::addresses).collect();
         let node = |node: &windtunnel_model::plan::Node| {
             (node.interfaces.first().map(|it| it.port), salt(plan, &node.name))
         };
         // Without services these are not used.
         let nodes = if plan.services.is_empty() { &[][..] } else { &plan.nodes };
-        let mut services = Services {
-            filter: Filter::new(&addresses),
-            rows: Rows::new(plan),
+        let mut services = ServiceRedirector {
+            filter: ServiceAddressFilter::new(&addresses),
+            rows: RedirectionTable::new(plan),
             pinged: Pinged::new(plan),
             list: Vec::new(),
             pins: Pins::new(pins::CAPACITY_MAX),
@@ -200,20 +201,20 @@ impl Services {
 
     /// For at most so many pins, for tests.
     #[cfg(test)]
-    fn with_pins(plan: &Plan, capacity: usize) -> Services {
-        Services { pins: Pins::new(capacity), ..Services::new(plan) }
+    fn with_pins(plan: &Plan, capacity: usize) -> ServiceRedirector {
+        ServiceRedirector { pins: Pins::new(capacity), ..ServiceRedirector::new(plan) }
     }
 
-    fn service(&self, plan: &Plan, service: &Planned) -> Service {
+    fn service(&self, plan: &Plan, service: &Planned) -> RedirectedService {
         let mut at = alloc::vec![0u64; plan.routers.len().div_ceil(64)];
         for router in &service.at {
             at[router.index() / 64] |= 1 << (router.index() % 64);
         }
         let replica = |it: &windtunnel_model::plan::Replica| {
             let (port, salt) = self.nodes[it.node.index()];
-            Some(Replica::new(it.node, port?, salt, it.weight))
+            Some(ServiceReplica::new(it.node, port?, salt, it.weight))
         };
-        Service {
+        RedirectedService {
             planned: ServicePlan {
                 ports: service.ports.clone(),
                 at,
@@ -223,8 +224,8 @@ impl Services {
                 on_loss: service.on_loss,
                 encapsulation: service.encapsulation,
                 has_origin: service.origin.is_some(),
-                tcp_idle: Ticks::of(service.tcp_idle),
-                udp_idle: Ticks::of(service.udp_idle),
+                tcp_idle: CoarseDuration::of(service.tcp_idle),
+                udp_idle: CoarseDuration::of(service.udp_idle),
                 salt: salt(plan, &service.name),
             },
             replicas: service.replicas.iter().filter_map(replica).collect(),
@@ -246,12 +247,12 @@ impl Services {
         if let Some(answered) = self.ping(router, packet, way) {
             return answered;
         }
-        let tick = Tick::of(now);
+        let tick = CoarseTime::of(now);
         let Some(call) = self.read(tick, packet) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
         let aim = aim.and_then(|port| self.replica_at(&row, port));
         if let Some(replica) = aim.filter(|replica| self.reaches(&row, *replica, way)) {
-            return self.redirection(router, &row, Aim::To(replica));
+            return self.redirection(router, &row, ReplicaAssignment::To(replica));
         }
         let key = self.key(router, number, &row, &call);
         if let Some(held) = self.held(tick, router, &key, &row, &call, way) {
@@ -268,26 +269,26 @@ impl Services {
         packet: &ParsedPacket<'_>,
         way: &mut FindWay<'_>,
     ) -> Redirection {
-        let Some(call) = self.read(Tick::of(now), packet) else { return Redirection::None };
+        let Some(call) = self.read(CoarseTime::of(now), packet) else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
         let key = self.key(router, number, &row, &call);
         self.pass(now, router, key, &row, &call, way)
     }
 
     /// Reads a packet to a service; fragments have what was read of the first.
-    fn read(&mut self, now: Tick, packet: &ParsedPacket<'_>) -> Option<Call> {
-        match Reading::of(packet) {
-            Reading::Call(call) => Some(call),
-            Reading::First(whole, call) => {
+    fn read(&mut self, now: CoarseTime, packet: &ParsedPacket<'_>) -> Option<Call> {
+        match ServicePacketKind::of(packet) {
+            ServicePacketKind::Call(call) => Some(call),
+            ServicePacketKind::First(whole, call) => {
                 self.datagrams.note(now, whole, call);
                 Some(call)
             }
-            Reading::Later(whole) => {
+            ServicePacketKind::Later(whole) => {
                 let found = self.datagrams.find(now, &whole);
                 self.counts.unknown_fragments += u64::from(found.is_none());
                 found
             }
-            Reading::Nothing => None,
+            ServicePacketKind::Nothing => None,
         }
     }
 
@@ -296,19 +297,19 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        key: Key,
-        row: &Row,
+        key: PinnedFlowKey,
+        row: &RedirectionRow,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Redirection {
-        let tick = Tick::of(now);
+        let tick = CoarseTime::of(now);
         let aim = match self.known(tick, &key) {
             Some(pin) => match self.follow(pin, row, call) {
                 // Another redirector has a way to its replica, and this one has none.
-                Some(Aim::To(replica))
+                Some(ReplicaAssignment::To(replica))
                     if !self.is_of(pin, router) && !self.reaches(row, replica, way) =>
                 {
-                    Aim::Nowhere
+                    ReplicaAssignment::Nowhere
                 }
                 Some(aim) => {
                     self.touch(tick, router, pin, row, call);
@@ -335,11 +336,11 @@ impl Services {
         if let Some(answered) = self.ping(router, packet, way) {
             return answered;
         }
-        let tick = Tick::of(now);
-        let call = match Reading::of(packet) {
-            Reading::Call(call) | Reading::First(_, call) => Some(call),
-            Reading::Later(whole) => self.datagrams.find(tick, &whole),
-            Reading::Nothing => None,
+        let tick = CoarseTime::of(now);
+        let call = match ServicePacketKind::of(packet) {
+            ServicePacketKind::Call(call) | ServicePacketKind::First(_, call) => Some(call),
+            ServicePacketKind::Later(whole) => self.datagrams.find(tick, &whole),
+            ServicePacketKind::Nothing => None,
         };
         let Some(call) = call else { return Redirection::None };
         let Some((number, row)) = self.row_at(router, &call) else { return Redirection::None };
@@ -349,16 +350,16 @@ impl Services {
         }
         let pin = self.known(tick, &key);
         let mut aim = pin.and_then(|pin| self.follow(pin, &row, &call));
-        if let (Some(pin), Some(Aim::To(replica))) = (pin, aim)
+        if let (Some(pin), Some(ReplicaAssignment::To(replica))) = (pin, aim)
             && !self.is_of(pin, router)
             && !self.reaches(&row, replica, way)
         {
-            aim = Some(Aim::Nowhere);
+            aim = Some(ReplicaAssignment::Nowhere);
         }
         let aim = aim.unwrap_or_else(|| {
             let is_new = !matches!(call.kind, CallKind::Error) && !self.is_of_origin(&row, &call);
             let chosen = is_new.then(|| self.choose(router, &row, &call, way)).flatten();
-            chosen.map_or(Aim::Nowhere, Aim::To)
+            chosen.map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To)
         });
         self.redirection(router, &row, aim)
     }
@@ -390,33 +391,38 @@ impl Services {
     }
 
     /// A choice that changed since the last call.
-    pub(crate) fn take_moved(&mut self) -> Option<Moved> {
+    pub(crate) fn take_moved(&mut self) -> Option<ReplicaChoiceChange> {
         self.moved.take()
     }
 
     /// The row of a packet that a router redirects.
-    fn row_at(&self, router: RouterId, call: &Call) -> Option<(u16, Row)> {
+    fn row_at(&self, router: RouterId, call: &Call) -> Option<(u16, RedirectionRow)> {
         let number = self.rows.find(call.address, call.port, call.protocol)?;
         let row = *self.rows.get(number);
         self.redirects(router, &row).then_some((number, row))
     }
 
     /// Whether a router is one of those that redirect for a row's service.
-    fn redirects(&self, router: RouterId, row: &Row) -> bool {
+    fn redirects(&self, router: RouterId, row: &RedirectionRow) -> bool {
         let at = &self.list[usize::from(row.service)].planned.at;
         at[router.index() / 64] >> (router.index() % 64) & 1 != 0
     }
 
-    fn redirection(&self, router: RouterId, row: &Row, aim: Aim) -> Redirection {
+    fn redirection(
+        &self,
+        router: RouterId,
+        row: &RedirectionRow,
+        aim: ReplicaAssignment,
+    ) -> Redirection {
         let service = &self.list[usize::from(row.service)];
         let replica = match aim {
-            Aim::Nowhere => return Redirection::None,
-            Aim::Lost => {
+            ReplicaAssignment::Nowhere => return Redirection::None,
+            ReplicaAssignment::Lost => {
                 return Redirection::Lost(ServiceId(row.service.into()), service.planned.on_loss);
             }
-            Aim::To(replica) => replica,
+            ReplicaAssignment::To(replica) => replica,
         };
-        let tunnel = Tunnel {
+        let tunnel = PacketTunnel {
             end: Mouth::Port(service.replicas[usize::from(replica)].port),
             start: Mouth::Router(router),
             overhead: transparent::overhead(service.planned.encapsulation, row.is_v6),
@@ -428,7 +434,7 @@ impl Services {
 
 /// A number for hashes that belongs to a name.
 fn salt(plan: &Plan, name: &str) -> u64 {
-    Stream::derive(plan.seed, name, Direction::Up, "service").at(0)
+    RandomStream::derive(plan.seed, name, LinkDirection::Up, "service").at(0)
 }
 
 /// A well-mixed hash of an address and a number, the same on every machine: the finaliser of

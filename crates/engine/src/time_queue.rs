@@ -9,8 +9,8 @@ use windtunnel_model::Time;
 #[derive(Debug)]
 pub(crate) struct TimeQueue<T> {
     /// INVARIANT: times do not decrease.
-    queue: VecDeque<Entry<T>>,
-    aside: BinaryHeap<Entry<T>>,
+    queue: VecDeque<TimeQueueEntry<T>>,
+    aside: BinaryHeap<TimeQueueEntry<T>>,
     sequence: u64,
 }
 
@@ -55,40 +55,40 @@ impl<T> TimeQueue<T> {
         entry.map(|entry| entry.item)
     }
 
-    fn entry(&mut self, at: Time, item: T) -> Entry<T> {
+    fn entry(&mut self, at: Time, item: T) -> TimeQueueEntry<T> {
         self.sequence += 1;
-        Entry { at, sequence: self.sequence, item }
+        TimeQueueEntry { at, sequence: self.sequence, item }
     }
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct TimeQueueEntry<T> {
     at: Time,
     sequence: u64,
     item: T,
 }
 
-impl<T> Entry<T> {
+impl<T> TimeQueueEntry<T> {
     fn key(&self) -> (Time, u64) {
         (self.at, self.sequence)
     }
 }
 
-impl<T> PartialEq for Entry<T> {
+impl<T> PartialEq for TimeQueueEntry<T> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<T> Eq for Entry<T> {}
+impl<T> Eq for TimeQueueEntry<T> {}
 
-impl<T> PartialOrd for Entry<T> {
+impl<T> PartialOrd for TimeQueueEntry<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Entry<T> {
+impl<T> Ord for TimeQueueEntry<T> {
     /// The other way round: a `BinaryHeap` gives its greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

@@ -7,7 +7,7 @@ use windtunnel_model::Time;
 
 /// What a lane may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Activity {
+pub(crate) enum LaneActivity {
     /// The next packet that is offered but not there yet.
     Ingress,
     /// The rate's next end of a transmission.
@@ -21,11 +21,11 @@ pub(crate) enum Activity {
 
 /// A wake-up that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Due {
+pub(crate) struct LaneWakeUp {
     pub(crate) at: Time,
     /// Lane index.
     pub(crate) lane: u32,
-    pub(crate) activity: Activity,
+    pub(crate) activity: LaneActivity,
 }
 
 /// When each activity of one lane is to be woken; what the heap holds besides is stale.
@@ -35,17 +35,23 @@ pub(crate) struct Alarms([Option<Time>; 4]);
 impl Alarms {
     /// Wakes `activity` of `lane` at `at`, and no more at another time.
     #[inline]
-    pub(crate) fn set(&mut self, timers: &mut Timers, lane: u32, activity: Activity, at: Time) {
+    pub(crate) fn set(
+        &mut self,
+        timers: &mut TimerHeap,
+        lane: u32,
+        activity: LaneActivity,
+        at: Time,
+    ) {
         let slot = &mut self.0[activity as usize];
         if *slot != Some(at) {
             *slot = Some(at);
-            timers.push(Due { at, lane, activity });
+            timers.push(LaneWakeUp { at, lane, activity });
         }
     }
 
     /// Whether this wake-up is the one that was set; then it is no more.
     #[inline]
-    pub(crate) fn take(&mut self, due: &Due) -> bool {
+    pub(crate) fn take(&mut self, due: &LaneWakeUp) -> bool {
         let slot = &mut self.0[due.activity as usize];
         let real = *slot == Some(due.at);
         if real {
@@ -55,7 +61,7 @@ impl Alarms {
     }
 
     #[inline]
-    fn expects(&self, due: &Due) -> bool {
+    fn expects(&self, due: &LaneWakeUp) -> bool {
         self.0[due.activity as usize] == Some(due.at)
     }
 }
@@ -66,17 +72,17 @@ impl Alarms {
 /// was taken stays open, and the next one that is set goes there: one way down the heap instead of
 /// two.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
-    heap: BinaryHeap<Entry>,
+pub(crate) struct TimerHeap {
+    heap: BinaryHeap<TimerHeapEntry>,
     sequence: u64,
     /// Whether the top has been taken. INVARIANT: not between two calls of the engine.
     open: bool,
 }
 
-impl Timers {
+impl TimerHeap {
     /// Takes the next wake-up that is due at `now`.
     #[inline]
-    pub(crate) fn pop(&mut self, now: Time) -> Option<Due> {
+    pub(crate) fn pop(&mut self, now: Time) -> Option<LaneWakeUp> {
         self.close();
         let due = self.heap.peek()?.due;
         self.open = due.at <= now;
@@ -92,7 +98,7 @@ impl Timers {
     /// Removes stale wake-ups from the top, so that no wake-up is in vain.
     pub(crate) fn prune<'a>(&mut self, alarms: impl Fn(u32) -> &'a Alarms) {
         self.close();
-        while let Some(Entry { due, .. }) = self.heap.peek() {
+        while let Some(TimerHeapEntry { due, .. }) = self.heap.peek() {
             if alarms(due.lane).expects(due) {
                 return;
             }
@@ -119,8 +125,8 @@ impl Timers {
         }
     }
 
-    fn push(&mut self, due: Due) {
-        let entry = Entry { due, sequence: self.sequence };
+    fn push(&mut self, due: LaneWakeUp) {
+        let entry = TimerHeapEntry { due, sequence: self.sequence };
         self.sequence += 1;
         if core::mem::take(&mut self.open)
             && let Some(mut top) = self.heap.peek_mut()
@@ -134,33 +140,33 @@ impl Timers {
 
 /// A wake-up in the heap.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    due: Due,
+struct TimerHeapEntry {
+    due: LaneWakeUp,
     sequence: u64,
 }
 
-impl Entry {
+impl TimerHeapEntry {
     /// One number, so that to compare is one step.
     fn key(&self) -> u128 {
         u128::from(self.due.at.as_nanos()) << 64 | u128::from(self.sequence)
     }
 }
 
-impl PartialEq for Entry {
+impl PartialEq for TimerHeapEntry {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Entry {}
+impl Eq for TimerHeapEntry {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for TimerHeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for TimerHeapEntry {
     /// The other way round: a `BinaryHeap` gives its greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())

@@ -8,7 +8,7 @@
 //! where somebody reads them (`engine/core/unwrap.rs`).
 
 use windtunnel_model::{PortId, RouterId};
-use windtunnel_routing::Target;
+use windtunnel_routing::RouteDestination;
 
 /// Where a tunnel begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +21,17 @@ pub(crate) enum Mouth {
 
 impl Mouth {
     /// What routers look for a way to.
-    pub(crate) fn target(self) -> Target {
+    pub(crate) fn target(self) -> RouteDestination {
         match self {
-            Mouth::Port(port) => Target::Port(port),
-            Mouth::Router(router) => Target::Router(router),
+            Mouth::Port(port) => RouteDestination::Port(port),
+            Mouth::Router(router) => RouteDestination::Router(router),
         }
     }
 }
 
 /// A packet's tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tunnel {
+pub(crate) struct PacketTunnel {
     pub(crate) end: Mouth,
     pub(crate) start: Mouth,
     /// Bytes of the outer header; 0: there is none, and the packet has its way from this alone.

@@ -8,9 +8,9 @@ use std::error::Error;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-use windtunnel_evidence::file::{Header, LaneName, Source, Writer};
-use windtunnel_model::record::kind::{Call, Layer};
-use windtunnel_model::record::{Kind, Record, flag, words};
+use windtunnel_evidence::file::{EventSource, LaneName, RecordFileHeader, RecordFileWriter};
+use windtunnel_model::record::kind::{Call, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag, words};
 
 const CONNECTIONS: u32 = 50;
 const US: u64 = 1000;
@@ -43,9 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 #[derive(Default)]
 struct Made {
-    engine: Vec<Record>,
-    client: Vec<Record>,
-    server: Vec<Record>,
+    engine: Vec<EventRecord>,
+    client: Vec<EventRecord>,
+    server: Vec<EventRecord>,
 }
 
 impl Made {
@@ -56,7 +56,14 @@ impl Made {
     fn define(&mut self, flow: u32) {
         let half = |kind: Kind, flags: u8, last: u8, port: u16| {
             let address = Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped().octets();
-            Record { time: 1, kind: kind as u8, flags, extra: port, flow, args: words(address) }
+            EventRecord {
+                time: 1,
+                kind: kind as u8,
+                flags,
+                extra: port,
+                flow,
+                args: words(address),
+            }
         };
         let port = 40_000 + u16::try_from(flow).unwrap_or(0);
         let client = [half(Kind::FlowFrom, 6, 1, port), half(Kind::FlowTo, 0, 2, 80)];
@@ -109,18 +116,18 @@ impl Made {
             from: from.to_owned(),
             to: to.to_owned(),
         };
-        let header = Header {
+        let header = RecordFileHeader {
             nodes: vec!["client".to_owned(), "server".to_owned()],
             lanes: vec![lane("client", "server"), lane("server", "client")],
             drop_reasons: ["none", "queue", "loss"].map(str::to_owned).to_vec(),
-            ..Header::new("ping_pong")
+            ..RecordFileHeader::new("ping_pong")
         };
-        let (mut writer, mut bytes) = (Writer::new(header), Vec::new());
+        let (mut writer, mut bytes) = (RecordFileWriter::new(header), Vec::new());
         writer.begin(1, &mut bytes);
         let sources = [
-            (Source::of_node(Layer::Calls, 0, 0), &mut self.client),
-            (Source::of_node(Layer::Calls, 1, 0), &mut self.server),
-            (Source::of_machine(Layer::Engine, 0), &mut self.engine),
+            (EventSource::of_node(RecordSource::Calls, 0, 0), &mut self.client),
+            (EventSource::of_node(RecordSource::Calls, 1, 0), &mut self.server),
+            (EventSource::of_machine(RecordSource::Engine, 0), &mut self.engine),
         ];
         for (source, records) in sources {
             records.sort_by_key(|record| record.time);
@@ -132,11 +139,11 @@ impl Made {
     }
 }
 
-fn call(time: u64, flow: u32, call: Call, offset: u32, bytes: u32, duration: u64) -> Record {
+fn call(time: u64, flow: u32, call: Call, offset: u32, bytes: u32, duration: u64) -> EventRecord {
     let flags = if call == Call::Read { flag::REVERSE } else { 0 };
     let duration = u32::try_from(duration).unwrap_or(u32::MAX);
     let args = [offset, bytes, bytes, duration];
-    Record { time, kind: Kind::Call as u8, flags, extra: call as u16, flow, args }
+    EventRecord { time, kind: Kind::Call as u8, flags, extra: call as u16, flow, args }
 }
 
 fn packet(
@@ -147,7 +154,14 @@ fn packet(
     offset: u32,
     length: u32,
     value: u32,
-) -> Record {
+) -> EventRecord {
     let lane = u32::from(flags & flag::REVERSE);
-    Record { time, kind: kind as u8, flags, extra: 1, flow, args: [offset, length, lane, value] }
+    EventRecord {
+        time,
+        kind: kind as u8,
+        flags,
+        extra: 1,
+        flow,
+        args: [offset, length, lane, value],
+    }
 }

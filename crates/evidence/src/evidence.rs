@@ -6,15 +6,15 @@ mod load;
 pub(crate) mod tests;
 
 pub(crate) use clock::{sample, shifted};
-pub use load::Loader;
+pub use load::EvidenceLoader;
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::kind::{Layer, MACHINE, NO_FLOW};
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::kind::{MACHINE, NO_FLOW, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
-use crate::file::{Direction, Header, Source};
-use crate::flows::{End, Flow};
+use crate::file::{EventSource, FlowDirection, RecordFileHeader};
+use crate::flows::{FlowEndpoint, GlobalFlow};
 
 /// A record, its source and its flow. Times are those of the first member's clock.
 ///
@@ -22,9 +22,9 @@ use crate::flows::{End, Flow};
 /// hold it and the gap follows from the numbers of its batches; its begin is then the time of the
 /// source's record before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct AttributedRecord {
     /// As recorded, with times on the common clock. Its `flow` is the source's own number.
-    pub record: Record,
+    pub record: EventRecord,
     flow: u32,
     /// The lower 31 bits: its position; the highest: flipped.
     origin: u32,
@@ -34,18 +34,18 @@ const FLIPPED: u32 = 1 << 31;
 
 /// Where an entry comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Origin {
-    /// The machine, by its position in [`Evidence::members`].
+pub struct EventOrigin {
+    /// The machine, by its position in [`RecordedRun::members`].
     pub member: u16,
     /// Layer, node and instance.
-    pub source: Source,
+    pub source: EventSource,
 }
 
 /// A machine of the run, and what its files held beside records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
+pub struct RecordingMachine {
     /// Of its first file.
-    pub header: Header,
+    pub header: RecordFileHeader,
     /// How many files were read.
     pub files: u32,
     /// Numbers of files that are missing between those that were read, or before them.
@@ -56,19 +56,19 @@ pub struct Member {
 
 /// Records and flows of a run.
 #[derive(Debug, Clone, Default)]
-pub struct Evidence {
-    pub(crate) members: Vec<Member>,
-    pub(crate) origins: Vec<Origin>,
+pub struct RecordedRun {
+    pub(crate) members: Vec<RecordingMachine>,
+    pub(crate) origins: Vec<EventOrigin>,
     pub(crate) events: Vec<u64>,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) flows: Vec<Flow>,
+    pub(crate) entries: Vec<AttributedRecord>,
+    pub(crate) flows: Vec<GlobalFlow>,
     /// By member, node and number: a process' name.
     pub(crate) processes: BTreeMap<(u16, u32, u32), String>,
 }
 
-impl Entry {
-    pub(crate) fn new(record: Record, origin: u32) -> Entry {
-        Entry { record, flow: NO_FLOW, origin: origin & !FLIPPED }
+impl AttributedRecord {
+    pub(crate) fn new(record: EventRecord, origin: u32) -> AttributedRecord {
+        AttributedRecord { record, flow: NO_FLOW, origin: origin & !FLIPPED }
     }
 
     pub(crate) fn bind(&mut self, flow: u32, flipped: bool) {
@@ -76,7 +76,7 @@ impl Entry {
         self.origin = self.origin & !FLIPPED | u32::from(flipped) << 31;
     }
 
-    /// The global flow: a position in [`Evidence::flows`].
+    /// The global flow: a position in [`RecordedRun::flows`].
     #[must_use]
     pub fn flow(&self) -> Option<usize> {
         (self.flow != NO_FLOW).then_some(self.flow as usize)
@@ -84,10 +84,10 @@ impl Entry {
 
     /// The direction in its global flow of the bytes that the record is about.
     #[must_use]
-    pub fn direction(&self) -> Direction {
+    pub fn direction(&self) -> FlowDirection {
         match (self.record.flags & flag::REVERSE != 0) ^ self.flipped() {
-            false => Direction::Forward,
-            true => Direction::Reverse,
+            false => FlowDirection::Forward,
+            true => FlowDirection::Reverse,
         }
     }
 
@@ -105,52 +105,52 @@ impl Entry {
         Kind::from_number(self.record.kind)
     }
 
-    /// The position of its origin in [`Evidence::origins`].
+    /// The position of its origin in [`RecordedRun::origins`].
     #[must_use]
     pub fn origin(&self) -> usize {
         (self.origin & !FLIPPED) as usize
     }
 }
 
-impl Evidence {
+impl RecordedRun {
     /// All records in order of time; of one time: as they came.
     #[must_use]
-    pub fn records(&self) -> &[Entry] {
+    pub fn records(&self) -> &[AttributedRecord] {
         &self.entries
     }
 
     /// All flows in order of their begin.
     #[must_use]
-    pub fn flows(&self) -> &[Flow] {
+    pub fn flows(&self) -> &[GlobalFlow] {
         &self.flows
     }
 
     /// The flow of a record.
     #[must_use]
-    pub fn flow_of(&self, entry: &Entry) -> Option<&Flow> {
+    pub fn flow_of(&self, entry: &AttributedRecord) -> Option<&GlobalFlow> {
         self.flows.get(entry.flow()?)
     }
 
     /// The machines, in the order of their names. Times are on the clock of the one whose
     /// `clock_offset_ns` is 0.
     #[must_use]
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[RecordingMachine] {
         &self.members
     }
 
     /// All sources.
     #[must_use]
-    pub fn origins(&self) -> &[Origin] {
+    pub fn origins(&self) -> &[EventOrigin] {
         &self.origins
     }
 
     /// The source of a record.
     #[must_use]
-    pub fn origin_of(&self, entry: &Entry) -> Origin {
+    pub fn origin_of(&self, entry: &AttributedRecord) -> EventOrigin {
         self.origins[entry.origin()]
     }
 
-    /// Events of a source, by its position in [`origins`](Evidence::origins): definitions, records
+    /// Events of a source, by its position in [`origins`](RecordedRun::origins): definitions, records
     /// and lost ones.
     #[must_use]
     pub fn events(&self, origin: usize) -> u64 {
@@ -159,7 +159,7 @@ impl Evidence {
 
     /// The header of the machine that recorded it.
     #[must_use]
-    pub fn header_of(&self, origin: Origin) -> &Header {
+    pub fn header_of(&self, origin: EventOrigin) -> &RecordFileHeader {
         &self.members[usize::from(origin.member)].header
     }
 
@@ -172,13 +172,13 @@ impl Evidence {
 
     /// The name of the node of a source; `None` for a source of no node.
     #[must_use]
-    pub fn node_name(&self, origin: Origin) -> Option<&str> {
+    pub fn node_name(&self, origin: EventOrigin) -> Option<&str> {
         (origin.source.node != MACHINE).then(|| self.name_of(origin.source.node).unwrap_or("?"))
     }
 
     /// The name of an end of a flow: `node:port` where the node is known, else the address.
     #[must_use]
-    pub fn end_name(&self, end: &End) -> String {
+    pub fn end_name(&self, end: &FlowEndpoint) -> String {
         match end.node.and_then(|node| self.name_of(node)) {
             Some(name) => format!("{name}:{}", end.port),
             None => end.to_string(),
@@ -187,7 +187,7 @@ impl Evidence {
 
     /// The name of a process of a node by the number that its records of calls give it.
     #[must_use]
-    pub fn process_name(&self, origin: Origin, number: u32) -> Option<&str> {
+    pub fn process_name(&self, origin: EventOrigin, number: u32) -> Option<&str> {
         let key = (origin.member, origin.source.node, number);
         self.processes.get(&key).map(String::as_str)
     }
@@ -200,10 +200,10 @@ impl Evidence {
     }
 }
 
-impl Origin {
+impl EventOrigin {
     /// `None`: of a later version.
     #[must_use]
-    pub fn layer(&self) -> Option<Layer> {
-        Layer::from_number(self.source.layer)
+    pub fn layer(&self) -> Option<RecordSource> {
+        RecordSource::from_number(self.source.layer)
     }
 }

@@ -6,7 +6,7 @@
 //! (`critical`), so the parts add up to the whole by construction (`walk`).
 //!
 //! Where calls of a side are not recorded, packets show when it sent and when it could read; the
-//! time between is then named [`Part::Unrecorded`], and nothing is guessed.
+//! time between is then named [`LatencyComponent::Unrecorded`], and nothing is guessed.
 
 mod acks;
 mod arrivals;
@@ -28,14 +28,14 @@ mod walk;
 
 use std::collections::BTreeMap;
 
-pub use datagrams::Contradiction;
-pub use losses::{Loss, Notice};
-pub use part::Part;
+pub use datagrams::DatagramLengthMismatch;
+pub use losses::{LossDetectionMethod, PacketRetransmission};
+pub use part::LatencyComponent;
 pub use request::RequestKind;
-pub use walk::Stretch;
+pub use walk::LatencySegment;
 use walk::Walk;
 
-use crate::history::{FlowHistory, Lane, Side, Transport};
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, FlowSocketType};
 use index::FlowIndex;
 
 /// A request, and where its time went.
@@ -46,7 +46,7 @@ pub struct Explanation {
     pub number: u32,
     pub kind: RequestKind,
     /// Who asked.
-    pub from: Side,
+    pub from: EndpointRole,
     pub begin: u64,
     pub end: u64,
     /// Bytes (datagrams) of the request.
@@ -54,9 +54,9 @@ pub struct Explanation {
     /// Bytes (datagrams) of the answer.
     pub answered: u64,
     /// The earliest first; each begins where the one before ends.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<LatencySegment>,
     /// Losses that took part, the earliest first.
-    pub losses: Vec<Loss>,
+    pub losses: Vec<PacketRetransmission>,
 }
 
 impl Explanation {
@@ -68,7 +68,7 @@ impl Explanation {
 
     /// Nanoseconds of each part; they add up to the duration.
     #[must_use]
-    pub fn parts(&self) -> BTreeMap<Part, u64> {
+    pub fn parts(&self) -> BTreeMap<LatencyComponent, u64> {
         let mut parts = BTreeMap::new();
         for stretch in &self.stretches {
             *parts.entry(stretch.part).or_default() += stretch.to - stretch.from;
@@ -90,10 +90,13 @@ pub struct FlowExplanation {
 ///
 /// # Errors
 /// If calls and packets of datagrams do not join.
-pub fn explain(history: &FlowHistory, lanes: &[Lane]) -> Result<FlowExplanation, Contradiction> {
+pub fn explain(
+    history: &FlowHistory,
+    lanes: &[DirectedLinkEnds],
+) -> Result<FlowExplanation, DatagramLengthMismatch> {
     let flow = FlowIndex::new(history, lanes)?;
     let mut explained = FlowExplanation::default();
-    if history.transport == Transport::Stream
+    if history.transport == FlowSocketType::Stream
         && let Some((begin, end)) = setup::span(&flow)
     {
         let (stretches, losses) = setup::explain(&flow, begin, end);
@@ -101,7 +104,7 @@ pub fn explain(history: &FlowHistory, lanes: &[Lane]) -> Result<FlowExplanation,
             flow: history.flow,
             number: 0,
             kind: RequestKind::Connect,
-            from: Side::Client,
+            from: EndpointRole::Client,
             begin: begin.min(end),
             end,
             asked: 0,

@@ -10,7 +10,7 @@
 //! | 16 | 4 | bytes of a record: 32; a later version may have longer ones, of which these are the first |
 //! | 20 | 4 | bytes of the whole header, a multiple of 32 |
 //! | 24 | 8 | when the file was begun, ns of CLOCK_MONOTONIC |
-//! | 32 | … | [`Header`] as JSON, padded with blanks |
+//! | 32 | … | [`RecordFileHeader`] as JSON, padded with blanks |
 //!
 //! Records follow to the end of the file. A [`Batch`](windtunnel_model::record::Kind::Batch) says
 //! whose the next records are, and how many events of that source came before them: recorded or
@@ -26,17 +26,17 @@ mod tail;
 mod tests;
 mod writer;
 
-pub use header::{Direction, Header, KindName, LaneName};
-pub use reader::{FileError, Item, Reader, read_header};
-pub use tail::{Tail, has_header};
-pub use writer::{Writer, events_of};
+pub use header::{FlowDirection, KindName, LaneName, RecordFileHeader};
+pub use reader::{FileError, RecordFileElement, RecordFileReader, read_header};
+pub use tail::{RecordStreamDecoder, has_header};
+pub use writer::{RecordFileWriter, events_of};
 
-use windtunnel_model::record::kind::{Layer, MACHINE};
+use windtunnel_model::record::kind::{MACHINE, RecordSource};
 
 /// Whose records they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source {
-    /// The layer's number: [`Layer`], or one of a later version.
+pub struct EventSource {
+    /// The layer's number: [`RecordSource`], or one of a later version.
     pub layer: u8,
     /// The node, by its position in the header; [`MACHINE`] for none.
     pub node: u32,
@@ -44,22 +44,22 @@ pub struct Source {
     pub instance: u16,
 }
 
-impl Source {
+impl EventSource {
     /// A source of `layer` of a node.
     #[must_use]
-    pub const fn of_node(layer: Layer, node: u32, instance: u16) -> Source {
-        Source { layer: layer as u8, node, instance }
+    pub const fn of_node(layer: RecordSource, node: u32, instance: u16) -> EventSource {
+        EventSource { layer: layer as u8, node, instance }
     }
 
     /// A source of `layer` that belongs to no node.
     #[must_use]
-    pub const fn of_machine(layer: Layer, instance: u16) -> Source {
-        Source { layer: layer as u8, node: MACHINE, instance }
+    pub const fn of_machine(layer: RecordSource, instance: u16) -> EventSource {
+        EventSource { layer: layer as u8, node: MACHINE, instance }
     }
 }
 
 /// What has records of kind [`Clock`](windtunnel_model::record::Kind::Clock): no layer, no node.
-pub const CLOCK: Source = Source { layer: 0, node: MACHINE, instance: 0 };
+pub const CLOCK: EventSource = EventSource { layer: 0, node: MACHINE, instance: 0 };
 
 /// The first bytes of a file.
 pub const MAGIC: [u8; 8] = *b"WTRECORD";

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::record::Kind;
-use windtunnel_model::record::kind::{Layer, MACHINE};
+use windtunnel_model::record::kind::{MACHINE, RecordSource};
 
 use crate::rows::is_packet;
-use crate::{Entry, Evidence};
+use crate::{AttributedRecord, RecordedRun};
 
 /// What a record must be to be wanted; each empty part wants all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
+pub struct RecordFilter {
     /// Of these layers.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<RecordSource>,
     /// Of these kinds.
     pub kinds: Vec<Kind>,
     /// Of sources of these nodes, or of a lane from or to them.
@@ -40,10 +40,10 @@ pub struct UnknownName {
     pub known: Vec<String>,
 }
 
-/// A [`Filter`] with its names looked up.
+/// A [`RecordFilter`] with its names looked up.
 #[derive(Debug)]
 pub struct Sieve {
-    layers: Vec<Layer>,
+    layers: Vec<RecordSource>,
     kinds: Vec<Kind>,
     flows: BTreeSet<usize>,
     /// By origin: whether its node is wanted; empty: all.
@@ -56,19 +56,19 @@ pub struct Sieve {
     to_ns: u64,
 }
 
-impl Filter {
+impl RecordFilter {
     /// Looks its names up.
     ///
     /// # Errors
     /// If there is no such node, link or flow.
-    pub fn prepare(&self, evidence: &Evidence) -> Result<Sieve, UnknownName> {
+    pub fn prepare(&self, evidence: &RecordedRun) -> Result<Sieve, UnknownName> {
         self.check(evidence)?;
         Ok(self.sieve(evidence))
     }
 
     /// The same where names may become known later: of those that are not, nothing is wanted yet.
     #[must_use]
-    pub fn sieve(&self, evidence: &Evidence) -> Sieve {
+    pub fn sieve(&self, evidence: &RecordedRun) -> Sieve {
         let wanted = |names: &[String], name: &str| names.iter().any(|wanted| wanted == name);
         let origins = evidence.origins().iter().map(|origin| {
             origin.source.node != MACHINE
@@ -97,7 +97,7 @@ impl Filter {
         }
     }
 
-    fn check(&self, evidence: &Evidence) -> Result<(), UnknownName> {
+    fn check(&self, evidence: &RecordedRun) -> Result<(), UnknownName> {
         let headers = || evidence.members().iter().map(|member| &member.header);
         let lanes = || headers().flat_map(|header| &header.lanes);
         let ends = lanes().flat_map(|lane| [lane.from.clone(), lane.to.clone()]);
@@ -128,7 +128,7 @@ fn known(what: &'static str, names: &[String], known: BTreeSet<String>) -> Resul
 impl Sieve {
     /// Whether the record is wanted.
     #[must_use]
-    pub fn passes(&self, evidence: &Evidence, entry: &Entry) -> bool {
+    pub fn passes(&self, evidence: &RecordedRun, entry: &AttributedRecord) -> bool {
         let time = entry.record.time;
         let origin = evidence.origin_of(entry);
         (self.from_ns..self.to_ns).contains(&time)
@@ -142,7 +142,7 @@ impl Sieve {
             && (self.any_link || self.lane(evidence, entry).1)
     }
 
-    fn lane(&self, evidence: &Evidence, entry: &Entry) -> (bool, bool) {
+    fn lane(&self, evidence: &RecordedRun, entry: &AttributedRecord) -> (bool, bool) {
         let member = usize::from(evidence.origin_of(entry).member);
         match entry.kind() {
             Some(kind) if is_packet(kind) => {

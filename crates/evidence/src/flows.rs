@@ -12,7 +12,7 @@
 //!
 //! An unconnected UDP socket has a flow for each peer. Its number of a datagram counts from its
 //! first one; where several sockets used the same two ends one after the other and the engine
-//! saw that as one flow, the engine's records belong to the first ([`Flow::reused`]).
+//! saw that as one flow, the engine's records belong to the first ([`GlobalFlow::reused`]).
 //!
 //! The *direction* of a global flow is from the side that opened it: what called `connect`; else
 //! whose SYN it was; else what sent first.
@@ -22,26 +22,26 @@ mod local;
 mod tests;
 mod unify;
 
-pub(crate) use local::Flows;
+pub(crate) use local::FlowCorrelator;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// What all layers and machines know as one conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flow {
+pub struct GlobalFlow {
     /// The IP protocol: 6 for TCP, 17 for UDP.
     pub protocol: u8,
     /// The side that opened it, or sent first. `None`: no source has defined it.
-    pub from: Option<End>,
+    pub from: Option<FlowEndpoint>,
     /// The other side.
-    pub to: Option<End>,
+    pub to: Option<FlowEndpoint>,
     /// First definition or record.
     pub begin_ns: u64,
     /// Last record.
     pub end_ns: u64,
     /// Its local flows.
-    pub parts: Vec<Part>,
+    pub parts: Vec<LocalFlow>,
     /// A later flow has the same ends, and for the engine both are one: its records are all of this
     /// one, and their offsets do not join with those of the later one's sockets.
     pub reused: bool,
@@ -49,7 +49,7 @@ pub struct Flow {
 
 /// A side of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct End {
+pub struct FlowEndpoint {
     /// IPv4 addresses are `::ffff:a.b.c.d`; unspecified where it is not known.
     pub address: Ipv6Addr,
     pub port: u16,
@@ -59,8 +59,8 @@ pub struct End {
 
 /// A local flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// The first source that had it: a position in [`Evidence::origins`](crate::Evidence::origins).
+pub struct LocalFlow {
+    /// The first source that had it: a position in [`RecordedRun::origins`](crate::RecordedRun::origins).
     pub origin: u32,
     /// Its number there.
     pub number: u32,
@@ -81,7 +81,7 @@ pub const TCP: u8 = 6;
 /// UDP's number.
 pub const UDP: u8 = 17;
 
-impl Flow {
+impl GlobalFlow {
     /// The name of the protocol: `tcp`, `udp`, else its number.
     #[must_use]
     pub fn protocol_name(&self) -> String {
@@ -101,7 +101,7 @@ impl Flow {
     }
 }
 
-impl End {
+impl FlowEndpoint {
     /// IPv4 where it is one.
     #[must_use]
     pub fn ip(&self) -> IpAddr {
@@ -109,7 +109,7 @@ impl End {
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for FlowEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.ip() {
             IpAddr::V4(address) => write!(f, "{address}:{}", self.port),

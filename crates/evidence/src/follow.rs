@@ -7,46 +7,49 @@ mod rates;
 #[cfg(test)]
 mod tests;
 
-pub use rates::{FlowRate, LaneRate, Rates};
+pub use rates::{FlowRate, LaneRate, RateAccumulator};
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::{EventRecord, Kind};
 
 use crate::evidence::{sample, shifted};
-use crate::file::{FileError, Header, Item, Reader, Source, Tail};
-use crate::flows::{End, Flow};
-use crate::{Entry, Evidence, Member, Origin};
+use crate::file::{
+    EventSource, FileError, RecordFileElement, RecordFileHeader, RecordFileReader,
+    RecordStreamDecoder,
+};
+use crate::flows::{FlowEndpoint, GlobalFlow};
+use crate::{AttributedRecord, EventOrigin, RecordedRun, RecordingMachine};
 
 /// Takes the bytes of a run's files as they come, and gives out what is new.
 #[derive(Debug, Default)]
 pub struct Follower {
-    evidence: Evidence,
+    evidence: RecordedRun,
     /// By member's name.
     members: BTreeMap<Option<String>, u16>,
-    readers: Vec<Reader>,
-    origins: BTreeMap<(u16, Source), u32>,
+    readers: Vec<RecordFileReader>,
+    origins: BTreeMap<(u16, EventSource), u32>,
     /// By member, layer, node and number.
-    locals: BTreeMap<(u16, u8, u32, u32), Local>,
+    locals: BTreeMap<(u16, u8, u32, u32), FlowNumberBinding>,
     /// By protocol and sides, in their order.
-    numbers: BTreeMap<(u8, End, End), u32>,
+    numbers: BTreeMap<(u8, FlowEndpoint, FlowEndpoint), u32>,
 }
 
 /// A file that grows, of [`Follower`].
 #[derive(Debug, Default)]
 pub struct Growing {
-    tail: Tail,
+    tail: RecordStreamDecoder,
     /// The file's bytes before its header is whole.
     begin: Vec<u8>,
     member: Option<u16>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Local {
+struct FlowNumberBinding {
     protocol: u8,
-    from: Option<End>,
+    from: Option<FlowEndpoint>,
     /// The flow, and whether its `from` is the other side here.
     flow: Option<(u32, bool)>,
 }
@@ -60,7 +63,7 @@ impl Follower {
 
     /// What is known so far: members, sources and flows. It holds no records.
     #[must_use]
-    pub fn evidence(&self) -> &Evidence {
+    pub fn evidence(&self) -> &RecordedRun {
         &self.evidence
     }
 
@@ -73,7 +76,7 @@ impl Follower {
         &mut self,
         file: &mut Growing,
         bytes: &[u8],
-        new: &mut Vec<Entry>,
+        new: &mut Vec<AttributedRecord>,
     ) -> Result<(), FileError> {
         let Some(member) = file.member else {
             file.begin.extend(bytes);
@@ -93,30 +96,37 @@ impl Follower {
         taken
     }
 
-    fn member(&mut self, header: Header) -> u16 {
+    fn member(&mut self, header: RecordFileHeader) -> u16 {
         let next = u16::try_from(self.members.len()).unwrap_or(u16::MAX);
         let name = header.member.clone();
         *self.members.entry(name).or_insert_with(|| {
-            self.evidence.members.push(Member { header, files: 1, missing: Vec::new(), stray: 0 });
-            self.readers.push(Reader::new());
+            self.evidence.members.push(RecordingMachine {
+                header,
+                files: 1,
+                missing: Vec::new(),
+                stray: 0,
+            });
+            self.readers.push(RecordFileReader::new());
             next
         })
     }
 
-    fn item(&mut self, member: u16, item: Item, new: &mut Vec<Entry>) {
+    fn item(&mut self, member: u16, item: RecordFileElement, new: &mut Vec<AttributedRecord>) {
         let (source, record, is_new) = match item {
-            Item::Record(source, record) => (source, record, true),
-            Item::Repeated(source, record) => (source, record, false),
-            Item::Gap { source, events } => {
+            RecordFileElement::Record(source, record) => (source, record, true),
+            RecordFileElement::Repeated(source, record) => (source, record, false),
+            RecordFileElement::Gap { source, events } => {
                 let [low, high] = windtunnel_model::record::halves(events);
                 let args = [0, 0, low, high];
                 (
                     source,
-                    Record { time: 1, kind: Kind::Lost as u8, args, ..Record::default() },
+                    EventRecord { time: 1, kind: Kind::Lost as u8, args, ..EventRecord::default() },
                     true,
                 )
             }
-            Item::Stray(_) => return self.evidence.members[usize::from(member)].stray += 1,
+            RecordFileElement::Stray(_) => {
+                return self.evidence.members[usize::from(member)].stray += 1;
+            }
         };
         let header = &mut self.evidence.members[usize::from(member)].header;
         if let Some((_, ahead_ns)) = sample(&record) {
@@ -130,7 +140,7 @@ impl Follower {
             return self.define(member, source, &record);
         }
         if is_new {
-            let mut entry = Entry::new(record, origin);
+            let mut entry = AttributedRecord::new(record, origin);
             let local = self.locals.get(&(member, source.layer, source.node, record.flow));
             if let Some((flow, flipped)) = local.and_then(|local| local.flow)
                 && kind != Some(Kind::Lost)
@@ -141,21 +151,21 @@ impl Follower {
         }
     }
 
-    fn origin(&mut self, member: u16, source: Source) -> u32 {
+    fn origin(&mut self, member: u16, source: EventSource) -> u32 {
         let origins = &mut self.evidence.origins;
         *self.origins.entry((member, source)).or_insert_with(|| {
-            origins.push(Origin { member, source });
+            origins.push(EventOrigin { member, source });
             u32::try_from(origins.len() - 1).unwrap_or(u32::MAX)
         })
     }
 
-    fn define(&mut self, member: u16, source: Source, record: &Record) {
+    fn define(&mut self, member: u16, source: EventSource, record: &EventRecord) {
         let key = (member, source.layer, source.node, record.flow);
         match Kind::from_number(record.kind) {
             Some(Kind::FlowFrom) => {
-                let end = self.end(source, record, source.layer != Layer::Engine as u8);
+                let end = self.end(source, record, source.layer != RecordSource::Engine as u8);
                 let flow = None;
-                let local = Local { protocol: record.flags, from: Some(end), flow };
+                let local = FlowNumberBinding { protocol: record.flags, from: Some(end), flow };
                 self.locals.insert(key, local);
             }
             Some(Kind::FlowTo) => {
@@ -163,14 +173,14 @@ impl Follower {
                 let known = self.locals.get(&key).copied().unwrap_or_default();
                 let Some(from) = known.from else { return };
                 let flow = Some(self.flow(known.protocol, from, to, record.time));
-                self.locals.insert(key, Local { flow, ..known });
+                self.locals.insert(key, FlowNumberBinding { flow, ..known });
             }
             _ => {}
         }
     }
 
     /// A side of a definition. A socket's own address that is not known is the first of its node.
-    fn end(&self, source: Source, record: &Record, is_own: bool) -> End {
+    fn end(&self, source: EventSource, record: &EventRecord, is_own: bool) -> FlowEndpoint {
         let mut address = Ipv6Addr::from(record.arg_bytes());
         let members = || self.evidence.members.iter();
         let of_node = |node: u32| {
@@ -188,17 +198,23 @@ impl Follower {
         let ip = address.to_canonical();
         let found = named.find(|(_, addresses)| addresses.contains(&ip)).map(|(node, _)| node);
         let node = if is_own { Some(source.node) } else { found };
-        End { address, port: record.extra, node }
+        FlowEndpoint { address, port: record.extra, node }
     }
 
-    fn flow(&mut self, protocol: u8, from: End, to: End, time: u64) -> (u32, bool) {
+    fn flow(
+        &mut self,
+        protocol: u8,
+        from: FlowEndpoint,
+        to: FlowEndpoint,
+        time: u64,
+    ) -> (u32, bool) {
         let key = (protocol, from.min(to), from.max(to));
         let flows = &mut self.evidence.flows;
         let number = *self.numbers.entry(key).or_insert_with(|| {
             let (begin_ns, end_ns) = (time, time);
             let (parts, reused) = (Vec::new(), false);
             let (from, to) = (Some(from), Some(to));
-            flows.push(Flow { protocol, from, to, begin_ns, end_ns, parts, reused });
+            flows.push(GlobalFlow { protocol, from, to, begin_ns, end_ns, parts, reused });
             u32::try_from(flows.len() - 1).unwrap_or(u32::MAX)
         });
         (number, flows[number as usize].from != Some(from))

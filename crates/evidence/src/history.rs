@@ -12,15 +12,15 @@ use windtunnel_model::record::kind::Call;
 
 /// An end of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
+pub enum EndpointRole {
     /// The side that sent first.
     Client,
     Server,
 }
 
-impl Side {
+impl EndpointRole {
     /// Both.
-    pub const BOTH: [Side; 2] = [Side::Client, Side::Server];
+    pub const BOTH: [EndpointRole; 2] = [EndpointRole::Client, EndpointRole::Server];
 
     /// Its place in arrays by side, and that of the direction in which it sends.
     #[must_use]
@@ -30,10 +30,10 @@ impl Side {
 
     /// The other end.
     #[must_use]
-    pub const fn peer(self) -> Side {
+    pub const fn peer(self) -> EndpointRole {
         match self {
-            Side::Client => Side::Server,
-            Side::Server => Side::Client,
+            EndpointRole::Client => EndpointRole::Server,
+            EndpointRole::Server => EndpointRole::Client,
         }
     }
 
@@ -41,15 +41,15 @@ impl Side {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Side::Client => "client",
-            Side::Server => "server",
+            EndpointRole::Client => "client",
+            EndpointRole::Server => "server",
         }
     }
 }
 
 /// What a flow's offsets count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Transport {
+pub enum FlowSocketType {
     /// TCP: bytes.
     #[default]
     Stream,
@@ -62,7 +62,7 @@ pub enum Transport {
 pub struct FlowHistory {
     /// Its number over all layers.
     pub flow: u32,
-    pub transport: Transport,
+    pub transport: FlowSocketType,
     /// By how much a cause may seem to come after its effect: between two machines' clocks, and
     /// where the end of a call is not known.
     pub order_error_ns: u64,
@@ -83,7 +83,7 @@ impl Default for FlowHistory {
     fn default() -> FlowHistory {
         FlowHistory {
             flow: 0,
-            transport: Transport::Stream,
+            transport: FlowSocketType::Stream,
             order_error_ns: 0,
             is_joined: true,
             calls: Default::default(),
@@ -156,7 +156,7 @@ pub struct TcpSample {
 
 /// A direction of a link, by the numbers of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lane {
+pub struct DirectedLinkEnds {
     pub from: u32,
     pub to: u32,
 }

@@ -34,4 +34,4 @@ pub mod rows;
 pub mod statistics;
 pub mod workload;
 
-pub use evidence::{Entry, Evidence, Loader, Member, Origin};
+pub use evidence::{AttributedRecord, EventOrigin, EvidenceLoader, RecordedRun, RecordingMachine};

@@ -7,11 +7,11 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::evidence::Evidence;
-use crate::explain::Contradiction;
+use crate::evidence::RecordedRun;
+use crate::explain::DatagramLengthMismatch;
 use crate::explain::index::FlowIndex;
-use crate::history::{self, FlowHistory, Lane, PacketEvent, PacketKind, Side};
-pub use named::Named;
+use crate::history::{self, DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind};
+pub use named::ModulationReport;
 
 /// One direction of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -19,33 +19,33 @@ pub struct Modulation {
     pub flow: u32,
     /// Who sends.
     #[serde(serialize_with = "side_name")]
-    pub sender: Side,
+    pub sender: EndpointRole,
     /// What its program wrote; `None`: its calls are not recorded.
-    pub writes: Option<Series>,
+    pub writes: Option<SizeSpacingStatistics>,
     /// What the wire carried: packets at their first lane, trains as their segments, with those
     /// that were sent again.
-    pub packets: Option<Series>,
+    pub packets: Option<SizeSpacingStatistics>,
     /// From the begin of a write to its first byte on the wire, ns.
-    pub to_wire_ns: Option<Quantiles>,
+    pub to_wire_ns: Option<QuantileSummary>,
     /// From the arrival of the last byte of a read to the end of the read, ns.
-    pub to_program_ns: Option<Quantiles>,
+    pub to_program_ns: Option<QuantileSummary>,
     /// What the other program read.
-    pub reads: Option<Series>,
+    pub reads: Option<SizeSpacingStatistics>,
 }
 
 /// Things of a size, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Series {
+pub struct SizeSpacingStatistics {
     pub count: usize,
     pub bytes: u64,
-    pub size: Quantiles,
+    pub size: QuantileSummary,
     /// From the begin of one to that of the next; `None`: there is one only.
-    pub spacing_ns: Option<Quantiles>,
+    pub spacing_ns: Option<QuantileSummary>,
 }
 
 /// A distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Quantiles {
+pub struct QuantileSummary {
     pub min: u64,
     pub p50: u64,
     pub p90: u64,
@@ -54,36 +54,36 @@ pub struct Quantiles {
     pub mean: u64,
 }
 
-impl Quantiles {
+impl QuantileSummary {
     /// Of these values; `None`: there are none.
     #[must_use]
-    pub fn of(mut values: Vec<u64>) -> Option<Quantiles> {
+    pub fn of(mut values: Vec<u64>) -> Option<QuantileSummary> {
         values.sort_unstable();
         let (min, max) = (*values.first()?, *values.last()?);
         let at = |percent: usize| values[(values.len() - 1) * percent / 100];
         let sum: u128 = values.iter().copied().map(u128::from).sum();
         let mean = u64::try_from(sum / values.len() as u128).unwrap_or(u64::MAX);
-        Some(Quantiles { min, p50: at(50), p90: at(90), p99: at(99), max, mean })
+        Some(QuantileSummary { min, p50: at(50), p90: at(90), p99: at(99), max, mean })
     }
 }
 
-impl Series {
+impl SizeSpacingStatistics {
     /// Of (time, size), sorted by time.
-    fn of(things: &[(u64, u64)]) -> Option<Series> {
-        let size = Quantiles::of(things.iter().map(|(_, size)| *size).collect())?;
+    fn of(things: &[(u64, u64)]) -> Option<SizeSpacingStatistics> {
+        let size = QuantileSummary::of(things.iter().map(|(_, size)| *size).collect())?;
         let spacing = things.windows(2).map(|pair| pair[1].0 - pair[0].0);
-        Some(Series {
+        Some(SizeSpacingStatistics {
             count: things.len(),
             bytes: things.iter().map(|(_, size)| size).sum(),
             size,
-            spacing_ns: Quantiles::of(spacing.collect()),
+            spacing_ns: QuantileSummary::of(spacing.collect()),
         })
     }
 }
 
 /// Of all flows of a run, both directions, where bytes were carried.
 #[must_use]
-pub fn modulation(evidence: &Evidence) -> Vec<Modulation> {
+pub fn modulation(evidence: &RecordedRun) -> Vec<Modulation> {
     let (_, lanes) = history::lanes(evidence);
     let histories = history::histories(evidence);
     // A flow whose calls and packets do not join is named by `explain`.
@@ -95,19 +95,26 @@ pub fn modulation(evidence: &Evidence) -> Vec<Modulation> {
 ///
 /// # Errors
 /// If calls and packets of datagrams do not join.
-pub fn of(history: &FlowHistory, lanes: &[Lane]) -> Result<[Modulation; 2], Contradiction> {
+pub fn of(
+    history: &FlowHistory,
+    lanes: &[DirectedLinkEnds],
+) -> Result<[Modulation; 2], DatagramLengthMismatch> {
     let index = FlowIndex::new(history, lanes)?;
-    Ok(Side::BOTH.map(|sender| direction(&index, sender, lanes)))
+    Ok(EndpointRole::BOTH.map(|sender| direction(&index, sender, lanes)))
 }
 
-fn direction(index: &FlowIndex<'_>, sender: Side, lanes: &[Lane]) -> Modulation {
+fn direction(
+    index: &FlowIndex<'_>,
+    sender: EndpointRole,
+    lanes: &[DirectedLinkEnds],
+) -> Modulation {
     let (history, route) = (index.history, &index.routes[sender.index()]);
-    let calls = |side: Side, is_write: bool| {
+    let calls = |side: EndpointRole, is_write: bool| {
         let program = &index.programs[side.index()];
         let calls = program.calls.iter().filter(move |call| call.is_write == is_write);
         calls.filter(|_| program.is_recorded)
     };
-    let sized = |side: Side, is_write: bool| {
+    let sized = |side: EndpointRole, is_write: bool| {
         let spans = history.calls[side.index()].iter().filter(|call| call.result > 0);
         let wanted = spans.filter(|call| match is_write {
             true => history::is_write(call.call),
@@ -115,7 +122,7 @@ fn direction(index: &FlowIndex<'_>, sender: Side, lanes: &[Lane]) -> Modulation 
         });
         let all: Vec<_> =
             wanted.map(|call| (call.begin, u64::from(call.result.unsigned_abs()))).collect();
-        Series::of(&all)
+        SizeSpacingStatistics::of(&all)
     };
     let to_wire = calls(sender, true)
         .filter_map(|write| Some(route.first_entered(write.from)?.saturating_sub(write.begin)));
@@ -136,9 +143,9 @@ fn direction(index: &FlowIndex<'_>, sender: Side, lanes: &[Lane]) -> Modulation 
         flow: history.flow,
         sender,
         writes: sized(sender, true),
-        packets: Series::of(&packets),
-        to_wire_ns: Quantiles::of(to_wire.collect()),
-        to_program_ns: Quantiles::of(to_program.collect()),
+        packets: SizeSpacingStatistics::of(&packets),
+        to_wire_ns: QuantileSummary::of(to_wire.collect()),
+        to_program_ns: QuantileSummary::of(to_program.collect()),
         reads: sized(sender.peer(), false),
     }
 }
@@ -155,6 +162,6 @@ fn full_segment<'a>(packets: impl Iterator<Item = &'a PacketEvent>) -> u64 {
     sizes.max().map_or(0, u64::from)
 }
 
-fn side_name<S: serde::Serializer>(side: &Side, out: S) -> Result<S::Ok, S::Error> {
+fn side_name<S: serde::Serializer>(side: &EndpointRole, out: S) -> Result<S::Ok, S::Error> {
     out.serialize_str(side.name())
 }

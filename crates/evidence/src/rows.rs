@@ -7,15 +7,15 @@ mod tests;
 use std::collections::BTreeSet;
 
 use windtunnel_model::record::kind::{Call, MACHINE};
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::{EventRecord, Kind};
 
-use crate::file::{Direction, LaneName};
-use crate::{Entry, Evidence, Origin};
-use flags::Flags;
+use crate::file::{FlowDirection, LaneName};
+use crate::{AttributedRecord, EventOrigin, RecordedRun};
+use flags::FlagNameTable;
 
 /// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum ExportFieldValue<'a> {
     /// A count, an offset or a time.
     Number(u64),
     /// A number that may be below zero.
@@ -26,7 +26,7 @@ pub enum Value<'a> {
 
 /// A column of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct ExportColumn {
     /// Units come last: `_ns`, `_us`.
     pub name: &'static str,
     /// Whether its values are names; else they are whole numbers.
@@ -35,12 +35,12 @@ pub struct Column {
 
 /// Turns records into fields. It holds the names that they refer to.
 #[derive(Debug)]
-pub struct Rows<'e> {
-    evidence: &'e Evidence,
+pub struct RecordFormatter<'e> {
+    evidence: &'e RecordedRun,
     origin_ns: u64,
     origins: Vec<OriginNames<'e>>,
-    flows: Vec<FlowNames>,
-    flags: Flags,
+    flows: Vec<FlowEndpointNames>,
+    flags: FlagNameTable,
 }
 
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct OriginNames<'e> {
 }
 
 #[derive(Debug)]
-struct FlowNames {
+struct FlowEndpointNames {
     protocol: String,
     from: Option<String>,
     to: Option<String>,
@@ -87,21 +87,22 @@ const COMMON: [(&str, bool); 23] = [
 
 /// All columns, in their order: common ones, then the arguments of all kinds.
 #[must_use]
-pub fn columns() -> Vec<Column> {
-    let mut columns: Vec<Column> = COMMON.map(|(name, is_text)| Column { name, is_text }).to_vec();
+pub fn columns() -> Vec<ExportColumn> {
+    let mut columns: Vec<ExportColumn> =
+        COMMON.map(|(name, is_text)| ExportColumn { name, is_text }).to_vec();
     let mut known: BTreeSet<&str> = columns.iter().map(|column| column.name).collect();
     for kind in Kind::ALL.iter().filter(|kind| is_shown(**kind)) {
         for name in kind.arguments().into_iter().filter_map(column_of) {
             if known.insert(name) {
-                columns.push(Column { name, is_text: false });
+                columns.push(ExportColumn { name, is_text: false });
             }
         }
     }
-    columns.push(Column { name: "extra", is_text: false });
+    columns.push(ExportColumn { name: "extra", is_text: false });
     columns
 }
 
-/// Kinds that are entries of [`Evidence`].
+/// Kinds that are entries of [`RecordedRun`].
 fn is_shown(kind: Kind) -> bool {
     kind != Kind::Batch && !kind.is_definition()
 }
@@ -117,26 +118,26 @@ fn column_of(argument: &'static str) -> Option<&'static str> {
     }
 }
 
-impl<'e> Rows<'e> {
+impl<'e> RecordFormatter<'e> {
     /// Rows of the records of `evidence`.
     #[must_use]
-    pub fn new(evidence: &'e Evidence) -> Rows<'e> {
+    pub fn new(evidence: &'e RecordedRun) -> RecordFormatter<'e> {
         let origins = evidence.origins().iter().map(|origin| OriginNames {
             member: evidence.header_of(*origin).member.as_deref(),
-            layer: origin.layer().map_or("?", windtunnel_model::record::kind::Layer::name),
+            layer: origin.layer().map_or("?", windtunnel_model::record::kind::RecordSource::name),
             node: evidence.node_name(*origin),
         });
-        let flows = evidence.flows().iter().map(|flow| FlowNames {
+        let flows = evidence.flows().iter().map(|flow| FlowEndpointNames {
             protocol: flow.protocol_name(),
             from: flow.from.map(|end| evidence.end_name(&end)),
             to: flow.to.map(|end| evidence.end_name(&end)),
         });
-        Rows {
+        RecordFormatter {
             evidence,
             origin_ns: evidence.origin_ns(),
             origins: origins.collect(),
             flows: flows.collect(),
-            flags: Flags::new(),
+            flags: FlagNameTable::new(),
         }
     }
 
@@ -158,7 +159,7 @@ impl<'e> Rows<'e> {
 
     /// The lane of a record of a packet, and the link that it is of.
     #[must_use]
-    pub fn lane(&self, entry: &Entry) -> Option<&'e LaneName> {
+    pub fn lane(&self, entry: &AttributedRecord) -> Option<&'e LaneName> {
         is_packet(entry.kind()?).then_some(())?;
         self.lane_of(self.evidence.origin_of(entry).member, entry.record.args[2])
     }
@@ -172,7 +173,7 @@ impl<'e> Rows<'e> {
 
     /// Why a packet was dropped.
     #[must_use]
-    pub fn reason(&self, entry: &Entry) -> Option<&'e str> {
+    pub fn reason(&self, entry: &AttributedRecord) -> Option<&'e str> {
         (entry.kind()? == Kind::Dropped).then_some(())?;
         let header = self.evidence.header_of(self.evidence.origin_of(entry));
         header.drop_reasons.get(entry.record.args[3] as usize).map(String::as_str)
@@ -180,27 +181,31 @@ impl<'e> Rows<'e> {
 
     /// The flags of a record as names, with a blank between.
     #[must_use]
-    pub fn flags(&self, entry: &Entry) -> &str {
+    pub fn flags(&self, entry: &AttributedRecord) -> &str {
         self.flags.of(entry)
     }
 
     /// Hands the fields of a record to `each`, in the order of [`columns`] with those of its kind
     /// last.
-    pub fn fields<'a>(&'a self, entry: &Entry, each: &mut dyn FnMut(&'static str, Value<'a>)) {
+    pub fn fields<'a>(
+        &'a self,
+        entry: &AttributedRecord,
+        each: &mut dyn FnMut(&'static str, ExportFieldValue<'a>),
+    ) {
         let record = &entry.record;
         let origin = self.evidence.origin_of(entry);
-        each("time_ns", Value::Signed(self.since_origin(record.time)));
-        each("clock_ns", Value::Number(record.time));
+        each("time_ns", ExportFieldValue::Signed(self.since_origin(record.time)));
+        each("clock_ns", ExportFieldValue::Number(record.time));
         self.source_fields(entry, origin, each);
         let kind = match entry.kind() {
             Some(kind) => kind.name(),
             None => self.later_kind(entry),
         };
-        each("kind", Value::Text(kind));
+        each("kind", ExportFieldValue::Text(kind));
         self.flow_fields(entry, each);
         let flags = self.flags.of(entry);
         if !flags.is_empty() {
-            each("flags", Value::Text(flags));
+            each("flags", ExportFieldValue::Text(flags));
         }
         match entry.kind() {
             Some(kind) => self.kind_fields(kind, entry, each),
@@ -210,81 +215,87 @@ impl<'e> Rows<'e> {
 
     fn source_fields<'a>(
         &'a self,
-        entry: &Entry,
-        origin: Origin,
-        each: &mut dyn FnMut(&'static str, Value<'a>),
+        entry: &AttributedRecord,
+        origin: EventOrigin,
+        each: &mut dyn FnMut(&'static str, ExportFieldValue<'a>),
     ) {
         let names = &self.origins[entry.origin()];
         if let Some(member) = names.member {
-            each("member", Value::Text(member));
+            each("member", ExportFieldValue::Text(member));
         }
-        each("layer", Value::Text(names.layer));
+        each("layer", ExportFieldValue::Text(names.layer));
         if let Some(node) = names.node.filter(|_| origin.source.node != MACHINE) {
-            each("node", Value::Text(node));
+            each("node", ExportFieldValue::Text(node));
         }
-        each("instance", Value::Number(origin.source.instance.into()));
+        each("instance", ExportFieldValue::Number(origin.source.instance.into()));
     }
 
-    fn flow_fields<'a>(&'a self, entry: &Entry, each: &mut dyn FnMut(&'static str, Value<'a>)) {
+    fn flow_fields<'a>(
+        &'a self,
+        entry: &AttributedRecord,
+        each: &mut dyn FnMut(&'static str, ExportFieldValue<'a>),
+    ) {
         let Some(flow) = entry.flow() else { return };
         let names = &self.flows[flow];
-        each("flow", Value::Number(flow as u64));
-        each("protocol", Value::Text(&names.protocol));
+        each("flow", ExportFieldValue::Number(flow as u64));
+        each("protocol", ExportFieldValue::Text(&names.protocol));
         if let Some(from) = &names.from {
-            each("from", Value::Text(from));
+            each("from", ExportFieldValue::Text(from));
         }
         if let Some(to) = &names.to {
-            each("to", Value::Text(to));
+            each("to", ExportFieldValue::Text(to));
         }
         let direction = match entry.direction() {
-            Direction::Forward => "forward",
-            Direction::Reverse => "reverse",
+            FlowDirection::Forward => "forward",
+            FlowDirection::Reverse => "reverse",
         };
-        each("direction", Value::Text(direction));
+        each("direction", ExportFieldValue::Text(direction));
     }
 
     fn kind_fields<'a>(
         &'a self,
         kind: Kind,
-        entry: &Entry,
-        each: &mut dyn FnMut(&'static str, Value<'a>),
+        entry: &AttributedRecord,
+        each: &mut dyn FnMut(&'static str, ExportFieldValue<'a>),
     ) {
         let record = &entry.record;
         if let Some(lane) = self.lane(entry) {
-            each("link", Value::Text(&lane.link));
-            each("lane_from", Value::Text(&lane.from));
-            each("lane_to", Value::Text(&lane.to));
+            each("link", ExportFieldValue::Text(&lane.link));
+            each("lane_from", ExportFieldValue::Text(&lane.from));
+            each("lane_to", ExportFieldValue::Text(&lane.to));
         }
         let extra = u64::from(record.extra);
         match kind {
             Kind::Call => {
                 let call = Call::from_number(record.extra).map_or("?", Call::name);
-                each("call", Value::Text(call));
+                each("call", ExportFieldValue::Text(call));
                 if let Some(errno) = errno(record) {
-                    each("errno", Value::Number(errno.into()));
+                    each("errno", ExportFieldValue::Number(errno.into()));
                 }
             }
             Kind::TcpWindows => {
-                each("state", Value::Number(extra & 0xff));
-                each("avoidance", Value::Number(extra >> 8));
+                each("state", ExportFieldValue::Number(extra & 0xff));
+                each("avoidance", ExportFieldValue::Number(extra >> 8));
             }
-            Kind::TcpProgress => each("segment_size", Value::Number(extra)),
-            kind if is_packet(kind) => each("segments", Value::Number(extra)),
-            _ if extra != 0 => each("extra", Value::Number(extra)),
+            Kind::TcpProgress => each("segment_size", ExportFieldValue::Number(extra)),
+            kind if is_packet(kind) => each("segments", ExportFieldValue::Number(extra)),
+            _ if extra != 0 => each("extra", ExportFieldValue::Number(extra)),
             _ => {}
         }
         for (position, argument) in kind.arguments().into_iter().enumerate() {
             let Some(name) = column_of(argument) else { continue };
             match name {
-                "reason" => each(name, Value::Text(self.reason(entry).unwrap_or("?"))),
-                "result" => each(name, Value::Signed(signed(record.args[position]))),
-                _ if argument.ends_with("_low") => each(name, Value::Number(record.wide(position))),
-                _ => each(name, Value::Number(record.args[position].into())),
+                "reason" => each(name, ExportFieldValue::Text(self.reason(entry).unwrap_or("?"))),
+                "result" => each(name, ExportFieldValue::Signed(signed(record.args[position]))),
+                _ if argument.ends_with("_low") => {
+                    each(name, ExportFieldValue::Number(record.wide(position)));
+                }
+                _ => each(name, ExportFieldValue::Number(record.args[position].into())),
             }
         }
     }
 
-    fn later_kind(&self, entry: &Entry) -> &str {
+    fn later_kind(&self, entry: &AttributedRecord) -> &str {
         let header = self.evidence.header_of(self.evidence.origin_of(entry));
         let known = header.kinds.iter().find(|kind| kind.number == entry.record.kind);
         known.map_or("?", |kind| kind.name.as_str())
@@ -309,7 +320,7 @@ pub fn is_packet(kind: Kind) -> bool {
 
 /// The error that a call ended with.
 #[must_use]
-pub fn errno(record: &Record) -> Option<u16> {
+pub fn errno(record: &EventRecord) -> Option<u16> {
     u16::try_from(-signed(record.args[2])).ok().filter(|errno| *errno > 0)
 }
 
@@ -319,6 +330,9 @@ pub fn signed(argument: u32) -> i64 {
     i32::from_le_bytes(argument.to_le_bytes()).into()
 }
 
-fn unknown_fields<'a>(record: &Record, each: &mut dyn FnMut(&'static str, Value<'a>)) {
-    each("extra", Value::Number(record.extra.into()));
+fn unknown_fields<'a>(
+    record: &EventRecord,
+    each: &mut dyn FnMut(&'static str, ExportFieldValue<'a>),
+) {
+    each("extra", ExportFieldValue::Number(record.extra.into()));
 }

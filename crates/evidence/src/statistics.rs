@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windtunnel_model::record::Kind;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
-use crate::{Entry, Evidence};
+use crate::{AttributedRecord, RecordedRun};
 use sums::Sums;
 
 /// What records say in sum. Times are nanoseconds since the run began.
@@ -26,7 +26,7 @@ pub struct Statistics {
     pub layers: Vec<LayerSum>,
     pub flows: Vec<FlowSum>,
     pub lanes: Vec<LaneSum>,
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<RecordingGap>,
     /// What these records cannot say, as sentences.
     pub unseen: Vec<String>,
 }
@@ -50,13 +50,13 @@ pub struct FlowSum {
     pub first_ns: i64,
     pub last_ns: i64,
     pub records: u64,
-    pub forward: Way,
-    pub reverse: Way,
+    pub forward: FlowDirectionCounters,
+    pub reverse: FlowDirectionCounters,
 }
 
 /// A direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Way {
+pub struct FlowDirectionCounters {
     /// Calls that sent, and what they sent.
     pub writes: u64,
     pub written_bytes: u64,
@@ -91,7 +91,7 @@ pub struct LaneSum {
 
 /// Events that were not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gap {
+pub struct RecordingGap {
     pub layer: String,
     pub node: Option<String>,
     pub begin_ns: i64,
@@ -102,7 +102,10 @@ pub struct Gap {
 impl Statistics {
     /// Sums `entries` up.
     #[must_use]
-    pub fn of<'a>(evidence: &Evidence, entries: impl Iterator<Item = &'a Entry>) -> Statistics {
+    pub fn of<'a>(
+        evidence: &RecordedRun,
+        entries: impl Iterator<Item = &'a AttributedRecord>,
+    ) -> Statistics {
         let mut sums = Sums::new(evidence);
         let (mut first, mut last) = (None, 0);
         for entry in entries {
@@ -130,8 +133,8 @@ impl Statistics {
     }
 }
 
-fn layers(evidence: &Evidence, sums: &Sums<'_>) -> Vec<LayerSum> {
-    let of = |layer: Layer| {
+fn layers(evidence: &RecordedRun, sums: &Sums<'_>) -> Vec<LayerSum> {
+    let of = |layer: RecordSource| {
         let origins = evidence.origins().iter().enumerate();
         let origins = origins.filter(|(_, origin)| origin.layer() == Some(layer));
         let mut sum = LayerSum { layer: layer.name(), sources: 0, records: 0, lost: 0 };
@@ -142,10 +145,10 @@ fn layers(evidence: &Evidence, sums: &Sums<'_>) -> Vec<LayerSum> {
         }
         sum
     };
-    Layer::ALL.map(of).into_iter().filter(|sum| sum.sources > 0).collect()
+    RecordSource::ALL.map(of).into_iter().filter(|sum| sum.sources > 0).collect()
 }
 
 /// Events that a record of lost ones stands for.
-fn lost_events(entry: &Entry) -> Option<u64> {
+fn lost_events(entry: &AttributedRecord) -> Option<u64> {
     (entry.kind() == Some(Kind::Lost)).then(|| entry.record.wide(2))
 }

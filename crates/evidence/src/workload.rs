@@ -1,7 +1,7 @@
 //! What programs did with their connections, so that it can be done again over another network.
 //!
-//! A workload is JSON lines, one [`Connection`] each. Both sides of a connection are a list of
-//! [`Step`]s, done one after the other: a step begins [`Step::think_ns`] after the one before has
+//! A workload is JSON lines, one [`WorkloadConnection`] each. Both sides of a connection are a list of
+//! [`WorkloadStep`]s, done one after the other: a step begins [`WorkloadStep::think_ns`] after the one before has
 //! ended, and a read ends when all of its bytes have come. So a response waits for its request, and
 //! time that was spent waiting for the network is not in the file.
 //!
@@ -21,24 +21,24 @@ use serde::{Deserialize, Serialize};
 /// A connection, or the datagrams between two ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Connection {
+pub struct WorkloadConnection {
     /// Its number, from 1.
     pub connection: u32,
-    pub protocol: Protocol,
+    pub protocol: WorkloadProtocol,
     /// Names of nodes.
     pub client: String,
     pub server: String,
     /// The server's port.
     pub port: u16,
-    pub start: Start,
-    pub client_steps: Vec<Step>,
-    pub server_steps: Vec<Step>,
+    pub start: ConnectionStart,
+    pub client_steps: Vec<WorkloadStep>,
+    pub server_steps: Vec<WorkloadStep>,
 }
 
 /// How it moves bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum WorkloadProtocol {
     Tcp,
     Udp,
 }
@@ -46,7 +46,7 @@ pub enum Protocol {
 /// When the client begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Start {
+pub enum ConnectionStart {
     /// So long after the client of another connection, of the same node, has done so many steps;
     /// 0: has connected.
     After { connection: u32, steps: usize, think_ns: u64 },
@@ -56,9 +56,9 @@ pub enum Start {
 
 /// What a program does, so long after its step before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct WorkloadStep {
     #[serde(flatten)]
-    pub action: Action,
+    pub action: WorkloadAction,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub think_ns: u64,
 }
@@ -66,31 +66,31 @@ pub struct Step {
 /// What a program does with its socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum WorkloadAction {
     /// Writes so many bytes; of datagrams: sends one with so many.
     Write(u32),
     /// Reads until so many more bytes have come; of datagrams: receives one, of so many bytes.
     Read(u32),
     /// Reads until the other side has closed.
-    ReadEnd(Present),
+    ReadEnd(PresenceMarker),
     /// Sends no more.
-    Shutdown(Present),
-    Close(Present),
+    Shutdown(PresenceMarker),
+    Close(PresenceMarker),
 }
 
 /// Stands where an action needs no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "bool", into = "bool")]
-pub struct Present;
+pub struct PresenceMarker;
 
-impl From<bool> for Present {
-    fn from(_: bool) -> Present {
-        Present
+impl From<bool> for PresenceMarker {
+    fn from(_: bool) -> PresenceMarker {
+        PresenceMarker
     }
 }
 
-impl From<Present> for bool {
-    fn from(_: Present) -> bool {
+impl From<PresenceMarker> for bool {
+    fn from(_: PresenceMarker) -> bool {
         true
     }
 }
@@ -112,7 +112,7 @@ pub struct LineError {
 ///
 /// # Errors
 /// At the first line that is none.
-pub fn parse(text: &str) -> Result<Vec<Connection>, LineError> {
+pub fn parse(text: &str) -> Result<Vec<WorkloadConnection>, LineError> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let parsed = lines.map(|(at, line)| {
         serde_json::from_str(line).map_err(|error| LineError { line: at + 1, error })

@@ -16,25 +16,25 @@ pub const RESET_LINGER: Span = Span::from_secs(2);
 /// begins anew.
 pub const OPENING_MAX: Span = Span::from_secs(10);
 
-/// Everything that [`crate::Connections`] is built from.
+/// Everything that [`crate::ConnectionReplicator`] is built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
+pub struct ReplicationConfig {
     /// How a replica's failure is noticed.
-    pub detection: Detection,
+    pub detection: FailureDetectorConfig,
     /// How much is kept.
-    pub limits: Limits,
+    pub limits: ReplicationLimits,
     /// The largest segment that the way between here and the replicas carries, as MSS: both ends'
     /// MSS options are lowered to it. Default 65 535: not at all.
     pub mss_max: u16,
     /// Whether packets to the client may be trains, with `gso_size` in their header. Default yes.
     pub trains: bool,
-    /// What the client gets when the last replica is gone. Default [`OnLoss::Reset`].
-    pub on_loss: OnLoss,
+    /// What the client gets when the last replica is gone. Default [`LastReplicaLossPolicy::Reset`].
+    pub on_loss: LastReplicaLossPolicy,
 }
 
 /// What the client gets when the last replica of its connection is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum OnLoss {
+pub enum LastReplicaLossPolicy {
     /// A reset.
     #[default]
     Reset,
@@ -43,9 +43,9 @@ pub enum OnLoss {
 }
 
 /// How a failure is noticed. The sum for a replica that is silent, once another has done something
-/// that it has not, is [`Detection::silent_within`].
+/// that it has not, is [`FailureDetectorConfig::silent_within`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detection {
+pub struct FailureDetectorConfig {
     /// A replica that is behind another for this time and one round trip to it is probed.
     /// Default 40 ms, the delay of an acknowledgement in Linux (`TCP_DELACK_MIN`).
     pub patience: Span,
@@ -74,9 +74,9 @@ pub struct Detection {
 
 /// How much is kept. What would be more is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReplicationLimits {
     /// Connections at the most, those that have ended and linger included. A new one beyond is not
-    /// taken ([`crate::Refusal::TableFull`]). Default 65 536.
+    /// taken ([`crate::ReplicationRefusal::TableFull`]). Default 65 536.
     pub connections: usize,
     /// Of these, those whose client has not answered the SYN-ACK, at the most. A new one beyond takes
     /// the place of the oldest, which is counted. Default 4096.
@@ -92,7 +92,7 @@ pub struct Limits {
     pub idle: Span,
 }
 
-impl Detection {
+impl FailureDetectorConfig {
     /// The longest time from when a silent replica falls behind until it is expelled, for a round
     /// trip to it, if the caller is never late.
     #[must_use]
@@ -109,7 +109,7 @@ impl Detection {
     }
 }
 
-impl Default for Detection {
+impl Default for FailureDetectorConfig {
     fn default() -> Self {
         Self {
             patience: Span::from_millis(40),
@@ -124,7 +124,7 @@ impl Default for Detection {
     }
 }
 
-impl Default for Limits {
+impl Default for ReplicationLimits {
     fn default() -> Self {
         Self {
             connections: 65_536,
@@ -136,14 +136,14 @@ impl Default for Limits {
     }
 }
 
-impl Default for Config {
+impl Default for ReplicationConfig {
     fn default() -> Self {
         Self {
-            detection: Detection::default(),
-            limits: Limits::default(),
+            detection: FailureDetectorConfig::default(),
+            limits: ReplicationLimits::default(),
             mss_max: u16::MAX,
             trains: true,
-            on_loss: OnLoss::Reset,
+            on_loss: LastReplicaLossPolicy::Reset,
         }
     }
 }

@@ -10,41 +10,43 @@ mod watch;
 
 use alloc::vec::Vec;
 
-use crate::config::{Config, LINGER};
-use crate::draft::Template;
-use crate::event::{Ending, Key, ReplicaId, What};
+use crate::config::{LINGER, ReplicationConfig};
+use crate::draft::PacketHeaderTemplate;
+use crate::event::{
+    ConnectionTermination, ReplicaId, ReplicatedConnectionKey, ReplicationEventKind,
+};
 use crate::offset::Space;
-use crate::options::Options;
-use crate::ranges::Ranges;
-use crate::replica::{Replica, Status};
-use crate::sink::Sink;
+use crate::options::TcpOptions;
+use crate::ranges::StreamRangeSet;
+use crate::replica::{ConnectionReplica, ReplicaLifecycleStage};
+use crate::sink::ReplicationOutbox;
 use windtunnel_model::Time;
 use windtunnel_wire::ecn::Codepoint;
 
 /// What every step of a connection is given.
-pub(crate) struct Context<'a> {
+pub(crate) struct ReplicationContext<'a> {
     pub(crate) now: Time,
-    pub(crate) config: &'a Config,
-    pub(crate) sink: &'a mut Sink,
+    pub(crate) config: &'a ReplicationConfig,
+    pub(crate) sink: &'a mut ReplicationOutbox,
 }
 
 /// Where a connection is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ConnectionPhase {
     /// The client has not been given a SYN-ACK. Since when the first replica has answered.
     Opening { first_answer: Option<Time> },
     /// It has.
     Open,
     /// The connection is over, and its state is kept until then to answer what still comes.
-    Over { ending: Ending, until: Time },
+    Over { ending: ConnectionTermination, until: Time },
 }
 
 /// The client's side.
 #[derive(Debug, Clone)]
-struct Client {
+struct ClientTcpState {
     space: Space,
     /// What its SYN offered, MSS lowered to that of the way to the replicas.
-    syn: Options,
+    syn: TcpOptions,
     wants_ecn: bool,
     /// Its window at SYN.
     syn_window: u16,
@@ -68,21 +70,21 @@ struct Client {
     /// Times that it sent data again since anything of it was acknowledged.
     retransmissions: u32,
     /// Headers of its packets.
-    template: Template,
+    template: PacketHeaderTemplate,
 }
 
 /// What the client sees of the server.
 #[derive(Debug, Clone, Default)]
-struct Server {
+struct VirtualServerTcpState {
     /// The sequence space: that of the first primary, whatever comes after it.
     space: Space,
     /// The options of the SYN-ACK: what all replicas can do.
-    syn: Options,
+    syn: TcpOptions,
     ecn: bool,
     /// The largest payload of a packet to the client.
     segment_max: usize,
     /// Headers of packets to the client.
-    template: Template,
+    template: PacketHeaderTemplate,
     /// Identification of the next packet (IPv4).
     identification: u16,
     /// The last acknowledgement that the client was given, and the end of its window.
@@ -104,41 +106,41 @@ struct Server {
 
 /// A connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Connection {
-    key: Key,
-    phase: Phase,
+pub(crate) struct ReplicatedConnection {
+    key: ReplicatedConnectionKey,
+    phase: ConnectionPhase,
     opened: Time,
     /// The last packet of either side.
     active: Time,
-    client: Client,
-    server: Server,
-    replicas: Vec<Replica>,
+    client: ClientTcpState,
+    server: VirtualServerTcpState,
+    replicas: Vec<ConnectionReplica>,
     /// Index of the replica that speaks to the client, and whose bytes are right where two differ.
     primary: usize,
     /// The server's stream up to here was given to the client. INVARIANT: every live replica has
     /// sent the same up to here.
     delivered: u64,
     /// Beyond, the client was given these.
-    sent: Ranges,
+    sent: StreamRangeSet,
     /// Offset of FIN in the server's stream, once it was given to the client.
     fin: Option<u64>,
     /// A replica was expelled, and the client has not been sent anything since.
     is_resuming: bool,
     /// Which SACK blocks the client was shown.
-    shown: Ranges,
+    shown: StreamRangeSet,
 }
 
-impl Connection {
+impl ReplicatedConnection {
     /// Whether another connection may take its place in a full table.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Over { .. })
+        matches!(self.phase, ConnectionPhase::Over { .. })
     }
 
     /// Until when it is kept, if it is over.
     pub(crate) fn over_until(&self) -> Option<Time> {
         match self.phase {
-            Phase::Over { until, .. } => Some(until),
-            Phase::Opening { .. } | Phase::Open => None,
+            ConnectionPhase::Over { until, .. } => Some(until),
+            ConnectionPhase::Opening { .. } | ConnectionPhase::Open => None,
         }
     }
 
@@ -177,7 +179,7 @@ impl Connection {
             replica.output.memory() + replica.sacked.memory() + replica.stamps.memory()
         });
         replicas.sum::<usize>()
-            + self.replicas.capacity() * size_of::<Replica>()
+            + self.replicas.capacity() * size_of::<ConnectionReplica>()
             + self.client.template.memory()
             + self.server.template.memory()
             + self.sent.memory()
@@ -218,28 +220,36 @@ impl Connection {
     /// Whether replicas' packets are still translated.
     fn is_translating(&self) -> bool {
         match self.phase {
-            Phase::Opening { .. } => false,
-            Phase::Open => true,
-            Phase::Over { ending, .. } => {
-                matches!(ending, Ending::Finished | Ending::ClientReset) && self.live_count() > 0
+            ConnectionPhase::Opening { .. } => false,
+            ConnectionPhase::Open => true,
+            ConnectionPhase::Over { ending, .. } => {
+                matches!(
+                    ending,
+                    ConnectionTermination::Finished | ConnectionTermination::ClientReset
+                ) && self.live_count() > 0
             }
         }
     }
 
     /// The connection is over.
-    fn end(&mut self, cx: &mut Context<'_>, ending: Ending, linger: windtunnel_model::Span) {
+    fn end(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        ending: ConnectionTermination,
+        linger: windtunnel_model::Span,
+    ) {
         if !self.is_over() {
-            cx.sink.event(self.key, What::Closed(ending));
+            cx.sink.event(self.key, ReplicationEventKind::Closed(ending));
         }
-        self.phase = Phase::Over { ending, until: cx.now + linger };
+        self.phase = ConnectionPhase::Over { ending, until: cx.now + linger };
     }
 
     /// Ends a connection of which both directions are finished and acknowledged.
-    fn end_if_finished(&mut self, cx: &mut Context<'_>) {
+    fn end_if_finished(&mut self, cx: &mut ReplicationContext<'_>) {
         let has_come = self.client.fin.is_some_and(|fin| self.acked() > fin);
         let is_sent = self.fin.is_some_and(|fin| self.client.acked > fin);
-        if self.phase == Phase::Open && has_come && is_sent {
-            self.end(cx, Ending::Finished, LINGER);
+        if self.phase == ConnectionPhase::Open && has_come && is_sent {
+            self.end(cx, ConnectionTermination::Finished, LINGER);
             for replica in &mut self.replicas {
                 replica.output.release();
             }
@@ -247,7 +257,7 @@ impl Connection {
     }
 
     /// The status of a replica that is no part of the connection any more, or never was.
-    fn status(&self, index: usize) -> Status {
-        self.replicas.get(index).map_or(Status::Out, |replica| replica.status)
+    fn status(&self, index: usize) -> ReplicaLifecycleStage {
+        self.replicas.get(index).map_or(ReplicaLifecycleStage::Out, |replica| replica.status)
     }
 }

@@ -7,24 +7,27 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::config::Config;
-use crate::connection::{Connection, Context};
-use crate::counters::Refused;
-use crate::event::{Ending, Event, Key, Place, ReplicaId, Transmit, What};
-use crate::icmp::Quote;
-use crate::segment::Segment;
-use crate::sink::Sink;
-use shelf::{Shelf, Shelves};
+use crate::config::ReplicationConfig;
+use crate::connection::{ReplicatedConnection, ReplicationContext};
+use crate::counters::ReplicationRefusalCounters;
+use crate::event::{
+    ConnectionTermination, RedirectorNumber, ReplicaId, ReplicatedConnectionKey, ReplicationEvent,
+    ReplicationEventKind, TransmitRequest,
+};
+use crate::icmp::IcmpQuotedSegment;
+use crate::segment::ParsedTcpSegment;
+use crate::sink::ReplicationOutbox;
+use shelf::{ConnectionEvictionClass, Shelves};
 use windtunnel_model::Time;
 use windtunnel_wire::{tcp, vnet};
 
-pub use view::View;
+pub use view::ConnectionSnapshot;
 
 /// Why a packet was not taken. It is then to be treated as if its service had no transparent
 /// fail-over: sent to the replica of the plain redirection, and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum ReplicationRefusal {
     /// It is not TCP.
     NotTcp,
     /// Its lengths contradict each other, or its checksum is wrong. The receiver will drop it.
@@ -43,44 +46,44 @@ pub enum Refusal {
 
 /// The state machine. The same calls in the same order give the same packets and events.
 ///
-/// The caller gives it the packets that meet its router, sends what [`Connections::poll_transmit`]
-/// gives after each call, and calls [`Connections::handle_timeout`] when
-/// [`Connections::poll_timeout`] has come. `now` never decreases. Packets may be trains; they are
+/// The caller gives it the packets that meet its router, sends what [`ConnectionReplicator::poll_transmit`]
+/// gives after each call, and calls [`ConnectionReplicator::handle_timeout`] when
+/// [`ConnectionReplicator::poll_timeout`] has come. `now` never decreases. Packets may be trains; they are
 /// translated whole.
 #[derive(Debug, Clone)]
-pub struct Connections {
-    config: Config,
-    table: BTreeMap<Key, Entry>,
+pub struct ConnectionReplicator {
+    config: ReplicationConfig,
+    table: BTreeMap<ReplicatedConnectionKey, ConnectionTableEntry>,
     /// When to look at which connection, in order.
-    timers: BTreeSet<(Time, Key)>,
+    timers: BTreeSet<(Time, ReplicatedConnectionKey)>,
     /// Those that others may take the place of.
     shelves: Shelves,
     /// A connection was not taken, and none has been since.
     is_full: bool,
-    sink: Sink,
+    sink: ReplicationOutbox,
 }
 
 /// A connection, and its timer. The timer is never later than what is due, and often earlier: it is
 /// not set anew for each packet, and does nothing when it comes too soon.
 #[derive(Debug, Clone)]
-struct Entry {
-    connection: Connection,
-    place: Place,
+struct ConnectionTableEntry {
+    connection: ReplicatedConnection,
+    place: RedirectorNumber,
     timer: Option<Time>,
-    shelf: Shelf,
+    shelf: ConnectionEvictionClass,
 }
 
-impl Connections {
+impl ConnectionReplicator {
     /// Without connections.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ReplicationConfig) -> Self {
         Self {
             config,
             table: BTreeMap::new(),
             timers: BTreeSet::new(),
             shelves: Shelves::default(),
             is_full: false,
-            sink: Sink::default(),
+            sink: ReplicationOutbox::default(),
         }
     }
 
@@ -88,30 +91,30 @@ impl Connections {
     /// use, the primary first; it is only looked at for SYNs.
     ///
     /// # Errors
-    /// [`Refusal`]: the packet is the caller's to send on.
+    /// [`ReplicationRefusal`]: the packet is the caller's to send on.
     pub fn handle_client(
         &mut self,
         now: Time,
-        vnet: &vnet::Header,
+        vnet: &vnet::VirtioNetHeader,
         frame: &[u8],
         order: &[ReplicaId],
-    ) -> Result<(), Refusal> {
-        self.handle_client_at(now, Place::default(), vnet, frame, order)
+    ) -> Result<(), ReplicationRefusal> {
+        self.handle_client_at(now, RedirectorNumber::default(), vnet, frame, order)
     }
 
     /// The same, where there are several places: a new connection is kept at this one, and all that
     /// comes of it leaves from there.
     ///
     /// # Errors
-    /// As [`handle_client`](Connections::handle_client).
+    /// As [`handle_client`](ConnectionReplicator::handle_client).
     pub fn handle_client_at(
         &mut self,
         now: Time,
-        place: Place,
-        vnet: &vnet::Header,
+        place: RedirectorNumber,
+        vnet: &vnet::VirtioNetHeader,
         frame: &[u8],
         order: &[ReplicaId],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ReplicationRefusal> {
         let taken = self.take_client(now, place, vnet, frame, order);
         self.count(taken)
     }
@@ -119,14 +122,14 @@ impl Connections {
     /// A packet from a replica, whose source is the service.
     ///
     /// # Errors
-    /// [`Refusal`]: the packet is the caller's to send on.
+    /// [`ReplicationRefusal`]: the packet is the caller's to send on.
     pub fn handle_replica(
         &mut self,
         now: Time,
         replica: ReplicaId,
-        vnet: &vnet::Header,
+        vnet: &vnet::VirtioNetHeader,
         frame: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ReplicationRefusal> {
         let taken = self.take_replica(now, replica, vnet, frame);
         self.count(taken)
     }
@@ -135,35 +138,36 @@ impl Connections {
     /// here, each replica is sent it with its own sequence number.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`]: it is about something else.
-    pub fn handle_icmp(&mut self, now: Time, frame: &[u8]) -> Result<(), Refusal> {
-        let quote = Quote::parse(frame).filter(|quote| self.table.contains_key(&quote.key));
+    /// [`ReplicationRefusal::Unknown`]: it is about something else.
+    pub fn handle_icmp(&mut self, now: Time, frame: &[u8]) -> Result<(), ReplicationRefusal> {
+        let quote =
+            IcmpQuotedSegment::parse(frame).filter(|quote| self.table.contains_key(&quote.key));
         if let Some(quote) = quote {
             self.step(now, quote.key, |connection, cx| connection.handle_icmp(cx, &quote, frame));
         }
-        self.count(quote.map(|_| ()).ok_or(Refusal::Unknown))
+        self.count(quote.map(|_| ()).ok_or(ReplicationRefusal::Unknown))
     }
 
     /// A replica is gone: its program has ended, or its node. All its connections go on without
     /// it. It may be in `order` again once it is back.
     pub fn replica_lost(&mut self, now: Time, replica: ReplicaId) {
-        let keys: Vec<Key> = self.table.keys().copied().collect();
+        let keys: Vec<ReplicatedConnectionKey> = self.table.keys().copied().collect();
         for key in keys {
             self.step(now, key, |connection, cx| connection.lose(cx, replica));
         }
     }
 
     /// The next packet to be sent.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self) -> Option<TransmitRequest> {
         self.sink.transmits.pop_front()
     }
 
     /// The next event.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ReplicationEvent> {
         self.sink.events.pop_front()
     }
 
-    /// When [`Connections::handle_timeout`] is to be called: never before the last call. Perhaps nothing
+    /// When [`ConnectionReplicator::handle_timeout`] is to be called: never before the last call. Perhaps nothing
     /// is due then, and it is called for a later time.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -185,13 +189,13 @@ impl Connections {
     fn take_client(
         &mut self,
         now: Time,
-        place: Place,
-        vnet: &vnet::Header,
+        place: RedirectorNumber,
+        vnet: &vnet::VirtioNetHeader,
         frame: &[u8],
         order: &[ReplicaId],
-    ) -> Result<(), Refusal> {
-        let segment = Segment::parse(vnet, frame)?;
-        let key = Key { client: segment.source, service: segment.destination };
+    ) -> Result<(), ReplicationRefusal> {
+        let segment = ParsedTcpSegment::parse(vnet, frame)?;
+        let key = ReplicatedConnectionKey { client: segment.source, service: segment.destination };
         let mut is_new = !self.table.contains_key(&key);
         if !is_new {
             self.sink.counters.from_clients += 1;
@@ -206,36 +210,44 @@ impl Connections {
     fn open(
         &mut self,
         now: Time,
-        key: Key,
-        place: Place,
-        segment: &Segment<'_>,
+        key: ReplicatedConnectionKey,
+        place: RedirectorNumber,
+        segment: &ParsedTcpSegment<'_>,
         order: &[ReplicaId],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ReplicationRefusal> {
         let opens = segment.has(tcp::SYN) && !segment.has(tcp::ACK | tcp::RST);
         if self.table.contains_key(&key) {
-            self.abandon(now, key, Ending::Replaced);
+            self.abandon(now, key, ConnectionTermination::Replaced);
         }
         if !opens {
-            return Err(Refusal::Unknown);
+            return Err(ReplicationRefusal::Unknown);
         }
         if segment.options.is_signed {
-            return Err(Refusal::Signed);
+            return Err(ReplicationRefusal::Signed);
         }
         if order.len() < 2 {
-            return Err(Refusal::TooFew);
+            return Err(ReplicationRefusal::TooFew);
         }
         if !self.make_room(now) {
             if !core::mem::replace(&mut self.is_full, true) {
-                self.sink.event(key, What::TableFull);
+                self.sink.event(key, ReplicationEventKind::TableFull);
             }
-            return Err(Refusal::TableFull);
+            return Err(ReplicationRefusal::TableFull);
         }
         self.is_full = false;
         self.sink.counters.from_clients += 1;
         self.sink.place = place;
-        let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
-        let connection = Connection::open(&mut cx, key, segment, order);
-        self.table.insert(key, Entry { connection, place, timer: None, shelf: Shelf::None });
+        let mut cx = ReplicationContext { now, config: &self.config, sink: &mut self.sink };
+        let connection = ReplicatedConnection::open(&mut cx, key, segment, order);
+        self.table.insert(
+            key,
+            ConnectionTableEntry {
+                connection,
+                place,
+                timer: None,
+                shelf: ConnectionEvictionClass::None,
+            },
+        );
         self.step(now, key, |_, _| {});
         Ok(())
     }
@@ -244,13 +256,13 @@ impl Connections {
         &mut self,
         now: Time,
         replica: ReplicaId,
-        vnet: &vnet::Header,
+        vnet: &vnet::VirtioNetHeader,
         frame: &[u8],
-    ) -> Result<(), Refusal> {
-        let segment = Segment::parse(vnet, frame)?;
-        let key = Key { client: segment.destination, service: segment.source };
+    ) -> Result<(), ReplicationRefusal> {
+        let segment = ParsedTcpSegment::parse(vnet, frame)?;
+        let key = ReplicatedConnectionKey { client: segment.destination, service: segment.source };
         if !self.table.contains_key(&key) {
-            return Err(Refusal::Unknown);
+            return Err(ReplicationRefusal::Unknown);
         }
         self.sink.counters.from_replicas += 1;
         self.step(now, key, |connection, cx| connection.handle_replica(cx, replica, &segment));
@@ -258,18 +270,23 @@ impl Connections {
     }
 
     /// Lets a connection do something, and sets its timer.
-    fn step(&mut self, now: Time, key: Key, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
+    fn step(
+        &mut self,
+        now: Time,
+        key: ReplicatedConnectionKey,
+        act: impl FnOnce(&mut ReplicatedConnection, &mut ReplicationContext<'_>),
+    ) {
         let Some(entry) = self.table.get_mut(&key) else { return };
-        let Entry { connection, place, timer, shelf } = entry;
+        let ConnectionTableEntry { connection, place, timer, shelf } = entry;
         self.sink.place = *place;
         let before = connection.buffered();
-        let mut cx = Context { now, config: &self.config, sink: &mut self.sink };
+        let mut cx = ReplicationContext { now, config: &self.config, sink: &mut self.sink };
         act(connection, &mut cx);
         // What is due at once is due now: a caller in virtual time goes to the time that it is given.
         let due = connection.deadline(&cx).max(now);
         let buffered = connection.buffered();
         self.sink.buffered = (self.sink.buffered + buffered).saturating_sub(before);
-        self.shelves.put(key, shelf, Shelf::of(connection));
+        self.shelves.put(key, shelf, ConnectionEvictionClass::of(connection));
         if timer.is_some_and(|at| now < at && at <= due) {
             return;
         }
@@ -279,10 +296,10 @@ impl Connections {
         self.timers.insert((due, key));
     }
 
-    fn forget(&mut self, key: Key) {
+    fn forget(&mut self, key: ReplicatedConnectionKey) {
         let Some(mut entry) = self.table.remove(&key) else { return };
-        self.shelves.put(key, &mut entry.shelf, Shelf::None);
-        let Entry { connection, timer, .. } = entry;
+        self.shelves.put(key, &mut entry.shelf, ConnectionEvictionClass::None);
+        let ConnectionTableEntry { connection, timer, .. } = entry;
         self.sink.buffered = self.sink.buffered.saturating_sub(connection.buffered());
         if let Some(at) = timer {
             self.timers.remove(&(at, key));
@@ -312,16 +329,16 @@ impl Connections {
     fn forget_half_open(&mut self, now: Time) -> bool {
         let Some(key) = self.shelves.oldest_half_open() else { return false };
         self.sink.counters.half_open_forgotten += 1;
-        self.abandon(now, key, Ending::Idle);
+        self.abandon(now, key, ConnectionTermination::Idle);
         true
     }
 
-    fn abandon(&mut self, now: Time, key: Key, ending: Ending) {
+    fn abandon(&mut self, now: Time, key: ReplicatedConnectionKey, ending: ConnectionTermination) {
         self.step(now, key, |connection, cx| connection.abandon(cx, ending));
         self.forget(key);
     }
 
-    fn count(&mut self, taken: Result<(), Refusal>) -> Result<(), Refusal> {
+    fn count(&mut self, taken: Result<(), ReplicationRefusal>) -> Result<(), ReplicationRefusal> {
         if let Err(refusal) = taken {
             let refused = &mut self.sink.counters.refused;
             *field(refused, refusal) += 1;
@@ -330,19 +347,19 @@ impl Connections {
     }
 }
 
-fn field(refused: &mut Refused, refusal: Refusal) -> &mut u64 {
+fn field(refused: &mut ReplicationRefusalCounters, refusal: ReplicationRefusal) -> &mut u64 {
     match refusal {
-        Refusal::NotTcp => &mut refused.not_tcp,
-        Refusal::Malformed => &mut refused.malformed,
-        Refusal::Fragment => &mut refused.fragment,
-        Refusal::Unknown => &mut refused.unknown,
-        Refusal::Signed => &mut refused.signed,
-        Refusal::TableFull => &mut refused.table_full,
-        Refusal::TooFew => &mut refused.too_few,
+        ReplicationRefusal::NotTcp => &mut refused.not_tcp,
+        ReplicationRefusal::Malformed => &mut refused.malformed,
+        ReplicationRefusal::Fragment => &mut refused.fragment,
+        ReplicationRefusal::Unknown => &mut refused.unknown,
+        ReplicationRefusal::Signed => &mut refused.signed,
+        ReplicationRefusal::TableFull => &mut refused.table_full,
+        ReplicationRefusal::TooFew => &mut refused.too_few,
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ReplicationRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotTcp => "packet is not tcp",
@@ -356,4 +373,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for ReplicationRefusal {}

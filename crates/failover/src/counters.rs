@@ -2,7 +2,7 @@
 
 /// What came, went and was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct ReplicationCounters {
     /// Connections that were opened.
     pub opened: u64,
     /// Connections of which another replica took over.
@@ -36,28 +36,28 @@ pub struct Counters {
     pub implausible: u64,
     /// TCP options that were left out.
     pub options_removed: u64,
-    /// Output dropped because it was further ahead than [`crate::Limits::output`].
+    /// Output dropped because it was further ahead than [`crate::ReplicationLimits::output`].
     pub output_too_far: u64,
     /// Output dropped because there would have been more than [`crate::GAPS_MAX`] gaps.
     pub output_gaps: u64,
-    /// Output dropped because of [`crate::Limits::output_total`].
+    /// Output dropped because of [`crate::ReplicationLimits::output_total`].
     pub output_full: u64,
     /// Packets dropped because the caller did not take those that waited.
     pub packets_lost: u64,
     /// Events dropped likewise.
     pub events_lost: u64,
     /// Connections that were forgotten before their client had answered the SYN-ACK, because others
-    /// came ([`crate::Limits::half_open`]).
+    /// came ([`crate::ReplicationLimits::half_open`]).
     pub half_open_forgotten: u64,
     /// SYNs with more replicas than [`crate::REPLICAS_MAX`].
     pub replicas_left_out: u64,
     /// What was not taken.
-    pub refused: Refused,
+    pub refused: ReplicationRefusalCounters,
 }
 
-/// Packets that were not taken, by reason ([`crate::Refusal`]).
+/// Packets that were not taken, by reason ([`crate::ReplicationRefusal`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refused {
+pub struct ReplicationRefusalCounters {
     /// Not TCP.
     pub not_tcp: u64,
     /// Lengths or checksums contradict the bytes.

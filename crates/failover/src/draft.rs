@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use crate::offset::index;
-use crate::options::Options;
+use crate::options::TcpOptions;
 use windtunnel_wire::ecn::Codepoint;
-use windtunnel_wire::packet::{Info, Version};
+use windtunnel_wire::packet::{Info, IpVersion};
 use windtunnel_wire::{checksum, ethernet, ipv4, ipv6, tcp, vnet};
 
 /// Bytes of payload in a train at the most: the length fields of IPv4 have 16 bits.
@@ -13,12 +13,12 @@ pub(crate) const TRAIN_MAX: usize = 65_000;
 
 /// Ethernet and IP header of the packets in one direction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Template {
+pub(crate) struct PacketHeaderTemplate {
     head: Vec<u8>,
     ports: [u8; 4],
 }
 
-impl Template {
+impl PacketHeaderTemplate {
     /// From the head of a packet, and its ports.
     pub(crate) fn new(head: &[u8], source_port: u16, destination_port: u16) -> Self {
         let [[a, b], [c, d]] = [source_port, destination_port].map(u16::to_be_bytes);
@@ -37,13 +37,13 @@ impl Template {
         let mut head = self.head.clone();
         swap(&mut head, 0, 6, 6);
         match version(&head) {
-            Version::V4 => {
+            IpVersion::V4 => {
                 head.truncate(ethernet::HEADER_LEN + ipv4::HEADER_LEN);
                 put(&mut head, ethernet::HEADER_LEN, &[0x45]);
                 swap(&mut head, ethernet::HEADER_LEN + 12, ethernet::HEADER_LEN + 16, 4);
                 put(&mut head, ethernet::HEADER_LEN + 8, &[TTL]);
             }
-            Version::V6 => {
+            IpVersion::V6 => {
                 head.truncate(ethernet::HEADER_LEN + ipv6::HEADER_LEN);
                 put(&mut head, ethernet::HEADER_LEN + 6, &[tcp::PROTOCOL, TTL]);
                 swap(&mut head, ethernet::HEADER_LEN + 8, ethernet::HEADER_LEN + 24, 16);
@@ -60,22 +60,26 @@ impl Template {
 
 /// What a segment is to say.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct SegmentDraft<'a> {
     pub(crate) sequence: u32,
     pub(crate) acknowledgement: u32,
     pub(crate) flags: u8,
     pub(crate) window: u16,
     pub(crate) urgent: u16,
-    pub(crate) options: Options,
+    pub(crate) options: TcpOptions,
     pub(crate) payload: &'a [u8],
     pub(crate) ecn: Codepoint,
     /// Payload bytes of each packet, where it is a train; 0 for one packet.
     pub(crate) gso_size: u16,
 }
 
-impl Draft<'_> {
+impl SegmentDraft<'_> {
     /// The frame, with a partial checksum, and its header. `identification` is that of IPv4.
-    pub(crate) fn write(&self, to: &Template, identification: u16) -> (vnet::Header, Vec<u8>) {
+    pub(crate) fn write(
+        &self,
+        to: &PacketHeaderTemplate,
+        identification: u16,
+    ) -> (vnet::VirtioNetHeader, Vec<u8>) {
         let transport = to.head.len();
         let mut frame = Vec::with_capacity(transport + 60 + self.payload.len());
         frame.extend_from_slice(&to.head);
@@ -84,16 +88,16 @@ impl Draft<'_> {
         frame.extend_from_slice(self.payload);
         finish_ip(&mut frame, self.ecn, identification);
         finish_tcp(&mut frame);
-        let mut vnet = vnet::Header {
+        let mut vnet = vnet::VirtioNetHeader {
             flags: vnet::NEEDS_CSUM,
             csum_start: u16::try_from(transport).unwrap_or(0),
             csum_offset: u16::try_from(tcp::CHECKSUM).unwrap_or(0),
-            ..vnet::Header::default()
+            ..vnet::VirtioNetHeader::default()
         };
         if self.gso_size > 0 && self.payload.len() > usize::from(self.gso_size) {
             vnet.gso_type = match version(&frame) {
-                Version::V4 => vnet::GSO_TCPV4,
-                Version::V6 => vnet::GSO_TCPV6,
+                IpVersion::V4 => vnet::GSO_TCPV4,
+                IpVersion::V6 => vnet::GSO_TCPV6,
             };
             if self.flags & tcp::CWR != 0 {
                 vnet.gso_type |= vnet::GSO_ECN;
@@ -124,13 +128,13 @@ fn finish_ip(frame: &mut [u8], ecn: Codepoint, identification: u16) {
     let total = frame.len() - ethernet::HEADER_LEN;
     let at = ethernet::HEADER_LEN;
     match version(frame) {
-        Version::V4 => {
+        IpVersion::V4 => {
             put(frame, at + 2, &u16::try_from(total).unwrap_or(u16::MAX).to_be_bytes());
             put(frame, at + 4, &identification.to_be_bytes());
             frame[at + 1] = frame[at + 1] & !3 | ecn.bits();
             let _ = ipv4::set_checksum(frame);
         }
-        Version::V6 => {
+        IpVersion::V6 => {
             let length = u16::try_from(total - ipv6::HEADER_LEN).unwrap_or(u16::MAX);
             put(frame, at + 4, &length.to_be_bytes());
             frame[at + 1] = frame[at + 1] & !0x30 | ecn.bits() << 4;
@@ -144,10 +148,10 @@ fn finish_tcp(frame: &mut [u8]) {
 }
 
 /// A template is of a packet that has been read, so it is one or the other.
-fn version(frame: &[u8]) -> Version {
+fn version(frame: &[u8]) -> IpVersion {
     match frame.get(ethernet::HEADER_LEN).map(|byte| byte >> 4) {
-        Some(6) => Version::V6,
-        _ => Version::V4,
+        Some(6) => IpVersion::V6,
+        _ => IpVersion::V4,
     }
 }
 

@@ -13,11 +13,11 @@ pub struct ReplicaId(pub u32);
 /// Where a connection is kept, by the caller's own number for it: that of a redirector, if there are
 /// several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Place(pub u32);
+pub struct RedirectorNumber(pub u32);
 
 /// A connection: the addresses that the client knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct ReplicatedConnectionKey {
     /// The client.
     pub client: SocketAddr,
     /// The service.
@@ -26,7 +26,7 @@ pub struct Key {
 
 /// Where a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Destination {
+pub enum TransmitDestination {
     /// To the client, by its address.
     Client,
     /// To this replica. The packet has the service's address.
@@ -35,30 +35,30 @@ pub enum Destination {
 
 /// A packet to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transmit {
+pub struct TransmitRequest {
     /// Where from.
-    pub place: Place,
+    pub place: RedirectorNumber,
     /// Where to.
-    pub to: Destination,
+    pub to: TransmitDestination,
     /// Its header: the checksum is partial, and it may be a train.
-    pub vnet: vnet::Header,
+    pub vnet: vnet::VirtioNetHeader,
     /// An Ethernet frame, with the Ethernet addresses of an earlier packet of this direction.
     pub frame: Vec<u8>,
 }
 
 /// Something that happened to a connection, in the order in which it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct ReplicationEvent {
     /// The connection.
-    pub key: Key,
+    pub key: ReplicatedConnectionKey,
     /// What.
-    pub what: What,
+    pub what: ReplicationEventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
+pub enum ReplicationEventKind {
     /// The client was given a SYN-ACK.
     Opened {
         /// Whose output the client gets.
@@ -73,7 +73,7 @@ pub enum What {
         /// Which.
         replica: ReplicaId,
         /// Why.
-        cause: Cause,
+        cause: ReplicaExpulsionCause,
         /// Time from when it fell behind, or sent what was wrong, until now.
         after: Span,
         /// Replicas left.
@@ -90,7 +90,7 @@ pub enum What {
         silence: Span,
     },
     /// The connection is over.
-    Closed(Ending),
+    Closed(ConnectionTermination),
     /// The table is full, and this connection is not taken, and perhaps others after it, until one
     /// is taken again.
     TableFull,
@@ -99,12 +99,12 @@ pub enum What {
 /// Why a replica was expelled from a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
-    /// The caller says that it is gone ([`crate::Connections::replica_lost`]).
+pub enum ReplicaExpulsionCause {
+    /// The caller says that it is gone ([`crate::ConnectionReplicator::replica_lost`]).
     Withdrawn,
     /// It answered no probe.
     Silent,
-    /// It answers, but did nothing for [`crate::Detection::stall`] that others have done.
+    /// It answers, but did nothing for [`crate::FailureDetectorConfig::stall`] that others have done.
     Stalled,
     /// It sent other bytes than the others, from this byte of the server's stream on (0 is the
     /// first).
@@ -113,7 +113,7 @@ pub enum Cause {
         offset: u64,
     },
     /// It finished its stream where another goes on, or alone for
-    /// [`crate::Detection::finish_grace`].
+    /// [`crate::FailureDetectorConfig::finish_grace`].
     FinishedAlone,
     /// It reset the connection.
     Reset,
@@ -126,7 +126,7 @@ pub enum Cause {
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Ending {
+pub enum ConnectionTermination {
     /// Both directions were finished and acknowledged.
     Finished,
     /// The client reset it.

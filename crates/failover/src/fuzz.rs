@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{Config, Connections, Destination, ReplicaId};
+use crate::{ConnectionReplicator, ReplicaId, ReplicationConfig, TransmitDestination};
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{checksum, vnet};
@@ -21,11 +21,11 @@ use windtunnel_wire::{checksum, vnet};
 /// # Panics
 /// When the state machine does, or something breaks one of the laws asserted here.
 pub fn fuzz_one(data: &[u8]) {
-    let mut config = Config::default();
+    let mut config = ReplicationConfig::default();
     (config.limits.output, config.limits.output_total) = (20_000, 30_000);
     config.limits.connections = 4;
     config.limits.idle = Span::from_secs(3);
-    let mut machine = Connections::new(config);
+    let mut machine = ConnectionReplicator::new(config);
     let (mut now, mut rest) = (Time::from_nanos(1), data);
     while let Some(([what, length], behind)) = rest.split_first_chunk::<2>() {
         let (bytes, next) = behind.split_at(usize::from(*length).min(behind.len()));
@@ -42,10 +42,11 @@ pub fn fuzz_one(data: &[u8]) {
     assert!(machine.is_empty(), "a connection without a timer");
 }
 
-fn step(machine: &mut Connections, now: &mut Time, what: u8, bytes: &[u8]) {
+fn step(machine: &mut ConnectionReplicator, now: &mut Time, what: u8, bytes: &[u8]) {
     const ORDER: [ReplicaId; 3] = [ReplicaId(1), ReplicaId(2), ReplicaId(3)];
     // Checksums are said to be right, so that what they cover is read.
-    let trusted = vnet::Header { flags: vnet::DATA_VALID, ..vnet::Header::default() };
+    let trusted =
+        vnet::VirtioNetHeader { flags: vnet::DATA_VALID, ..vnet::VirtioNetHeader::default() };
     let _refused = match what & 7 {
         0 => machine.handle_client(*now, &trusted, &segment(true, bytes), &ORDER),
         id @ 1..=3 => {
@@ -67,14 +68,14 @@ fn step(machine: &mut Connections, now: &mut Time, what: u8, bytes: &[u8]) {
 }
 
 /// What leaves is whole, and what is kept has bounds.
-fn look(machine: &mut Connections) {
+fn look(machine: &mut ConnectionReplicator) {
     while let Some(transmit) = machine.poll_transmit() {
         assert!(Info::parse(&transmit.frame).is_ok(), "what leaves can be read");
         let (mut frame, mut header) = (transmit.frame, transmit.vnet);
         if header.gso_type == vnet::GSO_NONE {
             assert!(checksum::complete(&mut frame, &mut header), "and has a checksum");
         }
-        if let Destination::Replica(ReplicaId(id)) = transmit.to {
+        if let TransmitDestination::Replica(ReplicaId(id)) = transmit.to {
             assert!((1..=3).contains(&id));
         }
     }

@@ -1,6 +1,6 @@
 //! Whether a replica keeps up with the others: when it is probed, and when it is given up.
 
-use crate::config::Detection;
+use crate::config::FailureDetectorConfig;
 use windtunnel_model::{Span, Time};
 
 /// Between two probes, and two SYNs, whatever the settings say.
@@ -10,7 +10,7 @@ const PAUSE_MAX: Span = Span::from_secs(1);
 
 /// What is known of a replica's life.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Health {
+pub(crate) struct ReplicaHealth {
     /// When it was sent the first SYN.
     pub(crate) asked: Time,
     /// From that SYN to its answer.
@@ -28,7 +28,7 @@ pub(crate) struct Health {
     /// When its last packet came.
     pub(crate) seen: Time,
     /// How far it was when it was last looked at.
-    progress: Progress,
+    progress: ReplicaProgress,
     /// Probes since its last packet.
     unanswered: u32,
     /// The first of these.
@@ -43,7 +43,7 @@ pub(crate) struct Health {
 
 /// How far a replica is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mark {
+pub(crate) struct ReplicaStreamPosition {
     /// What it has acknowledged.
     pub(crate) acked: u64,
     /// The end of the data that it has sent.
@@ -54,8 +54,8 @@ pub(crate) struct Mark {
 
 /// What of a replica changes while it does something, or is kept from it by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Progress {
-    pub(crate) mark: Mark,
+pub(crate) struct ReplicaProgress {
+    pub(crate) mark: ReplicaStreamPosition,
     /// The end of its window.
     pub(crate) edge: u64,
     /// The end of what it has sent, whether or not it came.
@@ -79,7 +79,7 @@ pub(crate) enum Lag {
 
 /// What is to be done about a replica where they are apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ReplicaHealthVerdict {
     /// Nothing yet.
     Wait,
     /// It is to be probed.
@@ -88,7 +88,7 @@ pub(crate) enum Verdict {
     Silent,
 }
 
-impl Health {
+impl ReplicaHealth {
     pub(crate) fn new(now: Time) -> Self {
         Self {
             asked: now,
@@ -99,7 +99,7 @@ impl Health {
             moved: now,
             finished: None,
             seen: now,
-            progress: Progress::default(),
+            progress: ReplicaProgress::default(),
             unanswered: 0,
             owed: 0,
             silent: now,
@@ -109,7 +109,7 @@ impl Health {
     }
 
     /// A packet of it has come.
-    pub(crate) fn is_alive(&mut self, now: Time, detection: &Detection) {
+    pub(crate) fn is_alive(&mut self, now: Time, detection: &FailureDetectorConfig) {
         self.seen = now;
         if self.unanswered > 0 && !self.is_silent(detection) {
             self.answered_in = now.since(self.silent);
@@ -119,7 +119,13 @@ impl Health {
 
     /// How far it is, why it is not further, and whether all replicas are as far. One that is ahead
     /// is watched, too: it may be the dead one.
-    pub(crate) fn compare(&mut self, now: Time, progress: Progress, lag: Lag, are_apart: bool) {
+    pub(crate) fn compare(
+        &mut self,
+        now: Time,
+        progress: ReplicaProgress,
+        lag: Lag,
+        are_apart: bool,
+    ) {
         let has_moved = progress.mark != self.progress.mark;
         if progress != self.progress || self.lag == Lag::None {
             self.moved = now;
@@ -151,7 +157,7 @@ impl Health {
 
     /// Whether an acknowledgement that says nothing new answers a probe: as many may as there were,
     /// within the time that is waited for the last.
-    pub(crate) fn answers_probe(&mut self, now: Time, detection: &Detection) -> bool {
+    pub(crate) fn answers_probe(&mut self, now: Time, detection: &FailureDetectorConfig) -> bool {
         let until = self.probed.map(|probed| probed + detection.last_wait(self.way()));
         if until.is_none_or(|until| until < now) {
             self.owed = 0;
@@ -174,7 +180,7 @@ impl Health {
     }
 
     /// Whether it has answered none of the probes that it had to.
-    pub(crate) fn is_silent(&self, detection: &Detection) -> bool {
+    pub(crate) fn is_silent(&self, detection: &FailureDetectorConfig) -> bool {
         self.unanswered >= detection.probes
     }
 
@@ -184,17 +190,21 @@ impl Health {
     }
 
     /// What is to be done at a time.
-    pub(crate) fn verdict(&self, now: Time, detection: &Detection) -> Verdict {
+    pub(crate) fn verdict(
+        &self,
+        now: Time,
+        detection: &FailureDetectorConfig,
+    ) -> ReplicaHealthVerdict {
         match self.deadline(detection) {
-            None => Verdict::Wait,
-            Some(at) if at > now => Verdict::Wait,
-            Some(_) if self.is_silent(detection) => Verdict::Silent,
-            Some(_) => Verdict::Probe,
+            None => ReplicaHealthVerdict::Wait,
+            Some(at) if at > now => ReplicaHealthVerdict::Wait,
+            Some(_) if self.is_silent(detection) => ReplicaHealthVerdict::Silent,
+            Some(_) => ReplicaHealthVerdict::Probe,
         }
     }
 
     /// When the next probe is due, or waiting for the answer to the last ends.
-    pub(crate) fn deadline(&self, detection: &Detection) -> Option<Time> {
+    pub(crate) fn deadline(&self, detection: &FailureDetectorConfig) -> Option<Time> {
         let apart = self.apart?;
         let first = if self.hurry { apart } else { apart + detection.patience + self.way() };
         Some(match self.probed {
@@ -206,7 +216,7 @@ impl Health {
 
     /// The time for the answer to the last probe that counts. Each probe beyond doubles it: these are
     /// sent only where no other replica answers, and what keeps all silent may last.
-    fn pause(&self, detection: &Detection) -> Span {
+    fn pause(&self, detection: &FailureDetectorConfig) -> Span {
         let first = detection.last_wait(self.way()).max(PAUSE_MIN);
         let beyond = (self.unanswered - detection.probes).min(u64::BITS - 1);
         let doubled = first.as_nanos().saturating_mul(1 << beyond);
@@ -215,7 +225,7 @@ impl Health {
 
     /// Since when it does nothing, and when that is too long: only where it has answered a probe
     /// since, or else a caller that is late would make it so.
-    pub(crate) fn stall(&self, detection: &Detection) -> Option<(Time, Time)> {
+    pub(crate) fn stall(&self, detection: &FailureDetectorConfig) -> Option<(Time, Time)> {
         let apart = self.apart.filter(|_| self.unanswered == 0)?;
         let bound = match self.lag {
             Lag::None => return None,
@@ -246,55 +256,60 @@ mod tests {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    fn mark(acked: u64, data: u64) -> Mark {
-        Mark { acked, data, end: data }
+    fn mark(acked: u64, data: u64) -> ReplicaStreamPosition {
+        ReplicaStreamPosition { acked, data, end: data }
     }
 
-    fn compare(health: &mut Health, millis: u64, own: Mark, best: Mark) {
+    fn compare(
+        health: &mut ReplicaHealth,
+        millis: u64,
+        own: ReplicaStreamPosition,
+        best: ReplicaStreamPosition,
+    ) {
         let is_behind = own.acked < best.acked || own.data < best.data;
         let lag = if is_behind { Lag::Idle } else { Lag::None };
-        let progress = Progress { mark: own, ..Progress::default() };
+        let progress = ReplicaProgress { mark: own, ..ReplicaProgress::default() };
         health.compare(at(millis), progress, lag, own != best);
     }
 
     #[test]
     fn a_silent_replica_is_given_up_within_the_stated_time() {
-        let detection = Detection::default();
-        let mut health = Health::new(at(0));
+        let detection = FailureDetectorConfig::default();
+        let mut health = ReplicaHealth::new(at(0));
         health.round_trip = Span::from_millis(10);
         compare(&mut health, 1_000, mark(1, 1), mark(2, 1));
         // 40 + 10 to the first of four probes, 3 × 20 to the last, 20 for its answer.
         for due in [1_050, 1_070, 1_090, 1_110] {
             assert_eq!(health.deadline(&detection), Some(at(due)));
-            assert_eq!(health.verdict(at(due), &detection), Verdict::Probe);
+            assert_eq!(health.verdict(at(due), &detection), ReplicaHealthVerdict::Probe);
             health.probe(at(due));
         }
-        assert_eq!(health.verdict(at(1_129), &detection), Verdict::Wait);
-        assert_eq!(health.verdict(at(1_130), &detection), Verdict::Silent);
+        assert_eq!(health.verdict(at(1_129), &detection), ReplicaHealthVerdict::Wait);
+        assert_eq!(health.verdict(at(1_130), &detection), ReplicaHealthVerdict::Silent);
         assert_eq!(detection.silent_within(Span::from_millis(10)), Span::from_millis(130));
     }
 
     #[test]
     fn a_replica_stalls_where_it_is_behind_and_has_answered() {
-        let detection = Detection::default();
-        let mut health = Health::new(at(0));
+        let detection = FailureDetectorConfig::default();
+        let mut health = ReplicaHealth::new(at(0));
         compare(&mut health, 1_000, mark(1, 1), mark(2, 1));
         assert_eq!(health.stall(&detection), None);
         health.probe(at(1_040));
         assert_eq!(health.stall(&detection), None);
         health.is_alive(at(1_050), &detection);
         assert_eq!(health.stall(&detection), Some((at(1_000), at(1_800))));
-        assert_eq!(health.verdict(at(1_060), &detection), Verdict::Probe);
+        assert_eq!(health.verdict(at(1_060), &detection), ReplicaHealthVerdict::Probe);
     }
 
     #[test]
     fn a_replica_that_is_ahead_or_lacks_a_fin_alone_is_probed_and_does_not_stall() {
-        let detection = Detection::default();
-        let finished = Mark { acked: 1, data: 1, end: 2 };
+        let detection = FailureDetectorConfig::default();
+        let finished = ReplicaStreamPosition { acked: 1, data: 1, end: 2 };
         for (own, best) in [(mark(1, 1), finished), (mark(2, 2), mark(1, 1))] {
-            let mut health = Health::new(at(0));
+            let mut health = ReplicaHealth::new(at(0));
             compare(&mut health, 0, own, best);
-            assert_eq!(health.verdict(at(40), &detection), Verdict::Probe);
+            assert_eq!(health.verdict(at(40), &detection), ReplicaHealthVerdict::Probe);
             health.probe(at(40));
             health.is_alive(at(41), &detection);
             assert_eq!(health.stall(&detection), None);
@@ -303,20 +318,23 @@ mod tests {
 
     #[test]
     fn progress_begins_the_time_anew_and_agreement_ends_it() {
-        let mut health = Health::new(at(0));
+        let mut health = ReplicaHealth::new(at(0));
         compare(&mut health, 0, mark(1, 1), mark(5, 5));
         compare(&mut health, 100, mark(2, 1), mark(5, 5));
         compare(&mut health, 200, mark(2, 1), mark(5, 5));
         assert_eq!(health.apart, Some(at(100)));
         compare(&mut health, 300, mark(5, 5), mark(5, 5));
-        assert_eq!((health.apart, health.deadline(&Detection::default())), (None, None));
+        assert_eq!(
+            (health.apart, health.deadline(&FailureDetectorConfig::default())),
+            (None, None)
+        );
     }
 
     #[test]
     fn what_a_replica_sends_again_and_what_the_client_acknowledges_is_progress() {
-        let detection = Detection::default();
-        let mut health = Health::new(at(0));
-        let mut progress = Progress { mark: mark(1, 1), ..Progress::default() };
+        let detection = FailureDetectorConfig::default();
+        let mut health = ReplicaHealth::new(at(0));
+        let mut progress = ReplicaProgress { mark: mark(1, 1), ..ReplicaProgress::default() };
         health.compare(at(0), progress, Lag::Idle, true);
         health.probe(at(40));
         health.is_alive(at(41), &detection);
@@ -331,8 +349,8 @@ mod tests {
 
     #[test]
     fn probes_that_are_answered_late_have_the_next_waited_for_as_long() {
-        let detection = Detection::default();
-        let mut health = Health::new(at(0));
+        let detection = FailureDetectorConfig::default();
+        let mut health = ReplicaHealth::new(at(0));
         compare(&mut health, 0, mark(1, 1), mark(2, 1));
         for due in [40, 60, 80] {
             health.probe(at(due));
@@ -345,12 +363,12 @@ mod tests {
 
     #[test]
     fn a_late_caller_does_not_make_a_replica_dead() {
-        let mut health = Health::new(at(0));
+        let mut health = ReplicaHealth::new(at(0));
         compare(&mut health, 0, mark(1, 1), mark(2, 1));
-        let detection = Detection::default();
+        let detection = FailureDetectorConfig::default();
         // Half a second late: the first probe is due, and its answer is waited for.
-        assert_eq!(health.verdict(at(540), &detection), Verdict::Probe);
+        assert_eq!(health.verdict(at(540), &detection), ReplicaHealthVerdict::Probe);
         health.probe(at(540));
-        assert_eq!(health.verdict(at(541), &detection), Verdict::Wait);
+        assert_eq!(health.verdict(at(541), &detection), ReplicaHealthVerdict::Wait);
     }
 }

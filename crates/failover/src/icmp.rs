@@ -2,8 +2,8 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::event::Key;
-use windtunnel_wire::packet::{ParsedPacket, Version};
+use crate::event::ReplicatedConnectionKey;
+use windtunnel_wire::packet::{IpVersion, ParsedPacket};
 use windtunnel_wire::{checksum, ipv4, ipv6, tcp};
 
 /// Bytes of an ICMP header.
@@ -15,8 +15,8 @@ const TOO_BIG_V6: u8 = 2;
 
 /// What an error quotes of a segment from a service to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Quote {
-    pub(crate) key: Key,
+pub(crate) struct IcmpQuotedSegment {
+    pub(crate) key: ReplicatedConnectionKey,
     /// The sequence number of the segment.
     pub(crate) sequence: u32,
     /// Bytes of TCP segment that the next link takes, where the packet was too big.
@@ -27,7 +27,7 @@ pub(crate) struct Quote {
     checksum_at: usize,
 }
 
-impl Quote {
+impl IcmpQuotedSegment {
     /// Reads a frame; `None` if it is no ICMP error that quotes a TCP segment.
     pub(crate) fn parse(frame: &[u8]) -> Option<Self> {
         let packet = ParsedPacket::parse(frame).ok()?;
@@ -37,21 +37,21 @@ impl Quote {
         }
         let quoted = message.get(HEADER_LEN..)?;
         let (source, destination, header_len) = match info.version {
-            Version::V4 => addresses_v4(quoted)?,
-            Version::V6 => addresses_v6(quoted)?,
+            IpVersion::V4 => addresses_v4(quoted)?,
+            IpVersion::V6 => addresses_v6(quoted)?,
         };
         let segment = quoted.get(header_len..)?.first_chunk::<8>()?;
         let [a, b, c, d, sequence @ ..] = *segment;
         let too_big = match info.version {
-            Version::V4 => (message[0], message[1]) == TOO_BIG_V4,
-            Version::V6 => message[0] == TOO_BIG_V6,
+            IpVersion::V4 => (message[0], message[1]) == TOO_BIG_V4,
+            IpVersion::V6 => message[0] == TOO_BIG_V6,
         };
         let mtu = u32::from_be_bytes(*message.get(4..)?.first_chunk()?);
         // The upper half is unused in IPv4.
-        let mtu = if info.version == Version::V4 { mtu & 0xffff } else { mtu };
+        let mtu = if info.version == IpVersion::V4 { mtu & 0xffff } else { mtu };
         let header = u32::try_from(header_len).ok()?;
         Some(Self {
-            key: Key {
+            key: ReplicatedConnectionKey {
                 client: SocketAddr::new(destination, u16::from_be_bytes([c, d])),
                 service: SocketAddr::new(source, u16::from_be_bytes([a, b])),
             },
@@ -106,10 +106,10 @@ fn put(bytes: &mut [u8], at: usize, value: [u8; 2]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windtunnel_wire::icmp::{Kind, Reply, write_error};
+    use windtunnel_wire::icmp::{IcmpErrorKind, IcmpErrorReply, write_error};
     use windtunnel_wire::{build, checksum as sums};
 
-    fn quote(source: &str, destination: &str, router: &str) -> (Vec<u8>, Quote) {
+    fn quote(source: &str, destination: &str, router: &str) -> (Vec<u8>, IcmpQuotedSegment) {
         let packet = build::tcp(
             source.parse().unwrap(),
             destination.parse().unwrap(),
@@ -117,15 +117,15 @@ mod tests {
             tcp::ACK,
             &[7; 1400],
         );
-        let reply = Reply {
-            kind: Kind::TooBig { mtu: 1300 },
+        let reply = IcmpErrorReply {
+            kind: IcmpErrorKind::TooBig { mtu: 1300 },
             source: router.parse().unwrap(),
             mac: [2; 6],
         };
         let mut error = vec![0; 1500];
         let length = write_error(&reply, &packet, &mut error).unwrap();
         error.truncate(length);
-        let quote = Quote::parse(&error).unwrap();
+        let quote = IcmpQuotedSegment::parse(&error).unwrap();
         (error, quote)
     }
 
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!((quote.sequence, quote.segment_max), (0xffff_fff0, Some(room)));
             quote.write(&mut error, 0x0102_0304);
             assert!(sums::verify(&error));
-            assert_eq!(Quote::parse(&error).unwrap().sequence, 0x0102_0304);
+            assert_eq!(IcmpQuotedSegment::parse(&error).unwrap().sequence, 0x0102_0304);
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn other_packets_are_no_errors_and_cut_ones_do_not_panic() {
         let (error, _) = quote("10.1.0.80:80", "10.0.0.7:4000", "10.0.0.1");
         for length in 0..error.len() {
-            assert_eq!(Quote::parse(&error[..length]), None);
+            assert_eq!(IcmpQuotedSegment::parse(&error[..length]), None);
         }
         let segment = build::tcp(
             "10.1.0.80:80".parse().unwrap(),
@@ -158,6 +158,6 @@ mod tests {
             tcp::ACK,
             b"x",
         );
-        assert_eq!(Quote::parse(&segment), None);
+        assert_eq!(IcmpQuotedSegment::parse(&segment), None);
     }
 }

@@ -11,11 +11,11 @@
 //!
 //! **Refuses:** clocks, threads, entropy; to keep a copy of what either side has sent (both keep
 //! that themselves until it is acknowledged); connections that it has not seen begin; signed
-//! segments ([`Refusal`]).
+//! segments ([`ReplicationRefusal`]).
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `connections` | [`Connections`], the contract; the table and its timers |
+//! | `connections` | [`ConnectionReplicator`], the contract; the table and its timers |
 //! | `connection` | one connection: handshake, both directions, time |
 //! | `replica`, `health` | one replica's side of it; whether it keeps up |
 //! | `output` | what a replica has sent and the client has not got yet |
@@ -69,11 +69,16 @@ mod sink;
 mod stamps;
 
 pub use config::{
-    Config, Detection, LINGER, Limits, OPENING_MAX, OnLoss, REPLICAS_MAX, RESET_LINGER, WAITING_MAX,
+    FailureDetectorConfig, LINGER, LastReplicaLossPolicy, OPENING_MAX, REPLICAS_MAX, RESET_LINGER,
+    ReplicationConfig, ReplicationLimits, WAITING_MAX,
 };
-pub use connections::{Connections, Refusal, View};
-pub use counters::{Counters, Refused};
-pub use event::{Cause, Destination, Ending, Event, Key, Place, ReplicaId, Transmit, What};
+pub use connections::{ConnectionReplicator, ConnectionSnapshot, ReplicationRefusal};
+pub use counters::{ReplicationCounters, ReplicationRefusalCounters};
+pub use event::{
+    ConnectionTermination, RedirectorNumber, ReplicaExpulsionCause, ReplicaId,
+    ReplicatedConnectionKey, ReplicationEvent, ReplicationEventKind, TransmitDestination,
+    TransmitRequest,
+};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use output::GAPS_MAX;

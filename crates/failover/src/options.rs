@@ -11,7 +11,7 @@ const SHIFT_MAX: u8 = 14;
 
 /// The options of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Options {
+pub(crate) struct TcpOptions {
     /// Maximum segment size.
     pub(crate) mss: Option<u16>,
     /// Window scale.
@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// TSval and TSecr.
     pub(crate) stamps: Option<(u32, u32)>,
     /// SACK blocks.
-    pub(crate) sacks: Blocks,
+    pub(crate) sacks: SackBlocks,
     /// Whether segments are authenticated: TCP-MD5 (RFC 2385) or TCP-AO (RFC 5925).
     pub(crate) is_signed: bool,
     /// Options of other kinds: fast open, multipath and the like.
@@ -30,12 +30,12 @@ pub(crate) struct Options {
 
 /// SACK blocks of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Blocks {
+pub(crate) struct SackBlocks {
     items: [(u32, u32); BLOCKS_MAX],
     count: usize,
 }
 
-impl Blocks {
+impl SackBlocks {
     fn add(&mut self, block: (u32, u32), max: usize) -> bool {
         if self.count >= max {
             return false;
@@ -46,7 +46,7 @@ impl Blocks {
     }
 }
 
-impl Options {
+impl TcpOptions {
     /// Reads option bytes; what follows a contradictory length is not read (RFC 9293, 3.1).
     pub(crate) fn parse(mut bytes: &[u8]) -> Self {
         let mut options = Self::default();
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_options_of_a_syn_are_read_and_written() {
-        let options = Options::parse(&SYN);
+        let options = TcpOptions::parse(&SYN);
         assert_eq!(
             (options.mss, options.shift, options.sack_permitted),
             (Some(1460), Some(7), true)
@@ -151,12 +151,12 @@ mod tests {
         assert_eq!(options.stamps, Some((7, 9)));
         let mut bytes = Vec::new();
         options.write(&mut bytes);
-        assert_eq!((bytes.len() % 4, Options::parse(&bytes)), (0, options));
+        assert_eq!((bytes.len() % 4, TcpOptions::parse(&bytes)), (0, options));
     }
 
     #[test]
     fn sack_blocks_are_read_and_written_beside_timestamps() {
-        let mut options = Options { stamps: Some((1, 2)), ..Options::default() };
+        let mut options = TcpOptions { stamps: Some((1, 2)), ..TcpOptions::default() };
         for block in [(10, 20), (30, 40), (50, 60)] {
             assert!(options.add_block(block));
         }
@@ -164,23 +164,23 @@ mod tests {
         let mut bytes = Vec::new();
         options.write(&mut bytes);
         assert_eq!(bytes.len(), 40);
-        assert_eq!(Options::parse(&bytes).blocks(), [(10, 20), (30, 40), (50, 60)]);
+        assert_eq!(TcpOptions::parse(&bytes).blocks(), [(10, 20), (30, 40), (50, 60)]);
     }
 
     #[test]
     fn other_options_are_counted_and_signatures_noticed() {
         let fast_open = [34, 2, 30, 4, 0, 0, 1, 1];
-        assert_eq!(Options::parse(&fast_open).others, 2);
+        assert_eq!(TcpOptions::parse(&fast_open).others, 2);
         let mut md5 = [0; 20];
         md5[..2].copy_from_slice(&[19, 18]);
-        assert!(Options::parse(&md5).is_signed);
+        assert!(TcpOptions::parse(&md5).is_signed);
     }
 
     #[test]
     fn a_contradictory_length_ends_the_options() {
         for bytes in [&[2, 0][..], &[2, 1], &[2, 9, 0], &[3]] {
-            assert_eq!(Options::parse(bytes), Options::default(), "{bytes:?}");
+            assert_eq!(TcpOptions::parse(bytes), TcpOptions::default(), "{bytes:?}");
         }
-        assert_eq!(Options::parse(&[0, 2, 4, 5, 0xb4]), Options::default());
+        assert_eq!(TcpOptions::parse(&[0, 2, 4, 5, 0xb4]), TcpOptions::default());
     }
 }

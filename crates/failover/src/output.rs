@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::offset::{index, len64};
-use crate::ranges::Ranges;
+use crate::ranges::StreamRangeSet;
 
 /// Gaps in a replica's output at the most: of what would be more, that which is furthest ahead is dropped
 /// like a lost packet. Half of the segments of 1.5 MB on their way may be lost.
@@ -13,7 +13,7 @@ pub const GAPS_MAX: usize = 512;
 
 /// A replica's stream from what has been delivered to the client on.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Output {
+pub(crate) struct ReplicaOutputBuffer {
     /// Offset of the first byte kept. INVARIANT: the same for all live replicas of a connection,
     /// and the end of what was delivered.
     start: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Output {
     bytes: Vec<u8>,
     head: usize,
     /// What has come, from `start` on.
-    present: Ranges,
+    present: StreamRangeSet,
     /// Offset of FIN.
     pub(crate) fin: Option<u64>,
     /// Offset after the last urgent byte.
@@ -30,7 +30,7 @@ pub(crate) struct Output {
 
 /// Whether a piece of output was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum OutputInsertOutcome {
     /// It was, or nothing in it is new.
     Yes,
     /// It was, and what was furthest ahead is not any more: there were too many gaps.
@@ -41,7 +41,7 @@ pub(crate) enum Kept {
     TooManyGaps,
 }
 
-impl Output {
+impl ReplicaOutputBuffer {
     /// Nothing has come; the first byte has this offset.
     pub(crate) fn new(start: u64) -> Self {
         Self { start, ..Self::default() }
@@ -60,23 +60,23 @@ impl Output {
     }
 
     /// Takes a piece in. At most `max` bytes from `start` on are kept.
-    pub(crate) fn insert(&mut self, offset: u64, payload: &[u8], max: u64) -> Kept {
+    pub(crate) fn insert(&mut self, offset: u64, payload: &[u8], max: u64) -> OutputInsertOutcome {
         let skip = self.start.saturating_sub(offset);
         let Some(payload) = payload.get(index(skip)..).filter(|rest| !rest.is_empty()) else {
-            return Kept::Yes;
+            return OutputInsertOutcome::Yes;
         };
         let offset = offset.max(self.start);
         let end = offset + len64(payload.len());
         if end - self.start > max {
-            return Kept::TooFar;
+            return OutputInsertOutcome::TooFar;
         }
-        let mut kept = Kept::Yes;
+        let mut kept = OutputInsertOutcome::Yes;
         while !self.present.insert(offset..end, GAPS_MAX) {
             // The nearest is what the client is waiting for: dropped each time, it never came.
             if !self.drop_last(end) {
-                return Kept::TooManyGaps;
+                return OutputInsertOutcome::TooManyGaps;
             }
-            kept = Kept::InPlaceOfLast;
+            kept = OutputInsertOutcome::InPlaceOfLast;
         }
         let from = self.head + index(offset - self.start);
         let to = from + payload.len();
@@ -102,7 +102,7 @@ impl Output {
     }
 
     /// What has come and is kept.
-    pub(crate) fn present(&self) -> &Ranges {
+    pub(crate) fn present(&self) -> &StreamRangeSet {
         &self.present
     }
 
@@ -150,23 +150,23 @@ mod tests {
 
     #[test]
     fn pieces_in_any_order_become_a_stream() {
-        let mut output = Output::new(1);
-        assert_eq!(output.insert(4, b"def", 100), Kept::Yes);
+        let mut output = ReplicaOutputBuffer::new(1);
+        assert_eq!(output.insert(4, b"def", 100), OutputInsertOutcome::Yes);
         assert_eq!((output.data_end(), output.len()), (1, 6));
-        assert_eq!(output.insert(1, b"abcd", 100), Kept::Yes);
+        assert_eq!(output.insert(1, b"abcd", 100), OutputInsertOutcome::Yes);
         assert_eq!((output.data_end(), output.slice(1..7)), (7, &b"abcdef"[..]));
         output.deliver(3);
         assert_eq!((output.slice(3..7), output.len()), (&b"cdef"[..], 4));
-        assert_eq!(output.insert(2, b"bcd", 100), Kept::Yes);
+        assert_eq!(output.insert(2, b"bcd", 100), OutputInsertOutcome::Yes);
         output.deliver(7);
         assert_eq!((output.len(), output.data_end()), (0, 7));
-        assert_eq!(output.insert(7, b"ghi", 100), Kept::Yes);
+        assert_eq!(output.insert(7, b"ghi", 100), OutputInsertOutcome::Yes);
         assert_eq!(output.slice(7..10), b"ghi");
     }
 
     #[test]
     fn fin_counts_once_the_data_before_it_has_come() {
-        let mut output = Output::new(1);
+        let mut output = ReplicaOutputBuffer::new(1);
         output.fin = Some(3);
         assert_eq!(output.end(), 1);
         output.insert(1, b"ab", 100);
@@ -177,30 +177,33 @@ mod tests {
 
     #[test]
     fn what_is_too_far_or_makes_a_gap_too_many_behind_all_others_is_refused() {
-        let mut output = Output::new(1);
-        assert_eq!(output.insert(5, b"abc", 6), Kept::TooFar);
+        let mut output = ReplicaOutputBuffer::new(1);
+        assert_eq!(output.insert(5, b"abc", 6), OutputInsertOutcome::TooFar);
         let gaps = len64(GAPS_MAX);
         for gap in 0..gaps {
-            assert_eq!(output.insert(2 + 2 * gap, b"x", 10_000), Kept::Yes);
+            assert_eq!(output.insert(2 + 2 * gap, b"x", 10_000), OutputInsertOutcome::Yes);
         }
-        assert_eq!(output.insert(5_000, b"x", 10_000), Kept::TooManyGaps);
-        assert_eq!((output.data_end(), output.insert(1, b"x", 10_000)), (1, Kept::Yes));
+        assert_eq!(output.insert(5_000, b"x", 10_000), OutputInsertOutcome::TooManyGaps);
+        assert_eq!(
+            (output.data_end(), output.insert(1, b"x", 10_000)),
+            (1, OutputInsertOutcome::Yes)
+        );
     }
 
     #[test]
     fn with_too_many_gaps_the_nearest_is_kept_and_the_furthest_dropped() {
-        let mut output = Output::new(1);
+        let mut output = ReplicaOutputBuffer::new(1);
         let gaps = len64(GAPS_MAX);
         for gap in 0..gaps {
-            assert_eq!(output.insert(10 + 2 * gap, b"x", 10_000), Kept::Yes);
+            assert_eq!(output.insert(10 + 2 * gap, b"x", 10_000), OutputInsertOutcome::Yes);
         }
         let last = 10 + 2 * (gaps - 1);
-        assert_eq!(output.insert(1, b"ab", 10_000), Kept::InPlaceOfLast);
+        assert_eq!(output.insert(1, b"ab", 10_000), OutputInsertOutcome::InPlaceOfLast);
         assert_eq!((output.data_end(), output.slice(1..3)), (3, &b"ab"[..]));
         assert_eq!(output.len(), index(last - 2));
         // What was dropped comes again once there is room.
-        assert_eq!(output.insert(3, b"cdefghi", 10_000), Kept::Yes);
-        assert_eq!(output.insert(last, b"y", 10_000), Kept::Yes);
+        assert_eq!(output.insert(3, b"cdefghi", 10_000), OutputInsertOutcome::Yes);
+        assert_eq!(output.insert(last, b"y", 10_000), OutputInsertOutcome::Yes);
         assert_eq!((output.data_end(), output.slice(last..last + 1)), (11, &b"y"[..]));
     }
 }

@@ -5,11 +5,11 @@ use core::ops::Range;
 
 /// Disjoint, ascending, not adjoining ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Ranges {
+pub(crate) struct StreamRangeSet {
     items: Vec<Range<u64>>,
 }
 
-impl Ranges {
+impl StreamRangeSet {
     /// Adds a range. `false`, and nothing is added, if there would be more than `max` ranges.
     pub(crate) fn insert(&mut self, range: Range<u64>, max: usize) -> bool {
         if range.is_empty() {
@@ -55,24 +55,24 @@ impl Ranges {
     }
 
     /// What both have.
-    pub(crate) fn intersection(&self, other: &Ranges) -> Ranges {
+    pub(crate) fn intersection(&self, other: &StreamRangeSet) -> StreamRangeSet {
         let mut items = Vec::new();
         for one in &self.items {
             for two in other.meeting(one) {
                 items.push(one.start.max(two.start)..one.end.min(two.end));
             }
         }
-        Ranges { items }
+        StreamRangeSet { items }
     }
 
     /// What lies in a range.
-    pub(crate) fn within(&self, range: &Range<u64>) -> Ranges {
+    pub(crate) fn within(&self, range: &Range<u64>) -> StreamRangeSet {
         let cut = |item: &Range<u64>| item.start.max(range.start)..item.end.min(range.end);
-        Ranges { items: self.meeting(range).iter().map(cut).collect() }
+        StreamRangeSet { items: self.meeting(range).iter().map(cut).collect() }
     }
 
     /// What the other has not.
-    pub(crate) fn without(&self, other: &Ranges) -> Ranges {
+    pub(crate) fn without(&self, other: &StreamRangeSet) -> StreamRangeSet {
         let mut items = Vec::new();
         for item in &self.items {
             let mut from = item.start;
@@ -86,7 +86,7 @@ impl Ranges {
                 items.push(from..item.end);
             }
         }
-        Ranges { items }
+        StreamRangeSet { items }
     }
 
     /// The ranges that have something in common with one.
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    fn ranges(items: &[Range<u64>]) -> Ranges {
-        let mut set = Ranges::default();
+    fn ranges(items: &[Range<u64>]) -> StreamRangeSet {
+        let mut set = StreamRangeSet::default();
         for item in items {
             assert!(set.insert(item.clone(), 8));
         }
@@ -157,7 +157,7 @@ mod tests {
         let set = ranges(&[1..5, 8..12]);
         assert_eq!(set.within(&(4..9)).items, vec![4..5, 8..9]);
         assert_eq!(set.without(&ranges(&[2..3, 9..20])).items, vec![1..2, 3..5, 8..9]);
-        assert_eq!(set.without(&Ranges::default()), set);
+        assert_eq!(set.without(&StreamRangeSet::default()), set);
         assert!(set.without(&ranges(&[0..3, 2..30])).is_empty());
     }
 }

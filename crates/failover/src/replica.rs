@@ -1,12 +1,12 @@
 //! One replica's side of a connection.
 
 use crate::event::ReplicaId;
-use crate::health::Health;
+use crate::health::ReplicaHealth;
 use crate::offset::Space;
-use crate::options::Options;
-use crate::output::Output;
-use crate::ranges::Ranges;
-use crate::segment::Segment;
+use crate::options::TcpOptions;
+use crate::output::ReplicaOutputBuffer;
+use crate::ranges::StreamRangeSet;
+use crate::segment::ParsedTcpSegment;
 use crate::stamps::Stamps;
 use windtunnel_model::Time;
 use windtunnel_wire::tcp;
@@ -16,7 +16,7 @@ const SACKED_MAX: usize = 32;
 
 /// Where a replica is in the life of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum ReplicaLifecycleStage {
     /// It was sent a SYN.
     Asked,
     /// Its SYN-ACK is here.
@@ -42,13 +42,13 @@ pub(crate) enum Acknowledgement {
 
 /// A replica in a connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Replica {
+pub(crate) struct ConnectionReplica {
     pub(crate) id: ReplicaId,
-    pub(crate) status: Status,
+    pub(crate) status: ReplicaLifecycleStage,
     /// Its own sequence space, of what it sends.
     pub(crate) space: Space,
     /// What its SYN-ACK offered.
-    pub(crate) syn: Options,
+    pub(crate) syn: TcpOptions,
     pub(crate) ecn: bool,
     /// The client's stream up to here has come to it.
     pub(crate) acked: u64,
@@ -67,24 +67,24 @@ pub(crate) struct Replica {
     /// Segments of it with something that the client had not acknowledged.
     pub(crate) segments: u64,
     /// It has these, too.
-    pub(crate) sacked: Ranges,
-    pub(crate) output: Output,
+    pub(crate) sacked: StreamRangeSet,
+    pub(crate) output: ReplicaOutputBuffer,
     pub(crate) stamps: Stamps,
     /// The client's TSval that it echoed last.
     pub(crate) echo: u32,
     /// Whether it reports congestion on its way (ECE).
     pub(crate) ece: bool,
-    pub(crate) health: Health,
+    pub(crate) health: ReplicaHealth,
 }
 
-impl Replica {
+impl ConnectionReplica {
     /// One that is being sent a SYN.
     pub(crate) fn new(id: ReplicaId, now: Time) -> Self {
         Self {
             id,
-            status: Status::Asked,
+            status: ReplicaLifecycleStage::Asked,
             space: Space::default(),
-            syn: Options::default(),
+            syn: TcpOptions::default(),
             ecn: false,
             acked: 0,
             edge: 0,
@@ -94,23 +94,23 @@ impl Replica {
             repeated: 0,
             reached: 1,
             segments: 0,
-            sacked: Ranges::default(),
-            output: Output::new(1),
+            sacked: StreamRangeSet::default(),
+            output: ReplicaOutputBuffer::new(1),
             stamps: Stamps::default(),
             echo: 0,
             ece: false,
-            health: Health::new(now),
+            health: ReplicaHealth::new(now),
         }
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        self.status == Status::Live
+        self.status == ReplicaLifecycleStage::Live
     }
 
     /// Takes a SYN-ACK. Without a shift of the client's a replica's counts for nothing
     /// (RFC 7323, 2.2).
-    pub(crate) fn answer(&mut self, segment: &Segment<'_>, is_scaled: bool) {
-        self.status = Status::Answered;
+    pub(crate) fn answer(&mut self, segment: &ParsedTcpSegment<'_>, is_scaled: bool) {
+        self.status = ReplicaLifecycleStage::Answered;
         self.space = Space { isn: segment.sequence };
         self.syn = segment.options;
         self.syn.shift = self.syn.shift.filter(|_| is_scaled);
@@ -126,7 +126,7 @@ impl Replica {
     /// `sent` the end of what the client has sent.
     pub(crate) fn acknowledge(
         &mut self,
-        segment: &Segment<'_>,
+        segment: &ParsedTcpSegment<'_>,
         near: u64,
         client: Space,
         sent: u64,
@@ -174,7 +174,13 @@ impl Replica {
 
     /// Counts what it has sent: it cannot be more than the client takes. `acked` and `edge` are the
     /// client's.
-    pub(crate) fn note_sent(&mut self, segment: &Segment<'_>, offset: u64, acked: u64, edge: u64) {
+    pub(crate) fn note_sent(
+        &mut self,
+        segment: &ParsedTcpSegment<'_>,
+        offset: u64,
+        acked: u64,
+        edge: u64,
+    ) {
         let end = offset + segment.len();
         // FIN takes no place in the window.
         if end <= edge + 1 {
@@ -193,7 +199,7 @@ impl Replica {
 
     /// A report without blocks says that there are none, also where there were some: a receiver
     /// may discard what it has only SACKed (RFC 2018, 8).
-    fn take_blocks(&mut self, segment: &Segment<'_>, client: Space, sent: u64) {
+    fn take_blocks(&mut self, segment: &ParsedTcpSegment<'_>, client: Space, sent: u64) {
         self.sacked.remove_below(self.acked);
         let blocks = segment.options.blocks();
         if blocks.is_empty() {
@@ -213,7 +219,7 @@ impl Replica {
 
     /// It takes no part any more: memory is given back.
     pub(crate) fn leave(&mut self) {
-        self.status = Status::Out;
+        self.status = ReplicaLifecycleStage::Out;
         self.output.release();
         self.sacked.clear();
         self.stamps = Stamps::default();

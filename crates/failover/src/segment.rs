@@ -2,9 +2,9 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::connections::Refusal;
+use crate::connections::ReplicationRefusal;
 use crate::offset::len64;
-use crate::options::Options;
+use crate::options::TcpOptions;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, ecn::Codepoint, tcp, vnet};
 
@@ -15,7 +15,7 @@ pub(crate) const CONTROL: u8 = tcp::FIN | tcp::SYN | tcp::RST;
 
 /// A segment, perhaps a train of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Segment<'a> {
+pub(crate) struct ParsedTcpSegment<'a> {
     /// The frame up to the TCP header.
     pub(crate) head: &'a [u8],
     pub(crate) source: SocketAddr,
@@ -28,31 +28,34 @@ pub(crate) struct Segment<'a> {
     pub(crate) window: u16,
     /// The urgent pointer, where [`URG`] is set.
     pub(crate) urgent: Option<u16>,
-    pub(crate) options: Options,
+    pub(crate) options: TcpOptions,
     pub(crate) payload: &'a [u8],
     /// Payload bytes of each packet of a train; 0 for one packet.
     pub(crate) gso_size: u16,
 }
 
-impl<'a> Segment<'a> {
+impl<'a> ParsedTcpSegment<'a> {
     /// Reads a frame. A train is read as the one long segment that it is before it is cut.
-    pub(crate) fn parse(vnet: &vnet::Header, frame: &'a [u8]) -> Result<Self, Refusal> {
-        let packet = ParsedPacket::parse(frame).map_err(|_| Refusal::Malformed)?;
+    pub(crate) fn parse(
+        vnet: &vnet::VirtioNetHeader,
+        frame: &'a [u8],
+    ) -> Result<Self, ReplicationRefusal> {
+        let packet = ParsedPacket::parse(frame).map_err(|_| ReplicationRefusal::Malformed)?;
         let info = &packet.info;
         if info.protocol != tcp::PROTOCOL {
-            return Err(Refusal::NotTcp);
+            return Err(ReplicationRefusal::NotTcp);
         }
         if info.is_fragment {
-            return Err(Refusal::Fragment);
+            return Err(ReplicationRefusal::Fragment);
         }
         // A partial checksum never left this machine. Any other is checked here: what is sent on
         // has a new checksum, which would hide an error.
         let is_trusted = vnet.flags & (vnet::NEEDS_CSUM | vnet::DATA_VALID) != 0;
         if !is_trusted && !checksum::holds(&packet) {
-            return Err(Refusal::Malformed);
+            return Err(ReplicationRefusal::Malformed);
         }
         let bytes = packet.payload();
-        let view = tcp::View::parse(bytes).map_err(|_| Refusal::Malformed)?;
+        let view = tcp::TcpSegment::parse(bytes).map_err(|_| ReplicationRefusal::Malformed)?;
         let urgent = match bytes {
             [_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, high, low, ..] => {
                 u16::from_be_bytes([*high, *low])
@@ -69,7 +72,7 @@ impl<'a> Segment<'a> {
             flags: view.flags(),
             window: view.window(),
             urgent: (view.flags() & URG != 0).then_some(urgent),
-            options: Options::parse(view.options()),
+            options: TcpOptions::parse(view.options()),
             payload: view.payload(),
             gso_size: if view.payload().len() > usize::from(vnet.gso_size) {
                 vnet.gso_size

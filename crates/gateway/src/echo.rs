@@ -11,45 +11,45 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use windtunnel_sys::clock;
-use windtunnel_wire::icmp::{self, Kind};
+use windtunnel_wire::icmp::{self, IcmpErrorKind};
 
 use crate::frames::{self, AddressPair, EchoNumbers, Fragmentation};
 use crate::log::FlowLine;
-use crate::policy::Refusal;
-use crate::poller::Token;
-use crate::report::Count;
-use crate::worker::{Context, Packet};
+use crate::policy::EgressRefusal;
+use crate::poller::PollerToken;
+use crate::report::GatewayCounterUpdate;
+use crate::worker::{GatewayContext, NodeLinkPacket};
 use crate::{said, socket};
-use outside::Outside;
+use outside::EchoSocket;
 
 /// Programs inside that send echo requests.
 #[derive(Debug, Default)]
-pub(crate) struct Echo {
+pub(crate) struct EchoRelay {
     by_identifier: HashMap<(IpAddr, u16), u64>,
-    flows: HashMap<u64, Flow>,
+    flows: HashMap<u64, EchoRelayFlow>,
     next: u64,
     replies: u32,
 }
 
 #[derive(Debug)]
-struct Flow {
+struct EchoRelayFlow {
     inside: IpAddr,
     identifier: u16,
-    socket: Outside,
+    socket: EchoSocket,
     peers: Vec<IpAddr>,
     mac: [u8; 6],
     line: FlowLine,
     used_ns: u64,
 }
 
-impl Echo {
+impl EchoRelay {
     /// Takes a request.
-    pub(crate) fn request(&mut self, context: &mut Context, packet: &Packet<'_>) {
-        let Ok(view) = icmp::View::parse(packet.parsed.payload()) else {
-            return context.report.count(Count::Ignored("malformed"));
+    pub(crate) fn request(&mut self, context: &mut GatewayContext, packet: &NodeLinkPacket<'_>) {
+        let Ok(view) = icmp::IcmpMessage::parse(packet.parsed.payload()) else {
+            return context.report.count(GatewayCounterUpdate::Ignored("malformed"));
         };
         if !packet.is_intact() {
-            return context.report.count(Count::Ignored("checksum"));
+            return context.report.count(GatewayCounterUpdate::Ignored("checksum"));
         }
         let destination = packet.parsed.info.final_destination;
         match context.way(destination, None) {
@@ -77,10 +77,10 @@ impl Echo {
                         flow.line.sent_bytes = flow.line.sent_bytes.saturating_add(bytes);
                     }
                     Err(error) => {
-                        context.report.count(Count::Ignored("echo not sent"));
+                        context.report.count(GatewayCounterUpdate::Ignored("echo not sent"));
                         let refusal = Errno::from_io_error(&error).map(socket::refusal);
-                        if refusal == Some(Refusal::NoRoute) && error.kind() != WouldBlock {
-                            context.answer(packet, Kind::HostUnreachable);
+                        if refusal == Some(EgressRefusal::NoRoute) && error.kind() != WouldBlock {
+                            context.answer(packet, IcmpErrorKind::HostUnreachable);
                         }
                     }
                 }
@@ -89,7 +89,7 @@ impl Echo {
     }
 
     /// Replies have come.
-    pub(crate) fn answers(&mut self, context: &mut Context, id: u64) {
+    pub(crate) fn answers(&mut self, context: &mut GatewayContext, id: u64) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let mut buffer = vec![0; outside::PAYLOAD_MAX];
         flow.errors(context);
@@ -118,7 +118,7 @@ impl Echo {
     }
 
     /// Forgets programs that have been silent.
-    pub(crate) fn expire(&mut self, context: &mut Context) {
+    pub(crate) fn expire(&mut self, context: &mut GatewayContext) {
         let now_ns = clock::monotonic_ns();
         let idle_ns = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
         let idle = self.flows.iter().filter(|(_, it)| now_ns.saturating_sub(it.used_ns) > idle_ns);
@@ -127,13 +127,18 @@ impl Echo {
     }
 
     /// All is over.
-    pub(crate) fn close(&mut self, context: &mut Context) {
+    pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.flows.keys().copied().collect();
         ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
     }
 
     /// A reply that is longer than the link's MTU is cut, as its request was.
-    fn reply_as_host(&mut self, context: &mut Context, packet: &Packet<'_>, view: &icmp::View<'_>) {
+    fn reply_as_host(
+        &mut self,
+        context: &mut GatewayContext,
+        packet: &NodeLinkPacket<'_>,
+        view: &icmp::IcmpMessage<'_>,
+    ) {
         self.replies = self.replies.wrapping_add(1);
         let (source, destination) =
             (packet.parsed.info.final_destination, packet.parsed.info.source);
@@ -148,10 +153,10 @@ impl Echo {
 
     fn flow(
         &mut self,
-        context: &mut Context,
-        packet: &Packet<'_>,
+        context: &mut GatewayContext,
+        packet: &NodeLinkPacket<'_>,
         identifier: u16,
-    ) -> Option<&mut Flow> {
+    ) -> Option<&mut EchoRelayFlow> {
         let inside = packet.parsed.info.source;
         let key = (inside, identifier);
         if let Some(id) = self.by_identifier.get(&key) {
@@ -163,25 +168,25 @@ impl Echo {
         }
         self.next += 1;
         let id = self.next;
-        let Ok(socket) = Outside::open(inside.is_ipv6(), identifier_of(id)) else {
+        let Ok(socket) = EchoSocket::open(inside.is_ipv6(), identifier_of(id)) else {
             context.report.echo_denied += 1;
             return None;
         };
-        if context.poller.add_readable(&socket, Token::Echo(id)).is_err() {
-            context.report.count(Count::Lost(crate::splice::FAILED, 1));
+        if context.poller.add_readable(&socket, PollerToken::Echo(id)).is_err() {
+            context.report.count(GatewayCounterUpdate::Lost(crate::splice::FAILED, 1));
             return None;
         }
-        context.report.count(Count::Flow("echo"));
+        context.report.count(GatewayCounterUpdate::Flow("echo"));
         let from = SocketAddr::new(inside, identifier);
         let line =
             FlowLine::new("echo", from, SocketAddr::new(packet.parsed.info.final_destination, 0));
         let (peers, mac, used_ns) = (Vec::new(), packet.mac, clock::monotonic_ns());
         self.by_identifier.insert(key, id);
-        let flow = Flow { inside, identifier, socket, peers, mac, line, used_ns };
+        let flow = EchoRelayFlow { inside, identifier, socket, peers, mac, line, used_ns };
         Some(self.flows.entry(id).or_insert(flow))
     }
 
-    fn end(&mut self, context: &mut Context, id: u64, why: &str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str) {
         let Some(flow) = self.flows.remove(&id) else { return };
         self.by_identifier.remove(&(flow.inside, flow.identifier));
         context.carried(&flow.line);
@@ -189,9 +194,9 @@ impl Echo {
     }
 }
 
-impl Flow {
+impl EchoRelayFlow {
     /// Hands on errors that came back for requests.
-    fn errors(&self, context: &mut Context) {
+    fn errors(&self, context: &mut GatewayContext) {
         let mut quoted = [0; QUOTED_MAX];
         while let Ok(Some((error, sequence, length))) = self.socket.error(&mut quoted) {
             let to = error.destination.ip();

@@ -7,14 +7,14 @@ use windtunnel_wire::tcp;
 
 /// A connection, as its client in the network knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct FlowKey {
+pub(crate) struct ProxiedConnectionKey {
     pub(crate) client: SocketAddr,
     pub(crate) server: SocketAddr,
 }
 
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ProxiedConnectionStage {
     /// The outside is being asked; the client's SYN is kept meanwhile.
     Dialled,
     /// The outside has accepted, and the kernel has the client's SYN.
@@ -27,7 +27,7 @@ pub(crate) enum Stage {
 
 /// What becomes of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SegmentDisposition {
     /// It asks for a new connection.
     Begin,
     /// It asks for one that is being made: the newest request is kept.
@@ -42,27 +42,31 @@ pub(crate) enum Step {
     Drop,
 }
 
-impl FlowKey {
+impl ProxiedConnectionKey {
     /// That of a packet with ports; `None` for others.
-    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<FlowKey> {
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<ProxiedConnectionKey> {
         let (info, (from, to)) = (&packet.info, packet.ports()?);
         let client = SocketAddr::new(info.source, from);
         let server = SocketAddr::new(info.final_destination, to);
-        Some(FlowKey { client, server })
+        Some(ProxiedConnectionKey { client, server })
     }
 }
 
 /// What becomes of a segment with these flags, of a connection at that stage.
-pub(crate) fn step(stage: Option<Stage>, flags: u8) -> Step {
+pub(crate) fn step(stage: Option<ProxiedConnectionStage>, flags: u8) -> SegmentDisposition {
     let is_request = flags & (tcp::SYN | tcp::ACK | tcp::RST) == tcp::SYN;
     let is_reset = flags & tcp::RST != 0;
     match stage {
-        None | Some(Stage::Over) if is_request => Step::Begin,
-        Some(Stage::Dialled) if is_request => Step::Keep,
-        Some(Stage::Dialled) if is_reset => Step::Cancel,
-        Some(Stage::Offered | Stage::Joined | Stage::Over) => Step::Pass,
-        None | Some(Stage::Dialled) if is_reset => Step::Drop,
-        None | Some(Stage::Dialled) => Step::Stray,
+        None | Some(ProxiedConnectionStage::Over) if is_request => SegmentDisposition::Begin,
+        Some(ProxiedConnectionStage::Dialled) if is_request => SegmentDisposition::Keep,
+        Some(ProxiedConnectionStage::Dialled) if is_reset => SegmentDisposition::Cancel,
+        Some(
+            ProxiedConnectionStage::Offered
+            | ProxiedConnectionStage::Joined
+            | ProxiedConnectionStage::Over,
+        ) => SegmentDisposition::Pass,
+        None | Some(ProxiedConnectionStage::Dialled) if is_reset => SegmentDisposition::Drop,
+        None | Some(ProxiedConnectionStage::Dialled) => SegmentDisposition::Stray,
     }
 }
 
@@ -72,35 +76,45 @@ mod tests {
 
     #[test]
     fn a_request_is_held_until_the_outside_has_accepted() {
-        assert_eq!(step(None, tcp::SYN), Step::Begin);
+        assert_eq!(step(None, tcp::SYN), SegmentDisposition::Begin);
         // With congestion notification negotiated (RFC 3168, 6.1.1).
-        assert_eq!(step(None, tcp::SYN | tcp::ECE | tcp::CWR), Step::Begin);
-        assert_eq!(step(Some(Stage::Dialled), tcp::SYN), Step::Keep);
-        assert_eq!(step(Some(Stage::Offered), tcp::SYN), Step::Pass);
+        assert_eq!(step(None, tcp::SYN | tcp::ECE | tcp::CWR), SegmentDisposition::Begin);
+        assert_eq!(step(Some(ProxiedConnectionStage::Dialled), tcp::SYN), SegmentDisposition::Keep);
+        assert_eq!(step(Some(ProxiedConnectionStage::Offered), tcp::SYN), SegmentDisposition::Pass);
     }
 
     #[test]
     fn a_client_that_gives_up_before_is_forgotten() {
-        assert_eq!(step(Some(Stage::Dialled), tcp::RST), Step::Cancel);
-        assert_eq!(step(Some(Stage::Dialled), tcp::RST | tcp::ACK), Step::Cancel);
+        assert_eq!(
+            step(Some(ProxiedConnectionStage::Dialled), tcp::RST),
+            SegmentDisposition::Cancel
+        );
+        assert_eq!(
+            step(Some(ProxiedConnectionStage::Dialled), tcp::RST | tcp::ACK),
+            SegmentDisposition::Cancel
+        );
     }
 
     #[test]
     fn what_belongs_to_a_connection_goes_to_the_kernel_until_that_is_done_with_it() {
-        for stage in [Stage::Offered, Stage::Joined, Stage::Over] {
+        for stage in [
+            ProxiedConnectionStage::Offered,
+            ProxiedConnectionStage::Joined,
+            ProxiedConnectionStage::Over,
+        ] {
             for flags in [tcp::ACK, tcp::ACK | tcp::FIN, tcp::RST, tcp::ACK | tcp::PSH] {
-                assert_eq!(step(Some(stage), flags), Step::Pass);
+                assert_eq!(step(Some(stage), flags), SegmentDisposition::Pass);
             }
         }
         // The same ports again: the kernel decides whether the old connection is over (RFC 6191).
-        assert_eq!(step(Some(Stage::Over), tcp::SYN), Step::Begin);
+        assert_eq!(step(Some(ProxiedConnectionStage::Over), tcp::SYN), SegmentDisposition::Begin);
     }
 
     #[test]
     fn strays_are_answered_unless_they_are_resets() {
-        assert_eq!(step(None, tcp::ACK), Step::Stray);
-        assert_eq!(step(None, tcp::SYN | tcp::ACK), Step::Stray);
-        assert_eq!(step(None, tcp::RST), Step::Drop);
-        assert_eq!(step(None, tcp::RST | tcp::SYN), Step::Drop);
+        assert_eq!(step(None, tcp::ACK), SegmentDisposition::Stray);
+        assert_eq!(step(None, tcp::SYN | tcp::ACK), SegmentDisposition::Stray);
+        assert_eq!(step(None, tcp::RST), SegmentDisposition::Drop);
+        assert_eq!(step(None, tcp::RST | tcp::SYN), SegmentDisposition::Drop);
     }
 }

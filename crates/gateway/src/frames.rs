@@ -160,11 +160,11 @@ fn complete(mut frame: Frame) -> Option<Frame> {
     let info = Info::parse(&frame).ok()?;
     checksum::write_partial(&mut frame, &info)?;
     let offset = if info.protocol == udp::PROTOCOL { UDP_CHECKSUM } else { ICMP_CHECKSUM };
-    let mut header = vnet::Header {
+    let mut header = vnet::VirtioNetHeader {
         flags: vnet::NEEDS_CSUM,
         csum_start: u16::try_from(info.transport).ok()?,
         csum_offset: offset,
-        ..vnet::Header::default()
+        ..vnet::VirtioNetHeader::default()
     };
     checksum::complete(&mut frame, &mut header).then_some(frame)
 }
@@ -261,7 +261,7 @@ mod tests {
             let numbers = EchoNumbers { identifier: 7, sequence: 8 };
             let frames = echo_reply(addresses, numbers, b"abc", cut(1500, 1));
             let packet = ParsedPacket::parse(&frames[0]).unwrap();
-            let view = icmp::View::parse(packet.payload()).unwrap();
+            let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
             assert_eq!((view.identifier(), view.sequence(), view.body()), (7, 8, &b"abc"[..]));
             assert!(checksum::verify(&frames[0]));
         }

@@ -3,14 +3,14 @@
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::tcp;
 
-use crate::flows::{FlowKey, step};
+use crate::flows::{ProxiedConnectionKey, step};
 use crate::names;
-use crate::reassembly::Reassembly;
+use crate::reassembly::FragmentReassembler;
 
 /// Takes the input as frames, each behind its length in one byte (times eight), as a message of the
 /// domain name system, and as the machine's `resolv.conf`.
 pub fn fuzz_one(input: &[u8]) {
-    let mut reassembly = Reassembly::default();
+    let mut reassembly = FragmentReassembler::default();
     let mut rest = input;
     while let Some((length, behind)) = rest.split_first() {
         let (frame, behind) = behind.split_at(behind.len().min(usize::from(*length) * 8));
@@ -23,8 +23,8 @@ pub fn fuzz_one(input: &[u8]) {
             let info = Info::parse(&whole).expect("what is put together is a packet");
             assert!(!info.is_fragment || info.is_later_fragment || whole.len() >= frame.len());
         }
-        if let Some(key) = FlowKey::of(&packet)
-            && let Ok(view) = tcp::View::parse(packet.payload())
+        if let Some(key) = ProxiedConnectionKey::of(&packet)
+            && let Ok(view) = tcp::TcpSegment::parse(packet.payload())
         {
             assert_eq!(key.client.ip(), info.source);
             let _ = step(None, view.flags());

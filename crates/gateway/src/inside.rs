@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use windtunnel_sys::{packet, socket};
 
-use crate::message::{self, Answer, Ask, Made};
+use crate::message::{self, Answer, GatewaySocketRequest, Made};
 
 /// The devices of the node, by which the gateway process gets and sends frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,9 @@ pub fn begin(socket: OwnedFd, made: Result<Devices, String>) -> io::Result<()> {
 
 /// Answers a request; `false` when the gateway process is gone.
 fn serve(socket: &OwnedFd) -> io::Result<bool> {
-    let Some((ask, _)) = message::receive::<Ask>(socket)? else { return Ok(false) };
+    let Some((ask, _)) = message::receive::<GatewaySocketRequest>(socket)? else {
+        return Ok(false);
+    };
     match make(ask) {
         Ok(made) => message::send(socket, &Answer::Ok(()), &[made.as_fd()])?,
         Err(error) => {
@@ -56,10 +58,10 @@ fn serve(socket: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
-fn make(ask: Ask) -> io::Result<OwnedFd> {
+fn make(ask: GatewaySocketRequest) -> io::Result<OwnedFd> {
     match ask {
-        Ask::Listen { v6, port } => listen(v6, port),
-        Ask::Connect(to) => {
+        GatewaySocketRequest::Listen { v6, port } => listen(v6, port),
+        GatewaySocketRequest::Connect(to) => {
             let made = open(to.is_ipv6(), SocketType::STREAM)?;
             sockopt::set_tcp_nodelay(&made, true)?;
             match rustix::net::connect(&made, &to) {
@@ -67,7 +69,7 @@ fn make(ask: Ask) -> io::Result<OwnedFd> {
                 Err(errno) => Err(errno.into()),
             }
         }
-        Ask::Datagrams(at) => {
+        GatewaySocketRequest::Datagrams(at) => {
             let made = open(at.is_ipv6(), SocketType::DGRAM)?;
             rustix::net::bind(&made, &at)?;
             Ok(made)

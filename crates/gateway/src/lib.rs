@@ -11,9 +11,9 @@
 //! | module | nouns |
 //! | --- | --- |
 //! | `process` | [`Gateway`]: the process, as its parent sees it |
-//! | `settings` | [`Settings`]: what it knows from the fork |
+//! | `settings` | [`GatewaySettings`]: what it knows from the fork |
 //! | [`inside`] | what the node's init does for it |
-//! | `report` | [`Report`]: what it has carried, refused and lost |
+//! | `report` | [`GatewayReport`]: what it has carried, refused and lost |
 //! | `policy` (pure) | what may be reached, and what that is outside |
 //! | `flows` (pure) | connections by their addresses, and how far each is |
 //! | `frames` (pure) | frames in the name of addresses outside |
@@ -55,7 +55,7 @@ mod worker;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
-pub use policy::{Policy, Refusal};
+pub use policy::{EgressPolicy, EgressRefusal};
 pub use process::{Gateway, StartError};
-pub use report::{Count, Report};
-pub use settings::{Published, Settings};
+pub use report::{GatewayCounterUpdate, GatewayReport};
+pub use settings::{GatewaySettings, PublishedNodePort};

@@ -23,7 +23,7 @@ pub(crate) struct FlowLine {
 
 /// The file, which is a whole number of lines at any time.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct InternetFlowLog {
     file: File,
     origin_ns: Option<u64>,
     lost: u64,
@@ -36,9 +36,9 @@ impl FlowLine {
     }
 }
 
-impl Log {
-    pub(crate) fn new(descriptor: OwnedFd) -> Log {
-        let mut log = Log { file: File::from(descriptor), origin_ns: None, lost: 0 };
+impl InternetFlowLog {
+    pub(crate) fn new(descriptor: OwnedFd) -> InternetFlowLog {
+        let mut log = InternetFlowLog { file: File::from(descriptor), origin_ns: None, lost: 0 };
         log.write(COLUMNS);
         log
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use crate::message::{self, Answer, Ask};
+use crate::message::{self, Answer, GatewaySocketRequest};
 
 /// Makes sockets in the node's network namespace. A request takes some tens of microseconds.
 #[derive(Debug)]
@@ -17,20 +17,20 @@ impl Maker {
 
     /// A socket that accepts connections to a port of any address of a family.
     pub(crate) fn listen(&self, v6: bool, port: u16) -> io::Result<OwnedFd> {
-        self.ask(Ask::Listen { v6, port })
+        self.ask(GatewaySocketRequest::Listen { v6, port })
     }
 
     /// A socket that connects to an address of the network.
     pub(crate) fn connect(&self, to: SocketAddr) -> io::Result<OwnedFd> {
-        self.ask(Ask::Connect(to))
+        self.ask(GatewaySocketRequest::Connect(to))
     }
 
     /// A socket for datagrams to an address of the node.
     pub(crate) fn datagrams(&self, at: SocketAddr) -> io::Result<OwnedFd> {
-        self.ask(Ask::Datagrams(at))
+        self.ask(GatewaySocketRequest::Datagrams(at))
     }
 
-    fn ask(&self, ask: Ask) -> io::Result<OwnedFd> {
+    fn ask(&self, ask: GatewaySocketRequest) -> io::Result<OwnedFd> {
         message::send(&self.0, &ask, &[])?;
         let gone = || io::Error::from_raw_os_error(rustix::io::Errno::PIPE.raw_os_error());
         let (answer, descriptors) = message::receive::<Answer>(&self.0)?.ok_or_else(gone)?;

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use windtunnel_sys::unix;
 
 use crate::inside::Devices;
-use crate::report::Report;
+use crate::report::GatewayReport;
 
 /// From the parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Order {
+pub(crate) enum GatewayCommand {
     /// The run's clock starts: at this time of `CLOCK_MONOTONIC`.
     Begin { origin_ns: u64 },
     /// The run has ended, and programs are about to be stopped.
@@ -27,17 +27,17 @@ pub(crate) enum Order {
 /// To the parent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum News {
+pub(crate) enum GatewayEvent {
     Ready,
     /// It cannot work.
     Failed(String),
-    Ended(Report),
+    Ended(GatewayReport),
 }
 
 /// From the gateway process to the node's init: the socket that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Ask {
+pub(crate) enum GatewaySocketRequest {
     /// One that accepts connections to a port of any address.
     Listen { v6: bool, port: u16 },
     /// One that connects.
@@ -49,7 +49,7 @@ pub(crate) enum Ask {
 /// The first word of the node's init: what it has made, with the packet sockets, or why not.
 pub(crate) type Made = Result<Devices, String>;
 
-/// The answer to an [`Ask`]: the socket comes along, or an errno.
+/// The answer to an [`GatewaySocketRequest`]: the socket comes along, or an errno.
 pub(crate) type Answer = Result<(), i32>;
 
 pub(crate) fn send(

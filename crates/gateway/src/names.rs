@@ -12,23 +12,23 @@ use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
 use windtunnel_sys::clock;
 
 use crate::log::FlowLine;
-use crate::poller::Token;
-use crate::report::Count;
+use crate::poller::PollerToken;
+use crate::report::GatewayCounterUpdate;
 use crate::socket;
-use crate::worker::Context;
+use crate::worker::GatewayContext;
 use question::{REFUSED, SERVER_FAILURE};
 
 /// Questions for names.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct DnsForwarder {
     /// The node's own sockets.
     inside: Vec<OwnedFd>,
-    open: HashMap<u64, Question>,
+    open: HashMap<u64, ForwardedDnsQuery>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Question {
+struct ForwardedDnsQuery {
     /// Which of the node's sockets it came by.
     by: usize,
     client: SocketAddr,
@@ -40,20 +40,20 @@ struct Question {
     line: FlowLine,
 }
 
-impl Names {
+impl DnsForwarder {
     /// Opens the node's sockets.
-    pub(crate) fn listen(&mut self, context: &mut Context) -> std::io::Result<()> {
+    pub(crate) fn listen(&mut self, context: &mut GatewayContext) -> std::io::Result<()> {
         for own in context.settings.own.clone() {
             let socket = context.maker.datagrams(SocketAddr::new(own, PORT))?;
             let number = u64::try_from(self.inside.len()).unwrap_or(0);
-            context.poller.add_readable(&socket, Token::Names(number))?;
+            context.poller.add_readable(&socket, PollerToken::Names(number))?;
             self.inside.push(socket);
         }
         Ok(())
     }
 
     /// Questions have come.
-    pub(crate) fn questions(&mut self, context: &mut Context, number: u64) {
+    pub(crate) fn questions(&mut self, context: &mut GatewayContext, number: u64) {
         let by = usize::try_from(number).unwrap_or(usize::MAX);
         let mut buffer = [0; MESSAGE_MAX];
         for _ in 0..TURN {
@@ -66,13 +66,13 @@ impl Names {
             let bytes = buffer.get(..length).unwrap_or_default();
             match client {
                 Some(client) if question::is_one(bytes) => self.ask(context, by, client, bytes),
-                _ => context.report.count(Count::Ignored("malformed")),
+                _ => context.report.count(GatewayCounterUpdate::Ignored("malformed")),
             }
         }
     }
 
     /// A resolver has answered.
-    pub(crate) fn answer(&mut self, context: &mut Context, id: u64) {
+    pub(crate) fn answer(&mut self, context: &mut GatewayContext, id: u64) {
         let Some(question) = self.open.get(&id) else { return };
         let mut buffer = vec![0; 65_536];
         match question.socket.recv(&mut buffer) {
@@ -90,7 +90,7 @@ impl Names {
     }
 
     /// Asks the next resolver where one has been silent.
-    pub(crate) fn expire(&mut self, context: &mut Context) {
+    pub(crate) fn expire(&mut self, context: &mut GatewayContext) {
         let now_ns = clock::monotonic_ns();
         let patience_ns = u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
         let late =
@@ -99,9 +99,9 @@ impl Names {
         late.into_iter().for_each(|id| self.ask_next(context, id));
     }
 
-    fn ask(&mut self, context: &mut Context, by: usize, client: SocketAddr, bytes: &[u8]) {
+    fn ask(&mut self, context: &mut GatewayContext, by: usize, client: SocketAddr, bytes: &[u8]) {
         if let Err(refusal) = context.policy.names() {
-            context.report.count(Count::Refused(refusal));
+            context.report.count(GatewayCounterUpdate::Refused(refusal));
             return self.reply(by, client, &question::failure(bytes, REFUSED));
         }
         let resolver = context.resolvers().into_iter().next();
@@ -114,22 +114,23 @@ impl Names {
         let own = context.settings.own_like(client.ip()).unwrap_or(client.ip());
         let line = FlowLine::new("dns", client, SocketAddr::new(own, PORT));
         let sent = socket.send(bytes);
-        let added = context.poller.add_readable(&socket, Token::Question(id));
+        let added = context.poller.add_readable(&socket, PollerToken::Question(id));
         if sent.is_err() || added.is_err() {
             return self.reply(by, client, &question::failure(bytes, SERVER_FAILURE));
         }
-        context.report.count(Count::Flow("dns"));
+        context.report.count(GatewayCounterUpdate::Flow("dns"));
         let (bytes, since_ns) = (bytes.to_vec(), clock::monotonic_ns());
-        self.open.insert(id, Question { by, client, bytes, socket, asked: 1, since_ns, line });
+        self.open
+            .insert(id, ForwardedDnsQuery { by, client, bytes, socket, asked: 1, since_ns, line });
     }
 
     /// Asks the next resolver; where there is none, the question fails.
-    fn ask_next(&mut self, context: &mut Context, id: u64) {
+    fn ask_next(&mut self, context: &mut GatewayContext, id: u64) {
         let Some(question) = self.open.get_mut(&id) else { return };
         let resolver = context.resolvers().into_iter().nth(question.asked);
         let opened = resolver.and_then(|resolver| {
             let socket = connect(resolver).ok()?;
-            context.poller.add_readable(&socket, Token::Question(id)).ok()?;
+            context.poller.add_readable(&socket, PollerToken::Question(id)).ok()?;
             socket.send(&question.bytes).ok()?;
             Some(socket)
         });
@@ -145,7 +146,7 @@ impl Names {
         self.end(context, id, "unanswered", 0);
     }
 
-    fn end(&mut self, context: &mut Context, id: u64, why: &str, received_bytes: u64) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str, received_bytes: u64) {
         let Some(question) = self.open.remove(&id) else { return };
         let sent_bytes = u64::try_from(question.bytes.len()).unwrap_or(0);
         let line = FlowLine { sent_bytes, received_bytes, ..question.line };

@@ -3,23 +3,23 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::{Allow, Internet};
-use windtunnel_wire::icmp::Kind;
+use windtunnel_model::plan::{Allow, InternetAccess};
+use windtunnel_wire::icmp::IcmpErrorKind;
 
-use crate::settings::Settings;
+use crate::settings::GatewaySettings;
 
 /// What may be reached, as far as addresses alone say it.
 #[derive(Debug, Clone)]
-pub struct Policy {
+pub struct EgressPolicy {
     allow_internet: bool,
     allow_host: bool,
-    internet: Internet,
+    internet: InternetAccess,
     inside: BTreeSet<IpAddr>,
 }
 
 /// Why something is not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Refusal {
+pub enum EgressRefusal {
     /// The run may not reach the outside.
     NotAllowed,
     /// The run may not reach the machine's loopback.
@@ -38,49 +38,49 @@ pub enum Refusal {
     Denied,
 }
 
-impl Refusal {
+impl EgressRefusal {
     /// All of them.
-    pub const ALL: [Refusal; 8] = [
-        Refusal::NotAllowed,
-        Refusal::HostNotAllowed,
-        Refusal::NotListed,
-        Refusal::Machine,
-        Refusal::Inside,
-        Refusal::NoHost,
-        Refusal::NoRoute,
-        Refusal::Denied,
+    pub const ALL: [EgressRefusal; 8] = [
+        EgressRefusal::NotAllowed,
+        EgressRefusal::HostNotAllowed,
+        EgressRefusal::NotListed,
+        EgressRefusal::Machine,
+        EgressRefusal::Inside,
+        EgressRefusal::NoHost,
+        EgressRefusal::NoRoute,
+        EgressRefusal::Denied,
     ];
 
     /// The word for it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Refusal::NotAllowed => "not_allowed",
-            Refusal::HostNotAllowed => "host_not_allowed",
-            Refusal::NotListed => "not_listed",
-            Refusal::Machine => "machine",
-            Refusal::Inside => "inside",
-            Refusal::NoHost => "no_host",
-            Refusal::NoRoute => "no_route",
-            Refusal::Denied => "denied",
+            EgressRefusal::NotAllowed => "not_allowed",
+            EgressRefusal::HostNotAllowed => "host_not_allowed",
+            EgressRefusal::NotListed => "not_listed",
+            EgressRefusal::Machine => "machine",
+            EgressRefusal::Inside => "inside",
+            EgressRefusal::NoHost => "no_host",
+            EgressRefusal::NoRoute => "no_route",
+            EgressRefusal::Denied => "denied",
         }
     }
 
     /// What the sender is answered.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> IcmpErrorKind {
         match self {
-            Refusal::Inside => Kind::HostUnreachable,
-            Refusal::NoRoute => Kind::NetUnreachable,
-            _ => Kind::AdminProhibited,
+            EgressRefusal::Inside => IcmpErrorKind::HostUnreachable,
+            EgressRefusal::NoRoute => IcmpErrorKind::NetUnreachable,
+            _ => IcmpErrorKind::AdminProhibited,
         }
     }
 }
 
-impl Policy {
+impl EgressPolicy {
     /// That of a run.
     #[must_use]
-    pub fn new(settings: &Settings) -> Policy {
-        Policy {
+    pub fn new(settings: &GatewaySettings) -> EgressPolicy {
+        EgressPolicy {
             allow_internet: settings.allow_internet,
             allow_host: settings.allow_host,
             internet: settings.internet.clone(),
@@ -93,20 +93,20 @@ impl Policy {
     ///
     /// # Errors
     /// Why it is not reached.
-    pub fn outside(&self, destination: IpAddr, port: Option<u16>) -> Result<IpAddr, Refusal> {
+    pub fn outside(&self, destination: IpAddr, port: Option<u16>) -> Result<IpAddr, EgressRefusal> {
         if self.is_host(destination) {
             return self.host(destination);
         }
         if self.inside.contains(&destination) {
-            return Err(Refusal::Inside);
+            return Err(EgressRefusal::Inside);
         }
         check_address(destination)?;
         if !self.allow_internet {
-            return Err(Refusal::NotAllowed);
+            return Err(EgressRefusal::NotAllowed);
         }
         match &self.internet.allow {
             Some(list) if !list.iter().any(|it| it.permits(destination, port)) => {
-                Err(Refusal::NotListed)
+                Err(EgressRefusal::NotListed)
             }
             _ => Ok(destination),
         }
@@ -122,18 +122,18 @@ impl Policy {
     ///
     /// # Errors
     /// Why they are not.
-    pub fn names(&self) -> Result<(), Refusal> {
+    pub fn names(&self) -> Result<(), EgressRefusal> {
         let listed = |list: &Vec<Allow>| list.contains(&Allow::Dns);
         match (self.allow_internet, self.internet.allow.as_ref()) {
-            (false, _) => Err(Refusal::NotAllowed),
-            (true, Some(list)) if !listed(list) => Err(Refusal::NotListed),
+            (false, _) => Err(EgressRefusal::NotAllowed),
+            (true, Some(list)) if !listed(list) => Err(EgressRefusal::NotListed),
             (true, _) => Ok(()),
         }
     }
 
-    fn host(&self, like: IpAddr) -> Result<IpAddr, Refusal> {
+    fn host(&self, like: IpAddr) -> Result<IpAddr, EgressRefusal> {
         match (self.allow_host, like) {
-            (false, _) => Err(Refusal::HostNotAllowed),
+            (false, _) => Err(EgressRefusal::HostNotAllowed),
             (true, IpAddr::V4(_)) => Ok(Ipv4Addr::LOCALHOST.into()),
             (true, IpAddr::V6(_)) => Ok(Ipv6Addr::LOCALHOST.into()),
         }
@@ -142,19 +142,19 @@ impl Policy {
 
 /// Refuses addresses that mean the machine itself, something of one link, or no single host (RFC
 /// 6890).
-fn check_address(address: IpAddr) -> Result<(), Refusal> {
+fn check_address(address: IpAddr) -> Result<(), EgressRefusal> {
     match address {
         IpAddr::V4(v4) => check_v4(v4),
         IpAddr::V6(v6) => check_v6(v6),
     }
 }
 
-fn check_v4(address: Ipv4Addr) -> Result<(), Refusal> {
+fn check_v4(address: Ipv4Addr) -> Result<(), EgressRefusal> {
     match address.octets() {
         // "This network" is the machine itself to its kernel.
-        [0, ..] | [127, ..] => Err(Refusal::Machine),
-        [169, 254, ..] => Err(Refusal::Machine),
-        [224..=255, ..] => Err(Refusal::NoHost),
+        [0, ..] | [127, ..] => Err(EgressRefusal::Machine),
+        [169, 254, ..] => Err(EgressRefusal::Machine),
+        [224..=255, ..] => Err(EgressRefusal::NoHost),
         _ => Ok(()),
     }
 }
@@ -162,43 +162,47 @@ fn check_v4(address: Ipv4Addr) -> Result<(), Refusal> {
 /// What begins with 64 zeros is the machine itself or an IPv4 address in one of IPv6 (mapped,
 /// compatible, translated: RFC 4291, 2.5.5; RFC 2765, 2.1), which the kernel might take for that:
 /// refused, whatever it is.
-fn check_v6(address: Ipv6Addr) -> Result<(), Refusal> {
+fn check_v6(address: Ipv6Addr) -> Result<(), EgressRefusal> {
     let [first, second, third, fourth, ..] = address.segments();
     if [first, second, third, fourth] == [0; 4] {
-        return Err(Refusal::Machine);
+        return Err(EgressRefusal::Machine);
     }
     // Link-local (RFC 4291, 2.5.6), and site-local, which was deprecated (RFC 3879).
     if first & 0xffc0 == 0xfe80 || first & 0xffc0 == 0xfec0 {
-        return Err(Refusal::Machine);
+        return Err(EgressRefusal::Machine);
     }
-    if address.is_multicast() { Err(Refusal::NoHost) } else { Ok(()) }
+    if address.is_multicast() { Err(EgressRefusal::NoHost) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn settings(allow: Option<&[&str]>) -> Settings {
+    fn settings(allow: Option<&[&str]>) -> GatewaySettings {
         let allow = allow.map(|list| list.iter().map(|text| text.parse().unwrap()).collect());
-        Settings {
+        GatewaySettings {
             allow_internet: true,
-            internet: Internet {
+            internet: InternetAccess {
                 host_v4: "10.0.0.9".parse().ok(),
                 host_v6: "fd00::9".parse().ok(),
                 allow,
             },
             inside: ["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()].into(),
-            ..Settings::default()
+            ..GatewaySettings::default()
         }
     }
 
-    fn outside(settings: &Settings, address: &str, port: u16) -> Result<IpAddr, Refusal> {
-        Policy::new(settings).outside(address.parse().unwrap(), Some(port))
+    fn outside(
+        settings: &GatewaySettings,
+        address: &str,
+        port: u16,
+    ) -> Result<IpAddr, EgressRefusal> {
+        EgressPolicy::new(settings).outside(address.parse().unwrap(), Some(port))
     }
 
     #[test]
     fn the_machine_itself_is_never_reached_by_an_address_of_its_own() {
-        let all = Settings { allow_host: true, ..settings(None) };
+        let all = GatewaySettings { allow_host: true, ..settings(None) };
         for address in [
             "127.0.0.1",
             "127.8.9.1",
@@ -215,14 +219,18 @@ mod tests {
             "febf::1",
             "fec0::1",
         ] {
-            assert_eq!(outside(&all, address, 80), Err(Refusal::Machine), "{address}");
+            assert_eq!(outside(&all, address, 80), Err(EgressRefusal::Machine), "{address}");
         }
     }
 
     #[test]
     fn what_is_no_single_host_is_refused() {
         for address in ["224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255", "ff02::1"] {
-            assert_eq!(outside(&settings(None), address, 80), Err(Refusal::NoHost), "{address}");
+            assert_eq!(
+                outside(&settings(None), address, 80),
+                Err(EgressRefusal::NoHost),
+                "{address}"
+            );
         }
     }
 
@@ -230,18 +238,19 @@ mod tests {
     fn the_host_is_reached_with_its_own_permission_only() {
         let denied = settings(None);
         for address in ["10.0.0.9", "fd00::9"] {
-            assert_eq!(outside(&denied, address, 80), Err(Refusal::HostNotAllowed));
+            assert_eq!(outside(&denied, address, 80), Err(EgressRefusal::HostNotAllowed));
         }
-        let allowed = Settings { allow_internet: false, allow_host: true, ..settings(Some(&[])) };
+        let allowed =
+            GatewaySettings { allow_internet: false, allow_host: true, ..settings(Some(&[])) };
         assert_eq!(outside(&allowed, "10.0.0.9", 80), Ok(Ipv4Addr::LOCALHOST.into()));
         assert_eq!(outside(&allowed, "fd00::9", 80), Ok(Ipv6Addr::LOCALHOST.into()));
-        assert_eq!(outside(&allowed, "192.0.2.1", 80), Err(Refusal::NotAllowed));
+        assert_eq!(outside(&allowed, "192.0.2.1", 80), Err(EgressRefusal::NotAllowed));
     }
 
     #[test]
     fn an_address_of_the_network_is_not_looked_for_outside() {
-        assert_eq!(outside(&settings(None), "10.0.0.1", 80), Err(Refusal::Inside));
-        assert_eq!(outside(&settings(None), "fd00::1", 80), Err(Refusal::Inside));
+        assert_eq!(outside(&settings(None), "10.0.0.1", 80), Err(EgressRefusal::Inside));
+        assert_eq!(outside(&settings(None), "fd00::1", 80), Err(EgressRefusal::Inside));
     }
 
     #[test]
@@ -249,16 +258,16 @@ mod tests {
         let listed = settings(Some(&["192.0.2.0/24:443", "[2001:db8::]/32"]));
         let address: IpAddr = "192.0.2.7".parse().unwrap();
         assert_eq!(outside(&listed, "192.0.2.7", 443), Ok(address));
-        assert_eq!(outside(&listed, "192.0.2.7", 80), Err(Refusal::NotListed));
-        assert_eq!(outside(&listed, "198.51.100.1", 443), Err(Refusal::NotListed));
+        assert_eq!(outside(&listed, "192.0.2.7", 80), Err(EgressRefusal::NotListed));
+        assert_eq!(outside(&listed, "198.51.100.1", 443), Err(EgressRefusal::NotListed));
         assert!(outside(&listed, "2001:db8::1", 5).is_ok());
-        let policy = Policy::new(&listed);
-        assert_eq!(policy.outside(address, None), Err(Refusal::NotListed));
-        assert_eq!(policy.names(), Err(Refusal::NotListed));
-        assert_eq!(Policy::new(&settings(Some(&["dns"]))).names(), Ok(()));
-        assert_eq!(Policy::new(&settings(None)).names(), Ok(()));
+        let policy = EgressPolicy::new(&listed);
+        assert_eq!(policy.outside(address, None), Err(EgressRefusal::NotListed));
+        assert_eq!(policy.names(), Err(EgressRefusal::NotListed));
+        assert_eq!(EgressPolicy::new(&settings(Some(&["dns"]))).names(), Ok(()));
+        assert_eq!(EgressPolicy::new(&settings(None)).names(), Ok(()));
         // A list opens nothing that is the machine's own.
         let all = settings(Some(&["0.0.0.0/0", "[::]/0"]));
-        assert_eq!(outside(&all, "127.0.0.1", 80), Err(Refusal::Machine));
+        assert_eq!(outside(&all, "127.0.0.1", 80), Err(EgressRefusal::Machine));
     }
 }

@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 
 /// Whose descriptor it is; numbers are below 2^56.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum PollerToken {
     /// The parent.
     Control,
     /// Frames of the node's link.
@@ -33,8 +33,8 @@ pub(crate) enum Token {
 
 /// A descriptor that has something.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ready {
-    pub(crate) token: Token,
+pub(crate) struct PollerEvent {
+    pub(crate) token: PollerToken,
     /// Whether an error is to be fetched.
     pub(crate) error: bool,
 }
@@ -49,18 +49,22 @@ impl Poller {
     }
 
     /// Reports it as long as it can be read.
-    pub(crate) fn add_readable(&self, descriptor: impl AsFd, token: Token) -> io::Result<()> {
+    pub(crate) fn add_readable(&self, descriptor: impl AsFd, token: PollerToken) -> io::Result<()> {
         self.add(descriptor, token, epoll::EventFlags::IN)
     }
 
     /// Reports it each time that more can be read or written than before.
-    pub(crate) fn add_edges(&self, descriptor: impl AsFd, token: Token) -> io::Result<()> {
+    pub(crate) fn add_edges(&self, descriptor: impl AsFd, token: PollerToken) -> io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP;
         self.add(descriptor, token, flags | epoll::EventFlags::ET)
     }
 
     /// Reports it when it can be written, once.
-    pub(crate) fn add_once_writable(&self, descriptor: impl AsFd, token: Token) -> io::Result<()> {
+    pub(crate) fn add_once_writable(
+        &self,
+        descriptor: impl AsFd,
+        token: PollerToken,
+    ) -> io::Result<()> {
         self.add(descriptor, token, epoll::EventFlags::OUT | epoll::EventFlags::ONESHOT)
     }
 
@@ -69,7 +73,7 @@ impl Poller {
     }
 
     /// What has something, at the latest after `timeout`.
-    pub(crate) fn wait(&self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
+    pub(crate) fn wait(&self, timeout: Duration, ready: &mut Vec<PollerEvent>) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
@@ -84,49 +88,54 @@ impl Poller {
         ready.clear();
         ready.extend(events[..count].iter().filter_map(|event| {
             let data = event.data;
-            let token = Token::of(data.u64())?;
+            let token = PollerToken::of(data.u64())?;
             // The kernel's structure is packed.
             let flags = event.flags;
-            Some(Ready { token, error: flags.intersects(epoll::EventFlags::ERR) })
+            Some(PollerEvent { token, error: flags.intersects(epoll::EventFlags::ERR) })
         }));
         Ok(())
     }
 
-    fn add(&self, descriptor: impl AsFd, token: Token, flags: epoll::EventFlags) -> io::Result<()> {
+    fn add(
+        &self,
+        descriptor: impl AsFd,
+        token: PollerToken,
+        flags: epoll::EventFlags,
+    ) -> io::Result<()> {
         Ok(epoll::add(&self.0, descriptor, epoll::EventData::new_u64(token.number()), flags)?)
     }
 }
 
-impl Token {
+impl PollerToken {
     fn number(self) -> u64 {
         let (kind, id) = match self {
-            Token::Control => (0, 0),
-            Token::Ring => (1, 0),
-            Token::Dial(id) => (2, id),
-            Token::Listener(id) => (3, id),
-            Token::Pair(id) => (4, id),
-            Token::Session(id) => (5, id),
-            Token::Echo(id) => (6, id),
-            Token::Names(id) => (7, id),
-            Token::Question(id) => (8, id),
-            Token::Publish(id) => (9, id),
+            PollerToken::Control => (0, 0),
+            PollerToken::Ring => (1, 0),
+            PollerToken::Dial(id) => (2, id),
+            PollerToken::Listener(id) => (3, id),
+            PollerToken::Pair(id) => (4, id),
+            PollerToken::Session(id) => (5, id),
+            PollerToken::Echo(id) => (6, id),
+            PollerToken::Names(id) => (7, id),
+            PollerToken::Question(id) => (8, id),
+            PollerToken::Publish(id) => (9, id),
         };
         kind << KIND_SHIFT | id
     }
 
-    fn of(number: u64) -> Option<Token> {
+    fn of(number: u64) -> Option<PollerToken> {
         let id = number & ((1 << KIND_SHIFT) - 1);
         Some(match number >> KIND_SHIFT {
-            0 => Token::Control,
-            1 => Token::Ring,
-            2 => Token::Dial(id),
-            3 => Token::Listener(id),
-            4 => Token::Pair(id),
-            5 => Token::Session(id),
-            6 => Token::Echo(id),
-            7 => Token::Names(id),
-            8 => Token::Question(id),
-            9 => Token::Publish(id),
+            0 => PollerToken::Control,
+            1 => PollerToken::Ring,
+            2 => PollerToken::Dial(id),
+            3 => PollerToken::Listener(id),
+            4 => PollerToken::Pair(id),
+            5 => PollerToken::Session(id),
+            6 => PollerToken::Echo(id),
+            7 => PollerToken::Names(id),
+            8 => PollerToken::Question(id),
+            9 => PollerToken::Publish(id),
             _ => return None,
         })
     }

@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{descriptor, limits, schedule, unix};
 
-use crate::message::{self, News, Order};
-use crate::report::Report;
-use crate::settings::{Published, Settings};
+use crate::message::{self, GatewayCommand, GatewayEvent};
+use crate::report::GatewayReport;
+use crate::settings::{GatewaySettings, PublishedNodePort};
 use crate::socket;
-use crate::worker::{self, Start};
+use crate::worker::{self, GatewayForkParameters};
 
 /// The gateway process. Dropping it ends the process, and so does the end of the thread that
 /// started it.
@@ -81,17 +81,17 @@ impl Gateway {
     ///
     /// # Errors
     /// A port that cannot be had, or what fork(2) says.
-    pub fn start(settings: Settings, log: File) -> Result<Gateway, StartError> {
+    pub fn start(settings: GatewaySettings, log: File) -> Result<Gateway, StartError> {
         let listening = listen(&settings.published)?;
         let (control, theirs) = unix::seqpacket_pair()?;
         let (inside, of_init) = unix::seqpacket_pair()?;
-        match namespace::fork_into(Flags::NONE)? {
+        match namespace::fork_into(NamespaceFlags::NONE)? {
             Fork::Parent { pidfd, .. } => {
                 Ok(Gateway { pidfd, control, inside: Some(of_init), ended: false })
             }
             Fork::Child => {
                 let log = OwnedFd::from(log);
-                live(Start { settings, control: theirs, inside, log, listening })
+                live(GatewayForkParameters { settings, control: theirs, inside, log, listening })
             }
         }
     }
@@ -107,41 +107,41 @@ impl Gateway {
     /// Why it does not.
     pub fn until_ready(&self, patience: Duration) -> Result<(), StartError> {
         match self.news(patience).map_err(StartError::Failed)? {
-            News::Ready => Ok(()),
-            News::Failed(why) => Err(StartError::Failed(why)),
-            News::Ended(_) => Err(StartError::Failed("it has ended".to_owned())),
+            GatewayEvent::Ready => Ok(()),
+            GatewayEvent::Failed(why) => Err(StartError::Failed(why)),
+            GatewayEvent::Ended(_) => Err(StartError::Failed("it has ended".to_owned())),
         }
     }
 
     /// The run's clock starts, at this time of `CLOCK_MONOTONIC`. A process that is gone is noticed
     /// at the end.
     pub fn begin(&self, origin_ns: u64) {
-        let _ = message::send(&self.control, &Order::Begin { origin_ns }, &[]);
+        let _ = message::send(&self.control, &GatewayCommand::Begin { origin_ns }, &[]);
     }
 
     /// The run has ended: what is lost or refused from now on, while programs are stopped, does not
     /// count.
     pub fn count_no_more(&self) {
-        let _ = message::send(&self.control, &Order::CountNoMore, &[]);
+        let _ = message::send(&self.control, &GatewayCommand::CountNoMore, &[]);
     }
 
     /// Ends it: what it has carried, refused and lost, or how it came to an end before.
     ///
     /// # Errors
     /// That it ended by itself, or does not answer.
-    pub fn end(mut self, patience: Duration) -> Result<Report, String> {
+    pub fn end(mut self, patience: Duration) -> Result<GatewayReport, String> {
         // One that is gone is noticed by the answer.
-        let _ = message::send(&self.control, &Order::End, &[]);
+        let _ = message::send(&self.control, &GatewayCommand::End, &[]);
         let news = self.news(patience);
         self.stop();
         match news? {
-            News::Ended(report) => Ok(report),
-            News::Failed(why) => Err(why),
-            News::Ready => Err("it gave no account".to_owned()),
+            GatewayEvent::Ended(report) => Ok(report),
+            GatewayEvent::Failed(why) => Err(why),
+            GatewayEvent::Ready => Err("it gave no account".to_owned()),
         }
     }
 
-    fn news(&self, patience: Duration) -> Result<News, String> {
+    fn news(&self, patience: Duration) -> Result<GatewayEvent, String> {
         let ready = loop {
             match poll::wait(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(patience)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -151,7 +151,8 @@ impl Gateway {
         if ready == 0 {
             return Err(format!("it did not answer in {} s", patience.as_secs()));
         }
-        let news = message::receive::<News>(&self.control).map_err(|error| error.to_string())?;
+        let news =
+            message::receive::<GatewayEvent>(&self.control).map_err(|error| error.to_string())?;
         news.map(|(news, _)| news).ok_or_else(|| "it has ended by itself".to_owned())
     }
 
@@ -176,9 +177,9 @@ impl Drop for Gateway {
 }
 
 /// A machine without IPv6 has no second loopback address.
-fn listen(published: &[Published]) -> Result<Vec<Listening>, StartError> {
+fn listen(published: &[PublishedNodePort]) -> Result<Vec<Listening>, StartError> {
     let mut listening = Vec::new();
-    for Published { node, publish, to } in published {
+    for PublishedNodePort { node, publish, to } in published {
         for at in publish.addresses() {
             let is_extra = publish.address.is_none() && at.is_ipv6();
             match socket::listen(at) {
@@ -197,7 +198,7 @@ fn listen(published: &[Published]) -> Result<Vec<Listening>, StartError> {
 }
 
 /// The life of the process. It must not return into the parent's code, not even by a panic.
-fn live(start: Start) -> ! {
+fn live(start: GatewayForkParameters) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
         let begun = begin(&start);
         begun.and_then(|()| worker::run(start))
@@ -209,7 +210,7 @@ fn live(start: Start) -> ! {
     })
 }
 
-fn begin(start: &Start) -> io::Result<()> {
+fn begin(start: &GatewayForkParameters) -> io::Result<()> {
     process::set_parent_death_signal(Some(Signal::KILL))?;
     // Signals of a terminal are for the run, which ends this process.
     process::begin_session()?;

@@ -8,33 +8,36 @@ use std::net::SocketAddr;
 use windtunnel_sys::socket as state;
 
 use crate::log::FlowLine;
-use crate::poller::Token;
+use crate::poller::PollerToken;
 use crate::process::Listening;
-use crate::report::Count;
+use crate::report::GatewayCounterUpdate;
 use crate::socket;
-use crate::splice::{FAILED, Pair};
+use crate::splice::{FAILED, SplicedConnectionPair};
 use crate::tcp::Tcp;
-use crate::worker::Context;
+use crate::worker::GatewayContext;
 
 /// The machine's ports that lead to nodes.
 #[derive(Debug)]
-pub(crate) struct Ports {
+pub(crate) struct PublishedPortListeners {
     listening: Vec<Listening>,
     /// Those that are not looked at until the next second, as there are no descriptors.
     paused: Vec<usize>,
 }
 
-impl Ports {
-    pub(crate) fn open(context: &Context, listening: Vec<Listening>) -> std::io::Result<Ports> {
+impl PublishedPortListeners {
+    pub(crate) fn open(
+        context: &GatewayContext,
+        listening: Vec<Listening>,
+    ) -> std::io::Result<PublishedPortListeners> {
         for (number, listener) in listening.iter().enumerate() {
-            let token = Token::Publish(u64::try_from(number).unwrap_or(0));
+            let token = PollerToken::Publish(u64::try_from(number).unwrap_or(0));
             context.poller.add_readable(&listener.socket, token)?;
         }
-        Ok(Ports { listening, paused: Vec::new() })
+        Ok(PublishedPortListeners { listening, paused: Vec::new() })
     }
 
     /// Connections wait at a port.
-    pub(crate) fn accept(&mut self, context: &mut Context, tcp: &mut Tcp, number: u64) {
+    pub(crate) fn accept(&mut self, context: &mut GatewayContext, tcp: &mut Tcp, number: u64) {
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         for _ in 0..TURN {
@@ -43,7 +46,7 @@ impl Ports {
                 Ok(accepted) => begin(context, tcp, accepted, listener.to),
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(lack) if socket::is_lack(lack) => {
-                    context.report.count(Count::Lost(FAILED, 1));
+                    context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
                     if context.poller.remove(&listener.socket).is_ok() {
                         self.paused.push(number);
                     }
@@ -55,10 +58,10 @@ impl Ports {
     }
 
     /// Looks again at those that were left alone.
-    pub(crate) fn resume(&mut self, context: &Context) {
+    pub(crate) fn resume(&mut self, context: &GatewayContext) {
         for number in std::mem::take(&mut self.paused) {
             let Some(listener) = self.listening.get(number) else { continue };
-            let token = Token::Publish(u64::try_from(number).unwrap_or(0));
+            let token = PollerToken::Publish(u64::try_from(number).unwrap_or(0));
             if context.poller.add_readable(&listener.socket, token).is_err() {
                 self.paused.push(number);
             }
@@ -68,15 +71,15 @@ impl Ports {
 
 /// Connects to the node for a connection of the machine, and joins the two. A node that refuses
 /// tears it.
-fn begin(context: &mut Context, tcp: &mut Tcp, accepted: OwnedFd, to: SocketAddr) {
+fn begin(context: &mut GatewayContext, tcp: &mut Tcp, accepted: OwnedFd, to: SocketAddr) {
     // Where that fails, small pieces wait for one another.
     let _ = rustix::net::sockopt::set_tcp_nodelay(&accepted, true);
     let Ok(Some(peer)) = state::peer(&accepted) else { return };
     let line = FlowLine::new("publish", to, peer);
     match context.maker.connect(to) {
         Ok(inside) => {
-            context.report.count(Count::Flow("publish"));
-            tcp.join(context, Pair::new(inside, accepted, line, None));
+            context.report.count(GatewayCounterUpdate::Flow("publish"));
+            tcp.join(context, SplicedConnectionPair::new(inside, accepted, line, None));
         }
         Err(_) => {
             socket::tear(accepted);

@@ -3,19 +3,19 @@
 
 use std::net::IpAddr;
 
-use windtunnel_wire::packet::{ParsedPacket, Version};
+use windtunnel_wire::packet::{IpVersion, ParsedPacket};
 use windtunnel_wire::{ethernet, fragment, ipv6};
 
 use crate::frames::{FRAGMENT_HEADER, FRAGMENT_LEN};
 
 /// Packets of which fragments are missing.
 #[derive(Debug, Default)]
-pub(crate) struct Reassembly {
-    open: Vec<Open>,
+pub(crate) struct FragmentReassembler {
+    open: Vec<IncompleteDatagram>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct IncompleteDatagram {
     key: Key,
     since_ns: u64,
     /// All that is before the payload, of the first fragment.
@@ -29,7 +29,7 @@ struct Open {
 type Key = (IpAddr, IpAddr, u8, u32);
 
 /// A fragment.
-struct Part<'a> {
+struct IpFragment<'a> {
     key: Key,
     offset: usize,
     more: bool,
@@ -38,13 +38,13 @@ struct Part<'a> {
     payload: &'a [u8],
 }
 
-impl Reassembly {
+impl FragmentReassembler {
     /// Takes a fragment; the whole packet, if it was the last that was missing.
     pub(crate) fn push(&mut self, now_ns: u64, packet: &ParsedPacket<'_>) -> Option<Vec<u8>> {
         self.open.retain(|open| now_ns.saturating_sub(open.since_ns) < PATIENCE_NS);
         let part = match packet.info.version {
-            Version::V4 => part_v4(packet)?,
-            Version::V6 => part_v6(packet)?,
+            IpVersion::V4 => part_v4(packet)?,
+            IpVersion::V6 => part_v6(packet)?,
         };
         let known = self.open.iter().position(|open| open.key == part.key);
         let at = known.unwrap_or_else(|| {
@@ -52,36 +52,42 @@ impl Reassembly {
                 self.open.remove(0);
             }
             let (parts, key) = (Vec::new(), part.key);
-            self.open.push(Open { key, since_ns: now_ns, header: None, parts, length: None });
+            self.open.push(IncompleteDatagram {
+                key,
+                since_ns: now_ns,
+                header: None,
+                parts,
+                length: None,
+            });
             self.open.len() - 1
         });
         match self.open[at].add(part) {
-            Added::Waits => None,
-            Added::Senseless => {
+            FragmentOutcome::Waits => None,
+            FragmentOutcome::Senseless => {
                 self.open.remove(at);
                 None
             }
-            Added::Whole => self.open.remove(at).whole(),
+            FragmentOutcome::Whole => self.open.remove(at).whole(),
         }
     }
 }
 
-enum Added {
+enum FragmentOutcome {
     Waits,
     Whole,
     /// Fragments overlap or contradict each other: the packet is given up (RFC 5722).
     Senseless,
 }
 
-impl Open {
-    fn add(&mut self, part: Part<'_>) -> Added {
+impl IncompleteDatagram {
+    fn add(&mut self, part: IpFragment<'_>) -> FragmentOutcome {
         let end = part.offset + part.payload.len();
         let place = self.parts.partition_point(|(offset, _)| *offset < part.offset);
         if self.parts.get(place).is_some_and(|(offset, same)| {
             *offset == part.offset && same.len() == part.payload.len()
         }) {
             // The network has doubled it.
-            return Added::Waits;
+            return FragmentOutcome::Waits;
         }
         let before = place.checked_sub(1).and_then(|before| self.parts.get(before));
         let overlaps = before.is_some_and(|(offset, bytes)| offset + bytes.len() > part.offset)
@@ -90,7 +96,7 @@ impl Open {
         let uneven =
             part.more && (!part.payload.len().is_multiple_of(8) || part.payload.is_empty());
         if overlaps || too_long || uneven || self.parts.len() >= PARTS_MAX {
-            return Added::Senseless;
+            return FragmentOutcome::Senseless;
         }
         if !part.more {
             self.length = Some(end);
@@ -101,9 +107,9 @@ impl Open {
         self.parts.insert(place, (part.offset, part.payload.to_vec()));
         let sum: usize = self.parts.iter().map(|(_, bytes)| bytes.len()).sum();
         match self.length {
-            Some(length) if sum > length => Added::Senseless,
-            Some(length) if sum == length && self.header.is_some() => Added::Whole,
-            _ => Added::Waits,
+            Some(length) if sum > length => FragmentOutcome::Senseless,
+            Some(length) if sum == length && self.header.is_some() => FragmentOutcome::Whole,
+            _ => FragmentOutcome::Waits,
         }
     }
 
@@ -122,10 +128,10 @@ impl Open {
     }
 }
 
-fn part_v4<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
+fn part_v4<'a>(packet: &ParsedPacket<'a>) -> Option<IpFragment<'a>> {
     let ParsedPacket { info, frame, .. } = packet;
-    let place = fragment::Place::of(frame)?;
-    Some(Part {
+    let place = fragment::FragmentPosition::of(frame)?;
+    Some(IpFragment {
         key: (info.source, info.destination, info.protocol, place.identification.into()),
         offset: place.offset,
         more: place.more,
@@ -135,7 +141,7 @@ fn part_v4<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
 }
 
 /// Of packets with other extension headers before that of the fragment nothing is made.
-fn part_v6<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
+fn part_v6<'a>(packet: &ParsedPacket<'a>) -> Option<IpFragment<'a>> {
     let ParsedPacket { info, frame, .. } = packet;
     let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
     let fragment = frame.get(start..start + FRAGMENT_LEN)?;
@@ -146,7 +152,7 @@ fn part_v6<'a>(packet: &ParsedPacket<'a>) -> Option<Part<'a>> {
     let identification = u32::from_be_bytes([fragment[4], fragment[5], fragment[6], fragment[7]]);
     let mut header = frame.get(..start)?.to_vec();
     header[V6_NEXT] = fragment[0];
-    Some(Part {
+    Some(IpFragment {
         key: (info.source, info.destination, fragment[0], identification),
         offset: usize::from(word & !7),
         more: word & 1 != 0,
@@ -185,7 +191,7 @@ mod tests {
         (cut(u32::MAX).remove(0), cut(mtu))
     }
 
-    fn push(reassembly: &mut Reassembly, now_ns: u64, frame: &[u8]) -> Option<Vec<u8>> {
+    fn push(reassembly: &mut FragmentReassembler, now_ns: u64, frame: &[u8]) -> Option<Vec<u8>> {
         reassembly.push(now_ns, &ParsedPacket::parse(frame).unwrap())
     }
 
@@ -197,7 +203,7 @@ mod tests {
             let (whole, mut pieces) = pieces(v6, length, 1500);
             let turn = order.index(pieces.len());
             pieces.rotate_left(turn);
-            let mut reassembly = Reassembly::default();
+            let mut reassembly = FragmentReassembler::default();
             let last = pieces.pop().unwrap();
             for piece in &pieces {
                 prop_assert_eq!(push(&mut reassembly, 0, piece), None);
@@ -214,7 +220,7 @@ mod tests {
     fn a_packet_whose_fragments_overlap_is_given_up() {
         let (_, coarse) = pieces(false, 4000, 1500);
         let (_, fine) = pieces(false, 4000, 1000);
-        let mut reassembly = Reassembly::default();
+        let mut reassembly = FragmentReassembler::default();
         assert_eq!(push(&mut reassembly, 0, &coarse[0]), None);
         assert_eq!(push(&mut reassembly, 0, &fine[1]), None);
         assert!(reassembly.open.is_empty());
@@ -223,7 +229,7 @@ mod tests {
     #[test]
     fn what_stays_incomplete_is_forgotten() {
         let (_, pieces) = pieces(true, 4000, 1500);
-        let mut reassembly = Reassembly::default();
+        let mut reassembly = FragmentReassembler::default();
         push(&mut reassembly, 0, &pieces[0]);
         push(&mut reassembly, 0, &pieces[1]);
         assert_eq!(push(&mut reassembly, PATIENCE_NS, &pieces[2]), None);

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Refusal;
+use crate::policy::EgressRefusal;
 
 /// What the gateway process has carried, refused and lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct GatewayReport {
     /// Flows by their protocol: `tcp`, `udp`, `echo`, `dns`, `publish`.
     pub flows: BTreeMap<String, u64>,
     /// Bytes of payload from the network to the outside.
@@ -30,23 +30,23 @@ pub struct Report {
 
 /// Something that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Count {
+pub enum GatewayCounterUpdate {
     /// A flow began.
     Flow(&'static str),
-    Refused(Refusal),
+    Refused(EgressRefusal),
     /// A packet that nothing can be done with.
     Ignored(&'static str),
     /// So many packets or connections that should have been carried.
     Lost(&'static str, u64),
 }
 
-impl Report {
-    pub(crate) fn count(&mut self, count: Count) {
+impl GatewayReport {
+    pub(crate) fn count(&mut self, count: GatewayCounterUpdate) {
         let (map, name, number) = match count {
-            Count::Flow(name) => (&mut self.flows, name, 1),
-            Count::Refused(why) => (&mut self.refused, why.name(), 1),
-            Count::Ignored(why) => (&mut self.ignored, why, 1),
-            Count::Lost(what, number) => (&mut self.lost, what, number),
+            GatewayCounterUpdate::Flow(name) => (&mut self.flows, name, 1),
+            GatewayCounterUpdate::Refused(why) => (&mut self.refused, why.name(), 1),
+            GatewayCounterUpdate::Ignored(why) => (&mut self.ignored, why, 1),
+            GatewayCounterUpdate::Lost(what, number) => (&mut self.lost, what, number),
         };
         if number > 0 {
             let known = map.entry(name.to_owned()).or_default();
@@ -57,11 +57,12 @@ impl Report {
     /// What counts of it, where it was this when the run ended: flows and their bytes are known when they
     /// are over, but what is lost or refused while programs are being stopped is no part of the run.
     #[must_use]
-    pub(crate) fn of_run(self, at_end: Option<&Report>) -> Report {
-        let Some(Report { refused, ignored, lost, echo_denied, .. }) = at_end.cloned() else {
+    pub(crate) fn of_run(self, at_end: Option<&GatewayReport>) -> GatewayReport {
+        let Some(GatewayReport { refused, ignored, lost, echo_denied, .. }) = at_end.cloned()
+        else {
             return self;
         };
-        Report { refused, ignored, lost, echo_denied, ..self }
+        GatewayReport { refused, ignored, lost, echo_denied, ..self }
     }
 
     /// All that was refused.
@@ -77,15 +78,15 @@ mod tests {
 
     #[test]
     fn what_is_lost_or_refused_after_the_end_of_the_run_does_not_count_and_bytes_do() {
-        let mut report = Report::default();
-        report.count(Count::Lost("packets", 2));
-        report.count(Count::Refused(Refusal::Machine));
+        let mut report = GatewayReport::default();
+        report.count(GatewayCounterUpdate::Lost("packets", 2));
+        report.count(GatewayCounterUpdate::Refused(EgressRefusal::Machine));
         let at_end = report.clone();
-        report.count(Count::Lost("packets", 5));
-        report.count(Count::Lost("connections", 1));
-        report.count(Count::Refused(Refusal::Machine));
-        report.count(Count::Ignored("malformed"));
-        report.count(Count::Flow("tcp"));
+        report.count(GatewayCounterUpdate::Lost("packets", 5));
+        report.count(GatewayCounterUpdate::Lost("connections", 1));
+        report.count(GatewayCounterUpdate::Refused(EgressRefusal::Machine));
+        report.count(GatewayCounterUpdate::Ignored("malformed"));
+        report.count(GatewayCounterUpdate::Flow("tcp"));
         (report.echo_denied, report.sent_bytes) = (3, 700);
         let whole = report.clone().of_run(None);
         assert_eq!((whole.lost["packets"], whole.echo_denied), (7, 3), "its end was not said");

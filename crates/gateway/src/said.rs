@@ -2,34 +2,34 @@
 
 use rustix::io::Errno;
 use windtunnel_sys::socket_error::QueuedError;
-use windtunnel_wire::icmp::Kind;
+use windtunnel_wire::icmp::IcmpErrorKind;
 
 /// The error for the sender: an ICMP message keeps its type and code; what the machine itself says
 /// becomes the message for it. `None`: nothing that a message exists for.
-pub(crate) fn kind(error: &QueuedError) -> Option<Kind> {
+pub(crate) fn kind(error: &QueuedError) -> Option<IcmpErrorKind> {
     let errno = Errno::from_raw_os_error(error.errno);
     if error.is_icmp {
         let is_size = errno == Errno::MSGSIZE;
         let word = if is_size { error.mtu } else { 0 };
-        return Some(Kind::Said { kind: error.kind, code: error.code, word });
+        return Some(IcmpErrorKind::Said { kind: error.kind, code: error.code, word });
     }
     Some(match errno {
-        Errno::CONNREFUSED => Kind::PortUnreachable,
-        Errno::HOSTUNREACH => Kind::HostUnreachable,
-        Errno::NETUNREACH => Kind::NetUnreachable,
-        Errno::MSGSIZE => Kind::TooBig { mtu: error.mtu },
-        Errno::ACCESS | Errno::PERM => Kind::AdminProhibited,
+        Errno::CONNREFUSED => IcmpErrorKind::PortUnreachable,
+        Errno::HOSTUNREACH => IcmpErrorKind::HostUnreachable,
+        Errno::NETUNREACH => IcmpErrorKind::NetUnreachable,
+        Errno::MSGSIZE => IcmpErrorKind::TooBig { mtu: error.mtu },
+        Errno::ACCESS | Errno::PERM => IcmpErrorKind::AdminProhibited,
         _ => return None,
     })
 }
 
 /// Whether a host says it of itself, and not a router before it: that nothing has the port, or the
 /// protocol (RFC 1122, 3.2.2.1; RFC 4443, 3.1 and 3.4).
-pub(crate) fn is_of_host(kind: Kind, v4: bool) -> bool {
+pub(crate) fn is_of_host(kind: IcmpErrorKind, v4: bool) -> bool {
     match kind {
-        Kind::PortUnreachable => true,
-        Kind::Said { kind: 3, code: 2 | 3, .. } => v4,
-        Kind::Said { kind: 1, code: 4, .. } | Kind::Said { kind: 4, .. } => !v4,
+        IcmpErrorKind::PortUnreachable => true,
+        IcmpErrorKind::Said { kind: 3, code: 2 | 3, .. } => v4,
+        IcmpErrorKind::Said { kind: 1, code: 4, .. } | IcmpErrorKind::Said { kind: 4, .. } => !v4,
         _ => false,
     }
 }
@@ -55,15 +55,18 @@ mod tests {
             (Errno::MSGSIZE, 3, 4, 1400, 1400),
         ] {
             let said = kind(&error(errno, true, number, code, mtu));
-            assert_eq!(said, Some(Kind::Said { kind: number, code, word }));
+            assert_eq!(said, Some(IcmpErrorKind::Said { kind: number, code, word }));
         }
-        assert_eq!(kind(&error(Errno::NETUNREACH, false, 0, 0, 0)), Some(Kind::NetUnreachable));
+        assert_eq!(
+            kind(&error(Errno::NETUNREACH, false, 0, 0, 0)),
+            Some(IcmpErrorKind::NetUnreachable)
+        );
         assert_eq!(kind(&error(Errno::NOMEM, false, 0, 0, 0)), None);
     }
 
     #[test]
     fn ports_and_protocols_are_the_word_of_their_host() {
-        let said = |kind, code| Kind::Said { kind, code, word: 0 };
+        let said = |kind, code| IcmpErrorKind::Said { kind, code, word: 0 };
         assert!(is_of_host(said(3, 3), true) && is_of_host(said(3, 2), true));
         assert!(is_of_host(said(1, 4), false));
         assert!(!is_of_host(said(3, 1), true) && !is_of_host(said(3, 3), false));

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Internet, Publish};
+use windtunnel_model::plan::{InternetAccess, Publish};
 
 /// What the gateway process knows from the fork.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
+pub struct GatewaySettings {
     /// Whether anything but the machine's loopback may be reached.
     pub allow_internet: bool,
     /// Whether the machine's loopback may be reached, by its name `host`.
     pub allow_host: bool,
     /// What the file says of the outside.
-    pub internet: Internet,
+    pub internet: InternetAccess,
     /// The node's own addresses.
     pub own: Vec<IpAddr>,
     /// Addresses of the network that no packet for the outside can mean.
@@ -23,12 +23,12 @@ pub struct Settings {
     pub mac: [u8; 6],
     /// The bytes of an IP packet that its link takes.
     pub mtu: u32,
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedNodePort>,
 }
 
 /// A port of the machine that leads to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedNodePort {
     /// The name of the node.
     pub node: String,
     pub publish: Publish,
@@ -36,10 +36,10 @@ pub struct Published {
     pub to: IpAddr,
 }
 
-impl Settings {
+impl GatewaySettings {
     /// Those of a plan; `None`: nothing stands for the machine's outside.
     #[must_use]
-    pub fn of(plan: &Plan, allow_internet: bool, allow_host: bool) -> Option<Settings> {
+    pub fn of(plan: &Plan, allow_internet: bool, allow_host: bool) -> Option<GatewaySettings> {
         let node = &plan.nodes[plan.internet()?.index()];
         let interface = node.interfaces.first()?;
         let nodes = plan.nodes.iter().flat_map(|node| &node.interfaces);
@@ -52,9 +52,9 @@ impl Settings {
         let published = plan.published().filter_map(|(id, publish)| {
             let node = &plan.nodes[id.index()];
             let to = node.interfaces.first()?.addresses().next()?;
-            Some(Published { node: node.name.clone(), publish: *publish, to })
+            Some(PublishedNodePort { node: node.name.clone(), publish: *publish, to })
         });
-        Some(Settings {
+        Some(GatewaySettings {
             allow_internet,
             allow_host,
             internet: node.internet.clone()?,

@@ -10,9 +10,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::socket_error;
-use windtunnel_wire::icmp::Kind;
+use windtunnel_wire::icmp::IcmpErrorKind;
 
-use crate::policy::Refusal;
+use crate::policy::EgressRefusal;
 use crate::said;
 
 /// A connection that is being made.
@@ -53,7 +53,7 @@ pub(crate) fn made(socket: &OwnedFd, v6: bool) {
 }
 
 /// What an ICMP message has said of a connection that is not made.
-pub(crate) fn said(socket: &OwnedFd) -> Option<Kind> {
+pub(crate) fn said(socket: &OwnedFd) -> Option<IcmpErrorKind> {
     let error = socket_error::next(socket, &mut [0; 64]).ok()??;
     said::kind(&error).filter(|_| error.is_icmp)
 }
@@ -106,13 +106,13 @@ pub(crate) fn check_way(address: IpAddr) -> Result<(), NoWay> {
     })?;
     let own = windtunnel_sys::socket::local(&probe).map_err(|_| NoWay::Unknown)?.ip();
     let is_own = own == address || own.is_loopback();
-    if is_own { Err(NoWay::Refused(Refusal::Machine)) } else { Ok(()) }
+    if is_own { Err(NoWay::Refused(EgressRefusal::Machine)) } else { Ok(()) }
 }
 
 /// Why an address is not reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoWay {
-    Refused(Refusal),
+    Refused(EgressRefusal),
     /// For lack of descriptors or memory that cannot be known.
     Unknown,
 }
@@ -123,10 +123,10 @@ pub(crate) fn is_lack(errno: Errno) -> bool {
 }
 
 /// What the kernel's word about a destination means.
-pub(crate) fn refusal(errno: Errno) -> Refusal {
+pub(crate) fn refusal(errno: Errno) -> EgressRefusal {
     match errno {
-        Errno::ACCESS | Errno::PERM => Refusal::Denied,
-        _ => Refusal::NoRoute,
+        Errno::ACCESS | Errno::PERM => EgressRefusal::Denied,
+        _ => EgressRefusal::NoRoute,
     }
 }
 
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn an_address_of_the_machine_is_known_as_such() {
-        let own = NoWay::Refused(Refusal::Machine);
+        let own = NoWay::Refused(EgressRefusal::Machine);
         assert_eq!(check_way(Ipv4Addr::new(127, 9, 8, 7).into()), Err(own));
         let six = check_way(Ipv6Addr::LOCALHOST.into());
-        assert!(six == Err(own) || six == Err(NoWay::Refused(Refusal::NoRoute)), "{six:?}");
+        assert!(six == Err(own) || six == Err(NoWay::Refused(EgressRefusal::NoRoute)), "{six:?}");
     }
 }

@@ -11,25 +11,25 @@ use rustix::io::Errno;
 use rustix::net::Shutdown;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
-use crate::flows::FlowKey;
+use crate::flows::ProxiedConnectionKey;
 use crate::log::FlowLine;
 use crate::socket;
 
 /// Two joined connections.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct SplicedConnectionPair {
     /// The end in the network, and that outside.
     ends: [OwnedFd; 2],
     /// From the network to the outside, and back.
-    ways: [Way; 2],
+    ways: [SpliceDirection; 2],
     pub(crate) line: FlowLine,
     /// The connection of the network's end, if the gateway has let it in by its address.
-    pub(crate) key: Option<FlowKey>,
+    pub(crate) key: Option<ProxiedConnectionKey>,
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Way {
+struct SpliceDirection {
     /// Where bytes are that the receiving end has no room for.
     pipe: Option<Pipe>,
     bytes: u64,
@@ -61,14 +61,14 @@ pub(crate) enum Pumped {
     Over(&'static str),
 }
 
-impl Pair {
+impl SplicedConnectionPair {
     pub(crate) fn new(
         inside: OwnedFd,
         outside: OwnedFd,
         line: FlowLine,
-        key: Option<FlowKey>,
-    ) -> Pair {
-        Pair { ends: [inside, outside], ways: Default::default(), line, key }
+        key: Option<ProxiedConnectionKey>,
+    ) -> SplicedConnectionPair {
+        SplicedConnectionPair { ends: [inside, outside], ways: Default::default(), line, key }
     }
 
     pub(crate) fn ends(&self) -> &[OwnedFd; 2] {
@@ -97,8 +97,12 @@ impl Pair {
     }
 
     /// Its line, complete; where it was not closed by both ends, both see it torn.
-    pub(crate) fn end(self, is_torn: bool, pipes: &mut Pipes) -> (FlowLine, Option<FlowKey>) {
-        let Pair { ends, ways, mut line, key } = self;
+    pub(crate) fn end(
+        self,
+        is_torn: bool,
+        pipes: &mut Pipes,
+    ) -> (FlowLine, Option<ProxiedConnectionKey>) {
+        let SplicedConnectionPair { ends, ways, mut line, key } = self;
         let [there, back] = ways;
         (line.sent_bytes, line.received_bytes) = (there.bytes, back.bytes);
         for pipe in [there.pipe, back.pipe].into_iter().flatten() {
@@ -132,7 +136,7 @@ impl Pair {
     }
 }
 
-impl Way {
+impl SpliceDirection {
     /// Carries once: how many bytes moved; 0: nothing more can be done now.
     fn step(&mut self, from: &OwnedFd, to: &OwnedFd, pipes: &mut Pipes) -> Result<usize, Errno> {
         if self.passed_on {

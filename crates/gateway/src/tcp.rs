@@ -13,62 +13,66 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use windtunnel_sys::clock;
-use windtunnel_wire::icmp::Kind;
+use windtunnel_wire::icmp::IcmpErrorKind;
 use windtunnel_wire::{tcp, vnet};
 
-use crate::flows::{FlowKey, Step, step};
+use crate::flows::{ProxiedConnectionKey, SegmentDisposition, step};
 use crate::log::FlowLine;
-use crate::poller::Token;
-use crate::report::Count;
+use crate::poller::PollerToken;
+use crate::report::GatewayCounterUpdate;
 use crate::socket::{self, Dialled};
-use crate::splice::{FAILED, Pair, Pipes, Pumped};
-use crate::worker::{Context, Packet};
-use asking::Asking;
-use listeners::Listeners;
-use table::{Flow, Syn, Table};
+use crate::splice::{FAILED, Pipes, Pumped, SplicedConnectionPair};
+use crate::worker::{GatewayContext, NodeLinkPacket};
+use asking::DnsTcpQuery;
+use listeners::InsideTcpListeners;
+use table::{ProxiedConnection, ProxiedConnectionTable, Syn};
 
 /// Connections from the network to the outside, and published ones the other way round.
 #[derive(Debug, Default)]
 pub(crate) struct Tcp {
-    flows: Table,
-    listeners: Listeners,
-    pairs: std::collections::HashMap<u64, Pair>,
+    flows: ProxiedConnectionTable,
+    listeners: InsideTcpListeners,
+    pairs: std::collections::HashMap<u64, SplicedConnectionPair>,
     /// Pairs that have more to carry.
     more: std::collections::VecDeque<u64>,
     pipes: Pipes,
     /// Questions for names, and the connections to resolvers that are being made for them.
-    asking: std::collections::HashMap<u64, (Asking, OwnedFd)>,
+    asking: std::collections::HashMap<u64, (DnsTcpQuery, OwnedFd)>,
     next: u64,
 }
 
 impl Tcp {
     /// Takes a segment; whether it goes to the kernel.
-    pub(crate) fn segment(&mut self, context: &mut Context, packet: &Packet<'_>) -> bool {
+    pub(crate) fn segment(
+        &mut self,
+        context: &mut GatewayContext,
+        packet: &NodeLinkPacket<'_>,
+    ) -> bool {
         let payload = packet.parsed.payload();
-        let view = tcp::View::parse(payload).ok();
-        let key = FlowKey::of(packet.parsed);
+        let view = tcp::TcpSegment::parse(payload).ok();
+        let key = ProxiedConnectionKey::of(packet.parsed);
         let Some((view, key)) = view.zip(key) else {
-            context.report.count(Count::Ignored("malformed"));
+            context.report.count(GatewayCounterUpdate::Ignored("malformed"));
             return false;
         };
         match step(self.flows.stage(&key), view.flags()) {
-            Step::Pass => {
+            SegmentDisposition::Pass => {
                 self.flows.touch(&key);
                 return true;
             }
-            Step::Begin => self.begin(context, key, packet),
-            Step::Keep => self.flows.keep(&key, Syn::of(packet)),
-            Step::Cancel => self.cancel(context, &key),
-            Step::Stray => {
+            SegmentDisposition::Begin => self.begin(context, key, packet),
+            SegmentDisposition::Keep => self.flows.keep(&key, Syn::of(packet)),
+            SegmentDisposition::Cancel => self.cancel(context, &key),
+            SegmentDisposition::Stray => {
                 context.out.answer_reset(packet.parsed.frame, packet.mac, &mut context.report);
             }
-            Step::Drop => {}
+            SegmentDisposition::Drop => {}
         }
         false
     }
 
     /// A connection to the outside has come out.
-    pub(crate) fn dialled(&mut self, context: &mut Context, dial: u64) {
+    pub(crate) fn dialled(&mut self, context: &mut GatewayContext, dial: u64) {
         if self.has_resolver_answered(context, dial) {
             return;
         }
@@ -85,14 +89,14 @@ impl Tcp {
     }
 
     /// Connections wait at a listener inside.
-    pub(crate) fn accept(&mut self, context: &mut Context, listener: u64) {
+    pub(crate) fn accept(&mut self, context: &mut GatewayContext, listener: u64) {
         while let Some(accepted) = self.listeners.accept(context, listener) {
             let (peer, local) =
                 (windtunnel_sys::socket::peer(&accepted), windtunnel_sys::socket::local(&accepted));
             let (Ok(Some(client)), Ok(server)) = (peer, local) else { continue };
-            let key = FlowKey { client, server };
+            let key = ProxiedConnectionKey { client, server };
             if let Some((outside, line)) = self.flows.take_offered(&key) {
-                let pair = Pair::new(accepted, outside, line, Some(key));
+                let pair = SplicedConnectionPair::new(accepted, outside, line, Some(key));
                 self.join(context, pair);
             } else if context.is_own(server.ip()) && server.port() == NAMES_PORT {
                 self.ask_names(context, key, accepted);
@@ -103,7 +107,7 @@ impl Tcp {
     }
 
     /// One of the ends of a pair can go on.
-    pub(crate) fn pump(&mut self, context: &mut Context, id: u64, has_error: bool) {
+    pub(crate) fn pump(&mut self, context: &mut GatewayContext, id: u64, has_error: bool) {
         let Some(pair) = self.pairs.get_mut(&id) else { return };
         let mut pumped = pair.pump(&mut self.pipes);
         if has_error && !matches!(pumped, Pumped::Over(_)) {
@@ -117,7 +121,7 @@ impl Tcp {
     }
 
     /// Goes on with pairs that have had their turn; whether any of them has more still.
-    pub(crate) fn pump_more(&mut self, context: &mut Context) -> bool {
+    pub(crate) fn pump_more(&mut self, context: &mut GatewayContext) -> bool {
         for id in std::mem::take(&mut self.more) {
             self.pump(context, id, false);
         }
@@ -125,15 +129,15 @@ impl Tcp {
     }
 
     /// Joins two connections.
-    pub(crate) fn join(&mut self, context: &mut Context, pair: Pair) {
+    pub(crate) fn join(&mut self, context: &mut GatewayContext, pair: SplicedConnectionPair) {
         self.next += 1;
         let id = self.next;
         let [inside, outside] = pair.ends();
-        let token = Token::Pair(id);
+        let token = PollerToken::Pair(id);
         let added = context.poller.add_edges(inside, token);
         let added = added.and_then(|()| context.poller.add_edges(outside, token));
         if let Some(key) = pair.key {
-            self.flows.insert(key, Flow::Joined);
+            self.flows.insert(key, ProxiedConnection::Joined);
         }
         self.pairs.insert(id, pair);
         if added.is_err() {
@@ -142,13 +146,13 @@ impl Tcp {
     }
 
     /// Opens the listener for names that are asked for by TCP.
-    pub(crate) fn listen_for_names(&mut self, context: &mut Context) -> std::io::Result<()> {
+    pub(crate) fn listen_for_names(&mut self, context: &mut GatewayContext) -> std::io::Result<()> {
         let families: Vec<bool> = context.settings.own.iter().map(IpAddr::is_ipv6).collect();
         families.into_iter().try_for_each(|v6| self.listeners.ensure(context, v6, NAMES_PORT))
     }
 
     /// Forgets what has been over for long.
-    pub(crate) fn expire(&mut self, context: &mut Context) {
+    pub(crate) fn expire(&mut self, context: &mut GatewayContext) {
         self.listeners.resume(context);
         self.ask_others(context);
         for (socket, line) in self.flows.expire(clock::monotonic_ns()) {
@@ -158,14 +162,19 @@ impl Tcp {
     }
 
     /// All is over.
-    pub(crate) fn close(&mut self, context: &mut Context) {
+    pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.pairs.keys().copied().collect();
         ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
     }
 
-    fn begin(&mut self, context: &mut Context, key: FlowKey, packet: &Packet<'_>) {
+    fn begin(
+        &mut self,
+        context: &mut GatewayContext,
+        key: ProxiedConnectionKey,
+        packet: &NodeLinkPacket<'_>,
+    ) {
         if !packet.is_intact() {
-            return context.report.count(Count::Ignored("checksum"));
+            return context.report.count(GatewayCounterUpdate::Ignored("checksum"));
         }
         let port = key.server.port();
         let to = match context.way(key.server.ip(), Some(port)) {
@@ -173,7 +182,7 @@ impl Tcp {
             Err(refusal) => return context.refuse(packet, refusal),
         };
         if self.flows.len() >= FLOWS_MAX {
-            return context.report.count(Count::Lost("connections beyond 32768", 1));
+            return context.report.count(GatewayCounterUpdate::Lost("connections beyond 32768", 1));
         }
         let line = FlowLine::new("tcp", key.client, key.server);
         let syn = Syn::of(packet);
@@ -185,10 +194,10 @@ impl Tcp {
             Ok(Dialled::Soon(socket)) => {
                 self.next += 1;
                 let dial = self.next;
-                if context.poller.add_once_writable(&socket, Token::Dial(dial)).is_err() {
-                    return context.report.count(Count::Lost(FAILED, 1));
+                if context.poller.add_once_writable(&socket, PollerToken::Dial(dial)).is_err() {
+                    return context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
                 }
-                self.flows.insert(key, Flow::Dialled { dial, syn, socket, line });
+                self.flows.insert(key, ProxiedConnection::Dialled { dial, syn, socket, line });
             }
             Err(errno) => refuse(context, &syn, &line, errno, None),
         }
@@ -197,41 +206,41 @@ impl Tcp {
     /// Hands the client's SYN to the kernel.
     fn offer(
         &mut self,
-        context: &mut Context,
-        key: FlowKey,
+        context: &mut GatewayContext,
+        key: ProxiedConnectionKey,
         syn: &Syn,
         socket: OwnedFd,
         line: FlowLine,
     ) {
         let listening = self.listeners.ensure(context, key.server.is_ipv6(), key.server.port());
         if listening.is_err() {
-            return context.report.count(Count::Lost(FAILED, 1));
+            return context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
-        context.report.count(Count::Flow("tcp"));
+        context.report.count(GatewayCounterUpdate::Flow("tcp"));
         let since_ns = clock::monotonic_ns();
-        self.flows.insert(key, Flow::Offered { socket, line, since_ns });
+        self.flows.insert(key, ProxiedConnection::Offered { socket, line, since_ns });
         let mut frame = syn.frame.clone();
         context.out.address_to_kernel(&mut frame);
         context.out.send_to_kernel(&[(&syn.vnet, &frame)], &mut context.report);
     }
 
-    fn cancel(&mut self, context: &mut Context, key: &FlowKey) {
+    fn cancel(&mut self, context: &mut GatewayContext, key: &ProxiedConnectionKey) {
         if let Some((socket, line)) = self.flows.cancel(key) {
             drop(socket);
             context.log.ended(&line, "abandoned");
         }
     }
 
-    fn end(&mut self, context: &mut Context, id: u64, why: &'static str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &'static str) {
         let Some(pair) = self.pairs.remove(&id) else { return };
         if why == FAILED {
-            context.report.count(Count::Lost(FAILED, 1));
+            context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
         let (line, key) = pair.end(why != "closed", &mut self.pipes);
         context.carried(&line);
         context.log.ended(&line, why);
         if let Some(key) = key {
-            self.flows.insert(key, Flow::Over { since_ns: clock::monotonic_ns() });
+            self.flows.insert(key, ProxiedConnection::Over { since_ns: clock::monotonic_ns() });
         }
     }
 }
@@ -257,17 +266,25 @@ fn dial(to: SocketAddr, is_host: bool) -> Result<Dialled, Errno> {
 }
 
 /// Says to the client what became of its connection outside, as an ICMP message has `said` it, if one has.
-fn refuse(context: &mut Context, syn: &Syn, line: &FlowLine, errno: Errno, said: Option<Kind>) {
+fn refuse(
+    context: &mut GatewayContext,
+    syn: &Syn,
+    line: &FlowLine,
+    errno: Errno,
+    said: Option<IcmpErrorKind>,
+) {
     let kind = match errno {
-        Errno::HOSTUNREACH => Kind::HostUnreachable,
-        Errno::NETUNREACH | Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT => Kind::NetUnreachable,
-        Errno::ACCESS | Errno::PERM => Kind::AdminProhibited,
+        Errno::HOSTUNREACH => IcmpErrorKind::HostUnreachable,
+        Errno::NETUNREACH | Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT => {
+            IcmpErrorKind::NetUnreachable
+        }
+        Errno::ACCESS | Errno::PERM => IcmpErrorKind::AdminProhibited,
         Errno::TIMEDOUT => {
             // The outside was silent, and so are we.
             return context.log.ended(line, "timed out");
         }
         lack if socket::is_lack(lack) => {
-            return context.report.count(Count::Lost(FAILED, 1));
+            return context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
         _ => {
             context.out.answer_reset(&syn.frame, syn.mac, &mut context.report);
@@ -283,4 +300,4 @@ const FLOWS_MAX: usize = 32_768;
 /// Of RFC 1035, 4.2.
 const NAMES_PORT: u16 = 53;
 /// The header of a frame as the kernel has it.
-type VnetBytes = [u8; vnet::Header::LEN];
+type VnetBytes = [u8; vnet::VirtioNetHeader::LEN];

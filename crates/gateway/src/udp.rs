@@ -14,25 +14,25 @@ use windtunnel_wire::{udp, vnet};
 use crate::frames::{self, Fragmentation};
 use crate::log::FlowLine;
 use crate::loopback;
-use crate::poller::Token;
-use crate::report::Count;
+use crate::poller::PollerToken;
+use crate::report::GatewayCounterUpdate;
 use crate::said;
 use crate::socket;
 use crate::splice::FAILED;
-use crate::worker::{Context, Packet};
+use crate::worker::{GatewayContext, NodeLinkPacket};
 
 /// All endpoints inside that have sent.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
     by_endpoint: HashMap<SocketAddr, u64>,
-    sessions: HashMap<u64, Session>,
+    sessions: HashMap<u64, UdpRelaySession>,
     next: u64,
     identification: u32,
     buffer: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Session {
+struct UdpRelaySession {
     id: u64,
     inside: SocketAddr,
     socket: UdpSocket,
@@ -51,14 +51,14 @@ struct Session {
 
 impl Udp {
     /// Takes a datagram, or a train of them.
-    pub(crate) fn datagram(&mut self, context: &mut Context, packet: &Packet<'_>) {
+    pub(crate) fn datagram(&mut self, context: &mut GatewayContext, packet: &NodeLinkPacket<'_>) {
         let payload = packet.parsed.payload();
         let ports = packet.parsed.ports();
-        let (Ok(view), Some((from, to))) = (udp::View::parse(payload), ports) else {
-            return context.report.count(Count::Ignored("malformed"));
+        let (Ok(view), Some((from, to))) = (udp::UdpDatagram::parse(payload), ports) else {
+            return context.report.count(GatewayCounterUpdate::Ignored("malformed"));
         };
         if !packet.is_intact() {
-            return context.report.count(Count::Ignored("checksum"));
+            return context.report.count(GatewayCounterUpdate::Ignored("checksum"));
         }
         let inside = SocketAddr::new(packet.parsed.info.source, from);
         let destination = SocketAddr::new(packet.parsed.info.final_destination, to);
@@ -78,7 +78,7 @@ impl Udp {
     }
 
     /// Answers have come for an endpoint, or errors.
-    pub(crate) fn answers(&mut self, context: &mut Context, id: u64, has_error: bool) {
+    pub(crate) fn answers(&mut self, context: &mut GatewayContext, id: u64, has_error: bool) {
         self.buffer.resize(DATAGRAM_MAX, 0);
         let Some(session) = self.sessions.get_mut(&id) else { return };
         if has_error {
@@ -92,7 +92,7 @@ impl Udp {
                 Err(_) => continue,
             };
             let Some(visible) = session.peers.get(&from.ip()) else {
-                context.report.count(Count::Ignored("unasked"));
+                context.report.count(GatewayCounterUpdate::Ignored("unasked"));
                 continue;
             };
             let source = SocketAddr::new(*visible, from.port());
@@ -110,10 +110,10 @@ impl Udp {
     }
 
     /// Forgets endpoints that have been silent, and counts what their sockets had no room for.
-    pub(crate) fn expire(&mut self, context: &mut Context) {
+    pub(crate) fn expire(&mut self, context: &mut GatewayContext) {
         let now_ns = clock::monotonic_ns();
         let idle_ns = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
-        let is_idle = |session: &Session| now_ns.saturating_sub(session.used_ns) > idle_ns;
+        let is_idle = |session: &UdpRelaySession| now_ns.saturating_sub(session.used_ns) > idle_ns;
         self.sessions.values_mut().for_each(|session| session.count_drops(context));
         let idle: Vec<u64> =
             self.sessions.iter().filter(|(_, it)| is_idle(it)).map(|(id, _)| *id).collect();
@@ -121,7 +121,7 @@ impl Udp {
     }
 
     /// All is over.
-    pub(crate) fn close(&mut self, context: &mut Context) {
+    pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.sessions.keys().copied().collect();
         ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
     }
@@ -129,10 +129,10 @@ impl Udp {
     /// The session of an endpoint, a new one if there is none and the destination is allowed.
     fn session(
         &mut self,
-        context: &mut Context,
+        context: &mut GatewayContext,
         inside: SocketAddr,
         destination: SocketAddr,
-        packet: &Packet<'_>,
+        packet: &NodeLinkPacket<'_>,
     ) -> Option<u64> {
         if let Some(id) = self.by_endpoint.get(&inside) {
             return Some(*id);
@@ -147,24 +147,25 @@ impl Udp {
         }
         self.next += 1;
         let id = self.next;
-        let Ok(session) = Session::open(context, id, inside, destination, packet.mac) else {
-            context.report.count(Count::Lost(FAILED, 1));
+        let Ok(session) = UdpRelaySession::open(context, id, inside, destination, packet.mac)
+        else {
+            context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
             return None;
         };
-        context.report.count(Count::Flow("udp"));
+        context.report.count(GatewayCounterUpdate::Flow("udp"));
         self.by_endpoint.insert(inside, id);
         self.sessions.insert(id, session);
         Some(id)
     }
 
-    fn end_oldest(&mut self, context: &mut Context) {
+    fn end_oldest(&mut self, context: &mut GatewayContext) {
         let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used_ns);
         if let Some(id) = oldest.map(|(id, _)| *id) {
             self.end(context, id, "displaced");
         }
     }
 
-    fn end(&mut self, context: &mut Context, id: u64, why: &str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str) {
         let Some(mut session) = self.sessions.remove(&id) else { return };
         self.by_endpoint.remove(&session.inside);
         session.count_drops(context);
@@ -173,15 +174,15 @@ impl Udp {
     }
 }
 
-impl Session {
+impl UdpRelaySession {
     fn open(
-        context: &Context,
+        context: &GatewayContext,
         id: u64,
         inside: SocketAddr,
         destination: SocketAddr,
         mac: [u8; 6],
-    ) -> io::Result<Session> {
-        Ok(Session {
+    ) -> io::Result<UdpRelaySession> {
+        Ok(UdpRelaySession {
             id,
             inside,
             socket: open(context, id, inside.is_ipv6())?,
@@ -198,9 +199,9 @@ impl Session {
     /// What a destination is outside, if it is allowed; else it is answered.
     fn way(
         &mut self,
-        context: &mut Context,
+        context: &mut GatewayContext,
         destination: SocketAddr,
-        packet: &Packet<'_>,
+        packet: &NodeLinkPacket<'_>,
     ) -> Option<SocketAddr> {
         if let Some(way) = self.ways.get(&destination) {
             return Some(*way);
@@ -219,7 +220,9 @@ impl Session {
             outside = serving;
         }
         if self.peers.len() >= PEERS_MAX {
-            context.report.count(Count::Lost("datagrams to more than 4096 addresses", 1));
+            context
+                .report
+                .count(GatewayCounterUpdate::Lost("datagrams to more than 4096 addresses", 1));
             return None;
         }
         self.peers.insert(outside, destination.ip());
@@ -234,7 +237,13 @@ impl Session {
         Some(way)
     }
 
-    fn send(&mut self, context: &mut Context, data: &[u8], to: SocketAddr, packet: &Packet<'_>) {
+    fn send(
+        &mut self,
+        context: &mut GatewayContext,
+        data: &[u8],
+        to: SocketAddr,
+        packet: &NodeLinkPacket<'_>,
+    ) {
         if to.is_ipv6() != self.inside.is_ipv6() && self.other.is_none() {
             self.other = open(context, self.id, to.is_ipv6()).ok();
         }
@@ -251,11 +260,14 @@ impl Session {
                 self.line.sent_bytes = self.line.sent_bytes.saturating_add(bytes);
             }
             Err(error) if is_of_room(&error) || error.kind() == ErrorKind::OutOfMemory => {
-                context.report.count(Count::Lost("datagrams that the machine had no room for", 1));
+                context.report.count(GatewayCounterUpdate::Lost(
+                    "datagrams that the machine had no room for",
+                    1,
+                ));
             }
             Err(error) => {
                 let errno = rustix::io::Errno::from_io_error(&error);
-                let refusal = errno.map_or(crate::policy::Refusal::NoRoute, socket::refusal);
+                let refusal = errno.map_or(crate::policy::EgressRefusal::NoRoute, socket::refusal);
                 context.refuse(packet, refusal);
             }
         }
@@ -281,7 +293,7 @@ impl Session {
     }
 
     /// Hands on errors that came back from outside.
-    fn errors(&mut self, context: &mut Context) {
+    fn errors(&mut self, context: &mut GatewayContext) {
         let mut quoted = [0; QUOTED_MAX];
         while let Some(mut error) =
             self.sockets().find_map(|it| socket_error::next(it, &mut quoted).ok().flatten())
@@ -298,18 +310,18 @@ impl Session {
         }
     }
 
-    fn count_drops(&mut self, context: &mut Context) {
+    fn count_drops(&mut self, context: &mut GatewayContext) {
         let memory = |socket| windtunnel_sys::socket::memory(socket).unwrap_or_default();
         let dropped = self.sockets().fold(0_u32, |sum, it| sum.wrapping_add(memory(it).dropped));
         let new = dropped.wrapping_sub(self.dropped);
         self.dropped = dropped;
         let what = "datagrams from outside that the gateway did not take in time";
-        context.report.count(Count::Lost(what, u64::from(new)));
+        context.report.count(GatewayCounterUpdate::Lost(what, u64::from(new)));
     }
 }
 
 /// A socket of an endpoint.
-fn open(context: &Context, id: u64, v6: bool) -> io::Result<UdpSocket> {
+fn open(context: &GatewayContext, id: u64, v6: bool) -> io::Result<UdpSocket> {
     let socket = socket::datagrams(v6)?;
     socket_error::keep(&socket, v6)?;
     if !v6 {
@@ -318,7 +330,7 @@ fn open(context: &Context, id: u64, v6: bool) -> io::Result<UdpSocket> {
     }
     // As much as the machine lets anyone have.
     sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
-    context.poller.add_readable(&socket, Token::Session(id))?;
+    context.poller.add_readable(&socket, PollerToken::Session(id))?;
     Ok(socket)
 }
 

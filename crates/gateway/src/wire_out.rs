@@ -5,22 +5,22 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_sys::packet::{BATCH_MAX, Outgoing, Outlet};
+use windtunnel_sys::packet::{BATCH_MAX, PacketSendSocket, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_wire::icmp::{self, Kind};
+use windtunnel_wire::icmp::{self, IcmpErrorKind};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::reset::{self, Reset};
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::inside::Devices;
-use crate::report::{Count, Report};
+use crate::report::{GatewayCounterUpdate, GatewayReport};
 use crate::said;
-use crate::settings::Settings;
+use crate::settings::GatewaySettings;
 
 /// Sends frames in the node's network namespace, and counts what cannot be sent.
 #[derive(Debug)]
 pub(crate) struct WireOut {
-    outlet: Outlet,
+    outlet: PacketSendSocket,
     devices: Devices,
     mac: [u8; 6],
     own: Vec<IpAddr>,
@@ -30,9 +30,9 @@ impl WireOut {
     pub(crate) fn new(
         descriptor: OwnedFd,
         devices: Devices,
-        settings: &Settings,
+        settings: &GatewaySettings,
     ) -> std::io::Result<WireOut> {
-        let outlet = Outlet::adopt(descriptor)?;
+        let outlet = PacketSendSocket::adopt(descriptor)?;
         Ok(WireOut { outlet, devices, mac: settings.mac, own: settings.own.clone() })
     }
 
@@ -44,27 +44,32 @@ impl WireOut {
     /// Has the kernel of the node take these frames, whose Ethernet addresses fit already.
     pub(crate) fn send_to_kernel(
         &mut self,
-        frames: &[(&[u8; vnet::Header::LEN], &[u8])],
-        report: &mut Report,
+        frames: &[(&[u8; vnet::VirtioNetHeader::LEN], &[u8])],
+        report: &mut GatewayReport,
     ) {
         for batch in frames.chunks(BATCH_MAX) {
             let interface = self.devices.near;
-            let outgoing: Vec<Outgoing<'_>> = batch
+            let outgoing: Vec<TransmitFrame<'_>> = batch
                 .iter()
-                .map(|(vnet_header, frame)| Outgoing { interface, vnet_header, frame })
+                .map(|(vnet_header, frame)| TransmitFrame { interface, vnet_header, frame })
                 .collect();
             send_all(&mut self.outlet, &outgoing, report);
         }
     }
 
     /// Sends a frame out of the node's link, to the next hop with this Ethernet address.
-    pub(crate) fn send_to_link(&mut self, frame: &mut [u8], to: [u8; 6], report: &mut Report) {
+    pub(crate) fn send_to_link(
+        &mut self,
+        frame: &mut [u8],
+        to: [u8; 6],
+        report: &mut GatewayReport,
+    ) {
         ethernet::set_addresses(frame, to, self.mac);
-        let vnet_header = vnet::Header::default().emit();
+        let vnet_header = vnet::VirtioNetHeader::default().emit();
         let interface = self.devices.link;
         send_all(
             &mut self.outlet,
-            &[Outgoing { interface, vnet_header: &vnet_header, frame }],
+            &[TransmitFrame { interface, vnet_header: &vnet_header, frame }],
             report,
         );
     }
@@ -73,9 +78,9 @@ impl WireOut {
     pub(crate) fn answer_error(
         &mut self,
         packet: &ParsedPacket<'_>,
-        kind: Kind,
+        kind: IcmpErrorKind,
         to: [u8; 6],
-        report: &mut Report,
+        report: &mut GatewayReport,
     ) {
         if !icmp::may_send_error(packet) {
             return;
@@ -88,14 +93,14 @@ impl WireOut {
             return;
         };
         let mut out = [0; ERROR_LEN];
-        let reply = icmp::Reply { kind, source, mac: self.mac };
+        let reply = icmp::IcmpErrorReply { kind, source, mac: self.mac };
         if let Some(length) = icmp::write_error(&reply, packet.frame, &mut out) {
             self.send_to_link(&mut out[..length], to, report);
         }
     }
 
     /// Resets the connection of a segment.
-    pub(crate) fn answer_reset(&mut self, frame: &[u8], to: [u8; 6], report: &mut Report) {
+    pub(crate) fn answer_reset(&mut self, frame: &[u8], to: [u8; 6], report: &mut GatewayReport) {
         let mut out = [0; reset::FRAME_LEN];
         let written = Reset::answer(frame, self.mac).and_then(|reset| reset.write(&mut out));
         if let Some(length) = written {
@@ -106,14 +111,18 @@ impl WireOut {
 
 /// Sends all frames; what the kernel refuses is lost, and the others go on. A full send buffer is
 /// waited for: the kernel empties it without this process, and the link behind is what limits.
-fn send_all(outlet: &mut Outlet, mut frames: &[Outgoing<'_>], report: &mut Report) {
+fn send_all(
+    outlet: &mut PacketSendSocket,
+    mut frames: &[TransmitFrame<'_>],
+    report: &mut GatewayReport,
+) {
     while !frames.is_empty() {
         match outlet.send(frames) {
             Ok(sent) => frames = frames.get(sent.max(1)..).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock && has_room_soon(outlet) => {}
             Err(_) => {
-                report.count(Count::Lost("packets that the kernel refused", 1));
+                report.count(GatewayCounterUpdate::Lost("packets that the kernel refused", 1));
                 frames = frames.get(1..).unwrap_or_default();
             }
         }
@@ -121,7 +130,7 @@ fn send_all(outlet: &mut Outlet, mut frames: &[Outgoing<'_>], report: &mut Repor
 }
 
 /// Whether the send buffer has room within [`PATIENCE`].
-fn has_room_soon(outlet: &Outlet) -> bool {
+fn has_room_soon(outlet: &PacketSendSocket) -> bool {
     let mut waited = [PollFd::new(outlet, PollFlags::OUT)];
     poll::wait(&mut waited, Some(PATIENCE)).is_ok_and(|ready| ready > 0)
 }

@@ -6,27 +6,27 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::admission::{self, Amounts, Holder, Resource, Shortfall};
-use windtunnel_control::reservations::{self, HoldError, Holding, Reserved};
+use windtunnel_budget::admission::{self, Holder, ReservableResource, ResourceAmounts, Shortfall};
+use windtunnel_control::reservations::{self, HoldError, ReservationLock, RunReservation};
 use windtunnel_model::Plan;
 use windtunnel_sys::limits;
 
 use crate::error::RunError;
-use crate::node_limits::Owner;
-use parts::Parts;
+use crate::node_limits::ResourceLimitOwner;
+use parts::MachineReservations;
 
 /// What a run has reserved, until its last process has ended.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    capacity: Amounts,
+pub(crate) struct RunAdmission {
+    capacity: ResourceAmounts,
     name: String,
     folder: PathBuf,
-    parts: Parts,
+    parts: MachineReservations,
     /// Where something is reserved, and other runs can know of it.
-    holding: Option<Holding>,
+    holding: Option<ReservationLock>,
 }
 
-impl Admitted {
+impl RunAdmission {
     /// Reserves what nodes ask that are `here`. Where other runs cannot know of it, because this user
     /// has no folder to say it in, that is returned, too.
     ///
@@ -36,12 +36,12 @@ impl Admitted {
         plan: &Plan,
         folder: &Path,
         here: Option<&[bool]>,
-    ) -> Result<(Admitted, Option<String>), RunError> {
-        let mut admitted = Admitted {
+    ) -> Result<(RunAdmission, Option<String>), RunError> {
+        let mut admitted = RunAdmission {
             capacity: capacity(),
             name: plan.name.clone(),
             folder: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
-            parts: Parts::of(plan, here),
+            parts: MachineReservations::of(plan, here),
             holding: None,
         };
         let asked = admitted.parts.sum();
@@ -65,9 +65,9 @@ impl Admitted {
     /// changes nothing, and is said.
     pub(crate) fn change(
         &mut self,
-        owner: Owner,
-        wanted: Amounts,
-        limit: Option<(Resource, Option<u64>)>,
+        owner: ResourceLimitOwner,
+        wanted: ResourceAmounts,
+        limit: Option<(ReservableResource, Option<u64>)>,
     ) -> Result<(), String> {
         let had = self.parts.clone();
         self.parts.set(owner, wanted, limit);
@@ -89,21 +89,21 @@ impl Admitted {
         }
     }
 
-    fn hold(&mut self, asked: Amounts) -> Result<(), HoldError<Vec<Shortfall>>> {
+    fn hold(&mut self, asked: ResourceAmounts) -> Result<(), HoldError<Vec<Shortfall>>> {
         let capacity = self.capacity;
-        let admit = |others: &[Reserved]| admission::admit(capacity, &holders(others), asked);
+        let admit = |others: &[RunReservation]| admission::admit(capacity, &holders(others), asked);
         let (cpu_millis, memory_bytes) = (asked.cpu_millis, asked.memory_bytes);
         if let Some(holding) = &mut self.holding {
             return holding.change(cpu_millis, memory_bytes, admit);
         }
         let (name, folder) = (self.name.clone(), self.folder.clone());
-        let wanted = Reserved { name, folder, cpu_millis, memory_bytes };
-        self.holding = Some(Holding::begin(wanted, admit)?);
+        let wanted = RunReservation { name, folder, cpu_millis, memory_bytes };
+        self.holding = Some(ReservationLock::begin(wanted, admit)?);
         Ok(())
     }
 
     /// What a node or reservation has reserved by its own words.
-    pub(crate) fn of(&self, owner: Owner) -> Amounts {
+    pub(crate) fn of(&self, owner: ResourceLimitOwner) -> ResourceAmounts {
         self.parts.get(owner)
     }
 }
@@ -113,7 +113,7 @@ impl Admitted {
 /// # Errors
 /// Each resource of which there is too little.
 pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<Shortfall>> {
-    let parts = Parts::of(plan, None);
+    let parts = MachineReservations::of(plan, None);
     parts.fit()?;
     admission::admit(capacity(), &holders(&reservations::live()), parts.sum())
 }
@@ -121,9 +121,9 @@ pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<Shortfall>> {
 /// What this machine has that can be reserved: the processors that this process may use, and all
 /// memory. What cannot be found out counts as nothing.
 #[must_use]
-pub fn capacity() -> Amounts {
+pub fn capacity() -> ResourceAmounts {
     let cpus = limits::cpus().map_or(0, |cpus| cpus.len());
-    Amounts {
+    ResourceAmounts {
         cpu_millis: u64::try_from(cpus).unwrap_or(0).saturating_mul(1000),
         memory_bytes: memory_bytes().unwrap_or(0),
     }
@@ -137,10 +137,10 @@ fn memory_bytes() -> io::Result<u64> {
     Ok(kilobytes.saturating_mul(1024))
 }
 
-fn holders(runs: &[Reserved]) -> Vec<Holder> {
-    let holder = |run: &Reserved| Holder {
+fn holders(runs: &[RunReservation]) -> Vec<Holder> {
+    let holder = |run: &RunReservation| Holder {
         name: run.name.clone(),
-        amounts: Amounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes },
+        amounts: ResourceAmounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes },
     };
     runs.iter().map(holder).collect()
 }

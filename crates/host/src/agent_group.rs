@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_limit::{Bounds, Choice, Group, Resource};
+use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice};
 use windtunnel_model::Bytes;
 
 /// It limits what the nodes of all runs use together, and a thread looks whether it still does. Dropping
@@ -28,25 +28,27 @@ impl AgentGroup {
         memory: Option<Bytes>,
         not_held: impl Fn(String) + Send + 'static,
     ) -> Result<AgentGroup, String> {
-        let mut choice = Choice::of_machine();
-        let asked =
-            [(cpu_millis.is_some(), Resource::Processor), (memory.is_some(), Resource::Memory)];
+        let mut choice = LimitMechanismChoice::of_machine();
+        let asked = [
+            (cpu_millis.is_some(), CgroupResource::Processor),
+            (memory.is_some(), CgroupResource::Memory),
+        ];
         for (is_asked, resource) in asked {
             if is_asked && choice.group_of(resource).is_none() {
                 return Err(choice.refusals_of(resource).join("; "));
             }
         }
-        let bounds = Bounds {
+        let bounds = CgroupLimits {
             processor: cpu_millis.map(|millis| u32::try_from(millis).unwrap_or(u32::MAX)),
             memory: memory.map(|memory| memory.0),
-            ..Bounds::default()
+            ..CgroupLimits::default()
         };
         let group = choice.group(None, &bounds).map_err(|error| error.to_string())?;
         AgentGroup::look_after(group, not_held).map_err(|error| error.to_string())
     }
 
     fn look_after(
-        mut group: Group,
+        mut group: ControlGroup,
         not_held: impl Fn(String) + Send + 'static,
     ) -> std::io::Result<AgentGroup> {
         let address = group.address();

@@ -1,16 +1,16 @@
 //! Round-trip times that windtunnel measures itself, by echo requests of the nodes.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::expect::{Claim, Expectation, PathFact, Window};
+use windtunnel_model::expect::{Expectation, ExpectationClaim, ExpectationWindow, PathFact};
 use windtunnel_model::{NodeId, Plan, Span, Time};
 
 /// Echo requests on one path, shared by all expectations that ask for the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Probe {
+pub(crate) struct EchoProbe {
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
     /// When, and how often; before the run begins if `None`.
-    pub(crate) during: Option<(Window, Span)>,
+    pub(crate) during: Option<(ExpectationWindow, Span)>,
 }
 
 /// What the echo requests on one path saw.
@@ -23,21 +23,23 @@ pub(crate) struct EchoResults {
     pub(crate) error: Option<String>,
 }
 
-impl Probe {
+impl EchoProbe {
     /// The probe that an expectation needs, if it needs one.
-    pub(crate) fn of(expectation: &Expectation) -> Option<Probe> {
-        let Claim::Path { from, to, fact, every } = expectation.claim else { return None };
+    pub(crate) fn of(expectation: &Expectation) -> Option<EchoProbe> {
+        let ExpectationClaim::Path { from, to, fact, every } = expectation.claim else {
+            return None;
+        };
         match fact {
             PathFact::Rtt(..) | PathFact::Loss(_) => {}
             PathFact::Throughput(..) | PathFact::Deviation(_) => return None,
         }
-        Some(Probe { from, to, during: expectation.window.zip(every) })
+        Some(EchoProbe { from, to, during: expectation.window.zip(every) })
     }
 
     /// All that a plan needs, each once.
-    pub(crate) fn all(plan: &Plan) -> Vec<Probe> {
+    pub(crate) fn all(plan: &Plan) -> Vec<EchoProbe> {
         let mut probes = Vec::new();
-        for probe in plan.expectations.iter().filter_map(Probe::of) {
+        for probe in plan.expectations.iter().filter_map(EchoProbe::of) {
             if !probes.contains(&probe) {
                 probes.push(probe);
             }
@@ -54,7 +56,7 @@ impl Probe {
     }
 }
 
-impl Probe {
+impl EchoProbe {
     /// What a node has measured: for each request, when it was sent after the run began, and its
     /// round trip.
     pub(crate) fn seen(
@@ -130,9 +132,9 @@ mod tests {
 
     #[test]
     fn an_open_window_lasts_to_the_end_of_the_run() {
-        let window = Window { from: Span::from_secs(2), to: None };
+        let window = ExpectationWindow { from: Span::from_secs(2), to: None };
         let during = Some((window, Span::from_millis(100)));
-        let probe = Probe { from: NodeId(0), to: NodeId(1), during };
+        let probe = EchoProbe { from: NodeId(0), to: NodeId(1), during };
         assert_eq!(probe.requests(Some(Span::from_secs(5))), (30, Span::from_millis(100)));
     }
 }

@@ -6,7 +6,7 @@ use windtunnel_model::valid::{Invalid, Validate, ensure_short};
 
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ending {
+pub(crate) enum RunEndReason {
     /// Every program that is not a daemon has exited.
     Finished,
     /// The file's duration is over.
@@ -20,30 +20,32 @@ pub(crate) enum Ending {
     Fatal(String),
 }
 
-impl Validate for Ending {
+impl Validate for RunEndReason {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Ending::Interrupted(signal) => StopWhy::Signal(*signal).validate(),
-            Ending::Overloaded(why) | Ending::Fatal(why) => ensure_short("a reason", why),
-            Ending::Finished | Ending::Duration | Ending::Stopped => Ok(()),
+            RunEndReason::Interrupted(signal) => StopWhy::Signal(*signal).validate(),
+            RunEndReason::Overloaded(why) | RunEndReason::Fatal(why) => {
+                ensure_short("a reason", why)
+            }
+            RunEndReason::Finished | RunEndReason::Duration | RunEndReason::Stopped => Ok(()),
         }
     }
 }
 
-impl Ending {
+impl RunEndReason {
     /// A machine is lost, without which the file does not want to go on.
     pub(crate) fn host_lost(host: &str) -> Self {
-        Ending::Fatal(format!("host {host} is lost"))
+        RunEndReason::Fatal(format!("host {host} is lost"))
     }
 
     /// In words.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Ending::Finished => "every program has exited".to_owned(),
-            Ending::Duration => "the duration is over".to_owned(),
-            Ending::Stopped => "stopped by command".to_owned(),
-            Ending::Interrupted(signal) => format!("interrupted by signal {signal}"),
-            Ending::Overloaded(why) | Ending::Fatal(why) => why.clone(),
+            RunEndReason::Finished => "every program has exited".to_owned(),
+            RunEndReason::Duration => "the duration is over".to_owned(),
+            RunEndReason::Stopped => "stopped by command".to_owned(),
+            RunEndReason::Interrupted(signal) => format!("interrupted by signal {signal}"),
+            RunEndReason::Overloaded(why) | RunEndReason::Fatal(why) => why.clone(),
         }
     }
 }
@@ -54,15 +56,19 @@ mod tests {
 
     #[test]
     fn a_reason_of_another_machine_is_a_signal_that_exists_or_a_short_text() {
-        for fine in [Ending::Finished, Ending::Interrupted(15), Ending::Fatal("disk full".into())] {
+        for fine in [
+            RunEndReason::Finished,
+            RunEndReason::Interrupted(15),
+            RunEndReason::Fatal("disk full".into()),
+        ] {
             assert!(fine.validate().is_ok(), "{fine:?}");
         }
         let long = "x".repeat(1 << 20);
         for wrong in [
-            Ending::Interrupted(0),
-            Ending::Interrupted(i32::MAX),
-            Ending::Fatal(long.clone()),
-            Ending::Overloaded(long),
+            RunEndReason::Interrupted(0),
+            RunEndReason::Interrupted(i32::MAX),
+            RunEndReason::Fatal(long.clone()),
+            RunEndReason::Overloaded(long),
         ] {
             assert!(wrong.validate().is_err());
         }
@@ -70,8 +76,8 @@ mod tests {
 
     #[test]
     fn reasons_name_what_ended_the_run() {
-        assert_eq!(Ending::Interrupted(2).reason(), "interrupted by signal 2");
-        assert_eq!(Ending::host_lost("m1").reason(), "host m1 is lost");
-        assert_eq!(Ending::Stopped.reason(), "stopped by command");
+        assert_eq!(RunEndReason::Interrupted(2).reason(), "interrupted by signal 2");
+        assert_eq!(RunEndReason::host_lost("m1").reason(), "host m1 is lost");
+        assert_eq!(RunEndReason::Stopped.reason(), "stopped by command");
     }
 }

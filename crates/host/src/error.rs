@@ -3,7 +3,7 @@
 use windtunnel_budget::admission::Shortfall;
 
 use crate::folder::FolderError;
-use crate::presence::Missing;
+use crate::presence::MissingPrerequisite;
 
 /// Why a run could not be done. What happens once the network is up is not an error but a verdict.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum RunError {
     #[error("{}", lacks(missing))]
     Missing {
         /// What, by the name of the node; at least one.
-        missing: Vec<(String, Missing)>,
+        missing: Vec<(String, MissingPrerequisite)>,
     },
     /// A node cannot get its packets; it is named.
     #[error("{0}")]
@@ -152,7 +152,7 @@ pub(crate) fn lacking(lacking: &[Shortfall]) -> String {
 }
 
 /// What is missing where, of which the first few are named.
-fn lacks(missing: &[(String, Missing)]) -> String {
+fn lacks(missing: &[(String, MissingPrerequisite)]) -> String {
     let named = missing.iter().take(MISSING_NAMED);
     let named = named.map(|(node, missing)| format!("node {node}: {}", missing.message()));
     let more = missing.len().saturating_sub(MISSING_NAMED);

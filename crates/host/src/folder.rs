@@ -11,7 +11,7 @@ use windtunnel_model::name::{LABEL_LETTERS_MAX, check_label};
 use windtunnel_model::valid::shown;
 use windtunnel_sys::below::Below;
 
-use crate::reserve::{self, Reserve};
+use crate::reserve::{self, PreallocatedFile};
 
 /// The run folder could not be made or written.
 #[derive(Debug, thiserror::Error)]
@@ -43,19 +43,19 @@ impl FolderError {
 /// A run folder that exists. Programs of the run may write in it: what is written here goes to the
 /// folder that was opened when it was made, through no link.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct RunOutputFolder {
     root: PathBuf,
     below: Arc<Below>,
 }
 
-impl Folder {
+impl RunOutputFolder {
     /// Makes `root` with a folder for each node. An existing folder must be empty: results of
     /// another run are never mixed or overwritten.
     ///
     /// # Errors
     /// If it cannot be made or is not empty.
     pub fn create(root: &Path, plan: &Plan) -> Result<Self, FolderError> {
-        let folder = Folder::create_bare(root)?;
+        let folder = RunOutputFolder::create_bare(root)?;
         for node in &plan.nodes {
             let path = folder.node(&node.name);
             // A plan may come from another machine: whatever else has looked at it, nothing leaves
@@ -73,7 +73,7 @@ impl Folder {
     /// Makes `root`, or takes it if it is empty.
     ///
     /// # Errors
-    /// As [`Folder::create`].
+    /// As [`RunOutputFolder::create`].
     pub fn create_bare(root: &Path) -> Result<Self, FolderError> {
         make(root)?;
         let root = fs::canonicalize(root).map_err(failed("find", root))?;
@@ -83,7 +83,7 @@ impl Folder {
             return Err(failed("use", &root)(not_empty));
         }
         let below = Arc::new(Below::open(&root).map_err(failed("open", &root))?);
-        Ok(Folder { root, below })
+        Ok(RunOutputFolder { root, below })
     }
 
     /// Points `latest` beside the folder to it. Only called for folders that windtunnel itself has
@@ -109,7 +109,7 @@ impl Folder {
         fs::read_link(self.root.parent()?.join("latest")).ok()
     }
 
-    /// Lets `latest` point to what it pointed to before [`Folder::link_latest`], if it points to
+    /// Lets `latest` point to what it pointed to before [`RunOutputFolder::link_latest`], if it points to
     /// this folder: what is in it is not the run.
     pub fn unlink_latest(&self, former: Option<&Path>) {
         let (Some(parent), Some(name)) = (self.root.parent(), self.root.file_name()) else {
@@ -164,12 +164,13 @@ impl Folder {
         self.reserve("junit.xml", reserve::junit_bytes(plan))
     }
 
-    /// Keeps room for a file that [`Folder::write`] will write.
+    /// Keeps room for a file that [`RunOutputFolder::write`] will write.
     ///
     /// # Errors
     /// If there is none.
     pub(crate) fn reserve(&self, name: &str, bytes: u64) -> Result<(), FolderError> {
-        let reserved = self.below.create(aside(name)).and_then(|file| Reserve::of(file, bytes));
+        let reserved =
+            self.below.create(aside(name)).and_then(|file| PreallocatedFile::of(file, bytes));
         reserved.map(|_| ()).map_err(failed("reserve room for", &self.file(name)))
     }
 
@@ -180,7 +181,7 @@ impl Folder {
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<(), FolderError> {
         let aside = aside(name);
         // With the room that was kept for it.
-        let written = self.below.over(&aside).and_then(|file| Reserve::of(file, 0));
+        let written = self.below.over(&aside).and_then(|file| PreallocatedFile::of(file, 0));
         let written = written.and_then(|reserve| reserve.write(contents));
         let written = written.and_then(|()| self.below.rename(aside.as_ref(), name.as_ref()));
         if written.is_err() {
@@ -226,7 +227,7 @@ mod tests {
     fn a_folder_with_the_results_of_another_run_is_left_alone() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("run.json"), "precious").unwrap();
-        let error = Folder::create(root.path(), &Plan::default()).unwrap_err();
+        let error = RunOutputFolder::create(root.path(), &Plan::default()).unwrap_err();
         assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(root.path().join("run.json")).unwrap(), b"precious");
     }
@@ -234,7 +235,8 @@ mod tests {
     #[test]
     fn latest_points_to_the_former_folder_again_if_the_newest_has_no_run() {
         let root = tempfile::tempdir().unwrap();
-        let folder = |name| Folder::create(&root.path().join(name), &Plan::default()).unwrap();
+        let folder =
+            |name| RunOutputFolder::create(&root.path().join(name), &Plan::default()).unwrap();
         let (one, two, three) = (folder("one"), folder("two"), folder("three"));
         assert_eq!(one.latest(), None);
         one.link_latest().unwrap();
@@ -257,7 +259,7 @@ mod tests {
         for name in ["../../.ssh", "", "..", "/etc/x", "a\0b"] {
             let mut plan = windtunnel_dataplane::testing::plan("nodes: {a: {}}\n");
             plan.nodes[0].name = name.to_owned();
-            let error = Folder::create(&root.path().join("runs/x"), &plan).unwrap_err();
+            let error = RunOutputFolder::create(&root.path().join("runs/x"), &plan).unwrap_err();
             assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{name:?}");
             fs::remove_dir_all(root.path().join("runs")).unwrap();
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{name:?}");
@@ -270,7 +272,7 @@ mod tests {
         let (run, secret) = (root.path().join("run"), root.path().join("secret"));
         fs::write(&secret, "secret").unwrap();
         let plan = windtunnel_dataplane::testing::plan("nodes: {a: {}}\n");
-        let folder = Folder::create(&run, &plan).unwrap();
+        let folder = RunOutputFolder::create(&run, &plan).unwrap();
         symlink(&secret, run.join(".run.json")).unwrap();
         assert!(folder.write("run.json", b"{}").is_err());
         symlink(&secret, run.join("junit.xml")).unwrap();
@@ -290,7 +292,8 @@ mod tests {
     fn latest_points_to_the_newest_folder() {
         let root = tempfile::tempdir().unwrap();
         for name in ["one", "two"] {
-            let folder = Folder::create(&root.path().join(name), &Plan::default()).unwrap();
+            let folder =
+                RunOutputFolder::create(&root.path().join(name), &Plan::default()).unwrap();
             folder.link_latest().unwrap();
         }
         assert_eq!(fs::read_link(root.path().join("latest")).unwrap(), Path::new("two"));

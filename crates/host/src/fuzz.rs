@@ -9,11 +9,11 @@ use windtunnel_engine::Audiences;
 use windtunnel_model::Plan;
 use windtunnel_routing::Routes;
 
-use crate::folder::Folder;
-use crate::gather::{Parts, gather};
+use crate::folder::RunOutputFolder;
+use crate::gather::{RunPartFolders, gather};
 use crate::observer::OwnedNotice;
-use crate::options::Options;
-use crate::part::news::News;
+use crate::options::RunOptions;
+use crate::part::news::MemberAnnouncement;
 use crate::supervisor::Supervisor;
 
 /// What the first byte chooses to be read of the rest.
@@ -29,7 +29,7 @@ pub fn fuzz_one(data: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)], scratch: 
     let Some((kind, rest)) = data.split_first() else { return };
     match kind % KINDS {
         0 => {
-            if let Ok(News::Program { key, state }) = frame::decode(rest) {
+            if let Ok(MemberAnnouncement::Program { key, state }) = frame::decode(rest) {
                 let mut supervisor = Supervisor::of_part(plan, vec![false; plan.nodes.len()]);
                 supervisor.on_news(key, *state);
                 supervisor.on_lost(&[key.node], "b");
@@ -95,12 +95,17 @@ fn put_together(file: &str, text: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)
         fs::write(part.join(file), text)
     })();
     assert!(prepared.is_ok(), "the folder can be written: {prepared:?}");
-    if let Ok(folder) = Folder::create(&root, plan) {
-        let options = Options::new(root.clone(), "/".into());
+    if let Ok(folder) = RunOutputFolder::create(&root, plan) {
+        let options = RunOptions::new(root.clone(), "/".into());
         let members =
             vec![("a".to_owned(), Ok(part.clone())), ("b".to_owned(), Err("lost".into()))];
         let placement = vec![0; plan.nodes.len()];
-        let _ = gather(plan, &options, &folder, &Parts { members, placement, ..Parts::default() });
+        let _ = gather(
+            plan,
+            &options,
+            &folder,
+            &RunPartFolders { members, placement, ..RunPartFolders::default() },
+        );
     }
     // What cannot be removed is found by the next.
     let _ = fs::remove_dir_all(&root);

@@ -3,30 +3,30 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use windtunnel_gateway::{Gateway, Report, Settings};
+use windtunnel_gateway::{Gateway, GatewayReport, GatewaySettings};
 use windtunnel_model::plan::Publish;
 use windtunnel_model::{Plan, Time};
-use windtunnel_node::{NodeSet, Request};
+use windtunnel_node::{NodeInitRequest, NodeSet};
 
 use crate::error::{RunError, step};
-use crate::folder::Folder;
-use crate::options::Options;
+use crate::folder::RunOutputFolder;
+use crate::options::RunOptions;
 
 /// How the gateway process came to its end: what it has carried, or why that is not known.
-pub(crate) type GatewayEnd = Result<Report, String>;
+pub(crate) type GatewayEnd = Result<GatewayReport, String>;
 
 /// Starts the gateway process, if a node stands for the machine's outside and that is allowed. The
 /// process must have one thread only, and must not have left the machine's network yet.
 pub(crate) fn start(
     plan: &Plan,
-    options: &Options,
-    folder: &Folder,
+    options: &RunOptions,
+    folder: &RunOutputFolder,
 ) -> Result<Option<Gateway>, RunError> {
     if plan.internet().is_none() {
         return Ok(None);
     }
     check_permission(plan, options)?;
-    let settings = Settings::of(plan, options.allow_internet, options.allow_host);
+    let settings = GatewaySettings::of(plan, options.allow_internet, options.allow_host);
     // Without a link nothing leads to it.
     let Some(settings) = settings else { return Ok(None) };
     let log = folder.below().create(LOG).map_err(step("make internet.csv"))?;
@@ -42,7 +42,7 @@ pub(crate) fn connect(
     let Some(gateway) = gateway else { return Ok(()) };
     let node = plan.internet().and_then(|id| node_set.node(id));
     let Some((node, socket)) = node.zip(gateway.take_inside()) else { return Ok(()) };
-    let sent = node.send(&Request::Gateway, &[socket.as_fd()]);
+    let sent = node.send(&NodeInitRequest::Gateway, &[socket.as_fd()]);
     sent.map_err(|error| step("reach the node `internet`")(std::io::Error::other(error)))?;
     // The gateway process is to see when the init is gone.
     drop(socket);
@@ -69,7 +69,7 @@ pub(crate) fn end(gateway: Option<Gateway>) -> Option<GatewayEnd> {
 }
 
 /// A file alone opens nothing.
-fn check_permission(plan: &Plan, options: &Options) -> Result<(), RunError> {
+fn check_permission(plan: &Plan, options: &RunOptions) -> Result<(), RunError> {
     let (internet, host) = (options.allow_internet, options.allow_host);
     if !internet && !host {
         return Err(RunError::NotAllowed {

@@ -19,27 +19,27 @@ use std::io;
 use std::path::PathBuf;
 
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::limits::Processors;
-use windtunnel_trace::report::{Records, Report};
+use windtunnel_sys::limits::CpuTickCounters;
+use windtunnel_trace::report::{RecordingReport, RunReport};
 
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoResults, Probe};
-use crate::ending::Ending;
-use crate::folder::{Folder, FolderError};
+use crate::echo::{EchoProbe, EchoResults};
+use crate::ending::RunEndReason;
+use crate::folder::{FolderError, RunOutputFolder};
 use crate::freeze::Freezes;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{Account, Bound};
-use crate::options::Options;
+use crate::node_limits::{CpuUsageAccount, ResourceLimit};
+use crate::options::RunOptions;
 use crate::output::Carried;
 use crate::part::results::Results;
-use crate::planned::Planned;
-use crate::recorder::Recorded;
+use crate::planned::PunctualitySummary;
+use crate::recorder::RunRecorderSummary;
 use crate::run::write_report;
 use crate::supervisor::Supervisor;
-use crate::tables::{self, Measured};
-use crate::verdict::{self, Evidence, Lost, PartEvidence};
-pub use parts::Parts;
+use crate::tables::{self, RunMeasurements};
+use crate::verdict::{self, LostMachine, PartEvidence, RunEvidence};
+pub use parts::RunPartFolders;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -60,10 +60,10 @@ pub enum GatherError {
 /// If a part cannot be read, or the folder not be written.
 pub fn gather(
     plan: &Plan,
-    options: &Options,
-    folder: &Folder,
-    parts: &Parts,
-) -> Result<Report, GatherError> {
+    options: &RunOptions,
+    folder: &RunOutputFolder,
+    parts: &RunPartFolders,
+) -> Result<RunReport, GatherError> {
     let mut all = read(parts, plan)?;
     let parts = &sides::only_the_run(parts, &mut all);
     if all.is_empty() {
@@ -74,12 +74,12 @@ pub fn gather(
     events::merge(folder, &paths)?;
     files::adopt(plan, folder, parts)?;
     let results: Vec<Results> = all.into_iter().map(|(results, _)| results).collect();
-    let whole = Whole::of(plan, parts, &results, peaks);
+    let whole = MergedRunEvidence::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
-    let report = Report { attempts, ..whole.judge(plan, options, parts, &results) };
+    let report = RunReport { attempts, ..whole.judge(plan, options, parts, &results) };
     let tables = tables::tables(
         plan,
-        Measured {
+        RunMeasurements {
             echoes: &whole.echoes,
             tally: &whole.tally,
             limits: &whole.limits,
@@ -89,7 +89,7 @@ pub fn gather(
     Ok(write_report(folder, plan, tables, report))
 }
 
-fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
+fn read(parts: &RunPartFolders, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
     let mut all = Vec::new();
     for (member, (host, path)) in (0..).zip(&parts.members) {
         let Ok(path) = path else { continue };
@@ -102,34 +102,37 @@ fn read(parts: &Parts, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherErr
 }
 
 /// What all parts have seen, together.
-struct Whole {
+struct MergedRunEvidence {
     tally: windtunnel_dataplane::Tally,
-    recorded: Recorded,
-    records: Option<Records>,
+    recorded: RunRecorderSummary,
+    records: Option<RecordingReport>,
     carried: Carried,
     supervisor: Supervisor,
-    echoes: Vec<(Probe, EchoResults)>,
+    echoes: Vec<(EchoProbe, EchoResults)>,
     freezes: Freezes,
-    planned: Planned,
-    limits: Vec<Account>,
-    bounds: Vec<Bound>,
+    planned: PunctualitySummary,
+    limits: Vec<CpuUsageAccount>,
+    bounds: Vec<ResourceLimit>,
     services: ServicesEnded,
-    ending: Ending,
-    lost: Vec<Lost>,
+    ending: RunEndReason,
+    lost: Vec<LostMachine>,
     cut_off: bool,
 }
 
-impl Whole {
-    fn of(plan: &Plan, parts: &Parts, results: &[Results], peaks: Vec<u64>) -> Self {
-        let mut whole = Whole {
+impl MergedRunEvidence {
+    fn of(plan: &Plan, parts: &RunPartFolders, results: &[Results], peaks: Vec<u64>) -> Self {
+        let mut whole = MergedRunEvidence {
             tally: tally::merge(plan, parts, results),
-            recorded: Recorded { peak_bytes_per_s: peaks, ..Recorded::default() },
+            recorded: RunRecorderSummary {
+                peak_bytes_per_s: peaks,
+                ..RunRecorderSummary::default()
+            },
             records: None,
             carried: Carried::default(),
             supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
             echoes: Vec::new(),
             freezes: Freezes::default(),
-            planned: Planned::default(),
+            planned: PunctualitySummary::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
             services: ServicesEnded::default(),
@@ -153,7 +156,7 @@ impl Whole {
                 let since = results.iter().filter_map(|part| part.lost.get(&member).copied()).min();
                 let stood = parts.silent.contains(&member).then(|| stood(parts, member, plan));
                 let (host, why, nodes) = (host.clone(), why.clone(), nodes.len());
-                whole.lost.push(Lost { host, why, since, nodes, stood });
+                whole.lost.push(LostMachine { host, why, since, nodes, stood });
             }
         }
         whole
@@ -191,11 +194,17 @@ impl Whole {
         }
     }
 
-    fn judge(&self, plan: &Plan, options: &Options, parts: &Parts, results: &[Results]) -> Report {
+    fn judge(
+        &self,
+        plan: &Plan,
+        options: &RunOptions,
+        parts: &RunPartFolders,
+        results: &[Results],
+    ) -> RunReport {
         let mut device_drops = DeviceDrops::default();
         results.iter().for_each(|part| device_drops.add(part.device_drops));
         let longest = |span: fn(&Results) -> Span| results.iter().map(span).max();
-        let common = |hosts, lost| Evidence {
+        let common = |hosts, lost| RunEvidence {
             plan,
             plan_hash: &options.plan_hash,
             began_unix_s: results[0].began_unix_s,
@@ -231,7 +240,7 @@ impl Whole {
             .map(|part| PartEvidence {
                 members: &members,
                 nodes: parts.placement.iter().filter(|place| **place == part.member).count(),
-                evidence: Evidence {
+                evidence: RunEvidence {
                     setup: part.setup,
                     elapsed: part.elapsed,
                     ending: &part.ending,
@@ -257,28 +266,28 @@ impl Whole {
 
 /// The longest time for which the packet loop of a member that was silent stood still, as far as it
 /// has said so since.
-fn stood(parts: &Parts, member: u16, plan: &Plan) -> Span {
+fn stood(parts: &RunPartFolders, member: u16, plan: &Plan) -> Span {
     let results = parts.aside.get(&member).and_then(|path| Results::read(path, member, plan).ok());
     results.map_or(Span::ZERO, |results| results.tally.stalls.longest)
 }
 
 /// All parts end for the same reason, which the first sends to the others; if they differ, the
 /// worst counts.
-fn ending(results: &[Results]) -> Ending {
-    let weight = |ending: &Ending| match ending {
-        Ending::Interrupted(_) => 5,
-        Ending::Fatal(_) => 4,
-        Ending::Overloaded(_) => 3,
-        Ending::Stopped => 2,
-        Ending::Duration => 1,
-        Ending::Finished => 0,
+fn ending(results: &[Results]) -> RunEndReason {
+    let weight = |ending: &RunEndReason| match ending {
+        RunEndReason::Interrupted(_) => 5,
+        RunEndReason::Fatal(_) => 4,
+        RunEndReason::Overloaded(_) => 3,
+        RunEndReason::Stopped => 2,
+        RunEndReason::Duration => 1,
+        RunEndReason::Finished => 0,
     };
     let all = results.iter().map(|part| &part.ending);
-    all.max_by_key(|ending| weight(ending)).cloned().unwrap_or(Ending::Finished)
+    all.max_by_key(|ending| weight(ending)).cloned().unwrap_or(RunEndReason::Finished)
 }
 
-fn processors(results: &[Results]) -> Processors {
-    let mut sum = Processors::default();
+fn processors(results: &[Results]) -> CpuTickCounters {
+    let mut sum = CpuTickCounters::default();
     for part in results.iter().map(Results::processors) {
         sum.busy = sum.busy.saturating_add(part.busy);
         sum.idle = sum.idle.saturating_add(part.idle);

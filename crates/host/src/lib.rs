@@ -21,7 +21,7 @@
 //! | `tables` | `echoes.csv` and `paths.csv`, for expectations of paths |
 //! | `verdict` | what a run's figures mean |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
-//! | `quiet` | [`Activity`]: whether this machine has time for a run |
+//! | `quiet` | [`MachineActivity`]: whether this machine has time for a run |
 //! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
 //! | [`roots`] | file systems of nodes' own: images unpacked, folders for what nodes write |
 //! | `limit` | programs outside any emulation that move no more bytes than they may |
@@ -84,10 +84,10 @@ pub use admission::{capacity, fits_reservations};
 pub use agent_group::AgentGroup;
 pub use error::RunError;
 pub use fit::{Concern, fits};
-pub use folder::{Folder, FolderError};
-pub use observer::{Notice, Observer};
-pub use options::{Foreground, Options};
+pub use folder::{FolderError, RunOutputFolder};
+pub use observer::{Observer, ObserverNotice};
+pub use options::{Foreground, RunOptions};
 pub use part::{PartPlace, part};
-pub use quiet::Activity;
-pub use reserve::{Reserve, junit_bytes};
+pub use quiet::MachineActivity;
+pub use reserve::{PreallocatedFile, junit_bytes};
 pub use run::{capture_places, run, run_in_foreground};

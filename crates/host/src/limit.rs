@@ -32,26 +32,29 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use windtunnel_budget::pacing::Per;
-use windtunnel_limit::Refusal;
+use windtunnel_limit::AttachRefusal;
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
+use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
 use crate::outside::end::Signals;
 use crate::outside::start;
 pub use attached::attach;
-use control::Control;
-pub use destination::Destination;
-use holding::Holding;
-use network::Network;
-pub use registry::{Shared, list, set};
-pub use resources::{AmountUse, ProcessorUse, Resources, Second, Used};
-pub use status::{Ended, Held, Moved, NotLimited, Running, Status, name_of};
-pub use supervision::Refused;
-pub use windtunnel_limit::attach::keeper::Attached;
+use control::LimitControlThread;
+pub use destination::AllowedDestination;
+use holding::CommandLimitEnforcer;
+use network::CommandNetworkLimiter;
+pub use registry::{LimitRegistryEntry, list, set};
+pub use resources::{AmountUse, CommandResourceUsage, ProcessorUse, Resources, Second};
+pub use status::{
+    AttachedProcessStatus, CommandLimitReport, CommandLimitStatus, DirectionThroughput,
+    LimitEnforcementCounts, NotLimited, name_of,
+};
+pub use supervision::RefusedDestinations;
+pub use windtunnel_limit::attach::keeper::AttachOutcome;
 
 /// What limits a command.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct CommandLimitOptions {
     /// The name of a group; without one the limit is the command's alone.
     pub group: Option<String>,
     /// Of a group that there is already, `None` takes what it has.
@@ -61,7 +64,7 @@ pub struct Wanted {
     /// What the command and all that it starts may use of the machine.
     pub resources: Resources,
     /// Where the command and all that it starts may connect and send to; empty: anywhere.
-    pub connect: Vec<Destination>,
+    pub connect: Vec<AllowedDestination>,
     /// Files and folders that the command and all that it starts may not see.
     pub denied: Vec<PathBuf>,
 }
@@ -103,7 +106,7 @@ pub enum LimitError {
     #[error("process {pid} cannot be limited: {why}")]
     NoTarget { pid: i32, why: String, hint: &'static str },
     #[error("{0}")]
-    NotAttached(Refusal),
+    NotAttached(AttachRefusal),
     #[error("the group {0:?} shares cpu, memory or pids, which a program that runs cannot enter")]
     GroupOfRunning(String),
     #[error("cannot {what}")]
@@ -124,27 +127,28 @@ pub enum LimitError {
 /// # Errors
 /// If it does not start, or cannot be limited.
 pub fn command(
-    wanted: &Wanted,
+    wanted: &CommandLimitOptions,
     arguments: &[OsString],
     waits: impl FnOnce(),
-) -> Result<Ended, LimitError> {
+) -> Result<CommandLimitReport, LimitError> {
     let program = arguments.first().map_or(OsStr::new(""), |program| program);
     let moves = wanted.moves();
     check(program, moves)?;
     let denied = paths::resolve(&wanted.denied)?;
-    let mut shared = Shared::join(wanted)?;
+    let mut shared = LimitRegistryEntry::join(wanted)?;
     // What forks, and what changes namespaces, comes before there are threads.
-    let mut holding = Holding::prepare(&wanted.resources, shared.shelf())?;
+    let mut holding = CommandLimitEnforcer::prepare(&wanted.resources, shared.shelf())?;
     shared.publish(&holding, &wanted.resources)?;
     let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Threads must not take them.
     let signals = Signals::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let is_looked_at = moves || !wanted.connect.is_empty();
-    let network = is_looked_at.then(|| Network::start(wanted, &shared)).transpose()?;
+    let network =
+        is_looked_at.then(|| CommandNetworkLimiter::start(wanted, &shared)).transpose()?;
     holding.begin()?;
     let guard = holding.guard_pid();
-    let control = Control::start(shared.socket(), holding, moves);
+    let control = LimitControlThread::start(shared.socket(), holding, moves);
     let control = control.map_err(system("answer for the limit"))?;
     let began_ns = clock::monotonic_ns();
     let pid = spawn(arguments, network.as_ref(), &shared, &control.holding());
@@ -155,16 +159,16 @@ pub fn command(
     let status = signals.wait_for(pid);
     let duration_ns = clock::monotonic_ns().saturating_sub(began_ns);
     wait_for_rest(&signals, guard, waits);
-    let refused = network.map(Network::finish).unwrap_or_default();
+    let refused = network.map(CommandNetworkLimiter::finish).unwrap_or_default();
     let (used, cpu_windows) = shared.end(control, began_ns);
-    Ok(Ended {
+    Ok(CommandLimitReport {
         program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
         command: arguments.iter().map(|word| word.display().to_string()).collect(),
         duration_ns,
         exit_code: status.shell_code(),
         denied,
         not_denied,
-        connect: wanted.connect.iter().map(Destination::to_string).collect(),
+        connect: wanted.connect.iter().map(AllowedDestination::to_string).collect(),
         refused: (!wanted.connect.is_empty()).then_some(refused),
         status: shared.status(used),
         cpu_windows,
@@ -197,11 +201,11 @@ fn check(program: &OsStr, moves: bool) -> Result<(), LimitError> {
 
 fn spawn(
     arguments: &[OsString],
-    network: Option<&Network>,
-    shared: &Shared,
-    holding: &Holding,
+    network: Option<&CommandNetworkLimiter>,
+    shared: &LimitRegistryEntry,
+    holding: &CommandLimitEnforcer,
 ) -> Result<Pid, SpawnError> {
-    let failed = |error: io::Error| SpawnError { step: Step::Exec, error };
+    let failed = |error: io::Error| SpawnError { step: SpawnStep::Exec, error };
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     if let Some(network) = network {
         network.add_variables(&mut variables, shared);
@@ -234,7 +238,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
     move |source| LimitError::System { what, source }
 }
 
-impl Wanted {
+impl CommandLimitOptions {
     /// Whether programs are under rates: those of a group may get some later.
     fn moves(&self) -> bool {
         self.group.is_some() || self.rates != [None; 2]

@@ -1,7 +1,7 @@
 //! The main loop of a run: programs, events, measurements and control requests meet here. It never
 //! touches a packet.
 //!
-//! [`Live`] is composed of parts, each of which owns its state and is tested by itself:
+//! [`RunLoop`] is composed of parts, each of which owns its state and is tested by itself:
 //!
 //! | part | what it owns |
 //! | --- | --- |
@@ -55,8 +55,8 @@ mod testing;
 mod turn;
 mod under_way;
 
-pub(crate) use membership::{ClockBound, Clocks, Members, Membership};
+pub(crate) use membership::{AgentMembership, ClockBound, Clocks, RunMemberTable};
 pub(crate) use readiness::Readiness;
-pub(crate) use refusal::Refusal;
-pub(crate) use services::{ReplicaState, ServiceState, ServicesEnded, Watch};
-pub(crate) use state::{Ended, Live, Setup, Threads};
+pub(crate) use refusal::RequestRefusal;
+pub(crate) use services::{ReplicaState, ReplicaWatcher, ServiceState, ServicesEnded};
+pub(crate) use state::{RunLoop, RunLoopResult, RunLoopSetup, Threads};

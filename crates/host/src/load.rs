@@ -3,14 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
-use windtunnel_sys::limits::{self, Processors};
+use windtunnel_sys::limits::{self, CpuTickCounters};
 
 use windtunnel_dataplane::Tally;
 
 /// What the processors had done, at times of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Load {
-    samples: Vec<(Time, Processors)>,
+pub(crate) struct CpuLoadHistory {
+    samples: Vec<(Time, CpuTickCounters)>,
     /// The least time between two.
     every: Span,
 }
@@ -24,7 +24,7 @@ pub(crate) struct WhenLate {
     pub(crate) lasted: Span,
 }
 
-impl Load {
+impl CpuLoadHistory {
     pub(crate) fn begin(&mut self, now: Time) {
         (self.samples, self.every) = (Vec::new(), EVERY);
         self.end(now);
@@ -44,7 +44,7 @@ impl Load {
         }
     }
 
-    fn add(&mut self, now: Time, processors: Processors) {
+    fn add(&mut self, now: Time, processors: CpuTickCounters) {
         if self.samples.len() >= SAMPLES_MOST {
             // Half as often, for all of the run.
             let mut index = 0_usize;
@@ -85,9 +85,9 @@ impl Load {
     }
 }
 
-impl From<WhenLate> for Processors {
+impl From<WhenLate> for CpuTickCounters {
     fn from(load: WhenLate) -> Self {
-        Processors { busy: load.busy, idle: load.idle, stolen: load.stolen }
+        CpuTickCounters { busy: load.busy, idle: load.idle, stolen: load.stolen }
     }
 }
 
@@ -106,10 +106,10 @@ mod tests {
 
     const ORIGIN: Time = Time::from_nanos(7_000_000_000);
 
-    fn load(samples: &[(u64, u64, u64)]) -> Load {
-        let mut load = Load { every: EVERY, ..Load::default() };
+    fn load(samples: &[(u64, u64, u64)]) -> CpuLoadHistory {
+        let mut load = CpuLoadHistory { every: EVERY, ..CpuLoadHistory::default() };
         for &(millis, busy, stolen) in samples {
-            let processors = Processors { busy, idle: 10 * millis, stolen };
+            let processors = CpuTickCounters { busy, idle: 10 * millis, stolen };
             load.add(ORIGIN + Span::from_millis(millis), processors);
         }
         load
@@ -134,7 +134,7 @@ mod tests {
     fn a_long_run_is_sampled_less_often_and_keeps_its_beginning() {
         let mut load = load(&[]);
         for sample in 0..9_001 {
-            load.add(ORIGIN + Span::from_millis(sample * 100), Processors::default());
+            load.add(ORIGIN + Span::from_millis(sample * 100), CpuTickCounters::default());
         }
         assert_eq!((load.samples.len(), load.every), (4_501, Span::from_millis(200)));
         assert_eq!(load.samples[0].0, ORIGIN);

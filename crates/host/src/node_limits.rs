@@ -18,35 +18,35 @@ mod shares;
 use std::path::Path;
 
 use windtunnel_control::NodeLimits;
-use windtunnel_limit::{Bounds, Choice, Group, Resource};
+use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId, Time};
 use windtunnel_sys::limits;
 
-pub(crate) use account::{Account, Window, exceeded};
-pub(crate) use bound::{Bound, Kind, Look, Reached};
-pub(crate) use change::Change;
+pub(crate) use account::{CpuAccountWindow, CpuUsageAccount, exceeded};
+pub(crate) use bound::{ResourceLimit, ResourceLimitHit, ResourceLimitKind, ResourceLimitSample};
+pub(crate) use change::NodeLimitChange;
 pub(crate) use enforce::data_of;
 pub(crate) use outside::Excess;
-pub(crate) use owner::Owner;
+pub(crate) use owner::ResourceLimitOwner;
 
 use disks::DiskNeeds;
 use groups::NodeGroups;
-use limited::Limited;
+use limited::OwnerResourceLimits;
 use rounds::{Rounds, TURN_MOST};
-use shares::Shares;
+use shares::CpuShareAllocation;
 
-use crate::admission::Admitted;
+use crate::admission::RunAdmission;
 use crate::error::RunError;
 
 /// The limited nodes and reservations of this machine.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
-    nodes: Vec<Limited>,
+pub(crate) struct MachineResourceLimits {
+    nodes: Vec<OwnerResourceLimits>,
     /// The innermost first: their groups are removed after those of nodes, in this order.
-    reservations: Vec<Limited>,
+    reservations: Vec<OwnerResourceLimits>,
     /// The group that all nodes of this machine's agent are in: after theirs are gone.
-    around: Option<Group>,
+    around: Option<ControlGroup>,
     /// When the run began.
     origin_ns: u64,
     /// When all of these are looked at.
@@ -57,13 +57,13 @@ pub(crate) struct Limits {
     unheld_by_agent: Option<String>,
     notes: Vec<String>,
     /// Where processors are divided by weight.
-    shares: Option<Shares>,
+    shares: Option<CpuShareAllocation>,
     disks: DiskNeeds,
     /// What is reserved for them.
-    admitted: Option<Admitted>,
+    admitted: Option<RunAdmission>,
 }
 
-impl Limits {
+impl MachineResourceLimits {
     /// Makes what can only be made before the process has left the machine's namespaces.
     ///
     /// # Errors
@@ -73,14 +73,19 @@ impl Limits {
         folder: &Path,
         here: Option<&[bool]>,
         group: Option<&str>,
-    ) -> Result<Limits, RunError> {
+    ) -> Result<MachineResourceLimits, RunError> {
         let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
         let nodes: Vec<(usize, &Node)> =
             plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node)).collect();
-        let (admitted, note) = Admitted::begin(plan, folder, here)?;
+        let (admitted, note) = RunAdmission::begin(plan, folder, here)?;
         let notes = note.into_iter().collect();
         let disks = DiskNeeds::of(plan);
-        let mut made = Limits { admitted: Some(admitted), notes, disks, ..Limits::default() };
+        let mut made = MachineResourceLimits {
+            admitted: Some(admitted),
+            notes,
+            disks,
+            ..MachineResourceLimits::default()
+        };
         let divided = made.disks.clone();
         let is_grouped = |(index, node): (usize, &Node)| {
             let grouped = is_limited(node) || node.reservation.is_some() || group.is_some();
@@ -91,16 +96,16 @@ impl Limits {
         }
         let mut choice = match group {
             Some(address) => made.enter(address)?,
-            None => Choice::of_machine(),
+            None => LimitMechanismChoice::of_machine(),
         };
         reservations::check(&choice, plan, &is_here)?;
         refuse_lacking(&choice, &nodes)?;
         nodes.iter().try_for_each(|(index, node)| divided.check(&choice, *index, node))?;
         let processors = limits::cpus().map_or(1, |cpus| cpus.len());
-        made.shares = Shares::of(plan, &nodes, processors);
+        made.shares = CpuShareAllocation::of(plan, &nodes, processors);
         made.add_reservations(&mut choice, plan, &nodes)?;
         for (index, node) in nodes {
-            let guarantee = made.share_of(Owner::Node(index));
+            let guarantee = made.share_of(ResourceLimitOwner::Node(index));
             if is_grouped((index, node)) || guarantee.is_some() {
                 made.add(&mut choice, index, node, guarantee)?;
                 let within = plan.reservations_from(node.reservation).map(ReservationId::index);
@@ -112,9 +117,9 @@ impl Limits {
     }
 
     /// Has all groups be made in the one that this machine's agent has made for all runs.
-    fn enter(&mut self, address: &str) -> Result<Choice, RunError> {
-        let entered = Choice::within(address).and_then(|mut choice| {
-            let around = choice.group(None, &Bounds::default())?;
+    fn enter(&mut self, address: &str) -> Result<LimitMechanismChoice, RunError> {
+        let entered = LimitMechanismChoice::within(address).and_then(|mut choice| {
+            let around = choice.group(None, &CgroupLimits::default())?;
             Ok((choice, around))
         });
         let (choice, around) = entered.map_err(|error| RunError::Limit {
@@ -128,7 +133,7 @@ impl Limits {
 
     fn add(
         &mut self,
-        choice: &mut Choice,
+        choice: &mut LimitMechanismChoice,
         index: usize,
         node: &Node,
         guarantee: Option<u32>,
@@ -151,7 +156,7 @@ impl Limits {
                 None
             }
         };
-        let mut limited = Limited::of_node(index, node, groups);
+        let mut limited = OwnerResourceLimits::of_node(index, node, groups);
         limited.name_mechanisms(choice);
         self.nodes.push(limited);
         Ok(())
@@ -178,8 +183,9 @@ impl Limits {
     /// monotonic clock.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let all = || self.nodes.iter().chain(&self.reservations);
-        let due = all().filter_map(Limited::due_ns);
-        let looks = all().any(Limited::is_looked_at).then(|| self.looks.due_ns(self.count()));
+        let due = all().filter_map(OwnerResourceLimits::due_ns);
+        let looks =
+            all().any(OwnerResourceLimits::is_looked_at).then(|| self.looks.due_ns(self.count()));
         due.chain(looks.flatten()).min().map(Time::from_nanos)
     }
 
@@ -199,7 +205,11 @@ impl Limits {
     /// Reads groups whose windows are complete, and looks at some others, whether they hold what they
     /// are to hold; `pid` is a node's init. What is due beyond a few waits for the next turn. Returns
     /// what happened at limits.
-    pub(crate) fn sample(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) -> Vec<Reached> {
+    pub(crate) fn sample(
+        &mut self,
+        now: Time,
+        pid: impl Fn(usize) -> Option<u32>,
+    ) -> Vec<ResourceLimitHit> {
         let now_ns = now.as_nanos();
         let complete = self.all().filter(|it| it.due_ns().is_some_and(|due_ns| due_ns <= now_ns));
         complete.take(TURN_MOST).for_each(|limited| limited.meter(now_ns));
@@ -217,21 +227,26 @@ impl Limits {
 
     /// Whether a program that was killed just now may have been by a limit: what its node's groups
     /// say. Named is that program.
-    pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<Reached> {
+    pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<ResourceLimitHit> {
         if self.is_over {
             return Vec::new();
         }
-        let limited = self.nodes.iter_mut().filter(|limited| limited.owner == Owner::Node(node));
+        let limited =
+            self.nodes.iter_mut().filter(|limited| limited.owner == ResourceLimitOwner::Node(node));
         let limited = limited.chain(&mut self.reservations);
-        let mut reached: Vec<Reached> = limited.flat_map(Limited::look).collect();
-        for it in reached.iter_mut().filter(|it| it.ended > 0 && it.owner == Owner::Node(node)) {
-            it.owner = Owner::Program(node, program);
+        let mut reached: Vec<ResourceLimitHit> =
+            limited.flat_map(OwnerResourceLimits::look).collect();
+        for it in reached
+            .iter_mut()
+            .filter(|it| it.ended > 0 && it.owner == ResourceLimitOwner::Node(node))
+        {
+            it.owner = ResourceLimitOwner::Program(node, program);
         }
         reached
     }
 
     /// The account of a node that limits its processor time itself.
-    pub(crate) fn account_of(&mut self, node: usize) -> Option<&mut Account> {
+    pub(crate) fn account_of(&mut self, node: usize) -> Option<&mut CpuUsageAccount> {
         self.of(node)?.own_account()
     }
 
@@ -241,12 +256,12 @@ impl Limits {
         nodes.filter_map(|limited| Some((limited.owner.node()?, limited.status())))
     }
 
-    pub(crate) fn of(&mut self, node: usize) -> Option<&mut Limited> {
-        self.nodes.iter_mut().find(|limited| limited.owner == Owner::Node(node))
+    pub(crate) fn of(&mut self, node: usize) -> Option<&mut OwnerResourceLimits> {
+        self.nodes.iter_mut().find(|limited| limited.owner == ResourceLimitOwner::Node(node))
     }
 
     /// What one has of processors when all want as much as they can get.
-    fn share_of(&self, owner: Owner) -> Option<u32> {
+    fn share_of(&self, owner: ResourceLimitOwner) -> Option<u32> {
         self.shares.as_ref()?.of_owner(owner)
     }
 
@@ -254,12 +269,12 @@ impl Limits {
         self.nodes.len() + self.reservations.len()
     }
 
-    fn all(&mut self) -> impl Iterator<Item = &mut Limited> {
+    fn all(&mut self) -> impl Iterator<Item = &mut OwnerResourceLimits> {
         self.nodes.iter_mut().chain(&mut self.reservations)
     }
 
     /// What all had. Groups go away, as the nodes have.
-    pub(crate) fn into_accounts(self) -> (Vec<Account>, Vec<Bound>) {
+    pub(crate) fn into_accounts(self) -> (Vec<CpuUsageAccount>, Vec<ResourceLimit>) {
         let (mut accounts, mut bounds) = (Vec::new(), Vec::new());
         // Groups of nodes go before those around them.
         for limited in self.nodes.into_iter().chain(self.reservations) {
@@ -275,22 +290,22 @@ fn is_limited(node: &Node) -> bool {
 }
 
 /// Refuses what no mechanism of this machine can hold.
-fn refuse_lacking(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
+fn refuse_lacking(choice: &LimitMechanismChoice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
     let refuse = |who, key, resource| lacking(choice, who, key, resource);
     let lacks = |resource| choice.group_of(resource).is_none();
     for (_, node) in nodes {
-        if node.demand.is_weighted() && lacks(Resource::Processor) {
+        if node.demand.is_weighted() && lacks(CgroupResource::Processor) {
             let key = if node.demand.cpu_min_millis.is_some() { "cpu: min" } else { "cpu: weight" };
-            return refuse(format!("node {}", node.name), key, Resource::Processor);
+            return refuse(format!("node {}", node.name), key, CgroupResource::Processor);
         }
         for (index, program) in node.programs.iter().enumerate() {
             let who = || format!("program {index} of node {}", node.name);
             let demand = &program.demand;
             let processor = demand.cpu_millis.is_some() || demand.is_weighted();
             let asked = [
-                (processor, "cpu", Resource::Processor),
-                (demand.memory.is_some(), "memory", Resource::Memory),
-                (demand.pids.is_some(), "pids", Resource::Processes),
+                (processor, "cpu", CgroupResource::Processor),
+                (demand.memory.is_some(), "memory", CgroupResource::Memory),
+                (demand.pids.is_some(), "pids", CgroupResource::Processes),
             ];
             for (is_asked, key, resource) in asked {
                 if is_asked && lacks(resource) {
@@ -304,10 +319,10 @@ fn refuse_lacking(choice: &Choice, nodes: &[(usize, &Node)]) -> Result<(), RunEr
 
 /// There is no group for a limit.
 fn lacking(
-    choice: &Choice,
+    choice: &LimitMechanismChoice,
     who: String,
     key: &'static str,
-    resource: Resource,
+    resource: CgroupResource,
 ) -> Result<(), RunError> {
     let why = choice.refusals_of(resource).join("; ");
     Err(RunError::Limit { who, key, why })

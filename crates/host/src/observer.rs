@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::Event;
+use windtunnel_trace::event::EventLogEntry;
 
 /// Something to show. Everything here is also in the run folder.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Notice<'a> {
+pub enum ObserverNotice<'a> {
     /// So many of all nodes are up.
     Setup { done: usize, total: usize },
     /// So many bytes of an image are fetched from its registry.
@@ -28,7 +28,7 @@ pub enum Notice<'a> {
         line: &'a str,
     },
     /// An event of the run.
-    Event(&'a Event),
+    Event(&'a EventLogEntry),
     Tick {
         /// Since the run began.
         elapsed: Span,
@@ -67,7 +67,7 @@ pub enum OwnedNotice {
         error: bool,
         line: String,
     },
-    Event(Event),
+    Event(EventLogEntry),
     Tick {
         elapsed: Span,
         /// Programs on this machine that run, without daemons.
@@ -79,23 +79,25 @@ pub enum OwnedNotice {
     Hurried,
 }
 
-impl From<&Notice<'_>> for OwnedNotice {
-    fn from(notice: &Notice<'_>) -> Self {
+impl From<&ObserverNotice<'_>> for OwnedNotice {
+    fn from(notice: &ObserverNotice<'_>) -> Self {
         match *notice {
-            Notice::Setup { done, total } => OwnedNotice::Setup { done, total },
-            Notice::Fetching { done, total } => OwnedNotice::Fetching { done, total },
-            Notice::Unpacking { done, total } => OwnedNotice::Unpacking { done, total },
-            Notice::Measuring { paths } => OwnedNotice::Measuring { paths },
-            Notice::Output { source, node, error, line } => OwnedNotice::Output {
+            ObserverNotice::Setup { done, total } => OwnedNotice::Setup { done, total },
+            ObserverNotice::Fetching { done, total } => OwnedNotice::Fetching { done, total },
+            ObserverNotice::Unpacking { done, total } => OwnedNotice::Unpacking { done, total },
+            ObserverNotice::Measuring { paths } => OwnedNotice::Measuring { paths },
+            ObserverNotice::Output { source, node, error, line } => OwnedNotice::Output {
                 source: source.to_owned(),
                 node,
                 error,
                 line: line.to_owned(),
             },
-            Notice::Event(event) => OwnedNotice::Event(event.clone()),
-            Notice::Tick { elapsed, running } => OwnedNotice::Tick { elapsed, running },
-            Notice::Stopping { reason } => OwnedNotice::Stopping { reason: reason.to_owned() },
-            Notice::Hurried => OwnedNotice::Hurried,
+            ObserverNotice::Event(event) => OwnedNotice::Event(event.clone()),
+            ObserverNotice::Tick { elapsed, running } => OwnedNotice::Tick { elapsed, running },
+            ObserverNotice::Stopping { reason } => {
+                OwnedNotice::Stopping { reason: reason.to_owned() }
+            }
+            ObserverNotice::Hurried => OwnedNotice::Hurried,
         }
     }
 }
@@ -126,25 +128,27 @@ impl OwnedNotice {
 
     /// The notice as an observer takes it.
     #[must_use]
-    pub fn notice(&self) -> Notice<'_> {
+    pub fn notice(&self) -> ObserverNotice<'_> {
         match self {
-            OwnedNotice::Setup { done, total } => Notice::Setup { done: *done, total: *total },
+            OwnedNotice::Setup { done, total } => {
+                ObserverNotice::Setup { done: *done, total: *total }
+            }
             OwnedNotice::Fetching { done, total } => {
-                Notice::Fetching { done: *done, total: *total }
+                ObserverNotice::Fetching { done: *done, total: *total }
             }
             OwnedNotice::Unpacking { done, total } => {
-                Notice::Unpacking { done: *done, total: *total }
+                ObserverNotice::Unpacking { done: *done, total: *total }
             }
-            OwnedNotice::Measuring { paths } => Notice::Measuring { paths: *paths },
+            OwnedNotice::Measuring { paths } => ObserverNotice::Measuring { paths: *paths },
             OwnedNotice::Output { source, node, error, line } => {
-                Notice::Output { source, node: *node, error: *error, line }
+                ObserverNotice::Output { source, node: *node, error: *error, line }
             }
-            OwnedNotice::Event(event) => Notice::Event(event),
+            OwnedNotice::Event(event) => ObserverNotice::Event(event),
             OwnedNotice::Tick { elapsed, running } => {
-                Notice::Tick { elapsed: *elapsed, running: *running }
+                ObserverNotice::Tick { elapsed: *elapsed, running: *running }
             }
-            OwnedNotice::Stopping { reason } => Notice::Stopping { reason },
-            OwnedNotice::Hurried => Notice::Hurried,
+            OwnedNotice::Stopping { reason } => ObserverNotice::Stopping { reason },
+            OwnedNotice::Hurried => ObserverNotice::Hurried,
         }
     }
 }
@@ -155,15 +159,15 @@ const SOURCE_BYTES_MAX: usize = 100;
 /// Receives notices; called from several threads, must not block for long.
 pub trait Observer: Send + Sync {
     /// Shows (or ignores) a notice.
-    fn notice(&self, notice: &Notice<'_>);
+    fn notice(&self, notice: &ObserverNotice<'_>);
 }
 
 /// Shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
+pub struct SilentObserver;
 
-impl Observer for Silent {
-    fn notice(&self, _notice: &Notice<'_>) {}
+impl Observer for SilentObserver {
+    fn notice(&self, _notice: &ObserverNotice<'_>) {}
 }
 
 #[cfg(test)]
@@ -180,12 +184,12 @@ mod tests {
     #[test]
     fn a_notice_is_the_same_for_an_observer_on_another_machine() {
         let notices = [
-            Notice::Setup { done: 1, total: 2 },
-            Notice::Unpacking { done: 1 << 40, total: 1 << 41 },
-            Notice::Output { source: "a", node: 0, error: true, line: "é" },
-            Notice::Tick { elapsed: Span::from_secs(1), running: 1 },
-            Notice::Stopping { reason: "by command" },
-            Notice::Hurried,
+            ObserverNotice::Setup { done: 1, total: 2 },
+            ObserverNotice::Unpacking { done: 1 << 40, total: 1 << 41 },
+            ObserverNotice::Output { source: "a", node: 0, error: true, line: "é" },
+            ObserverNotice::Tick { elapsed: Span::from_secs(1), running: 1 },
+            ObserverNotice::Stopping { reason: "by command" },
+            ObserverNotice::Hurried,
         ];
         for notice in &notices {
             let sent = serde_json::to_string(&OwnedNotice::from(notice)).unwrap();

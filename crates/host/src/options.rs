@@ -9,7 +9,7 @@ use windtunnel_trace::report::Attempt;
 
 /// How a run is done.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RunOptions {
     /// The run folder; must not exist or be empty.
     pub folder: PathBuf,
     /// Whether `latest` beside the folder shall point to it.
@@ -46,11 +46,11 @@ pub struct Options {
     pub allow_host: bool,
 }
 
-impl Options {
+impl RunOptions {
     /// The usual options.
     #[must_use]
     pub fn new(folder: PathBuf, base_dir: PathBuf) -> Self {
-        Options {
+        RunOptions {
             folder,
             link_latest: false,
             base_dir,
@@ -80,14 +80,14 @@ impl Options {
     ) -> Self {
         let SharedOptions { max_lateness, output_limit, offload, packet_memory } = *shared;
         let plan_hash = plan_hash.to_owned();
-        let usual = Options::new(folder, base_dir);
-        Options { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
+        let usual = RunOptions::new(folder, base_dir);
+        RunOptions { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
     }
 
     /// What other machines have to know of these.
     #[must_use]
     pub fn shared(&self) -> SharedOptions {
-        let Options { max_lateness, output_limit, offload, packet_memory, .. } = *self;
+        let RunOptions { max_lateness, output_limit, offload, packet_memory, .. } = *self;
         SharedOptions { max_lateness, output_limit, offload, packet_memory }
     }
 }
@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn all_machines_of_a_run_do_it_with_the_options_of_the_one_that_began_it() {
-        let mut options = Options::new("/r/one".into(), "/e".into());
+        let mut options = RunOptions::new("/r/one".into(), "/e".into());
         options.max_lateness = Span::from_micros(300);
         options.output_limit = Bytes(5);
         options.offload = false;
         options.packet_memory = Bytes(7);
         options.plan_hash = "abc".to_owned();
-        let there = Options::with_shared("/r/two".into(), "/f".into(), "abc", &options.shared());
+        let there = RunOptions::with_shared("/r/two".into(), "/f".into(), "abc", &options.shared());
         assert_eq!(there.shared(), options.shared());
         assert_eq!(there.plan_hash, "abc");
         // What is of one machine stays there.

@@ -21,13 +21,13 @@ use std::thread::JoinHandle;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use windtunnel_sys::clock;
-use windtunnel_sys::poll::Event as Wake;
+use windtunnel_sys::poll::EventFd as Wake;
 
 use crate::observer::Observer;
 pub(crate) use carry::{Carried, Carry, LogMatches, LogWatch, ProgramKey};
 #[cfg(test)]
-pub(crate) use carry::{LogLine, Volume};
-use stream::{Before, Closed, Progress, Stream};
+pub(crate) use carry::{LogLine, OutputByteCounts};
+use stream::{Closed, OutputPipe, PipeReadOutcome, PriorOutputFile};
 
 /// From the thread to the main loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,20 +35,20 @@ pub(crate) struct Matched(pub ProgramKey);
 
 /// The thread and the way to talk to it.
 #[derive(Debug)]
-pub(crate) struct Output {
-    orders: Sender<Order>,
+pub(crate) struct OutputCollector {
+    orders: Sender<OutputCollectorCommand>,
     wake: Arc<Wake>,
     thread: JoinHandle<Carried>,
 }
 
 #[derive(Debug)]
-enum Order {
+enum OutputCollectorCommand {
     Carry(Box<Carry>),
     /// Finish as soon as every pipe has been closed by its last writer.
     Finish,
 }
 
-impl Output {
+impl OutputCollector {
     /// Starts the thread. It raises `notify` when something is in the returned channel.
     ///
     /// # Errors
@@ -57,13 +57,13 @@ impl Output {
         observer: Arc<dyn Observer>,
         limit_bytes: u64,
         notify: Arc<Wake>,
-    ) -> io::Result<(Output, Receiver<Matched>)> {
+    ) -> io::Result<(OutputCollector, Receiver<Matched>)> {
         let wake = Arc::new(Wake::open()?);
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&set, &*wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         let (orders, receiver) = channel();
         let (matched, matches) = channel();
-        let carrier = Carrier {
+        let carrier = OutputCollectorThread {
             orders: receiver,
             wake: Arc::clone(&wake),
             set,
@@ -78,39 +78,39 @@ impl Output {
             finishing: false,
         };
         let thread = std::thread::spawn(move || carrier.run());
-        Ok((Output { orders, wake, thread }, matches))
+        Ok((OutputCollector { orders, wake, thread }, matches))
     }
 
     /// Hands over a pipe.
     pub(crate) fn carry(&self, carry: Carry) {
-        self.order(Order::Carry(Box::new(carry)));
+        self.order(OutputCollectorCommand::Carry(Box::new(carry)));
     }
 
     /// Waits until every pipe has been drained. Call when no writer is left.
     #[must_use]
     pub(crate) fn finish(self) -> Carried {
-        self.order(Order::Finish);
+        self.order(OutputCollectorCommand::Finish);
         self.thread.join().unwrap_or_else(|_| Carried {
             failure: Some("the output thread panicked".to_owned()),
             ..Carried::default()
         })
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: OutputCollectorCommand) {
         // The thread outlives this handle; an eventfd counter cannot overflow from single raises.
         let _ = self.orders.send(order);
         let _ = self.wake.raise();
     }
 }
 
-struct Carrier {
-    orders: Receiver<Order>,
+struct OutputCollectorThread {
+    orders: Receiver<OutputCollectorCommand>,
     wake: Arc<Wake>,
     set: OwnedFd,
-    streams: BTreeMap<u64, Stream>,
+    streams: BTreeMap<u64, OutputPipe>,
     next: u64,
     /// Of each file whose program has ended: one that starts again goes on with it.
-    before: BTreeMap<PathBuf, Before>,
+    before: BTreeMap<PathBuf, PriorOutputFile>,
     observer: Arc<dyn Observer>,
     limit_bytes: u64,
     matched: Sender<Matched>,
@@ -119,7 +119,7 @@ struct Carrier {
     finishing: bool,
 }
 
-impl Carrier {
+impl OutputCollectorThread {
     fn run(mut self) -> Carried {
         let mut ready = Vec::with_capacity(EVENTS_AT_ONCE);
         let mut buffer = vec![0; READ_BYTES];
@@ -146,8 +146,8 @@ impl Carrier {
         let _ = self.wake.clear();
         loop {
             match self.orders.try_recv() {
-                Ok(Order::Carry(carry)) => self.add(*carry),
-                Ok(Order::Finish) | Err(TryRecvError::Disconnected) => {
+                Ok(OutputCollectorCommand::Carry(carry)) => self.add(*carry),
+                Ok(OutputCollectorCommand::Finish) | Err(TryRecvError::Disconnected) => {
                     self.finishing = true;
                     return;
                 }
@@ -165,7 +165,7 @@ impl Carrier {
             return;
         }
         let before = self.before.remove(&carry.file).unwrap_or_default();
-        let (stream, failure) = Stream::open(carry, self.limit_bytes, before);
+        let (stream, failure) = OutputPipe::open(carry, self.limit_bytes, before);
         if let Some(failure) = failure {
             self.fail(failure);
         }
@@ -181,9 +181,9 @@ impl Carrier {
             let _ = self.notify.raise();
         }
         match progress {
-            Progress::More => {}
-            Progress::Failed(message) => self.fail(message),
-            Progress::Closed => {
+            PipeReadOutcome::More => {}
+            PipeReadOutcome::Failed(message) => self.fail(message),
+            PipeReadOutcome::Closed => {
                 if let Some(stream) = self.streams.remove(&key) {
                     // Closing the pipe takes it out of the set.
                     let program = stream.key();

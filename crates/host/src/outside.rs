@@ -20,18 +20,18 @@ use std::path::PathBuf;
 use serde::Serialize;
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::Layers;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, SpawnError, Status};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
 use windtunnel_trace::report;
 
-use crate::folder::{Folder, FolderError};
+use crate::folder::{FolderError, RunOutputFolder};
 use end::Signals;
-use sources::{Sources, Target};
+use sources::{ProcessRecorder, ProcessRecordingTarget};
 
 /// What is recorded, and where to.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct ProcessRecordingOptions {
     /// New or empty.
     pub folder: PathBuf,
     /// Whether `latest` beside the folder is to point to it.
@@ -46,7 +46,7 @@ pub struct Wanted {
 
 /// A recording that has ended.
 #[derive(Debug, Serialize)]
-pub struct Recorded {
+pub struct ProcessRecordingSummary {
     /// What wrote it.
     pub program: String,
     /// The command that was recorded; empty for a process.
@@ -60,7 +60,7 @@ pub struct Recorded {
     /// The command's, as a shell shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    pub records: report::Records,
+    pub records: report::RecordingReport,
 }
 
 /// Why nothing was recorded.
@@ -70,7 +70,7 @@ pub enum OutsideError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("the layer {} cannot be recorded: {why}", .layer.name())]
-    Layer { layer: Layer, why: String },
+    Layer { layer: RecordSource, why: String },
     #[error("process {0} is not there")]
     NoProcess(u32),
     #[error("cannot run {program:?}")]
@@ -97,11 +97,11 @@ pub enum OutsideError {
 /// # Errors
 /// If it does not start, or a layer that is named cannot be recorded.
 pub fn command(
-    wanted: &Wanted,
+    wanted: &ProcessRecordingOptions,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<Recorded, OutsideError> {
-    let folder = Folder::create_bare(&wanted.folder)?;
+) -> Result<ProcessRecordingSummary, OutsideError> {
+    let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let result = record_command(wanted, &folder, arguments, waits);
     if let Err(OutsideError::Command { .. } | OutsideError::Layer { .. }) = &result {
         folder.discard();
@@ -110,17 +110,18 @@ pub fn command(
 }
 
 fn record_command(
-    wanted: &Wanted,
-    folder: &Folder,
+    wanted: &ProcessRecordingOptions,
+    folder: &RunOutputFolder,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<Recorded, OutsideError> {
+) -> Result<ProcessRecordingSummary, OutsideError> {
     let system = |what| move |source| OutsideError::System { what, source };
     // Before there are threads, which must not take them.
     let signals = Signals::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
-    let mut sources = Sources::start(wanted, folder, Target::Command(&name))?;
+    let mut sources =
+        ProcessRecorder::start(wanted, folder, ProcessRecordingTarget::Command(&name))?;
     if sources.place().is_some() && arguments.first().is_some_and(|it| start::gains_rights(it)) {
         sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
     }
@@ -157,20 +158,24 @@ fn record_command(
 /// # Errors
 /// If there is no such process, or a layer that is named cannot be recorded: without names, the
 /// kernel layer.
-pub fn process(wanted: &Wanted, number: u32) -> Result<Recorded, OutsideError> {
+pub fn process(
+    wanted: &ProcessRecordingOptions,
+    number: u32,
+) -> Result<ProcessRecordingSummary, OutsideError> {
     let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(OutsideError::NoProcess(number))?;
     let ended = process::open_pidfd(pid).map_err(|_| OutsideError::NoProcess(number))?;
-    let folder = Folder::create_bare(&wanted.folder)?;
+    let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let system = |what| move |source| OutsideError::System { what, source };
     let signals = Signals::open().map_err(system("read signals"))?;
-    let sources = match Sources::start(wanted, &folder, Target::Process(number)) {
-        Ok(sources) => sources,
-        Err(error) => {
-            folder.discard();
-            return Err(error);
-        }
-    };
+    let sources =
+        match ProcessRecorder::start(wanted, &folder, ProcessRecordingTarget::Process(number)) {
+            Ok(sources) => sources,
+            Err(error) => {
+                folder.discard();
+                return Err(error);
+            }
+        };
     let began = Began::now();
     link(wanted, &folder)?;
     signals.wait_for_end_of(&ended);
@@ -179,7 +184,7 @@ pub fn process(wanted: &Wanted, number: u32) -> Result<Recorded, OutsideError> {
     Ok(recorded)
 }
 
-fn link(wanted: &Wanted, folder: &Folder) -> Result<(), OutsideError> {
+fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<(), OutsideError> {
     if wanted.link_latest {
         folder.link_latest()?;
     }
@@ -188,10 +193,10 @@ fn link(wanted: &Wanted, folder: &Folder) -> Result<(), OutsideError> {
 
 /// The layers that are in `wanted`, or all; and why some cannot be recorded of any program outside
 /// an emulation.
-fn refused(target: Target<'_>) -> BTreeMap<Layer, String> {
-    let mut refused = BTreeMap::from([(Layer::Engine, WITHOUT_ENGINE.to_owned())]);
-    if let Target::Process(_) = target {
-        refused.insert(Layer::Calls, WITHOUT_LIBRARY.to_owned());
+fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
+    let mut refused = BTreeMap::from([(RecordSource::Engine, WITHOUT_ENGINE.to_owned())]);
+    if let ProcessRecordingTarget::Process(_) = target {
+        refused.insert(RecordSource::Calls, WITHOUT_LIBRARY.to_owned());
     }
     refused
 }
@@ -211,23 +216,23 @@ impl Began {
         &self,
         pid: Pid,
         command: Vec<String>,
-        status: Option<Status>,
-        records: report::Records,
-    ) -> Recorded {
-        Recorded {
+        status: Option<ProcessExitStatus>,
+        records: report::RecordingReport,
+    ) -> ProcessRecordingSummary {
+        ProcessRecordingSummary {
             program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
             command,
             process: pid.as_raw_nonzero().get().cast_unsigned(),
             began_unix_ns: self.unix_ns,
             duration_ns: clock::monotonic_ns().saturating_sub(self.monotonic_ns),
-            exit_code: status.map(Status::shell_code),
+            exit_code: status.map(ProcessExitStatus::shell_code),
             records,
         }
     }
 }
 
-impl Recorded {
-    fn write(&self, folder: &Folder) -> Result<(), OutsideError> {
+impl ProcessRecordingSummary {
+    fn write(&self, folder: &RunOutputFolder) -> Result<(), OutsideError> {
         let path = folder.path().join("record.json");
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');

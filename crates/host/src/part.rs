@@ -20,16 +20,16 @@ use std::sync::Arc;
 use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
 use windtunnel_model::Plan;
 use windtunnel_sys::{limits, schedule};
-use windtunnel_tunnel::{Security, Setup, Tunnel};
+use windtunnel_tunnel::{Security, TunnelSettings, UdpTunnel};
 
 use crate::error::{RunError, step};
-use crate::folder::Folder;
-use crate::live::{Members, Membership};
+use crate::folder::RunOutputFolder;
+use crate::live::{AgentMembership, RunMemberTable};
 use crate::observer::Observer;
-use crate::options::Options;
+use crate::options::RunOptions;
 use crate::roots;
-use crate::run::{Done, ENDING, prepare};
-use link::Link;
+use crate::run::{ENDING, FinishedRun, prepare};
+use link::AgentConnection;
 use results::Results;
 use windtunnel_dataplane::Remote;
 
@@ -50,7 +50,7 @@ pub struct PartPlace {
 pub fn part(stream: UnixStream, place: PartPlace) -> std::io::Result<()> {
     // Programs are to have the usual time slices, and not their agent's.
     let _ = schedule::set_slice(0);
-    let mut link = Link::new(stream)?;
+    let mut link = AgentConnection::new(stream)?;
     link.greet()?;
     let writer = link.writer().clone();
     let ToPart::Setup(setup) = link.wait()? else {
@@ -67,9 +67,9 @@ pub fn part(stream: UnixStream, place: PartPlace) -> std::io::Result<()> {
     Ok(())
 }
 
-fn do_part(link: Link, setup: &PartSetup, place: PartPlace) -> Result<(), RunError> {
+fn do_part(link: AgentConnection, setup: &PartSetup, place: PartPlace) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
-    let folder = Folder::create(&setup.folder, &plan)?;
+    let folder = RunOutputFolder::create(&setup.folder, &plan)?;
     let reserved = results::reserve(&folder, &plan).map_err(RunError::from);
     let done = reserved.and_then(|()| in_folder(link, setup, place, &plan, &folder));
     if done.is_err() {
@@ -79,11 +79,11 @@ fn do_part(link: Link, setup: &PartSetup, place: PartPlace) -> Result<(), RunErr
 }
 
 fn in_folder(
-    mut link: Link,
+    mut link: AgentConnection,
     setup: &PartSetup,
     PartPlace { hidden, group }: PartPlace,
     plan: &Arc<Plan>,
-    folder: &Folder,
+    folder: &RunOutputFolder,
 ) -> Result<(), RunError> {
     let (first, last) = setup.ports;
     let socket = bind(setup.bind, first, last)?;
@@ -92,7 +92,7 @@ fn in_folder(
     let writer = Arc::new(link.writer().clone());
     let member = setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default();
     let member = Some((setup.member, member));
-    let options = Options { hidden, group, member, ..options(setup) };
+    let options = RunOptions { hidden, group, member, ..options(setup) };
     let here = setup.placement.iter().map(|place| *place == setup.member).collect();
     let observer: Arc<dyn Observer> = writer;
     let mut prepared = prepare(plan, &options, folder, &observer, Some(here), &ENDING)?;
@@ -106,8 +106,8 @@ fn in_folder(
     link.writer().send(&FromPart::Prepared);
     let addresses = peers(&mut link, setup)?;
     let remote = remote(socket, setup, plan, addresses)?;
-    let members = Members::new(setup.member, setup.members.clone(), setup.placement.clone());
-    let membership = Membership::new(link, members);
+    let members = RunMemberTable::new(setup.member, setup.members.clone(), setup.placement.clone());
+    let membership = AgentMembership::new(link, members);
     let mut live = prepared.start(plan, &options, folder, observer, Some((membership, remote)))?;
     // Nodes are there, and start programs: from now on this thread carries news between the agent
     // and the packet loop, which are to be soon there. It works without, too.
@@ -119,7 +119,7 @@ fn in_folder(
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
     let mut done = live.through(origin, &[]);
     done.notes.extend(roots::remove(plan, folder));
-    if done.ended.membership.as_ref().is_some_and(Membership::agent_is_gone) {
+    if done.ended.membership.as_ref().is_some_and(AgentMembership::agent_is_gone) {
         // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();
         return Ok(());
@@ -132,8 +132,8 @@ fn in_folder(
 }
 
 /// What this part has seen.
-fn results_of(setup: &PartSetup, done: Done) -> Results {
-    let Done { ended, processors, .. } = done;
+fn results_of(setup: &PartSetup, done: FinishedRun) -> Results {
+    let FinishedRun { ended, processors, .. } = done;
     let members = ended.membership.as_ref().map(|membership| &membership.members);
     let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
     Results {
@@ -147,8 +147,8 @@ fn results_of(setup: &PartSetup, done: Done) -> Results {
         ending: done.ending,
         programs: own.map(|(key, program)| (key, program.clone())).collect(),
         clocks: ended.membership.as_ref().map(|it| it.clocks.clone()).unwrap_or_default(),
-        lost: members.map(Members::lost).cloned().unwrap_or_default(),
-        apart: members.is_some_and(Members::is_cut_off),
+        lost: members.map(RunMemberTable::lost).cloned().unwrap_or_default(),
+        apart: members.is_some_and(RunMemberTable::is_cut_off),
         began_late: ended.began_late,
         tally: ended.tally,
         recorded: done.recorded,
@@ -182,7 +182,10 @@ fn bind(address: IpAddr, first: u16, last: u16) -> Result<UdpSocket, RunError> {
 }
 
 /// Where the packets of the others come from.
-fn peers(link: &mut Link, setup: &PartSetup) -> Result<Vec<Option<SocketAddr>>, RunError> {
+fn peers(
+    link: &mut AgentConnection,
+    setup: &PartSetup,
+) -> Result<Vec<Option<SocketAddr>>, RunError> {
     loop {
         match link.wait().map_err(step("receive from the agent"))? {
             ToPart::Peers { addresses } => return only_others(addresses, setup),
@@ -226,8 +229,8 @@ fn remote(
         })?),
         None => Security::Plain,
     };
-    let tunnel = Setup { run: setup.run, own: setup.member, peers, security };
-    let tunnel = Tunnel::open(socket, tunnel).map_err(|error| RunError::Step {
+    let tunnel = TunnelSettings { run: setup.run, own: setup.member, peers, security };
+    let tunnel = UdpTunnel::open(socket, tunnel).map_err(|error| RunError::Step {
         step: "open the way to the other machines",
         source: std::io::Error::other(error),
     })?;
@@ -236,27 +239,27 @@ fn remote(
     Ok(Remote::new(tunnel, plan, &setup.placement, setup.member, members, memory))
 }
 
-fn options(setup: &PartSetup) -> Options {
+fn options(setup: &PartSetup) -> RunOptions {
     let base_dir =
         if setup.base_dir.is_dir() { setup.base_dir.clone() } else { setup.folder.clone() };
-    Options::with_shared(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.shared)
+    RunOptions::with_shared(setup.folder.clone(), base_dir, &setup.plan_hash, &setup.shared)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
 
-    use windtunnel_control::{Version, frame};
+    use windtunnel_control::{SoftwareVersion, frame};
 
     use super::*;
 
     #[test]
     fn an_agent_of_another_version_is_refused_with_both_versions_and_gets_this_one() {
         let (mut agent, stream) = UnixStream::pair().unwrap();
-        let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
+        let other = SoftwareVersion { protocol: 999, windtunnel: "9.9.9".to_owned() };
         agent.write_all(&frame::encode(&other).unwrap()).unwrap();
         let (own, why) =
-            (Version::own(), part(stream, PartPlace::default()).unwrap_err().to_string());
+            (SoftwareVersion::own(), part(stream, PartPlace::default()).unwrap_err().to_string());
         let expected =
             format!("the agent is of windtunnel 9.9.9 (protocol 999), and this program of {own}");
         assert_eq!(why, expected);

@@ -6,28 +6,28 @@ use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short};
 
 /// What was planned for times of a run: how much happened, and what of it late.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Planned {
+pub(crate) struct PunctualitySummary {
     pub(crate) happened: u64,
     /// Of these, later than their bounds.
     pub(crate) late: u64,
     /// The latest of all.
     pub(crate) latest: Span,
     /// Those that were furthest beyond their bounds, the furthest first.
-    pub(crate) worst: Vec<Late>,
+    pub(crate) worst: Vec<LateOccurrence>,
 }
 
 /// Something that happened later than it may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Late {
+pub(crate) struct LateOccurrence {
     pub(crate) what: String,
     pub(crate) intended: Span,
     pub(crate) late: Span,
     pub(crate) bound: Span,
 }
 
-impl Planned {
+impl PunctualitySummary {
     /// Something has happened.
-    pub(crate) fn add(&mut self, event: Late) {
+    pub(crate) fn add(&mut self, event: LateOccurrence) {
         self.happened = self.happened.saturating_add(1);
         self.latest = self.latest.max(event.late);
         if event.late > event.bound {
@@ -37,22 +37,22 @@ impl Planned {
     }
 
     /// Adds what another machine saw.
-    pub(crate) fn add_all(&mut self, other: &Planned) {
+    pub(crate) fn add_all(&mut self, other: &PunctualitySummary) {
         self.happened = self.happened.saturating_add(other.happened);
         self.late = self.late.saturating_add(other.late);
         self.latest = self.latest.max(other.latest);
         other.worst.iter().cloned().for_each(|event| self.keep(event));
     }
 
-    fn keep(&mut self, event: Late) {
-        let beyond = |event: &Late| event.late.saturating_sub(event.bound);
+    fn keep(&mut self, event: LateOccurrence) {
+        let beyond = |event: &LateOccurrence| event.late.saturating_sub(event.bound);
         let at = self.worst.partition_point(|other| beyond(other) >= beyond(&event));
         self.worst.insert(at, event);
         self.worst.truncate(WORST_MOST);
     }
 }
 
-impl Validate for Planned {
+impl Validate for PunctualitySummary {
     fn validate(&self) -> Result<(), Invalid> {
         let few = self.worst.len() <= WORST_MOST && self.late <= self.happened;
         ensure(few, || "it names more late events than there can be".to_owned())?;
@@ -67,14 +67,14 @@ const WORST_MOST: usize = 20;
 mod tests {
     use super::*;
 
-    fn event(what: &str, late: u64, bound: u64) -> Late {
+    fn event(what: &str, late: u64, bound: u64) -> LateOccurrence {
         let (late, bound) = (Span::from_millis(late), Span::from_millis(bound));
-        Late { what: what.to_owned(), intended: Span::from_secs(1), late, bound }
+        LateOccurrence { what: what.to_owned(), intended: Span::from_secs(1), late, bound }
     }
 
     #[test]
     fn what_is_furthest_beyond_its_own_bound_is_named_first() {
-        let mut planned = Planned::default();
+        let mut planned = PunctualitySummary::default();
         for (what, late, bound) in [("a", 1, 1), ("b", 5, 1), ("c", 30, 29), ("d", 9, 2)] {
             planned.add(event(what, late, bound));
         }
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn twenty_are_kept_of_any_number_and_all_are_counted() {
-        let mut planned = Planned::default();
+        let mut planned = PunctualitySummary::default();
         (2..100).for_each(|late| planned.add(event("x", late, 1)));
-        let mut all = Planned::default();
+        let mut all = PunctualitySummary::default();
         all.add_all(&planned);
         all.add_all(&planned);
         assert_eq!((all.late, all.worst.len()), (196, 20));

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use windtunnel_model::plan::{Node, Program, Ready, User};
+use windtunnel_model::plan::{Node, Program, ProgramUser, ReadinessCondition};
 use windtunnel_model::{NodeId, Plan};
 
 /// Something that a program needs and this machine does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingPrerequisite {
     pub node: NodeId,
     /// Its position among the node's programs.
     pub program: usize,
@@ -68,7 +68,7 @@ impl NotRunnable {
     }
 }
 
-impl Missing {
+impl MissingPrerequisite {
     /// What is missing, in words.
     #[must_use]
     pub fn message(&self) -> String {
@@ -96,7 +96,7 @@ impl Missing {
 /// What programs of the plan's nodes, of those that are `here`, need and this machine does not
 /// have. Programs that name no folder of their own start in `base_dir`.
 #[must_use]
-pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missing> {
+pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<MissingPrerequisite> {
     let is_here = |node: usize| here.is_none_or(|here| here.get(node).copied().unwrap_or(false));
     let nodes = plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node));
     // What is in a file system of a node's own is not looked at: links there lead elsewhere here.
@@ -109,7 +109,7 @@ pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missi
         .flat_map(|(id, node, program, spec)| {
             let of = |what: Needed| {
                 let may_come = may_come(spec, &what);
-                Missing { node: id, program, what, may_come }
+                MissingPrerequisite { node: id, program, what, may_come }
             };
             needed(node, spec, base_dir).into_iter().map(of).collect::<Vec<_>>()
         })
@@ -173,11 +173,12 @@ fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Vec<Needed> {
         let path = spec.env.get("PATH").map(String::as_str);
         let error = find_program(name, path, &folder).err()?;
         // Root's programs may have a longer PATH than the user.
-        let sbin = node.user == User::Root && find_program(name, Some(SBIN), &folder).is_ok();
+        let sbin =
+            node.user == ProgramUser::Root && find_program(name, Some(SBIN), &folder).is_ok();
         (!sbin).then_some(error)
     };
     let check = match &spec.ready {
-        Some(Ready::Command(check)) => fault(&check.argv).map(Needed::Check),
+        Some(ReadinessCondition::Command(check)) => fault(&check.argv).map(Needed::Check),
         _ => None,
     };
     fault(&spec.argv).map(Needed::Program).into_iter().chain(check).collect()
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     fn load(text: &str, base: &Path) -> Plan {
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "net.yaml",
             text: text.as_bytes(),
             default_name: "net",

@@ -8,7 +8,7 @@ use windtunnel_sys::{clock, limits};
 
 /// What was seen of the machine while a thread did nothing but wait for timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Activity {
+pub struct MachineActivity {
     /// For how long.
     pub watched: Span,
     /// How late the latest timer was.
@@ -19,7 +19,7 @@ pub struct Activity {
     pub stolen_percent: u8,
 }
 
-impl Activity {
+impl MachineActivity {
     /// Watches the machine for a second, with a timer each millisecond.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Activity {
         let busy = after.busy.saturating_sub(before.busy);
         let stolen = after.stolen.saturating_sub(before.stolen);
         let all = busy + stolen + after.idle.saturating_sub(before.idle);
-        Ok(Activity {
+        Ok(MachineActivity {
             watched: Span::from_nanos(clock::monotonic_ns() - began),
             latest: Span::from_nanos(latest),
             busy_percent: percent(busy, all),
@@ -54,7 +54,7 @@ impl Activity {
     /// Whether a run may begin in which packets are late from `late_above` on.
     #[must_use]
     pub fn is_quiet(&self, late_above: Span) -> bool {
-        let Activity { latest, busy_percent, stolen_percent, .. } = *self;
+        let MachineActivity { latest, busy_percent, stolen_percent, .. } = *self;
         latest <= Self::latest_allowed(late_above)
             && busy_percent <= Self::BUSY_ALLOWED
             && stolen_percent <= Self::STOLEN_ALLOWED
@@ -83,9 +83,9 @@ const TIMER_NS: u64 = 1_000_000;
 mod tests {
     use super::*;
 
-    fn activity(latest_us: u64, busy_percent: u8, stolen_percent: u8) -> Activity {
+    fn activity(latest_us: u64, busy_percent: u8, stolen_percent: u8) -> MachineActivity {
         let (watched, latest) = (Span::from_secs(1), Span::from_nanos(latest_us * 1_000));
-        Activity { watched, latest, busy_percent, stolen_percent }
+        MachineActivity { watched, latest, busy_percent, stolen_percent }
     }
 
     #[test]
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_watch_takes_a_second_of_the_clock_and_shares_are_shares() {
-        let seen = Activity::watch().unwrap();
+        let seen = MachineActivity::watch().unwrap();
         assert!(seen.watched >= Span::from_secs(1), "{seen:?}");
         assert!(seen.latest <= seen.watched, "{seen:?}");
         assert!(seen.busy_percent <= 100 && seen.stolen_percent <= 100, "{seen:?}");

@@ -8,26 +8,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windtunnel_control::LaneStatus;
 use windtunnel_model::{Span, Time};
-use windtunnel_trace::sample::Row;
+use windtunnel_trace::sample::LinkSampleRow;
 
 /// Shared; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Recent(Arc<Mutex<Window>>);
+pub(crate) struct Recent(Arc<Mutex<RecentLaneRows>>);
 
 #[derive(Debug, Default)]
-struct Window {
+struct RecentLaneRows {
     /// Begin and end of the interval and a row by lane index, oldest first.
-    intervals: VecDeque<(Time, Time, Vec<Row>)>,
+    intervals: VecDeque<(Time, Time, Vec<LinkSampleRow>)>,
     /// Sums since the run began, by lane index; maxima are the largest.
-    totals: Vec<Row>,
+    totals: Vec<LinkSampleRow>,
     last: Time,
 }
 
 impl Recent {
     /// Adds the interval that ended `at` after the run began: one row per lane index.
-    pub(crate) fn add(&self, at: Time, rows: Vec<Row>) {
+    pub(crate) fn add(&self, at: Time, rows: Vec<LinkSampleRow>) {
         let mut window = self.lock();
-        window.totals.resize(rows.len(), Row::default());
+        window.totals.resize(rows.len(), LinkSampleRow::default());
         for (total, row) in window.totals.iter_mut().zip(&rows) {
             total.add(row);
         }
@@ -49,17 +49,17 @@ impl Recent {
         (window.last, span, lanes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Window> {
+    fn lock(&self) -> MutexGuard<'_, RecentLaneRows> {
         // Sums of a panicked thread are as good as before.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Window {
+impl RecentLaneRows {
     fn lane(&self, lane: usize, span: Span) -> LaneStatus {
         let rows = || self.intervals.iter().filter_map(|(_, _, rows)| rows.get(lane));
-        let sum = |of: fn(&Row) -> u64| rows().map(of).sum::<u64>();
-        let most = |of: fn(&Row) -> u64| rows().map(of).max().unwrap_or(0);
+        let sum = |of: fn(&LinkSampleRow) -> u64| rows().map(of).sum::<u64>();
+        let most = |of: fn(&LinkSampleRow) -> u64| rows().map(of).max().unwrap_or(0);
         let rate = |of| bit_per_s(sum(of), span);
         let now = rows().next_back().copied().unwrap_or_default();
         let total = self.totals.get(lane).copied().unwrap_or_default();
@@ -98,15 +98,15 @@ mod tests {
         Time::from_nanos(n * 100_000_000)
     }
 
-    fn row(bytes: u64, lateness_max_ns: u64) -> Vec<Row> {
-        let row = Row {
+    fn row(bytes: u64, lateness_max_ns: u64) -> Vec<LinkSampleRow> {
+        let row = LinkSampleRow {
             delivered_bytes: bytes,
             dropped_packets: 1,
             queue_packets: bytes,
             lateness_max_ns,
-            ..Row::default()
+            ..LinkSampleRow::default()
         };
-        vec![Row::default(), row]
+        vec![LinkSampleRow::default(), row]
     }
 
     #[test]

@@ -14,40 +14,40 @@ use std::thread::JoinHandle;
 use serde::{Deserialize, Serialize};
 use windtunnel_dataplane::SampleSink;
 use windtunnel_model::{Lane, Plan, Time};
-use windtunnel_trace::event::Event;
-use windtunnel_trace::sample::{self, Row};
+use windtunnel_trace::event::EventLogEntry;
+use windtunnel_trace::sample::{self, LinkSampleRow};
 
-use crate::folder::{Folder, FolderError, failed};
+use crate::folder::{FolderError, RunOutputFolder, failed};
 use crate::recent::Recent;
-pub(crate) use lines::Lines;
+pub(crate) use lines::LineFileWriter;
 pub(crate) use peaks::Peaks;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) struct Recorder {
-    records: Sender<Record>,
-    waiting: Arc<Waiting>,
+pub(crate) struct RunRecorder {
+    records: Sender<RunRecorderMessage>,
+    waiting: Arc<RunRecorderBacklog>,
     lost: Arc<AtomicU64>,
     recent: Recent,
 }
 
 /// Records that the thread has not taken yet.
 #[derive(Debug, Default)]
-struct Waiting {
+struct RunRecorderBacklog {
     samples: AtomicUsize,
     events: AtomicUsize,
 }
 
 /// The thread, to be joined at the end.
 #[derive(Debug)]
-pub(crate) struct Recording {
-    thread: JoinHandle<Recorded>,
+pub(crate) struct RunRecorderThread {
+    thread: JoinHandle<RunRecorderSummary>,
     lost: Arc<AtomicU64>,
 }
 
 /// What the recorder found out.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Recorded {
+pub(crate) struct RunRecorderSummary {
     /// By lane index: the most wire bytes a second over any whole second.
     pub peak_bytes_per_s: Vec<u64>,
     /// Records that were not written.
@@ -57,39 +57,39 @@ pub(crate) struct Recorded {
 }
 
 #[derive(Debug)]
-enum Record {
-    Sample { at: Time, rows: Vec<Row>, last: bool },
-    Event(Box<Event>),
+enum RunRecorderMessage {
+    Sample { at: Time, rows: Vec<LinkSampleRow>, last: bool },
+    Event(Box<EventLogEntry>),
     End,
 }
 
-impl Recorder {
+impl RunRecorder {
     /// Starts the thread. `names` are the link and direction by lane index.
     ///
     /// # Errors
     /// If the files cannot be made.
     pub(crate) fn start(
-        folder: &Folder,
+        folder: &RunOutputFolder,
         plan: &Plan,
-    ) -> Result<(Recorder, Recording), FolderError> {
+    ) -> Result<(RunRecorder, RunRecorderThread), FolderError> {
         let open = |name: &str, ahead| {
-            Lines::create(folder, name, ahead).map_err(failed("write", &folder.file(name)))
+            LineFileWriter::create(folder, name, ahead).map_err(failed("write", &folder.file(name)))
         };
         let links = open("links.csv", LINKS_AHEAD_BYTES)?;
-        let files = Files { links, events: open("events.jsonl", EVENTS_AHEAD_BYTES)? };
+        let files = RunRecorderFiles { links, events: open("events.jsonl", EVENTS_AHEAD_BYTES)? };
         let names = lane_names(plan);
         let (records, receiver) = channel();
-        let (waiting, lost) = (Arc::<Waiting>::default(), Arc::new(AtomicU64::new(0)));
+        let (waiting, lost) = (Arc::<RunRecorderBacklog>::default(), Arc::new(AtomicU64::new(0)));
         let recent = Recent::default();
         let (kept, taken) = (recent.clone(), Arc::clone(&waiting));
         let thread = std::thread::spawn(move || write_all(&receiver, files, &names, &kept, &taken));
-        let recording = Recording { thread, lost: Arc::clone(&lost) };
-        Ok((Recorder { records, waiting, lost, recent }, recording))
+        let recording = RunRecorderThread { thread, lost: Arc::clone(&lost) };
+        Ok((RunRecorder { records, waiting, lost, recent }, recording))
     }
 
     /// Records an event.
-    pub(crate) fn event(&self, event: Event) {
-        let record = Record::Event(Box::new(event));
+    pub(crate) fn event(&self, event: EventLogEntry) {
+        let record = RunRecorderMessage::Event(Box::new(event));
         self.send(record, &self.waiting.events, EVENTS_WAITING_MAX);
     }
 
@@ -98,7 +98,7 @@ impl Recorder {
         &self.recent
     }
 
-    fn send(&self, record: Record, waiting: &AtomicUsize, most: usize) {
+    fn send(&self, record: RunRecorderMessage, waiting: &AtomicUsize, most: usize) {
         let full = waiting.fetch_add(1, Ordering::Relaxed) >= most;
         if full || self.records.send(record).is_err() {
             waiting.fetch_sub(1, Ordering::Relaxed);
@@ -106,35 +106,35 @@ impl Recorder {
         }
     }
 
-    /// Orders the thread to finish; [`Recording::finish`] waits for it.
+    /// Orders the thread to finish; [`RunRecorderThread::finish`] waits for it.
     pub(crate) fn end(&self) {
         // If the thread is gone, `finish` says so.
-        let _ = self.records.send(Record::End);
+        let _ = self.records.send(RunRecorderMessage::End);
     }
 }
 
-impl SampleSink for Recorder {
-    fn sample(&self, at: Time, rows: Vec<Row>) {
-        let record = Record::Sample { at, rows, last: false };
+impl SampleSink for RunRecorder {
+    fn sample(&self, at: Time, rows: Vec<LinkSampleRow>) {
+        let record = RunRecorderMessage::Sample { at, rows, last: false };
         self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
     }
 
-    fn last_sample(&self, at: Time, rows: Vec<Row>) {
-        let record = Record::Sample { at, rows, last: true };
+    fn last_sample(&self, at: Time, rows: Vec<LinkSampleRow>) {
+        let record = RunRecorderMessage::Sample { at, rows, last: true };
         self.send(record, &self.waiting.samples, SAMPLES_WAITING_MAX);
     }
 }
 
 /// Records that nothing writes.
 #[cfg(test)]
-pub(crate) struct Records(Receiver<Record>);
+pub(crate) struct RunRecorderTestReceiver(Receiver<RunRecorderMessage>);
 
 #[cfg(test)]
-impl Records {
+impl RunRecorderTestReceiver {
     /// Events that have been recorded since the last call.
-    pub(crate) fn events(&self) -> Vec<Event> {
+    pub(crate) fn events(&self) -> Vec<EventLogEntry> {
         let event = |record| match record {
-            Record::Event(event) => Some(*event),
+            RunRecorderMessage::Event(event) => Some(*event),
             _ => None,
         };
         self.0.try_iter().filter_map(event).collect()
@@ -142,22 +142,22 @@ impl Records {
 }
 
 #[cfg(test)]
-impl Recorder {
+impl RunRecorder {
     /// A recorder without a thread, and what it records.
-    pub(crate) fn to_channel() -> (Recorder, Records) {
+    pub(crate) fn to_channel() -> (RunRecorder, RunRecorderTestReceiver) {
         let (records, receiver) = channel();
         let (waiting, lost, recent) = Default::default();
-        (Recorder { records, waiting, lost, recent }, Records(receiver))
+        (RunRecorder { records, waiting, lost, recent }, RunRecorderTestReceiver(receiver))
     }
 }
 
-impl Recording {
+impl RunRecorderThread {
     /// Waits until all is written.
     #[must_use]
-    pub(crate) fn finish(self) -> Recorded {
-        let mut recorded = self.thread.join().unwrap_or_else(|_| Recorded {
+    pub(crate) fn finish(self) -> RunRecorderSummary {
+        let mut recorded = self.thread.join().unwrap_or_else(|_| RunRecorderSummary {
             failure: Some("the recording thread panicked".to_owned()),
-            ..Recorded::default()
+            ..RunRecorderSummary::default()
         });
         recorded.lost = self.lost.load(Ordering::Relaxed);
         recorded
@@ -173,18 +173,18 @@ pub(crate) fn lane_names(plan: &Plan) -> Vec<(String, String)> {
         .collect()
 }
 
-struct Files {
-    links: Lines,
-    events: Lines,
+struct RunRecorderFiles {
+    links: LineFileWriter,
+    events: LineFileWriter,
 }
 
 fn write_all(
-    records: &Receiver<Record>,
-    mut files: Files,
+    records: &Receiver<RunRecorderMessage>,
+    mut files: RunRecorderFiles,
     names: &[(String, String)],
     recent: &Recent,
-    waiting: &Waiting,
-) -> Recorded {
+    waiting: &RunRecorderBacklog,
+) -> RunRecorderSummary {
     let mut peaks = Peaks::new(names.len());
     files.links.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
     files.links.commit();
@@ -193,12 +193,12 @@ fn write_all(
         // What has come in meanwhile goes out in one write.
         for record in std::iter::once(record).chain(records.try_iter().take(BATCH_RECORDS)) {
             match record {
-                Record::End => break 'all,
-                Record::Event(event) => {
+                RunRecorderMessage::End => break 'all,
+                RunRecorderMessage::Event(event) => {
                     waiting.events.fetch_sub(1, Ordering::Relaxed);
                     event.write_line(files.events.waiting());
                 }
-                Record::Sample { at, rows, last } => {
+                RunRecorderMessage::Sample { at, rows, last } => {
                     waiting.samples.fetch_sub(1, Ordering::Relaxed);
                     peaks.add(at, &rows);
                     let whole = std::mem::take(&mut first) || last;
@@ -210,12 +210,12 @@ fn write_all(
         files.links.commit();
         files.events.commit();
     }
-    let failure = |file: &str, lines: Lines| {
+    let failure = |file: &str, lines: LineFileWriter| {
         lines.finish().err().map(|error| format!("cannot write {file}: {error}"))
     };
     let failures = [failure("links.csv", files.links), failure("events.jsonl", files.events)];
     let failure = failures.into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
-    Recorded { peak_bytes_per_s: peaks.finish(), lost: 0, failure }
+    RunRecorderSummary { peak_bytes_per_s: peaks.finish(), lost: 0, failure }
 }
 
 /// Writes the rows of the directions that did something in the interval that ended at `at`; of all
@@ -223,7 +223,7 @@ fn write_all(
 pub(crate) fn write_rows(
     out: &mut Vec<u8>,
     at: Time,
-    rows: &[Row],
+    rows: &[LinkSampleRow],
     names: &[(String, String)],
     whole: bool,
 ) {
@@ -255,7 +255,10 @@ mod tests {
     #[test]
     fn a_direction_that_did_nothing_has_a_row_in_a_whole_interval_only() {
         let names = ["busy", "idle"].map(|link| (link.to_owned(), "a-b".to_owned()));
-        let rows = [Row { delivered_packets: 3, ..Row::default() }, Row::default()];
+        let rows = [
+            LinkSampleRow { delivered_packets: 3, ..LinkSampleRow::default() },
+            LinkSampleRow::default(),
+        ];
         let links = |whole| {
             let mut text = Vec::new();
             write_rows(&mut text, tenths(1), &rows, &names, whole);
@@ -273,16 +276,16 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        let folder = Folder::create(root.path(), &plan).unwrap();
-        let (recorder, recording) = Recorder::start(&folder, &plan).unwrap();
+        let folder = RunOutputFolder::create(root.path(), &plan).unwrap();
+        let (recorder, recording) = RunRecorder::start(&folder, &plan).unwrap();
         for at_ns in 0..20_000 {
-            let what = windtunnel_trace::event::EventKind::Healed;
-            recorder.event(Event { at_ns, intended_ns: None, what });
+            let what = windtunnel_trace::event::EventLogEntryKind::Healed;
+            recorder.event(EventLogEntry { at_ns, intended_ns: None, what });
         }
         for tenth in 1..=50 {
-            recorder.sample(tenths(tenth), vec![Row::default(); 2]);
+            recorder.sample(tenths(tenth), vec![LinkSampleRow::default(); 2]);
         }
-        recorder.last_sample(tenths(51), vec![Row::default(); 2]);
+        recorder.last_sample(tenths(51), vec![LinkSampleRow::default(); 2]);
         recorder.end();
         let recorded = recording.finish();
         assert_eq!((recorded.lost, recorded.failure), (0, None));

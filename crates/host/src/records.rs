@@ -17,26 +17,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
-use windtunnel_evidence::file::Source;
-use windtunnel_model::plan::{Interface, RecordChoice, RecordMode, Recording};
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::region::Layout;
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::plan::{NodeInterface, RecordChoice, RecordMode, RecordingPolicy};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_model::{Bytes, NodeId, Plan, Span, Time};
-use windtunnel_record::connections::{Connections, Switch};
-use windtunnel_record::diagnosis::Diagnosis;
-use windtunnel_record::drain::{self, Anonymity, Drain, Filter, Homes, Limits};
+use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
+use windtunnel_record::diagnosis::TcpDiagnosis;
+use windtunnel_record::drain::{
+    self, Anonymity, Homes, RecordDrain, RecordDrainFilter, RecordFileLimits,
+};
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::Kernel;
-use windtunnel_record::notification::Supervision;
+use windtunnel_record::notification::CallSupervisionThread;
 use windtunnel_record::overhead;
 use windtunnel_sys::clock;
-use windtunnel_sys::region::Region;
+use windtunnel_sys::region::MappedRecordRegion;
 
 use sources::{diagnosis_of, see_nodes, supervise};
 use windtunnel_dataplane::RecordSetup;
 
 /// What a recording needs.
-pub(crate) struct Setup {
+pub(crate) struct EvidenceRecorderSetup {
     pub(crate) plan: Arc<Plan>,
     pub(crate) plan_hash: String,
     /// The run folder.
@@ -58,30 +60,30 @@ pub(crate) struct Setup {
 }
 
 /// The evidence of a run.
-pub(crate) struct Records {
+pub(crate) struct EvidenceRecorder {
     plan: Arc<Plan>,
     plan_hash: String,
     folder: PathBuf,
     member: Option<(u16, String)>,
     /// As it is now asked for.
-    recording: Recording,
+    recording: RecordingPolicy,
     is_on: bool,
-    regions: Vec<(NodeId, Arc<Region>)>,
+    regions: Vec<(NodeId, Arc<MappedRecordRegion>)>,
     /// Where the packet loop leaves its records.
-    packets: Arc<Region>,
+    packets: Arc<MappedRecordRegion>,
     /// Looks at the state of connections, until the thread has it.
-    diagnosis: Option<Diagnosis>,
+    diagnosis: Option<TcpDiagnosis>,
     connections: Switch,
     kernel: Option<Kernel>,
     /// Lets calls go on that the library cannot see, also while nothing is recorded.
-    supervision: Option<Supervision>,
+    supervision: Option<CallSupervisionThread>,
     /// Sources that the thread gets when it starts.
     feeds: Vec<Box<dyn drain::Feed>>,
     /// What is known from the beginning not to be seen.
     unseen: Vec<String>,
     /// By layer: why it cannot be recorded.
-    unavailable: BTreeMap<Layer, String>,
-    drain: Option<Drain>,
+    unavailable: BTreeMap<RecordSource, String>,
+    drain: Option<RecordDrain>,
     /// When the run began, on its clock and in nanoseconds since 1970.
     origin: (Time, u64),
     /// By how many nanoseconds the clock of the first machine is ahead of this one's.
@@ -93,26 +95,29 @@ pub(crate) struct Records {
     measure_overhead: bool,
 }
 
-impl Records {
+impl EvidenceRecorder {
     /// Gives regions their layout. Nothing is recorded yet.
     ///
     /// # Errors
     /// If there is no memory for the packet loop's records.
-    pub(crate) fn new(setup: Setup) -> io::Result<Records> {
-        let Setup { plan, plan_hash, folder, member, regions, without_calls, .. } = setup;
+    pub(crate) fn new(setup: EvidenceRecorderSetup) -> io::Result<EvidenceRecorder> {
+        let EvidenceRecorderSetup {
+            plan, plan_hash, folder, member, regions, without_calls, ..
+        } = setup;
         let mut unavailable = BTreeMap::new();
         let layout = layout(regions.len());
-        let made: io::Result<Vec<(NodeId, Arc<Region>)>> = regions
+        let made: io::Result<Vec<(NodeId, Arc<MappedRecordRegion>)>> = regions
             .into_iter()
-            .map(|(node, file)| Ok((node, Arc::new(Region::create_in(file, layout)?))))
+            .map(|(node, file)| Ok((node, Arc::new(MappedRecordRegion::create_in(file, layout)?))))
             .collect();
         let regions = made.unwrap_or_else(|error| {
-            unavailable.insert(Layer::Calls, format!("cannot share memory with nodes: {error}"));
+            unavailable
+                .insert(RecordSource::Calls, format!("cannot share memory with nodes: {error}"));
             Vec::new()
         });
         if regions.is_empty() {
             let why = without_calls.unwrap_or_else(|| WITHOUT_LIBRARY.to_owned());
-            unavailable.entry(Layer::Calls).or_insert(why);
+            unavailable.entry(RecordSource::Calls).or_insert(why);
         }
         let mut unseen = Vec::new();
         let (supervision, mut feeds) = match supervise(&plan, setup.supervised, &mut unseen) {
@@ -125,11 +130,11 @@ impl Records {
         let wanted = setup.kernel.unwrap_or_else(|| Err(WITHOUT_KERNEL.to_owned()));
         let seen =
             wanted.and_then(|kernel| see_nodes(kernel, &setup.diagnosis, &mut feeds, &mut unseen));
-        let kernel = seen.map_err(|why| unavailable.insert(Layer::Kernel, why)).ok();
+        let kernel = seen.map_err(|why| unavailable.insert(RecordSource::Kernel, why)).ok();
         let diagnosis = diagnosis_of(setup.diagnosis, plan.record.tcp_interval);
-        let diagnosis = diagnosis.map_err(|why| unavailable.insert(Layer::Tcp, why)).ok();
-        Ok(Records {
-            packets: Arc::new(Region::create(PACKETS)?.0),
+        let diagnosis = diagnosis.map_err(|why| unavailable.insert(RecordSource::Tcp, why)).ok();
+        Ok(EvidenceRecorder {
+            packets: Arc::new(MappedRecordRegion::create(PACKETS)?.0),
             diagnosis,
             connections: Switch::default(),
             kernel,
@@ -202,7 +207,7 @@ impl Records {
         }
         self.recording.choice = choice;
         self.recording.max = max.unwrap_or(self.recording.max);
-        let filter = Filter::new(&self.recording.choice, &self.plan);
+        let filter = RecordDrainFilter::new(&self.recording.choice, &self.plan);
         match &self.drain {
             Some(drain) => {
                 drain.choose(filter);
@@ -254,31 +259,31 @@ impl Records {
     /// Which packets the packet loop is to record now.
     pub(crate) fn packets(&self) -> Option<RecordSettings> {
         let choice = &self.recording.choice;
-        let wanted = self.is_on && choice.has_layer(Layer::Engine);
+        let wanted = self.is_on && choice.has_layer(RecordSource::Engine);
         wanted.then(|| RecordSettings::new(choice, &self.plan))
     }
 
     /// Has sources leave what is wanted of them.
     fn switch(&self) {
         let choice = &self.recording.choice;
-        self.connections.set(self.is_on && choice.has_layer(Layer::Tcp));
-        let kernel = self.is_on && choice.has_layer(Layer::Kernel);
+        self.connections.set(self.is_on && choice.has_layer(RecordSource::Tcp));
+        let kernel = self.is_on && choice.has_layer(RecordSource::Kernel);
         if let Some(seen) = &self.kernel {
             for node in (0..).take(self.plan.nodes.len()).map(NodeId) {
                 seen.set_recording(node.0, kernel && choice.has_node(node));
             }
         }
         if let Some(supervision) = &self.supervision {
-            supervision.set_recording(self.is_on && choice.has_layer(Layer::Calls));
+            supervision.set_recording(self.is_on && choice.has_layer(RecordSource::Calls));
         }
         for (node, region) in &self.regions {
-            let wanted = choice.has_layer(Layer::Calls) && choice.has_node(*node);
+            let wanted = choice.has_layer(RecordSource::Calls) && choice.has_node(*node);
             region.set_recording(self.is_on && wanted);
         }
     }
 
-    fn start_drain(&mut self, filter: Filter) -> io::Result<Drain> {
-        let setup = drain::Setup {
+    fn start_drain(&mut self, filter: RecordDrainFilter) -> io::Result<RecordDrain> {
+        let setup = drain::RecordDrainSettings {
             folder: self.folder.clone(),
             prefix: self
                 .member
@@ -291,19 +296,19 @@ impl Records {
             anonymity: self.recording.anonymous.then(Anonymity::default),
             interval: drain::INTERVAL.min(span(self.recording.tcp_interval)),
         };
-        let feed = |(node, region): &(NodeId, Arc<Region>)| {
-            let source = Source::of_node(Layer::Calls, node.0, 0);
+        let feed = |(node, region): &(NodeId, Arc<MappedRecordRegion>)| {
+            let source = EventSource::of_node(RecordSource::Calls, node.0, 0);
             Box::new(RegionFeed::new(Arc::clone(region), source)) as Box<dyn drain::Feed>
         };
-        let engine = Source::of_machine(Layer::Engine, 0);
+        let engine = EventSource::of_machine(RecordSource::Engine, 0);
         let engine: Box<dyn drain::Feed> =
             Box::new(RegionFeed::new(Arc::clone(&self.packets), engine));
         let feeds = std::iter::once(engine).chain(self.regions.iter().map(feed));
         let feeds = feeds.chain(self.feeds.drain(..));
-        let drain = Drain::start(setup, feeds.collect())?;
+        let drain = RecordDrain::start(setup, feeds.collect())?;
         self.ahead_ns.into_iter().for_each(|ahead_ns| drain.note_clock(ahead_ns));
         if let Some(diagnosis) = self.diagnosis.take() {
-            drain.consult(Box::new(Connections::new(diagnosis, self.connections.clone())));
+            drain.consult(Box::new(TcpDiagnosisSource::new(diagnosis, self.connections.clone())));
         }
         Ok(drain)
     }
@@ -314,10 +319,10 @@ impl Records {
         let wanted = self
             .regions
             .iter()
-            .filter(|(node, _)| choice.has_layer(Layer::Calls) && choice.has_node(*node));
+            .filter(|(node, _)| choice.has_layer(RecordSource::Calls) && choice.has_node(*node));
         let addresses = wanted.flat_map(|(node, _)| {
             let interfaces = self.plan.nodes[node.index()].interfaces.iter();
-            interfaces.flat_map(Interface::addresses).map(|address| (address, node.0))
+            interfaces.flat_map(NodeInterface::addresses).map(|address| (address, node.0))
         });
         Homes::Of(addresses.collect())
     }
@@ -325,26 +330,26 @@ impl Records {
 
 /// The more nodes, the less room for each: all together take less than a gigabyte when every slot
 /// has been used.
-fn layout(nodes: usize) -> Layout {
+fn layout(nodes: usize) -> RecordRegionLayout {
     let slots = match nodes {
         0..=64 => 1 << 17,
         65..=256 => 1 << 16,
         _ => 1 << 14,
     };
-    Layout { rings: 1, slots, sockets: 1 << 14 }
+    RecordRegionLayout { rings: 1, slots, sockets: 1 << 14 }
 }
 
 fn span(span: Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }
 
-fn limits(recording: &Recording) -> Limits {
-    let Recording { max, rotate, keep, .. } = recording;
-    Limits { max: max.0, rotate: rotate.0, keep: *keep }
+fn limits(recording: &RecordingPolicy) -> RecordFileLimits {
+    let RecordingPolicy { max, rotate, keep, .. } = recording;
+    RecordFileLimits { max: max.0, rotate: rotate.0, keep: *keep }
 }
 
 /// Room for 10 ms of 26 million records a second; a packet makes three at each link.
-const PACKETS: Layout = Layout { rings: 1, slots: 1 << 18, sockets: 0 };
+const PACKETS: RecordRegionLayout = RecordRegionLayout { rings: 1, slots: 1 << 18, sockets: 0 };
 /// Below the run folder.
 pub(crate) const FOLDER: &str = "records";
 const WITHOUT_KERNEL: &str = "nothing looks at the kernel's stack; write `record: standby`, so that \

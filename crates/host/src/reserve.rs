@@ -8,21 +8,21 @@ use std::path::Path;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use windtunnel_model::Plan;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 
 /// An empty file with room for what will be written to it.
 #[derive(Debug)]
-pub struct Reserve {
+pub struct PreallocatedFile {
     file: File,
 }
 
-impl Reserve {
+impl PreallocatedFile {
     /// Makes the file, or empties it, and keeps `bytes` of room for it.
     ///
     /// # Errors
     /// If it cannot be made, or there is no room.
     pub fn create(path: &Path, bytes: u64) -> io::Result<Self> {
-        Reserve::of(File::create(path)?, bytes)
+        PreallocatedFile::of(File::create(path)?, bytes)
     }
 
     /// Keeps `bytes` of room for a file.
@@ -31,7 +31,7 @@ impl Reserve {
     /// If there is no room.
     pub(crate) fn of(file: File, bytes: u64) -> io::Result<Self> {
         room(&file, 0, bytes)?;
-        Ok(Reserve { file })
+        Ok(PreallocatedFile { file })
     }
 
     /// Writes the contents, and gives back the room that they do not need.
@@ -90,7 +90,7 @@ fn sum(all: &[(usize, u64)]) -> u64 {
 /// Planned changes of lanes, each of which makes a phase.
 fn changes(plan: &Plan) -> usize {
     let changes = plan.events.iter().map(|event| match &event.action {
-        Action::Link(change) => change.patches.len(),
+        EventAction::Link(change) => change.patches.len(),
         _ => 0,
     });
     changes.sum()
@@ -120,7 +120,7 @@ mod tests {
     fn a_reserve_is_empty_and_has_room_until_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report");
-        let reserve = Reserve::create(&path, 1 << 20).unwrap();
+        let reserve = PreallocatedFile::create(&path, 1 << 20).unwrap();
         let kept = std::fs::metadata(&path).unwrap();
         assert_eq!(kept.len(), 0);
         reserve.write(b"{}").unwrap();
@@ -136,7 +136,7 @@ mod tests {
         let path = folder.path().join("report");
         std::fs::write(&path, "a long text of another time").unwrap();
         let file = File::options().write(true).open(&path).unwrap();
-        Reserve::of(file, 0).unwrap().write(b"short").unwrap();
+        PreallocatedFile::of(file, 0).unwrap().write(b"short").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"short");
     }
 }

@@ -17,12 +17,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
-use windtunnel_model::plan::{Node, Platform, Root, RootSource, User, VolumeSource};
+use windtunnel_model::plan::{
+    Node, NodeFilesystem, Platform, ProgramUser, RootSource, VolumeSource,
+};
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{Namespaces, OwnRoot};
 
-use crate::folder::Folder;
-use crate::observer::{Notice, Observer};
+use crate::folder::RunOutputFolder;
+use crate::observer::{Observer, ObserverNotice};
 pub use error::RootError;
 pub(crate) use fetching::fetch;
 pub use fetching::{fetch_for, place_of};
@@ -33,12 +35,12 @@ use volumes::Volumes;
 pub(crate) fn prepare(
     plan: &Plan,
     here: Option<&[bool]>,
-    folder: &Folder,
+    folder: &RunOutputFolder,
     namespaces: &Namespaces,
     observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<BTreeMap<NodeId, OwnRoot>, RootError> {
-    let nodes: Vec<(NodeId, &Node, &Root)> = plan
+    let nodes: Vec<(NodeId, &Node, &NodeFilesystem)> = plan
         .nodes
         .iter()
         .enumerate()
@@ -60,7 +62,7 @@ pub(crate) fn prepare(
         let lower = make_place(&place, tree)
             .map_err(|source| RootError::Place { path: place.clone(), source })?;
         let volumes = volumes.of(node, root, tree)?;
-        let account::Programs { user: account, groups, home } = programs;
+        let account::ProgramUserAccount { user: account, groups, home } = programs;
         let (base, folders) = (place.join(LAYERS), starts(node, root));
         let own = OwnRoot { base, lower, folders, place, volumes, account, groups, home };
         prepared.insert(id, own);
@@ -70,7 +72,7 @@ pub(crate) fn prepare(
 
 /// Removes what nodes have written into file systems of their own, where it is not to be kept; what could
 /// not be removed. All nodes must be gone.
-pub(crate) fn remove(plan: &Plan, folder: &Folder) -> Vec<String> {
+pub(crate) fn remove(plan: &Plan, folder: &RunOutputFolder) -> Vec<String> {
     let mut failures = Vec::new();
     let mut remove = |path: &Path| match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -102,7 +104,7 @@ fn is_one_of(here: Option<&[bool]>, node: usize) -> bool {
 }
 
 /// What distinguishes file systems: the same for nodes of one image.
-fn key(root: &Root) -> Key {
+fn key(root: &NodeFilesystem) -> Key {
     match &root.source {
         RootSource::Folder(path) => (path.clone(), None, None),
         RootSource::Image { path, name, platform, .. } => {
@@ -116,7 +118,7 @@ type Trees = BTreeMap<Key, Merged>;
 
 /// Makes the trees of all nodes, each once.
 fn trees(
-    nodes: &[(NodeId, &Node, &Root)],
+    nodes: &[(NodeId, &Node, &NodeFilesystem)],
     ids: Ids,
     observer: &dyn Observer,
     notes: &mut Vec<String>,
@@ -162,7 +164,7 @@ fn trees(
     for (key, image) in images {
         let mut progress = |bytes: u64| {
             done = (done + bytes).min(total);
-            observer.notice(&Notice::Unpacking { done, total });
+            observer.notice(&ObserverNotice::Unpacking { done, total });
         };
         trees.insert(key, unpack(&cache, &image, &mut progress, ids, notes)?);
     }
@@ -222,11 +224,11 @@ fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<Str
 }
 
 /// With one identity, programs cannot become other users, and cannot give files to them.
-fn note_identities(nodes: &[(NodeId, &Node, &Root)], ids: Ids, notes: &mut Vec<String>) {
+fn note_identities(nodes: &[(NodeId, &Node, &NodeFilesystem)], ids: Ids, notes: &mut Vec<String>) {
     if ids != Ids::One {
         return;
     }
-    if nodes.iter().any(|(_, node, _)| node.user != User::Invoker) {
+    if nodes.iter().any(|(_, node, _)| node.user != ProgramUser::Invoker) {
         notes.push(
             "nodes with a file system of their own have one user, because this user has no subordinate \
              identities (/etc/subuid, newuidmap): chown and setuid to any other fail with \"Invalid \
@@ -260,7 +262,7 @@ fn make_place(place: &Path, tree: &Merged) -> io::Result<Vec<PathBuf>> {
 
 /// Where the programs of a node with an image start, which need the folder whether the image has it or
 /// not (as in other container engines).
-fn starts(node: &Node, root: &Root) -> Vec<String> {
+fn starts(node: &Node, root: &NodeFilesystem) -> Vec<String> {
     if matches!(root.source, RootSource::Folder(_)) {
         return Vec::new();
     }

@@ -25,50 +25,54 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use windtunnel_control::Listener;
+use windtunnel_control::ControlListener;
 use windtunnel_gateway::Gateway;
-use windtunnel_model::plan::{RecordMode, Recording as Asked};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::plan::{RecordMode, RecordingPolicy as Asked};
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Lane, NodeId, Plan, Span};
-use windtunnel_node::{Node, NodeSet, Recorded};
-use windtunnel_record::kernel::{Kernel, Scope, Settings};
+use windtunnel_node::{NodeSet, ProgramRecordingSetup, RunningNode};
+use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
 use windtunnel_record::listeners::ListenerThread;
 use windtunnel_record::preload::LIBRARY;
 use windtunnel_routing::Routes;
-use windtunnel_sys::poll::Event as Wake;
+use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::region::Region;
+use windtunnel_sys::region::MappedRecordRegion;
 use windtunnel_sys::{schedule, signal};
-use windtunnel_trace::report::{Report, Verdict};
+use windtunnel_trace::report::{RunReport, RunVerdict};
 
 use crate::clock::now;
 use crate::error::{RunError, io, step};
-use crate::folder::{Folder, FolderError};
+use crate::folder::{FolderError, RunOutputFolder};
 use crate::gateway;
-use crate::live::{self, Live, Membership, Readiness, Threads};
-use crate::node_limits::Limits;
-use crate::observer::{Notice, Observer};
-use crate::options::{Foreground, Options};
-use crate::output::Output;
-use crate::presence::{self, Missing};
-use crate::recorder::{Recorder, Recording};
-use crate::records::{self, Records};
+use crate::live::{self, AgentMembership, Readiness, RunLoop, Threads};
+use crate::node_limits::MachineResourceLimits;
+use crate::observer::{Observer, ObserverNotice};
+use crate::options::{Foreground, RunOptions};
+use crate::output::OutputCollector;
+use crate::presence::{self, MissingPrerequisite};
+use crate::recorder::{RunRecorder, RunRecorderThread};
+use crate::records::{self, EvidenceRecorder};
 use crate::roots;
-use crate::tables::{self, Measured};
+use crate::tables::{self, RunMeasurements};
 use crate::verdict;
-pub(crate) use stages::{Done, Started};
+pub(crate) use stages::{FinishedRun, StartedRun};
 use windtunnel_dataplane::owners::{self, Roots};
 use windtunnel_dataplane::promotion::{Priority, Promotion};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 use windtunnel_dataplane::senders::{self, OfLane};
-use windtunnel_dataplane::{Dataplane, RecordSetup, Remote, Setup};
+use windtunnel_dataplane::{Dataplane, PacketLoopParameters, RecordSetup, Remote};
 
 /// Whether this machine has what programs need that cannot come later.
-fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Result<(), RunError> {
+fn check_presence(
+    plan: &Plan,
+    options: &RunOptions,
+    here: Option<&[bool]>,
+) -> Result<(), RunError> {
     let missing = presence::missing(plan, &options.base_dir, here).into_iter();
     let missing = missing.filter(|missing| !missing.may_come);
     let named = missing.map(|missing| (plan.nodes[missing.node.index()].name.clone(), missing));
-    let missing: Vec<(String, Missing)> = named.collect();
+    let missing: Vec<(String, MissingPrerequisite)> = named.collect();
     if missing.is_empty() { Ok(()) } else { Err(RunError::Missing { missing }) }
 }
 
@@ -77,7 +81,11 @@ fn check_presence(plan: &Plan, options: &Options, here: Option<&[bool]>) -> Resu
 ///
 /// # Errors
 /// If the network cannot be set up; nothing is left behind then.
-pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result<Report, RunError> {
+pub fn run(
+    plan: Plan,
+    options: &RunOptions,
+    observer: Arc<dyn Observer>,
+) -> Result<RunReport, RunError> {
     whole_run(plan, options, observer, None)
 }
 
@@ -87,7 +95,7 @@ pub fn run(plan: Plan, options: &Options, observer: Arc<dyn Observer>) -> Result
 /// Why they cannot be, and what can be done.
 pub fn capture_places(plan: &Plan, place: &str) -> Result<Vec<String>, (String, Option<String>)> {
     let places = live::capture::places::capture_places(plan, place);
-    let places = places.map_err(live::Refusal::into_parts)?;
+    let places = places.map_err(live::RequestRefusal::into_parts)?;
     Ok(places.into_iter().map(|place| place.name).collect())
 }
 
@@ -98,21 +106,21 @@ pub fn capture_places(plan: &Plan, place: &str) -> Result<Vec<String>, (String, 
 /// As [`run`].
 pub fn run_in_foreground(
     plan: Plan,
-    options: &Options,
+    options: &RunOptions,
     observer: Arc<dyn Observer>,
     foreground: Foreground,
-) -> Result<Report, RunError> {
+) -> Result<RunReport, RunError> {
     whole_run(plan, options, observer, Some(foreground))
 }
 
 fn whole_run(
     plan: Plan,
-    options: &Options,
+    options: &RunOptions,
     observer: Arc<dyn Observer>,
     foreground: Option<Foreground>,
-) -> Result<Report, RunError> {
+) -> Result<RunReport, RunError> {
     let plan = Arc::new(plan);
-    let folder = Folder::create(&options.folder, &plan)?;
+    let folder = RunOutputFolder::create(&options.folder, &plan)?;
     let signals: &[Signal] = if foreground.is_some() { &PASSED_ON } else { &ENDING };
     let result = folder.reserve_report(&plan).map_err(RunError::from);
     let result = result
@@ -125,14 +133,14 @@ fn whole_run(
 }
 
 /// What exists before the first thread.
-pub(crate) struct Prepared {
-    signals: signal::Reader,
+pub(crate) struct PreparedRun {
+    signals: signal::SignalReader,
     node_set: NodeSet,
     routes: Arc<Routes>,
-    records: Records,
+    records: EvidenceRecorder,
     /// Of the packet loop and of this thread.
     promotions: [Option<Promotion>; 2],
-    limits: Limits,
+    limits: MachineResourceLimits,
     receive_queues: Vec<ReceiveQueue>,
     senders: Vec<OfLane>,
     /// By what replicas of services are looked at; `None`: there are no services.
@@ -145,21 +153,21 @@ pub(crate) struct Prepared {
 /// Makes the nodes, or those that are `here`.
 pub(crate) fn prepare(
     plan: &Arc<Plan>,
-    options: &Options,
-    folder: &Folder,
+    options: &RunOptions,
+    folder: &RunOutputFolder,
     observer: &Arc<dyn Observer>,
     here: Option<Vec<bool>>,
     signals: &[Signal],
-) -> Result<Prepared, RunError> {
+) -> Result<PreparedRun, RunError> {
     let began = now();
     check_presence(plan, options, here.as_deref())?;
     write_plan(plan, folder)?;
-    let signals = signal::Reader::open(signals).map_err(step("take over signals"))?;
+    let signals = signal::SignalReader::open(signals).map_err(step("take over signals"))?;
     // Before anything that it would inherit, and while this process is in the machine's network.
     let mut gateway = gateway::start(plan, options, folder)?;
     let promotions = [Priority::Packets, Priority::Events].map(Promotion::prepare);
     let (nice, kernel, around) = (nice_of_programs(), kernel(plan), options.group.as_deref());
-    let mut limits = Limits::prepare(plan, folder.path(), here.as_deref(), around)?;
+    let mut limits = MachineResourceLimits::prepare(plan, folder.path(), here.as_deref(), around)?;
     roots::fetch(plan, here.as_deref(), observer.as_ref())?;
     let namespaces = windtunnel_node::enter_for(plan)?;
     let routes = settled_routes(plan);
@@ -167,7 +175,7 @@ pub(crate) fn prepare(
     let (recorded, without_calls) = recorded(plan, &lanes, &mut notes);
     let seen = observer.as_ref();
     let roots = roots::prepare(plan, here.as_deref(), folder, &namespaces, seen, &mut notes)?;
-    let node_options = windtunnel_node::Options {
+    let node_options = windtunnel_node::NodeSetOptions {
         recorded,
         nice,
         here,
@@ -182,7 +190,7 @@ pub(crate) fn prepare(
     let calls = node_options.recorded.as_ref().filter(|recorded| recorded.calls);
     let supervised = calls.map(|recorded| supervised(&node_set, recorded));
     let diagnosis = diagnosis(plan, &node_set);
-    let mut records = Records::new(records::Setup {
+    let mut records = EvidenceRecorder::new(records::EvidenceRecorderSetup {
         plan: Arc::clone(plan),
         plan_hash: options.plan_hash.clone(),
         folder: folder.path().to_owned(),
@@ -197,7 +205,7 @@ pub(crate) fn prepare(
     .map_err(step("make memory for records"))?;
     let (unmeasured, unlimited) = (records.measure_overhead(), limits.take_notes());
     let senders = senders(plan, &lanes, &mut node_set, &mut notes);
-    Ok(Prepared {
+    Ok(PreparedRun {
         signals,
         records,
         promotions,
@@ -225,11 +233,11 @@ fn settled_routes(plan: &Plan) -> Routes {
 
 /// Reports how many nodes are done.
 fn progress(observer: &Arc<dyn Observer>) -> impl FnMut(usize, usize) {
-    |done, total| observer.notice(&Notice::Setup { done, total })
+    |done, total| observer.notice(&ObserverNotice::Setup { done, total })
 }
 
 /// Whether the user has interrupted the set-up.
-fn check_signals(signals: &signal::Reader) -> Result<(), RunError> {
+fn check_signals(signals: &signal::SignalReader) -> Result<(), RunError> {
     match signals.read() {
         Ok(Some(received)) => Err(RunError::Interrupted(received.signal)),
         _ => Ok(()),
@@ -239,7 +247,7 @@ fn check_signals(signals: &signal::Reader) -> Result<(), RunError> {
 /// The nodes whose programs share a link, and the lane from each.
 type Lanes = BTreeMap<NodeId, Lane>;
 
-fn write_plan(plan: &Plan, folder: &Folder) -> Result<(), RunError> {
+fn write_plan(plan: &Plan, folder: &RunOutputFolder) -> Result<(), RunError> {
     let written = serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?;
     Ok(folder.write("plan.json", &written)?)
 }
@@ -269,25 +277,28 @@ fn replicas(plan: &Plan, node_set: &NodeSet) -> Result<Option<Vec<(NodeId, Owned
 }
 
 /// The thread that looks at them.
-fn watch(sockets: Vec<(NodeId, OwnedFd)>, wake: &Arc<Wake>) -> Result<live::Watch, RunError> {
+fn watch(
+    sockets: Vec<(NodeId, OwnedFd)>,
+    wake: &Arc<Wake>,
+) -> Result<live::ReplicaWatcher, RunError> {
     let (thread, findings) = ListenerThread::start(Arc::clone(wake))
         .map_err(step("start the thread that looks at replicas of services"))?;
-    Ok(live::Watch { thread, findings, sockets })
+    Ok(live::ReplicaWatcher { thread, findings, sockets })
 }
 
 /// What nodes are made with, whatever is recorded and wherever they are.
 fn node_options(
     plan: &Plan,
     lanes: &Lanes,
-    options: &Options,
+    options: &RunOptions,
     folder: &Path,
-) -> windtunnel_node::Options {
-    windtunnel_node::Options {
+) -> windtunnel_node::NodeSetOptions {
+    windtunnel_node::NodeSetOptions {
         diagnosed: plan.record.mode != RecordMode::Off || !lanes.is_empty(),
         offload: options.offload,
         hidden: options.hidden.clone(),
         kept: vec![options.base_dir.clone()],
-        ..windtunnel_node::Options::new(folder.to_owned())
+        ..windtunnel_node::NodeSetOptions::new(folder.to_owned())
     }
 }
 
@@ -296,15 +307,17 @@ fn recorded(
     plan: &Plan,
     lanes: &Lanes,
     notes: &mut Vec<String>,
-) -> (Option<Recorded>, Option<String>) {
+) -> (Option<ProgramRecordingSetup>, Option<String>) {
     let calls = plan.record.mode != RecordMode::Off;
     let senders: BTreeSet<NodeId> = lanes.keys().copied().collect();
     if !calls && senders.is_empty() {
         return (None, None);
     }
     let why = "this machine has no folder that can show the library";
-    match Recorded::place() {
-        Some(place) => (Some(Recorded { place, library: LIBRARY, calls, senders }), None),
+    match ProgramRecordingSetup::place() {
+        Some(place) => {
+            (Some(ProgramRecordingSetup { place, library: LIBRARY, calls, senders }), None)
+        }
         None => {
             if !senders.is_empty() {
                 notes.push(format!("programs that share a socket are not distinguished: {why}"));
@@ -326,7 +339,7 @@ fn senders(
     for (id, file) in node_set.take_senders() {
         let Some(lane) = lanes.get(&id) else { continue };
         let node = &plan.nodes[id.index()];
-        match Region::create_in(file, senders::layout(node.programs.len())) {
+        match MappedRecordRegion::create_in(file, senders::layout(node.programs.len())) {
             Ok(region) => regions.push((*lane, Arc::new(region))),
             Err(error) => notes.push(format!(
                 "node {}: programs that share a socket are not distinguished: {error}",
@@ -341,25 +354,28 @@ fn senders(
 /// may programs be put into the kernel, so that is done at once; events of no node are left out there.
 fn kernel(plan: &Plan) -> Option<Result<Kernel, String>> {
     let Asked { mode, choice, .. } = &plan.record;
-    if *mode == RecordMode::Off || !choice.has_layer(Layer::Kernel) {
+    if *mode == RecordMode::Off || !choice.has_layer(RecordSource::Kernel) {
         return None;
     }
-    let kernel = Kernel::open(Settings::of(Scope::Namespaces));
+    let kernel = Kernel::open(KernelTraceSettings::of(KernelTraceScope::Namespaces));
     let started = kernel.and_then(|mut kernel| kernel.start().map(|()| kernel));
     Some(started.map_err(|unavailable| unavailable.reason))
 }
 
 /// Has programs that cannot load the library show their calls.
-fn supervised(node_set: &NodeSet, recorded: &Recorded) -> Vec<(NodeId, Result<OwnedFd, String>)> {
+fn supervised(
+    node_set: &NodeSet,
+    recorded: &ProgramRecordingSetup,
+) -> Vec<(NodeId, Result<OwnedFd, String>)> {
     let library = recorded.library().to_string_lossy().into_owned();
-    let one = |node: &Node| {
+    let one = |node: &RunningNode| {
         let socket = node.supervise(Some(library.clone()));
         (node.id(), socket.map_err(|error| error.to_string()))
     };
     node_set.nodes().iter().map(one).collect()
 }
 
-impl Prepared {
+impl PreparedRun {
     /// Adds something that the set-up could not do as it should.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
@@ -368,11 +384,11 @@ impl Prepared {
     fn run(
         self,
         plan: &Arc<Plan>,
-        options: &Options,
-        folder: &Folder,
+        options: &RunOptions,
+        folder: &RunOutputFolder,
         observer: Arc<dyn Observer>,
         foreground: Option<Foreground>,
-    ) -> Result<Report, RunError> {
+    ) -> Result<RunReport, RunError> {
         let mut begun = self.start(plan, options, folder, observer, None)?;
         if let Some(foreground) = foreground {
             begun.put_in_foreground(foreground);
@@ -381,7 +397,7 @@ impl Prepared {
         let mut done = begun.through(now(), &options.captures);
         done.notes.extend(roots::remove(plan, folder));
         let attempts = options.attempts.clone();
-        let report = Report { attempts, ..verdict::judge(&done.evidence(plan, options)) };
+        let report = RunReport { attempts, ..verdict::judge(&done.evidence(plan, options)) };
         let report = write_results(folder, plan, &done, report);
         drop((done.ended.connections, done.ended.signals));
         Ok(report)
@@ -391,11 +407,11 @@ impl Prepared {
     pub(crate) fn start(
         self,
         plan: &Arc<Plan>,
-        options: &Options,
-        folder: &Folder,
+        options: &RunOptions,
+        folder: &RunOutputFolder,
         observer: Arc<dyn Observer>,
-        others: Option<(Membership, Remote)>,
-    ) -> Result<Started, RunError> {
+        others: Option<(AgentMembership, Remote)>,
+    ) -> Result<StartedRun, RunError> {
         let (membership, remote) = others.unzip();
         let of_packets = self.records.of_packets();
         let [of_loop, promotion] = self.promotions;
@@ -409,12 +425,13 @@ impl Prepared {
         let (threads, recording) =
             start_threads(plan, options, folder, &observer, &self.node_set, packets)?;
         let watch = self.replicas.map(|sockets| watch(sockets, &threads.wake)).transpose()?;
-        let control = Listener::open(folder.path()).map_err(step("open the control socket"))?;
+        let control =
+            ControlListener::open(folder.path()).map_err(step("open the control socket"))?;
         if options.link_latest {
             folder.link_latest()?;
         }
         let readiness = Readiness::of(&self.node_set).map_err(step("watch the nodes"))?;
-        let live = Live::new(live::Setup {
+        let live = RunLoop::new(live::RunLoopSetup {
             plan: Arc::clone(plan),
             base_dir: options.base_dir.clone(),
             folder: folder.clone(),
@@ -431,8 +448,8 @@ impl Prepared {
             threads,
             membership,
         });
-        let Prepared { notes, setup, gateway, .. } = self;
-        Ok(Started { live, recording, notes, setup, gateway, promotion })
+        let PreparedRun { notes, setup, gateway, .. } = self;
+        Ok(StartedRun { live, recording, notes, setup, gateway, promotion })
     }
 }
 
@@ -458,21 +475,21 @@ struct PacketLoopSetup {
 
 fn start_threads(
     plan: &Arc<Plan>,
-    options: &Options,
-    folder: &Folder,
+    options: &RunOptions,
+    folder: &RunOutputFolder,
     observer: &Arc<dyn Observer>,
     node_set: &NodeSet,
     packets: PacketLoopSetup,
-) -> Result<(Threads, Recording), RunError> {
+) -> Result<(Threads, RunRecorderThread), RunError> {
     let wake = Arc::new(Wake::open().map_err(step("make an event descriptor"))?);
-    let (recorder, recording) = Recorder::start(folder, plan)?;
+    let (recorder, recording) = RunRecorder::start(folder, plan)?;
     let limit = options.output_limit.0;
-    let (output, matches) = Output::start(Arc::clone(observer), limit, Arc::clone(&wake))
+    let (output, matches) = OutputCollector::start(Arc::clone(observer), limit, Arc::clone(&wake))
         .map_err(step("start the output thread"))?;
     let roots = Roots::default();
-    let init = |node| node_set.node(node).map(Node::pid);
-    let owners = owners::Setup::new(plan, &roots, init);
-    let setup = Setup {
+    let init = |node| node_set.node(node).map(RunningNode::pid);
+    let owners = owners::FlowOwnerSearchSettings::new(plan, &roots, init);
+    let setup = PacketLoopParameters {
         plan: Arc::clone(plan),
         interfaces: node_set.fabric().to_vec(),
         samples: Box::new(recorder.clone()),
@@ -491,9 +508,14 @@ fn start_threads(
 }
 
 /// What cannot be written is added to the verdict of the report that the caller gets.
-fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> Report {
+fn write_results(
+    folder: &RunOutputFolder,
+    plan: &Plan,
+    done: &FinishedRun,
+    report: RunReport,
+) -> RunReport {
     let ended = &done.ended;
-    let measured = Measured {
+    let measured = RunMeasurements {
         echoes: &ended.echoes,
         tally: &ended.tally,
         limits: &ended.limits,
@@ -505,11 +527,11 @@ fn write_results(folder: &Folder, plan: &Plan, done: &Done, report: Report) -> R
 
 /// Writes what is known when all is over. A run of which that cannot be written has failed.
 pub(crate) fn write_report(
-    folder: &Folder,
+    folder: &RunOutputFolder,
     plan: &Plan,
     tables: Vec<(&'static str, String)>,
-    mut report: Report,
-) -> Report {
+    mut report: RunReport,
+) -> RunReport {
     for (name, table) in tables {
         let written = folder.write(name, table.as_bytes());
         note_failure(written, &mut report.verdict);
@@ -538,7 +560,7 @@ pub(crate) fn write_report(
 }
 
 /// A verdict that cannot be kept is not one that can be relied on.
-fn note_failure(written: Result<(), FolderError>, verdict: &mut Verdict) {
+fn note_failure(written: Result<(), FolderError>, verdict: &mut RunVerdict) {
     if let Err(error) = written {
         verdict.add_failure(format!("{error}: {}", error.source));
     }

@@ -10,15 +10,15 @@ mod starting;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use windtunnel_model::plan::Ready;
+use windtunnel_model::plan::ReadinessCondition;
 use windtunnel_model::{Plan, Span};
 
 use crate::output::ProgramKey;
-pub(crate) use program::{Exit, Life, Supervised};
+pub(crate) use program::{ProgramExit, ProgramLifecycle, Supervised};
 
 /// What the run loop must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum SupervisorCommand {
     /// Start the program; report with the same `spawn` number.
     Spawn {
         key: ProgramKey,
@@ -27,12 +27,12 @@ pub(crate) enum Command {
     },
     /// Notify observers that the run waits for this program to be ready.
     Awaited { key: ProgramKey },
-    /// Report when this holds in the program's node ([`Ready::Tcp`], [`Ready::Listen`],
-    /// [`Ready::Unix`] or [`Ready::Command`]).
+    /// Report when this holds in the program's node ([`ReadinessCondition::Tcp`], [`ReadinessCondition::Listen`],
+    /// [`ReadinessCondition::Unix`] or [`ReadinessCondition::Command`]).
     Watch {
         key: ProgramKey,
         /// What to watch for.
-        what: Ready,
+        what: ReadinessCondition,
     },
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Command {
 pub(crate) struct Supervisor {
     programs: BTreeMap<ProgramKey, Supervised>,
     names: Vec<String>,
-    commands: VecDeque<Command>,
+    commands: VecDeque<SupervisorCommand>,
     spawns: BTreeMap<u64, ProgramKey>,
     next_spawn: u64,
     fatal: Option<String>,
@@ -145,7 +145,7 @@ impl Supervisor {
     }
 
     /// The next thing to do.
-    pub(crate) fn poll_command(&mut self) -> Option<Command> {
+    pub(crate) fn poll_command(&mut self) -> Option<SupervisorCommand> {
         self.commands.pop_front()
     }
 
@@ -153,23 +153,31 @@ impl Supervisor {
     pub(crate) fn on_spawned(&mut self, spawn: u64, pid: i32, now: Span) -> Option<ProgramKey> {
         let key = *self.spawns.get(&spawn)?;
         let program = self.programs.get_mut(&key)?;
-        program.life = Life::Running { pid, since: now };
+        program.life = ProgramLifecycle::Running { pid, since: now };
         program.awaited = false;
         program.started_at = Some(now);
         match program.spec.ready.clone() {
             None => self.on_ready(key, now),
-            Some(what @ (Ready::Tcp(_) | Ready::Listen | Ready::Unix(_))) => {
-                self.commands.push_back(Command::Watch { key, what });
+            Some(
+                what @ (ReadinessCondition::Tcp(_)
+                | ReadinessCondition::Listen
+                | ReadinessCondition::Unix(_)),
+            ) => {
+                self.commands.push_back(SupervisorCommand::Watch { key, what });
                 None
             }
-            Some(what @ Ready::Command(_)) => {
+            Some(what @ ReadinessCondition::Command(_)) => {
                 // One that was ready before it was started again stays so.
                 if !program.ready {
-                    self.commands.push_back(Command::Watch { key, what });
+                    self.commands.push_back(SupervisorCommand::Watch { key, what });
                 }
                 None
             }
-            Some(Ready::Log(_) | Ready::Exit | Ready::OfImage(_)) => None,
+            Some(
+                ReadinessCondition::Log(_)
+                | ReadinessCondition::Exit
+                | ReadinessCondition::OfImage(_),
+            ) => None,
         }
     }
 
@@ -193,7 +201,8 @@ impl Supervisor {
     pub(crate) fn on_spawn_failed(&mut self, spawn: u64, message: &str) -> Option<ProgramKey> {
         let key = self.spawns.remove(&spawn)?;
         let text = format!("{}: {message}", self.describe(key));
-        self.programs.get_mut(&key)?.life = Life::Failed { message: message.to_owned() };
+        self.programs.get_mut(&key)?.life =
+            ProgramLifecycle::Failed { message: message.to_owned() };
         self.fatal.get_or_insert(text);
         Some(key)
     }
@@ -209,7 +218,7 @@ impl Supervisor {
     pub(crate) fn on_exited(
         &mut self,
         spawn: u64,
-        exit: Exit,
+        exit: ProgramExit,
         now: Span,
     ) -> Option<(ProgramKey, bool)> {
         let key = self.spawns.remove(&spawn)?;
@@ -218,10 +227,10 @@ impl Supervisor {
         program.paused = false;
         program.last_exit = Some(exit);
         program.exited_at = Some(now);
-        let ready = exit.code == 0 && program.spec.ready == Some(Ready::Exit);
+        let ready = exit.code == 0 && program.spec.ready == Some(ReadinessCondition::Exit);
         program.life = match program.restart_delay(exit) {
-            Some(delay) if !stopping => Life::Waiting { not_before: now + delay },
-            _ => Life::Exited { exit },
+            Some(delay) if !stopping => ProgramLifecycle::Waiting { not_before: now + delay },
+            _ => ProgramLifecycle::Exited { exit },
         };
         let became_ready = ready && self.on_ready(key, now).is_some();
         self.fail_those_that_waited_for(key);
@@ -237,7 +246,10 @@ impl Supervisor {
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
         for program in self.programs.values_mut() {
-            program.ended_by_run |= matches!(program.life, Life::Running { .. } | Life::Starting);
+            program.ended_by_run |= matches!(
+                program.life,
+                ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting
+            );
         }
     }
 

@@ -3,25 +3,25 @@
 use std::fmt::Write;
 
 use windtunnel_model::{NodeId, Plan, Span, Time};
-use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::lateness::LatenessHistogram;
 
-use crate::echo::{EchoResults, Probe};
-use crate::node_limits::{Account, Bound, Look};
+use crate::echo::{EchoProbe, EchoResults};
+use crate::node_limits::{CpuUsageAccount, ResourceLimit, ResourceLimitSample};
 use crate::recorder::lane_names;
 use windtunnel_dataplane::{NatTally, Tally};
 
 /// What was measured in a run and has a table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured<'a> {
-    pub echoes: &'a [(Probe, EchoResults)],
+pub(crate) struct RunMeasurements<'a> {
+    pub echoes: &'a [(EchoProbe, EchoResults)],
     pub tally: &'a Tally,
-    pub limits: &'a [Account],
-    pub bounds: &'a [Bound],
+    pub limits: &'a [CpuUsageAccount],
+    pub bounds: &'a [ResourceLimit],
 }
 
 /// File names and contents; none where nothing was measured.
-pub(crate) fn tables(plan: &Plan, measured: Measured<'_>) -> Vec<(&'static str, String)> {
-    let Measured { echoes, tally, limits, bounds } = measured;
+pub(crate) fn tables(plan: &Plan, measured: RunMeasurements<'_>) -> Vec<(&'static str, String)> {
+    let RunMeasurements { echoes, tally, limits, bounds } = measured;
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
     let mut tables = Vec::new();
     if tally.departures.packets() > 0 {
@@ -96,7 +96,7 @@ fn mappings(plan: &Plan, nats: &[NatTally]) -> String {
 /// link, then of each link direction.
 fn bins_of_lateness(plan: &Plan, tally: &Tally) -> String {
     let mut table = "link,direction,lateness_ns,packets\n".to_owned();
-    let mut add = |link: &str, direction: &str, lateness: &Lateness| {
+    let mut add = |link: &str, direction: &str, lateness: &LatenessHistogram| {
         for (nanos, packets) in lateness.bins() {
             let _ = writeln!(table, "{link},{direction},{nanos},{packets}");
         }
@@ -110,17 +110,18 @@ fn bins_of_lateness(plan: &Plan, tally: &Tally) -> String {
 
 /// A row for each second of each limit of memory or processes: what was in use at its end, and what
 /// happened in it.
-fn seconds_of_bounds(plan: &Plan, bounds: &[Bound]) -> String {
+fn seconds_of_bounds(plan: &Plan, bounds: &[ResourceLimit]) -> String {
     let mut table =
         "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n".to_owned();
     for bound in bounds {
         let (name, limit) = (bound.owner.name(plan), bound.kind);
         let program = bound.owner.program().map(|it| it.to_string()).unwrap_or_default();
-        let mut before = Look::default();
+        let mut before = ResourceLimitSample::default();
         for look in &bound.looks {
-            let Look { asked, used, .. } = *look;
+            let ResourceLimitSample { asked, used, .. } = *look;
             let at = micros(Span::from_nanos(look.at_ns));
-            let new = |count: fn(&Look) -> u64| count(look).saturating_sub(count(&before));
+            let new =
+                |count: fn(&ResourceLimitSample) -> u64| count(look).saturating_sub(count(&before));
             let (met, ended) = (new(|it| it.met), new(|it| it.ended));
             let faults = new(|it| it.faults);
             let evicted = grown(look.evicted, before.evicted);
@@ -142,7 +143,7 @@ fn grown(now: Option<u64>, before: Option<u64>) -> String {
 }
 
 /// A row for each second of each node, program or reservation.
-fn seconds_of_limits(plan: &Plan, limits: &[Account]) -> String {
+fn seconds_of_limits(plan: &Plan, limits: &[CpuUsageAccount]) -> String {
     let mut table = "time_s,node,program,asked_cpus,delivered_cpus,throttled_s\n".to_owned();
     for account in limits {
         let name = account.owner.name(plan);
@@ -167,16 +168,19 @@ fn micros(span: Span) -> String {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::expect::Window;
+    use windtunnel_model::expect::ExpectationWindow;
     use windtunnel_trace::rate::Intervals;
 
     use super::*;
-    use crate::node_limits::{Kind, Owner};
-    use windtunnel_dataplane::{Flow, LaneResult};
+    use crate::node_limits::{ResourceLimitKind, ResourceLimitOwner};
+    use windtunnel_dataplane::{LaneResult, NodePairThroughput};
 
     /// Nothing but this.
-    fn measured<'a>(echoes: &'a [(Probe, EchoResults)], tally: &'a Tally) -> Measured<'a> {
-        Measured { echoes, tally, limits: &[], bounds: &[] }
+    fn measured<'a>(
+        echoes: &'a [(EchoProbe, EchoResults)],
+        tally: &'a Tally,
+    ) -> RunMeasurements<'a> {
+        RunMeasurements { echoes, tally, limits: &[], bounds: &[] }
     }
 
     #[test]
@@ -185,9 +189,10 @@ mod tests {
             "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
         );
         let (from, to) = (NodeId(0), NodeId(1));
-        let before = Probe { from, to, during: None };
-        let window = Window { from: Span::from_secs(1), to: None };
-        let during = Probe { from: to, to: from, during: Some((window, Span::from_millis(100))) };
+        let before = EchoProbe { from, to, during: None };
+        let window = ExpectationWindow { from: Span::from_secs(1), to: None };
+        let during =
+            EchoProbe { from: to, to: from, during: Some((window, Span::from_millis(100))) };
         let seen = |at, rtt| EchoResults { echoes: vec![(at, rtt)], error: None };
         let rtt = Some(Span::from_micros(1_500_250));
         let echoes =
@@ -205,7 +210,7 @@ mod tests {
         assert!(tables(&plan, measured(&[], &Tally::default())).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
-        let flows = vec![Flow::counted(NodeId(0), NodeId(1), payload)];
+        let flows = vec![NodePairThroughput::counted(NodeId(0), NodeId(1), payload)];
         let tally = Tally { flows, ..Tally::default() };
         let expected =
             "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
@@ -217,18 +222,30 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        let mut bound = Bound::new(Owner::Node(0), Kind::Memory, 64_000_000);
-        let look =
-            Look { asked: 64_000_000, used: 7, met: 3, refaulted: Some(5), ..Look::default() };
+        let mut bound =
+            ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 64_000_000);
+        let look = ResourceLimitSample {
+            asked: 64_000_000,
+            used: 7,
+            met: 3,
+            refaulted: Some(5),
+            ..ResourceLimitSample::default()
+        };
         bound.looks = vec![
-            Look { at_ns: 1_000_000_000, ..look },
-            Look { at_ns: 2_000_500_000, met: 4, ended: 1, refaulted: Some(9), ..look },
+            ResourceLimitSample { at_ns: 1_000_000_000, ..look },
+            ResourceLimitSample {
+                at_ns: 2_000_500_000,
+                met: 4,
+                ended: 1,
+                refaulted: Some(9),
+                ..look
+            },
         ];
         let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
                         1.000000,a,,memory,64000000,7,3,0,0,,5\n\
                         2.000500,a,,memory,64000000,7,1,1,0,,4\n";
         let tally = Tally::default();
-        let measured = Measured { bounds: &[bound], ..measured(&[], &tally) };
+        let measured = RunMeasurements { bounds: &[bound], ..measured(&[], &tally) };
         assert_eq!(tables(&plan, measured), [("bounds.csv", expected.to_owned())]);
     }
 

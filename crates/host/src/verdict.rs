@@ -21,21 +21,21 @@ mod tests;
 use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;
 use windtunnel_model::plan::OnRecordLoss;
-use windtunnel_trace::report::{Expectation, Records, Report, Verdict};
+use windtunnel_trace::report::{ExpectationResult, RecordingReport, RunReport, RunVerdict};
 
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 use crate::text::{rounded, times};
 use doubt::Doubt;
-pub(crate) use evidence::{Evidence, Lost, PartEvidence};
+pub(crate) use evidence::{LostMachine, PartEvidence, RunEvidence};
 
 /// Judges a run.
-pub(crate) fn judge(evidence: &Evidence<'_>) -> Report {
+pub(crate) fn judge(evidence: &RunEvidence<'_>) -> RunReport {
     let expectations = expectations::check(evidence);
     let verdict = verdict(evidence, &expectations);
     report::assemble(evidence, expectations, verdict)
 }
 
-fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
+fn verdict(evidence: &RunEvidence<'_>, expectations: &[ExpectationResult]) -> RunVerdict {
     let doubts = match evidence.hosts {
         [] => fidelity::doubts(evidence),
         hosts => {
@@ -52,19 +52,19 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
     failures.extend(evidence.recorded.failure.clone());
     failures.extend(programs::failures(evidence));
     let unmet = expectations.iter().filter(|expectation| !expectation.met);
-    failures.extend(unmet.map(Expectation::failure));
-    let mut incomplete = evidence.records.map(Records::incomplete).unwrap_or_default();
+    failures.extend(unmet.map(ExpectationResult::failure));
+    let mut incomplete = evidence.records.map(RecordingReport::incomplete).unwrap_or_default();
     incomplete.extend_from_slice(evidence.captures);
     if evidence.plan.record.on_loss == OnRecordLoss::Fail {
         failures.extend(incomplete.iter().map(|why| format!("the evidence is incomplete: {why}")));
     }
-    if let Ending::Fatal(why) = evidence.ending
+    if let RunEndReason::Fatal(why) = evidence.ending
         && !failures.contains(why)
     {
         failures.insert(0, why.clone());
     }
     let (faithful, passed) = (unfaithful.is_empty(), failures.is_empty());
-    let mut verdict = Verdict {
+    let mut verdict = RunVerdict {
         faithful,
         disturbed,
         passed,
@@ -80,7 +80,7 @@ fn verdict(evidence: &Evidence<'_>, expectations: &[Expectation]) -> Verdict {
 }
 
 /// Two sides of a cut network have not both done the run.
-fn cut_off(evidence: &Evidence<'_>) -> Vec<String> {
+fn cut_off(evidence: &RunEvidence<'_>) -> Vec<String> {
     let hosts: Vec<&str> = evidence.lost.iter().map(|lost| lost.host.as_str()).collect();
     let text = || {
         let hosts = hosts.join(", ");
@@ -94,28 +94,32 @@ fn cut_off(evidence: &Evidence<'_>) -> Vec<String> {
 /// Machines without which the file does not want to go on, also if they were lost with their
 /// results only when all was over. The first that is lost ends the run, and is reported as its
 /// ending.
-fn lost(evidence: &Evidence<'_>) -> Vec<String> {
+fn lost(evidence: &RunEvidence<'_>) -> Vec<String> {
     if evidence.plan.on_host_loss == OnHostLoss::Continue {
         return Vec::new();
     }
-    let is_ending = |lost: &&Lost| *evidence.ending == Ending::host_lost(&lost.host);
+    let is_ending = |lost: &&LostMachine| *evidence.ending == RunEndReason::host_lost(&lost.host);
     let others = evidence.lost.iter().filter(|lost| !is_ending(lost));
-    others.map(|Lost { host, why, .. }| format!("host {host} is lost: {why}")).collect()
+    others.map(|LostMachine { host, why, .. }| format!("host {host} is lost: {why}")).collect()
 }
 
-fn exit_code(ending: &Ending, fine: bool) -> u8 {
+fn exit_code(ending: &RunEndReason, fine: bool) -> u8 {
     match (ending, fine) {
-        (Ending::Interrupted(signal), _) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        (RunEndReason::Interrupted(signal), _) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         (_, true) => 0,
         (_, false) => 1,
     }
 }
 
-fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]) -> String {
+fn text(
+    evidence: &RunEvidence<'_>,
+    verdict: &RunVerdict,
+    expectations: &[ExpectationResult],
+) -> String {
     let lateness = evidence.tally.departures.summary();
     let late = evidence.tally.late;
     let mut text = String::new();
-    if let Ending::Interrupted(_) = evidence.ending {
+    if let RunEndReason::Interrupted(_) = evidence.ending {
         text.push_str("INTERRUPTED, ");
     }
     if evidence.cut_off {
@@ -124,7 +128,7 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
     text.push_str(if verdict.faithful { "FAITHFUL, " } else { "NOT FAITHFUL, " });
     text.push_str(if verdict.passed { "PASSED" } else { "FAILED" });
     text.push_str(if verdict.incomplete.is_empty() { ": " } else { ", EVIDENCE INCOMPLETE: " });
-    let Verdict { unfaithful, failures, incomplete, .. } = verdict;
+    let RunVerdict { unfaithful, failures, incomplete, .. } = verdict;
     // What is incomplete may be among the failures.
     let incomplete = if failures.is_empty() { &incomplete[..] } else { &[] };
     let reasons = || unfaithful.iter().chain(failures).chain(incomplete);
@@ -148,10 +152,10 @@ fn text(evidence: &Evidence<'_>, verdict: &Verdict, expectations: &[Expectation]
     text
 }
 
-fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     let mut warnings = evidence.notes.to_vec();
     let lost = evidence.lost.iter();
-    warnings.extend(lost.map(|Lost { host, why, .. }| {
+    warnings.extend(lost.map(|LostMachine { host, why, .. }| {
         format!("host {host} was lost ({why}): what it counted is not here")
     }));
     for part in evidence.hosts {
@@ -190,7 +194,7 @@ fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// Nothing of them has reached a node; but who sends them?
-fn refused_datagrams(evidence: &Evidence<'_>) -> Option<String> {
+fn refused_datagrams(evidence: &RunEvidence<'_>) -> Option<String> {
     let refused = evidence.tally.remote.map_or(0, |remote| remote.refused_datagrams);
     (refused > 0).then(|| {
         let plural = if refused == 1 { " was" } else { "s were" };
@@ -201,7 +205,7 @@ fn refused_datagrams(evidence: &Evidence<'_>) -> Option<String> {
     })
 }
 
-fn overload(evidence: &Evidence<'_>) -> Option<String> {
+fn overload(evidence: &RunEvidence<'_>) -> Option<String> {
     let (overloads, freezes) = (evidence.tally.overloads, evidence.freezes);
     if overloads.times == 0 {
         return None;

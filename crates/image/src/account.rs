@@ -3,7 +3,7 @@
 
 /// A user of an image, by the image's numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Account {
+pub struct ImageUserAccount {
     pub uid: u32,
     pub gid: u32,
     /// Other groups that its files put the user into, where none is asked for with it.
@@ -22,13 +22,13 @@ pub enum AccountError {
     Group(String),
 }
 
-impl Account {
+impl ImageUserAccount {
     /// The user that `text` names (`user`, `uid`, `user:group` …), by the texts of `/etc/passwd` and
     /// `/etc/group`.
     ///
     /// # Errors
     /// A name that is not there.
-    pub fn find(text: &str, passwd: &str, group: &str) -> Result<Account, AccountError> {
+    pub fn find(text: &str, passwd: &str, group: &str) -> Result<ImageUserAccount, AccountError> {
         let (user, wanted) = match text.split_once(':') {
             Some((user, group)) => (user, Some(group)),
             None => (text, None),
@@ -53,7 +53,7 @@ impl Account {
             _ => Vec::new(),
         };
         let home = line.map(|fields| fields[5].to_owned()).filter(|home| home.starts_with('/'));
-        Ok(Account { uid, gid, groups, home })
+        Ok(ImageUserAccount { uid, gid, groups, home })
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
     const GROUP: &str = "root:x:0:\nweb:x:33:\n";
 
     fn found(text: &str) -> Result<(u32, u32, Option<String>), AccountError> {
-        let account = Account::find(text, PASSWD, GROUP)?;
+        let account = ImageUserAccount::find(text, PASSWD, GROUP)?;
         Ok((account.uid, account.gid, account.home))
     }
 
@@ -112,7 +112,7 @@ mod tests {
     fn supplementary_groups_are_those_that_list_the_user_unless_a_group_is_asked_for() {
         let table = "root:x:0:\nadm:x:4:root,redis\ntty:x:5:redisx\nwheel:x:10:root\ncd:x:24:redis\n\
                      again:x:24:redis\n";
-        let groups = |text| Account::find(text, PASSWD, table).unwrap().groups;
+        let groups = |text| ImageUserAccount::find(text, PASSWD, table).unwrap().groups;
         assert_eq!(groups("redis"), [4, 24]);
         assert_eq!(groups("999"), [4, 24], "by its number, too");
         assert_eq!(groups("root"), [4, 10]);

@@ -2,7 +2,7 @@
 //!
 //! | below the cache's folder | |
 //! | --- | --- |
-//! | `IDS/DIGEST/` | a layer: the first 32 digits of the digest of it and those below it ([`Layer::chain`]) |
+//! | `IDS/DIGEST/` | a layer: the first 32 digits of the digest of it and those below it ([`ImageLayer::chain`]) |
 //! | `IDS/DIGEST.json` | what of it was left out |
 //! | `IDS/DIGEST.lock` | locked: exclusively by the process that unpacks it, shared by runs that use it |
 //! | `IDS/DIGEST.partial/` | a layer that is being unpacked, or was when something interrupted that |
@@ -22,7 +22,7 @@ use rustix::fs::FlockOperation;
 use crate::digest::Hashing;
 use crate::error::UnpackError;
 use crate::ids::Ids;
-use crate::image::{Image, Layer};
+use crate::image::{Image, ImageLayer};
 use crate::unpack::{EntryError, LeftOut, unpack};
 
 /// A folder of unpacked layers.
@@ -94,7 +94,7 @@ impl Cache {
 
     /// Whether a layer is there.
     #[must_use]
-    pub fn has(&self, layer: &Layer) -> bool {
+    pub fn has(&self, layer: &ImageLayer) -> bool {
         self.folder.join(key(layer)).is_dir()
     }
 
@@ -107,7 +107,7 @@ impl Cache {
     pub fn layer(
         &self,
         image: &Image,
-        layer: &Layer,
+        layer: &ImageLayer,
         below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<Cached, UnpackError> {
@@ -137,7 +137,7 @@ impl Cache {
     fn unpack(
         &self,
         image: &Image,
-        layer: &Layer,
+        layer: &ImageLayer,
         below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), UnpackError> {
@@ -170,7 +170,7 @@ impl Cache {
     fn unpack_into(
         &self,
         image: &Image,
-        layer: &Layer,
+        layer: &ImageLayer,
         partial: &Path,
         below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
@@ -197,7 +197,7 @@ impl Cache {
         left_out.map_err(|error| entry_failure(layer, Err(error)))
     }
 
-    fn lock_file(&self, layer: &Layer) -> Result<File, UnpackError> {
+    fn lock_file(&self, layer: &ImageLayer) -> Result<File, UnpackError> {
         let path = self.folder.join(key(layer)).with_extension("lock");
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         file.map_err(|source| UnpackError::Cache { action: "make", path, source })
@@ -269,7 +269,7 @@ impl Cache {
     }
 }
 
-fn entry_failure(layer: &Layer, result: Result<LeftOut, EntryError>) -> UnpackError {
+fn entry_failure(layer: &ImageLayer, result: Result<LeftOut, EntryError>) -> UnpackError {
     let layer = layer.id.clone();
     match result {
         Err(EntryError::Refused(entry, why)) => UnpackError::Entry { layer, entry, why },
@@ -279,7 +279,7 @@ fn entry_failure(layer: &Layer, result: Result<LeftOut, EntryError>) -> UnpackEr
     }
 }
 
-fn key(layer: &Layer) -> &str {
+fn key(layer: &ImageLayer) -> &str {
     &layer.chain.hex()[..32]
 }
 

@@ -9,7 +9,7 @@ use crate::document::{Execution, HealthDocument};
 
 /// What an image says of its programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Config {
+pub struct ImageExecutionConfig {
     pub entrypoint: Vec<String>,
     /// The words behind the entry point, or the command where there is none.
     pub cmd: Vec<String>,
@@ -19,14 +19,14 @@ pub struct Config {
     /// Where programs start; `None`: `/`.
     pub cwd: Option<String>,
     /// What says whether its program is well; `None`: nothing does.
-    pub health: Option<Health>,
+    pub health: Option<ImageHealthcheck>,
     /// Why what stands there cannot be read; `None`: it can, or nothing does.
     pub health_fault: Option<String>,
 }
 
 /// `HEALTHCHECK` of Docker ("Docker Image Specification 1.2"). What is not said is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Health {
+pub struct ImageHealthcheck {
     /// The words of the command, at least one.
     pub argv: Vec<String>,
     pub interval_ns: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Health {
     pub retries: Option<u64>,
 }
 
-impl Config {
+impl ImageExecutionConfig {
     /// The command that the image runs, with other words for its entry point if there are `args`.
     /// It has no words if the image has no command.
     #[must_use]
@@ -45,7 +45,7 @@ impl Config {
     }
 }
 
-impl From<Execution> for Config {
+impl From<Execution> for ImageExecutionConfig {
     fn from(from: Execution) -> Self {
         let pair = |entry: String| {
             let (name, value) = entry.split_once('=')?;
@@ -56,7 +56,7 @@ impl From<Execution> for Config {
             Ok(health) => (health, None),
             Err(why) => (None, Some(why)),
         };
-        Config {
+        ImageExecutionConfig {
             health,
             health_fault,
             entrypoint: from.entrypoint.unwrap_or_default(),
@@ -68,7 +68,7 @@ impl From<Execution> for Config {
     }
 }
 
-fn read_health(from: Value, shell: Value) -> Result<Option<Health>, String> {
+fn read_health(from: Value, shell: Value) -> Result<Option<ImageHealthcheck>, String> {
     let from: HealthDocument = read(from)?;
     let test = from.test.unwrap_or_default();
     let Some((kind, words)) = test.split_first() else { return Ok(None) };
@@ -85,7 +85,7 @@ fn read_health(from: Value, shell: Value) -> Result<Option<Health>, String> {
         _ => return Ok(None),
     };
     let said = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
-    Ok(Some(Health {
+    Ok(Some(ImageHealthcheck {
         argv,
         interval_ns: said(from.interval),
         timeout_ns: said(from.timeout),
@@ -117,28 +117,32 @@ mod tests {
     #[test]
     fn a_command_is_the_entry_point_with_its_usual_words_or_with_others() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let config = Config {
+        let config = ImageExecutionConfig {
             entrypoint: words("docker-entrypoint.sh --"),
             cmd: words("redis-server -v"),
-            ..Config::default()
+            ..ImageExecutionConfig::default()
         };
         assert_eq!(config.command(None), words("docker-entrypoint.sh -- redis-server -v"));
         assert_eq!(config.command(Some(&words("sh"))), words("docker-entrypoint.sh -- sh"));
-        assert!(Config::default().command(None).is_empty());
+        assert!(ImageExecutionConfig::default().command(None).is_empty());
     }
 
     #[test]
     fn variables_without_a_name_and_empty_texts_say_nothing() {
         let text =
             r#"{"User": "", "Env": ["PATH=/bin:/x=y", "=odd", "plain"], "WorkingDir": "srv"}"#;
-        let config = Config::from(serde_json::from_str::<Execution>(text).unwrap());
+        let config = ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap());
         let env = BTreeMap::from([("PATH".to_owned(), "/bin:/x=y".to_owned())]);
-        let expected = Config { env, cwd: Some("/srv".into()), ..Config::default() };
+        let expected = ImageExecutionConfig {
+            env,
+            cwd: Some("/srv".into()),
+            ..ImageExecutionConfig::default()
+        };
         assert_eq!(config, expected);
     }
 
-    fn health(text: &str) -> Option<Health> {
-        Config::from(serde_json::from_str::<Execution>(text).unwrap()).health
+    fn health(text: &str) -> Option<ImageHealthcheck> {
+        ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap()).health
     }
 
     #[test]
@@ -156,12 +160,12 @@ mod tests {
     fn times_of_a_health_check_are_nanoseconds_and_said_where_they_are_not_0() {
         let text = r#"{"Healthcheck": {"Test": ["CMD", "x"], "Interval": 2000000000, "Timeout": 0,
             "StartPeriod": 5, "StartInterval": -1, "Retries": 4}}"#;
-        let expected = Health {
+        let expected = ImageHealthcheck {
             argv: vec!["x".into()],
             interval_ns: Some(2_000_000_000),
             start_period_ns: Some(5),
             retries: Some(4),
-            ..Health::default()
+            ..ImageHealthcheck::default()
         };
         assert_eq!(health(text), Some(expected));
     }
@@ -176,13 +180,14 @@ mod tests {
             r#"{"Test": ["CMD-SHELL", "x"]}, "Shell": "/bin/sh""#,
         ] {
             let text = format!(r#"{{"Cmd": ["serve"], "Healthcheck": {check}}}"#);
-            let config = Config::from(serde_json::from_str::<Execution>(&text).unwrap());
+            let config =
+                ImageExecutionConfig::from(serde_json::from_str::<Execution>(&text).unwrap());
             assert_eq!((config.cmd, config.health), (vec!["serve".to_owned()], None), "{check}");
             assert!(config.health_fault.is_some_and(|why| why.contains("invalid type")), "{check}");
         }
         // The shell is not needed.
         let text = r#"{"Healthcheck": {"Test": ["CMD", "x"]}, "Shell": "/bin/sh"}"#;
-        let config = Config::from(serde_json::from_str::<Execution>(text).unwrap());
+        let config = ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap());
         assert!(config.health.is_some() && config.health_fault.is_none());
     }
 

@@ -7,21 +7,21 @@ use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(String);
+pub struct Sha256Digest(String);
 
-impl Digest {
+impl Sha256Digest {
     /// The digest of bytes.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(hex(&Sha256::digest(bytes)))
+    pub fn of(bytes: &[u8]) -> Sha256Digest {
+        Sha256Digest(hex(&Sha256::digest(bytes)))
     }
 
     /// From `sha256:` and 64 hexadecimal digits; `None` for anything else.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Digest> {
+    pub fn parse(text: &str) -> Option<Sha256Digest> {
         let hex = text.strip_prefix("sha256:")?;
         let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        (hex.len() == 64 && hex.bytes().all(lower)).then(|| Digest(hex.to_owned()))
+        (hex.len() == 64 && hex.bytes().all(lower)).then(|| Sha256Digest(hex.to_owned()))
     }
 
     /// Its 64 hexadecimal digits.
@@ -31,7 +31,7 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for Sha256Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sha256:{}", self.0)
     }
@@ -56,9 +56,9 @@ impl<R: Read> Hashing<R> {
     ///
     /// # Errors
     /// Those of the other reader.
-    pub fn finish(mut self) -> io::Result<(Digest, u64)> {
+    pub fn finish(mut self) -> io::Result<(Sha256Digest, u64)> {
         io::copy(&mut self, &mut io::sink())?;
-        Ok((Digest(hex(&self.hash.finalize())), self.bytes))
+        Ok((Sha256Digest(hex(&self.hash.finalize())), self.bytes))
     }
 }
 
@@ -84,11 +84,11 @@ mod tests {
 
     #[test]
     fn a_digest_is_read_as_it_is_written() {
-        assert_eq!(Digest::of(b"").to_string(), EMPTY);
-        assert_eq!(Digest::parse(EMPTY), Some(Digest::of(b"")));
+        assert_eq!(Sha256Digest::of(b"").to_string(), EMPTY);
+        assert_eq!(Sha256Digest::parse(EMPTY), Some(Sha256Digest::of(b"")));
         let short = &EMPTY[..70];
         for wrong in ["", "sha512:00", short, &EMPTY.to_uppercase(), "../../../etc/passwd"] {
-            assert_eq!(Digest::parse(wrong), None, "{wrong}");
+            assert_eq!(Sha256Digest::parse(wrong), None, "{wrong}");
         }
     }
 
@@ -96,6 +96,6 @@ mod tests {
     fn what_was_not_read_yet_counts_as_well() {
         let mut reader = Hashing::new(&b"some bytes"[..]);
         reader.read_exact(&mut [0; 3]).unwrap();
-        assert_eq!(reader.finish().unwrap(), (Digest::of(b"some bytes"), 10));
+        assert_eq!(reader.finish().unwrap(), (Sha256Digest::of(b"some bytes"), 10));
     }
 }

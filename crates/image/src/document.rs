@@ -10,7 +10,7 @@ use windtunnel_model::plan::Platform;
 
 /// `index.json` of a layout, or a document that one of its entries leads to.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Index {
+pub(crate) struct ImageIndex {
     #[serde(default)]
     pub(crate) manifests: Vec<Descriptor>,
 }
@@ -101,14 +101,14 @@ pub(crate) struct HealthDocument {
 /// An entry of `manifest.json` of an archive of Docker's.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Saved {
+pub(crate) struct DockerManifestEntry {
     pub(crate) config: String,
     #[serde(default)]
     pub(crate) repo_tags: Option<Vec<String>>,
     pub(crate) layers: Vec<String>,
 }
 
-impl Saved {
+impl DockerManifestEntry {
     /// What it is called.
     pub(crate) fn tags(&self) -> &[String] {
         self.repo_tags.as_deref().unwrap_or_default()

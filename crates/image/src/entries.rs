@@ -14,7 +14,7 @@ use std::io::{self, Read};
 
 use tar::{EntryType, Header};
 
-use pax::Records;
+use pax::PaxRecords;
 pub(crate) use sparse::Extent;
 
 /// What is left of a tar file.
@@ -28,7 +28,7 @@ pub(crate) struct Entries<R> {
 
 /// An entry, but for its data.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct TarEntryHeader {
     pub(crate) name: Vec<u8>,
     pub(crate) kind: EntryType,
     /// Where a link leads.
@@ -36,7 +36,7 @@ pub(crate) struct Member {
     pub(crate) uid: u64,
     pub(crate) gid: u64,
     pub(crate) mode: u32,
-    pub(crate) modified: Time,
+    pub(crate) modified: UnixTimestamp,
     /// Extended attributes.
     pub(crate) extended: Vec<(String, Vec<u8>)>,
     /// Bytes of a file, with its holes.
@@ -47,7 +47,7 @@ pub(crate) struct Member {
 
 /// Since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Time {
+pub(crate) struct UnixTimestamp {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: u32,
 }
@@ -58,8 +58,8 @@ impl<R: Read> Entries<R> {
     }
 
     /// The next entry; what has not been read of the last one's data is passed over.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Member>> {
-        let mut before = Before::default();
+    pub(crate) fn next(&mut self) -> io::Result<Option<TarEntryHeader>> {
+        let mut before = TarExtensionHeaders::default();
         loop {
             self.skip()?;
             let Some(header) = self.header()? else { return Ok(None) };
@@ -90,8 +90,12 @@ impl<R: Read> Entries<R> {
         }
     }
 
-    fn member(&mut self, header: &Header, before: Before) -> io::Result<Member> {
-        let Before { records, name, link } = before;
+    fn member(
+        &mut self,
+        header: &Header,
+        before: TarExtensionHeaders,
+    ) -> io::Result<TarEntryHeader> {
+        let TarExtensionHeaders { records, name, link } = before;
         let mut kind = header.entry_type();
         let name = records.name().map(<[u8]>::to_vec).or(name);
         let name = name.unwrap_or_else(|| header.path_bytes().into_owned());
@@ -112,7 +116,7 @@ impl<R: Read> Entries<R> {
         };
         let link = records.link().map(<[u8]>::to_vec).or(link);
         let link = link.or_else(|| Some(header.link_name_bytes()?.into_owned()));
-        Ok(Member {
+        Ok(TarEntryHeader {
             kind,
             link: link.unwrap_or_default(),
             uid: records.uid().map_or_else(|| header.uid(), Ok)?,
@@ -120,9 +124,10 @@ impl<R: Read> Entries<R> {
             mode: header.mode()? & 0o7777,
             modified: match records.modified() {
                 Some(time) => time,
-                None => {
-                    Time { seconds: i64::try_from(header.mtime()?).unwrap_or(0), nanoseconds: 0 }
-                }
+                None => UnixTimestamp {
+                    seconds: i64::try_from(header.mtime()?).unwrap_or(0),
+                    nanoseconds: 0,
+                },
             },
             extended: records.extended(),
             name,
@@ -133,9 +138,9 @@ impl<R: Read> Entries<R> {
 
     /// The map of a sparse file in the format that has no records: the rest of it comes in blocks
     /// between the header and the data.
-    fn old_map(&mut self, header: &Header) -> io::Result<sparse::Map> {
+    fn old_map(&mut self, header: &Header) -> io::Result<sparse::SparseFileMap> {
         let header = header.as_gnu().ok_or_else(|| wrong("a sparse file without GNU's header"))?;
-        let mut map = sparse::Map::new(header.real_size()?);
+        let mut map = sparse::SparseFileMap::new(header.real_size()?);
         map.extend(&header.sparse)?;
         let mut more = header.is_extended();
         while more {
@@ -207,8 +212,8 @@ impl<R: Read> Entries<R> {
 
 /// What headers say of the one that follows them.
 #[derive(Default)]
-struct Before {
-    records: Records,
+struct TarExtensionHeaders {
+    records: PaxRecords,
     name: Option<Vec<u8>>,
     link: Option<Vec<u8>>,
 }

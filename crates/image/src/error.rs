@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use windtunnel_model::plan::Platform;
 
-use crate::digest::Digest;
+use crate::digest::Sha256Digest;
 
 /// Why an image could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ImageError {
     Document { path: PathBuf, document: String, why: String },
     /// One of its files has another digest than it is named by.
     #[error("the image {}: {what} should have the digest {expected}, and has {found}", path.display())]
-    Digest { path: PathBuf, what: String, expected: Digest, found: Digest },
+    Digest { path: PathBuf, what: String, expected: Sha256Digest, found: Sha256Digest },
     /// It has several images, and which is meant was not said.
     #[error("{} has {} images", path.display(), names.len())]
     Several { path: PathBuf, names: Vec<String> },
@@ -67,16 +67,16 @@ fn list(platforms: &[Platform]) -> String {
 #[non_exhaustive]
 pub enum UnpackError {
     #[error("cannot read layer {layer}")]
-    Read { layer: Digest, source: io::Error },
+    Read { layer: Sha256Digest, source: io::Error },
     /// One of its entries is not for any file system, or for none of ours.
     #[error("layer {layer}: `{entry}` {why}")]
-    Entry { layer: Digest, entry: String, why: String },
+    Entry { layer: Sha256Digest, entry: String, why: String },
     /// One of its entries could not be written.
     #[error("layer {layer}: cannot make `{entry}`")]
-    Write { layer: Digest, entry: String, source: io::Error },
+    Write { layer: Sha256Digest, entry: String, source: io::Error },
     /// It is not what its image names.
     #[error("layer {expected} has the digest {found}{}", if *stored { " as it is stored" } else { "" })]
-    Digest { expected: Digest, found: Digest, stored: bool },
+    Digest { expected: Sha256Digest, found: Sha256Digest, stored: bool },
     /// The cache's own files.
     #[error("cannot {action} {} in the cache of images", path.display())]
     Cache { action: &'static str, path: PathBuf, source: io::Error },

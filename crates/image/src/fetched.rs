@@ -17,13 +17,13 @@ use rustix::fs::FlockOperation;
 use serde::Deserialize;
 
 use crate::cache::{Removed, bytes, lock, remove};
-use crate::digest::Digest;
-use crate::document::{INDEX_TYPES, Index};
+use crate::digest::Sha256Digest;
+use crate::document::{INDEX_TYPES, ImageIndex};
 use crate::error::UnpackError;
 
 /// The images from registries in a cache. As long as this is there, they stay.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct RegistryImageCache {
     folder: PathBuf,
     _using: File,
 }
@@ -32,34 +32,34 @@ pub struct Fetched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedImage {
     /// The digest of its manifest or index.
-    pub digest: Digest,
+    pub digest: Sha256Digest,
     /// The reference by which it was fetched first.
     pub reference: String,
 }
 
-impl Fetched {
+impl RegistryImageCache {
     /// Opens those of the cache in `folder`, which is made if there is none.
     ///
     /// # Errors
     /// If folders or locks cannot be made.
-    pub fn open(cache: &Path) -> Result<Fetched, UnpackError> {
+    pub fn open(cache: &Path) -> Result<RegistryImageCache, UnpackError> {
         let folder = cache.join(FOLDER);
         fs::create_dir_all(folder.join(BLOBS))
             .and_then(|()| fs::set_permissions(cache, Permissions::from_mode(0o700)))
             .map_err(failed("make", &folder))?;
         let using = locked(&folder, "use.lock", FlockOperation::LockShared)?;
-        Ok(Fetched { folder, _using: using })
+        Ok(RegistryImageCache { folder, _using: using })
     }
 
     /// Where an image is or will be, by the digest of its manifest or index.
     #[must_use]
-    pub fn place(&self, root: &Digest) -> PathBuf {
+    pub fn place(&self, root: &Sha256Digest) -> PathBuf {
         place(&self.folder, root)
     }
 
     /// Where a blob is when it is whole.
     #[must_use]
-    pub fn blob(&self, digest: &Digest) -> PathBuf {
+    pub fn blob(&self, digest: &Sha256Digest) -> PathBuf {
         self.folder.join(BLOBS).join(digest.hex())
     }
 
@@ -78,7 +78,7 @@ impl Fetched {
     /// If its files cannot be written.
     pub fn begin(
         &self,
-        root: &Digest,
+        root: &Sha256Digest,
         document: &[u8],
         reference: &str,
     ) -> Result<PathBuf, UnpackError> {
@@ -106,7 +106,7 @@ impl Fetched {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&self, digest: &Digest, document: &[u8]) -> Result<(), UnpackError> {
+    pub fn keep(&self, digest: &Sha256Digest, document: &[u8]) -> Result<(), UnpackError> {
         let path = self.blob(digest);
         write_whole(&path, document).map_err(failed("write", &path))
     }
@@ -152,11 +152,11 @@ impl Fetched {
 
 /// Where the image with this manifest or index is, in a cache.
 #[must_use]
-pub fn fetched_place(cache: &Path, root: &Digest) -> PathBuf {
+pub fn fetched_place(cache: &Path, root: &Sha256Digest) -> PathBuf {
     place(&cache.join(FOLDER), root)
 }
 
-fn place(folder: &Path, root: &Digest) -> PathBuf {
+fn place(folder: &Path, root: &Sha256Digest) -> PathBuf {
     folder.join(&root.hex()[..32])
 }
 
@@ -171,10 +171,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, UnpackError> {
 }
 
 fn read(layout: &Path) -> Option<FetchedImage> {
-    let index: Index = serde_json::from_slice(&fs::read(layout.join("index.json")).ok()?).ok()?;
+    let index: ImageIndex =
+        serde_json::from_slice(&fs::read(layout.join("index.json")).ok()?).ok()?;
     let entry = index.manifests.first()?;
     let reference = entry.annotations.get(REFERENCE)?.clone();
-    Some(FetchedImage { digest: Digest::parse(&entry.digest)?, reference })
+    Some(FetchedImage { digest: Sha256Digest::parse(&entry.digest)?, reference })
 }
 
 /// What a manifest or index says it is; Docker's and OCI's differ in nothing that matters here.

@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::plan::Platform;
 
-use crate::config::Config;
-use crate::digest::Digest;
-use crate::document::{Index, Manifest};
+use crate::config::ImageExecutionConfig;
+use crate::digest::Sha256Digest;
+use crate::document::{ImageIndex, Manifest};
 use crate::error::ImageError;
-use crate::store::Store;
-use asked::Asked;
-use reader::{Found, INDEXES_DEEP, Reader};
+use crate::store::ImageStorage;
+use asked::PlatformRequest;
+use reader::{INDEXES_DEEP, ImageReader, ResolvedImageManifest};
 
 /// An image whose documents have been read; its layers have not.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,
-    store: Store,
-    id: Digest,
-    config: Config,
+    store: ImageStorage,
+    id: Sha256Digest,
+    config: ImageExecutionConfig,
     platform: Platform,
-    layers: Vec<Layer>,
+    layers: Vec<ImageLayer>,
 }
 
 /// A layer of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layer {
+pub struct ImageLayer {
     /// The digest of its content, a tar file.
-    pub id: Digest,
+    pub id: Sha256Digest,
     /// The digest of it and all below it, `ChainID` of the OCI Image Specification: what it is known by
     /// where it is unpacked, because that depends on those.
-    pub chain: Digest,
+    pub chain: Sha256Digest,
     /// Its digest as it is stored, compressed or not; `None`: the image does not say.
-    pub stored: Option<Digest>,
+    pub stored: Option<Sha256Digest>,
     file: String,
 }
 
@@ -53,9 +53,9 @@ impl Image {
         name: Option<&str>,
         platform: Option<&Platform>,
     ) -> Result<Image, ImageError> {
-        let store = Store::open(path)?;
-        let reader = Reader { path, store: &store, asked: Asked::new(platform) };
-        let Found { id, configuration, platform, files } =
+        let store = ImageStorage::open(path)?;
+        let reader = ImageReader { path, store: &store, asked: PlatformRequest::new(platform) };
+        let ResolvedImageManifest { id, configuration, platform, files } =
             if store.has("oci-layout") && store.has("index.json") {
                 reader.layout(name)?
             } else if store.has("manifest.json") {
@@ -67,13 +67,13 @@ impl Image {
             };
         let platform = reader.check_platform(platform, &configuration)?;
         let layers = reader.layers(&configuration, files)?;
-        let config = configuration.config.map(Config::from).unwrap_or_default();
+        let config = configuration.config.map(ImageExecutionConfig::from).unwrap_or_default();
         Ok(Image { path: path.to_owned(), id, config, platform, layers, store })
     }
 
     /// The digest of its configuration, which names its layers: what it is known by.
     #[must_use]
-    pub fn id(&self) -> &Digest {
+    pub fn id(&self) -> &Sha256Digest {
         &self.id
     }
 
@@ -91,32 +91,32 @@ impl Image {
 
     /// What it says of its programs.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &ImageExecutionConfig {
         &self.config
     }
 
     /// Its layers, the lowest first.
     #[must_use]
-    pub fn layers(&self) -> &[Layer] {
+    pub fn layers(&self) -> &[ImageLayer] {
         &self.layers
     }
 
     /// Opens a layer as it is stored; it and its bytes.
-    pub(crate) fn read(&self, layer: &Layer) -> std::io::Result<(Take<File>, u64)> {
+    pub(crate) fn read(&self, layer: &ImageLayer) -> std::io::Result<(Take<File>, u64)> {
         self.store.read(&layer.file)
     }
 
     /// The bytes that a layer has as it is stored; 0 if it cannot be read.
     #[must_use]
-    pub fn stored_bytes(&self, layer: &Layer) -> u64 {
+    pub fn stored_bytes(&self, layer: &ImageLayer) -> u64 {
         self.read(layer).map_or(0, |(_, bytes)| bytes)
     }
 }
 
 /// A file that an image names, and its folder has not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    pub digest: Digest,
+pub struct MissingImageBlob {
+    pub digest: Sha256Digest,
     /// As the image says.
     pub bytes: u64,
     /// Whether it is a manifest or an index, which registries give by another address than blobs.
@@ -128,10 +128,13 @@ pub struct Missing {
 ///
 /// # Errors
 /// What is wrong with the files that are there.
-pub fn missing(folder: &Path, platform: Option<&Platform>) -> Result<Vec<Missing>, ImageError> {
-    let store = Store::open(folder)?;
-    let reader = Reader { path: folder, store: &store, asked: Asked::new(platform) };
-    let index: Index = reader.parse("index.json", &reader.bytes("index.json")?)?;
+pub fn missing(
+    folder: &Path,
+    platform: Option<&Platform>,
+) -> Result<Vec<MissingImageBlob>, ImageError> {
+    let store = ImageStorage::open(folder)?;
+    let reader = ImageReader { path: folder, store: &store, asked: PlatformRequest::new(platform) };
+    let index: ImageIndex = reader.parse("index.json", &reader.bytes("index.json")?)?;
     let mut chosen = reader.choose(index.manifests, None)?;
     for _ in 0..INDEXES_DEEP {
         let lacks = reader.lacks([&chosen], true)?;
@@ -151,12 +154,13 @@ pub fn missing(folder: &Path, platform: Option<&Platform>) -> Result<Vec<Missing
 mod tests {
     use super::reader::blob_name;
     use super::*;
-    use crate::testing::{Builder, file, layout_of_platforms, saved_of_platforms};
+    use crate::testing::{TestImageBuilder, file, layout_of_platforms, saved_of_platforms};
 
     #[test]
     fn a_layout_an_archive_of_it_and_one_of_docker_are_the_same_image() {
         let folder = tempfile::tempdir().unwrap();
-        let builder = Builder::new(r#"{"Cmd": ["serve"], "User": "7"}"#).layer(&[file("a", b"1")]);
+        let builder =
+            TestImageBuilder::new(r#"{"Cmd": ["serve"], "User": "7"}"#).layer(&[file("a", b"1")]);
         let layout = builder.layout(&folder.path().join("layout"));
         let archive = builder.archive(&folder.path().join("oci.tar"));
         let saved = builder.saved(&folder.path().join("docker.tar"), "x:1");
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn a_document_with_another_digest_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let layout = Builder::new("{}").layer(&[file("a", b"1")]).layout(folder.path());
+        let layout = TestImageBuilder::new("{}").layer(&[file("a", b"1")]).layout(folder.path());
         let id = Image::open(&layout, None, None).unwrap().id().clone();
         let config = layout.join(blob_name(&id));
         let mut text = std::fs::read_to_string(&config).unwrap();
@@ -199,7 +203,7 @@ mod tests {
     #[test]
     fn an_image_for_another_processor_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let builder = Builder::new("{}").layer(&[]).for_platform("linux/s390x");
+        let builder = TestImageBuilder::new("{}").layer(&[]).for_platform("linux/s390x");
         let layout = builder.layout(folder.path());
         let error = Image::open(&layout, None, None).unwrap_err();
         assert!(error.to_string().ends_with("only for linux/s390x"), "{error}");
@@ -212,9 +216,9 @@ mod tests {
         assert_eq!(error.hint(), None);
     }
 
-    fn for_platform(text: &str) -> Builder {
+    fn for_platform(text: &str) -> TestImageBuilder {
         let config = format!(r#"{{"Cmd": ["{text}"]}}"#);
-        Builder::new(&config).layer(&[file("a", text.as_bytes())]).for_platform(text)
+        TestImageBuilder::new(&config).layer(&[file("a", text.as_bytes())]).for_platform(text)
     }
 
     #[test]
@@ -255,7 +259,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let images = ["linux/amd64", "linux/arm64"].map(for_platform);
         let layout = layout_of_platforms(&images, folder.path());
-        let manifest = Digest::of(&images[1].blobs().0);
+        let manifest = Sha256Digest::of(&images[1].blobs().0);
         std::fs::remove_file(layout.join(blob_name(&manifest))).unwrap();
         let error = Image::open(&layout, None, Some(&"linux/arm64".parse().unwrap())).unwrap_err();
         let end = "its index names an image for linux/arm64, of which it has no files";

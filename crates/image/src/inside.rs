@@ -13,25 +13,25 @@ use rustix::io::Errno;
 
 /// A folder that counts as the root.
 #[derive(Debug)]
-pub struct Inside {
+pub struct ConfinedRootFolder {
     root: OwnedFd,
 }
 
 /// What something is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FilesystemEntryKind {
     File,
     Folder,
 }
 
-impl Inside {
+impl ConfinedRootFolder {
     /// Opens the folder.
     ///
     /// # Errors
     /// As open(2).
-    pub fn open(root: &Path) -> io::Result<Inside> {
+    pub fn open(root: &Path) -> io::Result<ConfinedRootFolder> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Inside { root: rustix::fs::open(root, flags, Mode::empty())? })
+        Ok(ConfinedRootFolder { root: rustix::fs::open(root, flags, Mode::empty())? })
     }
 
     /// What is at the path below the root, by a descriptor that can be used as a place only
@@ -60,13 +60,17 @@ impl Inside {
     ///
     /// # Errors
     /// `ENOTDIR` or `EISDIR` if something else is there; otherwise as openat2(2), mkdirat(2).
-    pub fn find_or_make(&self, path: impl AsRef<OsStr>, kind: Kind) -> io::Result<OwnedFd> {
+    pub fn find_or_make(
+        &self,
+        path: impl AsRef<OsStr>,
+        kind: FilesystemEntryKind,
+    ) -> io::Result<OwnedFd> {
         let path = path.as_ref();
         if let Ok(found) = self.resolve(path, OFlags::PATH, NO_MORE) {
             let is_folder = FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_dir();
             return match (kind, is_folder) {
-                (Kind::Folder, false) => Err(Errno::NOTDIR.into()),
-                (Kind::File, true) => Err(Errno::ISDIR.into()),
+                (FilesystemEntryKind::Folder, false) => Err(Errno::NOTDIR.into()),
+                (FilesystemEntryKind::File, true) => Err(Errno::ISDIR.into()),
                 _ => Ok(found),
             };
         }
@@ -76,8 +80,8 @@ impl Inside {
             rustix::fs::unlinkat(&folder, name, AtFlags::empty())?;
         }
         match kind {
-            Kind::Folder => make_folder(&folder, name)?,
-            Kind::File => {
+            FilesystemEntryKind::Folder => make_folder(&folder, name)?,
+            FilesystemEntryKind::File => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
                 let mode = Mode::from_raw_mode(0o644);
                 let file = rustix::fs::openat(&folder, name, flags, mode)?;
@@ -131,7 +135,7 @@ impl Inside {
     }
 }
 
-impl AsFd for Inside {
+impl AsFd for ConfinedRootFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.root.as_fd()
     }
@@ -178,10 +182,10 @@ mod tests {
         fs::write(folder.path().join("secret"), "outside").unwrap();
         symlink("../../secret", root.join("up")).unwrap();
         symlink("/etc", root.join("absolute")).unwrap();
-        let inside = Inside::open(&root).unwrap();
+        let inside = ConfinedRootFolder::open(&root).unwrap();
         assert!(inside.find("up").is_err());
         assert!(inside.find("absolute/passwd").is_err());
-        inside.find_or_make("etc/passwd", Kind::File).unwrap();
+        inside.find_or_make("etc/passwd", FilesystemEntryKind::File).unwrap();
         assert!(inside.find("absolute/passwd").is_ok(), "the root's own");
         assert!(root.join("etc/passwd").exists());
     }
@@ -190,10 +194,10 @@ mod tests {
     fn a_link_that_leads_nowhere_is_replaced_by_what_is_wanted() {
         let folder = tempfile::tempdir().unwrap();
         symlink("/run/systemd/resolve/stub", folder.path().join("resolv.conf")).unwrap();
-        let inside = Inside::open(folder.path()).unwrap();
-        inside.find_or_make("/resolv.conf", Kind::File).unwrap();
+        let inside = ConfinedRootFolder::open(folder.path()).unwrap();
+        inside.find_or_make("/resolv.conf", FilesystemEntryKind::File).unwrap();
         assert!(folder.path().join("resolv.conf").symlink_metadata().unwrap().is_file());
-        assert!(inside.find_or_make("/resolv.conf", Kind::Folder).is_err());
+        assert!(inside.find_or_make("/resolv.conf", FilesystemEntryKind::Folder).is_err());
     }
 
     #[test]

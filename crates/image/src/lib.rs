@@ -8,8 +8,8 @@
 //! | module | nouns |
 //! | --- | --- |
 //! | `document` | the JSON documents of an image: index, manifest, configuration; pure |
-//! | `config` | [`Config`]: what an image says of its command, variables, user, folder and health check; pure |
-//! | `account` | [`Account`]: users of an image by name; pure |
+//! | `config` | [`ImageExecutionConfig`]: what an image says of its command, variables, user, folder and health check; pure |
+//! | `account` | [`ImageUserAccount`]: users of an image by name; pure |
 //! | `name` | names of a layer's entries, and what they mean; pure |
 //! | `ids` | [`Ids`]: which owners unpacked files can have; pure |
 //! | `store` | where blobs are: a folder, or a tar file |
@@ -17,9 +17,9 @@
 //! | `entries` | the entries of a layer's tar file |
 //! | `unpack` | from a layer to a folder |
 //! | `copied` | entries as others: attributes, holes |
-//! | `inside` | [`Inside`]: paths below a folder that no link leads out of |
+//! | `inside` | [`ConfinedRootFolder`]: paths below a folder that no link leads out of |
 //! | `cache` | [`Cache`]: layers by digest, each unpacked once |
-//! | `fetched` | [`Fetched`]: images from registries in the cache, with what they still lack |
+//! | `fetched` | [`RegistryImageCache`]: images from registries in the cache, with what they still lack |
 //! | `merged` | [`Merged`]: layers as the one tree that they are together |
 //!
 //! ```
@@ -48,14 +48,14 @@ mod store;
 mod testing;
 mod unpack;
 
-pub use account::{Account, AccountError};
+pub use account::{AccountError, ImageUserAccount};
 pub use cache::{Cache, Cached, Removed};
-pub use config::{Config, Health};
-pub use digest::{Digest, Hashing};
+pub use config::{ImageExecutionConfig, ImageHealthcheck};
+pub use digest::{Hashing, Sha256Digest};
 pub use error::{ImageError, UnpackError};
-pub use fetched::{Fetched, FetchedImage, fetched_place};
+pub use fetched::{FetchedImage, RegistryImageCache, fetched_place};
 pub use ids::{Ids, Range};
-pub use image::{Image, Layer, Missing, missing};
-pub use inside::{Inside, Kind};
+pub use image::{Image, ImageLayer, MissingImageBlob, missing};
+pub use inside::{ConfinedRootFolder, FilesystemEntryKind};
 pub use merged::Merged;
 pub use unpack::LeftOut;

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::io::Errno;
 
 use crate::copied;
-use crate::inside::Inside;
+use crate::inside::ConfinedRootFolder;
 use crate::unpack::{is_opaque, is_whiteout_at};
 
 /// Unpacked layers.
@@ -28,12 +28,12 @@ pub(crate) struct Walked {
     pub(crate) names: Vec<OsString>,
     /// Of each folder on it, the root first: the layers that have a part of it, the topmost first.
     pub(crate) folders: Vec<Vec<usize>>,
-    pub(crate) found: Found,
+    pub(crate) found: PathLookupResult,
 }
 
 /// What is there.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum PathLookupResult {
     Nothing,
     /// The last of [`Walked::folders`].
     Folder,
@@ -62,8 +62,11 @@ impl Merged {
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let walked = self.walk(path, true).ok()?;
-        let Found::Other(layer, _) = walked.found else { return None };
-        let open = Inside::open(&self.layers[layer]).ok()?.read(path_of(&walked.names)).ok()?;
+        let PathLookupResult::Other(layer, _) = walked.found else { return None };
+        let open = ConfinedRootFolder::open(&self.layers[layer])
+            .ok()?
+            .read(path_of(&walked.names))
+            .ok()?;
         let file = fs::File::from(open);
         let is_file = file.metadata().is_ok_and(|about| about.is_file());
         let mut bytes = Vec::new();
@@ -79,7 +82,7 @@ impl Merged {
     /// What could not be copied.
     pub fn copy(&self, path: &Path, target: &Path) -> Result<bool, (PathBuf, io::Error)> {
         let Ok(walked) = self.walk(path, true) else { return Ok(false) };
-        let (Found::Folder, Some(parts)) = (&walked.found, walked.folders.last()) else {
+        let (PathLookupResult::Folder, Some(parts)) = (&walked.found, walked.folders.last()) else {
             return Ok(false);
         };
         for layer in parts.iter().rev() {
@@ -110,7 +113,8 @@ impl Merged {
     pub(crate) fn walk(&self, path: impl AsRef<Path>, follows: bool) -> io::Result<Walked> {
         let mut pending: VecDeque<OsString> = steps(path.as_ref()).collect();
         let root = (0..self.layers.len()).collect();
-        let mut walked = Walked { names: Vec::new(), folders: vec![root], found: Found::Folder };
+        let mut walked =
+            Walked { names: Vec::new(), folders: vec![root], found: PathLookupResult::Folder };
         let mut links = 0;
         while let Some(step) = pending.pop_front() {
             if step == ".." {
@@ -118,11 +122,11 @@ impl Merged {
                 // Of what is not there, no folder is known.
                 walked.folders.truncate(walked.names.len() + 1);
                 if walked.folders.len() == walked.names.len() + 1 {
-                    walked.found = Found::Folder;
+                    walked.found = PathLookupResult::Folder;
                 }
                 continue;
             }
-            let is_missing = matches!(walked.found, Found::Nothing);
+            let is_missing = matches!(walked.found, PathLookupResult::Nothing);
             walked.names.push(step);
             if is_missing {
                 continue;
@@ -130,7 +134,7 @@ impl Merged {
             let parts = walked.folders.last().map_or(&[][..], Vec::as_slice);
             let (found, below) = self.look(parts, &walked.names)?;
             match found {
-                Found::Other(layer, about)
+                PathLookupResult::Other(layer, about)
                     if about.is_symlink() && (follows || !pending.is_empty()) =>
                 {
                     links += 1;
@@ -145,10 +149,12 @@ impl Merged {
                     }
                     steps(&target).rev().for_each(|step| pending.push_front(step));
                 }
-                Found::Other(..) if !pending.is_empty() => return Err(Errno::NOTDIR.into()),
-                Found::Folder => {
+                PathLookupResult::Other(..) if !pending.is_empty() => {
+                    return Err(Errno::NOTDIR.into());
+                }
+                PathLookupResult::Folder => {
                     walked.folders.push(below);
-                    walked.found = Found::Folder;
+                    walked.found = PathLookupResult::Folder;
                 }
                 found => walked.found = found,
             }
@@ -158,7 +164,11 @@ impl Merged {
 
     /// What has the last of `names` in a folder of which these layers have parts; of a folder, the layers
     /// that have parts of it.
-    fn look(&self, parts: &[usize], names: &[OsString]) -> io::Result<(Found, Vec<usize>)> {
+    fn look(
+        &self,
+        parts: &[usize],
+        names: &[OsString],
+    ) -> io::Result<(PathLookupResult, Vec<usize>)> {
         let mut below = Vec::new();
         for layer in parts {
             let place = self.place(*layer, names);
@@ -172,12 +182,13 @@ impl Merged {
                     break;
                 }
             } else if below.is_empty() && !is_whiteout_at(&place) {
-                return Ok((Found::Other(*layer, about), below));
+                return Ok((PathLookupResult::Other(*layer, about), below));
             } else {
                 break;
             }
         }
-        let found = if below.is_empty() { Found::Nothing } else { Found::Folder };
+        let found =
+            if below.is_empty() { PathLookupResult::Nothing } else { PathLookupResult::Folder };
         Ok((found, below))
     }
 }
@@ -272,11 +283,11 @@ mod tests {
 
     use super::*;
     use crate::ids::Ids;
-    use crate::testing::{Made, file, other, tar};
+    use crate::testing::{TestLayerEntry, file, other, tar};
     use crate::unpack::{EntryError, unpack};
 
     /// Layers, the lowest first; `None` where the file system has no extended attributes of users.
-    fn merged(layers: &[&[Made]]) -> Option<(tempfile::TempDir, Merged)> {
+    fn merged(layers: &[&[TestLayerEntry]]) -> Option<(tempfile::TempDir, Merged)> {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for (number, entries) in layers.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What a name asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum LayerEntryAction {
     /// Something with this path; without parts it is the root itself.
     Entry(Vec<OsString>),
     /// That what lower layers have at this path is gone.
@@ -40,23 +40,23 @@ pub(crate) fn parts(name: &[u8]) -> Result<Vec<OsString>, &'static str> {
 }
 
 /// What an entry asks for.
-pub(crate) fn asked(mut parts: Vec<OsString>) -> Result<Asked, &'static str> {
-    let Some(last) = parts.last().cloned() else { return Ok(Asked::Entry(parts)) };
+pub(crate) fn asked(mut parts: Vec<OsString>) -> Result<LayerEntryAction, &'static str> {
+    let Some(last) = parts.last().cloned() else { return Ok(LayerEntryAction::Entry(parts)) };
     let Some(hidden) = last.as_bytes().strip_prefix(WHITEOUT) else {
-        return Ok(Asked::Entry(parts));
+        return Ok(LayerEntryAction::Entry(parts));
     };
     parts.pop();
     if hidden == OPAQUE {
-        return Ok(Asked::Opaque(parts));
+        return Ok(LayerEntryAction::Opaque(parts));
     }
     if hidden.starts_with(WHITEOUT) {
-        return Ok(Asked::Nothing);
+        return Ok(LayerEntryAction::Nothing);
     }
     if hidden.is_empty() || hidden == b"." || hidden == b".." {
         return Err("is a whiteout of nothing");
     }
     parts.push(OsStr::from_bytes(hidden).to_owned());
-    Ok(Asked::Whiteout(parts))
+    Ok(LayerEntryAction::Whiteout(parts))
 }
 
 const WHITEOUT: &[u8] = b".wh.";
@@ -70,7 +70,7 @@ const NAME_BYTES_MAX: usize = 255;
 mod tests {
     use super::*;
 
-    fn read(name: &str) -> Result<Asked, &'static str> {
+    fn read(name: &str) -> Result<LayerEntryAction, &'static str> {
         parts(name.as_bytes()).and_then(asked)
     }
 
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn names_are_paths_below_the_root() {
-        assert_eq!(read("./etc//passwd/"), Ok(Asked::Entry(path("etc/passwd"))));
-        assert_eq!(read("./"), Ok(Asked::Entry(Vec::new())));
-        assert_eq!(read("a/..b/...c"), Ok(Asked::Entry(path("a/..b/...c"))));
+        assert_eq!(read("./etc//passwd/"), Ok(LayerEntryAction::Entry(path("etc/passwd"))));
+        assert_eq!(read("./"), Ok(LayerEntryAction::Entry(Vec::new())));
+        assert_eq!(read("a/..b/...c"), Ok(LayerEntryAction::Entry(path("a/..b/...c"))));
     }
 
     #[test]
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn whiteouts_hide_what_is_behind_their_prefix() {
-        assert_eq!(read("a/.wh.b"), Ok(Asked::Whiteout(path("a/b"))));
-        assert_eq!(read("a/.wh..wh..opq"), Ok(Asked::Opaque(path("a"))));
-        assert_eq!(read(".wh..wh.plnk"), Ok(Asked::Nothing));
+        assert_eq!(read("a/.wh.b"), Ok(LayerEntryAction::Whiteout(path("a/b"))));
+        assert_eq!(read("a/.wh..wh..opq"), Ok(LayerEntryAction::Opaque(path("a"))));
+        assert_eq!(read(".wh..wh.plnk"), Ok(LayerEntryAction::Nothing));
         for name in ["a/.wh.", "a/.wh..", "a/.wh..."] {
             assert!(read(name).is_err(), "{name}");
         }

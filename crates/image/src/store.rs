@@ -9,14 +9,14 @@ use crate::error::ImageError;
 
 /// The files of an image.
 #[derive(Debug)]
-pub(crate) enum Store {
+pub(crate) enum ImageStorage {
     Folder(PathBuf),
-    Tar { path: PathBuf, files: BTreeMap<String, Place> },
+    Tar { path: PathBuf, files: BTreeMap<String, TarFileLocation> },
 }
 
 /// Where a file is within a tar file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum TarFileLocation {
     Bytes {
         at: u64,
         length: u64,
@@ -25,13 +25,13 @@ pub(crate) enum Place {
     Link(String),
 }
 
-impl Store {
+impl ImageStorage {
     /// Opens a folder or a tar file, of which only the heads of its entries are read.
-    pub(crate) fn open(path: &Path) -> Result<Store, ImageError> {
+    pub(crate) fn open(path: &Path) -> Result<ImageStorage, ImageError> {
         let failed = |source| ImageError::Read { path: path.to_owned(), source };
         let about = std::fs::metadata(path).map_err(failed)?;
         if about.is_dir() {
-            return Ok(Store::Folder(path.to_owned()));
+            return Ok(ImageStorage::Folder(path.to_owned()));
         }
         let mut file = File::open(path).map_err(failed)?;
         let mut beginning = Vec::new();
@@ -45,20 +45,20 @@ impl Store {
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         let files =
             entries(file).map_err(|error| not(&format!("it is no whole tar file ({error})")))?;
-        Ok(Store::Tar { path: path.to_owned(), files })
+        Ok(ImageStorage::Tar { path: path.to_owned(), files })
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
         match self {
-            Store::Folder(folder) => folder.join(name).is_file(),
-            Store::Tar { files, .. } => files.contains_key(name),
+            ImageStorage::Folder(folder) => folder.join(name).is_file(),
+            ImageStorage::Tar { files, .. } => files.contains_key(name),
         }
     }
 
     /// Opens one of the files; it and its length.
     pub(crate) fn read(&self, name: &str) -> io::Result<(Take<File>, u64)> {
         match self {
-            Store::Folder(folder) => {
+            ImageStorage::Folder(folder) => {
                 let file = File::open(folder.join(name))?;
                 let about = file.metadata()?;
                 if !about.is_file() {
@@ -66,7 +66,7 @@ impl Store {
                 }
                 Ok((file.take(about.len()), about.len()))
             }
-            Store::Tar { path, files } => {
+            ImageStorage::Tar { path, files } => {
                 let (at, length) = place(files, name).ok_or(io::ErrorKind::NotFound)?;
                 let mut file = File::open(path)?;
                 file.seek(SeekFrom::Start(at))?;
@@ -88,18 +88,18 @@ impl Store {
     }
 }
 
-fn place(files: &BTreeMap<String, Place>, name: &str) -> Option<(u64, u64)> {
+fn place(files: &BTreeMap<String, TarFileLocation>, name: &str) -> Option<(u64, u64)> {
     match files.get(name)? {
-        Place::Bytes { at, length } => Some((*at, *length)),
+        TarFileLocation::Bytes { at, length } => Some((*at, *length)),
         // Links to links are not followed: no tool makes them, and they could go in circles.
-        Place::Link(other) => match files.get(other)? {
-            Place::Bytes { at, length } => Some((*at, *length)),
-            Place::Link(_) => None,
+        TarFileLocation::Link(other) => match files.get(other)? {
+            TarFileLocation::Bytes { at, length } => Some((*at, *length)),
+            TarFileLocation::Link(_) => None,
         },
     }
 }
 
-fn entries(file: File) -> io::Result<BTreeMap<String, Place>> {
+fn entries(file: File) -> io::Result<BTreeMap<String, TarFileLocation>> {
     let size = file.metadata()?.len();
     let mut archive = tar::Archive::new(file);
     let mut files = BTreeMap::new();
@@ -115,14 +115,14 @@ fn entries(file: File) -> io::Result<BTreeMap<String, Place>> {
                         "`{name}` ends behind the end of the file"
                     )));
                 }
-                Place::Bytes { at, length }
+                TarFileLocation::Bytes { at, length }
             }
             kind if kind.is_symlink() || kind.is_hard_link() => {
                 let target = entry.link_name_bytes().unwrap_or_default().into_owned();
                 let Ok(target) = String::from_utf8(target) else { continue };
                 let base = if kind.is_symlink() { &name } else { "" };
                 match beside(base, &target) {
-                    Some(target) => Place::Link(target),
+                    Some(target) => TarFileLocation::Link(target),
                     None => continue,
                 }
             }
@@ -166,11 +166,11 @@ mod tests {
     fn links_within_an_archive_lead_to_its_own_files() {
         assert_eq!(beside("abc/layer.tar", "../def/layer.tar").as_deref(), Some("def/layer.tar"));
         assert_eq!(beside("layer.tar", "../../etc/shadow"), None);
-        let bytes = Place::Bytes { at: 1, length: 2 };
+        let bytes = TarFileLocation::Bytes { at: 1, length: 2 };
         let files = BTreeMap::from([
-            ("a".to_owned(), Place::Link("b".into())),
+            ("a".to_owned(), TarFileLocation::Link("b".into())),
             ("b".to_owned(), bytes),
-            ("c".to_owned(), Place::Link("c".into())),
+            ("c".to_owned(), TarFileLocation::Link("c".into())),
         ]);
         assert_eq!(place(&files, "a"), Some((1, 2)));
         assert_eq!(place(&files, "c"), None);

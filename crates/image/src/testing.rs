@@ -9,11 +9,11 @@ use flate2::write::GzEncoder;
 use tar::{EntryType, Header};
 use windtunnel_model::plan::Platform;
 
-use crate::digest::Digest;
+use crate::digest::Sha256Digest;
 
 /// An entry of a layer.
 #[derive(Debug, Clone)]
-pub(crate) struct Made {
+pub(crate) struct TestLayerEntry {
     pub(crate) name: &'static str,
     pub(crate) kind: EntryType,
     pub(crate) content: Vec<u8>,
@@ -22,18 +22,18 @@ pub(crate) struct Made {
     pub(crate) mode: u32,
 }
 
-pub(crate) fn file(name: &'static str, content: &[u8]) -> Made {
+pub(crate) fn file(name: &'static str, content: &[u8]) -> TestLayerEntry {
     let (kind, content) = (EntryType::Regular, content.to_vec());
-    Made { name, kind, content, link: "", owner: 0, mode: 0o644 }
+    TestLayerEntry { name, kind, content, link: "", owner: 0, mode: 0o644 }
 }
 
-pub(crate) fn other(name: &'static str, kind: EntryType, link: &'static str) -> Made {
+pub(crate) fn other(name: &'static str, kind: EntryType, link: &'static str) -> TestLayerEntry {
     let mode = if kind.is_dir() { 0o755 } else { 0o644 };
-    Made { name, kind, content: Vec::new(), link, owner: 0, mode }
+    TestLayerEntry { name, kind, content: Vec::new(), link, owner: 0, mode }
 }
 
 /// A tar file of entries, whose names are written as they are.
-pub(crate) fn tar(entries: &[Made]) -> Vec<u8> {
+pub(crate) fn tar(entries: &[TestLayerEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for made in entries {
         let mut header = Header::new_ustar();
@@ -58,26 +58,26 @@ pub(crate) fn tar(entries: &[Made]) -> Vec<u8> {
 
 /// Makes an image, in any of the formats.
 #[derive(Debug, Clone)]
-pub(crate) struct Builder {
+pub(crate) struct TestImageBuilder {
     config: String,
     platform: Platform,
     /// Content, and as it is stored.
     layers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Builder {
-    pub(crate) fn new(config: &str) -> Builder {
+impl TestImageBuilder {
+    pub(crate) fn new(config: &str) -> TestImageBuilder {
         let platform = Platform::of_machine(std::env::consts::ARCH);
-        Builder { config: config.into(), platform, layers: Vec::new() }
+        TestImageBuilder { config: config.into(), platform, layers: Vec::new() }
     }
 
-    pub(crate) fn for_platform(mut self, text: &str) -> Builder {
+    pub(crate) fn for_platform(mut self, text: &str) -> TestImageBuilder {
         self.platform = text.parse().unwrap();
         self
     }
 
     /// A layer that is stored compressed by gzip.
-    pub(crate) fn layer(self, entries: &[Made]) -> Builder {
+    pub(crate) fn layer(self, entries: &[TestLayerEntry]) -> TestImageBuilder {
         let content = tar(entries);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(&content).unwrap();
@@ -85,14 +85,17 @@ impl Builder {
         self.stored(content, stored)
     }
 
-    pub(crate) fn stored(mut self, content: Vec<u8>, stored: Vec<u8>) -> Builder {
+    pub(crate) fn stored(mut self, content: Vec<u8>, stored: Vec<u8>) -> TestImageBuilder {
         self.layers.push((content, stored));
         self
     }
 
     fn configuration(&self) -> Vec<u8> {
-        let ids: Vec<String> =
-            self.layers.iter().map(|(content, _)| format!("\"{}\"", Digest::of(content))).collect();
+        let ids: Vec<String> = self
+            .layers
+            .iter()
+            .map(|(content, _)| format!("\"{}\"", Sha256Digest::of(content)))
+            .collect();
         let config = &self.config;
         let rootfs = format!(r#"{{"type":"layers","diff_ids":[{}]}}"#, ids.join(","));
         format!(r#"{{{},"config":{config},"rootfs":{rootfs}}}"#, self.platform_keys()).into_bytes()
@@ -143,7 +146,7 @@ impl Builder {
 
     pub(crate) fn saved(&self, path: &Path, tag: &str) -> PathBuf {
         let configuration = self.configuration();
-        let config = format!("{}.json", Digest::of(&configuration).hex());
+        let config = format!("{}.json", Sha256Digest::of(&configuration).hex());
         let names: Vec<String> = (0..self.layers.len()).map(|n| format!("{n}/layer.tar")).collect();
         let manifest = format!(
             r#"[{{"Config":"{config}","RepoTags":["{tag}"],"Layers":{}}}]"#,
@@ -156,7 +159,7 @@ impl Builder {
 }
 
 /// A layout of one image for several platforms: its index leads to one of them.
-pub(crate) fn layout_of_platforms(images: &[Builder], folder: &Path) -> PathBuf {
+pub(crate) fn layout_of_platforms(images: &[TestImageBuilder], folder: &Path) -> PathBuf {
     let mut files = Vec::new();
     let mut entries = Vec::new();
     for image in images {
@@ -172,7 +175,7 @@ pub(crate) fn layout_of_platforms(images: &[Builder], folder: &Path) -> PathBuf 
 }
 
 /// What Docker saves of one image for several platforms.
-pub(crate) fn saved_of_platforms(images: &[Builder], path: &Path, tag: &str) -> PathBuf {
+pub(crate) fn saved_of_platforms(images: &[TestImageBuilder], path: &Path, tag: &str) -> PathBuf {
     let (mut files, mut entries) = (Vec::new(), Vec::new());
     for (number, image) in images.iter().enumerate() {
         let config = format!("{number}.json");
@@ -197,11 +200,11 @@ fn top(entries: &[String]) -> [(String, Vec<u8>); 2] {
 }
 
 fn blob(bytes: &[u8]) -> (String, Vec<u8>) {
-    (format!("blobs/sha256/{}", Digest::of(bytes).hex()), bytes.to_vec())
+    (format!("blobs/sha256/{}", Sha256Digest::of(bytes).hex()), bytes.to_vec())
 }
 
 fn descriptor(kind: &str, bytes: &[u8], more: &str) -> String {
-    let (digest, size) = (Digest::of(bytes), bytes.len());
+    let (digest, size) = (Sha256Digest::of(bytes), bytes.len());
     format!(
         r#"{{"mediaType":"application/vnd.oci.image.{kind}","digest":"{digest}","size":{size}{more}}}"#
     )
@@ -239,7 +242,8 @@ pub(crate) fn pax(records: &[(&str, &str)]) -> Vec<u8> {
         }
         content += &format!("{length} {key}={value}\n");
     }
-    let header = Made { content: content.into_bytes(), ..other("x", EntryType::XHeader, "") };
+    let header =
+        TestLayerEntry { content: content.into_bytes(), ..other("x", EntryType::XHeader, "") };
     let mut bytes = tar(&[header]);
     // Without the end of an archive.
     bytes.truncate(bytes.len() - 1024);

@@ -2,7 +2,7 @@
 //! Specification, layer.md; the kernel's Documentation/filesystems/overlayfs.rst ("whiteouts and
 //! opaque directories", "User xattr").
 //!
-//! A layer is written by anyone. Its entries get their place by [`Inside`], so none is written outside
+//! A layer is written by anyone. Its entries get their place by [`ConfinedRootFolder`], so none is written outside
 //! of the folder; names that lead out are refused by themselves. Device nodes are refused, but for
 //! those below `dev`, which a node never sees: they are left out. A file that claims to be larger than
 //! the disk has room is refused before anything of it is written.
@@ -23,11 +23,11 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use tar::EntryType;
 
-use crate::entries::{Entries, Member, Time, is_file};
+use crate::entries::{Entries, TarEntryHeader, UnixTimestamp, is_file};
 use crate::ids::Ids;
-use crate::inside::Inside;
-use crate::merged::{Found, Merged, path_of};
-use crate::name::{self, Asked};
+use crate::inside::ConfinedRootFolder;
+use crate::merged::{Merged, PathLookupResult, path_of};
+use crate::name::{self, LayerEntryAction};
 pub(crate) use attributes::is_taken_over;
 use place::{folder_in, make_folder, make_room};
 use whiteout::set_opaque;
@@ -66,7 +66,7 @@ pub(crate) fn unpack(
     let failed = |error| failed("/", error);
     let layers = std::iter::once(folder).chain(below.iter().map(PathBuf::as_path));
     let mut unpacker = Unpacker {
-        inside: Inside::open(folder).map_err(failed)?,
+        inside: ConfinedRootFolder::open(folder).map_err(failed)?,
         root: folder,
         tree: Merged::new(layers.map(Path::to_owned).collect()),
         ids,
@@ -86,26 +86,30 @@ pub(crate) fn unpack(
 }
 
 struct Unpacker<'a> {
-    inside: Inside,
+    inside: ConfinedRootFolder,
     root: &'a Path,
     /// This layer, and those below it.
     tree: Merged,
     ids: &'a Ids,
     left_out: LeftOut,
-    folders: BTreeMap<PathBuf, Folder>,
+    folders: BTreeMap<PathBuf, UnpackedLayerFolder>,
     count: u64,
 }
 
 /// A folder of this layer.
-struct Folder {
+struct UnpackedLayerFolder {
     /// When it was changed, which changes with what is put into it.
-    modified: Time,
+    modified: UnixTimestamp,
     /// Whether it has an entry, and is not only there because another entry is in it.
     is_entry: bool,
 }
 
 impl Unpacker<'_> {
-    fn entry<R: Read>(&mut self, member: &Member, data: &mut Entries<R>) -> Result<(), EntryError> {
+    fn entry<R: Read>(
+        &mut self,
+        member: &TarEntryHeader,
+        data: &mut Entries<R>,
+    ) -> Result<(), EntryError> {
         let shown = shown(&member.name);
         let refused = |why: &str| EntryError::Refused(shown.clone(), why.to_owned());
         self.count += 1;
@@ -115,13 +119,13 @@ impl Unpacker<'_> {
         let parts = name::parts(&member.name).map_err(refused)?;
         let write = |error| failed(&shown, error);
         match name::asked(parts).map_err(refused)? {
-            Asked::Nothing => Ok(()),
-            Asked::Opaque(folder) => {
+            LayerEntryAction::Nothing => Ok(()),
+            LayerEntryAction::Opaque(folder) => {
                 let (names, folder) = self.folder(&folder).map_err(write)?;
                 self.hide_below(&names, &folder).map_err(write)
             }
-            Asked::Whiteout(parts) => self.white_out(&parts).map_err(write),
-            Asked::Entry(parts) if parts.is_empty() => {
+            LayerEntryAction::Whiteout(parts) => self.white_out(&parts).map_err(write),
+            LayerEntryAction::Entry(parts) if parts.is_empty() => {
                 if !member.kind.is_dir() {
                     return Err(refused("is the root, and not a folder"));
                 }
@@ -129,13 +133,13 @@ impl Unpacker<'_> {
                 self.put(&[], member.modified, true);
                 self.finish(&root, OsStr::new("."), member).map_err(write)
             }
-            Asked::Entry(parts) => self.place(member, data, parts, &shown),
+            LayerEntryAction::Entry(parts) => self.place(member, data, parts, &shown),
         }
     }
 
     fn place<R: Read>(
         &mut self,
-        member: &Member,
+        member: &TarEntryHeader,
         data: &mut Entries<R>,
         mut parts: Vec<OsString>,
         shown: &str,
@@ -194,7 +198,7 @@ impl Unpacker<'_> {
             return Ok((parts.to_vec(), own));
         }
         let walked = self.tree.walk(path_of(parts), true)?;
-        if matches!(walked.found, Found::Other(..)) {
+        if matches!(walked.found, PathLookupResult::Other(..)) {
             return Err(Errno::NOTDIR.into());
         }
         let mut folder = self.inside.find("")?;
@@ -221,8 +225,8 @@ impl Unpacker<'_> {
         Ok((walked.names, folder))
     }
 
-    fn put(&mut self, folder: &[OsString], modified: Time, is_entry: bool) {
-        self.folders.insert(path_of(folder), Folder { modified, is_entry });
+    fn put(&mut self, folder: &[OsString], modified: UnixTimestamp, is_entry: bool) {
+        self.folders.insert(path_of(folder), UnpackedLayerFolder { modified, is_entry });
     }
 
     /// Gives a folder of this layer the attributes of one below it.
@@ -234,7 +238,7 @@ impl Unpacker<'_> {
     }
 
     /// The owner, the mode, the time and the extended attributes.
-    fn finish(&mut self, above: &OwnedFd, name: &OsStr, of: &Member) -> io::Result<()> {
+    fn finish(&mut self, above: &OwnedFd, name: &OsStr, of: &TarEntryHeader) -> io::Result<()> {
         let left_out = attributes::set(above, name, of, self.ids)?;
         self.left_out.owners += left_out.owners;
         self.left_out.attributes += left_out.attributes;
@@ -243,7 +247,7 @@ impl Unpacker<'_> {
 
     fn hard_link(
         &mut self,
-        member: &Member,
+        member: &TarEntryHeader,
         above: &OwnedFd,
         name: &OsStr,
         shown: &str,
@@ -262,11 +266,13 @@ impl Unpacker<'_> {
         let (last, folder) = walked.names.split_last().ok_or_else(lacking)?;
         let failed = |error| failed(shown, error);
         match &walked.found {
-            Found::Nothing => return Err(lacking()),
-            Found::Folder => return Err(refused(format!("is a link to `{target}`, a folder"))),
-            Found::Other(0, _) => {}
+            PathLookupResult::Nothing => return Err(lacking()),
+            PathLookupResult::Folder => {
+                return Err(refused(format!("is a link to `{target}`, a folder")));
+            }
+            PathLookupResult::Other(0, _) => {}
             // As a program that links a file of a lower layer gets it: a copy in this one.
-            Found::Other(layer, about) => {
+            PathLookupResult::Other(layer, about) => {
                 use std::os::unix::fs::MetadataExt;
                 self.check_room(about.blocks().saturating_mul(512)).map_err(refused)?;
                 self.folder(folder).map_err(failed)?;
@@ -284,7 +290,7 @@ impl Unpacker<'_> {
     fn white_out(&mut self, parts: &[OsString]) -> io::Result<()> {
         let Some((name, above)) = parts.split_last() else { return Ok(()) };
         let walked = self.tree.walk(path_of(parts), false);
-        if walked.is_ok_and(|walked| matches!(walked.found, Found::Nothing)) {
+        if walked.is_ok_and(|walked| matches!(walked.found, PathLookupResult::Nothing)) {
             return Ok(());
         }
         let (mut names, above) = self.folder(above)?;

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use windtunnel_cluster::client;
-use windtunnel_cluster::protocol::{Card, Hosts};
+use windtunnel_cluster::protocol::{AgentDescription, ClusterHosts};
 
-use crate::error::{Kind, LeadError};
+use crate::error::{LeadError, LeadErrorKind};
 use crate::machines::{ALL, SLURM};
 
 /// Positions of the machines that `names` mean. `answers` has the agent that answers at a name
 /// which may be neither a machine's name nor its address, and `slurm` the agents of the Slurm
 /// allocation.
 pub(crate) fn choose(
-    hosts: &Hosts,
+    hosts: &ClusterHosts,
     names: &[String],
     answers: &BTreeMap<String, String>,
     slurm: &[String],
@@ -39,9 +39,10 @@ pub(crate) fn choose(
 }
 
 /// The machine of that name.
-pub(crate) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadError> {
+pub(crate) fn called(hosts: &ClusterHosts, name: &str) -> Result<Option<usize>, LeadError> {
     let cards = hosts.hosts.iter().enumerate();
-    let called: Vec<(usize, &Card)> = cards.filter(|(_, card)| card.host == name).collect();
+    let called: Vec<(usize, &AgentDescription)> =
+        cards.filter(|(_, card)| card.host == name).collect();
     match called[..] {
         [] => Ok(None),
         [(at, _)] => Ok(Some(at)),
@@ -50,39 +51,39 @@ pub(crate) fn called(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadErr
                 called.iter().map(|(_, card)| card.address.to_string()).collect();
             let text = format!("{} agents are called {name}", called.len());
             let hint = format!("name them by their addresses: {}", addresses.join(", "));
-            Err(LeadError::new(Kind::Usage, text).with_hint(hint))
+            Err(LeadError::new(LeadErrorKind::Usage, text).with_hint(hint))
         }
     }
 }
 
 /// The machine whose agent listens on that address.
-pub(crate) fn listening(hosts: &Hosts, name: &str) -> Result<Option<usize>, LeadError> {
+pub(crate) fn listening(hosts: &ClusterHosts, name: &str) -> Result<Option<usize>, LeadError> {
     let addresses = client::resolve(name).unwrap_or_default();
     let is_it =
         |address: SocketAddr| addresses.iter().any(|one| canonical(*one) == canonical(address));
     if let Some(silent) = hosts.silent.iter().find(|silent| is_it(silent.address)) {
         let text = format!("the agent at {} does not answer: {}", silent.address, silent.why);
-        return Err(LeadError::new(Kind::Usage, text));
+        return Err(LeadError::new(LeadErrorKind::Usage, text));
     }
     Ok(hosts.hosts.iter().position(|card| is_it(card.address)))
 }
 
-pub(crate) fn unknown(hosts: &Hosts, name: &str) -> LeadError {
+pub(crate) fn unknown(hosts: &ClusterHosts, name: &str) -> LeadError {
     let text = format!("no agent of the cluster is called `{name}`, and it is not an address");
-    LeadError::new(Kind::Usage, text).with_hint(format!("there are {}", all_names(hosts)))
+    LeadError::new(LeadErrorKind::Usage, text).with_hint(format!("there are {}", all_names(hosts)))
 }
 
-fn elsewhere(hosts: &Hosts, name: &str) -> LeadError {
+fn elsewhere(hosts: &ClusterHosts, name: &str) -> LeadError {
     let here =
         hosts.hosts.get(hosts.asked).map(|card| card.address.to_string()).unwrap_or_default();
     let text = format!("the agent at {name} and the one at {here} do not know each other");
-    LeadError::new(Kind::Usage, text)
+    LeadError::new(LeadErrorKind::Usage, text)
         .with_hint(format!("start it with `windtunnel agent --join {here}`"))
 }
 
 /// The first of the machines that there are.
-pub(crate) fn all_names(hosts: &Hosts) -> String {
-    let name = |card: &Card| format!("{} ({})", card.host, card.address);
+pub(crate) fn all_names(hosts: &ClusterHosts) -> String {
+    let name = |card: &AgentDescription| format!("{} ({})", card.host, card.address);
     let names = hosts.hosts.iter().take(NAMES_LISTED).map(name);
     let more = hosts.hosts.len().saturating_sub(NAMES_LISTED);
     let more = (more > 0).then(|| format!("and {more} more"));
@@ -98,17 +99,19 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_cluster::protocol::Silent;
+    use windtunnel_cluster::protocol::UnresponsiveAgent;
 
     use super::*;
     use crate::error::text;
     use crate::sample::card;
 
-    fn hosts() -> Hosts {
+    fn hosts() -> ClusterHosts {
         let hosts = vec![card("a", 1), card("b", 2), card("box", 3), card("box", 4)];
-        let silent =
-            vec![Silent { address: ([10, 0, 0, 9], 7447).into(), why: "it is tired".into() }];
-        Hosts { asked: 1, hosts, silent, throughput: Vec::new() }
+        let silent = vec![UnresponsiveAgent {
+            address: ([10, 0, 0, 9], 7447).into(),
+            why: "it is tired".into(),
+        }];
+        ClusterHosts { asked: 1, hosts, silent, throughput: Vec::new() }
     }
 
     /// Positions, or the error. The agent at 10.1.1.3 is `box-3`, that at 10.1.1.8 is not in the
@@ -157,8 +160,9 @@ mod tests {
 
     #[test]
     fn of_many_machines_the_first_twelve_are_listed_with_the_number_of_the_others() {
-        let hosts: Vec<Card> = (1..=15).map(|last| card("m", last)).collect();
-        let mut hosts = Hosts { asked: 0, hosts, silent: Vec::new(), throughput: Vec::new() };
+        let hosts: Vec<AgentDescription> = (1..=15).map(|last| card("m", last)).collect();
+        let mut hosts =
+            ClusterHosts { asked: 0, hosts, silent: Vec::new(), throughput: Vec::new() };
         let listed = all_names(&hosts);
         assert!(listed.starts_with("m (10.0.0.1:7447), m (10.0.0.2:7447), "), "{listed}");
         assert!(listed.ends_with("m (10.0.0.12:7447), and 3 more"), "{listed}");

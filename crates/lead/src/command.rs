@@ -10,25 +10,30 @@ use std::time::Duration;
 
 use windtunnel_cluster::parts::{CommandSender, Runner};
 use windtunnel_cluster::protocol::exec::{FromCommand, Octets, ToCommand};
-use windtunnel_control::{Connection, Incoming, Reply, Request};
+use windtunnel_control::{ConnectionInput, ControlConnection, ControlReply, ControlRequest};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_sys::terminal::{self, RawMode, Size};
+use windtunnel_sys::terminal::{self, RawMode, TerminalSize};
 
 /// Runs the command of `request` on a thread of its own, until it ends or the client has gone.
-pub(crate) fn start(runner: Runner, connection: Connection, request: Request, ends: Vec<OwnedFd>) {
+pub(crate) fn start(
+    runner: Runner,
+    connection: ControlConnection,
+    request: ControlRequest,
+    ends: Vec<OwnedFd>,
+) {
     thread::spawn(move || {
         let Ok([input, output, error]) = <[OwnedFd; 3]>::try_from(ends) else {
             let message = "exec needs three descriptors".to_owned();
-            return answer_one(&mut { connection }, &Reply::Error { message, hint: None });
+            return answer_one(&mut { connection }, &ControlReply::Error { message, hint: None });
         };
         let ends = [File::from(input), File::from(output), File::from(error)];
         live(&runner, connection, request, ends);
     });
 }
 
-fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 3]) {
+fn live(runner: &Runner, connection: ControlConnection, request: ControlRequest, ends: [File; 3]) {
     let [input, output, error] = ends;
-    let wants_terminal = matches!(request, Request::Exec { terminal: true, .. });
+    let wants_terminal = matches!(request, ControlRequest::Exec { terminal: true, .. });
     let size = wants_terminal.then(|| terminal::size(&input).ok()).flatten();
     // The terminal there makes of what is typed what terminals do; this one must not do it, too.
     let raw = size.and_then(|_| RawMode::enter(&input).ok());
@@ -51,7 +56,7 @@ fn live(runner: &Runner, connection: Connection, request: Request, ends: [File; 
     if let Err(failure) = ran {
         let cause = std::error::Error::source(&failure);
         let message = cause.map_or_else(|| failure.to_string(), ToString::to_string);
-        let _ = reply.send(Reply::Error { message, hint: failure.hint() });
+        let _ = reply.send(ControlReply::Error { message, hint: failure.hint() });
     }
     drop((reply, raw, output, error));
     // It ends with the last reply.
@@ -85,12 +90,12 @@ fn wait_for(input: &File, sender: &CommandSender) -> bool {
 
 /// The conversation with the client.
 struct Conversation {
-    connection: Connection,
+    connection: ControlConnection,
     sender: CommandSender,
-    replies: Receiver<Reply>,
+    replies: Receiver<ControlReply>,
     /// The terminal, for its size.
     resized: Option<File>,
-    size: Option<Size>,
+    size: Option<TerminalSize>,
 }
 
 impl Conversation {
@@ -100,7 +105,9 @@ impl Conversation {
                 Ok(reply) => {
                     let last = matches!(
                         reply,
-                        Reply::Exited { .. } | Reply::NotRun { .. } | Reply::Error { .. }
+                        ControlReply::Exited { .. }
+                            | ControlReply::NotRun { .. }
+                            | ControlReply::Error { .. }
                     );
                     answer_one(&mut self.connection, &reply);
                     if last {
@@ -113,14 +120,14 @@ impl Conversation {
             self.follow_size();
             while let Some(incoming) = self.connection.receive() {
                 match incoming {
-                    Incoming::Request(request, _) => {
-                        if let Request::Signal { signal } = *request {
+                    ConnectionInput::Request(request, _) => {
+                        if let ControlRequest::Signal { signal } = *request {
                             let _ = self.sender.blocking_send(ToCommand::Signal { signal });
                         }
                     }
-                    Incoming::Unreadable(_) => {}
+                    ConnectionInput::Unreadable(_) => {}
                     // What a terminal does to its programs when it goes away.
-                    Incoming::Closed => {
+                    ConnectionInput::Closed => {
                         let _ = self.sender.blocking_send(ToCommand::Signal { signal: SIGHUP });
                         return;
                     }
@@ -133,14 +140,14 @@ impl Conversation {
         let now = self.resized.as_ref().and_then(|terminal| terminal::size(terminal).ok());
         if now.is_some() && now != self.size {
             self.size = now;
-            if let Some(Size { rows, columns }) = now {
+            if let Some(TerminalSize { rows, columns }) = now {
                 let _ = self.sender.blocking_send(ToCommand::Size { rows, columns });
             }
         }
     }
 }
 
-fn answer_one(connection: &mut Connection, reply: &Reply) {
+fn answer_one(connection: &mut ControlConnection, reply: &ControlReply) {
     // If the client has gone, the next receive shows it.
     let _ = connection.reply(reply);
     let _ = connection.flush();

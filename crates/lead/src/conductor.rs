@@ -10,31 +10,31 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use windtunnel_cluster::Parts;
+use windtunnel_cluster::PartSessions;
 use windtunnel_cluster::parts::PartEvent;
-use windtunnel_cluster::protocol::run::{Order, RunSetup};
+use windtunnel_cluster::protocol::run::{PartCommand, RunSetup};
 use windtunnel_control::part::{FromPart, StopWhy};
-use windtunnel_host::{Folder, Observer};
+use windtunnel_host::{Observer, RunOutputFolder};
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal::Reader;
+use windtunnel_sys::signal::SignalReader;
 
-use crate::error::{Kind, LeadError};
+use crate::error::{LeadError, LeadErrorKind};
 use crate::notices::Notices;
 use crate::overdue::Overdue;
 use crate::proxy::{Presence, Proxy};
-use part_state::{End, PartState};
+use part_state::{PartState, PartTermination};
 
-pub(crate) use stage::Stage;
+pub(crate) use stage::ClusterRunStage;
 
 /// All parts, and how far they are.
 pub(crate) struct Conductor {
     setup: RunSetup,
-    parts: Parts,
+    parts: PartSessions,
     notices: Notices,
-    signals: Reader,
+    signals: SignalReader,
     /// By member.
     members: Vec<PartState>,
-    stage: Stage,
+    stage: ClusterRunStage,
     /// When that began, or a part was last seen to get on with it.
     last_moved: Instant,
     /// Why the run was stopped before it began.
@@ -45,10 +45,10 @@ pub(crate) struct Conductor {
 impl Conductor {
     pub(crate) fn new(
         setup: &RunSetup,
-        parts: Parts,
+        parts: PartSessions,
         observer: Arc<dyn Observer>,
-        stage: Stage,
-        signals: Reader,
+        stage: ClusterRunStage,
+        signals: SignalReader,
     ) -> Self {
         Conductor {
             notices: Notices::new(setup, observer),
@@ -65,7 +65,7 @@ impl Conductor {
 
     /// Leads all parts to the beginning of the run.
     pub(crate) fn until_begun(&mut self) -> Result<(), LeadError> {
-        while self.stage < Stage::Running {
+        while self.stage < ClusterRunStage::Running {
             self.step();
             if let Some(error) = self.error.take() {
                 return Err(self.give_up(error));
@@ -98,8 +98,9 @@ impl Conductor {
 
     /// Waits until every part knows that the run begins, and none needs us any more.
     pub(crate) fn until_all_know(&mut self) -> Result<(), LeadError> {
-        let knows =
-            |member: &PartState| member.through == Some(Stage::Running) || member.end.is_some();
+        let knows = |member: &PartState| {
+            member.through == Some(ClusterRunStage::Running) || member.end.is_some()
+        };
         while !self.members.iter().all(knows) {
             self.step();
         }
@@ -107,9 +108,12 @@ impl Conductor {
     }
 
     /// Watches the run to its end, and serves the clients of the control socket in `folder`.
-    pub(crate) fn until_over(&mut self, folder: &Folder) -> Result<(), LeadError> {
+    pub(crate) fn until_over(&mut self, folder: &RunOutputFolder) -> Result<(), LeadError> {
         let mut proxy = Proxy::open(folder, &self.setup).map_err(|error| {
-            LeadError::new(Kind::Machine, format!("cannot open the control socket: {error}"))
+            LeadError::new(
+                LeadErrorKind::Machine,
+                format!("cannot open the control socket: {error}"),
+            )
         })?;
         while self.members.iter().any(PartState::is_waited_for) {
             self.step();
@@ -122,7 +126,7 @@ impl Conductor {
             proxy.serve(self.parts.agents(), &present);
         }
         for state in self.members.iter_mut().filter(|state| state.end.is_none()) {
-            state.end = Some(End::Silent);
+            state.end = Some(PartTermination::Silent);
         }
         proxy.close();
         Ok(())
@@ -133,7 +137,7 @@ impl Conductor {
         while let Ok(Some(received)) = self.signals.read() {
             self.interrupted = Some(received.signal);
             let why = StopWhy::Signal(received.signal);
-            self.parts.order_all(&Order::Stop { why });
+            self.parts.order_all(&PartCommand::Stop { why });
         }
         let mut patience = PATIENCE;
         while let Some((member, event)) = self.parts.next_event(patience) {
@@ -159,10 +163,20 @@ impl Conductor {
                 drop(why);
             }
             PartEvent::Refused(why) => {
-                self.part_is_over(member, End::Failed(why), Kind::Machine.exit_code(), None);
+                self.part_is_over(
+                    member,
+                    PartTermination::Failed(why),
+                    LeadErrorKind::Machine.exit_code(),
+                    None,
+                );
             }
             PartEvent::Gone(why) => {
-                self.part_is_over(member, End::Gone(why), Kind::Machine.exit_code(), None);
+                self.part_is_over(
+                    member,
+                    PartTermination::Gone(why),
+                    LeadErrorKind::Machine.exit_code(),
+                    None,
+                );
             }
         }
     }
@@ -172,13 +186,13 @@ impl Conductor {
         match said {
             FromPart::Bound { port } => {
                 state.port = Some(port);
-                state.through = Some(Stage::Binding);
+                state.through = Some(ClusterRunStage::Binding);
             }
             FromPart::Unreached { members } => state.unreached = members,
-            FromPart::Prepared => state.through = Some(Stage::Preparing),
-            FromPart::Reached => state.through = Some(Stage::Reaching),
-            FromPart::Measured => state.through = Some(Stage::Measuring),
-            FromPart::Begun => state.through = Some(Stage::Running),
+            FromPart::Prepared => state.through = Some(ClusterRunStage::Preparing),
+            FromPart::Reached => state.through = Some(ClusterRunStage::Reaching),
+            FromPart::Measured => state.through = Some(ClusterRunStage::Measuring),
+            FromPart::Begun => state.through = Some(ClusterRunStage::Running),
             FromPart::Ending => state.is_ending = true,
             FromPart::Notice { notice } => {
                 if let Some(host) = self.notices.notice(member, &notice) {
@@ -187,10 +201,15 @@ impl Conductor {
             }
             FromPart::Ended => {
                 // The code counts only if the run has not begun.
-                self.part_is_over(member, End::Ended, Kind::Machine.exit_code(), None);
+                self.part_is_over(
+                    member,
+                    PartTermination::Ended,
+                    LeadErrorKind::Machine.exit_code(),
+                    None,
+                );
             }
             FromPart::Failed { message, hint, code } => {
-                self.part_is_over(member, End::Failed(message), code, hint);
+                self.part_is_over(member, PartTermination::Failed(message), code, hint);
             }
             // Between agents only.
             FromPart::Flows { .. } | FromPart::News { .. } | FromPart::Refused { .. } => {}
@@ -213,12 +232,12 @@ impl Conductor {
         state.lost_to.iter().map(votes).max().is_some_and(|most| state.lost_to.len() > most)
     }
 
-    fn part_is_over(&mut self, member: u16, end: End, code: u8, hint: Option<String>) {
-        if self.stage < Stage::Running && self.error.as_ref().is_none_or(is_consequence) {
+    fn part_is_over(&mut self, member: u16, end: PartTermination, code: u8, hint: Option<String>) {
+        if self.stage < ClusterRunStage::Running && self.error.as_ref().is_none_or(is_consequence) {
             let why = match &end {
-                End::Ended => "its part is over before the run began".to_owned(),
-                End::Failed(why) | End::Gone(why) => why.clone(),
-                End::Silent => SILENT.to_owned(),
+                PartTermination::Ended => "its part is over before the run began".to_owned(),
+                PartTermination::Failed(why) | PartTermination::Gone(why) => why.clone(),
+                PartTermination::Silent => SILENT.to_owned(),
             };
             let host = self.setup.members[usize::from(member)].host.clone();
             let code = self.interrupted.map_or(code, code_of);
@@ -230,7 +249,7 @@ impl Conductor {
     /// Stops what has begun, and waits a little for it.
     fn give_up(&mut self, error: LeadError) -> LeadError {
         let why = StopWhy::Failed(ANOTHER.to_owned());
-        self.parts.order_all(&Order::Stop { why });
+        self.parts.order_all(&PartCommand::Stop { why });
         let until = Instant::now() + FAREWELL;
         while self.members.iter().any(|member| member.end.is_none()) && Instant::now() < until {
             self.step();
@@ -252,9 +271,9 @@ fn is_consequence(error: &LeadError) -> bool {
 const ANOTHER: &str = "another machine cannot do its part";
 
 /// Signals that end a run, to be read. All threads that are to leave them alone start later.
-pub(crate) fn signals() -> Result<Reader, LeadError> {
-    Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(|error| {
-        LeadError::new(Kind::Machine, format!("cannot take over signals: {error}"))
+pub(crate) fn signals() -> Result<SignalReader, LeadError> {
+    SignalReader::open(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(|error| {
+        LeadError::new(LeadErrorKind::Machine, format!("cannot take over signals: {error}"))
     })
 }
 

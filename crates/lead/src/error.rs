@@ -1,9 +1,9 @@
 //! Why a run over machines could not be led.
 
-use windtunnel_cluster::{ClientError, KeyError};
+use windtunnel_cluster::{AgentClientError, KeyError};
 use windtunnel_host::FolderError;
 use windtunnel_host::gather::GatherError;
-use windtunnel_placement::Refused;
+use windtunnel_placement::PlacementRefusal;
 
 /// Why machines were not found, or a run over them did not begin or has no report.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +11,13 @@ use windtunnel_placement::Refused;
 pub enum LeadError {
     /// The machines cannot carry the plan.
     #[error(transparent)]
-    Refused(#[from] Box<Refused>),
+    Refused(#[from] Box<PlacementRefusal>),
     /// An agent does not do what it was asked.
     #[error(transparent)]
-    Client(#[from] ClientError),
+    Client(#[from] AgentClientError),
     /// No machine was named, and no agent answers on this one.
     #[error(transparent)]
-    NoAgentHere(ClientError),
+    NoAgentHere(AgentClientError),
     /// There is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -38,12 +38,12 @@ pub enum LeadError {
     },
     /// Something else, in words.
     #[error("{text}")]
-    Other { kind: Kind, text: String, hint: Option<String> },
+    Other { kind: LeadErrorKind, text: String, hint: Option<String> },
 }
 
 /// On which side the cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LeadErrorKind {
     /// The command line of the user.
     Usage,
     /// The machines of their owner.
@@ -53,7 +53,7 @@ pub enum Kind {
 }
 
 impl LeadError {
-    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: LeadErrorKind, text: impl Into<String>) -> Self {
         LeadError::Other { kind, text: text.into(), hint: None }
     }
 
@@ -86,24 +86,24 @@ impl LeadError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            LeadError::Client(_) | LeadError::NoAgentHere(_) => Kind::Usage.exit_code(),
+            LeadError::Client(_) | LeadError::NoAgentHere(_) => LeadErrorKind::Usage.exit_code(),
             LeadError::Refused(_) => 3,
             // What the system does not allow is the machine's.
-            LeadError::Key(KeyError::Make(_)) => Kind::Machine.exit_code(),
-            LeadError::Key(_) => Kind::Usage.exit_code(),
-            LeadError::Folder(_) | LeadError::Gather(_) => Kind::Machine.exit_code(),
+            LeadError::Key(KeyError::Make(_)) => LeadErrorKind::Machine.exit_code(),
+            LeadError::Key(_) => LeadErrorKind::Usage.exit_code(),
+            LeadError::Folder(_) | LeadError::Gather(_) => LeadErrorKind::Machine.exit_code(),
             LeadError::Part { code, .. } => *code,
             LeadError::Other { kind, .. } => kind.exit_code(),
         }
     }
 }
 
-impl Kind {
+impl LeadErrorKind {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
-            Kind::Usage => 2,
-            Kind::Machine => 4,
-            Kind::Internal => 5,
+            LeadErrorKind::Usage => 2,
+            LeadErrorKind::Machine => 4,
+            LeadErrorKind::Internal => 5,
         }
     }
 }
@@ -124,17 +124,18 @@ mod tests {
 
     #[test]
     fn exit_codes_show_on_which_side_the_cause_is() {
-        let no_agent = || ClientError::NoAgent { host: "localhost".into(), why: String::new() };
+        let no_agent =
+            || AgentClientError::NoAgent { host: "localhost".into(), why: String::new() };
         assert_eq!(LeadError::from(no_agent()).exit_code(), 2);
         assert_eq!(LeadError::from(KeyError::Make("no memory".into())).exit_code(), 4);
-        assert_eq!(LeadError::new(Kind::Internal, "").exit_code(), 5);
+        assert_eq!(LeadError::new(LeadErrorKind::Internal, "").exit_code(), 5);
         let part = LeadError::Part { host: "a".into(), why: "b".into(), hint: None, code: 130 };
         assert_eq!((part.exit_code(), part.to_string()), (130, "host a: b".to_owned()));
     }
 
     #[test]
     fn without_a_named_machine_the_hint_says_which_to_name() {
-        let error = ClientError::NoAgent { host: "localhost".into(), why: String::new() };
+        let error = AgentClientError::NoAgent { host: "localhost".into(), why: String::new() };
         assert_eq!(
             text(&LeadError::NoAgentHere(error)),
             format!("error: no agent answers at localhost\nhint: {NO_AGENT_HINT}")
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_hint_goes_with_an_error_in_words_and_no_other() {
-        let error = LeadError::new(Kind::Machine, "it is tired").with_hint("let it rest");
+        let error = LeadError::new(LeadErrorKind::Machine, "it is tired").with_hint("let it rest");
         assert_eq!(text(&error), "error: it is tired\nhint: let it rest");
         let key = LeadError::from(KeyError::Make("no memory".into())).with_hint("x");
         assert_eq!(text(&key), "error: cannot make a key: no memory");

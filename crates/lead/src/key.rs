@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_cluster::ClusterKey;
 
-use crate::error::{Kind, LeadError};
+use crate::error::{LeadError, LeadErrorKind};
 
 /// Where a key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl KeySource {
             .or_else(|| Some(PathBuf::from(set("HOME")?).join(".config")));
         let config = config.ok_or_else(|| {
             let text = "no home folder is known: neither HOME nor XDG_CONFIG_HOME is set";
-            LeadError::new(Kind::Usage, text).with_hint("name the key's file")
+            LeadError::new(LeadErrorKind::Usage, text).with_hint("name the key's file")
         })?;
         Ok(config.join("windtunnel").join("cluster.key"))
     }
@@ -97,7 +97,7 @@ impl KeySource {
 /// No other process of the same user is to look into one that has a key.
 fn protect_memory() -> Result<(), LeadError> {
     windtunnel_sys::process::set_dumpable(false).map_err(|error| {
-        LeadError::new(Kind::Machine, format!("cannot protect the key in memory: {error}"))
+        LeadError::new(LeadErrorKind::Machine, format!("cannot protect the key in memory: {error}"))
     })
 }
 

@@ -4,12 +4,12 @@
 //! leaves nothing; once it has begun, its machines go on without the leader. Agents that are
 //! started for a run have the key through their standard input only, and end with the run. Refuses:
 //! to print, and to know the command line: notices go to an
-//! [`Observer`](windtunnel_host::Observer) and to [`Progress`], failures are a [`LeadError`].
+//! [`Observer`](windtunnel_host::Observer) and to [`ClusterRunObserver`], failures are a [`LeadError`].
 //!
-//! A run takes these steps: [`Machines::find`] finds the machines that are named, and starts agents
-//! where there are none; [`Run::begin`] places the nodes and leads all machines through the stages
-//! to the beginning; [`LiveRun::finish`] watches it to its end and gathers the results, or
-//! [`LiveRun::detach`] leaves it to its machines, and [`LiveRun::attend`] follows it later.
+//! A run takes these steps: [`MachineSelection::find`] finds the machines that are named, and starts agents
+//! where there are none; [`ClusterRunRequest::begin`] places the nodes and leads all machines through the stages
+//! to the beginning; [`LiveClusterRun::finish`] watches it to its end and gathers the results, or
+//! [`LiveClusterRun::detach`] leaves it to its machines, and [`LiveClusterRun::attend`] follows it later.
 //!
 //! A *machine* has an *agent*, the daemon there. A *member* is a machine in a run, and its *host*
 //! the name by which users know it.
@@ -17,16 +17,16 @@
 //! | module | what |
 //! | --- | --- |
 //! | `key` | [`KeySource`]: where the cluster's key comes from |
-//! | `machines` | [`Machines`], [`Found`]: which machines, by names, addresses, `all` or `slurm` |
+//! | `machines` | [`MachineSelection`], [`DiscoveredMachines`]: which machines, by names, addresses, `all` or `slurm` |
 //! | `choosing` | which machines of a cluster names mean |
-//! | `starting` | [`Started`]: agents that are started over ssh or in a Slurm allocation |
-//! | `placing` | [`Site`]: which node goes on which machine |
-//! | `run` | [`Run`], [`LiveRun`]: from the plan to the report |
+//! | `starting` | [`LaunchedAgents`]: agents that are started over ssh or in a Slurm allocation |
+//! | `placing` | [`PlacementHostSet`]: which node goes on which machine |
+//! | `run` | [`ClusterRunRequest`], [`LiveClusterRun`]: from the plan to the report |
 //! | `conductor` | takes all parts through the stages |
 //! | `overdue` | a stage that takes too long: for which machines it waits |
 //! | `notices` | the parts' notices, as if the run were on one machine |
 //! | `proxy`, `command` | the control socket of the run folder: each request goes to its part |
-//! | `progress` | [`Progress`]: notices while a run is led |
+//! | `progress` | [`ClusterRunObserver`]: notices while a run is led |
 //! | `error` | [`LeadError`] |
 //! | `sample` | machines for tests; with the feature of that name |
 //!
@@ -56,10 +56,10 @@ mod starting;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Kind, LeadError};
+pub use error::{LeadError, LeadErrorKind};
 pub use key::KeySource;
-pub use machines::{Found, Machines};
-pub use placing::Site;
-pub use progress::Progress;
-pub use run::{LiveRun, Run, look, options_of};
-pub use starting::{By, Started, StartedAgent, Words};
+pub use machines::{DiscoveredMachines, MachineSelection};
+pub use placing::PlacementHostSet;
+pub use progress::ClusterRunObserver;
+pub use run::{ClusterRunRequest, LiveClusterRun, look, options_of};
+pub use starting::{By, LaunchedAgents, ShellCommandWords, StartedAgent};

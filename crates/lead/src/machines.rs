@@ -5,55 +5,61 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts, Silent};
-use windtunnel_cluster::{Client, ClientError, ClusterKey};
+use windtunnel_cluster::protocol::{
+    AgentDescription, AgentReply, AgentRequest, ClusterHosts, UnresponsiveAgent,
+};
+use windtunnel_cluster::{AgentClient, AgentClientError, ClusterKey};
 use windtunnel_model::Span;
 
 use crate::choosing::{all_names, called, choose, listening, unknown};
-use crate::error::{Kind, LeadError};
-use crate::progress::Progress;
-use crate::starting::{Started, Starter, Words};
+use crate::error::{LeadError, LeadErrorKind};
+use crate::progress::ClusterRunObserver;
+use crate::starting::{LaunchedAgents, ShellCommandWords, Starter};
 
 /// Machines of a cluster, as the user names them.
 #[derive(Debug, Clone)]
-pub struct Machines {
+pub struct MachineSelection {
     /// Agents' names or addresses, `all`, or `slurm` for those of the Slurm allocation that this
     /// process is in. Where no agent answers, one is started over ssh.
     pub hosts: Vec<String>,
     /// How agents are started; a host and a command are added.
-    pub ssh: Words,
+    pub ssh: ShellCommandWords,
     /// Windtunnel on machines where an agent is started, as a shell there reads it: `windtunnel`,
     /// or for `slurm` the path of this program, unless it is named here.
-    pub remote_windtunnel: Option<Words>,
+    pub remote_windtunnel: Option<ShellCommandWords>,
     /// How far the real-time clocks of all machines are apart at the most, as the user knows, for
     /// agents that are started.
     pub clock_offsets: Option<Span>,
 }
 
 /// Machines that were found.
-pub struct Found {
+pub struct DiscoveredMachines {
     /// Each once, by name and address, in whichever order they were named.
-    pub cards: Vec<Card>,
+    pub cards: Vec<AgentDescription>,
     /// With `all`: agents that are there and did not answer.
-    pub silent: Vec<Silent>,
+    pub silent: Vec<UnresponsiveAgent>,
     /// Agents that end when this is dropped.
-    pub started: Started,
+    pub started: LaunchedAgents,
 }
 
-impl Machines {
+impl MachineSelection {
     /// Finds those that were named, and starts agents where there are none.
     ///
     /// # Errors
     /// If a name means no machine or several, no agent can be started where none is, or agents do
     /// not reach each other.
-    pub fn find(&self, key: &ClusterKey, progress: &Arc<dyn Progress>) -> Result<Found, LeadError> {
-        let mut reached = Reached::new(&self.hosts, key)?;
+    pub fn find(
+        &self,
+        key: &ClusterKey,
+        progress: &Arc<dyn ClusterRunObserver>,
+    ) -> Result<DiscoveredMachines, LeadError> {
+        let mut reached = ReachableAgents::new(&self.hosts, key)?;
         let remote = self.remote_windtunnel.as_ref();
         let clock_offsets = self.clock_offsets;
         let starter = Starter { ssh: &self.ssh, remote, clock_offsets, key, progress };
         let wants_slurm = self.hosts.iter().any(|name| name == SLURM);
         let (missing, is_known) = reached.missing()?;
-        let mut started = Started::default();
+        let mut started = LaunchedAgents::default();
         if !missing.is_empty() || wants_slurm {
             started = starter.start(&missing, wants_slurm)?;
         }
@@ -69,7 +75,7 @@ impl Machines {
         let is_all = self.hosts.iter().any(|name| name == ALL);
         let silent = if is_all { hosts.silent } else { Vec::new() };
         let cards = hosts.hosts.into_iter().enumerate();
-        let cards: Vec<Card> =
+        let cards: Vec<AgentDescription> =
             cards.filter(|(at, _)| chosen.contains(at)).map(|(_, card)| card).collect();
         ensure_fit(&cards)?;
         if self.clock_offsets.is_some()
@@ -77,13 +83,14 @@ impl Machines {
         {
             progress.warn(&text);
         }
-        Ok(Found { cards, silent, started })
+        Ok(DiscoveredMachines { cards, silent, started })
     }
 }
 
 /// Which agents were not started with what the user knows of clocks, in words.
-fn with_own_offsets(cards: &[Card], started: &Started) -> Option<String> {
-    let is_started = |card: &&Card| started.agents.iter().any(|it| it.card.agent == card.agent);
+fn with_own_offsets(cards: &[AgentDescription], started: &LaunchedAgents) -> Option<String> {
+    let is_started =
+        |card: &&AgentDescription| started.agents.iter().any(|it| it.card.agent == card.agent);
     let others = cards.iter().filter(|card| !is_started(card));
     let names: Vec<&str> = others.map(|card| card.host.as_str()).collect();
     (!names.is_empty()).then(|| {
@@ -96,7 +103,7 @@ fn with_own_offsets(cards: &[Card], started: &Started) -> Option<String> {
 }
 
 /// Each machine can have nodes.
-fn ensure_fit(cards: &[Card]) -> Result<(), LeadError> {
+fn ensure_fit(cards: &[AgentDescription]) -> Result<(), LeadError> {
     let unfit = || cards.iter().filter_map(|card| Some((card, card.unfit.as_ref()?)));
     let each =
         unfit().map(|(card, unfit)| format!("host {} can have no nodes: {}", card.host, unfit.why));
@@ -109,20 +116,20 @@ fn ensure_fit(cards: &[Card]) -> Result<(), LeadError> {
         Some(hint) => format!("{hint}; {leave}"),
         None => leave.to_owned(),
     };
-    Err(LeadError::new(Kind::Machine, text).with_hint(hint))
+    Err(LeadError::new(LeadErrorKind::Machine, text).with_hint(hint))
 }
 
 /// Agents that answer.
-struct Reached {
+struct ReachableAgents {
     /// By name, those that were named, in this order.
-    named: Vec<(String, Result<Client, ClientError>)>,
+    named: Vec<(String, Result<AgentClient, AgentClientError>)>,
     /// The agent of this machine.
-    here: Result<Client, ClientError>,
+    here: Result<AgentClient, AgentClientError>,
     /// The agents' numbers, by name.
     answers: BTreeMap<String, String>,
 }
 
-impl Reached {
+impl ReachableAgents {
     /// Asks all at the same time.
     fn new(names: &[String], key: &ClusterKey) -> Result<Self, LeadError> {
         let is_name = |name: &&String| ![ALL, SLURM].contains(&name.as_str());
@@ -130,25 +137,26 @@ impl Reached {
         let names: Vec<&String> =
             names.iter().filter(is_name).filter(|name| seen.insert(*name)).collect();
         let (named, here) = thread::scope(|scope| {
-            let here = scope.spawn(|| Client::connect(HERE, key));
-            let asked = names.iter().map(|name| scope.spawn(|| Client::connect(name, key)));
+            let here = scope.spawn(|| AgentClient::connect(HERE, key));
+            let asked = names.iter().map(|name| scope.spawn(|| AgentClient::connect(name, key)));
             // All are asked before the first answer is waited for.
             let asked: Vec<_> = asked.collect();
             let named =
                 names.iter().zip(asked).map(|(name, asked)| ((*name).clone(), joined(asked)));
             (named.collect::<Vec<_>>(), joined(here))
         });
-        let mut reached = Reached { named, here, answers: BTreeMap::new() };
+        let mut reached = ReachableAgents { named, here, answers: BTreeMap::new() };
         for (name, client) in &mut reached.named {
             match client {
                 Ok(client) => {
                     let agent = agent_of(name, client)?.agent;
                     reached.answers.insert(name.clone(), agent);
                 }
-                Err(ClientError::NoHost { .. } | ClientError::NoAgent { .. }) => {}
+                Err(AgentClientError::NoHost { .. } | AgentClientError::NoAgent { .. }) => {}
                 // An agent is there, so it is meant, and its error is the best explanation.
                 Err(error) => {
-                    let no_host = ClientError::NoAgent { host: String::new(), why: String::new() };
+                    let no_host =
+                        AgentClientError::NoAgent { host: String::new(), why: String::new() };
                     return Err(std::mem::replace(error, no_host).into());
                 }
             }
@@ -157,15 +165,15 @@ impl Reached {
     }
 
     /// The first that was named and answers, or else the agent of this machine.
-    fn any(&self) -> Option<&Client> {
+    fn any(&self) -> Option<&AgentClient> {
         let mut named = self.named.iter().filter_map(|(_, client)| client.as_ref().ok());
         named.next().or_else(|| self.here.as_ref().ok())
     }
 
     /// The same, where one is needed.
-    fn any_or_error(&mut self) -> Result<&Client, LeadError> {
+    fn any_or_error(&mut self) -> Result<&AgentClient, LeadError> {
         if self.any().is_none() {
-            let nothing = ClientError::NoAgent { host: HERE.to_owned(), why: String::new() };
+            let nothing = AgentClientError::NoAgent { host: HERE.to_owned(), why: String::new() };
             let here = std::mem::replace(&mut self.here, Err(nothing));
             return Err(here.err().map_or_else(no_agent, not_here));
         }
@@ -174,7 +182,7 @@ impl Reached {
 
     /// The names at which no agent answers and that no agent knows; and whether an agent was
     /// known.
-    fn missing(&mut self) -> Result<(Vec<Missing>, bool), LeadError> {
+    fn missing(&mut self) -> Result<(Vec<MachineWithoutAgent>, bool), LeadError> {
         let hosts = self.any().map(|client| client.hosts(false)).transpose()?;
         let mut is_known = !self.answers.is_empty();
         let mut missing = Vec::new();
@@ -186,7 +194,7 @@ impl Reached {
                 is_known = true;
                 continue;
             }
-            let has_address = !matches!(error, ClientError::NoHost { .. });
+            let has_address = !matches!(error, AgentClientError::NoHost { .. });
             if !has_address && !is_plain(name) {
                 return Err(match &hosts {
                     Some(hosts) => unknown(hosts, name),
@@ -194,7 +202,7 @@ impl Reached {
                 });
             }
             let others = hosts.as_ref().map(all_names);
-            missing.push(Missing { name: name.clone(), has_address, others });
+            missing.push(MachineWithoutAgent { name: name.clone(), has_address, others });
         }
         Ok((missing, is_known))
     }
@@ -202,7 +210,7 @@ impl Reached {
 
 /// A machine that has no agent.
 #[derive(Debug)]
-pub(crate) struct Missing {
+pub(crate) struct MachineWithoutAgent {
     pub(crate) name: String,
     /// Whether the name means something here; otherwise, ssh may know it.
     pub(crate) has_address: bool,
@@ -211,25 +219,30 @@ pub(crate) struct Missing {
 }
 
 /// The card of an agent.
-pub(crate) fn agent_of(name: &str, client: &Client) -> Result<Card, LeadError> {
-    match client.ask(&Ask::Card)? {
-        Answer::Card(card) => Ok(*card),
+pub(crate) fn agent_of(name: &str, client: &AgentClient) -> Result<AgentDescription, LeadError> {
+    match client.ask(&AgentRequest::Card)? {
+        AgentReply::Card(card) => Ok(*card),
         _ => {
             let text = format!("the agent at {name} does not describe itself");
-            Err(LeadError::new(Kind::Usage, text))
+            Err(LeadError::new(LeadErrorKind::Usage, text))
         }
     }
 }
 
 /// Makes one cluster of all, and waits until they know each other and their clocks. `with_others`:
 /// agents that were there belong to it.
-fn unite(reached: &Reached, started: &Started, with_others: bool) -> Result<Hosts, LeadError> {
+fn unite(
+    reached: &ReachableAgents,
+    started: &LaunchedAgents,
+    with_others: bool,
+) -> Result<ClusterHosts, LeadError> {
     let known = reached.any().filter(|_| with_others);
     let anchor = known.or_else(|| started.agents.first().map(|agent| &agent.client));
-    let anchor = anchor.ok_or_else(|| LeadError::new(Kind::Internal, "no agent was started"))?;
+    let anchor =
+        anchor.ok_or_else(|| LeadError::new(LeadErrorKind::Internal, "no agent was started"))?;
     let at = agent_of("the first machine", anchor)?;
     for agent in started.agents.iter().filter(|agent| agent.card.agent != at.agent) {
-        agent.client.ask(&Ask::Join { address: at.address })?;
+        agent.client.ask(&AgentRequest::Join { address: at.address })?;
     }
     let mut members: BTreeSet<&str> = reached.answers.values().map(String::as_str).collect();
     members.insert(&at.agent);
@@ -240,7 +253,7 @@ fn unite(reached: &Reached, started: &Started, with_others: bool) -> Result<Host
         match stranger(&hosts, &members, started) {
             None => return Ok(hosts),
             Some(text) if Instant::now() > until => {
-                return Err(LeadError::new(Kind::Machine, text).with_hint(
+                return Err(LeadError::new(LeadErrorKind::Machine, text).with_hint(
                     "agents reach each other at the addresses that `windtunnel hosts` lists: open these UDP ports \
                      between the machines, or start agents there by hand with --advertise",
                 ));
@@ -251,7 +264,11 @@ fn unite(reached: &Reached, started: &Started, with_others: bool) -> Result<Host
 }
 
 /// Which started agent another of these agents does not know well enough, in words.
-fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Option<String> {
+fn stranger(
+    hosts: &ClusterHosts,
+    members: &BTreeSet<&str>,
+    started: &LaunchedAgents,
+) -> Option<String> {
     let card = |agent: &str| hosts.hosts.iter().find(|card| card.agent == agent);
     for agent in &started.agents {
         let name = format!("{} ({})", agent.name, agent.card.address);
@@ -260,7 +277,7 @@ fn stranger(hosts: &Hosts, members: &BTreeSet<&str>, started: &Started) -> Optio
         };
         for other in members.iter().filter(|other| **other != own.agent) {
             let Some(other) = card(other) else { continue };
-            let clock = |of: &Card, to: &Card| {
+            let clock = |of: &AgentDescription, to: &AgentDescription| {
                 let mut peers = of.peers.iter();
                 peers.any(|peer| peer.agent == to.agent && peer.clock.is_some())
             };
@@ -284,20 +301,20 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn no_address(name: &str) -> LeadError {
-    LeadError::new(Kind::Usage, format!("no machine is called {name}"))
+    LeadError::new(LeadErrorKind::Usage, format!("no machine is called {name}"))
         .with_hint("write NAME, NAME:PORT or [IPv6]:PORT")
 }
 
 /// The error where no machine was named, and this machine's agent cannot be asked.
-fn not_here(here: ClientError) -> LeadError {
+fn not_here(here: AgentClientError) -> LeadError {
     match here {
-        here @ ClientError::NoAgent { .. } => LeadError::NoAgentHere(here),
+        here @ AgentClientError::NoAgent { .. } => LeadError::NoAgentHere(here),
         here => here.into(),
     }
 }
 
 fn no_agent() -> LeadError {
-    LeadError::new(Kind::Usage, "no agent")
+    LeadError::new(LeadErrorKind::Usage, "no agent")
 }
 
 /// Every machine of the cluster.

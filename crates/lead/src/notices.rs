@@ -5,9 +5,9 @@ use std::sync::Arc;
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_host::gather::EventFilter;
 use windtunnel_host::observer::OwnedNotice;
-use windtunnel_host::{Notice, Observer};
+use windtunnel_host::{Observer, ObserverNotice};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 /// Puts the parts' notices together.
 pub(crate) struct Notices {
@@ -46,20 +46,23 @@ impl Notices {
             OwnedNotice::Setup { done, .. } => {
                 self.done[member] = *done;
                 let done = self.done.iter().sum();
-                self.observer.notice(&Notice::Setup { done, total: self.total });
+                self.observer.notice(&ObserverNotice::Setup { done, total: self.total });
             }
             OwnedNotice::Tick { elapsed, running } => {
                 self.running[member] = *running;
                 self.elapsed = self.elapsed.max(*elapsed);
                 let running = self.running.iter().sum();
-                self.observer.notice(&Notice::Tick { elapsed: self.elapsed, running });
+                self.observer.notice(&ObserverNotice::Tick { elapsed: self.elapsed, running });
             }
             OwnedNotice::Stopping { .. } if std::mem::replace(&mut self.stopping, true) => {}
             OwnedNotice::Event(event) if !self.once.is_new(event) => {}
             seen => self.observer.notice(&seen.notice()),
         }
         match seen {
-            OwnedNotice::Event(Event { what: EventKind::HostLost { host, .. }, .. }) => Some(host),
+            OwnedNotice::Event(EventLogEntry {
+                what: EventLogEntryKind::HostLost { host, .. },
+                ..
+            }) => Some(host),
             _ => None,
         }
     }
@@ -85,8 +88,8 @@ mod tests {
         lost
     }
 
-    fn event(at_ns: u64, what: EventKind) -> OwnedNotice {
-        OwnedNotice::Event(Event { at_ns, intended_ns: None, what })
+    fn event(at_ns: u64, what: EventLogEntryKind) -> OwnedNotice {
+        OwnedNotice::Event(EventLogEntry { at_ns, intended_ns: None, what })
     }
 
     #[test]
@@ -102,7 +105,7 @@ mod tests {
             |seconds, running| OwnedNotice::Tick { elapsed: Span::from_secs(seconds), running };
         let seen = |seconds, running| {
             let elapsed = Span::from_secs(seconds);
-            format!("{:?}", Notice::Tick { elapsed, running })
+            format!("{:?}", ObserverNotice::Tick { elapsed, running })
         };
         expect(&mut notices, &recorder, 0, &tick(2, 1), &[&seen(2, 1)]);
         expect(&mut notices, &recorder, 1, &tick(1, 1), &[&seen(2, 2)]);
@@ -117,7 +120,7 @@ mod tests {
         let shown = ["Stopping { reason: \"by command\" }"];
         expect(&mut notices, &recorder, 0, &stopping, &shown);
         expect(&mut notices, &recorder, 1, &stopping, &[]);
-        let began = event(0, EventKind::RunBegan);
+        let began = event(0, EventLogEntryKind::RunBegan);
         assert_eq!(notices.notice(0, &serde_json::to_string(&began).unwrap()), None);
         assert_eq!(recorder.take().len(), 1);
         expect(&mut notices, &recorder, 1, &began, &[]);
@@ -138,7 +141,7 @@ mod tests {
         let mut notices = Notices::new(&setup(), Arc::<Recorder>::clone(&recorder));
         let lost = |at_ns| {
             let (host, why) = ("two".to_owned(), format!("seen at {at_ns}"));
-            event(at_ns, EventKind::HostLost { host, nodes: vec!["b".to_owned()], why })
+            event(at_ns, EventLogEntryKind::HostLost { host, nodes: vec!["b".to_owned()], why })
         };
         let first = serde_json::to_string(&lost(1)).unwrap();
         assert_eq!(notices.notice(0, &first).as_deref(), Some("two"));

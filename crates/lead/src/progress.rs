@@ -1,16 +1,16 @@
 //! How a user interface (a terminal, a page) is notified while a run is led.
 
-use windtunnel_cluster::protocol::Card;
+use windtunnel_cluster::protocol::AgentDescription;
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_placement::Placement;
 
-use crate::placing::Site;
+use crate::placing::PlacementHostSet;
 
 /// Notices beside those of the run itself, which go to a [`windtunnel_host::Observer`]. Other
 /// threads send them, too.
-pub trait Progress: Send + Sync {
+pub trait ClusterRunObserver: Send + Sync {
     /// Every node has a machine; `site` has one for each of `cards`, and nothing has begun yet.
-    fn placed(&self, cards: &[Card], site: &Site, placement: &Placement) {
+    fn placed(&self, cards: &[AgentDescription], site: &PlacementHostSet, placement: &Placement) {
         let _ = (cards, site, placement);
     }
 

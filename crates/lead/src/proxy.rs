@@ -13,21 +13,23 @@ use std::time::{Duration, Instant};
 
 use windtunnel_cluster::RunAgents;
 use windtunnel_cluster::protocol::run::RunSetup;
-use windtunnel_control::{Connection, Incoming, Listener, Reply, Request};
-use windtunnel_host::Folder;
+use windtunnel_control::{
+    ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest,
+};
+use windtunnel_host::RunOutputFolder;
 
 use crate::command;
-use answers::Answers;
+use answers::ControlProxyResponder;
 
 /// The clients of the control socket in the run folder.
 pub(crate) struct Proxy {
-    listener: Listener,
-    open: Vec<Connection>,
-    answers: Arc<Answers>,
+    listener: ControlListener,
+    open: Vec<ControlConnection>,
+    answers: Arc<ControlProxyResponder>,
     /// Connections whose questions are with the machines.
     away: usize,
     /// Such connections come back here, unless the client has gone.
-    back: (Sender<Option<Connection>>, Receiver<Option<Connection>>),
+    back: (Sender<Option<ControlConnection>>, Receiver<Option<ControlConnection>>),
 }
 
 /// Whether a part can be asked.
@@ -42,16 +44,16 @@ pub(crate) enum Presence {
 }
 
 impl Proxy {
-    pub(crate) fn open(folder: &Folder, setup: &RunSetup) -> io::Result<Self> {
+    pub(crate) fn open(folder: &RunOutputFolder, setup: &RunSetup) -> io::Result<Self> {
         let names = setup.plan.nodes.iter().map(|node| node.name.clone());
-        let answers = Answers {
+        let answers = ControlProxyResponder {
             name: setup.plan.name.clone(),
             nodes: names.zip(setup.placement.iter().copied()).collect(),
         };
-        Ok(Proxy::new(Listener::open(folder.path())?, answers))
+        Ok(Proxy::new(ControlListener::open(folder.path())?, answers))
     }
 
-    fn new(listener: Listener, answers: Answers) -> Self {
+    fn new(listener: ControlListener, answers: ControlProxyResponder) -> Self {
         let answers = Arc::new(answers);
         Proxy { listener, open: Vec::new(), answers, away: 0, back: channel() }
     }
@@ -86,10 +88,10 @@ impl Proxy {
     /// Returns the connection if it is still there, and no thread has it.
     fn serve_one(
         &mut self,
-        mut connection: Connection,
+        mut connection: ControlConnection,
         agents: &RunAgents,
         present: &[Presence],
-    ) -> Option<Connection> {
+    ) -> Option<ControlConnection> {
         // A client that has gone shows in the next lines.
         let _ = connection.flush();
         for _ in 0..REQUESTS_A_STEP {
@@ -98,7 +100,7 @@ impl Proxy {
             }
             let Some(incoming) = connection.receive() else { break };
             let reply = match incoming {
-                Incoming::Request(request, ends) => match self.place_of(&request, present) {
+                ConnectionInput::Request(request, ends) => match self.place_of(&request, present) {
                     Some(Ok(member)) => {
                         command::start(agents.runner(member), connection, *request, ends);
                         return None;
@@ -109,8 +111,8 @@ impl Proxy {
                         return None;
                     }
                 },
-                Incoming::Unreadable(message) => Reply::Error { message, hint: None },
-                Incoming::Closed => return None,
+                ConnectionInput::Unreadable(message) => ControlReply::Error { message, hint: None },
+                ConnectionInput::Closed => return None,
             };
             connection.reply(&reply).ok()?;
         }
@@ -120,8 +122,8 @@ impl Proxy {
     /// Asks the machines, and answers the client when they have answered.
     fn ask(
         &mut self,
-        request: Request,
-        mut connection: Connection,
+        request: ControlRequest,
+        mut connection: ControlConnection,
         agents: RunAgents,
         present: Vec<Presence>,
     ) {
@@ -136,9 +138,13 @@ impl Proxy {
     }
 
     /// On which member a command is to run, if that is what is asked for.
-    fn place_of(&self, request: &Request, present: &[Presence]) -> Option<Result<u16, Reply>> {
-        let Request::Exec { node, .. } = request else { return None };
-        let error = |message: String, hint| Err(Reply::Error { message, hint });
+    fn place_of(
+        &self,
+        request: &ControlRequest,
+        present: &[Presence],
+    ) -> Option<Result<u16, ControlReply>> {
+        let ControlRequest::Exec { node, .. } = request else { return None };
+        let error = |message: String, hint| Err(ControlReply::Error { message, hint });
         let Some((_, member)) = self.answers.nodes.iter().find(|(name, _)| name == node) else {
             let names = self.answers.nodes.iter().map(|(name, _)| name.as_str()).take(NAMES_LISTED);
             let names = names.collect::<Vec<_>>().join(", ");
@@ -164,8 +170,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 mod tests {
     use std::collections::BTreeMap;
 
-    use windtunnel_cluster::Parts;
-    use windtunnel_control::Client;
+    use windtunnel_cluster::PartSessions;
+    use windtunnel_control::ControlClient;
 
     use super::Presence::{Gone, There};
     use super::*;
@@ -173,18 +179,18 @@ mod tests {
 
     fn proxy(folder: &std::path::Path) -> Proxy {
         let nodes = [("a", 0), ("b", 1), ("c", 1)].map(|(name, member)| (name.to_owned(), member));
-        let answers = Answers { name: "net".to_owned(), nodes: nodes.into() };
-        Proxy::new(Listener::open(folder).unwrap(), answers)
+        let answers = ControlProxyResponder { name: "net".to_owned(), nodes: nodes.into() };
+        Proxy::new(ControlListener::open(folder).unwrap(), answers)
     }
 
     /// The answers to requests of one client, while these members live.
-    fn answers(present: &[Presence], requests: Vec<Request>) -> Vec<Reply> {
+    fn answers(present: &[Presence], requests: Vec<ControlRequest>) -> Vec<ControlReply> {
         let home = tempfile::tempdir().unwrap();
         let mut proxy = proxy(home.path());
-        let parts = Parts::watch(&RunSetup { members: Vec::new(), ..setup() }, &key());
+        let parts = PartSessions::watch(&RunSetup { members: Vec::new(), ..setup() }, &key());
         let folder = home.path().to_owned();
         let client = thread::spawn(move || {
-            let mut client = Client::connect(&folder).unwrap();
+            let mut client = ControlClient::connect(&folder).unwrap();
             assert_eq!(client.name(), "net");
             requests.iter().map(|request| client.ask(request).unwrap()).collect::<Vec<_>>()
         });
@@ -195,12 +201,12 @@ mod tests {
         client.join().unwrap()
     }
 
-    fn error(message: &str, hint: Option<&str>) -> Reply {
-        Reply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
+    fn error(message: &str, hint: Option<&str>) -> ControlReply {
+        ControlReply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
     }
 
-    fn exec(node: &str) -> Request {
-        Request::Exec {
+    fn exec(node: &str) -> ControlRequest {
+        ControlRequest::Exec {
             node: node.to_owned(),
             argv: vec!["ls".to_owned()],
             cwd: None,
@@ -211,7 +217,12 @@ mod tests {
 
     #[test]
     fn a_run_without_a_living_part_is_over() {
-        let requests = vec![Request::Ps, Request::Snapshot, Request::Links, Request::Stop];
+        let requests = vec![
+            ControlRequest::Ps,
+            ControlRequest::Snapshot,
+            ControlRequest::Links,
+            ControlRequest::Stop,
+        ];
         let over = error("the run is over", None);
         assert_eq!(answers(&[Gone, Gone], requests), vec![over; 4]);
     }
@@ -228,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_capture_is_refused_with_the_reason() {
-        let request = Request::Capture { place: "b".to_owned(), snap_bytes: 0 };
+        let request = ControlRequest::Capture { place: "b".to_owned(), snap_bytes: 0 };
         let message = "frames of b cannot be captured: the run is over several machines, and a \
                        capture is written on the machine of its node";
         assert_eq!(

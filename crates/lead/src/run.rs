@@ -3,44 +3,46 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windtunnel_cluster::protocol::run::{Member, RunSetup};
-use windtunnel_cluster::protocol::{Answer, Ask, Card, Reserved};
-use windtunnel_cluster::{Client, ClusterKey, Parts, parts};
+use windtunnel_cluster::protocol::run::{RunMember, RunSetup};
+use windtunnel_cluster::protocol::{
+    AgentDescription, AgentReply, AgentRequest, AllocatedResources,
+};
+use windtunnel_cluster::{AgentClient, ClusterKey, PartSessions, parts};
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{Folder, Observer, Options, gather};
+use windtunnel_host::{Observer, RunOptions, RunOutputFolder, gather};
 use windtunnel_model::Plan;
-use windtunnel_placement::{Load, Placement, Traffic};
-use windtunnel_trace::report::Report;
+use windtunnel_placement::{PlacedRunLoad, Placement, UplinkTrafficBound};
+use windtunnel_trace::report::RunReport;
 
-use crate::conductor::{self, Conductor, Stage};
+use crate::conductor::{self, ClusterRunStage, Conductor};
 use crate::error::LeadError;
-use crate::machines::Found;
-use crate::placing::Site;
-use crate::progress::Progress;
+use crate::machines::DiscoveredMachines;
+use crate::placing::PlacementHostSet;
+use crate::progress::ClusterRunObserver;
 
 /// A run that is wanted.
-pub struct Run<'a> {
+pub struct ClusterRunRequest<'a> {
     pub plan: &'a Plan,
-    pub options: &'a Options,
+    pub options: &'a RunOptions,
     /// Keep them until the run is over: agents that were started end with them.
-    pub found: &'a Found,
+    pub found: &'a DiscoveredMachines,
     pub key: &'a ClusterKey,
     /// Whether packets between machines go in the clear.
     pub plain: bool,
 }
 
 /// A run that has begun, for the process that leads or follows it.
-pub struct LiveRun {
+pub struct LiveClusterRun {
     setup: RunSetup,
-    options: Options,
-    folder: Folder,
+    options: RunOptions,
+    folder: RunOutputFolder,
     conductor: Conductor,
-    progress: Arc<dyn Progress>,
+    progress: Arc<dyn ClusterRunObserver>,
 }
 
-impl Run<'_> {
+impl ClusterRunRequest<'_> {
     /// Makes the run folder, places the nodes, and leads all machines to the beginning of the run.
-    /// From now on SIGINT, SIGTERM and SIGHUP end the run, until [`LiveRun`] is dropped.
+    /// From now on SIGINT, SIGTERM and SIGHUP end the run, until [`LiveClusterRun`] is dropped.
     ///
     /// # Errors
     /// If the machines cannot carry the plan, or one of them does not come to the beginning. Then
@@ -48,11 +50,11 @@ impl Run<'_> {
     pub fn begin(
         &self,
         observer: &Arc<dyn Observer>,
-        progress: &Arc<dyn Progress>,
-    ) -> Result<LiveRun, LeadError> {
+        progress: &Arc<dyn ClusterRunObserver>,
+    ) -> Result<LiveClusterRun, LeadError> {
         let folder = folder(self.options, self.plan)?;
         match self.lead(observer, progress) {
-            Ok((setup, conductor)) => Ok(LiveRun {
+            Ok((setup, conductor)) => Ok(LiveClusterRun {
                 setup,
                 options: self.options.clone(),
                 folder,
@@ -69,21 +71,21 @@ impl Run<'_> {
     fn lead(
         &self,
         observer: &Arc<dyn Observer>,
-        progress: &Arc<dyn Progress>,
+        progress: &Arc<dyn ClusterRunObserver>,
     ) -> Result<(RunSetup, Conductor), LeadError> {
         let setup = self.setup(progress)?;
         progress.begins(&setup);
         let signals = conductor::signals()?;
-        let parts = Parts::begin(&setup, self.key);
+        let parts = PartSessions::begin(&setup, self.key);
         let mut conductor =
-            Conductor::new(&setup, parts, Arc::clone(observer), Stage::Binding, signals);
+            Conductor::new(&setup, parts, Arc::clone(observer), ClusterRunStage::Binding, signals);
         conductor.until_begun()?;
         Ok((setup, conductor))
     }
 
-    fn setup(&self, progress: &Arc<dyn Progress>) -> Result<RunSetup, LeadError> {
+    fn setup(&self, progress: &Arc<dyn ClusterRunObserver>) -> Result<RunSetup, LeadError> {
         let cards = &self.found.cards;
-        let site = Site::of(cards);
+        let site = PlacementHostSet::of(cards);
         let placement = site.place(self.plan)?;
         progress.placed(cards, &site, &placement);
         let (members, places) = members(cards, &site, &placement);
@@ -107,13 +109,13 @@ impl Run<'_> {
 /// If an agent does not answer.
 pub fn look(
     plan: &Plan,
-    found: &Found,
-    site: &Site,
+    found: &DiscoveredMachines,
+    site: &PlacementHostSet,
     placement: &Placement,
     base_dir: &Path,
     key: &ClusterKey,
 ) -> Result<Vec<(String, String)>, LeadError> {
-    let options = Options::new(PathBuf::from("/"), base_dir.to_owned());
+    let options = RunOptions::new(PathBuf::from("/"), base_dir.to_owned());
     let (members, places) = members(&found.cards, site, placement);
     let setup = RunSetup {
         run: 0,
@@ -128,33 +130,33 @@ pub fn look(
     };
     let mut missing = Vec::new();
     for (number, member) in (0..).zip(&setup.members) {
-        let client = Client::connect(&member.address.to_string(), key)?;
-        let ask = Ask::Look { run: Box::new(setup.clone()), member: number };
-        if let Answer::Missing { what } = client.ask(&ask)? {
+        let client = AgentClient::connect(&member.address.to_string(), key)?;
+        let ask = AgentRequest::Look { run: Box::new(setup.clone()), member: number };
+        if let AgentReply::Missing { what } = client.ask(&ask)? {
             missing.extend(what.into_iter().map(|line| (member.host.clone(), line)));
         }
     }
     Ok(missing)
 }
 
-impl LiveRun {
-    /// Follows a run that others have begun. What [`Run::begin`] says of signals holds here, too.
+impl LiveClusterRun {
+    /// Follows a run that others have begun. What [`ClusterRunRequest::begin`] says of signals holds here, too.
     ///
     /// # Errors
     /// If the run folder cannot be made, or signals cannot be taken over.
     pub fn attend(
         setup: RunSetup,
-        options: Options,
+        options: RunOptions,
         key: &ClusterKey,
         observer: &Arc<dyn Observer>,
-        progress: &Arc<dyn Progress>,
+        progress: &Arc<dyn ClusterRunObserver>,
     ) -> Result<Self, LeadError> {
         let folder = folder(&options, &setup.plan)?;
         let signals = conductor::signals()?;
-        let parts = Parts::watch(&setup, key);
+        let parts = PartSessions::watch(&setup, key);
         let conductor =
-            Conductor::new(&setup, parts, Arc::clone(observer), Stage::Running, signals);
-        Ok(LiveRun { setup, options, folder, conductor, progress: Arc::clone(progress) })
+            Conductor::new(&setup, parts, Arc::clone(observer), ClusterRunStage::Running, signals);
+        Ok(LiveClusterRun { setup, options, folder, conductor, progress: Arc::clone(progress) })
     }
 
     /// The run as all its machines know it.
@@ -179,7 +181,7 @@ impl LiveRun {
     ///
     /// # Errors
     /// If the control socket cannot be opened, or the results of a machine cannot be fetched.
-    pub fn finish(mut self) -> Result<Report, LeadError> {
+    pub fn finish(mut self) -> Result<RunReport, LeadError> {
         let (folder, options) = (&self.folder, &self.options);
         let former = folder.latest();
         // Not before: a run that does not begin must not take the place of the last one.
@@ -201,8 +203,8 @@ impl LiveRun {
 
 /// Options for following a run that another process has begun.
 #[must_use]
-pub fn options_of(setup: &RunSetup, folder: PathBuf) -> Options {
-    Options::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)
+pub fn options_of(setup: &RunSetup, folder: PathBuf) -> RunOptions {
+    RunOptions::with_shared(folder, setup.base_dir.clone(), &setup.plan_hash, &setup.shared)
 }
 
 /// Who begins a run, for the logs of the agents.
@@ -213,8 +215,8 @@ fn by() -> String {
     format!("{user}@{}", windtunnel_cluster::machine::name())
 }
 
-fn folder(options: &Options, run: &Plan) -> Result<Folder, LeadError> {
-    let made = Folder::create(&options.folder, run).and_then(|folder| {
+fn folder(options: &RunOptions, run: &Plan) -> Result<RunOutputFolder, LeadError> {
+    let made = RunOutputFolder::create(&options.folder, run).and_then(|folder| {
         let plan = serde_json::to_vec_pretty(run).unwrap_or_default();
         folder.write("plan.json", &plan)?;
         folder.reserve_report(run)?;
@@ -224,13 +226,17 @@ fn folder(options: &Options, run: &Plan) -> Result<Folder, LeadError> {
 }
 
 /// The machines that have nodes, and the member by node.
-fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, Vec<u16>) {
+fn members(
+    cards: &[AgentDescription],
+    site: &PlacementHostSet,
+    placement: &Placement,
+) -> (Vec<RunMember>, Vec<u16>) {
     let mut numbers = vec![None; cards.len()];
     let mut members = Vec::new();
     for (at, (card, host)) in cards.iter().zip(&site.hosts).enumerate() {
         if placement.nodes_on(at).next().is_some() {
             numbers[at] = u16::try_from(members.len()).ok();
-            members.push(Member {
+            members.push(RunMember {
                 agent: card.agent.clone(),
                 host: host.name.clone(),
                 address: card.address,
@@ -244,14 +250,14 @@ fn members(cards: &[Card], site: &Site, placement: &Placement) -> (Vec<Member>, 
 }
 
 /// What the machine has less of for others.
-fn has(load: &Load) -> Reserved {
+fn has(load: &PlacedRunLoad) -> AllocatedResources {
     let bounded = |traffic| match traffic {
-        Traffic::Bounded(bit_per_s) => bit_per_s,
+        UplinkTrafficBound::Bounded(bit_per_s) => bit_per_s,
         // It may fill the uplink, and then shares it with others as the network between the
         // machines does.
-        Traffic::Unbounded { .. } => 0,
+        UplinkTrafficBound::Unbounded { .. } => 0,
     };
-    Reserved {
+    AllocatedResources {
         runs: 1,
         nodes: load.nodes,
         cpu_millis: load.cpu_millis,
@@ -271,7 +277,7 @@ mod tests {
     #[test]
     fn only_machines_with_nodes_are_members_and_places_count_them() {
         let cards = [card("a", 1), card("b", 2), card("c", 3)];
-        let site = Site::of(&cards);
+        let site = PlacementHostSet::of(&cards);
         let plan = plan("nodes: {x: {pin: c}, y: {pin: a}, z: {pin: c}}\n");
         let placement = site.place(&plan).unwrap();
         let (members, places) = members(&cards, &site, &placement);
@@ -286,7 +292,7 @@ mod tests {
     #[test]
     fn members_of_one_name_are_called_by_their_addresses() {
         let cards = [card("box", 1), card("box", 2)];
-        let site = Site::of(&cards);
+        let site = PlacementHostSet::of(&cards);
         let plan = plan("nodes: {x: {pin: \"box@10.0.0.2:7447\"}}\n");
         let placement = site.place(&plan).unwrap();
         let (members, places) = members(&cards, &site, &placement);
@@ -296,14 +302,14 @@ mod tests {
 
     #[test]
     fn traffic_without_a_bound_takes_nothing_from_other_runs() {
-        let load = Load {
+        let load = PlacedRunLoad {
             nodes: 2,
             cpu_millis: 3,
             memory: Bytes(4),
-            up: Traffic::Bounded(5),
-            down: Traffic::Unbounded { nodes: 1 },
+            up: UplinkTrafficBound::Bounded(5),
+            down: UplinkTrafficBound::Unbounded { nodes: 1 },
         };
-        let expected = Reserved {
+        let expected = AllocatedResources {
             runs: 1,
             nodes: 2,
             cpu_millis: 3,

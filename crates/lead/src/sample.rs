@@ -1,13 +1,13 @@
 //! Machines and plans for tests.
 
-use windtunnel_cluster::protocol::{Card, Peer, PeerClock};
+use windtunnel_cluster::protocol::{AgentClockOffset, AgentDescription, PeerAgent};
 use windtunnel_control::part::ClockSource;
 use windtunnel_model::{Bytes, Plan};
 
 /// A machine at 10.0.0.`last` with 8 processors and 16 GB, of which 12 are free.
 #[must_use]
-pub fn card(name: &str, last: u8) -> Card {
-    Card {
+pub fn card(name: &str, last: u8) -> AgentDescription {
+    AgentDescription {
         agent: format!("{name}-{last}"),
         host: name.into(),
         address: ([10, 0, 0, last], 7447).into(),
@@ -29,11 +29,15 @@ pub fn card(name: &str, last: u8) -> Card {
 }
 
 /// One machine has measured how far another is.
-pub fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
+pub fn knows(cards: &mut [AgentDescription], from: usize, to: usize, rtt_ns: u64) {
     let (agent, address) = (cards[to].agent.clone(), cards[to].address);
-    let clock =
-        Some(PeerClock { by: ClockSource::Exchanges, offset_ns: 0, error_ns: rtt_ns / 2, rtt_ns });
-    cards[from].peers.push(Peer { agent, address, clock });
+    let clock = Some(AgentClockOffset {
+        by: ClockSource::Exchanges,
+        offset_ns: 0,
+        error_ns: rtt_ns / 2,
+        rtt_ns,
+    });
+    cards[from].peers.push(PeerAgent { agent, address, clock });
 }
 
 /// The plan of a file for several machines.
@@ -42,7 +46,7 @@ pub fn knows(cards: &mut [Card], from: usize, to: usize, rtt_ns: u64) {
 /// If the file has a mistake.
 #[must_use]
 pub fn plan(text: &str) -> Plan {
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "net.yaml",
         text: text.as_bytes(),
         default_name: "net",

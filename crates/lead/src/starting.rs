@@ -11,18 +11,18 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use windtunnel_cluster::protocol::Card;
-use windtunnel_cluster::{Client, ClientError, ClusterKey};
+use windtunnel_cluster::protocol::AgentDescription;
+use windtunnel_cluster::{AgentClient, AgentClientError, ClusterKey};
 use windtunnel_model::Span;
 
-use crate::error::{Kind, LeadError};
-use crate::machines::{Missing, agent_of};
-use crate::progress::Progress;
+use crate::error::{LeadError, LeadErrorKind};
+use crate::machines::{MachineWithoutAgent, agent_of};
+use crate::progress::ClusterRunObserver;
 use session::Sessions;
 
 /// Agents that were started for this run; they end when this is dropped.
 #[derive(Default)]
-pub struct Started {
+pub struct LaunchedAgents {
     pub(crate) agents: Vec<StartedAgent>,
     /// After the agents: connections close first.
     _sessions: Sessions,
@@ -34,8 +34,8 @@ pub struct StartedAgent {
     /// What its machine was called.
     pub name: String,
     pub by: By,
-    pub(crate) client: Client,
-    pub(crate) card: Card,
+    pub(crate) client: AgentClient,
+    pub(crate) card: AgentDescription,
 }
 
 /// How an agent was started.
@@ -47,21 +47,21 @@ pub enum By {
 
 /// What is needed to start agents.
 pub(crate) struct Starter<'a> {
-    pub(crate) ssh: &'a Words,
-    pub(crate) remote: Option<&'a Words>,
+    pub(crate) ssh: &'a ShellCommandWords,
+    pub(crate) remote: Option<&'a ShellCommandWords>,
     pub(crate) clock_offsets: Option<Span>,
     pub(crate) key: &'a ClusterKey,
-    pub(crate) progress: &'a Arc<dyn Progress>,
+    pub(crate) progress: &'a Arc<dyn ClusterRunObserver>,
 }
 
 /// A command's words, as a shell would have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct ShellCommandWords {
     text: String,
     words: Vec<String>,
 }
 
-impl Started {
+impl LaunchedAgents {
     /// In the order in which their machines were named; those of Slurm last.
     #[must_use]
     pub fn agents(&self) -> &[StartedAgent] {
@@ -97,7 +97,11 @@ impl StartedAgent {
 
 impl Starter<'_> {
     /// Starts an agent on each of these machines, and on each of the allocation.
-    pub(crate) fn start(&self, missing: &[Missing], slurm: bool) -> Result<Started, LeadError> {
+    pub(crate) fn start(
+        &self,
+        missing: &[MachineWithoutAgent],
+        slurm: bool,
+    ) -> Result<LaunchedAgents, LeadError> {
         let mut plans = Vec::new();
         for machine in missing {
             plans.push(ssh::plan(self.ssh, self.remote, self.clock_offsets, machine)?);
@@ -135,7 +139,7 @@ impl Starter<'_> {
         }
         // Slurm's come in whichever order they are ready.
         agents.sort_by(|a, b| (a.by, by_name(a)).cmp(&(b.by, by_name(b))));
-        Ok(Started { agents, _sessions: sessions })
+        Ok(LaunchedAgents { agents, _sessions: sessions })
     }
 
     /// The agent at the address that it announced, or at its machine's name.
@@ -146,19 +150,19 @@ impl Starter<'_> {
         instead: Option<&str>,
         address: SocketAddr,
     ) -> Result<StartedAgent, LeadError> {
-        let client = Client::connect(&address.to_string(), self.key);
+        let client = AgentClient::connect(&address.to_string(), self.key);
         let client = client.or_else(|error| match instead {
-            Some(instead) => Client::connect(instead, self.key).map_err(|_| error),
+            Some(instead) => AgentClient::connect(instead, self.key).map_err(|_| error),
             None => Err(error),
         });
         let client = client.map_err(|error| {
             let open = format!("UDP {address} has to be reached from here: see firewalls between");
             let hint = match &error {
-                ClientError::NoAgent { .. } => open,
+                AgentClientError::NoAgent { .. } => open,
                 other => other.hint().unwrap_or(open),
             };
             let text = format!("an agent was started on {name}, but {error}");
-            LeadError::new(Kind::Machine, text).with_hint(hint)
+            LeadError::new(LeadErrorKind::Machine, text).with_hint(hint)
         })?;
         let card = agent_of(name, &client)?;
         let name = if by == By::Slurm { card.host.clone() } else { name.to_owned() };
@@ -166,7 +170,7 @@ impl Starter<'_> {
     }
 
     fn started_elsewhere(&self, name: &str) -> Result<StartedAgent, LeadError> {
-        let client = Client::connect(name, self.key)?;
+        let client = AgentClient::connect(name, self.key)?;
         let card = agent_of(name, &client)?;
         Ok(StartedAgent { name: name.to_owned(), by: By::Ssh, client, card })
     }
@@ -177,19 +181,19 @@ fn by_name(agent: &StartedAgent) -> Option<&str> {
     (agent.by == By::Slurm).then_some(agent.name.as_str())
 }
 
-impl FromStr for Words {
+impl FromStr for ShellCommandWords {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match shell_words::split(text) {
             Ok(words) if words.is_empty() => Err("a command has at least one word".to_owned()),
-            Ok(words) => Ok(Words { text: text.to_owned(), words }),
+            Ok(words) => Ok(ShellCommandWords { text: text.to_owned(), words }),
             Err(_) => Err("a quotation mark has no end".to_owned()),
         }
     }
 }
 
-impl fmt::Display for Words {
+impl fmt::Display for ShellCommandWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -201,9 +205,9 @@ mod tests {
 
     #[test]
     fn a_command_is_read_as_a_shell_reads_it() {
-        let words: Words = "ssh -o 'ProxyCommand nc %h %p' -p 2222".parse().unwrap();
+        let words: ShellCommandWords = "ssh -o 'ProxyCommand nc %h %p' -p 2222".parse().unwrap();
         assert_eq!(words.words, ["ssh", "-o", "ProxyCommand nc %h %p", "-p", "2222"]);
-        assert!("".parse::<Words>().is_err());
-        assert!("ssh 'x".parse::<Words>().is_err());
+        assert!("".parse::<ShellCommandWords>().is_err());
+        assert!("ssh 'x".parse::<ShellCommandWords>().is_err());
     }
 }

@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windtunnel_cluster::protocol::run::{Member, RunSetup};
-use windtunnel_cluster::protocol::{Answer, Ask, Card, Hosts};
+use windtunnel_cluster::protocol::run::{RunMember, RunSetup};
+use windtunnel_cluster::protocol::{AgentDescription, AgentReply, AgentRequest, ClusterHosts};
 use windtunnel_cluster::{ClusterKey, FakeAgent};
 use windtunnel_control::frame;
-use windtunnel_host::{Notice, Observer, Options};
+use windtunnel_host::{Observer, ObserverNotice, RunOptions};
 
-use crate::progress::Progress;
+use crate::progress::ClusterRunObserver;
 use crate::sample::{card, plan};
 
 /// A run of the nodes a, b and c, each on a machine of its own: one, two and three.
 pub(crate) fn setup() -> RunSetup {
-    let member = |(host, last): (&str, u8)| Member {
+    let member = |(host, last): (&str, u8)| RunMember {
         agent: format!("{last:016x}"),
         host: host.to_owned(),
         address: ([10, 0, 0, last], 7447).into(),
@@ -28,7 +28,7 @@ pub(crate) fn setup() -> RunSetup {
         placement: vec![0, 1, 2],
         key: None,
         base_dir: "/".into(),
-        shared: Options::new("/".into(), "/".into()).shared(),
+        shared: RunOptions::new("/".into(), "/".into()).shared(),
         by: "ann@here".to_owned(),
     }
 }
@@ -38,23 +38,23 @@ pub(crate) fn key() -> ClusterKey {
 }
 
 /// The card of a machine whose agent has a number.
-pub(crate) fn numbered(name: &str, last: u8) -> Card {
-    Card { agent: format!("{last:016x}"), ..card(name, last) }
+pub(crate) fn numbered(name: &str, last: u8) -> AgentDescription {
+    AgentDescription { agent: format!("{last:016x}"), ..card(name, last) }
 }
 
 /// An agent that gives this card, and knows these agents, of which it is the first.
-pub(crate) fn agent(key: &ClusterKey, known: Vec<Card>) -> FakeAgent {
+pub(crate) fn agent(key: &ClusterKey, known: Vec<AgentDescription>) -> FakeAgent {
     FakeAgent::start(key, move |ask| {
         let answer = match ask {
-            Ask::Card => Answer::Card(Box::new(known[0].clone())),
-            Ask::Hosts { .. } => Answer::Hosts(Hosts {
+            AgentRequest::Card => AgentReply::Card(Box::new(known[0].clone())),
+            AgentRequest::Hosts { .. } => AgentReply::Hosts(ClusterHosts {
                 asked: 0,
                 hosts: known.clone(),
                 silent: Vec::new(),
                 throughput: Vec::new(),
             }),
-            Ask::Join { .. } => Answer::Done,
-            _ => Answer::Error { message: "it is not asked that".to_owned() },
+            AgentRequest::Join { .. } => AgentReply::Done,
+            _ => AgentReply::Error { message: "it is not asked that".to_owned() },
         };
         frame::encode(&answer).expect("an answer")
     })
@@ -86,12 +86,12 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn notice(&self, notice: &Notice<'_>) {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
         self.add(format!("{notice:?}"));
     }
 }
 
-impl Progress for Recorder {
+impl ClusterRunObserver for Recorder {
     fn warn(&self, text: &str) {
         self.add(text.to_owned());
     }

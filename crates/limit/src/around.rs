@@ -13,18 +13,18 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::process::Pid;
 
-use crate::choice::Choice;
-use crate::group::{Bounds, Group};
+use crate::choice::LimitMechanismChoice;
+use crate::group::{CgroupLimits, ControlGroup};
 use crate::mechanism::Mechanism;
-use crate::place::Resource;
-use crate::tree::{self, Tree};
+use crate::place::CgroupResource;
+use crate::tree::{self, ProcessTree};
 use crate::way::{self, Emptied, ROUNDS_MAX};
 
 /// The way of processes that run already into a control group, and out of it. Dropping it puts them
 /// back; what limits them ends with the group itself.
 #[derive(Debug)]
 pub struct Around {
-    choice: Choice,
+    choice: LimitMechanismChoice,
     /// The group's folders, of each hierarchy one.
     folders: Vec<PathBuf>,
     emptied: Option<Emptied>,
@@ -35,7 +35,7 @@ impl Around {
     ///
     /// # Errors
     /// Why none can be made.
-    pub fn choose(tree: &Tree, wanted: &[Resource]) -> io::Result<Option<Around>> {
+    pub fn choose(tree: &ProcessTree, wanted: &[CgroupResource]) -> io::Result<Option<Around>> {
         let all = tree.walk();
         let Some(root) = all.first().map(|pid| number(*pid)) else { return Ok(None) };
         let group_of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup"));
@@ -54,7 +54,7 @@ impl Around {
             }
             known.borrow().contains(&pid)
         };
-        let (choice, emptied) = Choice::around(root, &is_inside)?;
+        let (choice, emptied) = LimitMechanismChoice::around(root, &is_inside)?;
         let around = Around { choice, folders: Vec::new(), emptied };
         let is_useful = wanted.iter().any(|resource| around.mechanism(*resource).is_some());
         Ok(is_useful.then_some(around))
@@ -62,7 +62,7 @@ impl Around {
 
     /// The version of groups that limits a resource, if one can.
     #[must_use]
-    pub fn mechanism(&self, resource: Resource) -> Option<Mechanism> {
+    pub fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
         self.choice.group_of(resource)
     }
 
@@ -71,7 +71,7 @@ impl Around {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn enter(&mut self, tree: &Tree, bounds: &Bounds) -> io::Result<Group> {
+    pub fn enter(&mut self, tree: &ProcessTree, bounds: &CgroupLimits) -> io::Result<ControlGroup> {
         let group = self.choice.group(None, bounds)?;
         self.folders = group.folders(self.choice.outside());
         if let Err(error) = self.gather(tree) {
@@ -85,12 +85,12 @@ impl Around {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn gather(&self, tree: &Tree) -> io::Result<()> {
+    pub fn gather(&self, tree: &ProcessTree) -> io::Result<()> {
         // Each by itself: what a process makes between two of these is in the first alone.
         self.folders.iter().try_for_each(|folder| Around::gather_into(folder, tree))
     }
 
-    fn gather_into(folder: &Path, tree: &Tree) -> io::Result<()> {
+    fn gather_into(folder: &Path, tree: &ProcessTree) -> io::Result<()> {
         for _ in 0..ROUNDS_MAX {
             let inside = way::processes(folder)?;
             let all = tree.walk().into_iter().map(number);
@@ -158,14 +158,14 @@ mod tests {
         let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut child = Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let tree = Tree::of(pid);
+        let tree = ProcessTree::of(pid);
         while tree.walk().len() < 2 {
             std::thread::yield_now();
         }
         let groups = |pid| fs::read_to_string(format!("/proc/{}/cgroup", number(pid))).unwrap();
         let before = groups(pid);
-        if let Ok(Some(mut around)) = Around::choose(&tree, &[Resource::Processes]) {
-            let bounds = Bounds { processes: Some(100), ..Bounds::default() };
+        if let Ok(Some(mut around)) = Around::choose(&tree, &[CgroupResource::Processes]) {
+            let bounds = CgroupLimits { processes: Some(100), ..CgroupLimits::default() };
             let mut group = around.enter(&tree, &bounds).unwrap();
             assert!(!around.is_empty());
             for member in tree.walk() {

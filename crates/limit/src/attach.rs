@@ -1,7 +1,7 @@
 //! Having the calls of processes shown that run already (seccomp(2)).
 //!
 //! A filter is installed by a process for itself. One that runs already is made to do so: another
-//! process, the [`Keeper`], stops all of its threads (ptrace(2)), has one of them make the calls that
+//! process, the [`SeccompKeeper`], stops all of its threads (ptrace(2)), has one of them make the calls that
 //! install the filter, copies the listener, and puts everything back as it was. Nothing of the program's
 //! own memory is written: what the kernel is to read lies in a page that is mapped for that and unmapped
 //! again. Where one process of a tree cannot be attached, none is.
@@ -31,14 +31,14 @@ use std::io;
 
 use windtunnel_sys::process::{self, Pid};
 
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 
-pub use keeper::Keeper;
-pub use ledger::Ledger;
+pub use keeper::SeccompKeeper;
+pub use ledger::SeccompCallLedger;
 
 /// Why a process cannot be attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct AttachRefusal {
     pub process: i32,
     /// As it calls itself.
     pub name: String,
@@ -47,17 +47,17 @@ pub struct Refusal {
     pub hint: String,
 }
 
-impl Refusal {
+impl AttachRefusal {
     /// Of a process by its number.
     #[must_use]
-    pub fn about(process: i32, why: impl Into<String>, hint: &str) -> Refusal {
+    pub fn about(process: i32, why: impl Into<String>, hint: &str) -> AttachRefusal {
         let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         let name = name.trim_end().to_owned();
-        Refusal { process, name, why: why.into(), hint: hint.to_owned() }
+        AttachRefusal { process, name, why: why.into(), hint: hint.to_owned() }
     }
 
-    pub(crate) fn of(process: Pid, why: impl Into<String>, hint: &str) -> Refusal {
-        Refusal::about(process.as_raw_nonzero().get(), why, hint)
+    pub(crate) fn of(process: Pid, why: impl Into<String>, hint: &str) -> AttachRefusal {
+        AttachRefusal::about(process.as_raw_nonzero().get(), why, hint)
     }
 }
 
@@ -65,7 +65,7 @@ impl Refusal {
 ///
 /// # Errors
 /// The first that may not.
-pub fn check_rights(tree: &Tree) -> Result<(), Refusal> {
+pub fn check_rights(tree: &ProcessTree) -> Result<(), AttachRefusal> {
     for pid in tree.walk() {
         match process::test_kill(pid) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -78,11 +78,11 @@ pub fn check_rights(tree: &Tree) -> Result<(), Refusal> {
     Ok(())
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AttachRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal { process, name, why, .. } = self;
+        let AttachRefusal { process, name, why, .. } = self;
         write!(f, "cannot attach to process {process} ({name:?}): {why}")
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for AttachRefusal {}

@@ -12,7 +12,7 @@
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
 
-use crate::tree::State;
+use crate::tree::ProcessState;
 
 /// Processes that were seen for the first time, until they have begun.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Births {
 
 impl Birth {
     fn of(pid: Pid) -> Birth {
-        let Some(state) = State::of(pid) else { return Birth::Over };
+        let Some(state) = ProcessState::of(pid) else { return Birth::Over };
         match state.letter {
             // It has begun if it runs another program than its parent.
             _ if !state.is_forked_without_exec() => Birth::Over,

@@ -7,11 +7,11 @@ use std::fs;
 
 use windtunnel_sys::process::Pid;
 
-use crate::scope::Scope;
+use crate::scope::ProcessScope;
 
 /// What a process uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessResourceUsage {
     pub pid: Pid,
     /// As it calls itself.
     pub name: String,
@@ -30,14 +30,20 @@ pub struct Process {
 /// All processes but the one that looks.
 #[derive(Debug, Default)]
 pub struct Census {
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessResourceUsage>,
 }
 
 impl Census {
     /// Looks at all processes of a scope that there are now.
     #[must_use]
-    pub fn take(scope: &Scope) -> Census {
-        Census { processes: scope.processes().into_iter().filter_map(Process::read).collect() }
+    pub fn take(scope: &ProcessScope) -> Census {
+        Census {
+            processes: scope
+                .processes()
+                .into_iter()
+                .filter_map(ProcessResourceUsage::read)
+                .collect(),
+        }
     }
 
     /// Processes and threads that run.
@@ -47,19 +53,21 @@ impl Census {
     }
 
     /// Processes that run.
-    pub fn living(&self) -> impl Iterator<Item = &Process> {
+    pub fn living(&self) -> impl Iterator<Item = &ProcessResourceUsage> {
         self.processes.iter().filter(|process| !process.has_ended)
     }
 
     /// The process that has most children which it does not wait for, with their number.
     #[must_use]
-    pub fn most_forgetful(&self) -> Option<(&Process, u64)> {
+    pub fn most_forgetful(&self) -> Option<(&ProcessResourceUsage, u64)> {
         let mut children: BTreeMap<u64, u64> = BTreeMap::new();
         for process in self.processes.iter().filter(|process| process.has_ended) {
             *children.entry(process.parent).or_default() += 1;
         }
-        let number = |process: &Process| process.pid.as_raw_nonzero().get().unsigned_abs();
-        let count = |it: &Process| children.get(&u64::from(number(it))).copied().unwrap_or(0);
+        let number =
+            |process: &ProcessResourceUsage| process.pid.as_raw_nonzero().get().unsigned_abs();
+        let count =
+            |it: &ProcessResourceUsage| children.get(&u64::from(number(it))).copied().unwrap_or(0);
         self.living().map(|it| (it, count(it))).max_by_key(|(_, count)| *count)
     }
 
@@ -78,8 +86,8 @@ impl Census {
 
     /// Bytes of each process, where what is shared counts in parts; the most first.
     #[must_use]
-    pub fn proportional(&self, page_bytes: u64) -> Vec<(&Process, u64)> {
-        let bytes = |process: &Process| {
+    pub fn proportional(&self, page_bytes: u64) -> Vec<(&ProcessResourceUsage, u64)> {
+        let bytes = |process: &ProcessResourceUsage| {
             // One that may not be looked into has what is resident.
             process.proportional().unwrap_or_else(|| process.pages.saturating_mul(page_bytes))
         };
@@ -90,8 +98,8 @@ impl Census {
 
     /// The newest processes that have so many threads together, or a few more.
     #[must_use]
-    pub fn newest(&self, mut threads: u64) -> Vec<&Process> {
-        let mut all: Vec<&Process> = self.living().collect();
+    pub fn newest(&self, mut threads: u64) -> Vec<&ProcessResourceUsage> {
+        let mut all: Vec<&ProcessResourceUsage> = self.living().collect();
         all.sort_by_key(|it| std::cmp::Reverse((it.began, it.pid.as_raw_nonzero().get())));
         let mut chosen = Vec::new();
         for process in all {
@@ -105,20 +113,20 @@ impl Census {
     }
 }
 
-impl Process {
+impl ProcessResourceUsage {
     /// What no other process ever equals.
     #[must_use]
     pub fn identity(&self) -> (i32, u64) {
         (self.pid.as_raw_nonzero().get(), self.began)
     }
 
-    fn read(pid: Pid) -> Option<Process> {
+    fn read(pid: Pid) -> Option<ProcessResourceUsage> {
         let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        Process::of_line(pid, &text)
+        ProcessResourceUsage::of_line(pid, &text)
     }
 
     /// `pid (name) state …`: a name may hold anything.
-    fn of_line(pid: Pid, text: &str) -> Option<Process> {
+    fn of_line(pid: Pid, text: &str) -> Option<ProcessResourceUsage> {
         let (front, rest) = text.rsplit_once(") ")?;
         let name = front.split_once('(')?.1.to_owned();
         // The third field is the first here.
@@ -127,7 +135,7 @@ impl Process {
         let (parent, faults) = (field(4)?, field(12)?);
         let (threads, began, pages) = (field(20)?.max(1), field(22)?, field(24)?);
         let has_ended = fields.first().is_some_and(|state| matches!(*state, "Z" | "X"));
-        Some(Process { pid, name, threads, parent, has_ended, began, pages, faults })
+        Some(ProcessResourceUsage { pid, name, threads, parent, has_ended, began, pages, faults })
     }
 
     /// `Pss:` in kB.
@@ -147,18 +155,18 @@ mod tests {
     const LINE: &str =
         "7 (a ) b) S 1 7 7 0 -1 4194304 100 0 5 0 11 12 130 17 20 0 3 0 900 1000 250";
 
-    fn process(number: i32, threads: u64, began: u64) -> Process {
+    fn process(number: i32, threads: u64, began: u64) -> ProcessResourceUsage {
         let pid = Pid::from_raw(number).unwrap();
-        Process { threads, began, ..Process::of_line(pid, LINE).unwrap() }
+        ProcessResourceUsage { threads, began, ..ProcessResourceUsage::of_line(pid, LINE).unwrap() }
     }
 
     #[test]
     fn a_process_is_read_behind_any_name() {
-        let process = Process::of_line(Pid::from_raw(7).unwrap(), LINE).unwrap();
+        let process = ProcessResourceUsage::of_line(Pid::from_raw(7).unwrap(), LINE).unwrap();
         let seen = (process.name.as_str(), process.threads, process.began);
         assert_eq!(seen, ("a ) b", 3, 900));
         assert_eq!((process.pages, process.faults), (250, 5));
-        assert!(Process::of_line(process.pid, "7 (a) S 1").is_none());
+        assert!(ProcessResourceUsage::of_line(process.pid, "7 (a) S 1").is_none());
     }
 
     #[test]
@@ -178,7 +186,8 @@ mod tests {
 
     #[test]
     fn what_has_ended_does_not_count_and_its_parent_is_known() {
-        let ended = |number| Process { has_ended: true, parent: 4, ..process(number, 1, 50) };
+        let ended =
+            |number| ProcessResourceUsage { has_ended: true, parent: 4, ..process(number, 1, 50) };
         let processes = vec![process(2, 4, 10), process(4, 3, 20), ended(5), ended(6)];
         let census = Census { processes };
         assert_eq!(census.threads(), 7);
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_calling_process_is_among_those_of_its_namespace() {
-        let census = Census::take(&Scope::Namespace);
+        let census = Census::take(&ProcessScope::Namespace);
         let own = std::process::id().cast_signed();
         let found = census.processes.iter().find(|it| it.pid.as_raw_nonzero().get() == own);
         assert!(found.unwrap().proportional().unwrap() > 100_000);

@@ -10,45 +10,46 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disks::Disks;
-use crate::group::{Bounds, DiskBounds, Group};
+use crate::group::{CgroupLimits, ControlGroup, DiskBounds};
 use crate::hierarchy::Hierarchy;
 use crate::mechanism::Mechanism;
-use crate::membership::Membership;
-use crate::owner::Owner;
-use crate::place::{Place, Resource, give, has_word};
+use crate::membership::CgroupMembership;
+use crate::owner::CgroupOwner;
+use crate::place::{CgroupParentFolders, CgroupResource, give, has_word};
 use crate::way::{self, Emptied};
 
 /// What this machine allows.
 #[derive(Debug)]
-pub struct Choice {
+pub struct LimitMechanismChoice {
     /// Where groups are made.
-    place: Place,
+    place: CgroupParentFolders,
     /// Where processes come from that enter them.
-    outside: Place,
+    outside: CgroupParentFolders,
     /// Where processes are in the group that another process has made for all.
-    around: Membership,
-    owner: Option<Owner>,
-    refusals: Vec<(Resource, String)>,
+    around: CgroupMembership,
+    owner: Option<CgroupOwner>,
+    refusals: Vec<(CgroupResource, String)>,
     disks: Disks,
     /// Why disks are not divided by weight.
     undivided: Option<String>,
     made: usize,
 }
 
-impl Choice {
+impl LimitMechanismChoice {
     /// Finds it by making a group for each resource and limiting it. Groups that earlier runs could
     /// not remove are removed.
     #[must_use]
-    pub fn of_machine() -> Choice {
-        let mut choice = Choice::nothing();
-        match Hierarchy::of_process().and_then(|it| Ok((it, Owner::current()?))) {
+    pub fn of_machine() -> LimitMechanismChoice {
+        let mut choice = LimitMechanismChoice::nothing();
+        match Hierarchy::of_process().and_then(|it| Ok((it, CgroupOwner::current()?))) {
             Ok((hierarchy, owner)) => {
                 choice.owner = Some(owner);
                 choice.look(&hierarchy);
             }
             Err(error) => {
                 let why = format!("control groups: {error}");
-                choice.refusals = Resource::ALL.map(|resource| (resource, why.clone())).to_vec();
+                choice.refusals =
+                    CgroupResource::ALL.map(|resource| (resource, why.clone())).to_vec();
             }
         }
         choice.outside = choice.place.clone();
@@ -61,9 +62,9 @@ impl Choice {
     pub(crate) fn around(
         process: u32,
         is_inside: &dyn Fn(u32) -> bool,
-    ) -> io::Result<(Choice, Option<Emptied>)> {
-        let mut choice = Choice::nothing();
-        let (hierarchy, owner) = (Hierarchy::of(process)?, Owner::current()?);
+    ) -> io::Result<(LimitMechanismChoice, Option<Emptied>)> {
+        let mut choice = LimitMechanismChoice::nothing();
+        let (hierarchy, owner) = (Hierarchy::of(process)?, CgroupOwner::current()?);
         choice.owner = Some(owner);
         let mut emptied = None;
         if let Some(folder) = hierarchy.second_version().first() {
@@ -71,11 +72,11 @@ impl Choice {
             choice.made += 1;
             match Emptied::make(folder, &leaf, is_inside) {
                 Ok(made) => {
-                    choice.try_unified(folder, &Choice::offered(folder));
+                    choice.try_unified(folder, &LimitMechanismChoice::offered(folder));
                     emptied = made;
                 }
                 Err(error) => {
-                    let offered = Choice::offered(folder).into_iter();
+                    let offered = LimitMechanismChoice::offered(folder).into_iter();
                     offered.for_each(|it| choice.refuse(it, "cgroup v2", folder, &error));
                 }
             }
@@ -84,7 +85,9 @@ impl Choice {
                 emptied = None;
             }
         }
-        for resource in [Resource::Processor, Resource::Memory, Resource::Processes] {
+        for resource in
+            [CgroupResource::Processor, CgroupResource::Memory, CgroupResource::Processes]
+        {
             if !choice.place.given.contains(&resource) {
                 choice.try_first(&hierarchy, resource);
             }
@@ -93,11 +96,11 @@ impl Choice {
         Ok((choice, emptied))
     }
 
-    fn nothing() -> Choice {
-        Choice {
-            place: Place::default(),
-            outside: Place::default(),
-            around: Membership::default(),
+    fn nothing() -> LimitMechanismChoice {
+        LimitMechanismChoice {
+            place: CgroupParentFolders::default(),
+            outside: CgroupParentFolders::default(),
+            around: CgroupMembership::default(),
             owner: None,
             refusals: Vec::new(),
             disks: Disks::default(),
@@ -107,17 +110,17 @@ impl Choice {
     }
 
     /// The same, but groups are made in one that another process has made, by its
-    /// [`Group::address`].
+    /// [`ControlGroup::address`].
     ///
     /// # Errors
     /// If there is no such group.
-    pub fn within(address: &str) -> io::Result<Choice> {
-        let mut choice = Choice::of_machine();
-        let place = Place::of_address(address)?;
+    pub fn within(address: &str) -> io::Result<LimitMechanismChoice> {
+        let mut choice = LimitMechanismChoice::of_machine();
+        let place = CgroupParentFolders::of_address(address)?;
         let owner = choice.owner.as_ref().ok_or_else(denied)?;
         place.folders().for_each(|folder| owner.sweep(folder));
         let (own, limited) = (place.own_folders(&choice.outside), place.limited(&choice.outside));
-        choice.around = Membership::of(&place, &own, &limited);
+        choice.around = CgroupMembership::of(&place, &own, &limited);
         choice.place = place;
         Ok(choice)
     }
@@ -125,39 +128,39 @@ impl Choice {
     /// The mechanism for processor time.
     #[must_use]
     pub fn mechanism(&self) -> Mechanism {
-        self.group_of(Resource::Processor).unwrap_or(Mechanism::DutyCycle)
+        self.group_of(CgroupResource::Processor).unwrap_or(Mechanism::DutyCycle)
     }
 
     /// The mechanism for any resource.
     #[must_use]
-    pub fn mechanism_of(&self, resource: Resource) -> Mechanism {
+    pub fn mechanism_of(&self, resource: CgroupResource) -> Mechanism {
         self.group_of(resource).unwrap_or_else(|| without_group(resource))
     }
 
     /// The version of groups that limits a resource, if one can.
     #[must_use]
-    pub fn group_of(&self, resource: Resource) -> Option<Mechanism> {
+    pub fn group_of(&self, resource: CgroupResource) -> Option<Mechanism> {
         self.place.mechanism(resource)
     }
 
     /// Why disks cannot be divided by weight; `None`: they can.
     #[must_use]
     pub fn undivided(&self) -> Option<String> {
-        match self.group_of(Resource::Disk) {
+        match self.group_of(CgroupResource::Disk) {
             Some(_) => self.undivided.clone(),
-            None => Some(self.refusals_of(Resource::Disk).join("; ")),
+            None => Some(self.refusals_of(CgroupResource::Disk).join("; ")),
         }
     }
 
     /// Why processor time is not limited by one of the better ones.
     #[must_use]
     pub fn refusals(&self) -> Vec<&str> {
-        self.refusals_of(Resource::Processor)
+        self.refusals_of(CgroupResource::Processor)
     }
 
     /// Why a resource is not limited by one of the better ones.
     #[must_use]
-    pub fn refusals_of(&self, resource: Resource) -> Vec<&str> {
+    pub fn refusals_of(&self, resource: CgroupResource) -> Vec<&str> {
         let own = self.refusals.iter().filter(|(other, _)| *other == resource);
         own.map(|(_, why)| why.as_str()).collect()
     }
@@ -167,24 +170,28 @@ impl Choice {
     ///
     /// # Errors
     /// Why it cannot be made.
-    pub fn group(&mut self, within: Option<&Group>, bounds: &Bounds) -> io::Result<Group> {
+    pub fn group(
+        &mut self,
+        within: Option<&ControlGroup>,
+        bounds: &CgroupLimits,
+    ) -> io::Result<ControlGroup> {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
-        let place = within.map_or(&self.place, Group::place);
-        let around = within.map_or(&self.around, Group::membership);
+        let place = within.map_or(&self.place, ControlGroup::place);
+        let around = within.map_or(&self.around, ControlGroup::membership);
         if within.is_some() || self.place != self.outside {
             place.divide()?;
         }
-        Group::make(place, &self.outside, around, &name, bounds, &self.disks)
+        ControlGroup::make(place, &self.outside, around, &name, bounds, &self.disks)
     }
 
-    /// The group that another process has made for these resources, by its [`Group::address`].
-    /// Dropping it removes it, unless it is [left](Group::leave).
+    /// The group that another process has made for these resources, by its [`ControlGroup::address`].
+    /// Dropping it removes it, unless it is [left](ControlGroup::leave).
     ///
     /// # Errors
     /// If it is no more, or cannot be entered.
-    pub fn join(&self, address: &str, resources: &[Resource]) -> io::Result<Group> {
-        Group::join(Place::of_address(address)?, &self.outside, resources)
+    pub fn join(&self, address: &str, resources: &[CgroupResource]) -> io::Result<ControlGroup> {
+        ControlGroup::join(CgroupParentFolders::of_address(address)?, &self.outside, resources)
     }
 
     /// A group inside of another one for a process that is not to count in what is used there of
@@ -192,17 +199,24 @@ impl Choice {
     ///
     /// # Errors
     /// Why it cannot be made.
-    pub fn group_of_processor(&mut self, within: &Group) -> io::Result<Group> {
+    pub fn group_of_processor(&mut self, within: &ControlGroup) -> io::Result<ControlGroup> {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
         within.place().divide()?;
-        let place = within.place().only(Resource::Processor, &self.outside);
+        let place = within.place().only(CgroupResource::Processor, &self.outside);
         let around = within.membership();
-        Group::make(&place, &self.outside, around, &name, &Bounds::default(), &self.disks)
+        ControlGroup::make(
+            &place,
+            &self.outside,
+            around,
+            &name,
+            &CgroupLimits::default(),
+            &self.disks,
+        )
     }
 
     /// Where processes come from that enter groups.
-    pub(crate) fn outside(&self) -> &Place {
+    pub(crate) fn outside(&self) -> &CgroupParentFolders {
         &self.outside
     }
 
@@ -210,7 +224,7 @@ impl Choice {
         let around = hierarchy.second_version();
         self.disks = Disks::of_machine(around.last().map(PathBuf::as_path));
         for folder in around {
-            let offered = Choice::offered(&folder);
+            let offered = LimitMechanismChoice::offered(&folder);
             if let Err(error) = self.clear(&folder, &offered) {
                 offered.into_iter().for_each(|it| self.refuse(it, "cgroup v2", &folder, &error));
                 continue;
@@ -220,7 +234,7 @@ impl Choice {
                 break;
             }
         }
-        for resource in Resource::ALL {
+        for resource in CgroupResource::ALL {
             if !self.place.given.contains(&resource) {
                 self.try_first(hierarchy, resource);
             }
@@ -228,14 +242,14 @@ impl Choice {
     }
 
     /// The resources that groups in a folder of version 2 could limit.
-    fn offered(folder: &Path) -> Vec<Resource> {
+    fn offered(folder: &Path) -> Vec<CgroupResource> {
         let controllers = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
-        let offered = |it: &Resource| has_word(&controllers, it.controller());
-        Resource::ALL.into_iter().filter(offered).collect()
+        let offered = |it: &CgroupResource| has_word(&controllers, it.controller());
+        CgroupResource::ALL.into_iter().filter(offered).collect()
     }
 
     /// Finds what groups of version 2 below a folder can limit.
-    fn try_unified(&mut self, folder: &Path, offered: &[Resource]) {
+    fn try_unified(&mut self, folder: &Path, offered: &[CgroupResource]) {
         let mut given = Vec::new();
         for resource in offered.iter().copied() {
             if let Some(why) = self.unfit(resource, &given) {
@@ -243,7 +257,11 @@ impl Choice {
                 continue;
             }
             let unified = Some(folder.to_owned());
-            let place = Place { unified, given: vec![resource], ..Place::default() };
+            let place = CgroupParentFolders {
+                unified,
+                given: vec![resource],
+                ..CgroupParentFolders::default()
+            };
             match give(folder, resource).and_then(|()| self.try_place(&place, resource)) {
                 Ok(()) => given.push(resource),
                 Err(error) => self.refuse(resource, "cgroup v2", folder, &error),
@@ -255,7 +273,7 @@ impl Choice {
     }
 
     /// Makes it so that groups in a folder of version 2 can be entered.
-    fn clear(&mut self, folder: &Path, offered: &[Resource]) -> io::Result<()> {
+    fn clear(&mut self, folder: &Path, offered: &[CgroupResource]) -> io::Result<()> {
         let owner = self.owner.as_ref().ok_or_else(denied)?;
         if offered.is_empty() {
             return Ok(());
@@ -266,28 +284,28 @@ impl Choice {
     }
 
     /// Why groups would not limit a resource, beside those that they can.
-    fn unfit(&self, resource: Resource, given: &[Resource]) -> Option<&'static str> {
-        if resource != Resource::Disk {
+    fn unfit(&self, resource: CgroupResource, given: &[CgroupResource]) -> Option<&'static str> {
+        if resource != CgroupResource::Disk {
             return None;
         }
-        if !given.contains(&Resource::Memory) {
+        if !given.contains(&CgroupResource::Memory) {
             return Some("without the memory controller, writes through the page cache escape");
         }
         self.disks.is_empty().then_some("the machine has no disk")
     }
 
     /// Finds whether groups of version 1 can limit a resource.
-    fn try_first(&mut self, hierarchy: &Hierarchy, resource: Resource) {
+    fn try_first(&mut self, hierarchy: &Hierarchy, resource: CgroupResource) {
         if self.refusals_of(resource).is_empty() {
             let name = resource.controller();
             let why = format!("cgroup v2: no group with the {name} controller around");
             self.refusals.push((resource, why));
         }
-        if resource == Resource::Disk {
+        if resource == CgroupResource::Disk {
             let why = "cgroup v1: its groups do not see writes through the page cache";
             return self.refusals.push((resource, why.to_owned()));
         }
-        let is_processor = resource == Resource::Processor;
+        let is_processor = resource == CgroupResource::Processor;
         let account = is_processor.then(|| hierarchy.first_version("cpuacct")).flatten();
         let folder: Option<PathBuf> = hierarchy.first_version(resource.controller());
         let Some(folder) = folder.filter(|_| !is_processor || account.is_some()) else {
@@ -296,7 +314,11 @@ impl Choice {
             return self.refusals.push((resource, why));
         };
         let first = vec![(resource, folder.clone())];
-        let place = Place { first, account: account.clone(), ..Place::default() };
+        let place = CgroupParentFolders {
+            first,
+            account: account.clone(),
+            ..CgroupParentFolders::default()
+        };
         match self.try_place(&place, resource) {
             Ok(()) => {
                 self.place.first.push((resource, folder));
@@ -306,30 +328,52 @@ impl Choice {
         }
     }
 
-    fn refuse(&mut self, resource: Resource, version: &str, folder: &Path, error: &io::Error) {
+    fn refuse(
+        &mut self,
+        resource: CgroupResource,
+        version: &str,
+        folder: &Path,
+        error: &io::Error,
+    ) {
         self.refusals.push((resource, format!("{version}: {}: {error}", folder.display())));
     }
 
     /// Makes a group that limits a resource, and removes it again.
-    fn try_place(&mut self, place: &Place, resource: Resource) -> io::Result<()> {
+    fn try_place(
+        &mut self,
+        place: &CgroupParentFolders,
+        resource: CgroupResource,
+    ) -> io::Result<()> {
         let owner = self.owner.as_ref().ok_or_else(denied)?;
         place.folders().for_each(|folder| owner.sweep(folder));
         let name = owner.group(self.made);
         self.made += 1;
         let bounds = match resource {
-            Resource::Processor => Bounds { processor: Some(TRIAL), ..Bounds::default() },
-            Resource::Memory => Bounds { memory: Some(TRIAL_BYTES), ..Bounds::default() },
-            Resource::Processes => Bounds { processes: Some(TRIAL), ..Bounds::default() },
-            Resource::Disk => {
+            CgroupResource::Processor => {
+                CgroupLimits { processor: Some(TRIAL), ..CgroupLimits::default() }
+            }
+            CgroupResource::Memory => {
+                CgroupLimits { memory: Some(TRIAL_BYTES), ..CgroupLimits::default() }
+            }
+            CgroupResource::Processes => {
+                CgroupLimits { processes: Some(TRIAL), ..CgroupLimits::default() }
+            }
+            CgroupResource::Disk => {
                 let disk = DiskBounds { rate: Some(TRIAL_BYTES), weight: None };
-                Bounds { disk: Some(disk), ..Bounds::default() }
+                CgroupLimits { disk: Some(disk), ..CgroupLimits::default() }
             }
         };
-        let mut group =
-            Group::make(place, place, &Membership::default(), &name, &bounds, &self.disks)?;
-        if resource == Resource::Disk {
+        let mut group = ControlGroup::make(
+            place,
+            place,
+            &CgroupMembership::default(),
+            &name,
+            &bounds,
+            &self.disks,
+        )?;
+        if resource == CgroupResource::Disk {
             let disk = Some(DiskBounds { rate: None, weight: Some(1) });
-            let weighed = group.set(&Bounds { disk, ..Bounds::default() });
+            let weighed = group.set(&CgroupLimits { disk, ..CgroupLimits::default() });
             self.undivided = weighed.err().map(|error| error.to_string());
         }
         if group.limits(resource) { Ok(()) } else { Err(denied()) }
@@ -338,12 +382,12 @@ impl Choice {
 
 /// What limits a resource where no group does.
 #[must_use]
-pub fn without_group(resource: Resource) -> Mechanism {
+pub fn without_group(resource: CgroupResource) -> Mechanism {
     match resource {
-        Resource::Processor => Mechanism::DutyCycle,
-        Resource::Processes if counts_in_namespaces() => Mechanism::Namespace,
-        Resource::Processes | Resource::Memory => Mechanism::Watch,
-        Resource::Disk => Mechanism::Nothing,
+        CgroupResource::Processor => Mechanism::DutyCycle,
+        CgroupResource::Processes if counts_in_namespaces() => Mechanism::Namespace,
+        CgroupResource::Processes | CgroupResource::Memory => Mechanism::Watch,
+        CgroupResource::Disk => Mechanism::Nothing,
     }
 }
 
@@ -388,13 +432,13 @@ mod tests {
 
     #[test]
     fn what_is_chosen_can_be_done_or_the_reasons_against_all_others_are_known() {
-        let mut choice = Choice::of_machine();
-        for resource in Resource::ALL {
+        let mut choice = LimitMechanismChoice::of_machine();
+        for resource in CgroupResource::ALL {
             if choice.group_of(resource).is_none() {
                 assert!(choice.refusals_of(resource).len() >= 2, "{choice:?}");
             }
         }
-        let bounds = Bounds {
+        let bounds = CgroupLimits {
             processor: Some(250),
             guarantee: Some(100),
             memory: Some(64 << 20),
@@ -405,11 +449,11 @@ mod tests {
             assert_eq!(choice.mechanism(), Mechanism::DutyCycle);
             return;
         };
-        for resource in Resource::ALL {
+        for resource in CgroupResource::ALL {
             assert_eq!(group.limits(resource), choice.group_of(resource).is_some(), "{resource:?}");
         }
         let first = group.read().map(Result::unwrap);
-        group.set(&Bounds { processor: Some(500), ..Bounds::default() }).unwrap();
+        group.set(&CgroupLimits { processor: Some(500), ..CgroupLimits::default() }).unwrap();
         assert!(group.read().map(Result::unwrap).map(|it| it.now_ns) >= first.map(|it| it.now_ns));
         if let Some(memory) = group.memory() {
             assert_eq!(memory.unwrap().killed, 0);
@@ -417,17 +461,17 @@ mod tests {
         if let Some(processes) = group.processes() {
             assert_eq!(processes.unwrap().count, 0);
         }
-        let again = choice.join(&group.address(), &Resource::ALL).unwrap();
-        for resource in Resource::ALL {
+        let again = choice.join(&group.address(), &CgroupResource::ALL).unwrap();
+        for resource in CgroupResource::ALL {
             assert_eq!(again.limits(resource), group.limits(resource), "{resource:?}");
         }
         assert_eq!(again.entrances().len(), group.entrances().len());
         again.leave();
-        let inner = Bounds { processes: Some(5), ..Bounds::default() };
+        let inner = CgroupLimits { processes: Some(5), ..CgroupLimits::default() };
         let inner = choice.group(Some(&group), &inner).unwrap();
         assert_eq!(
-            inner.limits(Resource::Processes),
-            choice.group_of(Resource::Processes).is_some()
+            inner.limits(CgroupResource::Processes),
+            choice.group_of(CgroupResource::Processes).is_some()
         );
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// A whole device; limits of the kernel are not for partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disk {
+pub(crate) struct BlockDevice {
     pub(crate) number: Number,
     pub(crate) name: String,
     /// Whether it holds anything now: a loop device gets its file later, a reader its card.
@@ -41,7 +41,7 @@ pub(crate) enum Division {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Disks {
     /// Those that are limited.
-    pub(crate) limited: Vec<Disk>,
+    pub(crate) limited: Vec<BlockDevice>,
     /// Those that are memory: `ram`, `zram`.
     pub(crate) memory: Vec<Number>,
 }
@@ -69,7 +69,7 @@ impl Disks {
                 || fs::read_dir(lower).is_ok_and(|mut all| all.next().is_some());
             let has_size = read("size").trim().parse::<u64>().is_ok_and(|size| size > 0);
             let divided_by = division(&read("queue/scheduler"), costs, number);
-            disks.limited.push(Disk { number, name, has_size, is_stacked, divided_by });
+            disks.limited.push(BlockDevice { number, name, has_size, is_stacked, divided_by });
         }
         disks.limited.sort_by_key(|disk| disk.number);
         disks

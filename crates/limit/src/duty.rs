@@ -16,37 +16,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_budget::processor::{DutyCycle, Meter, Reading, Window};
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_budget::processor::{CpuUsageMeter, CpuUsageReading, CpuUsageWindow, DutyCycle};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::{clock, schedule};
 
 use crate::births::Births;
-use crate::scope::Scope;
-use crate::usage::Usage;
-use crate::worker::Worker;
+use crate::scope::ProcessScope;
+use crate::usage::ProcessCpuTimeMeter;
+use crate::worker::PausableThread;
 
 /// A duty cycle.
 #[derive(Debug)]
 pub struct Duty {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDutyCycle>,
     /// What looks and stops, and what continues.
     threads: [JoinHandle<()>; 2],
 }
 
 #[derive(Debug)]
-struct Shared {
-    scope: Scope,
-    state: Mutex<State>,
+struct SharedDutyCycle {
+    scope: ProcessScope,
+    state: Mutex<DutyCycleState>,
     /// Raised when `state` was changed from outside.
-    changed: Event,
+    changed: EventFd,
     /// Raised when there are windows.
-    news: Event,
+    news: EventFd,
     /// Raised when programs may go on.
-    resumed: Event,
+    resumed: EventFd,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DutyCycleState {
     /// Thousandths of a processor.
     share: u32,
     /// Whether others want all to be stopped.
@@ -54,16 +54,16 @@ struct State {
     /// Whether it is over.
     ended: bool,
     /// What the last look has read.
-    last: Reading,
+    last: CpuUsageReading,
     /// Whether the controller wants it.
     stopped: bool,
     /// With the share that was asked.
-    windows: Vec<(Window, u32)>,
+    windows: Vec<(CpuUsageWindow, u32)>,
     failure: Option<String>,
     /// Processes that may be born stopped when all run.
     births: Births,
     /// What is stopped with the programs, and the processor time that it had used before.
-    worker: Option<(Arc<Worker>, u64)>,
+    worker: Option<(Arc<PausableThread>, u64)>,
 }
 
 impl Duty {
@@ -71,12 +71,12 @@ impl Duty {
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(scope: Scope, share: u32) -> io::Result<Duty> {
-        let state = Mutex::new(State { share, ..State::default() });
-        let (changed, news, resumed) = (Event::open()?, Event::open()?, Event::open()?);
-        let shared = Arc::new(Shared { scope, state, changed, news, resumed });
-        let look = start("limit", &shared, Shared::run)?;
-        Ok(Duty { threads: [look, start("resume", &shared, Shared::resume)?], shared })
+    pub fn begin(scope: ProcessScope, share: u32) -> io::Result<Duty> {
+        let state = Mutex::new(DutyCycleState { share, ..DutyCycleState::default() });
+        let (changed, news, resumed) = (EventFd::open()?, EventFd::open()?, EventFd::open()?);
+        let shared = Arc::new(SharedDutyCycle { scope, state, changed, news, resumed });
+        let look = start("limit", &shared, SharedDutyCycle::run)?;
+        Ok(Duty { threads: [look, start("resume", &shared, SharedDutyCycle::resume)?], shared })
     }
 
     /// From now on another share holds.
@@ -100,7 +100,7 @@ impl Duty {
 
     /// What the processes have had until the last look.
     #[must_use]
-    pub fn last(&self) -> Reading {
+    pub fn last(&self) -> CpuUsageReading {
         self.shared.state().last
     }
 
@@ -109,7 +109,7 @@ impl Duty {
     ///
     /// # Errors
     /// If the threads cannot be notified: then all stays as it is.
-    pub fn end(self) -> io::Result<(Reading, Vec<(Window, u32)>)> {
+    pub fn end(self) -> io::Result<(CpuUsageReading, Vec<(CpuUsageWindow, u32)>)> {
         let Duty { shared, threads: [look, resume] } = self;
         shared.state().ended = true;
         shared.changed.raise()?;
@@ -126,7 +126,7 @@ impl Duty {
 
     /// From now on the processor time of this thread counts as that of the programs, and it pauses
     /// while the share is used up.
-    pub fn include(&self, worker: Arc<Worker>) {
+    pub fn include(&self, worker: Arc<PausableThread>) {
         let mut state = self.shared.state();
         worker.pause(state.stopped);
         let used_ns = worker.used_ns();
@@ -141,13 +141,13 @@ impl Duty {
 
     /// What becomes readable when there are windows to take.
     #[must_use]
-    pub fn news(&self) -> &Event {
+    pub fn news(&self) -> &EventFd {
         &self.shared.news
     }
 
     /// The windows since the last call, each with the share that was asked, and why the limit cannot
     /// be held if it cannot.
-    pub fn take(&self) -> (Vec<(Window, u32)>, Option<String>) {
+    pub fn take(&self) -> (Vec<(CpuUsageWindow, u32)>, Option<String>) {
         // It cannot be read if it was not raised.
         let _ = self.shared.news.clear();
         let mut state = self.shared.state();
@@ -155,8 +155,8 @@ impl Duty {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedDutyCycle {
+    fn state(&self) -> MutexGuard<'_, DutyCycleState> {
         // Each change is complete in itself.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,11 +165,11 @@ impl Shared {
         // Both make looks punctual, and it works without.
         let _ = clock::set_timer_slack(NonZeroU64::MIN);
         let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
-        let mut usage = Usage::of(self.scope.clone());
+        let mut usage = ProcessCpuTimeMeter::of(self.scope.clone());
         let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(&mut usage));
         let share = self.state().share;
         let mut cycle = DutyCycle::new(share, now_ns, used_ns);
-        let mut meter = Meter::new(Reading { now_ns, used_ns, held_ns: 0 });
+        let mut meter = CpuUsageMeter::new(CpuUsageReading { now_ns, used_ns, held_ns: 0 });
         loop {
             let at_ns = self.look(&mut cycle, &mut meter, &mut usage);
             let wait_ns = at_ns.saturating_sub(clock::monotonic_ns());
@@ -185,32 +185,38 @@ impl Shared {
                 }
                 cycle.set_share(share, now_ns, used_ns);
                 // A window has one share: the one under way is left out.
-                meter.cut(Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
+                meter.cut(CpuUsageReading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
             }
         }
     }
 
     /// Processor time of the programs and of what works for them.
-    fn used_ns(&self, usage: &mut Usage) -> u64 {
+    fn used_ns(&self, usage: &mut ProcessCpuTimeMeter) -> u64 {
         let used_ns = usage.read();
         let mut state = self.state();
         if self.scope.is_signalled_at_once() {
             state.births.add(usage.new_processes());
         }
-        let of_worker =
-            |(worker, before_ns): &(Arc<Worker>, u64)| worker.used_ns().saturating_sub(*before_ns);
+        let of_worker = |(worker, before_ns): &(Arc<PausableThread>, u64)| {
+            worker.used_ns().saturating_sub(*before_ns)
+        };
         used_ns.saturating_add(state.worker.as_ref().map_or(0, of_worker))
     }
 
     /// One look; when the next is due.
-    fn look(&self, cycle: &mut DutyCycle, meter: &mut Meter, usage: &mut Usage) -> u64 {
+    fn look(
+        &self,
+        cycle: &mut DutyCycle,
+        meter: &mut CpuUsageMeter,
+        usage: &mut ProcessCpuTimeMeter,
+    ) -> u64 {
         let (now_ns, used_ns) = (clock::monotonic_ns(), self.used_ns(usage));
         let ran = !self.state().stopped;
         let mut look = cycle.look(now_ns, used_ns, || usage.waited());
         if ran && !look.run {
             look = cycle.defer(|| usage.sleeps()).unwrap_or(look);
         }
-        let reading = Reading { now_ns, used_ns, held_ns: cycle.stopped_ns() };
+        let reading = CpuUsageReading { now_ns, used_ns, held_ns: cycle.stopped_ns() };
         let window = meter.read(reading);
         let mut state = self.state();
         state.last = reading;
@@ -241,15 +247,15 @@ impl Shared {
     }
 
     /// Stops what runs although all are to be stopped, where that can be.
-    fn check(&self, state: &State) {
-        if matches!(self.scope, Scope::Tree(_)) {
+    fn check(&self, state: &DutyCycleState) {
+        if matches!(self.scope, ProcessScope::Tree(_)) {
             // What goes wrong was said at the first stop.
             let _ = self.signal(state);
         }
     }
 
     /// Stops the programs, or has them continued, as the state says.
-    fn signal(&self, state: &State) -> io::Result<()> {
+    fn signal(&self, state: &DutyCycleState) -> io::Result<()> {
         if state.is_stopped() { self.scope.stop() } else { self.resumed.raise() }
     }
 
@@ -276,7 +282,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl DutyCycleState {
     fn is_stopped(&self) -> bool {
         self.held || self.stopped
     }
@@ -286,7 +292,11 @@ impl State {
     }
 }
 
-fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> io::Result<JoinHandle<()>> {
+fn start(
+    name: &str,
+    shared: &Arc<SharedDutyCycle>,
+    run: fn(&SharedDutyCycle),
+) -> io::Result<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     std::thread::Builder::new().name(name.into()).spawn(move || run(&shared))
 }

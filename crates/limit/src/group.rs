@@ -12,27 +12,27 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
-use windtunnel_budget::processor::Reading;
+use windtunnel_budget::processor::CpuUsageReading;
 
 use windtunnel_sys::process::Pid;
 
 use crate::disks::Disks;
-use crate::membership::{Membership, Outsider};
-use crate::place::{Folders, Place, Resource};
+use crate::membership::{CgroupMembership, Outsider};
+use crate::place::{CgroupParentFolders, CgroupResource, Folders};
 use disk::DiskFiles;
 use memory::MemoryFiles;
 use processes::ProcessFiles;
 use processor::ProcessorFiles;
 use time::TimeFile;
 
-pub use disk::{DiskBounds, DiskReading, DiskUse, Done};
+pub use disk::{DiskBounds, DiskReading, DiskTransferCounts, DiskUse};
 pub use memory::MemoryReading;
 pub use processes::ProcessReading;
 pub use processor::bandwidth;
 
 /// What a group is to limit; what is `None` is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct CgroupLimits {
     /// Thousandths of a processor.
     pub processor: Option<u32>,
     /// Thousandths of a processor that it has when all others want theirs: its weight among them.
@@ -45,83 +45,87 @@ pub struct Bounds {
 
 /// A group of the calling process. Dropping it removes it, once its processes have ended.
 #[derive(Debug)]
-pub struct Group {
-    place: Place,
+pub struct ControlGroup {
+    place: CgroupParentFolders,
     processor: Option<ProcessorFiles>,
     memory: Option<MemoryFiles>,
     processes: Option<ProcessFiles>,
     disk: Option<DiskFiles>,
     entrances: Vec<File>,
     time: Option<TimeFile>,
-    membership: Membership,
+    membership: CgroupMembership,
     /// Last: its files are closed before.
     folders: Folders,
 }
 
-impl Bounds {
+impl CgroupLimits {
     /// Whether nothing is limited.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        *self == Bounds::default()
+        *self == CgroupLimits::default()
     }
 
-    pub(crate) fn resources(&self) -> Vec<Resource> {
+    pub(crate) fn resources(&self) -> Vec<CgroupResource> {
         let processor = self.processor.is_some() || self.guarantee.is_some();
         let (memory, processes) = (self.memory.is_some(), self.processes.is_some());
         let asked = [processor, memory, processes, self.disk.is_some()];
-        let asked = Resource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
+        let asked = CgroupResource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
         asked.map(|(resource, _)| resource).collect()
     }
 }
 
-impl Group {
+impl ControlGroup {
     /// Makes a group at a place that limits what can be limited there. `outside` is where processes
     /// come from that enter it, and `around` the membership of the group that it is in.
     pub(crate) fn make(
-        place: &Place,
-        outside: &Place,
-        around: &Membership,
+        place: &CgroupParentFolders,
+        outside: &CgroupParentFolders,
+        around: &CgroupMembership,
         name: &str,
-        bounds: &Bounds,
+        bounds: &CgroupLimits,
         disks: &Disks,
-    ) -> io::Result<Group> {
+    ) -> io::Result<ControlGroup> {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
-        let mut group = Group::open(place, outside, &resources, disks, folders)?;
+        let mut group = ControlGroup::open(place, outside, &resources, disks, folders)?;
         group.membership.add(around);
         group.set(bounds)?;
         Ok(group)
     }
 
     /// Where its processes are.
-    pub(crate) fn membership(&self) -> &Membership {
+    pub(crate) fn membership(&self) -> &CgroupMembership {
         &self.membership
     }
 
     /// The group at a place that another process has made for these resources.
-    pub(crate) fn join(place: Place, outside: &Place, resources: &[Resource]) -> io::Result<Group> {
+    pub(crate) fn join(
+        place: CgroupParentFolders,
+        outside: &CgroupParentFolders,
+        resources: &[CgroupResource],
+    ) -> io::Result<ControlGroup> {
         let folders = place.folders_in(outside);
         let disks = Disks::default();
-        let mut group = Group::open(place, outside, resources, &disks, Folders::default())?;
+        let mut group = ControlGroup::open(place, outside, resources, &disks, Folders::default())?;
         group.folders = folders;
         Ok(group)
     }
 
     fn open(
-        place: Place,
-        outside: &Place,
-        resources: &[Resource],
+        place: CgroupParentFolders,
+        outside: &CgroupParentFolders,
+        resources: &[CgroupResource],
         disks: &Disks,
         folders: Folders,
-    ) -> io::Result<Group> {
+    ) -> io::Result<ControlGroup> {
         let has = |resource| resources.contains(&resource).then_some(());
-        let membership = Membership::of(&place, &place.own_folders(outside), resources);
-        Ok(Group {
+        let membership = CgroupMembership::of(&place, &place.own_folders(outside), resources);
+        Ok(ControlGroup {
             membership,
-            processor: has(Resource::Processor).and_then(|()| ProcessorFiles::open(&place)),
-            memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
-            processes: has(Resource::Processes).and_then(|()| ProcessFiles::open(&place)),
-            disk: has(Resource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
+            processor: has(CgroupResource::Processor).and_then(|()| ProcessorFiles::open(&place)),
+            memory: has(CgroupResource::Memory).and_then(|()| MemoryFiles::open(&place)),
+            processes: has(CgroupResource::Processes).and_then(|()| ProcessFiles::open(&place)),
+            disk: has(CgroupResource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
             entrances: place.entrances(outside)?,
             time: TimeFile::open(&place, outside),
             place,
@@ -149,25 +153,25 @@ impl Group {
 
     /// What it limits, and what groups do that it is in.
     #[must_use]
-    pub fn limited_around(&self) -> Vec<Resource> {
+    pub fn limited_around(&self) -> Vec<CgroupResource> {
         self.membership.resources()
     }
 
     /// What does not limit a process that is not in it, or in a group around it, any more.
     #[must_use]
-    pub fn left_by(&self, process: Pid) -> Vec<Resource> {
+    pub fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
         self.membership.left_by(process)
     }
 
-    /// Puts those of some processes into it again that have left it, as [`Group::put_back`].
-    pub fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
+    /// Puts those of some processes into it again that have left it, as [`ControlGroup::put_back`].
+    pub fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<CgroupResource>, String)> {
         let outsiders = self.outsiders(processes);
         self.put_back(outsiders)
     }
 
     /// Puts processes into it that have left it, or groups around it. Returns a sentence for each, with
     /// what did not limit it meanwhile.
-    pub fn put_back(&mut self, outsiders: Vec<Outsider>) -> Vec<(Vec<Resource>, String)> {
+    pub fn put_back(&mut self, outsiders: Vec<Outsider>) -> Vec<(Vec<CgroupResource>, String)> {
         let each = outsiders.into_iter().map(|Outsider { pid, name, resources }| {
             let number = pid.as_raw_nonzero().get();
             let done = match self.attach(number.unsigned_abs()) {
@@ -181,14 +185,14 @@ impl Group {
 
     /// What it limits otherwise than it was asked to, as somebody else has changed it, a sentence each.
     /// It limits that as it was asked from now on.
-    pub fn correct(&mut self) -> Vec<(Resource, String)> {
+    pub fn correct(&mut self) -> Vec<(CgroupResource, String)> {
         let processor = self.processor.as_mut().and_then(ProcessorFiles::correct);
         let memory = self.memory.as_mut().and_then(MemoryFiles::correct);
         let processes = self.processes.as_mut().and_then(ProcessFiles::correct);
         let all = [
-            (Resource::Processor, processor),
-            (Resource::Memory, memory),
-            (Resource::Processes, processes),
+            (CgroupResource::Processor, processor),
+            (CgroupResource::Memory, memory),
+            (CgroupResource::Processes, processes),
         ];
         all.into_iter().filter_map(|(resource, why)| Some((resource, why?))).collect()
     }
@@ -206,19 +210,19 @@ impl Group {
         &self.entrances
     }
 
-    /// By what another process finds it: [`Choice::within`](crate::Choice::within).
+    /// By what another process finds it: [`LimitMechanismChoice::within`](crate::LimitMechanismChoice::within).
     #[must_use]
     pub fn address(&self) -> String {
         self.place.address()
     }
 
     /// Its folders, where `outside` has others.
-    pub(crate) fn folders(&self, outside: &Place) -> Vec<PathBuf> {
+    pub(crate) fn folders(&self, outside: &CgroupParentFolders) -> Vec<PathBuf> {
         self.place.own_folders(outside)
     }
 
     /// Where groups are made inside of this one.
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &CgroupParentFolders {
         &self.place
     }
 
@@ -226,8 +230,8 @@ impl Group {
     ///
     /// # Errors
     /// What the kernel says, such as `EBUSY` for less memory than is in use. More processor time than
-    /// the groups around may have is none: see [`Group::processors_around`].
-    pub fn set(&mut self, bounds: &Bounds) -> io::Result<()> {
+    /// the groups around may have is none: see [`ControlGroup::processors_around`].
+    pub fn set(&mut self, bounds: &CgroupLimits) -> io::Result<()> {
         if let Some(files) = &mut self.processor {
             bounds.processor.map_or(Ok(()), |share| files.limit(share))?;
             bounds.guarantee.map_or(Ok(()), |share| files.weigh(share))?;
@@ -246,12 +250,12 @@ impl Group {
 
     /// Whether it limits a resource.
     #[must_use]
-    pub fn limits(&self, resource: Resource) -> bool {
+    pub fn limits(&self, resource: CgroupResource) -> bool {
         match resource {
-            Resource::Processor => self.processor.is_some(),
-            Resource::Memory => self.memory.is_some(),
-            Resource::Processes => self.processes.is_some(),
-            Resource::Disk => self.disk.is_some(),
+            CgroupResource::Processor => self.processor.is_some(),
+            CgroupResource::Memory => self.memory.is_some(),
+            CgroupResource::Processes => self.processes.is_some(),
+            CgroupResource::Disk => self.disk.is_some(),
         }
     }
 
@@ -259,7 +263,7 @@ impl Group {
     ///
     /// # Errors
     /// If the kernel's accounts cannot be read.
-    pub fn read(&mut self) -> Option<io::Result<Reading>> {
+    pub fn read(&mut self) -> Option<io::Result<CpuUsageReading>> {
         self.processor.as_mut().map(ProcessorFiles::read)
     }
 
@@ -353,8 +357,9 @@ mod tests {
 
     #[test]
     fn what_is_asked_says_which_controllers_are_needed() {
-        assert!(Bounds::default().is_none());
-        let bounds = Bounds { guarantee: Some(1), processes: Some(5), ..Bounds::default() };
-        assert_eq!(bounds.resources(), [Resource::Processor, Resource::Processes]);
+        assert!(CgroupLimits::default().is_none());
+        let bounds =
+            CgroupLimits { guarantee: Some(1), processes: Some(5), ..CgroupLimits::default() };
+        assert_eq!(bounds.resources(), [CgroupResource::Processor, CgroupResource::Processes]);
     }
 }

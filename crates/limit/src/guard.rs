@@ -13,13 +13,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use windtunnel_sys::marks::Marks;
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::unix;
 
 use crate::outliving;
-use crate::tree::stops::{Machine, continue_all};
+use crate::tree::stops::{HostProcessController, continue_all};
 
 /// The guard of the calling process. Dropping it ends it.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ impl Guard {
         let (alive, theirs) = unix::seqpacket_pair()?;
         // Without it the socket has to do.
         let guarded = process::open_pidfd(process::current()).ok();
-        match namespace::fork_into(Flags::NONE)? {
+        match namespace::fork_into(NamespaceFlags::NONE)? {
             Fork::Child => {
                 drop(alive);
                 outliving::begin("limit-guard");
                 if !is_dismissed(&theirs, guarded.as_ref()) {
-                    continue_all(marks.marked(), &Machine { guard: None });
+                    continue_all(marks.marked(), &HostProcessController { guard: None });
                     last();
                 }
                 process::exit_now(0)

@@ -69,8 +69,8 @@ impl Hierarchy {
         groups_of(&self.own).find(|own| is_wanted(own.0)).map(|(_, path)| path)
     }
 
-    fn mounts(&self, kind: &str) -> impl Iterator<Item = Mount<'_>> {
-        let lines = self.mounts.lines().filter_map(Mount::of_line);
+    fn mounts(&self, kind: &str) -> impl Iterator<Item = CgroupMount<'_>> {
+        let lines = self.mounts.lines().filter_map(CgroupMount::of_line);
         lines.filter(move |mount| mount.kind == kind)
     }
 }
@@ -86,7 +86,7 @@ fn has_option(options: &str, name: &str) -> bool {
 
 /// A mounted hierarchy.
 #[derive(Debug)]
-struct Mount<'a> {
+struct CgroupMount<'a> {
     /// What of the hierarchy is mounted.
     root: &'a str,
     point: &'a str,
@@ -95,13 +95,13 @@ struct Mount<'a> {
     options: &'a str,
 }
 
-impl<'a> Mount<'a> {
+impl<'a> CgroupMount<'a> {
     fn of_line(line: &'a str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
         let mut after = after.split(' ');
         let (root, point) = (before.next()?, before.next()?);
-        Some(Mount { root, point, kind: after.next()?, options: after.nth(1)? })
+        Some(CgroupMount { root, point, kind: after.next()?, options: after.nth(1)? })
     }
 
     /// The folder of a group, if it is below what is mounted.

@@ -12,21 +12,21 @@
 //! | [`attach`] | having the calls of processes shown that run already |
 //! | [`around`] | [`Around`]: a control group for processes that run already |
 //! | [`births`] | processes that are born stopped, although all were let go on |
-//! | [`choice`] | [`Choice`]: the mechanism for a run, and the group of each node |
+//! | [`choice`] | [`LimitMechanismChoice`]: the mechanism for a run, and the group of each node |
 //! | [`membership`] | [`Outsider`]: a process that has left its control group |
 //! | [`mechanism`] | [`Mechanism`]: how a limit is held |
-//! | [`group`] | [`Group`]: a control group of the kernel, of either version |
-//! | [`scope`] | [`Scope`]: all processes of a PID namespace, or of a tree |
-//! | [`tree`] | [`Tree`]: all processes below the calling one |
+//! | [`group`] | [`ControlGroup`]: a control group of the kernel, of either version |
+//! | [`scope`] | [`ProcessScope`]: all processes of a PID namespace, or of a tree |
+//! | [`tree`] | [`ProcessTree`]: all processes below the calling one |
 //! | [`per_process`] | [`PerProcess`]: limits of each process of a tree |
 //! | [`guard`] | [`Guard`]: a process that continues what one has stopped that was killed |
 //! | [`duty`] | [`Duty`]: the threads that stop and continue processes |
-//! | [`watch`] | [`Watch`]: the thread that ends what is too much |
+//! | [`watch`] | [`ResourceWatch`]: the thread that ends what is too much |
 //! | [`census`] | all processes of a scope, with what they use |
 //! | [`usage`] | the processor time of all processes that a scope has had |
 //! | [`disks`] | the disks of the machine, and what divides them |
-//! | [`worker`] | [`Worker`]: a thread of the init whose time is the programs' |
-//! | [`place`] | [`Resource`]: what groups limit, and the folders in which they are made |
+//! | [`worker`] | [`PausableThread`]: a thread of the init whose time is the programs' |
+//! | [`place`] | [`CgroupResource`]: what groups limit, and the folders in which they are made |
 //! | `hierarchy` (private) | where control groups can be made |
 //! | `outliving` (private) | what a process does first that has to outlive the one that forked it |
 //! | `owner` (private) | to which process a group belongs |
@@ -55,16 +55,16 @@ mod way;
 pub mod worker;
 
 pub use around::Around;
-pub use attach::{Keeper, Ledger, Refusal};
-pub use choice::Choice;
+pub use attach::{AttachRefusal, SeccompCallLedger, SeccompKeeper};
+pub use choice::LimitMechanismChoice;
 pub use duty::Duty;
-pub use group::{Bounds, Group};
+pub use group::{CgroupLimits, ControlGroup};
 pub use guard::Guard;
 pub use mechanism::Mechanism;
 pub use membership::Outsider;
 pub use per_process::PerProcess;
-pub use place::Resource;
-pub use scope::Scope;
-pub use tree::Tree;
-pub use watch::Watch;
-pub use worker::Worker;
+pub use place::CgroupResource;
+pub use scope::ProcessScope;
+pub use tree::ProcessTree;
+pub use watch::ResourceWatch;
+pub use worker::PausableThread;

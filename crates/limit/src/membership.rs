@@ -12,8 +12,8 @@ use std::sync::OnceLock;
 use windtunnel_sys::process::Pid;
 
 use crate::hierarchy::{Hierarchy, groups_of};
-use crate::place::{Place, Resource};
-use crate::tree::State;
+use crate::place::{CgroupParentFolders, CgroupResource};
+use crate::tree::ProcessState;
 
 /// A process that is not in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub struct Outsider {
     /// As it calls itself.
     pub name: String,
     /// What does not limit it.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<CgroupResource>,
 }
 
 /// The places of a group, as `/proc/PID/cgroup` has them.
 #[derive(Debug, Default)]
-pub(crate) struct Membership {
+pub(crate) struct CgroupMembership {
     homes: Vec<Home>,
     /// What was outside at the last look and may not have been a program yet, with when it began.
     put_off: Vec<(Pid, u64)>,
@@ -39,17 +39,21 @@ struct Home {
     /// The controllers of a hierarchy of version 1; none: version 2.
     controllers: String,
     path: PathBuf,
-    resources: Vec<Resource>,
+    resources: Vec<CgroupResource>,
 }
 
-impl Membership {
+impl CgroupMembership {
     /// Of a group at a place that has these folders and limits these resources.
-    pub(crate) fn of(place: &Place, folders: &[PathBuf], limited: &[Resource]) -> Membership {
+    pub(crate) fn of(
+        place: &CgroupParentFolders,
+        folders: &[PathBuf],
+        limited: &[CgroupResource],
+    ) -> CgroupMembership {
         static AT_START: OnceLock<Option<Hierarchy>> = OnceLock::new();
         // What is mounted where does not change for this process until it has made its groups.
         let hierarchy = AT_START.get_or_init(|| Hierarchy::of_process().ok()).as_ref();
         hierarchy
-            .map(|it| Membership::within(it, folders, &place.given, limited))
+            .map(|it| CgroupMembership::within(it, folders, &place.given, limited))
             .unwrap_or_default()
     }
 
@@ -57,35 +61,35 @@ impl Membership {
     fn within(
         hierarchy: &Hierarchy,
         folders: &[PathBuf],
-        given: &[Resource],
-        limited: &[Resource],
-    ) -> Membership {
+        given: &[CgroupResource],
+        limited: &[CgroupResource],
+    ) -> CgroupMembership {
         let home = |folder: &PathBuf| {
             let (controllers, path) = hierarchy.path_of(folder)?;
-            let limits = |it: &&Resource| match controllers.is_empty() {
+            let limits = |it: &&CgroupResource| match controllers.is_empty() {
                 true => given.contains(it),
                 false => is_of(**it, &controllers),
             };
             let resources = limited.iter().filter(limits).copied().collect::<Vec<_>>();
             (!resources.is_empty()).then_some(Home { controllers, path, resources })
         };
-        Membership { homes: folders.iter().filter_map(home).collect(), put_off: Vec::new() }
+        CgroupMembership { homes: folders.iter().filter_map(home).collect(), put_off: Vec::new() }
     }
 
     /// What is in a group is in that around it, too.
-    pub(crate) fn add(&mut self, around: &Membership) {
+    pub(crate) fn add(&mut self, around: &CgroupMembership) {
         let more = around.homes.iter().filter(|home| !self.homes.contains(home)).cloned();
         let more: Vec<Home> = more.collect();
         self.homes.extend(more);
     }
 
     /// What is limited where processes are.
-    pub(crate) fn resources(&self) -> Vec<Resource> {
+    pub(crate) fn resources(&self) -> Vec<CgroupResource> {
         once_each(self.homes.iter().flat_map(|home| &home.resources))
     }
 
     /// What does not limit a process any more.
-    pub(crate) fn left_by(&self, process: Pid) -> Vec<Resource> {
+    pub(crate) fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
         self.left(&PathBuf::from(format!("/proc/{}", process.as_raw_nonzero())))
     }
 
@@ -102,7 +106,7 @@ impl Membership {
         let mut found = Vec::new();
         for pid in processes {
             let Some((outsider, is_program)) = self.outsider(*pid, own) else { continue };
-            let state = State::of(*pid).filter(|state| !state.has_ended());
+            let state = ProcessState::of(*pid).filter(|state| !state.has_ended());
             let Some(state) = state else { continue };
             let (id, is_passing) = ((*pid, state.began), state.is_beginning_or_ending());
             if is_passing && !is_program && !before.contains(&id) {
@@ -133,7 +137,7 @@ impl Membership {
     }
 
     /// What does not limit a process, or one of its threads, any more.
-    fn left(&self, folder: &Path) -> Vec<Resource> {
+    fn left(&self, folder: &Path) -> Vec<CgroupResource> {
         let is_by_thread = self.homes.iter().any(|home| !home.controllers.is_empty());
         let places: Vec<PathBuf> = if is_by_thread {
             // The first thread, whose groups are those of the process, is among them.
@@ -143,13 +147,13 @@ impl Membership {
             vec![folder.to_owned()]
         };
         let texts = places.iter().map(|place| fs::read_to_string(place.join("cgroup")));
-        let left: Vec<Resource> =
+        let left: Vec<CgroupResource> =
             texts.flat_map(|text| self.missing(&text.unwrap_or_default())).collect();
         once_each(left.iter())
     }
 
     /// What the groups of a text do not limit.
-    fn missing(&self, text: &str) -> Vec<Resource> {
+    fn missing(&self, text: &str) -> Vec<CgroupResource> {
         let is_at_home = |home: &Home| {
             let own = groups_of(text).find(|(controllers, _)| *controllers == home.controllers);
             own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
@@ -159,8 +163,8 @@ impl Membership {
     }
 }
 
-fn once_each<'a>(resources: impl Iterator<Item = &'a Resource>) -> Vec<Resource> {
-    let mut all: Vec<Resource> = Vec::new();
+fn once_each<'a>(resources: impl Iterator<Item = &'a CgroupResource>) -> Vec<CgroupResource> {
+    let mut all: Vec<CgroupResource> = Vec::new();
     for resource in resources {
         if !all.contains(resource) {
             all.push(*resource);
@@ -170,9 +174,9 @@ fn once_each<'a>(resources: impl Iterator<Item = &'a Resource>) -> Vec<Resource>
 }
 
 /// Whether groups with these controllers limit a resource, or account for it.
-fn is_of(resource: Resource, controllers: &str) -> bool {
+fn is_of(resource: CgroupResource, controllers: &str) -> bool {
     controllers.split(',').any(|name| {
-        name == resource.controller() || name == "cpuacct" && resource == Resource::Processor
+        name == resource.controller() || name == "cpuacct" && resource == CgroupResource::Processor
     })
 }
 
@@ -185,7 +189,7 @@ pub(crate) fn program(link: &Path) -> Option<(u64, u64)> {
 mod tests {
     use super::*;
 
-    fn membership() -> Membership {
+    fn membership() -> CgroupMembership {
         let root = tempfile::tempdir().unwrap();
         let folders = ["cpu/box/g", "acct/box/g", "mem/box/g", "two/box/g"];
         let folders = folders.map(|name| root.path().join(name));
@@ -200,8 +204,8 @@ mod tests {
             ),
             "4:cpu:/\n3:cpuacct:/\n2:memory:/outer\n0::/\n",
         );
-        let limited = [Resource::Processor, Resource::Memory];
-        Membership::within(&hierarchy, &folders, &[], &limited)
+        let limited = [CgroupResource::Processor, CgroupResource::Memory];
+        CgroupMembership::within(&hierarchy, &folders, &[], &limited)
     }
 
     #[test]
@@ -212,24 +216,24 @@ mod tests {
 
     #[test]
     fn what_a_group_around_limits_is_left_with_it_and_not_before() {
-        let mut inner = Membership::default();
+        let mut inner = CgroupMembership::default();
         inner.add(&membership());
         inner.homes.push(Home {
             controllers: "pids".to_owned(),
             path: "/box/g/inner".into(),
-            resources: vec![Resource::Processes],
+            resources: vec![CgroupResource::Processes],
         });
         let around = "4:cpu:/box/g\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n";
         let sibling = format!("9:pids:/box/g/other\n{around}");
-        assert_eq!(inner.missing(&sibling), [Resource::Processes]);
+        assert_eq!(inner.missing(&sibling), [CgroupResource::Processes]);
         assert_eq!(inner.missing("9:pids:/\n4:cpu:/\n2:memory:/outer\n").len(), 3);
     }
 
     #[test]
     fn each_hierarchy_is_left_by_itself() {
         let text = "4:cpu:/\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n0::/\n";
-        assert_eq!(membership().missing(text), [Resource::Processor]);
+        assert_eq!(membership().missing(text), [CgroupResource::Processor]);
         let text = "4:cpu:/box/g\n3:cpuacct:/box/go\n2:memory:/outer/box\n0::/\n";
-        assert_eq!(membership().missing(text), [Resource::Processor, Resource::Memory]);
+        assert_eq!(membership().missing(text), [CgroupResource::Processor, CgroupResource::Memory]);
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A process of this machine, which no other ever equals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner {
+pub(crate) struct CgroupOwner {
     /// The PID namespace in which the number holds.
     namespace: u64,
     pid: u32,
@@ -16,28 +16,28 @@ pub(crate) struct Owner {
     began: u64,
 }
 
-impl Owner {
+impl CgroupOwner {
     /// The calling process.
-    pub(crate) fn current() -> io::Result<Owner> {
+    pub(crate) fn current() -> io::Result<CgroupOwner> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         let pid = std::process::id();
         let began = began(pid).ok_or_else(malformed)?;
-        Ok(Owner { namespace: fs::metadata(NAMESPACE)?.ino(), pid, began })
+        Ok(CgroupOwner { namespace: fs::metadata(NAMESPACE)?.ino(), pid, began })
     }
 
     /// The name of its group with this number.
     pub(crate) fn group(&self, number: usize) -> String {
-        let Owner { namespace, pid, began } = self;
+        let CgroupOwner { namespace, pid, began } = self;
         format!("{PREFIX}{namespace}-{pid}-{began}-{number}")
     }
 
     /// Whose group has this name; `None`: none of ours.
-    fn of_group(name: &str) -> Option<Owner> {
+    fn of_group(name: &str) -> Option<CgroupOwner> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         let mut number = || parts.next()?.parse::<u64>().ok();
         let (namespace, pid, began) = (number()?, number()?, number()?);
         let _ = number()?;
-        let owner = Owner { namespace, pid: u32::try_from(pid).ok()?, began };
+        let owner = CgroupOwner { namespace, pid: u32::try_from(pid).ok()?, began };
         parts.next().is_none().then_some(owner)
     }
 
@@ -50,8 +50,8 @@ impl Owner {
     pub(crate) fn sweep(&self, folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            let owner = name.to_str().and_then(Owner::of_group);
-            let is_left = |other: Owner| other.namespace == self.namespace && !other.lives();
+            let owner = name.to_str().and_then(CgroupOwner::of_group);
+            let is_left = |other: CgroupOwner| other.namespace == self.namespace && !other.lives();
             if owner.is_some_and(is_left) {
                 self.remove_tree(&entry.path());
             }
@@ -62,7 +62,7 @@ impl Owner {
     /// commands share one. Another run may have been faster.
     fn remove_tree(&self, folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let owner = entry.file_name().to_str().and_then(Owner::of_group);
+            let owner = entry.file_name().to_str().and_then(CgroupOwner::of_group);
             let lives = owner.is_some_and(|it| it.namespace != self.namespace || it.lives());
             if !lives && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 self.remove_tree(&entry.path());
@@ -92,20 +92,20 @@ mod tests {
 
     #[test]
     fn a_groups_name_says_whose_it_is() {
-        let owner = Owner::current().unwrap();
-        assert_eq!(Owner::of_group(&owner.group(7)), Some(owner));
+        let owner = CgroupOwner::current().unwrap();
+        assert_eq!(CgroupOwner::of_group(&owner.group(7)), Some(owner));
         assert!(owner.lives());
         for name in ["windtunnel", "windtunnel-1-2-3", "windtunnel-1-2-3-4-5", "x-1-2-3-4"] {
-            assert_eq!(Owner::of_group(name), None, "{name}");
+            assert_eq!(CgroupOwner::of_group(name), None, "{name}");
         }
     }
 
     #[test]
     fn only_groups_of_processes_of_ours_that_are_gone_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let own = Owner::current().unwrap();
-        let gone = Owner { began: own.began + 1, ..own };
-        let elsewhere = Owner { namespace: own.namespace + 1, ..gone };
+        let own = CgroupOwner::current().unwrap();
+        let gone = CgroupOwner { began: own.began + 1, ..own };
+        let elsewhere = CgroupOwner { namespace: own.namespace + 1, ..gone };
         let names = [own.group(0), elsewhere.group(0), "system.slice".to_owned(), gone.group(3)];
         for name in &names {
             fs::create_dir(folder.path().join(name)).unwrap();

@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use windtunnel_sys::capability;
-use windtunnel_sys::limits::{self, Limit, Own};
+use windtunnel_sys::limits::{self, ProcessResourceLimit, ProcessResourceLimitKind};
 use windtunnel_sys::process::Pid;
 
 use crate::membership;
@@ -18,7 +18,7 @@ use crate::membership;
 /// Lowers the limits again that processes have raised which were started with them, and says so of each,
 /// in a sentence. Only those with the rights of the machine's root can.
 #[must_use]
-pub fn lower_again(processes: &[Pid], what: Own, most: u64) -> Vec<String> {
+pub fn lower_again(processes: &[Pid], what: ProcessResourceLimitKind, most: u64) -> Vec<String> {
     if !capability::effective().is_ok_and(|has| has.sys_resource) {
         return Vec::new();
     }
@@ -34,7 +34,7 @@ pub fn lower_again(processes: &[Pid], what: Own, most: u64) -> Vec<String> {
         is_raised.then_some((*pid, now.soft))
     };
     let lower = |(pid, soft): (Pid, Option<u64>)| {
-        let wanted = Limit { soft: Some(most), hard: Some(most) };
+        let wanted = ProcessResourceLimit { soft: Some(most), hard: Some(most) };
         let number = pid.as_raw_nonzero();
         let had = soft.map_or_else(|| "any number".to_owned(), |soft| soft.to_string());
         match limits::set_limit_of(pid, what, wanted) {
@@ -48,13 +48,13 @@ pub fn lower_again(processes: &[Pid], what: Own, most: u64) -> Vec<String> {
 /// The limits of the processes of a tree.
 #[derive(Debug)]
 pub struct PerProcess {
-    asked: Vec<(Own, u64)>,
+    asked: Vec<(ProcessResourceLimitKind, u64)>,
     /// Whether hard limits can be raised again.
     has_rights: bool,
     /// What processes had before they were lowered.
-    before: BTreeMap<(i32, Own), Limit>,
+    before: BTreeMap<(i32, ProcessResourceLimitKind), ProcessResourceLimit>,
     /// Of the first process: of one that was made later the limits before are not known.
-    first: BTreeMap<Own, Limit>,
+    first: BTreeMap<ProcessResourceLimitKind, ProcessResourceLimit>,
     raised: u64,
     failure: Option<String>,
 }
@@ -62,7 +62,7 @@ pub struct PerProcess {
 impl PerProcess {
     /// Nothing is lowered yet.
     #[must_use]
-    pub fn new(asked: Vec<(Own, u64)>) -> PerProcess {
+    pub fn new(asked: Vec<(ProcessResourceLimitKind, u64)>) -> PerProcess {
         let has_rights = capability::effective().is_ok_and(|has| has.sys_resource);
         let (before, first) = (BTreeMap::new(), BTreeMap::new());
         PerProcess { asked, has_rights, before, first, raised: 0, failure: None }
@@ -103,14 +103,14 @@ impl PerProcess {
         }
     }
 
-    fn lower(&mut self, process: Pid, what: Own, most: u64) {
+    fn lower(&mut self, process: Pid, what: ProcessResourceLimitKind, most: u64) {
         // One that has ended needs none.
         let Ok(now) = limits::limit_of(process, what) else { return };
         let number = process.as_raw_nonzero().get();
         if now.soft.is_some_and(|soft| soft <= most) {
             return;
         }
-        let wanted = Limit { soft: Some(most), hard: self.hard(now, most) };
+        let wanted = ProcessResourceLimit { soft: Some(most), hard: self.hard(now, most) };
         if let Err(error) = limits::set_limit_of(process, what, wanted) {
             let why = format!("the limit of process {number} cannot be set: {error}");
             self.failure.get_or_insert(why);
@@ -125,7 +125,7 @@ impl PerProcess {
         }
     }
 
-    fn hard(&self, now: Limit, most: u64) -> Option<u64> {
+    fn hard(&self, now: ProcessResourceLimit, most: u64) -> Option<u64> {
         if self.has_rights { Some(now.hard.map_or(most, |hard| hard.min(most))) } else { now.hard }
     }
 }
@@ -144,25 +144,25 @@ mod tests {
             (0..3).map(|_| Command::new("sleep").arg("100").spawn().unwrap()).collect();
         let pid = |at: usize| Pid::from_raw(i32::try_from(children[at].id()).unwrap()).unwrap();
         let [first, second, later] = [0, 1, 2].map(pid);
-        let before = limits::limit_of(first, Own::OpenFiles).unwrap();
-        let few = Limit { soft: Some(9), ..before };
-        limits::set_limit_of(second, Own::OpenFiles, few).unwrap();
-        let mut limit = PerProcess::new(vec![(Own::OpenFiles, 20)]);
+        let before = limits::limit_of(first, ProcessResourceLimitKind::OpenFiles).unwrap();
+        let few = ProcessResourceLimit { soft: Some(9), ..before };
+        limits::set_limit_of(second, ProcessResourceLimitKind::OpenFiles, few).unwrap();
+        let mut limit = PerProcess::new(vec![(ProcessResourceLimitKind::OpenFiles, 20)]);
         limit.look(&[first, second]);
-        let soft = |pid| limits::limit_of(pid, Own::OpenFiles).unwrap().soft;
+        let soft = |pid| limits::limit_of(pid, ProcessResourceLimitKind::OpenFiles).unwrap().soft;
         assert_eq!((soft(first), soft(second)), (Some(20), Some(9)), "none is raised");
         // As a process that the first has made.
-        let lowered = limits::limit_of(first, Own::OpenFiles).unwrap();
-        limits::set_limit_of(later, Own::OpenFiles, lowered).unwrap();
+        let lowered = limits::limit_of(first, ProcessResourceLimitKind::OpenFiles).unwrap();
+        limits::set_limit_of(later, ProcessResourceLimitKind::OpenFiles, lowered).unwrap();
         limit.look(&[first, second, later]);
         assert_eq!(limit.failure(), None);
-        limits::set_limit_of(first, Own::OpenFiles, before).unwrap();
+        limits::set_limit_of(first, ProcessResourceLimitKind::OpenFiles, before).unwrap();
         limit.look(&[first, second, later]);
         assert_eq!(soft(first), Some(20));
         assert!(limit.failure().unwrap().starts_with("1 times a process had raised"));
         limit.restore(&[first, second, later]);
-        assert_eq!(limits::limit_of(first, Own::OpenFiles).unwrap(), before);
-        assert_eq!(limits::limit_of(later, Own::OpenFiles).unwrap(), before);
+        assert_eq!(limits::limit_of(first, ProcessResourceLimitKind::OpenFiles).unwrap(), before);
+        assert_eq!(limits::limit_of(later, ProcessResourceLimitKind::OpenFiles).unwrap(), before);
         assert_eq!(soft(second), Some(9));
         for child in &mut children {
             child.kill().unwrap();

@@ -8,7 +8,7 @@ use crate::mechanism::Mechanism;
 
 /// What a group can limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum CgroupResource {
     /// Processor time.
     Processor,
     /// Memory that is in use, file pages included.
@@ -19,44 +19,48 @@ pub enum Resource {
     Disk,
 }
 
-impl Resource {
+impl CgroupResource {
     /// All of them; disks need memory to have been tried before.
-    pub const ALL: [Resource; 4] =
-        [Resource::Processor, Resource::Memory, Resource::Processes, Resource::Disk];
+    pub const ALL: [CgroupResource; 4] = [
+        CgroupResource::Processor,
+        CgroupResource::Memory,
+        CgroupResource::Processes,
+        CgroupResource::Disk,
+    ];
 
     /// The controller's name, in both versions.
     pub(crate) const fn controller(self) -> &'static str {
         match self {
-            Resource::Processor => "cpu",
-            Resource::Memory => "memory",
-            Resource::Processes => "pids",
-            Resource::Disk => "io",
+            CgroupResource::Processor => "cpu",
+            CgroupResource::Memory => "memory",
+            CgroupResource::Processes => "pids",
+            CgroupResource::Disk => "io",
         }
     }
 }
 
 /// Folders below which groups can be made: none, where nothing is allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CgroupParentFolders {
     /// Of version 2, in which a process is in one group for all resources.
     pub(crate) unified: Option<PathBuf>,
     /// The resources that groups in it can limit.
-    pub(crate) given: Vec<Resource>,
+    pub(crate) given: Vec<CgroupResource>,
     /// Of version 1, a hierarchy for each controller; `cpuacct` goes with `cpu`.
-    pub(crate) first: Vec<(Resource, PathBuf)>,
+    pub(crate) first: Vec<(CgroupResource, PathBuf)>,
     pub(crate) account: Option<PathBuf>,
 }
 
-impl Place {
+impl CgroupParentFolders {
     /// The version that limits a resource, if any does.
-    pub(crate) fn mechanism(&self, resource: Resource) -> Option<Mechanism> {
+    pub(crate) fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
         if self.given.contains(&resource) {
             return Some(Mechanism::GroupV2);
         }
         self.first_folder(resource).map(|_| Mechanism::GroupV1)
     }
 
-    pub(crate) fn first_folder(&self, resource: Resource) -> Option<&Path> {
+    pub(crate) fn first_folder(&self, resource: CgroupResource) -> Option<&Path> {
         let mut found = self.first.iter().filter(|(other, _)| *other == resource);
         found.next().map(|(_, folder)| folder.as_path())
     }
@@ -79,13 +83,13 @@ impl Place {
         unified.chain(given).chain(first).chain(account).collect::<Vec<_>>().join(",")
     }
 
-    /// What [`Place::address`] has written. All of its folders must be there.
-    pub(crate) fn of_address(address: &str) -> io::Result<Place> {
+    /// What [`CgroupParentFolders::address`] has written. All of its folders must be there.
+    pub(crate) fn of_address(address: &str) -> io::Result<CgroupParentFolders> {
         let unknown = || io::Error::new(io::ErrorKind::InvalidInput, "no address of a group");
         let resource = |name: &str| {
-            Resource::ALL.into_iter().find(|it| it.controller() == name).ok_or_else(unknown)
+            CgroupResource::ALL.into_iter().find(|it| it.controller() == name).ok_or_else(unknown)
         };
-        let mut place = Place::default();
+        let mut place = CgroupParentFolders::default();
         for part in address.split(',') {
             let (key, value) = part.split_once('=').ok_or_else(unknown)?;
             match key {
@@ -100,7 +104,11 @@ impl Place {
 
     /// Makes a group that limits these resources. Groups inside of it are made at the place that is
     /// returned. What cannot be completed is removed.
-    pub(crate) fn make(&self, name: &str, resources: &[Resource]) -> io::Result<(Place, Folders)> {
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        resources: &[CgroupResource],
+    ) -> io::Result<(CgroupParentFolders, Folders)> {
         let mut made = Folders::default();
         let mut inside = self.clone();
         if let Some(unified) = &mut inside.unified {
@@ -111,10 +119,10 @@ impl Place {
                 *folder = made.make(folder, name)?;
             }
         }
-        let first = self.first_folder(Resource::Processor);
+        let first = self.first_folder(CgroupResource::Processor);
         // Where accounts have a hierarchy of their own, one divides nothing: each group has one.
         let is_apart = self.account.as_deref() != first;
-        let has_account = is_apart || resources.contains(&Resource::Processor);
+        let has_account = is_apart || resources.contains(&CgroupResource::Processor);
         if let Some(account) = inside.account.as_mut().filter(|_| has_account && first.is_some()) {
             *account = made.make(account, name)?;
         }
@@ -123,29 +131,33 @@ impl Place {
 
     /// What a group at this place, of which nothing else is known, may limit: that for which it has
     /// folders that `outside` does not have.
-    pub(crate) fn limited(&self, outside: &Place) -> Vec<Resource> {
+    pub(crate) fn limited(&self, outside: &CgroupParentFolders) -> Vec<CgroupResource> {
         let given = self.given.iter().filter(|_| self.unified != outside.unified);
         let first = self.first.iter().filter(|it| !outside.first.contains(it));
         given.chain(first.map(|(resource, _)| resource)).copied().collect()
     }
 
     /// The folders of a group at this place, where `outside` has others. Dropping them removes them.
-    pub(crate) fn folders_in(&self, outside: &Place) -> Folders {
+    pub(crate) fn folders_in(&self, outside: &CgroupParentFolders) -> Folders {
         Folders(self.own_folders(outside))
     }
 
     /// This place of one resource, and `outside` of all that have hierarchies of their own.
-    pub(crate) fn only(&self, resource: Resource, outside: &Place) -> Place {
+    pub(crate) fn only(
+        &self,
+        resource: CgroupResource,
+        outside: &CgroupParentFolders,
+    ) -> CgroupParentFolders {
         let own = self.first.iter().filter(|(other, _)| *other == resource);
         let others = outside.first.iter().filter(|(other, _)| *other != resource);
-        let mut first: Vec<(Resource, PathBuf)> = own.chain(others).cloned().collect();
+        let mut first: Vec<(CgroupResource, PathBuf)> = own.chain(others).cloned().collect();
         // In the order of all other places, by which they are compared.
         first.sort_by_key(|(resource, _)| outside.first.iter().position(|(it, _)| it == resource));
-        Place { first, ..self.clone() }
+        CgroupParentFolders { first, ..self.clone() }
     }
 
     /// The folders of a group at this place, where `outside` has others.
-    pub(crate) fn own_folders(&self, outside: &Place) -> Vec<PathBuf> {
+    pub(crate) fn own_folders(&self, outside: &CgroupParentFolders) -> Vec<PathBuf> {
         let others: Vec<&Path> = outside.folders().collect();
         let mut own: Vec<PathBuf> =
             self.folders().filter(|it| !others.contains(it)).map(Path::to_owned).collect();
@@ -163,7 +175,7 @@ impl Place {
 
     /// What a process writes itself to, to be in the groups of this place that are not those of
     /// `outside`.
-    pub(crate) fn entrances(&self, outside: &Place) -> io::Result<Vec<File>> {
+    pub(crate) fn entrances(&self, outside: &CgroupParentFolders) -> io::Result<Vec<File>> {
         let unified =
             (self.unified != outside.unified).then_some(self.unified.as_deref()).flatten();
         let account =
@@ -223,7 +235,7 @@ fn remove(folder: &Path) {
 
 /// Has the groups inside of one limit a resource. The kernel refuses that where it has processes of
 /// its own.
-pub(crate) fn give(folder: &Path, resource: Resource) -> io::Result<()> {
+pub(crate) fn give(folder: &Path, resource: CgroupResource) -> io::Result<()> {
     let control = folder.join("cgroup.subtree_control");
     let given = fs::read_to_string(&control)?;
     if has_word(&given, resource.controller()) {
@@ -266,26 +278,35 @@ mod tests {
             fs::create_dir(&folder).unwrap();
             folder
         };
-        let place = Place {
+        let place = CgroupParentFolders {
             first: vec![
-                (Resource::Processor, folder("cpu")),
-                (Resource::Memory, folder("memory")),
-                (Resource::Processes, folder("pids")),
+                (CgroupResource::Processor, folder("cpu")),
+                (CgroupResource::Memory, folder("memory")),
+                (CgroupResource::Processes, folder("pids")),
             ],
             account: Some(folder("cpuacct")),
-            ..Place::default()
+            ..CgroupParentFolders::default()
         };
-        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
-        assert_eq!(inside.first_folder(Resource::Memory), Some(&*root.path().join("memory/a")));
+        let (inside, made) = place.make("a", &[CgroupResource::Memory]).unwrap();
         assert_eq!(
-            inside.first_folder(Resource::Processor),
-            place.first_folder(Resource::Processor)
+            inside.first_folder(CgroupResource::Memory),
+            Some(&*root.path().join("memory/a"))
+        );
+        assert_eq!(
+            inside.first_folder(CgroupResource::Processor),
+            place.first_folder(CgroupResource::Processor)
         );
         assert!(is_empty(&root.path().join("cpu")));
         assert_eq!(inside.account, Some(root.path().join("cpuacct/a")), "it divides nothing");
-        let (within, inner) = inside.make("b", &Resource::ALL).unwrap();
-        assert_eq!(within.first_folder(Resource::Memory), Some(&*root.path().join("memory/a/b")));
-        assert_eq!(within.first_folder(Resource::Processes), Some(&*root.path().join("pids/b")));
+        let (within, inner) = inside.make("b", &CgroupResource::ALL).unwrap();
+        assert_eq!(
+            within.first_folder(CgroupResource::Memory),
+            Some(&*root.path().join("memory/a/b"))
+        );
+        assert_eq!(
+            within.first_folder(CgroupResource::Processes),
+            Some(&*root.path().join("pids/b"))
+        );
         assert_eq!(within.account, Some(root.path().join("cpuacct/a/b")));
         drop(inner);
         drop(made);
@@ -297,27 +318,27 @@ mod tests {
     #[test]
     fn a_place_is_found_by_its_address() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = CgroupParentFolders {
             unified: Some(root.path().to_owned()),
-            given: vec![Resource::Memory],
-            first: vec![(Resource::Processor, root.path().to_owned())],
+            given: vec![CgroupResource::Memory],
+            first: vec![(CgroupResource::Processor, root.path().to_owned())],
             account: Some(root.path().to_owned()),
         };
-        assert_eq!(Place::of_address(&place.address()).unwrap(), place);
-        assert!(Place::of_address("cpu=/no/such/folder").is_err());
-        assert!(Place::of_address("disk=/").is_err());
-        assert!(Place::of_address("").is_err());
+        assert_eq!(CgroupParentFolders::of_address(&place.address()).unwrap(), place);
+        assert!(CgroupParentFolders::of_address("cpu=/no/such/folder").is_err());
+        assert!(CgroupParentFolders::of_address("disk=/").is_err());
+        assert!(CgroupParentFolders::of_address("").is_err());
     }
 
     #[test]
     fn a_group_of_version_2_is_one_folder_and_gives_on_what_it_has() {
         let root = tempfile::tempdir().unwrap();
-        let given = vec![Resource::Processor, Resource::Memory];
+        let given = vec![CgroupResource::Processor, CgroupResource::Memory];
         let unified = Some(root.path().to_owned());
-        let place = Place { unified, given, ..Place::default() };
-        assert_eq!(place.mechanism(Resource::Memory), Some(Mechanism::GroupV2));
-        assert_eq!(place.mechanism(Resource::Processes), None);
-        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
+        let place = CgroupParentFolders { unified, given, ..CgroupParentFolders::default() };
+        assert_eq!(place.mechanism(CgroupResource::Memory), Some(Mechanism::GroupV2));
+        assert_eq!(place.mechanism(CgroupResource::Processes), None);
+        let (inside, made) = place.make("a", &[CgroupResource::Memory]).unwrap();
         let control = root.path().join("a/cgroup.subtree_control");
         fs::write(&control, "cpu\n").unwrap();
         inside.divide().unwrap();

@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use windtunnel_sys::process::{self, Pid, Signal};
 
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 
 /// The processes that a duty cycle or a watch is over.
 #[derive(Debug, Clone)]
-pub enum Scope {
+pub enum ProcessScope {
     /// All of the PID namespace whose init the calling process is, but the init.
     Namespace,
     /// All below the calling process.
-    Tree(Arc<Tree>),
+    Tree(Arc<ProcessTree>),
 }
 
-impl Scope {
+impl ProcessScope {
     /// The processes that there are now.
     #[must_use]
     pub fn processes(&self) -> Vec<Pid> {
         match self {
-            Scope::Namespace => numbers().filter(|pid| !pid.is_init()).collect(),
-            Scope::Tree(tree) => tree.processes(),
+            ProcessScope::Namespace => numbers().filter(|pid| !pid.is_init()).collect(),
+            ProcessScope::Tree(tree) => tree.processes(),
         }
     }
 
     /// Stops all.
     pub(crate) fn stop(&self) -> io::Result<()> {
         match self {
-            Scope::Namespace => signal_all(Signal::STOP),
-            Scope::Tree(tree) => {
+            ProcessScope::Namespace => signal_all(Signal::STOP),
+            ProcessScope::Tree(tree) => {
                 tree.stop();
                 Ok(())
             }
@@ -41,8 +41,8 @@ impl Scope {
     /// Continues what was stopped, unless it is to be stopped again meanwhile.
     pub(crate) fn resume(&self, is_stopped: impl Fn() -> bool) -> io::Result<()> {
         match self {
-            Scope::Namespace => signal_all(Signal::CONT),
-            Scope::Tree(tree) => {
+            ProcessScope::Namespace => signal_all(Signal::CONT),
+            ProcessScope::Tree(tree) => {
                 tree.resume(is_stopped);
                 Ok(())
             }
@@ -51,15 +51,15 @@ impl Scope {
 
     /// Whether a signal goes to all at once, and so also to children whose forks are under way.
     pub(crate) fn is_signalled_at_once(&self) -> bool {
-        matches!(self, Scope::Namespace)
+        matches!(self, ProcessScope::Namespace)
     }
 
     /// How long all stay stopped at least before it is looked whether some are not: a signal to a
     /// namespace reaches all of it at once.
     pub(crate) fn stays_stopped_ns(&self) -> u64 {
         match self {
-            Scope::Namespace => u64::MAX,
-            Scope::Tree(_) => CHECK_NS,
+            ProcessScope::Namespace => u64::MAX,
+            ProcessScope::Tree(_) => CHECK_NS,
         }
     }
 }

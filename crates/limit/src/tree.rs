@@ -1,5 +1,5 @@
 //! All processes below the calling one, which inherits their orphans (`PR_SET_CHILD_SUBREAPER`), so
-//! that none of them ever leaves; or a process that runs already with all below it ([`Tree::of`]),
+//! that none of them ever leaves; or a process that runs already with all below it ([`ProcessTree::of`]),
 //! which others inherit: what has been seen once is known by its number and when it began, and what
 //! was not seen while its parent lived is looked for (`orphans`).
 //!
@@ -23,40 +23,43 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
 
 use crate::guard::Guard;
-use members::{Members, Walker};
-pub(crate) use state::State;
-use stops::{Machine, Stops};
+use members::{ProcessTreeMembers, Walker};
+pub(crate) use state::ProcessState;
+use stops::{HostProcessController, Stops};
 
 /// The tree below the calling process.
 #[derive(Debug)]
-pub struct Tree {
+pub struct ProcessTree {
     walker: Walker,
-    members: Mutex<Members>,
+    members: Mutex<ProcessTreeMembers>,
     stops: Stops,
     /// Processes that may not be signalled.
     foreign: Mutex<BTreeSet<i32>>,
     guard: OnceLock<Guard>,
 }
 
-impl Tree {
+impl ProcessTree {
     /// The tree, which is stopped and continued only with a guard; the guard is no part of it.
     #[must_use]
-    pub fn new(guard: Option<Guard>) -> Tree {
+    pub fn new(guard: Option<Guard>) -> ProcessTree {
         let walker = Walker::new(guard.as_ref().map(Guard::pid));
-        Tree { guard: guard.map(OnceLock::from).unwrap_or_default(), ..Tree::found_by(walker) }
+        ProcessTree {
+            guard: guard.map(OnceLock::from).unwrap_or_default(),
+            ..ProcessTree::found_by(walker)
+        }
     }
 
     /// A process that is no child of this one, with all below it. It is stopped and continued only with
     /// a guard, which it may be given later.
     #[must_use]
-    pub fn of(root: Pid) -> Tree {
+    pub fn of(root: Pid) -> ProcessTree {
         let walker = Walker::of(root);
-        let members = Mutex::new(Members::of_other(&walker));
-        Tree { members, ..Tree::found_by(walker) }
+        let members = Mutex::new(ProcessTreeMembers::of_other(&walker));
+        ProcessTree { members, ..ProcessTree::found_by(walker) }
     }
 
-    fn found_by(walker: Walker) -> Tree {
-        Tree {
+    fn found_by(walker: Walker) -> ProcessTree {
+        ProcessTree {
             walker,
             members: Mutex::default(),
             stops: Stops::default(),
@@ -83,7 +86,7 @@ impl Tree {
     /// a shell takes its terminal back, as after ^Z.
     #[must_use]
     pub fn shell_of(process: Pid) -> Option<Pid> {
-        State::shell_of(process)
+        ProcessState::shell_of(process)
     }
 
     /// Whether other processes inherit its orphans.
@@ -144,23 +147,23 @@ impl Tree {
         }
     }
 
-    /// Continues what [`Tree::stop`] stopped, until `is_stopped`.
+    /// Continues what [`ProcessTree::stop`] stopped, until `is_stopped`.
     pub(crate) fn resume(&self, is_stopped: impl Fn() -> bool) {
         self.stops.resume(is_stopped, &self.machine());
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine { guard: self.guard.get() }
+    fn machine(&self) -> HostProcessController<'_> {
+        HostProcessController { guard: self.guard.get() }
     }
 
-    fn members(&self) -> MutexGuard<'_, Members> {
+    fn members(&self) -> MutexGuard<'_, ProcessTreeMembers> {
         lock(&self.members)
     }
 }
 
 /// Whether all threads of a process have ended, or there is none.
 pub(crate) fn has_ended(process: Pid) -> bool {
-    State::of(process).is_none_or(|state| state.has_ended())
+    ProcessState::of(process).is_none_or(|state| state.has_ended())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -18,19 +18,19 @@ use std::fs;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, limits};
 
-use crate::scope::Scope;
+use crate::scope::ProcessScope;
 pub use below::{below, of_children};
-use ended::Ended;
+use ended::ExitedProcessCpuTime;
 
 /// Reads the processor time of processes of which the calling one inherits the orphans.
 #[derive(Debug)]
-pub struct Usage {
-    scope: Scope,
+pub struct ProcessCpuTimeMeter {
+    scope: ProcessScope,
     /// By process number, those seen last time.
-    seen: BTreeMap<i32, Seen>,
+    seen: BTreeMap<i32, ProcessCpuTimeReading>,
     /// Those that the last reading was the first to see.
     new: Vec<Pid>,
-    ended: Ended,
+    ended: ExitedProcessCpuTime,
     /// Last seen of processes that ended after the accounts were read.
     ended_late_ns: Option<u64>,
     /// Nanoseconds, never less than before.
@@ -43,7 +43,7 @@ pub struct Usage {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct ProcessCpuTimeReading {
     own_ns: u64,
     /// Whether it computed between the last two readings.
     computed: bool,
@@ -55,16 +55,16 @@ struct Seen {
     reading: u32,
 }
 
-impl Usage {
+impl ProcessCpuTimeMeter {
     /// Of all processes of a scope.
     #[must_use]
-    pub fn of(scope: Scope) -> Self {
-        let is_of_other = matches!(&scope, Scope::Tree(tree) if tree.is_of_other());
-        let mut usage = Usage {
+    pub fn of(scope: ProcessScope) -> Self {
+        let is_of_other = matches!(&scope, ProcessScope::Tree(tree) if tree.is_of_other());
+        let mut usage = ProcessCpuTimeMeter {
             scope,
             seen: BTreeMap::new(),
             new: Vec::new(),
-            ended: Ended::default(),
+            ended: ExitedProcessCpuTime::default(),
             ended_late_ns: None,
             total_ns: 0,
             before_ns: 0,
@@ -81,8 +81,8 @@ impl Usage {
 
     /// The same, for a few readings: each has what ended between two of them without having been seen.
     #[must_use]
-    pub fn exactly_of(scope: Scope) -> Self {
-        Usage { accounts_every: 1, ..Usage::of(scope) }
+    pub fn exactly_of(scope: ProcessScope) -> Self {
+        ProcessCpuTimeMeter { accounts_every: 1, ..ProcessCpuTimeMeter::of(scope) }
     }
 
     /// Nanoseconds of processor time until now, without that of the calling process itself.
@@ -132,7 +132,7 @@ impl Usage {
         if own_ns < seen.own_ns {
             // The number has been given to another process. What the one before used is in an
             // account, or lost: numbers return after tens of thousands of processes.
-            *seen = Seen::default();
+            *seen = ProcessCpuTimeReading::default();
         }
         if seen.reading == 0 {
             self.new.push(process);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_was_read_never_decreases() {
         // All processes of the machine stand for those of a namespace.
-        let mut usage = Usage::of(Scope::Namespace);
+        let mut usage = ProcessCpuTimeMeter::of(ProcessScope::Namespace);
         let first = usage.read();
         assert!(first > 0);
         for _ in 0..20 {

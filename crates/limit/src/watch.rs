@@ -11,16 +11,16 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{clock, limits, schedule};
 
-use crate::census::{Census, Process};
-use crate::scope::Scope;
+use crate::census::{Census, ProcessResourceUsage};
+use crate::scope::ProcessScope;
 
 /// What a watch allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct ResourceWatchLimits {
     /// Bytes.
     pub memory: Option<u64>,
     /// Processes and threads.
@@ -29,7 +29,7 @@ pub struct Allowed {
 
 /// What is used, and was.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct ResourceWatchUsage {
     /// Bytes now.
     pub memory: u64,
     pub memory_peak: u64,
@@ -50,25 +50,25 @@ pub struct Use {
 
 /// A watch.
 #[derive(Debug)]
-pub struct Watch {
-    shared: Arc<Shared>,
+pub struct ResourceWatch {
+    shared: Arc<SharedResourceWatch>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    scope: Scope,
-    state: Mutex<State>,
+struct SharedResourceWatch {
+    scope: ProcessScope,
+    state: Mutex<ResourceWatchState>,
     /// Raised when what is allowed was changed.
-    changed: Event,
+    changed: EventFd,
     /// Raised when there is something to take.
-    news: Event,
+    news: EventFd,
     page_bytes: u64,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    allowed: Allowed,
-    use_: Use,
+struct ResourceWatchState {
+    allowed: ResourceWatchLimits,
+    use_: ResourceWatchUsage,
     /// Since when more is used than is allowed.
     over_since_ns: Option<u64>,
     reported_ns: u64,
@@ -76,44 +76,44 @@ struct State {
     victims: BTreeSet<(i32, u64)>,
 }
 
-impl Watch {
+impl ResourceWatch {
     /// Begins, over all processes of a scope.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(scope: Scope, allowed: Allowed) -> io::Result<Watch> {
-        let state = Mutex::new(State { allowed, ..State::default() });
-        let (changed, news) = (Event::open()?, Event::open()?);
+    pub fn begin(scope: ProcessScope, allowed: ResourceWatchLimits) -> io::Result<ResourceWatch> {
+        let state = Mutex::new(ResourceWatchState { allowed, ..ResourceWatchState::default() });
+        let (changed, news) = (EventFd::open()?, EventFd::open()?);
         let page_bytes = limits::page_bytes();
-        let shared = Arc::new(Shared { scope, state, changed, news, page_bytes });
+        let shared = Arc::new(SharedResourceWatch { scope, state, changed, news, page_bytes });
         let of_thread = Arc::clone(&shared);
         std::thread::Builder::new().name("watch".into()).spawn(move || of_thread.run())?;
-        Ok(Watch { shared })
+        Ok(ResourceWatch { shared })
     }
 
     /// From now on something else is allowed.
     ///
     /// # Errors
     /// If the thread cannot be notified.
-    pub fn set(&self, allowed: Allowed) -> io::Result<()> {
+    pub fn set(&self, allowed: ResourceWatchLimits) -> io::Result<()> {
         self.shared.state().allowed = allowed;
         self.shared.changed.raise()
     }
 
     /// What becomes readable when there is something to take.
     #[must_use]
-    pub fn news(&self) -> &Event {
+    pub fn news(&self) -> &EventFd {
         &self.shared.news
     }
 
     /// What is used, as far as the last look knows.
     #[must_use]
-    pub fn now(&self) -> Use {
+    pub fn now(&self) -> ResourceWatchUsage {
         self.shared.state().use_.clone()
     }
 
     /// What is used, if that has not been taken.
-    pub fn take(&self) -> Option<Use> {
+    pub fn take(&self) -> Option<ResourceWatchUsage> {
         // It cannot be read if it was not raised.
         if !matches!(self.shared.news.clear(), Ok(1..)) {
             return None;
@@ -125,8 +125,8 @@ impl Watch {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SharedResourceWatch {
+    fn state(&self) -> MutexGuard<'_, ResourceWatchState> {
         // Each change is complete in itself.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,7 +167,7 @@ impl Shared {
     }
 
     /// What is left, and whether something was ended.
-    fn look_at_memory(&self, census: &Census, state: &mut State) -> (u64, bool) {
+    fn look_at_memory(&self, census: &Census, state: &mut ResourceWatchState) -> (u64, bool) {
         let mut used = census.resident(self.page_bytes);
         let mut ended = false;
         let allowed = state.allowed.memory.unwrap_or(u64::MAX);
@@ -190,7 +190,7 @@ impl Shared {
 }
 
 /// How many more may be made, and whether some were ended.
-fn look_at_number(census: &Census, state: &mut State) -> (u64, bool) {
+fn look_at_number(census: &Census, state: &mut ResourceWatchState) -> (u64, bool) {
     let threads = census.threads();
     let allowed = state.allowed.processes.map_or(u64::MAX, u64::from);
     let surplus = census.newest(threads.saturating_sub(allowed));
@@ -208,7 +208,7 @@ fn look_at_number(census: &Census, state: &mut State) -> (u64, bool) {
     (allowed.saturating_sub(threads), !surplus.is_empty())
 }
 
-impl Use {
+impl ResourceWatchUsage {
     fn note(&mut self, name: &str, bytes: u64) {
         if self.ended.len() < ENDED_NAMED {
             self.ended.push((name.to_owned(), bytes));
@@ -216,8 +216,8 @@ impl Use {
     }
 }
 
-impl State {
-    fn end(&mut self, process: &Process, bytes: u64) {
+impl ResourceWatchState {
+    fn end(&mut self, process: &ProcessResourceUsage, bytes: u64) {
         // One that is gone needs no signal.
         let _ = process::kill(process.pid, Signal::KILL);
         self.victims.insert(process.identity());
@@ -226,7 +226,7 @@ impl State {
 
     /// They use nothing that they would not give back.
     fn leave_out_victims(&mut self, census: &mut Census) {
-        let living: BTreeSet<_> = census.living().map(Process::identity).collect();
+        let living: BTreeSet<_> = census.living().map(ProcessResourceUsage::identity).collect();
         self.victims.retain(|victim| living.contains(victim));
         census.processes.retain(|process| !self.victims.contains(&process.identity()));
     }
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_stays_over_its_limit_is_not_held_and_says_so_once() {
-        let mut state = State::default();
+        let mut state = ResourceWatchState::default();
         state.note_over(true, 1_000);
         state.note_over(false, 5_000_000_000);
         state.note_over(true, 6_000_000_000);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn only_the_first_that_are_ended_are_named() {
-        let mut seen = Use::default();
+        let mut seen = ResourceWatchUsage::default();
         (0..100).for_each(|number| seen.note(&number.to_string(), number));
         assert_eq!(seen.ended.len(), ENDED_NAMED);
         assert_eq!(seen.ended[0], ("0".to_owned(), 0));

@@ -4,26 +4,26 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use windtunnel_sys::limits;
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::process::Pid;
 
 /// What the thread shares with the duty cycle.
 #[derive(Debug)]
-pub struct Worker {
+pub struct PausableThread {
     thread: Pid,
     paused: AtomicBool,
     /// Raised when it may go on.
-    resumed: Event,
+    resumed: EventFd,
 }
 
-impl Worker {
+impl PausableThread {
     /// The calling thread.
     ///
     /// # Errors
     /// If there is no descriptor left.
-    pub fn of_this_thread() -> std::io::Result<Worker> {
-        let (thread, resumed) = (limits::current_thread(), Event::open()?);
-        Ok(Worker { thread, paused: AtomicBool::new(false), resumed })
+    pub fn of_this_thread() -> std::io::Result<PausableThread> {
+        let (thread, resumed) = (limits::current_thread(), EventFd::open()?);
+        Ok(PausableThread { thread, paused: AtomicBool::new(false), resumed })
     }
 
     /// Waits as long as the programs are stopped. To be called by the thread, between two small
@@ -63,7 +63,7 @@ mod tests {
         let (send, receive) = channel();
         let (go, went) = channel();
         let thread = std::thread::spawn(move || {
-            let worker = Arc::new(Worker::of_this_thread().unwrap());
+            let worker = Arc::new(PausableThread::of_this_thread().unwrap());
             worker.pause(true);
             send.send(Arc::clone(&worker)).unwrap();
             worker.wait_while_paused();

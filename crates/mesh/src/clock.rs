@@ -76,15 +76,15 @@ pub struct Wall {
 
 /// How far the clocks of two machines can be apart by what is claimed of them.
 #[derive(Debug, Clone, Copy)]
-struct Claim {
+struct ClockOffsetClaim {
     at: Time,
-    bounds: Envelope,
+    bounds: UncertaintyInterval,
     by: Narrowed,
 }
 
 /// The four stamps of an exchange.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Exchange {
+pub(crate) struct TimestampExchange {
     pub(crate) sent: Time,
     pub(crate) came: Time,
     pub(crate) left: Time,
@@ -93,7 +93,7 @@ pub(crate) struct Exchange {
 
 /// The result of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum TimestampExchangeOutcome {
     Taken,
     /// These stamps cannot be.
     Odd,
@@ -103,19 +103,19 @@ pub(crate) enum Outcome {
 
 /// The measurements of another agent's clock.
 #[derive(Debug, Default)]
-pub(crate) struct PeerClock {
-    known: Option<Known>,
-    claim: Option<Claim>,
+pub(crate) struct PeerClockEstimate {
+    known: Option<ClockOffsetEstimate>,
+    claim: Option<ClockOffsetClaim>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ClockOffsetEstimate {
     at: Time,
-    sure: Envelope,
-    sharp: Envelope,
+    sure: UncertaintyInterval,
+    sharp: UncertaintyInterval,
     /// Bounds of the skew in parts per billion.
-    skew: Envelope,
-    anchor: (Time, Envelope),
+    skew: UncertaintyInterval,
+    anchor: (Time, UncertaintyInterval),
     rtt: Span,
     /// The least round trips of this window and the one before.
     least: [Span; 2],
@@ -125,12 +125,12 @@ struct Known {
 
 /// Two bounds with something between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Envelope {
+struct UncertaintyInterval {
     low: i128,
     high: i128,
 }
 
-impl PeerClock {
+impl PeerClockEstimate {
     /// The estimate at `now`; `None` before the first exchange.
     pub(crate) fn read(&self, now: Time) -> Option<Clock> {
         let known = self.known?;
@@ -159,17 +159,17 @@ impl PeerClock {
         self.claim = claimed.map(|(error, by)| {
             let offset = i128::from(own.ahead_ns) - i128::from(theirs.ahead_ns);
             let error = i128::from(error.as_nanos());
-            let bounds = Envelope { low: offset - error, high: offset + error };
-            Claim { at: now, bounds, by }
+            let bounds = UncertaintyInterval { low: offset - error, high: offset + error };
+            ClockOffsetClaim { at: now, bounds, by }
         });
     }
 
     /// The part of the envelope that what is claimed leaves, and by what it is narrower.
-    fn narrowed(&self, sharp: Envelope, now: Time) -> (Envelope, Narrowed) {
-        let Some(Claim { at, bounds, by }) = self.claim else {
+    fn narrowed(&self, sharp: UncertaintyInterval, now: Time) -> (UncertaintyInterval, Narrowed) {
+        let Some(ClockOffsetClaim { at, bounds, by }) = self.claim else {
             return (sharp, Narrowed::ByNothing);
         };
-        let claimed = bounds.aged(Envelope::ANY_SKEW, nanos(now) - nanos(at));
+        let claimed = bounds.aged(UncertaintyInterval::ANY_SKEW, nanos(now) - nanos(at));
         match sharp.meet(claimed) {
             Some(both) if both != sharp => (both, by),
             _ => (sharp, Narrowed::ByNothing),
@@ -177,27 +177,29 @@ impl PeerClock {
     }
 
     /// Takes an exchange in.
-    pub(crate) fn take(&mut self, exchange: &Exchange) -> Outcome {
-        let Exchange { sent, came, left, back } = *exchange;
+    pub(crate) fn take(&mut self, exchange: &TimestampExchange) -> TimestampExchangeOutcome {
+        let TimestampExchange { sent, came, left, back } = *exchange;
         let rtt = (nanos(back) - nanos(sent)) - (nanos(left) - nanos(came));
         if left < came || back < sent || rtt < 0 {
-            return Outcome::Odd;
+            return TimestampExchangeOutcome::Odd;
         }
         let high = nanos(came) - nanos(sent);
         let away = nanos(back) - nanos(sent);
         // The upper bound is as old as the request.
-        let bounds =
-            Envelope { low: nanos(left) - nanos(back), high: high + drift(SKEW_MAX, away) };
+        let bounds = UncertaintyInterval {
+            low: nanos(left) - nanos(back),
+            high: high + drift(SKEW_MAX, away),
+        };
         let Some(known) = &mut self.known else {
-            self.known = Some(Known::begin(bounds, back, span(rtt)));
-            return Outcome::Taken;
+            self.known = Some(ClockOffsetEstimate::begin(bounds, back, span(rtt)));
+            return TimestampExchangeOutcome::Taken;
         };
         known.advance(back);
         known.see_rtt(back, span(rtt));
         let Some(sure) = known.sure.meet(bounds) else {
             let by = bounds.middle() - known.sure.middle();
-            self.known = Some(Known::begin(bounds, back, span(rtt)));
-            return Outcome::Stepped(clamp(by));
+            self.known = Some(ClockOffsetEstimate::begin(bounds, back, span(rtt)));
+            return TimestampExchangeOutcome::Stepped(clamp(by));
         };
         known.sure = sure;
         known.exchanges += 1;
@@ -206,17 +208,17 @@ impl PeerClock {
             None => known.doubt_skew(),
         }
         known.measure_skew();
-        Outcome::Taken
+        TimestampExchangeOutcome::Taken
     }
 }
 
-impl Known {
-    fn begin(bounds: Envelope, at: Time, rtt: Span) -> Self {
-        Known {
+impl ClockOffsetEstimate {
+    fn begin(bounds: UncertaintyInterval, at: Time, rtt: Span) -> Self {
+        ClockOffsetEstimate {
             at,
             sure: bounds,
             sharp: bounds,
-            skew: Envelope::ANY_SKEW,
+            skew: UncertaintyInterval::ANY_SKEW,
             anchor: (at, bounds),
             rtt,
             least: [rtt; 2],
@@ -228,12 +230,13 @@ impl Known {
     /// Ages everything.
     fn advance(&mut self, now: Time) {
         let passed = nanos(now) - nanos(self.at);
-        self.sure = self.sure.aged(Envelope::ANY_SKEW, passed);
+        self.sure = self.sure.aged(UncertaintyInterval::ANY_SKEW, passed);
         self.sharp = self.sharp.aged(self.skew, passed);
         let wander = drift(WANDER, passed);
-        self.skew = Envelope { low: self.skew.low - wander, high: self.skew.high + wander }
-            .meet(Envelope::ANY_SKEW)
-            .unwrap_or(Envelope::ANY_SKEW);
+        self.skew =
+            UncertaintyInterval { low: self.skew.low - wander, high: self.skew.high + wander }
+                .meet(UncertaintyInterval::ANY_SKEW)
+                .unwrap_or(UncertaintyInterval::ANY_SKEW);
         self.at = now;
     }
 
@@ -248,7 +251,7 @@ impl Known {
 
     fn doubt_skew(&mut self) {
         self.sharp = self.sure;
-        self.skew = Envelope::ANY_SKEW;
+        self.skew = UncertaintyInterval::ANY_SKEW;
         self.anchor = (self.at, self.sure);
     }
 
@@ -259,7 +262,7 @@ impl Known {
         if passed < SLOPE_MIN {
             return;
         }
-        let slope = Envelope {
+        let slope = UncertaintyInterval {
             low: ((self.sharp.low - anchor.high) * BILLION).div_euclid(passed),
             high: ((self.sharp.high - anchor.low) * BILLION).div_euclid(passed) + 1,
         };
@@ -273,18 +276,19 @@ impl Known {
     }
 }
 
-impl Envelope {
-    const ANY_SKEW: Envelope = Envelope { low: -SKEW_MAX, high: SKEW_MAX };
+impl UncertaintyInterval {
+    const ANY_SKEW: UncertaintyInterval = UncertaintyInterval { low: -SKEW_MAX, high: SKEW_MAX };
 
     /// The intersection.
-    fn meet(self, other: Envelope) -> Option<Envelope> {
-        let both = Envelope { low: self.low.max(other.low), high: self.high.min(other.high) };
+    fn meet(self, other: UncertaintyInterval) -> Option<UncertaintyInterval> {
+        let both =
+            UncertaintyInterval { low: self.low.max(other.low), high: self.high.min(other.high) };
         (both.low <= both.high).then_some(both)
     }
 
     /// After `passed` nanoseconds with a skew in those bounds.
-    fn aged(self, skew: Envelope, passed: i128) -> Envelope {
-        Envelope {
+    fn aged(self, skew: UncertaintyInterval, passed: i128) -> UncertaintyInterval {
+        UncertaintyInterval {
             low: self.low + (skew.low * passed).div_euclid(BILLION),
             high: self.high + (skew.high * passed).div_euclid(BILLION) + i128::from(passed > 0),
         }

@@ -8,7 +8,7 @@ use crate::id::AgentId;
 
 /// Everything that a [`crate::Mesh`] is built from, beside its seed.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct MeshConfiguration {
     /// This agent's id.
     pub agent: AgentId,
     /// This start's number: greater than those of the agent's former starts
@@ -16,25 +16,25 @@ pub struct Config {
     pub epoch: u64,
     /// Where other agents reach this one.
     pub address: SocketAddr,
-    /// Bytes of a datagram at the most, without the carrier's own. At least [`Config::MTU_MIN`].
+    /// Bytes of a datagram at the most, without the carrier's own. At least [`MeshConfiguration::MTU_MIN`].
     pub mtu: usize,
     /// How a lost member of a common run is noticed.
-    pub detection: Detection,
+    pub detection: SwimParameters,
     /// How the loss of an agent without a common run is noticed.
-    pub idle: Detection,
+    pub idle: SwimParameters,
     /// How often messages are sent.
     pub pace: Pace,
     /// How much is kept.
-    pub limits: Limits,
+    pub limits: MeshLimits,
     /// How far the wall clocks of all machines are apart at the most, as the operator knows.
     pub walls_apart: Option<Span>,
 }
 
 /// How lost agents are noticed: SWIM's parameters, for round trips up to 10 ms. Each probe of an
-/// agent further away takes them as [`Detection::stretched`] to the round trip that was measured.
-/// [`Detection::noticed_within`] is their sum.
+/// agent further away takes them as [`SwimParameters::stretched`] to the round trip that was measured.
+/// [`SwimParameters::noticed_within`] is their sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detection {
+pub struct SwimParameters {
     /// Each agent asks one other whether it lives, once in this time. Default 25 ms.
     pub probe_period: Span,
     /// After this time without an answer, three others are asked to ask. Default 15 ms.
@@ -78,7 +78,7 @@ pub struct Pace {
 
 /// How much is kept. Anything beyond a limit is refused, counted and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct MeshLimits {
     /// Agents of the cluster, at the most. Default 16 384.
     pub agents: usize,
     /// Runs at a time. Default 1024.
@@ -90,39 +90,39 @@ pub struct Limits {
     pub ended: usize,
 }
 
-impl Config {
+impl MeshConfiguration {
     /// The smallest MTU that works.
     pub const MTU_MIN: usize = 256;
 
     /// The default settings for an agent.
     #[must_use]
     pub fn new(agent: AgentId, epoch: u64, address: SocketAddr) -> Self {
-        Config {
+        MeshConfiguration {
             agent,
             epoch,
             address,
             mtu: 1200,
-            detection: Detection::default(),
-            idle: Detection::idle(),
+            detection: SwimParameters::default(),
+            idle: SwimParameters::idle(),
             pace: Pace::default(),
-            limits: Limits::default(),
+            limits: MeshLimits::default(),
             walls_apart: None,
         }
     }
 }
 
-impl Detection {
+impl SwimParameters {
     /// Settings for machines whose round trips take up to `rtt`. The default is that of 10 ms.
     #[must_use]
     pub fn for_rtt(rtt: Span) -> Self {
-        Detection::default().stretched(rtt)
+        SwimParameters::default().stretched(rtt)
     }
 
     /// Settings without a common run: each agent asks one of its neighbours a second, and no
     /// connection has to be kept open for more than these.
     #[must_use]
     pub const fn idle() -> Self {
-        Detection {
+        SwimParameters {
             probe_period: Span::from_secs(1),
             probe_wait: Span::from_millis(400),
             suspicion: Span::from_secs(3),
@@ -138,7 +138,7 @@ impl Detection {
         let longer = |base: Span, trips_tenths: u64| {
             base.max(Span::from_nanos(rtt.as_nanos().saturating_mul(trips_tenths) / 10))
         };
-        Detection {
+        SwimParameters {
             probe_period: longer(self.probe_period, 25),
             probe_wait: longer(self.probe_wait, 15),
             suspicion: longer(self.suspicion, 260),
@@ -182,9 +182,9 @@ pub const NEIGHBOURS: usize = 3;
 /// probed agent, and neighbours alone may all be wrong.
 pub const FAR_PROBE: u32 = 16;
 
-impl Default for Detection {
+impl Default for SwimParameters {
     fn default() -> Self {
-        Detection {
+        SwimParameters {
             probe_period: Span::from_millis(25),
             probe_wait: Span::from_millis(15),
             suspicion: Span::from_millis(500),
@@ -208,9 +208,9 @@ impl Default for Pace {
     }
 }
 
-impl Default for Limits {
+impl Default for MeshLimits {
     fn default() -> Self {
-        Limits { agents: 16_384, runs: 1024, flows: 65_536, ended: 4096 }
+        MeshLimits { agents: 16_384, runs: 1024, flows: 65_536, ended: 4096 }
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_default_settings_notice_a_lost_agent_within_a_second() {
         // One other: asked in the next period. More: 14 periods at the most, one time in a million.
-        let default = Detection::default();
+        let default = SwimParameters::default();
         assert_eq!(default.noticed_within(2), Span::from_millis(25 + 25 + 500 + 100));
         for agents in [16, 100, 1000, 10_000] {
             assert_eq!(default.noticed_within(agents), Span::from_millis(14 * 25 + 25 + 500 + 100));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn longer_round_trips_stretch_everything() {
-        let far = Detection::for_rtt(Span::from_millis(100));
+        let far = SwimParameters::for_rtt(Span::from_millis(100));
         assert_eq!(far.probe_wait, Span::from_millis(150));
         assert_eq!(far.noticed_within(100), Span::from_millis(15 * 250 + 2600 + 1000));
     }

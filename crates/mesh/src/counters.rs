@@ -2,7 +2,7 @@
 
 /// Datagrams and bytes (payload, without the carrier's) of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
+pub struct DatagramTotals {
     /// Datagrams.
     pub datagrams: u64,
     /// Their bytes.
@@ -11,19 +11,19 @@ pub struct Traffic {
 
 /// Datagrams and announcements received, sent and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct MeshTrafficCounters {
     /// All that came.
-    pub received: Traffic,
+    pub received: DatagramTotals,
     /// Sent for membership: probes, news, lists of agents.
-    pub membership: Traffic,
+    pub membership: DatagramTotals,
     /// Sent for agreement on runs.
-    pub runs: Traffic,
+    pub runs: DatagramTotals,
     /// Sent as changes of flows, and their repairs.
-    pub flows: Traffic,
+    pub flows: DatagramTotals,
     /// Sent to compare tables: digests, and requests for missing versions.
-    pub digests: Traffic,
+    pub digests: DatagramTotals,
     /// Sent to compare clocks.
-    pub clocks: Traffic,
+    pub clocks: DatagramTotals,
     /// Came in another version of the protocol, or nothing of ours.
     pub other_version: u64,
     /// Came cut, too large, of an unknown kind or with impossible values.
@@ -47,19 +47,19 @@ pub struct Counters {
     pub stalls: u64,
 }
 
-impl Counters {
+impl MeshTrafficCounters {
     /// All that was sent.
     #[must_use]
-    pub fn sent(&self) -> Traffic {
+    pub fn sent(&self) -> DatagramTotals {
         let kinds = [self.membership, self.runs, self.flows, self.digests, self.clocks];
-        kinds.into_iter().fold(Traffic::default(), |sum, kind| Traffic {
+        kinds.into_iter().fold(DatagramTotals::default(), |sum, kind| DatagramTotals {
             datagrams: sum.datagrams + kind.datagrams,
             bytes: sum.bytes + kind.bytes,
         })
     }
 }
 
-impl Traffic {
+impl DatagramTotals {
     pub(crate) fn count(&mut self, bytes: usize) {
         self.datagrams += 1;
         self.bytes += u64::try_from(bytes).unwrap_or(u64::MAX);

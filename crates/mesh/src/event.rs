@@ -9,7 +9,7 @@ use windtunnel_model::flow::FlowChange;
 
 /// A datagram to be sent. The carrier encrypts and authenticates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transmit {
+pub struct OutgoingDatagram {
     /// Where to.
     pub to: SocketAddr,
     /// Its bytes, at most the MTU.
@@ -19,20 +19,20 @@ pub struct Transmit {
 /// Something that happened, in the order in which it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum MeshEvent {
     /// An agent is there.
     AgentUp(Identity),
-    /// A life of an agent is over. Its flows have ended in all runs ([`Event::Flows`] and
-    /// [`Event::RunLost`] say so for each).
+    /// A life of an agent is over. Its flows have ended in all runs ([`MeshEvent::Flows`] and
+    /// [`MeshEvent::RunLost`] say so for each).
     AgentDown {
         /// Which life of which agent.
         life: Identity,
         /// How it ended.
-        how: Ending,
+        how: AgentDepartureReason,
     },
     /// The others had declared this agent lost, or know a life of it that began with a greater
     /// number: it goes on as `now`. Runs that the others have cut it out of are reported one by
-    /// one, as [`Event::RunLost`]. If this comes again and again, two agents have the same id.
+    /// one, as [`MeshEvent::RunLost`]. If this comes again and again, two agents have the same id.
     Renewed {
         /// The life that is over for the others.
         was: Identity,
@@ -57,7 +57,7 @@ pub enum Event {
         /// The plan there.
         theirs: PlanHash,
         /// The difference.
-        why: Refusal,
+        why: RunViewMismatch,
     },
     /// All members of a run have the same plan.
     RunReady {
@@ -105,7 +105,7 @@ pub enum Event {
         /// Each flow that changed.
         changes: Vec<FlowChange>,
     },
-    /// A member has announced more flows than [`crate::config::Limits::flows`]; those beyond are
+    /// A member has announced more flows than [`crate::config::MeshLimits::flows`]; those beyond are
     /// not known here. Reported once for each member and run.
     FlowsRefused {
         /// The run.
@@ -124,7 +124,7 @@ pub enum Event {
 
 /// How a life of an agent ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum AgentDepartureReason {
     /// It did not answer, or another agent reported so.
     Lost,
     /// It said so.
@@ -135,7 +135,7 @@ pub enum Ending {
 
 /// The difference between two agents' views of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RunViewMismatch {
     /// The hash.
     Plan,
     /// The list of members.

@@ -15,24 +15,24 @@ pub(crate) mod peer;
 ///
 /// Cheap to clone. Made once for each pair of nodes, from the plan, by [`crate::Mesh::audience`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Audience {
+pub struct FlowAudience {
     /// Positions in the run's sorted list of members, in order.
     members: Arc<[u32]>,
     /// Those of them that receive it at once; the others within [`crate::config::Pace::later`].
     at_once: Arc<[u32]>,
 }
 
-impl Audience {
+impl FlowAudience {
     /// All of them receive it at once.
     pub(crate) fn new(members: Vec<u32>) -> Self {
         let members: Arc<[u32]> = sorted(members).into();
-        Audience { at_once: Arc::clone(&members), members }
+        FlowAudience { at_once: Arc::clone(&members), members }
     }
 
     /// Those that receive it at once, and others that do later.
     pub(crate) fn with_later(at_once: Vec<u32>, later: &[u32]) -> Self {
         let members = sorted([&at_once[..], later].concat());
-        Audience { members: members.into(), at_once: sorted(at_once).into() }
+        FlowAudience { members: members.into(), at_once: sorted(at_once).into() }
     }
 
     pub(crate) fn at_once(&self) -> impl Iterator<Item = u32> + '_ {
@@ -60,8 +60,8 @@ impl Audience {
     }
 
     /// Those of this audience that are not in `other`.
-    pub(crate) fn without(&self, other: &Audience) -> Audience {
-        Audience::new(self.iter().filter(|member| !other.contains(*member)).collect())
+    pub(crate) fn without(&self, other: &FlowAudience) -> FlowAudience {
+        FlowAudience::new(self.iter().filter(|member| !other.contains(*member)).collect())
     }
 }
 
@@ -73,7 +73,7 @@ fn sorted(mut members: Vec<u32>) -> Vec<u32> {
 
 /// One entry of a table as announced: a flow's state since a version of its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct FlowTableEntry {
     pub(crate) version: u64,
     pub(crate) change: FlowChange,
 }

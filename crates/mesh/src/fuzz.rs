@@ -3,16 +3,16 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 
-use crate::config::Config;
+use crate::config::MeshConfiguration;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 use crate::mesh::Mesh;
-use crate::wire::Reader;
-use crate::wire::message::Message;
+use crate::wire::MessageDecoder;
+use crate::wire::message::MeshMessage;
 #[cfg(test)]
-use crate::wire::message::Sender;
+use crate::wire::message::MessageSender;
 
 const RUN: RunId = RunId(7);
 
@@ -25,7 +25,7 @@ const RUN: RunId = RunId(7);
 pub fn fuzz_one(data: &[u8]) {
     let mut now = Time::from_nanos(1_000_000_000);
     let mut mesh = agent(now);
-    let mut reader = Reader::new(data);
+    let mut reader = MessageDecoder::new(data);
     while let Some((length, millis)) = reader.u16().zip(reader.u8()) {
         let left = reader.left();
         let Some(datagram) = reader.bytes(usize::from(length).min(left)) else { break };
@@ -54,10 +54,10 @@ fn identity(last: u8) -> Identity {
 
 /// An agent with two others, in a run with one of them.
 fn agent(now: Time) -> Mesh {
-    let mut mesh = Mesh::new(Config::new(AgentId(1), 1, address(1)), 42, now);
+    let mut mesh = Mesh::new(MeshConfiguration::new(AgentId(1), 1, address(1)), 42, now);
     for other in [2, 3] {
         let life = identity(other);
-        let alive = Message::Alive { life, incarnation: 0 }.encode();
+        let alive = MeshMessage::Alive { life, incarnation: 0 }.encode();
         mesh.handle_datagram(now, address(other), &alive);
     }
     let members = [AgentId(1), AgentId(2)];
@@ -65,7 +65,7 @@ fn agent(now: Time) -> Mesh {
     assert_eq!(joined, Ok(()));
     let audience = mesh.audience(RUN, [AgentId(2)]).unwrap_or_else(|error| panic!("{error}"));
     let key = FlowKey { source: NodeId(0), destination: NodeId(1), number: 0 };
-    let flow = Flow {
+    let flow = ActiveFlow {
         terms: FlowTerms::new(Span::from_millis(1)).with_window(Bytes(65_536)),
         since: Time::ZERO,
     };
@@ -80,7 +80,7 @@ fn drain(mesh: &mut Mesh) -> Vec<Vec<u8>> {
         core::iter::from_fn(|| mesh.poll_transmit().map(|transmit| transmit.payload)).collect();
     for payload in &payloads {
         assert!(payload.len() <= 1200, "{} bytes", payload.len());
-        assert!(Message::decode(payload).is_ok(), "{payload:?}");
+        assert!(MeshMessage::decode(payload).is_ok(), "{payload:?}");
     }
     payloads
 }
@@ -135,9 +135,11 @@ mod tests {
             mesh.handle_datagram(now, address(66), bytes);
         }
         mesh.handle_datagram(now, address(66), &vec![3; 20_000]);
-        let stranger = Message::Ping { from: Sender { agent: AgentId(66), epoch: 1 }, sent: 5 };
+        let stranger =
+            MeshMessage::Ping { from: MessageSender { agent: AgentId(66), epoch: 1 }, sent: 5 };
         mesh.handle_datagram(now, address(66), &stranger.encode());
-        let former = Message::Ping { from: Sender { agent: AgentId(2), epoch: 0 }, sent: 5 };
+        let former =
+            MeshMessage::Ping { from: MessageSender { agent: AgentId(2), epoch: 0 }, sent: 5 };
         mesh.handle_datagram(now, address(2), &former.encode());
         let after = mesh.counters();
         assert_eq!(after.other_version - before.other_version, 1);

@@ -72,11 +72,11 @@ mod timers;
 mod wire;
 
 pub use clock::{Clock, Narrowed, Wall};
-pub use config::Config;
-pub use counters::{Counters, Traffic};
-pub use event::{Ending, Event, LossCause, Refusal, Transmit};
-pub use flow::Audience;
+pub use config::MeshConfiguration;
+pub use counters::{DatagramTotals, MeshTrafficCounters};
+pub use event::{AgentDepartureReason, LossCause, MeshEvent, OutgoingDatagram, RunViewMismatch};
+pub use flow::FlowAudience;
 pub use fuzz::fuzz_one;
 pub use id::{AgentId, Identity, PlanHash, RunId};
 pub use mesh::{MemberView, Mesh};
-pub use run::{Part, RunError};
+pub use run::{RunCommandError, RunPeerState};

@@ -18,25 +18,25 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use windtunnel_model::flow::{Flow, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
-use self::context::{Context, Out};
-use self::probes::Probes;
-use self::runs::Runs;
-use self::search::Search;
+use self::context::{MeshContext, Out};
+use self::probes::FailureDetector;
+use self::runs::RunParticipationTable;
+use self::search::AgentDiscovery;
 pub use self::views::MemberView;
 use crate::clock::Wall;
-use crate::config::Config;
-use crate::event::{Ending, Event, Transmit};
-use crate::flow::Audience;
+use crate::config::MeshConfiguration;
+use crate::event::{AgentDepartureReason, MeshEvent, OutgoingDatagram};
+use crate::flow::FlowAudience;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
-use crate::rng::Rng;
+use crate::rng::SeededRng;
 use crate::roster::Roster;
-use crate::run::{Run, RunError};
+use crate::run::{RunCommandError, RunParticipation};
 use crate::swim::Swim;
-use crate::timers::{Timers, Wake};
-use crate::wire::message::{DATAGRAM_MAX, Fault, Message, Sender};
+use crate::timers::{MeshTimerQueue, Wake};
+use crate::wire::message::{DATAGRAM_MAX, Fault, MeshMessage, MessageSender};
 
 /// Bytes before foca's.
 const SWIM_HEAD: usize = 2;
@@ -48,7 +48,7 @@ const SWIM_HEAD: usize = 2;
 /// 1. pass inputs: [`Mesh::handle_datagram`], [`Mesh::handle_timeout`], and commands;
 /// 2. take outputs, until there are none: [`Mesh::poll_transmit`], [`Mesh::poll_event`], and
 ///    [`Mesh::poll_timeout`] for the time at which [`Mesh::handle_timeout`] is next to be called;
-/// 3. getters return the present state; 4. all is built from a [`Config`] and a seed.
+/// 3. getters return the present state; 4. all is built from a [`MeshConfiguration`] and a seed.
 ///
 /// `now` is this machine's monotonic clock, which the clocks of the others are compared with; it
 /// never decreases (asserted). The same calls in the same order give the same bytes. There is no
@@ -56,10 +56,10 @@ const SWIM_HEAD: usize = 2;
 /// only those of holders of the cluster's key. Malformed bytes cause no error beyond a counter.
 #[derive(Debug)]
 pub struct Mesh {
-    ctx: Context,
-    search: Search,
-    probes: Probes,
-    runs: Runs,
+    ctx: MeshContext,
+    search: AgentDiscovery,
+    probes: FailureDetector,
+    runs: RunParticipationTable,
     /// The life of ours that the caller knows.
     life_reported: Identity,
     left: bool,
@@ -69,27 +69,27 @@ impl Mesh {
     /// An agent that knows no other, at the time `now`.
     ///
     /// # Panics
-    /// If the configuration's MTU is below [`Config::MTU_MIN`].
+    /// If the configuration's MTU is below [`MeshConfiguration::MTU_MIN`].
     #[must_use]
-    pub fn new(config: Config, seed: u64, now: Time) -> Self {
-        assert!(config.mtu >= Config::MTU_MIN, "an MTU of {} is too small", config.mtu);
+    pub fn new(config: MeshConfiguration, seed: u64, now: Time) -> Self {
+        assert!(config.mtu >= MeshConfiguration::MTU_MIN, "an MTU of {} is too small", config.mtu);
         let name = format!("{} {}", config.agent, config.epoch);
-        let swim = Swim::new(&config, SWIM_HEAD, Rng::new(seed, &name, "membership"));
+        let swim = Swim::new(&config, SWIM_HEAD, SeededRng::new(seed, &name, "membership"));
         let life = swim.identity();
         Mesh {
-            ctx: Context {
+            ctx: MeshContext {
                 now,
-                rng: Rng::new(seed, &name, "pace"),
+                rng: SeededRng::new(seed, &name, "pace"),
                 roster: Roster::new(&life),
-                timers: Timers::default(),
+                timers: MeshTimerQueue::default(),
                 out: Out::default(),
                 swim,
                 wall: Wall::default(),
                 config,
             },
-            search: Search::default(),
-            probes: Probes::default(),
-            runs: Runs::default(),
+            search: AgentDiscovery::default(),
+            probes: FailureDetector::default(),
+            runs: RunParticipationTable::default(),
             life_reported: life,
             left: false,
         }
@@ -109,7 +109,7 @@ impl Mesh {
             self.ctx.out.counters.malformed += 1;
             return;
         }
-        match Message::decode(datagram) {
+        match MeshMessage::decode(datagram) {
             Ok(_) if self.left => {}
             Ok(message) => self.dispatch(from, message),
             Err(Fault::Version) => self.ctx.out.counters.other_version += 1,
@@ -139,13 +139,13 @@ impl Mesh {
 
     /// The next datagram to send. To be asked until there is none, after each call that takes
     /// `now`.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self) -> Option<OutgoingDatagram> {
         self.ctx.out.transmits.pop_front()
     }
 
     /// The next thing that happened. To be asked until there is none, after each call that takes
     /// `now`.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<MeshEvent> {
         self.ctx.out.events.pop_front()
     }
 
@@ -175,20 +175,20 @@ impl Mesh {
         }
         self.send_leave();
         self.left = true;
-        self.ctx.timers = Timers::default();
+        self.ctx.timers = MeshTimerQueue::default();
     }
 
     /// Takes part in a run with these members, all of which must have the same `plan` and members.
     ///
     /// # Errors
-    /// [`RunError`], for instance if this agent is not among the members.
+    /// [`RunCommandError`], for instance if this agent is not among the members.
     pub fn join_run(
         &mut self,
         now: Time,
         run: RunId,
         plan: PlanHash,
         members: &[AgentId],
-    ) -> Result<(), RunError> {
+    ) -> Result<(), RunCommandError> {
         self.advance(now);
         self.runs.begin_run(&mut self.ctx, run, plan, members)?;
         self.settle();
@@ -198,25 +198,31 @@ impl Mesh {
     /// Ends this agent's part in a run: its flows end for the others, and theirs are forgotten.
     ///
     /// # Errors
-    /// [`RunError::Unknown`].
-    pub fn leave_run(&mut self, now: Time, run: RunId) -> Result<(), RunError> {
+    /// [`RunCommandError::Unknown`].
+    pub fn leave_run(&mut self, now: Time, run: RunId) -> Result<(), RunCommandError> {
         self.advance(now);
         if !self.runs.runs.contains_key(&run) {
-            return Err(RunError::Unknown(run));
+            return Err(RunCommandError::Unknown(run));
         }
         self.runs.end_run(&mut self.ctx, run);
         Ok(())
     }
 
     /// How long a member of a run may be silent before it is lost to the run; at first
-    /// [`Detection::suspicion`](crate::config::Detection::suspicion), which is also the least. One
-    /// that is silent for that long and not lost is reported as [`Event::RunSilent`].
+    /// [`SwimParameters::suspicion`](crate::config::SwimParameters::suspicion), which is also the least. One
+    /// that is silent for that long and not lost is reported as [`MeshEvent::RunSilent`].
     ///
     /// # Errors
-    /// [`RunError::Unknown`].
-    pub fn set_patience(&mut self, now: Time, run: RunId, patience: Span) -> Result<(), RunError> {
+    /// [`RunCommandError::Unknown`].
+    pub fn set_patience(
+        &mut self,
+        now: Time,
+        run: RunId,
+        patience: Span,
+    ) -> Result<(), RunCommandError> {
         self.advance(now);
-        self.runs.runs.get_mut(&run).ok_or(RunError::Unknown(run))?.patience = Some(patience);
+        self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?.patience =
+            Some(patience);
         self.judge_again();
         Ok(())
     }
@@ -226,13 +232,13 @@ impl Mesh {
     /// for each.
     ///
     /// # Errors
-    /// [`RunError::Unknown`], or [`RunError::NoMember`] if one is not a member.
+    /// [`RunCommandError::Unknown`], or [`RunCommandError::NoMember`] if one is not a member.
     pub fn audience(
         &self,
         run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
-    ) -> Result<Audience, RunError> {
-        Ok(Audience::new(self.runs.positions(run, agents)?))
+    ) -> Result<FlowAudience, RunCommandError> {
+        Ok(FlowAudience::new(self.runs.positions(run, agents)?))
     }
 
     /// The same, of which only those `at_once` receive the flow at once: agents with nodes that can
@@ -248,8 +254,8 @@ impl Mesh {
         run: RunId,
         at_once: impl IntoIterator<Item = AgentId>,
         others: impl IntoIterator<Item = AgentId>,
-    ) -> Result<Audience, RunError> {
-        Ok(Audience::with_later(
+    ) -> Result<FlowAudience, RunCommandError> {
+        Ok(FlowAudience::with_later(
             self.runs.positions(run, at_once)?,
             &self.runs.positions(run, others)?,
         ))
@@ -259,13 +265,13 @@ impl Mesh {
     /// into one.
     ///
     /// # Errors
-    /// [`RunError::Unknown`].
+    /// [`RunCommandError::Unknown`].
     pub fn set_nodes(
         &mut self,
         run: RunId,
         nodes: impl IntoIterator<Item = NodeId>,
-    ) -> Result<(), RunError> {
-        let known = self.runs.runs.get_mut(&run).ok_or(RunError::Unknown(run))?;
+    ) -> Result<(), RunCommandError> {
+        let known = self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?;
         known.meetings.nodes = nodes.into_iter().collect();
         Ok(())
     }
@@ -273,15 +279,15 @@ impl Mesh {
     /// A flow of this agent began or changed. Nothing is sent if nothing is new.
     ///
     /// # Errors
-    /// [`RunError::Unknown`] or [`RunError::TooManyFlows`].
+    /// [`RunCommandError::Unknown`] or [`RunCommandError::TooManyFlows`].
     pub fn set_flow(
         &mut self,
         now: Time,
         run: RunId,
         key: FlowKey,
-        flow: Flow,
-        audience: &Audience,
-    ) -> Result<(), RunError> {
+        flow: ActiveFlow,
+        audience: &FlowAudience,
+    ) -> Result<(), RunCommandError> {
         self.advance(now);
         self.runs.announce(&mut self.ctx, run, key, flow, audience)
     }
@@ -289,8 +295,13 @@ impl Mesh {
     /// A flow of this agent ended. Returns whether there was one.
     ///
     /// # Errors
-    /// [`RunError::Unknown`].
-    pub fn end_flow(&mut self, now: Time, run: RunId, key: FlowKey) -> Result<bool, RunError> {
+    /// [`RunCommandError::Unknown`].
+    pub fn end_flow(
+        &mut self,
+        now: Time,
+        run: RunId,
+        key: FlowKey,
+    ) -> Result<bool, RunCommandError> {
         self.advance(now);
         self.runs.withdraw(&mut self.ctx, run, &key)
     }

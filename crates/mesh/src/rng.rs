@@ -4,23 +4,33 @@ use core::convert::Infallible;
 
 use rand_core::TryRng;
 use windtunnel_model::Span;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 
 /// A sequence of choices that the seed and the agent fix.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng {
-    draws: Draws,
+pub(crate) struct SeededRng {
+    draws: RandomSequence,
 }
 
-impl Rng {
+impl SeededRng {
     pub(crate) fn new(seed: u64, agent: &str, purpose: &str) -> Self {
-        Rng { draws: Draws::new(Stream::named(seed, &["mesh", agent, purpose, "choices"])) }
+        SeededRng {
+            draws: RandomSequence::new(RandomStream::named(
+                seed,
+                &["mesh", agent, purpose, "choices"],
+            )),
+        }
     }
 
     /// An independent stream of choices.
     pub(crate) fn fork(&self, purpose: &str) -> Self {
         let seed = self.draws.clone().below(u64::MAX);
-        Rng { draws: Draws::new(Stream::named(seed, &["mesh", "fork", purpose, "choices"])) }
+        SeededRng {
+            draws: RandomSequence::new(RandomStream::named(
+                seed,
+                &["mesh", "fork", purpose, "choices"],
+            )),
+        }
     }
 
     /// A number below `bound`; 0 where that is 0.
@@ -35,7 +45,7 @@ impl Rng {
     }
 }
 
-impl TryRng for Rng {
+impl TryRng for SeededRng {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {

@@ -7,10 +7,10 @@ use core::ops::Bound;
 
 use windtunnel_model::{Span, Time};
 
-use crate::clock::PeerClock;
+use crate::clock::PeerClockEstimate;
 use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity, mix};
-use crate::wire::message::Sender;
+use crate::wire::message::MessageSender;
 
 /// An agent that is down and sends is informed, again after this time.
 const INFORM_WAIT: Span = Span::from_millis(100);
@@ -20,7 +20,7 @@ const INFORMED_MAX: usize = 256;
 /// All agents but the own one.
 #[derive(Debug)]
 pub(crate) struct Roster {
-    alive: BTreeMap<AgentId, Agent>,
+    alive: BTreeMap<AgentId, RosterEntry>,
     /// How many of them have confirmed in common runs.
     in_runs: usize,
     /// Of all lives, the own one too.
@@ -35,11 +35,11 @@ pub(crate) struct Roster {
 
 /// Another agent that is alive.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct RosterEntry {
     pub(crate) life: Identity,
     /// When it last sent something itself.
     pub(crate) last_received: Time,
-    pub(crate) clock: PeerClock,
+    pub(crate) clock: PeerClockEstimate,
     /// When timestamps left that have not come back.
     pub(crate) pings: VecDeque<Time>,
     /// How often they leave, as of the last one.
@@ -87,11 +87,11 @@ impl Roster {
         self.fingerprint
     }
 
-    pub(crate) fn get(&self, agent: AgentId) -> Option<&Agent> {
+    pub(crate) fn get(&self, agent: AgentId) -> Option<&RosterEntry> {
         self.alive.get(&agent)
     }
 
-    pub(crate) fn get_mut(&mut self, agent: AgentId) -> Option<&mut Agent> {
+    pub(crate) fn get_mut(&mut self, agent: AgentId) -> Option<&mut RosterEntry> {
         self.alive.get_mut(&agent)
     }
 
@@ -114,10 +114,10 @@ impl Roster {
     pub(crate) fn add(&mut self, life: Identity, now: Time, hurry: u32) {
         self.former.remove(&life.agent);
         self.fingerprint.add(digest(&life));
-        let fresh = Agent {
+        let fresh = RosterEntry {
             life,
             last_received: now,
-            clock: PeerClock::default(),
+            clock: PeerClockEstimate::default(),
             pings: VecDeque::new(),
             pace: Span::ZERO,
             hurry,
@@ -221,7 +221,7 @@ impl Roster {
 
     /// Notes that the sender of a message is alive; `false` if it is not the present life of an
     /// agent that is.
-    pub(crate) fn note_received(&mut self, from: Sender, now: Time) -> bool {
+    pub(crate) fn note_received(&mut self, from: MessageSender, now: Time) -> bool {
         let known = self.alive.get_mut(&from.agent).filter(|it| it.life.epoch == from.epoch);
         known.map(|agent| agent.last_received = now).is_some()
     }

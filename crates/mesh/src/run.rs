@@ -17,7 +17,7 @@ pub(crate) const MEMBERS_MAX: usize = 65_536;
 
 /// A member's part in a run, as this agent knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum RunPeerState {
     /// Nothing has been received from it.
     Waiting,
     /// It has the same plan.
@@ -33,7 +33,7 @@ pub enum Part {
 /// Why a command about a run or a flow is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum RunCommandError {
     /// There is no such run here.
     #[error("this agent has no part in run {0}")]
     Unknown(RunId),
@@ -74,8 +74,8 @@ pub enum RunError {
 
 /// Another member of a run, or the place of this agent among them.
 #[derive(Debug)]
-pub(crate) struct Peer {
-    pub(crate) part: Part,
+pub(crate) struct RunPeer {
+    pub(crate) part: RunPeerState,
     /// It is known to have received our part.
     pub(crate) acked: bool,
     /// How long until it is sent again.
@@ -107,7 +107,7 @@ pub(crate) struct Peer {
 
 /// A run.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct RunParticipation {
     pub(crate) plan: PlanHash,
     /// All members, sorted.
     pub(crate) members: Vec<AgentId>,
@@ -115,7 +115,7 @@ pub(crate) struct Run {
     /// The position of this agent.
     pub(crate) me: u32,
     /// By position; the entry at our own has no meaning.
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) peers: Vec<RunPeer>,
     pub(crate) own: OwnFlows,
     /// Members that are lost to all, not only to us because they cut us off.
     pub(crate) lost: BTreeSet<u32>,
@@ -133,10 +133,10 @@ pub(crate) struct Run {
     pub(crate) patience: Option<Span>,
 }
 
-impl Peer {
+impl RunPeer {
     fn new() -> Self {
-        Peer {
-            part: Part::Waiting,
+        RunPeer {
+            part: RunPeerState::Waiting,
             acked: false,
             state_wait: Span::ZERO,
             answered: None,
@@ -161,13 +161,13 @@ impl Peer {
     }
 }
 
-impl Run {
+impl RunParticipation {
     pub(crate) fn new(plan: PlanHash, members: Vec<AgentId>, me: u32) -> Self {
-        Run {
+        RunParticipation {
             plan,
             members_sum: members_sum(&members),
             me,
-            peers: members.iter().map(|_| Peer::new()).collect(),
+            peers: members.iter().map(|_| RunPeer::new()).collect(),
             own: OwnFlows::new(members.len()),
             members,
             lost: BTreeSet::new(),
@@ -190,7 +190,7 @@ impl Run {
         self.members[member as usize]
     }
 
-    pub(crate) fn peer(&mut self, member: u32) -> &mut Peer {
+    pub(crate) fn peer(&mut self, member: u32) -> &mut RunPeer {
         &mut self.peers[member as usize]
     }
 
@@ -210,18 +210,18 @@ impl Run {
     /// The others that have confirmed.
     pub(crate) fn confirmed(&self) -> impl Iterator<Item = AgentId> + '_ {
         let peers = self.members.iter().zip(&self.peers);
-        peers.filter(|(_, peer)| peer.part == Part::Confirmed).map(|(agent, _)| *agent)
+        peers.filter(|(_, peer)| peer.part == RunPeerState::Confirmed).map(|(agent, _)| *agent)
     }
 
     /// Whether all others have confirmed.
     pub(crate) fn all_confirmed(&self) -> bool {
-        self.others().all(|member| self.peers[member as usize].part == Part::Confirmed)
+        self.others().all(|member| self.peers[member as usize].part == RunPeerState::Confirmed)
     }
 
     /// The messages that describe our part to a member: one for each page with lost members, at
     /// least one.
     pub(crate) fn states(&self, run: RunId, member: u32, ask: bool) -> Vec<RunState> {
-        let received = self.peers[member as usize].part == Part::Confirmed;
+        let received = self.peers[member as usize].part == RunPeerState::Confirmed;
         let mut pages = vec![(0, Vec::new())];
         for index in self.lost.iter().copied() {
             let page = u16::try_from(index / PAGE_MEMBERS).unwrap_or(u16::MAX);
@@ -273,10 +273,10 @@ mod tests {
     #[test]
     fn lost_members_on_several_pages_are_all_named() {
         let members: Vec<_> = (0..3000).map(AgentId).collect();
-        let mut run = Run::new(PlanHash([1; 32]), members, 0);
+        let mut run = RunParticipation::new(PlanHash([1; 32]), members, 0);
         let lost = [5, 8, 1023, 1024, 2999];
         for member in lost {
-            run.peer(member).part = Part::Lost;
+            run.peer(member).part = RunPeerState::Lost;
             run.lose_to_all(member);
         }
         let states = run.states(RunId(1), 1, false);

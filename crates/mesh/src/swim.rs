@@ -3,7 +3,7 @@
 //! foca neither sends nor waits: its requests are collected here, beside the timers of failure
 //! detection, which is the mesh's own (`mesh/probes.rs`): foca would probe all agents
 //! at one pace. The rest of the mesh adds a direct suspicion message (see
-//! [`crate::config::Detection::notice_period`]), comparison of whole lists, and the search for lost
+//! [`crate::config::SwimParameters::notice_period`]), comparison of whole lists, and the search for lost
 //! agents.
 
 pub(crate) mod codec;
@@ -18,9 +18,9 @@ use core::time::Duration;
 use foca::{Foca, Member, NoCustomBroadcast, Notification, OwnedNotification, State, Timer};
 use windtunnel_model::{Span, Time};
 
-use crate::config::Config;
+use crate::config::MeshConfiguration;
 use crate::id::{AgentId, Identity};
-use crate::rng::Rng;
+use crate::rng::SeededRng;
 use codec::Codec;
 
 /// How many agents probe indirectly, and how many get an update at once.
@@ -38,7 +38,7 @@ pub(crate) const MEMORY: Duration = Duration::from_secs(3600);
 
 /// The agents whose failure is to be detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+pub(crate) enum FailureDetectionScope {
     /// Of agents without a common run: slowly.
     Cluster,
     /// Of members of common runs.
@@ -47,21 +47,21 @@ pub(crate) enum Scope {
 
 /// A timer of failure detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Check {
+pub(crate) enum FailureDetectionTimer {
     /// Ask the next one.
-    Next(Scope),
+    Next(FailureDetectionScope),
     /// This probe should have been answered.
-    Unanswered(Scope, u32),
+    Unanswered(FailureDetectionScope, u32),
     /// A suspected agent has had some time to object.
     Silent(Identity, u16),
 }
 
 /// foca, with its pending requests.
 pub(crate) struct Swim {
-    foca: Foca<Identity, Codec, Rng, NoCustomBroadcast>,
+    foca: Foca<Identity, Codec, SeededRng, NoCustomBroadcast>,
     settings: foca::Config,
-    rng: Rng,
-    timers: BTreeMap<(Time, u64), Waiting>,
+    rng: SeededRng,
+    timers: BTreeMap<(Time, u64), PendingSwimTimer>,
     timers_made: u64,
     /// foca's next gossip, which waits until there are updates.
     gossip: Option<Timer<Identity>>,
@@ -71,14 +71,14 @@ pub(crate) struct Swim {
 }
 
 /// A timer.
-enum Due {
+enum SwimTimer {
     /// A timer of foca.
     Foca(Timer<Identity>),
-    Check(Check),
+    Check(FailureDetectionTimer),
 }
 
-struct Waiting {
-    due: Due,
+struct PendingSwimTimer {
+    due: SwimTimer,
     /// How often it was put off beyond the time of a stall.
     graces: u8,
 }
@@ -89,7 +89,7 @@ pub(crate) struct Actions {
     pub(crate) send: Vec<(Identity, Vec<u8>)>,
     pub(crate) news: Vec<OwnedNotification<Identity>>,
     /// Checks whose time has come.
-    pub(crate) checks: Vec<Check>,
+    pub(crate) checks: Vec<FailureDetectionTimer>,
     incarnation: u16,
 }
 
@@ -110,7 +110,7 @@ impl foca::Identity for Identity {
 }
 
 impl Swim {
-    pub(crate) fn new(config: &Config, envelope: usize, rng: Rng) -> Self {
+    pub(crate) fn new(config: &MeshConfiguration, envelope: usize, rng: SeededRng) -> Self {
         let identity = Identity {
             agent: config.agent,
             epoch: config.epoch,
@@ -156,10 +156,10 @@ impl Swim {
     }
 
     /// Something is due `wait` from now.
-    pub(crate) fn check_after(&mut self, now: Time, check: Check, wait: Span) {
+    pub(crate) fn check_after(&mut self, now: Time, check: FailureDetectionTimer, wait: Span) {
         self.timers_made += 1;
         let due = now + wait.max(Span::from_nanos(1));
-        let waiting = Waiting { due: Due::Check(check), graces: 0 };
+        let waiting = PendingSwimTimer { due: SwimTimer::Check(check), graces: 0 };
         self.timers.insert((due, self.timers_made), waiting);
     }
 
@@ -172,13 +172,13 @@ impl Swim {
         let due = self.timers.first_entry().filter(|first| first.key().0 <= now);
         match due.map(|due| due.remove().due) {
             // An error means that the timer is about something that is over.
-            Some(Due::Foca(timer)) => {
+            Some(SwimTimer::Foca(timer)) => {
                 if matches!(timer, Timer::PeriodicGossip(_)) {
                     self.gossiped = Some(now);
                 }
                 let _over = self.with(now, |foca, actions| foca.handle_timer(timer, actions));
             }
-            Some(Due::Check(check)) => self.actions.checks.push(check),
+            Some(SwimTimer::Check(check)) => self.actions.checks.push(check),
             None => return false,
         }
         true
@@ -233,7 +233,9 @@ impl Swim {
     pub(crate) fn forget_downs(&mut self, now: Time, agents: Vec<Identity>) {
         let rng = self.rng.fork(&self.identity().renewal.to_string());
         self.foca = Foca::new(self.identity(), self.settings.clone(), rng, Codec);
-        self.timers.retain(|_, waiting| matches!(waiting.due, Due::Check(Check::Next(_))));
+        self.timers.retain(|_, waiting| {
+            matches!(waiting.due, SwimTimer::Check(FailureDetectionTimer::Next(_)))
+        });
         self.gossip = None;
         self.actions.incarnation = 0;
         let members = agents.into_iter().map(Member::alive);
@@ -261,13 +263,13 @@ impl Swim {
     fn with<R>(
         &mut self,
         now: Time,
-        act: impl FnOnce(&mut Foca<Identity, Codec, Rng, NoCustomBroadcast>, Runtime<'_>) -> R,
+        act: impl FnOnce(&mut Foca<Identity, Codec, SeededRng, NoCustomBroadcast>, Runtime<'_>) -> R,
     ) -> R {
         let Swim { foca, timers, timers_made, gossip, gossiped, actions, .. } = self;
         let done = act(foca, Runtime { now, timers, timers_made, gossip, actions });
         if let Some(timer) = gossip.take_if(|_| foca.updates_backlog() > 0) {
             *timers_made += 1;
-            let waiting = Waiting { due: Due::Foca(timer), graces: 0 };
+            let waiting = PendingSwimTimer { due: SwimTimer::Foca(timer), graces: 0 };
             let soon = now + GOSSIP_FIRST;
             let due = gossiped.map_or(soon, |last| soon.max(last + GOSSIP_PERIOD));
             timers.insert((due, *timers_made), waiting);
@@ -285,7 +287,7 @@ impl fmt::Debug for Swim {
 /// Where foca's actions go.
 struct Runtime<'a> {
     now: Time,
-    timers: &'a mut BTreeMap<(Time, u64), Waiting>,
+    timers: &'a mut BTreeMap<(Time, u64), PendingSwimTimer>,
     timers_made: &'a mut u64,
     gossip: &'a mut Option<Timer<Identity>>,
     actions: &'a mut Actions,
@@ -319,12 +321,12 @@ impl foca::Runtime<Identity> for Runtime<'_> {
         *self.timers_made += 1;
         // At least a nanosecond later, so that handling the timers due now terminates.
         let after = Span::from(after).max(Span::from_nanos(1));
-        let waiting = Waiting { due: Due::Foca(event), graces: 0 };
+        let waiting = PendingSwimTimer { due: SwimTimer::Foca(event), graces: 0 };
         self.timers.insert((self.now + after, *self.timers_made), waiting);
     }
 }
 
-fn settings(config: &Config, room: usize) -> foca::Config {
+fn settings(config: &MeshConfiguration, room: usize) -> foca::Config {
     let several = NonZeroUsize::new(FAN_OUT).unwrap_or(NonZeroUsize::MIN);
     foca::Config {
         // foca does not probe.

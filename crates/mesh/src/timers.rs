@@ -31,12 +31,12 @@ pub(crate) enum Wake {
 
 /// All that is due.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
+pub(crate) struct MeshTimerQueue {
     at: BTreeMap<Wake, Time>,
     order: BTreeSet<(Time, Wake)>,
 }
 
-impl Timers {
+impl MeshTimerQueue {
     /// Due at `at`, no more at any other time.
     pub(crate) fn set(&mut self, wake: Wake, at: Time) {
         self.cancel(wake);
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn due_timers_come_in_order_and_once() {
         let at = Time::from_nanos;
-        let mut timers = Timers::default();
+        let mut timers = MeshTimerQueue::default();
         timers.set(Wake::Pull, at(5));
         timers.set(Wake::Rejoin, at(9));
         timers.set(Wake::Rejoin, at(3));

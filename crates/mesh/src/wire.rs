@@ -7,26 +7,26 @@ pub(crate) mod message;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
 use crate::id::{AgentId, Identity};
 
 /// The bytes left to read. Every method returns `None` where the bytes end or are malformed.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct MessageDecoder<'a> {
     rest: &'a [u8],
 }
 
 /// A message in the making.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct MessageEncoder {
     bytes: Vec<u8>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MessageDecoder<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Reader { rest: bytes }
+        MessageDecoder { rest: bytes }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -127,16 +127,16 @@ impl<'a> Reader<'a> {
         Some(FlowKey { source, destination, number: self.varint32()? })
     }
 
-    pub(crate) fn flow(&mut self) -> Option<Flow> {
+    pub(crate) fn flow(&mut self) -> Option<ActiveFlow> {
         let rtt = Span::from_nanos(self.varint()?);
         let demand = self.varint()?.checked_sub(1).and_then(Rate::from_bits_per_second);
         let window = Some(self.varint()?).filter(|window| *window > 0).map(Bytes);
         let since = Time::from_nanos(self.varint()?);
-        Some(Flow { terms: FlowTerms { rtt, window, demand }, since })
+        Some(ActiveFlow { terms: FlowTerms { rtt, window, demand }, since })
     }
 }
 
-impl Writer {
+impl MessageEncoder {
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -211,7 +211,7 @@ impl Writer {
         self.varint(u64::from(key.number));
     }
 
-    pub(crate) fn flow(&mut self, flow: &Flow) {
+    pub(crate) fn flow(&mut self, flow: &ActiveFlow) {
         let FlowTerms { rtt, window, demand } = flow.terms;
         self.varint(rtt.as_nanos());
         // Zero: no demand is known. The greatest that can be written is 2⁶⁴ − 2.
@@ -231,32 +231,32 @@ mod tests {
         for (value, length) in
             [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::from(u32::MAX), 5)]
         {
-            let mut writer = Writer::default();
+            let mut writer = MessageEncoder::default();
             writer.varint(value);
             assert_eq!(writer.len(), length);
-            assert_eq!(Reader::new(&writer.into_bytes()).varint(), Some(value));
+            assert_eq!(MessageDecoder::new(&writer.into_bytes()).varint(), Some(value));
         }
-        let mut writer = Writer::default();
+        let mut writer = MessageEncoder::default();
         writer.varint(u64::MAX);
-        assert_eq!(Reader::new(&writer.into_bytes()).varint(), Some(u64::MAX));
+        assert_eq!(MessageDecoder::new(&writer.into_bytes()).varint(), Some(u64::MAX));
     }
 
     #[test]
     fn numbers_beyond_64_bits_and_without_an_end_are_refused() {
-        assert_eq!(Reader::new(&[0xff; 9]).varint(), None);
-        assert_eq!(Reader::new(&[0xff; 11]).varint(), None);
+        assert_eq!(MessageDecoder::new(&[0xff; 9]).varint(), None);
+        assert_eq!(MessageDecoder::new(&[0xff; 11]).varint(), None);
         let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
-        assert_eq!(Reader::new(&beyond).varint(), None);
+        assert_eq!(MessageDecoder::new(&beyond).varint(), None);
     }
 
     #[test]
     fn addresses_of_both_families_come_back() {
         for text in ["10.1.2.3:9000", "[fd00::1]:65535"] {
             let address: SocketAddr = text.parse().unwrap();
-            let mut writer = Writer::default();
+            let mut writer = MessageEncoder::default();
             writer.address(address);
-            assert_eq!(Reader::new(&writer.into_bytes()).address(), Some(address));
+            assert_eq!(MessageDecoder::new(&writer.into_bytes()).address(), Some(address));
         }
-        assert_eq!(Reader::new(&[5, 0, 0, 0, 0, 0, 0]).address(), None);
+        assert_eq!(MessageDecoder::new(&[5, 0, 0, 0, 0, 0, 0]).address(), None);
     }
 }

@@ -7,42 +7,42 @@ use crate::profile::{LinkProfile, QueueLimit};
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
-use crate::wf2q::Wf2q;
+use crate::wf2q::Wf2qParameters;
 
 /// Which packets are dropped when the queue is full, or before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Discipline {
+pub enum QueueDiscipline {
     /// The newcomer.
     DropTail,
     /// The oldest in the queue.
     DropHead,
     /// Controlled delay (RFC 8289); the limit holds as drop-tail.
-    Codel(Codel),
+    Codel(CodelParameters),
     /// Random early detection (Floyd and Jacobson 1993); the limit holds as drop-tail.
-    Red(Red),
+    Red(RedParameters),
     /// Proportional integral controller enhanced (RFC 8033); the limit holds as drop-tail.
-    Pie(Pie),
+    Pie(PieParameters),
     /// PI squared (De Schepper et al. 2016, RFC 9332); the limit holds as drop-tail.
-    Pi2(Pi2),
+    Pi2(Pi2Parameters),
     /// A queue for each flow, with CoDel in each (RFC 8290); the longest pays at the limit.
     FqCodel(FlowQueues),
     /// As `FqCodel`, where hosts share first, and then the flows of each host its share.
     Fair(Fair),
     /// Hierarchical weighted fair queueing (Bennett and Zhang 1997); the longest class pays at the
     /// limit.
-    Wf2q(Wf2q),
+    Wf2q(Wf2qParameters),
 }
 
-impl Discipline {
+impl QueueDiscipline {
     /// The queue's limit where the file has none and the discipline keeps the queue short itself:
     /// the 10 240 packets of RFC 8290, section 5.2.3; Linux's 1000 for PIE, whose bursts of 150
     /// ms need room.
     #[must_use]
     pub fn default_packets(&self) -> Option<Packets> {
         match self {
-            Discipline::FqCodel(_) | Discipline::Fair(_) => Some(Packets(10_240)),
-            Discipline::Pie(_) | Discipline::Pi2(_) => Some(Packets(1000)),
+            QueueDiscipline::FqCodel(_) | QueueDiscipline::Fair(_) => Some(Packets(10_240)),
+            QueueDiscipline::Pie(_) | QueueDiscipline::Pi2(_) => Some(Packets(1000)),
             _ => None,
         }
     }
@@ -51,7 +51,7 @@ impl Discipline {
 /// Parameters of CoDel (RFC 8289).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Codel {
+pub struct CodelParameters {
     /// Acceptable standing delay; default 5 ms.
     pub target: Span,
     /// How long the delay may stay above the target; default 100 ms.
@@ -60,9 +60,13 @@ pub struct Codel {
     pub ecn: bool,
 }
 
-impl Default for Codel {
+impl Default for CodelParameters {
     fn default() -> Self {
-        Codel { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true }
+        CodelParameters {
+            target: Span::from_millis(5),
+            interval: Span::from_millis(100),
+            ecn: true,
+        }
     }
 }
 
@@ -76,7 +80,7 @@ pub struct FlowQueues {
     /// Bytes with overhead that a flow may send in its turn; default 1514.
     pub quantum: u32,
     /// CoDel in each queue.
-    pub codel: Codel,
+    pub codel: CodelParameters,
 }
 
 impl FlowQueues {
@@ -86,7 +90,7 @@ impl FlowQueues {
 
 impl Default for FlowQueues {
     fn default() -> Self {
-        FlowQueues { flows: 1024, quantum: 1514, codel: Codel::default() }
+        FlowQueues { flows: 1024, quantum: 1514, codel: CodelParameters::default() }
     }
 }
 
@@ -114,7 +118,7 @@ pub enum FairBy {
 /// Parameters of random early detection (Floyd and Jacobson 1993; tc-red(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Red {
+pub struct RedParameters {
     /// Average queue from which on packets are dropped; `None`: a third of `max`.
     pub min: Option<QueueLimit>,
     /// Average queue at which `probability` is reached; `None`: a quarter of the queue's limit.
@@ -136,9 +140,9 @@ pub struct Red {
     pub ecn: bool,
 }
 
-impl Red {
+impl RedParameters {
     /// `min` and `max` in bytes with overhead on a link of this profile at `rate`; `max` is above
-    /// `min` where the setting is sound ([`Red::is_sound`]).
+    /// `min` where the setting is sound ([`RedParameters::is_sound`]).
     #[must_use]
     pub fn thresholds(&self, profile: &LinkProfile, rate: Rate) -> (u64, u64) {
         let bytes = |limit: QueueLimit| match limit {
@@ -162,10 +166,10 @@ impl Red {
     }
 }
 
-impl Default for Red {
+impl Default for RedParameters {
     fn default() -> Self {
         let parts = |parts| Probability::from_parts_per_billion(parts).unwrap_or_default();
-        Red {
+        RedParameters {
             min: None,
             max: None,
             probability: parts(20_000_000),
@@ -181,7 +185,7 @@ impl Default for Red {
 /// Parameters of PI2 (RFC 9332, appendix A.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Pi2 {
+pub struct Pi2Parameters {
     /// Delay to be held; default 15 ms.
     pub target: Span,
     /// The longest round trip for which the loop is to be stable; default 100 ms.
@@ -191,7 +195,7 @@ pub struct Pi2 {
     pub ecn: bool,
 }
 
-impl Pi2 {
+impl Pi2Parameters {
     /// Time between two computations of the probability: the target or a third of the longest
     /// round trip, whichever is shorter.
     #[must_use]
@@ -200,16 +204,16 @@ impl Pi2 {
     }
 }
 
-impl Default for Pi2 {
+impl Default for Pi2Parameters {
     fn default() -> Self {
-        Pi2 { target: Span::from_millis(15), max_rtt: Span::from_millis(100), ecn: true }
+        Pi2Parameters { target: Span::from_millis(15), max_rtt: Span::from_millis(100), ecn: true }
     }
 }
 
 /// Parameters of PIE (RFC 8033).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Pie {
+pub struct PieParameters {
     /// Delay to be held; default 15 ms.
     pub target: Span,
     /// Time between two computations of the drop probability; default 15 ms.
@@ -224,9 +228,9 @@ pub struct Pie {
     pub ecn: bool,
 }
 
-impl Default for Pie {
+impl Default for PieParameters {
     fn default() -> Self {
-        Pie {
+        PieParameters {
             target: Span::from_millis(15),
             update: Span::from_millis(15),
             burst: Span::from_millis(150),

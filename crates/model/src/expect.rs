@@ -27,14 +27,14 @@ pub struct Expectation {
     #[serde(skip)]
     pub line: u32,
     /// The part of the run that it is about; `None`: all of it.
-    pub window: Option<Window>,
+    pub window: Option<ExpectationWindow>,
     /// What is claimed.
-    pub claim: Claim,
+    pub claim: ExpectationClaim,
 }
 
 /// A part of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct ExpectationWindow {
     /// Its beginning, after the run began.
     pub from: Span,
     /// Its end, after the run began; `None`: the end of the run.
@@ -44,7 +44,7 @@ pub struct Window {
 /// What an expectation is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Claim {
+pub enum ExpectationClaim {
     /// Programs of nodes.
     Program {
         /// The nodes: one, or the members of a group of which any may make it true.
@@ -87,19 +87,19 @@ pub enum ProgramFact {
     /// How each exits.
     Exit(ExitWanted),
     /// When each exited, after the run began.
-    Exited(Bounds<Span>),
+    Exited(ValueBounds<Span>),
     /// When each became ready, after the run began.
-    Ready(Bounds<Span>),
+    Ready(ValueBounds<Span>),
     /// How long the last life of each lasted, to the end of the run at the most.
-    Runtime(Bounds<Span>),
+    Runtime(ValueBounds<Span>),
     /// How many lines of their output match.
     Log {
         /// The regular expression.
         pattern: String,
         /// Only this stream.
-        stream: Option<Stream>,
+        stream: Option<StandardStream>,
         /// The number of lines.
-        count: Bounds<u64>,
+        count: ValueBounds<u64>,
     },
 }
 
@@ -118,7 +118,7 @@ pub enum ExitWanted {
 /// Where a program writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stream {
+pub enum StandardStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -130,13 +130,13 @@ pub enum Stream {
 #[serde(rename_all = "kebab-case")]
 pub enum PathFact {
     /// A statistic of the round trips of windtunnel's own echo requests.
-    Rtt(TimeStatistic, Bounds<Span>),
+    Rtt(TimeStatistic, ValueBounds<Span>),
     /// The share of these requests that got no reply.
-    Loss(Bounds<Probability>),
+    Loss(ValueBounds<Probability>),
     /// A rate of TCP and UDP payload delivered to the second node.
-    Throughput(RateStatistic, Bounds<Rate>),
+    Throughput(RateStatistic, ValueBounds<Rate>),
     /// The spread of that rate over whole seconds: standard deviation by mean.
-    Deviation(Bounds<Probability>),
+    Deviation(ValueBounds<Probability>),
 }
 
 /// What can be claimed of a link direction.
@@ -144,21 +144,21 @@ pub enum PathFact {
 #[serde(rename_all = "kebab-case")]
 pub enum LinkFact {
     /// A rate of delivered wire bytes, with overhead.
-    Rate(RateStatistic, Bounds<Rate>),
+    Rate(RateStatistic, ValueBounds<Rate>),
     /// The spread of that rate over whole seconds: standard deviation by mean.
-    Deviation(Bounds<Probability>),
+    Deviation(ValueBounds<Probability>),
     /// The share of packets that the loss element took, of those that reached it.
-    Loss(Bounds<Probability>),
+    Loss(ValueBounds<Probability>),
     /// Packets dropped, for one cause of [`DROP_CAUSES`] or all together.
-    Drops(Option<String>, Bounds<u64>),
+    Drops(Option<String>, ValueBounds<u64>),
     /// The share of offered packets that were dropped, for any cause.
-    DropShare(Bounds<Probability>),
+    DropShare(ValueBounds<Probability>),
     /// What waited in the queue.
-    Queue(Level, Occupancy),
+    Queue(LevelStatistic, Occupancy),
     /// Packets counted.
-    Packets(PacketCount, Bounds<u64>),
+    Packets(PacketCount, ValueBounds<u64>),
     /// How late packets left.
-    Lateness(Level, Bounds<Span>),
+    Lateness(LevelStatistic, ValueBounds<Span>),
 }
 
 /// Which packets are counted; a packet is an MTU segment.
@@ -178,11 +178,11 @@ pub enum PacketCount {
 #[serde(rename_all = "kebab-case")]
 pub enum Occupancy {
     /// MTU segments.
-    Packets(Bounds<Packets>),
+    Packets(ValueBounds<Packets>),
     /// Bytes with overhead.
-    Bytes(Bounds<Bytes>),
+    Bytes(ValueBounds<Bytes>),
     /// How long the link's rate needs for them.
-    Time(Bounds<Span>),
+    Time(ValueBounds<Span>),
 }
 
 /// A figure of a rate over a window.
@@ -212,7 +212,7 @@ pub enum TimeStatistic {
 /// A figure of something that goes up and down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Level {
+pub enum LevelStatistic {
     /// The most at any time.
     Peak,
     /// A percentile by nearest rank.
@@ -225,14 +225,14 @@ pub const DROP_CAUSES: &[&str] =
 
 /// A least and a greatest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds<T> {
+pub struct ValueBounds<T> {
     /// At least this.
     pub min: Option<T>,
     /// At most this.
     pub max: Option<T>,
 }
 
-impl<T: Ord> Bounds<T> {
+impl<T: Ord> ValueBounds<T> {
     /// Whether `value` is within.
     pub fn allow(&self, value: &T) -> bool {
         self.min.as_ref().is_none_or(|min| value >= min)
@@ -240,7 +240,7 @@ impl<T: Ord> Bounds<T> {
     }
 }
 
-impl<T: fmt::Display + PartialEq> fmt::Display for Bounds<T> {
+impl<T: fmt::Display + PartialEq> fmt::Display for ValueBounds<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.min, &self.max) {
             (Some(min), Some(max)) if min == max => write!(f, "{min}"),
@@ -252,7 +252,7 @@ impl<T: fmt::Display + PartialEq> fmt::Display for Bounds<T> {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for ExpectationWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to {
             Some(to) => write!(f, "{} to {to}", self.from),
@@ -281,11 +281,11 @@ impl fmt::Display for TimeStatistic {
     }
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LevelStatistic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Level::Peak => f.write_str("most"),
-            Level::Percentile(percentile) => percentile.fmt(f),
+            LevelStatistic::Peak => f.write_str("most"),
+            LevelStatistic::Percentile(percentile) => percentile.fmt(f),
         }
     }
 }
@@ -296,19 +296,19 @@ mod tests {
 
     #[test]
     fn bounds_include_their_ends() {
-        let bounds = Bounds { min: Some(2), max: Some(4) };
+        let bounds = ValueBounds { min: Some(2), max: Some(4) };
         let allowed: Vec<_> = (0..7).filter(|value| bounds.allow(value)).collect();
         assert_eq!(allowed, [2, 3, 4]);
         assert_eq!(bounds.to_string(), "2 to 4");
-        assert_eq!(Bounds { min: Some(3), max: Some(3) }.to_string(), "3");
+        assert_eq!(ValueBounds { min: Some(3), max: Some(3) }.to_string(), "3");
     }
 
     #[test]
     fn a_line_number_is_not_part_of_an_experiment() {
-        let claim = Claim::Path {
+        let claim = ExpectationClaim::Path {
             from: NodeId(0),
             to: NodeId(1),
-            fact: PathFact::Loss(Bounds { min: None, max: None }),
+            fact: PathFact::Loss(ValueBounds { min: None, max: None }),
             every: None,
         };
         let json = |line| {

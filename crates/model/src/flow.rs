@@ -46,7 +46,7 @@ pub struct FlowTerms {
 
 /// A flow that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flow {
+pub struct ActiveFlow {
     /// Its terms.
     pub terms: FlowTerms,
     /// When it began, on the monotonic clock of its source's machine.
@@ -60,7 +60,7 @@ pub struct FlowChange {
     pub key: FlowKey,
     /// What holds now; `None`: it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flow: Option<Flow>,
+    pub flow: Option<ActiveFlow>,
 }
 
 impl FlowTerms {

@@ -61,32 +61,32 @@ id!(
 /// Which way along a link: `Up` goes from the first vertex named in `between` to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum LinkDirection {
     /// From the first named to the second.
     Up,
     /// From the second named to the first.
     Down,
 }
 
-impl Direction {
+impl LinkDirection {
     /// Both, in the order in which pairs are stored.
-    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+    pub const BOTH: [LinkDirection; 2] = [LinkDirection::Up, LinkDirection::Down];
 
     /// 0 for up, 1 for down: the position in a per-direction pair.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
-            Direction::Up => 0,
-            Direction::Down => 1,
+            LinkDirection::Up => 0,
+            LinkDirection::Down => 1,
         }
     }
 
     /// The other way.
     #[must_use]
-    pub const fn reverse(self) -> Direction {
+    pub const fn reverse(self) -> LinkDirection {
         match self {
-            Direction::Up => Direction::Down,
-            Direction::Down => Direction::Up,
+            LinkDirection::Up => LinkDirection::Down,
+            LinkDirection::Down => LinkDirection::Up,
         }
     }
 
@@ -94,8 +94,8 @@ impl Direction {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Direction::Up => "up",
-            Direction::Down => "down",
+            LinkDirection::Up => "up",
+            LinkDirection::Down => "down",
         }
     }
 }
@@ -106,7 +106,7 @@ pub struct Lane {
     /// The link.
     pub link: LinkId,
     /// The way along it.
-    pub direction: Direction,
+    pub direction: LinkDirection,
 }
 
 impl Lane {
@@ -119,7 +119,8 @@ impl Lane {
     /// The lane at a position of such a table.
     #[must_use]
     pub fn from_index(index: usize) -> Self {
-        let direction = if index.is_multiple_of(2) { Direction::Up } else { Direction::Down };
+        let direction =
+            if index.is_multiple_of(2) { LinkDirection::Up } else { LinkDirection::Down };
         Lane { link: LinkId::from_index(index / 2), direction }
     }
 
@@ -133,7 +134,7 @@ impl Lane {
 /// An end of links: a node, a router or a LAN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Vertex {
+pub enum NetworkVertex {
     /// A node.
     Node(NodeId),
     /// A router.

@@ -7,7 +7,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{LanId, Lane, LinkId, RouterId, Vertex};
+use crate::id::{LanId, Lane, LinkId, NetworkVertex, RouterId};
 use crate::plan::{LinkEnd, Plan, RouterInterface};
 
 /// One Ethernet segment. Each attachment is a link between a node or router and the segment; what
@@ -113,7 +113,7 @@ impl Plan {
     #[must_use]
     pub fn lan_of(&self, link: LinkId) -> Option<LanId> {
         self.links[link.index()].ends.iter().find_map(|end| match end.vertex {
-            Vertex::Lan(id) => Some(id),
+            NetworkVertex::Lan(id) => Some(id),
             _ => None,
         })
     }
@@ -129,15 +129,15 @@ impl Plan {
     pub fn addresses_at(&self, end: LinkEnd) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
         let position = end.interface as usize;
         match end.vertex {
-            Vertex::Node(id) => {
+            NetworkVertex::Node(id) => {
                 let interface = &self.nodes[id.index()].interfaces[position];
                 (interface.v4, interface.v6)
             }
-            Vertex::Router(id) => {
+            NetworkVertex::Router(id) => {
                 let interface = &self.routers[id.index()].interfaces[position];
                 (interface.v4, interface.v6)
             }
-            Vertex::Lan(_) => (None, None),
+            NetworkVertex::Lan(_) => (None, None),
         }
     }
 
@@ -146,7 +146,7 @@ impl Plan {
     pub fn router_at(&self, lane: Lane) -> Option<(RouterId, &RouterInterface)> {
         let end = self.links[lane.link.index()].ends[1 - lane.direction.index()];
         match end.vertex {
-            Vertex::Router(id) => {
+            NetworkVertex::Router(id) => {
                 Some((id, &self.routers[id.index()].interfaces[end.interface as usize]))
             }
             _ => None,

@@ -11,13 +11,13 @@
 //! | [`quantity`] | the text forms (`10ms`, `1.5gbit`, `256KB`, `0.1%`, `100p`) and their errors |
 //! | [`probability`] | [`Probability`] in parts per billion |
 //! | [`id`] | [`NodeId`], [`LinkId`], [`Lane`] (one direction of a link) … |
-//! | [`random`] | [`random::Stream`]: draws as a pure function of (seed, link, direction, element, index) |
+//! | [`random`] | [`random::RandomStream`]: draws as a pure function of (seed, link, direction, element, index) |
 //! | [`profile`] | [`LinkProfile`]: what one direction of a link does, and [`LinkPatch`], a change of it |
-//! | [`trace`] | [`trace::Trace`]: what a link does over time, recorded |
+//! | [`trace`] | [`trace::LinkTrace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
 //! | [`realm`] | [`realm::Realms`]: where an IPv4 address means the same, with NATs between |
-//! | [`record`] | [`record::Record`]: 32 bytes of evidence, and the memory in which sources leave them |
+//! | [`record`] | [`record::EventRecord`]: 32 bytes of evidence, and the memory in which sources leave them |
 //! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
@@ -59,7 +59,8 @@ pub mod valid;
 mod wf2q;
 
 pub use id::{
-    Direction, LanId, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, ServiceId, Vertex,
+    LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,
+    ServiceId,
 };
 pub use lan::{Lan, Subnet};
 pub use plan::Plan;
@@ -68,5 +69,5 @@ pub use profile::{LinkPatch, LinkProfile};
 pub use quantity::{Bytes, Packets, QuantityError};
 pub use rate::Rate;
 pub use time::{Span, Time};
-pub use trace::{Trace, TraceMode, TraceUse, Traces};
+pub use trace::{LinkTrace, TraceMode, TraceUse, Traces};
 pub use valid::Invalid;

@@ -26,33 +26,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::demand::Demand;
 use crate::expect::Expectation;
-use crate::id::{Direction, Lane, LinkId, NodeId, PortId, ReservationId, RouterId, Vertex};
+use crate::id::{
+    Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,
+};
 use crate::lan::Lan;
 use crate::placement::{Delays, OnHostLoss, Strategy};
 use crate::profile::{LinkProfile, QueueLimit};
 use crate::quantity::Packets;
 use crate::time::Span;
-use crate::trace::Trace;
+use crate::trace::LinkTrace;
 
-pub use event::{Action, Event, LinkChange, NodeVerb, RouteChange};
-pub use internet::{Allow, AllowError, Internet, Publish, PublishError};
+pub use event::{EventAction, LinkChange, NodeVerb, RouteChange, ScheduledEvent};
+pub use internet::{Allow, AllowError, InternetAccess, Publish, PublishError};
 pub use middlebox::{
-    Filtering, Firewall, FirewallPolicy, ForwardedPort, IpTransport, Mapping, Middlebox, Nat,
-    PortAllocation, PortRange, Refresh, Rule, RuleEnd, Side, Timeouts, Traffic,
+    Filtering, Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox,
+    MiddleboxSide, NatBehaviour, NatMappingBehaviour, PortAllocation, PortRange, Refresh, RuleEnd,
+    Timeouts, TrafficSelector,
 };
-pub use partition::{Cut, Sides};
+pub use partition::{PartitionMode, Sides};
 pub use platform::{ARCHITECTURES, Platform, PlatformError};
-pub use program::{Program, Restart, User};
-pub use ready::{Check, Checking, Ready, Words};
+pub use program::{Program, ProgramUser, Restart};
+pub use ready::{Checking, CommandLineDisplay, ReadinessCheck, ReadinessCondition};
 pub use recording::{
-    FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, Protocol, RecordChoice,
-    RecordDirection, RecordMode, Recording,
+    FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, PatternProtocol, RecordChoice,
+    RecordDirection, RecordMode, RecordingPolicy,
 };
-pub use reservation::Reservation;
-pub use root::{REGISTRY, Root, RootSource, Volume, VolumeSource};
+pub use reservation::ResourceReservation;
+pub use root::{NodeFilesystem, REGISTRY, RootSource, Volume, VolumeSource};
 pub use service::{
-    Encapsulation, FailOver, Hash, Health, OnLoss, Ping, Pinning, Policy, PortError, Probe,
-    Question, Replica, Service, ServiceChange, ServicePort, ServiceUpdate, Transport,
+    Encapsulation, FailOver, Hash, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Ping,
+    Pinning, PortError, Replica, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
+    ServicePort, ServiceUpdate, TransportProtocol,
 };
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
@@ -86,11 +90,11 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_timeout: Option<Span>,
     /// What is recorded as evidence.
-    #[serde(default, skip_serializing_if = "Recording::is_default")]
-    pub record: Recording,
+    #[serde(default, skip_serializing_if = "RecordingPolicy::is_default")]
+    pub record: RecordingPolicy,
     /// What nodes share; `ReservationId` is the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reservations: Vec<Reservation>,
+    pub reservations: Vec<ResourceReservation>,
     /// Addresses that several nodes answer for; `ServiceId` is the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
@@ -109,12 +113,12 @@ pub struct Plan {
     /// Routes that the file fixes, each as the vertices along it.
     pub routes: Vec<FixedRoute>,
     /// Changes, sorted by time (ties in the file's order).
-    pub events: Vec<Event>,
+    pub events: Vec<ScheduledEvent>,
     /// What must hold at the end.
     pub expectations: Vec<Expectation>,
     /// Traces that lanes follow; `TraceUse` names the position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub traces: Vec<Trace>,
+    pub traces: Vec<LinkTrace>,
 }
 
 impl Plan {
@@ -138,17 +142,17 @@ impl Plan {
 
     /// The name of a node, router or LAN.
     #[must_use]
-    pub fn vertex_name(&self, vertex: Vertex) -> &str {
+    pub fn vertex_name(&self, vertex: NetworkVertex) -> &str {
         match vertex {
-            Vertex::Node(id) => &self.nodes[id.index()].name,
-            Vertex::Router(id) => &self.routers[id.index()].name,
-            Vertex::Lan(id) => &self.lans[id.index()].name,
+            NetworkVertex::Node(id) => &self.nodes[id.index()].name,
+            NetworkVertex::Router(id) => &self.routers[id.index()].name,
+            NetworkVertex::Lan(id) => &self.lans[id.index()].name,
         }
     }
 
     /// Every interface of every node with its owner, by port number (ports are dense and in this
     /// order).
-    pub fn ports(&self) -> impl Iterator<Item = (NodeId, &Interface)> {
+    pub fn ports(&self) -> impl Iterator<Item = (NodeId, &NodeInterface)> {
         let nodes = self.nodes.iter().enumerate();
         nodes
             .flat_map(|(id, node)| node.interfaces.iter().map(move |i| (NodeId::from_index(id), i)))
@@ -156,13 +160,13 @@ impl Plan {
 
     /// Where a lane leads.
     #[must_use]
-    pub fn lane_end(&self, lane: Lane) -> Vertex {
+    pub fn lane_end(&self, lane: Lane) -> NetworkVertex {
         self.links[lane.link.index()].ends[1 - lane.direction.index()].vertex
     }
 
     /// Where a lane starts.
     #[must_use]
-    pub fn lane_start(&self, lane: Lane) -> Vertex {
+    pub fn lane_start(&self, lane: Lane) -> NetworkVertex {
         self.links[lane.link.index()].ends[lane.direction.index()].vertex
     }
 
@@ -214,7 +218,7 @@ pub enum NetworkModel {
     /// At the source of each path: its delay and loss as they are, and a share of its links'
     /// bandwidth that is divided between flows (`SplayNet`: Schiavoni, Rivière, Felber;
     /// Middleware 2013, section 3.3).
-    Paths(Sharing),
+    Paths(BandwidthSharing),
 }
 
 impl NetworkModel {
@@ -226,7 +230,7 @@ impl NetworkModel {
 /// How flows divide the bandwidth of a link that they share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Sharing {
+pub enum BandwidthSharing {
     /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
     #[default]
     RttAware,
@@ -285,7 +289,7 @@ pub struct Node {
     /// it.
     pub forward: bool,
     /// The user that its programs run as.
-    pub user: User,
+    pub user: ProgramUser,
     /// Whether its programs have temporary folders and homes of their own, all empty at the
     /// beginning.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
@@ -295,7 +299,7 @@ pub struct Node {
     pub results: bool,
     /// A file system of its own; `None`: that of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<Root>,
+    pub root: Option<NodeFilesystem>,
     /// `net.*` settings of its network namespace.
     pub sysctl: BTreeMap<String, String>,
     /// The name or a label of the machine that it must be on, where there are several.
@@ -314,12 +318,12 @@ pub struct Node {
     pub receive_queue: Option<QueueLimit>,
     /// Whether it stands for the machine's outside, and what is to be known of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub internet: Option<Internet>,
+    pub internet: Option<InternetAccess>,
     /// Ports of the machine that lead to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub publish: Vec<Publish>,
     /// In the order of the links in the file: `eth0`, `eth1` …
-    pub interfaces: Vec<Interface>,
+    pub interfaces: Vec<NodeInterface>,
     /// Its programs in the file's order.
     pub programs: Vec<Program>,
 }
@@ -328,11 +332,11 @@ impl Node {
     /// Whether its programs are root of the node.
     #[must_use]
     pub fn programs_are_root(&self) -> bool {
-        let image_says = || self.root.as_ref().is_some_and(Root::is_for_root);
+        let image_says = || self.root.as_ref().is_some_and(NodeFilesystem::is_for_root);
         match self.user {
-            User::Root => true,
-            User::Invoker => false,
-            User::Image => image_says(),
+            ProgramUser::Root => true,
+            ProgramUser::Invoker => false,
+            ProgramUser::Image => image_says(),
         }
     }
 
@@ -369,7 +373,7 @@ impl Node {
 
 /// One end of a link at a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interface {
+pub struct NodeInterface {
     /// Where its packets enter and leave the engine.
     pub port: PortId,
     /// `eth0`, `eth1` …
@@ -377,7 +381,7 @@ pub struct Interface {
     /// The link it is on.
     pub link: LinkId,
     /// The direction in which its packets leave.
-    pub outward: Direction,
+    pub outward: LinkDirection,
     /// IPv4 address, unless IPv4 is off.
     pub v4: Option<Ipv4Addr>,
     /// IPv6 address, unless IPv6 is off.
@@ -386,7 +390,7 @@ pub struct Interface {
     pub mtu: u32,
 }
 
-impl Interface {
+impl NodeInterface {
     /// Its Ethernet address: locally administered, unique in the plan, the same in every run.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
@@ -418,7 +422,7 @@ pub struct RouterInterface {
     /// The link it is on.
     pub link: LinkId,
     /// The direction in which its packets leave.
-    pub outward: Direction,
+    pub outward: LinkDirection,
     /// IPv4 address, unless IPv4 is off.
     pub v4: Option<Ipv4Addr>,
     /// IPv6 address, unless IPv6 is off.
@@ -441,7 +445,7 @@ pub struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {
     /// The node, router or LAN.
-    pub vertex: Vertex,
+    pub vertex: NetworkVertex,
     /// Position among that vertex's interfaces; a LAN's attachments.
     pub interface: u32,
 }
@@ -450,5 +454,5 @@ pub struct LinkEnd {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixedRoute {
     /// Vertices from a node to a node, each pair of neighbours joined by a link.
-    pub path: Vec<Vertex>,
+    pub path: Vec<NetworkVertex>,
 }

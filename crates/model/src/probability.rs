@@ -5,7 +5,7 @@ use alloc::format;
 use core::fmt;
 use core::str::FromStr;
 
-use crate::quantity::{self, QuantityError, Unit};
+use crate::quantity::{self, MeasurementUnit, QuantityError};
 
 /// A probability in parts per billion (0 to 10⁹), written in percent. Finer than 0.0000001 % is
 /// refused.
@@ -74,5 +74,8 @@ quantity::serde_as_text!(Probability, "a probability in percent, such as 0.1%");
 const BILLION: u32 = 1_000_000_000;
 const PERCENT: u32 = BILLION / 100;
 /// The base unit has no text of its own; its name appears only in the message about inexact values.
-const UNITS: &[Unit] =
-    &[Unit::shown("%", PERCENT as u64), Unit::also("ppm", 1_000), Unit::also("ppb", 1)];
+const UNITS: &[MeasurementUnit] = &[
+    MeasurementUnit::shown("%", PERCENT as u64),
+    MeasurementUnit::also("ppm", 1_000),
+    MeasurementUnit::also("ppb", 1),
+];

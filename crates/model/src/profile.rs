@@ -6,14 +6,17 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::discipline::{Codel, Discipline, Fair, FairBy, FlowQueues, Pi2, Pie, Red};
+pub use crate::discipline::{
+    CodelParameters, Fair, FairBy, FlowQueues, Pi2Parameters, PieParameters, QueueDiscipline,
+    RedParameters,
+};
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
 use crate::rate::Rate;
 use crate::time::Span;
 use crate::trace::Traces;
-pub use crate::wf2q::{SendShare, Wf2q};
-pub use loss::{GilbertElliott, Loss};
+pub use crate::wf2q::{SendShare, Wf2qParameters};
+pub use loss::{GilbertElliott, LossModel};
 
 /// Declares the properties of one direction of a link, each once: its description, name, type,
 /// default, and how a patch holds a new value. Makes [`LinkProfile`] and [`LinkPatch`].
@@ -87,23 +90,23 @@ properties! {
     /// Random delay on top of the latency.
     jitter: Jitter = Jitter::default(), patched by Jitter;
     /// Packets that vanish.
-    loss: Loss = Loss::None, patched by Loss;
+    loss: LossModel = LossModel::None, patched by LossModel;
     /// Probability that a packet arrives twice.
     duplicate: Probability = Probability::NEVER, patched by Probability;
     /// Probability that one bit of a packet is flipped.
     corrupt: Probability = Probability::NEVER, patched by Probability;
     /// Packets that overtake others.
-    reorder: Reorder = Reorder::default(), patched by Reorder;
+    reorder: PacketReordering = PacketReordering::default(), patched by PacketReordering;
     /// Bandwidth; without one there is no queue and no overhead.
-    rate: Option<Rate> = None, patched by Setting<Rate>;
+    rate: Option<Rate> = None, patched by PropertySetting<Rate>;
     /// Framing bytes charged per MTU segment; the default is Ethernet's where a rate is set.
-    overhead: Option<Overhead> = None, patched by Setting<Overhead>;
+    overhead: Option<Overhead> = None, patched by PropertySetting<Overhead>;
     /// Largest IP packet in bytes that passes unfragmented.
     mtu: u32 = LinkProfile::DEFAULT_MTU, patched by u32;
     /// Room in front of the rate; the default depends on it.
-    queue: Option<QueueLimit> = None, patched by Setting<QueueLimit>;
+    queue: Option<QueueLimit> = None, patched by PropertySetting<QueueLimit>;
     /// Which packets are dropped or marked when there is a queue.
-    discipline: Discipline = Discipline::DropTail, patched by Discipline;
+    discipline: QueueDiscipline = QueueDiscipline::DropTail, patched by QueueDiscipline;
 }
 
 impl LinkProfile {
@@ -127,7 +130,7 @@ impl LinkProfile {
     }
 
     /// The queue's limit: what was asked, else what the discipline needs
-    /// ([`Discipline::default_packets`]), else the larger of 100 packets and 50 ms of the rate (in
+    /// ([`QueueDiscipline::default_packets`]), else the larger of 100 packets and 50 ms of the rate (in
     /// packets of one MTU plus overhead). `None` without a rate: there is nothing to wait for.
     #[must_use]
     pub fn effective_queue(&self) -> Option<QueueLimit> {
@@ -152,7 +155,7 @@ impl LinkProfile {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         match &self.discipline {
-            Discipline::Red(red) => red.is_sound(self),
+            QueueDiscipline::Red(red) => red.is_sound(self),
             _ => true,
         }
     }
@@ -170,21 +173,21 @@ pub struct Jitter {
     /// The scale of the distribution; zero means no jitter.
     pub spread: Span,
     /// Its form.
-    pub distribution: Distribution,
+    pub distribution: JitterDistribution,
 }
 
 impl Jitter {
     /// Whether every packet has the same delay.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.spread.is_zero() && !matches!(self.distribution, Distribution::Table(_))
+        self.spread.is_zero() && !matches!(self.distribution, JitterDistribution::Table(_))
     }
 }
 
 /// The form of a jitter's distribution, with J for its spread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Distribution {
+pub enum JitterDistribution {
     /// Uniform over [0, J].
     #[default]
     Uniform,
@@ -201,7 +204,7 @@ pub enum Distribution {
 /// Overtaking. By default none: jitter keeps the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub struct Reorder {
+pub struct PacketReordering {
     /// Whether packets may overtake each other because of jitter.
     pub by_jitter: bool,
     /// Probability that a packet is held back by `extra`, so that later ones overtake it.
@@ -270,7 +273,7 @@ impl core::fmt::Display for QueueLimit {
 /// A value to set, or the default to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Setting<T> {
+pub enum PropertySetting<T> {
     /// This value.
     To(T),
     /// The default: no rate; the overhead or queue that the rate implies.
@@ -278,21 +281,21 @@ pub enum Setting<T> {
 }
 
 /// How a patch holds a new value of a property.
-trait Change<T> {
+trait PropertyChange<T> {
     fn value(&self) -> T;
 }
 
-impl<T: Clone> Change<T> for T {
+impl<T: Clone> PropertyChange<T> for T {
     fn value(&self) -> T {
         self.clone()
     }
 }
 
-impl<T: Clone> Change<Option<T>> for Setting<T> {
+impl<T: Clone> PropertyChange<Option<T>> for PropertySetting<T> {
     fn value(&self) -> Option<T> {
         match self {
-            Setting::To(value) => Some(value.clone()),
-            Setting::Default => None,
+            PropertySetting::To(value) => Some(value.clone()),
+            PropertySetting::Default => None,
         }
     }
 }

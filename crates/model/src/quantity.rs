@@ -80,16 +80,16 @@ pub enum QuantityError {
 
 /// A unit's name and how many base units it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unit {
+pub(crate) struct MeasurementUnit {
     name: &'static str,
     scale: u64,
     /// Whether printing may choose it.
     shown: bool,
 }
 
-impl Unit {
+impl MeasurementUnit {
     pub(crate) const fn shown(name: &'static str, scale: u64) -> Self {
-        Unit { name, scale, shown: true }
+        MeasurementUnit { name, scale, shown: true }
     }
 
     /// The least difference that printing shows.
@@ -117,7 +117,7 @@ impl Unit {
 
     /// A unit that is read but never printed.
     pub(crate) const fn also(name: &'static str, scale: u64) -> Self {
-        Unit { name, scale, shown: false }
+        MeasurementUnit { name, scale, shown: false }
     }
 }
 
@@ -162,25 +162,25 @@ impl fmt::Display for Packets {
     }
 }
 
-const BYTE_UNITS: &[Unit] = &[
-    Unit::shown("B", 1),
-    Unit::shown("KB", 1_000),
-    Unit::also("kB", 1_000),
-    Unit::also("KiB", 1 << 10),
-    Unit::shown("MB", 1_000_000),
-    Unit::also("MiB", 1 << 20),
-    Unit::shown("GB", 1_000_000_000),
-    Unit::also("GiB", 1 << 30),
-    Unit::shown("TB", 1_000_000_000_000),
+const BYTE_UNITS: &[MeasurementUnit] = &[
+    MeasurementUnit::shown("B", 1),
+    MeasurementUnit::shown("KB", 1_000),
+    MeasurementUnit::also("kB", 1_000),
+    MeasurementUnit::also("KiB", 1 << 10),
+    MeasurementUnit::shown("MB", 1_000_000),
+    MeasurementUnit::also("MiB", 1 << 20),
+    MeasurementUnit::shown("GB", 1_000_000_000),
+    MeasurementUnit::also("GiB", 1 << 30),
+    MeasurementUnit::shown("TB", 1_000_000_000_000),
 ];
 
-const PACKET_UNITS: &[Unit] = &[Unit::shown("p", 1)];
+const PACKET_UNITS: &[MeasurementUnit] = &[MeasurementUnit::shown("p", 1)];
 
 /// Reads `number unit` into base units (the first unit of `units` with scale 1 is the base).
 pub(crate) fn parse(
     text: &str,
     what: &'static str,
-    units: &'static [Unit],
+    units: &'static [MeasurementUnit],
 ) -> Result<u64, QuantityError> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
@@ -217,9 +217,14 @@ pub(crate) fn parse(
 
 /// Prints with the largest unit that holds the value exactly with at most three decimals (none for
 /// units that are not powers of ten), so that it parses back to itself.
-pub(crate) fn print(f: &mut fmt::Formatter<'_>, value: u64, units: &[Unit]) -> fmt::Result {
-    let fits =
-        |unit: &&Unit| unit.shown && value >= unit.scale && value.is_multiple_of(unit.step());
+pub(crate) fn print(
+    f: &mut fmt::Formatter<'_>,
+    value: u64,
+    units: &[MeasurementUnit],
+) -> fmt::Result {
+    let fits = |unit: &&MeasurementUnit| {
+        unit.shown && value >= unit.scale && value.is_multiple_of(unit.step())
+    };
     match units.iter().rfind(fits).or(units.first()) {
         Some(unit) => f.pad(&format!("{}{}", unit.decimal(value), unit.name)),
         None => f.pad(&value.to_string()),
@@ -264,11 +269,11 @@ fn decimal(number: &str) -> Option<(String, u32)> {
     Some((format!("{whole}{fraction}"), u32::try_from(fraction.len()).ok()?))
 }
 
-fn base(units: &'static [Unit]) -> &'static str {
+fn base(units: &'static [MeasurementUnit]) -> &'static str {
     units.iter().find(|unit| unit.scale == 1).map_or("", |unit| unit.name)
 }
 
-fn list(units: &[Unit]) -> String {
+fn list(units: &[MeasurementUnit]) -> String {
     units.iter().map(|unit| unit.name).collect::<Vec<_>>().join(", ")
 }
 

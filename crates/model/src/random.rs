@@ -9,25 +9,25 @@ use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 
-use crate::id::Direction;
+use crate::id::LinkDirection;
 
 /// A stream of independent uniform 64-bit draws with random access.
 ///
 /// The draws are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) started from a key, read at
 /// a position instead of in sequence; the key is a SHA-256 of the stream's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stream {
+pub struct RandomStream {
     key: u64,
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream of one element of one direction of the link called `link`.
     #[must_use]
-    pub fn derive(seed: u64, link: &str, direction: Direction, element: &str) -> Self {
-        Stream::named(seed, &[link, direction.name(), element])
+    pub fn derive(seed: u64, link: &str, direction: LinkDirection, element: &str) -> Self {
+        RandomStream::named(seed, &[link, direction.name(), element])
     }
 
-    /// The stream of that name. Names of three parts are those of links ([`Stream::derive`]).
+    /// The stream of that name. Names of three parts are those of links ([`RandomStream::derive`]).
     #[must_use]
     pub fn named(seed: u64, name: &[&str]) -> Self {
         let mut hash = Sha256::new();
@@ -40,7 +40,7 @@ impl Stream {
         let digest = hash.finalize();
         let mut key = [0; 8];
         key.copy_from_slice(&digest[..8]);
-        Stream { key: u64::from_be_bytes(key) }
+        RandomStream { key: u64::from_be_bytes(key) }
     }
 
     /// The draw at `index`: uniform over all 64-bit values.
@@ -56,16 +56,16 @@ impl Stream {
 
 /// The draws of a stream, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draws {
-    stream: Stream,
+pub struct RandomSequence {
+    stream: RandomStream,
     next: u64,
 }
 
-impl Draws {
+impl RandomSequence {
     /// From the first draw on.
     #[must_use]
-    pub const fn new(stream: Stream) -> Self {
-        Draws { stream, next: 0 }
+    pub const fn new(stream: RandomStream) -> Self {
+        RandomSequence { stream, next: 0 }
     }
 
     /// A whole number from 0 to below `bound`, each as likely as any other (to 2⁻⁶⁴ · `bound`); 0

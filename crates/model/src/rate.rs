@@ -5,7 +5,7 @@ use core::fmt;
 use core::num::NonZeroU64;
 use core::str::FromStr;
 
-use crate::quantity::{self, QuantityError, Unit};
+use crate::quantity::{self, MeasurementUnit, QuantityError};
 use crate::time::Span;
 
 /// A bandwidth in bit/s, never zero (a link that carries nothing is *down*, not slow).
@@ -85,24 +85,24 @@ quantity::serde_as_text!(Rate, "a rate with a unit, such as 10mbit");
 /// `bit` families are bits a second as in tc(8); the byte families need `/s` and a capital B, so
 /// that nothing has to be guessed. tc's `mbps` (megabytes) is not read: half of its users mean bits
 /// by it.
-const UNITS: &[Unit] = &[
-    Unit::shown("bit", 1),
-    Unit::shown("kbit", 1_000),
-    Unit::shown("mbit", 1_000_000),
-    Unit::shown("gbit", 1_000_000_000),
-    Unit::shown("tbit", 1_000_000_000_000),
-    Unit::also("bit/s", 1),
-    Unit::also("kbit/s", 1_000),
-    Unit::also("mbit/s", 1_000_000),
-    Unit::also("gbit/s", 1_000_000_000),
-    Unit::also("tbit/s", 1_000_000_000_000),
-    Unit::also("Kbit", 1_000),
-    Unit::also("Mbit", 1_000_000),
-    Unit::also("Gbit", 1_000_000_000),
-    Unit::also("Mbit/s", 1_000_000),
-    Unit::also("Gbit/s", 1_000_000_000),
-    Unit::also("B/s", 8),
-    Unit::also("KB/s", 8_000),
-    Unit::also("MB/s", 8_000_000),
-    Unit::also("GB/s", 8_000_000_000),
+const UNITS: &[MeasurementUnit] = &[
+    MeasurementUnit::shown("bit", 1),
+    MeasurementUnit::shown("kbit", 1_000),
+    MeasurementUnit::shown("mbit", 1_000_000),
+    MeasurementUnit::shown("gbit", 1_000_000_000),
+    MeasurementUnit::shown("tbit", 1_000_000_000_000),
+    MeasurementUnit::also("bit/s", 1),
+    MeasurementUnit::also("kbit/s", 1_000),
+    MeasurementUnit::also("mbit/s", 1_000_000),
+    MeasurementUnit::also("gbit/s", 1_000_000_000),
+    MeasurementUnit::also("tbit/s", 1_000_000_000_000),
+    MeasurementUnit::also("Kbit", 1_000),
+    MeasurementUnit::also("Mbit", 1_000_000),
+    MeasurementUnit::also("Gbit", 1_000_000_000),
+    MeasurementUnit::also("Mbit/s", 1_000_000),
+    MeasurementUnit::also("Gbit/s", 1_000_000_000),
+    MeasurementUnit::also("B/s", 8),
+    MeasurementUnit::also("KB/s", 8_000),
+    MeasurementUnit::also("MB/s", 8_000_000),
+    MeasurementUnit::also("GB/s", 8_000_000_000),
 ];

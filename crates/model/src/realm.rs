@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::id::{LinkId, RouterId};
-use crate::plan::{Plan, Side};
+use crate::plan::{MiddleboxSide, Plan};
 
 /// The realms of a plan. Each link is in one; two that meet at a vertex which passes packets on are
 /// in the same, unless that vertex translates between them.
@@ -36,7 +36,7 @@ impl Realms {
         if nats.is_empty() {
             return Ok(None);
         }
-        let mut links = Sets::new(plan.links.len());
+        let mut links = DisjointSets::new(plan.links.len());
         for node in plan.nodes.iter().filter(|node| node.forward) {
             links.join_all(node.interfaces.iter().map(|it| it.link));
         }
@@ -49,21 +49,22 @@ impl Realms {
                 links.join_all(router.interfaces.iter().map(|it| it.link));
                 continue;
             };
-            for side in [Side::Inside, Side::Outside] {
+            for side in [MiddleboxSide::Inside, MiddleboxSide::Outside] {
                 let here = router.interfaces.iter().zip(&nat.sides);
                 links.join_all(here.filter(|(_, it)| **it == side).map(|(it, _)| it.link));
             }
         }
         let (of_link, count) = links.numbers();
-        let mut trees = Sets::new(count);
+        let mut trees = DisjointSets::new(count);
         let mut outward = vec![BTreeSet::new(); count];
         for nat in nats {
             let interfaces = &plan.routers[nat.router.index()].interfaces;
-            let realm_on = |side: Side| {
+            let realm_on = |side: MiddleboxSide| {
                 let at = nat.sides.iter().position(|it| *it == side)?;
                 of_link.get(interfaces.get(at)?.link.index()).copied()
             };
-            let (Some(inside), Some(outside)) = (realm_on(Side::Inside), realm_on(Side::Outside))
+            let (Some(inside), Some(outside)) =
+                (realm_on(MiddleboxSide::Inside), realm_on(MiddleboxSide::Outside))
             else {
                 continue;
             };
@@ -108,11 +109,11 @@ fn reach_of(outward: &[BTreeSet<u32>], realm: usize) -> Vec<u32> {
 }
 
 /// Disjoint sets of numbers.
-struct Sets(Vec<usize>);
+struct DisjointSets(Vec<usize>);
 
-impl Sets {
+impl DisjointSets {
     fn new(count: usize) -> Self {
-        Sets((0..count).collect())
+        DisjointSets((0..count).collect())
     }
 
     fn root(&mut self, mut at: usize) -> usize {

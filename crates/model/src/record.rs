@@ -23,7 +23,7 @@ pub const BYTES: usize = 32;
 /// One record. What `extra` and `args` mean depends on the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C, align(8))]
-pub struct Record {
+pub struct EventRecord {
     /// When, in nanoseconds of CLOCK_MONOTONIC of the machine that recorded; never 0.
     pub time: u64,
     /// A number of [`Kind`]; others are of a later version.
@@ -36,7 +36,7 @@ pub struct Record {
     pub args: [u32; 4],
 }
 
-/// Bits of [`Record::flags`] for records of packets and calls.
+/// Bits of [`EventRecord::flags`] for records of packets and calls.
 pub mod flag {
     /// The direction: clear for from → to of the flow's definition (for a socket: sent), set for
     /// the reverse (received).
@@ -71,7 +71,7 @@ pub mod flag {
     pub const LONG: u8 = 1 << 6;
 }
 
-impl Record {
+impl EventRecord {
     /// As in a file.
     #[must_use]
     pub const fn to_bytes(&self) -> [u8; BYTES] {
@@ -102,8 +102,8 @@ impl Record {
 
     /// The record that these bytes are; every bit pattern is one.
     #[must_use]
-    pub const fn from_bytes(bytes: &[u8; BYTES]) -> Record {
-        Record {
+    pub const fn from_bytes(bytes: &[u8; BYTES]) -> EventRecord {
+        EventRecord {
             time: (u32_at(bytes, 0) as u64) | (u32_at(bytes, 4) as u64) << 32,
             kind: bytes[8],
             flags: bytes[9],
@@ -136,14 +136,14 @@ const fn u32_at(bytes: &[u8; BYTES], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Two halves of a number, low half first: what [`Record::wide`] reads.
+/// Two halves of a number, low half first: what [`EventRecord::wide`] reads.
 #[must_use]
 pub const fn halves(number: u64) -> [u32; 2] {
     #[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
     [number as u32, (number >> 32) as u32]
 }
 
-/// Four words from sixteen bytes: what [`Record::arg_bytes`] reads.
+/// Four words from sixteen bytes: what [`EventRecord::arg_bytes`] reads.
 #[must_use]
 pub const fn words(bytes: [u8; 16]) -> [u32; 4] {
     let mut words = [0; 4];

@@ -6,7 +6,7 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::quantity::{self, QuantityError, Unit};
+use crate::quantity::{self, MeasurementUnit, QuantityError};
 
 /// A point in time: nanoseconds since the origin of the run's one clock (CLOCK_MONOTONIC of the
 /// host loop in real time, zero at the start in virtual time).
@@ -158,14 +158,14 @@ impl fmt::Display for Span {
 
 quantity::serde_as_text!(Span, "a time with a unit, such as 10ms");
 
-const UNITS: &[Unit] = &[
-    Unit::shown("ns", 1),
-    Unit::shown("us", 1_000),
-    Unit::also("µs", 1_000),
-    Unit::shown("ms", 1_000_000),
-    Unit::shown("s", 1_000_000_000),
-    Unit::shown("min", 60_000_000_000),
-    Unit::shown("h", 3_600_000_000_000),
+const UNITS: &[MeasurementUnit] = &[
+    MeasurementUnit::shown("ns", 1),
+    MeasurementUnit::shown("us", 1_000),
+    MeasurementUnit::also("µs", 1_000),
+    MeasurementUnit::shown("ms", 1_000_000),
+    MeasurementUnit::shown("s", 1_000_000_000),
+    MeasurementUnit::shown("min", 60_000_000_000),
+    MeasurementUnit::shown("h", 3_600_000_000_000),
 ];
 
 impl fmt::Display for Time {

@@ -10,30 +10,30 @@ use crate::time::Span;
 
 /// A trace file's content. The plan holds each file once, however many lanes follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trace {
+pub struct LinkTrace {
     /// The file as the scenario names it.
     pub file: String,
     /// What it says.
-    pub content: Content,
+    pub content: TraceContent,
 }
 
 /// What a trace file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Content {
+pub enum TraceContent {
     /// When packets may leave (mahimahi's format).
     Opportunities(Opportunities),
     /// Values over time (CSV).
-    Series(Series),
+    Series(TraceSeries),
 }
 
 /// Delivery opportunities: instants at each of which so many packets of 1500 bytes may leave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opportunities {
     /// Milliseconds from each instant to the next; the first from the trace's start.
-    pub delta_ms: Column,
+    pub delta_ms: TraceColumn,
     /// How many at each of the instants.
-    pub count: Column,
+    pub count: TraceColumn,
 }
 
 impl Opportunities {
@@ -69,21 +69,21 @@ impl Opportunities {
 
 /// Rows of a table over time, column by column; all columns are of the same length, at least 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Series {
+pub struct TraceSeries {
     /// Nanoseconds since the trace's start, increasing.
-    pub time_ns: Column,
+    pub time_ns: TraceColumn,
     /// Bit/s; zero: nothing passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_bit_per_s: Option<Column>,
+    pub rate_bit_per_s: Option<TraceColumn>,
     /// Nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub latency_ns: Option<Column>,
+    pub latency_ns: Option<TraceColumn>,
     /// Parts per billion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss_ppb: Option<Column>,
+    pub loss_ppb: Option<TraceColumn>,
 }
 
-impl Series {
+impl TraceSeries {
     /// The time of the last row, after which a repeating trace begins again.
     #[must_use]
     pub fn length(&self) -> Span {
@@ -93,7 +93,7 @@ impl Series {
     /// The mean of a column from the trace's start to its last row, rounded down. Before the first
     /// row its value holds.
     #[must_use]
-    pub fn mean(&self, column: &Column, mode: TraceMode) -> u64 {
+    pub fn mean(&self, column: &TraceColumn, mode: TraceMode) -> u64 {
         let (times, values) = (&self.time_ns.0, &column.0);
         let (Some(&start), Some(&first)) = (times.first(), values.first()) else { return 0 };
         let length = u128::from(self.length().as_nanos());
@@ -111,9 +111,9 @@ impl Series {
 /// Numbers that are written as one text with blanks between them, so that a plan with long traces
 /// stays small and readable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Column(pub Vec<u64>);
+pub struct TraceColumn(pub Vec<u64>);
 
-impl Serialize for Column {
+impl Serialize for TraceColumn {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::with_capacity(self.0.len() * 3);
         for (index, number) in self.0.iter().enumerate() {
@@ -126,11 +126,11 @@ impl Serialize for Column {
     }
 }
 
-impl<'de> Deserialize<'de> for Column {
+impl<'de> Deserialize<'de> for TraceColumn {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <alloc::borrow::Cow<'de, str> as Deserialize>::deserialize(deserializer)?;
         let numbers = text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>();
-        numbers.map(Column).map_err(serde::de::Error::custom)
+        numbers.map(TraceColumn).map_err(serde::de::Error::custom)
     }
 }
 
@@ -193,7 +193,8 @@ mod tests {
 
     #[test]
     fn twelve_megabits_are_one_opportunity_a_millisecond() {
-        let trace = Opportunities { delta_ms: Column(vec![1; 50]), count: Column(vec![1; 50]) };
+        let trace =
+            Opportunities { delta_ms: TraceColumn(vec![1; 50]), count: TraceColumn(vec![1; 50]) };
         assert_eq!(trace.length(), Span::from_millis(50));
         assert_eq!(trace.mean(), Rate::from_bits_per_second(12_000_000));
         let at: Vec<_> = trace.instants().take(2).collect();
@@ -202,9 +203,9 @@ mod tests {
 
     #[test]
     fn the_mean_of_a_series_depends_on_what_lies_between_its_rows() {
-        let rate = Column(vec![10, 20, 40]);
-        let series = Series {
-            time_ns: Column(vec![0, 100, 300]),
+        let rate = TraceColumn(vec![10, 20, 40]);
+        let series = TraceSeries {
+            time_ns: TraceColumn(vec![0, 100, 300]),
             rate_bit_per_s: Some(rate.clone()),
             latency_ns: None,
             loss_ppb: None,
@@ -216,10 +217,10 @@ mod tests {
 
     #[test]
     fn a_column_is_one_text_in_json() {
-        let column = Column(vec![0, 28, 3]);
+        let column = TraceColumn(vec![0, 28, 3]);
         let json = serde_json::to_string(&column).expect("numbers are text");
         assert_eq!(json, "\"0 28 3\"");
-        assert_eq!(serde_json::from_str::<Column>(&json).expect("it is a column"), column);
-        assert!(serde_json::from_str::<Column>("\"1 x\"").is_err());
+        assert_eq!(serde_json::from_str::<TraceColumn>(&json).expect("it is a column"), column);
+        assert!(serde_json::from_str::<TraceColumn>("\"1 x\"").is_err());
     }
 }

@@ -15,7 +15,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 
-use crate::id::{Lane, NodeId, Vertex};
+use crate::id::{Lane, NetworkVertex, NodeId};
 use crate::name;
 use crate::plan::{FixedRoute, Plan};
 
@@ -129,11 +129,11 @@ impl Plan {
 
     /// Whether there is such a vertex.
     #[must_use]
-    pub(crate) fn has_vertex(&self, vertex: Vertex) -> bool {
+    pub(crate) fn has_vertex(&self, vertex: NetworkVertex) -> bool {
         match vertex {
-            Vertex::Node(id) => self.has_node(id),
-            Vertex::Router(id) => id.index() < self.routers.len(),
-            Vertex::Lan(id) => id.index() < self.lans.len(),
+            NetworkVertex::Node(id) => self.has_node(id),
+            NetworkVertex::Router(id) => id.index() < self.routers.len(),
+            NetworkVertex::Lan(id) => id.index() < self.lans.len(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Plan {
         })?;
         let known = route.path.iter().all(|vertex| self.has_vertex(*vertex));
         let ends = [route.path.first(), route.path.last()];
-        let is_node = |end: &Option<&Vertex>| matches!(end, Some(Vertex::Node(_)));
+        let is_node = |end: &Option<&NetworkVertex>| matches!(end, Some(NetworkVertex::Node(_)));
         ensure(known && ends.iter().all(is_node), || {
             "a route does not lead from a node to a node of the plan".to_owned()
         })

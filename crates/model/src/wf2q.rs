@@ -13,11 +13,11 @@ use crate::rate::Rate;
 /// the link, and flows share their class alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Wf2q {
+pub struct Wf2qParameters {
     /// Number of queues that the flows of each class are hashed to; default 1024, at most
     /// [`FlowQueues::MOST_FLOWS`].
     pub flows: u32,
-    /// The classes, at most [`Wf2q::MOST_CLASSES`]. One more, with weight 1 and no minimum, has what
+    /// The classes, at most [`Wf2qParameters::MOST_CLASSES`]. One more, with weight 1 and no minimum, has what
     /// belongs to none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<SendShare>,
@@ -36,7 +36,7 @@ pub struct SendShare {
     pub weight: u32,
 }
 
-impl Wf2q {
+impl Wf2qParameters {
     /// The most classes.
     pub const MOST_CLASSES: usize = 1000;
     /// The weight of what belongs to no class.
@@ -61,7 +61,7 @@ impl Wf2q {
     #[must_use]
     pub fn shares(&self, rate: Rate) -> Vec<u64> {
         let spare = u128::from(rate.bits_per_second().saturating_sub(self.reserved()));
-        let rest = (0, Wf2q::WEIGHT_OF_REST);
+        let rest = (0, Wf2qParameters::WEIGHT_OF_REST);
         let classes = self.classes.iter().map(|class| {
             let min = class.min.map_or(0, Rate::bits_per_second);
             (min, class.weight)
@@ -79,14 +79,14 @@ impl Wf2q {
     pub(crate) fn is_sound(&self) -> bool {
         let weights = 1..=Demand::WEIGHT_MAX;
         (1..=FlowQueues::MOST_FLOWS).contains(&self.flows)
-            && self.classes.len() <= Wf2q::MOST_CLASSES
+            && self.classes.len() <= Wf2qParameters::MOST_CLASSES
             && self.classes.iter().all(|class| weights.contains(&class.weight))
     }
 }
 
-impl Default for Wf2q {
+impl Default for Wf2qParameters {
     fn default() -> Self {
-        Wf2q { flows: 1024, classes: Vec::new() }
+        Wf2qParameters { flows: 1024, classes: Vec::new() }
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     fn shares(classes: &[SendShare], rate: u64) -> Vec<u64> {
-        let wf2q = Wf2q { classes: classes.to_vec(), ..Wf2q::default() };
+        let wf2q = Wf2qParameters { classes: classes.to_vec(), ..Wf2qParameters::default() };
         wf2q.shares(Rate::from_bits_per_second(rate).unwrap())
     }
 

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, GilbertElliott, Jitter, Loss, Overhead, QueueLimit, Reorder,
-    Setting,
+    CodelParameters, GilbertElliott, Jitter, JitterDistribution, LossModel, Overhead,
+    PacketReordering, PropertySetting, QueueDiscipline, QueueLimit,
 };
 use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -19,22 +19,22 @@ fn full() -> LinkPatch {
         latency: Some(Span::from_millis(10)),
         jitter: Some(Jitter {
             spread: Span::ZERO,
-            distribution: Distribution::Table(vec![Span::ZERO, Span::from_millis(1)]),
+            distribution: JitterDistribution::Table(vec![Span::ZERO, Span::from_millis(1)]),
         }),
-        loss: Some(Loss::Listed(vec![3, 7])),
+        loss: Some(LossModel::Listed(vec![3, 7])),
         duplicate: Some(percent(1)),
         corrupt: Some(percent(2)),
-        reorder: Some(Reorder {
+        reorder: Some(PacketReordering {
             by_jitter: true,
             probability: percent(3),
             extra: Span::from_millis(5),
             correlation: percent(25),
         }),
-        rate: Some(Setting::To("10mbit".parse().unwrap())),
-        overhead: Some(Setting::To(Overhead(42))),
+        rate: Some(PropertySetting::To("10mbit".parse().unwrap())),
+        overhead: Some(PropertySetting::To(Overhead(42))),
         mtu: Some(1400),
-        queue: Some(Setting::To(QueueLimit::Bytes(Bytes(256_000)))),
-        discipline: Some(Discipline::Codel(Codel::default())),
+        queue: Some(PropertySetting::To(QueueLimit::Bytes(Bytes(256_000)))),
+        discipline: Some(QueueDiscipline::Codel(CodelParameters::default())),
     }
 }
 
@@ -49,13 +49,13 @@ fn a_full_patch_sets_every_property() {
     let profile = applied(&full());
     assert_eq!(profile.latency, Span::from_millis(10));
     assert_eq!(Some(profile.jitter), full().jitter);
-    assert_eq!(profile.loss, Loss::Listed(vec![3, 7]));
+    assert_eq!(profile.loss, LossModel::Listed(vec![3, 7]));
     assert_eq!((profile.duplicate, profile.corrupt), (percent(1), percent(2)));
     assert_eq!(Some(profile.reorder), full().reorder);
     assert_eq!(profile.rate, Rate::from_bits_per_second(10_000_000));
     assert_eq!((profile.overhead, profile.mtu), (Some(Overhead(42)), 1400));
     assert_eq!(profile.queue, Some(QueueLimit::Bytes(Bytes(256_000))));
-    assert_eq!(profile.discipline, Discipline::Codel(Codel::default()));
+    assert_eq!(profile.discipline, QueueDiscipline::Codel(CodelParameters::default()));
 }
 
 #[test]
@@ -64,17 +64,17 @@ fn only_what_is_named_changes() {
     let before = profile.clone();
     LinkPatch::default().apply_to(&mut profile);
     assert_eq!(profile, before);
-    LinkPatch { loss: Some(Loss::None), ..LinkPatch::default() }.apply_to(&mut profile);
-    assert_eq!(profile, LinkProfile { loss: Loss::None, ..before });
+    LinkPatch { loss: Some(LossModel::None), ..LinkPatch::default() }.apply_to(&mut profile);
+    assert_eq!(profile, LinkProfile { loss: LossModel::None, ..before });
 }
 
 #[test]
 fn a_setting_goes_back_to_the_default() {
     let mut profile = applied(&full());
     let patch = LinkPatch {
-        rate: Some(Setting::Default),
-        overhead: Some(Setting::Default),
-        queue: Some(Setting::Default),
+        rate: Some(PropertySetting::Default),
+        overhead: Some(PropertySetting::Default),
+        queue: Some(PropertySetting::Default),
         ..LinkPatch::default()
     };
     assert!(!patch.is_empty() && LinkPatch::default().is_empty());
@@ -121,7 +121,7 @@ fn bursts_lose_their_stationary_share() {
         loss_in_good: Probability::NEVER,
         loss_in_bad: percent(50),
     };
-    assert_eq!(Loss::GilbertElliott(chain).long_run(), percent(5));
+    assert_eq!(LossModel::GilbertElliott(chain).long_run(), percent(5));
     let always = GilbertElliott {
         good_to_bad: percent(100),
         bad_to_good: percent(100),
@@ -129,14 +129,14 @@ fn bursts_lose_their_stationary_share() {
         loss_in_bad: percent(100),
     };
     assert_eq!(always.long_run(), Probability::ALWAYS);
-    assert_eq!(Loss::Listed(vec![1]).long_run(), Probability::NEVER);
+    assert_eq!(LossModel::Listed(vec![1]).long_run(), Probability::NEVER);
 }
 
 #[test]
 fn a_patch_survives_json_and_says_only_what_changes() {
     let json = serde_json::to_string(&full()).unwrap();
     assert_eq!(serde_json::from_str::<LinkPatch>(&json).unwrap(), full());
-    let patch = LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() };
+    let patch = LinkPatch { rate: Some(PropertySetting::Default), ..LinkPatch::default() };
     let json = serde_json::to_string(&patch).unwrap();
     assert_eq!(json, r#"{"rate":"default"}"#);
     assert_eq!(serde_json::from_str::<LinkPatch>(&json).unwrap(), patch);

@@ -4,13 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, Probability};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, Probability};
 
 const DRAWS: u64 = 1 << 18;
 
-fn loss() -> Stream {
-    Stream::derive(1, "a--b", Direction::Up, "loss")
+fn loss() -> RandomStream {
+    RandomStream::derive(1, "a--b", LinkDirection::Up, "loss")
 }
 
 /// Chi-square of the numbers 0 to 255 that `bin` gives, against the uniform distribution.
@@ -36,9 +36,9 @@ fn the_draws_are_the_known_ones() {
     assert_eq!(stream.at(1), 0xeef3_5974_b61f_6c6d);
     assert_eq!(stream.at(2), 0x5786_511a_4113_da16);
     assert_eq!(stream.at(u64::MAX), 0xae02_b9b8_b786_61d8);
-    let ocean = Stream::derive(7, "ocean", Direction::Down, "jitter");
+    let ocean = RandomStream::derive(7, "ocean", LinkDirection::Down, "jitter");
     assert_eq!(ocean.at(0), 0x81a1_5bd7_6d77_d6c1);
-    assert_eq!(Stream::derive(0, "", Direction::Up, "").at(0), 0x133b_c56e_ca64_d342);
+    assert_eq!(RandomStream::derive(0, "", LinkDirection::Up, "").at(0), 0x133b_c56e_ca64_d342);
 }
 
 #[test]
@@ -57,10 +57,10 @@ fn a_draw_is_independent_of_the_next() {
 #[test]
 fn streams_of_other_names_are_independent() {
     let others = [
-        Stream::derive(1, "a--c", Direction::Up, "loss"),
-        Stream::derive(1, "a--b", Direction::Down, "loss"),
-        Stream::derive(1, "a--b", Direction::Up, "jitter"),
-        Stream::derive(2, "a--b", Direction::Up, "loss"),
+        RandomStream::derive(1, "a--c", LinkDirection::Up, "loss"),
+        RandomStream::derive(1, "a--b", LinkDirection::Down, "loss"),
+        RandomStream::derive(1, "a--b", LinkDirection::Up, "jitter"),
+        RandomStream::derive(2, "a--b", LinkDirection::Up, "loss"),
     ];
     for other in others {
         let pair = |index| (loss().at(index) >> 60) << 4 | other.at(index) >> 60;
@@ -70,8 +70,8 @@ fn streams_of_other_names_are_independent() {
 
 #[test]
 fn names_cannot_run_into_each_other() {
-    let one = Stream::derive(1, "ab", Direction::Up, "c");
-    assert_ne!(one, Stream::derive(1, "a", Direction::Up, "bc"));
+    let one = RandomStream::derive(1, "ab", LinkDirection::Up, "c");
+    assert_ne!(one, RandomStream::derive(1, "a", LinkDirection::Up, "bc"));
 }
 
 #[test]

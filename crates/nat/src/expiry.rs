@@ -11,7 +11,7 @@ use windtunnel_model::Time;
 
 /// Entries in the order in which they are looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Expiry {
+pub(crate) struct ExpiryQueue {
     looks: BinaryHeap<Reverse<(Time, u32, u32)>>,
     /// Distinguishes entries of one number.
     generation: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Deadline {
     generation: u32,
 }
 
-impl Expiry {
+impl ExpiryQueue {
     /// A new entry ends then.
     pub(crate) fn begin(&mut self, number: u32, at: Time) -> Deadline {
         self.generation = self.generation.wrapping_add(1);
@@ -53,17 +53,22 @@ impl Expiry {
     }
 
     /// The next entry that is to be looked at by `now`; it may be gone, or another one now.
-    pub(crate) fn look(&mut self, now: Time) -> Option<Look> {
+    pub(crate) fn look(&mut self, now: Time) -> Option<ExpiryQueueEntry> {
         let Reverse((at, number, generation)) = *self.looks.peek()?;
         if at > now {
             return None;
         }
         self.looks.pop();
-        Some(Look { at, number, generation })
+        Some(ExpiryQueueEntry { at, number, generation })
     }
 
     /// Whether the time of the entry is over that has this deadline; else it is looked at again.
-    pub(crate) fn is_over(&mut self, now: Time, look: &Look, deadline: &mut Deadline) -> bool {
+    pub(crate) fn is_over(
+        &mut self,
+        now: Time,
+        look: &ExpiryQueueEntry,
+        deadline: &mut Deadline,
+    ) -> bool {
         if (deadline.generation, deadline.look) != (look.generation, look.at) {
             return false;
         }
@@ -78,7 +83,7 @@ impl Expiry {
 
 /// An entry that is to be looked at.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct ExpiryQueueEntry {
     pub(crate) number: u32,
     at: Time,
     generation: u32,

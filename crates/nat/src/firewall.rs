@@ -4,42 +4,42 @@ use core::net::IpAddr;
 
 use windtunnel_model::Time;
 use windtunnel_model::plan::{
-    Firewall as Settings, FirewallPolicy, IpTransport, Rule, Side, Traffic,
+    Firewall as Settings, FirewallPolicy, FirewallRule, IpTransport, MiddleboxSide, TrafficSelector,
 };
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 
-use crate::expiry::{Deadline, Expiry};
+use crate::expiry::{Deadline, ExpiryQueue};
 use crate::hash::HashKey;
-use crate::nat::Refusal;
-use crate::table::{Index, Slab};
-use crate::tcp::{Progress, Way};
+use crate::nat::TranslationRefusal;
+use crate::table::{HashIndex, Slab};
+use crate::tcp::{TcpTrackingState, TrackedFlowDirection};
 
 /// The state of a firewall.
 #[derive(Debug)]
-pub struct Firewall {
+pub struct StatefulFirewall {
     settings: Settings,
-    flows: Slab<Flow>,
-    index: Index,
+    flows: Slab<TrackedFlow>,
+    index: HashIndex,
     hash: HashKey,
-    expiry: Expiry,
+    expiry: ExpiryQueue,
 }
 
 /// What a firewall knows of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet {
+pub struct FirewallPacket {
     /// The side from which it comes, and that to which it goes.
-    pub sides: [Side; 2],
+    pub sides: [MiddleboxSide; 2],
     /// Its ends.
-    pub ends: Ends,
+    pub ends: PacketFiveTuple,
     /// Flags of TCP; 0 for others.
     pub flags: u8,
     /// Of an ICMP error: the ends of the packet that it is about.
-    pub about: Option<Ends>,
+    pub about: Option<PacketFiveTuple>,
 }
 
 /// The ends of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ends {
+pub struct PacketFiveTuple {
     /// Protocol number; ICMP and `ICMPv6` have their own.
     pub protocol: u8,
     /// Where it comes from.
@@ -52,53 +52,57 @@ pub struct Ends {
 
 /// A flow that has passed.
 #[derive(Debug)]
-struct Flow {
-    key: Key,
+struct TrackedFlow {
+    key: BidirectionalFlowKey,
     /// Whether the packet that began it goes from the first end of the key to the second.
     ordered: bool,
     transport: IpTransport,
-    progress: Progress,
+    progress: TcpTrackingState,
     deadline: Deadline,
 }
 
 /// A flow in either direction: its ends in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Key {
+struct BidirectionalFlowKey {
     ends: [(u128, u16); 2],
     protocol: u8,
 }
 
-impl Firewall {
+impl StatefulFirewall {
     /// The most flows that are known.
     pub const FLOWS_MAX: usize = 1 << 20;
 
     /// One that knows no flow. `draws` decide where flows are stored, and nothing that shows.
     #[must_use]
-    pub fn new(settings: &Settings, draws: Stream) -> Firewall {
-        Firewall {
+    pub fn new(settings: &Settings, draws: RandomStream) -> StatefulFirewall {
+        StatefulFirewall {
             settings: settings.clone(),
             flows: Slab::default(),
-            index: Index::default(),
+            index: HashIndex::default(),
             hash: HashKey::new(draws),
-            expiry: Expiry::default(),
+            expiry: ExpiryQueue::default(),
         }
     }
 
     /// What is done with a packet.
     ///
     /// # Errors
-    /// [`Refusal::Exhausted`]: it may pass, but there is no room to know that.
-    pub fn judge(&mut self, now: Time, packet: &Packet) -> Result<FirewallPolicy, Refusal> {
+    /// [`TranslationRefusal::Exhausted`]: it may pass, but there is no room to know that.
+    pub fn judge(
+        &mut self,
+        now: Time,
+        packet: &FirewallPacket,
+    ) -> Result<FirewallPolicy, TranslationRefusal> {
         self.expire(now);
-        let Packet { ends, about, .. } = packet;
+        let FirewallPacket { ends, about, .. } = packet;
         if self.settings.stateful {
             if let Some(about) = about {
-                let key = Key::of(about).0;
+                let key = BidirectionalFlowKey::of(about).0;
                 if self.find(&key).is_some() {
                     return Ok(FirewallPolicy::Allow);
                 }
             } else {
-                let (key, ordered) = Key::of(ends);
+                let (key, ordered) = BidirectionalFlowKey::of(ends);
                 if let Some(number) = self.find(&key) {
                     self.touch(now, number, packet.flags, ordered);
                     return Ok(FirewallPolicy::Allow);
@@ -118,7 +122,7 @@ impl Firewall {
         self.flows.len()
     }
 
-    /// When [`expire`](Firewall::expire) has something to do.
+    /// When [`expire`](StatefulFirewall::expire) has something to do.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.expiry.next()
@@ -144,39 +148,39 @@ impl Firewall {
     }
 
     /// What the rules say of a packet, or what holds where none does.
-    fn rule(&self, packet: &Packet) -> FirewallPolicy {
+    fn rule(&self, packet: &FirewallPacket) -> FirewallPolicy {
         let rule = self.settings.rules.iter().find(|rule| fits(rule, packet));
         let by_sides = || match packet.sides {
-            [Side::Outside, Side::Inside] => self.settings.inbound,
-            [Side::Inside, Side::Outside] => self.settings.outbound,
+            [MiddleboxSide::Outside, MiddleboxSide::Inside] => self.settings.inbound,
+            [MiddleboxSide::Inside, MiddleboxSide::Outside] => self.settings.outbound,
             _ => FirewallPolicy::Allow,
         };
         rule.map_or_else(by_sides, |rule| rule.policy)
     }
 
     #[inline]
-    fn find(&self, key: &Key) -> Option<u32> {
+    fn find(&self, key: &BidirectionalFlowKey) -> Option<u32> {
         self.index.find(key.hash(&self.hash), |number| {
             self.flows.get(number).is_some_and(|flow| flow.key == *key)
         })
     }
 
-    fn begin(&mut self, now: Time, packet: &Packet) -> Result<(), Refusal> {
+    fn begin(&mut self, now: Time, packet: &FirewallPacket) -> Result<(), TranslationRefusal> {
         if self.flows.len() >= Self::FLOWS_MAX {
-            return Err(Refusal::Exhausted);
+            return Err(TranslationRefusal::Exhausted);
         }
-        let (key, ordered) = Key::of(&packet.ends);
+        let (key, ordered) = BidirectionalFlowKey::of(&packet.ends);
         // What has neither ports nor connections is like UDP.
         let transport = transport_of(packet.ends.protocol).unwrap_or(IpTransport::Udp);
-        let number = self.flows.insert(Flow {
+        let number = self.flows.insert(TrackedFlow {
             key,
             ordered,
             transport,
-            progress: Progress::default(),
+            progress: TcpTrackingState::default(),
             deadline: Deadline::NEVER,
         });
         self.index.insert(key.hash(&self.hash), number);
-        let timeout = Progress::default().timeout(transport, &self.settings.timeouts);
+        let timeout = TcpTrackingState::default().timeout(transport, &self.settings.timeouts);
         let deadline = self.expiry.begin(number, now + timeout);
         self.flows.get_mut(number).into_iter().for_each(|flow| flow.deadline = deadline);
         self.touch(now, number, packet.flags, ordered);
@@ -186,16 +190,23 @@ impl Firewall {
     fn touch(&mut self, now: Time, number: u32, flags: u8, ordered: bool) {
         let Some(flow) = self.flows.get_mut(number) else { return };
         if flow.transport == IpTransport::Tcp {
-            flow.progress.note(flags, if ordered == flow.ordered { Way::Forth } else { Way::Back });
+            flow.progress.note(
+                flags,
+                if ordered == flow.ordered {
+                    TrackedFlowDirection::Forth
+                } else {
+                    TrackedFlowDirection::Back
+                },
+            );
         }
         let timeout = flow.progress.timeout(flow.transport, &self.settings.timeouts);
         self.expiry.set(number, &mut flow.deadline, now + timeout);
     }
 }
 
-fn fits(rule: &Rule, packet: &Packet) -> bool {
-    let Packet { sides, ends, .. } = packet;
-    let is_of = |traffic: &Traffic| {
+fn fits(rule: &FirewallRule, packet: &FirewallPacket) -> bool {
+    let FirewallPacket { sides, ends, .. } = packet;
+    let is_of = |traffic: &TrafficSelector| {
         traffic.transport.is_none_or(|it| Some(it) == transport_of(ends.protocol))
             && traffic.ports.is_none_or(|ports| ports.contains(ends.ports[1]))
     };
@@ -208,9 +219,9 @@ fn transport_of(protocol: u8) -> Option<IpTransport> {
     if protocol == ICMP_V6 { Some(IpTransport::Icmp) } else { IpTransport::of_number(protocol) }
 }
 
-impl Key {
+impl BidirectionalFlowKey {
     /// That of a packet, and whether its ends are in order.
-    fn of(ends: &Ends) -> (Key, bool) {
+    fn of(ends: &PacketFiveTuple) -> (BidirectionalFlowKey, bool) {
         let end = |address: IpAddr, port| {
             let bits = match address {
                 IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -222,7 +233,7 @@ impl Key {
         let to = end(ends.destination, ends.ports[1]);
         let ordered = from <= to;
         let pair = if ordered { [from, to] } else { [to, from] };
-        (Key { ends: pair, protocol: ends.protocol }, ordered)
+        (BidirectionalFlowKey { ends: pair, protocol: ends.protocol }, ordered)
     }
 
     #[inline]

@@ -4,7 +4,7 @@
 //! be a list. So the hash has a key, drawn from the seed of the run. What a hash is shows nowhere: a
 //! table is never read in the order of its places.
 
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 
 /// The key of a hash.
 #[derive(Debug, Clone, Copy)]
@@ -12,7 +12,7 @@ pub(crate) struct HashKey([u64; 4]);
 
 impl HashKey {
     /// One of draws that nothing else takes: others count up from 0.
-    pub(crate) fn new(draws: Stream) -> HashKey {
+    pub(crate) fn new(draws: RandomStream) -> HashKey {
         HashKey([0, 1, 2, 3].map(|number| draws.at(u64::MAX - number)))
     }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn words_that_follow_each_other_meet_in_few_places() {
         for seed in 0..20 {
-            let hash = HashKey::new(Stream::named(seed, &["test"]));
+            let hash = HashKey::new(RandomStream::named(seed, &["test"]));
             for shift in [0, 16, 32, 48] {
                 let mut places: BTreeMap<u64, u32> = BTreeMap::new();
                 for word in 0..1u64 << 14 {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn another_key_is_another_hash() {
-        let [a, b] = [1, 2].map(|seed| HashKey::new(Stream::named(seed, &["test"])));
+        let [a, b] = [1, 2].map(|seed| HashKey::new(RandomStream::named(seed, &["test"])));
         assert_ne!(a.of_two([1, 2]), b.of_two([1, 2]));
         assert_ne!(a.of_five([1, 2, 3, 4, 5]), b.of_five([1, 2, 3, 4, 5]));
     }

@@ -15,12 +15,12 @@
 //!
 //! | module | what it knows |
 //! | --- | --- |
-//! | `nat` | [`Nat`]: mappings, sessions, filters |
+//! | `nat` | [`NetworkAddressTranslator`]: mappings, sessions, filters |
 //! | `ports` | which external port a new mapping gets |
-//! | `firewall` | [`Firewall`]: rules, and flows that have passed |
+//! | `firewall` | [`StatefulFirewall`]: rules, and flows that have passed |
 //! | `tcp` | how far a connection has got, and so its time-out |
 //! | `table`, `hash`, `expiry` | entries by key, and when their time is over |
-//! | `endpoint` | [`Endpoint`], [`Flow`] |
+//! | `endpoint` | [`Ipv4Endpoint`], [`FlowEndpoints`] |
 //!
 //! ```
 //! use core::net::Ipv4Addr;
@@ -61,6 +61,8 @@ mod ports;
 mod table;
 mod tcp;
 
-pub use endpoint::{Endpoint, Flow};
-pub use firewall::{Ends, Firewall, Packet};
-pub use nat::{EndedMapping, Mapped, MappingState, Nat, NatCounters, Refusal};
+pub use endpoint::{FlowEndpoints, Ipv4Endpoint};
+pub use firewall::{FirewallPacket, PacketFiveTuple, StatefulFirewall};
+pub use nat::{
+    EndedMapping, Mapped, MappingState, NatCounters, NetworkAddressTranslator, TranslationRefusal,
+};

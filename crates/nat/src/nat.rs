@@ -8,36 +8,36 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::net::Ipv4Addr;
 
 use windtunnel_model::Time;
-use windtunnel_model::plan::{Filtering, IpTransport, Nat as Settings, Refresh};
-use windtunnel_model::random::Stream;
+use windtunnel_model::plan::{Filtering, IpTransport, NatBehaviour as Settings, Refresh};
+use windtunnel_model::random::RandomStream;
 
-use crate::endpoint::{Endpoint, Flow};
-use crate::expiry::Expiry;
+use crate::endpoint::{FlowEndpoints, Ipv4Endpoint};
+use crate::expiry::ExpiryQueue;
 use crate::hash::HashKey;
-use crate::ports::Ports;
-use crate::table::{Index, Slab};
-use crate::tcp::Way;
-use mapping::Mapping;
+use crate::ports::PortAllocator;
+use crate::table::{HashIndex, Slab};
+use crate::tcp::TrackedFlowDirection;
+use mapping::EndpointMapping;
 pub use report::{EndedMapping, MappingState, NatCounters};
 use session::Session;
 
 /// The state of a network address translator.
 #[derive(Debug)]
-pub struct Nat {
+pub struct NetworkAddressTranslator {
     settings: Settings,
-    ports: Ports,
-    mappings: Slab<Mapping>,
+    ports: PortAllocator,
+    mappings: Slab<EndpointMapping>,
     sessions: Slab<Session>,
     /// Mappings by internal endpoint (and remote one, where the mapping depends on that).
-    by_internal: Index,
-    by_external: Index,
+    by_internal: HashIndex,
+    by_external: HashIndex,
     /// Sessions by internal and remote endpoint, and by external and remote endpoint.
-    by_outbound: Index,
-    by_inbound: Index,
+    by_outbound: HashIndex,
+    by_inbound: HashIndex,
     hash: HashKey,
     /// With address-dependent filtering: sessions by mapping and remote address.
     peers: BTreeMap<(u32, Ipv4Addr), u32>,
-    expiry: Expiry,
+    expiry: ExpiryQueue,
     counters: NatCounters,
     ended: VecDeque<EndedMapping>,
 }
@@ -46,14 +46,14 @@ pub struct Nat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapped {
     /// Its own end on the other side: external for what leaves, internal for what comes.
-    pub endpoint: Endpoint,
+    pub endpoint: Ipv4Endpoint,
     session: u32,
     out: bool,
 }
 
 /// Why a packet does not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum TranslationRefusal {
     /// Nothing inside has the external endpoint.
     NoMapping,
     /// The filter does not let the remote endpoint in.
@@ -62,7 +62,7 @@ pub enum Refusal {
     Exhausted,
 }
 
-impl Nat {
+impl NetworkAddressTranslator {
     /// The most mappings, and the most sessions.
     pub const SESSIONS_MAX: usize = 1 << 20;
     /// The most mappings that have ended and were not asked for.
@@ -70,27 +70,31 @@ impl Nat {
 
     /// A NAT with these external addresses. Random ports come from `draws`.
     #[must_use]
-    pub fn new(settings: &Settings, externals: &[Ipv4Addr], draws: Stream) -> Nat {
-        let mut nat = Nat {
+    pub fn new(
+        settings: &Settings,
+        externals: &[Ipv4Addr],
+        draws: RandomStream,
+    ) -> NetworkAddressTranslator {
+        let mut nat = NetworkAddressTranslator {
             settings: settings.clone(),
-            ports: Ports::new(settings.allocation, settings.ports, draws),
+            ports: PortAllocator::new(settings.allocation, settings.ports, draws),
             mappings: Slab::default(),
             sessions: Slab::default(),
-            by_internal: Index::default(),
-            by_external: Index::default(),
-            by_outbound: Index::default(),
-            by_inbound: Index::default(),
+            by_internal: HashIndex::default(),
+            by_external: HashIndex::default(),
+            by_outbound: HashIndex::default(),
+            by_inbound: HashIndex::default(),
             hash: HashKey::new(draws),
             peers: BTreeMap::new(),
-            expiry: Expiry::default(),
+            expiry: ExpiryQueue::default(),
             counters: NatCounters::default(),
             ended: VecDeque::new(),
         };
         for address in externals {
             for forward in &settings.forwards {
-                let internal = Endpoint { address: forward.to, port: forward.to_port };
-                let external = Endpoint { address: *address, port: forward.port };
-                nat.add_mapping(Mapping {
+                let internal = Ipv4Endpoint { address: forward.to, port: forward.to_port };
+                let external = Ipv4Endpoint { address: *address, port: forward.port };
+                nat.add_mapping(EndpointMapping {
                     transport: forward.transport,
                     internal,
                     external,
@@ -110,15 +114,15 @@ impl Nat {
     /// The external endpoint that a packet from inside gets, which leaves by `external`.
     ///
     /// # Errors
-    /// [`Refusal::Exhausted`].
+    /// [`TranslationRefusal::Exhausted`].
     #[inline]
     pub fn outbound(
         &mut self,
         now: Time,
-        flow: &Flow,
+        flow: &FlowEndpoints,
         external: Ipv4Addr,
         flags: u8,
-    ) -> Result<Mapped, Refusal> {
+    ) -> Result<Mapped, TranslationRefusal> {
         self.expire(now);
         if let Some(number) = self.find_outbound(flow, external) {
             return Ok(self.touch(now, number, flags, true));
@@ -136,7 +140,12 @@ impl Nat {
     /// # Errors
     /// Why it does not pass.
     #[inline]
-    pub fn inbound(&mut self, now: Time, flow: &Flow, flags: u8) -> Result<Mapped, Refusal> {
+    pub fn inbound(
+        &mut self,
+        now: Time,
+        flow: &FlowEndpoints,
+        flags: u8,
+    ) -> Result<Mapped, TranslationRefusal> {
         self.expire(now);
         let number = match self.find_inbound(flow) {
             Some(number) => number,
@@ -155,7 +164,7 @@ impl Nat {
 
     /// Whether something inside has an external endpoint.
     #[must_use]
-    pub fn has_mapping(&self, transport: IpTransport, external: Endpoint) -> bool {
+    pub fn has_mapping(&self, transport: IpTransport, external: Ipv4Endpoint) -> bool {
         self.mapping_at(transport, external).is_some()
     }
 
@@ -163,7 +172,7 @@ impl Nat {
     /// session is asked for, and none lives longer or shorter for it (RFC 4787, REQ-12; RFC 5382,
     /// REQ-10; RFC 5508, REQ-4 and REQ-6).
     #[must_use]
-    pub fn internal(&self, transport: IpTransport, external: Endpoint) -> Option<Endpoint> {
+    pub fn internal(&self, transport: IpTransport, external: Ipv4Endpoint) -> Option<Ipv4Endpoint> {
         let mapping = self.mapping_at(transport, external)?;
         self.mappings.get(mapping).map(|mapping| mapping.internal)
     }
@@ -171,7 +180,7 @@ impl Nat {
     /// The external endpoint of an internal one, for an ICMP error about what it was sent (RFC 5508,
     /// REQ-5); `flow` is that of what it sends.
     #[must_use]
-    pub fn external(&self, flow: &Flow, external: Ipv4Addr) -> Option<Endpoint> {
+    pub fn external(&self, flow: &FlowEndpoints, external: Ipv4Addr) -> Option<Ipv4Endpoint> {
         let session = self.find_outbound(flow, external);
         if let Some(session) = session.and_then(|number| self.sessions.get(number)) {
             return Some(session.external);
@@ -180,7 +189,7 @@ impl Nat {
         Some(mapping.external)
     }
 
-    /// When [`expire`](Nat::expire) has something to do.
+    /// When [`expire`](NetworkAddressTranslator::expire) has something to do.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.expiry.next()
@@ -209,7 +218,11 @@ impl Nat {
         let Some(session) = self.sessions.get_mut(number) else {
             unreachable!("the session was found or made now")
         };
-        let way = if out == session.inbound { Way::Back } else { Way::Forth };
+        let way = if out == session.inbound {
+            TrackedFlowDirection::Back
+        } else {
+            TrackedFlowDirection::Forth
+        };
         if session.transport == IpTransport::Tcp {
             session.progress.note(flags, way);
         }
@@ -230,9 +243,10 @@ impl Nat {
     }
 
     /// Whether a packet from outside without a session passes; its new session.
-    fn admit(&mut self, now: Time, flow: &Flow) -> Result<u32, Refusal> {
-        let number = self.mapping_at(flow.transport, flow.local).ok_or(Refusal::NoMapping)?;
-        let mapping = self.mappings.get(number).ok_or(Refusal::NoMapping)?;
+    fn admit(&mut self, now: Time, flow: &FlowEndpoints) -> Result<u32, TranslationRefusal> {
+        let number =
+            self.mapping_at(flow.transport, flow.local).ok_or(TranslationRefusal::NoMapping)?;
+        let mapping = self.mappings.get(number).ok_or(TranslationRefusal::NoMapping)?;
         let passes = mapping.forwarded
             || match self.settings.filtering {
                 Filtering::EndpointIndependent => true,
@@ -242,13 +256,13 @@ impl Nat {
                 Filtering::AddressAndPortDependent => false,
             };
         if !passes {
-            return Err(Refusal::Filtered);
+            return Err(TranslationRefusal::Filtered);
         }
-        let internal = Flow { local: mapping.internal, ..*flow };
+        let internal = FlowEndpoints { local: mapping.internal, ..*flow };
         // Two forwarded ports of one endpoint, and one remote endpoint that asks both: its answers
         // could not be distinguished.
         if self.find_outbound(&internal, flow.local.address).is_some() {
-            return Err(Refusal::Exhausted);
+            return Err(TranslationRefusal::Exhausted);
         }
         self.begin(now, number, flow.remote, true)
     }

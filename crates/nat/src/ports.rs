@@ -3,22 +3,26 @@
 use core::ops::RangeInclusive;
 
 use windtunnel_model::plan::{PortAllocation, PortRange};
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 
 /// Chooses ports.
 #[derive(Debug)]
-pub(crate) struct Ports {
+pub(crate) struct PortAllocator {
     allocation: PortAllocation,
     range: Option<PortRange>,
-    draws: Stream,
+    draws: RandomStream,
     drawn: u64,
     /// The last that was chosen.
     last: Option<u16>,
 }
 
-impl Ports {
-    pub(crate) fn new(allocation: PortAllocation, range: Option<PortRange>, draws: Stream) -> Self {
-        Ports { allocation, range, draws, drawn: 0, last: None }
+impl PortAllocator {
+    pub(crate) fn new(
+        allocation: PortAllocation,
+        range: Option<PortRange>,
+        draws: RandomStream,
+    ) -> Self {
+        PortAllocator { allocation, range, draws, drawn: 0, last: None }
     }
 
     /// A port for which `is_free` holds, for an internal one; `None`: there is none.
@@ -77,9 +81,9 @@ mod tests {
 
     use super::*;
 
-    fn ports(allocation: PortAllocation, range: Option<(u16, u16)>) -> Ports {
+    fn ports(allocation: PortAllocation, range: Option<(u16, u16)>) -> PortAllocator {
         let range = range.map(|(first, last)| PortRange { first, last });
-        Ports::new(allocation, range, Stream::named(1, &["test"]))
+        PortAllocator::new(allocation, range, RandomStream::named(1, &["test"]))
     }
 
     #[test]

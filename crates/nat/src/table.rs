@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 
 /// Which entries have a hash.
 #[derive(Debug, Default)]
-pub(crate) struct Index {
+pub(crate) struct HashIndex {
     /// A power of two, or none: the upper half of the hash, and the number and one more; 0: free.
     places: Vec<u64>,
     len: usize,
 }
 
-impl Index {
+impl HashIndex {
     /// The number of the entry that `is` one looked for, of those of a hash.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
@@ -161,12 +161,12 @@ mod tests {
     use alloc::collections::BTreeMap;
 
     use super::*;
-    use windtunnel_model::random::Stream;
+    use windtunnel_model::random::RandomStream;
 
     #[test]
     fn an_index_finds_what_an_ordered_map_does_whatever_was_removed() {
-        let (mut index, mut model) = (Index::default(), BTreeMap::new());
-        let draws = Stream::named(1, &["test"]);
+        let (mut index, mut model) = (HashIndex::default(), BTreeMap::new());
+        let draws = RandomStream::named(1, &["test"]);
         for step in 0..20_000u64 {
             let key = draws.at(step) % 700;
             // Few upper halves, so that many probe the same places.

@@ -6,26 +6,26 @@ use windtunnel_model::plan::{IpTransport, Timeouts};
 
 /// What has been seen of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Progress(u8);
+pub(crate) struct TcpTrackingState(u8);
 
 /// The way of a packet: that of the one which began the flow, or the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum TrackedFlowDirection {
     Forth,
     Back,
 }
 
-impl Progress {
+impl TcpTrackingState {
     /// Takes a segment with these flags into account.
     #[inline]
-    pub(crate) fn note(&mut self, flags: u8, way: Way) {
+    pub(crate) fn note(&mut self, flags: u8, way: TrackedFlowDirection) {
         if flags & (SYN | RST) == SYN && self.is_closed() {
             // Another connection of the same ends.
             self.0 = 0;
         }
         let bit = |own: u8| match way {
-            Way::Forth => own,
-            Way::Back => own << 1,
+            TrackedFlowDirection::Forth => own,
+            TrackedFlowDirection::Back => own << 1,
         };
         if flags & SYN != 0 {
             self.0 |= bit(SYN_FORTH);
@@ -81,15 +81,15 @@ mod tests {
     const ACK: u8 = 0x10;
 
     /// Whether a connection with these segments has the long time-out.
-    fn is_established(segments: &[(u8, Way)]) -> bool {
-        let mut progress = Progress::default();
+    fn is_established(segments: &[(u8, TrackedFlowDirection)]) -> bool {
+        let mut progress = TcpTrackingState::default();
         segments.iter().for_each(|(flags, way)| progress.note(*flags, *way));
         progress.timeout(IpTransport::Tcp, &Timeouts::NAT) == Timeouts::NAT.tcp
     }
 
     #[test]
     fn a_connection_is_established_between_its_handshake_and_the_second_fin() {
-        use Way::{Back, Forth};
+        use TrackedFlowDirection::{Back, Forth};
         let open = [(SYN, Forth), (SYN | ACK, Back), (ACK, Forth)];
         assert!(!is_established(&open[..2]));
         assert!(is_established(&open));
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_simultaneous_open_is_a_handshake() {
-        use Way::{Back, Forth};
+        use TrackedFlowDirection::{Back, Forth};
         let open = [(SYN, Forth), (SYN, Back), (SYN | ACK, Forth), (SYN | ACK, Back)];
         assert!(!is_established(&open));
         assert!(is_established(&[&open[..], &[(ACK, Forth)]].concat()));
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_new_syn_begins_anew_and_a_connection_may_be_seen_first_in_its_middle() {
-        use Way::{Back, Forth};
+        use TrackedFlowDirection::{Back, Forth};
         assert!(!is_established(&[(ACK, Forth), (RST, Back), (SYN, Forth)]));
         assert!(!is_established(&[(ACK, Forth)]));
         assert!(is_established(&[(ACK, Forth), (ACK, Back)]));

@@ -4,11 +4,11 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 use windtunnel_model::plan::{
-    Filtering, IpTransport, Mapping, Nat as Settings, PortRange, Refresh,
+    Filtering, IpTransport, NatBehaviour as Settings, NatMappingBehaviour, PortRange, Refresh,
 };
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{Span, Time};
-use windtunnel_nat::{Endpoint, Flow, Nat, Refusal};
+use windtunnel_nat::{FlowEndpoints, Ipv4Endpoint, NetworkAddressTranslator, TranslationRefusal};
 
 const EXTERNAL: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
 const LIVES: Span = Span::from_secs(30);
@@ -16,8 +16,8 @@ const LIVES: Span = Span::from_secs(30);
 /// A pair of endpoints between which something has passed.
 #[derive(Debug, Clone, Copy)]
 struct Passed {
-    internal: Endpoint,
-    remote: Endpoint,
+    internal: Ipv4Endpoint,
+    remote: Ipv4Endpoint,
     external: u16,
     until: Time,
 }
@@ -35,7 +35,7 @@ impl Model {
     }
 
     /// The external port of what leaves, if it has one already.
-    fn port_of(&self, internal: Endpoint, remote: Endpoint) -> Option<u16> {
+    fn port_of(&self, internal: Ipv4Endpoint, remote: Ipv4Endpoint) -> Option<u16> {
         let mut same = self.passed.iter().filter(|it| it.internal == internal);
         let own = same.clone().find(|it| it.remote == remote).map(|it| it.external);
         own.or_else(|| if self.symmetric { None } else { same.next().map(|it| it.external) })
@@ -46,18 +46,22 @@ impl Model {
     }
 
     /// What becomes of what comes.
-    fn inbound(&self, external: u16, remote: Endpoint) -> Result<Endpoint, Refusal> {
+    fn inbound(
+        &self,
+        external: u16,
+        remote: Ipv4Endpoint,
+    ) -> Result<Ipv4Endpoint, TranslationRefusal> {
         let mut here = self.passed.iter().filter(|it| it.external == external);
-        let internal = here.clone().next().ok_or(Refusal::NoMapping)?.internal;
+        let internal = here.clone().next().ok_or(TranslationRefusal::NoMapping)?.internal;
         let passes = match self.filtering {
             Filtering::EndpointIndependent => true,
             Filtering::AddressDependent => here.any(|it| it.remote.address == remote.address),
             Filtering::AddressAndPortDependent => here.any(|it| it.remote == remote),
         };
-        if passes { Ok(internal) } else { Err(Refusal::Filtered) }
+        if passes { Ok(internal) } else { Err(TranslationRefusal::Filtered) }
     }
 
-    fn note(&mut self, now: Time, internal: Endpoint, remote: Endpoint, external: u16) {
+    fn note(&mut self, now: Time, internal: Ipv4Endpoint, remote: Ipv4Endpoint, external: u16) {
         self.passed.retain(|it| (it.internal, it.remote) != (internal, remote));
         self.passed.push(Passed { internal, remote, external, until: now + LIVES });
     }
@@ -82,9 +86,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..200)
 }
 
-fn endpoint(network: [u8; 3], host: u8, port: u16) -> Endpoint {
+fn endpoint(network: [u8; 3], host: u8, port: u16) -> Ipv4Endpoint {
     let [a, b, c] = network;
-    Endpoint { address: Ipv4Addr::new(a, b, c, host), port: 5000 + port }
+    Ipv4Endpoint { address: Ipv4Addr::new(a, b, c, host), port: 5000 + port }
 }
 
 proptest! {
@@ -102,13 +106,13 @@ proptest! {
         narrow in any::<bool>(),
     ) {
         let mapping =
-            if symmetric { Mapping::AddressAndPortDependent } else { Mapping::EndpointIndependent };
+            if symmetric { NatMappingBehaviour::AddressAndPortDependent } else { NatMappingBehaviour::EndpointIndependent };
         let mut settings = Settings::new(mapping, filtering);
         settings.timeouts.udp = LIVES;
         settings.refresh = Refresh::Both;
         let range = PortRange { first: 5000, last: if narrow { 5004 } else { 6000 } };
         settings.ports = Some(range);
-        let mut nat = Nat::new(&settings, &[EXTERNAL], Stream::named(1, &["nat"]));
+        let mut nat = NetworkAddressTranslator::new(&settings, &[EXTERNAL], RandomStream::named(1, &["nat"]));
         let mut model = Model { symmetric, filtering, passed: Vec::new() };
         let mut given: Vec<u16> = vec![5000];
         let mut now = Time::ZERO;
@@ -120,13 +124,13 @@ proptest! {
                     let internal = endpoint([192, 168, 0], node, port);
                     let remote = endpoint([203, 0, 113], to, there);
                     let transport = IpTransport::Udp;
-                    let flow = Flow { transport, local: internal, remote };
+                    let flow = FlowEndpoints { transport, local: internal, remote };
                     let got = nat.outbound(now, &flow, EXTERNAL, 0).map(|it| it.endpoint.port);
                     match (model.port_of(internal, remote), got) {
                         (Some(known), got) => prop_assert_eq!(got, Ok(known)),
                         (None, Ok(new)) => prop_assert!(!model.is_used(new) && range.contains(new)),
                         (None, Err(refusal)) => {
-                            prop_assert_eq!(refusal, Refusal::Exhausted);
+                            prop_assert_eq!(refusal, TranslationRefusal::Exhausted);
                             prop_assert!((range.first..=range.last).all(|it| model.is_used(it)));
                         }
                     }
@@ -138,8 +142,8 @@ proptest! {
                 Step::In { external, from, there } => {
                     let port = given[given.len().saturating_sub(external + 1)];
                     let remote = endpoint([203, 0, 113], from, there);
-                    let local = Endpoint { address: EXTERNAL, port };
-                    let flow = Flow { transport: IpTransport::Udp, local, remote };
+                    let local = Ipv4Endpoint { address: EXTERNAL, port };
+                    let flow = FlowEndpoints { transport: IpTransport::Udp, local, remote };
                     let expected = model.inbound(port, remote);
                     // Two mappings of one endpoint must not have a session with one remote each.
                     let clash = expected.is_ok_and(|internal| {
@@ -148,7 +152,7 @@ proptest! {
                     });
                     let got = nat.inbound(now, &flow, 0).map(|it| it.endpoint);
                     if clash {
-                        prop_assert_eq!(got, Err(Refusal::Exhausted));
+                        prop_assert_eq!(got, Err(TranslationRefusal::Exhausted));
                         continue;
                     }
                     prop_assert_eq!(got, expected);
@@ -172,11 +176,18 @@ proptest! {
 #[test]
 fn the_same_seed_gives_the_same_ports_and_another_seed_others() {
     let ports = |seed| {
-        let settings = Settings::new(Mapping::AddressAndPortDependent, Filtering::AddressDependent);
-        let mut nat = Nat::new(&settings, &[EXTERNAL], Stream::named(seed, &["nat", "home"]));
+        let settings = Settings::new(
+            NatMappingBehaviour::AddressAndPortDependent,
+            Filtering::AddressDependent,
+        );
+        let mut nat = NetworkAddressTranslator::new(
+            &settings,
+            &[EXTERNAL],
+            RandomStream::named(seed, &["nat", "home"]),
+        );
         let port = |to| {
             let (local, remote) = (endpoint([10, 0, 0], 1, 0), endpoint([10, 0, 1], to, 0));
-            let flow = Flow { transport: IpTransport::Udp, local, remote };
+            let flow = FlowEndpoints { transport: IpTransport::Udp, local, remote };
             nat.outbound(Time::ZERO, &flow, EXTERNAL, 0).unwrap().endpoint.port
         };
         (1..50).map(port).collect::<Vec<u16>>()
@@ -187,12 +198,14 @@ fn the_same_seed_gives_the_same_ports_and_another_seed_others() {
 
 #[test]
 fn a_hundred_thousand_sessions_come_and_go() {
-    let settings = Settings::new(Mapping::EndpointIndependent, Filtering::AddressAndPortDependent);
-    let mut nat = Nat::new(&settings, &[EXTERNAL], Stream::named(1, &["nat"]));
-    let flow = |number: u32| Flow {
+    let settings =
+        Settings::new(NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent);
+    let mut nat =
+        NetworkAddressTranslator::new(&settings, &[EXTERNAL], RandomStream::named(1, &["nat"]));
+    let flow = |number: u32| FlowEndpoints {
         transport: IpTransport::Udp,
-        local: Endpoint { address: [10, 0, 0, 1].into(), port: 5000 },
-        remote: Endpoint { address: Ipv4Addr::from_bits(0x0b00_0000 + number), port: 53 },
+        local: Ipv4Endpoint { address: [10, 0, 0, 1].into(), port: 5000 },
+        remote: Ipv4Endpoint { address: Ipv4Addr::from_bits(0x0b00_0000 + number), port: 53 },
     };
     for number in 0..100_000 {
         let at = Time::from_nanos(u64::from(number) * 1_000_000);

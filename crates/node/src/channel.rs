@@ -105,14 +105,14 @@ const SEND_PATIENCE: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Listener, Reply, Request};
+    use crate::message::{ListeningEndpoint, NodeInitReply, NodeInitRequest};
 
     #[test]
     fn messages_cross_with_their_descriptors() {
         let (host, init) = Channel::pair().unwrap();
-        let request = Request::Watch { token: 4, what: Listener::Tcp(80) };
+        let request = NodeInitRequest::Watch { token: 4, what: ListeningEndpoint::Tcp(80) };
         host.send(&request, &[host.as_fd(), init.as_fd()]).unwrap();
-        let (received, descriptors) = init.receive::<Request>(None).unwrap().unwrap();
+        let (received, descriptors) = init.receive::<NodeInitRequest>(None).unwrap().unwrap();
         assert_eq!(received, request);
         assert_eq!(descriptors.len(), 2);
     }
@@ -120,9 +120,9 @@ mod tests {
     #[test]
     fn an_empty_channel_gives_nothing_and_a_closed_one_is_gone() {
         let (host, init) = Channel::pair().unwrap();
-        assert!(host.receive::<Reply>(Some(Duration::ZERO)).unwrap().is_none());
+        assert!(host.receive::<NodeInitReply>(Some(Duration::ZERO)).unwrap().is_none());
         drop(init);
-        assert!(matches!(host.receive::<Reply>(None), Err(ChannelError::Gone)));
-        assert!(matches!(host.send(&Request::Continue, &[]), Err(ChannelError::Gone)));
+        assert!(matches!(host.receive::<NodeInitReply>(None), Err(ChannelError::Gone)));
+        assert!(matches!(host.send(&NodeInitRequest::Continue, &[]), Err(ChannelError::Gone)));
     }
 }

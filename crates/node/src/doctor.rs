@@ -10,7 +10,7 @@ use trial::Trial;
 
 /// One mechanism that a run needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Check {
+pub struct PrerequisiteCheck {
     pub name: &'static str,
     /// Whether a run can do with it as it is.
     pub ok: bool,
@@ -23,10 +23,10 @@ pub struct Check {
 /// Tries each mechanism. The caller must have one thread only: otherwise no process can be made to
 /// try in, and each check says so.
 #[must_use]
-pub fn diagnose() -> Vec<Check> {
-    let settings = checks::SETTINGS.iter().map(checks::Setting::check);
+pub fn diagnose() -> Vec<PrerequisiteCheck> {
+    let settings = checks::SETTINGS.iter().map(checks::KernelRestriction::check);
     let trials = checks::TRIALS.iter().map(Trial::check);
-    let mut all: Vec<Check> = settings.chain(trials).collect();
+    let mut all: Vec<PrerequisiteCheck> = settings.chain(trials).collect();
     all.push(files::identities());
     all.push(checks::open_files());
     all.push(checks::priority());
@@ -34,12 +34,16 @@ pub fn diagnose() -> Vec<Check> {
     all
 }
 
-impl Check {
-    fn good(name: &'static str, detail: impl Into<String>) -> Check {
-        Check { name, ok: true, detail: detail.into(), hint: None }
+impl PrerequisiteCheck {
+    fn good(name: &'static str, detail: impl Into<String>) -> PrerequisiteCheck {
+        PrerequisiteCheck { name, ok: true, detail: detail.into(), hint: None }
     }
 
-    fn bad(name: &'static str, detail: impl Into<String>, hint: Option<String>) -> Check {
-        Check { name, ok: false, detail: detail.into(), hint }
+    fn bad(
+        name: &'static str,
+        detail: impl Into<String>,
+        hint: Option<String>,
+    ) -> PrerequisiteCheck {
+        PrerequisiteCheck { name, ok: false, detail: detail.into(), hint }
     }
 }

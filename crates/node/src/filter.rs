@@ -51,7 +51,7 @@ impl fmt::Display for Act {
 
 /// What a rule can do, all of it, and how many packets it has counted, if it counts them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct PacketFilterRule {
     pub(crate) acts: Vec<Act>,
     pub(crate) packets: Option<u64>,
     /// Whether it counts packets to which it does nothing, too.
@@ -60,16 +60,16 @@ pub(crate) struct Rule {
 
 /// A chain, with what its rules do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chain {
+pub(crate) struct PacketFilterChain {
     /// Such as `ip table filter, chain INPUT (input)`.
     pub(crate) place: String,
     /// By what they do.
-    rules: BTreeMap<Vec<Act>, Count>,
+    rules: BTreeMap<Vec<Act>, FilterRuleCount>,
 }
 
 /// The rules that do the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
+struct FilterRuleCount {
     rules: u64,
     /// Those that count nothing.
     silent: u64,
@@ -77,14 +77,14 @@ struct Count {
     is_bound: bool,
 }
 
-impl Chain {
-    pub(crate) fn new(place: String) -> Chain {
-        Chain { place, rules: BTreeMap::new() }
+impl PacketFilterChain {
+    pub(crate) fn new(place: String) -> PacketFilterChain {
+        PacketFilterChain { place, rules: BTreeMap::new() }
     }
 
     /// Adds a rule, unless it lets all packets pass as they are.
-    pub(crate) fn add(&mut self, rule: Rule) {
-        let Rule { mut acts, packets, is_bound } = rule;
+    pub(crate) fn add(&mut self, rule: PacketFilterRule) {
+        let PacketFilterRule { mut acts, packets, is_bound } = rule;
         if acts.is_empty() {
             return;
         }
@@ -103,7 +103,7 @@ impl Chain {
     }
 }
 
-impl fmt::Display for Chain {
+impl fmt::Display for PacketFilterChain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.place)?;
         for (number, (acts, count)) in self.rules.iter().enumerate() {
@@ -118,9 +118,9 @@ impl fmt::Display for Chain {
     }
 }
 
-impl fmt::Display for Count {
+impl fmt::Display for FilterRuleCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Count { rules, silent, packets, is_bound } = *self;
+        let FilterRuleCount { rules, silent, packets, is_bound } = *self;
         if rules > 1 {
             write!(f, "by {rules} rules ")?;
         }
@@ -147,13 +147,13 @@ const NAME_MOST: usize = 40;
 mod tests {
     use super::*;
 
-    fn rule(acts: &[Act], packets: Option<u64>) -> Rule {
-        Rule { acts: acts.to_vec(), packets, is_bound: false }
+    fn rule(acts: &[Act], packets: Option<u64>) -> PacketFilterRule {
+        PacketFilterRule { acts: acts.to_vec(), packets, is_bound: false }
     }
 
     #[test]
     fn rules_that_do_the_same_are_counted_together() {
-        let mut chain = Chain::new("ip table t, chain c (input)".into());
+        let mut chain = PacketFilterChain::new("ip table t, chain c (input)".into());
         chain.add(rule(&[], Some(9)));
         assert!(chain.is_idle(), "what lets all pass is not spoken of");
         chain.add(rule(&[Act::Drop], Some(30)));
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn what_counts_more_than_it_does_something_to_is_a_bound() {
-        let mut chain = Chain::new("x".into());
-        chain.add(Rule { is_bound: true, ..rule(&[Act::Drop], Some(100)) });
+        let mut chain = PacketFilterChain::new("x".into());
+        chain.add(PacketFilterRule { is_bound: true, ..rule(&[Act::Drop], Some(100)) });
         assert_eq!(chain.to_string(), "x: drop (at most 100 packets)");
     }
 }

@@ -1,9 +1,9 @@
 //! One entry to what an init and the kernel say, for fuzzers.
 
-use windtunnel_sys::x_tables::{HOOKS, Table, Version};
+use windtunnel_sys::x_tables::{HOOKS, XtablesFamily, XtablesTable};
 
 use crate::filter::x_tables;
-use crate::message::{ExitStatus, Reply, Request, decode, encode};
+use crate::message::{ExitStatus, NodeInitReply, NodeInitRequest, decode, encode};
 use crate::netlink::{answers, bridges, filter};
 
 /// Reads arbitrary bytes as a request to an init, as an init's reply, as the kernel's answers on a
@@ -12,12 +12,12 @@ use crate::netlink::{answers, bridges, filter};
 /// # Panics
 /// When reading does, or a message that was taken cannot be written.
 pub fn fuzz_one(data: &[u8]) {
-    if let Ok(request) = decode::<Request>(data) {
+    if let Ok(request) = decode::<NodeInitRequest>(data) {
         assert!(encode(&request).is_ok(), "{request:?}");
     }
-    if let Ok(reply) = decode::<Reply>(data) {
+    if let Ok(reply) = decode::<NodeInitReply>(data) {
         assert!(encode(&reply).is_ok(), "{reply:?}");
-        if let Reply::Exited {
+        if let NodeInitReply::Exited {
             status: status @ (ExitStatus::Code(_) | ExitStatus::Signal(_)),
             ..
         } = reply
@@ -32,8 +32,8 @@ pub fn fuzz_one(data: &[u8]) {
     let _ = (bridges::port(data), filter::read_answer(data).describe());
     let (mut begins, ends) = ([None; HOOKS], [Some(0); HOOKS]);
     begins[1] = Some(0);
-    for version in [Version::V4, Version::V6] {
-        let table = Table { begins, ends, entries: data.to_vec() };
+    for version in [XtablesFamily::V4, XtablesFamily::V6] {
+        let table = XtablesTable { begins, ends, entries: data.to_vec() };
         let _ = x_tables::chains(version, "filter", &table);
     }
 }

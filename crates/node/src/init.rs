@@ -50,19 +50,19 @@ use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, plan};
 use windtunnel_routing::Routes;
 use windtunnel_sys::namespace::IdMap;
-use windtunnel_sys::process::{self, Signal, User};
+use windtunnel_sys::process::{self, Signal, UserIdentity};
 use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{Channel, ChannelError};
-use crate::message::{Failure, Reply, Request};
+use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure};
 use crate::net_config::NetConfig;
-use crate::node_set::{NodeFiles, OwnRoot, Recorded, TableLimits};
+use crate::node_set::{NodeFiles, OwnRoot, ProgramRecordingSetup, TableLimits};
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
 
-use inner::Inner;
-use programs::Programs;
+use inner::InnerNamespaces;
+use programs::NodeProgramTable;
 
 /// What an init knows from the fork, in its copy of the host process's memory.
 pub(crate) struct InitSetup<'a> {
@@ -81,18 +81,18 @@ pub(crate) struct InitSetup<'a> {
     /// For its programs.
     pub(crate) nice: i32,
     /// What its programs leave records by.
-    pub(crate) recorded: Option<&'a Recorded>,
+    pub(crate) recorded: Option<&'a ProgramRecordingSetup>,
     /// What keeps its limits as they are where it has a table of connections of its own.
     pub(crate) tables: Option<&'a TableLimits>,
     /// Its own file system, if it has one.
     pub(crate) own: Option<&'a OwnRoot>,
     /// The user that its programs become.
-    pub(crate) account: Option<User>,
+    pub(crate) account: Option<UserIdentity>,
 }
 
 /// Why an init ends before its time.
-enum End {
-    Failed(Failure),
+enum NodeInitTermination {
+    Failed(NodeSetupFailure),
     /// The host process is gone, or something that cannot be reported.
     Channel(ChannelError),
 }
@@ -108,14 +108,14 @@ impl InitSetup<'_> {
 pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
         let outcome = set_up(setup, channel).and_then(|(signals, programs, v6)| {
-            serve::serve(programs, channel, signals, v6).map_err(End::Channel)
+            serve::serve(programs, channel, signals, v6).map_err(NodeInitTermination::Channel)
         });
         match outcome {
-            Ok(()) | Err(End::Channel(ChannelError::Gone)) => 0,
-            Err(End::Channel(_)) => 1,
-            Err(End::Failed(failure)) => {
+            Ok(()) | Err(NodeInitTermination::Channel(ChannelError::Gone)) => 0,
+            Err(NodeInitTermination::Channel(_)) => 1,
+            Err(NodeInitTermination::Failed(failure)) => {
                 // If the host process is gone, the report has no reader.
-                let _ = channel.send(&Reply::Failed(failure), &[]);
+                let _ = channel.send(&NodeInitReply::Failed(failure), &[]);
                 1
             }
         }
@@ -126,11 +126,11 @@ pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
 fn set_up(
     setup: &InitSetup<'_>,
     channel: &Channel,
-) -> Result<(signal::Reader, Programs, bool), End> {
+) -> Result<(signal::SignalReader, NodeProgramTable, bool), NodeInitTermination> {
     let mut notes = Vec::new();
     let net_config = NetConfig::of(setup.plan, setup.routes, setup.id);
     let signals = become_init(setup).map_err(|error| process_failure(&error))?;
-    let inner = setup.inside.as_ref().map(Inner::make).transpose();
+    let inner = setup.inside.as_ref().map(InnerNamespaces::make).transpose();
     let inner = inner.map_err(|error| process_failure(&error))?;
     // Not earlier: the files below /proc of a process that is not dumpable are root's.
     process::set_dumpable(false).map_err(|error| process_failure(&error))?;
@@ -139,7 +139,7 @@ fn set_up(
         root::build(own, &setup.files, &mut notes)?;
     }
     // After volumes are there: they may show what is hidden by other names.
-    hidden::hide(setup.hidden, hidden::Cover::empty(), &mut notes)?;
+    hidden::hide(setup.hidden, hidden::MaskedPathCover::empty(), &mut notes)?;
     match setup.own {
         Some(own) => root::enter(own)?,
         None if setup.node().private => private::cover(setup.kept)?,
@@ -157,19 +157,19 @@ fn set_up(
     let (left, files) = left.unzip();
     let files = files.unwrap_or_default();
     let files: Vec<BorrowedFd<'_>> = files.iter().map(OwnedFd::as_fd).collect();
-    channel.send(&Reply::Prepared, &files)?;
-    match channel.receive::<Request>(None)? {
-        Some((Request::Continue, _)) => {}
+    channel.send(&NodeInitReply::Prepared, &files)?;
+    match channel.receive::<NodeInitRequest>(None)? {
+        Some((NodeInitRequest::Continue, _)) => {}
         // Only the host process sends here, and it sent something else: it is not sane.
-        _ => return Err(End::Channel(ChannelError::Gone)),
+        _ => return Err(NodeInitTermination::Channel(ChannelError::Gone)),
     }
     network::configure(&net_config, &mut notes)?;
     sysctl::apply(&setup.node().sysctl)?;
-    channel.send(&Reply::Ready { notes }, &[])?;
-    Ok((signals, Programs::new(setup, user_namespace, left), net_config.v6))
+    channel.send(&NodeInitReply::Ready { notes }, &[])?;
+    Ok((signals, NodeProgramTable::new(setup, user_namespace, left), net_config.v6))
 }
 
-fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
+fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::SignalReader> {
     // Programs are not to read from, or be stopped by, the terminal that windtunnel runs in.
     terminal::give_up_controlling()?;
     if setup.plan.nodes.len() <= SESSIONS_MAX {
@@ -182,7 +182,7 @@ fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
         signal::reset(number)?;
     }
     signal::unblock_all()?;
-    signal::Reader::open(&[Signal::CHILD])
+    signal::SignalReader::open(&[Signal::CHILD])
 }
 
 /// Linux shares processors between sessions first, and between a session's processes then (autogroups,
@@ -192,33 +192,33 @@ fn become_init(setup: &InitSetup<'_>) -> io::Result<signal::Reader> {
 const SESSIONS_MAX: usize = 16;
 
 /// The programs' user namespace, if they have one of their own.
-fn lock_mounts(inner: Option<Inner>) -> io::Result<Option<OwnedFd>> {
-    inner.map(Inner::lock_mounts).transpose()
+fn lock_mounts(inner: Option<InnerNamespaces>) -> io::Result<Option<OwnedFd>> {
+    inner.map(InnerNamespaces::lock_mounts).transpose()
 }
 
-fn process_failure(error: &io::Error) -> End {
-    End::Failed(Failure {
+fn process_failure(error: &io::Error) -> NodeInitTermination {
+    NodeInitTermination::Failed(NodeSetupFailure {
         stage: "process".into(),
         message: format!("cannot become the node's first process: {error}"),
         hint: crate::hint::too_many(error),
     })
 }
 
-impl From<Failure> for End {
-    fn from(failure: Failure) -> Self {
-        End::Failed(failure)
+impl From<NodeSetupFailure> for NodeInitTermination {
+    fn from(failure: NodeSetupFailure) -> Self {
+        NodeInitTermination::Failed(failure)
     }
 }
 
-impl From<ChannelError> for End {
+impl From<ChannelError> for NodeInitTermination {
     fn from(error: ChannelError) -> Self {
-        End::Channel(error)
+        NodeInitTermination::Channel(error)
     }
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for NodeInitTermination {
     fn from(error: io::Error) -> Self {
-        End::Channel(ChannelError::Io(error))
+        NodeInitTermination::Channel(ChannelError::Io(error))
     }
 }
 

@@ -10,10 +10,10 @@
 //! | module | nouns |
 //! | --- | --- |
 //! | `namespaces` | [`enter`], [`Namespaces`]: leaving the machine's network |
-//! | `node_set` | [`create`], [`NodeSet`], [`Node`]: all nodes of a run |
-//! | `message` | [`Request`], [`Reply`]: what can be asked of a node, and what it reports |
+//! | `node_set` | [`create`], [`NodeSet`], [`RunningNode`]: all nodes of a run |
+//! | `message` | [`NodeInitRequest`], [`NodeInitReply`]: what can be asked of a node, and what it reports |
 //! | `hosts` | [`hosts_file`]: the names that programs find |
-//! | `doctor` | [`diagnose`], [`Check`]: what this machine allows |
+//! | `doctor` | [`diagnose`], [`PrerequisiteCheck`]: what this machine allows |
 //! | `init` (private) | a node's first process: finishes the set-up, then runs programs |
 //! | `net_config` (private) | what has to be configured in a node |
 //! | `netlink` (private) | devices, addresses, routes, packet filters |
@@ -57,14 +57,15 @@ mod node_set;
 mod testing;
 
 pub use channel::ChannelError;
-pub use doctor::{Check, diagnose};
+pub use doctor::{PrerequisiteCheck, diagnose};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
-pub use init::hidden::{Cover, hide};
+pub use init::hidden::{MaskedPathCover, hide};
 pub use message::{
-    Ask, ECHO_PATIENCE_NS, ExitStatus, Failure, Interference, Listener, MESSAGE_BYTES_MAX,
-    MessageError, Probe, ProcessorWindow, ProgramBounds, ProgramUse, Reply, Request, Spawn,
+    ECHO_PATIENCE_NS, ExitStatus, Interference, ListeningEndpoint, MESSAGE_BYTES_MAX, MessageError,
+    NodeInitReply, NodeInitRequest, NodeSetupFailure, ProcessorWindow, ProgramBounds, ProgramProbe,
+    ProgramProbeMethod, ProgramUse, Spawn,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};
 pub use netlink::NetlinkError;
@@ -72,5 +73,7 @@ pub use netlink::NetlinkError;
 pub use net_config::FIRST_DEVICE;
 pub use net_config::edit::RouteEdit;
 
-pub use node_set::{CreateError, Node, NodeSet, Options, Recorded, create, sent_to};
+pub use node_set::{
+    CreateError, NodeSet, NodeSetOptions, ProgramRecordingSetup, RunningNode, create, sent_to,
+};
 pub use node_set::{OwnRoot, OwnVolume};

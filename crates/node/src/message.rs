@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use windtunnel_model::plan::Question;
+use windtunnel_model::plan::HealthProbeDatagram;
 
 use crate::net_config::edit::RouteEdit;
 
@@ -16,7 +16,7 @@ pub const MESSAGE_BYTES_MAX: usize = 200_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Request {
+pub enum NodeInitRequest {
     /// The node's devices are there: finish the set-up. Sent by [`create`](crate::create) only.
     Continue,
     /// Start a program, with its standard input, output and error as three descriptors.
@@ -25,7 +25,7 @@ pub enum Request {
         /// The program, with its process group; `None`: every process of the node.
         id: Option<u64>,
         signal: i32,
-        /// Chosen by the sender, given back in [`Reply::Signalled`]; `None`: no such reply.
+        /// Chosen by the sender, given back in [`NodeInitReply::Signalled`]; `None`: no such reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
     },
@@ -34,7 +34,7 @@ pub enum Request {
         /// Chosen by the sender, given back in the reply.
         token: u64,
         /// What should listen.
-        what: Listener,
+        what: ListeningEndpoint,
     },
     Unwatch {
         token: u64,
@@ -50,7 +50,7 @@ pub enum Request {
         /// Nanoseconds from one request to the next.
         interval_ns: u64,
     },
-    /// No more requests of an [`Request::Echo`]; the reply comes once those that were sent are
+    /// No more requests of an [`NodeInitRequest::Echo`]; the reply comes once those that were sent are
     /// answered, or [`ECHO_PATIENCE_NS`] have passed.
     EndEcho {
         /// The token of the request.
@@ -67,29 +67,29 @@ pub enum Request {
     /// From now on, start programs that a preload library cannot enter (static ones, those of Go)
     /// so that their calls are shown to the supervisor at the other end of the socket that comes
     /// along ([`windtunnel_sys::seccomp`]), until it is closed. Sent by
-    /// [`Node::supervise`](crate::Node::supervise).
+    /// [`RunningNode::supervise`](crate::RunningNode::supervise).
     Supervise {
         /// The path of the preload library, which these programs do not get.
         library: Option<String>,
     },
     /// From now on, stop and continue all programs so that together they have a share of a
-    /// processor; what they had is reported each second ([`Reply::Processor`]).
+    /// processor; what they had is reported each second ([`NodeInitReply::Processor`]).
     LimitProcessor {
         /// Thousandths of a processor.
         share: u32,
     },
     /// Deliver the packets of a queue ([`windtunnel_sys::frame_queue`]), on a thread of the init.
     /// Three descriptors come along: the queue, a packet socket of the fabric, an event that is
-    /// raised for a thread that sleeps. What goes wrong is a [`Reply::ReceiveFailed`].
+    /// raised for a thread that sleeps. What goes wrong is a [`NodeInitReply::ReceiveFailed`].
     Receive,
     /// Make what the gateway process at the other end of the socket that comes along needs here,
     /// and send it there, or why it cannot be made.
     Gateway,
-    /// Look whether a program of the node serves. Answer: [`Reply::Probed`].
+    /// Look whether a program of the node serves. Answer: [`NodeInitReply::Probed`].
     Probe {
         /// Chosen by the sender, given back in the reply.
         token: u64,
-        what: Probe,
+        what: ProgramProbe,
         /// Nanoseconds, after which it has failed.
         timeout_ns: u64,
     },
@@ -97,7 +97,7 @@ pub enum Request {
     /// instead of those that came earlier, and have these limits.
     Bound(ProgramBounds),
     /// From now on, look at what all programs use together, and end what is too much; what they
-    /// use is reported each second ([`Reply::Used`]).
+    /// use is reported each second ([`NodeInitReply::Used`]).
     LimitUse {
         /// Bytes of memory.
         memory: Option<u64>,
@@ -108,19 +108,19 @@ pub enum Request {
 
 /// Where a program is to answer, and what it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
+pub struct ProgramProbe {
     /// An address of the node.
     pub address: IpAddr,
     /// Of the protocol that `what` needs.
     pub port: u16,
     /// What it is asked.
-    pub what: Ask,
+    pub what: ProgramProbeMethod,
 }
 
 /// What a program is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ask {
+pub enum ProgramProbeMethod {
     /// To accept a connection.
     Tcp,
     /// For a path over HTTP.
@@ -131,7 +131,7 @@ pub enum Ask {
         host: String,
     },
     /// To answer a datagram.
-    Udp(Question),
+    Udp(HealthProbeDatagram),
 }
 
 /// What programs have that start from now on.
@@ -189,7 +189,7 @@ pub struct Spawn {
 /// Something that programs can connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Listener {
+pub enum ListeningEndpoint {
     /// A TCP port, of either IP version, at any address.
     Tcp(u16),
     /// Any TCP port, or any bound UDP port, of either IP version.
@@ -202,7 +202,7 @@ pub enum Listener {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Reply {
+pub enum NodeInitReply {
     /// Everything that needs no devices is done. Consumed by [`create`](crate::create).
     Prepared,
     /// The node is complete. Consumed by [`create`](crate::create).
@@ -211,7 +211,7 @@ pub enum Reply {
         notes: Vec<String>,
     },
     /// A stage of the set-up failed, and the node is gone. Consumed by [`create`](crate::create).
-    Failed(Failure),
+    Failed(NodeSetupFailure),
     Spawned {
         id: u64,
         /// Its number in the node's PID namespace.
@@ -241,7 +241,7 @@ pub enum Reply {
         id: Option<u64>,
         message: String,
     },
-    /// What there is of that ([`Request::Interference`]).
+    /// What there is of that ([`NodeInitRequest::Interference`]).
     Interference(Interference),
     /// A signal with a token has been sent, or failed to be.
     Signalled {
@@ -250,12 +250,12 @@ pub enum Reply {
         /// When all processes had it, on the monotonic clock.
         at_ns: u64,
     },
-    /// Packets of the queue cannot be delivered ([`Request::Receive`]).
+    /// Packets of the queue cannot be delivered ([`NodeInitRequest::Receive`]).
     ReceiveFailed {
         /// What the kernel said.
         message: String,
     },
-    /// Programs cannot be supervised ([`Request::Supervise`]).
+    /// Programs cannot be supervised ([`NodeInitRequest::Supervise`]).
     SuperviseFailed {
         /// What the kernel said.
         message: String,
@@ -334,7 +334,7 @@ pub const ECHO_PATIENCE_NS: u64 = 3_000_000_000;
 
 /// Why a node could not be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
+pub struct NodeSetupFailure {
     /// The stage, as listed in the source of the init.
     pub stage: String,
     /// What was tried on what, and what the kernel said.
@@ -392,8 +392,8 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MessageErro
 mod tests {
     use super::*;
 
-    fn spawn(argument: &str) -> Request {
-        Request::Spawn(Spawn {
+    fn spawn(argument: &str) -> NodeInitRequest {
+        NodeInitRequest::Spawn(Spawn {
             id: 7,
             argv: vec!["echo".into(), argument.into()],
             env: BTreeMap::from([("LANG".into(), "C".into())]),
@@ -406,28 +406,31 @@ mod tests {
     #[test]
     fn requests_come_back_as_they_were() {
         let requests = [
-            Request::Continue,
+            NodeInitRequest::Continue,
             spawn("\u{1f300} \"quoted\"\n"),
-            Request::Signal { id: None, signal: 9, token: Some(3) },
-            Request::Watch { token: 1, what: Listener::Unix("/run/a b".into()) },
-            Request::Unwatch { token: 1 },
-            Request::EndEcho { token: 1 },
-            Request::Diagnose,
-            Request::Interference,
-            Request::Probe {
+            NodeInitRequest::Signal { id: None, signal: 9, token: Some(3) },
+            NodeInitRequest::Watch { token: 1, what: ListeningEndpoint::Unix("/run/a b".into()) },
+            NodeInitRequest::Unwatch { token: 1 },
+            NodeInitRequest::EndEcho { token: 1 },
+            NodeInitRequest::Diagnose,
+            NodeInitRequest::Interference,
+            NodeInitRequest::Probe {
                 token: 5,
-                what: Probe {
+                what: ProgramProbe {
                     address: "10.1.0.80".parse().unwrap(),
                     port: 80,
-                    what: Ask::Http { path: "/".into(), host: "www".into() },
+                    what: ProgramProbeMethod::Http { path: "/".into(), host: "www".into() },
                 },
                 timeout_ns: 1,
             },
-            Request::Supervise { library: Some("/run/x.so".into()) },
-            Request::LimitProcessor { share: 250 },
-            Request::LimitUse { memory: Some(1 << 40), processes: None },
-            Request::Bound(ProgramBounds { open_files: Some(9), ..ProgramBounds::default() }),
-            Request::Echo {
+            NodeInitRequest::Supervise { library: Some("/run/x.so".into()) },
+            NodeInitRequest::LimitProcessor { share: 250 },
+            NodeInitRequest::LimitUse { memory: Some(1 << 40), processes: None },
+            NodeInitRequest::Bound(ProgramBounds {
+                open_files: Some(9),
+                ..ProgramBounds::default()
+            }),
+            NodeInitRequest::Echo {
                 token: u64::MAX,
                 address: "fd00::1".parse().unwrap(),
                 count: 3,
@@ -436,25 +439,25 @@ mod tests {
         ];
         for request in requests {
             let bytes = encode(&request).unwrap();
-            assert_eq!(decode::<Request>(&bytes).unwrap(), request);
+            assert_eq!(decode::<NodeInitRequest>(&bytes).unwrap(), request);
         }
     }
 
     #[test]
     fn replies_come_back_as_they_were() {
-        let failure = Failure { stage: "mounts".into(), message: "no".into(), hint: None };
+        let failure = NodeSetupFailure { stage: "mounts".into(), message: "no".into(), hint: None };
         let replies = [
-            Reply::Ready { notes: vec!["no /sys".into()] },
-            Reply::Failed(failure),
-            Reply::Exited { id: 1, status: ExitStatus::Signal(9) },
-            Reply::Signalled { token: 3, at_ns: 9 },
-            Reply::Interference(Interference {
+            NodeInitReply::Ready { notes: vec!["no /sys".into()] },
+            NodeInitReply::Failed(failure),
+            NodeInitReply::Exited { id: 1, status: ExitStatus::Signal(9) },
+            NodeInitReply::Signalled { token: 3, at_ns: 9 },
+            NodeInitReply::Interference(Interference {
                 disciplines: vec!["netem at eth0".into()],
                 filters: vec!["ip table t, chain c: drop (not counted)".into()],
                 ports: Vec::new(),
             }),
-            Reply::Probed { token: 5, failure: Some("refused".into()) },
-            Reply::EchoDone {
+            NodeInitReply::Probed { token: 5, failure: Some("refused".into()) },
+            NodeInitReply::EchoDone {
                 token: 2,
                 began_ns: 7,
                 echoes: vec![(0, Some(1)), (9, None)],
@@ -463,7 +466,7 @@ mod tests {
         ];
         for reply in replies {
             let bytes = encode(&reply).unwrap();
-            assert_eq!(decode::<Reply>(&bytes).unwrap(), reply);
+            assert_eq!(decode::<NodeInitReply>(&bytes).unwrap(), reply);
         }
     }
 

@@ -18,15 +18,15 @@ use std::io;
 use windtunnel_image::{Ids, Range};
 use windtunnel_model::{Plan, plan};
 use windtunnel_sys::limits;
-use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
-use windtunnel_sys::process::{self, User};
+use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::process::{self, UserIdentity};
 
 use crate::hint;
 
 /// How the process is cut off from the machine's network. Exists only after [`enter`].
 #[derive(Debug, Clone)]
 pub struct Namespaces {
-    invoker: User,
+    invoker: UserIdentity,
     /// The id maps of the user namespace between the run and the machine; `None` without one.
     identities: Option<IdMap>,
     open_files: Option<u64>,
@@ -65,7 +65,7 @@ impl EnterError {
 impl Namespaces {
     /// The user that runs windtunnel, by the numbers of the machine's own user namespace.
     #[must_use]
-    pub fn invoker(&self) -> User {
+    pub fn invoker(&self) -> UserIdentity {
         self.invoker
     }
 
@@ -85,11 +85,11 @@ impl Namespaces {
     pub(crate) fn identities_inside(
         &self,
         node: &plan::Node,
-        account: Option<User>,
+        account: Option<UserIdentity>,
     ) -> Option<IdMap> {
         let outside = self.identities.as_ref()?;
         // The kernel counts processes in each user namespace by itself.
-        let counted = node.user == plan::User::Invoker && node.demand.pids.is_some();
+        let counted = node.user == plan::ProgramUser::Invoker && node.demand.pids.is_some();
         if self.invoker.uid == 0 || counted {
             return Some(identity::same(outside));
         }
@@ -109,7 +109,7 @@ impl Namespaces {
             ranges.iter().map(range).collect()
         };
         let maps = IdMap { users: root(&outside.users), groups: root(&outside.groups) };
-        (node.user != plan::User::Invoker).then_some(maps)
+        (node.user != plan::ProgramUser::Invoker).then_some(maps)
     }
 
     /// Whether programs can become other users than the one that they are started as.
@@ -163,7 +163,7 @@ pub fn enter() -> Result<Namespaces, EnterError> {
 /// # Errors
 /// As of [`enter`].
 pub fn enter_for(plan: &Plan) -> Result<Namespaces, EnterError> {
-    leave(plan.nodes.iter().any(|node| node.user == plan::User::Root || node.root.is_some()))
+    leave(plan.nodes.iter().any(|node| node.user == plan::ProgramUser::Root || node.root.is_some()))
 }
 
 /// [`enter`] for work on the files of nodes, in which they can have the owners that nodes give them.
@@ -184,7 +184,7 @@ fn leave(with_root: bool) -> Result<Namespaces, EnterError> {
     } else {
         Some(enter_as_user(invoker, with_root)?)
     };
-    namespace::unshare(Flags::NET).map_err(EnterError::Network)?;
+    namespace::unshare(NamespaceFlags::NET).map_err(EnterError::Network)?;
     fabric::settle()?;
     Ok(Namespaces { invoker, identities, open_files, notes })
 }
@@ -201,7 +201,7 @@ fn raise_open_files(notes: &mut Vec<String>) -> Option<u64> {
 
 /// An ordinary user may map itself only, and must give up setgroups(2) for its group
 /// (user_namespaces(7)).
-fn enter_as_user(invoker: User, with_root: bool) -> Result<IdMap, EnterError> {
+fn enter_as_user(invoker: UserIdentity, with_root: bool) -> Result<IdMap, EnterError> {
     match subordinate::identities(invoker).filter(|_| with_root) {
         Some(maps) => match identity::unshare_user(&maps, subordinate::write) {
             Ok(()) => return Ok(maps),
@@ -209,11 +209,11 @@ fn enter_as_user(invoker: User, with_root: bool) -> Result<IdMap, EnterError> {
             // Without the programs that map them: as if there were none.
             Err(identity::IdentityError::Unmapped(_)) => {}
         },
-        None => namespace::unshare(Flags::USER).map_err(EnterError::User)?,
+        None => namespace::unshare(NamespaceFlags::USER).map_err(EnterError::User)?,
     }
     let same = |id| vec![IdRange { inside: id, outside: id, count: 1 }];
     let maps = IdMap { users: same(invoker.uid), groups: same(invoker.gid) };
-    namespace::write_id_maps(Target::Current, &maps, true)
+    namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)
         .map_err(|source| EnterError::Map { uid: invoker.uid, source })?;
     Ok(maps)
 }
@@ -222,8 +222,9 @@ fn enter_as_user(invoker: User, with_root: bool) -> Result<IdMap, EnterError> {
 fn enter_as_root(notes: &mut Vec<String>) -> Result<Option<IdMap>, EnterError> {
     let unshared = namespace::current_id_map().map(|maps| identity::same(&maps));
     let unshared = unshared.map_err(identity::IdentityError::Denied).and_then(|maps| {
-        let write =
-            |process, maps: &IdMap| namespace::write_id_maps(Target::Process(process), maps, false);
+        let write = |process, maps: &IdMap| {
+            namespace::write_id_maps(UserNamespaceTarget::Process(process), maps, false)
+        };
         identity::unshare_user(&maps, write).map(|()| maps)
     });
     match unshared {

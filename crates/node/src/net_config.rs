@@ -12,10 +12,10 @@ use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Subnet};
 use windtunnel_routing::Routes;
 
-use crate::netlink::request::{Hop, Rule, TABLE_MAIN, Via};
+use crate::netlink::request::{Hop, RoutingPolicyRule, TABLE_MAIN, Via};
 use device::{Device, side};
 use prefixes::{Prefix, merge, single};
-use routes::{Destination, Exits, Passing};
+use routes::{Exits, Passing, RoutedAddressGroup};
 
 /// One node's network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) struct NetConfig {
     /// Destinations and where they leave, in order.
     pub(crate) routes: Vec<(Prefix, Hop)>,
     /// Packets that use a table of their own.
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<RoutingPolicyRule>,
     /// Whether any address is IPv6.
     pub(crate) v6: bool,
     /// The position of the device that leads to the machine's outside, if a node stands for that.
@@ -119,7 +119,12 @@ impl NetConfig {
                 });
                 self.routes.extend(own);
                 self.routes.extend(everything);
-                self.rules.push(Rule { from: source, to: None, udp_port: None, table });
+                self.rules.push(RoutingPolicyRule {
+                    from: source,
+                    to: None,
+                    udp_port: None,
+                    table,
+                });
             }
         }
     }
@@ -137,7 +142,7 @@ impl NetConfig {
                         used.push(key);
                         used.len() - 1
                     });
-                    self.rules.push(Rule {
+                    self.rules.push(RoutingPolicyRule {
                         from: *from,
                         to: Some(*to),
                         udp_port: None,
@@ -167,11 +172,11 @@ impl NetConfig {
     fn table(
         &self,
         exits: &Exits<'_>,
-        ways: &[(Destination, usize)],
+        ways: &[(RoutedAddressGroup, usize)],
         like: IpAddr,
         default: Option<usize>,
         table: u32,
-        choose: impl Fn(&Destination, usize) -> usize,
+        choose: impl Fn(&RoutedAddressGroup, usize) -> usize,
     ) -> Vec<(Prefix, Hop)> {
         // The ways that devices have by themselves come first, so that a way's number is its
         // position.
@@ -233,7 +238,7 @@ impl NetConfig {
         &self,
         exits: &Exits<'_>,
         position: usize,
-        destination: &Destination,
+        destination: &RoutedAddressGroup,
         to: IpAddr,
     ) -> Option<Egress> {
         self.source(position, to)?;
@@ -284,8 +289,8 @@ impl NetConfig {
 }
 
 /// Destinations with the position of the best device for each.
-fn ways(exits: &Exits<'_>) -> Vec<(Destination, usize)> {
-    let way = |destination: Destination| {
+fn ways(exits: &Exits<'_>) -> Vec<(RoutedAddressGroup, usize)> {
+    let way = |destination: RoutedAddressGroup| {
         let best = exits.best(&destination)?;
         Some((destination, best))
     };
@@ -358,7 +363,7 @@ mod tests {
     #[test]
     fn what_is_not_in_the_plan_leaves_towards_the_machines_outside() {
         let mut plan = two_homed_plan();
-        plan.nodes[2].internet = Some(windtunnel_model::plan::Internet::default());
+        plan.nodes[2].internet = Some(windtunnel_model::plan::InternetAccess::default());
         let a = NetConfig::of(&plan, &Routes::compute(&plan), NodeId(0));
         let mut default = written(&a);
         default.retain(|line| line.starts_with("default") && line.ends_with("table 254"));

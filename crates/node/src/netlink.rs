@@ -17,7 +17,7 @@ use std::io;
 use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
 use netlink_sys::{Socket, SocketAddr};
 
-use message::{ALIGNMENT, HEADER, Message};
+use message::{ALIGNMENT, HEADER, RtnetlinkMessage};
 use number::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
     NLMSG_DONE, NLMSG_ERROR,
@@ -63,17 +63,29 @@ impl Netlink {
     }
 
     /// Adds a request to make something to the batch; `action` says what, for the error.
-    pub(crate) fn create(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
+    pub(crate) fn create(
+        &mut self,
+        message: RtnetlinkMessage,
+        action: String,
+    ) -> Result<(), NetlinkError> {
         self.add(message, NLM_F_CREATE | NLM_F_EXCL, action)
     }
 
     /// Adds a request to make something, or to put it in the place of what is there, to the batch.
-    pub(crate) fn replace(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
+    pub(crate) fn replace(
+        &mut self,
+        message: RtnetlinkMessage,
+        action: String,
+    ) -> Result<(), NetlinkError> {
         self.add(message, NLM_F_CREATE | NLM_F_REPLACE, action)
     }
 
     /// Adds a request to change something to the batch.
-    pub(crate) fn change(&mut self, message: Message, action: String) -> Result<(), NetlinkError> {
+    pub(crate) fn change(
+        &mut self,
+        message: RtnetlinkMessage,
+        action: String,
+    ) -> Result<(), NetlinkError> {
         self.add(message, 0, action)
     }
 
@@ -111,7 +123,7 @@ impl Netlink {
     /// something was changed meanwhile, so that something may be missing.
     pub(crate) fn dump(
         &mut self,
-        message: Message,
+        message: RtnetlinkMessage,
         answer: u16,
         mut take: impl FnMut(&[u8]) -> Option<()>,
     ) -> io::Result<()> {
@@ -126,7 +138,7 @@ impl Netlink {
     }
 
     /// Asks for one thing: the message of the kind `answer`.
-    pub(crate) fn get(&mut self, message: Message, answer: u16) -> io::Result<Vec<u8>> {
+    pub(crate) fn get(&mut self, message: RtnetlinkMessage, answer: u16) -> io::Result<Vec<u8>> {
         self.ask(message, 0)?;
         let (datagram, _) = self.socket.recv_from_full()?;
         let mut found = None;
@@ -137,7 +149,7 @@ impl Netlink {
         found.ok_or_else(|| cut_off(&datagram))
     }
 
-    fn ask(&mut self, message: Message, flags: u16) -> io::Result<()> {
+    fn ask(&mut self, message: RtnetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence += 1;
         let mut request = Vec::new();
         message.write(&mut request, NLM_F_REQUEST | flags, self.sequence);
@@ -145,7 +157,12 @@ impl Netlink {
         Ok(())
     }
 
-    fn add(&mut self, message: Message, flags: u16, action: String) -> Result<(), NetlinkError> {
+    fn add(
+        &mut self,
+        message: RtnetlinkMessage,
+        flags: u16,
+        action: String,
+    ) -> Result<(), NetlinkError> {
         self.sequence += 1;
         message.write(&mut self.batch, NLM_F_REQUEST | NLM_F_ACK | flags, self.sequence);
         self.pending.push((self.sequence, action));

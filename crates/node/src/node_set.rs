@@ -23,7 +23,7 @@ use windtunnel_sys::unix;
 
 use crate::channel::{Channel, ChannelError};
 use crate::init;
-use crate::message::{Reply, Request};
+use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
 use crate::net_config::edit::RouteEdit;
 
@@ -34,7 +34,7 @@ pub(crate) use tables::TableLimits;
 
 /// How nodes are made.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct NodeSetOptions {
     /// The run folder, absolute; the nodes' own `hosts`, `hostname` and `resolv.conf` go there.
     pub run_dir: PathBuf,
     /// Whether the nodes' kernels may hand over packets of up to 64 KiB that are yet to be cut
@@ -59,7 +59,7 @@ pub struct Options {
     /// machines.
     pub here: Option<Vec<bool>>,
     /// By what programs leave records and declarations; `None`: they do not.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<ProgramRecordingSetup>,
     /// The files of nodes that have a file system of their own.
     pub roots: BTreeMap<NodeId, OwnRoot>,
 }
@@ -67,8 +67,8 @@ pub struct Options {
 /// By what the programs of a node leave records and declarations: files in memory, at the same place
 /// in each node.
 #[derive(Debug, Clone)]
-pub struct Recorded {
-    /// The folder that they cover: [`Recorded::place`].
+pub struct ProgramRecordingSetup {
+    /// The folder that they cover: [`ProgramRecordingSetup::place`].
     pub place: PathBuf,
     /// The library that programs load (`LD_PRELOAD`).
     pub library: &'static [u8],
@@ -78,7 +78,7 @@ pub struct Recorded {
     pub senders: BTreeSet<NodeId>,
 }
 
-impl Recorded {
+impl ProgramRecordingSetup {
     /// A folder that can be covered in every node without hiding anything; `None`: this machine has
     /// none.
     #[must_use]
@@ -102,7 +102,7 @@ impl Recorded {
 /// The nodes of a run that are on this machine. Dropping it ends every process in them.
 #[derive(Debug)]
 pub struct NodeSet {
-    nodes: Vec<Node>,
+    nodes: Vec<RunningNode>,
     /// By position in the plan: the position among `nodes`.
     places: Vec<Option<usize>>,
     /// Device indices in the fabric by port.
@@ -112,7 +112,7 @@ pub struct NodeSet {
 
 /// A node that runs. Messages may be sent and received from any thread.
 #[derive(Debug)]
-pub struct Node {
+pub struct RunningNode {
     id: NodeId,
     name: String,
     pid: Pid,
@@ -122,11 +122,11 @@ pub struct Node {
     senders: Option<OwnedFd>,
 }
 
-impl Options {
+impl NodeSetOptions {
     /// The usual options.
     #[must_use]
     pub fn new(run_dir: PathBuf) -> Self {
-        Options {
+        NodeSetOptions {
             run_dir,
             offload: true,
             nice: 0,
@@ -158,7 +158,7 @@ pub fn create(
     plan: &Plan,
     routes: &Routes,
     namespaces: &Namespaces,
-    options: &Options,
+    options: &NodeSetOptions,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<NodeSet, CreateError> {
     spawn::create(plan, routes, namespaces, options, &mut progress)
@@ -167,7 +167,7 @@ pub fn create(
 impl NodeSet {
     /// The nodes, in the order of the plan.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[RunningNode] {
         &self.nodes
     }
 
@@ -185,7 +185,7 @@ impl NodeSet {
 
     /// One node; `None` if it is on another machine.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: NodeId) -> Option<&RunningNode> {
         self.nodes.get((*self.places.get(id.index())?)?)
     }
 
@@ -206,30 +206,33 @@ impl NodeSet {
 
     /// Brings the kernels of nodes with several interfaces from one set of routes to another.
     /// Returns the nodes with changes, and for each whether it took the request; what a node
-    /// then cannot do, it reports ([`Reply::RoutesFailed`]).
+    /// then cannot do, it reports ([`NodeInitReply::RoutesFailed`]).
     pub fn change_routes(
         &self,
         plan: &Plan,
         before: &Routes,
         after: &Routes,
     ) -> Vec<(NodeId, Result<(), ChannelError>)> {
-        let change = |node: &Node| {
+        let change = |node: &RunningNode| {
             let edit = RouteEdit::of(plan, before, after, node.id);
             if edit.is_empty() {
                 return None;
             }
             let mut parts = edit.parts().into_iter();
-            Some((node.id, parts.try_for_each(|part| node.send(&Request::Routes(part), &[]))))
+            Some((
+                node.id,
+                parts.try_for_each(|part| node.send(&NodeInitRequest::Routes(part), &[])),
+            ))
         };
         self.nodes.iter().filter_map(change).collect()
     }
 
     /// Brings a node's kernel from the services of one plan to those of another, between which
     /// nothing else differs: it gets the addresses that it is to answer for. What it then cannot
-    /// do, it reports ([`Reply::RoutesFailed`]).
+    /// do, it reports ([`NodeInitReply::RoutesFailed`]).
     ///
     /// # Errors
-    /// As [`Node::send`].
+    /// As [`RunningNode::send`].
     pub fn change_services(
         &self,
         before: &Plan,
@@ -240,7 +243,7 @@ impl NodeSet {
         let Some(there) = self.node(node) else { return Ok(()) };
         let edit = RouteEdit::of_services(before, after, routes, node);
         let mut parts = edit.parts().into_iter();
-        parts.try_for_each(|part| there.send(&Request::Routes(part), &[]))
+        parts.try_for_each(|part| there.send(&NodeInitRequest::Routes(part), &[]))
     }
 
     /// A socket for each node that asks the kernel about the node's sockets
@@ -298,7 +301,7 @@ impl Drop for NodeSet {
     }
 }
 
-impl Node {
+impl RunningNode {
     /// Its position in the plan.
     #[must_use]
     pub fn id(&self) -> NodeId {
@@ -323,7 +326,11 @@ impl Node {
     /// # Errors
     /// [`ChannelError::Gone`] when the node's init has ended, [`ChannelError::Stuck`] when it has
     /// not taken messages for five seconds.
-    pub fn send(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(), ChannelError> {
+    pub fn send(
+        &self,
+        request: &NodeInitRequest,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(), ChannelError> {
         self.channel.send(request, fds)
     }
 
@@ -333,16 +340,16 @@ impl Node {
     /// without it the calls that would be shown fail.
     ///
     /// # Errors
-    /// As [`Node::send`].
+    /// As [`RunningNode::send`].
     pub fn supervise(&self, library: Option<String>) -> Result<OwnedFd, ChannelError> {
         let (own, theirs) = unix::seqpacket_pair()?;
-        self.send(&Request::Supervise { library }, &[theirs.as_fd()])?;
+        self.send(&NodeInitRequest::Supervise { library }, &[theirs.as_fd()])?;
         Ok(own)
     }
 
     fn ask_diagnosis(&self) -> io::Result<OwnedFd> {
         let (own, theirs) = unix::seqpacket_pair()?;
-        self.send(&Request::Diagnose, &[theirs.as_fd()]).map_err(io::Error::other)?;
+        self.send(&NodeInitRequest::Diagnose, &[theirs.as_fd()]).map_err(io::Error::other)?;
         Ok(own)
     }
 
@@ -350,12 +357,12 @@ impl Node {
     ///
     /// # Errors
     /// [`ChannelError::Gone`] when the node's init has ended.
-    pub fn recv(&self) -> Result<Option<Reply>, ChannelError> {
+    pub fn recv(&self) -> Result<Option<NodeInitReply>, ChannelError> {
         Ok(self.channel.receive(Some(Duration::ZERO))?.map(|(reply, _)| reply))
     }
 }
 
-impl AsFd for Node {
+impl AsFd for RunningNode {
     /// For polling: readable when there is a report, or the node has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
@@ -363,7 +370,7 @@ impl AsFd for Node {
 }
 
 /// The socket that a node's init has sent to the other end of the one that went with
-/// [`Request::Diagnose`].
+/// [`NodeInitRequest::Diagnose`].
 ///
 /// # Errors
 /// The node's failure to make one, or that nothing has come in time.

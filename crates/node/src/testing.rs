@@ -2,30 +2,39 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::id::{Direction, LinkId, NodeId, PortId, RouterId, Vertex};
-use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Router, RouterInterface, User};
+use windtunnel_model::id::{LinkDirection, LinkId, NetworkVertex, NodeId, PortId, RouterId};
+use windtunnel_model::plan::{
+    Link, LinkEnd, Node, NodeInterface, ProgramUser, Router, RouterInterface,
+};
 use windtunnel_model::{LinkProfile, Plan};
 
 /// Node `a` is joined to router `r` by eth0 and to node `c` directly by eth1; `b` hangs on `r`.
 ///
 /// Addresses 10.0.0.n: a 1 and 2, b 3, c 5, r 6 (towards a) and 7 (towards b).
 pub(crate) fn two_homed_plan() -> Plan {
-    let (a, b, c) = (Vertex::Node(NodeId(0)), Vertex::Node(NodeId(1)), Vertex::Node(NodeId(2)));
-    let r = Vertex::Router(RouterId(0));
+    let (a, b, c) = (
+        NetworkVertex::Node(NodeId(0)),
+        NetworkVertex::Node(NodeId(1)),
+        NetworkVertex::Node(NodeId(2)),
+    );
+    let r = NetworkVertex::Router(RouterId(0));
     Plan {
         nodes: vec![
             node(
                 "a",
-                vec![interface(0, 0, 0, Direction::Up, 1), interface(1, 1, 2, Direction::Up, 2)],
+                vec![
+                    interface(0, 0, 0, LinkDirection::Up, 1),
+                    interface(1, 1, 2, LinkDirection::Up, 2),
+                ],
             ),
-            node("b", vec![interface(2, 0, 1, Direction::Up, 3)]),
-            node("c", vec![interface(3, 0, 2, Direction::Down, 5)]),
+            node("b", vec![interface(2, 0, 1, LinkDirection::Up, 3)]),
+            node("c", vec![interface(3, 0, 2, LinkDirection::Down, 5)]),
         ],
         routers: vec![Router {
             name: "r".into(),
             interfaces: vec![
-                router_interface(0, Direction::Down, 6),
-                router_interface(1, Direction::Down, 7),
+                router_interface(0, LinkDirection::Down, 6),
+                router_interface(1, LinkDirection::Down, 7),
             ],
         }],
         links: vec![
@@ -37,13 +46,13 @@ pub(crate) fn two_homed_plan() -> Plan {
     }
 }
 
-fn node(name: &str, interfaces: Vec<Interface>) -> Node {
+fn node(name: &str, interfaces: Vec<NodeInterface>) -> Node {
     Node {
         name: name.into(),
         group: name.into(),
         aliases: Vec::new(),
         forward: false,
-        user: User::Invoker,
+        user: ProgramUser::Invoker,
         private: false,
         results: false,
         root: None,
@@ -59,8 +68,14 @@ fn node(name: &str, interfaces: Vec<Interface>) -> Node {
     }
 }
 
-fn interface(port: u32, position: u32, link: u32, outward: Direction, host: u8) -> Interface {
-    Interface {
+fn interface(
+    port: u32,
+    position: u32,
+    link: u32,
+    outward: LinkDirection,
+    host: u8,
+) -> NodeInterface {
+    NodeInterface {
         port: PortId(port),
         name: format!("eth{position}"),
         link: LinkId(link),
@@ -71,11 +86,11 @@ fn interface(port: u32, position: u32, link: u32, outward: Direction, host: u8) 
     }
 }
 
-fn router_interface(link: u32, outward: Direction, host: u8) -> RouterInterface {
+fn router_interface(link: u32, outward: LinkDirection, host: u8) -> RouterInterface {
     RouterInterface { link: LinkId(link), outward, v4: Some(v4(host)), v6: Some(v6(host)) }
 }
 
-fn link(name: &str, first: (Vertex, u32), second: (Vertex, u32)) -> Link {
+fn link(name: &str, first: (NetworkVertex, u32), second: (NetworkVertex, u32)) -> Link {
     let end = |(vertex, interface)| LinkEnd { vertex, interface };
     Link {
         name: name.into(),

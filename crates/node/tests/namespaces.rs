@@ -30,8 +30,8 @@ mod support;
 use std::io::{self, Write};
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Status};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::process::{self, ProcessExitStatus};
 
 use account::Account;
 
@@ -86,7 +86,8 @@ fn missing_for_all() -> Option<String> {
             process::exit_now(1);
         }
     });
-    (entered != Status::Exited(0)).then(|| std::fs::read_to_string(&report).unwrap_or_default())
+    (entered != ProcessExitStatus::Exited(0))
+        .then(|| std::fs::read_to_string(&report).unwrap_or_default())
 }
 
 /// Says what a case misses; a failure where nothing may be missing.
@@ -101,16 +102,16 @@ fn is_required() -> bool {
 
 fn passes(user: &str, name: &str, body: fn()) -> bool {
     let started = windtunnel_sys::clock::monotonic_ns();
-    let passed = in_a_process(body) == Status::Exited(0);
+    let passed = in_a_process(body) == ProcessExitStatus::Exited(0);
     let milliseconds = (windtunnel_sys::clock::monotonic_ns() - started) / 1_000_000;
     println!("{} {name} (as {user}, {milliseconds} ms)", if passed { "ok" } else { "FAILED" });
     passed
 }
 
 /// A panic is an exit with 101.
-pub(crate) fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> Status {
+pub(crate) fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> ProcessExitStatus {
     io::stdout().flush().expect("standard output takes text");
-    match namespace::fork_into(Flags::NONE).expect("a process can be forked") {
+    match namespace::fork_into(NamespaceFlags::NONE).expect("a process can be forked") {
         Fork::Child => {
             process::exit_now(if panic::catch_unwind(body).is_ok() { 0 } else { 101 });
         }

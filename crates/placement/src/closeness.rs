@@ -12,13 +12,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use windtunnel_model::{Lane, NodeId, Plan, Span, Vertex};
-use windtunnel_routing::{Routes, Target};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, Span};
+use windtunnel_routing::{RouteDestination, Routes};
 
-use crate::host::{Host, Rtts};
+use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
 use crate::outcome::Warning;
-use crate::refused::Refusal;
+use crate::refused::PlacementRefusalReason;
 
 /// Two nodes and the least latency between them, either way, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ pub(crate) fn tree(net: &Net) -> Vec<Near> {
     });
     let mut candidates: Vec<Near> = candidates.collect();
     candidates.sort_unstable();
-    let mut groups = Groups::new(net.nodes);
+    let mut groups = UnionFind::new(net.nodes);
     candidates.retain(|near| groups.join(near.a, near.b));
     candidates
 }
@@ -66,13 +66,13 @@ fn nearest_nodes(net: &Net) -> (Vec<Option<usize>>, Vec<u64>) {
 
 /// Sets that are joined.
 #[derive(Debug)]
-pub(crate) struct Groups {
+pub(crate) struct UnionFind {
     parent: Vec<usize>,
 }
 
-impl Groups {
+impl UnionFind {
     pub(crate) fn new(count: usize) -> Self {
-        Groups { parent: (0..count).collect() }
+        UnionFind { parent: (0..count).collect() }
     }
 
     /// The same number for all members of a group.
@@ -107,9 +107,9 @@ pub(crate) fn check(
     routes: &Routes,
     net: &Net,
     placed: &[usize],
-    hosts: &[Host],
+    hosts: &[PlacementHost],
     rtts: &Rtts,
-) -> (Vec<Refusal>, Vec<Warning>) {
+) -> (Vec<PlacementRefusalReason>, Vec<Warning>) {
     let used: Vec<usize> = (0..hosts.len()).filter(|host| placed.contains(host)).collect();
     let (mut refusals, mut warnings) = (Vec::new(), Vec::new());
     for (position, &a) in used.iter().enumerate() {
@@ -119,7 +119,7 @@ pub(crate) fn check(
         }
     }
     for &host in &used {
-        let search = Search { plan, routes, net, placed, host, rtts };
+        let search = LatencySearch { plan, routes, net, placed, host, rtts };
         let found = search.run(hosts.len());
         for (to_host, found) in found.into_iter().enumerate() {
             let rtt = rtts.between(host, to_host).unwrap_or_default();
@@ -128,7 +128,13 @@ pub(crate) fn check(
                 let latency = Span::from_nanos(near.latency);
                 let path = near.path;
                 let (from_host, to_host) = (names(host), names(to_host));
-                refusals.push(Refusal::TooClose { path, latency, from_host, to_host, rtt });
+                refusals.push(PlacementRefusalReason::TooClose {
+                    path,
+                    latency,
+                    from_host,
+                    to_host,
+                    rtt,
+                });
             }
             if let (Some((from, to)), true) = (found.none, host < to_host) {
                 let node = |id: usize| plan.nodes[id].name.clone();
@@ -142,7 +148,7 @@ pub(crate) fn check(
 }
 
 /// From the nodes of one machine to those of all others.
-struct Search<'a> {
+struct LatencySearch<'a> {
     plan: &'a Plan,
     routes: &'a Routes,
     net: &'a Net,
@@ -153,7 +159,7 @@ struct Search<'a> {
 
 /// Paths found towards another machine.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct LatencyViolations {
     /// The shortest path that is too short.
     near: Option<NearPath>,
     /// The ends of a path without latency.
@@ -166,9 +172,9 @@ struct NearPath {
     path: Vec<String>,
 }
 
-impl Search<'_> {
-    fn run(&self, hosts: usize) -> Vec<Found> {
-        let mut found = vec![Found::default(); hosts];
+impl LatencySearch<'_> {
+    fn run(&self, hosts: usize) -> Vec<LatencyViolations> {
+        let mut found = vec![LatencyViolations::default(); hosts];
         let limits: Vec<u64> = (0..hosts).map(|to| self.rtts.one_way(self.host, to)).collect();
         let most = limits.iter().copied().max().unwrap_or(0);
         let own: Vec<usize> =
@@ -187,7 +193,7 @@ impl Search<'_> {
         found
     }
 
-    fn judge(&self, from: usize, to: usize, limit: u64, found: &mut Found) {
+    fn judge(&self, from: usize, to: usize, limit: u64, found: &mut LatencyViolations) {
         let (a, b) = (NodeId::from_index(from), NodeId::from_index(to));
         let Some((latency, lanes)) = shortest_route(self.plan, self.routes, self.net, a, b) else {
             return;
@@ -240,9 +246,9 @@ fn shortest_route(
 ) -> Option<(u64, Vec<Lane>)> {
     let ports = plan.nodes[to.index()].interfaces.iter().map(|interface| interface.port);
     let ways = ports.filter_map(|port| {
-        let (mut at, mut lanes) = (Vertex::Node(from), Vec::new());
-        while at != Vertex::Node(to) {
-            let lane = routes.next_hop_from(at, Some(from), Target::Port(port))?;
+        let (mut at, mut lanes) = (NetworkVertex::Node(from), Vec::new());
+        while at != NetworkVertex::Node(to) {
+            let lane = routes.next_hop_from(at, Some(from), RouteDestination::Port(port))?;
             lanes.push(lane);
             at = plan.lane_end(lane);
             if lanes.len() > net.vertices() {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 /// A network of arcs with capacities.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct MaxFlowNetwork {
     /// An arc and its reverse are neighbours.
     arcs: Vec<Arc>,
     out: Vec<Vec<usize>>,
@@ -18,9 +18,9 @@ struct Arc {
     left: u128,
 }
 
-impl Flow {
+impl MaxFlowNetwork {
     pub(crate) fn new(vertices: usize) -> Self {
-        Flow { arcs: Vec::new(), out: vec![Vec::new(); vertices] }
+        MaxFlowNetwork { arcs: Vec::new(), out: vec![Vec::new(); vertices] }
     }
 
     pub(crate) fn arc(&mut self, from: usize, to: usize, capacity: u128) {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_maximum_flow_equals_the_narrowest_cut() {
         // Two ways of 10 and 4 join before a last arc of 9.
-        let mut flow = Flow::new(5);
+        let mut flow = MaxFlowNetwork::new(5);
         flow.arc(0, 1, 10);
         flow.arc(0, 2, 4);
         flow.arc(1, 3, 7);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_way_that_was_taken_too_early_is_given_back() {
-        let mut flow = Flow::new(4);
+        let mut flow = MaxFlowNetwork::new(4);
         for (from, to) in [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)] {
             flow.arc(from, to, 1);
         }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_a_hundred_thousand_needs_no_deep_stack() {
-        let mut flow = Flow::new(100_000);
+        let mut flow = MaxFlowNetwork::new(100_000);
         for at in 1..100_000 {
             flow.arc(at - 1, at, 3);
         }

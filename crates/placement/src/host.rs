@@ -7,7 +7,7 @@ use windtunnel_model::{Bytes, Rate, Span};
 
 /// A machine that nodes can be put on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct PlacementHost {
     /// Its name; no two are alike.
     pub name: String,
     /// Words that stand for it, and perhaps for others, in `pin`: `ssd`, `rack=2`.
@@ -21,12 +21,12 @@ pub struct Host {
     /// The most nodes that it takes; `None`: any number.
     pub nodes_max: Option<u32>,
     /// Its capacity reserved by other runs.
-    pub reserved: Reserved,
+    pub reserved: ReservedCapacity,
 }
 
 /// A machine's capacity reserved by other runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reserved {
+pub struct ReservedCapacity {
     /// Processors in thousandths.
     pub cpu_millis: u64,
     /// Memory.
@@ -39,18 +39,18 @@ pub struct Reserved {
     pub nodes: u32,
 }
 
-impl Host {
+impl PlacementHost {
     /// A machine with 16 processors, 64 GB, an unknown uplink, and nothing reserved.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Host {
+        PlacementHost {
             name: name.into(),
             labels: BTreeSet::new(),
             cpu_millis: 16_000,
             memory: Bytes(64_000_000_000),
             uplink: None,
             nodes_max: None,
-            reserved: Reserved::default(),
+            reserved: ReservedCapacity::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! **Promises:** every node is on one machine; pins hold; no machine gets more processors, memory
 //! or nodes than it has free, and no uplink more than its nodes can send. A plan that does not fit
-//! is [`Refused`] with numbers. The same plan, machines and round-trip times give the same
+//! is [`PlacementRefusal`] with numbers. The same plan, machines and round-trip times give the same
 //! placement everywhere.
 //!
 //! **Refuses:** clocks, randomness and floats; to promise the best placement (that is NP-hard): a
@@ -10,9 +10,9 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `host` | [`Host`], [`Reserved`], [`Rtts`]: the machines |
-//! | `outcome` | [`Placement`], [`Load`], [`Traffic`], [`Warning`] |
-//! | `refused` | [`Refused`], [`Refusal`]: why a plan does not fit, with numbers |
+//! | `host` | [`PlacementHost`], [`ReservedCapacity`], [`Rtts`]: the machines |
+//! | `outcome` | [`Placement`], [`PlacedRunLoad`], [`UplinkTrafficBound`], [`Warning`] |
+//! | `refused` | [`PlacementRefusal`], [`PlacementRefusalReason`]: why a plan does not fit, with numbers |
 //! | `net` | the plan's lanes as the file has them at any time of the run |
 //! | `closeness` | which nodes are nearer to each other than machines are |
 //! | `flow`, `uplink` | the most that the nodes of a machine can send to others: a maximum flow |
@@ -48,8 +48,8 @@ mod refused;
 mod search;
 mod uplink;
 
-pub use host::{Host, Reserved, Rtts};
-pub use outcome::{Load, Placement, Traffic, Warning};
+pub use host::{PlacementHost, ReservedCapacity, Rtts};
+pub use outcome::{PlacedRunLoad, Placement, UplinkTrafficBound, Warning};
 pub use place::{BYTES_PER_NODE, place};
-pub use refused::{Refusal, Refused, Resource, Way};
+pub use refused::{PlacementRefusal, PlacementRefusalReason, PlacementResource, UplinkDirection};
 pub use uplink::TUNNEL_BYTES;

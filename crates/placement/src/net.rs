@@ -4,8 +4,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::Action;
-use windtunnel_model::{Lane, LinkProfile, Plan, Vertex};
+use windtunnel_model::plan::EventAction;
+use windtunnel_model::{Lane, LinkProfile, NetworkVertex, Plan};
 
 use crate::uplink::TUNNEL_BYTES;
 
@@ -36,10 +36,10 @@ pub(crate) struct LaneFacts {
 impl Net {
     pub(crate) fn new(plan: &Plan) -> Self {
         let (nodes, routers) = (plan.nodes.len(), plan.routers.len());
-        let index = |vertex: Vertex| match vertex {
-            Vertex::Node(id) => id.index(),
-            Vertex::Router(id) => nodes + id.index(),
-            Vertex::Lan(id) => nodes + routers + id.index(),
+        let index = |vertex: NetworkVertex| match vertex {
+            NetworkVertex::Node(id) => id.index(),
+            NetworkVertex::Router(id) => nodes + id.index(),
+            NetworkVertex::Lan(id) => nodes + routers + id.index(),
         };
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index).map(|lane| {
             let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
@@ -67,7 +67,7 @@ impl Net {
 fn widen_by_events(plan: &Plan, lanes: &mut [LaneFacts]) {
     let mut changed: Vec<Option<LinkProfile>> = vec![None; lanes.len()];
     for event in &plan.events {
-        let Action::Link(change) = &event.action else { continue };
+        let EventAction::Link(change) = &event.action else { continue };
         for (lane, patch) in &change.patches {
             let id = lane.index();
             let start = &plan.links[lane.link.index()].profiles[lane.direction.index()];

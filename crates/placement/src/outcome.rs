@@ -12,7 +12,7 @@ pub struct Placement {
     /// The position of each node's machine, by node.
     pub hosts: Vec<usize>,
     /// The load of each machine, by machine.
-    pub loads: Vec<Load>,
+    pub loads: Vec<PlacedRunLoad>,
     /// Doubts: the placement is possible, but may not be intended.
     pub warnings: Vec<Warning>,
 }
@@ -27,7 +27,7 @@ impl Placement {
 
 /// A machine's load from this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
+pub struct PlacedRunLoad {
     /// Nodes.
     pub nodes: u32,
     /// Processors that its nodes are expected to use, in thousandths; nodes that say nothing count
@@ -36,14 +36,14 @@ pub struct Load {
     /// Memory that its nodes are expected to use, with the network's own for each node.
     pub memory: Bytes,
     /// The most that its nodes can send to other machines.
-    pub up: Traffic,
+    pub up: UplinkTrafficBound,
     /// The most that nodes elsewhere can send to its own.
-    pub down: Traffic,
+    pub down: UplinkTrafficBound,
 }
 
 /// The most that can cross an uplink one way, with the tunnel's headers on full packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traffic {
+pub enum UplinkTrafficBound {
     /// So many bits a second.
     Bounded(u64),
     /// No link on some way has a rate.

@@ -8,12 +8,14 @@ use windtunnel_model::plan::Node;
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_routing::Routes;
 
-use crate::closeness::{self, Groups, Near};
-use crate::host::{Host, Rtts};
+use crate::closeness::{self, Near, UnionFind};
+use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
-use crate::outcome::{Load, Placement, Traffic};
-use crate::problem::{Need, Problem, Unit};
-use crate::refused::{Refusal, Refused, Resource, Way};
+use crate::outcome::{PlacedRunLoad, Placement, UplinkTrafficBound};
+use crate::problem::{Need, PlacementProblem, PlacementUnit};
+use crate::refused::{
+    PlacementRefusal, PlacementRefusalReason, PlacementResource, UplinkDirection,
+};
 use crate::{search, uplink};
 
 /// Memory of a node's namespaces, devices and init on its machine.
@@ -26,16 +28,20 @@ pub const BYTES_PER_NODE: u64 = 1_000_000;
 /// With every reason that was found if there is a pin that means no machine, if processors, memory
 /// or room for nodes do not suffice, if a path between machines is shorter than half their round
 /// trip, or if nodes can send more than an uplink carries.
-pub fn place(plan: &Plan, hosts: &[Host], rtts: &Rtts) -> Result<Placement, Refused> {
-    let refused = |reasons| Refused { reasons, attempt: None };
+pub fn place(
+    plan: &Plan,
+    hosts: &[PlacementHost],
+    rtts: &Rtts,
+) -> Result<Placement, PlacementRefusal> {
+    let refused = |reasons| PlacementRefusal { reasons, attempt: None };
     if hosts.is_empty() {
-        return Err(refused(vec![Refusal::NoHosts]));
+        return Err(refused(vec![PlacementRefusalReason::NoHosts]));
     }
     let reasons = unknown_pins(plan, hosts);
     if !reasons.is_empty() {
         return Err(refused(reasons));
     }
-    let site = Site::new(plan, hosts, rtts);
+    let site = PlacementInputs::new(plan, hosts, rtts);
     let all = vec![true; hosts.len()];
     let reasons = site.totals(&all);
     if !reasons.is_empty() {
@@ -57,15 +63,15 @@ pub fn place(plan: &Plan, hosts: &[Host], rtts: &Rtts) -> Result<Placement, Refu
 }
 
 /// One reason for each pin that means no machine.
-fn unknown_pins(plan: &Plan, hosts: &[Host]) -> Vec<Refusal> {
-    let mut reasons: Vec<Refusal> = Vec::new();
+fn unknown_pins(plan: &Plan, hosts: &[PlacementHost]) -> Vec<PlacementRefusalReason> {
+    let mut reasons: Vec<PlacementRefusalReason> = Vec::new();
     for node in &plan.nodes {
         let Some(said) = &node.pin else { continue };
         if hosts.iter().any(|host| host.answers_to(said)) {
             continue;
         }
         let known = reasons.iter_mut().find_map(|reason| match reason {
-            Refusal::UnknownPin { pin, more, .. } if pin == said => Some(more),
+            PlacementRefusalReason::UnknownPin { pin, more, .. } if pin == said => Some(more),
             _ => None,
         });
         if let Some(more) = known {
@@ -74,28 +80,28 @@ fn unknown_pins(plan: &Plan, hosts: &[Host]) -> Vec<Refusal> {
         }
         let known = hosts.iter().map(|host| host.name.clone()).collect();
         let (node, pin) = (node.name.clone(), said.clone());
-        reasons.push(Refusal::UnknownPin { node, more: 0, pin, known });
+        reasons.push(PlacementRefusalReason::UnknownPin { node, more: 0, pin, known });
     }
     reasons
 }
 
 /// All that attempts share.
-struct Site<'a> {
+struct PlacementInputs<'a> {
     plan: &'a Plan,
-    hosts: &'a [Host],
+    hosts: &'a [PlacementHost],
     rtts: &'a Rtts,
     net: Net,
     routes: Routes,
     tree: Vec<Near>,
     /// Each node by itself, without its links.
-    nodes: Vec<Unit>,
+    nodes: Vec<PlacementUnit>,
 }
 
-impl<'a> Site<'a> {
-    fn new(plan: &'a Plan, hosts: &'a [Host], rtts: &'a Rtts) -> Self {
+impl<'a> PlacementInputs<'a> {
+    fn new(plan: &'a Plan, hosts: &'a [PlacementHost], rtts: &'a Rtts) -> Self {
         let net = Net::new(plan);
         let (tree, routes) = (closeness::tree(&net), Routes::compute(plan));
-        Site { plan, hosts, rtts, tree, routes, nodes: units(plan, hosts), net }
+        PlacementInputs { plan, hosts, rtts, tree, routes, nodes: units(plan, hosts), net }
     }
 
     /// The first `count` machines: those that pins need, then those with the most free; `None` if
@@ -114,35 +120,44 @@ impl<'a> Site<'a> {
         });
         let mut used = vec![false; self.hosts.len()];
         order.into_iter().take(count).for_each(|host| used[host] = true);
-        let may_be = |unit: &Unit| unit.allowed.iter().zip(&used).any(|(a, b)| *a && *b);
+        let may_be = |unit: &PlacementUnit| unit.allowed.iter().zip(&used).any(|(a, b)| *a && *b);
         self.nodes.iter().all(may_be).then_some(used)
     }
 
     /// Resources lacking on all used machines together.
-    fn totals(&self, used: &[bool]) -> Vec<Refusal> {
+    fn totals(&self, used: &[bool]) -> Vec<PlacementRefusalReason> {
         let hosts = || self.hosts.iter().zip(used).filter(|(_, used)| **used).map(|(host, _)| host);
         let loads = self.needs(&vec![0; self.plan.nodes.len()]);
         let Some(all) = loads.first() else { return Vec::new() };
         let nodes = hosts().map(|host| host.free_nodes().map(u64::from)).sum::<Option<u64>>();
         let asked = [
-            (Resource::Processors, all.cpu_millis, hosts().map(Host::free_cpu_millis).sum()),
-            (Resource::Memory, all.memory.0, hosts().map(|host| host.free_memory().0).sum()),
-            (Resource::Nodes, u64::from(all.nodes), nodes.unwrap_or(u64::MAX)),
+            (
+                PlacementResource::Processors,
+                all.cpu_millis,
+                hosts().map(PlacementHost::free_cpu_millis).sum(),
+            ),
+            (
+                PlacementResource::Memory,
+                all.memory.0,
+                hosts().map(|host| host.free_memory().0).sum(),
+            ),
+            (PlacementResource::Nodes, u64::from(all.nodes), nodes.unwrap_or(u64::MAX)),
         ];
         lacking(None, asked)
     }
 
-    fn attempt(&self, strategy: Strategy, used: &[bool]) -> Result<Placement, Refused> {
+    fn attempt(&self, strategy: Strategy, used: &[bool]) -> Result<Placement, PlacementRefusal> {
         let (groups, group_of) = self.groups(used);
         let (hosts, rtts) = (self.hosts, self.rtts);
-        let mut problem = Problem::new(&self.net, groups, &group_of, &self.tree, hosts, rtts);
+        let mut problem =
+            PlacementProblem::new(&self.net, groups, &group_of, &self.tree, hosts, rtts);
         problem.fill(strategy, used);
         let labels = search::divide(&problem);
         let placed: Vec<usize> = group_of.iter().map(|group| labels[*group]).collect();
         let (close, warnings) =
             closeness::check(self.plan, &self.routes, &self.net, &placed, hosts, rtts);
         let loads = self.loads(&placed);
-        let mut reasons: Vec<Refusal> = close;
+        let mut reasons: Vec<PlacementRefusalReason> = close;
         for (host, load) in hosts.iter().zip(&loads) {
             reasons.extend(too_little(host, load));
             reasons.extend(too_much(host, load));
@@ -150,15 +165,15 @@ impl<'a> Site<'a> {
         let placement = Placement { hosts: placed, loads, warnings };
         match reasons.is_empty() {
             true => Ok(placement),
-            false => Err(Refused { reasons, attempt: Some(placement) }),
+            false => Err(PlacementRefusal { reasons, attempt: Some(placement) }),
         }
     }
 
     /// Nodes that must share a machine, whichever it is: their paths are shorter than between any
     /// two. They stay separate where pins or room leave no machine for all of them; that is then
     /// refused with numbers.
-    fn groups(&self, used: &[bool]) -> (Vec<Unit>, Vec<usize>) {
-        let mut groups = Groups::new(self.nodes.len());
+    fn groups(&self, used: &[bool]) -> (Vec<PlacementUnit>, Vec<usize>) {
+        let mut groups = UnionFind::new(self.nodes.len());
         let mut units = self.nodes.clone();
         for near in self.inseparable(used) {
             let (a, b) = (groups.of(near.a), groups.of(near.b));
@@ -199,7 +214,7 @@ impl<'a> Site<'a> {
         let mut found: Vec<Near> = some.into_iter().filter(is_near).collect();
         // Nodes without latency between them are free to part, unless one has a near neighbour:
         // then so has the other.
-        let mut alike = Groups::new(self.nodes.len());
+        let mut alike = UnionFind::new(self.nodes.len());
         for near in &none {
             alike.join(near.a, near.b);
         }
@@ -212,7 +227,7 @@ impl<'a> Site<'a> {
         found
     }
 
-    fn has_room(&self, unit: &Unit, used: &[bool]) -> bool {
+    fn has_room(&self, unit: &PlacementUnit, used: &[bool]) -> bool {
         let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         (0..self.hosts.len()).any(|at| {
             let host = &self.hosts[at];
@@ -225,7 +240,7 @@ impl<'a> Site<'a> {
         })
     }
 
-    fn loads(&self, placed: &[usize]) -> Vec<Load> {
+    fn loads(&self, placed: &[usize]) -> Vec<PlacedRunLoad> {
         let mut loads = self.needs(placed);
         for (host, load) in loads.iter_mut().enumerate() {
             load.up = uplink::up(&self.net, placed, host);
@@ -235,9 +250,10 @@ impl<'a> Site<'a> {
     }
 
     /// Loads without the network's.
-    fn needs(&self, placed: &[usize]) -> Vec<Load> {
-        let nothing = Traffic::Bounded(0);
-        let empty = Load { nodes: 0, cpu_millis: 0, memory: Bytes(0), up: nothing, down: nothing };
+    fn needs(&self, placed: &[usize]) -> Vec<PlacedRunLoad> {
+        let nothing = UplinkTrafficBound::Bounded(0);
+        let empty =
+            PlacedRunLoad { nodes: 0, cpu_millis: 0, memory: Bytes(0), up: nothing, down: nothing };
         let mut loads = vec![empty; self.hosts.len()];
         for (node, host) in self.plan.nodes.iter().zip(placed) {
             let load = &mut loads[*host];
@@ -251,7 +267,7 @@ impl<'a> Site<'a> {
 }
 
 /// Each node as a unit. One with unknown processors counts like the mean of the others.
-fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
+fn units(plan: &Plan, hosts: &[PlacementHost]) -> Vec<PlacementUnit> {
     let reserved = |node: &Node| {
         let cpu = i64::try_from(node.reserved_cpu_millis()).unwrap_or(LARGEST);
         (cpu > 0).then_some(cpu)
@@ -263,57 +279,78 @@ fn units(plan: &Plan, hosts: &[Host]) -> Vec<Unit> {
         let memory = node.reserved_memory().saturating_add(BYTES_PER_NODE);
         let memory = i64::try_from(memory.div_ceil(1000)).unwrap_or(i64::MAX);
         let cpu = reserved(node);
-        Unit {
+        PlacementUnit {
             need: Need { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
             weight: cpu.unwrap_or(usual).max(1),
             allowed: allowed(node.pin.as_deref(), hosts),
-            ..Unit::default()
+            ..PlacementUnit::default()
         }
     });
     units.collect()
 }
 
 /// The machine of that name, else all that are labelled so.
-fn allowed(pin: Option<&str>, hosts: &[Host]) -> Vec<bool> {
+fn allowed(pin: Option<&str>, hosts: &[PlacementHost]) -> Vec<bool> {
     let Some(pin) = pin else { return vec![true; hosts.len()] };
     let named = hosts.iter().any(|host| host.name == pin);
-    let fits = |host: &Host| if named { host.name == pin } else { host.answers_to(pin) };
+    let fits = |host: &PlacementHost| if named { host.name == pin } else { host.answers_to(pin) };
     hosts.iter().map(fits).collect()
 }
 
-fn joined(a: &Unit, b: &Unit) -> Unit {
-    Unit {
+fn joined(a: &PlacementUnit, b: &PlacementUnit) -> PlacementUnit {
+    PlacementUnit {
         need: a.need.plus(b.need, 1),
         weight: a.weight + b.weight,
         allowed: a.allowed.iter().zip(&b.allowed).map(|(a, b)| *a && *b).collect(),
-        ..Unit::default()
+        ..PlacementUnit::default()
     }
 }
 
-fn too_little(host: &Host, load: &Load) -> Vec<Refusal> {
+fn too_little(host: &PlacementHost, load: &PlacedRunLoad) -> Vec<PlacementRefusalReason> {
     let asked = [
-        (Resource::Processors, load.cpu_millis, host.free_cpu_millis()),
-        (Resource::Memory, load.memory.0, host.free_memory().0),
-        (Resource::Nodes, u64::from(load.nodes), host.free_nodes().map_or(u64::MAX, u64::from)),
+        (PlacementResource::Processors, load.cpu_millis, host.free_cpu_millis()),
+        (PlacementResource::Memory, load.memory.0, host.free_memory().0),
+        (
+            PlacementResource::Nodes,
+            u64::from(load.nodes),
+            host.free_nodes().map_or(u64::MAX, u64::from),
+        ),
     ];
     // A machine that another run has filled does not matter if nothing is put on it.
     if load.nodes == 0 { Vec::new() } else { lacking(Some(host), asked) }
 }
 
-fn lacking(host: Option<&Host>, asked: [(Resource, u64, u64); 3]) -> Vec<Refusal> {
+fn lacking(
+    host: Option<&PlacementHost>,
+    asked: [(PlacementResource, u64, u64); 3],
+) -> Vec<PlacementRefusalReason> {
     let lacking = asked.into_iter().filter(|(_, asked, free)| asked > free);
     let name = || host.map(|host| host.name.clone());
     lacking
-        .map(|(resource, asked, free)| Refusal::TooLittle { resource, asked, free, host: name() })
+        .map(|(resource, asked, free)| PlacementRefusalReason::TooLittle {
+            resource,
+            asked,
+            free,
+            host: name(),
+        })
         .collect()
 }
 
-fn too_much(host: &Host, load: &Load) -> Vec<Refusal> {
+fn too_much(host: &PlacementHost, load: &PlacedRunLoad) -> Vec<PlacementRefusalReason> {
     let Some(uplink) = host.uplink else { return Vec::new() };
-    let ways = [(Way::Up, load.up, host.free_up()), (Way::Down, load.down, host.free_down())];
+    let ways = [
+        (UplinkDirection::Up, load.up, host.free_up()),
+        (UplinkDirection::Down, load.down, host.free_down()),
+    ];
     let over = ways.into_iter().filter_map(|(way, traffic, free)| match (traffic, free) {
-        (Traffic::Bounded(asked), Some(free)) if asked > free => {
-            Some(Refusal::Uplink { host: host.name.clone(), way, asked, uplink, free })
+        (UplinkTrafficBound::Bounded(asked), Some(free)) if asked > free => {
+            Some(PlacementRefusalReason::Uplink {
+                host: host.name.clone(),
+                way,
+                asked,
+                uplink,
+                free,
+            })
         }
         _ => None,
     });

@@ -7,32 +7,32 @@ use alloc::vec::Vec;
 use windtunnel_model::placement::Strategy;
 
 use crate::closeness::Near;
-use crate::host::{Host, Rtts};
+use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
 
 /// Units, links and machines to divide them over.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct PlacementProblem {
     /// Groups of nodes first, then routers and LANs, which have no weight and may be nowhere.
-    pub(crate) units: Vec<Unit>,
+    pub(crate) units: Vec<PlacementUnit>,
     /// How many of the units are groups of nodes.
     pub(crate) groups: usize,
     /// By machine.
-    pub(crate) rooms: Vec<Room>,
+    pub(crate) rooms: Vec<MachineHeadroom>,
     /// By pair of machines: nanoseconds one way.
     pub(crate) one_way: Vec<Vec<u64>>,
 }
 
 /// Nodes that stay together, or a router or LAN.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Unit {
+pub(crate) struct PlacementUnit {
     pub(crate) need: Need,
     /// Its weight when machines are filled evenly.
     pub(crate) weight: i64,
     /// By machine, whether pins let it be there.
     pub(crate) allowed: Vec<bool>,
     /// Links to other units.
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) edges: Vec<UnitEdge>,
     /// Units that must be at most so many nanoseconds away.
     pub(crate) near: Vec<(usize, u64)>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Need {
 
 /// The links from one unit to another and back.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Edge {
+pub(crate) struct UnitEdge {
     pub(crate) to: usize,
     /// The cost of cutting it.
     pub(crate) weight: i64,
@@ -61,7 +61,7 @@ pub(crate) struct Edge {
 
 /// A machine's free capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct MachineHeadroom {
     pub(crate) need: Need,
     pub(crate) up: i64,
     pub(crate) down: i64,
@@ -71,21 +71,22 @@ pub(crate) struct Room {
     pub(crate) strict: bool,
 }
 
-impl Problem {
+impl PlacementProblem {
     /// `group_of` is the group of each node.
     pub(crate) fn new(
         net: &Net,
-        groups: Vec<Unit>,
+        groups: Vec<PlacementUnit>,
         group_of: &[usize],
         near: &[Near],
-        hosts: &[Host],
+        hosts: &[PlacementHost],
         rtts: &Rtts,
     ) -> Self {
         let one_way: Vec<Vec<u64>> = (0..hosts.len())
             .map(|a| (0..hosts.len()).map(|b| rtts.one_way(a, b)).collect())
             .collect();
         let (count, between) = (groups.len(), net.vertices() - net.nodes);
-        let passive = Unit { allowed: vec![true; hosts.len()], ..Unit::default() };
+        let passive =
+            PlacementUnit { allowed: vec![true; hosts.len()], ..PlacementUnit::default() };
         let mut units = groups;
         units.extend(core::iter::repeat_n(passive, between));
         let unit = |vertex: usize| match group_of.get(vertex) {
@@ -104,8 +105,8 @@ impl Problem {
             let kbit = |rate: Option<u64>| clamp(rate.unwrap_or(unlimited)) / 1000 + 1;
             let weight = (kbit(there.rate) + kbit(back.rate)) * nearness;
             let (out, into) = (clamp(there.rate.unwrap_or(0)), clamp(back.rate.unwrap_or(0)));
-            units[a].edges.push(Edge { to: b, weight, out, back: into });
-            units[b].edges.push(Edge { to: a, weight, out: into, back: out });
+            units[a].edges.push(UnitEdge { to: b, weight, out, back: into });
+            units[b].edges.push(UnitEdge { to: a, weight, out: into, back: out });
         }
         for pair in near.iter().filter(|pair| pair.latency > 0 && pair.latency < far) {
             let (a, b) = (unit(pair.a), unit(pair.b));
@@ -114,7 +115,12 @@ impl Problem {
                 units[b].near.push((a, pair.latency));
             }
         }
-        Problem { rooms: hosts.iter().map(Room::of).collect(), groups: count, units, one_way }
+        PlacementProblem {
+            rooms: hosts.iter().map(MachineHeadroom::of).collect(),
+            groups: count,
+            units,
+            one_way,
+        }
     }
 
     /// Chooses how evenly the machines in `used` are filled; the others get nothing.
@@ -164,8 +170,8 @@ impl Problem {
     }
 }
 
-impl Room {
-    fn of(host: &Host) -> Self {
+impl MachineHeadroom {
+    fn of(host: &PlacementHost) -> Self {
         let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).min(PLENTY);
         let need = Need {
             cpu: whole(host.free_cpu_millis()),
@@ -174,7 +180,7 @@ impl Room {
         };
         let (up, down) = (host.free_up(), host.free_down());
         let (up, down) = (up.map_or(PLENTY, whole), down.map_or(PLENTY, whole));
-        Room { need, up, down, even: (0, 0), strict: false }
+        MachineHeadroom { need, up, down, even: (0, 0), strict: false }
     }
 }
 

@@ -13,9 +13,9 @@ use crate::outcome::Placement;
 /// A plan that these machines cannot carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.reasons))]
-pub struct Refused {
+pub struct PlacementRefusal {
     /// Every reason that was found, at least one.
-    pub reasons: Vec<Refusal>,
+    pub reasons: Vec<PlacementRefusalReason>,
     /// The best placement found, to show its faults; `None` if the search did not begin.
     pub attempt: Option<Placement>,
 }
@@ -23,7 +23,7 @@ pub struct Refused {
 /// One reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum PlacementRefusalReason {
     /// There is no machine.
     NoHosts,
     /// A pin means none of the machines.
@@ -40,7 +40,7 @@ pub enum Refusal {
     /// More is asked for than is free.
     TooLittle {
         /// The resource.
-        resource: Resource,
+        resource: PlacementResource,
         /// The demand.
         asked: u64,
         /// The amount free.
@@ -66,7 +66,7 @@ pub enum Refusal {
         /// The machine.
         host: String,
         /// To other machines, or from them.
-        way: Way,
+        way: UplinkDirection,
         /// The most that can be sent, in bits a second.
         asked: u64,
         /// The uplink's rate.
@@ -78,7 +78,7 @@ pub enum Refusal {
 
 /// A resource of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Resource {
+pub enum PlacementResource {
     /// Processors, in thousandths.
     Processors,
     /// Memory, in bytes.
@@ -89,29 +89,31 @@ pub enum Resource {
 
 /// A direction of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum UplinkDirection {
     /// To other machines.
     Up,
     /// From other machines.
     Down,
 }
 
-impl Refusal {
+impl PlacementRefusalReason {
     /// A remedy for the user.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Refusal::NoHosts => "name at least one machine".to_owned(),
-            Refusal::UnknownPin { known, .. } => format!("the machines are {}", known.join(", ")),
-            Refusal::TooLittle { .. } => {
+            PlacementRefusalReason::NoHosts => "name at least one machine".to_owned(),
+            PlacementRefusalReason::UnknownPin { known, .. } => {
+                format!("the machines are {}", known.join(", "))
+            }
+            PlacementRefusalReason::TooLittle { .. } => {
                 "add machines, or ask for less (`cpu`, `memory`, `count`)".to_owned()
             }
-            Refusal::TooClose { path, from_host, .. } => {
+            PlacementRefusalReason::TooClose { path, from_host, .. } => {
                 let ends = [path.first(), path.last()].into_iter().flatten().map(String::as_str);
                 let ends = ends.collect::<Vec<_>>().join("` and `");
                 format!("`pin: {from_host}` for `{ends}`, or give their links more latency")
             }
-            Refusal::Uplink { host, .. } => format!(
+            PlacementRefusalReason::Uplink { host, .. } => format!(
                 "lower the `rate` of links that lead away from the nodes on {host}, or `pin` those that talk \
                  most to one machine"
             ),
@@ -119,11 +121,11 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for PlacementRefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::NoHosts => f.write_str("there is no machine"),
-            Refusal::UnknownPin { node, more, pin, .. } => {
+            PlacementRefusalReason::NoHosts => f.write_str("there is no machine"),
+            PlacementRefusalReason::UnknownPin { node, more, pin, .. } => {
                 write!(
                     f,
                     "node {node} is pinned to `{pin}`, which is not a name or label of a machine"
@@ -133,7 +135,12 @@ impl fmt::Display for Refusal {
                     more => write!(f, " (and {})", counted(&more.to_string(), "more node")),
                 }
             }
-            Refusal::TooLittle { resource: resource @ Resource::Nodes, asked, free, host } => {
+            PlacementRefusalReason::TooLittle {
+                resource: resource @ PlacementResource::Nodes,
+                asked,
+                free,
+                host,
+            } => {
                 let (nodes, are) =
                     (resource.amount(*asked), if *asked == 1 { "is" } else { "are" });
                 match host {
@@ -146,7 +153,7 @@ impl fmt::Display for Refusal {
                     ),
                 }
             }
-            Refusal::TooLittle { resource, asked, free, host } => {
+            PlacementRefusalReason::TooLittle { resource, asked, free, host } => {
                 let (asked, free) = (resource.amount(*asked), resource.free(*free));
                 match host {
                     Some(host) => write!(
@@ -158,16 +165,16 @@ impl fmt::Display for Refusal {
                     }
                 }
             }
-            Refusal::TooClose { path, latency, from_host, to_host, rtt } => write!(
+            PlacementRefusalReason::TooClose { path, latency, from_host, to_host, rtt } => write!(
                 f,
                 "the path {} takes {latency} one way, its ends are on {from_host} and {to_host}, a round trip \
                  of {rtt} apart",
                 path.join(" - ")
             ),
-            Refusal::Uplink { host, way, asked, uplink, free } => {
+            PlacementRefusalReason::Uplink { host, way, asked, uplink, free } => {
                 let can = match way {
-                    Way::Up => "nodes there can send",
-                    Way::Down => "nodes there can be sent",
+                    UplinkDirection::Up => "nodes there can send",
+                    UplinkDirection::Down => "nodes there can be sent",
                 };
                 let (to, asked) = (way.preposition(), bits(*asked));
                 write!(
@@ -180,34 +187,34 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Resource {
+impl PlacementResource {
     fn amount(self, value: u64) -> String {
         match self {
-            Resource::Processors => {
+            PlacementResource::Processors => {
                 let text = format!("{}.{:03}", value / 1000, value % 1000);
                 counted(text.trim_end_matches('0').trim_end_matches('.'), "processor")
             }
-            Resource::Memory => format!("{} of memory", Bytes(rounded(value))),
-            Resource::Nodes => counted(&value.to_string(), "node"),
+            PlacementResource::Memory => format!("{} of memory", Bytes(rounded(value))),
+            PlacementResource::Nodes => counted(&value.to_string(), "node"),
         }
     }
 }
 
-impl Resource {
+impl PlacementResource {
     /// A free amount is rounded down, so that too little never looks like enough.
     fn free(self, value: u64) -> String {
         match self {
-            Resource::Memory => self.amount(value / 1_000_000 * 1_000_000),
+            PlacementResource::Memory => self.amount(value / 1_000_000 * 1_000_000),
             _ => self.amount(value),
         }
     }
 }
 
-impl Way {
+impl UplinkDirection {
     const fn preposition(self) -> &'static str {
         match self {
-            Way::Up => "to",
-            Way::Down => "from",
+            UplinkDirection::Up => "to",
+            UplinkDirection::Down => "from",
         }
     }
 }
@@ -217,7 +224,7 @@ fn counted(number: &str, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
-fn lines(reasons: &[Refusal]) -> String {
+fn lines(reasons: &[PlacementRefusalReason]) -> String {
     reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -241,21 +248,27 @@ mod tests {
     #[test]
     fn one_of_a_resource_is_printed_in_the_singular() {
         let too_little = |resource, asked, free, host: Option<&str>| {
-            Refusal::TooLittle { resource, asked, free, host: host.map(str::to_owned) }.to_string()
+            PlacementRefusalReason::TooLittle {
+                resource,
+                asked,
+                free,
+                host: host.map(str::to_owned),
+            }
+            .to_string()
         };
         assert_eq!(
-            too_little(Resource::Nodes, 1, 0, Some("a")),
+            too_little(PlacementResource::Nodes, 1, 0, Some("a")),
             "host a: 1 node is put there, it has room for 0"
         );
         assert_eq!(
-            too_little(Resource::Nodes, 2, 1, None),
+            too_little(PlacementResource::Nodes, 2, 1, None),
             "2 nodes are asked for, all hosts together have room for 1"
         );
         assert_eq!(
-            too_little(Resource::Processors, 1500, 1000, Some("a")),
+            too_little(PlacementResource::Processors, 1500, 1000, Some("a")),
             "host a: the nodes put there need 1.5 processors, it has 1 processor free"
         );
-        let pin = |more| Refusal::UnknownPin {
+        let pin = |more| PlacementRefusalReason::UnknownPin {
             node: "n".to_owned(),
             more,
             pin: "z".to_owned(),

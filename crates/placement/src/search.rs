@@ -8,25 +8,25 @@ mod swap;
 
 use alloc::vec::Vec;
 
-use crate::problem::Problem;
-use state::State;
+use crate::problem::PlacementProblem;
+use state::PlacementAssignment;
 
 /// The machine of each group of nodes, as good as the search finds.
-pub(crate) fn divide(problem: &Problem) -> Vec<usize> {
+pub(crate) fn divide(problem: &PlacementProblem) -> Vec<usize> {
     best(problem).map(|state| state.labels[..problem.groups].to_vec()).unwrap_or_default()
 }
 
 /// The best division that was found.
-fn best(problem: &Problem) -> Option<State<'_>> {
+fn best(problem: &PlacementProblem) -> Option<PlacementAssignment<'_>> {
     let improved = start::starts(problem).into_iter().map(|labels| {
-        let mut state = State::new(problem, labels);
+        let mut state = PlacementAssignment::new(problem, labels);
         state.settle();
         state.refine();
         state
     });
     // Of a small network each division is tried: moves end at the best one near by.
     let each = start::each(problem, DIVISIONS_MOST).map(|labels| {
-        let mut state = State::new(problem, labels);
+        let mut state = PlacementAssignment::new(problem, labels);
         state.settle();
         state
     });

@@ -8,48 +8,52 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::flow::Flow;
+use crate::flow::MaxFlowNetwork;
 use crate::net::{LaneFacts, Net};
-use crate::outcome::Traffic;
+use crate::outcome::UplinkTrafficBound;
 
 /// Bytes that each datagram between machines costs on top of the IP packet in it: IPv4 20, UDP 8,
 /// our header 16, authentication 16.
 pub const TUNNEL_BYTES: u64 = 60;
 
 /// The most that nodes on `host` can send to those elsewhere, for a machine of each node.
-pub(crate) fn up(net: &Net, hosts: &[usize], host: usize) -> Traffic {
+pub(crate) fn up(net: &Net, hosts: &[usize], host: usize) -> UplinkTrafficBound {
     traffic(net, |node| hosts[node] == host, false)
 }
 
 /// The most that nodes elsewhere can send to those on `host`.
-pub(crate) fn down(net: &Net, hosts: &[usize], host: usize) -> Traffic {
+pub(crate) fn down(net: &Net, hosts: &[usize], host: usize) -> UplinkTrafficBound {
     traffic(net, |node| hosts[node] == host, true)
 }
 
-fn traffic(net: &Net, inside: impl Fn(usize) -> bool, towards: bool) -> Traffic {
-    let side: Vec<Placed> = (0..net.vertices())
+fn traffic(net: &Net, inside: impl Fn(usize) -> bool, towards: bool) -> UplinkTrafficBound {
+    let side: Vec<VertexLocality> = (0..net.vertices())
         .map(|vertex| match vertex < net.nodes {
-            true if inside(vertex) => Placed::Here,
-            true => Placed::Elsewhere,
-            false => Placed::Between,
+            true if inside(vertex) => VertexLocality::Here,
+            true => VertexLocality::Elsewhere,
+            false => VertexLocality::Between,
         })
         .collect();
     let ends = |lane: &LaneFacts| if towards { (lane.to, lane.from) } else { (lane.from, lane.to) };
     match unbounded(net, &side, ends) {
-        0 => Traffic::Bounded(most(net, &side, ends)),
-        nodes => Traffic::Unbounded { nodes },
+        0 => UplinkTrafficBound::Bounded(most(net, &side, ends)),
+        nodes => UplinkTrafficBound::Unbounded { nodes },
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Placed {
+enum VertexLocality {
     Here,
     Elsewhere,
     Between,
 }
 
 /// How many nodes here have a way elsewhere on which no lane has a rate.
-fn unbounded(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u32 {
+fn unbounded(
+    net: &Net,
+    side: &[VertexLocality],
+    ends: impl Fn(&LaneFacts) -> (usize, usize),
+) -> u32 {
     // Backwards from elsewhere, through the vertices between.
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); side.len()];
     for lane in net.lanes.iter().filter(|lane| lane.rate.is_none()) {
@@ -57,29 +61,31 @@ fn unbounded(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, us
         into[to].push(from);
     }
     let mut seen = vec![false; side.len()];
-    let mut open: Vec<usize> = (0..side.len()).filter(|v| side[*v] == Placed::Elsewhere).collect();
+    let mut open: Vec<usize> =
+        (0..side.len()).filter(|v| side[*v] == VertexLocality::Elsewhere).collect();
     while let Some(at) = open.pop() {
         for from in &into[at] {
-            if side[*from] != Placed::Elsewhere
+            if side[*from] != VertexLocality::Elsewhere
                 && !core::mem::replace(&mut seen[*from], true)
-                && side[*from] == Placed::Between
+                && side[*from] == VertexLocality::Between
             {
                 open.push(*from);
             }
         }
     }
-    let nodes = (0..net.nodes).filter(|node| side[*node] == Placed::Here && seen[*node]).count();
+    let nodes =
+        (0..net.nodes).filter(|node| side[*node] == VertexLocality::Here && seen[*node]).count();
     u32::try_from(nodes).unwrap_or(u32::MAX)
 }
 
-fn most(net: &Net, side: &[Placed], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u64 {
+fn most(net: &Net, side: &[VertexLocality], ends: impl Fn(&LaneFacts) -> (usize, usize)) -> u64 {
     let (source, sink) = (side.len(), side.len() + 1);
     let vertex = |at: usize| match side[at] {
-        Placed::Here => source,
-        Placed::Elsewhere => sink,
-        Placed::Between => at,
+        VertexLocality::Here => source,
+        VertexLocality::Elsewhere => sink,
+        VertexLocality::Between => at,
     };
-    let mut flow = Flow::new(side.len() + 2);
+    let mut flow = MaxFlowNetwork::new(side.len() + 2);
     for lane in &net.lanes {
         let (from, to) = ends(lane);
         let (from, to) = (vertex(from), vertex(to));

@@ -6,23 +6,32 @@ use proptest::prelude::*;
 use windtunnel_model::placement::Strategy as Filling;
 use windtunnel_model::{Bytes, NodeId, Plan, Probability, Span};
 use windtunnel_placement::{
-    BYTES_PER_NODE, Host, Placement, Refusal, Reserved, Rtts, Traffic, place,
+    BYTES_PER_NODE, Placement, PlacementHost, PlacementRefusalReason, ReservedCapacity, Rtts,
+    UplinkTrafficBound, place,
 };
 use windtunnel_routing::Routes;
-use windtunnel_topology::{Access, LatencyRange, Request, Shape, generate};
+use windtunnel_topology::{
+    GeneratedLinkProperties, GeneratorParameters, LatencyRange, TopologyShape, generate,
+};
 
 /// A generated network.
-fn network(shape: Shape, nodes: u32, seed: u64) -> Plan {
-    let mut request = Request::new(shape);
-    if !matches!(shape, Shape::Star { .. } | Shape::Dumbbell { .. }) {
+fn network(shape: TopologyShape, nodes: u32, seed: u64) -> Plan {
+    let mut request = GeneratorParameters::new(shape);
+    if !matches!(shape, TopologyShape::Star { .. } | TopologyShape::Dumbbell { .. }) {
         request.nodes = Some(nodes);
     }
     request.seed = seed;
     request.latency = LatencyRange { least: Span::from_micros(100), most: Span::from_millis(20) };
-    request.trunk = Access { rate: "100mbit".parse().ok(), ..Access::default() };
-    request.access = Access { rate: "20mbit".parse().ok(), ..Access::default() };
+    request.trunk = GeneratedLinkProperties {
+        rate: "100mbit".parse().ok(),
+        ..GeneratedLinkProperties::default()
+    };
+    request.access = GeneratedLinkProperties {
+        rate: "20mbit".parse().ok(),
+        ..GeneratedLinkProperties::default()
+    };
     let yaml = generate(&request).unwrap().to_yaml();
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "net.yaml",
         text: yaml.as_bytes(),
         default_name: "net",
@@ -31,16 +40,16 @@ fn network(shape: Shape, nodes: u32, seed: u64) -> Plan {
     windtunnel_scenario::load(&source).unwrap_or_else(|errors| panic!("{errors}")).plan
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = TopologyShape> {
     prop_oneof![
-        (2..30u32).prop_map(|nodes| Shape::Star { nodes }),
-        (2..20u32).prop_map(|routers| Shape::Chain { routers }),
-        (3..20u32).prop_map(|routers| Shape::Ring { routers }),
-        (2..4u32, 1..4u32).prop_map(|(fanout, depth)| Shape::Tree { fanout, depth }),
-        (2..5u32, 2..5u32).prop_map(|(rows, columns)| Shape::Grid { rows, columns }),
-        (1..15u32, 1..15u32).prop_map(|(left, right)| Shape::Dumbbell { left, right }),
-        (5..25u32).prop_map(|routers| Shape::ScaleFree { routers, attach: 2 }),
-        (5..20u32).prop_map(|routers| Shape::Random {
+        (2..30u32).prop_map(|nodes| TopologyShape::Star { nodes }),
+        (2..20u32).prop_map(|routers| TopologyShape::Chain { routers }),
+        (3..20u32).prop_map(|routers| TopologyShape::Ring { routers }),
+        (2..4u32, 1..4u32).prop_map(|(fanout, depth)| TopologyShape::Tree { fanout, depth }),
+        (2..5u32, 2..5u32).prop_map(|(rows, columns)| TopologyShape::Grid { rows, columns }),
+        (1..15u32, 1..15u32).prop_map(|(left, right)| TopologyShape::Dumbbell { left, right }),
+        (5..25u32).prop_map(|routers| TopologyShape::ScaleFree { routers, attach: 2 }),
+        (5..20u32).prop_map(|routers| TopologyShape::Random {
             routers,
             probability: Probability::from_parts_per_billion(300_000_000)
         }),
@@ -50,7 +59,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
 /// Processors, gigabytes, nodes, Mbit/s of the uplink, and half processors that are taken.
 type Sizes = (u64, u64, Option<u32>, Option<u64>, u64);
 
-fn machines() -> impl Strategy<Value = Vec<Host>> {
+fn machines() -> impl Strategy<Value = Vec<PlacementHost>> {
     let host = (
         1..17u64,
         1..33u64,
@@ -59,15 +68,19 @@ fn machines() -> impl Strategy<Value = Vec<Host>> {
         0..4u64,
     );
     proptest::collection::vec(host, 1..6).prop_map(|hosts| {
-        let host = |(index, (cpu, memory, nodes_max, uplink, reserved)): (usize, Sizes)| Host {
-            cpu_millis: cpu * 1000,
-            memory: Bytes(memory * 1_000_000_000),
-            nodes_max,
-            uplink: uplink.and_then(|mbit| format!("{mbit}mbit").parse().ok()),
-            labels: [format!("odd={}", index % 2)].into(),
-            reserved: Reserved { cpu_millis: reserved * 500, ..Reserved::default() },
-            ..Host::new(format!("m{index}"))
-        };
+        let host =
+            |(index, (cpu, memory, nodes_max, uplink, reserved)): (usize, Sizes)| PlacementHost {
+                cpu_millis: cpu * 1000,
+                memory: Bytes(memory * 1_000_000_000),
+                nodes_max,
+                uplink: uplink.and_then(|mbit| format!("{mbit}mbit").parse().ok()),
+                labels: [format!("odd={}", index % 2)].into(),
+                reserved: ReservedCapacity {
+                    cpu_millis: reserved * 500,
+                    ..ReservedCapacity::default()
+                },
+                ..PlacementHost::new(format!("m{index}"))
+            };
         hosts.into_iter().enumerate().map(host).collect()
     })
 }
@@ -88,7 +101,7 @@ fn rtts(hosts: usize, seed: u64) -> Rtts {
 /// Every law for a placement that was not refused.
 fn holds(
     plan: &Plan,
-    hosts: &[Host],
+    hosts: &[PlacementHost],
     rtts: &Rtts,
     placed: &Placement,
 ) -> Result<(), TestCaseError> {
@@ -109,7 +122,7 @@ fn holds(
         );
         prop_assert!(host.free_nodes().is_none_or(|free| load.nodes <= free));
         for (traffic, free) in [(load.up, host.free_up()), (load.down, host.free_down())] {
-            let Traffic::Bounded(bits) = traffic else { panic!("all links have rates") };
+            let UplinkTrafficBound::Bounded(bits) = traffic else { panic!("all links have rates") };
             prop_assert!(free.is_none_or(|free| bits <= free));
         }
         for node in nodes {
@@ -159,9 +172,9 @@ proptest! {
             Ok(placed) => holds(&plan, &hosts, &rtts, &placed)?,
             Err(refused) => {
                 prop_assert!(!refused.reasons.is_empty());
-                let wrong = |reason: &Refusal| match reason {
-                    Refusal::TooLittle { asked, free, .. } | Refusal::Uplink { asked, free, .. } => asked <= free,
-                    Refusal::TooClose { latency, rtt, .. } => latency.as_nanos() >= rtt.as_nanos() / 2,
+                let wrong = |reason: &PlacementRefusalReason| match reason {
+                    PlacementRefusalReason::TooLittle { asked, free, .. } | PlacementRefusalReason::Uplink { asked, free, .. } => asked <= free,
+                    PlacementRefusalReason::TooClose { latency, rtt, .. } => latency.as_nanos() >= rtt.as_nanos() / 2,
                     _ => false,
                 };
                 prop_assert!(!refused.reasons.iter().any(wrong), "{refused}");
@@ -172,7 +185,7 @@ proptest! {
     #[test]
     fn a_plan_with_enough_room_is_not_refused(shape in shapes(), nodes in 2..40u32, seed in any::<u64>(), hosts in 1..9usize) {
         let plan = network(shape, nodes, seed);
-        let hosts: Vec<Host> = (0..hosts).map(|at| Host::new(format!("m{at}"))).collect();
+        let hosts: Vec<PlacementHost> = (0..hosts).map(|at| PlacementHost::new(format!("m{at}"))).collect();
         let rtts = rtts(hosts.len(), seed);
         let uniform = (0..hosts.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
         let mut same = Rtts::default();
@@ -186,8 +199,9 @@ proptest! {
 
 #[test]
 fn a_thousand_nodes_over_sixteen_machines_are_divided_evenly() {
-    let plan = network(Shape::ScaleFree { routers: 200, attach: 2 }, 1000, 7);
-    let hosts: Vec<Host> = (0..16).map(|at| Host::new(format!("m{at}"))).collect();
+    let plan = network(TopologyShape::ScaleFree { routers: 200, attach: 2 }, 1000, 7);
+    let hosts: Vec<PlacementHost> =
+        (0..16).map(|at| PlacementHost::new(format!("m{at}"))).collect();
     let placed = place(&plan, &hosts, &Rtts::default()).unwrap();
     // 62.5 each, give or take a tenth.
     assert!(placed.loads.iter().all(|load| (56..=69).contains(&load.nodes)), "{:?}", placed.loads);

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use windtunnel_model::{Bytes, Plan, Span};
-use windtunnel_placement::{Host, Placement, Refused, Rtts, Traffic, place};
+use windtunnel_placement::{
+    Placement, PlacementHost, PlacementRefusal, Rtts, UplinkTrafficBound, place,
+};
 
 fn plan(text: &str) -> Plan {
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "net.yaml",
         text: text.as_bytes(),
         default_name: "net",
@@ -17,8 +19,8 @@ fn plan(text: &str) -> Plan {
     loaded.unwrap_or_else(|errors| panic!("{errors}")).plan
 }
 
-fn hosts(names: &[&str]) -> Vec<Host> {
-    names.iter().map(|name| Host::new(*name)).collect()
+fn hosts(names: &[&str]) -> Vec<PlacementHost> {
+    names.iter().map(|name| PlacementHost::new(*name)).collect()
 }
 
 /// The same round trip between any two of so many machines.
@@ -34,7 +36,7 @@ fn names(plan: &Plan, placed: &Placement) -> Vec<String> {
     (0..placed.loads.len()).map(|host| on(host).collect::<Vec<_>>().join(" ")).collect()
 }
 
-fn messages(refused: &Refused) -> Vec<String> {
+fn messages(refused: &PlacementRefusal) -> Vec<String> {
     refused.reasons.iter().map(ToString::to_string).collect()
 }
 
@@ -49,7 +51,7 @@ fn neighbours_over_fast_links_stay_together() {
     let placed = place(&plan, &hosts(&["m1", "m2"]), &rtts(2, Span::from_micros(200))).unwrap();
     assert_eq!(names(&plan, &placed), ["a c", "b d"]);
     // 10 Mbit/s of full packets: 1560 bytes between machines for each 1538 on the link.
-    let across = Traffic::Bounded(10_143_043);
+    let across = UplinkTrafficBound::Bounded(10_143_043);
     assert!(placed.loads.iter().all(|load| (load.up, load.down) == (across, across)));
     assert_eq!(placed.warnings, []);
 }
@@ -243,8 +245,8 @@ fn links_without_a_rate_bound_nothing_and_nodes_are_counted() {
     let mut hosts = hosts(&["m1", "m2"]);
     hosts.iter_mut().for_each(|host| host.uplink = "1gbit".parse().ok());
     let placed = place(&plan(text), &hosts, &Rtts::default()).unwrap();
-    assert_eq!(placed.loads[0].up, Traffic::Unbounded { nodes: 1 });
-    assert_eq!(placed.loads[1].down, Traffic::Unbounded { nodes: 1 });
+    assert_eq!(placed.loads[0].up, UplinkTrafficBound::Unbounded { nodes: 1 });
+    assert_eq!(placed.loads[1].down, UplinkTrafficBound::Unbounded { nodes: 1 });
 }
 
 #[test]
@@ -255,6 +257,6 @@ fn no_machine_is_an_error_and_one_needs_no_network() {
         ["there is no machine"]
     );
     let placed = place(&plan, &hosts(&["m1"]), &Rtts::default()).unwrap();
-    assert_eq!(placed.loads[0].up, Traffic::Bounded(0));
+    assert_eq!(placed.loads[0].up, UplinkTrafficBound::Bounded(0));
     assert_eq!(placed.warnings, []);
 }

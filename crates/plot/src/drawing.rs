@@ -6,22 +6,22 @@ pub(crate) struct Drawing {
     pub(crate) width: f64,
     pub(crate) height: f64,
     /// Later ones are on top.
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<DrawingElement>,
 }
 
 /// A part of a drawing.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Item {
+pub(crate) enum DrawingElement {
     /// A line through points.
     Line {
-        points: Vec<Point>,
+        points: Vec<DrawingPoint>,
         stroke: Stroke,
     },
-    Words(Words),
+    Words(TextLabel),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct DrawingPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
 }
@@ -37,10 +37,10 @@ pub(crate) struct Stroke {
 
 /// A line of text.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Words {
+pub(crate) struct TextLabel {
     pub(crate) text: String,
     /// Where its baseline begins, has its middle or ends.
-    pub(crate) at: Point,
+    pub(crate) at: DrawingPoint,
     pub(crate) anchor: Anchor,
     pub(crate) size: f64,
     /// Whether it is to be read from below.
@@ -77,17 +77,17 @@ pub(crate) fn dash(number: usize) -> &'static [f64] {
     DASHES[number % DASHES.len()]
 }
 
-impl Words {
+impl TextLabel {
     /// Where the text begins, if it has this width.
-    pub(crate) fn start(&self, width: f64) -> Point {
+    pub(crate) fn start(&self, width: f64) -> DrawingPoint {
         let back = match self.anchor {
             Anchor::Start => 0.0,
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
         match self.turned {
-            true => Point { x: self.at.x, y: self.at.y + back },
-            false => Point { x: self.at.x - back, y: self.at.y },
+            true => DrawingPoint { x: self.at.x, y: self.at.y + back },
+            false => DrawingPoint { x: self.at.x - back, y: self.at.y },
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What is drawn.
 
-use crate::quantity::Quantity;
-use crate::size::Size;
+use crate::quantity::AxisQuantity;
+use crate::size::FigureSize;
 
 /// Panels, one below the other, with a legend for all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     pub title: Option<String>,
-    pub size: Size,
+    pub size: FigureSize,
     pub panels: Vec<Panel>,
 }
 
@@ -16,8 +16,8 @@ pub struct Figure {
 pub struct Panel {
     pub x: Axis,
     pub y: Axis,
-    pub series: Vec<Series>,
-    pub marks: Vec<Mark>,
+    pub series: Vec<PlotSeries>,
+    pub marks: Vec<VerticalMarker>,
 }
 
 /// An axis. Panels with equal axes of time below each other share its numbers.
@@ -25,7 +25,7 @@ pub struct Panel {
 pub struct Axis {
     /// What is on it, without the unit.
     pub label: String,
-    pub quantity: Quantity,
+    pub quantity: AxisQuantity,
     pub scale: Scale,
     /// What it shows; absent: all values.
     pub range: Option<(f64, f64)>,
@@ -42,21 +42,21 @@ pub enum Scale {
 
 /// Points that a line connects.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct PlotSeries {
     /// What the legend shows. Series of the same name share a row of it.
     pub name: String,
     /// Which colour: of one run everywhere the same.
     pub colour: usize,
     /// Which dashes, where series of one colour are to differ; 0 is a full line.
     pub dash: usize,
-    pub shape: Shape,
+    pub shape: SeriesInterpolation,
     /// In the units of the axes' quantities, ascending in x.
     pub points: Vec<(f64, f64)>,
 }
 
 /// What connects two points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum SeriesInterpolation {
     Line,
     /// The value of a point holds until the next one.
     Steps,
@@ -64,7 +64,7 @@ pub enum Shape {
 
 /// Something that happened at a moment: a line over all of a panel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mark {
+pub struct VerticalMarker {
     pub at: f64,
     /// Beside the line, in the first panel, where there is room.
     pub text: String,
@@ -81,14 +81,14 @@ impl Panel {
 impl Axis {
     /// A linear axis of all values.
     #[must_use]
-    pub fn new(label: &str, quantity: Quantity) -> Self {
+    pub fn new(label: &str, quantity: AxisQuantity) -> Self {
         Axis { label: label.to_owned(), quantity, scale: Scale::Linear, range: None }
     }
 
     /// The time since a run began.
     #[must_use]
     pub fn seconds() -> Self {
-        Axis::new("time", Quantity::Seconds)
+        Axis::new("time", AxisQuantity::Seconds)
     }
 
     /// The same with powers of ten.
@@ -98,10 +98,16 @@ impl Axis {
     }
 }
 
-impl Series {
+impl PlotSeries {
     /// A full line.
     #[must_use]
     pub fn new(name: &str, colour: usize, points: Vec<(f64, f64)>) -> Self {
-        Series { name: name.to_owned(), colour, dash: 0, shape: Shape::Line, points }
+        PlotSeries {
+            name: name.to_owned(),
+            colour,
+            dash: 0,
+            shape: SeriesInterpolation::Line,
+            points,
+        }
     }
 }

@@ -6,15 +6,17 @@ mod legend;
 mod rulers;
 
 use crate::PlotError;
-use crate::drawing::{Anchor, Colour, Drawing, Item, Point, Stroke, Words, dash};
-use crate::figure::{Figure, Mark, Panel};
+use crate::drawing::{
+    Anchor, Colour, Drawing, DrawingElement, DrawingPoint, Stroke, TextLabel, dash,
+};
+use crate::figure::{Figure, Panel, VerticalMarker};
 use crate::font::Font;
-use crate::size::Size;
+use crate::size::FigureSize;
 use rulers::Rulers;
 
 /// Where a panel's frame is.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct PanelFrame {
     left: f64,
     right: f64,
     top: f64,
@@ -34,7 +36,7 @@ pub(crate) fn draw(figure: &Figure) -> Result<Drawing, PlotError> {
     let right = width - MARGIN - canvas.overhang(&rulers);
     let mut top = MARGIN + canvas.title(figure, left, right);
     top += canvas.legend(figure, left, right, top);
-    let area = Frame { left, right, top, bottom: height - MARGIN };
+    let area = PanelFrame { left, right, top, bottom: height - MARGIN };
     let frames = frames(figure, &rulers, area)?;
     for (index, (panel, frame)) in figure.panels.iter().zip(frames).enumerate() {
         canvas.panel(panel, frame, &rulers, index);
@@ -43,8 +45,12 @@ pub(crate) fn draw(figure: &Figure) -> Result<Drawing, PlotError> {
 }
 
 /// Equal heights for all panels of an area.
-fn frames(figure: &Figure, rulers: &Rulers, area: Frame) -> Result<Vec<Frame>, PlotError> {
-    let Frame { left, right, top, bottom } = area;
+fn frames(
+    figure: &Figure,
+    rulers: &Rulers,
+    area: PanelFrame,
+) -> Result<Vec<PanelFrame>, PlotError> {
+    let PanelFrame { left, right, top, bottom } = area;
     let below = |index: usize| if rulers.shares_with_next[index] { BETWEEN } else { X_AXIS };
     let around: f64 = (0..figure.panels.len()).map(below).sum();
     let panels = u32::try_from(figure.panels.len()).unwrap_or(u32::MAX);
@@ -52,13 +58,13 @@ fn frames(figure: &Figure, rulers: &Rulers, area: Frame) -> Result<Vec<Frame>, P
     if each < LEAST_HEIGHT || right - left < LEAST_WIDTH {
         let height = figure.size.points().1 + (LEAST_HEIGHT - each).max(0.0) * f64::from(panels);
         let width = figure.size.points().0 + (LEAST_WIDTH - (right - left)).max(0.0);
-        let least = Size::holding(width, height);
+        let least = FigureSize::holding(width, height);
         return Err(PlotError::TooSmall { size: figure.size, panels: figure.panels.len(), least });
     }
     let mut frames = Vec::with_capacity(figure.panels.len());
     let mut y = top;
     for index in 0..figure.panels.len() {
-        frames.push(Frame { left, right, top: y, bottom: y + each });
+        frames.push(PanelFrame { left, right, top: y, bottom: y + each });
         y += each + below(index);
     }
     Ok(frames)
@@ -70,13 +76,13 @@ struct Canvas {
 }
 
 impl Canvas {
-    fn line(&mut self, points: Vec<Point>, stroke: Stroke) {
-        self.drawing.items.push(Item::Line { points, stroke });
+    fn line(&mut self, points: Vec<DrawingPoint>, stroke: Stroke) {
+        self.drawing.items.push(DrawingElement::Line { points, stroke });
     }
 
-    fn words(&mut self, text: String, at: Point, anchor: Anchor, size: f64) {
+    fn words(&mut self, text: String, at: DrawingPoint, anchor: Anchor, size: f64) {
         let colour = Colour::BLACK;
-        self.drawing.items.push(Item::Words(Words {
+        self.drawing.items.push(DrawingElement::Words(TextLabel {
             text,
             at,
             anchor,
@@ -111,25 +117,25 @@ impl Canvas {
             false => self.drawing.width / 2.0,
         };
         let y = MARGIN + self.font.cap_height(TITLE) + 1.0;
-        self.words(text, Point { x: middle, y }, Anchor::Middle, TITLE);
+        self.words(text, DrawingPoint { x: middle, y }, Anchor::Middle, TITLE);
         TITLE + 3.5
     }
 
-    fn panel(&mut self, panel: &Panel, frame: Frame, rulers: &Rulers, index: usize) {
+    fn panel(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
         let (x, y) = (&rulers.x[index], &rulers.y[index]);
         let across = |at: f64| frame.left + at * (frame.right - frame.left);
         let up = |at: f64| frame.bottom - at * (frame.bottom - frame.top);
         for tick in &x.ruler.ticks {
             let x = across(tick.at);
             self.line(
-                vec![Point { x, y: frame.top }, Point { x, y: frame.bottom }],
+                vec![DrawingPoint { x, y: frame.top }, DrawingPoint { x, y: frame.bottom }],
                 grid(&tick.text),
             );
         }
         for tick in &y.ruler.ticks {
             let y = up(tick.at);
             self.line(
-                vec![Point { x: frame.left, y }, Point { x: frame.right, y }],
+                vec![DrawingPoint { x: frame.left, y }, DrawingPoint { x: frame.right, y }],
                 grid(&tick.text),
             );
         }
@@ -140,7 +146,7 @@ impl Canvas {
                 width: SERIES,
                 dash: dash(series.dash),
             };
-            let place = |(a, b): (f64, f64)| Point {
+            let place = |(a, b): (f64, f64)| DrawingPoint {
                 x: across(x.place(a).clamp(0.0, 1.0)),
                 y: up(y.place(b).clamp(0.0, 1.0)),
             };
@@ -154,27 +160,28 @@ impl Canvas {
         self.numbers(frame, rulers, index);
     }
 
-    fn frame(&mut self, Frame { left, right, top, bottom }: Frame) {
+    fn frame(&mut self, PanelFrame { left, right, top, bottom }: PanelFrame) {
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        let points = corners.map(|(x, y)| Point { x, y }).to_vec();
+        let points = corners.map(|(x, y)| DrawingPoint { x, y }).to_vec();
         self.line(points, Stroke { colour: Colour::FRAME, width: 0.5, dash: &[] });
     }
 
     /// Numbers and labels of both axes.
-    fn numbers(&mut self, frame: Frame, rulers: &Rulers, index: usize) {
+    fn numbers(&mut self, frame: PanelFrame, rulers: &Rulers, index: usize) {
         let (x, y) = (&rulers.x[index], &rulers.y[index]);
         let half = self.font.cap_height(NUMBER) / 2.0;
         for tick in y.ruler.ticks.iter().filter(|tick| !tick.text.is_empty()) {
-            let at = Point {
+            let at = DrawingPoint {
                 x: frame.left - GAP,
                 y: frame.bottom - tick.at * (frame.bottom - frame.top) + half,
             };
             self.words(tick.text.clone(), at, Anchor::End, NUMBER);
         }
         let room = frame.bottom - frame.top + BETWEEN;
-        let at = Point { x: MARGIN + LABEL * 0.8, y: f64::midpoint(frame.top, frame.bottom) };
+        let at =
+            DrawingPoint { x: MARGIN + LABEL * 0.8, y: f64::midpoint(frame.top, frame.bottom) };
         let text = self.font.fitted(&y.label, LABEL, room);
-        let words = Words {
+        let words = TextLabel {
             text,
             at,
             anchor: Anchor::Middle,
@@ -182,31 +189,37 @@ impl Canvas {
             turned: true,
             colour: Colour::BLACK,
         };
-        self.drawing.items.push(Item::Words(words));
+        self.drawing.items.push(DrawingElement::Words(words));
         if rulers.shares_with_next[index] {
             return;
         }
         let baseline = frame.bottom + GAP + half * 2.0 + 0.5;
         for tick in x.ruler.ticks.iter().filter(|tick| !tick.text.is_empty()) {
             let at = frame.left + tick.at * (frame.right - frame.left);
-            self.words(tick.text.clone(), Point { x: at, y: baseline }, Anchor::Middle, NUMBER);
+            self.words(
+                tick.text.clone(),
+                DrawingPoint { x: at, y: baseline },
+                Anchor::Middle,
+                NUMBER,
+            );
         }
-        let middle = Point { x: f64::midpoint(frame.left, frame.right), y: baseline + LABEL + 1.5 };
+        let middle =
+            DrawingPoint { x: f64::midpoint(frame.left, frame.right), y: baseline + LABEL + 1.5 };
         let text = self.font.fitted(&x.label, LABEL, frame.right - frame.left);
         self.words(text, middle, Anchor::Middle, LABEL);
     }
 
     /// Lines of what happened.
-    fn marks(&mut self, panel: &Panel, frame: Frame, rulers: &Rulers, index: usize) {
+    fn marks(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
         let stroke = Stroke { colour: Colour::MARK, width: 0.5, dash: &[1.5, 1.5] };
         for (x, _) in placed(panel, frame, rulers, index) {
             let ends = [frame.top, frame.bottom];
-            self.line(ends.map(|y| Point { x, y }).to_vec(), stroke);
+            self.line(ends.map(|y| DrawingPoint { x, y }).to_vec(), stroke);
         }
     }
 
     /// Words beside the lines of the first panel, on white, where they do not overlap.
-    fn mark_words(&mut self, panel: &Panel, frame: Frame, rulers: &Rulers, index: usize) {
+    fn mark_words(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
         if index > 0 && rulers.shares_with_next[index - 1] {
             return;
         }
@@ -217,14 +230,14 @@ impl Canvas {
             }
             free = x;
             let text = self.font.fitted(text, MARK, frame.bottom - frame.top - 4.0);
-            let at = Point { x: x - 1.5, y: frame.top + 2.0 };
+            let at = DrawingPoint { x: x - 1.5, y: frame.top + 2.0 };
             let (length, middle) = (self.font.width(&text, MARK), at.x - MARK * 0.36);
-            let ends = [at.y - 1.0, at.y + length + 1.0].map(|y| Point { x: middle, y });
+            let ends = [at.y - 1.0, at.y + length + 1.0].map(|y| DrawingPoint { x: middle, y });
             let white = Stroke { colour: Colour::WHITE, width: MARK, dash: &[] };
             self.line(ends.to_vec(), white);
             let (anchor, size, colour) = (Anchor::End, MARK, Colour::FRAME);
-            let words = Words { text, at, anchor, size, turned: true, colour };
-            self.drawing.items.push(Item::Words(words));
+            let words = TextLabel { text, at, anchor, size, turned: true, colour };
+            self.drawing.items.push(DrawingElement::Words(words));
         }
     }
 }
@@ -232,11 +245,11 @@ impl Canvas {
 /// The marks of a panel that its axis shows, with their places.
 fn placed<'p>(
     panel: &'p Panel,
-    frame: Frame,
+    frame: PanelFrame,
     rulers: &Rulers,
     index: usize,
 ) -> Vec<(f64, &'p str)> {
-    let place = |mark: &'p Mark| {
+    let place = |mark: &'p VerticalMarker| {
         let at = rulers.x[index].place(mark.at);
         let x = frame.left + at * (frame.right - frame.left);
         (0.0..=1.0).contains(&at).then_some((x, mark.text.as_str()))

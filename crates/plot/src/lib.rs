@@ -37,13 +37,13 @@ pub mod size;
 mod svg;
 mod ticks;
 
-pub use figure::{Axis, Figure, Mark, Panel, Scale, Series, Shape};
-pub use quantity::Quantity;
-pub use size::Size;
+pub use figure::{Axis, Figure, Panel, PlotSeries, Scale, SeriesInterpolation, VerticalMarker};
+pub use quantity::AxisQuantity;
+pub use size::FigureSize;
 
 /// The format of a figure's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FigureFormat {
     Svg,
     /// With so many pixels to the inch.
     Png {
@@ -61,10 +61,10 @@ pub enum PlotError {
     Empty,
     /// Frames and words need more room than there is.
     #[error("the figure has no room in {size}: {panels} panels need at least {least}")]
-    TooSmall { size: Size, panels: usize, least: Size },
+    TooSmall { size: FigureSize, panels: usize, least: FigureSize },
     /// It would have too many pixels.
     #[error("a PNG of {size} with {dpi} pixels to the inch has more than {PIXELS_MAX} pixels")]
-    TooManyPixels { size: Size, dpi: u32 },
+    TooManyPixels { size: FigureSize, dpi: u32 },
     /// The image library refused it.
     #[error("cannot encode the PNG: {0}")]
     Encode(String),
@@ -74,12 +74,12 @@ pub enum PlotError {
 ///
 /// # Errors
 /// If it has no panel, or no room, or too many pixels.
-pub fn render(figure: &Figure, format: Format) -> Result<Vec<u8>, PlotError> {
+pub fn render(figure: &Figure, format: FigureFormat) -> Result<Vec<u8>, PlotError> {
     let drawing = layout::draw(figure)?;
     match format {
-        Format::Svg => Ok(svg::write(&drawing)),
-        Format::Png { dpi } => png::write(&drawing, figure.size, dpi),
-        Format::Pdf => Ok(pdf::write(&drawing)),
+        FigureFormat::Svg => Ok(svg::write(&drawing)),
+        FigureFormat::Png { dpi } => png::write(&drawing, figure.size, dpi),
+        FigureFormat::Pdf => Ok(pdf::write(&drawing)),
     }
 }
 

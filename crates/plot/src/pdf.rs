@@ -6,7 +6,7 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 use pdf_writer::types::{CidFontType, FontFlags, LineJoinStyle, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str};
 
-use crate::drawing::{Colour, Drawing, Item, Words};
+use crate::drawing::{Colour, Drawing, DrawingElement, TextLabel};
 use crate::font::{self, Font};
 
 /// The bytes of the file.
@@ -35,7 +35,7 @@ fn content(drawing: &Drawing, font: &Font, used: &mut BTreeMap<u16, char>) -> Ve
     content.set_line_join(LineJoinStyle::RoundJoin);
     for item in &drawing.items {
         match item {
-            Item::Line { points, stroke } => {
+            DrawingElement::Line { points, stroke } => {
                 let [red, green, blue] = parts(stroke.colour);
                 content.set_stroke_rgb(red, green, blue);
                 content.set_line_width(narrow(stroke.width));
@@ -48,7 +48,7 @@ fn content(drawing: &Drawing, font: &Font, used: &mut BTreeMap<u16, char>) -> Ve
                 }
                 content.stroke();
             }
-            Item::Words(words) => {
+            DrawingElement::Words(words) => {
                 let start = words.start(font.width(&words.text, words.size));
                 let (x, y) = (narrow(start.x), up(start.y));
                 let turned = [0.0, 1.0, -1.0, 0.0, x, y];
@@ -67,7 +67,7 @@ fn content(drawing: &Drawing, font: &Font, used: &mut BTreeMap<u16, char>) -> Ve
 }
 
 /// The text as numbers of glyphs.
-fn glyphs(words: &Words, font: &Font, used: &mut BTreeMap<u16, char>) -> Vec<u8> {
+fn glyphs(words: &TextLabel, font: &Font, used: &mut BTreeMap<u16, char>) -> Vec<u8> {
     let numbers = words.text.chars().map(|character| {
         let glyph = font.glyph(character).0;
         used.entry(glyph).or_insert(character);

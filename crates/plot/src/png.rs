@@ -5,13 +5,13 @@ use tiny_skia::{
 };
 use ttf_parser::OutlineBuilder;
 
-use crate::drawing::{Colour, Drawing, Item, Words};
+use crate::drawing::{Colour, Drawing, DrawingElement, TextLabel};
 use crate::font::Font;
-use crate::size::Size;
+use crate::size::FigureSize;
 use crate::{PIXELS_MAX, PlotError};
 
 /// The bytes of the file.
-pub(crate) fn write(drawing: &Drawing, size: Size, dpi: u32) -> Result<Vec<u8>, PlotError> {
+pub(crate) fn write(drawing: &Drawing, size: FigureSize, dpi: u32) -> Result<Vec<u8>, PlotError> {
     let scale = f64::from(dpi) / 72.0;
     let (width, height) = (pixels(drawing.width * scale), pixels(drawing.height * scale));
     let too_many = || PlotError::TooManyPixels { size, dpi };
@@ -24,7 +24,7 @@ pub(crate) fn write(drawing: &Drawing, size: Size, dpi: u32) -> Result<Vec<u8>, 
     let font = Font::new();
     for item in &drawing.items {
         match item {
-            Item::Line { points, stroke } => {
+            DrawingElement::Line { points, stroke } => {
                 let mut path = PathBuilder::new();
                 for (index, point) in points.iter().enumerate() {
                     match index {
@@ -43,7 +43,7 @@ pub(crate) fn write(drawing: &Drawing, size: Size, dpi: u32) -> Result<Vec<u8>, 
                 };
                 image.stroke_path(&path, &paint(stroke.colour), &pen, transform, None);
             }
-            Item::Words(words) => {
+            DrawingElement::Words(words) => {
                 let Some(path) = outline(&font, words) else { continue };
                 let paint = paint(words.colour);
                 image.fill_path(&path, &paint, FillRule::Winding, transform, None);
@@ -60,7 +60,7 @@ fn paint(Colour(red, green, blue): Colour) -> Paint<'static> {
 }
 
 /// The outlines of a text; `None` for one that has none.
-fn outline(font: &Font, words: &Words) -> Option<Path> {
+fn outline(font: &Font, words: &TextLabel) -> Option<Path> {
     let start = words.start(font.width(&words.text, words.size));
     let mut pen = Outline { path: PathBuilder::new(), scale: font.unit() * words.size, along: 0.0 };
     for character in words.text.chars() {

@@ -5,26 +5,26 @@ use std::str::FromStr;
 
 /// Width and height in tenths of a millimetre.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Size {
+pub struct FigureSize {
     width: u32,
     height: u32,
 }
 
-impl Size {
+impl FigureSize {
     /// A column of a paper with two.
-    pub const SINGLE_COLUMN: Size = Size::millimetres(84, 60);
+    pub const SINGLE_COLUMN: FigureSize = FigureSize::millimetres(84, 60);
 
     /// So many millimetres.
     #[must_use]
     pub const fn millimetres(width: u32, height: u32) -> Self {
-        Size { width: width * 10, height: height * 10 }
+        FigureSize { width: width * 10, height: height * 10 }
     }
 
     /// What so many panels need that share an axis, in one column.
     #[must_use]
     pub fn of_panels(panels: usize) -> Self {
         let more = u32::try_from(panels.saturating_sub(1)).unwrap_or(u32::MAX).min(100);
-        Size { height: Self::SINGLE_COLUMN.height + more * 340, ..Self::SINGLE_COLUMN }
+        FigureSize { height: Self::SINGLE_COLUMN.height + more * 340, ..Self::SINGLE_COLUMN }
     }
 
     /// Width and height in points, of which an inch has 72.
@@ -40,11 +40,11 @@ impl Size {
         // Both are small and positive.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
         let tenths = |points: f64| (points * 254.0 / 720.0).ceil().clamp(1.0, 1e5) as u32 * 10;
-        Size { width: tenths(width), height: tenths(height) }
+        FigureSize { width: tenths(width), height: tenths(height) }
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for FigureSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millimetres = |tenths: u32| match tenths % 10 {
             0 => (tenths / 10).to_string(),
@@ -54,7 +54,7 @@ impl fmt::Display for Size {
     }
 }
 
-impl FromStr for Size {
+impl FromStr for FigureSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -75,7 +75,7 @@ impl FromStr for Size {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "above")]
             Ok(tenths as u32)
         };
-        Ok(Size { width: tenths(width)?, height: tenths(height)? })
+        Ok(FigureSize { width: tenths(width)?, height: tenths(height)? })
     }
 }
 
@@ -91,17 +91,17 @@ mod tests {
         for (text, shown) in
             [("84x60mm", "84x60mm"), ("8.45x6cm", "84.5x60mm"), ("170×80mm", "170x80mm")]
         {
-            assert_eq!(text.parse::<Size>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<FigureSize>().unwrap().to_string(), shown);
         }
         for wrong in ["84x60", "84mm", "0x0mm", "nanx60mm", "1e9x5cm", "-84x60mm", ""] {
-            assert!(wrong.parse::<Size>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FigureSize>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn an_inch_has_72_points() {
-        let (width, height) = "25.4x50.8mm".parse::<Size>().unwrap().points();
+        let (width, height) = "25.4x50.8mm".parse::<FigureSize>().unwrap().points();
         assert!((width - 72.0).abs() < 1e-9 && (height - 144.0).abs() < 1e-9);
-        assert_eq!(Size::holding(72.0, 144.0), Size::millimetres(26, 51));
+        assert_eq!(FigureSize::holding(72.0, 144.0), FigureSize::millimetres(26, 51));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::drawing::{Anchor, Colour, Drawing, Item, Words, length};
+use crate::drawing::{Anchor, Colour, Drawing, DrawingElement, TextLabel, length};
 use crate::font;
 
 /// The bytes of the file.
@@ -29,7 +29,7 @@ pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
     let _ = writeln!(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>");
     for item in &drawing.items {
         match item {
-            Item::Line { points, stroke } => {
+            DrawingElement::Line { points, stroke } => {
                 let points: Vec<String> =
                     points.iter().map(|p| format!("{},{}", length(p.x), length(p.y))).collect();
                 let dash: Vec<String> = stroke.dash.iter().map(|part| length(*part)).collect();
@@ -45,14 +45,14 @@ pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
                     points.join(" ")
                 );
             }
-            Item::Words(words) => text(&mut out, words),
+            DrawingElement::Words(words) => text(&mut out, words),
         }
     }
     out.push_str("</svg>\n");
     out.into_bytes()
 }
 
-fn text(out: &mut String, words: &Words) {
+fn text(out: &mut String, words: &TextLabel) {
     let anchor = match words.anchor {
         Anchor::Start => "start",
         Anchor::Middle => "middle",

@@ -4,7 +4,7 @@ use crate::figure::Scale;
 
 /// A place with a number, as part of the axis from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tick {
+pub(crate) struct AxisTick {
     pub(crate) at: f64,
     /// Empty for a line without a number.
     pub(crate) text: String,
@@ -16,7 +16,7 @@ pub(crate) struct Ruler {
     pub(crate) low: f64,
     pub(crate) high: f64,
     pub(crate) scale: Scale,
-    pub(crate) ticks: Vec<Tick>,
+    pub(crate) ticks: Vec<AxisTick>,
 }
 
 impl Ruler {
@@ -60,7 +60,7 @@ fn linear(low: f64, high: f64, fixed: bool, least_step: f64, numbers: usize) -> 
     let mut index = (low / step - SLACK).ceil();
     while index * step <= high + step * SLACK {
         let value = index * step;
-        ruler.ticks.push(Tick { at: ruler.place(value), text: number(value, decimals) });
+        ruler.ticks.push(AxisTick { at: ruler.place(value), text: number(value, decimals) });
         index += 1.0;
     }
     ruler
@@ -85,13 +85,13 @@ fn log(low: f64, high: f64, numbers: usize) -> Ruler {
             true => power_of_ten(exponent),
             false => String::new(),
         };
-        ruler.ticks.push(Tick { at: ruler.place(value), text });
+        ruler.ticks.push(AxisTick { at: ruler.place(value), text });
         if decades <= MINOR_DECADES && exponent < last {
-            let minor = (2u8..10).map(|digit| Tick {
+            let minor = (2u8..10).map(|digit| AxisTick {
                 at: ruler.place(value * f64::from(digit)),
                 text: String::new(),
             });
-            let minor: Vec<Tick> = minor.collect();
+            let minor: Vec<AxisTick> = minor.collect();
             ruler.ticks.extend(minor);
         }
         exponent += 1.0;

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use tiny_skia::Pixmap;
 use windtunnel_plot::{
-    Axis, Figure, Format, Mark, Panel, PlotError, Quantity, Series, Shape, Size, render,
+    Axis, AxisQuantity, Figure, FigureFormat, FigureSize, Panel, PlotError, PlotSeries,
+    SeriesInterpolation, VerticalMarker, render,
 };
 
 /// Two runs, three panels over one axis, two marks.
@@ -16,52 +17,53 @@ fn runs() -> Figure {
         let at = |n: u32| f64::from((n * n + phase * 17) % 97) / 97.0;
         (0..200).map(|n| (f64::from(n) * 0.1 + 0.05, (0.6 + 0.4 * at(n)) * scale)).collect()
     };
-    let panel = |label: &str, quantity: Quantity, scale: f64| {
+    let panel = |label: &str, quantity: AxisQuantity, scale: f64| {
         let mut panel = Panel::new(Axis::seconds(), Axis::new(label, quantity));
-        panel.series.push(Series::new("drop-tail", 0, wave(0, scale)));
-        panel.series.push(Series::new("CoDel", 1, wave(1, scale * 0.4)));
+        panel.series.push(PlotSeries::new("drop-tail", 0, wave(0, scale)));
+        panel.series.push(PlotSeries::new("CoDel", 1, wave(1, scale * 0.4)));
         panel.marks = vec![
-            Mark { at: 8.0, text: "ocean: rate=5mbit".to_owned() },
-            Mark { at: 8.2, text: "too near for words".to_owned() },
-            Mark { at: 15.0, text: "kv-1 killed".to_owned() },
+            VerticalMarker { at: 8.0, text: "ocean: rate=5mbit".to_owned() },
+            VerticalMarker { at: 8.2, text: "too near for words".to_owned() },
+            VerticalMarker { at: 15.0, text: "kv-1 killed".to_owned() },
         ];
         panel
     };
     Figure {
         title: Some("Bufferbloat: ocean, tokyo-paris".to_owned()),
-        size: Size::of_panels(3),
+        size: FigureSize::of_panels(3),
         panels: vec![
-            panel("throughput", Quantity::BitRate, 9.4e6),
-            panel("queue", Quantity::Packets, 800.0),
-            panel("lateness", Quantity::Nanoseconds, 350_000.0),
+            panel("throughput", AxisQuantity::BitRate, 9.4e6),
+            panel("queue", AxisQuantity::Packets, 800.0),
+            panel("lateness", AxisQuantity::Nanoseconds, 350_000.0),
         ],
     }
 }
 
 /// Distributions on a logarithmic axis, a name that the font lacks, and one with marks of XML.
 fn distributions() -> Figure {
-    let axis = Axis::new("round-trip time", Quantity::Nanoseconds).log();
-    let share = Axis { range: Some((0.0, 1.0)), ..Axis::new("share of samples", Quantity::Share) };
+    let axis = Axis::new("round-trip time", AxisQuantity::Nanoseconds).log();
+    let share =
+        Axis { range: Some((0.0, 1.0)), ..Axis::new("share of samples", AxisQuantity::Share) };
     let mut panel = Panel::new(axis, share);
     for (index, (name, base)) in
         [("a & b", 2e5), ("京都", 3e6), ("paris – zürich", 9e6)].into_iter().enumerate()
     {
         let rise = |n: u32| (base * 1.09f64.powi(i32::try_from(n).unwrap()), f64::from(n) / 40.0);
-        let mut series = Series::new(name, index, (0..=40).map(rise).collect());
-        series.shape = Shape::Steps;
+        let mut series = PlotSeries::new(name, index, (0..=40).map(rise).collect());
+        series.shape = SeriesInterpolation::Steps;
         series.dash = index;
         panel.series.push(series);
     }
-    Figure { title: None, size: Size::SINGLE_COLUMN, panels: vec![panel] }
+    Figure { title: None, size: FigureSize::SINGLE_COLUMN, panels: vec![panel] }
 }
 
 /// One panel of little, wide.
 fn wide() -> Figure {
     let mut panel = Panel::new(
         Axis { range: Some((10.0, 20.0)), ..Axis::seconds() },
-        Axis::new("drops", Quantity::PacketRate),
+        Axis::new("drops", AxisQuantity::PacketRate),
     );
-    panel.series.push(Series::new("ocean", 0, vec![(0.0, 99.0), (12.0, 3.0), (30.0, 0.0)]));
+    panel.series.push(PlotSeries::new("ocean", 0, vec![(0.0, 99.0), (12.0, 3.0), (30.0, 0.0)]));
     Figure { title: None, size: "170x50mm".parse().unwrap(), panels: vec![panel] }
 }
 
@@ -74,7 +76,7 @@ fn keep(name: &str, bytes: &[u8]) -> PathBuf {
 
 /// Without the bytes of the font.
 fn svg(name: &str, figure: &Figure) -> String {
-    let bytes = render(figure, Format::Svg).unwrap();
+    let bytes = render(figure, FigureFormat::Svg).unwrap();
     keep(&format!("{name}.svg"), &bytes);
     let text = String::from_utf8(bytes).unwrap();
     let (before, rest) = text.split_once("base64,").unwrap();
@@ -91,17 +93,17 @@ fn figures_are_the_reviewed_ones() {
 
 #[test]
 fn the_same_figure_gives_the_same_bytes() {
-    for format in [Format::Svg, Format::Png { dpi: 150 }, Format::Pdf] {
+    for format in [FigureFormat::Svg, FigureFormat::Png { dpi: 150 }, FigureFormat::Pdf] {
         assert_eq!(render(&runs(), format), render(&runs(), format), "{format:?}");
     }
 }
 
 #[test]
 fn an_image_has_the_asked_size_and_the_colours_of_its_series() {
-    let bytes = render(&runs(), Format::Png { dpi: 300 }).unwrap();
+    let bytes = render(&runs(), FigureFormat::Png { dpi: 300 }).unwrap();
     keep("runs.png", &bytes);
-    keep("distributions.png", &render(&distributions(), Format::Png { dpi: 300 }).unwrap());
-    keep("wide.png", &render(&wide(), Format::Png { dpi: 300 }).unwrap());
+    keep("distributions.png", &render(&distributions(), FigureFormat::Png { dpi: 300 }).unwrap());
+    keep("wide.png", &render(&wide(), FigureFormat::Png { dpi: 300 }).unwrap());
     let image = Pixmap::decode_png(&bytes).unwrap();
     // 84 mm of 300 pixels to 25.4 mm, and 128 mm.
     assert_eq!((image.width(), image.height()), (992, 1512));
@@ -121,15 +123,15 @@ fn an_image_has_the_asked_size_and_the_colours_of_its_series() {
 
 #[test]
 fn what_has_no_room_is_refused_with_what_it_needs() {
-    let small = Figure { size: Size::millimetres(84, 40), ..runs() };
-    let Err(error @ PlotError::TooSmall { least, .. }) = render(&small, Format::Svg) else {
+    let small = Figure { size: FigureSize::millimetres(84, 40), ..runs() };
+    let Err(error @ PlotError::TooSmall { least, .. }) = render(&small, FigureFormat::Svg) else {
         panic!("it has no room for three panels");
     };
     assert!(error.to_string().contains("3 panels need at least 84x"), "{error}");
-    assert!(render(&Figure { size: least, ..small.clone() }, Format::Svg).is_ok());
+    assert!(render(&Figure { size: least, ..small.clone() }, FigureFormat::Svg).is_ok());
     let empty = Figure { panels: Vec::new(), ..small };
-    assert_eq!(render(&empty, Format::Pdf), Err(PlotError::Empty));
-    let huge = render(&runs(), Format::Png { dpi: 100_000 });
+    assert_eq!(render(&empty, FigureFormat::Pdf), Err(PlotError::Empty));
+    let huge = render(&runs(), FigureFormat::Png { dpi: 100_000 });
     assert!(matches!(huge, Err(PlotError::TooManyPixels { .. })));
 }
 
@@ -146,7 +148,7 @@ fn poppler(tool: &str) -> Option<Command> {
 
 #[test]
 fn other_programs_read_the_text_of_a_pdf() {
-    let path = keep("runs.pdf", &render(&runs(), Format::Pdf).unwrap());
+    let path = keep("runs.pdf", &render(&runs(), FigureFormat::Pdf).unwrap());
     let Some(mut tool) = poppler("pdftotext") else { return };
     let output = tool.arg(&path).arg("-").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -159,7 +161,7 @@ fn other_programs_read_the_text_of_a_pdf() {
 
 #[test]
 fn other_programs_draw_a_pdf_as_the_image_is_drawn() {
-    let path = keep("distributions.pdf", &render(&distributions(), Format::Pdf).unwrap());
+    let path = keep("distributions.pdf", &render(&distributions(), FigureFormat::Pdf).unwrap());
     let Some(mut tool) = poppler("pdftoppm") else { return };
     let picture = path.with_extension("drawn");
     let status = tool.args(["-r", "150", "-png", "-singlefile"]).arg(&path).arg(&picture).status();
@@ -167,7 +169,7 @@ fn other_programs_draw_a_pdf_as_the_image_is_drawn() {
     let theirs = std::fs::read(picture.with_extension("drawn.png"))
         .unwrap_or_else(|_| std::fs::read(format!("{}.png", picture.display())).unwrap());
     let theirs = Pixmap::decode_png(&theirs).unwrap();
-    let ours = render(&distributions(), Format::Png { dpi: 150 }).unwrap();
+    let ours = render(&distributions(), FigureFormat::Png { dpi: 150 }).unwrap();
     let ours = Pixmap::decode_png(&ours).unwrap();
     assert!(theirs.width().abs_diff(ours.width()) <= 1, "{} {}", theirs.width(), ours.width());
     // Both have about as much that is not white.

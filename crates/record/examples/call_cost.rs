@@ -14,10 +14,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use rustix::net::{RecvFlags, SendFlags};
-use windtunnel_model::record::region::Layout;
+use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_record::preload::{LIBRARY, REGION_VARIABLE};
 use windtunnel_sys::clock;
-use windtunnel_sys::region::{Reader, Region};
+use windtunnel_sys::region::{MappedRecordRegion, RecordRegionReader};
 
 /// Of one way, before the other has its turn.
 const BLOCK: u32 = 250;
@@ -34,9 +34,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (library, path) = (folder.path().join("preload.so"), folder.path().join("region"));
     std::fs::write(&library, LIBRARY)?;
     let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
-    let layout = Layout { rings: 2, slots: 1 << 15, sockets: 1 << 10 };
-    let region = Arc::new(Region::create_in(&file, layout)?);
-    let mut reader = Reader::new(Arc::clone(&region));
+    let layout = RecordRegionLayout { rings: 2, slots: 1 << 15, sockets: 1 << 10 };
+    let region = Arc::new(MappedRecordRegion::create_in(&file, layout)?);
+    let mut reader = RecordRegionReader::new(Arc::clone(&region));
     let mut without = Caller::start(&mut Command::new(std::env::current_exe()?))?;
     let mut command = Command::new(std::env::current_exe()?);
     command.env("LD_PRELOAD", &library).env(REGION_VARIABLE, &path);
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Empties the rings, in which each call has to be.
-fn check_records(kind: &str, reader: &mut Reader) {
+fn check_records(kind: &str, reader: &mut RecordRegionReader) {
     let mut records = Vec::new();
     for ring in 0..reader.region().layout().rings {
         let drained = reader.drain(ring, usize::MAX, &mut records);

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use windtunnel_model::record::Kind;
 use windtunnel_record::drain::{Feed, INTERVAL};
-use windtunnel_record::kernel::{Kernel, Scope, Settings};
+use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
 use windtunnel_sys::clock;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
-    let mut kernel = Kernel::open(Settings::of(Scope::Namespaces))?;
+    let mut kernel = Kernel::open(KernelTraceSettings::of(KernelTraceScope::Namespaces))?;
     let loaded = began.elapsed();
     let mut feeds = Vec::new();
     for (node, pid) in std::env::args().skip(1).enumerate() {

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windtunnel_evidence::file::Source;
+use windtunnel_evidence::file::EventSource;
 use windtunnel_model::NodeId;
-use windtunnel_model::record::Record;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::EventRecord;
+use windtunnel_model::record::kind::RecordSource;
 
-use crate::diagnosis::Diagnosis;
-use crate::drain::Ask;
+use crate::diagnosis::TcpDiagnosis;
+use crate::drain::PolledRecordSource;
 
 /// Switches looking on and off; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -20,8 +20,8 @@ pub struct Switch {
 
 /// Looks at connections while its switch is on.
 #[derive(Debug)]
-pub struct Connections {
-    diagnosis: Diagnosis,
+pub struct TcpDiagnosisSource {
+    diagnosis: TcpDiagnosis,
     switch: Switch,
     was_on: bool,
 }
@@ -39,20 +39,20 @@ impl Switch {
     }
 }
 
-impl Connections {
+impl TcpDiagnosisSource {
     /// Looks with `diagnosis` while `switch` is on.
     #[must_use]
-    pub fn new(diagnosis: Diagnosis, switch: Switch) -> Connections {
-        Connections { diagnosis, switch, was_on: false }
+    pub fn new(diagnosis: TcpDiagnosis, switch: Switch) -> TcpDiagnosisSource {
+        TcpDiagnosisSource { diagnosis, switch, was_on: false }
     }
 }
 
-impl Ask for Connections {
-    fn ask(&mut self, is_last: bool, sink: &mut dyn FnMut(Source, &Record)) {
+impl PolledRecordSource for TcpDiagnosisSource {
+    fn ask(&mut self, is_last: bool, sink: &mut dyn FnMut(EventSource, &EventRecord)) {
         let on = self.switch.is_on.load(Ordering::Relaxed);
         let was_on = std::mem::replace(&mut self.was_on, on);
-        let of_node = |node: NodeId| Source::of_node(Layer::Tcp, node.0, 0);
-        let mut sink = |node: NodeId, record: &Record| sink(of_node(node), record);
+        let of_node = |node: NodeId| EventSource::of_node(RecordSource::Tcp, node.0, 0);
+        let mut sink = |node: NodeId, record: &EventRecord| sink(of_node(node), record);
         if on && !was_on {
             self.diagnosis.begin_anew();
         }

@@ -23,15 +23,15 @@ use std::time::Duration;
 
 use windtunnel_model::NodeId;
 use windtunnel_model::record::kind::NO_FLOW;
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_sys::sock_diag::{self, Received};
+use windtunnel_sys::sock_diag::{self, SockDiagReceiveOutcome};
 
-pub use thread::{DiagnosisThread, Findings};
+pub use thread::{TcpDiagnosisReport, TcpDiagnosisThread};
 
-use crate::owners::{Owned, Owners, Waiting};
-use message::{Answer, Described};
+use crate::owners::{Owned, SocketAttribution, UnattributedSocketQueue};
+use message::{Described, TcpDiagnosisReply};
 use sample::Sampled;
 
 /// The usual interval.
@@ -39,8 +39,8 @@ pub const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The state of connections of many nodes.
 #[derive(Debug)]
-pub struct Diagnosis {
-    nodes: Vec<Watched>,
+pub struct TcpDiagnosis {
+    nodes: Vec<TcpDiagnosisNode>,
     interval_ns: u64,
     due_ns: u64,
     /// Counts looks, to take nodes without connections in turn.
@@ -67,7 +67,7 @@ pub struct Stats {
 
 /// A node, as far as it was seen.
 #[derive(Debug)]
-struct Watched {
+struct TcpDiagnosisNode {
     node: NodeId,
     socket: OwnedFd,
     /// By cookie.
@@ -85,20 +85,20 @@ struct Watched {
 /// Has only the sockets of some processes recorded.
 #[derive(Debug)]
 struct OwnedOnly {
-    owners: Owners,
+    owners: SocketAttribution,
     /// Connections of the present look of which it is not known whose they are, with their times.
     unknown: Vec<(u64, Described)>,
-    destroyed: Waiting<Described>,
+    destroyed: UnattributedSocketQueue<Described>,
 }
 
 /// Takes records with the node that they are of.
-type Sink<'a> = &'a mut dyn FnMut(NodeId, &Record);
+type Sink<'a> = &'a mut dyn FnMut(NodeId, &EventRecord);
 
-impl Diagnosis {
+impl TcpDiagnosis {
     /// Of these nodes, by sockets of [`sock_diag::open`] that were opened inside of them.
     #[must_use]
-    pub fn new(nodes: Vec<(NodeId, OwnedFd)>, interval: Duration) -> Diagnosis {
-        let watched = |(node, socket)| Watched {
+    pub fn new(nodes: Vec<(NodeId, OwnedFd)>, interval: Duration) -> TcpDiagnosis {
+        let watched = |(node, socket)| TcpDiagnosisNode {
             node,
             socket,
             connections: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl Diagnosis {
             owned: None,
         };
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
-        Diagnosis {
+        TcpDiagnosis {
             nodes: nodes.into_iter().map(watched).collect(),
             interval_ns,
             due_ns: 0,
@@ -125,16 +125,16 @@ impl Diagnosis {
     pub fn of_processes(
         node: NodeId,
         socket: OwnedFd,
-        owners: Owners,
+        owners: SocketAttribution,
         interval: Duration,
-    ) -> Diagnosis {
-        let mut diagnosis = Diagnosis::new(vec![(node, socket)], interval);
-        let (unknown, destroyed) = (Vec::new(), Waiting::default());
+    ) -> TcpDiagnosis {
+        let mut diagnosis = TcpDiagnosis::new(vec![(node, socket)], interval);
+        let (unknown, destroyed) = (Vec::new(), UnattributedSocketQueue::default());
         diagnosis.nodes[0].owned = Some(OwnedOnly { owners, unknown, destroyed });
         diagnosis
     }
 
-    /// When [`Diagnosis::poll`] has something to do next, in nanoseconds of the monotonic clock.
+    /// When [`TcpDiagnosis::poll`] has something to do next, in nanoseconds of the monotonic clock.
     #[must_use]
     pub fn due_ns(&self) -> u64 {
         self.due_ns
@@ -145,7 +145,7 @@ impl Diagnosis {
     ///
     /// # Errors
     /// What the kernel says at one of the nodes; the others have been looked at.
-    pub fn poll(&mut self, sink: &mut dyn FnMut(NodeId, &Record)) -> io::Result<()> {
+    pub fn poll(&mut self, sink: &mut dyn FnMut(NodeId, &EventRecord)) -> io::Result<()> {
         let began_ns = clock::monotonic_ns();
         if began_ns < self.due_ns {
             return Ok(());
@@ -171,8 +171,8 @@ impl Diagnosis {
     /// Looks at all nodes at once, as at the end.
     ///
     /// # Errors
-    /// As [`Diagnosis::poll`].
-    pub fn look_at_all(&mut self, sink: &mut dyn FnMut(NodeId, &Record)) -> io::Result<()> {
+    /// As [`TcpDiagnosis::poll`].
+    pub fn look_at_all(&mut self, sink: &mut dyn FnMut(NodeId, &EventRecord)) -> io::Result<()> {
         let began_ns = clock::monotonic_ns();
         let looked = self.look(|_| true, sink);
         self.stats.spent_ns += clock::monotonic_ns().saturating_sub(began_ns);
@@ -220,7 +220,7 @@ impl Diagnosis {
     }
 }
 
-impl Watched {
+impl TcpDiagnosisNode {
     fn look(&mut self, buffer: &mut [u8], stats: &mut Stats, sink: Sink<'_>) -> io::Result<()> {
         // What the kernel has sent by itself could fill the room for the answers.
         self.drain(buffer, stats, sink)?;
@@ -247,17 +247,19 @@ impl Watched {
         let destroyed = owned.destroyed.take(clock::monotonic_ns(), is_ours);
         let ours: Vec<_> = unknown.into_iter().filter(|(_, it)| is_ours(it.cookie)).collect();
         for (time, described) in ours {
-            self.take(Answer::Connection(described), time, stats, sink);
+            self.take(TcpDiagnosisReply::Connection(described), time, stats, sink);
         }
         for (time, described) in destroyed {
-            self.take(Answer::Destroyed(described), time, stats, sink);
+            self.take(TcpDiagnosisReply::Destroyed(described), time, stats, sink);
         }
     }
 
     /// Whether an answer is of a socket that is asked for; what is not known yet is kept.
-    fn is_wanted(&mut self, answer: &Answer, time: u64) -> bool {
+    fn is_wanted(&mut self, answer: &TcpDiagnosisReply, time: u64) -> bool {
         let Some(owned) = &mut self.owned else { return true };
-        let (Answer::Connection(described) | Answer::Destroyed(described)) = answer else {
+        let (TcpDiagnosisReply::Connection(described) | TcpDiagnosisReply::Destroyed(described)) =
+            answer
+        else {
             return true;
         };
         if self.connections.contains_key(&described.cookie) {
@@ -265,8 +267,8 @@ impl Watched {
         }
         match (owned.owners.owned(described.cookie, described.file), answer) {
             (Owned::Ours, _) => return true,
-            (Owned::Foreign, Answer::Connection(_)) => {}
-            (_, Answer::Connection(_)) => owned.unknown.push((time, *described)),
+            (Owned::Foreign, TcpDiagnosisReply::Connection(_)) => {}
+            (_, TcpDiagnosisReply::Connection(_)) => owned.unknown.push((time, *described)),
             (..) => owned.destroyed.put(time, described.cookie, *described),
         }
         false
@@ -276,10 +278,10 @@ impl Watched {
     fn drain(&mut self, buffer: &mut [u8], stats: &mut Stats, sink: Sink<'_>) -> io::Result<()> {
         loop {
             match sock_diag::receive(&self.socket, buffer)? {
-                Received::Nothing => break,
+                SockDiagReceiveOutcome::Nothing => break,
                 // Until the socket has been emptied the kernel drops more, and says it only once.
-                Received::Overrun => self.has_overrun = true,
-                Received::Bytes(bytes) => {
+                SockDiagReceiveOutcome::Overrun => self.has_overrun = true,
+                SockDiagReceiveOutcome::Bytes(bytes) => {
                     let time = clock::monotonic_ns();
                     message::read(&buffer[..bytes], |answer| {
                         self.take(answer, time, stats, sink);
@@ -294,26 +296,26 @@ impl Watched {
         Ok(())
     }
 
-    fn take(&mut self, answer: Answer, time: u64, stats: &mut Stats, sink: Sink<'_>) {
+    fn take(&mut self, answer: TcpDiagnosisReply, time: u64, stats: &mut Stats, sink: Sink<'_>) {
         if !self.is_wanted(&answer, time) {
             return;
         }
-        let emit = &mut |record: &Record| sink(self.node, record);
+        let emit = &mut |record: &EventRecord| sink(self.node, record);
         match answer {
-            Answer::Done => {}
-            Answer::Connection(described) => {
+            TcpDiagnosisReply::Done => {}
+            TcpDiagnosisReply::Connection(described) => {
                 stats.found += 1;
                 let next = &mut self.flow_next;
                 let known = self.connections.entry(described.cookie);
                 known.or_insert_with(|| begin(next, &described)).update(&described, time, emit);
             }
-            Answer::Aborted(cookie) => {
+            TcpDiagnosisReply::Aborted(cookie) => {
                 if let Some(last) = self.connections.remove(&cookie) {
                     stats.destroyed += 1;
                     last.end(time, emit);
                 }
             }
-            Answer::Destroyed(described) => {
+            TcpDiagnosisReply::Destroyed(described) => {
                 stats.destroyed += 1;
                 let known = self.connections.remove(&described.cookie);
                 let next = &mut self.flow_next;
@@ -336,7 +338,7 @@ impl Watched {
         let ([begin_low, begin_high], [low, high]) = (halves(self.drained_ns), halves(count));
         let args = [begin_low, begin_high, low, high];
         let (time, kind) = (clock::monotonic_ns(), Kind::Lost as u8);
-        sink(self.node, &Record { time, kind, flags: 0, extra: 0, flow: NO_FLOW, args });
+        sink(self.node, &EventRecord { time, kind, flags: 0, extra: 0, flow: NO_FLOW, args });
         Ok(())
     }
 }

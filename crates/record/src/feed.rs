@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use windtunnel_evidence::file::Source;
-use windtunnel_model::record::region::Layout;
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::record::region::RecordRegionLayout;
+use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_sys::clock;
-use windtunnel_sys::region::{Gap, Reader, Region};
+use windtunnel_sys::region::{MappedRecordRegion, RecordRegionReader, RecordRingGap};
 
 use crate::drain::Feed;
 
 /// All rings of a region, in turn.
 #[derive(Debug)]
 pub struct RegionFeed {
-    reader: Reader,
-    source: Source,
+    reader: RecordRegionReader,
+    source: EventSource,
     rings: u32,
     slots: u64,
     /// By ring: the slot that a writer has taken and not written, and since when it is waited for.
@@ -24,10 +24,16 @@ pub struct RegionFeed {
 impl RegionFeed {
     /// Of a region whose records are those of `source`.
     #[must_use]
-    pub fn new(region: Arc<Region>, source: Source) -> RegionFeed {
-        let Layout { rings, slots, .. } = region.layout();
+    pub fn new(region: Arc<MappedRecordRegion>, source: EventSource) -> RegionFeed {
+        let RecordRegionLayout { rings, slots, .. } = region.layout();
         let stuck = vec![None; rings as usize];
-        RegionFeed { reader: Reader::new(region), source, rings, slots: u64::from(slots), stuck }
+        RegionFeed {
+            reader: RecordRegionReader::new(region),
+            source,
+            rings,
+            slots: u64::from(slots),
+            stuck,
+        }
     }
 
     /// Whether a slot has been waited for long enough.
@@ -44,11 +50,11 @@ impl RegionFeed {
 }
 
 impl Feed for RegionFeed {
-    fn source(&self) -> Source {
+    fn source(&self) -> EventSource {
         self.source
     }
 
-    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+    fn take(&mut self, most: usize, records: &mut Vec<EventRecord>) {
         for ring in 0..self.rings {
             let left = most.saturating_sub(records.len());
             let drained = self.reader.drain(ring, left, records);
@@ -70,13 +76,13 @@ impl Feed for RegionFeed {
 
 /// A gap as it stands among records.
 #[must_use]
-pub fn lost(gap: &Gap) -> Record {
+pub fn lost(gap: &RecordRingGap) -> EventRecord {
     let ([begin_low, begin_high], [low, high]) = (halves(gap.begin_ns), halves(gap.count));
-    Record {
+    EventRecord {
         time: gap.end_ns.max(1),
         kind: Kind::Lost as u8,
         args: [begin_low, begin_high, low, high],
-        ..Record::default()
+        ..EventRecord::default()
     }
 }
 
@@ -86,20 +92,20 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::record::kind::Layer;
+    use windtunnel_model::record::kind::RecordSource;
 
     use super::*;
 
-    const SOURCE: Source = Source::of_node(Layer::Calls, 2, 0);
+    const SOURCE: EventSource = EventSource::of_node(RecordSource::Calls, 2, 0);
 
-    fn event(time: u64) -> Record {
-        Record { time, kind: Kind::Call as u8, ..Record::default() }
+    fn event(time: u64) -> EventRecord {
+        EventRecord { time, kind: Kind::Call as u8, ..EventRecord::default() }
     }
 
     #[test]
     fn records_and_lost_ones_of_all_rings_make_up_the_events() {
-        let layout = Layout { rings: 2, slots: 16, sockets: 0 };
-        let region = Arc::new(Region::create(layout).unwrap().0);
+        let layout = RecordRegionLayout { rings: 2, slots: 16, sockets: 0 };
+        let region = Arc::new(MappedRecordRegion::create(layout).unwrap().0);
         let mut feed = RegionFeed::new(Arc::clone(&region), SOURCE);
         for time in 1..=20 {
             region.push(0, &event(time));

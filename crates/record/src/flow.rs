@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use windtunnel_model::record::{Kind, Record, halves, words};
+use windtunnel_model::record::{EventRecord, Kind, halves, words};
 
 /// The number of TCP in IP headers.
 pub(crate) const TCP: u8 = 6;
@@ -17,8 +17,8 @@ pub(crate) fn definitions(
     protocol: u8,
     own: SocketAddr,
     peer: SocketAddr,
-) -> [Record; 2] {
-    let side = |kind: Kind, address: SocketAddr| Record {
+) -> [EventRecord; 2] {
+    let side = |kind: Kind, address: SocketAddr| EventRecord {
         time,
         kind: kind as u8,
         flags: protocol,
@@ -30,10 +30,10 @@ pub(crate) fn definitions(
 }
 
 /// The record that names the socket of a flow; a process or a descriptor of 0 is not known.
-pub(crate) fn socket(time: u64, flow: u32, cookie: u64, pid: u32, descriptor: u32) -> Record {
+pub(crate) fn socket(time: u64, flow: u32, cookie: u64, pid: u32, descriptor: u32) -> EventRecord {
     let [low, high] = halves(cookie);
     let args = [low, high, pid, descriptor];
-    Record { time, kind: Kind::FlowSocket as u8, flags: 0, extra: 0, flow, args }
+    EventRecord { time, kind: Kind::FlowSocket as u8, flags: 0, extra: 0, flow, args }
 }
 
 fn address_bytes(address: IpAddr) -> [u8; 16] {

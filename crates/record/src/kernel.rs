@@ -18,18 +18,18 @@ mod ring;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use windtunnel_evidence::file::Source;
-use windtunnel_model::record::Record;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::record::EventRecord;
+use windtunnel_model::record::kind::RecordSource;
 
 use crate::drain::Feed;
-use programs::Programs;
+use programs::BpfProgramSet;
 pub use programs::Unavailable;
-use ring::Ring;
+use ring::KernelRecordRings;
 
 /// What the kernel's events are chosen by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum KernelTraceScope {
     /// Network namespaces.
     Namespaces,
     /// Processes, and those that they start.
@@ -38,33 +38,33 @@ pub enum Scope {
 
 /// What is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    pub scope: Scope,
+pub struct KernelTraceSettings {
+    pub scope: KernelTraceScope,
     /// Records for which each processor's ring has room: a power of two; `None`: what suffices.
     pub ring_slots: Option<u32>,
     /// Also counts events apart from records and losses, for [`KernelFeed::counts`].
     pub counts_events: bool,
 }
 
-impl Settings {
+impl KernelTraceSettings {
     /// The usual ones.
     #[must_use]
-    pub const fn of(scope: Scope) -> Settings {
-        Settings { scope, ring_slots: None, counts_events: false }
+    pub const fn of(scope: KernelTraceScope) -> KernelTraceSettings {
+        KernelTraceSettings { scope, ring_slots: None, counts_events: false }
     }
 }
 
 /// The loaded programs. Dropped, they are gone from the kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    scope: Scope,
-    programs: Programs,
-    ring: Arc<Mutex<Ring>>,
+    scope: KernelTraceScope,
+    programs: BpfProgramSet,
+    ring: Arc<Mutex<KernelRecordRings>>,
 }
 
 /// Events of a source so far, as the programs have counted them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct KernelEventCounts {
     /// Recorded or lost; 0 where they are not counted.
     pub events: u64,
     pub lost: u64,
@@ -75,9 +75,9 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel cannot or may not run them.
-    pub fn open(settings: Settings) -> Result<Kernel, Unavailable> {
-        let mut programs = Programs::load(settings)?;
-        let ring = Ring::new(&mut programs)?;
+    pub fn open(settings: KernelTraceSettings) -> Result<Kernel, Unavailable> {
+        let mut programs = BpfProgramSet::load(settings)?;
+        let ring = KernelRecordRings::new(&mut programs)?;
         Ok(Kernel { scope: settings.scope, programs, ring: Arc::new(Mutex::new(ring)) })
     }
 
@@ -92,10 +92,10 @@ impl Kernel {
     /// # Errors
     /// If the kernel refuses; if what is recorded is chosen by process.
     pub fn add_namespace(&mut self, inode: u32, node: u32) -> Result<KernelFeed, Unavailable> {
-        if self.scope != Scope::Namespaces {
+        if self.scope != KernelTraceScope::Namespaces {
             return Err(Unavailable::new("events are chosen by process, not by namespace"));
         }
-        self.add(inode, Source::of_node(Layer::Kernel, node, 0))
+        self.add(inode, EventSource::of_node(RecordSource::Kernel, node, 0))
     }
 
     /// Records events of all processes that [`Kernel::add_process`] names, as those of a node.
@@ -103,10 +103,10 @@ impl Kernel {
     /// # Errors
     /// If the kernel refuses; if what is recorded is chosen by namespace.
     pub fn add_processes(&mut self, node: u32) -> Result<KernelFeed, Unavailable> {
-        if self.scope != Scope::Processes {
+        if self.scope != KernelTraceScope::Processes {
             return Err(Unavailable::new("events are chosen by namespace, not by process"));
         }
-        self.add(ALL_PROCESSES, Source::of_node(Layer::Kernel, node, 0))
+        self.add(ALL_PROCESSES, EventSource::of_node(RecordSource::Kernel, node, 0))
     }
 
     /// Records what sockets of a process do from now on, and of the processes that it starts.
@@ -139,7 +139,7 @@ impl Kernel {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).set_on(node, is_on);
     }
 
-    fn add(&mut self, key: u32, source: Source) -> Result<KernelFeed, Unavailable> {
+    fn add(&mut self, key: u32, source: EventSource) -> Result<KernelFeed, Unavailable> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).add(key, source.node)?;
         Ok(KernelFeed { source, ring: Arc::clone(&self.ring) })
     }
@@ -151,24 +151,24 @@ const ALL_PROCESSES: u32 = 1;
 /// Records of one network namespace, or of all processes.
 #[derive(Debug)]
 pub struct KernelFeed {
-    source: Source,
-    ring: Arc<Mutex<Ring>>,
+    source: EventSource,
+    ring: Arc<Mutex<KernelRecordRings>>,
 }
 
 impl KernelFeed {
     /// What the programs have counted.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> KernelEventCounts {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).counts(self.source.node)
     }
 }
 
 impl Feed for KernelFeed {
-    fn source(&self) -> Source {
+    fn source(&self) -> EventSource {
         self.source
     }
 
-    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+    fn take(&mut self, most: usize, records: &mut Vec<EventRecord>) {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         ring.take(self.source.node, most, records);
     }

@@ -19,13 +19,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use windtunnel_model::NodeId;
-use windtunnel_model::plan::{ServicePort, Transport};
+use windtunnel_model::plan::{ServicePort, TransportProtocol};
 use windtunnel_sys::clock;
-use windtunnel_sys::sock_diag::{self, Received};
+use windtunnel_sys::sock_diag::{self, SockDiagReceiveOutcome};
 
 pub use thread::{Finding, ListenerThread};
 
-use message::Answer;
+use message::ListenerSocketReply;
 
 /// From one look at a node to the next.
 pub const INTERVAL: Duration = Duration::from_millis(4);
@@ -34,7 +34,7 @@ pub const INTERVAL_MAX: Duration = Duration::from_millis(20);
 
 /// What a socket is to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
+pub struct ListenerTarget {
     pub address: IpAddr,
     pub port: ServicePort,
     /// The device that packets come by, by its index: a socket may be bound to one.
@@ -45,7 +45,7 @@ pub struct Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting {
     pub node: NodeId,
-    pub target: Target,
+    pub target: ListenerTarget,
     /// The socket, by its cookie; `None`: none listens there any longer.
     pub socket: Option<u64>,
     /// When that was seen, in nanoseconds of the monotonic clock.
@@ -69,8 +69,8 @@ pub struct ListenerStats {
 
 /// The listening sockets of many nodes.
 #[derive(Debug)]
-pub struct Listeners {
-    nodes: BTreeMap<NodeId, Watched>,
+pub struct ListenerMonitor {
+    nodes: BTreeMap<NodeId, NodeListenerTargets>,
     due_ns: u64,
     looked_ns: u64,
     buffer: Vec<u8>,
@@ -78,16 +78,16 @@ pub struct Listeners {
 }
 
 #[derive(Debug)]
-struct Watched {
+struct NodeListenerTargets {
     socket: OwnedFd,
-    targets: Vec<Known>,
+    targets: Vec<ListenerTargetState>,
     losses: u32,
 }
 
 /// What is known of a target.
 #[derive(Debug, Clone, Copy)]
-struct Known {
-    target: Target,
+struct ListenerTargetState {
+    target: ListenerTarget,
     /// The cookie of the socket there.
     socket: Option<u64>,
     /// Its node was lost, and no look since then found that no socket was there.
@@ -103,11 +103,11 @@ struct NodeLoss {
     socket: Option<u64>,
 }
 
-impl Listeners {
+impl ListenerMonitor {
     /// Of no node yet.
     #[must_use]
-    pub fn new() -> Listeners {
-        Listeners {
+    pub fn new() -> ListenerMonitor {
+        ListenerMonitor {
             nodes: BTreeMap::new(),
             due_ns: 0,
             looked_ns: 0,
@@ -121,9 +121,14 @@ impl Listeners {
     ///
     /// # Errors
     /// If the kernel has no answers for one of the transport protocols.
-    pub fn watch(&mut self, node: NodeId, socket: OwnedFd, targets: Vec<Target>) -> io::Result<()> {
+    pub fn watch(
+        &mut self,
+        node: NodeId,
+        socket: OwnedFd,
+        targets: Vec<ListenerTarget>,
+    ) -> io::Result<()> {
         sock_diag::notify_of_listeners(&socket)?;
-        for transport in [Transport::Tcp, Transport::Udp] {
+        for transport in [TransportProtocol::Tcp, TransportProtocol::Udp] {
             if targets.iter().any(|target| target.port.transport == transport) {
                 self.check(&socket, transport)?;
             }
@@ -131,12 +136,12 @@ impl Listeners {
         let before = self.nodes.remove(&node);
         let losses = before.as_ref().map_or(0, |watched| watched.losses);
         let before = before.map(|watched| watched.targets).unwrap_or_default();
-        let known = |target: Target| {
+        let known = |target: ListenerTarget| {
             let known = before.iter().find(|known| known.target == target).copied();
-            known.unwrap_or(Known { target, socket: None, loss: None })
+            known.unwrap_or(ListenerTargetState { target, socket: None, loss: None })
         };
         let targets = targets.into_iter().map(known).collect();
-        self.nodes.insert(node, Watched { socket, targets, losses });
+        self.nodes.insert(node, NodeListenerTargets { socket, targets, losses });
         self.due_ns = 0;
         Ok(())
     }
@@ -161,7 +166,7 @@ impl Listeners {
         self.nodes.iter().map(|(node, watched)| (*node, watched.socket.as_fd()))
     }
 
-    /// When to call [`Listeners::look_at_all`] next, in nanoseconds of the monotonic clock; `None`:
+    /// When to call [`ListenerMonitor::look_at_all`] next, in nanoseconds of the monotonic clock; `None`:
     /// there is nothing to look at.
     #[must_use]
     pub fn due_ns(&self) -> Option<u64> {
@@ -214,31 +219,33 @@ impl Listeners {
 
     /// Whether the kernel knows of sockets of a protocol at all: that none is there, it says in the
     /// same words as that it does not.
-    fn check(&mut self, socket: &OwnedFd, transport: Transport) -> io::Result<()> {
+    fn check(&mut self, socket: &OwnedFd, transport: TransportProtocol) -> io::Result<()> {
         sock_diag::send(socket, &message::empty_dump(transport))?;
         loop {
             match sock_diag::receive(socket, &mut self.buffer)? {
-                Received::Nothing => return Err(io::ErrorKind::TimedOut.into()),
-                Received::Overrun => {}
-                Received::Bytes(length) => match message::read(&self.buffer[..length])? {
-                    Some((_, Answer::Done)) => return Ok(()),
-                    Some((_, Answer::Failed(errno))) => {
-                        return Err(io::Error::from_raw_os_error(errno));
+                SockDiagReceiveOutcome::Nothing => return Err(io::ErrorKind::TimedOut.into()),
+                SockDiagReceiveOutcome::Overrun => {}
+                SockDiagReceiveOutcome::Bytes(length) => {
+                    match message::read(&self.buffer[..length])? {
+                        Some((_, ListenerSocketReply::Done)) => return Ok(()),
+                        Some((_, ListenerSocketReply::Failed(errno))) => {
+                            return Err(io::Error::from_raw_os_error(errno));
+                        }
+                        _ => {}
                     }
-                    _ => {}
-                },
+                }
             }
         }
     }
 }
 
-impl Default for Listeners {
+impl Default for ListenerMonitor {
     fn default() -> Self {
-        Listeners::new()
+        ListenerMonitor::new()
     }
 }
 
-impl Watched {
+impl NodeListenerTargets {
     fn look(
         &mut self,
         node: NodeId,
@@ -270,12 +277,12 @@ impl Watched {
     ) -> io::Result<()> {
         loop {
             let length = match sock_diag::receive(&self.socket, buffer)? {
-                Received::Nothing => return Ok(()),
-                Received::Overrun => {
+                SockDiagReceiveOutcome::Nothing => return Ok(()),
+                SockDiagReceiveOutcome::Overrun => {
                     stats.overruns += 1;
                     continue;
                 }
-                Received::Bytes(length) => length,
+                SockDiagReceiveOutcome::Bytes(length) => length,
             };
             let Some((sequence, answer)) = message::read(&buffer[..length])? else { continue };
             let position = usize::try_from(sequence).ok().and_then(|it| it.checked_sub(1));
@@ -283,13 +290,16 @@ impl Watched {
             let known = position.and_then(|position| self.targets.get_mut(position));
             let Some(known) = known else { continue };
             let socket = match answer {
-                Answer::Socket { cookie, listens } => {
-                    let takes_all = known.target.port.transport == Transport::Udp || listens;
+                ListenerSocketReply::Socket { cookie, listens } => {
+                    let takes_all =
+                        known.target.port.transport == TransportProtocol::Udp || listens;
                     takes_all.then_some(cookie)
                 }
-                Answer::Failed(ENOENT) => None,
-                Answer::Failed(errno) => return Err(io::Error::from_raw_os_error(errno)),
-                Answer::Done => continue,
+                ListenerSocketReply::Failed(ENOENT) => None,
+                ListenerSocketReply::Failed(errno) => {
+                    return Err(io::Error::from_raw_os_error(errno));
+                }
+                ListenerSocketReply::Done => continue,
             };
             let seen_ns = clock::monotonic_ns();
             if known.changes(socket, seen_ns) {
@@ -300,7 +310,7 @@ impl Watched {
     }
 }
 
-impl Known {
+impl ListenerTargetState {
     /// Takes what was seen; whether it is news.
     fn changes(&mut self, socket: Option<u64>, seen_ns: u64) -> bool {
         match socket {
@@ -357,12 +367,12 @@ mod tests {
 
     #[test]
     fn a_socket_of_a_node_that_is_lost_is_no_news_until_none_was_there_or_time_has_passed() {
-        let target = Target {
+        let target = ListenerTarget {
             address: IpAddr::from([10, 1, 0, 80]),
             port: "80/tcp".parse().unwrap(),
             device: 100,
         };
-        let mut lost = Known { target, socket: None, loss: None };
+        let mut lost = ListenerTargetState { target, socket: None, loss: None };
         assert!(lost.changes(Some(1), 0));
         lost.lose(0);
         let [soon, later, last] = [CLOSING / 2, CLOSING, CLOSING_MAX].map(nanoseconds);

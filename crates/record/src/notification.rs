@@ -9,11 +9,11 @@
 //! Nothing of the program is kept: a copy of its socket lives from when a call is shown until it
 //! goes on, so that closing, ends of connections and ports are as without a recorder.
 //!
-//! What a call would do ([`call::Shown`]), whose it is ([`process::Processes`]) and how far a socket
-//! is ([`Position`]) serve the supervisor of a limit as well.
+//! What a call would do ([`call::InterceptedSystemCall`]), whose it is ([`process::SupervisedProcessTable`]) and how far a socket
+//! is ([`SocketStreamPosition`]) serve the supervisor of a limit as well.
 //!
 //! The kernel refuses calls that nothing can look at any more (`ENOSYS`), so the thread lives as
-//! long as the process: a [`Supervision`] that is dropped leaves it, and [`Supervision::finish`] is
+//! long as the process: a [`CallSupervisionThread`] that is dropped leaves it, and [`CallSupervisionThread::finish`] is
 //! for when the programs have ended. If looking panics, calls still go on, unseen.
 
 pub mod call;
@@ -28,28 +28,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use windtunnel_evidence::file::Source;
+use windtunnel_evidence::file::EventSource;
 use windtunnel_model::NodeId;
-use windtunnel_model::record::kind::Layer;
-use windtunnel_sys::poll::{Event, Set};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_sys::poll::{EpollSet, EventFd};
 
 use crate::drain::Feed;
-use crate::shelf::Shelf;
-pub use socket::Position;
-use work::Work;
+use crate::shelf::SourceRecordBuffer;
+pub use socket::SocketStreamPosition;
+use work::CallSupervisionWorker;
 
 /// A thread that lets calls go on, and records them.
 #[derive(Debug)]
-pub struct Supervision {
-    stop: Arc<Event>,
+pub struct CallSupervisionThread {
+    stop: Arc<EventFd>,
     recording: Arc<AtomicBool>,
-    findings: Arc<Mutex<Findings>>,
+    findings: Arc<Mutex<CallSupervisionReport>>,
     thread: JoinHandle<()>,
 }
 
-/// What a [`Supervision`] has done, and what it could not see.
+/// What a [`CallSupervisionThread`] has done, and what it could not see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
+pub struct CallSupervisionReport {
     /// Programs that were started under a filter.
     pub programs: u64,
     /// Filters under which programs live now: their calls need the thread.
@@ -73,7 +73,7 @@ pub const INSTANCE: u16 = 1;
 /// Flows are numbered from here, as the preload library numbers its own from 1 for the same layer.
 pub const FLOW_FIRST: u32 = 1 << 31;
 
-impl Supervision {
+impl CallSupervisionThread {
     /// Starts the thread, recording, with the sockets of
     /// `windtunnel_node::Node::supervise`; a feed for each node, with room for so many records.
     ///
@@ -82,21 +82,30 @@ impl Supervision {
     pub fn start(
         nodes: Vec<(NodeId, OwnedFd)>,
         room: usize,
-    ) -> io::Result<(Supervision, Vec<Box<dyn Feed>>)> {
+    ) -> io::Result<(CallSupervisionThread, Vec<Box<dyn Feed>>)> {
         let mut feeds: Vec<Box<dyn Feed>> = Vec::new();
         let mut shelves = Vec::new();
         for (node, socket) in nodes {
-            let (shelf, feed) = Shelf::new(Source::of_node(Layer::Calls, node.0, INSTANCE), room);
+            let (shelf, feed) = SourceRecordBuffer::new(
+                EventSource::of_node(RecordSource::Calls, node.0, INSTANCE),
+                room,
+            );
             shelves.push((node, socket, shelf));
             feeds.push(Box::new(feed));
         }
-        let stop = Arc::new(Event::open()?);
+        let stop = Arc::new(EventFd::open()?);
         let (recording, findings) = (Arc::new(AtomicBool::new(true)), Arc::default());
-        let set = Set::open()?;
-        let work = Work::new(set, &stop, shelves, Arc::clone(&recording), Arc::clone(&findings))?;
+        let set = EpollSet::open()?;
+        let work = CallSupervisionWorker::new(
+            set,
+            &stop,
+            shelves,
+            Arc::clone(&recording),
+            Arc::clone(&findings),
+        )?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
-        Ok((Supervision { stop, recording, findings, thread }, feeds))
+        Ok((CallSupervisionThread { stop, recording, findings, thread }, feeds))
     }
 
     /// Records from now on, or only lets calls go on.
@@ -106,13 +115,13 @@ impl Supervision {
 
     /// What has been done so far.
     #[must_use]
-    pub fn findings(&self) -> Findings {
+    pub fn findings(&self) -> CallSupervisionReport {
         self.findings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends. The programs must have ended: the calls of those that have not will fail.
     #[must_use]
-    pub fn finish(self) -> Findings {
+    pub fn finish(self) -> CallSupervisionReport {
         // The counter of an event cannot overflow by one.
         let _ = self.stop.raise();
         // A panic there has been printed.

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use windtunnel_evidence::file::{Header, Source};
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::region::Layout;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_evidence::file::{EventSource, RecordFileHeader};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::region::RecordRegionLayout;
+use windtunnel_model::record::{EventRecord, Kind};
 use windtunnel_sys::clock;
-use windtunnel_sys::region::Region;
+use windtunnel_sys::region::MappedRecordRegion;
 
-use crate::drain::{Feed, Scratch};
+use crate::drain::{Feed, ScratchRecordFile};
 use crate::feed::RegionFeed;
 
 /// Picoseconds that a record costs: `leave`, where it happens, with the clock that it needs; and
@@ -21,16 +21,26 @@ use crate::feed::RegionFeed;
 /// # Errors
 /// If no memory can be shared, or the file not be written.
 pub fn measure(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
-    let region = Arc::new(Region::create(Layout { rings: 1, slots: RECORDS * 2, sockets: 0 })?.0);
-    let source = Source::of_node(Layer::Calls, 0, 0);
+    let region = Arc::new(
+        MappedRecordRegion::create(RecordRegionLayout {
+            rings: 1,
+            slots: RECORDS * 2,
+            sockets: 0,
+        })?
+        .0,
+    );
+    let source = EventSource::of_node(RecordSource::Calls, 0, 0);
     let mut feed = RegionFeed::new(Arc::clone(&region), source);
-    let mut scratch = Scratch::create(folder, Header::new("windtunnel"))?;
+    let mut scratch = ScratchRecordFile::create(folder, RecordFileHeader::new("windtunnel"))?;
     let (mut leave, mut read, mut records) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = clock::thread_cpu_ns();
         for flow in 0..RECORDS {
             let time = clock::monotonic_ns();
-            region.push(0, &Record { time, kind: Kind::Call as u8, flow, ..Record::default() });
+            region.push(
+                0,
+                &EventRecord { time, kind: Kind::Call as u8, flow, ..EventRecord::default() },
+            );
         }
         let left = clock::thread_cpu_ns();
         records.clear();

@@ -11,8 +11,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windtunnel_evidence::file::Source;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::record::{EventRecord, Kind};
 
 use crate::drain::Feed;
 
@@ -42,11 +42,11 @@ impl<F: Feed> Noted<F> {
 }
 
 impl<F: Feed> Feed for Noted<F> {
-    fn source(&self) -> Source {
+    fn source(&self) -> EventSource {
         self.feed.source()
     }
 
-    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+    fn take(&mut self, most: usize, records: &mut Vec<EventRecord>) {
         let before = records.len();
         self.feed.take(most, records);
         let sockets = records.iter().skip(before).filter(|it| it.kind == Kind::FlowSocket as u8);
@@ -61,7 +61,7 @@ impl<F: Feed> Feed for Noted<F> {
 
 /// What is known of the sockets of some processes, and of those that these have started.
 #[derive(Debug)]
-pub struct Owners {
+pub struct SocketAttribution {
     processes: Vec<u32>,
     cookies: Cookies,
     /// Sockets of others: their files, by cookie.
@@ -78,13 +78,13 @@ pub(crate) enum Owned {
 
 /// Things of sockets that were destroyed before it was known whose they were.
 #[derive(Debug)]
-pub(crate) struct Waiting<T>(VecDeque<(u64, u64, T)>);
+pub(crate) struct UnattributedSocketQueue<T>(VecDeque<(u64, u64, T)>);
 
-impl Owners {
+impl SocketAttribution {
     /// Of these processes and all that they start; and of the sockets that `cookies` name.
     #[must_use]
-    pub fn new(processes: Vec<u32>, cookies: Cookies) -> Owners {
-        Owners { processes, cookies, foreign: BTreeMap::new() }
+    pub fn new(processes: Vec<u32>, cookies: Cookies) -> SocketAttribution {
+        SocketAttribution { processes, cookies, foreign: BTreeMap::new() }
     }
 
     /// Whose a socket is. `file` is the number of its inode, 0 while no process has it open.
@@ -122,13 +122,13 @@ impl Owners {
     }
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for UnattributedSocketQueue<T> {
     fn default() -> Self {
-        Waiting(VecDeque::new())
+        UnattributedSocketQueue(VecDeque::new())
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> UnattributedSocketQueue<T> {
     /// Keeps what there is to say of a socket, at the cost of the oldest.
     pub(crate) fn put(&mut self, now_ns: u64, cookie: u64, what: T) {
         if self.0.len() == WAITING_MAX {
@@ -214,11 +214,11 @@ mod tests {
     use std::net::TcpListener;
     use std::os::fd::AsFd;
 
-    use windtunnel_model::record::kind::Layer;
+    use windtunnel_model::record::kind::RecordSource;
     use windtunnel_sys::socket;
 
     use super::*;
-    use crate::shelf::Shelf;
+    use crate::shelf::SourceRecordBuffer;
 
     #[test]
     fn a_socket_of_the_process_is_found_by_its_file() {
@@ -229,7 +229,7 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&listener);
         let link = fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
         let file = socket_of(link.to_str().unwrap()).unwrap();
-        let mut owners = Owners::new(vec![own], Cookies::default());
+        let mut owners = SocketAttribution::new(vec![own], Cookies::default());
         assert_eq!(owners.owned(cookie, file), Owned::Unknown);
         owners.find(&[(cookie, file), (77, 1)]);
         assert_eq!(owners.owned(cookie, file), Owned::Ours);
@@ -240,27 +240,33 @@ mod tests {
 
     #[test]
     fn a_socket_that_no_process_has_open_yet_stays_unknown() {
-        let mut owners = Owners::new(Vec::new(), Cookies::default());
+        let mut owners = SocketAttribution::new(Vec::new(), Cookies::default());
         owners.find(&[(5, 0)]);
         assert_eq!(owners.owned(5, 0), Owned::Unknown);
     }
 
     #[test]
     fn sockets_of_recorded_calls_are_known() {
-        let (shelf, feed) = Shelf::new(Source::of_node(Layer::Calls, 0, 0), 8);
+        let (shelf, feed) =
+            SourceRecordBuffer::new(EventSource::of_node(RecordSource::Calls, 0, 0), 8);
         let cookies = Cookies::default();
         let mut feed = Noted::new(feed, cookies.clone());
         let args = [9, 1, 0, 0];
-        shelf.put(&Record { time: 1, kind: Kind::FlowSocket as u8, args, ..Record::default() });
+        shelf.put(&EventRecord {
+            time: 1,
+            kind: Kind::FlowSocket as u8,
+            args,
+            ..EventRecord::default()
+        });
         feed.take(8, &mut Vec::new());
-        let owners = Owners::new(Vec::new(), cookies);
+        let owners = SocketAttribution::new(Vec::new(), cookies);
         assert_eq!(owners.owned(1 << 32 | 9, 0), Owned::Ours);
         assert_eq!(owners.owned(9, 0), Owned::Unknown);
     }
 
     #[test]
     fn what_was_destroyed_waits_until_it_is_known_and_no_longer_than_a_second() {
-        let mut waiting = Waiting::default();
+        let mut waiting = UnattributedSocketQueue::default();
         waiting.put(10, 1, "one");
         waiting.put(20, 2, "two");
         assert_eq!(waiting.take(30, |cookie| cookie == 2), [(20, "two")]);

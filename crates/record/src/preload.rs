@@ -1,7 +1,7 @@
 //! The preload library: it records the calls of a program on its sockets into a region.
 //!
 //! A program that is to be recorded starts with [`LIBRARY`] in a file that `LD_PRELOAD` names, and
-//! with [`REGION_VARIABLE`] set to the path of a region ([`windtunnel_sys::region::Region`]). Both
+//! with [`REGION_VARIABLE`] set to the path of a region ([`windtunnel_sys::region::MappedRecordRegion`]). Both
 //! paths have to be readable, the region writable, where the program runs and where those that it
 //! starts run. The library opens the region once, when a program starts, and keeps no descriptor;
 //! what the program is and does stays the same, whether there is a region or not.

@@ -3,26 +3,26 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windtunnel_evidence::file::Source;
+use windtunnel_evidence::file::EventSource;
 use windtunnel_model::record::kind::NO_FLOW;
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 
 use crate::drain::Feed;
 
 /// Where a source puts its records. It never waits for the drain: what finds no room is counted.
 #[derive(Debug, Clone)]
-pub struct Shelf(Arc<Mutex<Waiting>>);
+pub struct SourceRecordBuffer(Arc<Mutex<SourceRecordQueue>>);
 
-/// The drain's end of a [`Shelf`].
+/// The drain's end of a [`SourceRecordBuffer`].
 #[derive(Debug)]
 pub struct ShelfFeed {
-    source: Source,
-    shelf: Shelf,
+    source: EventSource,
+    shelf: SourceRecordBuffer,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    records: VecDeque<Record>,
+struct SourceRecordQueue {
+    records: VecDeque<EventRecord>,
     room: usize,
     /// Of those for which there was no room since records were last taken: how many, and the times
     /// of the first and the last.
@@ -31,18 +31,18 @@ struct Waiting {
     lost_last: u64,
 }
 
-impl Shelf {
+impl SourceRecordBuffer {
     /// With room for so many records, and as many definitions on top.
     #[must_use]
-    pub fn new(source: Source, room: usize) -> (Shelf, ShelfFeed) {
+    pub fn new(source: EventSource, room: usize) -> (SourceRecordBuffer, ShelfFeed) {
         let (records, lost, lost_first, lost_last) = (VecDeque::new(), 0, 0, 0);
-        let waiting = Waiting { records, room, lost, lost_first, lost_last };
-        let shelf = Shelf(Arc::new(Mutex::new(waiting)));
+        let waiting = SourceRecordQueue { records, room, lost, lost_first, lost_last };
+        let shelf = SourceRecordBuffer(Arc::new(Mutex::new(waiting)));
         (shelf.clone(), ShelfFeed { source, shelf })
     }
 
     /// Puts a record behind the others; where there is no room, it is lost, and counted.
-    pub fn put(&self, record: &Record) {
+    pub fn put(&self, record: &EventRecord) {
         let mut waiting = self.lock();
         let is_definition = Kind::from_number(record.kind).is_some_and(Kind::is_definition);
         let room = if is_definition { waiting.room * 2 } else { waiting.room };
@@ -58,17 +58,17 @@ impl Shelf {
         waiting.lost_last = record.time;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SourceRecordQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Feed for ShelfFeed {
-    fn source(&self) -> Source {
+    fn source(&self) -> EventSource {
         self.source
     }
 
-    fn take(&mut self, most: usize, records: &mut Vec<Record>) {
+    fn take(&mut self, most: usize, records: &mut Vec<EventRecord>) {
         let mut waiting = self.shelf.lock();
         let count = waiting.records.len().min(most);
         records.extend(waiting.records.drain(..count));
@@ -78,7 +78,7 @@ impl Feed for ShelfFeed {
                 (halves(waiting.lost_first), halves(waiting.lost));
             let args = [begin_low, begin_high, low, high];
             let (time, kind) = (waiting.lost_last, Kind::Lost as u8);
-            records.push(Record { time, kind, flags: 0, extra: 0, flow: NO_FLOW, args });
+            records.push(EventRecord { time, kind, flags: 0, extra: 0, flow: NO_FLOW, args });
             waiting.lost = 0;
         }
     }
@@ -92,17 +92,18 @@ impl Feed for ShelfFeed {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::record::kind::Layer;
+    use windtunnel_model::record::kind::RecordSource;
 
     use super::*;
 
-    fn record(time: u64, kind: Kind) -> Record {
-        Record { time, kind: kind as u8, ..Record::default() }
+    fn record(time: u64, kind: Kind) -> EventRecord {
+        EventRecord { time, kind: kind as u8, ..EventRecord::default() }
     }
 
     #[test]
     fn records_and_the_lost_are_all_that_was_put() {
-        let (shelf, mut feed) = Shelf::new(Source::of_node(Layer::Tcp, 3, 0), 2);
+        let (shelf, mut feed) =
+            SourceRecordBuffer::new(EventSource::of_node(RecordSource::Tcp, 3, 0), 2);
         for time in 1..=5 {
             shelf.put(&record(time, Kind::TcpLimits));
         }

@@ -11,7 +11,7 @@ use kernel::place::{Place, python};
 use kernel::seen::union;
 
 use windtunnel_model::record::{Kind, flag};
-use windtunnel_record::kernel::Scope;
+use windtunnel_record::kernel::KernelTraceScope;
 
 /// The bytes that the client sends, and those that it gets.
 const THERE: u32 = 5_000_000;
@@ -43,7 +43,7 @@ fn transfer(place: &Place, address: &str) {
 
 #[test]
 fn calls_and_packets_of_a_transfer_cover_every_byte_of_both_directions() {
-    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, None) else { return };
     for address in ["10.9.0.2", "fd09::2"] {
         place.kernel.start().unwrap();
         transfer(&place, address);
@@ -69,7 +69,7 @@ fn calls_and_packets_of_a_transfer_cover_every_byte_of_both_directions() {
 
 #[test]
 fn datagrams_are_numbered_and_their_payload_is_measured() {
-    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, None) else { return };
     place.kernel.start().unwrap();
     let receiver = "
 import socket
@@ -99,7 +99,7 @@ for n in range(5): s.send(bytes(100 + n))
 
 #[test]
 fn segments_that_were_lost_are_seen_sent_again() {
-    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, None) else { return };
     place.kernel.start().unwrap();
     let server = place.start(1, &python(SERVER, &["10.9.0.2"]));
     // The hardware address of the other end is wrong for a while: what is sent then is lost.
@@ -133,7 +133,7 @@ while c.recv(65536): pass
 
 #[test]
 fn a_ring_that_overflows_loses_events_countably() {
-    let Some(mut place) = Place::new(Scope::Namespaces, Some(128)) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, Some(128)) else { return };
     place.kernel.start().unwrap();
     transfer(&place, "10.9.0.2");
     place.kernel.stop().unwrap();
@@ -147,7 +147,7 @@ fn a_ring_that_overflows_loses_events_countably() {
 
 #[test]
 fn a_node_that_is_switched_off_is_not_recorded_and_its_flows_are_defined_later() {
-    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, None) else { return };
     place.kernel.set_recording(0, false);
     place.kernel.start().unwrap();
     transfer(&place, "10.9.0.2");
@@ -165,7 +165,7 @@ fn a_node_that_is_switched_off_is_not_recorded_and_its_flows_are_defined_later()
 
 #[test]
 fn offsets_of_a_connection_that_was_there_before_are_found() {
-    let Some(mut place) = Place::new(Scope::Namespaces, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Namespaces, None) else { return };
     let program = "
 import socket, sys
 listener = socket.create_server(('127.0.0.1', 8000))
@@ -195,7 +195,7 @@ for _ in range(3): exchange(100)
 
 #[test]
 fn only_processes_that_were_asked_for_and_their_children_are_recorded() {
-    let Some(mut place) = Place::new(Scope::Processes, None) else { return };
+    let Some(mut place) = Place::new(KernelTraceScope::Processes, None) else { return };
     place.kernel.start().unwrap();
     let server = place.start(1, &python(SERVER, &["10.9.0.2"]));
     let parent = "

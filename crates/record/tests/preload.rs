@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use windtunnel_model::record::kind::Call;
-use windtunnel_model::record::region::Layout;
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::region::RecordRegionLayout;
+use windtunnel_model::record::{EventRecord, Kind, flag};
 use windtunnel_record::preload::{LIBRARY, REGION_VARIABLE};
-use windtunnel_sys::region::{Reader, Region};
+use windtunnel_sys::region::{MappedRecordRegion, RecordRegionReader};
 
 /// What a script did.
 pub(crate) struct Run {
     pub(crate) output: Output,
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<EventRecord>,
     pub(crate) lost: u64,
     pub(crate) refused: u32,
     pub(crate) entries_left: usize,
@@ -48,8 +48,8 @@ pub(crate) fn run(mode: Mode, script: &str) -> Option<Run> {
     fs::write(&library, LIBRARY).unwrap();
     let file =
         File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-    let layout = Layout { rings: 2, slots: 1 << 15, sockets: 1 << 10 };
-    let region = Arc::new(Region::create_in(&file, layout).unwrap());
+    let layout = RecordRegionLayout { rings: 2, slots: 1 << 15, sockets: 1 << 10 };
+    let region = Arc::new(MappedRecordRegion::create_in(&file, layout).unwrap());
     region.set_recording(mode == Mode::Recording);
     let mut shell = shell(folder.path(), script)?;
     if mode != Mode::Without {
@@ -61,12 +61,15 @@ pub(crate) fn run(mode: Mode, script: &str) -> Option<Run> {
 }
 
 /// What the rings hold while and after `work` goes on.
-fn drained<T>(region: &Arc<Region>, work: impl FnOnce() -> T + Send) -> (T, Vec<Record>, u64)
+fn drained<T>(
+    region: &Arc<MappedRecordRegion>,
+    work: impl FnOnce() -> T + Send,
+) -> (T, Vec<EventRecord>, u64)
 where
     T: Send,
 {
     let is_done = AtomicBool::new(false);
-    let mut reader = Reader::new(Arc::clone(region));
+    let mut reader = RecordRegionReader::new(Arc::clone(region));
     let (mut records, mut lost) = (Vec::new(), 0);
     let result = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -166,7 +169,7 @@ impl Run {
         flows
     }
 
-    pub(crate) fn calls(&self) -> impl Iterator<Item = &Record> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &EventRecord> {
         self.records.iter().filter(|record| record.kind == Kind::Call as u8)
     }
 
@@ -174,7 +177,7 @@ impl Run {
     pub(crate) fn moved(&self) -> BTreeMap<(u32, bool), u64> {
         let flows = self.flows();
         let mut moved: BTreeMap<(u32, bool), u64> = BTreeMap::new();
-        let mut calls: Vec<&Record> = self.calls().filter(|call| is_transfer(call)).collect();
+        let mut calls: Vec<&EventRecord> = self.calls().filter(|call| is_transfer(call)).collect();
         calls.sort_by_key(|call| (call.flow, call.flags & flag::REVERSE, call.args[0], call.time));
         for call in calls {
             let is_moving = call.flags & flag::PEEK == 0 && call.args[2].cast_signed() > 0;
@@ -197,12 +200,12 @@ impl Run {
 
     /// What records of `Unseen` give as reasons.
     pub(crate) fn unseen(&self) -> Vec<u32> {
-        let is_unseen = |record: &&Record| record.kind == Kind::Unseen as u8;
+        let is_unseen = |record: &&EventRecord| record.kind == Kind::Unseen as u8;
         self.records.iter().filter(is_unseen).map(|record| record.args[0]).collect()
     }
 }
 
-pub(crate) fn is_transfer(call: &Record) -> bool {
+pub(crate) fn is_transfer(call: &EventRecord) -> bool {
     call.extra >= Call::Write as u16
 }
 

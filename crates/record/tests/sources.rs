@@ -22,8 +22,8 @@ mod support;
 
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Status};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::process::{self, ProcessExitStatus};
 
 use account::Account;
 
@@ -41,7 +41,7 @@ fn main() {
         chosen.iter().for_each(|(name, _)| println!("{name}: test"));
         return;
     }
-    if in_a_process(|| drop(windtunnel_node::enter().unwrap())) != Status::Exited(0) {
+    if in_a_process(|| drop(windtunnel_node::enter().unwrap())) != ProcessExitStatus::Exited(0) {
         println!("skipped: all cases: no namespaces here");
         let required = std::env::var_os("WINDTUNNEL_REQUIRE_NAMESPACES").is_some();
         process::exit_now(i32::from(required));
@@ -50,7 +50,7 @@ fn main() {
     let user = if is_root { "root" } else { "user" };
     let mut failed = 0;
     for (name, body) in chosen {
-        let passed = in_a_process(body) == Status::Exited(0);
+        let passed = in_a_process(body) == ProcessExitStatus::Exited(0);
         println!("{} {name} (as {user})", if passed { "ok" } else { "FAILED" });
         failed += i32::from(!passed);
     }
@@ -59,8 +59,8 @@ fn main() {
 }
 
 /// Runs something in a child.
-pub(crate) fn in_a_process(body: impl FnOnce()) -> Status {
-    match namespace::fork_into(Flags::NONE).unwrap() {
+pub(crate) fn in_a_process(body: impl FnOnce()) -> ProcessExitStatus {
+    match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
         Fork::Child => {
             let lived = panic::catch_unwind(panic::AssertUnwindSafe(body));
             process::exit_now(if lived.is_ok() { 0 } else { 1 })

@@ -13,12 +13,12 @@ use crate::error::RegistryError;
 use crate::reference::Reference;
 
 /// A name and a password.
-pub(crate) struct Credentials {
+pub(crate) struct RegistryCredentials {
     user: String,
     password: String,
 }
 
-impl Credentials {
+impl RegistryCredentials {
     /// As they stand in a request's `Authorization` (RFC 7617, 2).
     pub(crate) fn header(&self) -> HeaderValue {
         let coded = STANDARD.encode(format!("{}:{}", self.user, self.password));
@@ -35,7 +35,7 @@ pub(crate) fn secret(value: &str) -> Option<HeaderValue> {
 }
 
 /// What is stored for the registry of a reference, if anything is.
-pub(crate) fn stored(reference: &Reference) -> Result<Option<Credentials>, RegistryError> {
+pub(crate) fn stored(reference: &Reference) -> Result<Option<RegistryCredentials>, RegistryError> {
     let registry = reference.registry();
     // Docker knows its own registry by the address that its first version had.
     let docker = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };
@@ -46,7 +46,7 @@ pub(crate) fn stored(reference: &Reference) -> Result<Option<Credentials>, Regis
     let failed = |why: String| RegistryError::Credentials { registry: registry.to_owned(), why };
     match found {
         Ok(DockerCredential::UsernamePassword(user, password)) => {
-            Ok(Some(Credentials { user, password }))
+            Ok(Some(RegistryCredentials { user, password }))
         }
         Ok(DockerCredential::IdentityToken(_)) => {
             Err(failed("they are an identity token, which is not supported".to_owned()))
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_name_and_a_password_are_sent_as_base64() {
         let (user, password) = ("Aladdin".to_owned(), "open sesame".to_owned());
-        let header = Credentials { user, password }.header();
+        let header = RegistryCredentials { user, password }.header();
         assert_eq!(header.to_str().unwrap(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
         assert!(!format!("{header:?}").contains("QWxh"));
     }

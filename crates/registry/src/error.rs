@@ -5,7 +5,7 @@ use std::io;
 
 use windtunnel_image::{ImageError, UnpackError};
 
-use crate::failure::{Failure, LOG_IN};
+use crate::failure::{LOG_IN, RegistryExchangeError};
 use crate::reference::Reference;
 
 /// Why an image is not in the cache.
@@ -31,7 +31,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    pub(crate) fn fetch(reference: &Reference, error: &Failure) -> RegistryError {
+    pub(crate) fn fetch(reference: &Reference, error: &RegistryExchangeError) -> RegistryError {
         let (why, hint) = (shown(error), error.hint().map(str::to_owned));
         RegistryError::Fetch { reference: reference.to_string(), why, hint }
     }

@@ -8,7 +8,7 @@ use ureq::http::StatusCode;
 
 /// What went wrong in one exchange.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub(crate) enum RegistryExchangeError {
     #[error("error sending request for url ({url})")]
     Request { url: String, source: ureq::Error },
     #[error("error reading the answer from url ({url})")]
@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     #[error("not authorized: url {url}")]
     Unauthorized { url: String },
     #[error("registry error: url {url}, envelope: {envelope}")]
-    Registry { envelope: Envelope, url: String },
+    Registry { envelope: RegistryErrorResponse, url: String },
     #[error("server error: url {url}, code: {code}, message: {message}")]
     Server { code: u16, url: String, message: String },
     #[error("digest error: invalid digest, expected {expected}, got {actual}")]
@@ -36,28 +36,38 @@ pub(crate) enum Failure {
     Io(#[from] io::Error),
 }
 
-impl Failure {
-    pub(crate) fn request(url: &str, source: ureq::Error) -> Failure {
+impl RegistryExchangeError {
+    pub(crate) fn request(url: &str, source: ureq::Error) -> RegistryExchangeError {
         let url = url.to_owned();
-        if is_late(&source) { Failure::Late { url } } else { Failure::Request { url, source } }
+        if is_late(&source) {
+            RegistryExchangeError::Late { url }
+        } else {
+            RegistryExchangeError::Request { url, source }
+        }
     }
 
-    pub(crate) fn body(url: &str, source: io::Error) -> Failure {
+    pub(crate) fn body(url: &str, source: io::Error) -> RegistryExchangeError {
         let (url, source) = (url.to_owned(), source.into());
-        if is_late(&source) { Failure::Late { url } } else { Failure::Body { url, source } }
+        if is_late(&source) {
+            RegistryExchangeError::Late { url }
+        } else {
+            RegistryExchangeError::Body { url, source }
+        }
     }
 
     /// What an answer means that is not what was asked for.
-    pub(crate) fn refusal(status: StatusCode, url: &str, body: &[u8]) -> Failure {
+    pub(crate) fn refusal(status: StatusCode, url: &str, body: &[u8]) -> RegistryExchangeError {
         let url = url.to_owned();
         if status == StatusCode::UNAUTHORIZED {
-            return Failure::Unauthorized { url };
+            return RegistryExchangeError::Unauthorized { url };
         }
-        match serde_json::from_slice::<Envelope>(body) {
-            Ok(envelope) if status.is_client_error() => Failure::Registry { envelope, url },
+        match serde_json::from_slice::<RegistryErrorResponse>(body) {
+            Ok(envelope) if status.is_client_error() => {
+                RegistryExchangeError::Registry { envelope, url }
+            }
             _ => {
                 let message = String::from_utf8_lossy(body).into_owned();
-                Failure::Server { code: status.as_u16(), url, message }
+                RegistryExchangeError::Server { code: status.as_u16(), url, message }
             }
         }
     }
@@ -65,17 +75,23 @@ impl Failure {
     /// What the user can do about it.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            Failure::Unauthorized { .. }
-            | Failure::Authentication(_)
-            | Failure::Server { code: 401 | 403, .. } => Some(LOG_IN),
-            Failure::Server { code: 404, .. } => Some(UNKNOWN),
-            Failure::Registry { envelope, .. } if envelope.has(&UNKNOWN_CODES) => Some(UNKNOWN),
-            Failure::Registry { envelope, .. } if envelope.has(&DENIED_CODES) => Some(LOG_IN),
-            Failure::NoCertificates => Some(NO_CERTIFICATES),
-            Failure::Request { .. } | Failure::Body { .. } | Failure::Redirects { .. } => {
-                Some(BY_DIGEST)
+            RegistryExchangeError::Unauthorized { .. }
+            | RegistryExchangeError::Authentication(_)
+            | RegistryExchangeError::Server { code: 401 | 403, .. } => Some(LOG_IN),
+            RegistryExchangeError::Server { code: 404, .. } => Some(UNKNOWN),
+            RegistryExchangeError::Registry { envelope, .. } if envelope.has(&UNKNOWN_CODES) => {
+                Some(UNKNOWN)
             }
-            Failure::Io(error) if error.kind() == io::ErrorKind::StorageFull => Some(FULL),
+            RegistryExchangeError::Registry { envelope, .. } if envelope.has(&DENIED_CODES) => {
+                Some(LOG_IN)
+            }
+            RegistryExchangeError::NoCertificates => Some(NO_CERTIFICATES),
+            RegistryExchangeError::Request { .. }
+            | RegistryExchangeError::Body { .. }
+            | RegistryExchangeError::Redirects { .. } => Some(BY_DIGEST),
+            RegistryExchangeError::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
+                Some(FULL)
+            }
             _ => None,
         }
     }
@@ -87,7 +103,7 @@ fn is_late(error: &ureq::Error) -> bool {
 
 /// What a registry says in the body of a refusal. Source: OCI Distribution Specification, "Error Codes".
 #[derive(Debug, Deserialize)]
-pub(crate) struct Envelope {
+pub(crate) struct RegistryErrorResponse {
     errors: Vec<Stated>,
 }
 
@@ -98,13 +114,13 @@ struct Stated {
     message: String,
 }
 
-impl Envelope {
+impl RegistryErrorResponse {
     fn has(&self, codes: &[&str]) -> bool {
         self.errors.iter().any(|error| codes.contains(&error.code.as_str()))
     }
 }
 
-impl fmt::Display for Envelope {
+impl fmt::Display for RegistryErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let said = self.errors.iter().map(|error| format!("OCI API error: {}", error.message));
         write!(f, "OCI API errors: [{}]", said.collect::<Vec<_>>().join("\n"))
@@ -129,8 +145,12 @@ const FULL: &str = "the cache's disk is full: `windtunnel images --clear` frees 
 mod tests {
     use super::*;
 
-    fn refused(code: u16, body: &str) -> Failure {
-        Failure::refusal(StatusCode::from_u16(code).unwrap(), "http://x/", body.as_bytes())
+    fn refused(code: u16, body: &str) -> RegistryExchangeError {
+        RegistryExchangeError::refusal(
+            StatusCode::from_u16(code).unwrap(),
+            "http://x/",
+            body.as_bytes(),
+        )
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ureq::http::uri::Scheme;
-use windtunnel_image::{Digest, Fetched, Missing, missing};
+use windtunnel_image::{MissingImageBlob, RegistryImageCache, Sha256Digest, missing};
 use windtunnel_model::plan::Platform;
 
 use crate::blob::Blob;
-use crate::credentials::{self, Credentials};
+use crate::credentials::{self, RegistryCredentials};
 use crate::error::RegistryError;
-use crate::failure::Failure;
-use crate::http::{Ask, Given, Http, parse_url};
+use crate::failure::RegistryExchangeError;
+use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, parse_url};
 use crate::reference::Reference;
 use crate::repository::Repository;
 use crate::token::{TokenError, token};
@@ -30,9 +30,9 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 pub fn fetch(
     reference: &Reference,
     platform: Option<&Platform>,
-    cache: &Fetched,
+    cache: &RegistryImageCache,
     progress: &mut Progress<'_>,
-) -> Result<(Digest, PathBuf), RegistryError> {
+) -> Result<(Sha256Digest, PathBuf), RegistryError> {
     if let Some(there) = whole(reference, platform, cache) {
         return Ok(there);
     }
@@ -41,34 +41,34 @@ pub fn fetch(
     if let Some(there) = whole(reference, platform, cache) {
         return Ok(there);
     }
-    Session::new(reference, platform, cache)?.fetch(progress)
+    ImageFetchSession::new(reference, platform, cache)?.fetch(progress)
 }
 
 /// An image that is named by its digest and there.
 fn whole(
     reference: &Reference,
     platform: Option<&Platform>,
-    cache: &Fetched,
-) -> Option<(Digest, PathBuf)> {
+    cache: &RegistryImageCache,
+) -> Option<(Sha256Digest, PathBuf)> {
     let digest = reference.digest()?;
     let place = cache.place(digest);
     let is_whole = missing(&place, platform).is_ok_and(|lacks| lacks.is_empty());
     is_whole.then(|| (digest.clone(), place))
 }
 
-struct Session<'a> {
+struct ImageFetchSession<'a> {
     reference: &'a Reference,
     platform: Option<&'a Platform>,
-    cache: &'a Fetched,
+    cache: &'a RegistryImageCache,
     repository: Repository,
 }
 
-impl Session<'_> {
+impl ImageFetchSession<'_> {
     fn new<'a>(
         reference: &'a Reference,
         platform: Option<&'a Platform>,
-        cache: &'a Fetched,
-    ) -> Result<Session<'a>, RegistryError> {
+        cache: &'a RegistryImageCache,
+    ) -> Result<ImageFetchSession<'a>, RegistryError> {
         let http = Http::new();
         let scheme = scheme(&http, reference);
         let scheme = scheme.as_str();
@@ -76,7 +76,7 @@ impl Session<'_> {
         let until = Instant::now() + DOCUMENT_TIMEOUT;
         let token = token(&http, reference, scheme, stored.as_ref(), until);
         let token = token.map_err(|error| match error {
-            TokenError::Exchange(Failure::Late { .. }) => {
+            TokenError::Exchange(RegistryExchangeError::Late { .. }) => {
                 silent(reference, "did not say who may fetch")
             }
             TokenError::Exchange(error) => RegistryError::fetch(reference, &error),
@@ -84,12 +84,12 @@ impl Session<'_> {
                 RegistryError::Answer { reference: reference.to_string(), why }
             }
         })?;
-        let authorization = token.or_else(|| stored.as_ref().map(Credentials::header));
+        let authorization = token.or_else(|| stored.as_ref().map(RegistryCredentials::header));
         let repository = Repository::new(http, scheme, reference, authorization);
-        Ok(Session { reference, platform, cache, repository })
+        Ok(ImageFetchSession { reference, platform, cache, repository })
     }
 
-    fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Digest, PathBuf), RegistryError> {
+    fn fetch(&self, progress: &mut Progress<'_>) -> Result<(Sha256Digest, PathBuf), RegistryError> {
         let (root, document) = self.manifest(self.reference, progress)?;
         let place = self.cache.begin(&root, &document, &self.reference.to_string())?;
         for _ in 0..ROUNDS_MAX {
@@ -120,19 +120,21 @@ impl Session<'_> {
         &self,
         reference: &Reference,
         progress: &mut Progress<'_>,
-    ) -> Result<(Digest, Vec<u8>), RegistryError> {
+    ) -> Result<(Sha256Digest, Vec<u8>), RegistryError> {
         let until = Instant::now() + DOCUMENT_TIMEOUT;
         let work = || self.repository.manifest(&reference.version(), until);
         let given = shown(work, &mut || progress(0, 0));
         let given = given.map_err(|source| RegistryError::Runtime { source })?;
         let given = given.map_err(|error| match error {
-            Failure::Late { .. } => silent(self.reference, "did not give its manifest"),
+            RegistryExchangeError::Late { .. } => {
+                silent(self.reference, "did not give its manifest")
+            }
             error => RegistryError::fetch(self.reference, &error),
         })?;
-        let Given::Document(bytes) = given else {
+        let HttpBodyReadOutcome::Document(bytes) = given else {
             return Err(self.answer("gave a manifest that is longer than 4 MiB"));
         };
-        let digest = Digest::of(&bytes);
+        let digest = Sha256Digest::of(&bytes);
         match reference.digest() {
             Some(expected) if *expected != digest => {
                 Err(self.answer(&format!("gave {digest} instead of {expected}")))
@@ -144,7 +146,7 @@ impl Session<'_> {
     /// A manifest that an index names.
     fn manifest_blob(
         &self,
-        wanted: &Missing,
+        wanted: &MissingImageBlob,
         progress: &mut Progress<'_>,
     ) -> Result<(), RegistryError> {
         let reference = self.reference.pinned(&wanted.digest);
@@ -152,9 +154,13 @@ impl Session<'_> {
         Ok(self.cache.keep(&wanted.digest, &document)?)
     }
 
-    fn blob(&self, wanted: &Missing, progress: &mut dyn FnMut(u64)) -> Result<(), RegistryError> {
+    fn blob(
+        &self,
+        wanted: &MissingImageBlob,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), RegistryError> {
         let path = self.cache.blob(&wanted.digest);
-        let failed = |error: Failure| RegistryError::fetch(self.reference, &error);
+        let failed = |error: RegistryExchangeError| RegistryError::fetch(self.reference, &error);
         let io = |error: std::io::Error| failed(error.into());
         let mut blob = Blob::create(&path, wanted.bytes, progress).map_err(io)?;
         self.repository.blob(&wanted.digest, &mut blob).map_err(failed)?;
@@ -174,7 +180,7 @@ fn scheme(http: &Http, reference: &Reference) -> Scheme {
     }
     let url = parse_url(&format!("https://{}/v2/", reference.authority()));
     let until = Some(Instant::now() + LOOPBACK_TIMEOUT);
-    let speaks = |url| http.answers(&Ask { until, ..Ask::of(url) });
+    let speaks = |url| http.answers(&RegistryRequest { until, ..RegistryRequest::of(url) });
     if url.is_some_and(speaks) { Scheme::HTTPS } else { Scheme::HTTP }
 }
 

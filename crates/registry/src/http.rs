@@ -17,7 +17,7 @@ use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
 
-use crate::failure::Failure;
+use crate::failure::RegistryExchangeError;
 use crate::reference::is_loopback;
 use proxy::Proxies;
 
@@ -35,7 +35,7 @@ pub(crate) struct Http {
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct RegistryRequest {
     pub(crate) url: Uri,
     pub(crate) accept: Option<String>,
     /// For the server of the URL alone.
@@ -45,7 +45,7 @@ pub(crate) struct Ask {
 }
 
 /// What a server gave.
-pub(crate) enum Given {
+pub(crate) enum HttpBodyReadOutcome {
     Document(Vec<u8>),
     /// It goes on behind the most that was wanted.
     TooLong,
@@ -53,7 +53,7 @@ pub(crate) enum Given {
 
 /// An answer, of which the body has not been read.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct RegistryResponse {
     inner: Response<Body>,
     /// What was asked for first.
     url: String,
@@ -67,32 +67,37 @@ impl Http {
     }
 
     /// Asks, and asks again where that leads.
-    pub(crate) fn get(&self, ask: &Ask) -> Result<Answer, Failure> {
+    pub(crate) fn get(
+        &self,
+        ask: &RegistryRequest,
+    ) -> Result<RegistryResponse, RegistryExchangeError> {
         let url = shown(&ask.url);
         let mut ask = ask.clone();
         for _ in 0..=REDIRECTS_MAX {
             let mut inner = self.once(&ask).map_err(|error| match error {
-                Wrong::Certificates => Failure::NoCertificates,
-                Wrong::Exchange(source) => Failure::request(&url, source),
+                HttpExchangeError::Certificates => RegistryExchangeError::NoCertificates,
+                HttpExchangeError::Exchange(source) => RegistryExchangeError::request(&url, source),
             })?;
-            let Some(location) = location(&inner) else { return Ok(Answer { inner, url }) };
+            let Some(location) = location(&inner) else {
+                return Ok(RegistryResponse { inner, url });
+            };
             let text = String::from_utf8_lossy(location.as_bytes()).into_owned();
-            let next = url::join(&ask.url, &text).ok_or(Failure::Url { text })?;
+            let next = url::join(&ask.url, &text).ok_or(RegistryExchangeError::Url { text })?;
             if !url::is_same_server(&ask.url, &next) {
                 ask.authorization = None;
             }
             ask.url = next;
             drain(&mut inner);
         }
-        Err(Failure::Redirects { url })
+        Err(RegistryExchangeError::Redirects { url })
     }
 
     /// Whether the server of a URL gives any answer in the URL's protocol.
-    pub(crate) fn answers(&self, ask: &Ask) -> bool {
+    pub(crate) fn answers(&self, ask: &RegistryRequest) -> bool {
         self.once(ask).as_mut().map(drain).is_ok()
     }
 
-    fn once(&self, ask: &Ask) -> Result<Response<Body>, Wrong> {
+    fn once(&self, ask: &RegistryRequest) -> Result<Response<Body>, HttpExchangeError> {
         let host = ask.url.host().unwrap_or_default();
         let agent = if is_loopback(host) { &self.lenient } else { self.strict()? };
         let mut request = agent.get(&ask.url);
@@ -105,33 +110,33 @@ impl Http {
         let left = ask.until.map(|until| until.saturating_duration_since(Instant::now()));
         let proxy = self.proxies.on_the_way_to(&ask.url);
         let request = request.config().timeout_global(left).proxy(proxy).build();
-        request.call().map_err(Wrong::Exchange)
+        request.call().map_err(HttpExchangeError::Exchange)
     }
 
-    fn strict(&self) -> Result<&Agent, Wrong> {
+    fn strict(&self) -> Result<&Agent, HttpExchangeError> {
         if let Some(made) = self.strict.get() {
             return Ok(made);
         }
-        let known = certificates().ok_or(Wrong::Certificates)?;
+        let known = certificates().ok_or(HttpExchangeError::Certificates)?;
         let tls = tls().root_certs(RootCerts::from(known)).build();
         Ok(self.strict.get_or_init(|| agent(tls)))
     }
 }
 
 /// Why one exchange failed.
-enum Wrong {
+enum HttpExchangeError {
     Certificates,
     Exchange(ureq::Error),
 }
 
-impl Ask {
+impl RegistryRequest {
     /// With no time limit but those of connecting and of silence.
-    pub(crate) fn of(url: Uri) -> Ask {
-        Ask { url, accept: None, authorization: None, until: None }
+    pub(crate) fn of(url: Uri) -> RegistryRequest {
+        RegistryRequest { url, accept: None, authorization: None, until: None }
     }
 }
 
-impl Answer {
+impl RegistryResponse {
     pub(crate) fn status(&self) -> StatusCode {
         self.inner.status()
     }
@@ -148,12 +153,19 @@ impl Answer {
     }
 
     /// Its body, of which no more than `most` bytes are read.
-    pub(crate) fn read(&mut self, most: usize) -> Result<Given, Failure> {
+    pub(crate) fn read(
+        &mut self,
+        most: usize,
+    ) -> Result<HttpBodyReadOutcome, RegistryExchangeError> {
         let mut body = Vec::new();
         let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         let read = self.inner.body_mut().as_reader().take(limit).read_to_end(&mut body);
         read.map_err(|error| self.broken(error))?;
-        Ok(if body.len() > most { Given::TooLong } else { Given::Document(body) })
+        Ok(if body.len() > most {
+            HttpBodyReadOutcome::TooLong
+        } else {
+            HttpBodyReadOutcome::Document(body)
+        })
     }
 
     pub(crate) fn body(&mut self) -> impl Read {
@@ -166,17 +178,17 @@ impl Answer {
     }
 
     /// What an error of reading the body means.
-    pub(crate) fn broken(&self, error: io::Error) -> Failure {
-        Failure::body(&self.url, error)
+    pub(crate) fn broken(&self, error: io::Error) -> RegistryExchangeError {
+        RegistryExchangeError::body(&self.url, error)
     }
 
     /// What it means when it is not what was asked for.
-    pub(crate) fn refusal(&mut self) -> Result<Failure, Failure> {
+    pub(crate) fn refusal(&mut self) -> Result<RegistryExchangeError, RegistryExchangeError> {
         let body = match self.read(REFUSAL_BYTES_MAX)? {
-            Given::Document(body) => body,
-            Given::TooLong => Vec::new(),
+            HttpBodyReadOutcome::Document(body) => body,
+            HttpBodyReadOutcome::TooLong => Vec::new(),
         };
-        Ok(Failure::refusal(self.status(), &self.url, &body))
+        Ok(RegistryExchangeError::refusal(self.status(), &self.url, &body))
     }
 }
 
@@ -262,7 +274,9 @@ mod tests {
     use super::*;
 
     /// Asks a server of this machine that sends some bytes and no more, within a short time.
-    fn ask_one_that_sends(bytes: &'static [u8]) -> Result<Given, Failure> {
+    fn ask_one_that_sends(
+        bytes: &'static [u8],
+    ) -> Result<HttpBodyReadOutcome, RegistryExchangeError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = parse_url(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let server = thread::spawn(move || {
@@ -272,7 +286,9 @@ mod tests {
             io::copy(&mut stream, &mut io::sink())
         });
         let until = Some(Instant::now() + Duration::from_millis(200));
-        let given = Http::new().get(&Ask { until, ..Ask::of(url) }).and_then(|mut it| it.read(10));
+        let given = Http::new()
+            .get(&RegistryRequest { until, ..RegistryRequest::of(url) })
+            .and_then(|mut it| it.read(10));
         server.join().unwrap().unwrap();
         given
     }
@@ -287,20 +303,20 @@ mod tests {
         ];
         for bytes in begun {
             let given = ask_one_that_sends(bytes);
-            assert!(matches!(given, Err(Failure::Late { .. })), "{bytes:?}");
+            assert!(matches!(given, Err(RegistryExchangeError::Late { .. })), "{bytes:?}");
         }
     }
 
     #[test]
     fn no_more_is_read_than_was_wanted() {
         let length = |bytes| match ask_one_that_sends(bytes) {
-            Ok(Given::Document(body)) => Some(body.len()),
+            Ok(HttpBodyReadOutcome::Document(body)) => Some(body.len()),
             _ => None,
         };
         assert_eq!(length(b"HTTP/1.1 200 x\r\ncontent-length: 10\r\n\r\n0123456789"), Some(10));
         assert_eq!(length(b"HTTP/1.1 200 x\r\ncontent-length: 0\r\n\r\n"), Some(0));
         let more = ask_one_that_sends(b"HTTP/1.1 200 x\r\ncontent-length: 99\r\n\r\n0123456789a");
-        assert!(matches!(more, Ok(Given::TooLong)));
+        assert!(matches!(more, Ok(HttpBodyReadOutcome::TooLong)));
     }
 
     #[test]

@@ -5,10 +5,10 @@ mod grammar;
 use std::fmt;
 use std::net::IpAddr;
 
-use windtunnel_image::Digest;
+use windtunnel_image::Sha256Digest;
 
 use crate::error::RegistryError;
-use grammar::Parts;
+use grammar::ImageReferenceParts;
 
 /// `[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]`. Without a host the registry is Docker Hub, without tag
 /// and digest the tag is `latest`, as with Docker.
@@ -18,7 +18,7 @@ pub struct Reference {
     registry: String,
     repository: String,
     tag: Option<String>,
-    digest: Option<Digest>,
+    digest: Option<Sha256Digest>,
 }
 
 impl Reference {
@@ -28,11 +28,12 @@ impl Reference {
     /// Why it is none.
     pub fn parse(text: &str) -> Result<Reference, RegistryError> {
         let not = |why: String| RegistryError::Reference { text: text.to_owned(), why };
-        let Parts { name, tag, digest } = Parts::of(text).map_err(not)?;
+        let ImageReferenceParts { name, tag, digest } =
+            ImageReferenceParts::of(text).map_err(not)?;
         let digest = match digest {
             Some(text) => {
                 let other = || not(format!("`{text}` is not `sha256:` and 64 digits"));
-                Some(Digest::parse(text).ok_or_else(other)?)
+                Some(Sha256Digest::parse(text).ok_or_else(other)?)
             }
             None => None,
         };
@@ -43,13 +44,13 @@ impl Reference {
 
     /// The manifest or index that it names, whatever its tag leads to.
     #[must_use]
-    pub fn digest(&self) -> Option<&Digest> {
+    pub fn digest(&self) -> Option<&Sha256Digest> {
         self.digest.as_ref()
     }
 
     /// The same image for ever: its tag is only for people then.
     #[must_use]
-    pub fn pinned(&self, digest: &Digest) -> Reference {
+    pub fn pinned(&self, digest: &Sha256Digest) -> Reference {
         Reference { digest: Some(digest.clone()), ..self.clone() }
     }
 
@@ -70,7 +71,7 @@ impl Reference {
     /// By what its manifest is asked for: the digest if there is one.
     pub(crate) fn version(&self) -> String {
         let tag = || self.tag.clone().unwrap_or_default();
-        self.digest.as_ref().map_or_else(tag, Digest::to_string)
+        self.digest.as_ref().map_or_else(tag, Sha256Digest::to_string)
     }
 
     /// Whether its registry is this machine's own, which needs no TLS.
@@ -104,8 +105,8 @@ impl fmt::Display for Reference {
 mod tests {
     use super::*;
 
-    fn digest() -> Digest {
-        Digest::of(b"x")
+    fn digest() -> Sha256Digest {
+        Sha256Digest::of(b"x")
     }
 
     #[test]

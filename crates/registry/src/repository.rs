@@ -5,11 +5,11 @@ use std::io::{self, Read};
 use std::time::Instant;
 
 use ureq::http::{HeaderValue, StatusCode};
-use windtunnel_image::{Digest, Hashing};
+use windtunnel_image::{Hashing, Sha256Digest};
 
 use crate::blob::Blob;
-use crate::failure::Failure;
-use crate::http::{Ask, Given, Http, parse_url};
+use crate::failure::RegistryExchangeError;
+use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, parse_url};
 use crate::reference::Reference;
 
 /// Who is asked, by what, and with what right.
@@ -32,10 +32,14 @@ impl Repository {
     }
 
     /// A manifest or index by its tag or digest, which has to be there at an instant.
-    pub(crate) fn manifest(&self, version: &str, until: Instant) -> Result<Given, Failure> {
+    pub(crate) fn manifest(
+        &self,
+        version: &str,
+        until: Instant,
+    ) -> Result<HttpBodyReadOutcome, RegistryExchangeError> {
         let ask = self.ask(&format!("manifests/{version}"))?;
         let accept = Some(MANIFESTS.join(", "));
-        let mut answer = self.http.get(&Ask { accept, until: Some(until), ..ask })?;
+        let mut answer = self.http.get(&RegistryRequest { accept, until: Some(until), ..ask })?;
         if answer.status() != StatusCode::OK {
             return Err(answer.refusal()?);
         }
@@ -43,7 +47,11 @@ impl Repository {
     }
 
     /// Writes a blob into its file, whose name it may have if nothing is said against it.
-    pub(crate) fn blob(&self, digest: &Digest, into: &mut Blob<'_>) -> Result<(), Failure> {
+    pub(crate) fn blob(
+        &self,
+        digest: &Sha256Digest,
+        into: &mut Blob<'_>,
+    ) -> Result<(), RegistryExchangeError> {
         let mut answer = self.http.get(&self.ask(&format!("blobs/{digest}"))?)?;
         if !answer.status().is_success() {
             return Err(answer.refusal()?);
@@ -52,20 +60,23 @@ impl Repository {
         let actual = read.map_err(|error| answer.broken(error))?;
         if actual != *digest {
             let (expected, actual) = (digest.to_string(), actual.to_string());
-            return Err(Failure::Digest { expected, actual });
+            return Err(RegistryExchangeError::Digest { expected, actual });
         }
         Ok(())
     }
 
-    fn ask(&self, what: &str) -> Result<Ask, Failure> {
+    fn ask(&self, what: &str) -> Result<RegistryRequest, RegistryExchangeError> {
         let text = format!("{}/{what}", self.url);
-        let url = parse_url(&text).ok_or(Failure::Url { text })?;
-        Ok(Ask { authorization: self.authorization.clone(), ..Ask::of(url) })
+        let url = parse_url(&text).ok_or(RegistryExchangeError::Url { text })?;
+        Ok(RegistryRequest {
+            authorization: self.authorization.clone(),
+            ..RegistryRequest::of(url)
+        })
     }
 }
 
 /// Copies a body into a file; its digest, or why it could not be read to its end.
-fn copy(mut body: Hashing<impl Read>, into: &mut Blob<'_>) -> io::Result<io::Result<Digest>> {
+fn copy(mut body: Hashing<impl Read>, into: &mut Blob<'_>) -> io::Result<io::Result<Sha256Digest>> {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         match body.read(&mut buffer) {

@@ -7,16 +7,16 @@ use http_auth::ChallengeRef;
 use serde::Deserialize;
 use ureq::http::{HeaderValue, StatusCode, Uri};
 
-use crate::credentials::{Credentials, secret};
-use crate::failure::Failure;
-use crate::http::{Answer, Ask, Given, Http, parse_url};
+use crate::credentials::{RegistryCredentials, secret};
+use crate::failure::RegistryExchangeError;
+use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, RegistryResponse, parse_url};
 use crate::reference::{Reference, is_loopback};
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error(transparent)]
-    Exchange(#[from] Failure),
+    Exchange(#[from] RegistryExchangeError),
     /// What the registry did, behind "the registry".
     #[error("{0}")]
     Answer(String),
@@ -24,7 +24,7 @@ pub(crate) enum TokenError {
 
 /// What a token service says.
 #[derive(Deserialize)]
-struct Document {
+struct TokenServiceResponse {
     token: Option<String>,
     access_token: Option<String>,
 }
@@ -34,37 +34,39 @@ pub(crate) fn token(
     http: &Http,
     reference: &Reference,
     scheme: &str,
-    stored: Option<&Credentials>,
+    stored: Option<&RegistryCredentials>,
     until: Instant,
 ) -> Result<Option<HeaderValue>, TokenError> {
     let until = Some(until);
     let text = format!("{scheme}://{}/v2/", reference.authority());
-    let url = parse_url(&text).ok_or(Failure::Url { text })?;
-    let answer = http.get(&Ask { until, ..Ask::of(url) })?;
+    let url = parse_url(&text).ok_or(RegistryExchangeError::Url { text })?;
+    let answer = http.get(&RegistryRequest { until, ..RegistryRequest::of(url) })?;
     let challenge = challenge(&answer);
     answer.end();
     let Some((realm, service)) = challenge else { return Ok(None) };
     let scope = format!("repository:{}:pull", reference.repository());
     let url = service_url(&realm, reference)?;
     let url = with_query(&url, &scope, service.as_deref()).ok_or_else(|| strange(&realm))?;
-    let authorization = stored.map(Credentials::header);
-    let mut answer = http.get(&Ask { until, authorization, ..Ask::of(url) })?;
-    let Given::Document(body) = answer.read(TOKEN_BYTES_MAX)? else {
+    let authorization = stored.map(RegistryCredentials::header);
+    let mut answer =
+        http.get(&RegistryRequest { until, authorization, ..RegistryRequest::of(url) })?;
+    let HttpBodyReadOutcome::Document(body) = answer.read(TOKEN_BYTES_MAX)? else {
         return Err(TokenError::Answer(format!("{NAMED} gave more than 1 MiB")));
     };
     match answer.status() {
         StatusCode::OK => Ok(Some(token_in(&body)?)),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             let reason = String::from_utf8_lossy(&body).into_owned();
-            Err(Failure::Authentication(reason).into())
+            Err(RegistryExchangeError::Authentication(reason).into())
         }
-        status => Err(Failure::refusal(status, answer.url(), &body).into()),
+        status => Err(RegistryExchangeError::refusal(status, answer.url(), &body).into()),
     }
 }
 
 fn token_in(body: &[u8]) -> Result<HeaderValue, TokenError> {
     let document = serde_json::from_slice(body).ok();
-    let token = document.and_then(|Document { token, access_token }| token.or(access_token));
+    let token =
+        document.and_then(|TokenServiceResponse { token, access_token }| token.or(access_token));
     let token = token.filter(|token| !token.is_empty());
     let header = token.and_then(|token| secret(&format!("Bearer {token}")));
     header.ok_or_else(|| TokenError::Answer(format!("{NAMED} gave no token")))
@@ -105,7 +107,7 @@ fn encoded(text: &str) -> String {
 }
 
 /// The realm and the service of the first challenge that wants a bearer token.
-fn challenge(answer: &Answer) -> Option<(String, Option<String>)> {
+fn challenge(answer: &RegistryResponse) -> Option<(String, Option<String>)> {
     answer
         .challenges()
         .filter_map(|text| http_auth::parse_challenges(text).ok())

@@ -9,7 +9,7 @@ mod server;
 use std::fs;
 
 use serde_json::json;
-use windtunnel_image::{Digest, Fetched, Image};
+use windtunnel_image::{Image, RegistryImageCache, Sha256Digest};
 use windtunnel_registry::{Reference, fetch};
 
 use image::{Made, blob, error_of, get, made_for};
@@ -26,7 +26,7 @@ fn an_image_is_fetched_once_and_by_its_digest_without_the_registry() {
     let again = server.asked().split_off(asked.len());
     assert!(again.iter().all(|path| !path.contains("/blobs/")), "only the tag: {again:?}");
     let before = server.asked().len();
-    let pinned = format!("a:1@{}", Digest::of(&made.manifest));
+    let pinned = format!("a:1@{}", Sha256Digest::of(&made.manifest));
     assert_eq!(get(&server, folder.path(), &pinned).unwrap(), place);
     assert_eq!(server.asked().len(), before, "nothing is asked");
 }
@@ -36,17 +36,17 @@ fn two_platforms_of_one_reference_are_both_in_the_cache_and_each_fetches_its_own
     let names = ["arm64", "s390x"];
     let all = names.map(made_for);
     let entry = |(name, made): (&str, &Made)| {
-        json!({"digest": Digest::of(&made.manifest).to_string(), "size": made.manifest.len(),
+        json!({"digest": Sha256Digest::of(&made.manifest).to_string(), "size": made.manifest.len(),
                "platform": {"os": "linux", "architecture": name}})
     };
     let entries: Vec<_> = names.into_iter().zip(&all).map(entry).collect();
     let index = json!({"schemaVersion": 2, "manifests": entries}).to_string().into_bytes();
     let server = all.iter().fold(Server::new(), |server, made| made.give_to(server));
-    let pinned = format!("/v2/a/manifests/{}", Digest::of(&index));
+    let pinned = format!("/v2/a/manifests/{}", Sha256Digest::of(&index));
     let server = server.give("/v2/a/manifests/1", Answer::Bytes(index.clone()));
     let server = server.give(&pinned, Answer::Bytes(index));
     let folder = tempfile::tempdir().unwrap();
-    let cache = Fetched::open(folder.path()).unwrap();
+    let cache = RegistryImageCache::open(folder.path()).unwrap();
     let reference = Reference::parse(&format!("{}/a:1", server.address())).unwrap();
     let fetch_for = |text: &str| {
         let platform = text.parse().unwrap();
@@ -73,7 +73,8 @@ fn a_blob_that_is_not_what_its_manifest_names_is_not_kept() {
     let server = made.serve().give(&blob(&made.layer), Answer::Bytes(other));
     let text = error_of(&server, folder.path());
     assert!(text.contains("igest"), "{text}");
-    let kept = folder.path().join("registry/blobs/sha256").join(Digest::of(&made.layer).hex());
+    let kept =
+        folder.path().join("registry/blobs/sha256").join(Sha256Digest::of(&made.layer).hex());
     assert!(!kept.exists());
     // What was right stays, and the next attempt goes on from there.
     let server = made.serve();
@@ -88,7 +89,8 @@ fn a_blob_without_an_end_is_cut_where_its_manifest_says() {
     let server = made.serve().give(&blob(&made.layer), Answer::Endless);
     let text = error_of(&server, folder.path());
     assert!(text.contains("longer than its manifest says"), "{text}");
-    let partial = folder.path().join("registry/blobs/sha256").join(Digest::of(&made.layer).hex());
+    let partial =
+        folder.path().join("registry/blobs/sha256").join(Sha256Digest::of(&made.layer).hex());
     let length = fs::metadata(partial.with_extension("partial")).unwrap().len();
     assert!(length <= 1024, "{length}");
 }
@@ -103,7 +105,7 @@ fn a_manifest_without_an_end_is_read_no_further_than_a_document_may_be_long() {
     let server = Server::new().give("/v2/a/manifests/1", whole);
     let text = error_of(&server, folder.path());
     assert!(text.contains("gave a manifest that is longer than 4 MiB"), "{text}");
-    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+    assert_eq!(RegistryImageCache::list(folder.path()).unwrap(), []);
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn a_token_service_is_read_no_further_than_a_token_may_be_long() {
         let text = error_of(&with_token_service(answer), folder.path());
         assert!(text.contains(expected), "{text}");
     }
-    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+    assert_eq!(RegistryImageCache::list(folder.path()).unwrap(), []);
 }
 
 #[test]
@@ -232,12 +234,12 @@ fn a_registry_of_this_machine_is_asked_by_tls_first_whatever_its_certificate() {
 #[test]
 fn a_manifest_with_another_digest_than_was_asked_for_is_refused() {
     let (folder, made) = (tempfile::tempdir().unwrap(), Made::new());
-    let wanted = Digest::of(b"another");
+    let wanted = Sha256Digest::of(b"another");
     let server = made
         .serve()
         .give(&format!("/v2/a/manifests/{wanted}"), Answer::Bytes(made.manifest.clone()));
     assert!(get(&server, folder.path(), &format!("a@{wanted}")).is_err());
-    assert_eq!(Fetched::list(folder.path()).unwrap(), []);
+    assert_eq!(RegistryImageCache::list(folder.path()).unwrap(), []);
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn a_registry_that_cannot_be_reached_is_named() {
     let reference = format!("{}/a:1", server.address());
     drop(server);
     let reference = Reference::parse(&reference).unwrap();
-    let cache = Fetched::open(folder.path()).unwrap();
+    let cache = RegistryImageCache::open(folder.path()).unwrap();
     let error = fetch(&reference, None, &cache, &mut |_, _| ()).unwrap_err();
     assert!(error.to_string().contains(&reference.to_string()), "{error}");
     assert!(error.hint().unwrap().contains("skopeo copy"), "{:?}", error.hint());

@@ -10,20 +10,20 @@ mod student;
 
 use serde::Serialize;
 
-use crate::document::Run;
+use crate::document::RunSection;
 use crate::folder::{Facts, RunGroup};
 use student::{interval, welch};
 
 /// Groups of runs, and what was measured in all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
-    pub groups: Vec<Group>,
+pub struct RunComparison {
+    pub groups: Vec<ComparisonGroup>,
     pub measures: Vec<Measure>,
 }
 
 /// Runs of the same experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct ComparisonGroup {
     pub name: String,
     /// Positions of runs.
     pub runs: Vec<usize>,
@@ -69,19 +69,19 @@ pub struct Difference {
     pub confident: bool,
 }
 
-pub(crate) fn all(groups: &[RunGroup], runs: &[Run], facts: &[Facts]) -> Comparison {
+pub(crate) fn all(groups: &[RunGroup], runs: &[RunSection], facts: &[Facts]) -> RunComparison {
     let of_group = |group: usize| (0..runs.len()).filter(|run| runs[*run].group == group).collect();
     let named = groups.iter().zip(0..);
-    let groups: Vec<Group> = named
-        .map(|(group, index)| Group { name: group.name.clone(), runs: of_group(index) })
+    let groups: Vec<ComparisonGroup> = named
+        .map(|(group, index)| ComparisonGroup { name: group.name.clone(), runs: of_group(index) })
         .collect();
     let measures = measures::all(runs, facts);
     let measures = measures.into_iter().map(|found| measure(found, &groups)).collect();
-    Comparison { groups, measures }
+    RunComparison { groups, measures }
 }
 
-fn measure(found: measures::Found, groups: &[Group]) -> Measure {
-    let of = |group: &Group| group.runs.iter().map(|run| found.values[*run]).collect();
+fn measure(found: measures::CrossRunMeasure, groups: &[ComparisonGroup]) -> Measure {
+    let of = |group: &ComparisonGroup| group.runs.iter().map(|run| found.values[*run]).collect();
     let values: Vec<Vec<Option<f64>>> = groups.iter().map(of).collect();
     let samples: Vec<Vec<f64>> =
         values.iter().map(|values| values.iter().copied().flatten().collect()).collect();

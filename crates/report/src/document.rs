@@ -12,36 +12,36 @@ mod output;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::compare::{Comparison, Difference, Group, Measure};
-pub use crate::flows::{Flow, Rtt, Way};
-pub use crate::series::{LaneSeries, Series};
-pub use distribution::Distribution;
-pub use map::{Lane, Map, MapLink, Vertex, VertexKind};
-pub use mark::{Mark, MarkKind};
-pub use output::Output;
+pub use crate::compare::{ComparisonGroup, Difference, Measure, RunComparison};
+pub use crate::flows::{FlowDirectionSummary, FlowSummary, Rtt};
+pub use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
+pub use distribution::DurationHistogram;
+pub use map::{MapDirectedLink, MapLink, MapVertex, TopologyMap, VertexKind};
+pub use mark::{EventAnnotation, MarkKind};
+pub use output::NodeOutputExcerpt;
 
 /// Version of the format. A reader refuses a later one.
 pub const VERSION: u32 = 1;
 
 /// All that is shown.
 #[derive(Debug, Clone, Serialize)]
-pub struct Document {
+pub struct ReportDocument {
     /// `windtunnel-report`.
     pub format: &'static str,
     /// [`VERSION`].
     pub version: u32,
     /// The program that made it, and its version.
     pub generator: String,
-    pub mode: Mode,
-    pub runs: Vec<Run>,
+    pub mode: PageMode,
+    pub runs: Vec<RunSection>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<RunComparison>,
 }
 
 /// What the page is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum PageMode {
     /// Runs that are over.
     Report,
     /// A run that goes on.
@@ -52,7 +52,7 @@ pub enum Mode {
 
 /// A run.
 #[derive(Debug, Clone, Serialize)]
-pub struct Run {
+pub struct RunSection {
     /// The name of its folder, made unique in the document.
     pub id: String,
     /// What legends show.
@@ -67,21 +67,21 @@ pub struct Run {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
     pub elapsed_ns: u64,
-    pub map: Map,
+    pub map: TopologyMap,
     /// By lane index: of link `i` lane `2i` leads from its first end, `2i + 1` to it.
-    pub lanes: Vec<Lane>,
-    pub series: Series,
-    pub events: Vec<Mark>,
+    pub lanes: Vec<MapDirectedLink>,
+    pub series: LinkTimeSeriesSet,
+    pub events: Vec<EventAnnotation>,
     /// Lateness: first of all packets that nodes got, then of each lane that had packets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lateness: Vec<Distribution>,
+    pub lateness: Vec<DurationHistogram>,
     /// Round-trip times of recorded TCP flows, and of windtunnel's own echo requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rtt: Vec<Distribution>,
-    pub outputs: Vec<Output>,
+    pub rtt: Vec<DurationHistogram>,
+    pub outputs: Vec<NodeOutputExcerpt>,
     /// Recorded flows, those with most bytes first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowSummary>,
     #[serde(skip_serializing_if = "is_zero")]
     pub flows_in_all: usize,
     /// The slowest requests, as `windtunnel explain --json` has them.
@@ -94,12 +94,12 @@ pub struct Run {
     pub notes: Vec<String>,
     /// Processors asked and delivered over time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub limits_series: Vec<LimitSeries>,
+    pub limits_series: Vec<CpuLimitSeries>,
 }
 
 /// What a node with a limit of processor time had of it, from second to second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LimitSeries {
+pub struct CpuLimitSeries {
     pub node: String,
     /// The position among the node's programs, where it is the limit of one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,13 +1,13 @@
 //! Making a document as small as its page may be: time lines get coarser, and say so.
 
-use crate::document::{Document, Run};
-use crate::page::Page;
-use crate::series::{LaneSeries, Series};
+use crate::document::{ReportDocument, RunSection};
+use crate::page::ReportPage;
+use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
 
 /// The page of a document, no larger than so many bytes unless all time lines are of one point.
 ///
 /// Bins of all runs are widened together, as runs with bins of one width can be compared.
-pub(crate) fn page(document: &mut Document, bytes_max: usize) -> Page {
+pub(crate) fn page(document: &mut ReportDocument, bytes_max: usize) -> ReportPage {
     let plain: Vec<usize> = document.runs.iter().map(|run| run.notes.len()).collect();
     loop {
         let bins = document.runs.iter().map(|run| run.series.bins).max().unwrap_or(0);
@@ -20,7 +20,7 @@ pub(crate) fn page(document: &mut Document, bytes_max: usize) -> Page {
         for (run, plain) in document.runs.iter_mut().zip(&plain) {
             finish(run, *plain);
         }
-        let page = Page::of(document);
+        let page = ReportPage::of(document);
         if page.len() <= bytes_max || bins <= 1 {
             return page;
         }
@@ -29,7 +29,7 @@ pub(crate) fn page(document: &mut Document, bytes_max: usize) -> Page {
 }
 
 /// Leaves the time lines as a reader gets them, with a note after the first `plain` ones.
-fn finish(run: &mut Run, plain: usize) {
+fn finish(run: &mut RunSection, plain: usize) {
     if run.series.samples_per_bin > 1 {
         run.series.shorten();
     }
@@ -39,19 +39,19 @@ fn finish(run: &mut Run, plain: usize) {
 }
 
 /// About the bytes that time lines have in the page: those of a few link directions, for all.
-fn series_bytes(runs: &[Run]) -> usize {
+fn series_bytes(runs: &[RunSection]) -> usize {
     runs.iter()
         .map(|run| {
-            let busy: Vec<&LaneSeries> = run.series.lanes.iter().flatten().collect();
+            let busy: Vec<&LinkTimeSeries> = run.series.lanes.iter().flatten().collect();
             let lanes = busy.iter().step_by(SAMPLED).map(|lane| Some((*lane).clone())).collect();
-            let mut sample = Series { lanes, ..Series::new(0) };
+            let mut sample = LinkTimeSeriesSet { lanes, ..LinkTimeSeriesSet::new(0) };
             sample.bins = run.series.bins;
             if run.series.samples_per_bin > 1 {
                 sample.shorten();
             }
             sample.pad();
             let taken = sample.lanes.len().max(1);
-            Page::encoded_len(&sample).saturating_mul(busy.len()) / taken
+            ReportPage::encoded_len(&sample).saturating_mul(busy.len()) / taken
         })
         .sum()
 }

@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use windtunnel_evidence::explain::report::{Choice, Report};
-use windtunnel_evidence::modulation::Named;
-use windtunnel_evidence::statistics::{FlowSum, Statistics, Way as Sum};
-use windtunnel_evidence::{Entry, Evidence};
+use windtunnel_evidence::explain::report::{LatencyBreakdown, RequestSelection};
+use windtunnel_evidence::modulation::ModulationReport;
+use windtunnel_evidence::statistics::{FlowDirectionCounters as Sum, FlowSum, Statistics};
+use windtunnel_evidence::{AttributedRecord, RecordedRun};
 use windtunnel_model::record::Kind;
 
-use crate::document::Distribution;
+use crate::document::DurationHistogram;
 
 /// A recorded flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Flow {
+pub struct FlowSummary {
     pub flow: usize,
     pub protocol: String,
     pub from: String,
     pub to: String,
     pub first_ns: i64,
     pub last_ns: i64,
-    pub forward: Way,
-    pub reverse: Way,
+    pub forward: FlowDirectionSummary,
+    pub reverse: FlowDirectionSummary,
     /// The smoothed round-trip time of the kernel of its first end, as it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt_ns: Option<Rtt>,
@@ -38,7 +38,7 @@ pub struct Rtt {
 
 /// A direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Way {
+pub struct FlowDirectionSummary {
     /// At the first lane.
     pub payload_bytes: u64,
     pub packets: u64,
@@ -53,47 +53,54 @@ pub struct Way {
 
 /// All that evidence says of flows.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
+pub(crate) struct FlowEvidenceSummary {
     /// Those with most bytes.
-    pub most: Vec<Flow>,
+    pub most: Vec<FlowSummary>,
     pub in_all: usize,
-    pub rtt: Vec<Distribution>,
+    pub rtt: Vec<DurationHistogram>,
     pub requests: Option<Value>,
     /// Time of each request, in nanoseconds.
     pub request_ns: Vec<u64>,
     pub modulation: Vec<Value>,
 }
 
-impl Flows {
-    pub(crate) fn of(evidence: &Evidence) -> Flows {
+impl FlowEvidenceSummary {
+    pub(crate) fn of(evidence: &RecordedRun) -> FlowEvidenceSummary {
         let statistics = Statistics::of(evidence, evidence.records().iter());
         let rtts = round_trips(evidence);
         let mut sums = statistics.flows;
         let in_all = sums.len();
         sums.sort_by_key(|sum| (std::cmp::Reverse(bytes(sum)), sum.flow));
         sums.truncate(FLOWS_MAX);
-        let most: Vec<Flow> = sums.into_iter().map(|sum| flow(sum, &rtts)).collect();
-        let name = |flow: &Flow| format!("{} → {}", flow.from, flow.to);
+        let most: Vec<FlowSummary> = sums.into_iter().map(|sum| flow(sum, &rtts)).collect();
+        let name = |flow: &FlowSummary| format!("{} → {}", flow.from, flow.to);
         let rtt = most.iter().filter_map(|flow| {
             let seen = rtts.get(&flow.flow)?;
-            let named = Distribution { name: name(flow), ..seen.clone() };
-            Some(Distribution { flow: Some(flow.flow), ..named })
+            let named = DurationHistogram { name: name(flow), ..seen.clone() };
+            Some(DurationHistogram { flow: Some(flow.flow), ..named })
         });
         let rtt = rtt.take(RTTS_MAX).collect();
-        let all = Report::of(evidence, Choice::All, None);
+        let all = LatencyBreakdown::of(evidence, RequestSelection::All, None);
         let request_ns = all.requests.iter().map(|request| request.duration_ns).collect();
-        let slowest = Report::of(evidence, Choice::Slowest(REQUESTS_MAX), None);
+        let slowest = LatencyBreakdown::of(evidence, RequestSelection::Slowest(REQUESTS_MAX), None);
         let requests = (!slowest.requests.is_empty() || !slowest.problems.is_empty())
             .then(|| serde_json::to_value(&slowest).ok());
-        let modulation = most_written(Named::all(evidence));
-        Flows { most, in_all, rtt, requests: requests.flatten(), request_ns, modulation }
+        let modulation = most_written(ModulationReport::all(evidence));
+        FlowEvidenceSummary {
+            most,
+            in_all,
+            rtt,
+            requests: requests.flatten(),
+            request_ns,
+            modulation,
+        }
     }
 }
 
 /// The directions with most writes, then with most packets.
-fn most_written(mut all: Vec<Named>) -> Vec<Value> {
-    let count = |one: &Named| {
-        let of = |series: &Option<windtunnel_evidence::modulation::Series>| {
+fn most_written(mut all: Vec<ModulationReport>) -> Vec<Value> {
+    let count = |one: &ModulationReport| {
+        let of = |series: &Option<windtunnel_evidence::modulation::SizeSpacingStatistics>| {
             series.as_ref().map_or(0, |series| series.count)
         };
         (of(&one.modulation.writes), of(&one.modulation.packets))
@@ -107,14 +114,14 @@ fn bytes(sum: &FlowSum) -> u64 {
     sum.forward.payload_bytes.saturating_add(sum.reverse.payload_bytes)
 }
 
-fn flow(sum: FlowSum, rtts: &BTreeMap<usize, Distribution>) -> Flow {
+fn flow(sum: FlowSum, rtts: &BTreeMap<usize, DurationHistogram>) -> FlowSummary {
     let lasted = u64::try_from(sum.last_ns.saturating_sub(sum.first_ns)).unwrap_or(0);
     let rtt = rtts.get(&sum.flow).and_then(|seen| {
         let (p50, p99) = (seen.quantile(500)?, seen.quantile(990)?);
         Some(Rtt { p50, p99, max: seen.max_ns })
     });
     let end = |end: Option<String>| end.unwrap_or_else(|| "?".to_owned());
-    Flow {
+    FlowSummary {
         flow: sum.flow,
         protocol: sum.protocol,
         from: end(sum.from),
@@ -127,10 +134,10 @@ fn flow(sum: FlowSum, rtts: &BTreeMap<usize, Distribution>) -> Flow {
     }
 }
 
-fn way(sum: &Sum, lasted_ns: u64) -> Way {
+fn way(sum: &Sum, lasted_ns: u64) -> FlowDirectionSummary {
     let first = u128::from(sum.payload_bytes.saturating_sub(sum.resent_bytes));
     let rate = (first * 8_000_000_000).checked_div(u128::from(lasted_ns)).unwrap_or(0);
-    Way {
+    FlowDirectionSummary {
         payload_bytes: sum.payload_bytes,
         packets: sum.packets,
         resent_bytes: sum.resent_bytes,
@@ -141,16 +148,17 @@ fn way(sum: &Sum, lasted_ns: u64) -> Way {
 }
 
 /// By flow: the smoothed round-trip times that the kernel of its first end had.
-fn round_trips(evidence: &Evidence) -> BTreeMap<usize, Distribution> {
+fn round_trips(evidence: &RecordedRun) -> BTreeMap<usize, DurationHistogram> {
     let mut values: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-    let of_first_end = |entry: &&Entry| entry.kind() == Some(Kind::TcpWindows) && !entry.flipped();
+    let of_first_end =
+        |entry: &&AttributedRecord| entry.kind() == Some(Kind::TcpWindows) && !entry.flipped();
     for entry in evidence.records().iter().filter(of_first_end) {
         let micros = u64::from(entry.record.args[2]);
         if let Some(flow) = entry.flow().filter(|_| micros > 0) {
             values.entry(flow).or_default().push(micros * 1000);
         }
     }
-    let rounded = |(flow, values)| (flow, Distribution::rounded(String::new(), values));
+    let rounded = |(flow, values)| (flow, DurationHistogram::rounded(String::new(), values));
     values.into_iter().map(rounded).collect()
 }
 

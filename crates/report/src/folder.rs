@@ -9,8 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::document::{Comparison, Document, Mode, Run, VERSION};
-use crate::page::Page;
+use crate::document::{PageMode, ReportDocument, RunComparison, RunSection, VERSION};
+use crate::page::ReportPage;
 use crate::{compare, fit};
 pub use groups::{RunGroup, groups};
 pub(crate) use line::line;
@@ -47,7 +47,7 @@ pub(crate) fn unusable(path: &Path) -> impl FnOnce(io::Error) -> ReportError {
 
 /// How much of runs is shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct ReportSizeLimits {
     /// Size of the page, in bytes. Time lines get coarser until it is kept, or until they are of
     /// one point.
     pub page_bytes_max: usize,
@@ -55,26 +55,29 @@ pub struct Options {
     pub records_bytes_max: u64,
 }
 
-impl Default for Options {
+impl Default for ReportSizeLimits {
     fn default() -> Self {
-        Options { page_bytes_max: 2_000_000, records_bytes_max: 1 << 30 }
+        ReportSizeLimits { page_bytes_max: 2_000_000, records_bytes_max: 1 << 30 }
     }
 }
 
 /// What is shown of runs: the document, and the page with it.
 #[derive(Debug)]
-pub struct Report {
-    pub document: Document,
-    pub page: Page,
+pub struct RenderedReport {
+    pub document: ReportDocument,
+    pub page: ReportPage,
 }
 
-impl Report {
+impl RenderedReport {
     /// Of the runs of all groups; they are compared if there is more than one run.
     ///
     /// # Errors
     /// If a folder is not one of a run, or cannot be read.
-    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Report, ReportError> {
-        Report::with_progress(groups, options, &mut |_, _| ())
+    pub fn of(
+        groups: &[RunGroup],
+        options: &ReportSizeLimits,
+    ) -> Result<RenderedReport, ReportError> {
+        RenderedReport::with_progress(groups, options, &mut |_, _| ())
     }
 
     /// The same; `progress` is called with how many runs have been read, and of how many.
@@ -83,33 +86,36 @@ impl Report {
     /// Likewise.
     pub fn with_progress(
         groups: &[RunGroup],
-        options: &Options,
+        options: &ReportSizeLimits,
         progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Report, ReportError> {
-        let mut document = Document::with_progress(groups, options, progress)?;
+    ) -> Result<RenderedReport, ReportError> {
+        let mut document = ReportDocument::with_progress(groups, options, progress)?;
         let page = fit::page(&mut document, options.page_bytes_max);
-        Ok(Report { document, page })
+        Ok(RenderedReport { document, page })
     }
 }
 
-impl Document {
+impl ReportDocument {
     /// Of the runs of all groups, with time lines that may be too fine for a page.
     ///
     /// # Errors
     /// Likewise.
-    pub fn of(groups: &[RunGroup], options: &Options) -> Result<Document, ReportError> {
-        Document::with_progress(groups, options, &mut |_, _| ())
+    pub fn of(
+        groups: &[RunGroup],
+        options: &ReportSizeLimits,
+    ) -> Result<ReportDocument, ReportError> {
+        ReportDocument::with_progress(groups, options, &mut |_, _| ())
     }
 
     /// The same, with progress.
     fn with_progress(
         groups: &[RunGroup],
-        options: &Options,
+        options: &ReportSizeLimits,
         progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Document, ReportError> {
+    ) -> Result<ReportDocument, ReportError> {
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         let cells_max = options.page_bytes_max / count.max(1) / CELL_BYTES_MIN;
-        let (mut runs, mut facts): (Vec<Run>, Vec<Facts>) = (Vec::new(), Vec::new());
+        let (mut runs, mut facts): (Vec<RunSection>, Vec<Facts>) = (Vec::new(), Vec::new());
         for (index, group) in groups.iter().enumerate() {
             for (number, folder) in (1..).zip(&group.runs) {
                 let (run, fact) = read::run(folder, cells_max, options)?;
@@ -117,31 +123,35 @@ impl Document {
                     1 => group.name.clone(),
                     _ => format!("{} #{number}", group.name),
                 };
-                runs.push(Run { group: index, label, ..run });
+                runs.push(RunSection { group: index, label, ..run });
                 facts.push(fact);
                 progress(runs.len(), count);
             }
         }
         name_apart(&mut runs);
         let comparison = (count > 1).then(|| compare::all(groups, &runs, &facts));
-        Ok(document(Mode::Report, runs, comparison))
+        Ok(document(PageMode::Report, runs, comparison))
     }
 
     /// Of a run that goes on.
     ///
     /// # Errors
     /// If the folder is not one of a run, or cannot be read.
-    pub fn live(folder: &Path) -> Result<Document, ReportError> {
-        let options = Options { records_bytes_max: 0, ..Options::default() };
+    pub fn live(folder: &Path) -> Result<ReportDocument, ReportError> {
+        let options = ReportSizeLimits { records_bytes_max: 0, ..ReportSizeLimits::default() };
         let (run, _) = read::run(folder, options.page_bytes_max / CELL_BYTES_MIN, &options)?;
-        let mut document = document(Mode::Live, vec![run], None);
+        let mut document = document(PageMode::Live, vec![run], None);
         fit::page(&mut document, options.page_bytes_max);
         Ok(document)
     }
 }
 
-pub(crate) fn document(mode: Mode, runs: Vec<Run>, comparison: Option<Comparison>) -> Document {
-    Document {
+pub(crate) fn document(
+    mode: PageMode,
+    runs: Vec<RunSection>,
+    comparison: Option<RunComparison>,
+) -> ReportDocument {
+    ReportDocument {
         format: "windtunnel-report",
         version: VERSION,
         generator: concat!("windtunnel ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -152,7 +162,7 @@ pub(crate) fn document(mode: Mode, runs: Vec<Run>, comparison: Option<Comparison
 }
 
 /// Gives runs of one folder name different ids.
-fn name_apart(runs: &mut [Run]) {
+fn name_apart(runs: &mut [RunSection]) {
     for index in 1..runs.len() {
         let (before, rest) = runs.split_at_mut(index);
         let taken = |id: &str| before.iter().any(|run| run.id == id);

@@ -36,5 +36,7 @@ pub mod page;
 mod series;
 pub mod text;
 
-pub use document::Document;
-pub use folder::{Options, Report, ReportError, RunGroup, groups, read_plan, record_files};
+pub use document::ReportDocument;
+pub use folder::{
+    RenderedReport, ReportError, ReportSizeLimits, RunGroup, groups, read_plan, record_files,
+};

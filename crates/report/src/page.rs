@@ -9,7 +9,7 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::document::Document;
+use crate::document::ReportDocument;
 
 /// The page as the web tool chain leaves it, with a place for what it draws.
 const PAGE: &str = include_str!("../page/page.html");
@@ -18,14 +18,14 @@ const PLACE: &str = "<!--windtunnel-document-->";
 
 /// A page with a document inside, which is packed once.
 #[derive(Debug)]
-pub struct Page {
+pub struct ReportPage {
     /// The document: JSON, deflated (RFC 1950).
     packed: Vec<u8>,
 }
 
-impl Page {
-    pub(crate) fn of(document: &Document) -> Page {
-        Page { packed: deflated(document) }
+impl ReportPage {
+    pub(crate) fn of(document: &ReportDocument) -> ReportPage {
+        ReportPage { packed: deflated(document) }
     }
 
     /// Bytes of the page.

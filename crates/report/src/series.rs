@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::document::Lane;
+use crate::document::MapDirectedLink;
 use crate::text::quantity::to_digits;
-pub(crate) use table::Table;
+pub(crate) use table::SampleTableReader;
 
 /// The interval of `links.csv`, in nanoseconds.
 pub(crate) const SAMPLE_NS: u64 = 100_000_000;
@@ -16,7 +16,7 @@ pub(crate) const SAMPLE_NS: u64 = 100_000_000;
 /// All link directions, in bins of one width. Bytes and packets of a bin are sums; queue and
 /// lateness are maxima of what was sampled in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Series {
+pub struct LinkTimeSeriesSet {
     /// Width of a bin: bin `k` is from `k * step_ns` to `(k + 1) * step_ns`.
     pub step_ns: u64,
     pub bins: usize,
@@ -24,12 +24,12 @@ pub struct Series {
     /// four digits.
     pub samples_per_bin: u64,
     /// By lane index; `None`: idle during the whole run.
-    pub lanes: Vec<Option<LaneSeries>>,
+    pub lanes: Vec<Option<LinkTimeSeries>>,
 }
 
 /// A link direction. A column without a value other than 0 is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct LaneSeries {
+pub struct LinkTimeSeries {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub offered_bytes: Vec<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,17 +51,22 @@ pub struct LaneSeries {
     pub dropped: BTreeMap<String, Vec<u64>>,
 }
 
-impl Series {
+impl LinkTimeSeriesSet {
     /// No bin yet, of so many lanes.
     #[must_use]
-    pub fn new(lanes: usize) -> Series {
-        Series { step_ns: SAMPLE_NS, bins: 0, samples_per_bin: 1, lanes: vec![None; lanes] }
+    pub fn new(lanes: usize) -> LinkTimeSeriesSet {
+        LinkTimeSeriesSet {
+            step_ns: SAMPLE_NS,
+            bins: 0,
+            samples_per_bin: 1,
+            lanes: vec![None; lanes],
+        }
     }
 
     /// Values in all columns.
     #[must_use]
     pub fn cells(&self) -> usize {
-        self.lanes.iter().flatten().flat_map(LaneSeries::columns).map(Vec::len).sum()
+        self.lanes.iter().flatten().flat_map(LinkTimeSeries::columns).map(Vec::len).sum()
     }
 
     /// Makes bins twice as wide.
@@ -108,7 +113,7 @@ impl Series {
 
     /// A sentence about the bins, where they are not the samples themselves.
     #[must_use]
-    pub fn note(&self, lanes: &[Lane]) -> Option<String> {
+    pub fn note(&self, lanes: &[MapDirectedLink]) -> Option<String> {
         let step_ms = self.step_ns / 1_000_000;
         (self.samples_per_bin > 1).then(|| {
             format!(
@@ -124,7 +129,7 @@ impl Series {
     }
 }
 
-impl LaneSeries {
+impl LinkTimeSeries {
     fn columns(&self) -> impl Iterator<Item = &Vec<u64>> {
         [
             &self.offered_bytes,
@@ -173,14 +178,14 @@ mod tests {
 
     use super::*;
 
-    fn series(bytes: Vec<u64>, queue: Vec<u64>) -> Series {
+    fn series(bytes: Vec<u64>, queue: Vec<u64>) -> LinkTimeSeriesSet {
         let bins = bytes.len().max(queue.len());
-        let lane = LaneSeries {
+        let lane = LinkTimeSeries {
             delivered_bytes: bytes,
             queue_max_packets: queue,
-            ..LaneSeries::default()
+            ..LinkTimeSeries::default()
         };
-        Series { bins, lanes: vec![Some(lane), None], ..Series::new(2) }
+        LinkTimeSeriesSet { bins, lanes: vec![Some(lane), None], ..LinkTimeSeriesSet::new(2) }
     }
 
     proptest! {

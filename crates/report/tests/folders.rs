@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use windtunnel_report::{Document, Options, Report, groups};
-use windtunnel_scenario::Source;
-use windtunnel_trace::sample::{COLUMNS, Row};
+use windtunnel_report::{RenderedReport, ReportDocument, ReportSizeLimits, groups};
+use windtunnel_scenario::ScenarioSource;
+use windtunnel_trace::sample::{COLUMNS, LinkSampleRow};
 
 const NET: &str = "nodes:\n  a: {run: 'true'}\n  b: {}\nrouters: [r]\n\
     links:\n- {between: [a, r], name: left, rate: 10mbit}\n- {between: [r, b], name: right}\n";
@@ -21,14 +21,14 @@ fn folder(parent: &Path, name: &str, scenario: &str) -> PathBuf {
     let folder = parent.join(name);
     fs::create_dir_all(folder.join("nodes/a")).unwrap();
     let text = scenario.as_bytes();
-    let source = Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+    let source = ScenarioSource { name: "net.yaml", text, default_name: "net", base_dir: "/" };
     let plan = windtunnel_scenario::load(&source).unwrap().plan;
     fs::write(folder.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
     folder
 }
 
 /// `links.csv` of rows for link, direction and tenth of a second.
-fn links(folder: &Path, rows: impl IntoIterator<Item = (u64, String, String, Row)>) {
+fn links(folder: &Path, rows: impl IntoIterator<Item = (u64, String, String, LinkSampleRow)>) {
     let mut text = format!("{COLUMNS}\n").into_bytes();
     for (tenth, link, direction, row) in rows {
         row.write_line(&mut text, tenth * 100_000_000 + 7_000, &link, &direction);
@@ -36,11 +36,11 @@ fn links(folder: &Path, rows: impl IntoIterator<Item = (u64, String, String, Row
     fs::write(folder.join("links.csv"), text).unwrap();
 }
 
-fn report(folders: &[PathBuf], options: &Options) -> Report {
-    Report::of(&groups(folders).unwrap(), options).unwrap()
+fn report(folders: &[PathBuf], options: &ReportSizeLimits) -> RenderedReport {
+    RenderedReport::of(&groups(folders).unwrap(), options).unwrap()
 }
 
-fn document(folders: &[PathBuf], options: &Options) -> Document {
+fn document(folders: &[PathBuf], options: &ReportSizeLimits) -> ReportDocument {
     report(folders, options).document
 }
 
@@ -58,8 +58,12 @@ fn inside(html: &str) -> Value {
 fn a_page_has_the_whole_document_inside_and_no_name_can_leave_it() {
     let parent = tempfile::tempdir().unwrap();
     let run = folder(parent.path(), "net", NET);
-    let row =
-        Row { delivered_bytes: 1000, queue_max_packets: 3, dropped_loss: 2, ..Row::default() };
+    let row = LinkSampleRow {
+        delivered_bytes: 1000,
+        queue_max_packets: 3,
+        dropped_loss: 2,
+        ..LinkSampleRow::default()
+    };
     links(&run, [(1, "left".into(), "a-r".into(), row), (3, "left".into(), "a-r".into(), row)]);
     fs::write(run.join("nodes/a/stdout"), "</script><script>alert(1)</script>\u{1f600}").unwrap();
     fs::write(
@@ -68,7 +72,7 @@ fn a_page_has_the_whole_document_inside_and_no_name_can_leave_it() {
          \"direction\":\"a-r\",\"up\":false}\n{\"at_ns\":3,\"event\":\"of-a-later-version\"}\n{\"at_",
     )
     .unwrap();
-    let html = report(&[run], &Options::default()).page.html();
+    let html = report(&[run], &ReportSizeLimits::default()).page.html();
     assert!(!html.contains("alert(1)"));
     let seen = inside(&html);
     assert_eq!((&seen["format"], &seen["version"]), (&json!("windtunnel-report"), &json!(1)));
@@ -95,22 +99,22 @@ fn a_page_has_the_whole_document_inside_and_no_name_can_leave_it() {
 fn time_lines_get_coarser_until_the_page_is_small_enough_and_lose_nothing() {
     let parent = tempfile::tempdir().unwrap();
     let run = folder(parent.path(), "net", NET);
-    let empty = report(std::slice::from_ref(&run), &Options::default()).page.html().len();
+    let empty = report(std::slice::from_ref(&run), &ReportSizeLimits::default()).page.html().len();
     // A sequence that does not compress: multiples of a large prime.
     let noise = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
     let rows = (1..=6000).map(|tenth| {
         let bytes = noise(tenth);
-        let row = Row {
+        let row = LinkSampleRow {
             offered_bytes: bytes + 100,
             delivered_bytes: bytes,
             queue_max_packets: if tenth == 4321 { 99_999 } else { noise(tenth + 7) % 1000 },
-            ..Row::default()
+            ..LinkSampleRow::default()
         };
         (tenth, "left".to_owned(), "a-r".to_owned(), row)
     });
     links(&run, rows);
     let most = empty + 10_000;
-    let options = Options { page_bytes_max: most, ..Options::default() };
+    let options = ReportSizeLimits { page_bytes_max: most, ..ReportSizeLimits::default() };
     let made = report(std::slice::from_ref(&run), &options);
     let (html, made) = (made.page.html(), made.document);
     assert_eq!(
@@ -128,14 +132,14 @@ fn time_lines_get_coarser_until_the_page_is_small_enough_and_lose_nothing() {
     assert!(sum.abs_diff(all) * 2000 < all, "{sum} of {all} bytes");
     let note = &made.runs[0].notes[0];
     assert!(note.contains(&format!("{} samples of 100 ms", series.samples_per_bin)), "{note}");
-    let whole = document(&[run], &Options::default());
+    let whole = document(&[run], &ReportSizeLimits::default());
     assert_eq!((whole.runs[0].series.samples_per_bin, whole.runs[0].notes.len()), (1, 0));
 }
 
 /// A run of which a link direction carried so many bytes in a second, and its verdict.
 fn measured(parent: &Path, name: &str, bytes: u64) -> PathBuf {
     let run = folder(parent, name, NET);
-    let row = Row { delivered_bytes: bytes, ..Row::default() };
+    let row = LinkSampleRow { delivered_bytes: bytes, ..LinkSampleRow::default() };
     links(&run, [(10, "left".into(), "a-r".into(), row)]);
     let summary = json!({"elapsed_ns": 1_000_000_000, "links": [],
         "verdict": {"passed": true, "faithful": bytes != 1400}});
@@ -151,7 +155,7 @@ fn repetitions_of_two_experiments_are_compared_by_their_means() {
     let other = [1400, 1500, 1600].into_iter().zip(1..);
     other.for_each(|(bytes, n)| drop(measured(parent.path(), &format!("codel/{n}"), bytes)));
     let folders = ["fifo", "codel"].map(|name| parent.path().join(name));
-    let made = document(&folders, &Options::default());
+    let made = document(&folders, &ReportSizeLimits::default());
     let comparison = made.comparison.unwrap();
     let names: Vec<&str> = comparison.groups.iter().map(|group| group.name.as_str()).collect();
     assert_eq!(
@@ -180,10 +184,14 @@ fn what_is_not_a_run_is_refused_with_its_name() {
     assert!(error.to_string().contains("nothing is not the folder of a run"), "{error}");
     let run = folder(parent.path(), "net", NET);
     fs::write(run.join("links.csv"), format!("{COLUMNS}\n0.1\n")).unwrap();
-    let error =
-        Report::of(&groups(std::slice::from_ref(&run)).unwrap(), &Options::default()).unwrap_err();
+    let error = RenderedReport::of(
+        &groups(std::slice::from_ref(&run)).unwrap(),
+        &ReportSizeLimits::default(),
+    )
+    .unwrap_err();
     assert!(error.to_string().ends_with("links.csv: line 2: it has too few fields"), "{error}");
     fs::write(run.join("plan.json"), "{").unwrap();
-    let error = Report::of(&groups(&[run]).unwrap(), &Options::default()).unwrap_err();
+    let error =
+        RenderedReport::of(&groups(&[run]).unwrap(), &ReportSizeLimits::default()).unwrap_err();
     assert!(error.to_string().contains("plan.json"), "{error}");
 }

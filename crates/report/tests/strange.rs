@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windtunnel_report::{Options, Report, groups};
-use windtunnel_scenario::Source;
+use windtunnel_report::{RenderedReport, ReportSizeLimits, groups};
+use windtunnel_scenario::ScenarioSource;
 
 const NET: &str = "nodes:\n  a: {run: 'true'}\n  b: {}\nlinks: [{between: [a, b]}]\n";
 
@@ -18,16 +18,16 @@ fn folder(parent: &Path) -> PathBuf {
     let folder = parent.join("run");
     fs::create_dir_all(folder.join("nodes/a")).unwrap();
     let text = NET.as_bytes();
-    let source = Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+    let source = ScenarioSource { name: "net.yaml", text, default_name: "net", base_dir: "/" };
     let plan = windtunnel_scenario::load(&source).unwrap().plan;
     fs::write(folder.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
     fs::write(parent.join("secret"), "of the reader\n").unwrap();
     folder
 }
 
-fn report(folder: &Path) -> Result<Report, String> {
+fn report(folder: &Path) -> Result<RenderedReport, String> {
     let groups = groups(&[folder.to_owned()]).unwrap();
-    Report::of(&groups, &Options::default()).map_err(|error| error.to_string())
+    RenderedReport::of(&groups, &ReportSizeLimits::default()).map_err(|error| error.to_string())
 }
 
 fn pipe(path: &Path) {

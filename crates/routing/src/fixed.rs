@@ -3,25 +3,30 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::graph::Graph;
+use crate::graph::RoutingGraph;
 use crate::tree::Costs;
 use windtunnel_model::plan::{FixedRoute, Plan, RouteChange};
-use windtunnel_model::{Lane, NodeId, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, NodeId};
 
 /// The fixed routes of a moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fixed {
-    next: BTreeMap<(NodeId, NodeId), Vec<(Vertex, Lane)>>,
+    next: BTreeMap<(NodeId, NodeId), Vec<(NetworkVertex, Lane)>>,
 }
 
 impl Fixed {
-    pub(crate) fn new(plan: &Plan, graph: &Graph, costs: &Costs) -> Self {
+    pub(crate) fn new(plan: &Plan, graph: &RoutingGraph, costs: &Costs) -> Self {
         let mut fixed = Fixed::default();
         plan.routes.iter().for_each(|route| fixed.fix(graph, costs, route));
         fixed
     }
 
-    pub(crate) fn changed(&self, graph: &Graph, costs: &Costs, change: &RouteChange) -> Self {
+    pub(crate) fn changed(
+        &self,
+        graph: &RoutingGraph,
+        costs: &Costs,
+        change: &RouteChange,
+    ) -> Self {
         let mut fixed = self.clone();
         for pair in &change.release {
             fixed.next.remove(pair);
@@ -38,7 +43,7 @@ impl Fixed {
         self.next.contains_key(&(from, to))
     }
 
-    pub(crate) fn next(&self, from: NodeId, to: NodeId, at: Vertex) -> Option<Lane> {
+    pub(crate) fn next(&self, from: NodeId, to: NodeId, at: NetworkVertex) -> Option<Lane> {
         let hops = self.next.get(&(from, to))?;
         hops.iter().find(|(vertex, _)| *vertex == at).map(|(_, lane)| *lane)
     }
@@ -46,7 +51,7 @@ impl Fixed {
     /// Routes that pass `at` on the way: source, destination and the lane on.
     pub(crate) fn through(
         &self,
-        at: Vertex,
+        at: NetworkVertex,
     ) -> impl Iterator<Item = (NodeId, NodeId, Lane)> + use<'_> {
         self.next.iter().filter_map(move |((from, to), hops)| {
             let (_, lane) = hops.iter().skip(1).find(|(vertex, _)| *vertex == at)?;
@@ -61,11 +66,13 @@ impl Fixed {
         here.count() + gone.count()
     }
 
-    fn fix(&mut self, graph: &Graph, costs: &Costs, route: &FixedRoute) {
+    fn fix(&mut self, graph: &RoutingGraph, costs: &Costs, route: &FixedRoute) {
         let ends = (route.path.first(), route.path.last());
-        let (Some(&Vertex::Node(from)), Some(&Vertex::Node(to))) = ends else { return };
+        let (Some(&NetworkVertex::Node(from)), Some(&NetworkVertex::Node(to))) = ends else {
+            return;
+        };
         let hops = route.path.windows(2);
-        let lane = |pair: &[Vertex]| lane_between(graph, costs, pair[0], pair[1]);
+        let lane = |pair: &[NetworkVertex]| lane_between(graph, costs, pair[0], pair[1]);
         let hops = hops.filter_map(|pair| Some((pair[0], lane(pair)?)));
         self.next.insert((from, to), hops.collect());
     }
@@ -73,7 +80,12 @@ impl Fixed {
 
 /// Of the links that join `from` to `to`, the shortest, and of these the first; one that is down
 /// last.
-fn lane_between(graph: &Graph, costs: &Costs, from: Vertex, to: Vertex) -> Option<Lane> {
+fn lane_between(
+    graph: &RoutingGraph,
+    costs: &Costs,
+    from: NetworkVertex,
+    to: NetworkVertex,
+) -> Option<Lane> {
     let (from, to) = (graph.index(from), graph.index(to));
     let lanes = graph.outbound(from).iter().filter(|lane| graph.end(**lane) == to);
     lanes.min_by_key(|lane| (costs[lane.index()].unwrap_or(u64::MAX), lane.index())).copied()

@@ -3,13 +3,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::{Lane, NodeId, Plan, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan};
 
 /// Vertices (nodes first, then routers, then LANs), their lanes, and the *core*: the vertices that
 /// forward packets of others. Ways lead through the core only, so that trees span the core and
 /// not a thousand leaves.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub(crate) struct RoutingGraph {
     nodes: u32,
     routers: u32,
     /// By vertex: its number in the core.
@@ -24,12 +24,12 @@ pub(crate) struct Graph {
     /// By vertex: lanes from the core that end there, in the file's order.
     inbound: Vec<Vec<Lane>>,
     /// By port.
-    ports: Vec<Port>,
+    ports: Vec<InterfaceLocation>,
 }
 
 /// Where an interface is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Port {
+pub(crate) struct InterfaceLocation {
     /// The lane that enters its node there.
     pub(crate) last: Lane,
     /// Its node.
@@ -38,7 +38,7 @@ pub(crate) struct Port {
     pub(crate) attachment: u32,
 }
 
-impl Graph {
+impl RoutingGraph {
     pub(crate) fn new(plan: &Plan) -> Self {
         let nodes = NodeId::from_index(plan.nodes.len()).0;
         let carries = plan.nodes.iter().map(|node| node.forward);
@@ -55,7 +55,7 @@ impl Graph {
             })
             .collect();
         let vertices = core.len();
-        let mut graph = Graph {
+        let mut graph = RoutingGraph {
             nodes,
             routers,
             core,
@@ -70,7 +70,7 @@ impl Graph {
             let start = graph.index(plan.lane_start(lane));
             let end = graph.index(plan.lane_end(lane));
             graph.ends.push((start, end));
-            graph.hops.push(u32::from(!matches!(plan.lane_end(lane), Vertex::Lan(_))));
+            graph.hops.push(u32::from(!matches!(plan.lane_end(lane), NetworkVertex::Lan(_))));
             graph.outbound[start as usize].push(lane);
             if graph.core(start).is_some() {
                 graph.inbound[end as usize].push(lane);
@@ -78,17 +78,17 @@ impl Graph {
         }
         let ports = plan.ports().map(|(owner, interface)| {
             let last = Lane { link: interface.link, direction: interface.outward.reverse() };
-            Port { last, owner: owner.0, attachment: graph.ends[last.index()].0 }
+            InterfaceLocation { last, owner: owner.0, attachment: graph.ends[last.index()].0 }
         });
         graph.ports = ports.collect();
         graph
     }
 
-    pub(crate) fn index(&self, vertex: Vertex) -> u32 {
+    pub(crate) fn index(&self, vertex: NetworkVertex) -> u32 {
         match vertex {
-            Vertex::Node(id) => id.0,
-            Vertex::Router(id) => self.nodes + id.0,
-            Vertex::Lan(id) => self.nodes + self.routers + id.0,
+            NetworkVertex::Node(id) => id.0,
+            NetworkVertex::Router(id) => self.nodes + id.0,
+            NetworkVertex::Lan(id) => self.nodes + self.routers + id.0,
         }
     }
 
@@ -134,11 +134,11 @@ impl Graph {
         &self.inbound[vertex as usize]
     }
 
-    pub(crate) fn port(&self, port: usize) -> Option<Port> {
+    pub(crate) fn port(&self, port: usize) -> Option<InterfaceLocation> {
         self.ports.get(port).copied()
     }
 
-    pub(crate) fn ports(&self) -> &[Port] {
+    pub(crate) fn ports(&self) -> &[InterfaceLocation] {
         &self.ports
     }
 

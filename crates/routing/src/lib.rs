@@ -60,5 +60,5 @@ mod routes;
 mod summary;
 mod tree;
 
-pub use routes::{Routes, Target};
+pub use routes::{RouteDestination, Routes};
 pub use summary::PathSummary;

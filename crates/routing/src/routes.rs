@@ -7,16 +7,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::plan::{Plan, RouteChange, RoutingMetric};
-use windtunnel_model::{LanId, Lane, NodeId, PortId, RouterId, Span, Vertex};
+use windtunnel_model::{LanId, Lane, NetworkVertex, NodeId, PortId, RouterId, Span};
 
 use crate::fixed::Fixed;
-use crate::graph::{Graph, Port};
+use crate::graph::{InterfaceLocation, RoutingGraph};
 use crate::summary;
-use ways::Ways;
+use ways::ShortestPathCache;
 
 /// Where a packet is going.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
+pub enum RouteDestination {
     /// An interface of a node.
     Port(PortId),
     /// A router itself.
@@ -28,11 +28,11 @@ pub enum Target {
 /// The routes of a plan at one moment. Asked per packet; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Routes {
-    graph: Arc<Graph>,
+    graph: Arc<RoutingGraph>,
     metric: RoutingMetric,
     /// Whether routers use all ways of equal cost.
     ecmp: bool,
-    ways: Arc<Ways>,
+    ways: Arc<ShortestPathCache>,
     fixed: Arc<Fixed>,
 }
 
@@ -40,12 +40,12 @@ impl Routes {
     /// The routes of `plan` at its start: the latencies that links start with, all lanes up.
     #[must_use]
     pub fn compute(plan: &Plan) -> Self {
-        let graph = Arc::new(Graph::new(plan));
+        let graph = Arc::new(RoutingGraph::new(plan));
         let latency = |lane: Lane| {
             Some(plan.links[lane.link.index()].profiles[lane.direction.index()].latency)
         };
         let metric = plan.routing.metric;
-        let ways = Arc::new(Ways::new(&graph, metric, latency));
+        let ways = Arc::new(ShortestPathCache::new(&graph, metric, latency));
         Routes {
             fixed: Arc::new(Fixed::new(plan, &graph, &ways.costs)),
             ways,
@@ -59,7 +59,7 @@ impl Routes {
     /// nothing, over which no shortest route leads. Fixed routes stay.
     #[must_use]
     pub fn recomputed(&self, latency: impl Fn(Lane) -> Option<Span>) -> Self {
-        let ways = Arc::new(Ways::new(&self.graph, self.metric, latency));
+        let ways = Arc::new(ShortestPathCache::new(&self.graph, self.metric, latency));
         Routes { ways, ..self.clone() }
     }
 
@@ -89,18 +89,18 @@ impl Routes {
     /// The lane on which `at` sends a packet for `target`; of several that are equal, the first.
     /// `None` if there is no route or `at` is the target's owner.
     #[must_use]
-    pub fn next_hop(&self, at: Vertex, target: Target) -> Option<Lane> {
+    pub fn next_hop(&self, at: NetworkVertex, target: RouteDestination) -> Option<Lane> {
         let here = self.graph.index(at);
         match self.aim(here, target)? {
-            Aim::Last(lane) => Some(lane),
-            Aim::Root(root) => self.ways.next(&self.graph, root, here),
+            RemainingRoute::Last(lane) => Some(lane),
+            RemainingRoute::Root(root) => self.ways.next(&self.graph, root, here),
         }
     }
 
     /// All lanes on which `at` may send a packet for `target`: one, or with equal-cost routing
     /// those of a router that lead there at the least cost, in the order of the links.
     #[must_use]
-    pub fn next_hops(&self, at: Vertex, target: Target) -> Vec<Lane> {
+    pub fn next_hops(&self, at: NetworkVertex, target: RouteDestination) -> Vec<Lane> {
         let here = self.graph.index(at);
         // A LAN chooses nothing: its router, of several that are equal, is the first.
         if !self.ecmp || !self.graph.is_router(here) {
@@ -108,11 +108,11 @@ impl Routes {
         }
         match self.aim(here, target) {
             None => Vec::new(),
-            Some(Aim::Last(lane)) => vec![lane],
-            Some(Aim::Root(root)) => {
+            Some(RemainingRoute::Last(lane)) => vec![lane],
+            Some(RemainingRoute::Root(root)) => {
                 let mut lanes =
                     self.ways.tree(&self.graph, root).equals(&self.graph, &self.ways.costs, here);
-                if let Target::Port(port) = target
+                if let RouteDestination::Port(port) = target
                     && let Some(passes) = self.ways.passes_owner(&self.graph, port.index())
                     && self.graph.port(port.index()).is_some_and(|port| port.owner != root)
                 {
@@ -130,16 +130,21 @@ impl Routes {
     #[must_use]
     pub fn next_hop_from(
         &self,
-        at: Vertex,
+        at: NetworkVertex,
         source: Option<NodeId>,
-        target: Target,
+        target: RouteDestination,
     ) -> Option<Lane> {
         self.fixed_hop(at, source, target).or_else(|| self.next_hop(at, target))
     }
 
     /// Like [`Routes::next_hops`] for a packet of node `source`, obeying the routes that are fixed.
     #[must_use]
-    pub fn next_hops_from(&self, at: Vertex, source: Option<NodeId>, target: Target) -> Vec<Lane> {
+    pub fn next_hops_from(
+        &self,
+        at: NetworkVertex,
+        source: Option<NodeId>,
+        target: RouteDestination,
+    ) -> Vec<Lane> {
         match self.fixed_hop(at, source, target) {
             Some(lane) => vec![lane],
             None => self.next_hops(at, target),
@@ -162,7 +167,7 @@ impl Routes {
     /// lane on.
     pub fn fixed_through(
         &self,
-        at: Vertex,
+        at: NetworkVertex,
     ) -> impl Iterator<Item = (NodeId, NodeId, Lane)> + use<'_> {
         self.fixed.through(at)
     }
@@ -195,12 +200,18 @@ impl Routes {
     /// Whether a packet of `node` that has come to `from` gets to `target` without passing `node`
     /// again.
     #[must_use]
-    pub fn avoids(&self, plan: &Plan, from: Vertex, node: NodeId, target: Target) -> bool {
+    pub fn avoids(
+        &self,
+        plan: &Plan,
+        from: NetworkVertex,
+        node: NodeId,
+        target: RouteDestination,
+    ) -> bool {
         let (start, avoided) = (self.graph.index(from), node.0);
         let owner = match target {
-            Target::Router(router) => self.graph.index(Vertex::Router(router)),
-            Target::Lan(lan) => self.graph.index(Vertex::Lan(lan)),
-            Target::Port(port) => match self.graph.port(port.index()) {
+            RouteDestination::Router(router) => self.graph.index(NetworkVertex::Router(router)),
+            RouteDestination::Lan(lan) => self.graph.index(NetworkVertex::Lan(lan)),
+            RouteDestination::Port(port) => match self.graph.port(port.index()) {
                 Some(port) => port.owner,
                 None => return false,
             },
@@ -257,20 +268,29 @@ impl Routes {
     /// differ.
     #[must_use]
     pub fn differences(&self, before: &Routes, plan: &Plan) -> usize {
-        let ports = (0..self.graph.ports().len()).map(|id| Target::Port(PortId::from_index(id)));
+        let ports =
+            (0..self.graph.ports().len()).map(|id| RouteDestination::Port(PortId::from_index(id)));
         let routers = || (0..plan.routers.len()).map(RouterId::from_index);
-        let targets: Vec<Target> = ports.chain(routers().map(Target::Router)).collect();
-        let differs =
-            |at: Vertex, target: Target| self.next_hops(at, target) != before.next_hops(at, target);
-        let places = routers().map(Vertex::Router);
+        let targets: Vec<RouteDestination> =
+            ports.chain(routers().map(RouteDestination::Router)).collect();
+        let differs = |at: NetworkVertex, target: RouteDestination| {
+            self.next_hops(at, target) != before.next_hops(at, target)
+        };
+        let places = routers().map(NetworkVertex::Router);
         let changed = places
             .map(|at| targets.iter().filter(|target| differs(at, **target)).count())
             .sum::<usize>();
         changed + self.fixed.differences(&before.fixed)
     }
 
-    fn fixed_hop(&self, at: Vertex, source: Option<NodeId>, target: Target) -> Option<Lane> {
-        let (false, Some(source), Target::Port(port)) = (self.fixed.is_empty(), source, target)
+    fn fixed_hop(
+        &self,
+        at: NetworkVertex,
+        source: Option<NodeId>,
+        target: RouteDestination,
+    ) -> Option<Lane> {
+        let (false, Some(source), RouteDestination::Port(port)) =
+            (self.fixed.is_empty(), source, target)
         else {
             return None;
         };
@@ -279,25 +299,27 @@ impl Routes {
     }
 
     /// Where a packet for `target` is drawn.
-    fn aim(&self, here: u32, target: Target) -> Option<Aim> {
+    fn aim(&self, here: u32, target: RouteDestination) -> Option<RemainingRoute> {
         let port_id = match target {
-            Target::Router(router) => {
-                return Some(Aim::Root(self.graph.index(Vertex::Router(router))));
+            RouteDestination::Router(router) => {
+                return Some(RemainingRoute::Root(self.graph.index(NetworkVertex::Router(router))));
             }
-            Target::Lan(lan) => return Some(Aim::Root(self.graph.index(Vertex::Lan(lan)))),
-            Target::Port(port) => port.index(),
+            RouteDestination::Lan(lan) => {
+                return Some(RemainingRoute::Root(self.graph.index(NetworkVertex::Lan(lan))));
+            }
+            RouteDestination::Port(port) => port.index(),
         };
-        let Port { last, owner, attachment } = self.graph.port(port_id)?;
+        let InterfaceLocation { last, owner, attachment } = self.graph.port(port_id)?;
         if here == owner {
             return None;
         }
         // Without its own link, an interface is reached like the others of its node.
         let takes = self.takes(last);
         if here == attachment && takes {
-            return Some(Aim::Last(last));
+            return Some(RemainingRoute::Last(last));
         }
         if !takes || self.graph.core(attachment).is_none() {
-            return Some(Aim::Root(owner));
+            return Some(RemainingRoute::Root(owner));
         }
         let passes = self.ways.passes_owner(&self.graph, port_id).is_some_and(|passes| match self
             .graph
@@ -313,12 +335,12 @@ impl Routes {
             Some(_) => self.ways.tree(&self.graph, attachment).reaches(&self.graph, here),
             None => self.ways.next(&self.graph, attachment, here).is_some(),
         };
-        Some(Aim::Root(if passes || !reaches { owner } else { attachment }))
+        Some(RemainingRoute::Root(if passes || !reaches { owner } else { attachment }))
     }
 }
 
 /// Where routes lead a packet.
-enum Aim {
+enum RemainingRoute {
     /// Nothing but this lane is left.
     Last(Lane),
     /// The tree towards a vertex.

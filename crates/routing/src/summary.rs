@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::{Lane, NodeId, Plan, PortId, Probability, Rate, Span, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, PortId, Probability, Rate, Span};
 
-use crate::routes::{Routes, Target};
+use crate::routes::{RouteDestination, Routes};
 
 /// The sums over a path, for one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl PathSummary {
 
 /// Whether a lane is a hop: one towards a LAN is not.
 fn counts(plan: &Plan, lane: Lane) -> bool {
-    !matches!(plan.lane_end(lane), Vertex::Lan(_))
+    !matches!(plan.lane_end(lane), NetworkVertex::Lan(_))
 }
 
 /// The first `most` ways from a node to an interface, and the number of all.
@@ -60,37 +60,37 @@ pub(crate) fn paths(
     port: PortId,
     most: usize,
 ) -> (Vec<Vec<Lane>>, u64) {
-    let mut search = Search {
+    let mut search = PathEnumerator {
         routes,
         plan,
         from,
-        to: Vertex::Node(to),
-        target: Target::Port(port),
+        to: NetworkVertex::Node(to),
+        target: RouteDestination::Port(port),
         most,
         found: Vec::new(),
         count: 0,
         trail: Vec::new(),
     };
-    search.go(Vertex::Node(from));
+    search.go(NetworkVertex::Node(from));
     (search.found, search.count)
 }
 
-struct Search<'a> {
+struct PathEnumerator<'a> {
     routes: &'a Routes,
     plan: &'a Plan,
     from: NodeId,
-    to: Vertex,
-    target: Target,
+    to: NetworkVertex,
+    target: RouteDestination,
     most: usize,
     found: Vec<Vec<Lane>>,
     count: u64,
     trail: Vec<Lane>,
 }
 
-impl Search<'_> {
+impl PathEnumerator<'_> {
     /// Follows all ways from `at`. Shortest ways have no loops, but a fixed route and shortest ways
     /// may.
-    fn go(&mut self, at: Vertex) {
+    fn go(&mut self, at: NetworkVertex) {
         if at == self.to {
             self.count += 1;
             if self.found.len() < self.most {

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::graph::Graph;
+use crate::graph::RoutingGraph;
 use windtunnel_model::Lane;
 
 /// By lane index: a lane's cost; `None` while it takes nothing.
@@ -13,16 +13,16 @@ pub(crate) type Costs = Vec<Option<u64>>;
 
 /// The way from every vertex of the core towards the root.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ShortestPathTree {
     root: u32,
     /// By number in the core.
-    steps: Vec<Option<Step>>,
+    steps: Vec<Option<ShortestPathHop>>,
 }
 
 /// How far the root is, by cost and then by lanes (those towards LANs not counted), and the lane to
 /// take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
+struct ShortestPathHop {
     far: Far,
     /// `None` at the root.
     lane: Option<Lane>,
@@ -35,14 +35,14 @@ struct Far {
     lanes: u32,
 }
 
-impl Tree {
+impl ShortestPathTree {
     /// The tree of shortest ways to `root`: by cost, then lanes, then the order of the links.
-    pub(crate) fn towards(graph: &Graph, costs: &Costs, root: u32) -> Self {
-        let mut tree = Tree { root, steps: vec![None; graph.core_len()] };
+    pub(crate) fn towards(graph: &RoutingGraph, costs: &Costs, root: u32) -> Self {
+        let mut tree = ShortestPathTree { root, steps: vec![None; graph.core_len()] };
         let mut heap = BinaryHeap::new();
         let home = Far { cost: 0, lanes: 0 };
         if let Some(core) = graph.core(root) {
-            tree.steps[core as usize] = Some(Step { far: home, lane: None });
+            tree.steps[core as usize] = Some(ShortestPathHop { far: home, lane: None });
         }
         heap.push(Reverse((home, root)));
         while let Some(Reverse((far, at))) = heap.pop() {
@@ -59,7 +59,8 @@ impl Tree {
                     reached < known.far || (reached == known.far && earlier)
                 });
                 if better {
-                    tree.steps[core as usize] = Some(Step { far: reached, lane: Some(lane) });
+                    tree.steps[core as usize] =
+                        Some(ShortestPathHop { far: reached, lane: Some(lane) });
                     heap.push(Reverse((reached, from)));
                 }
             }
@@ -68,7 +69,7 @@ impl Tree {
     }
 
     /// The best lane from `at`.
-    pub(crate) fn next(&self, graph: &Graph, costs: &Costs, at: u32) -> Option<Lane> {
+    pub(crate) fn next(&self, graph: &RoutingGraph, costs: &Costs, at: u32) -> Option<Lane> {
         match graph.core(at) {
             Some(core) => self.steps[core as usize]?.lane,
             None if at == self.root => None,
@@ -84,7 +85,7 @@ impl Tree {
 
     /// All lanes from `at` that lead to the root at the least cost. Each step along them gets
     /// nearer by cost, or by lanes at the same cost, so there are no loops.
-    pub(crate) fn equals(&self, graph: &Graph, costs: &Costs, at: u32) -> Vec<Lane> {
+    pub(crate) fn equals(&self, graph: &RoutingGraph, costs: &Costs, at: u32) -> Vec<Lane> {
         let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
         let fits = |lane: &&Lane| {
             let far = self.over(graph, costs, **lane);
@@ -94,12 +95,12 @@ impl Tree {
         graph.outbound(at).iter().filter(fits).copied().collect()
     }
 
-    pub(crate) fn reaches(&self, graph: &Graph, at: u32) -> bool {
+    pub(crate) fn reaches(&self, graph: &RoutingGraph, at: u32) -> bool {
         at == self.root || self.far(graph, at).is_some()
     }
 
     /// By number in the core: whether the best way to the root passes `through`.
-    pub(crate) fn passing(&self, graph: &Graph, through: u32) -> Vec<bool> {
+    pub(crate) fn passing(&self, graph: &RoutingGraph, through: u32) -> Vec<bool> {
         let mut known: Vec<Option<bool>> = vec![None; graph.core_len()];
         let number = |vertex: u32| graph.core(vertex).map(|core| core as usize);
         for (settled, vertex) in [(false, self.root), (true, through)] {
@@ -130,12 +131,12 @@ impl Tree {
         known.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    fn far(&self, graph: &Graph, at: u32) -> Option<Far> {
+    fn far(&self, graph: &RoutingGraph, at: u32) -> Option<Far> {
         self.steps[graph.core(at)? as usize].map(|step| step.far)
     }
 
     /// How far the root is over a lane.
-    fn over(&self, graph: &Graph, costs: &Costs, lane: Lane) -> Option<Far> {
+    fn over(&self, graph: &RoutingGraph, costs: &Costs, lane: Lane) -> Option<Far> {
         let cost = costs[lane.index()]?;
         let end = graph.end(lane);
         let rest = if end == self.root { Far { cost: 0, lanes: 0 } } else { self.far(graph, end)? };

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Router, RouterInterface};
+use windtunnel_model::plan::{Link, LinkEnd, Node, NodeInterface, Router, RouterInterface};
 use windtunnel_model::{
-    Direction, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, RouterId, Span, Vertex,
+    Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, NodeId, Plan, PortId, RouterId, Span,
 };
-use windtunnel_routing::{Routes, Target};
+use windtunnel_routing::{RouteDestination, Routes};
 
 /// A random plan: which nodes forward, how many routers, and links as two vertices
 /// (nodes first, then routers) with a latency up and one down.
@@ -34,10 +34,10 @@ fn sketch() -> impl Strategy<Value = Sketch> {
 }
 
 impl Sketch {
-    fn vertex(&self, index: usize) -> Vertex {
+    fn vertex(&self, index: usize) -> NetworkVertex {
         match index.checked_sub(self.forwards.len()) {
-            None => Vertex::Node(NodeId::from_index(index)),
-            Some(router) => Vertex::Router(RouterId::from_index(router)),
+            None => NetworkVertex::Node(NodeId::from_index(index)),
+            Some(router) => NetworkVertex::Router(RouterId::from_index(router)),
         }
     }
 
@@ -63,8 +63,8 @@ impl Sketch {
         for (index, (a, b, up, down)) in self.links.iter().enumerate() {
             let link = LinkId::from_index(index);
             let ends = [
-                attach(&mut plan, self.vertex(*a), link, Direction::Up),
-                attach(&mut plan, self.vertex(*b), link, Direction::Down),
+                attach(&mut plan, self.vertex(*a), link, LinkDirection::Up),
+                attach(&mut plan, self.vertex(*b), link, LinkDirection::Down),
             ];
             let profiles = [up, down].map(|millis| LinkProfile {
                 latency: Span::from_millis(*millis),
@@ -125,28 +125,28 @@ impl Sketch {
     fn lanes(&self, up: &[bool]) -> Vec<(usize, usize, u64, Lane)> {
         let both = self.links.iter().enumerate().flat_map(|(index, (a, b, there, back))| {
             let lane = |direction| Lane { link: LinkId::from_index(index), direction };
-            [(*a, *b, *there, lane(Direction::Up)), (*b, *a, *back, lane(Direction::Down))]
+            [(*a, *b, *there, lane(LinkDirection::Up)), (*b, *a, *back, lane(LinkDirection::Down))]
         });
         let state = |lane: &Lane| up.get(lane.link.index()).copied().unwrap_or(true);
         both.filter(|(.., lane)| state(lane)).collect()
     }
 }
 
-fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> LinkEnd {
+fn attach(plan: &mut Plan, vertex: NetworkVertex, link: LinkId, outward: LinkDirection) -> LinkEnd {
     let (v4, v6) = (None, None);
     let position = match vertex {
-        Vertex::Node(id) => {
+        NetworkVertex::Node(id) => {
             let interfaces = &mut plan.nodes[id.index()].interfaces;
             let (port, name) = (PortId(0), format!("eth{}", interfaces.len()));
-            interfaces.push(Interface { port, name, link, outward, v4, v6, mtu: 1500 });
+            interfaces.push(NodeInterface { port, name, link, outward, v4, v6, mtu: 1500 });
             interfaces.len() - 1
         }
-        Vertex::Router(id) => {
+        NetworkVertex::Router(id) => {
             let interfaces = &mut plan.routers[id.index()].interfaces;
             interfaces.push(RouterInterface { link, outward, v4, v6 });
             interfaces.len() - 1
         }
-        Vertex::Lan(id) => {
+        NetworkVertex::Lan(id) => {
             let attachments = &mut plan.lans[id.index()].attachments;
             attachments.push(Lane { link, direction: outward });
             attachments.len() - 1
@@ -168,13 +168,13 @@ proptest! {
             for (start, cost) in reachable.iter().enumerate() {
                 let mut at = sketch.vertex(start);
                 let mut hops = 0;
-                while let Some(lane) = routes.next_hop(at, Target::Port(interface.port)) {
+                while let Some(lane) = routes.next_hop(at, RouteDestination::Port(interface.port)) {
                     prop_assert_eq!(plan.lane_start(lane), at);
                     at = plan.lane_end(lane);
                     hops += 1;
                     prop_assert!(hops <= 20, "a loop from {start} to {interface:?}");
                 }
-                let arrived = at == Vertex::Node(owner);
+                let arrived = at == NetworkVertex::Node(owner);
                 prop_assert!(arrived || hops == 0, "a dead end from {start} to {interface:?}");
                 prop_assert_eq!(arrived, cost.is_some(), "from {} to {:?}", start, interface);
             }
@@ -187,10 +187,10 @@ proptest! {
         let plan = sketch.plan();
         let routes = Routes::compute(&plan);
         let routers = (0..sketch.routers).map(RouterId::from_index).map(|id| {
-            (Target::Router(id), sketch.forwards.len() + id.index())
+            (RouteDestination::Router(id), sketch.forwards.len() + id.index())
         });
         let single = plan.nodes.iter().enumerate().filter(|(_, node)| node.interfaces.len() == 1);
-        let single = single.map(|(id, node)| (Target::Port(node.interfaces[0].port), id));
+        let single = single.map(|(id, node)| (RouteDestination::Port(node.interfaces[0].port), id));
         for (target, end) in routers.chain(single) {
             for (start, least) in sketch.costs(end).into_iter().enumerate() {
                 let (mut at, mut cost) = (sketch.vertex(start), Span::ZERO);
@@ -214,7 +214,7 @@ proptest! {
         let far = sketch.all_pairs(&up);
         for end in 0..sketch.routers {
             let root = sketch.forwards.len() + end;
-            let target = Target::Router(RouterId::from_index(end));
+            let target = RouteDestination::Router(RouterId::from_index(end));
             for router in 0..sketch.routers {
                 let here = sketch.forwards.len() + router;
                 let fits = |(from, to, cost, _): &(usize, usize, u64, Lane)| {
@@ -239,7 +239,7 @@ proptest! {
             for start in 0..sketch.forwards.len() + sketch.routers {
                 let (mut at, mut hops) = (sketch.vertex(start), 0u32);
                 loop {
-                    let lanes = routes.next_hops(at, Target::Port(interface.port));
+                    let lanes = routes.next_hops(at, RouteDestination::Port(interface.port));
                     let Some(last) = lanes.len().checked_sub(1) else { break };
                     let pick = usize::try_from(picks.rotate_left(hops * 7) % 97).unwrap() % (last + 1);
                     prop_assert!(routes.takes(lanes[pick]));
@@ -247,7 +247,7 @@ proptest! {
                     hops += 1;
                     prop_assert!(hops <= 20, "a loop from {start} to {interface:?}");
                 }
-                prop_assert!(at == Vertex::Node(owner) || hops == 0, "a dead end from {start}");
+                prop_assert!(at == NetworkVertex::Node(owner) || hops == 0, "a dead end from {start}");
             }
         }
     }
@@ -262,7 +262,7 @@ proptest! {
             let root = sketch.forwards.len() + end;
             for (start, from_here) in far.iter().enumerate() {
                 let (mut at, mut cost, mut hops) = (sketch.vertex(start), 0, 0);
-                while let Some(lane) = routes.next_hop(at, Target::Router(RouterId::from_index(end))) {
+                while let Some(lane) = routes.next_hop(at, RouteDestination::Router(RouterId::from_index(end))) {
                     let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
                     cost += profile.latency.as_nanos() / 1_000_000;
                     hops += 1;

@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use windtunnel_model::plan::{
-    FixedRoute, Interface, Link, LinkEnd, Node, Router, RouterInterface, RoutingMetric,
+    FixedRoute, Link, LinkEnd, Node, NodeInterface, Router, RouterInterface, RoutingMetric,
 };
-use windtunnel_model::profile::Loss;
+use windtunnel_model::profile::LossModel;
 use windtunnel_model::{
-    Direction, Lan, Lane, LinkId, LinkProfile, NodeId, Plan, PortId, Probability, RouterId, Span,
-    Vertex,
+    Lan, Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, NodeId, Plan, PortId,
+    Probability, RouterId, Span,
 };
-use windtunnel_routing::{PathSummary, Routes, Target};
+use windtunnel_routing::{PathSummary, RouteDestination, Routes};
 
 /// Builds plans from names: `a` to `n` are nodes, names that start with `r` are routers, and a
 /// capital letter is a node that forwards.
@@ -39,23 +39,23 @@ impl Net {
 
     fn link(mut self, a: &str, b: &str, millis: u64) -> Self {
         let link = LinkId::from_index(self.plan.links.len());
-        let ends = [(a, Direction::Up), (b, Direction::Down)].map(|(name, outward)| {
+        let ends = [(a, LinkDirection::Up), (b, LinkDirection::Down)].map(|(name, outward)| {
             let vertex = self.vertex(name);
             let (v4, v6) = (None, None);
             let position = match vertex {
-                Vertex::Node(id) => {
+                NetworkVertex::Node(id) => {
                     let interfaces = &mut self.plan.nodes[id.index()].interfaces;
                     let name = format!("eth{}", interfaces.len());
                     let (port, mtu) = (PortId(0), 1500);
-                    interfaces.push(Interface { port, name, link, outward, v4, v6, mtu });
+                    interfaces.push(NodeInterface { port, name, link, outward, v4, v6, mtu });
                     interfaces.len() - 1
                 }
-                Vertex::Router(id) => {
+                NetworkVertex::Router(id) => {
                     let interfaces = &mut self.plan.routers[id.index()].interfaces;
                     interfaces.push(RouterInterface { link, outward, v4, v6 });
                     interfaces.len() - 1
                 }
-                Vertex::Lan(id) => {
+                NetworkVertex::Lan(id) => {
                     let attachments = &mut self.plan.lans[id.index()].attachments;
                     attachments.push(Lane { link, direction: outward });
                     attachments.len() - 1
@@ -90,10 +90,10 @@ impl Net {
         self
     }
 
-    fn vertex(&self, name: &str) -> Vertex {
-        let node = self.plan.node_named(name).map(Vertex::Node);
-        let router = || self.plan.router_named(name).map(Vertex::Router);
-        node.or_else(router).or_else(|| self.plan.lan_named(name).map(Vertex::Lan)).unwrap()
+    fn vertex(&self, name: &str) -> NetworkVertex {
+        let node = self.plan.node_named(name).map(NetworkVertex::Node);
+        let router = || self.plan.router_named(name).map(NetworkVertex::Router);
+        node.or_else(router).or_else(|| self.plan.lan_named(name).map(NetworkVertex::Lan)).unwrap()
     }
 
     fn node(&self, name: &str) -> NodeId {
@@ -110,8 +110,9 @@ impl Net {
     /// The way from a node to one interface of another.
     fn path_to(&self, from: &str, to: &str, interface: usize) -> String {
         let routes = Routes::compute(&self.plan);
-        let target =
-            Target::Port(self.plan.nodes[self.node(to).index()].interfaces[interface].port);
+        let target = RouteDestination::Port(
+            self.plan.nodes[self.node(to).index()].interfaces[interface].port,
+        );
         let mut at = self.vertex(from);
         let mut names = Vec::new();
         while let Some(lane) = routes.next_hop(at, target) {
@@ -207,15 +208,15 @@ fn the_owner_of_an_address_sends_it_nowhere() {
     let net = Net::new(&["a", "b"], &["r"]).link("a", "r", 1).link("r", "b", 1);
     let routes = Routes::compute(&net.plan);
     let port = net.plan.nodes[1].interfaces[0].port;
-    assert_eq!(routes.next_hop(net.vertex("b"), Target::Port(port)), None);
-    assert_eq!(routes.next_hop(net.vertex("a"), Target::Port(PortId(99))), None);
+    assert_eq!(routes.next_hop(net.vertex("b"), RouteDestination::Port(port)), None);
+    assert_eq!(routes.next_hop(net.vertex("a"), RouteDestination::Port(PortId(99))), None);
 }
 
 #[test]
 fn routers_are_reached_as_well() {
     let net = Net::new(&["a"], &["r1", "r2"]).link("a", "r1", 1).link("r1", "r2", 1);
     let routes = Routes::compute(&net.plan);
-    let hop = |from: &str| routes.next_hop(net.vertex(from), Target::Router(RouterId(1)));
+    let hop = |from: &str| routes.next_hop(net.vertex(from), RouteDestination::Router(RouterId(1)));
     assert_eq!(net.plan.lane_name(hop("a").unwrap()), "a-r1");
     assert_eq!(net.plan.lane_name(hop("r1").unwrap()), "r1-r2");
     assert_eq!(hop("r2"), None);
@@ -249,7 +250,7 @@ fn a_path_adds_up() {
     let percent = |p: u32| Probability::from_parts_per_billion(p * 10_000_000).unwrap();
     for (link, (loss, rate)) in net.plan.links.iter_mut().zip([(10, "50mbit"), (20, "5mbit")]) {
         for profile in &mut link.profiles {
-            profile.loss = Loss::Independent(percent(loss));
+            profile.loss = LossModel::Independent(percent(loss));
             profile.rate = rate.parse().ok();
         }
     }
@@ -268,20 +269,20 @@ fn ten_thousand_leaves_behind_one_router_are_quick() {
     let mut net = Net::new(&names, &["r"]);
     for id in 0..10_000u32 {
         let link = LinkId(id);
-        let node = Vertex::Node(NodeId(id));
+        let node = NetworkVertex::Node(NodeId(id));
         let (v4, v6) = (None, None);
-        net.plan.nodes[link.index()].interfaces.push(Interface {
+        net.plan.nodes[link.index()].interfaces.push(NodeInterface {
             port: PortId(id),
             name: "eth0".into(),
             link,
-            outward: Direction::Up,
+            outward: LinkDirection::Up,
             v4,
             v6,
             mtu: 1500,
         });
-        let outward = Direction::Down;
+        let outward = LinkDirection::Down;
         net.plan.routers[0].interfaces.push(RouterInterface { link, outward, v4, v6 });
-        let router = Vertex::Router(RouterId(0));
+        let router = NetworkVertex::Router(RouterId(0));
         net.plan.links.push(Link {
             name: format!("l{id}"),
             ends: [
@@ -316,8 +317,8 @@ fn a_lan_is_crossed_as_one_hop_and_leads_to_the_router_that_is_nearer_to_the_des
     let summary = |from, to| PathSummary::of(&net.plan, &path(from, to));
     assert_eq!(summary("a", "b").hops, 1);
     assert_eq!((summary("a", "web").hops, summary("a", "web").latency), (2, Span::from_millis(8)));
-    let lan = Target::Lan(net.plan.lan_named("office").unwrap());
-    let next = routes.next_hop(Vertex::Node(net.node("web")), lan).unwrap();
+    let lan = RouteDestination::Lan(net.plan.lan_named("office").unwrap());
+    let next = routes.next_hop(NetworkVertex::Node(net.node("web")), lan).unwrap();
     assert_eq!(net.plan.lane_name(next), "web-s");
 }
 

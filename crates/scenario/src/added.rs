@@ -4,14 +4,14 @@
 //! Places in such a text have lines behind those of the file, so that a mistake that shows later,
 //! with all names known, is shown where it is, too.
 
-use crate::decode::{Draft, ReservationDraft, read_reservation};
+use crate::decode::{ReservationDraft, ScenarioDraft, read_reservation};
 use crate::grammar::{Decoder, Field};
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::{Kind, TreeError, Value, parse};
+use crate::tree::{TreeError, YamlValue, YamlValueKind, parse};
 
 /// Adds the reservations of these texts to those of the file.
-pub(crate) fn reserve(from: &mut Decoder<'_>, draft: &mut Draft, texts: &[String]) {
+pub(crate) fn reserve(from: &mut Decoder<'_>, draft: &mut ScenarioDraft, texts: &[String]) {
     for text in texts {
         let Some(added) = read(from, text) else { continue };
         let known = draft.reserve.iter().find(|it| it.name.value == added.name.value);
@@ -22,7 +22,7 @@ pub(crate) fn reserve(from: &mut Decoder<'_>, draft: &mut Draft, texts: &[String
     }
 }
 
-fn refuse(from: &mut Decoder<'_>, added: &ReservationDraft, first: Place) {
+fn refuse(from: &mut Decoder<'_>, added: &ReservationDraft, first: SourceLocation) {
     let first = from.diagnostics.options.whereabouts(first);
     let message = format!("reservation `{}` is given twice, first in {first}", added.name.value);
     from.mistake_with_hint(added.name.place, message, "keep one of the two");
@@ -31,7 +31,7 @@ fn refuse(from: &mut Decoder<'_>, added: &ReservationDraft, first: Place) {
 /// The reservation of one text.
 fn read(from: &mut Decoder<'_>, text: &str) -> Option<ReservationDraft> {
     let before = from.diagnostics.options.add(OPTION, text);
-    let at_start = Place { line: before.saturating_add(1), column: 1, length: 1 };
+    let at_start = SourceLocation { line: before.saturating_add(1), column: 1, length: 1 };
     let Some((name, value)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         let message = format!("`{}` is not NAME={{of: …}}", shorten(text));
         from.mistake_with_hint(at_start, message, HINT);
@@ -39,8 +39,8 @@ fn read(from: &mut Decoder<'_>, text: &str) -> Option<ReservationDraft> {
     };
     let letters = u32::try_from(name.chars().count()).unwrap_or(u32::MAX);
     let shift = Shift { lines: before, columns: letters.saturating_add(1) };
-    let place = Place { length: letters, ..at_start };
-    let nothing = Value { place, kind: Kind::Null };
+    let place = SourceLocation { length: letters, ..at_start };
+    let nothing = YamlValue { place, kind: YamlValueKind::Null };
     let value = match parse(value) {
         Ok(value) => value.map_or(nothing, |value| shift.value(value)),
         Err(TreeError { place, message, hint }) => {
@@ -64,26 +64,28 @@ struct Shift {
 }
 
 impl Shift {
-    fn place(self, place: Place) -> Place {
+    fn place(self, place: SourceLocation) -> SourceLocation {
         let columns = if place.line == 1 { self.columns } else { 0 };
         let column = place.column.saturating_add(columns);
-        Place { line: place.line.saturating_add(self.lines), column, ..place }
+        SourceLocation { line: place.line.saturating_add(self.lines), column, ..place }
     }
 
     /// A value is no deeper than its parser allows.
-    fn value(self, value: Value) -> Value {
+    fn value(self, value: YamlValue) -> YamlValue {
         let kind = match value.kind {
-            Kind::List(items) => Kind::List(items.into_iter().map(|it| self.value(it)).collect()),
-            Kind::Map(entries) => {
-                let entry = |(mut key, value): (crate::tree::Key, Value)| {
+            YamlValueKind::List(items) => {
+                YamlValueKind::List(items.into_iter().map(|it| self.value(it)).collect())
+            }
+            YamlValueKind::Map(entries) => {
+                let entry = |(mut key, value): (crate::tree::YamlKey, YamlValue)| {
                     key.place = self.place(key.place);
                     (key, self.value(value))
                 };
-                Kind::Map(entries.into_iter().map(entry).collect())
+                YamlValueKind::Map(entries.into_iter().map(entry).collect())
             }
-            kind @ (Kind::Null | Kind::Text(_)) => kind,
+            kind @ (YamlValueKind::Null | YamlValueKind::Text(_)) => kind,
         };
-        Value { place: self.place(value.place), kind }
+        YamlValue { place: self.place(value.place), kind }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Churn: which nodes leave and join when, as a pure function of a description and a seed.
 //!
 //! Members are numbered from 0; a [`Move`] says what happens at one instant. Three descriptions
-//! come to moves: a rate ([`by_rate`]), statements in the churn language ([`Script`]), and a trace
-//! ([`Trace`]).
+//! come to moves: a rate ([`by_rate`]), statements in the churn language ([`ChurnScript`]), and a trace
+//! ([`ChurnTrace`]).
 
 mod ledger;
 mod rate;
@@ -15,9 +15,9 @@ mod trace;
 
 use windtunnel_model::Span;
 
-pub(crate) use rate::{Rate, by_rate};
-pub(crate) use script::Script;
-pub(crate) use trace::Trace;
+pub(crate) use rate::{ChurnRate, by_rate};
+pub(crate) use script::ChurnScript;
+pub(crate) use trace::ChurnTrace;
 
 /// The changes at one instant. A member in both lists leaves and joins again.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::position::{Place, snippet};
+use crate::position::{SourceLocation, snippet};
 use options::OptionTexts;
 
 /// One mistake in a file.
@@ -36,11 +36,11 @@ impl Mistake {
     pub fn at(
         file: &str,
         text: &str,
-        place: Place,
+        place: SourceLocation,
         message: impl Into<String>,
         hint: Option<String>,
     ) -> Self {
-        let Place { line, column, .. } = place;
+        let SourceLocation { line, column, .. } = place;
         let (file, message) = (file.to_owned(), message.into());
         Mistake { file, line, column, message, hint, snippet: snippet(text, place) }
     }
@@ -59,14 +59,14 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// All mistakes that were found, in the order of the file; at least one, at most [`Errors::MOST`].
+/// All mistakes that were found, in the order of the file; at least one, at most [`ScenarioErrors::MOST`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Errors {
+pub struct ScenarioErrors {
     mistakes: Vec<Mistake>,
     more: usize,
 }
 
-impl Errors {
+impl ScenarioErrors {
     /// So many mistakes are reported; the rest is counted.
     pub const MOST: usize = 20;
 
@@ -74,9 +74,9 @@ impl Errors {
     #[must_use]
     pub fn of(mut mistakes: Vec<Mistake>) -> Self {
         mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-        let more = mistakes.len().saturating_sub(Errors::MOST);
-        mistakes.truncate(Errors::MOST);
-        Errors { mistakes, more }
+        let more = mistakes.len().saturating_sub(ScenarioErrors::MOST);
+        mistakes.truncate(ScenarioErrors::MOST);
+        ScenarioErrors { mistakes, more }
     }
 
     /// The mistakes in the order of the file.
@@ -92,7 +92,7 @@ impl Errors {
     }
 }
 
-impl fmt::Display for Errors {
+impl fmt::Display for ScenarioErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, mistake) in self.mistakes.iter().enumerate() {
             let separator = if index == 0 { "" } else { "\n" };
@@ -105,20 +105,20 @@ impl fmt::Display for Errors {
     }
 }
 
-impl std::error::Error for Errors {}
+impl std::error::Error for ScenarioErrors {}
 
 /// Something that is allowed and probably not what was meant, or a choice that was made for the
 /// file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Notice {
+pub struct ScenarioNotice {
     /// Line and column from 1; none for a choice that was made for the file.
     pub place: Option<(u32, u32)>,
     /// What there is to notice.
     pub message: String,
 }
 
-impl Notice {
+impl ScenarioNotice {
     /// Whether it reports a choice that was made because the file leaves it open.
     #[must_use]
     pub fn is_of_default(&self) -> bool {
@@ -127,12 +127,12 @@ impl Notice {
 
     /// Something to notice at a place.
     #[must_use]
-    pub fn at(place: Place, message: impl Into<String>) -> Self {
-        Notice { place: Some((place.line, place.column)), message: message.into() }
+    pub fn at(place: SourceLocation, message: impl Into<String>) -> Self {
+        ScenarioNotice { place: Some((place.line, place.column)), message: message.into() }
     }
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for ScenarioNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Some((line, _)) => write!(f, "line {line}: {}", self.message),
@@ -144,9 +144,9 @@ impl fmt::Display for Notice {
 /// The mistakes in a file and what there is to notice, as decoding and resolving find them.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
-    mistakes: Vec<(Place, String, Option<String>)>,
+    mistakes: Vec<(SourceLocation, String, Option<String>)>,
     more: usize,
-    pub(crate) notices: Vec<Notice>,
+    pub(crate) notices: Vec<ScenarioNotice>,
     /// Mistakes in trace files.
     elsewhere: Vec<Mistake>,
     /// Texts of the command line in which mistakes can be, too.
@@ -160,14 +160,14 @@ impl Diagnostics {
     }
 
     /// Reports a mistake.
-    pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn mistake(&mut self, place: SourceLocation, message: impl Into<String>) {
         self.record(place, message.into(), None);
     }
 
     /// Reports a mistake and how to repair it.
     pub(crate) fn mistake_with_hint(
         &mut self,
-        place: Place,
+        place: SourceLocation,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
@@ -175,16 +175,16 @@ impl Diagnostics {
     }
 
     /// Adds a notice about a place of the file.
-    pub(crate) fn notice(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn notice(&mut self, place: SourceLocation, message: impl Into<String>) {
         let place = Some((place.line, place.column));
         if self.notices.len() < 100 {
-            self.notices.push(Notice { place, message: message.into() });
+            self.notices.push(ScenarioNotice { place, message: message.into() });
         }
     }
 
     /// Whether further mistakes are only counted, so that no hint has to be searched for.
     pub(crate) fn is_full(&self) -> bool {
-        self.mistakes.len() >= Errors::MOST
+        self.mistakes.len() >= ScenarioErrors::MOST
     }
 
     pub(crate) fn is_clean(&self) -> bool {
@@ -196,7 +196,7 @@ impl Diagnostics {
         &mut self,
         file: &str,
         text: &str,
-        place: Place,
+        place: SourceLocation,
         message: impl Into<String>,
         hint: Option<String>,
     ) {
@@ -210,7 +210,7 @@ impl Diagnostics {
         });
     }
 
-    fn record(&mut self, place: Place, message: String, hint: Option<String>) {
+    fn record(&mut self, place: SourceLocation, message: String, hint: Option<String>) {
         // An alias repeats what it stands for; its mistakes are the anchor's.
         let known = self.mistakes.iter().any(|(at, text, _)| *at == place && *text == message);
         match (known, self.is_full()) {
@@ -221,7 +221,7 @@ impl Diagnostics {
     }
 
     /// The errors for `file` with `text`; call only if there are any.
-    pub(crate) fn into_errors(mut self, file: &str, text: &str) -> Errors {
+    pub(crate) fn into_errors(mut self, file: &str, text: &str) -> ScenarioErrors {
         self.mistakes.sort_by_key(|(place, ..)| *place);
         let options = &self.options;
         let mistakes = self.mistakes.into_iter().map(|(place, message, hint)| {
@@ -229,9 +229,9 @@ impl Diagnostics {
             Mistake::at(file, text, place, message, hint)
         });
         let mut mistakes: Vec<Mistake> = mistakes.chain(self.elsewhere).collect();
-        let more = self.more + mistakes.len().saturating_sub(Errors::MOST);
-        mistakes.truncate(Errors::MOST);
-        Errors { mistakes, more }
+        let more = self.more + mistakes.len().saturating_sub(ScenarioErrors::MOST);
+        mistakes.truncate(ScenarioErrors::MOST);
+        ScenarioErrors { mistakes, more }
     }
 
     /// The first mistake's texts, for input that is not a file.
@@ -246,8 +246,8 @@ mod tests {
 
     const TEXT: &str = "first: 1\nsecond: 2\n";
 
-    fn place(line: u32) -> Place {
-        Place { line, column: 1, length: 3 }
+    fn place(line: u32) -> SourceLocation {
+        SourceLocation { line, column: 1, length: 3 }
     }
 
     #[test]
@@ -276,12 +276,12 @@ mod tests {
     #[test]
     fn mistakes_beyond_the_limit_are_counted() {
         let mut diagnostics = Diagnostics::default();
-        for number in 0..Errors::MOST + 5 {
+        for number in 0..ScenarioErrors::MOST + 5 {
             diagnostics.mistake(place(1), format!("mistake {number}"));
         }
         assert!(diagnostics.is_full());
         let errors = diagnostics.into_errors("f.yaml", TEXT);
-        assert_eq!((errors.mistakes().len(), errors.more()), (Errors::MOST, 5));
+        assert_eq!((errors.mistakes().len(), errors.more()), (ScenarioErrors::MOST, 5));
     }
 
     #[test]
@@ -289,6 +289,6 @@ mod tests {
         let mut diagnostics = Diagnostics::default();
         diagnostics.notice(place(2), "look here");
         assert!(diagnostics.is_clean());
-        assert_eq!(diagnostics.notices, [Notice::at(place(2), "look here")]);
+        assert_eq!(diagnostics.notices, [ScenarioNotice::at(place(2), "look here")]);
     }
 }

@@ -1,8 +1,8 @@
 //! The grammar of the file, written once: each map is a table of keys with a description and the
-//! [`Form`] of the value. The decoder, the lists of keys in hints and the JSON Schema come from it.
+//! [`ValueForm`] of the value. The decoder, the lists of keys in hints and the JSON Schema come from it.
 //!
 //! A table is made by [`map!`], a set of words by [`words!`]; a value that has several forms
-//! implements [`Form`] by hand. Every key is a typed constant, so that the decoder cannot read a
+//! implements [`ValueForm`] by hand. Every key is a typed constant, so that the decoder cannot read a
 //! key in another form than the schema shows, and the compiler reports one that is never read.
 
 mod decoder;
@@ -13,14 +13,15 @@ use std::marker::PhantomData;
 
 use serde_json::Value as Json;
 
-pub(crate) use decoder::{At, Decoder, Field, Fields};
+pub(crate) use decoder::{Decoder, Field, Fields, LocatedValue};
 pub(crate) use scalar::{
-    Item, List, Name, Names, Whole, check_regex, hint_for_unit, one_or_two, text, texts,
+    BoundedInteger, ListElement, ListForm, Name, NameListForm, check_regex, hint_for_unit,
+    one_or_two, text, texts,
 };
-pub(crate) use schema::{Definitions, Properties};
+pub(crate) use schema::{SchemaDefinitions, SchemaProperties};
 
 /// What may stand as a value.
-pub(crate) trait Form {
+pub(crate) trait ValueForm {
     /// What it means.
     type Value;
     /// Whether the key of such a value must be there.
@@ -30,16 +31,16 @@ pub(crate) trait Form {
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value>;
 
     /// Its JSON Schema: inline, or a reference to a definition.
-    fn schema(definitions: &mut Definitions) -> Json;
+    fn schema(definitions: &mut SchemaDefinitions) -> Json;
 }
 
 /// A map with fixed keys, or a group of keys that several maps have.
-pub(crate) trait Map {
+pub(crate) trait MapSchema {
     /// The keys, in the order in which hints name them.
     fn keys(keys: &mut Vec<&'static str>);
 
     /// Adds the keys to the schema of a map.
-    fn properties(properties: &mut Properties<'_>);
+    fn properties(properties: &mut SchemaProperties<'_>);
 
     /// The keys as a list.
     fn list() -> Vec<&'static str> {
@@ -50,35 +51,35 @@ pub(crate) trait Map {
 }
 
 /// A key of a map, with the form of its value.
-pub(crate) struct Key<F> {
+pub(crate) struct SchemaKey<F> {
     pub(crate) name: &'static str,
     form: PhantomData<F>,
 }
 
-impl<F> Key<F> {
+impl<F> SchemaKey<F> {
     pub(crate) const fn new(name: &'static str) -> Self {
-        Key { name, form: PhantomData }
+        SchemaKey { name, form: PhantomData }
     }
 }
 
-impl<F> From<Key<F>> for &'static str {
-    fn from(key: Key<F>) -> Self {
+impl<F> From<SchemaKey<F>> for &'static str {
+    fn from(key: SchemaKey<F>) -> Self {
         key.name
     }
 }
 
-impl<F> Clone for Key<F> {
+impl<F> Clone for SchemaKey<F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<F> Copy for Key<F> {}
+impl<F> Copy for SchemaKey<F> {}
 
 /// A form whose key must be there.
 pub(crate) struct Required<F>(PhantomData<F>);
 
-impl<F: Form> Form for Required<F> {
+impl<F: ValueForm> ValueForm for Required<F> {
     type Value = F::Value;
     const REQUIRED: bool = true;
 
@@ -86,7 +87,7 @@ impl<F: Form> Form for Required<F> {
         F::read(from, field)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         F::schema(definitions)
     }
 }
@@ -119,7 +120,7 @@ macro_rules! map {
             /// The schema of the whole map, by reference.
             #[allow(dead_code, reason = "a group of keys is part of other maps only")]
             pub(crate) fn definition(
-                definitions: &mut $crate::grammar::Definitions,
+                definitions: &mut $crate::grammar::SchemaDefinitions,
             ) -> serde_json::Value {
                 let name = $crate::grammar::map!(@name $name $($schema_name)?);
                 definitions.map::<$name>(name, $name::DESCRIPTION)
@@ -130,7 +131,7 @@ macro_rules! map {
             /// The schema of the map with other keys, which a pattern names.
             #[allow(dead_code, reason = "few maps have such keys")]
             pub(crate) fn definition_with(
-                definitions: &mut $crate::grammar::Definitions,
+                definitions: &mut $crate::grammar::SchemaDefinitions,
                 pattern: &str,
                 value: serde_json::Value,
             ) -> serde_json::Value {
@@ -142,7 +143,7 @@ macro_rules! map {
         }
 
         $(
-            impl $crate::grammar::Form for $name {
+            impl $crate::grammar::ValueForm for $name {
                 type Value = $value;
 
                 fn read(
@@ -152,7 +153,7 @@ macro_rules! map {
                     $read(from, field)
                 }
 
-                fn schema(definitions: &mut $crate::grammar::Definitions) -> serde_json::Value {
+                fn schema(definitions: &mut $crate::grammar::SchemaDefinitions) -> serde_json::Value {
                     $name::definition(definitions)
                 }
             }
@@ -166,12 +167,12 @@ macro_rules! map {
     };
     // Every row becomes a call on the list of keys and one on the schema.
     (@rows $name:ident [$($done:tt)*]) => {
-        impl $crate::grammar::Map for $name {
+        impl $crate::grammar::MapSchema for $name {
             fn keys(keys: &mut Vec<&'static str>) {
                 $crate::grammar::map!(@keys keys $($done)*);
             }
 
-            fn properties(properties: &mut $crate::grammar::Properties<'_>) {
+            fn properties(properties: &mut $crate::grammar::SchemaProperties<'_>) {
                 $crate::grammar::map!(@properties properties $($done)*);
             }
         }
@@ -185,8 +186,8 @@ macro_rules! map {
         impl $name {
             #[allow(private_interfaces, reason = "a form is seen where its table is")]
             $(#[doc = $doc])*
-            pub(crate) const $constant: $crate::grammar::Key<$form> =
-                $crate::grammar::Key::new($key);
+            pub(crate) const $constant: $crate::grammar::SchemaKey<$form> =
+                $crate::grammar::SchemaKey::new($key);
         }
         $crate::grammar::map!(
             @rows $name [$($done)* (key $name $key ($($doc)*) $form)] $($rest)*
@@ -194,7 +195,7 @@ macro_rules! map {
     };
     (@keys $keys:ident) => {};
     (@keys $keys:ident (group $group:ident) $($rest:tt)*) => {
-        <$group as $crate::grammar::Map>::keys($keys);
+        <$group as $crate::grammar::MapSchema>::keys($keys);
         $crate::grammar::map!(@keys $keys $($rest)*);
     };
     (@keys $keys:ident (key $name:ident $key:literal $doc:tt $form:ty) $($rest:tt)*) => {
@@ -203,7 +204,7 @@ macro_rules! map {
     };
     (@properties $properties:ident) => {};
     (@properties $properties:ident (group $group:ident) $($rest:tt)*) => {
-        <$group as $crate::grammar::Map>::properties($properties);
+        <$group as $crate::grammar::MapSchema>::properties($properties);
         $crate::grammar::map!(@properties $properties $($rest)*);
     };
     (@properties $properties:ident
@@ -224,7 +225,7 @@ macro_rules! form {
         $(#[doc = $doc])*
         $visibility struct $name;
 
-        impl $crate::grammar::Form for $name {
+        impl $crate::grammar::ValueForm for $name {
             type Value = $value;
 
             fn read(
@@ -234,7 +235,7 @@ macro_rules! form {
                 $read(from, field)
             }
 
-            fn schema(definitions: &mut $crate::grammar::Definitions) -> serde_json::Value {
+            fn schema(definitions: &mut $crate::grammar::SchemaDefinitions) -> serde_json::Value {
                 $schema(definitions)
             }
         }
@@ -272,7 +273,7 @@ macro_rules! words {
                 &[$(($word, $meaning)),*];
         }
 
-        impl $crate::grammar::Form for $name {
+        impl $crate::grammar::ValueForm for $name {
             type Value = $value;
 
             fn read(
@@ -282,7 +283,7 @@ macro_rules! words {
                 from.choice(field, $name::WORDS)
             }
 
-            fn schema(definitions: &mut $crate::grammar::Definitions) -> serde_json::Value {
+            fn schema(definitions: &mut $crate::grammar::SchemaDefinitions) -> serde_json::Value {
                 let words = [$(($word, concat!($($word_doc),*))),*];
                 definitions.words($schema_name, concat!($($doc),*), &words)
             }

@@ -10,7 +10,7 @@
 //! | `tree` | text → tree of values with their places, within bounds |
 //! | `decode` | tree → the file's own terms: types and values of single keys |
 //! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
-//! | `error` | [`Errors`], [`Mistake`], [`Notice`] |
+//! | `error` | [`ScenarioErrors`], [`Mistake`], [`ScenarioNotice`] |
 //! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
 //! | `live` | [`parse_patch`], [`parse_events`]: the same keys on the command line |
 //! | `trace` | trace files: mahimahi's format and tables in CSV |
@@ -52,8 +52,8 @@ mod tree;
 
 /// The tree of values with places that a YAML text is, for other files in YAML.
 pub mod yaml {
-    pub use crate::position::Place;
-    pub use crate::tree::{Key, Kind, TreeError, Value, parse};
+    pub use crate::position::SourceLocation;
+    pub use crate::tree::{TreeError, YamlKey, YamlValue, YamlValueKind, parse};
 }
 
 use std::collections::BTreeMap;
@@ -62,9 +62,9 @@ use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan, Span};
 
 pub use decode::parse_processors;
-pub use error::{Errors, Mistake, Notice};
+pub use error::{Mistake, ScenarioErrors, ScenarioNotice};
 pub use live::{Moment, PatchError, check_patch, parse_events, parse_limit, parse_patch};
-pub use position::Place;
+pub use position::SourceLocation;
 pub use preset::{Preset, PresetLane, presets};
 pub use schema::schema;
 pub use text::nearest;
@@ -76,7 +76,7 @@ pub const LARGEST_FILE: usize = 16 << 20;
 
 /// A file's text and where it is from.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct ScenarioSource<'a> {
     /// The file as it is named in errors.
     pub name: &'a str,
     /// Its bytes.
@@ -94,7 +94,7 @@ pub struct Loaded {
     /// The resolved experiment.
     pub plan: Plan,
     /// What was chosen for the file, and what it may not have meant.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ScenarioNotice>,
     /// Links with values that the file only names, by a preset or a trace, and by which.
     pub described: Vec<(LinkId, String)>,
     /// Where the programs of the plan are written: by
@@ -105,34 +105,34 @@ pub struct Loaded {
     /// [`Node::group`](windtunnel_model::plan::Node::group). Images have not been looked at.
     pub roots: BTreeMap<String, WrittenRoot>,
     /// Where the reservations of the plan are written, in its order.
-    pub reservations: Vec<Place>,
+    pub reservations: Vec<SourceLocation>,
 }
 
 /// Where a program is written in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenProgram {
     /// Its command, or the first word of a list of words.
-    pub run: Place,
+    pub run: SourceLocation,
     /// Its working folder, if the file names one.
-    pub cwd: Option<Place>,
+    pub cwd: Option<SourceLocation>,
     /// When it is ready, if the file says so.
-    pub ready: Option<Place>,
+    pub ready: Option<SourceLocation>,
 }
 
 /// Where the file system of a node is written in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenRoot {
     /// Its folder or image.
-    pub source: Place,
+    pub source: SourceLocation,
     /// The platform of the image, if the file says so.
-    pub platform: Option<Place>,
+    pub platform: Option<SourceLocation>,
 }
 
 /// Reads a scenario that names no other files.
 ///
 /// # Errors
 /// As [`load_with`]; each file that it names cannot be read.
-pub fn load(source: &Source<'_>) -> Result<Loaded, Errors> {
+pub fn load(source: &ScenarioSource<'_>) -> Result<Loaded, ScenarioErrors> {
     load_with(source, &|_| Err("this scenario comes without other files".to_owned()))
 }
 
@@ -145,7 +145,10 @@ pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 /// # Errors
 /// Every mistake of the first stage that finds any: syntax, then single keys with the traces, then
 /// names, then the network as a whole.
-pub fn load_with(source: &Source<'_>, files: &ReadFile<'_>) -> Result<Loaded, Errors> {
+pub fn load_with(
+    source: &ScenarioSource<'_>,
+    files: &ReadFile<'_>,
+) -> Result<Loaded, ScenarioErrors> {
     load_instead(source, files, Instead::default())
 }
 
@@ -171,13 +174,13 @@ pub struct Instead<'a> {
 /// # Errors
 /// As [`load_with`].
 pub fn load_instead(
-    source: &Source<'_>,
+    source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
     instead: Instead<'_>,
-) -> Result<Loaded, Errors> {
+) -> Result<Loaded, ScenarioErrors> {
     // A byte order mark is not a character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
-    let source = &Source { text: bytes, ..*source };
+    let source = &ScenarioSource { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
     let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
@@ -204,7 +207,8 @@ pub fn plan_hash(plan: &Plan) -> String {
 /// Feeds arbitrary bytes to everything that reads text; it must not panic.
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
-    let source = Source { name: "fuzz.yaml", text: bytes, default_name: "fuzz", base_dir: "/base" };
+    let source =
+        ScenarioSource { name: "fuzz.yaml", text: bytes, default_name: "fuzz", base_dir: "/base" };
     match load_with(&source, &|_| Ok(bytes.to_vec())) {
         Ok(loaded) => {
             let _ = plan_hash(&loaded.plan);
@@ -217,13 +221,13 @@ pub fn fuzz_one(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (key, value) = text.split_once('=').unwrap_or(("loss", &text));
     let _ = parse_patch(&[(key, value)]).map_err(|error| error.to_string());
-    let _ = churn::Script::parse(&text);
-    let _ = churn::Trace::parse(&text).map(|trace| trace.moves(churn::Speed::default()));
+    let _ = churn::ChurnScript::parse(&text);
+    let _ = churn::ChurnTrace::parse(&text).map(|trace| trace.moves(churn::Speed::default()));
 }
 
 fn read(
     found: &mut Diagnostics,
-    source: &Source<'_>,
+    source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
     instead: Instead<'_>,
 ) -> Option<resolve::Resolved> {
@@ -249,11 +253,11 @@ fn read(
 }
 
 /// The tree of a text; `nothing` is the mistake and the hint for an empty one.
-fn root(found: &mut Diagnostics, text: &str, nothing: (&str, &str)) -> Option<tree::Value> {
+fn root(found: &mut Diagnostics, text: &str, nothing: (&str, &str)) -> Option<tree::YamlValue> {
     match tree::parse(text) {
-        Ok(Some(root)) if !matches!(root.kind, tree::Kind::Null) => Some(root),
+        Ok(Some(root)) if !matches!(root.kind, tree::YamlValueKind::Null) => Some(root),
         Ok(_) => {
-            found.mistake_with_hint(Place::START, nothing.0, nothing.1);
+            found.mistake_with_hint(SourceLocation::START, nothing.0, nothing.1);
             None
         }
         Err(tree::TreeError { place, message, hint: Some(hint) }) => {
@@ -271,7 +275,7 @@ fn root(found: &mut Diagnostics, text: &str, nothing: (&str, &str)) -> Option<tr
 fn check_text<'t>(found: &mut Diagnostics, bytes: &'t [u8]) -> Option<&'t str> {
     if bytes.len() > LARGEST_FILE {
         let megabytes = LARGEST_FILE >> 20;
-        found.mistake(Place::START, format!("the file is larger than {megabytes} MiB"));
+        found.mistake(SourceLocation::START, format!("the file is larger than {megabytes} MiB"));
         return None;
     }
     let hint = "a scenario is a text file in UTF-8";
@@ -294,11 +298,11 @@ fn check_text<'t>(found: &mut Diagnostics, bytes: &'t [u8]) -> Option<&'t str> {
 }
 
 /// The place just after `before`.
-fn place_of(before: &[u8]) -> Place {
+fn place_of(before: &[u8]) -> SourceLocation {
     let text = String::from_utf8_lossy(before);
     let lines = text.replace("\r\n", "\n");
     let line = lines.matches(['\n', '\r']).count() + 1;
     let column = lines.rsplit(['\n', '\r']).next().unwrap_or("").chars().count() + 1;
     let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    Place { line: clamp(line), column: clamp(column), length: 1 }
+    SourceLocation { line: clamp(line), column: clamp(column), length: 1 }
 }

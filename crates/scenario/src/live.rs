@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Event, NetworkModel};
+use windtunnel_model::plan::{NetworkModel, ScheduledEvent};
 use windtunnel_model::valid::Validate;
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
 use crate::decode::{PROPERTIES, Paths, decode_new_cpu, decode_now, decode_property};
-use crate::error::{Diagnostics, Errors, Notice};
+use crate::error::{Diagnostics, ScenarioErrors, ScenarioNotice};
 use crate::grammar::Decoder;
 use crate::text::{nearest, shorten};
 use crate::trace::TraceFiles;
@@ -129,7 +129,7 @@ pub fn parse_events(
     text: &str,
     files: &ReadFile<'_>,
     moment: &Moment<'_>,
-) -> Result<(Vec<Event>, Vec<Notice>), Errors> {
+) -> Result<(Vec<ScheduledEvent>, Vec<ScenarioNotice>), ScenarioErrors> {
     let mut found = Diagnostics::default();
     let mut events = Vec::new();
     let nothing = ("there is no event", "write one such as `{link: NAME, down: true}`");
@@ -158,7 +158,7 @@ fn parse_one(key: &str, text: &str) -> Result<LinkPatch, PatchError> {
 fn decode<T>(
     key: &str,
     text: &str,
-    read: impl FnOnce(&mut Decoder<'_>, &tree::Value) -> T,
+    read: impl FnOnce(&mut Decoder<'_>, &tree::YamlValue) -> T,
 ) -> Result<T, PatchError> {
     let nothing = || {
         let hint = format!("write `{key}=VALUE`");

@@ -2,7 +2,7 @@
 
 /// A place in the file: 1-based line and column (in characters), and how many characters it marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Place {
+pub struct SourceLocation {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
@@ -11,7 +11,7 @@ pub struct Place {
     pub length: u32,
 }
 
-impl Place {
+impl SourceLocation {
     /// Where the parser found something; what spans several lines is marked to the end of its
     /// first.
     pub(crate) fn of(span: saphyr_parser::Span) -> Self {
@@ -20,16 +20,16 @@ impl Place {
         } else {
             usize::MAX
         };
-        Place { length: clamp(length), ..Self::at(&span.start) }
+        SourceLocation { length: clamp(length), ..Self::at(&span.start) }
     }
 
     /// A single character.
     pub(crate) fn at(marker: &saphyr_parser::Marker) -> Self {
-        Place { line: clamp(marker.line()), column: clamp(marker.col() + 1), length: 1 }
+        SourceLocation { line: clamp(marker.line()), column: clamp(marker.col() + 1), length: 1 }
     }
 
     /// The first character of the file.
-    pub const START: Place = Place { line: 1, column: 1, length: 1 };
+    pub const START: SourceLocation = SourceLocation { line: 1, column: 1, length: 1 };
 }
 
 /// The most characters of a line that an error shows.
@@ -37,7 +37,7 @@ const SHOWN: usize = 100;
 
 /// The source line of `place` with a line of carets below it. Long lines are cut around the place,
 /// and characters that would move the carets are replaced.
-pub(crate) fn snippet(text: &str, place: Place) -> String {
+pub(crate) fn snippet(text: &str, place: SourceLocation) -> String {
     let line = line(text, place.line);
     let column = usize::try_from(place.column).unwrap_or(1).saturating_sub(1);
     let skipped = if column + 20 > SHOWN { column.saturating_sub(SHOWN / 2) } else { 0 };

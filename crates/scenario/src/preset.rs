@@ -2,7 +2,7 @@
 //! checked against it.
 
 use windtunnel_model::LinkPatch;
-use windtunnel_model::profile::{Distribution, Jitter, Loss, Setting};
+use windtunnel_model::profile::{Jitter, JitterDistribution, LossModel, PropertySetting};
 
 use crate::decode::parse_queue;
 
@@ -56,10 +56,13 @@ impl Preset {
         let loss = lane.loss.parse().ok();
         LinkPatch {
             latency: lane.latency.parse().ok(),
-            jitter: spread.map(|spread| Jitter { spread, distribution: Distribution::Uniform }),
-            loss: Some(loss.map_or(Loss::None, Loss::Independent)),
-            rate: lane.rate.parse().ok().map(Setting::To),
-            queue: Some(parse_queue(lane.queue).map_or(Setting::Default, Setting::To)),
+            jitter: spread
+                .map(|spread| Jitter { spread, distribution: JitterDistribution::Uniform }),
+            loss: Some(loss.map_or(LossModel::None, LossModel::Independent)),
+            rate: lane.rate.parse().ok().map(PropertySetting::To),
+            queue: Some(
+                parse_queue(lane.queue).map_or(PropertySetting::Default, PropertySetting::To),
+            ),
             ..LinkPatch::default()
         }
     }
@@ -179,8 +182,13 @@ mod tests {
                 let (lane, patch) = (&preset.lanes[direction], preset.patch(direction));
                 assert!(patch.latency.is_some() && patch.jitter.is_some(), "{}", preset.name);
                 assert!(patch.rate.is_some(), "{}", preset.name);
-                assert_eq!(lane.loss == "none", patch.loss == Some(Loss::None), "{}", preset.name);
-                let default = patch.queue == Some(Setting::Default);
+                assert_eq!(
+                    lane.loss == "none",
+                    patch.loss == Some(LossModel::None),
+                    "{}",
+                    preset.name
+                );
+                let default = patch.queue == Some(PropertySetting::Default);
                 assert_eq!(lane.queue == "default", default, "{}", preset.name);
                 let mut profile = LinkProfile::default();
                 patch.apply_to(&mut profile);

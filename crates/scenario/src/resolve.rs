@@ -30,13 +30,13 @@ mod share;
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::name::EXPERIMENT_BYTES_MAX;
-use windtunnel_model::plan::{Event, Recording};
+use windtunnel_model::plan::{RecordingPolicy, ScheduledEvent};
 use windtunnel_model::{LinkId, NodeId, Plan, Span};
 
-use crate::decode::{Draft, EventDraft, Paths};
+use crate::decode::{EventDraft, Paths, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
-use crate::{ReadFile, Source, WrittenProgram, WrittenRoot};
+use crate::position::SourceLocation;
+use crate::{ReadFile, ScenarioSource, WrittenProgram, WrittenRoot};
 use directory::Directory;
 
 /// What a file comes to.
@@ -49,17 +49,17 @@ pub(crate) struct Resolved {
     /// See [`crate::Loaded::roots`].
     pub(crate) roots: BTreeMap<String, WrittenRoot>,
     /// See [`crate::Loaded::reservations`].
-    pub(crate) reservations: Vec<Place>,
+    pub(crate) reservations: Vec<SourceLocation>,
 }
 
 /// What `draft` comes to, or `None` with mistakes in `found`.
 pub(crate) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
-    source: &Source<'_>,
+    draft: &ScenarioDraft,
+    source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
 ) -> Option<Resolved> {
-    let mut budget = Budget::default();
+    let mut budget = ExpansionBudget::default();
     let mut directory = Directory::new(found, draft);
     let mut plan = empty_plan(draft, source);
     stage(found)?;
@@ -104,14 +104,14 @@ pub(crate) fn resolve_now(
     plan: &Plan,
     now: Span,
     absent: &BTreeSet<NodeId>,
-) -> Vec<Event> {
+) -> Vec<ScheduledEvent> {
     let directory = Directory::of(plan);
     let why = Paths::Asked;
     let absent = Some(absent);
     let added = &[];
     let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent, added };
-    let mut timeline = event::Timeline::default();
-    let mut budget = Budget::default();
+    let mut timeline = event::EventTimeline::default();
+    let mut budget = ExpansionBudget::default();
     for draft in drafts {
         // What is wrong is in `found`.
         let _ = event::expand(found, draft, &scene, &mut budget, &mut timeline);
@@ -124,7 +124,7 @@ fn stage(found: &Diagnostics) -> Option<()> {
     found.is_clean().then_some(())
 }
 
-fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
+fn empty_plan(draft: &ScenarioDraft, source: &ScenarioSource<'_>) -> Plan {
     Plan {
         name: draft.name.clone().unwrap_or_else(|| folder_name(source.default_name)),
         seed: draft.seed.unwrap_or(1),
@@ -136,7 +136,7 @@ fn empty_plan(draft: &Draft, source: &Source<'_>) -> Plan {
         on_host_loss: draft.machines.on_host_loss(),
         delays: draft.machines.delays(),
         host_timeout: draft.machines.host_timeout.as_ref().map(|it| it.value),
-        record: Recording::default(),
+        record: RecordingPolicy::default(),
         reservations: Vec::new(),
         services: Vec::new(),
         nodes: Vec::new(),
@@ -166,13 +166,13 @@ fn folder_name(stem: &str) -> String {
 
 /// Bounds what groups multiply, so that a short file cannot fill the memory.
 #[derive(Debug, Default)]
-struct Budget {
+struct ExpansionBudget {
     spent: usize,
     /// Of events that repeat.
     events: u64,
 }
 
-impl Budget {
+impl ExpansionBudget {
     /// The most things that groups may be expanded to, all together.
     const MOST: usize = 4_000_000;
     /// The most events that repetitions may come to, all together: some 500 MB.
@@ -180,7 +180,12 @@ impl Budget {
 
     /// Whether a repetition that comes to so many events may be worked out at all: asked before
     /// there is any of them.
-    fn announce(&mut self, found: &mut Diagnostics, events: u64, place: Place) -> Option<()> {
+    fn announce(
+        &mut self,
+        found: &mut Diagnostics,
+        events: u64,
+        place: SourceLocation,
+    ) -> Option<()> {
         let most = Self::EVENTS_MOST;
         let before = self.events;
         self.events = before.saturating_add(events);
@@ -198,7 +203,7 @@ impl Budget {
     }
 
     /// Whether `count` more things are within bounds; the first time they are not is a mistake.
-    fn spend(&mut self, found: &mut Diagnostics, count: usize, place: Place) -> bool {
+    fn spend(&mut self, found: &mut Diagnostics, count: usize, place: SourceLocation) -> bool {
         let before = self.spent <= Self::MOST;
         self.spent = self.spent.saturating_add(count);
         let fits = self.spent <= Self::MOST;

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::decode::File;
-use crate::grammar::Definitions;
+use crate::grammar::SchemaDefinitions;
 
 /// The JSON Schema (draft 7, which editors know best) of a scenario, with a description of every
 /// key.
 #[must_use]
 pub fn schema() -> Value {
-    let mut definitions = Definitions::default();
+    let mut definitions = SchemaDefinitions::default();
     let mut schema = definitions.map_inline::<File>(File::DESCRIPTION);
     schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     schema["title"] = json!("Windtunnel scenario");

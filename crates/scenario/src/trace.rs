@@ -5,12 +5,12 @@ mod mahimahi;
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::trace::{Content, Trace};
+use windtunnel_model::trace::{LinkTrace, TraceContent};
 
 use crate::grammar::{Decoder, is_extension};
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::{Kind, Value};
+use crate::tree::{YamlValue, YamlValueKind};
 use crate::{LARGEST_FILE, ReadFile};
 
 /// The trace files that a scenario names.
@@ -20,13 +20,13 @@ pub(crate) struct TraceFiles {
     texts: Option<BTreeMap<String, Result<Vec<u8>, String>>>,
     /// By file and form: the position among the traces; `None` if it has a mistake, reported
     /// already.
-    known: BTreeMap<(String, Form), Option<u32>>,
-    traces: Vec<Trace>,
+    known: BTreeMap<(String, TraceFormat), Option<u32>>,
+    traces: Vec<LinkTrace>,
 }
 
 /// What a trace file is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Form {
+pub(crate) enum TraceFormat {
     /// A millisecond a line.
     Mahimahi,
     /// A table with a header.
@@ -38,7 +38,7 @@ impl TraceFiles {
     const MOST_BYTES: usize = 4 * LARGEST_FILE;
 
     /// Reads what the links, defaults and events of a file name.
-    pub(crate) fn read(root: &Value, files: &ReadFile<'_>) -> Self {
+    pub(crate) fn read(root: &YamlValue, files: &ReadFile<'_>) -> Self {
         let mut texts = BTreeMap::new();
         let mut total = 0_usize;
         for name in named(root) {
@@ -57,7 +57,7 @@ impl TraceFiles {
     }
 
     /// The traces that links named, in the order of their ids.
-    pub(crate) fn into_traces(self) -> Vec<Trace> {
+    pub(crate) fn into_traces(self) -> Vec<LinkTrace> {
         self.traces
     }
 }
@@ -67,16 +67,16 @@ impl Decoder<'_> {
     pub(crate) fn trace_file(
         &mut self,
         file: &str,
-        form: Form,
-        place: Place,
-    ) -> Option<(u32, &Content)> {
+        form: TraceFormat,
+        place: SourceLocation,
+    ) -> Option<(u32, &TraceContent)> {
         let key = (file.to_owned(), form);
         let id = match self.traces.known.get(&key) {
             Some(known) => *known,
             None => {
                 let content = self.parse_trace(file, form, place);
                 let id = content.map(|content| {
-                    self.traces.traces.push(Trace { file: file.to_owned(), content });
+                    self.traces.traces.push(LinkTrace { file: file.to_owned(), content });
                     u32::try_from(self.traces.traces.len() - 1).unwrap_or(u32::MAX)
                 });
                 self.traces.known.insert(key, id);
@@ -87,7 +87,12 @@ impl Decoder<'_> {
         Some((id?, &self.traces.traces.get(index)?.content))
     }
 
-    fn parse_trace(&mut self, file: &str, form: Form, place: Place) -> Option<Content> {
+    fn parse_trace(
+        &mut self,
+        file: &str,
+        form: TraceFormat,
+        place: SourceLocation,
+    ) -> Option<TraceContent> {
         let shown = shorten(file);
         let Some(texts) = &mut self.traces.texts else {
             let message = "a trace is read with the scenario, not while the run lives";
@@ -125,12 +130,12 @@ impl Decoder<'_> {
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let parsed = match form {
-            Form::Mahimahi => mahimahi::parse(text).map(Content::Opportunities),
-            Form::Csv => csv::parse(text).map(Content::Series),
+            TraceFormat::Mahimahi => mahimahi::parse(text).map(TraceContent::Opportunities),
+            TraceFormat::Csv => csv::parse(text).map(TraceContent::Series),
         };
         match parsed {
             Ok(content) => Some(content),
-            Err(Wrong { place, message, hint }) => {
+            Err(TraceSyntaxError { place, message, hint }) => {
                 self.diagnostics.mistake_in(file, text, place, message, hint);
                 None
             }
@@ -140,30 +145,33 @@ impl Decoder<'_> {
 
 /// What is wrong with a trace, and where.
 #[derive(Debug)]
-struct Wrong {
-    place: Place,
+struct TraceSyntaxError {
+    place: SourceLocation,
     message: String,
     hint: Option<String>,
 }
 
-impl Wrong {
+impl TraceSyntaxError {
     /// `column` and `length` in characters, from 1 and at least 1.
     fn at(line: usize, column: usize, length: usize, message: impl Into<String>) -> Self {
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let place =
-            Place { line: number(line), column: number(column), length: number(length.max(1)) };
-        Wrong { place, message: message.into(), hint: None }
+        let place = SourceLocation {
+            line: number(line),
+            column: number(column),
+            length: number(length.max(1)),
+        };
+        TraceSyntaxError { place, message: message.into(), hint: None }
     }
 
     fn hint(self, hint: impl Into<String>) -> Self {
-        Wrong { hint: Some(hint.into()), ..self }
+        TraceSyntaxError { hint: Some(hint.into()), ..self }
     }
 }
 
 /// The files that a scenario names where link properties stand.
-fn named(root: &Value) -> Vec<&str> {
+fn named(root: &YamlValue) -> Vec<&str> {
     let mut names = Vec::new();
-    if let Kind::Map(entries) = &root.kind {
+    if let YamlValueKind::Map(entries) = &root.kind {
         for (key, value) in entries {
             // Programs of nodes have environments with keys of their own.
             if key.text != "nodes" && !is_extension(&key.text) {
@@ -174,19 +182,19 @@ fn named(root: &Value) -> Vec<&str> {
     names
 }
 
-fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
+fn collect<'t>(value: &'t YamlValue, names: &mut Vec<&'t str>) {
     match &value.kind {
-        Kind::List(items) => items.iter().for_each(|item| collect(item, names)),
-        Kind::Map(entries) => {
+        YamlValueKind::List(items) => items.iter().for_each(|item| collect(item, names)),
+        YamlValueKind::Map(entries) => {
             for (key, value) in entries {
                 match (key.text.as_str(), &value.kind) {
                     // Its traces are of nodes, not of links.
                     ("churn", _) => {}
                     (key, _) if is_extension(key) => {}
-                    ("trace", Kind::Text(file)) => names.push(file),
-                    ("trace", Kind::Map(entries)) => {
+                    ("trace", YamlValueKind::Text(file)) => names.push(file),
+                    ("trace", YamlValueKind::Map(entries)) => {
                         let file = entries.iter().find(|(key, _)| key.text == "file");
-                        if let Some((_, Value { kind: Kind::Text(file), .. })) = file {
+                        if let Some((_, YamlValue { kind: YamlValueKind::Text(file), .. })) = file {
                             names.push(file);
                         }
                     }
@@ -194,6 +202,6 @@ fn collect<'t>(value: &'t Value, names: &mut Vec<&'t str>) {
                 }
             }
         }
-        Kind::Null | Kind::Text(_) => {}
+        YamlValueKind::Null | YamlValueKind::Text(_) => {}
     }
 }

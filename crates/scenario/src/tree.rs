@@ -8,38 +8,38 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
-use crate::position::{Place, line};
+use crate::position::{SourceLocation, line};
 use map::OpenMap;
-use moved::Moved;
+use moved::ReindentedText;
 
 /// A value with its place.
 #[derive(Debug, Clone)]
-pub struct Value {
+pub struct YamlValue {
     /// Where it starts.
-    pub place: Place,
+    pub place: SourceLocation,
     /// What it is.
-    pub kind: Kind,
+    pub kind: YamlValueKind,
 }
 
 /// What a value is. YAML's guesses about plain scalars (is `1e3` a number?) are left to the decoder
 /// of each key, which knows what it needs.
 #[derive(Debug, Clone)]
-pub enum Kind {
+pub enum YamlValueKind {
     /// Nothing, `null` or `~`.
     Null,
     /// A scalar, quoted or not.
     Text(String),
     /// A list.
-    List(Vec<Value>),
+    List(Vec<YamlValue>),
     /// A map, in the order of the text; no key twice, merge keys (`<<`) resolved.
-    Map(Vec<(Key, Value)>),
+    Map(Vec<(YamlKey, YamlValue)>),
 }
 
 /// The key of a map.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct YamlKey {
     /// Where it stands.
-    pub place: Place,
+    pub place: SourceLocation,
     /// Its text.
     pub text: String,
 }
@@ -48,7 +48,7 @@ pub struct Key {
 #[derive(Debug)]
 pub struct TreeError {
     /// Where it was noticed.
-    pub place: Place,
+    pub place: SourceLocation,
     /// What is wrong.
     pub message: String,
     /// How to repair it, where that is known.
@@ -67,10 +67,10 @@ const MOST_REPEATED: usize = 4 << 20;
 /// # Errors
 /// If the text is not YAML, holds tags or doubled keys, or is larger or deeper than the bounds of
 /// this room.
-pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
-    let mut moved = Moved::new(text);
+pub fn parse(text: &str) -> Result<Option<YamlValue>, TreeError> {
+    let mut moved = ReindentedText::new(text);
     loop {
-        let mut builder = Builder::default();
+        let mut builder = YamlTreeBuilder::default();
         let Some(error) = builder.read(&moved)? else { return Ok(builder.root) };
         let mut open = builder.open.iter().map(|open| open.place);
         let flow = open.clone().find(|place| moved.is_flow(*place));
@@ -78,7 +78,7 @@ pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
         if flow.is_some_and(|flow| moved.indent(&error, flow)) {
             continue;
         }
-        let place = moved.original(Place::at(error.marker()));
+        let place = moved.original(SourceLocation::at(error.marker()));
         return Err(match flow.filter(|flow| moved.has_moved(flow.line, place.line)) {
             // The line did not belong to it.
             Some(flow) => endless(flow),
@@ -88,41 +88,43 @@ pub fn parse(text: &str) -> Result<Option<Value>, TreeError> {
 }
 
 #[derive(Default)]
-struct Builder {
-    root: Option<Value>,
-    open: Vec<Open>,
-    anchors: BTreeMap<usize, Value>,
+struct YamlTreeBuilder {
+    root: Option<YamlValue>,
+    open: Vec<OpenCollection>,
+    anchors: BTreeMap<usize, YamlValue>,
     documents: usize,
     values: usize,
     repeated: usize,
 }
 
 /// A collection whose end has not come.
-struct Open {
-    place: Place,
+struct OpenCollection {
+    place: SourceLocation,
     anchor: usize,
     kind: OpenKind,
 }
 
 enum OpenKind {
-    List(Vec<Value>),
+    List(Vec<YamlValue>),
     Map(OpenMap),
 }
 
-impl Builder {
+impl YamlTreeBuilder {
     /// Reads a text; `Some`: why the parser refuses it.
-    fn read(&mut self, moved: &Moved<'_>) -> Result<Option<ScanError>, TreeError> {
+    fn read(&mut self, moved: &ReindentedText<'_>) -> Result<Option<ScanError>, TreeError> {
         let mut parser = Parser::new_from_str(&moved.text);
         while let Some(event) = parser.next_event() {
             match event {
-                Ok((event, span)) => self.handle(event, moved.original(Place::of(span)))?,
+                Ok((event, span)) => {
+                    self.handle(event, moved.original(SourceLocation::of(span)))?;
+                }
                 Err(error) => return Ok(Some(error)),
             }
         }
         Ok(None)
     }
 
-    fn handle(&mut self, event: Event<'_>, place: Place) -> Result<(), TreeError> {
+    fn handle(&mut self, event: Event<'_>, place: SourceLocation) -> Result<(), TreeError> {
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -155,27 +157,32 @@ impl Builder {
         }
     }
 
-    fn open(&mut self, anchor: usize, place: Place, kind: OpenKind) -> Result<(), TreeError> {
+    fn open(
+        &mut self,
+        anchor: usize,
+        place: SourceLocation,
+        kind: OpenKind,
+    ) -> Result<(), TreeError> {
         if self.open.len() >= DEEPEST {
             return Err(error(place, format!("nested more than {DEEPEST} levels deep")));
         }
         if self.expects_key() {
             return Err(error(place, "a key must be a text, not a list or a map"));
         }
-        self.open.push(Open { place, anchor, kind });
+        self.open.push(OpenCollection { place, anchor, kind });
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), TreeError> {
-        let Some(Open { place, anchor, kind }) = self.open.pop() else { return Ok(()) };
+        let Some(OpenCollection { place, anchor, kind }) = self.open.pop() else { return Ok(()) };
         let kind = match kind {
-            OpenKind::List(items) => Kind::List(items),
-            OpenKind::Map(map) => Kind::Map(map.close()),
+            OpenKind::List(items) => YamlValueKind::List(items),
+            OpenKind::Map(map) => YamlValueKind::Map(map.close()),
         };
-        self.add(anchor, Value { place, kind }, false)
+        self.add(anchor, YamlValue { place, kind }, false)
     }
 
-    fn repeat(&mut self, anchor: usize, place: Place) -> Result<(), TreeError> {
+    fn repeat(&mut self, anchor: usize, place: SourceLocation) -> Result<(), TreeError> {
         let Some(value) = self.anchors.get(&anchor).cloned() else {
             return Err(error(place, "this alias stands inside the value that it repeats"));
         };
@@ -183,7 +190,7 @@ impl Builder {
         self.add(0, value, false)
     }
 
-    fn add(&mut self, anchor: usize, value: Value, plain: bool) -> Result<(), TreeError> {
+    fn add(&mut self, anchor: usize, value: YamlValue, plain: bool) -> Result<(), TreeError> {
         self.values += 1;
         if self.values > MOST_VALUES {
             return Err(error(value.place, format!("more than {MOST_VALUES} values in one file")));
@@ -216,16 +223,16 @@ impl TreeError {
     }
 }
 
-fn error(place: Place, message: impl Into<String>) -> TreeError {
+fn error(place: SourceLocation, message: impl Into<String>) -> TreeError {
     TreeError { place, message: message.into(), hint: None }
 }
 
-fn scalar(text: String, plain: bool, place: Place) -> Value {
+fn scalar(text: String, plain: bool, place: SourceLocation) -> YamlValue {
     let null = plain && matches!(text.as_str(), "" | "~" | "null");
-    Value { place, kind: if null { Kind::Null } else { Kind::Text(text) } }
+    YamlValue { place, kind: if null { YamlValueKind::Null } else { YamlValueKind::Text(text) } }
 }
 
-fn check_tag(tag: Option<&saphyr_parser::Tag>, place: Place) -> Result<(), TreeError> {
+fn check_tag(tag: Option<&saphyr_parser::Tag>, place: SourceLocation) -> Result<(), TreeError> {
     const CORE: [&str; 7] = ["str", "int", "float", "bool", "null", "map", "seq"];
     match tag {
         Some(tag) if !(tag.is_yaml_core_schema() && CORE.contains(&tag.suffix.as_str())) => {
@@ -240,26 +247,31 @@ fn check_tag(tag: Option<&saphyr_parser::Tag>, place: Place) -> Result<(), TreeE
 }
 
 /// Roughly the bytes that a copy of `value` takes.
-fn weight(value: &Value) -> usize {
+fn weight(value: &YamlValue) -> usize {
     const EACH: usize = 64;
     EACH + match &value.kind {
-        Kind::Null => 0,
-        Kind::Text(text) => text.len(),
-        Kind::List(items) => items.iter().map(weight).sum(),
-        Kind::Map(entries) => {
+        YamlValueKind::Null => 0,
+        YamlValueKind::Text(text) => text.len(),
+        YamlValueKind::List(items) => items.iter().map(weight).sum(),
+        YamlValueKind::Map(entries) => {
             entries.iter().map(|(key, value)| EACH + key.text.len() + weight(value)).sum()
         }
     }
 }
 
 /// The parser's complaints in our words, with what usually is behind them.
-fn syntax_error(text: &str, info: &str, place: Place, open: Option<Place>) -> TreeError {
+fn syntax_error(
+    text: &str,
+    info: &str,
+    place: SourceLocation,
+    open: Option<SourceLocation>,
+) -> TreeError {
     let line = line(text, place.line);
     let leads_with_tab = line.trim_start_matches(' ').starts_with('\t');
     if leads_with_tab || info.starts_with("tab") {
         let before = line.chars().take_while(|c| *c == ' ').count();
         let column = u32::try_from(before + 1).unwrap_or(1);
-        let place = if leads_with_tab { Place { column, ..place } } else { place };
+        let place = if leads_with_tab { SourceLocation { column, ..place } } else { place };
         return error(place, "a tab in the indentation: YAML indents with spaces only")
             .hint("replace the tab by spaces");
     }
@@ -275,7 +287,7 @@ fn syntax_error(text: &str, info: &str, place: Place, open: Option<Place>) -> Tr
     }
 }
 
-fn endless(open: Place) -> TreeError {
+fn endless(open: SourceLocation) -> TreeError {
     error(open, "the list or map that starts here does not end")
 }
 

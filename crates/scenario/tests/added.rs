@@ -3,16 +3,22 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use windtunnel_model::{NodeId, ReservationId};
-use windtunnel_scenario::{Errors, Instead, Loaded, Source, load_instead, plan_hash};
+use windtunnel_scenario::{
+    Instead, Loaded, ScenarioErrors, ScenarioSource, load_instead, plan_hash,
+};
 
 /// A file of two nodes, with `more` behind them.
 fn file(more: &str) -> String {
     format!("nodes: {{a: {{}}, b: {{}}}}\nlinks: [{{between: [a, b]}}]\n{more}")
 }
 
-fn load(text: &str, reserve: &[&str]) -> Result<Loaded, Errors> {
-    let source =
-        Source { name: "net.yaml", text: text.as_bytes(), default_name: "net", base_dir: "/" };
+fn load(text: &str, reserve: &[&str]) -> Result<Loaded, ScenarioErrors> {
+    let source = ScenarioSource {
+        name: "net.yaml",
+        text: text.as_bytes(),
+        default_name: "net",
+        base_dir: "/",
+    };
     let reserve: Vec<String> = reserve.iter().map(|text| (*text).to_owned()).collect();
     let instead = Instead { reserve: &reserve, ..Instead::default() };
     load_instead(&source, &|_| Err("no files".to_owned()), instead)

@@ -14,7 +14,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{Source, load_with};
+use windtunnel_scenario::{ScenarioSource, load_with};
 
 /// A block of YAML in a document.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +60,8 @@ fn fault(name: &str, block: &Block) -> Option<String> {
     };
     let name = format!("{name}, block at line {}", block.line);
     let text = format!("{}{rest}\n", block.text);
-    let source = Source { name: &name, text: text.as_bytes(), default_name: "x", base_dir: "/" };
+    let source =
+        ScenarioSource { name: &name, text: text.as_bytes(), default_name: "x", base_dir: "/" };
     let read = |file: &str| {
         let known = TRACES.iter().find(|(trace, _)| *trace == file);
         known.map(|(_, text)| text.as_bytes().to_vec()).ok_or(format!("no trace is called {file}"))

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{Instead, Source, load_instead};
+use windtunnel_scenario::{Instead, ScenarioSource, load_instead};
 
 /// The scenario files of a folder of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -21,7 +21,8 @@ fn load(file: &Path) -> Result<(), String> {
     let text = std::fs::read(file).unwrap();
     let (name, base_dir) = (file.to_string_lossy(), file.parent().unwrap());
     let base = base_dir.to_string_lossy();
-    let source = Source { name: &name, text: &text, default_name: "example", base_dir: &base };
+    let source =
+        ScenarioSource { name: &name, text: &text, default_name: "example", base_dir: &base };
     let read = |trace: &str| std::fs::read(base_dir.join(trace)).map_err(|error| error.to_string());
     let placed = |several_machines| {
         let instead = Instead { several_machines, ..Instead::default() };

@@ -8,7 +8,7 @@ mod common;
 use common::load_text;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
-use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::plan_hash;
 
@@ -102,9 +102,15 @@ fn a_plan_with_all_of_it_survives_json() {
 fn several_machines_use_the_model_of_paths_also_if_the_file_names_none() {
     let model = |name: &str, head: &str| plan(name, &format!("{head}{PAIR}")).model;
     assert_eq!(model("test", ""), NetworkModel::Hops);
-    assert_eq!(model("machines-test", ""), NetworkModel::Paths(Sharing::RttAware));
-    assert_eq!(model("machines-test", "sharing: equal\n"), NetworkModel::Paths(Sharing::Equal));
-    assert_eq!(model("machines-test", "model: paths\n"), NetworkModel::Paths(Sharing::RttAware));
+    assert_eq!(model("machines-test", ""), NetworkModel::Paths(BandwidthSharing::RttAware));
+    assert_eq!(
+        model("machines-test", "sharing: equal\n"),
+        NetworkModel::Paths(BandwidthSharing::Equal)
+    );
+    assert_eq!(
+        model("machines-test", "model: paths\n"),
+        NetworkModel::Paths(BandwidthSharing::RttAware)
+    );
 }
 
 #[test]

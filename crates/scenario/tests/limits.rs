@@ -7,7 +7,7 @@ mod common;
 
 use common::load_text;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{Bytes, Plan, Rate};
 
 fn plan(text: &str) -> Plan {
@@ -92,7 +92,7 @@ fn disks_have_a_rate_and_a_weight() {
     assert_eq!(of(&plan.nodes[0].programs[0].demand), (Some(2_000_000), None));
     assert_eq!(of(&plan.nodes[1].demand), (Some(10_000_000), None));
     assert_eq!(of(&plan.reservations[0].demand), (Some(1_000), Some(2)));
-    let Action::Limit { limits, .. } = &plan.events[0].action else { panic!() };
+    let EventAction::Limit { limits, .. } = &plan.events[0].action else { panic!() };
     assert_eq!(of(limits), (Some(5_000_000), None));
 }
 
@@ -131,7 +131,7 @@ fn a_change_of_the_links_rate_does_not_lift_the_bound() {
     let mut profile = plan.links[0].profiles[0].clone();
     let mut seen = vec![profile.rate];
     for event in &plan.events {
-        let Action::Link(change) = &event.action else { panic!("{event:?}") };
+        let EventAction::Link(change) = &event.action else { panic!("{event:?}") };
         change.patches[0].1.apply_to(&mut profile);
         seen.push(profile.rate);
     }

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use windtunnel_model::plan::{Action, Event, NodeVerb, Plan};
-use windtunnel_model::profile::{Discipline, FlowQueues, Loss, QueueLimit, Setting};
+use windtunnel_model::plan::{EventAction, NodeVerb, Plan, ScheduledEvent};
+use windtunnel_model::profile::{
+    FlowQueues, LossModel, PropertySetting, QueueDiscipline, QueueLimit,
+};
 use windtunnel_model::{Bytes, LinkPatch, NodeId, Probability, Rate, Span};
-use windtunnel_scenario::{Moment, Source, check_patch, load, parse_events, parse_patch};
+use windtunnel_scenario::{Moment, ScenarioSource, check_patch, load, parse_events, parse_patch};
 
 fn refused(pairs: &[(&str, &str)]) -> (String, Option<String>) {
     let error = parse_patch(pairs).unwrap_err();
@@ -24,19 +26,19 @@ fn values_are_read_as_in_a_file() {
     .unwrap();
     assert_eq!(patch.latency, Some(Span::from_millis(20)));
     let five = Probability::from_parts_per_billion(50_000_000).unwrap();
-    assert_eq!(patch.loss, Some(Loss::Independent(five)));
-    assert_eq!(patch.queue, Some(Setting::To(QueueLimit::Bytes(Bytes(256_000)))));
+    assert_eq!(patch.loss, Some(LossModel::Independent(five)));
+    assert_eq!(patch.queue, Some(PropertySetting::To(QueueLimit::Bytes(Bytes(256_000)))));
     assert_eq!(patch.jitter.unwrap().spread, Span::from_millis(2));
-    assert_eq!(patch.discipline, Some(Discipline::DropHead));
+    assert_eq!(patch.discipline, Some(QueueDiscipline::DropHead));
     assert_eq!(patch.rate, None);
 }
 
 #[test]
 fn disciplines_are_changed_with_their_parameters() {
     let discipline = |value| parse_patch(&[("discipline", value)]).unwrap().discipline.unwrap();
-    assert_eq!(discipline("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
+    assert_eq!(discipline("fq-codel"), QueueDiscipline::FqCodel(FlowQueues::default()));
     let queues = FlowQueues { flows: 8, ..FlowQueues::default() };
-    assert_eq!(discipline("{fq-codel: {flows: 8}}"), Discipline::FqCodel(queues));
+    assert_eq!(discipline("{fq-codel: {flows: 8}}"), QueueDiscipline::FqCodel(queues));
     let error = parse_patch(&[("discipline", "fqcodel")]).unwrap_err();
     assert_eq!(error.hint.as_deref(), Some("did you mean `fq-codel`?"));
 }
@@ -44,9 +46,12 @@ fn disciplines_are_changed_with_their_parameters() {
 #[test]
 fn none_takes_a_rate_away_and_default_a_queue() {
     let patch = parse_patch(&[("rate", "none"), ("queue", "default")]).unwrap();
-    assert_eq!((patch.rate, patch.queue), (Some(Setting::Default), Some(Setting::Default)));
+    assert_eq!(
+        (patch.rate, patch.queue),
+        (Some(PropertySetting::Default), Some(PropertySetting::Default))
+    );
     let patch = parse_patch(&[("rate", "1.5mbit")]).unwrap();
-    assert_eq!(patch.rate, Rate::from_bits_per_second(1_500_000).map(Setting::To));
+    assert_eq!(patch.rate, Rate::from_bits_per_second(1_500_000).map(PropertySetting::To));
 }
 
 #[test]
@@ -84,8 +89,12 @@ fn a_value_that_is_wrong_is_refused_as_in_a_file() {
 fn a_small_mtu_is_refused_where_the_plan_has_ipv6() {
     let load = |head: &str| {
         let text = format!("{head}nodes: {{a: {{}}, b: {{}}}}\nlinks: [{{between: [a, b]}}]\n");
-        let source =
-            Source { name: "net.yaml", text: text.as_bytes(), default_name: "net", base_dir: "/" };
+        let source = ScenarioSource {
+            name: "net.yaml",
+            text: text.as_bytes(),
+            default_name: "net",
+            base_dir: "/",
+        };
         load(&source).unwrap().plan
     };
     let patch = parse_patch(&[("mtu", "576")]).unwrap();
@@ -98,11 +107,12 @@ fn a_small_mtu_is_refused_where_the_plan_has_ipv6() {
 fn run() -> Plan {
     let text = "nodes: {a: {run: x}, b: {}, peers: {count: 4, run: y}}\nrouters: [r]\n\
                 links: [{between: [a, r], name: near}, {between: [b, r]}, {between: [peers, r], name: access}]\n";
-    let source = Source { name: "t.yaml", text: text.as_bytes(), default_name: "t", base_dir: "/" };
+    let source =
+        ScenarioSource { name: "t.yaml", text: text.as_bytes(), default_name: "t", base_dir: "/" };
     load(&source).unwrap().plan
 }
 
-fn now(text: &str) -> Result<Vec<Event>, String> {
+fn now(text: &str) -> Result<Vec<ScheduledEvent>, String> {
     let (plan, absent) = (run(), [NodeId(5)].into());
     let moment = Moment { plan: &plan, now: Span::from_secs(100), absent: &absent };
     let parsed = parse_events(text, &|_| Err("none here".to_owned()), &moment);
@@ -126,8 +136,12 @@ fn an_event_means_the_same_as_in_a_file() {
         "flap: {link: access, every: 1s, down: 200ms, times: 3}",
     ] {
         let text = format!("{in_file}  - {{at: 0s, {event}}}\n");
-        let source =
-            Source { name: "t.yaml", text: text.as_bytes(), default_name: "t", base_dir: "/" };
+        let source = ScenarioSource {
+            name: "t.yaml",
+            text: text.as_bytes(),
+            default_name: "t",
+            base_dir: "/",
+        };
         let planned = load(&source).unwrap_or_else(|e| panic!("{e}")).plan.events;
         assert_eq!(now(&format!("{{{event}}}")), Ok(planned), "{event}");
     }
@@ -147,8 +161,9 @@ fn several_events_happen_at_one_instant_and_repetitions_count_from_now() {
 fn churn_knows_which_nodes_are_present() {
     // peers-4 (node 5) is absent: it is the only one that can join.
     let events = now("churn: {nodes: peers, script: at 1s join 1}").unwrap();
-    let join = |node| Action::Churn { leave: Vec::new(), by: NodeVerb::Kill, join: vec![node] };
-    assert_eq!(events, [Event { at: Span::from_secs(1), action: join(NodeId(5)) }]);
+    let join =
+        |node| EventAction::Churn { leave: Vec::new(), by: NodeVerb::Kill, join: vec![node] };
+    assert_eq!(events, [ScheduledEvent { at: Span::from_secs(1), action: join(NodeId(5)) }]);
     let error = now("churn: {nodes: peers, script: at 1s join 2}").unwrap_err();
     assert!(error.contains("no node is left to join: all 4 are there"), "{error}");
 }

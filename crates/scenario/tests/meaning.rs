@@ -14,9 +14,10 @@ mod services;
 mod shares;
 
 use common::load_text;
-use windtunnel_model::expect::{Claim, ExitWanted, ProgramFact};
+use windtunnel_model::expect::{ExitWanted, ExpectationClaim, ProgramFact};
 use windtunnel_model::plan::{
-    Action, Check, Checking, NetworkModel, Plan, Ready, Restart, Sharing, User,
+    BandwidthSharing, Checking, EventAction, NetworkModel, Plan, ProgramUser, ReadinessCheck,
+    ReadinessCondition, Restart,
 };
 use windtunnel_model::{LinkProfile, NodeId, Probability, Span};
 
@@ -100,7 +101,7 @@ fn a_program_takes_from_its_node_what_it_does_not_say() {
                 links: [{between: [a, db]}]\n";
     let plan = plan(text);
     let node = &plan.nodes[1];
-    assert_eq!(node.user, User::Root);
+    assert_eq!(node.user, ProgramUser::Root);
     let [first, second] = node.programs.as_slice() else { panic!("two programs") };
     assert_eq!(first.argv, ["one", "two three"]);
     assert_eq!(first.cwd.as_deref(), Some("/home/me/sub"));
@@ -113,7 +114,7 @@ fn a_program_takes_from_its_node_what_it_does_not_say() {
     assert_eq!(second.cwd.as_deref(), Some("/abs"));
     assert_eq!(
         (second.restart, &second.ready),
-        (Restart::OnFailure, &Some(Ready::Log("up$".into())))
+        (Restart::OnFailure, &Some(ReadinessCondition::Log("up$".into())))
     );
 }
 
@@ -137,9 +138,9 @@ fn a_user_of_a_nodes_own_files_goes_before_the_images() {
         let node = &plan.nodes[node];
         (node.user, node.root.as_ref().unwrap().user.as_deref())
     };
-    assert_eq!(user(0), (User::Image, Some("1000:data")));
-    assert_eq!(user(1), (User::Image, None));
-    assert_eq!(user(2), (User::Image, Some("www-data")));
+    assert_eq!(user(0), (ProgramUser::Image, Some("1000:data")));
+    assert_eq!(user(1), (ProgramUser::Image, None));
+    assert_eq!(user(2), (ProgramUser::Image, Some("www-data")));
 }
 
 #[test]
@@ -174,12 +175,18 @@ fn a_condition_may_have_a_time_of_its_own() {
         (program.ready.clone(), program.ready_within)
     };
     let five = Some(Span::from_secs(5));
-    assert_eq!(ready("{tcp: 80, timeout: 5s}"), (Some(Ready::Tcp(80)), five));
-    assert_eq!(ready("{listen: true, timeout: 5s}"), (Some(Ready::Listen), five));
-    assert_eq!(ready("{timeout: 5s, unix: /run/x}"), (Some(Ready::Unix("/run/x".into())), five));
-    assert_eq!(ready("{log: 'up: .*', timeout: 5s}"), (Some(Ready::Log("up: .*".into())), five));
-    assert_eq!(ready("{exit: true}"), (Some(Ready::Exit), None));
-    assert_eq!(ready("tcp:80"), (Some(Ready::Tcp(80)), None));
+    assert_eq!(ready("{tcp: 80, timeout: 5s}"), (Some(ReadinessCondition::Tcp(80)), five));
+    assert_eq!(ready("{listen: true, timeout: 5s}"), (Some(ReadinessCondition::Listen), five));
+    assert_eq!(
+        ready("{timeout: 5s, unix: /run/x}"),
+        (Some(ReadinessCondition::Unix("/run/x".into())), five)
+    );
+    assert_eq!(
+        ready("{log: 'up: .*', timeout: 5s}"),
+        (Some(ReadinessCondition::Log("up: .*".into())), five)
+    );
+    assert_eq!(ready("{exit: true}"), (Some(ReadinessCondition::Exit), None));
+    assert_eq!(ready("tcp:80"), (Some(ReadinessCondition::Tcp(80)), None));
 }
 
 #[test]
@@ -190,7 +197,7 @@ fn a_command_that_says_whether_a_program_is_ready_has_times() {
     };
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let (ms, seconds) = (Span::from_millis, Span::from_secs);
-    let plain = Check {
+    let plain = ReadinessCheck {
         argv: words("pg_isready -U x"),
         every: seconds(1),
         timeout: seconds(10),
@@ -198,11 +205,11 @@ fn a_command_that_says_whether_a_program_is_ready_has_times() {
         start_period: Span::ZERO,
         start_every: seconds(1),
     };
-    assert_eq!(ready("'command:pg_isready -U x'"), Ready::Command(plain.clone()));
-    assert_eq!(ready("{command: [pg_isready, -U, x]}"), Ready::Command(plain.clone()));
+    assert_eq!(ready("'command:pg_isready -U x'"), ReadinessCondition::Command(plain.clone()));
+    assert_eq!(ready("{command: [pg_isready, -U, x]}"), ReadinessCondition::Command(plain.clone()));
     let all = "{command: pg_isready -U x, every: 200ms, check-timeout: 2s, fall: 4, start-period: 1min, \
                start-every: 50ms, timeout: 9s}";
-    let check = Check {
+    let check = ReadinessCheck {
         every: ms(200),
         timeout: seconds(2),
         fall: Some(4),
@@ -210,7 +217,7 @@ fn a_command_that_says_whether_a_program_is_ready_has_times() {
         start_every: ms(50),
         ..plain
     };
-    assert_eq!(ready(all), Ready::Command(check));
+    assert_eq!(ready(all), ReadinessCondition::Command(check));
 }
 
 #[test]
@@ -220,13 +227,13 @@ fn the_check_of_an_image_is_what_the_file_says_and_the_image_for_the_rest() {
         plan(&text).nodes[0].programs[0].ready.clone().unwrap()
     };
     let nothing = Checking::default();
-    assert_eq!(ready("healthcheck"), Ready::OfImage(nothing.clone()));
-    assert_eq!(ready("{healthcheck: true}"), Ready::OfImage(nothing.clone()));
+    assert_eq!(ready("healthcheck"), ReadinessCondition::OfImage(nothing.clone()));
+    assert_eq!(ready("{healthcheck: true}"), ReadinessCondition::OfImage(nothing.clone()));
     let fall = Checking { fall: Some(9), ..nothing };
-    assert_eq!(ready("{healthcheck: true, fall: 9}"), Ready::OfImage(fall.clone()));
+    assert_eq!(ready("{healthcheck: true, fall: 9}"), ReadinessCondition::OfImage(fall.clone()));
     let argv = ["sh", "-c", "a; b"].map(str::to_owned).to_vec();
     let other = Checking { argv, ..fall };
-    assert_eq!(ready("{healthcheck: [sh, -c, a; b], fall: 9}"), Ready::OfImage(other));
+    assert_eq!(ready("{healthcheck: [sh, -c, a; b], fall: 9}"), ReadinessCondition::OfImage(other));
 }
 
 #[test]
@@ -235,7 +242,7 @@ fn an_expectation_of_a_group_is_one_of_each_member() {
                 links: [{between: [a, r]}, {between: [b, r]}]\n\
                 expect: [{node: a, exit: any}, {link: a--r, direction: down, rate: {max: 5mbit}}]\n";
     let plan = plan(text);
-    let exit = |node| Claim::Program {
+    let exit = |node| ExpectationClaim::Program {
         nodes: vec![NodeId(node)],
         fact: ProgramFact::Exit(ExitWanted::Any),
     };
@@ -304,7 +311,7 @@ fn a_second_link_of_a_group_has_a_common_name_of_its_own() {
     let text = "nodes: {a: {count: 2}}\nrouters: [r]\nlinks: [{between: [a, r]}, {between: [a, r]}]\n\
                 events: [{at: 1s, link: a--r-2, direction: up, down: true}]\n";
     let plan = plan(text);
-    let Action::Link(change) = &plan.events[0].action else { panic!("a link event") };
+    let EventAction::Link(change) = &plan.events[0].action else { panic!("a link event") };
     let links: Vec<&str> =
         change.state.iter().map(|(lane, _)| plan.links[lane.link.index()].name.as_str()).collect();
     assert_eq!(links, ["a-1--r-2", "a-2--r-2"]);
@@ -330,7 +337,7 @@ fn a_lan_has_a_subnet_from_the_end_of_the_pools_and_routers_its_lowest_addresses
         .collect();
     assert_eq!(subnets[..2], ["10.0.255.0/24", "fd00::ffff:0:0:0/80"]);
     assert_eq!(subnets[2..], ["10.0.254.0/24", "fd00::fffe:0:0:0/80"]);
-    let v4 = |interface: &windtunnel_model::plan::Interface| interface.v4.unwrap().to_string();
+    let v4 = |interface: &windtunnel_model::plan::NodeInterface| interface.v4.unwrap().to_string();
     let nodes: Vec<String> = plan.nodes.iter().map(|node| v4(&node.interfaces[0])).collect();
     assert_eq!(nodes, ["10.0.255.2", "10.0.255.3", "10.0.255.4", "10.0.0.1"]);
     assert_eq!(plan.routers[0].interfaces[0].v4.unwrap().to_string(), "10.0.255.1");
@@ -364,6 +371,9 @@ fn a_file_names_its_network_model_and_how_paths_share() {
     };
     assert_eq!(model(""), NetworkModel::Hops);
     assert_eq!(model("model: hops\n"), NetworkModel::Hops);
-    assert_eq!(model("model: paths\n"), NetworkModel::Paths(Sharing::RttAware));
-    assert_eq!(model("model: paths\nsharing: equal\n"), NetworkModel::Paths(Sharing::Equal));
+    assert_eq!(model("model: paths\n"), NetworkModel::Paths(BandwidthSharing::RttAware));
+    assert_eq!(
+        model("model: paths\nsharing: equal\n"),
+        NetworkModel::Paths(BandwidthSharing::Equal)
+    );
 }

@@ -141,7 +141,7 @@ nodes: {a: {}, b: {}}
 links: [{between: [a, b], x-old: {trace: {file: gone.csv}}}]
 ";
     let read = std::cell::RefCell::new(Vec::new());
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "net.yaml",
         text: text.as_bytes(),
         default_name: "net",

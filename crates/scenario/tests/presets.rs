@@ -6,9 +6,9 @@
 mod common;
 
 use common::load_text;
-use windtunnel_model::plan::Action;
-use windtunnel_model::profile::{Loss, QueueLimit, Setting};
-use windtunnel_model::trace::Content;
+use windtunnel_model::plan::EventAction;
+use windtunnel_model::profile::{LossModel, PropertySetting, QueueLimit};
+use windtunnel_model::trace::TraceContent;
 use windtunnel_model::{Plan, Rate, Span, TraceMode};
 use windtunnel_scenario::{Preset, presets};
 
@@ -28,7 +28,7 @@ fn up_is_from_the_first_end_to_the_second() {
     assert_eq!((up.rate, down.rate), (rate("768kbit"), rate("1.6mbit")));
     assert_eq!((up.latency, down.latency), (Span::from_millis(150), Span::from_millis(150)));
     assert_eq!(up.queue, Some(QueueLimit::Time(Span::from_secs(1))));
-    assert_eq!(up.loss, Loss::Independent("0.5%".parse().unwrap()));
+    assert_eq!(up.loss, LossModel::Independent("0.5%".parse().unwrap()));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn written_keys_override_the_links_preset_which_overrides_the_defaults() {
     let own = plan("{between: [phone, tower], preset: 3g, loss: none, down: {rate: 3mbit}}");
     let [up, down] = &own.links[0].profiles;
     assert_eq!((up.rate, down.rate), (rate("768kbit"), rate("3mbit")));
-    assert_eq!((&up.loss, &down.loss), (&Loss::None, &Loss::None));
+    assert_eq!((&up.loss, &down.loss), (&LossModel::None, &LossModel::None));
     let both = plan(
         "{between: [phone, tower], preset: cable}\ndefaults: {link: {preset: 3g, latency: 1ms, mtu: 1400}}",
     );
@@ -49,9 +49,9 @@ fn an_event_sets_each_directions_part_of_a_preset() {
     let plan = plan(
         "{between: [phone, tower], preset: lte}\nevents: [{at: 5s, link: phone--tower, set: {preset: 3g}}]",
     );
-    let Action::Link(change) = &plan.events[0].action else { panic!("it changes a link") };
+    let EventAction::Link(change) = &plan.events[0].action else { panic!("it changes a link") };
     let rates: Vec<_> = change.patches.iter().map(|(_, patch)| patch.rate).collect();
-    let to = |text: &str| rate(text).map(Setting::To);
+    let to = |text: &str| rate(text).map(PropertySetting::To);
     assert_eq!(rates, [to("768kbit"), to("1.6mbit")]);
 }
 
@@ -66,7 +66,7 @@ fn a_mahimahi_file_is_in_the_plan_once_and_the_rate_is_its_mean() {
     assert_eq!((following.mode, following.repeat), (TraceMode::Opportunities, true));
     assert_eq!((following.trace, following.offset), (0, Span::from_secs(2)));
     assert_eq!((plan.traces.len(), plan.traces[0].file.as_str()), (1, "short.down"));
-    let Content::Opportunities(trace) = &plan.traces[0].content else { panic!("it is one") };
+    let TraceContent::Opportunities(trace) = &plan.traces[0].content else { panic!("it is one") };
     let instants: Vec<_> = trace.instants().collect();
     assert_eq!(instants, [(0, 1), (3, 1), (5, 2), (9, 1)]);
     let json = serde_json::to_string(&plan).unwrap();
@@ -86,7 +86,7 @@ fn a_value_of_one_direction_ends_the_trace_of_both_there() {
     let plan = self::plan("{between: [phone, tower], trace: {file: drive.csv, mode: interpolate}}");
     let up = &plan.links[0].profiles[0];
     assert_eq!((up.rate, up.latency), (rate("20mbit"), Span::from_millis(50)));
-    assert_eq!(up.loss, Loss::Independent("0.05%".parse().unwrap()));
+    assert_eq!(up.loss, LossModel::Independent("0.05%".parse().unwrap()));
 }
 
 #[test]

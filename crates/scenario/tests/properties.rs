@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use common::load_text;
 use proptest::prelude::*;
-use windtunnel_model::{Plan, Vertex};
+use windtunnel_model::{NetworkVertex, Plan};
 use windtunnel_routing::Routes;
 use windtunnel_scenario::plan_hash;
 
@@ -75,7 +75,7 @@ fn check_ids(plan: &Plan) {
         assert_eq!(interface.port.index(), index);
         let link = &plan.links[interface.link.index()];
         let end = &link.ends[interface.outward.index()];
-        assert_eq!(end.vertex, Vertex::Node(owner));
+        assert_eq!(end.vertex, NetworkVertex::Node(owner));
         let position = usize::try_from(end.interface).unwrap();
         assert_eq!(plan.nodes[owner.index()].interfaces[position].port, interface.port);
     }

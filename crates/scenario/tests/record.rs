@@ -6,8 +6,8 @@
 mod common;
 
 use common::load_text;
-use windtunnel_model::plan::{OnRecordLoss, RecordDirection, RecordMode, Recording};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::plan::{OnRecordLoss, RecordDirection, RecordMode, RecordingPolicy};
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Bytes, NodeId, Plan, Span};
 use windtunnel_scenario::plan_hash;
 
@@ -21,9 +21,12 @@ fn plan(record: &str) -> Plan {
 #[test]
 fn a_word_says_whether_a_run_is_recorded() {
     let mode = |word: &str| plan(&format!("record: {word}")).record;
-    assert_eq!(mode("true"), Recording::of(RecordMode::On));
-    assert_eq!(mode("standby"), Recording::of(RecordMode::Standby));
-    assert_eq!((mode("off"), mode("false")), (Recording::default(), Recording::default()));
+    assert_eq!(mode("true"), RecordingPolicy::of(RecordMode::On));
+    assert_eq!(mode("standby"), RecordingPolicy::of(RecordMode::Standby));
+    assert_eq!(
+        (mode("off"), mode("false")),
+        (RecordingPolicy::default(), RecordingPolicy::default())
+    );
 }
 
 #[test]
@@ -37,17 +40,17 @@ fn a_file_without_the_key_has_the_plan_and_the_hash_that_it_had() {
 #[test]
 fn a_list_names_layers_and_a_map_says_all() {
     let layers = plan("record: [tcp, engine]").record.choice.layers;
-    assert_eq!(layers.iter().collect::<Vec<_>>(), [Layer::Engine, Layer::Tcp]);
+    assert_eq!(layers.iter().collect::<Vec<_>>(), [RecordSource::Engine, RecordSource::Tcp]);
     let plan = plan(
         "record: {layers: [calls], nodes: b, flows: [tcp a b-1:80, ':53'], direction: reverse, \
          tcp-interval: 5ms, max: 1GB, rotate: 64MB, keep: 3, anonymous: true, on-loss: fail}",
     );
-    let Recording { mode, choice, .. } = &plan.record;
+    let RecordingPolicy { mode, choice, .. } = &plan.record;
     assert_eq!((*mode, &choice.nodes[..]), (RecordMode::On, &[NodeId(1), NodeId(2)][..]));
     let flows: Vec<String> = choice.flows.iter().map(ToString::to_string).collect();
     assert_eq!(flows, ["tcp a b-1:80", ":53"]);
     assert_eq!(choice.direction, Some(RecordDirection::Reverse));
-    let expected = Recording {
+    let expected = RecordingPolicy {
         mode: RecordMode::On,
         choice: choice.clone(),
         tcp_interval: Span::from_millis(5),

@@ -6,8 +6,10 @@
 mod common;
 
 use common::load_text;
-use windtunnel_model::plan::{Action, Event, LinkChange};
-use windtunnel_model::{Direction, Lane, LinkId, LinkPatch, NodeId, Plan, PortId, Span, Vertex};
+use windtunnel_model::plan::{EventAction, LinkChange, ScheduledEvent};
+use windtunnel_model::{
+    Lane, LinkDirection, LinkId, LinkPatch, NetworkVertex, NodeId, Plan, PortId, Span,
+};
 
 fn plan() -> Plan {
     let text = b"nodes:\n  a: {count: 2, run: [sleep, '1'], ready: 'tcp:80'}\n  b: {run: x, after: a}\nrouters: [r]\n\
@@ -43,40 +45,43 @@ fn a_name_that_would_leave_the_run_folder_is_not_a_name_of_a_node() {
 fn numbers_that_index_nothing_are_refused() {
     wrong(|plan| plan.nodes[0].interfaces[0].link = LinkId(9));
     wrong(|plan| plan.nodes[0].interfaces[0].port = PortId(u32::MAX));
-    wrong(|plan| plan.links[0].ends[0].vertex = Vertex::Node(NodeId(u32::MAX)));
+    wrong(|plan| plan.links[0].ends[0].vertex = NetworkVertex::Node(NodeId(u32::MAX)));
     wrong(|plan| plan.links[0].ends[0].interface = u32::MAX);
     wrong(|plan| plan.links.truncate(1));
     wrong(|plan| plan.nodes.truncate(1));
     wrong(|plan| plan.lans[0].attachments.push(Lane::from_index(900)));
     wrong(|plan| plan.nodes[2].programs[0].after = vec![NodeId(7)]);
     wrong(|plan| {
-        let lane = Lane { link: LinkId(77), direction: Direction::Up };
+        let lane = Lane { link: LinkId(77), direction: LinkDirection::Up };
         let change = LinkChange { patches: Vec::new(), state: vec![(lane, true)] };
-        plan.events.push(Event { at: Span::from_secs(9), action: Action::Link(change) });
+        plan.events
+            .push(ScheduledEvent { at: Span::from_secs(9), action: EventAction::Link(change) });
     });
 }
 
 #[test]
 fn values_that_no_file_can_ask_for_are_refused() {
-    use windtunnel_model::profile::Distribution::Table;
-    use windtunnel_model::profile::{Codel, Discipline, FlowQueues, Jitter, Loss, Overhead, Pie};
-    let lane = Lane { link: LinkId(0), direction: Direction::Up };
+    use windtunnel_model::profile::JitterDistribution::Table;
+    use windtunnel_model::profile::{
+        CodelParameters, FlowQueues, Jitter, LossModel, Overhead, PieParameters, QueueDiscipline,
+    };
+    let lane = Lane { link: LinkId(0), direction: LinkDirection::Up };
     let change = |patch: LinkPatch| {
         let change = LinkChange { patches: vec![(lane, patch)], state: Vec::new() };
-        Action::Link(change)
+        EventAction::Link(change)
     };
     let none = LinkPatch::default();
     let plan = plan();
     let fq = |flows, quantum| {
-        Discipline::FqCodel(FlowQueues { flows, quantum, codel: Codel::default() })
+        QueueDiscipline::FqCodel(FlowQueues { flows, quantum, codel: CodelParameters::default() })
     };
-    let codel = Codel { interval: Span::ZERO, target: Span::ZERO, ecn: true };
+    let codel = CodelParameters { interval: Span::ZERO, target: Span::ZERO, ecn: true };
     let disciplines = [
         fq(0, 1514),
         fq(1, 0),
         fq(u32::MAX, 1514),
-        Discipline::Codel(codel),
-        Discipline::Pie(Pie { update: Span::ZERO, ..Pie::default() }),
+        QueueDiscipline::Codel(codel),
+        QueueDiscipline::Pie(PieParameters { update: Span::ZERO, ..PieParameters::default() }),
     ];
     for discipline in disciplines {
         let patch = LinkPatch { discipline: Some(discipline), ..none.clone() };
@@ -87,9 +92,9 @@ fn values_that_no_file_can_ask_for_are_refused() {
         LinkPatch { mtu: Some(0), ..none.clone() },
         LinkPatch { mtu: Some(u32::MAX), ..none.clone() },
         LinkPatch { jitter: jitter(Vec::new()), ..none.clone() },
-        LinkPatch { loss: Some(Loss::Listed(vec![3, 1])), ..none.clone() },
+        LinkPatch { loss: Some(LossModel::Listed(vec![3, 1])), ..none.clone() },
         LinkPatch {
-            overhead: Some(windtunnel_model::profile::Setting::To(Overhead(u32::MAX))),
+            overhead: Some(windtunnel_model::profile::PropertySetting::To(Overhead(u32::MAX))),
             ..none.clone()
         },
     ];
@@ -102,22 +107,23 @@ fn values_that_no_file_can_ask_for_are_refused() {
 #[test]
 fn what_programs_share_keeps_its_discipline_and_a_rate_for_their_minimums() {
     use windtunnel_model::Rate;
-    use windtunnel_model::profile::{Discipline, Setting};
+    use windtunnel_model::profile::{PropertySetting, QueueDiscipline};
     let text = "nodes: {a: {run: [{run: x, send: {min: 100kbit}}]}, b: {}}\nlinks: [{between: [a, b], rate: 1mbit}]";
     let plan = load_text("net", text.as_bytes()).unwrap().plan;
-    let lane = Lane { link: LinkId(0), direction: Direction::Up };
+    let lane = Lane { link: LinkId(0), direction: LinkDirection::Up };
     let check = |lane, patch| {
         let change = LinkChange { patches: vec![(lane, patch)], state: Vec::new() };
-        plan.validate_action(&Action::Link(change)).map_err(|error| error.to_string())
+        plan.validate_action(&EventAction::Link(change)).map_err(|error| error.to_string())
     };
     let rate = |bits| LinkPatch {
-        rate: Rate::from_bits_per_second(bits).map(Setting::To),
+        rate: Rate::from_bits_per_second(bits).map(PropertySetting::To),
         ..LinkPatch::default()
     };
     assert_eq!(check(lane, rate(100_000)), Ok(()));
     let error = check(lane, rate(99_999)).unwrap_err();
     assert_eq!(error, "a-b: the rate is less than the 100000 bit/s of the programs' minimums");
-    let other = || LinkPatch { discipline: Some(Discipline::DropHead), ..LinkPatch::default() };
+    let other =
+        || LinkPatch { discipline: Some(QueueDiscipline::DropHead), ..LinkPatch::default() };
     let error = check(lane, other()).unwrap_err();
     assert_eq!(error, "a-b: the discipline of a link that programs share does not change");
     assert_eq!(check(lane.reverse(), other()), Ok(()));

@@ -4,7 +4,7 @@ use windtunnel_model::{Rate, Span};
 
 /// The bits that a flow sent in one period, and those that it could have sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Usage {
+pub struct FlowPeriodUsage {
     /// Bytes of the wire that the flow brought, those included that did not fit into its queue.
     pub bytes: u64,
     /// The length of the period, such as SplayNet's 50 ms; always the same one for a flow.
@@ -64,7 +64,7 @@ impl DemandEstimator {
 
     /// A period has passed; returns the new demand. A period of no length, and one without a limit
     /// on the flow, carry no information.
-    pub fn observe(&mut self, seen: Usage) -> Option<Rate> {
+    pub fn observe(&mut self, seen: FlowPeriodUsage) -> Option<Rate> {
         let (Some(share), Some(used)) = (seen.share, rate(seen.bytes, seen.period)) else {
             return self.demand;
         };
@@ -133,8 +133,11 @@ mod tests {
             let share =
                 estimator.demand().map_or(fair, |demand| demand.bits_per_second().min(fair));
             let share_as_rate = Rate::from_bits_per_second(share);
-            let seen =
-                Usage { bytes: bytes(wants.min(share)), period: PERIOD, share: share_as_rate };
+            let seen = FlowPeriodUsage {
+                bytes: bytes(wants.min(share)),
+                period: PERIOD,
+                share: share_as_rate,
+            };
             estimator.observe(seen).map_or(u64::MAX, Rate::bits_per_second)
         };
         (0..periods).map(period).collect()
@@ -220,10 +223,10 @@ mod tests {
         let mut estimator = DemandEstimator::new();
         after(&mut estimator, 3, 0, 10_000_000);
         let before = estimator.clone();
-        estimator.observe(Usage { bytes: 9, period: Span::ZERO, share: mbit(1) });
-        estimator.observe(Usage { bytes: 9, period: PERIOD, share: None });
+        estimator.observe(FlowPeriodUsage { bytes: 9, period: Span::ZERO, share: mbit(1) });
+        estimator.observe(FlowPeriodUsage { bytes: 9, period: PERIOD, share: None });
         assert_eq!(estimator, before);
-        let most = Usage {
+        let most = FlowPeriodUsage {
             bytes: u64::MAX,
             period: Span::from_nanos(1),
             share: Rate::from_bits_per_second(1),

@@ -1,8 +1,8 @@
 //! The room `sharing`: how flows divide the bandwidth of the links that they share, in the *paths*
 //! model of the network, where no packet meets another one in a queue.
 //!
-//! **Promises:** weighted max-min shares, by a [`Model`] that says how much each flow counts:
-//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`Shares`] keeps them up to date while
+//! **Promises:** weighted max-min shares, by a [`SharingModel`] that says how much each flow counts:
+//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`MaxMinShares`] keeps them up to date while
 //! flows come, go and change, at a cost that grows with the part of the network that the change
 //! reaches, and lists the changed shares. The shares are a function of the flows and the
 //! capacities alone: the same bits on every machine, for any order and batching of changes.
@@ -13,8 +13,8 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | `model` | [`Model`] and its two implementations: a flow's weight and ceiling |
-//! | `shares` | [`Shares`], the table: changes in, changed shares out |
+//! | `model` | [`SharingModel`] and its two implementations: a flow's weight and ceiling |
+//! | `shares` | [`MaxMinShares`], the table: changes in, changed shares out |
 //! | `shares::fill` | all shares from nothing |
 //! | `shares::relax` | the shares that a change reaches, and why they are the same |
 //! | `shares::{lane, flow, level}` | the state of a lane and of a flow, and its numbers |
@@ -42,7 +42,7 @@ mod error;
 mod model;
 mod shares;
 
-pub use demand::{DemandEstimator, Usage};
+pub use demand::{DemandEstimator, FlowPeriodUsage};
 pub use error::SharesError;
-pub use model::{Equal, Model, RttAware, Sharing, Weight};
-pub use shares::{Change, FlowId, Limit, Shares, allocate};
+pub use model::{Equal, FlowWeight, RttAware, SharingModel, SharingModelKind};
+pub use shares::{FlowId, FlowShareChange, MaxMinShares, ShareConstraint, allocate};

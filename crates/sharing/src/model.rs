@@ -12,15 +12,15 @@ use windtunnel_model::{Rate, Span};
 /// - Both functions are functions of the model and of the terms alone: no clock, no randomness, no
 ///   memory. The table calls them when a flow starts and when its terms change, as often as it
 ///   likes, and two tables with the same model must get the same weights, on any machine.
-/// - Only the ratios of weights matter where flows meet. [`Weight`] has 40 bits: choose a scale in
+/// - Only the ratios of weights matter where flows meet. [`FlowWeight`] has 40 bits: choose a scale in
 ///   which the ratios that occur are held well, and exactly where that is possible.
 /// - A ceiling is the most that a flow can use, regardless of the others. `None` is no ceiling.
 ///
 /// A model that is not weighted max-min (proportional fairness, priorities) does not belong behind
-/// this trait but beside [`Shares`](crate::Shares).
-pub trait Model {
+/// this trait but beside [`MaxMinShares`](crate::MaxMinShares).
+pub trait SharingModel {
     /// How much the flow counts on each lane of its path.
-    fn weight(&self, terms: &FlowTerms) -> Weight;
+    fn weight(&self, terms: &FlowTerms) -> FlowWeight;
 
     /// The most that the flow may have: as a rule the lesser of its demand and of what its window
     /// allows.
@@ -31,21 +31,21 @@ pub trait Model {
 
 /// How much a flow counts: 1 to 2⁴⁰ − 1, in a unit that the model chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Weight(u64);
+pub struct FlowWeight(u64);
 
-impl Weight {
+impl FlowWeight {
     /// The least weight.
-    pub const LEAST: Weight = Weight(1);
+    pub const LEAST: FlowWeight = FlowWeight(1);
     /// The greatest weight.
-    pub const MOST: Weight = Weight((1 << 40) - 1);
+    pub const MOST: FlowWeight = FlowWeight((1 << 40) - 1);
 
     /// The weight of that value, or the nearest that there is.
     #[must_use]
-    pub const fn nearest(value: u64) -> Weight {
+    pub const fn nearest(value: u64) -> FlowWeight {
         match value {
-            0 => Weight::LEAST,
-            1..=0xff_ffff_ffff => Weight(value),
-            _ => Weight::MOST,
+            0 => FlowWeight::LEAST,
+            1..=0xff_ffff_ffff => FlowWeight(value),
+            _ => FlowWeight::MOST,
         }
     }
 
@@ -74,7 +74,7 @@ pub struct Equal;
 
 /// One of the models of this crate, chosen by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sharing {
+pub enum SharingModelKind {
     /// [`RttAware`], the default, as in SplayNet.
     #[default]
     RttAware,
@@ -82,31 +82,31 @@ pub enum Sharing {
     Equal,
 }
 
-impl Model for RttAware {
-    fn weight(&self, terms: &FlowTerms) -> Weight {
+impl SharingModel for RttAware {
+    fn weight(&self, terms: &FlowTerms) -> FlowWeight {
         let rtt = terms.rtt.max(NEAREST).as_nanos();
-        Weight::nearest((RTT_SCALE + rtt / 2) / rtt)
+        FlowWeight::nearest((RTT_SCALE + rtt / 2) / rtt)
     }
 }
 
-impl Model for Equal {
-    fn weight(&self, _: &FlowTerms) -> Weight {
-        Weight::LEAST
+impl SharingModel for Equal {
+    fn weight(&self, _: &FlowTerms) -> FlowWeight {
+        FlowWeight::LEAST
     }
 }
 
-impl Model for Sharing {
-    fn weight(&self, terms: &FlowTerms) -> Weight {
+impl SharingModel for SharingModelKind {
+    fn weight(&self, terms: &FlowTerms) -> FlowWeight {
         match self {
-            Sharing::RttAware => RttAware.weight(terms),
-            Sharing::Equal => Equal.weight(terms),
+            SharingModelKind::RttAware => RttAware.weight(terms),
+            SharingModelKind::Equal => Equal.weight(terms),
         }
     }
 
     fn ceiling(&self, terms: &FlowTerms) -> Option<Rate> {
         match self {
-            Sharing::RttAware => RttAware.ceiling(terms),
-            Sharing::Equal => Equal.ceiling(terms),
+            SharingModelKind::RttAware => RttAware.ceiling(terms),
+            SharingModelKind::Equal => Equal.ceiling(terms),
         }
     }
 }
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn weights_are_kept_within_their_bits() {
-        assert_eq!(Weight::nearest(0), Weight::LEAST);
-        assert_eq!(Weight::nearest(1 << 40), Weight::MOST);
-        assert_eq!(Weight::nearest(Weight::MOST.value()), Weight::MOST);
-        assert!(Weight::nearest(RTT_SCALE / NEAREST.as_nanos()) < Weight::MOST);
+        assert_eq!(FlowWeight::nearest(0), FlowWeight::LEAST);
+        assert_eq!(FlowWeight::nearest(1 << 40), FlowWeight::MOST);
+        assert_eq!(FlowWeight::nearest(FlowWeight::MOST.value()), FlowWeight::MOST);
+        assert!(FlowWeight::nearest(RTT_SCALE / NEAREST.as_nanos()) < FlowWeight::MOST);
     }
 }

@@ -64,11 +64,11 @@ use alloc::vec::Vec;
 use windtunnel_model::Rate;
 use windtunnel_model::flow::FlowTerms;
 
-use crate::{Model, SharesError};
-pub use change::{Change, FlowId, Limit};
-use flow::{Flow, FlowState, Path, Record};
-use lane::{Lane, LaneFlows};
-use relax::Scratch;
+use crate::{SharesError, SharingModel};
+pub use change::{FlowId, FlowShareChange, ShareConstraint};
+use flow::{FlowConstraints, FlowShareRecord, FlowState, LanePath};
+use lane::{LaneFillLevel, LaneFlows};
+use relax::RelaxationScratch;
 
 /// Flows at a time, at the most: their weights then add up to less than 2⁵⁹, half a bit a second in
 /// grains.
@@ -77,36 +77,36 @@ pub(crate) const FLOWS_MAX: u32 = (1 << 19) - 1;
 /// The shares of all flows over a fixed number of lanes (directions of links, numbered densely from
 /// 0, such as by `windtunnel_model::Lane::index`).
 ///
-/// Pass it changes, in any order; then [`Shares::settle`] makes the shares fit again, and returns
+/// Pass it changes, in any order; then [`MaxMinShares::settle`] makes the shares fit again, and returns
 /// those that changed. Between the two, getters return the shares of the last time.
 ///
 /// Cost: to start, stop or change a flow, a step for each lane of its path, and the
 /// logarithm of the number of flows; to settle, a step for each flow on each lane whose level
 /// changes, or as much as all shares from nothing where that is less.
 #[derive(Debug, Clone)]
-pub struct Shares<M> {
+pub struct MaxMinShares<M> {
     model: M,
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneFillLevel>,
     lane_flows: Vec<LaneFlows>,
     /// By place; a place is given again when its flow has stopped.
     states: Vec<FlowState>,
-    flows: Vec<Flow>,
-    records: Vec<Record>,
+    flows: Vec<FlowConstraints>,
+    records: Vec<FlowShareRecord>,
     places: BTreeMap<FlowId, u32>,
     vacant: Vec<u32>,
     /// Lanes to look at, each once (`Lane::touched`).
     touched: Vec<u32>,
-    /// Places of flows with shares that may have changed (`Flow::noted`). A place may occur twice.
+    /// Places of flows with shares that may have changed (`FlowConstraints::noted`). A place may occur twice.
     noted: Vec<u32>,
     /// Changes since shares were settled last.
     news: usize,
     /// The lengths of all paths together.
     length: usize,
-    changes: Vec<Change>,
-    scratch: Scratch,
+    changes: Vec<FlowShareChange>,
+    scratch: RelaxationScratch,
 }
 
-impl<M: Model> Shares<M> {
+impl<M: SharingModel> MaxMinShares<M> {
     /// A table without flows. `capacities` are those of the lanes, in bits a second of the wire;
     /// `None` is a lane without limit. (A lane that carries nothing at all is not a matter of
     /// shares.)
@@ -117,8 +117,9 @@ impl<M: Model> Shares<M> {
         if u32::try_from(capacities.len()).is_err() {
             return Err(SharesError::TooManyLanes(capacities.len()));
         }
-        let lanes = (0..).zip(capacities).map(|(lane, rate)| checked(lane, *rate).map(Lane::new));
-        Ok(Shares {
+        let lanes =
+            (0..).zip(capacities).map(|(lane, rate)| checked(lane, *rate).map(LaneFillLevel::new));
+        Ok(MaxMinShares {
             model,
             lanes: lanes.collect::<Result<_, _>>()?,
             lane_flows: vec![LaneFlows::default(); capacities.len()],
@@ -132,7 +133,7 @@ impl<M: Model> Shares<M> {
             news: 0,
             length: 0,
             changes: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: RelaxationScratch::default(),
         })
     }
 
@@ -158,8 +159,8 @@ impl<M: Model> Shares<M> {
         path.dedup();
         let seats = path.iter().map(|lane| self.lane_flows[*lane as usize].join(place)).collect();
         self.length += path.len();
-        self.flows[place as usize] = Flow::new(Path::new(&path));
-        self.records[place as usize] = Record::new(id, terms, seats);
+        self.flows[place as usize] = FlowConstraints::new(LanePath::new(&path));
+        self.records[place as usize] = FlowShareRecord::new(id, terms, seats);
         self.places.insert(id, place);
         self.news += 1;
         self.enter(place);
@@ -174,8 +175,9 @@ impl<M: Model> Shares<M> {
         let place = self.places.remove(&id).ok_or(SharesError::UnknownFlow(id))?;
         self.news += 1;
         self.leave(place);
-        let flow = core::mem::replace(&mut self.flows[place as usize], Flow::vacant());
-        let record = core::mem::replace(&mut self.records[place as usize], Record::vacant());
+        let flow = core::mem::replace(&mut self.flows[place as usize], FlowConstraints::vacant());
+        let record =
+            core::mem::replace(&mut self.records[place as usize], FlowShareRecord::vacant());
         let path = flow.path.lanes();
         self.length -= path.len();
         for (lane, seat) in path.iter().zip(record.seats) {
@@ -232,7 +234,7 @@ impl<M: Model> Shares<M> {
     /// Makes the shares fit again, and returns the changed ones in the order of flow ids: those of
     /// flows that started, and those that changed by a bit a second or more. A flow that has
     /// stopped is not among them.
-    pub fn settle(&mut self) -> &[Change] {
+    pub fn settle(&mut self) -> &[FlowShareChange] {
         if self.news > FEW + self.places.len() / MANY || !self.relax() {
             self.fill();
         }
@@ -240,8 +242,8 @@ impl<M: Model> Shares<M> {
     }
 
     /// The same, with all shares found from nothing: the reference for measurements and tests of
-    /// [`Shares::settle`].
-    pub fn settle_from_nothing(&mut self) -> &[Change] {
+    /// [`MaxMinShares::settle`].
+    pub fn settle_from_nothing(&mut self) -> &[FlowShareChange] {
         self.fill();
         self.collect()
     }
@@ -262,15 +264,15 @@ impl<M: Model> Shares<M> {
     /// Why the flow has no more, as of the last time shares were settled (of several lanes, the
     /// first). `None`: no such flow.
     #[must_use]
-    pub fn limit(&self, id: FlowId) -> Option<Limit> {
+    pub fn limit(&self, id: FlowId) -> Option<ShareConstraint> {
         let place = self.place(id)? as usize;
         let level = self.states[place].level;
         if level == level::NONE {
-            return Some(Limit::Nothing);
+            return Some(ShareConstraint::Nothing);
         }
         let full = |lane: &&u32| self.lanes[**lane as usize].level == level;
         let lane = self.flows[place].path.lanes().iter().find(full);
-        Some(lane.map_or(Limit::Ceiling, |lane| Limit::Lane(*lane)))
+        Some(lane.map_or(ShareConstraint::Ceiling, |lane| ShareConstraint::Lane(*lane)))
     }
 
     /// The sum of the shares of a lane's flows, in bits a second, those without limit left out.
@@ -305,16 +307,16 @@ impl<M: Model> Shares<M> {
     }
 }
 
-/// The shares of flows that all run at a time, in their order: [`Shares`] for once.
+/// The shares of flows that all run at a time, in their order: [`MaxMinShares`] for once.
 ///
 /// # Errors
-/// As [`Shares::new`] and [`Shares::start`].
-pub fn allocate<M: Model>(
+/// As [`MaxMinShares::new`] and [`MaxMinShares::start`].
+pub fn allocate<M: SharingModel>(
     model: M,
     capacities: &[Option<Rate>],
     flows: &[(&[u32], FlowTerms)],
 ) -> Result<Vec<Option<Rate>>, SharesError> {
-    let mut shares = Shares::new(model, capacities)?;
+    let mut shares = MaxMinShares::new(model, capacities)?;
     for (id, (lanes, terms)) in (0..).zip(flows) {
         shares.start(FlowId(id), lanes, *terms)?;
     }

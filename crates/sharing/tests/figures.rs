@@ -4,7 +4,9 @@
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{Change, FlowId, Limit, Shares, Sharing, allocate};
+use windtunnel_sharing::{
+    FlowId, FlowShareChange, MaxMinShares, ShareConstraint, SharingModelKind, allocate,
+};
 
 fn mbit(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -19,7 +21,7 @@ fn round_trip(millis: u64) -> FlowTerms {
 }
 
 /// The changes of a settled table, as flow and bits a second.
-fn rates(changes: &[Change]) -> Vec<(u64, u64)> {
+fn rates(changes: &[FlowShareChange]) -> Vec<(u64, u64)> {
     changes.iter().map(|change| (change.flow.0, change.share.unwrap().bits_per_second())).collect()
 }
 
@@ -37,8 +39,8 @@ mod figure_3_5 {
     const ZERO_TO_FIVE: FlowId = FlowId(5);
     const THREE_TO_FIVE: FlowId = FlowId(35);
 
-    fn network() -> Shares<Sharing> {
-        Shares::new(Sharing::RttAware, &[mbit(2); 5]).unwrap()
+    fn network() -> MaxMinShares<SharingModelKind> {
+        MaxMinShares::new(SharingModelKind::RttAware, &[mbit(2); 5]).unwrap()
     }
 
     #[test]
@@ -50,11 +52,11 @@ mod figure_3_5 {
         let path = [ZERO_ONE, ONE_FOUR, FOUR_FIVE];
         shares.start(ZERO_TO_FIVE, &path, round_trip(300)).unwrap();
         assert_eq!(rates(shares.settle()), [(2, 1_500_000), (5, 500_000)]);
-        assert_eq!(shares.limit(ZERO_TO_FIVE), Some(Limit::Lane(ZERO_ONE)));
+        assert_eq!(shares.limit(ZERO_TO_FIVE), Some(ShareConstraint::Lane(ZERO_ONE)));
 
         shares.start(THREE_TO_FIVE, &[THREE_FOUR, FOUR_FIVE], round_trip(300)).unwrap();
         assert_eq!(rates(shares.settle()), [(35, 1_500_000)], "nothing changes for node 0");
-        assert_eq!(shares.limit(THREE_TO_FIVE), Some(Limit::Lane(FOUR_FIVE)));
+        assert_eq!(shares.limit(THREE_TO_FIVE), Some(ShareConstraint::Lane(FOUR_FIVE)));
         assert_eq!(shares.given(ZERO_ONE), 2_000_000);
     }
 
@@ -72,7 +74,7 @@ mod figure_3_5 {
     fn equal_sharing_halves() {
         let paths: [(&[u32], FlowTerms); 2] =
             [(&[ZERO_ONE, ONE_TWO], round_trip(100)), (&[ZERO_ONE, ONE_FOUR], round_trip(300))];
-        let shares = allocate(Sharing::Equal, &[mbit(2); 5], &paths).unwrap();
+        let shares = allocate(SharingModelKind::Equal, &[mbit(2); 5], &paths).unwrap();
         assert_eq!(shares, [mbit(1), mbit(1)]);
     }
 
@@ -80,11 +82,12 @@ mod figure_3_5 {
     fn a_window_of_64_kib_leaves_the_rest_to_others() {
         // 65 536 bytes in 100 ms are 5 242 880 bit/s, in 300 ms 1 747 626.67.
         let windowed = |millis| round_trip(millis).with_window(Bytes(65_536));
-        let alone = |millis| allocate(Sharing::RttAware, &[mbit(10)], &[(&[0], windowed(millis))]);
+        let alone =
+            |millis| allocate(SharingModelKind::RttAware, &[mbit(10)], &[(&[0], windowed(millis))]);
         assert_eq!(alone(100).unwrap(), [bits(5_242_880)]);
         assert_eq!(alone(300).unwrap(), [bits(1_747_626)]);
         let both = [(&[0][..], windowed(100)), (&[0][..], round_trip(300))];
-        let shares = allocate(Sharing::RttAware, &[mbit(10)], &both).unwrap();
+        let shares = allocate(SharingModelKind::RttAware, &[mbit(10)], &both).unwrap();
         assert_eq!(shares, [bits(5_242_880), bits(4_757_120)]);
     }
 }
@@ -97,8 +100,8 @@ fn the_plateaus_of_figure_3_7_are_exact() {
     let three_to_one: [&[u32]; 3] = [&[0, 3], &[1, 3], &[2, 3]];
     let three_to_three: [&[u32]; 3] = [&[0, 3, 4], &[1, 3, 5], &[2, 3, 6]];
     for paths in [one_to_three, three_to_one, three_to_three] {
-        for model in [Sharing::RttAware, Sharing::Equal] {
-            let mut shares = Shares::new(model, &[mbit(10); 7]).unwrap();
+        for model in [SharingModelKind::RttAware, SharingModelKind::Equal] {
+            let mut shares = MaxMinShares::new(model, &[mbit(10); 7]).unwrap();
             for (id, path) in (1..).zip(paths) {
                 shares.start(FlowId(id), path, round_trip(40)).unwrap();
                 let each = 10_000_000 / id;

@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::flow::FlowTerms;
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{DemandEstimator, FlowId, Limit, Shares, SharesError, Sharing, Usage};
+use windtunnel_sharing::{
+    DemandEstimator, FlowId, FlowPeriodUsage, MaxMinShares, ShareConstraint, SharesError,
+    SharingModelKind,
+};
 
 const TERMS: FlowTerms = FlowTerms::new(Span::from_millis(100));
 
@@ -16,21 +19,21 @@ fn mbit(rate: u64) -> Option<Rate> {
     Rate::from_bits_per_second(rate * 1_000_000)
 }
 
-fn shares(lanes: usize) -> Shares<Sharing> {
-    Shares::new(Sharing::RttAware, &vec![mbit(10); lanes]).unwrap()
+fn shares(lanes: usize) -> MaxMinShares<SharingModelKind> {
+    MaxMinShares::new(SharingModelKind::RttAware, &vec![mbit(10); lanes]).unwrap()
 }
 
 #[test]
 fn a_flow_that_nothing_limits_has_no_limit() {
-    let mut table = Shares::new(Sharing::Equal, &[None, mbit(1)]).unwrap();
+    let mut table = MaxMinShares::new(SharingModelKind::Equal, &[None, mbit(1)]).unwrap();
     table.start(FlowId(1), &[0], TERMS).unwrap();
     table.start(FlowId(2), &[], TERMS).unwrap();
     table.start(FlowId(3), &[0], TERMS.with_window(Bytes(12_500))).unwrap();
     assert_eq!(table.share(FlowId(1)), None, "not settled yet");
     let changes: Vec<_> = table.settle().iter().map(|change| change.share).collect();
     assert_eq!(changes, [None, None, mbit(1)]);
-    assert_eq!(table.limit(FlowId(1)), Some(Limit::Nothing));
-    assert_eq!(table.limit(FlowId(3)), Some(Limit::Ceiling));
+    assert_eq!(table.limit(FlowId(1)), Some(ShareConstraint::Nothing));
+    assert_eq!(table.limit(FlowId(3)), Some(ShareConstraint::Ceiling));
     table.set_capacity(0, mbit(3)).unwrap();
     let changes: Vec<_> =
         table.settle().iter().map(|change| (change.flow.0, change.share)).collect();
@@ -82,14 +85,14 @@ fn an_invalid_call_is_refused_and_changes_nothing() {
     }
     assert!(table.settle().is_empty());
     assert_eq!((table.share(FlowId(7)), table.share(FlowId(8))), (Some(mbit(10)), None));
-    let wide = Shares::new(Sharing::Equal, &[Rate::from_bits_per_second(u64::MAX)]);
+    let wide = MaxMinShares::new(SharingModelKind::Equal, &[Rate::from_bits_per_second(u64::MAX)]);
     assert!(matches!(wide, Err(SharesError::CapacityTooLarge { lane: 0, .. })));
 }
 
 #[test]
 fn the_greatest_rates_and_weights_fit() {
     let most = Rate::from_bits_per_second((1 << 48) - 1);
-    let mut table = Shares::new(Sharing::RttAware, &[most, None]).unwrap();
+    let mut table = MaxMinShares::new(SharingModelKind::RttAware, &[most, None]).unwrap();
     for id in 0..1000 {
         let rtt = Span::from_nanos(if id % 2 == 0 { 1 } else { u64::MAX });
         table.start(FlowId(id), &[0], FlowTerms::new(rtt).with_demand(most.unwrap())).unwrap();
@@ -113,7 +116,7 @@ fn capacity_that_a_flow_does_not_use_goes_to_others() {
     let mut period = |wants: u64| {
         let share = table.share(FlowId(1)).unwrap();
         let used = share.map_or(wants, |share| share.bits_per_second().min(wants));
-        let seen = Usage { bytes: used / 160, period: Span::from_millis(50), share };
+        let seen = FlowPeriodUsage { bytes: used / 160, period: Span::from_millis(50), share };
         table.change(FlowId(1), FlowTerms { demand: estimator.observe(seen), ..TERMS }).unwrap();
         table.settle();
         table.share(FlowId(2)).unwrap().unwrap().bits_per_second()
@@ -131,14 +134,14 @@ fn capacity_that_a_flow_does_not_use_goes_to_others() {
 #[test]
 fn long_chains_of_changes_end_where_a_new_table_begins() {
     let mut draws = 0;
-    let stream = Stream::named(1, &["chains"]);
+    let stream = RandomStream::named(1, &["chains"]);
     let mut below = |end: u64| {
         draws += 1;
         stream.at(draws) % end
     };
     let capacities: Vec<_> = (0..60).map(|_| mbit([1, 2, 10, 100][below(4) as usize])).collect();
-    for model in [Sharing::RttAware, Sharing::Equal] {
-        let mut table = Shares::new(model, &capacities).unwrap();
+    for model in [SharingModelKind::RttAware, SharingModelKind::Equal] {
+        let mut table = MaxMinShares::new(model, &capacities).unwrap();
         let mut reported = BTreeMap::new();
         for step in 0..600 {
             let id = FlowId(below(300));

@@ -18,7 +18,7 @@ pub struct IoVec {
 /// `struct msghdr`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub struct SocketMessageHeader {
     pub name: *mut c_void,
     pub name_length: u32,
     pub parts: *mut IoVec,
@@ -32,7 +32,7 @@ pub struct Message {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Messages {
-    pub message: Message,
+    pub message: SocketMessageHeader,
     pub length: u32,
 }
 
@@ -48,7 +48,7 @@ pub struct PollFd {
 /// `struct cmsghdr`; its data follow.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Control {
+pub struct ControlMessageHeader {
     pub length: usize,
     pub level: c_int,
     pub kind: c_int,
@@ -454,10 +454,10 @@ pub fn connect_local(name: &[u8]) -> Result<c_int, c_int> {
 pub fn send(fd: c_int, bytes: &[u8], descriptor: Option<c_int>, flags: u32) -> Result<(), c_int> {
     let mut part = IoVec { base: bytes.as_ptr().cast_mut().cast(), length: bytes.len() };
     // `struct cmsghdr` with one descriptor, which is followed by padding.
-    let rights = Control { length: 20, level: SOL_SOCKET, kind: SCM_RIGHTS };
+    let rights = ControlMessageHeader { length: 20, level: SOL_SOCKET, kind: SCM_RIGHTS };
     let mut control = (rights, descriptor.unwrap_or(-1), 0);
     let has_control = descriptor.is_some();
-    let message = Message {
+    let message = SocketMessageHeader {
         name: ptr::null_mut(),
         name_length: 0,
         parts: &raw mut part,
@@ -475,7 +475,7 @@ pub fn send(fd: c_int, bytes: &[u8], descriptor: Option<c_int>, flags: u32) -> R
 /// Installs the filter: where calls are shown from now on; or errno.
 pub fn install_filter() -> Result<c_int, c_int> {
     let instructions = filter::program();
-    let program = filter::Program::of(&instructions);
+    let program = filter::SeccompProgram::of(&instructions);
     let (mode, flags) = (filter::SET_MODE_FILTER as usize, filter::FLAGS as usize);
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let result =

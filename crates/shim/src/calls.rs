@@ -4,27 +4,27 @@ use core::ffi::c_int;
 
 use crate::c::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_PEEK};
 use crate::clock;
-use crate::descriptors::{self, Word};
+use crate::descriptors::{self, DescriptorSocketWord};
 use crate::names::{self, End};
 use crate::next::errno;
 use crate::process;
 use crate::record::kind::{Call, Kind, NO_FLOW};
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN};
-use crate::record::{Record, flag, halves};
+use crate::record::{EventRecord, flag, halves};
 use crate::region;
-use crate::sockets::{Direction, Socket, Tuple};
+use crate::sockets::{RegionSocketEntry, SocketCallDirection, Tuple};
 
 /// What is known of a call before it is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     pub call: Call,
-    pub direction: Direction,
+    pub direction: SocketCallDirection,
     /// Of `send` and the like; 0 for others.
     pub flags: c_int,
 }
 
 /// What is read of a call's arguments once it has returned.
-pub trait Arguments: Copy {
+pub trait SyscallArguments: Copy {
     /// Whether there can be no address among them.
     const IS_PLAIN: bool = false;
 
@@ -44,9 +44,9 @@ pub trait Arguments: Copy {
 
 /// A call that has one run of bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Plain(pub usize);
+pub struct SingleBufferArguments(pub usize);
 
-impl Arguments for Plain {
+impl SyscallArguments for SingleBufferArguments {
     const IS_PLAIN: bool = true;
 
     #[inline(always)]
@@ -65,8 +65,8 @@ pub fn datagrams(bytes: usize, size: u16) -> u64 {
 
 /// Makes a call that moves bytes, and records it.
 #[inline(always)]
-pub fn transfer<A: Arguments>(
-    word: Word,
+pub fn transfer<A: SyscallArguments>(
+    word: DescriptorSocketWord,
     fd: c_int,
     spec: Spec,
     arguments: A,
@@ -83,9 +83,9 @@ pub fn transfer<A: Arguments>(
 
 /// A call whose flow is the socket's: its calls and what they move are counted in one word.
 #[inline(always)]
-fn counted<A: Arguments>(
-    word: Word,
-    socket: Socket<'static>,
+fn counted<A: SyscallArguments>(
+    word: DescriptorSocketWord,
+    socket: RegionSocketEntry<'static>,
     fd: c_int,
     spec: Spec,
     arguments: A,
@@ -121,14 +121,14 @@ fn counted<A: Arguments>(
     // Another call may have come and gone meanwhile.
     let is_shared = shared_before | shared_after | (offset != offset_before);
     let flags = if is_shared { flag::SHARED } else { 0 };
-    let outcome = Outcome { begin, offset, flags, result };
+    let outcome = SyscallOutcome { begin, offset, flags, result };
     record(&socket, recording, &spec, || arguments.asked(), &outcome);
     result
 }
 
 #[inline(always)]
-fn datagram<A: Arguments>(
-    socket: Socket<'static>,
+fn datagram<A: SyscallArguments>(
+    socket: RegionSocketEntry<'static>,
     fd: c_int,
     spec: Spec,
     arguments: A,
@@ -148,23 +148,23 @@ fn datagram<A: Arguments>(
     let offset = target.advance(spec.direction, moved);
     if recording & 1 != 0 {
         let flags = if shared_before | shared_after { flag::SHARED } else { 0 };
-        let outcome = Outcome { begin, offset, flags, result };
+        let outcome = SyscallOutcome { begin, offset, flags, result };
         record(&target, recording, &spec, || arguments.asked(), &outcome);
     }
     result
 }
 
 /// The size into which the kernel cuts what is sent on a socket.
-pub fn segment(socket: &Socket<'_>, direction: Direction) -> u16 {
-    if direction == Direction::Sent { socket.segment() } else { 0 }
+pub fn segment(socket: &RegionSocketEntry<'_>, direction: SocketCallDirection) -> u16 {
+    if direction == SocketCallDirection::Sent { socket.segment() } else { 0 }
 }
 
 /// The entry of the flow that a datagram is of: the socket's, or that of a peer.
-pub fn datagram_flow<A: Arguments>(
-    socket: Socket<'static>,
+pub fn datagram_flow<A: SyscallArguments>(
+    socket: RegionSocketEntry<'static>,
     fd: c_int,
     arguments: A,
-) -> Socket<'static> {
+) -> RegionSocketEntry<'static> {
     if socket.tuple().from_port == 0 {
         locate(&socket, fd);
     }
@@ -179,7 +179,7 @@ pub fn datagram_flow<A: Arguments>(
 
 /// Learns the socket's own end, which it has since it was bound.
 #[cold]
-fn locate(socket: &Socket<'_>, fd: c_int) {
+fn locate(socket: &RegionSocketEntry<'_>, fd: c_int) {
     if process::is_confined() {
         return;
     }
@@ -191,7 +191,7 @@ fn locate(socket: &Socket<'_>, fd: c_int) {
 /// What has become of a socket without a peer: a stream may have been connected by other means than
 /// `connect` (TCP fast open), and others have been bound.
 #[cold]
-fn look_again(word: Word, socket: &Socket<'_>, fd: c_int) {
+fn look_again(word: DescriptorSocketWord, socket: &RegionSocketEntry<'_>, fd: c_int) {
     if !word.is_stream() {
         if socket.tuple().from_port == 0 {
             locate(socket, fd);
@@ -210,7 +210,7 @@ fn look_again(word: Word, socket: &Socket<'_>, fd: c_int) {
 
 /// What came of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct SyscallOutcome {
     pub begin: u64,
     pub offset: u64,
     pub flags: u8,
@@ -220,11 +220,11 @@ pub struct Outcome {
 /// Writes the record of a call that has returned just now.
 #[inline(always)]
 pub fn record(
-    socket: &Socket<'_>,
+    socket: &RegionSocketEntry<'_>,
     recording: u32,
     spec: &Spec,
     asked: impl FnOnce() -> usize,
-    outcome: &Outcome,
+    outcome: &SyscallOutcome,
 ) {
     let (end, ring) = clock::now_and_processor();
     if !process::is_named(recording) {
@@ -241,7 +241,7 @@ pub fn record(
     if state & OFFSET_UNKNOWN != 0 {
         flags |= flag::OFFSET_UNKNOWN;
     }
-    if spec.direction == Direction::Received {
+    if spec.direction == SocketCallDirection::Received {
         flags |= flag::REVERSE;
     }
     let (result, asked) = match outcome.result < 0 {
@@ -253,7 +253,7 @@ pub fn record(
         flags |= flag::PEEK;
     }
     let duration = end.saturating_sub(outcome.begin);
-    let mut call = Record {
+    let mut call = EventRecord {
         time: outcome.begin,
         kind: Kind::Call as u8,
         flags,
@@ -276,10 +276,10 @@ pub fn record(
 #[cold]
 fn record_orphan(spec: &Spec, begin: u64, result: isize) {
     let (end, ring) = clock::now_and_processor();
-    let reverse = if spec.direction == Direction::Received { flag::REVERSE } else { 0 };
+    let reverse = if spec.direction == SocketCallDirection::Received { flag::REVERSE } else { 0 };
     let duration = u32::try_from(end.saturating_sub(begin)).unwrap_or(u32::MAX);
     let result = if result < 0 { -errno() } else { result as i32 };
-    let call = Record {
+    let call = EventRecord {
         time: begin,
         kind: Kind::Call as u8,
         flags: reverse | flag::OFFSET_UNKNOWN,
@@ -292,13 +292,13 @@ fn record_orphan(spec: &Spec, begin: u64, result: isize) {
 
 /// A call that took more than 4.29 s: its end is a record of its own.
 #[cold]
-fn record_long(ring: u32, call: &mut Record, end: u64) {
+fn record_long(ring: u32, call: &mut EventRecord, end: u64) {
     call.flags |= flag::LONG;
     call.args[3] = u32::MAX;
     if region().push(ring, call) {
         let [low, high] = halves(call.time);
         let kind = Kind::CallEnd as u8;
-        let end = Record { time: end, kind, args: [low, high, 0, 0], ..*call };
+        let end = EventRecord { time: end, kind, args: [low, high, 0, 0], ..*call };
         region().push(ring, &end);
     }
 }
@@ -315,29 +315,29 @@ impl Spec {
     /// A call that sends.
     #[inline(always)]
     pub const fn sends(call: Call, flags: c_int) -> Spec {
-        Spec { call, direction: Direction::Sent, flags }
+        Spec { call, direction: SocketCallDirection::Sent, flags }
     }
 
     /// A call that receives.
     #[inline(always)]
     pub const fn receives(call: Call, flags: c_int) -> Spec {
-        Spec { call, direction: Direction::Received, flags }
+        Spec { call, direction: SocketCallDirection::Received, flags }
     }
 
     /// Whether bytes are moved, and not only looked at. The queue of errors is not the stream.
     #[inline(always)]
     pub fn moves(&self) -> bool {
-        self.direction == Direction::Sent || self.flags & (MSG_PEEK | MSG_ERRQUEUE) == 0
+        self.direction == SocketCallDirection::Sent || self.flags & (MSG_PEEK | MSG_ERRQUEUE) == 0
     }
 }
 
 /// A call that moves nothing, with the entry that it belongs to after it.
 pub fn control(
-    word: Word,
+    word: DescriptorSocketWord,
     call: Call,
     asked: usize,
     next: impl FnOnce() -> c_int,
-    then: impl FnOnce(Socket<'static>, c_int) -> Socket<'static>,
+    then: impl FnOnce(RegionSocketEntry<'static>, c_int) -> RegionSocketEntry<'static>,
 ) -> c_int {
     let Some(socket) = word.entry() else { return next() };
     let recording = region().recording();
@@ -345,14 +345,14 @@ pub fn control(
     let result = next();
     let socket = then(socket, result);
     if recording & 1 != 0 {
-        let outcome = Outcome { begin, offset: 0, flags: 0, result: result as isize };
+        let outcome = SyscallOutcome { begin, offset: 0, flags: 0, result: result as isize };
         record(&socket, recording, &Spec::sends(call, 0), || asked, &outcome);
     }
     result
 }
 
 /// After `connect`: the flow has these ends now.
-pub fn connected(socket: Socket<'static>, fd: c_int, to: Option<End>, is_done: bool) {
+pub fn connected(socket: RegionSocketEntry<'static>, fd: c_int, to: Option<End>, is_done: bool) {
     let Some((to, to_port)) = to else {
         socket.change_state(0, CONNECTED);
         return;
@@ -371,12 +371,12 @@ pub fn connected(socket: Socket<'static>, fd: c_int, to: Option<End>, is_done: b
 
 /// The word of a descriptor for calls that any descriptor can have.
 #[inline(always)]
-pub fn of_any(fd: c_int) -> Option<Word> {
+pub fn of_any(fd: c_int) -> Option<DescriptorSocketWord> {
     Some(descriptors::word(fd)).filter(|word| word.is_socket())
 }
 
 /// The same for calls that only sockets can have.
 #[inline(always)]
-pub fn of_socket(fd: c_int) -> Option<Word> {
+pub fn of_socket(fd: c_int) -> Option<DescriptorSocketWord> {
     Some(descriptors::word_of_socket(fd)).filter(|word| word.is_socket())
 }

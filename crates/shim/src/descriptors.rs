@@ -14,23 +14,25 @@ use crate::process;
 use crate::record::kind::Blind;
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN, STREAM};
 use crate::region;
-use crate::sockets::{Origin, Socket, Tuple, key};
+use crate::sockets::{InitialSocketEntry, RegionSocketEntry, Tuple, key};
 
 /// What is known of a descriptor: one word, so that it is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word(u64);
+pub struct DescriptorSocketWord(u64);
 
-impl Word {
-    const UNKNOWN: Word = Word(0);
+impl DescriptorSocketWord {
+    const UNKNOWN: DescriptorSocketWord = DescriptorSocketWord(0);
     /// Not a socket.
-    const PLAIN: Word = Word(1);
+    const PLAIN: DescriptorSocketWord = DescriptorSocketWord(1);
     /// A socket of another family than IP, or one of which no records are kept.
-    const OTHER: Word = Word(2);
+    const OTHER: DescriptorSocketWord = DescriptorSocketWord(2);
 
     /// A socket with an entry.
-    fn socket(socket: &Socket<'_>) -> Word {
+    fn socket(socket: &RegionSocketEntry<'_>) -> DescriptorSocketWord {
         let stream = if socket.state() & STREAM != 0 { IS_STREAM } else { 0 };
-        Word(IS_SOCKET | stream | u64::from(socket.number()) << 32 | socket.key() >> 32)
+        DescriptorSocketWord(
+            IS_SOCKET | stream | u64::from(socket.number()) << 32 | socket.key() >> 32,
+        )
     }
 
     /// Whether it has an entry.
@@ -47,19 +49,19 @@ impl Word {
 
     /// Whether it is a socket without an entry.
     pub fn is_other(self) -> bool {
-        self == Word::OTHER
+        self == DescriptorSocketWord::OTHER
     }
 
     /// The entry; `None`: it is that of another socket by now.
     #[inline(always)]
-    pub fn entry(self) -> Option<Socket<'static>> {
+    pub fn entry(self) -> Option<RegionSocketEntry<'static>> {
         let socket = region().entry((self.0 >> 32) as u32 & ENTRY_MASK);
         self.is_of(&socket).then_some(socket)
     }
 
     /// Whether the entry still is this socket's.
     #[inline(always)]
-    pub fn is_of(self, socket: &Socket<'_>) -> bool {
+    pub fn is_of(self, socket: &RegionSocketEntry<'_>) -> bool {
         (socket.key() >> 32) as u32 == self.0 as u32
     }
 }
@@ -77,54 +79,58 @@ static END: AtomicU32 = AtomicU32::new(0);
 
 /// What is known of a descriptor.
 #[inline(always)]
-pub fn known(fd: c_int) -> Word {
+pub fn known(fd: c_int) -> DescriptorSocketWord {
     match WORDS.get(fd as u32 as usize) {
-        Some(word) => Word(word.load(Ordering::Relaxed)),
-        None => Word::PLAIN,
+        Some(word) => DescriptorSocketWord(word.load(Ordering::Relaxed)),
+        None => DescriptorSocketWord::PLAIN,
     }
 }
 
 /// What it is; the kernel is asked where that is not known.
 #[inline(always)]
-pub fn word(fd: c_int) -> Word {
+pub fn word(fd: c_int) -> DescriptorSocketWord {
     let word = known(fd);
-    if word == Word::UNKNOWN { ask(fd) } else { word }
+    if word == DescriptorSocketWord::UNKNOWN { ask(fd) } else { word }
 }
 
 /// The same for a call that only a socket can have: a descriptor that is known not to be one has
 /// become one unseen.
 #[inline(always)]
-pub fn word_of_socket(fd: c_int) -> Word {
+pub fn word_of_socket(fd: c_int) -> DescriptorSocketWord {
     let word = known(fd);
-    if word == Word::UNKNOWN || word == Word::PLAIN { ask(fd) } else { word }
+    if word == DescriptorSocketWord::UNKNOWN || word == DescriptorSocketWord::PLAIN {
+        ask(fd)
+    } else {
+        word
+    }
 }
 
 /// Asks the kernel what a descriptor is, and keeps the answer.
 #[cold]
 #[inline(never)]
-pub fn ask(fd: c_int) -> Word {
+pub fn ask(fd: c_int) -> DescriptorSocketWord {
     if !crate::is_live() || fd < 0 || fd as usize >= DESCRIPTORS {
-        return Word::PLAIN;
+        return DescriptorSocketWord::PLAIN;
     }
     if process::is_confined() {
         process::note(Blind::Sandbox);
-        return Word::PLAIN;
+        return DescriptorSocketWord::PLAIN;
     }
     if process::owner().is_none() {
-        return Word::PLAIN;
+        return DescriptorSocketWord::PLAIN;
     }
     let word = match c::option::<c_int>(fd, c::SO_DOMAIN) {
         Ok(family) if is_ip(family) => entry_of(fd),
-        Ok(_) => Word::OTHER,
-        Err(c::ENOTSOCK) => Word::PLAIN,
-        Err(_) => return Word::PLAIN,
+        Ok(_) => DescriptorSocketWord::OTHER,
+        Err(c::ENOTSOCK) => DescriptorSocketWord::PLAIN,
+        Err(_) => return DescriptorSocketWord::PLAIN,
     };
     keep(fd, word);
     word
 }
 
 /// The entry of a socket that was there before we knew of it.
-fn entry_of(fd: c_int) -> Word {
+fn entry_of(fd: c_int) -> DescriptorSocketWord {
     let kind = c::option::<c_int>(fd, c::SO_TYPE).unwrap_or(0);
     let protocol = c::option::<c_int>(fd, c::SO_PROTOCOL).unwrap_or(0);
     let mut state = OFFSET_UNKNOWN;
@@ -144,11 +150,11 @@ fn entry_of(fd: c_int) -> Word {
 /// A socket that the program has just made.
 pub fn made(fd: c_int, family: c_int, kind: c_int, protocol: c_int) {
     if !is_ip(family) {
-        return keep(fd, Word::OTHER);
+        return keep(fd, DescriptorSocketWord::OTHER);
     }
     if process::is_confined() {
         process::note(Blind::Sandbox);
-        return keep(fd, Word::OTHER);
+        return keep(fd, DescriptorSocketWord::OTHER);
     }
     if process::owner().is_none() {
         return;
@@ -168,7 +174,11 @@ pub fn made(fd: c_int, family: c_int, kind: c_int, protocol: c_int) {
 }
 
 /// A connection that came in by `listener`.
-pub fn accepted(fd: c_int, listener: Word, is_nonblocking: bool) -> Word {
+pub fn accepted(
+    fd: c_int,
+    listener: DescriptorSocketWord,
+    is_nonblocking: bool,
+) -> DescriptorSocketWord {
     if process::is_confined() || process::owner().is_none() {
         forget(fd);
         return ask(fd);
@@ -185,25 +195,25 @@ pub fn accepted(fd: c_int, listener: Word, is_nonblocking: bool) -> Word {
 }
 
 /// The entry of a socket, by its cookie.
-fn enter(fd: c_int, state: u32, tuple: Tuple) -> Word {
-    let Ok(cookie) = c::option::<u64>(fd, c::SO_COOKIE) else { return Word::OTHER };
+fn enter(fd: c_int, state: u32, tuple: Tuple) -> DescriptorSocketWord {
+    let Ok(cookie) = c::option::<u64>(fd, c::SO_COOKIE) else { return DescriptorSocketWord::OTHER };
     let pid = process::owner().unwrap_or(0);
-    let origin = || Origin { tuple, state, pid, descriptor: fd as u32 };
+    let origin = || InitialSocketEntry { tuple, state, pid, descriptor: fd as u32 };
     match region().hold(key(cookie, None), cookie, origin) {
-        Some((socket, _)) => Word::socket(&socket),
+        Some((socket, _)) => DescriptorSocketWord::socket(&socket),
         None => {
             process::note(Blind::TableFull);
-            Word::OTHER
+            DescriptorSocketWord::OTHER
         }
     }
 }
 
 /// Another number for what `from` is.
-pub fn duplicated(from: Word, to: c_int) {
+pub fn duplicated(from: DescriptorSocketWord, to: c_int) {
     if from.is_socket() && process::owner().is_some() {
         // An entry that is going is asked for anew.
         let is_held = from.entry().is_some_and(|socket| socket.refer());
-        keep(to, if is_held { from } else { Word::UNKNOWN });
+        keep(to, if is_held { from } else { DescriptorSocketWord::UNKNOWN });
     } else {
         forget(to);
     }
@@ -212,10 +222,10 @@ pub fn duplicated(from: Word, to: c_int) {
 /// A descriptor is to be closed: what it was, to be released when that is done. `None`: nothing that
 /// has an entry.
 #[inline(always)]
-pub fn closing(fd: c_int) -> Option<Word> {
+pub fn closing(fd: c_int) -> Option<DescriptorSocketWord> {
     limit::forget(fd);
     let word = known(fd);
-    if word == Word::UNKNOWN {
+    if word == DescriptorSocketWord::UNKNOWN {
         return None;
     }
     if !word.is_socket() {
@@ -236,7 +246,7 @@ pub fn forget(fd: c_int) {
 }
 
 /// It has been closed.
-pub fn release(word: Word) {
+pub fn release(word: DescriptorSocketWord) {
     if let Some(socket) = word.entry() {
         socket.release();
     }
@@ -276,13 +286,13 @@ pub fn classify_all() {
     }
 }
 
-impl Word {
-    fn entry_of_socket(self) -> Option<Socket<'static>> {
+impl DescriptorSocketWord {
+    fn entry_of_socket(self) -> Option<RegionSocketEntry<'static>> {
         if self.is_socket() { self.entry() } else { None }
     }
 }
 
-fn keep(fd: c_int, word: Word) {
+fn keep(fd: c_int, word: DescriptorSocketWord) {
     limit::forget(fd);
     if let Some(at) = WORDS.get(fd as u32 as usize) {
         at.store(word.0, Ordering::Relaxed);

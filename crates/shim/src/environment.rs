@@ -12,19 +12,22 @@ use crate::launch::{Variables, text};
 use crate::{limit, start};
 
 /// What this process has from its own environment, which it may change later.
-static PRELOAD: Kept = Kept::new();
-static LIMIT: Kept = Kept::new();
-static DOOR: Kept = Kept::new();
+static PRELOAD: AtomicCString = AtomicCString::new();
+static LIMIT: AtomicCString = AtomicCString::new();
+static DOOR: AtomicCString = AtomicCString::new();
 
 /// A text that a zero ends.
-struct Kept {
+struct AtomicCString {
     bytes: [AtomicU8; TEXT_BYTES],
     length: AtomicUsize,
 }
 
-impl Kept {
-    const fn new() -> Kept {
-        Kept { bytes: [const { AtomicU8::new(0) }; TEXT_BYTES], length: AtomicUsize::new(0) }
+impl AtomicCString {
+    const fn new() -> AtomicCString {
+        AtomicCString {
+            bytes: [const { AtomicU8::new(0) }; TEXT_BYTES],
+            length: AtomicUsize::new(0),
+        }
     }
 
     /// One that is too long is none.
@@ -96,7 +99,7 @@ pub unsafe fn is_complete(variables: Variables) -> bool {
     let value = |name: &[u8]| unsafe { start::variable(variables, name).map(|it| text(it)) };
     let has_library =
         value(PRELOAD_NAME).is_some_and(|list| elements(list).any(|it| it == PRELOAD.bytes()));
-    let is_as_kept = |name: &[u8], kept: &Kept| {
+    let is_as_kept = |name: &[u8], kept: &AtomicCString| {
         value(name).is_some_and(|value| kept.bytes().get(name.len()..) == Some(value))
     };
     has_library && is_as_kept(LIMIT_NAME, &LIMIT) && is_as_kept(DOOR_NAME, &DOOR)

@@ -9,8 +9,8 @@ use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use crate::elf::{self, BEGINNING_BYTES, Calls, SCRIPTS_DEEP};
-use crate::pacing::Direction;
 use crate::pacing::Escape;
+use crate::pacing::TransferDirection;
 use crate::record::kind::Blind;
 use crate::{c, environment, filter, limit, process, start};
 
@@ -144,7 +144,9 @@ pub unsafe fn note(name: *const u8, searches: bool, variables: Variables) {
 /// on, as those of a static program; that is possible while it has one thread. Else it is counted.
 #[cold]
 pub fn hold_stream(fd: c_int) {
-    if limit::Limit::of(fd, Direction::Send, false).is_none() || process::is_confined() {
+    if limit::LimitedTransfer::of(fd, TransferDirection::Send, false).is_none()
+        || process::is_confined()
+    {
         return;
     }
     let errno = crate::next::errno();

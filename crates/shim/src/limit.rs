@@ -14,14 +14,17 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::pacing::region::{KEY, NO_PEER, peer_key};
-use crate::pacing::{Controller, Direction, Escape, Hold, Per, Region, Slot, rescaled};
+use crate::pacing::{
+    Escape, Hold, PacingBudgetSlot, PacingController, PacingRegion, Per, TransferDirection,
+    rescaled,
+};
 use crate::{c, clock, names, process, turns, watch};
 
-static REGION: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
+static REGION: AtomicPtr<PacingRegion> = AtomicPtr::new(ptr::null_mut());
 
 /// The region, if there is one.
 #[inline(always)]
-pub fn region() -> Option<&'static Region> {
+pub fn region() -> Option<&'static PacingRegion> {
     // SAFETY: it is mapped until the program ends, and all of it is atomic.
     unsafe { REGION.load(Ordering::Acquire).as_ref() }
 }
@@ -39,11 +42,11 @@ pub fn is_live() -> bool {
 pub unsafe fn open(path: *const u8) {
     // SAFETY: the caller's.
     let Some(fd) = (unsafe { c::open(path, c::O_RDWR_CLOEXEC) }) else { return };
-    let bytes = size_of::<Region>();
+    let bytes = size_of::<PacingRegion>();
     let base = if c::length(fd) < bytes as u64 { None } else { c::map(fd, bytes) };
     c::close(fd);
     let Some(base) = base else { return };
-    let region: *mut Region = base.cast();
+    let region: *mut PacingRegion = base.cast();
     // SAFETY: as many bytes are mapped at the beginning of a page, and any bytes are a region.
     let found = unsafe { &*region };
     if found.is_valid() {
@@ -69,7 +72,7 @@ pub fn note_escape(why: Escape) {
 /// socket under the limit.
 pub fn note_raw(fd: c_int) {
     static IS_NOTED: AtomicBool = AtomicBool::new(false);
-    let is_limited = || Limit::of(fd, Direction::Send, false).is_some();
+    let is_limited = || LimitedTransfer::of(fd, TransferDirection::Send, false).is_some();
     if !IS_NOTED.load(Ordering::Relaxed) && is_limited() && !IS_NOTED.swap(true, Ordering::Relaxed)
     {
         note_escape(Escape::Raw);
@@ -78,12 +81,12 @@ pub fn note_raw(fd: c_int) {
 
 /// What is known of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word(u64);
+pub struct DescriptorLimitWord(u64);
 
-impl Word {
-    const UNKNOWN: Word = Word(0);
+impl DescriptorLimitWord {
+    const UNKNOWN: DescriptorLimitWord = DescriptorLimitWord(0);
     /// Not a socket of the Internet's protocols.
-    const FREE: Word = Word(1);
+    const FREE: DescriptorLimitWord = DescriptorLimitWord(1);
 
     #[inline(always)]
     fn is_limited(self) -> bool {
@@ -118,7 +121,7 @@ pub fn forget(fd: c_int) {
         return;
     }
     if let Some(word) = WORDS.get(fd as u32 as usize) {
-        let word = Word(word.swap(0, Ordering::Relaxed));
+        let word = DescriptorLimitWord(word.swap(0, Ordering::Relaxed));
         if turns::has(fd) {
             give_back(fd, word);
         }
@@ -128,10 +131,10 @@ pub fn forget(fd: c_int) {
 
 /// What was claimed for a descriptor's turns is free for others.
 #[cold]
-fn give_back(fd: c_int, word: Word) {
+fn give_back(fd: c_int, word: DescriptorLimitWord) {
     let Some(region) = region() else { return };
     turns::forget(fd, |direction, bytes| {
-        let limit = Limit { region, word, direction, fd };
+        let limit = LimitedTransfer { region, word, direction, fd };
         let slot = limit.slot(clock::now(), None);
         slot.budget(direction).refund(limit.rate().max(1), bytes);
     });
@@ -158,26 +161,32 @@ pub fn forget_range(first: u32, last: u32) {
 
 /// A call that moves bytes in a direction on a descriptor that is limited.
 #[derive(Debug, Clone, Copy)]
-pub struct Limit {
-    pub region: &'static Region,
-    pub word: Word,
-    pub direction: Direction,
+pub struct LimitedTransfer {
+    pub region: &'static PacingRegion,
+    pub word: DescriptorLimitWord,
+    pub direction: TransferDirection,
     pub fd: c_int,
 }
 
-impl Limit {
+impl LimitedTransfer {
     /// `None`: the call is free.
     #[inline(always)]
-    pub fn of(fd: c_int, direction: Direction, is_for_sockets: bool) -> Option<Limit> {
+    pub fn of(
+        fd: c_int,
+        direction: TransferDirection,
+        is_for_sockets: bool,
+    ) -> Option<LimitedTransfer> {
         let region = region()?;
         let mut word = match WORDS.get(fd as u32 as usize) {
-            Some(word) => Word(word.load(Ordering::Relaxed)),
+            Some(word) => DescriptorLimitWord(word.load(Ordering::Relaxed)),
             None => return None,
         };
-        if word == Word::UNKNOWN || word == Word::FREE && is_for_sockets {
+        if word == DescriptorLimitWord::UNKNOWN
+            || word == DescriptorLimitWord::FREE && is_for_sockets
+        {
             word = ask(fd, region);
         }
-        word.is_limited().then_some(Limit { region, word, direction, fd })
+        word.is_limited().then_some(LimitedTransfer { region, word, direction, fd })
     }
 
     /// The rate now, in bits a second; 0: none.
@@ -188,7 +197,7 @@ impl Limit {
 
     /// The budgets that apply; `peer`: the other end, of a message that names one.
     #[inline(always)]
-    pub fn slot(&self, now: u64, peer: Option<names::End>) -> &'static Slot {
+    pub fn slot(&self, now: u64, peer: Option<names::End>) -> &'static PacingBudgetSlot {
         let key = match self.region.per() {
             Per::Tree => 0,
             Per::Process => u64::from(process::number()),
@@ -289,19 +298,19 @@ pub enum Waited {
 /// Asks the kernel what a descriptor is, and keeps the answer.
 #[cold]
 #[inline(never)]
-fn ask(fd: c_int, region: &Region) -> Word {
+fn ask(fd: c_int, region: &PacingRegion) -> DescriptorLimitWord {
     let word = match c::option::<c_int>(fd, c::SO_DOMAIN) {
         Ok(family) if family == c_int::from(c::AF_INET) || family == c_int::from(c::AF_INET6) => {
             let kind = c::option::<c_int>(fd, c::SO_TYPE).unwrap_or(0);
             let stream = if kind == c::SOCK_STREAM { IS_STREAM } else { 0 };
             let Some(key) = key(fd, region.per()) else {
                 // It has no peer yet.
-                return Word(IS_LIMITED | stream | NO_PEER);
+                return DescriptorLimitWord(IS_LIMITED | stream | NO_PEER);
             };
-            Word(IS_LIMITED | stream | key)
+            DescriptorLimitWord(IS_LIMITED | stream | key)
         }
-        Ok(_) | Err(c::ENOTSOCK) => Word::FREE,
-        Err(_) => return Word::FREE,
+        Ok(_) | Err(c::ENOTSOCK) => DescriptorLimitWord::FREE,
+        Err(_) => return DescriptorLimitWord::FREE,
     };
     if let Some(place) = WORDS.get(fd as u32 as usize) {
         place.store(word.0, Ordering::Relaxed);

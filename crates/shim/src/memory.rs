@@ -3,12 +3,12 @@
 
 use core::ffi::c_void;
 
-use crate::c::{self, IoVec, Message, Messages};
-use crate::digest::Digest;
+use crate::c::{self, IoVec, Messages, SocketMessageHeader};
+use crate::digest::PayloadDigest;
 
 /// The digest of a run of bytes.
 pub fn digest_of(base: *const c_void, length: usize) -> Option<u64> {
-    let mut digest = Digest::new();
+    let mut digest = PayloadDigest::new();
     add(&mut digest, base as usize, length)?;
     Some(digest.finish())
 }
@@ -18,7 +18,7 @@ pub fn digest_of_parts(parts: *const IoVec, count: usize) -> Option<u64> {
     if count > PARTS_MAX {
         return None;
     }
-    let mut digest = Digest::new();
+    let mut digest = PayloadDigest::new();
     for at in 0..count {
         let part: IoVec = read(parts.wrapping_add(at))?;
         add(&mut digest, part.base as usize, part.length)?;
@@ -27,8 +27,8 @@ pub fn digest_of_parts(parts: *const IoVec, count: usize) -> Option<u64> {
 }
 
 /// The digest of a message's buffers.
-pub fn digest_of_message(message: *const Message) -> Option<u64> {
-    let message: Message = read(message)?;
+pub fn digest_of_message(message: *const SocketMessageHeader) -> Option<u64> {
+    let message: SocketMessageHeader = read(message)?;
     digest_of_parts(message.parts, message.parts_count)
 }
 
@@ -39,7 +39,7 @@ pub fn digest_of_one(messages: *const Messages, at: usize) -> Option<u64> {
 }
 
 /// A value of which every bit pattern is one.
-fn read<T: Plain>(from: *const T) -> Option<T> {
+fn read<T: ZeroableStruct>(from: *const T) -> Option<T> {
     let mut value = T::NOTHING;
     let length = size_of::<T>();
     // SAFETY: the bytes of the value, all of which may be anything.
@@ -47,7 +47,7 @@ fn read<T: Plain>(from: *const T) -> Option<T> {
     copy(from as usize, into).then_some(value)
 }
 
-fn add(digest: &mut Digest, mut from: usize, mut length: usize) -> Option<()> {
+fn add(digest: &mut PayloadDigest, mut from: usize, mut length: usize) -> Option<()> {
     // More cannot be a datagram, nor a train of such.
     if length > DATAGRAM_MAX {
         return None;
@@ -72,16 +72,16 @@ fn copy(from: usize, into: &mut [u8]) -> bool {
 }
 
 /// Values of C that hold numbers and addresses only.
-trait Plain: Copy {
+trait ZeroableStruct: Copy {
     const NOTHING: Self;
 }
 
-impl Plain for IoVec {
+impl ZeroableStruct for IoVec {
     const NOTHING: IoVec = IoVec { base: core::ptr::null_mut(), length: 0 };
 }
 
-impl Plain for Message {
-    const NOTHING: Message = Message {
+impl ZeroableStruct for SocketMessageHeader {
+    const NOTHING: SocketMessageHeader = SocketMessageHeader {
         name: core::ptr::null_mut(),
         name_length: 0,
         parts: core::ptr::null_mut(),
@@ -92,8 +92,8 @@ impl Plain for Message {
     };
 }
 
-impl Plain for Messages {
-    const NOTHING: Messages = Messages { message: Message::NOTHING, length: 0 };
+impl ZeroableStruct for Messages {
+    const NOTHING: Messages = Messages { message: SocketMessageHeader::NOTHING, length: 0 };
 }
 
 /// `UIO_MAXIOV`.
@@ -114,12 +114,16 @@ mod tests {
     fn parts_of_a_message_have_the_digest_of_its_payload() {
         let bytes: Vec<u8> = (0..5000_u32).map(|at| (at % 251) as u8).collect();
         let whole = digest_of(bytes.as_ptr().cast(), bytes.len());
-        let mut digest = Digest::new();
+        let mut digest = PayloadDigest::new();
         digest.add(&bytes);
         assert_eq!(whole, Some(digest.finish()));
         let mut parts = [part(&bytes[..7]), part(&[]), part(&bytes[7..])];
         assert_eq!(digest_of_parts(parts.as_ptr(), 3), whole);
-        let message = Message { parts: parts.as_mut_ptr(), parts_count: 3, ..Message::NOTHING };
+        let message = SocketMessageHeader {
+            parts: parts.as_mut_ptr(),
+            parts_count: 3,
+            ..SocketMessageHeader::NOTHING
+        };
         assert_eq!(digest_of_message(&raw const message), whole);
         let messages = [Messages { message, length: 0 }; 2];
         assert_eq!(digest_of_one(messages.as_ptr(), 1), whole);

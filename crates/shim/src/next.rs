@@ -5,7 +5,7 @@ use core::mem;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::c::{ENOSYS, EpollEvent, IoVec, Message, Messages, PollFd};
+use crate::c::{ENOSYS, EpollEvent, IoVec, Messages, PollFd, SocketMessageHeader};
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -56,14 +56,14 @@ next! {
     recv_chk, "__recv_chk": fn(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int) -> isize;
     recvfrom, "recvfrom": fn(fd: c_int, to: *mut c_void, count: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize;
     recvfrom_chk, "__recvfrom_chk": fn(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize;
-    recvmsg, "recvmsg": fn(fd: c_int, message: *mut Message, flags: c_int) -> isize;
+    recvmsg, "recvmsg": fn(fd: c_int, message: *mut SocketMessageHeader, flags: c_int) -> isize;
     recvmmsg, "recvmmsg": fn(fd: c_int, messages: *mut Messages, count: u32, flags: c_int, timeout: *mut c_void) -> c_int;
     write, "write": fn(fd: c_int, from: *const c_void, count: usize) -> isize;
     writev, "writev": fn(fd: c_int, parts: *const IoVec, count: c_int) -> isize;
     pwritev2, "pwritev2": fn(fd: c_int, parts: *const IoVec, count: c_int, at: i64, flags: c_int) -> isize;
     send, "send": fn(fd: c_int, from: *const c_void, count: usize, flags: c_int) -> isize;
     sendto, "sendto": fn(fd: c_int, from: *const c_void, count: usize, flags: c_int, name: *const c_void, length: u32) -> isize;
-    sendmsg, "sendmsg": fn(fd: c_int, message: *const Message, flags: c_int) -> isize;
+    sendmsg, "sendmsg": fn(fd: c_int, message: *const SocketMessageHeader, flags: c_int) -> isize;
     sendmmsg, "sendmmsg": fn(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int;
     sendfile, "sendfile": fn(out: c_int, file: c_int, at: *mut i64, count: usize) -> isize;
     splice, "splice": fn(from: c_int, from_at: *mut i64, to: c_int, to_at: *mut i64, count: usize, flags: u32) -> isize;

@@ -8,20 +8,20 @@
 
 use core::ffi::c_int;
 
-use crate::c::{self, IoVec, Message};
+use crate::c::{self, IoVec, SocketMessageHeader};
 use crate::clock;
-use crate::limit::{Limit, Waited};
+use crate::limit::{LimitedTransfer, Waited};
 use crate::names::End;
 use crate::next;
 use crate::pacing::controller::PATIENCE_NS;
-use crate::pacing::{BUFFER_NS, Controller, Direction, Slot, piece};
-use crate::turns::{self, Turn};
+use crate::pacing::{BUFFER_NS, PacingBudgetSlot, PacingController, TransferDirection, piece};
+use crate::turns::{self, PacingTurn};
 use crate::watch;
 
 /// Sends by `next`, which takes the first byte and how many.
 #[inline(always)]
 pub fn sends(
-    limit: Option<Limit>,
+    limit: Option<LimitedTransfer>,
     flags: c_int,
     count: usize,
     peer: impl FnOnce() -> Option<End>,
@@ -32,7 +32,7 @@ pub fn sends(
     if rate == 0 {
         let result = next(0, count);
         if result > 0 {
-            limit.region.count(Direction::Send, result as u64, clock::now());
+            limit.region.count(TransferDirection::Send, result as u64, clock::now());
         }
         return result;
     }
@@ -50,7 +50,7 @@ pub fn sends(
 /// Receives by `next`, in the same way.
 #[inline(always)]
 pub fn receives(
-    limit: Option<Limit>,
+    limit: Option<LimitedTransfer>,
     flags: c_int,
     count: usize,
     peer: impl FnOnce() -> Option<End>,
@@ -64,9 +64,9 @@ pub fn receives(
     }
     let admitted = match moves && rate != 0 {
         true => admitted(&limit, flags, count),
-        false => Admitted::Later,
+        false => ReceiveAdmission::Later,
     };
-    if matches!(admitted, Admitted::Refused) {
+    if matches!(admitted, ReceiveAdmission::Refused) {
         return fail(c::EAGAIN);
     }
     let result = next(0, count);
@@ -79,7 +79,7 @@ pub fn receives(
 
 /// Whether a call may receive now, and what is claimed for it.
 #[derive(Debug)]
-pub enum Admitted {
+pub enum ReceiveAdmission {
     /// So many bytes are claimed, and may have come.
     Now(u64),
     /// What it receives is claimed after it, and waited for.
@@ -88,13 +88,18 @@ pub enum Admitted {
     Refused,
 }
 
-impl Admitted {
+impl ReceiveAdmission {
     /// After the call.
     #[inline(always)]
-    pub fn settle(self, limit: &Limit, result: isize, peer: impl FnOnce() -> Option<End>) {
+    pub fn settle(
+        self,
+        limit: &LimitedTransfer,
+        result: isize,
+        peer: impl FnOnce() -> Option<End>,
+    ) {
         let bytes = result.max(0) as u64;
         match self {
-            Admitted::Now(claimed) => limit.correct(peer(), claimed, bytes),
+            ReceiveAdmission::Now(claimed) => limit.correct(peer(), claimed, bytes),
             _ if bytes > 0 => limit.settle(peer(), bytes),
             _ => {}
         }
@@ -103,31 +108,37 @@ impl Admitted {
 
 /// Whether a call may receive up to so many bytes now.
 #[inline(always)]
-pub fn admitted(limit: &Limit, flags: c_int, count: usize) -> Admitted {
+pub fn admitted(limit: &LimitedTransfer, flags: c_int, count: usize) -> ReceiveAdmission {
     let now = clock::now();
     let slot = limit.slot(now, None);
     let is_free = slot.budget(limit.direction).free_at_ns() <= now;
     if is_free && !turns::is_any() {
-        Admitted::Now(0)
+        ReceiveAdmission::Now(0)
     } else {
         in_turn(limit, flags, count, now, slot)
     }
 }
 
 #[cold]
-fn in_turn(limit: &Limit, flags: c_int, count: usize, now: u64, slot: &Slot) -> Admitted {
+fn in_turn(
+    limit: &LimitedTransfer,
+    flags: c_int,
+    count: usize,
+    now: u64,
+    slot: &PacingBudgetSlot,
+) -> ReceiveAdmission {
     let budget = slot.budget(limit.direction);
     match turns::take(limit, now) {
-        Turn::Now(claimed) => {
+        PacingTurn::Now(claimed) => {
             budget.note_wait(now);
-            Admitted::Now(claimed)
+            ReceiveAdmission::Now(claimed)
         }
-        Turn::None if budget.free_at_ns() <= now => Admitted::Now(0),
-        _ if !limit.can_be_refused(flags) => Admitted::Later,
-        Turn::At(_) => refuse(limit, now, slot, false),
+        PacingTurn::None if budget.free_at_ns() <= now => ReceiveAdmission::Now(0),
+        _ if !limit.can_be_refused(flags) => ReceiveAdmission::Later,
+        PacingTurn::At(_) => refuse(limit, now, slot, false),
         // What finds nothing, or the end of a connection, needs no turn.
-        Turn::None if !c::has_bytes(limit.fd) => Admitted::Now(0),
-        Turn::None => {
+        PacingTurn::None if !c::has_bytes(limit.fd) => ReceiveAdmission::Now(0),
+        PacingTurn::None => {
             let bytes = count.min(part_of(limit, true, count)) as u64;
             let due = budget.claim(now, limit.rate().max(1), bytes);
             turns::keep(limit, due, bytes, slot);
@@ -136,11 +147,16 @@ fn in_turn(limit: &Limit, flags: c_int, count: usize, now: u64, slot: &Slot) -> 
     }
 }
 
-fn refuse(limit: &Limit, now: u64, slot: &Slot, is_new: bool) -> Admitted {
+fn refuse(
+    limit: &LimitedTransfer,
+    now: u64,
+    slot: &PacingBudgetSlot,
+    is_new: bool,
+) -> ReceiveAdmission {
     slot.budget(limit.direction).note_wait(now);
     limit.region.count_wait(limit.direction, 0);
     watch::refused(limit.fd, is_new);
-    Admitted::Refused
+    ReceiveAdmission::Refused
 }
 
 /// Whether so many bytes are not more than a piece, whatever the rate makes of the smallest one.
@@ -153,15 +169,15 @@ pub fn fits(rate: u64, count: usize) -> bool {
 
 /// Bytes that have been claimed, and when.
 #[derive(Debug)]
-pub struct Claim {
+pub struct BudgetClaim {
     begin: u64,
-    slot: &'static Slot,
+    slot: &'static PacingBudgetSlot,
 }
 
-impl Claim {
+impl BudgetClaim {
     /// After the call: what has not moved is given back.
     #[inline(always)]
-    pub fn settle(self, limit: &Limit, claimed: usize, result: isize) -> isize {
+    pub fn settle(self, limit: &LimitedTransfer, claimed: usize, result: isize) -> isize {
         let moved = result.max(0) as usize;
         if moved != 0 {
             limit.region.count(limit.direction, moved as u64, self.begin);
@@ -173,7 +189,7 @@ impl Claim {
     }
 
     #[cold]
-    fn refund(&self, limit: &Limit, bytes: usize) {
+    fn refund(&self, limit: &LimitedTransfer, bytes: usize) {
         let rate = limit.rate();
         if rate != 0 {
             self.slot.budget(limit.direction).refund(rate, bytes as u64);
@@ -185,12 +201,12 @@ impl Claim {
 /// not now.
 #[inline(always)]
 pub fn claimed(
-    limit: &Limit,
+    limit: &LimitedTransfer,
     flags: c_int,
     began: Option<u64>,
     bytes: usize,
     peer: Option<End>,
-) -> Result<Claim, c_int> {
+) -> Result<BudgetClaim, c_int> {
     let (now, rate) = (clock::now(), limit.rate().max(1));
     let slot = limit.slot(now, peer);
     if turns::is_any()
@@ -202,20 +218,20 @@ pub fn claimed(
     if at > now {
         return claimed_later(limit, flags, began, bytes, Later { at, now, rate, slot });
     }
-    Ok(Claim { begin: now, slot })
+    Ok(BudgetClaim { begin: now, slot })
 }
 
 /// The same where the descriptor has a turn.
 #[cold]
 fn claimed_before(
-    limit: &Limit,
+    limit: &LimitedTransfer,
     flags: c_int,
     bytes: usize,
     now: u64,
-    slot: &'static Slot,
-) -> Option<Result<Claim, c_int>> {
+    slot: &'static PacingBudgetSlot,
+) -> Option<Result<BudgetClaim, c_int>> {
     match turns::take(limit, now) {
-        Turn::Now(claimed) => {
+        PacingTurn::Now(claimed) => {
             let (budget, rate) = (slot.budget(limit.direction), limit.rate().max(1));
             budget.note_wait(now);
             let bytes = bytes as u64;
@@ -224,9 +240,9 @@ fn claimed_before(
             } else {
                 budget.refund(rate, claimed - bytes);
             }
-            Some(Ok(Claim { begin: now, slot }))
+            Some(Ok(BudgetClaim { begin: now, slot }))
         }
-        Turn::At(_) if limit.can_be_refused(flags) => {
+        PacingTurn::At(_) if limit.can_be_refused(flags) => {
             refuse(limit, now, slot, false);
             Some(Err(c::EAGAIN))
         }
@@ -240,22 +256,22 @@ struct Later {
     at: u64,
     now: u64,
     rate: u64,
-    slot: &'static Slot,
+    slot: &'static PacingBudgetSlot,
 }
 
 #[cold]
 fn claimed_later(
-    limit: &Limit,
+    limit: &LimitedTransfer,
     flags: c_int,
     began: Option<u64>,
     bytes: usize,
     to: Later,
-) -> Result<Claim, c_int> {
+) -> Result<BudgetClaim, c_int> {
     let is_nonblocking = limit.is_nonblocking(flags);
     // A program may take the refusal of a datagram for its loss: a few wait in a buffer, as it were.
     let is_buffered = is_nonblocking && !limit.word.is_stream() && to.at - to.now <= BUFFER_NS;
     if is_buffered {
-        return Ok(Claim { begin: to.now, slot: to.slot });
+        return Ok(BudgetClaim { begin: to.now, slot: to.slot });
     }
     if is_nonblocking && limit.can_be_refused(flags) {
         turns::keep(limit, to.at, bytes as u64, to.slot);
@@ -274,11 +290,11 @@ fn claimed_later(
     let now = clock::now();
     to.slot.budget(limit.direction).note_wait(now);
     let errno = match waited {
-        Waited::Done => return Ok(Claim { begin: now, slot: to.slot }),
+        Waited::Done => return Ok(BudgetClaim { begin: now, slot: to.slot }),
         Waited::Interrupted => c::EINTR,
         Waited::Late => c::EAGAIN,
     };
-    Claim { begin: to.now, slot: to.slot }.refund(limit, bytes);
+    BudgetClaim { begin: to.now, slot: to.slot }.refund(limit, bytes);
     if is_nonblocking {
         watch::refused(limit.fd, true);
     }
@@ -287,7 +303,7 @@ fn claimed_later(
 
 /// How long a call that must not block waits for the pieces of others, if it has to: for one of a stream;
 /// then it fails, as if the socket were full. A datagram waits as long as for the piece of a slow stream.
-fn patience_ns(limit: &Limit, rate: u64) -> u64 {
+fn patience_ns(limit: &LimitedTransfer, rate: u64) -> u64 {
     let bits_ns = u128::from(piece(rate, true)) * 8_000_000_000;
     let one = u64::try_from(bits_ns / u128::from(rate.max(1))).unwrap_or(u64::MAX);
     // What a piece is rounded to, and a clock that is read later.
@@ -299,7 +315,7 @@ fn patience_ns(limit: &Limit, rate: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn send_pieces(
-    limit: &Limit,
+    limit: &LimitedTransfer,
     flags: c_int,
     count: usize,
     peer: Option<End>,
@@ -338,7 +354,7 @@ fn send_pieces(
 #[cold]
 #[inline(never)]
 fn receive_pieces(
-    limit: &Limit,
+    limit: &LimitedTransfer,
     flags: c_int,
     count: usize,
     next: &mut dyn FnMut(usize, usize) -> isize,
@@ -349,7 +365,7 @@ fn receive_pieces(
     loop {
         let part = part_of(limit, is_nonblocking, count - received);
         let admitted = admitted(limit, flags, part);
-        if matches!(admitted, Admitted::Refused) {
+        if matches!(admitted, ReceiveAdmission::Refused) {
             if received == 0 {
                 return fail(c::EAGAIN);
             }
@@ -378,7 +394,7 @@ fn receive_pieces(
 }
 
 /// The next piece of so many bytes.
-fn part_of(limit: &Limit, is_nonblocking: bool, rest: usize) -> usize {
+fn part_of(limit: &LimitedTransfer, is_nonblocking: bool, rest: usize) -> usize {
     let rate = limit.rate();
     let most = if rate == 0 { u64::MAX } else { piece(rate, is_nonblocking) };
     rest.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
@@ -392,17 +408,17 @@ pub fn fail(errno: c_int) -> isize {
 
 /// Buffers of a call, from a byte on, and no more than so many bytes of them: a copy of some.
 #[derive(Debug)]
-pub struct Cut {
+pub struct IoVecSlice {
     parts: [IoVec; PARTS],
     pub count: usize,
 }
 
-impl Cut {
+impl IoVecSlice {
     /// # Safety
     /// So many buffers are there.
-    pub unsafe fn new(parts: *const IoVec, count: usize, from: usize, bytes: usize) -> Cut {
+    pub unsafe fn new(parts: *const IoVec, count: usize, from: usize, bytes: usize) -> IoVecSlice {
         let nothing = IoVec { base: core::ptr::null_mut(), length: 0 };
-        let mut cut = Cut { parts: [nothing; PARTS], count: 0 };
+        let mut cut = IoVecSlice { parts: [nothing; PARTS], count: 0 };
         let (mut skip, mut left) = (from, bytes);
         for at in 0..count {
             // SAFETY: the caller's.
@@ -430,7 +446,7 @@ impl Cut {
     }
 
     /// A message with these buffers; the rest of it goes with the first byte.
-    pub fn message(&self, whole: &Message, from: usize) -> Message {
+    pub fn message(&self, whole: &SocketMessageHeader, from: usize) -> SocketMessageHeader {
         let mut message = *whole;
         message.parts = self.parts.as_ptr().cast_mut();
         message.parts_count = self.count;

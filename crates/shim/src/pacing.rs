@@ -8,5 +8,5 @@ pub mod controller;
 pub mod region;
 
 pub use budget::BUFFER_NS;
-pub use controller::{Controller, piece, rescaled};
-pub use region::{Direction, Escape, Hold, Per, Region, Slot};
+pub use controller::{PacingController, piece, rescaled};
+pub use region::{Escape, Hold, PacingBudgetSlot, PacingRegion, Per, TransferDirection};

@@ -7,7 +7,7 @@ use crate::c;
 use crate::clock;
 use crate::descriptors;
 use crate::record::kind::{Blind, Kind, NO_FLOW};
-use crate::record::{Record, words};
+use crate::record::{EventRecord, words};
 use crate::region;
 use crate::sockets::unseen;
 
@@ -15,16 +15,16 @@ use crate::sockets::unseen;
 /// vfork(2), which has its parent's memory, it stays, and so shows whose that is.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Page {
+pub struct WipeOnForkPage {
     /// The process that this memory belongs to; 0: not known yet.
     pid: AtomicU32,
     /// The word of the region for which the process was named.
     named: AtomicU32,
 }
 
-static PAGE: AtomicPtr<Page> = AtomicPtr::new(&raw const SPARE as *mut Page);
+static PAGE: AtomicPtr<WipeOnForkPage> = AtomicPtr::new(&raw const SPARE as *mut WipeOnForkPage);
 /// Where there is no such page; a child is then found by its number only after [`forked`].
-static SPARE: Page = Page { pid: AtomicU32::new(0), named: AtomicU32::new(0) };
+static SPARE: WipeOnForkPage = WipeOnForkPage { pid: AtomicU32::new(0), named: AtomicU32::new(0) };
 static NAME: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 /// Bits of [`Blind`] that were found.
 static BLIND: AtomicU32 = AtomicU32::new(0);
@@ -105,7 +105,8 @@ pub fn name(recording: u32, ring: u32, time: u64) {
         bytes.copy_from_slice(&half.load(Ordering::Relaxed).to_le_bytes());
     }
     let args = words(name);
-    let process = Record { time, kind: Kind::Process as u8, flow: pid, args, ..Record::default() };
+    let process =
+        EventRecord { time, kind: Kind::Process as u8, flow: pid, args, ..EventRecord::default() };
     let region = region();
     let mut done = region.push(ring, &process);
     let blind = BLIND.load(Ordering::Relaxed);
@@ -160,7 +161,7 @@ pub fn is_confined() -> bool {
 }
 
 #[inline(always)]
-fn page() -> &'static Page {
+fn page() -> &'static WipeOnForkPage {
     // SAFETY: the page is there from the start on and never goes; all of it is atomic.
     unsafe { &*PAGE.load(Ordering::Relaxed) }
 }

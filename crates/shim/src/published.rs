@@ -4,23 +4,23 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::raw::Raw;
+use crate::raw::RecordRegionView;
 
 /// A region that is there at some time, or never.
 #[derive(Debug)]
-pub struct Published {
+pub struct PublishedRegion {
     is_live: AtomicBool,
     /// INVARIANT: written at most once, before it is first live.
-    region: UnsafeCell<MaybeUninit<Raw>>,
+    region: UnsafeCell<MaybeUninit<RecordRegionView>>,
 }
 
 // SAFETY: the region is only read once it is written, and never changes after that.
-unsafe impl Sync for Published {}
+unsafe impl Sync for PublishedRegion {}
 
-impl Published {
+impl PublishedRegion {
     /// None yet.
-    pub const fn none() -> Published {
-        Published {
+    pub const fn none() -> PublishedRegion {
+        PublishedRegion {
             is_live: AtomicBool::new(false),
             region: UnsafeCell::new(MaybeUninit::uninit()),
         }
@@ -37,7 +37,7 @@ impl Published {
     /// # Safety
     /// It has been live.
     #[inline(always)]
-    pub unsafe fn get(&self) -> &Raw {
+    pub unsafe fn get(&self) -> &RecordRegionView {
         // SAFETY: written before it was live, and never again.
         unsafe { (*self.region.get()).assume_init_ref() }
     }
@@ -46,7 +46,7 @@ impl Published {
     ///
     /// # Safety
     /// To be called once.
-    pub unsafe fn publish(&self, region: Raw) {
+    pub unsafe fn publish(&self, region: RecordRegionView) {
         // SAFETY: nothing reads it before it is live, and nothing else writes it.
         unsafe { (*self.region.get()).write(region) };
         self.is_live.store(true, Ordering::Release);

@@ -12,13 +12,13 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::c::{self, IoVec, Message, Messages};
-use crate::published::Published;
-use crate::raw::Raw;
+use crate::c::{self, IoVec, Messages, SocketMessageHeader};
+use crate::published::PublishedRegion;
+use crate::raw::RecordRegionView;
 use crate::record::sends::{FAILED, SENDING, bit, entry};
 use crate::{clock, memory, names, next, process, start};
 
-static REGION: Published = Published::none();
+static REGION: PublishedRegion = PublishedRegion::none();
 /// The ring of this program.
 static RING: AtomicU32 = AtomicU32::new(0);
 
@@ -30,7 +30,7 @@ pub fn is_live() -> bool {
 
 /// The region, where entries are asked for.
 #[inline(always)]
-fn wanted() -> Option<&'static Raw> {
+fn wanted() -> Option<&'static RecordRegionView> {
     if !is_live() {
         return None;
     }
@@ -68,13 +68,13 @@ pub unsafe fn open(mut text: *const u8) {
 /// A datagram that was declared.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
-    region: &'static Raw,
+    region: &'static RecordRegionView,
     port: u16,
     digest: u64,
 }
 
 impl Declaration {
-    fn new(region: &'static Raw, port: u16, digest: u64) -> Declaration {
+    fn new(region: &'static RecordRegionView, port: u16, digest: u64) -> Declaration {
         let declaration = Declaration { region, port, digest };
         declaration.push(SENDING);
         declaration
@@ -120,7 +120,11 @@ pub fn parts(fd: c_int, parts: *const IoVec, count: c_int, call: impl FnOnce() -
 
 /// The same with a message.
 #[inline(always)]
-pub fn message(fd: c_int, message: *const Message, call: impl FnOnce() -> isize) -> isize {
+pub fn message(
+    fd: c_int,
+    message: *const SocketMessageHeader,
+    call: impl FnOnce() -> isize,
+) -> isize {
     match wanted() {
         Some(region) => declared(region, fd, &|| memory::digest_of_message(message), call),
         None => call(),
@@ -161,7 +165,7 @@ pub fn messages(
 #[cold]
 #[inline(never)]
 fn declared(
-    region: &'static Raw,
+    region: &'static RecordRegionView,
     fd: c_int,
     digest: &dyn Fn() -> Option<u64>,
     call: impl FnOnce() -> isize,
@@ -180,7 +184,7 @@ fn declared(
 }
 
 /// The port of a UDP socket, if it is one that entries are asked for of.
-fn port_of(region: &Raw, fd: c_int) -> Option<u16> {
+fn port_of(region: &RecordRegionView, fd: c_int) -> Option<u16> {
     let place = PORTS.get(usize::try_from(fd).ok()?)?;
     let mut known = place.load(Ordering::Relaxed);
     if known == UNKNOWN {

@@ -3,12 +3,12 @@
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering;
 
-use crate::published::Published;
-use crate::raw::{Raw, check};
-use crate::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
+use crate::published::PublishedRegion;
+use crate::raw::{RecordRegionView, check};
+use crate::record::region::{HEADER_BYTES, MAGIC, RecordRegionLayout, VERSION, header};
 use crate::{c, clock};
 
-static REGION: Published = Published::none();
+static REGION: PublishedRegion = PublishedRegion::none();
 
 /// Whether there is a region.
 #[inline(always)]
@@ -20,7 +20,7 @@ pub fn is_live() -> bool {
 ///
 /// Only what was found by way of [`is_live`] may ask: descriptors are known only then.
 #[inline(always)]
-pub fn region() -> &'static Raw {
+pub fn region() -> &'static RecordRegionView {
     // SAFETY: the caller has found it live.
     unsafe { REGION.get() }
 }
@@ -126,7 +126,7 @@ pub unsafe fn open(path: *const u8) {
 ///
 /// # Safety
 /// The path ends with a zero.
-pub unsafe fn map_path(path: *const u8) -> Option<Raw> {
+pub unsafe fn map_path(path: *const u8) -> Option<RecordRegionView> {
     // SAFETY: the caller's.
     let fd = unsafe { c::open(path, c::O_RDWR_CLOEXEC) }?;
     let region = map(fd);
@@ -134,25 +134,25 @@ pub unsafe fn map_path(path: *const u8) -> Option<Raw> {
     region
 }
 
-fn map(fd: c_int) -> Option<Raw> {
+fn map(fd: c_int) -> Option<RecordRegionView> {
     let length = c::length(fd);
     if length < HEADER_BYTES as u64 {
         return None;
     }
     let base = c::map(fd, usize::try_from(length).ok()?)?;
-    let nothing = Layout { rings: 0, slots: 0, sockets: 0 };
+    let nothing = RecordRegionLayout { rings: 0, slots: 0, sockets: 0 };
     // SAFETY: mapped for as long as the program lives; without rings only the header is used.
-    let head = unsafe { Raw::new(base, nothing) };
+    let head = unsafe { RecordRegionView::new(base, nothing) };
     let half = |at| head.half(at).load(Ordering::Relaxed);
     if head.word(header::MAGIC).load(Ordering::Acquire) != MAGIC || half(header::VERSION) != VERSION
     {
         return None;
     }
-    let layout = Layout {
+    let layout = RecordRegionLayout {
         rings: half(header::RINGS),
         slots: half(header::SLOTS),
         sockets: half(header::SOCKETS),
     };
     // SAFETY: the layout was checked against the length that is mapped.
-    check(&layout, length).then(|| unsafe { Raw::new(base, layout) })
+    check(&layout, length).then(|| unsafe { RecordRegionView::new(base, layout) })
 }

@@ -8,8 +8,8 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::limit::{self, Limit};
-use crate::pacing::{Controller, Direction};
+use crate::limit::{self, LimitedTransfer};
+use crate::pacing::{PacingController, TransferDirection};
 
 /// Descriptors that can have a turn; calls on those above wait.
 pub const DESCRIPTORS: usize = 1 << 16;
@@ -66,7 +66,7 @@ impl Bits {
 
 /// The place of a call among those that move bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum PacingTurn {
     /// It has none.
     None,
     /// It comes at a time.
@@ -83,28 +83,28 @@ pub fn is_any() -> bool {
 
 /// The turn of a call, which takes it if it has come.
 #[inline(always)]
-pub fn take(limit: &Limit, now: u64) -> Turn {
-    if is_any() { taken(limit, now) } else { Turn::None }
+pub fn take(limit: &LimitedTransfer, now: u64) -> PacingTurn {
+    if is_any() { taken(limit, now) } else { PacingTurn::None }
 }
 
 #[cold]
-fn taken(limit: &Limit, now: u64) -> Turn {
+fn taken(limit: &LimitedTransfer, now: u64) -> PacingTurn {
     let (direction, at) = (limit.direction as usize, limit.fd as u32 as usize);
-    let Some(due) = due(limit.fd, limit.direction, now) else { return Turn::None };
+    let Some(due) = due(limit.fd, limit.direction, now) else { return PacingTurn::None };
     if due > now {
-        return Turn::At(due);
+        return PacingTurn::At(due);
     }
     if DUE[direction][at].swap(0, Ordering::AcqRel) == 0 {
         // Another thread has taken it.
-        return Turn::None;
+        return PacingTurn::None;
     }
     ended(at);
-    Turn::Now(CLAIMED[direction][at].load(Ordering::Relaxed) & BYTES)
+    PacingTurn::Now(CLAIMED[direction][at].load(Ordering::Relaxed) & BYTES)
 }
 
 /// Keeps the place of a call that is refused: its bytes are claimed, and may move at a time. One that
 /// has a place gives this one back.
-pub fn keep(limit: &Limit, due: u64, bytes: u64, slot: &crate::pacing::Slot) {
+pub fn keep(limit: &LimitedTransfer, due: u64, bytes: u64, slot: &crate::pacing::PacingBudgetSlot) {
     let (direction, at) = (limit.direction as usize, limit.fd as u32 as usize);
     let Some(place) = DUE[direction].get(at) else { return };
     let is_first =
@@ -122,7 +122,7 @@ pub fn keep(limit: &Limit, due: u64, bytes: u64, slot: &crate::pacing::Slot) {
 }
 
 /// When the turn of a descriptor comes in a direction, or came, if it has one.
-pub fn due(fd: c_int, direction: Direction, now: u64) -> Option<u64> {
+pub fn due(fd: c_int, direction: TransferDirection, now: u64) -> Option<u64> {
     let (direction, at) = (direction as usize, fd as u32 as usize);
     let due = DUE[direction].get(at)?.load(Ordering::Acquire);
     if due == 0 {
@@ -138,7 +138,7 @@ pub fn due(fd: c_int, direction: Direction, now: u64) -> Option<u64> {
 /// Directions in which a descriptor has to wait for its turn, and when the first of them comes.
 pub fn waiting(fd: c_int, now: u64) -> ([bool; 2], u64) {
     let mut first = u64::MAX;
-    let is_waiting = Direction::ALL.map(|direction| match due(fd, direction, now) {
+    let is_waiting = TransferDirection::ALL.map(|direction| match due(fd, direction, now) {
         Some(due) if due > now => {
             first = first.min(due);
             true
@@ -161,12 +161,12 @@ pub fn each(mut visit: impl FnMut(c_int)) {
 }
 
 /// The descriptor has no turn any more: what was claimed for it is given back by `refund`.
-pub fn forget(fd: c_int, mut refund: impl FnMut(Direction, u64)) {
+pub fn forget(fd: c_int, mut refund: impl FnMut(TransferDirection, u64)) {
     let at = fd as u32 as usize;
     if !has(fd) {
         return;
     }
-    for direction in Direction::ALL {
+    for direction in TransferDirection::ALL {
         if DUE[direction as usize][at].swap(0, Ordering::AcqRel) != 0 {
             refund(direction, CLAIMED[direction as usize][at].load(Ordering::Relaxed) & BYTES);
         }

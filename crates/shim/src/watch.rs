@@ -8,7 +8,7 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::pacing::Direction;
+use crate::pacing::TransferDirection;
 use crate::turns::{self, Bits, DESCRIPTORS};
 use crate::{c, clock};
 
@@ -224,10 +224,10 @@ pub fn held_back(fd: c_int, now: u64) -> Option<(i16, u64)> {
         return None;
     }
     let (is_waiting, due) = turns::waiting(fd, now);
-    let of = |direction: Direction, events: u32| {
+    let of = |direction: TransferDirection, events: u32| {
         if is_waiting[direction as usize] { events as i16 } else { 0 }
     };
-    let events = of(Direction::Send, EPOLL_OUT) | of(Direction::Receive, EPOLL_IN);
+    let events = of(TransferDirection::Send, EPOLL_OUT) | of(TransferDirection::Receive, EPOLL_IN);
     (events != 0).then_some((events, due))
 }
 

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use windtunnel_engine::{Engine, Limits, RecordSettings};
+use windtunnel_engine::{Engine, EngineLimits, RecordSettings};
 use windtunnel_model::{Plan, PortId, Time};
 use windtunnel_simlab::World;
 use windtunnel_wire::vnet;
@@ -80,7 +80,7 @@ fn row(name: &str, properties: &str, mode: Mode) {
 /// ns for each of `count` packets over that many links, `flying` on the way at a time.
 fn cost(properties: &str, links: usize, flying: u64, count: u64, mode: Mode) -> f64 {
     let plan = plan(properties, links);
-    let mut engine = Engine::new(&plan, Limits { packet_memory: 8 << 30 });
+    let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 8 << 30 });
     engine.stand_by(mode == Mode::Standby);
     engine.record((mode == Mode::Recorded).then(RecordSettings::default));
     let mut records = Vec::new();
@@ -97,7 +97,8 @@ fn cost(properties: &str, links: usize, flying: u64, count: u64, mode: Mode) -> 
             at += gap;
             let port = PortId(u32::try_from(number % ports).unwrap_or(0));
             let now = Time::from_nanos(at);
-            let express = engine.handle_packet(now, port, vnet::Header::default(), &mut frame);
+            let express =
+                engine.handle_packet(now, port, vnet::VirtioNetHeader::default(), &mut frame);
             bytes += usize::from(express.is_some());
             while let Some(departure) = engine.poll_output() {
                 bytes += departure.frame.len();

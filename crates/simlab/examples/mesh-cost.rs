@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::LinkConditions;
 use windtunnel_simlab::mesh::measure::{
-    AgentState, Load, Sent, Times, idle, losses, quiet, spread,
+    AgentState, FlowSpreadLoad, PeakAgentTraffic, SortedDurations, idle, losses, quiet, spread,
 };
 
 const SEED: u64 = 42;
@@ -49,9 +49,9 @@ fn spreads() {
         ("1 to 2 ms, reordered", slow),
     ] {
         let span = Span::from_secs(20);
-        let load = Load { machines: 16, nodes: 150, starts: 300, span, conditions };
+        let load = FlowSpreadLoad { machines: 16, nodes: 150, starts: 300, span, conditions };
         let result = spread(&load, SEED);
-        let Times(all) = &result.known;
+        let SortedDurations(all) = &result.known;
         let worst = all.last().copied().unwrap_or_default();
         let (mean, half, most) =
             (result.known.mean(), result.known.percentile(50), result.known.percentile(99));
@@ -116,7 +116,7 @@ fn millis(span: Span) -> String {
     format!("{:.2} ms", span.as_nanos() as f64 / 1e6)
 }
 
-fn traffic(sent: Sent) -> String {
+fn traffic(sent: PeakAgentTraffic) -> String {
     let share = |bits: u64| format!("{:.4} %", bits as f64 / 1e7);
     format!(
         "{} datagrams/s, {:.1} kbit/s | {} | {}",

@@ -10,7 +10,7 @@ mod measure;
 use std::hint::black_box;
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, Limits};
+use windtunnel_engine::{Engine, EngineLimits};
 use windtunnel_model::Plan;
 use windtunnel_simlab::World;
 use windtunnel_wire::build;
@@ -91,7 +91,7 @@ struct Bench {
 impl Bench {
     fn new(router: &str, properties: &str, payload: usize, flows: u32) -> Bench {
         let plan = plan(router, properties);
-        let engine = Engine::new(&plan, Limits { packet_memory: 1 << 30 });
+        let engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 30 });
         let own = |node: usize| -> SocketAddr {
             let address = plan.nodes[node].interfaces[0].v4.expect("it has IPv4");
             (address, 5000).into()

@@ -6,22 +6,25 @@
 use std::time::Instant;
 
 use windtunnel_model::{Plan, Span};
-use windtunnel_placement::{Host, Placement, Rtts, Traffic, place};
-use windtunnel_topology::{Access, LatencyRange, Request, Shape, generate};
+use windtunnel_placement::{Placement, PlacementHost, Rtts, UplinkTrafficBound, place};
+use windtunnel_topology::{
+    GeneratedLinkProperties, GeneratorParameters, LatencyRange, TopologyShape, generate,
+};
 
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
     println!("network\tasked\tours\tuplinks\tround robin");
     let routers = 200;
     let shapes = [
-        ("1000 nodes, scale-free", Shape::ScaleFree { routers, attach: 2 }),
-        ("1000 nodes, ring", Shape::Ring { routers }),
-        ("1000 nodes, tree", Shape::Tree { fanout: 6, depth: 3 }),
-        ("1000 nodes, star", Shape::Star { nodes: 1000 }),
+        ("1000 nodes, scale-free", TopologyShape::ScaleFree { routers, attach: 2 }),
+        ("1000 nodes, ring", TopologyShape::Ring { routers }),
+        ("1000 nodes, tree", TopologyShape::Tree { fanout: 6, depth: 3 }),
+        ("1000 nodes, star", TopologyShape::Star { nodes: 1000 }),
     ];
     for (name, shape) in shapes {
         let plan = network(shape);
-        let hosts: Vec<Host> = (0..16).map(|at| Host::new(format!("m{at}"))).collect();
+        let hosts: Vec<PlacementHost> =
+            (0..16).map(|at| PlacementHost::new(format!("m{at}"))).collect();
         let mut rtts = Rtts::default();
         (0..16).for_each(|a| (0..a).for_each(|b| rtts.set(a, b, Span::from_micros(200))));
         let mut times = Vec::new();
@@ -45,26 +48,36 @@ fn main() {
     }
 }
 
-fn network(shape: Shape) -> Plan {
-    let mut request = Request::new(shape);
-    if !matches!(shape, Shape::Star { .. }) {
+fn network(shape: TopologyShape) -> Plan {
+    let mut request = GeneratorParameters::new(shape);
+    if !matches!(shape, TopologyShape::Star { .. }) {
         request.nodes = Some(1000);
     }
     request.latency = LatencyRange { least: Span::from_millis(1), most: Span::from_millis(20) };
-    request.trunk = Access { rate: "100mbit".parse().ok(), ..Access::default() };
-    request.access = Access { rate: "20mbit".parse().ok(), ..Access::default() };
+    request.trunk = GeneratedLinkProperties {
+        rate: "100mbit".parse().ok(),
+        ..GeneratedLinkProperties::default()
+    };
+    request.access = GeneratedLinkProperties {
+        rate: "20mbit".parse().ok(),
+        ..GeneratedLinkProperties::default()
+    };
     let yaml = generate(&request).unwrap().to_yaml();
     let text = yaml.as_bytes();
-    let source =
-        windtunnel_scenario::Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+    let source = windtunnel_scenario::ScenarioSource {
+        name: "net.yaml",
+        text,
+        default_name: "net",
+        base_dir: "/",
+    };
     windtunnel_scenario::load(&source).unwrap().plan
 }
 
 /// The most that can leave all machines, in Mbit/s.
 fn uplinks(placed: &Placement) -> u64 {
     let up = placed.loads.iter().map(|load| match load.up {
-        Traffic::Bounded(bits) => bits / 1_000_000,
-        Traffic::Unbounded { .. } => 0,
+        UplinkTrafficBound::Bounded(bits) => bits / 1_000_000,
+        UplinkTrafficBound::Unbounded { .. } => 0,
     });
     up.sum()
 }

@@ -11,7 +11,7 @@ mod measure;
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_engine::{Engine, Limits, NetworkChange};
+use windtunnel_engine::{Engine, EngineLimits, NetworkChange};
 use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
 use windtunnel_model::{NodeId, Plan, ServiceId, Time};
 use windtunnel_simlab::World;
@@ -134,7 +134,7 @@ struct Bench {
 
 impl Bench {
     fn new(plan: &Plan, to: SocketAddr, payload: usize, clients: u32) -> Bench {
-        let mut engine = Engine::new(plan, Limits { packet_memory: 1 << 30 });
+        let mut engine = Engine::new(plan, EngineLimits { packet_memory: 1 << 30 });
         for (number, service) in (0..).zip(&plan.services) {
             for port in &service.ports {
                 let update = ServiceUpdate::Registered { replica: SERVER, port: *port };

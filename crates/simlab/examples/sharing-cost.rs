@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use windtunnel_model::flow::FlowTerms;
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, Rate, Span};
-use windtunnel_sharing::{FlowId, Shares, Sharing};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, Rate, Span};
+use windtunnel_sharing::{FlowId, MaxMinShares, SharingModelKind};
 
 const FULL_ASKED: &str = "20 ms; reach for 3";
 const CHANGE_ASKED: &str = "1000 µs; reach for 50";
@@ -71,14 +71,14 @@ struct Network {
 
 struct Bench<'a> {
     network: &'a Network,
-    shares: Shares<Sharing>,
+    shares: MaxMinShares<SharingModelKind>,
     draws: Draws,
 }
 
 impl<'a> Bench<'a> {
     fn new(network: &'a Network) -> Self {
-        let mut shares =
-            Shares::new(Sharing::RttAware, &network.capacities).expect("capacities below 2^48");
+        let mut shares = MaxMinShares::new(SharingModelKind::RttAware, &network.capacities)
+            .expect("capacities below 2^48");
         for (id, (lanes, terms)) in (0..).zip(&network.flows) {
             shares.start(FlowId(id), lanes, *terms).expect("a new flow over known lanes");
         }
@@ -197,13 +197,13 @@ fn rates(mbit: &[u64]) -> Vec<Option<Rate>> {
 
 /// Random numbers, the same in every run.
 struct Draws {
-    stream: Stream,
+    stream: RandomStream,
     drawn: u64,
 }
 
 impl Draws {
     fn new(name: &str) -> Self {
-        Draws { stream: Stream::derive(1, name, Direction::Up, "bench"), drawn: 0 }
+        Draws { stream: RandomStream::derive(1, name, LinkDirection::Up, "bench"), drawn: 0 }
     }
 
     fn below(&mut self, end: u64) -> u64 {

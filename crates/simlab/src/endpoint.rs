@@ -10,7 +10,7 @@ use windtunnel_wire::{build, checksum, ecn, udp};
 
 /// The actions of an endpoint at its turn.
 #[derive(Debug)]
-pub struct Turn {
+pub struct EndpointActions {
     /// The time.
     pub now: Time,
     /// Frames to send.
@@ -20,11 +20,11 @@ pub struct Turn {
 }
 
 /// A node's behaviour.
-pub trait Endpoint: Debug {
+pub trait SimulatedEndpoint: Debug {
     /// It has just been attached, or its wake-up has come.
-    fn on_wake(&mut self, turn: &mut Turn);
+    fn on_wake(&mut self, turn: &mut EndpointActions);
     /// A frame has come.
-    fn on_frame(&mut self, turn: &mut Turn, frame: &[u8]);
+    fn on_frame(&mut self, turn: &mut EndpointActions, frame: &[u8]);
 }
 
 /// Sends UDP packets at a constant pace.
@@ -42,8 +42,8 @@ pub struct Steady {
     pub left: u64,
 }
 
-impl Endpoint for Steady {
-    fn on_wake(&mut self, turn: &mut Turn) {
+impl SimulatedEndpoint for Steady {
+    fn on_wake(&mut self, turn: &mut EndpointActions) {
         if self.left > 0 {
             self.left -= 1;
             turn.frames.push(build::udp(self.from, self.to, &vec![0; self.payload]));
@@ -51,35 +51,35 @@ impl Endpoint for Steady {
         }
     }
 
-    fn on_frame(&mut self, _turn: &mut Turn, _frame: &[u8]) {}
+    fn on_frame(&mut self, _turn: &mut EndpointActions, _frame: &[u8]) {}
 }
 
 /// Sends every UDP packet back to where it came from.
 #[derive(Debug, Clone, Copy)]
-pub struct Echo;
+pub struct UdpEchoServer;
 
-impl Endpoint for Echo {
-    fn on_wake(&mut self, _turn: &mut Turn) {}
+impl SimulatedEndpoint for UdpEchoServer {
+    fn on_wake(&mut self, _turn: &mut EndpointActions) {}
 
-    fn on_frame(&mut self, turn: &mut Turn, frame: &[u8]) {
+    fn on_frame(&mut self, turn: &mut EndpointActions, frame: &[u8]) {
         if let Some((from, to, payload)) = datagram(frame) {
             turn.frames.push(build::udp(to, from, payload));
         }
     }
 }
 
-/// Takes the packets of a [`Window`] and acknowledges each with the first number that is missing,
+/// Takes the packets of a [`RenoSender`] and acknowledges each with the first number that is missing,
 /// and with one byte more where the packet was marked as having met congestion.
 #[derive(Debug, Clone, Default)]
-pub struct Sink {
+pub struct RenoReceiver {
     next: u64,
     early: BTreeSet<u64>,
 }
 
-impl Endpoint for Sink {
-    fn on_wake(&mut self, _turn: &mut Turn) {}
+impl SimulatedEndpoint for RenoReceiver {
+    fn on_wake(&mut self, _turn: &mut EndpointActions) {}
 
-    fn on_frame(&mut self, turn: &mut Turn, frame: &[u8]) {
+    fn on_frame(&mut self, turn: &mut EndpointActions, frame: &[u8]) {
         let Some((from, to, payload)) = datagram(frame) else { return };
         let Some(number) = number(payload) else { return };
         if number >= self.next {
@@ -100,7 +100,7 @@ impl Endpoint for Sink {
 /// retransmit after three duplicate acknowledgements with one packet resent for each partial one
 /// (RFC 6582), and a fixed time-out. It always has something to send.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct RenoSender {
     from: SocketAddr,
     to: SocketAddr,
     payload: usize,
@@ -120,12 +120,12 @@ pub struct Window {
     ecn: bool,
 }
 
-impl Window {
+impl RenoSender {
     /// A sender of packets of `payload` UDP bytes (at least 16: number, time of sending in ns)
     /// that starts with a window of 10.
     #[must_use]
     pub fn new(from: SocketAddr, to: SocketAddr, payload: usize, timeout: Span) -> Self {
-        Window {
+        RenoSender {
             from,
             to,
             payload: payload.max(16),
@@ -145,7 +145,7 @@ impl Window {
     /// The same, taking part in ECN: a mark halves the window, once in a round trip.
     #[must_use]
     pub fn with_ecn(self) -> Self {
-        Window { ecn: true, ..self }
+        RenoSender { ecn: true, ..self }
     }
 
     fn packet(&self, number: u64, now: Time) -> Vec<u8> {
@@ -155,7 +155,7 @@ impl Window {
         build::udp(self.from, self.to, &payload)
     }
 
-    fn fill(&mut self, turn: &mut Turn) {
+    fn fill(&mut self, turn: &mut EndpointActions) {
         while (self.next - self.acknowledged) * 1000 < self.window {
             let packet = self.packet(self.next, turn.now);
             turn.frames.push(if self.ecn { build::with_ecn(packet, ECT_0) } else { packet });
@@ -163,7 +163,7 @@ impl Window {
         }
     }
 
-    fn advance(&mut self, acknowledged: u64, turn: &mut Turn) {
+    fn advance(&mut self, acknowledged: u64, turn: &mut EndpointActions) {
         let new = acknowledged - self.acknowledged;
         self.acknowledged = acknowledged;
         self.next = self.next.max(acknowledged);
@@ -184,8 +184,8 @@ impl Window {
     }
 }
 
-impl Endpoint for Window {
-    fn on_wake(&mut self, turn: &mut Turn) {
+impl SimulatedEndpoint for RenoSender {
+    fn on_wake(&mut self, turn: &mut EndpointActions) {
         if self.next > self.acknowledged && turn.now.since(self.progress) >= self.timeout {
             self.halve();
             self.window = 1000;
@@ -197,7 +197,7 @@ impl Endpoint for Window {
         turn.wake = Some((self.progress + self.timeout).max(turn.now + Span::from_millis(1)));
     }
 
-    fn on_frame(&mut self, turn: &mut Turn, frame: &[u8]) {
+    fn on_frame(&mut self, turn: &mut EndpointActions, frame: &[u8]) {
         let Some((_, _, payload)) = datagram(frame) else { return };
         let Some(acknowledged) = number(payload) else { return };
         if payload.len() > 8 && acknowledged >= self.reduced.max(self.recover) {

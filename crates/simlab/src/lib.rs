@@ -7,8 +7,8 @@
 //! | --- | --- |
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
 //! | [`wire`] | [`Wire`]: between machines that have parts of one network |
-//! | [`endpoint`] | [`Endpoint`], and [`Steady`], [`Window`], [`Sink`], [`Echo`] |
-//! | [`rng`] | [`Rng`]: choices from a seed |
+//! | [`endpoint`] | [`SimulatedEndpoint`], and [`Steady`], [`RenoSender`], [`RenoReceiver`], [`UdpEchoServer`] |
+//! | [`rng`] | [`SimulationRng`]: choices from a seed |
 //! | [`fuzzing`] | fuzzers' inputs in plain tests; all that there is without the feature `world` |
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
 //!
@@ -38,9 +38,11 @@ pub mod world;
 
 #[cfg(feature = "world")]
 pub use self::{
-    endpoint::{Echo, Endpoint, Sink, Steady, Turn, Window},
+    endpoint::{
+        EndpointActions, RenoReceiver, RenoSender, SimulatedEndpoint, Steady, UdpEchoServer,
+    },
     mesh::{LinkConditions, MeshWorld},
-    rng::Rng,
+    rng::SimulationRng,
     wire::Wire,
-    world::{At, Delivery, World, ms},
+    world::{Delivery, World, WorldInstant, ms},
 };

@@ -16,11 +16,11 @@ pub mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh};
+use windtunnel_mesh::{AgentDepartureReason, AgentId, Mesh, MeshConfiguration, MeshEvent};
 use windtunnel_model::{Span, Time};
 
-use crate::Rng;
-use machine::{HostClock, Machine};
+use crate::SimulationRng;
+use machine::{HostClock, SimulatedMachine};
 pub use network::LinkConditions;
 
 /// An event of an agent, and when it came.
@@ -31,7 +31,7 @@ pub struct Reported {
     /// To which machine.
     pub machine: usize,
     /// The event.
-    pub event: Event,
+    pub event: MeshEvent,
 }
 
 /// Machines with agents, and the network between them.
@@ -39,10 +39,10 @@ pub struct Reported {
 pub struct MeshWorld {
     seed: u64,
     now: Time,
-    rng: Rng,
+    rng: SimulationRng,
     /// Effects of the network.
     pub conditions: LinkConditions,
-    machines: Vec<Machine>,
+    machines: Vec<SimulatedMachine>,
     by_agent: BTreeMap<AgentId, usize>,
     /// Which part of a cut network each machine is in.
     sides: Vec<u32>,
@@ -66,7 +66,7 @@ impl MeshWorld {
         MeshWorld {
             seed,
             now: Time::from_nanos(1_000_000_000),
-            rng: Rng::new(seed ^ 0x6d65_7368),
+            rng: SimulationRng::new(seed ^ 0x6d65_7368),
             conditions,
             machines: Vec::new(),
             by_agent: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl MeshWorld {
         let skew = i64::try_from(self.rng.below(200_001)).unwrap_or(0) - 100_000;
         let ahead = Span::from_secs(1 + self.rng.below(7200));
         let clock = HostClock::new(self.now, ahead, skew);
-        let machine = Machine::new(index, clock);
+        let machine = SimulatedMachine::new(index, clock);
         self.by_agent.insert(machine.agent, index);
         self.machines.push(machine);
         self.sides.push(0);
@@ -125,7 +125,7 @@ impl MeshWorld {
     pub fn start_as(&mut self, index: usize, epoch: u64, seeds: &[usize]) {
         let machine = &mut self.machines[index];
         machine.starts += 1;
-        let mut config = Config::new(machine.agent, epoch, machine.address);
+        let mut config = MeshConfiguration::new(machine.agent, epoch, machine.address);
         config.limits.ended = machine.ended_limit;
         let seed = self.seed ^ (machine.starts << 32) ^ u64::try_from(index).unwrap_or(0);
         machine.begin(Mesh::new(config, seed, machine.clock.read(self.now)));
@@ -208,7 +208,7 @@ impl MeshWorld {
     }
 
     fn machine_at(&self, address: SocketAddr) -> Option<usize> {
-        Machine::at(address).filter(|index| *index < self.machines.len())
+        SimulatedMachine::at(address).filter(|index| *index < self.machines.len())
     }
 
     /// Now.
@@ -219,11 +219,11 @@ impl MeshWorld {
 
     /// The machines.
     #[must_use]
-    pub fn machines(&self) -> &[Machine] {
+    pub fn machines(&self) -> &[SimulatedMachine] {
         &self.machines
     }
 
-    /// How many ends of flows agents started later remember: `Limits::ended`.
+    /// How many ends of flows agents started later remember: `MeshLimits::ended`.
     pub fn set_ended_limit(&mut self, limit: usize) {
         self.machines.iter_mut().for_each(|machine| machine.ended_limit = limit);
     }
@@ -290,8 +290,8 @@ impl MeshWorld {
     }
 
     /// Counts agents that are declared lost while they live.
-    fn watch(&mut self, event: &Event) {
-        let Event::AgentDown { life, how: Ending::Lost } = event else { return };
+    fn watch(&mut self, event: &MeshEvent) {
+        let MeshEvent::AgentDown { life, how: AgentDepartureReason::Lost } = event else { return };
         let Some(machine) = self.machine_at(life.address) else { return };
         let present = self.machines[machine].mesh.as_ref().map(Mesh::identity);
         self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));

@@ -1,20 +1,23 @@
 //! Choices for random tests.
 
-use windtunnel_model::Direction;
-use windtunnel_model::random::Stream;
+use windtunnel_model::LinkDirection;
+use windtunnel_model::random::RandomStream;
 
 /// A sequence of choices that a seed fixes.
 #[derive(Debug)]
-pub struct Rng {
-    stream: Stream,
+pub struct SimulationRng {
+    stream: RandomStream,
     drawn: u64,
 }
 
-impl Rng {
+impl SimulationRng {
     /// The choices of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Rng { stream: Stream::derive(seed, "simlab", Direction::Up, "choices"), drawn: 0 }
+        SimulationRng {
+            stream: RandomStream::derive(seed, "simlab", LinkDirection::Up, "choices"),
+            drawn: 0,
+        }
     }
 
     /// A number below `limit`; 0 where that is 0.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windtunnel_model::flow::FlowChange;
 use windtunnel_model::{PortId, Span, Time};
 
-use crate::Rng;
+use crate::SimulationRng;
 
 /// Carries packets and news from machine to machine. News of one machine come to another one in
 /// their order.
@@ -15,7 +15,7 @@ pub struct Wire {
     pub packets: Span,
     /// How long news take: from the first to less than the second, randomly.
     pub news: [Span; 2],
-    rng: Rng,
+    rng: SimulationRng,
     in_flight: BTreeMap<(Time, u64), InFlight>,
     sent: u64,
     late: u64,
@@ -46,7 +46,7 @@ impl Wire {
         Wire {
             packets,
             news,
-            rng: Rng::new(seed),
+            rng: SimulationRng::new(seed),
             in_flight: BTreeMap::new(),
             sent: 0,
             late: 0,

@@ -3,12 +3,12 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Departure, Engine, Limits, NetworkChange, Part};
+use windtunnel_engine::{Engine, EngineLimits, FrameDeparture, NetworkChange, NetworkPart};
 use windtunnel_model::{Lane, NodeId, Plan, PortId, Time};
-use windtunnel_scenario::Source;
+use windtunnel_scenario::ScenarioSource;
 use windtunnel_wire::{build, vnet};
 
-use crate::endpoint::{Endpoint, Turn};
+use crate::endpoint::{EndpointActions, SimulatedEndpoint};
 use crate::wire::{InFlight, Wire};
 
 /// `millis` milliseconds after the world began.
@@ -36,12 +36,12 @@ pub struct World {
     places: Vec<usize>,
     wire: Wire,
     now: Time,
-    agents: Vec<Agent>,
+    agents: Vec<SimulatedNode>,
 }
 
 #[derive(Debug, Default)]
-struct Agent {
-    endpoint: Option<Box<dyn Endpoint>>,
+struct SimulatedNode {
+    endpoint: Option<Box<dyn SimulatedEndpoint>>,
     wake: Option<Time>,
     deliveries: Vec<Delivery>,
 }
@@ -84,10 +84,10 @@ impl World {
         let engine = |machine: usize| {
             let here = places.iter().map(|place| *place == machine).collect();
             let number = u32::try_from(machine).unwrap_or(u32::MAX);
-            Engine::of_part(&plan, Limits { packet_memory }, &Part { number, here })
+            Engine::of_part(&plan, EngineLimits { packet_memory }, &NetworkPart { number, here })
         };
         let engines = (0..machines).map(engine).collect();
-        let agents = plan.nodes.iter().map(|_| Agent::default()).collect();
+        let agents = plan.nodes.iter().map(|_| SimulatedNode::default()).collect();
         World { plan, engines, places, wire, now: Time::ZERO, agents }
     }
 
@@ -119,16 +119,16 @@ impl World {
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn attach(&mut self, node: &str, endpoint: impl Endpoint + 'static) {
+    pub fn attach(&mut self, node: &str, endpoint: impl SimulatedEndpoint + 'static) {
         let id = self.node(node);
         self.agents[id.index()].endpoint = Some(Box::new(endpoint));
         self.take_turn(id, |endpoint, turn| endpoint.on_wake(turn));
     }
 
     /// Goes to a time, for something to be done then.
-    pub fn at(&mut self, time: Time) -> At<'_> {
+    pub fn at(&mut self, time: Time) -> WorldInstant<'_> {
         self.run_until(time);
-        At { world: self }
+        WorldInstant { world: self }
     }
 
     /// Lets everything happen until `end`, that time included.
@@ -220,7 +220,7 @@ impl World {
         self.plan.node_named(name).expect("the test names a node")
     }
 
-    fn send(&mut self, node: NodeId, vnet: vnet::Header, mut frame: Vec<u8>) {
+    fn send(&mut self, node: NodeId, vnet: vnet::VirtioNetHeader, mut frame: Vec<u8>) {
         let port = self.plan.nodes[node.index()].interfaces[0].port;
         let engine = &mut self.engines[self.places[node.index()]];
         if let Some(express) = engine.handle_packet(self.now, port, vnet, &mut frame) {
@@ -246,7 +246,7 @@ impl World {
     fn deliver_all(&mut self) {
         for machine in 0..self.engines.len() {
             while let Some(departure) = self.engines[machine].poll_output() {
-                let Departure { port, intended, frame, .. } = departure;
+                let FrameDeparture { port, intended, frame, .. } = departure;
                 let bytes = frame.to_vec();
                 self.engines[machine].recycle(frame);
                 if self.engines[machine].is_here(port) {
@@ -278,15 +278,19 @@ impl World {
         }
     }
 
-    fn take_turn(&mut self, id: NodeId, act: impl FnOnce(&mut dyn Endpoint, &mut Turn)) {
+    fn take_turn(
+        &mut self,
+        id: NodeId,
+        act: impl FnOnce(&mut dyn SimulatedEndpoint, &mut EndpointActions),
+    ) {
         let agent = &mut self.agents[id.index()];
         let Some(mut endpoint) = agent.endpoint.take() else { return };
-        let mut turn = Turn { now: self.now, frames: Vec::new(), wake: agent.wake };
+        let mut turn = EndpointActions { now: self.now, frames: Vec::new(), wake: agent.wake };
         act(endpoint.as_mut(), &mut turn);
         agent.wake = turn.wake;
         agent.endpoint = Some(endpoint);
         for frame in turn.frames {
-            self.send(id, vnet::Header::default(), frame);
+            self.send(id, vnet::VirtioNetHeader::default(), frame);
         }
         self.deliver_all();
     }
@@ -294,24 +298,24 @@ impl World {
 
 /// A world at the time when something is to be done.
 #[derive(Debug)]
-pub struct At<'a> {
+pub struct WorldInstant<'a> {
     world: &'a mut World,
 }
 
-impl At<'_> {
+impl WorldInstant<'_> {
     /// A node sends a frame.
     ///
     /// # Panics
     /// If there is no such node.
     pub fn send(self, node: &str, frame: Vec<u8>) {
-        self.send_train(node, vnet::Header::default(), frame);
+        self.send_train(node, vnet::VirtioNetHeader::default(), frame);
     }
 
     /// A node sends a frame with a header, perhaps a train.
     ///
     /// # Panics
     /// If there is no such node.
-    pub fn send_train(self, node: &str, vnet: vnet::Header, frame: Vec<u8>) {
+    pub fn send_train(self, node: &str, vnet: vnet::VirtioNetHeader, frame: Vec<u8>) {
         let id = self.world.node(node);
         self.world.send(id, vnet, frame);
         self.world.deliver_all();
@@ -327,8 +331,12 @@ impl At<'_> {
 }
 
 fn plan_of(text: &str) -> Plan {
-    let source =
-        Source { name: "world", text: text.as_bytes(), default_name: "world", base_dir: "/" };
+    let source = ScenarioSource {
+        name: "world",
+        text: text.as_bytes(),
+        default_name: "world",
+        base_dir: "/",
+    };
     match windtunnel_scenario::load(&source) {
         Ok(loaded) => loaded.plan,
         Err(errors) => panic!("{errors}"),

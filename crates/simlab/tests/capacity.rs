@@ -1,7 +1,7 @@
 //! The model of paths: capacity that flows leave is used, and no link carries more than its rate.
 
 use windtunnel_model::{Span, Time};
-use windtunnel_simlab::{Rng, Sink, Steady, Window, World, ms};
+use windtunnel_simlab::{RenoReceiver, RenoSender, SimulationRng, Steady, World, ms};
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -37,8 +37,9 @@ fn send(world: &mut World, n: usize, kbit: u64, left: u64) {
 
 fn window(world: &mut World, n: usize) {
     let (from, to) = (format!("s{n}"), format!("r{n}"));
-    let sender = Window::new(world.socket(&from), world.socket(&to), FULL, Span::from_millis(1000));
-    world.attach(&to, Sink::default());
+    let sender =
+        RenoSender::new(world.socket(&from), world.socket(&to), FULL, Span::from_millis(1000));
+    world.attach(&to, RenoReceiver::default());
     world.attach(&from, sender);
 }
 
@@ -126,7 +127,7 @@ fn capacity_that_a_flow_leaves_in_its_pauses_is_used() {
 #[test]
 fn no_link_carries_more_than_it_can_when_flows_begin_and_end() {
     for seed in 0..30 {
-        let mut rng = Rng::new(seed);
+        let mut rng = SimulationRng::new(seed);
         let head = if seed % 2 == 0 { "sharing: equal\n" } else { "" };
         let mbit = [1, 6, 40][usize::try_from(seed % 3).unwrap_or(0)];
         let mut world = star(head, &format!("rate: {mbit}mbit"), [0, 5, 25, 50, 1, SPREAD_MS]);

@@ -1,9 +1,9 @@
 //! The engine against closed forms, in virtual time: waiting, loss and transmission times that are
 //! known beforehand.
 
-use windtunnel_engine::{DropReason, Engine, Limits};
+use windtunnel_engine::{DropReason, Engine, EngineLimits};
 use windtunnel_model::{Lane, Plan, PortId, Rate, Time};
-use windtunnel_simlab::{Rng, World};
+use windtunnel_simlab::{SimulationRng, World};
 use windtunnel_wire::vnet;
 
 const HOUR: u64 = 3_600_000_000_000;
@@ -28,7 +28,7 @@ impl Line {
     fn new(properties: &str, ip_len: usize) -> Self {
         let world = world(properties);
         let plan: Plan = world.plan().clone();
-        let engine = Engine::new(&plan, Limits { packet_memory: 1 << 28 });
+        let engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 28 });
         let frame = world.udp("a", "b", &vec![0; ip_len - 28]);
         Line { engine, frame, lane: world.lane("a-b"), out: Vec::new() }
     }
@@ -38,7 +38,7 @@ impl Line {
         let mut frame = self.frame.clone();
         let now = Time::from_nanos(at);
         let express =
-            self.engine.handle_packet(now, PortId(0), vnet::Header::default(), &mut frame);
+            self.engine.handle_packet(now, PortId(0), vnet::VirtioNetHeader::default(), &mut frame);
         assert!(express.is_none(), "the link has a rate");
         self.collect();
     }
@@ -59,7 +59,7 @@ impl Line {
 }
 
 /// An exponential time with this mean, of a seeded draw.
-fn exponential(rng: &mut Rng, mean: f64) -> u64 {
+fn exponential(rng: &mut SimulationRng, mean: f64) -> u64 {
     let uniform = (rng.below(1 << 53) as f64 + 0.5) / 9_007_199_254_740_992.0;
     let time = -uniform.ln() * mean;
     // As the sum of many of them stays far below 2⁵³ ns, nothing is lost.
@@ -78,7 +78,7 @@ fn poisson_arrivals_wait_as_long_as_in_md1() {
     const SERVICE: f64 = 1_000_000.0;
     for (seed, load) in [(1, 0.3), (2, 0.5), (3, 0.7), (4, 0.85), (5, 0.9)] {
         let mut line = Line::new("rate: 8mbit, overhead: none, queue: 100000p", 1000);
-        let (mut rng, mut at, mut sent) = (Rng::new(seed), 0, Vec::new());
+        let (mut rng, mut at, mut sent) = (SimulationRng::new(seed), 0, Vec::new());
         for _ in 0..COUNT {
             at += exponential(&mut rng, SERVICE / load);
             line.send(at);

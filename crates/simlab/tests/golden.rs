@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::Span;
-use windtunnel_simlab::{Delivery, Sink, Window, World, ms};
+use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, World, ms};
 
 const SECONDS: u64 = 10;
 const DISCIPLINES: [&str; 7] =
@@ -18,9 +18,9 @@ fn row(loss: &str, rate: &str, queue: &str, discipline: &str) -> String {
          queue: {queue}, discipline: {discipline}}}\n"
     );
     let mut world = World::new(&text);
-    world.attach("b", Sink::default());
+    world.attach("b", RenoReceiver::default());
     let (a, b) = (world.socket("a"), world.socket("b"));
-    world.attach("a", Window::new(a, b, 1472, Span::from_millis(300)));
+    world.attach("a", RenoSender::new(a, b, 1472, Span::from_millis(300)));
     world.run_until(ms(SECONDS * 1000));
     world.assert_conservation();
     let counters = world.engine().lane(world.lane("a-b"));

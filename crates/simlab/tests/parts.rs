@@ -2,7 +2,7 @@
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::Span;
-use windtunnel_simlab::{Delivery, Sink, Steady, Window, Wire, World, ms};
+use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, Steady, Wire, World, ms};
 use windtunnel_wire::build;
 
 #[path = "common/rates.rs"]
@@ -87,9 +87,13 @@ fn goodput_over_machines_is_that_on_one() {
     let text = dumbbell("rate: 12mbit, latency: 20ms");
     let run = |mut world: World| {
         for (from, to) in [("a", "x"), ("b", "y"), ("c", "z")] {
-            let sender =
-                Window::new(world.socket(from), world.socket(to), FULL, Span::from_millis(1000));
-            world.attach(to, Sink::default());
+            let sender = RenoSender::new(
+                world.socket(from),
+                world.socket(to),
+                FULL,
+                Span::from_millis(1000),
+            );
+            world.attach(to, RenoReceiver::default());
             world.attach(from, sender);
         }
         world.run_until(ms(60_000));

@@ -2,9 +2,9 @@
 
 use windtunnel_engine::{DropReason, NetworkChange};
 use windtunnel_model::plan::{LinkChange, Plan};
-use windtunnel_model::profile::Setting;
+use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{LinkPatch, Rate, Span, Time};
-use windtunnel_simlab::{Delivery, Sink, Steady, Window, World, ms};
+use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, Steady, World, ms};
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -30,8 +30,9 @@ fn steady(world: &World, from: &str, to: &str, mbit: u64, left: u64) -> Steady {
 }
 
 fn window(world: &mut World, from: &str, to: &str) {
-    let sender = Window::new(world.socket(from), world.socket(to), FULL, Span::from_millis(1000));
-    world.attach(to, Sink::default());
+    let sender =
+        RenoSender::new(world.socket(from), world.socket(to), FULL, Span::from_millis(1000));
+    world.attach(to, RenoReceiver::default());
     world.attach(from, sender);
 }
 
@@ -215,7 +216,7 @@ fn a_rate_that_changes_is_divided_anew() {
     }
     world.run_until(ms(3000));
     assert_near(rate(world.deliveries("x"), ms(1000), ms(3000)), 4.0, 0.005);
-    let rate_of = |mbit: u64| Rate::from_bits_per_second(mbit * 1_000_000).map(Setting::To);
+    let rate_of = |mbit: u64| Rate::from_bits_per_second(mbit * 1_000_000).map(PropertySetting::To);
     let patch = LinkPatch { rate: rate_of(6), ..LinkPatch::default() };
     let patches = vec![(world.lane("l-r"), patch)];
     let change = LinkChange { patches, state: Vec::new() };

@@ -1,7 +1,7 @@
 //! RED under senders that answer to it.
 
 use windtunnel_model::Span;
-use windtunnel_simlab::{Sink, Window, World, ms};
+use windtunnel_simlab::{RenoReceiver, RenoSender, World, ms};
 
 #[path = "common/rates.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -14,8 +14,9 @@ fn stream(red: &str, ecn: bool) -> World {
     let mut world = World::new(&format!(
         "nodes: {{a: {{}}, b: {{}}}}\nlinks:\n  - {{between: [a, b], latency: 10ms, rate: 10mbit, discipline: {red}}}\n"
     ));
-    let sender = Window::new(world.socket("a"), world.socket("b"), 1472, Span::from_millis(1000));
-    world.attach("b", Sink::default());
+    let sender =
+        RenoSender::new(world.socket("a"), world.socket("b"), 1472, Span::from_millis(1000));
+    world.attach("b", RenoReceiver::default());
     world.attach("a", if ecn { sender.with_ecn() } else { sender });
     world
 }

@@ -6,12 +6,14 @@
 
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::LinkChange;
-use windtunnel_model::{Lane, Span, Vertex};
-use windtunnel_simlab::{Echo, Rng, Sink, Steady, Window, World, ms};
+use windtunnel_model::{Lane, NetworkVertex, Span};
+use windtunnel_simlab::{
+    RenoReceiver, RenoSender, SimulationRng, Steady, UdpEchoServer, World, ms,
+};
 use windtunnel_wire::build;
 
 /// A star of four nodes around two routers, each link with random properties.
-fn network(rng: &mut Rng, seed: u64) -> String {
+fn network(rng: &mut SimulationRng, seed: u64) -> String {
     let mut text = format!(
         "seed: {seed}\nnodes: {{a: {{}}, b: {{}}, c: {{}}, d: {{}}}}\nrouters: [r, s]\nlinks:\n"
     );
@@ -43,12 +45,12 @@ fn network(rng: &mut Rng, seed: u64) -> String {
 
 /// Everything that can be seen from outside, as text.
 fn play(seed: u64) -> String {
-    let mut rng = Rng::new(seed);
+    let mut rng = SimulationRng::new(seed);
     let mut world = World::new(&network(&mut rng, seed));
     let (a, b, c, d) = (world.socket("a"), world.socket("b"), world.socket("c"), world.socket("d"));
-    world.attach("c", Sink::default());
-    world.attach("d", Echo);
-    world.attach("a", Window::new(a, c, 1000, Span::from_millis(300)));
+    world.attach("c", RenoReceiver::default());
+    world.attach("d", UdpEchoServer);
+    world.attach("a", RenoSender::new(a, c, 1000, Span::from_millis(300)));
     let gap = Span::from_micros(500 + rng.below(5000));
     world.attach("b", Steady { from: b, to: d, payload: 200, gap, left: 200 });
     let mut millis = 0;
@@ -62,7 +64,7 @@ fn play(seed: u64) -> String {
     summary(&world)
 }
 
-fn operate(world: &mut World, rng: &mut Rng, millis: u64) {
+fn operate(world: &mut World, rng: &mut SimulationRng, millis: u64) {
     let lane = Lane::from_index(usize::try_from(rng.below(10)).unwrap_or(0));
     match rng.below(4) {
         0 => {
@@ -71,8 +73,9 @@ fn operate(world: &mut World, rng: &mut Rng, millis: u64) {
             world.at(ms(millis)).apply(&NetworkChange::Links(&change));
         }
         1 => {
-            let vertex = |index| Vertex::Node(windtunnel_model::NodeId(index));
-            let groups = [vec![vertex(0)], vec![Vertex::Router(windtunnel_model::RouterId(0))]];
+            let vertex = |index| NetworkVertex::Node(windtunnel_model::NodeId(index));
+            let groups =
+                [vec![vertex(0)], vec![NetworkVertex::Router(windtunnel_model::RouterId(0))]];
             world.at(ms(millis)).apply(&NetworkChange::Partition(&groups));
         }
         2 => world.at(ms(millis)).apply(&NetworkChange::Heal),

@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::{Encapsulation, LinkChange, ServiceChange, ServiceUpdate};
-use windtunnel_model::{Lane, NodeId, RouterId, ServiceId, Span, Vertex};
-use windtunnel_simlab::{Echo, Rng, Steady, World, ms};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, RouterId, ServiceId, Span};
+use windtunnel_simlab::{SimulationRng, Steady, UdpEchoServer, World, ms};
 use windtunnel_wire::{build, tcp, vnet};
 
 const NODES: [&str; 5] = ["a", "b", "s1", "s2", "web"];
@@ -18,7 +18,7 @@ const WWW: ServiceId = ServiceId(0);
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 80);
 
 /// Two clients, two replicas and an origin around three routers, each two of which are linked.
-fn network(rng: &mut Rng, seed: u64) -> String {
+fn network(rng: &mut SimulationRng, seed: u64) -> String {
     let model = rng.pick(MODELS);
     let mut text = format!(
         "model: {model}\nseed: {seed}\nnodes: {{a: {{}}, b: {{}}, s1: {{}}, s2: {{}}, web: {{}}}}\n\
@@ -57,11 +57,11 @@ fn network(rng: &mut Rng, seed: u64) -> String {
 
 /// Everything that can be seen from outside, as text; and how many packets were redirected.
 fn play(seed: u64) -> (String, u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = SimulationRng::new(seed);
     let mut world = World::new(&network(&mut rng, seed));
     let (a, b) = (world.socket("a"), world.socket("b"));
     for node in ["s1", "s2", "web"] {
-        world.attach(node, Echo);
+        world.attach(node, UdpEchoServer);
     }
     for (from, node) in [(a, "a"), (b, "b")] {
         let gap = Span::from_micros(500 + rng.below(5000));
@@ -85,7 +85,7 @@ fn play(seed: u64) -> (String, u64) {
     (summary(&world), redirected.sum())
 }
 
-fn operate(world: &mut World, rng: &mut Rng, millis: u64, trains: bool) {
+fn operate(world: &mut World, rng: &mut SimulationRng, millis: u64, trains: bool) {
     let lane = Lane::from_index(usize::try_from(rng.below(16)).unwrap_or(0));
     match rng.below(10) {
         0 => {
@@ -94,7 +94,8 @@ fn operate(world: &mut World, rng: &mut Rng, millis: u64, trains: bool) {
             world.at(ms(millis)).apply(&NetworkChange::Links(&change));
         }
         1 => {
-            let groups = [vec![Vertex::Node(NodeId(2))], vec![Vertex::Router(RouterId(1))]];
+            let groups =
+                [vec![NetworkVertex::Node(NodeId(2))], vec![NetworkVertex::Router(RouterId(1))]];
             let heals = rng.below(2) > 0;
             let change = NetworkChange::Partition(&groups);
             world.at(ms(millis)).apply(if heals { &NetworkChange::Heal } else { &change });
@@ -113,7 +114,7 @@ fn operate(world: &mut World, rng: &mut Rng, millis: u64, trains: bool) {
 }
 
 /// Most changes are that a replica listens.
-fn update(rng: &mut Rng) -> ServiceUpdate {
+fn update(rng: &mut SimulationRng) -> ServiceUpdate {
     let replica = NodeId(2 + u32::try_from(rng.below(3)).unwrap_or(0));
     let port = rng.pick(&["80/tcp", "53/udp"]).parse().expect("it is a port");
     match rng.below(16) {
@@ -131,9 +132,13 @@ fn update(rng: &mut Rng) -> ServiceUpdate {
 }
 
 /// Something of a TCP connection, or a datagram as large as a link takes.
-fn segment(rng: &mut Rng, from: SocketAddr, trains: bool) -> (vnet::Header, Vec<u8>) {
+fn segment(
+    rng: &mut SimulationRng,
+    from: SocketAddr,
+    trains: bool,
+) -> (vnet::VirtioNetHeader, Vec<u8>) {
     let (www, dns) = ((ADDRESS, 80).into(), (ADDRESS, 53).into());
-    let plain = |frame| (vnet::Header::default(), frame);
+    let plain = |frame| (vnet::VirtioNetHeader::default(), frame);
     match rng.below(8) {
         0 | 1 => plain(build::tcp(from, www, 1000 * word(rng.below(3)), tcp::SYN, b"")),
         2 => plain(build::tcp(from, www, 9, tcp::FIN | tcp::ACK, b"")),
@@ -153,7 +158,7 @@ fn check(world: &World, trains: bool) {
     world.assert_conservation();
     let (engine, plan) = (world.engine(), world.plan());
     // What came out of lanes, by what is at their ends.
-    let came = |vertex: Vertex| -> u64 {
+    let came = |vertex: NetworkVertex| -> u64 {
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index).filter(|lane| {
             plan.links[lane.link.index()].ends[1 - lane.direction.index()].vertex == vertex
         });
@@ -164,7 +169,7 @@ fn check(world: &World, trains: bool) {
         let it = engine.router(router);
         let refused = it.ttl_expired + it.no_route + it.not_forwarded + it.malformed;
         let gone = it.forwarded + refused + it.echo_answered + it.replica_lost;
-        assert_eq!(came(Vertex::Router(router)), gone, "{router:?}: {it:?}");
+        assert_eq!(came(NetworkVertex::Router(router)), gone, "{router:?}: {it:?}");
         redirected += it.redirected;
     }
     let service = engine.service(WWW);
@@ -177,7 +182,7 @@ fn check(world: &World, trains: bool) {
     if plan.services[0].encapsulation != Encapsulation::Fragment && !trains {
         for (number, name) in NODES.iter().enumerate() {
             let delivered = world.deliveries(name).len();
-            let came = came(Vertex::Node(NodeId::from_index(number)));
+            let came = came(NetworkVertex::Node(NodeId::from_index(number)));
             assert_eq!(u64::try_from(delivered).unwrap_or(0), came, "{name}");
         }
     }

@@ -6,7 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
 use windtunnel_model::{RouterId, ServiceId, Span};
-use windtunnel_simlab::{Delivery, Echo, Sink, Steady, Window, Wire, World, ms};
+use windtunnel_simlab::{
+    Delivery, RenoReceiver, RenoSender, Steady, UdpEchoServer, Wire, World, ms,
+};
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, icmp, tcp};
 
@@ -67,7 +69,7 @@ fn seen(world: &World) -> Vec<Vec<Delivery>> {
 /// until it was silent for a second); on the way a replica goes and comes back.
 fn single_packets(mut world: World) -> Vec<Vec<Delivery>> {
     for node in ["near", "far"] {
-        world.attach(node, Echo);
+        world.attach(node, UdpEchoServer);
     }
     let www = (ADDRESS, 80).into();
     for number in 0..40u16 {
@@ -136,8 +138,8 @@ fn a_redirected_window_alone_goes_as_with_the_model_of_hops() {
                  services: {{www: {{address: {ADDRESS}, ports: [80/tcp, 53/udp], replicas: [near, far]}}}}\n"
             ));
             world = register(world);
-            world.attach("near", Sink::default());
-            let sender = Window::new(world.socket("a"), dns(), FULL, Span::from_millis(1000));
+            world.attach("near", RenoReceiver::default());
+            let sender = RenoSender::new(world.socket("a"), dns(), FULL, Span::from_millis(1000));
             world.attach("a", sender);
             world.run_until(ms(5000));
             world.assert_conservation();
@@ -223,7 +225,7 @@ fn an_error_about_an_answer_finds_its_replica_on_another_machine_than_its_client
         world.run_until(ms(200));
         let last = world.deliveries("near").last().expect("an error came");
         let packet = ParsedPacket::parse(&last.frame).expect("it is a packet");
-        let view = icmp::View::parse(packet.payload()).expect("it is ICMP");
+        let view = icmp::IcmpMessage::parse(packet.payload()).expect("it is ICMP");
         // 3 ms to the router before the narrow link, and back in a tunnel of no length.
         assert_eq!((view.kind(), view.code(), last.at), (3, 4, ms(106)));
     }

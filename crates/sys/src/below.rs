@@ -21,7 +21,7 @@ pub struct Below {
 
 /// What is in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct DirectoryEntry {
     pub name: OsString,
     pub is_folder: bool,
 }
@@ -159,7 +159,7 @@ impl Below {
     ///
     /// # Errors
     /// What the kernel says, or that there is more.
-    pub fn entries(&self, most: usize) -> io::Result<Vec<Entry>> {
+    pub fn entries(&self, most: usize) -> io::Result<Vec<DirectoryEntry>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
@@ -181,7 +181,7 @@ impl Below {
             if entries.len() >= most {
                 return Err(io::Error::other(format!("it has more than {most} entries")));
             }
-            entries.push(Entry { name, is_folder: kind == FileType::Directory });
+            entries.push(DirectoryEntry { name, is_folder: kind == FileType::Directory });
         }
         entries.sort();
         Ok(entries)

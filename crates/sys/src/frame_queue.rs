@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::packet::{FRAME_BYTES_MAX, Outgoing, VNET_HEADER_BYTES};
+use crate::packet::{FRAME_BYTES_MAX, TransmitFrame, VNET_HEADER_BYTES};
 
 /// The shared memory.
 #[derive(Debug)]
-struct Memory {
+struct FrameQueueMemory {
     /// INVARIANT: the start of a live mapping of `CONTROL_BYTES + capacity` bytes until drop.
     base: NonNull<u8>,
     /// Bytes of the ring; a multiple of [`ALIGN`].
@@ -32,23 +32,23 @@ struct Memory {
 /// The side that puts frames in.
 #[derive(Debug)]
 pub struct Giver {
-    memory: Memory,
+    memory: FrameQueueMemory,
     head: u64,
     /// What was put in.
-    given: Amount,
+    given: PacketByteCount,
 }
 
 /// The side that takes frames out.
 #[derive(Debug)]
 pub struct Taker {
-    memory: Memory,
+    memory: FrameQueueMemory,
     tail: u64,
-    taken: Amount,
+    taken: PacketByteCount,
 }
 
 /// So much of frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amount {
+pub struct PacketByteCount {
     /// Packets: a frame may stand for several.
     pub packets: u64,
     /// Bytes of frames.
@@ -67,16 +67,16 @@ impl Giver {
         let file = rustix::fs::memfd_create("windtunnel-frames", flags)?;
         rustix::fs::ftruncate(&file, (CONTROL_BYTES + capacity) as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let memory = Memory::map(&file, capacity)?;
-        Ok((Giver { memory, head: 0, given: Amount::default() }, file))
+        let memory = FrameQueueMemory::map(&file, capacity)?;
+        Ok((Giver { memory, head: 0, given: PacketByteCount::default() }, file))
     }
 
     /// What was not taken yet.
     #[must_use]
-    pub fn queued(&self) -> Amount {
+    pub fn queued(&self) -> PacketByteCount {
         let left =
             |given: u64, at| given.saturating_sub(self.memory.long(at).load(Ordering::Acquire));
-        Amount {
+        PacketByteCount {
             packets: left(self.given.packets, TAKEN_PACKETS),
             bytes: left(self.given.bytes, TAKEN_BYTES),
         }
@@ -92,7 +92,7 @@ impl Giver {
     /// Puts a frame in that stands for so many packets. False: there is no room, or it is longer
     /// than any frame may be.
     #[must_use]
-    pub fn give(&mut self, outgoing: &Outgoing<'_>, packets: u32) -> bool {
+    pub fn give(&mut self, outgoing: &TransmitFrame<'_>, packets: u32) -> bool {
         let length = (HEADER_BYTES + outgoing.frame.len()).next_multiple_of(ALIGN);
         let offset = self.memory.offset(self.head);
         let to_end = self.memory.capacity - offset;
@@ -115,8 +115,8 @@ impl Giver {
 
     /// What the taker has published of itself.
     #[must_use]
-    pub fn account(&self) -> Account {
-        Account {
+    pub fn account(&self) -> FrameConsumerStatistics {
+        FrameConsumerStatistics {
             computed_ns: self.memory.long(COMPUTED).load(Ordering::Relaxed),
             overflowed: self.memory.long(OVERFLOWED).load(Ordering::Relaxed),
         }
@@ -153,14 +153,18 @@ impl Taker {
         if capacity == 0 || !capacity.is_multiple_of(ALIGN) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no queue of frames"));
         }
-        Ok(Taker { memory: Memory::map(&file, capacity)?, tail: 0, taken: Amount::default() })
+        Ok(Taker {
+            memory: FrameQueueMemory::map(&file, capacity)?,
+            tail: 0,
+            taken: PacketByteCount::default(),
+        })
     }
 
     /// The frames that are there, the oldest first, at most as many as `batch` holds, and how many
     /// these are. They stay in the queue until [`Taker::release`].
-    pub fn look<'a>(&'a mut self, batch: &mut [Outgoing<'a>]) -> Looked {
+    pub fn look<'a>(&'a mut self, batch: &mut [TransmitFrame<'a>]) -> Looked {
         let head = self.memory.long(HEAD).load(Ordering::Acquire);
-        let mut looked = Looked { frames: 0, amount: Amount::default(), until: self.tail };
+        let mut looked = Looked { frames: 0, amount: PacketByteCount::default(), until: self.tail };
         while looked.frames < batch.len() {
             let here = looked.until;
             let left = head.wrapping_sub(here);
@@ -179,7 +183,7 @@ impl Taker {
                 continue;
             }
             let Some((vnet_header, frame)) = self.memory.read_frame(offset, length) else { break };
-            batch[looked.frames] = Outgoing { interface, vnet_header, frame };
+            batch[looked.frames] = TransmitFrame { interface, vnet_header, frame };
             looked.frames += 1;
             looked.amount.packets += u64::from(packets);
             looked.amount.bytes += frame.len() as u64;
@@ -218,7 +222,7 @@ impl Taker {
     }
 
     /// Publishes what the giver cannot know.
-    pub fn publish(&self, account: Account) {
+    pub fn publish(&self, account: FrameConsumerStatistics) {
         self.memory.long(COMPUTED).store(account.computed_ns, Ordering::Relaxed);
         self.memory.long(OVERFLOWED).store(account.overflowed, Ordering::Relaxed);
     }
@@ -238,7 +242,7 @@ impl Taker {
 
 /// What a taker does with frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct FrameConsumerStatistics {
     /// Processor time that it has used, in nanoseconds.
     pub computed_ns: u64,
     /// Datagrams that sockets had no room for.
@@ -251,12 +255,12 @@ pub struct Account {
 pub struct Looked {
     /// How many.
     pub frames: usize,
-    amount: Amount,
+    amount: PacketByteCount,
     until: u64,
 }
 
-impl Memory {
-    fn map(file: impl AsFd, capacity: usize) -> io::Result<Memory> {
+impl FrameQueueMemory {
+    fn map(file: impl AsFd, capacity: usize) -> io::Result<FrameQueueMemory> {
         let length = CONTROL_BYTES + capacity;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -264,7 +268,7 @@ impl Memory {
             rustix::mm::mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file, 0)
         }?;
         let base = NonNull::new(mapped.cast()).expect("mmap never maps address 0 unasked");
-        Ok(Memory { base, capacity })
+        Ok(FrameQueueMemory { base, capacity })
     }
 
     fn long(&self, at: usize) -> &AtomicU64 {
@@ -308,7 +312,13 @@ impl Memory {
         unsafe { ptr::copy_nonoverlapping(words.as_ptr(), to, words.len()) }
     }
 
-    fn write_frame(&self, offset: usize, length: usize, outgoing: &Outgoing<'_>, packets: u32) {
+    fn write_frame(
+        &self,
+        offset: usize,
+        length: usize,
+        outgoing: &TransmitFrame<'_>,
+        packets: u32,
+    ) {
         let bytes = u32::try_from(outgoing.frame.len()).expect("checked to be a frame's length");
         self.write_header(offset, length, [outgoing.interface, bytes, packets]);
         let (vnet, frame) = (outgoing.vnet_header, outgoing.frame);
@@ -354,9 +364,9 @@ impl Memory {
 
 // SAFETY: the mapping belongs to no thread; each side has one value that is used by one thread at
 // a time, and the words that both use are atomic.
-unsafe impl Send for Memory {}
+unsafe impl Send for FrameQueueMemory {}
 
-impl Drop for Memory {
+impl Drop for FrameQueueMemory {
     fn drop(&mut self) {
         let length = CONTROL_BYTES + self.capacity;
         // SAFETY: the mapping was made with this length, and nothing that refers to it outlives

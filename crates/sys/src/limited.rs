@@ -1,4 +1,4 @@
-//! The region of a limit ([`windtunnel_budget::pacing::Region`]) in a file that programs share.
+//! The region of a limit ([`windtunnel_budget::pacing::PacingRegion`]) in a file that programs share.
 //! Source: mmap(2), futex(2).
 //!
 //! What another process writes to it can spoil the limit and its counts, but nothing else: all of it
@@ -12,35 +12,35 @@ use std::ptr::{self, NonNull};
 
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
-use windtunnel_budget::pacing::Region;
+use windtunnel_budget::pacing::PacingRegion;
 
 /// A mapped region.
-pub struct Limited {
+pub struct MappedPacingRegion {
     /// INVARIANT: the start of a live mapping of a region's size until drop.
-    base: NonNull<Region>,
+    base: NonNull<PacingRegion>,
 }
 
-impl Limited {
-    /// Zeroed memory of a file, of which nothing is kept: [`Region::begin`] makes it a region.
+impl MappedPacingRegion {
+    /// Zeroed memory of a file, of which nothing is kept: [`PacingRegion::begin`] makes it a region.
     ///
     /// # Errors
     /// What ftruncate(2) and mmap(2) say.
-    pub fn create_in(file: &File) -> io::Result<Limited> {
+    pub fn create_in(file: &File) -> io::Result<MappedPacingRegion> {
         file.set_len(0)?;
-        file.set_len(size_of::<Region>() as u64)?;
-        Limited::map(file)
+        file.set_len(size_of::<PacingRegion>() as u64)?;
+        MappedPacingRegion::map(file)
     }
 
     /// The region that another process made.
     ///
     /// # Errors
     /// `InvalidData` if this is no region of this version; what fstat(2) and mmap(2) say.
-    pub fn open(file: &File) -> io::Result<Limited> {
+    pub fn open(file: &File) -> io::Result<MappedPacingRegion> {
         let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the file is not of a limit");
-        if file.metadata()?.len() < size_of::<Region>() as u64 {
+        if file.metadata()?.len() < size_of::<PacingRegion>() as u64 {
             return Err(invalid());
         }
-        let mapped = Limited::map(file)?;
+        let mapped = MappedPacingRegion::map(file)?;
         if mapped.is_valid() { Ok(mapped) } else { Err(invalid()) }
     }
 
@@ -53,40 +53,40 @@ impl Limited {
         Ok(())
     }
 
-    fn map(file: &File) -> io::Result<Limited> {
-        let (length, flags) = (size_of::<Region>(), ProtFlags::READ | ProtFlags::WRITE);
+    fn map(file: &File) -> io::Result<MappedPacingRegion> {
+        let (length, flags) = (size_of::<PacingRegion>(), ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let mapped =
             unsafe { rustix::mm::mmap(ptr::null_mut(), length, flags, MapFlags::SHARED, file, 0) }?;
         let base = NonNull::new(mapped.cast()).expect("mmap never maps address 0 unasked");
-        Ok(Limited { base })
+        Ok(MappedPacingRegion { base })
     }
 }
 
-impl Deref for Limited {
-    type Target = Region;
+impl Deref for MappedPacingRegion {
+    type Target = PacingRegion;
 
-    fn deref(&self) -> &Region {
+    fn deref(&self) -> &PacingRegion {
         // SAFETY: mapped until drop at the beginning of a page, and any bytes are a region.
         unsafe { self.base.as_ref() }
     }
 }
 
-impl fmt::Debug for Limited {
+impl fmt::Debug for MappedPacingRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limited").finish_non_exhaustive()
     }
 }
 
 // SAFETY: the mapping belongs to no thread, and all of it is accessed atomically.
-unsafe impl Send for Limited {}
+unsafe impl Send for MappedPacingRegion {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Limited {}
+unsafe impl Sync for MappedPacingRegion {}
 
-impl Drop for Limited {
+impl Drop for MappedPacingRegion {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length, and nothing that refers to it outlives
         // this value. An error could only mean that this is not a mapping, against the invariant.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), size_of::<Region>()) };
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), size_of::<PacingRegion>()) };
     }
 }

@@ -10,7 +10,7 @@ use rustix::thread::{CpuSet, Pid};
 
 /// A limit of the process; none is without limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct ProcessResourceLimit {
     /// What holds now.
     pub soft: Option<u64>,
     /// What it can be raised to without privilege.
@@ -19,7 +19,7 @@ pub struct Limit {
 
 /// What a thread has had of processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ThreadCpuStatistics {
     /// Nanoseconds of running.
     pub run_ns: u64,
     /// Nanoseconds of wanting to run and having to wait.
@@ -29,23 +29,23 @@ pub struct Schedule {
 }
 
 /// The limit of open descriptors.
-pub fn open_files() -> Limit {
-    Own::OpenFiles.limit()
+pub fn open_files() -> ProcessResourceLimit {
+    ProcessResourceLimitKind::OpenFiles.limit()
 }
 
 /// Raises the limit of open descriptors as far as possible and returns what holds now.
 ///
 /// # Errors
 /// What setrlimit(2) says.
-pub fn raise_open_files() -> io::Result<Limit> {
-    let Limit { hard, .. } = open_files();
+pub fn raise_open_files() -> io::Result<ProcessResourceLimit> {
+    let ProcessResourceLimit { hard, .. } = open_files();
     rustix::process::setrlimit(Resource::Nofile, Rlimit { current: hard, maximum: hard })?;
     Ok(open_files())
 }
 
 /// What a process can be limited in, each for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Own {
+pub enum ProcessResourceLimitKind {
     /// `RLIMIT_NOFILE`: open descriptors.
     OpenFiles,
     /// `RLIMIT_DATA`: memory that it maps for itself.
@@ -58,18 +58,18 @@ pub enum Own {
     Stack,
 }
 
-impl Own {
+impl ProcessResourceLimitKind {
     /// The limit of this process.
     #[must_use]
-    pub fn limit(self) -> Limit {
+    pub fn limit(self) -> ProcessResourceLimit {
         let limit = rustix::process::getrlimit(match self {
-            Own::OpenFiles => Resource::Nofile,
-            Own::Data => Resource::Data,
-            Own::AddressSpace => Resource::As,
-            Own::FileSize => Resource::Fsize,
-            Own::Stack => Resource::Stack,
+            ProcessResourceLimitKind::OpenFiles => Resource::Nofile,
+            ProcessResourceLimitKind::Data => Resource::Data,
+            ProcessResourceLimitKind::AddressSpace => Resource::As,
+            ProcessResourceLimitKind::FileSize => Resource::Fsize,
+            ProcessResourceLimitKind::Stack => Resource::Stack,
         });
-        Limit { soft: limit.current, hard: limit.maximum }
+        ProcessResourceLimit { soft: limit.current, hard: limit.maximum }
     }
 }
 
@@ -77,7 +77,7 @@ impl Own {
 ///
 /// # Errors
 /// `EPERM` for one of another user, `ESRCH` when it has ended.
-pub fn limit_of(process: Pid, what: Own) -> io::Result<Limit> {
+pub fn limit_of(process: Pid, what: ProcessResourceLimitKind) -> io::Result<ProcessResourceLimit> {
     prlimit(process, what, None)
 }
 
@@ -86,18 +86,26 @@ pub fn limit_of(process: Pid, what: Own) -> io::Result<Limit> {
 ///
 /// # Errors
 /// As [`limit_of`], also for a hard limit that would be raised.
-pub fn set_limit_of(process: Pid, what: Own, limit: Limit) -> io::Result<()> {
+pub fn set_limit_of(
+    process: Pid,
+    what: ProcessResourceLimitKind,
+    limit: ProcessResourceLimit,
+) -> io::Result<()> {
     prlimit(process, what, Some(limit)).map(drop)
 }
 
 /// The limit that was there before.
-fn prlimit(process: Pid, what: Own, new: Option<Limit>) -> io::Result<Limit> {
+fn prlimit(
+    process: Pid,
+    what: ProcessResourceLimitKind,
+    new: Option<ProcessResourceLimit>,
+) -> io::Result<ProcessResourceLimit> {
     let which = match what {
-        Own::OpenFiles => libc::RLIMIT_NOFILE,
-        Own::Data => libc::RLIMIT_DATA,
-        Own::AddressSpace => libc::RLIMIT_AS,
-        Own::FileSize => libc::RLIMIT_FSIZE,
-        Own::Stack => libc::RLIMIT_STACK,
+        ProcessResourceLimitKind::OpenFiles => libc::RLIMIT_NOFILE,
+        ProcessResourceLimitKind::Data => libc::RLIMIT_DATA,
+        ProcessResourceLimitKind::AddressSpace => libc::RLIMIT_AS,
+        ProcessResourceLimitKind::FileSize => libc::RLIMIT_FSIZE,
+        ProcessResourceLimitKind::Stack => libc::RLIMIT_STACK,
     };
     let raw = |part: Option<u64>| part.unwrap_or(libc::RLIM_INFINITY);
     let new = new.map(|it| libc::rlimit { rlim_cur: raw(it.soft), rlim_max: raw(it.hard) });
@@ -108,7 +116,7 @@ fn prlimit(process: Pid, what: Own, new: Option<Limit>) -> io::Result<Limit> {
     // second only.
     crate::ffi::check(unsafe { libc::prlimit(process, which, at, &raw mut old) })?;
     let part = |raw| (raw != libc::RLIM_INFINITY).then_some(raw);
-    Ok(Limit { soft: part(old.rlim_cur), hard: part(old.rlim_max) })
+    Ok(ProcessResourceLimit { soft: part(old.rlim_cur), hard: part(old.rlim_max) })
 }
 
 /// The numbers of the processors on which the calling thread may run.
@@ -137,7 +145,7 @@ pub fn set_cpus(cpus: &[usize]) -> io::Result<()> {
 
 /// Ticks of all processors together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Processors {
+pub struct CpuTickCounters {
     /// Running something.
     pub busy: u64,
     /// With nothing to run.
@@ -155,7 +163,7 @@ pub fn current_thread() -> Pid {
 ///
 /// # Errors
 /// `ENOENT` for a thread that is gone, or on a kernel without these statistics.
-pub fn schedule_of(thread: Pid) -> io::Result<Schedule> {
+pub fn schedule_of(thread: Pid) -> io::Result<ThreadCpuStatistics> {
     let path = format!("/proc/self/task/{}/schedstat", thread.as_raw_nonzero());
     let text = fs::read_to_string(&path)?;
     parse_schedule(&text).ok_or_else(|| malformed(&path, &text))
@@ -166,7 +174,7 @@ pub fn schedule_of(thread: Pid) -> io::Result<Schedule> {
 ///
 /// # Errors
 /// What reading /proc/stat says.
-pub fn processors() -> io::Result<Processors> {
+pub fn processors() -> io::Result<CpuTickCounters> {
     let text = fs::read_to_string("/proc/stat")?;
     parse_processors(&text).ok_or_else(|| malformed("/proc/stat", &text))
 }
@@ -194,14 +202,14 @@ pub fn free_bytes(path: impl AsRef<Path>) -> io::Result<u64> {
     Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }
 
-fn parse_schedule(text: &str) -> Option<Schedule> {
+fn parse_schedule(text: &str) -> Option<ThreadCpuStatistics> {
     let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
     let (run_ns, wait_ns) = (numbers.next()??, numbers.next()??);
-    Some(Schedule { run_ns, wait_ns, slices: numbers.next()?? })
+    Some(ThreadCpuStatistics { run_ns, wait_ns, slices: numbers.next()?? })
 }
 
 /// The first line: `cpu`, user, nice, system, idle, iowait, irq, softirq, steal.
-fn parse_processors(text: &str) -> Option<Processors> {
+fn parse_processors(text: &str) -> Option<CpuTickCounters> {
     let mut words = text.lines().next()?.split_ascii_whitespace();
     if words.next() != Some("cpu") {
         return None;
@@ -212,7 +220,7 @@ fn parse_processors(text: &str) -> Option<Processors> {
     }
     let [user, nice, system, idle, waiting, interrupts, soft, stolen] = ticks;
     let busy = user + nice + system + interrupts + soft;
-    Some(Processors { busy, idle: idle + waiting, stolen })
+    Some(CpuTickCounters { busy, idle: idle + waiting, stolen })
 }
 
 fn malformed(path: &str, text: &str) -> io::Error {
@@ -226,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_schedule_line_has_three_numbers() {
-        let expected = Schedule { run_ns: 4_034_712, wait_ns: 86_231, slices: 17 };
+        let expected = ThreadCpuStatistics { run_ns: 4_034_712, wait_ns: 86_231, slices: 17 };
         assert_eq!(parse_schedule("4034712 86231 17\n"), Some(expected));
         assert_eq!(parse_schedule("4034712 86231\n"), None);
         assert_eq!(parse_schedule("a b c\n"), None);
@@ -236,17 +244,17 @@ mod tests {
     fn a_limit_of_a_process_is_lowered_and_raised_again() {
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let before = limit_of(pid, Own::OpenFiles).unwrap();
+        let before = limit_of(pid, ProcessResourceLimitKind::OpenFiles).unwrap();
         assert_eq!(before, open_files());
-        let lower = Limit { soft: Some(9), ..before };
-        set_limit_of(pid, Own::OpenFiles, lower).unwrap();
-        assert_eq!(limit_of(pid, Own::OpenFiles).unwrap(), lower);
-        set_limit_of(pid, Own::OpenFiles, before).unwrap();
-        assert_eq!(limit_of(pid, Own::OpenFiles).unwrap(), before);
-        assert!(limit_of(pid, Own::Data).is_ok());
+        let lower = ProcessResourceLimit { soft: Some(9), ..before };
+        set_limit_of(pid, ProcessResourceLimitKind::OpenFiles, lower).unwrap();
+        assert_eq!(limit_of(pid, ProcessResourceLimitKind::OpenFiles).unwrap(), lower);
+        set_limit_of(pid, ProcessResourceLimitKind::OpenFiles, before).unwrap();
+        assert_eq!(limit_of(pid, ProcessResourceLimitKind::OpenFiles).unwrap(), before);
+        assert!(limit_of(pid, ProcessResourceLimitKind::Data).is_ok());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(limit_of(pid, Own::Data).is_err());
+        assert!(limit_of(pid, ProcessResourceLimitKind::Data).is_err());
     }
 
     #[test]
@@ -254,7 +262,7 @@ mod tests {
         let text = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(
             parse_processors(text),
-            Some(Processors { busy: 10 + 20 + 30 + 60 + 70, idle: 90, stolen: 80 })
+            Some(CpuTickCounters { busy: 10 + 20 + 30 + 60 + 70, idle: 90, stolen: 80 })
         );
         assert_eq!(parse_processors("cpu 1 2 3\n"), None);
         assert_eq!(parse_processors(""), None);

@@ -23,7 +23,7 @@ pub enum Propagation {
 
 /// Whether a bound file can be written through its new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum BindMountAccess {
     /// As the file itself allows.
     Same,
     /// Not at all.
@@ -44,14 +44,18 @@ pub fn set_propagation(tree: impl AsRef<Path>, propagation: Propagation) -> io::
 }
 
 /// Makes the file or folder `source` appear at `target` as well, which must exist. A folder brings
-/// along what is mounted below it, which [`Access::ReadOnly`] does not reach.
+/// along what is mounted below it, which [`BindMountAccess::ReadOnly`] does not reach.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`, `ENOENT`, `ENOTDIR` for a file over a folder or the reverse.
-pub fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>, access: Access) -> io::Result<()> {
+pub fn bind(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    access: BindMountAccess,
+) -> io::Result<()> {
     // With what is mounted below: a user namespace may not uncover what mounts hide.
     rustix::mount::mount_bind_recursive(source.as_ref(), target.as_ref())?;
-    if access == Access::ReadOnly {
+    if access == BindMountAccess::ReadOnly {
         make_read_only(target)?;
     }
     Ok(())

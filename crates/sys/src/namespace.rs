@@ -12,7 +12,7 @@ use crate::process::Pid;
 
 /// A set of kinds of namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(libc::c_int);
+pub struct NamespaceFlags(libc::c_int);
 
 /// Which side of [`fork_into`] this is.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub enum Fork {
 
 /// The process whose user namespace is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum UserNamespaceTarget {
     /// The caller itself.
     Current,
     /// Another process.
@@ -56,37 +56,37 @@ pub struct IdMap {
     pub groups: Vec<IdRange>,
 }
 
-impl Flags {
+impl NamespaceFlags {
     /// No namespace at all.
-    pub const NONE: Flags = Flags(0);
+    pub const NONE: NamespaceFlags = NamespaceFlags(0);
     /// Users, groups and capabilities.
-    pub const USER: Flags = Flags(libc::CLONE_NEWUSER);
+    pub const USER: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWUSER);
     /// Network devices, addresses, routes, sockets' ports.
-    pub const NET: Flags = Flags(libc::CLONE_NEWNET);
+    pub const NET: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWNET);
     /// The tree of mounts.
-    pub const MOUNT: Flags = Flags(libc::CLONE_NEWNS);
+    pub const MOUNT: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWNS);
     /// Process numbers; for [`unshare`], those of the children to come.
-    pub const PID: Flags = Flags(libc::CLONE_NEWPID);
+    pub const PID: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWPID);
     /// The host's name.
-    pub const UTS: Flags = Flags(libc::CLONE_NEWUTS);
+    pub const UTS: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWUTS);
     /// System V and POSIX message queues, shared memory.
-    pub const IPC: Flags = Flags(libc::CLONE_NEWIPC);
+    pub const IPC: NamespaceFlags = NamespaceFlags(libc::CLONE_NEWIPC);
 
     /// Those of both, also for constants.
-    pub const fn with(self, other: Flags) -> Flags {
-        Flags(self.0 | other.0)
+    pub const fn with(self, other: NamespaceFlags) -> NamespaceFlags {
+        NamespaceFlags(self.0 | other.0)
     }
 
     /// Whether all of `other` are in `self`.
-    pub const fn contains(self, other: Flags) -> bool {
+    pub const fn contains(self, other: NamespaceFlags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-impl BitOr for Flags {
-    type Output = Flags;
+impl BitOr for NamespaceFlags {
+    type Output = NamespaceFlags;
 
-    fn bitor(self, other: Flags) -> Flags {
+    fn bitor(self, other: NamespaceFlags) -> NamespaceFlags {
         self.with(other)
     }
 }
@@ -96,7 +96,7 @@ impl BitOr for Flags {
 ///
 /// # Errors
 /// `EPERM` where it is not allowed, `ENOSPC` at a limit, `EINVAL` in a process with threads.
-pub fn unshare(flags: Flags) -> io::Result<()> {
+pub fn unshare(flags: NamespaceFlags) -> io::Result<()> {
     // SAFETY: unshare(2) with namespace flags only takes no memory and no descriptors away.
     check(unsafe { libc::unshare(flags.0) }).map(drop)
 }
@@ -115,7 +115,7 @@ pub fn unshare(flags: Flags) -> io::Result<()> {
 /// # Errors
 /// `EDEADLK` when the process has other threads, `ENOENT` when that cannot be seen because /proc
 /// does not show the caller; otherwise as [`unshare`], and `EAGAIN`.
-pub fn fork_into(flags: Flags) -> io::Result<Fork> {
+pub fn fork_into(flags: NamespaceFlags) -> io::Result<Fork> {
     if crate::process::thread_count()? != 1 {
         return Err(io::Error::from_raw_os_error(libc::EDEADLK));
     }
@@ -149,7 +149,11 @@ pub fn fork_into(flags: Flags) -> io::Result<Fork> {
 /// # Errors
 /// `EPERM` for maps that the writer may not make, `EINVAL` for overlapping ranges, `ENOENT` when
 /// there is no such process.
-pub fn write_id_maps(target: Target, maps: &IdMap, deny_setgroups: bool) -> io::Result<()> {
+pub fn write_id_maps(
+    target: UserNamespaceTarget,
+    maps: &IdMap,
+    deny_setgroups: bool,
+) -> io::Result<()> {
     if deny_setgroups {
         write_once(&target.path("setgroups"), "deny")?;
     }
@@ -162,7 +166,8 @@ pub fn write_id_maps(target: Target, maps: &IdMap, deny_setgroups: bool) -> io::
 /// # Errors
 /// `ENOENT` where /proc is not mounted.
 pub fn current_id_map() -> io::Result<IdMap> {
-    let read = |file| parse_id_ranges(&fs::read_to_string(Target::Current.path(file))?);
+    let read =
+        |file| parse_id_ranges(&fs::read_to_string(UserNamespaceTarget::Current.path(file))?);
     Ok(IdMap { users: read("uid_map")?, groups: read("gid_map")? })
 }
 
@@ -171,7 +176,7 @@ pub fn current_id_map() -> io::Result<IdMap> {
 ///
 /// # Errors
 /// `EPERM` where it is not allowed, `EINVAL` for the wrong kind.
-pub fn setns(descriptor: impl AsFd, flags: Flags) -> io::Result<()> {
+pub fn setns(descriptor: impl AsFd, flags: NamespaceFlags) -> io::Result<()> {
     let raw = descriptor.as_fd().as_raw_fd();
     // SAFETY: setns(2) takes no pointers, and the descriptor is borrowed for the call.
     check(unsafe { libc::setns(raw, flags.0) }).map(drop)
@@ -181,17 +186,19 @@ pub fn setns(descriptor: impl AsFd, flags: Flags) -> io::Result<()> {
 ///
 /// # Errors
 /// `EINVAL` when `kind` is not exactly one; `ENOENT`, `EACCES` as open(2) of /proc says.
-pub fn open(target: Target, kind: Flags) -> io::Result<OwnedFd> {
+pub fn open(target: UserNamespaceTarget, kind: NamespaceFlags) -> io::Result<OwnedFd> {
     let name = NAMES.iter().find(|(flag, _)| *flag == kind).map(|(_, name)| *name);
     let name = name.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
     Ok(File::open(target.path(name))?.into())
 }
 
-impl Target {
+impl UserNamespaceTarget {
     fn path(self, file: &str) -> PathBuf {
         match self {
-            Target::Current => PathBuf::from(format!("/proc/self/{file}")),
-            Target::Process(pid) => PathBuf::from(format!("/proc/{}/{file}", pid.as_raw_nonzero())),
+            UserNamespaceTarget::Current => PathBuf::from(format!("/proc/self/{file}")),
+            UserNamespaceTarget::Process(pid) => {
+                PathBuf::from(format!("/proc/{}/{file}", pid.as_raw_nonzero()))
+            }
         }
     }
 }
@@ -221,11 +228,11 @@ fn malformed(line: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("malformed id map line {line:?}"))
 }
 
-const NAMES: [(Flags, &str); 6] = [
-    (Flags::USER, "ns/user"),
-    (Flags::NET, "ns/net"),
-    (Flags::MOUNT, "ns/mnt"),
-    (Flags::PID, "ns/pid"),
-    (Flags::UTS, "ns/uts"),
-    (Flags::IPC, "ns/ipc"),
+const NAMES: [(NamespaceFlags, &str); 6] = [
+    (NamespaceFlags::USER, "ns/user"),
+    (NamespaceFlags::NET, "ns/net"),
+    (NamespaceFlags::MOUNT, "ns/mnt"),
+    (NamespaceFlags::PID, "ns/pid"),
+    (NamespaceFlags::UTS, "ns/uts"),
+    (NamespaceFlags::IPC, "ns/ipc"),
 ];

@@ -1,6 +1,6 @@
 //! One packet socket over all interfaces of the current network namespace.
 //!
-//! Theory of operation. Frames arrive through a mapped `TPACKET_V2` ring (see [`Ring`]): an
+//! Theory of operation. Frames arrive through a mapped `TPACKET_V2` ring (see [`PacketReceiveRing`]): an
 //! unprivileged user namespace cannot exceed `net.core.rmem_max`, but a ring's memory is not
 //! socket memory, and each slot carries the kernel's arrival time. That is when the frame's device
 //! handed it over, before it waits for a processor to take it further (`SO_TIMESTAMPNS`; without it,
@@ -21,8 +21,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::ffi::{check, set_option, socklen};
 
-pub use ring::{FRAME_BYTES_MAX, Ring, SLOTS_MIN, Slot};
-pub use send::{BATCH_MAX, Outgoing, Sender};
+pub use ring::{FRAME_BYTES_MAX, PacketReceiveRing, ReceiveRingFrame, SLOTS_MIN};
+pub use send::{BATCH_MAX, PacketSender, TransmitFrame};
 
 /// The length of `struct virtio_net_hdr`, which precedes each frame both ways.
 pub const VNET_HEADER_BYTES: usize = 10;
@@ -30,40 +30,40 @@ pub const VNET_HEADER_BYTES: usize = 10;
 /// A nonblocking raw packet socket over every interface of the network namespace in which it was
 /// opened. It needs `CAP_NET_RAW` in the user namespace that owns that network namespace.
 #[derive(Debug)]
-pub struct Socket {
+pub struct PacketSocket {
     descriptor: OwnedFd,
-    ring: Ring,
-    scratch: send::Scratch,
+    ring: PacketReceiveRing,
+    scratch: send::SendBatchBuffers,
 }
 
-/// What the kernel counted at the socket since the last [`Socket::statistics`].
+/// What the kernel counted at the socket since the last [`PacketSocket::statistics`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
+pub struct PacketSocketStatistics {
     /// Frames that reached the socket, those dropped included.
     pub packets: u32,
     /// Frames dropped because no slot of the ring was free.
     pub drops: u32,
 }
 
-impl Socket {
+impl PacketSocket {
     /// Opens the socket with a ring of about `slots` slots (rounded up to whole blocks of
     /// [`SLOTS_MIN`]). While the kernel has no memory for so many, half as many are tried;
-    /// [`Ring::slots`] says how many there are in the end. One slot takes 68 KiB of the machine's
+    /// [`PacketReceiveRing::slots`] says how many there are in the end. One slot takes 68 KiB of the machine's
     /// memory for as long as the socket lives, and the kernel tries hard before it says no: ask
     /// for a small part of the memory only.
     ///
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`; `ENOMEM` when not even one block can be had.
-    pub fn open(slots: usize) -> io::Result<Socket> {
-        Socket::adopt(open_descriptor()?, 0, slots)
+    pub fn open(slots: usize) -> io::Result<PacketSocket> {
+        PacketSocket::adopt(open_descriptor()?, 0, slots)
     }
 
-    /// As [`Socket::open`], with the descriptor of [`open_deaf`], perhaps of another process, and for
+    /// As [`PacketSocket::open`], with the descriptor of [`open_deaf`], perhaps of another process, and for
     /// one interface (0: all) of the network namespace in which that was opened. No rights are needed.
     ///
     /// # Errors
-    /// `ENODEV` where there is no such interface; `ENOMEM` as [`Socket::open`].
-    pub fn adopt(descriptor: OwnedFd, interface: u32, slots: usize) -> io::Result<Socket> {
+    /// `ENODEV` where there is no such interface; `ENOMEM` as [`PacketSocket::open`].
+    pub fn adopt(descriptor: OwnedFd, interface: u32, slots: usize) -> io::Result<PacketSocket> {
         let socket = descriptor.as_fd();
         // The order matters: the version and the header size cannot change once a ring exists.
         let version = libc::c_int::try_from(libc::tpacket_versions::TPACKET_V2 as u32)
@@ -73,27 +73,27 @@ impl Socket {
         set_option(socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &ON)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
         set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &ON)?;
-        let ring = Ring::map(socket, slots)?;
+        let ring = PacketReceiveRing::map(socket, slots)?;
         // Only now may frames come in; before, they would have gone to the socket's own queue.
         bind(socket, interface)?;
-        Ok(Socket { descriptor, ring, scratch: send::Scratch::new() })
+        Ok(PacketSocket { descriptor, ring, scratch: send::SendBatchBuffers::new() })
     }
 
     /// The ring of arrived frames.
-    pub fn ring(&self) -> &Ring {
+    pub fn ring(&self) -> &PacketReceiveRing {
         &self.ring
     }
 
     /// The ring and the sending side at once, so that frames can be sent out of their slots.
-    pub fn split(&mut self) -> (&Ring, Sender<'_>) {
-        (&self.ring, Sender::new(self.descriptor.as_fd(), &mut self.scratch))
+    pub fn split(&mut self) -> (&PacketReceiveRing, PacketSender<'_>) {
+        (&self.ring, PacketSender::new(self.descriptor.as_fd(), &mut self.scratch))
     }
 
-    /// Sends frames; see [`Sender::send`].
+    /// Sends frames; see [`PacketSender::send`].
     ///
     /// # Errors
-    /// As [`Sender::send`].
-    pub fn send(&mut self, batch: &[Outgoing<'_>]) -> io::Result<usize> {
+    /// As [`PacketSender::send`].
+    pub fn send(&mut self, batch: &[TransmitFrame<'_>]) -> io::Result<usize> {
         self.split().1.send(batch)
     }
 
@@ -101,7 +101,7 @@ impl Socket {
     ///
     /// # Errors
     /// What getsockopt(2) says.
-    pub fn statistics(&self) -> io::Result<Drops> {
+    pub fn statistics(&self) -> io::Result<PacketSocketStatistics> {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = socklen::<libc::tpacket_stats>();
         // SAFETY: both pointers are to live values, and `length` is the size of the first.
@@ -115,7 +115,7 @@ impl Socket {
             )
         };
         check(returned)?;
-        Ok(Drops { packets: stats.tp_packets, drops: stats.tp_drops })
+        Ok(PacketSocketStatistics { packets: stats.tp_packets, drops: stats.tp_drops })
     }
 
     /// Asks for room for `bytes` of frames on their way out and returns what was granted in the
@@ -136,62 +136,62 @@ impl Socket {
 
 /// The sending side alone, which receives nothing. Its descriptor can be given to another process.
 #[derive(Debug)]
-pub struct Outlet {
+pub struct PacketSendSocket {
     descriptor: OwnedFd,
-    scratch: send::Scratch,
+    scratch: send::SendBatchBuffers,
 }
 
-impl Outlet {
+impl PacketSendSocket {
     /// Opens one for the interfaces of the calling thread's network namespace.
     ///
     /// # Errors
     /// `EPERM` without `CAP_NET_RAW`.
-    pub fn open() -> io::Result<Outlet> {
-        Outlet::adopt(open_descriptor()?)
+    pub fn open() -> io::Result<PacketSendSocket> {
+        PacketSendSocket::adopt(open_descriptor()?)
     }
 
     /// One by the descriptor of [`open_deaf`], perhaps of another process.
     ///
     /// # Errors
     /// What setsockopt(2) says.
-    pub fn adopt(descriptor: OwnedFd) -> io::Result<Outlet> {
+    pub fn adopt(descriptor: OwnedFd) -> io::Result<PacketSendSocket> {
         let socket = descriptor.as_fd();
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, &ON)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &ON)?;
-        Ok(Outlet::from(descriptor))
+        Ok(PacketSendSocket::from(descriptor))
     }
 
-    /// Sends frames; see [`Sender::send`].
+    /// Sends frames; see [`PacketSender::send`].
     ///
     /// # Errors
-    /// As [`Sender::send`].
-    pub fn send(&mut self, batch: &[Outgoing<'_>]) -> io::Result<usize> {
-        Sender::new(self.descriptor.as_fd(), &mut self.scratch).send(batch)
+    /// As [`PacketSender::send`].
+    pub fn send(&mut self, batch: &[TransmitFrame<'_>]) -> io::Result<usize> {
+        PacketSender::new(self.descriptor.as_fd(), &mut self.scratch).send(batch)
     }
 }
 
-impl From<OwnedFd> for Outlet {
+impl From<OwnedFd> for PacketSendSocket {
     /// That of another process, which has set its options.
-    fn from(descriptor: OwnedFd) -> Outlet {
-        Outlet { descriptor, scratch: send::Scratch::new() }
+    fn from(descriptor: OwnedFd) -> PacketSendSocket {
+        PacketSendSocket { descriptor, scratch: send::SendBatchBuffers::new() }
     }
 }
 
-impl AsFd for Outlet {
+impl AsFd for PacketSendSocket {
     /// For polling: writable when the send buffer has room.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for PacketSocket {
     /// For polling: readable when the newest slot that the kernel filled was not released yet.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-/// A packet socket that receives nothing yet, for [`Socket::adopt`] or [`Outlet::adopt`].
+/// A packet socket that receives nothing yet, for [`PacketSocket::adopt`] or [`PacketSendSocket::adopt`].
 ///
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`.

@@ -12,7 +12,7 @@ use rustix::net::{
 
 use crate::ffi::{set_option, socklen};
 
-/// The IP version of a [`Socket`].
+/// The IP version of a [`PingSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// ICMP over IPv4.
@@ -23,14 +23,14 @@ pub enum Family {
 
 /// A nonblocking socket that sends echo requests and gets their replies only.
 #[derive(Debug)]
-pub struct Socket {
+pub struct PingSocket {
     descriptor: OwnedFd,
     family: Family,
 }
 
 /// An echo reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct PingReply {
     /// The address that replied.
     pub from: IpAddr,
     /// The sequence number of the request.
@@ -41,12 +41,12 @@ pub struct Reply {
     pub arrival_ns: Option<u64>,
 }
 
-impl Socket {
+impl PingSocket {
     /// Opens a ping socket.
     ///
     /// # Errors
     /// `EACCES` when the caller's group is not in the range.
-    pub fn open(family: Family) -> io::Result<Socket> {
+    pub fn open(family: Family) -> io::Result<PingSocket> {
         let (domain, protocol) = match family {
             Family::V4 => (AddressFamily::INET, ipproto::ICMP),
             Family::V6 => (AddressFamily::INET6, ipproto::ICMPV6),
@@ -55,7 +55,7 @@ impl Socket {
         let descriptor = socket_with(domain, SocketType::DGRAM, flags, Some(protocol))?;
         let on: libc::c_int = 1;
         set_option(&descriptor, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &on)?;
-        Ok(Socket { descriptor, family })
+        Ok(PingSocket { descriptor, family })
     }
 
     /// Sends an echo request with up to [`PAYLOAD_MAX`] bytes of payload. The kernel fills in
@@ -87,7 +87,7 @@ impl Socket {
     ///
     /// # Errors
     /// What recvmsg(2) says; `EINVAL` for a reply without a header, which the kernel never gives.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Reply>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<PingReply>> {
         let mut header = [0; HEADER_BYTES];
         let Some((length, from, arrival_ns)) = self.receive_parts(&mut header, buffer)? else {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Socket {
         let bytes = length.checked_sub(HEADER_BYTES).ok_or_else(invalid)?;
         let from = from.ok_or_else(invalid)?;
         let sequence = u16::from_be_bytes([header[6], header[7]]);
-        Ok(Some(Reply { from, sequence, bytes, arrival_ns }))
+        Ok(Some(PingReply { from, sequence, bytes, arrival_ns }))
     }
 
     /// One recvmsg(2): the length, the sender and the kernel's arrival time.
@@ -133,7 +133,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for PingSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }

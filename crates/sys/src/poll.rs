@@ -27,22 +27,22 @@ pub fn wait(descriptors: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Re
 
 /// A counter that wakes the threads that poll it. Nonblocking.
 #[derive(Debug)]
-pub struct Event(OwnedFd);
+pub struct EventFd(OwnedFd);
 
-impl Event {
+impl EventFd {
     /// An event that has not been raised yet.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
-    pub fn open() -> io::Result<Event> {
+    pub fn open() -> io::Result<EventFd> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Event(rustix::event::eventfd(0, flags)?))
+        Ok(EventFd(rustix::event::eventfd(0, flags)?))
     }
 
     /// Makes the event readable.
     ///
     /// # Errors
-    /// `EAGAIN` after 2^64 - 2 calls without [`Event::clear`].
+    /// `EAGAIN` after 2^64 - 2 calls without [`EventFd::clear`].
     pub fn raise(&self) -> io::Result<()> {
         rustix::io::write(&self.0, &1_u64.to_ne_bytes())?;
         Ok(())
@@ -57,14 +57,14 @@ impl Event {
     }
 }
 
-impl From<OwnedFd> for Event {
+impl From<OwnedFd> for EventFd {
     /// A copy of an event, perhaps that of another process.
-    fn from(descriptor: OwnedFd) -> Event {
-        Event(descriptor)
+    fn from(descriptor: OwnedFd) -> EventFd {
+        EventFd(descriptor)
     }
 }
 
-impl AsFd for Event {
+impl AsFd for EventFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -73,15 +73,15 @@ impl AsFd for Event {
 /// Many descriptors that are waited for at the price of those that have something. Source:
 /// epoll(7).
 #[derive(Debug)]
-pub struct Set(OwnedFd);
+pub struct EpollSet(OwnedFd);
 
-impl Set {
+impl EpollSet {
     /// An empty set.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
-    pub fn open() -> io::Result<Set> {
-        Ok(Set(epoll::create(epoll::CreateFlags::CLOEXEC)?))
+    pub fn open() -> io::Result<EpollSet> {
+        Ok(EpollSet(epoll::create(epoll::CreateFlags::CLOEXEC)?))
     }
 
     /// Adds a descriptor, to be reported as `token` when it is readable or closed at its other end.

@@ -12,11 +12,13 @@ use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, WaitOptio
 use crate::ffi::check;
 
 pub use rustix::process::{Pid, Signal};
-pub use spawn::{ProcessLimits, Session, SpawnError, SpawnPlan, Step, User, spawn};
+pub use spawn::{
+    ProcessLimits, SpawnError, SpawnPlan, SpawnSession, SpawnStep, UserIdentity, spawn,
+};
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ProcessExitStatus {
     /// It exited with this code.
     Exited(i32),
     /// A signal of this number ended it.
@@ -29,8 +31,11 @@ pub fn current() -> Pid {
 }
 
 /// The effective user and group of the caller.
-pub fn current_user() -> User {
-    User { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() }
+pub fn current_user() -> UserIdentity {
+    UserIdentity {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    }
 }
 
 /// How many threads the calling process has.
@@ -214,29 +219,29 @@ pub fn pidfd_send_signal(pidfd: impl AsFd, signal: Signal) -> io::Result<()> {
 ///
 /// # Errors
 /// `ECHILD` when there are no children, `EINTR` when a signal handler ran.
-pub fn wait_any(nohang: bool) -> io::Result<Option<(Pid, Status)>> {
+pub fn wait_any(nohang: bool) -> io::Result<Option<(Pid, ProcessExitStatus)>> {
     let ended = rustix::process::wait(wait_options(nohang))?;
-    Ok(ended.and_then(|(pid, status)| Some((pid, Status::of(status)?))))
+    Ok(ended.and_then(|(pid, status)| Some((pid, ProcessExitStatus::of(status)?))))
 }
 
 /// Reaps one child; otherwise as [`wait_any`].
 ///
 /// # Errors
 /// `ECHILD` when it is not an unreaped child of the caller.
-pub fn wait_pid(pid: Pid, nohang: bool) -> io::Result<Option<Status>> {
+pub fn wait_pid(pid: Pid, nohang: bool) -> io::Result<Option<ProcessExitStatus>> {
     let ended = rustix::process::waitpid(Some(pid), wait_options(nohang))?;
-    Ok(ended.and_then(|(_, status)| Status::of(status)))
+    Ok(ended.and_then(|(_, status)| ProcessExitStatus::of(status)))
 }
 
 /// Reaps the child of a pidfd; otherwise as [`wait_any`].
 ///
 /// # Errors
 /// `ECHILD` when it is not an unreaped child of the caller.
-pub fn wait_pidfd(pidfd: impl AsFd, nohang: bool) -> io::Result<Option<Status>> {
+pub fn wait_pidfd(pidfd: impl AsFd, nohang: bool) -> io::Result<Option<ProcessExitStatus>> {
     let nohang = if nohang { WaitIdOptions::NOHANG } else { WaitIdOptions::empty() };
     let which = WaitId::PidFd(pidfd.as_fd());
     let ended = rustix::process::waitid(which, WaitIdOptions::EXITED | nohang)?;
-    Ok(ended.as_ref().and_then(Status::of_id))
+    Ok(ended.as_ref().and_then(ProcessExitStatus::of_id))
 }
 
 /// Sets whether other processes of the same user may look into the caller: trace it, read its
@@ -257,23 +262,23 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-impl Status {
+impl ProcessExitStatus {
     /// The exit code that a shell would show: 128 and the signal's number for a killed process.
     pub fn shell_code(self) -> i32 {
         match self {
-            Status::Exited(code) => code,
-            Status::Killed(signal) => 128 + signal,
+            ProcessExitStatus::Exited(code) => code,
+            ProcessExitStatus::Killed(signal) => 128 + signal,
         }
     }
 
-    fn of(status: WaitStatus) -> Option<Status> {
-        let exited = status.exit_status().map(Status::Exited);
-        exited.or_else(|| status.terminating_signal().map(Status::Killed))
+    fn of(status: WaitStatus) -> Option<ProcessExitStatus> {
+        let exited = status.exit_status().map(ProcessExitStatus::Exited);
+        exited.or_else(|| status.terminating_signal().map(ProcessExitStatus::Killed))
     }
 
-    fn of_id(status: &WaitIdStatus) -> Option<Status> {
-        let exited = status.exit_status().map(Status::Exited);
-        exited.or_else(|| status.terminating_signal().map(Status::Killed))
+    fn of_id(status: &WaitIdStatus) -> Option<ProcessExitStatus> {
+        let exited = status.exit_status().map(ProcessExitStatus::Exited);
+        exited.or_else(|| status.terminating_signal().map(ProcessExitStatus::Killed))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Tracee {
 
 /// Why a thread has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum PtraceStop {
     /// It was interrupted, or its process has been stopped by a signal of job control.
     Interrupted,
     /// A signal of this number is about to be delivered.
@@ -70,14 +70,14 @@ impl Tracee {
     ///
     /// # Errors
     /// `ECHILD` when it has ended and that was returned before.
-    pub fn poll(&self) -> io::Result<Option<Stop>> {
+    pub fn poll(&self) -> io::Result<Option<PtraceStop>> {
         let mut status = 0;
         let (number, options) = (self.thread.as_raw_nonzero().get(), libc::__WALL | libc::WNOHANG);
         // SAFETY: the pointer is to a live number.
         let found = unsafe { libc::waitpid(number, &raw mut status, options) };
         match crate::ffi::check(found)? {
             0 => Ok(None),
-            _ => Ok(Some(Stop::of(status))),
+            _ => Ok(Some(PtraceStop::of(status))),
         }
     }
 
@@ -178,16 +178,16 @@ impl Tracee {
     }
 }
 
-impl Stop {
-    fn of(status: libc::c_int) -> Stop {
+impl PtraceStop {
+    fn of(status: libc::c_int) -> PtraceStop {
         if !libc::WIFSTOPPED(status) {
-            return Stop::Ended;
+            return PtraceStop::Ended;
         }
         match (libc::WSTOPSIG(status), status >> 16) {
-            (_, libc::PTRACE_EVENT_STOP) => Stop::Interrupted,
-            (_, 1..) => Stop::Other,
-            (signal, _) if signal == libc::SIGTRAP | SYSTEM_CALL => Stop::Call,
-            (signal, _) => Stop::Signal(signal),
+            (_, libc::PTRACE_EVENT_STOP) => PtraceStop::Interrupted,
+            (_, 1..) => PtraceStop::Other,
+            (signal, _) if signal == libc::SIGTRAP | SYSTEM_CALL => PtraceStop::Call,
+            (signal, _) => PtraceStop::Signal(signal),
         }
     }
 }
@@ -227,7 +227,7 @@ mod tests {
         (child, tracee)
     }
 
-    fn wait(tracee: &Tracee) -> Stop {
+    fn wait(tracee: &Tracee) -> PtraceStop {
         loop {
             if let Some(stop) = tracee.poll().unwrap() {
                 return stop;
@@ -241,7 +241,7 @@ mod tests {
         let (mut child, tracee) = sleeper();
         assert_eq!(tracee.poll().unwrap(), None);
         tracee.interrupt().unwrap();
-        assert_eq!(wait(&tracee), Stop::Interrupted);
+        assert_eq!(wait(&tracee), PtraceStop::Interrupted);
         let registers = tracee.registers().unwrap().unwrap();
         assert_ne!(registers.counter(), 0);
         tracee.set_registers(&registers).unwrap();
@@ -259,9 +259,9 @@ mod tests {
     fn a_signal_is_seen_before_it_is_delivered_and_the_end_of_a_thread_too() {
         let (mut child, tracee) = sleeper();
         crate::process::kill(tracee.thread(), crate::process::Signal::USR1).unwrap();
-        assert_eq!(wait(&tracee), Stop::Signal(libc::SIGUSR1));
+        assert_eq!(wait(&tracee), PtraceStop::Signal(libc::SIGUSR1));
         tracee.resume(libc::SIGUSR1).unwrap();
-        assert_eq!(wait(&tracee), Stop::Ended);
+        assert_eq!(wait(&tracee), PtraceStop::Ended);
         assert!(tracee.resume(0).is_err());
         let _ = child.wait();
     }

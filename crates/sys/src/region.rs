@@ -19,32 +19,32 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
 use windtunnel_model::record;
-use windtunnel_model::record::Record;
-use windtunnel_model::record::region::{HEADER_BYTES, Layout, MAGIC, VERSION, header};
+use windtunnel_model::record::EventRecord;
+use windtunnel_model::record::region::{HEADER_BYTES, MAGIC, RecordRegionLayout, VERSION, header};
 
-use raw::Raw;
+use raw::RecordRegionView;
 
-pub use reader::{Drained, Gap, Reader};
-pub use sockets::{Direction, Origin, Socket, Tuple, key, unseen};
+pub use reader::{Drained, RecordRegionReader, RecordRingGap};
+pub use sockets::{InitialSocketEntry, RegionSocketEntry, SocketCallDirection, Tuple, key, unseen};
 
 /// A mapped region.
 #[derive(Debug)]
-pub struct Region {
+pub struct MappedRecordRegion {
     /// INVARIANT: the start of a live mapping of `length` bytes until drop; `raw` is of it.
     base: NonNull<u8>,
     length: usize,
-    raw: Raw,
+    raw: RecordRegionView,
 }
 
-impl Region {
+impl MappedRecordRegion {
     /// A new region in memory of its own, which no process can make shorter or longer.
     ///
     /// # Errors
     /// `InvalidInput` for a layout out of bounds; what memfd_create(2) and mmap(2) say.
-    pub fn create(layout: Layout) -> io::Result<(Region, OwnedFd)> {
+    pub fn create(layout: RecordRegionLayout) -> io::Result<(MappedRecordRegion, OwnedFd)> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("windtunnel-records", flags)?;
-        let region = Region::create_in(&fd, layout)?;
+        let region = MappedRecordRegion::create_in(&fd, layout)?;
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok((region, fd))
     }
@@ -54,13 +54,16 @@ impl Region {
     ///
     /// # Errors
     /// `InvalidInput` for a layout out of bounds; what ftruncate(2) and mmap(2) say.
-    pub fn create_in(file: impl AsFd, layout: Layout) -> io::Result<Region> {
+    pub fn create_in(
+        file: impl AsFd,
+        layout: RecordRegionLayout,
+    ) -> io::Result<MappedRecordRegion> {
         if !raw::check(&layout, u64::MAX) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{layout:?}")));
         }
         rustix::fs::ftruncate(&file, 0)?;
         rustix::fs::ftruncate(&file, layout.bytes() as u64)?;
-        let region = Region::map(&file, layout)?;
+        let region = MappedRecordRegion::map(&file, layout)?;
         let halves = [
             (header::VERSION, VERSION),
             (header::RINGS, layout.rings),
@@ -75,18 +78,19 @@ impl Region {
     }
 
     /// The region that another process made. Unless its maker sealed it, see
-    /// [`create_in`](Region::create_in) for what may happen.
+    /// [`create_in`](MappedRecordRegion::create_in) for what may happen.
     ///
     /// # Errors
     /// `InvalidData` if this is no region of this version or its layout is out of bounds or longer
     /// than the file; what fstat(2) and mmap(2) say.
-    pub fn open(file: impl AsFd) -> io::Result<Region> {
+    pub fn open(file: impl AsFd) -> io::Result<MappedRecordRegion> {
         let bytes = u64::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
         if bytes < HEADER_BYTES as u64 {
             return Err(invalid("the file is shorter than the header of a region"));
         }
-        let head = Region::map(&file, Layout { rings: 0, slots: 0, sockets: 0 })?;
+        let head =
+            MappedRecordRegion::map(&file, RecordRegionLayout { rings: 0, slots: 0, sockets: 0 })?;
         if head.raw.word(header::MAGIC).load(Ordering::Acquire) != MAGIC {
             return Err(invalid("the file is not a region of records"));
         }
@@ -95,7 +99,7 @@ impl Region {
             let version = half(header::VERSION);
             return Err(invalid(&format!("the region has version {version}, not {VERSION}")));
         }
-        let layout = Layout {
+        let layout = RecordRegionLayout {
             rings: half(header::RINGS),
             slots: half(header::SLOTS),
             sockets: half(header::SOCKETS),
@@ -103,19 +107,19 @@ impl Region {
         if !raw::check(&layout, bytes) {
             return Err(invalid(&format!("{layout:?} does not fit a file of {bytes} bytes")));
         }
-        Region::map(&file, layout)
+        MappedRecordRegion::map(&file, layout)
     }
 
     /// How rings, slots and sockets are laid out.
     #[must_use]
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> RecordRegionLayout {
         self.raw.layout()
     }
 
     /// Writes a record to a ring (modulo the number of rings). False: there was no room, and it was
     /// counted as lost.
     #[inline]
-    pub fn push(&self, ring: u32, record: &Record) -> bool {
+    pub fn push(&self, ring: u32, record: &EventRecord) -> bool {
         self.raw.push(ring, record)
     }
 
@@ -126,8 +130,8 @@ impl Region {
         self.raw.recording() & 1 != 0
     }
 
-    /// The word of the region that says so, which each start changes: for [`Socket::is_defined`] and
-    /// [`Socket::define`].
+    /// The word of the region that says so, which each start changes: for [`RegionSocketEntry::is_defined`] and
+    /// [`RegionSocketEntry::define`].
     #[must_use]
     #[inline]
     pub fn recording(&self) -> u32 {
@@ -166,7 +170,7 @@ impl Region {
 
     /// The entry of a socket, by its [`key`].
     #[must_use]
-    pub fn find(&self, key: u64) -> Option<Socket<'_>> {
+    pub fn find(&self, key: u64) -> Option<RegionSocketEntry<'_>> {
         self.raw.find(key)
     }
 
@@ -177,13 +181,13 @@ impl Region {
         &self,
         key: u64,
         cookie: u64,
-        origin: impl FnOnce() -> Origin,
-    ) -> Option<(Socket<'_>, bool)> {
+        origin: impl FnOnce() -> InitialSocketEntry,
+    ) -> Option<(RegionSocketEntry<'_>, bool)> {
         self.raw.hold(key, cookie, origin)
     }
 
     /// The sockets in the table, and the peers of those that are not connected.
-    pub fn sockets(&self) -> impl Iterator<Item = Socket<'_>> {
+    pub fn sockets(&self) -> impl Iterator<Item = RegionSocketEntry<'_>> {
         self.raw.entries()
     }
 
@@ -194,11 +198,11 @@ impl Region {
     }
 
     /// The region as its writers see it.
-    pub(crate) fn raw(&self) -> &Raw {
+    pub(crate) fn raw(&self) -> &RecordRegionView {
         &self.raw
     }
 
-    fn map(file: impl AsFd, layout: Layout) -> io::Result<Region> {
+    fn map(file: impl AsFd, layout: RecordRegionLayout) -> io::Result<MappedRecordRegion> {
         let length = layout.bytes();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
@@ -208,17 +212,17 @@ impl Region {
         let base = NonNull::new(mapped.cast()).expect("mmap never maps address 0 unasked");
         // SAFETY: mapped with this length until drop, and no copy of `raw` is given away. Without
         // rings only the header is used.
-        let raw = unsafe { Raw::new(base.as_ptr(), layout) };
-        Ok(Region { base, length, raw })
+        let raw = unsafe { RecordRegionView::new(base.as_ptr(), layout) };
+        Ok(MappedRecordRegion { base, length, raw })
     }
 }
 
 // SAFETY: the mapping belongs to no thread, and all of it is accessed atomically.
-unsafe impl Send for Region {}
+unsafe impl Send for MappedRecordRegion {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Region {}
+unsafe impl Sync for MappedRecordRegion {}
 
-impl Drop for Region {
+impl Drop for MappedRecordRegion {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length, and nothing that refers to it outlives
         // the region. An error could only mean that this is not a mapping, against the invariant.

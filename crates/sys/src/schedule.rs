@@ -45,7 +45,7 @@ fn set_attributes(thread: Option<Pid>, attributes: &Attributes) -> io::Result<()
 
 /// How a thread competes for processors (sched(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
+pub enum SchedulingPolicy {
     /// By nice values.
     Normal,
     /// Before all threads that are not real-time, and those of a lower priority (`SCHED_RR`, 1 to
@@ -57,13 +57,15 @@ pub enum Policy {
 /// policy, and is normal where this one is real-time. The nice value stays.
 ///
 /// # Errors
-/// `EPERM` for [`Policy::RealTime`] without `CAP_SYS_NICE` in the initial user namespace or room in
+/// `EPERM` for [`SchedulingPolicy::RealTime`] without `CAP_SYS_NICE` in the initial user namespace or room in
 /// `RLIMIT_RTPRIO`; `EINVAL` for a priority that there is not; `ESRCH`.
-pub fn set_policy(thread: Option<Pid>, policy: Policy) -> io::Result<()> {
+pub fn set_policy(thread: Option<Pid>, policy: SchedulingPolicy) -> io::Result<()> {
     let mut attributes = attributes(thread)?;
     (attributes.policy, attributes.priority, attributes.flags) = match policy {
-        Policy::Normal => (libc::SCHED_OTHER.cast_unsigned(), 0, 0),
-        Policy::RealTime(priority) => (libc::SCHED_RR.cast_unsigned(), priority, RESET_ON_FORK),
+        SchedulingPolicy::Normal => (libc::SCHED_OTHER.cast_unsigned(), 0, 0),
+        SchedulingPolicy::RealTime(priority) => {
+            (libc::SCHED_RR.cast_unsigned(), priority, RESET_ON_FORK)
+        }
     };
     set_attributes(thread, &attributes)
 }
@@ -116,14 +118,14 @@ mod tests {
     fn a_real_time_thread_becomes_normal_again_and_starts_normal_ones() {
         let both = || {
             // Where that is refused it stays as it is.
-            let refused = set_policy(None, Policy::RealTime(2)).err();
+            let refused = set_policy(None, SchedulingPolicy::RealTime(2)).err();
             let during = attributes(None)?;
             let started = std::thread::spawn(|| attributes(None)).join().unwrap()?;
             assert_eq!(started.policy, libc::SCHED_OTHER.cast_unsigned());
             if refused.is_none() {
                 assert_eq!(during.priority, 2);
             }
-            set_policy(None, Policy::Normal)?;
+            set_policy(None, SchedulingPolicy::Normal)?;
             let after = attributes(None)?;
             let expected = if refused.is_some() { libc::SCHED_OTHER } else { libc::SCHED_RR };
             assert_eq!(during.policy, expected.cast_unsigned(), "{refused:?}");

@@ -2,7 +2,7 @@
 //! seccomp_unotify(2).
 //!
 //! A process installs [`filter`] for itself and for all that it will start, and hands the
-//! [`Listener`] to the supervisor. Each of its calls that the filter shows waits until the
+//! [`SeccompListener`] to the supervisor. Each of its calls that the filter shows waits until the
 //! supervisor lets it go on, or has it fail; the supervisor here can do nothing else, so that it
 //! cannot change what a call does. When the last copy of a listener is closed, the kernel refuses the calls that it
 //! would have shown with `ENOSYS`: a supervisor has to live as long as the programs.
@@ -20,7 +20,7 @@ use crate::ffi::check;
 /// A call that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// For [`Listener::resume`].
+    /// For [`SeccompListener::resume`].
     pub id: u64,
     /// The thread, as the caller's PID namespace numbers it; 0 if it is not in there.
     pub thread: i32,
@@ -31,19 +31,19 @@ pub struct Notification {
 
 /// Where the calls of the processes under one filter are shown. Readable when one waits.
 #[derive(Debug)]
-pub struct Listener(OwnedFd);
+pub struct SeccompListener(OwnedFd);
 
-impl Listener {
+impl SeccompListener {
     /// Takes a listener that came from another process. Has the kernel wake the two sides in turn
     /// on one processor where it can (Linux 6.6): a call is then shown and resumed in a tenth of
     /// the time.
     #[must_use]
-    pub fn new(descriptor: OwnedFd) -> Listener {
+    pub fn new(descriptor: OwnedFd) -> SeccompListener {
         let flags: libc::c_ulong = SYNC_WAKE_UP;
         // SAFETY: this request takes a number instead of a pointer. Older kernels refuse it, and
         // all is slower.
         unsafe { libc::ioctl(descriptor.as_raw_fd(), SET_FLAGS as _, flags) };
-        Listener(descriptor)
+        SeccompListener(descriptor)
     }
 
     /// The next call that waits; `None` if it has gone with its thread. Waits for one where none
@@ -94,7 +94,7 @@ impl Listener {
         }
     }
 
-    /// Whether a call still waits: what was read of its process since [`Listener::receive`] was
+    /// Whether a call still waits: what was read of its process since [`SeccompListener::receive`] was
     /// that process's.
     #[must_use]
     pub fn is_waiting(&self, id: u64) -> bool {
@@ -104,7 +104,7 @@ impl Listener {
     }
 }
 
-impl AsFd for Listener {
+impl AsFd for SeccompListener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -121,7 +121,7 @@ pub fn refuse_hidden_ways() -> io::Result<()> {
     refuse(&filter::refusals())
 }
 
-/// Has the kernel refuse the ways to send that [`Filter::Destinations`] does not show, with
+/// Has the kernel refuse the ways to send that [`SeccompFilterKind::Destinations`] does not show, with
 /// `EACCES`, to the calling thread and to all that it starts.
 ///
 /// # Errors
@@ -132,7 +132,7 @@ pub fn refuse_other_ways() -> io::Result<()> {
 
 /// A process without rights renounces those of programs for that (`PR_SET_NO_NEW_PRIVS`).
 fn refuse(instructions: &[filter::Instruction]) -> io::Result<()> {
-    let program = filter::Program::of(instructions);
+    let program = filter::SeccompProgram::of(instructions);
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let install = || unsafe {
         libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, 0, &raw const program)
@@ -146,7 +146,7 @@ fn refuse(instructions: &[filter::Instruction]) -> io::Result<()> {
 
 /// Which calls of a program a supervisor is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Filter {
+pub enum SeccompFilterKind {
     /// All through which bytes can move ([`filter::program`]).
     #[default]
     Bytes,
@@ -161,7 +161,7 @@ pub const FLAGS_RUNNING: u32 = filter::FLAGS | 1 | 1 << 4;
 /// Whether this kernel has all that a process needs to install a filter that runs already: Linux 5.19.
 #[must_use]
 pub fn has_filters_for_running() -> bool {
-    let nowhere = std::ptr::null::<filter::Program>();
+    let nowhere = std::ptr::null::<filter::SeccompProgram>();
     // SAFETY: there is no program, so that nothing is installed; flags are looked at before that.
     let returned = unsafe {
         libc::syscall(libc::SYS_seccomp, filter::SET_MODE_FILTER, FLAGS_RUNNING, nowhere)
@@ -212,7 +212,7 @@ impl Handover {
 pub(crate) fn install(
     socket: BorrowedFd<'_>,
     program: &[u8],
-    filter: Filter,
+    filter: SeccompFilterKind,
 ) -> Result<Option<Errno>, Errno> {
     let mut message = begun(program);
     if is_closed(socket) {
@@ -220,8 +220,8 @@ pub(crate) fn install(
     }
     let (bytes, destinations) = (filter::program(), filter::destinations());
     let program = match filter {
-        Filter::Bytes => filter::Program::of(&bytes),
-        Filter::Destinations => filter::Program::of(&destinations),
+        SeccompFilterKind::Bytes => filter::SeccompProgram::of(&bytes),
+        SeccompFilterKind::Destinations => filter::SeccompProgram::of(&destinations),
     };
     // SAFETY: the program and its instructions live, and the kernel copies them.
     let listener = unsafe {

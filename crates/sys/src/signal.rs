@@ -9,14 +9,14 @@ use rustix::process::{Pid, Signal};
 
 use crate::ffi::check;
 
-pub use sets::Sets;
+pub use sets::ThreadSignalSets;
 
 /// Signals to the process (or the thread that opened it), read instead of handled. Nonblocking.
 ///
 /// When it is dropped, in the thread that opened it, the signals have their usual effects again;
 /// those that have come by then and were not read are forgotten.
 #[derive(Debug)]
-pub struct Reader {
+pub struct SignalReader {
     descriptor: OwnedFd,
     /// Those that were not blocked before.
     blocked: Vec<Signal>,
@@ -24,20 +24,20 @@ pub struct Reader {
 
 /// A signal that came in. Several of one kind between two reads may be merged into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedSignal {
     pub signal: i32,
     /// The process that sent it, or the child that changed; none for the kernel or a foreign PID
     /// namespace.
     pub sender: Option<Pid>,
 }
 
-impl Reader {
+impl SignalReader {
     /// Blocks the given signals in the calling thread and opens them for reading. Threads started
     /// later inherit the block; those started before would still take the signals.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`, `ENOMEM`.
-    pub fn open(signals: &[Signal]) -> io::Result<Reader> {
+    pub fn open(signals: &[Signal]) -> io::Result<SignalReader> {
         let set = set_of(signals)?;
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: the set is valid, and -1 asks for a new descriptor.
@@ -48,14 +48,14 @@ impl Reader {
         // SAFETY: the set is valid for reads.
         let free =
             |signal: &Signal| unsafe { libc::sigismember(&raw const before, signal.as_raw()) == 0 };
-        Ok(Reader { descriptor, blocked: signals.iter().copied().filter(free).collect() })
+        Ok(SignalReader { descriptor, blocked: signals.iter().copied().filter(free).collect() })
     }
 
     /// The next signal, if one has come.
     ///
     /// # Errors
     /// What read(2) says.
-    pub fn read(&self) -> io::Result<Option<Received>> {
+    pub fn read(&self) -> io::Result<Option<ReceivedSignal>> {
         const LENGTH: usize = size_of::<libc::signalfd_siginfo>();
         // SAFETY: the structure consists of numbers only.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
@@ -67,20 +67,20 @@ impl Reader {
             let none = error.kind() == io::ErrorKind::WouldBlock;
             return if none { Ok(None) } else { Err(error) };
         }
-        Ok(Some(Received {
+        Ok(Some(ReceivedSignal {
             signal: info.ssi_signo.cast_signed(),
             sender: Pid::from_raw(info.ssi_pid.cast_signed()),
         }))
     }
 }
 
-impl AsFd for Reader {
+impl AsFd for SignalReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-impl Drop for Reader {
+impl Drop for SignalReader {
     fn drop(&mut self) {
         while let Ok(Some(_)) = self.read() {}
         // The numbers exist: they could be blocked.

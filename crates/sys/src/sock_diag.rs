@@ -11,7 +11,7 @@ use crate::ffi::{check, socklen};
 
 /// What came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum SockDiagReceiveOutcome {
     /// So many bytes of the buffer.
     Bytes(usize),
     /// Nothing is there.
@@ -113,12 +113,12 @@ pub fn send(socket: impl AsFd, request: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// `EMSGSIZE` when it did not fit, `EINTR`.
-pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
+pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<SockDiagReceiveOutcome> {
     match rustix::net::recv(socket, buffer, RecvFlags::TRUNC) {
         Ok((kept, whole)) if whole > kept => Err(io::Error::from_raw_os_error(libc::EMSGSIZE)),
-        Ok((_, bytes)) => Ok(Received::Bytes(bytes)),
-        Err(rustix::io::Errno::AGAIN) => Ok(Received::Nothing),
-        Err(rustix::io::Errno::NOBUFS) => Ok(Received::Overrun),
+        Ok((_, bytes)) => Ok(SockDiagReceiveOutcome::Bytes(bytes)),
+        Err(rustix::io::Errno::AGAIN) => Ok(SockDiagReceiveOutcome::Nothing),
+        Err(rustix::io::Errno::NOBUFS) => Ok(SockDiagReceiveOutcome::Overrun),
         Err(errno) => Err(errno.into()),
     }
 }

@@ -13,7 +13,7 @@ use crate::poll;
 
 /// A protocol whose flows are named by addresses and ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum SocketProtocol {
     Tcp,
     Udp,
 }
@@ -46,7 +46,7 @@ pub fn listed(text: &str) -> Option<SocketAddr> {
 ///
 /// # Errors
 /// `EBADF`.
-pub fn protocol(descriptor: impl AsFd) -> io::Result<Option<Protocol>> {
+pub fn protocol(descriptor: impl AsFd) -> io::Result<Option<SocketProtocol>> {
     let domain = match sockopt::socket_domain(&descriptor) {
         Err(rustix::io::Errno::NOTSOCK) => return Ok(None),
         domain => domain?,
@@ -56,26 +56,30 @@ pub fn protocol(descriptor: impl AsFd) -> io::Result<Option<Protocol>> {
     }
     let protocol = sockopt::socket_protocol(&descriptor)?;
     Ok(match sockopt::socket_type(&descriptor)? {
-        SocketType::STREAM if protocol == Some(rustix::net::ipproto::TCP) => Some(Protocol::Tcp),
-        SocketType::DGRAM if protocol == Some(rustix::net::ipproto::UDP) => Some(Protocol::Udp),
+        SocketType::STREAM if protocol == Some(rustix::net::ipproto::TCP) => {
+            Some(SocketProtocol::Tcp)
+        }
+        SocketType::DGRAM if protocol == Some(rustix::net::ipproto::UDP) => {
+            Some(SocketProtocol::Udp)
+        }
         _ => None,
     })
 }
 
 /// What a socket of IPv4 or IPv6 is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct InternetSocketKind {
     /// It has bytes, and not messages.
     pub is_stream: bool,
     /// `None`: another one, such as MPTCP or ICMP.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<SocketProtocol>,
 }
 
 /// The kind of a socket of IPv4 or IPv6, whatever its protocol; `None`: another one, or no socket.
 ///
 /// # Errors
 /// `EBADF`.
-pub fn kind(descriptor: impl AsFd) -> io::Result<Option<Kind>> {
+pub fn kind(descriptor: impl AsFd) -> io::Result<Option<InternetSocketKind>> {
     let domain = match sockopt::socket_domain(&descriptor) {
         // A descriptor that only names a file (`O_PATH`) says so by EBADF.
         Err(rustix::io::Errno::NOTSOCK | rustix::io::Errno::BADF) => return Ok(None),
@@ -85,12 +89,12 @@ pub fn kind(descriptor: impl AsFd) -> io::Result<Option<Kind>> {
         return Ok(None);
     }
     let is_stream = sockopt::socket_type(&descriptor)? == SocketType::STREAM;
-    Ok(Some(Kind { is_stream, protocol: protocol(&descriptor)? }))
+    Ok(Some(InternetSocketKind { is_stream, protocol: protocol(&descriptor)? }))
 }
 
 /// The kernel's memory of a socket, in bytes: payload with what the kernel needs for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct SocketMemory {
     /// What has come and was not read.
     pub received: u32,
     /// The most that may wait to be sent.
@@ -105,7 +109,7 @@ pub struct Memory {
 ///
 /// # Errors
 /// `ENOTSOCK`.
-pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
+pub fn memory(socket: impl AsFd) -> io::Result<SocketMemory> {
     // The kernel's linux/sock_diag.h.
     let mut words = [0_u32; 9];
     let mut length = socklen::<[u32; 9]>();
@@ -116,7 +120,7 @@ pub fn memory(socket: impl AsFd) -> io::Result<Memory> {
         libc::getsockopt(raw, libc::SOL_SOCKET, libc::SO_MEMINFO, value, &raw mut length)
     };
     check(returned)?;
-    Ok(Memory {
+    Ok(SocketMemory {
         received: words[0],
         send_limit: words[3],
         send_queued: words[5],

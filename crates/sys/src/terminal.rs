@@ -8,7 +8,7 @@ use rustix::termios::{OptionalActions, Termios, Winsize};
 
 /// The two ends of a pseudoterminal.
 #[derive(Debug)]
-pub struct Pair {
+pub struct PseudoterminalPair {
     /// The end that plays the user: what is written here, the program reads.
     pub controller: OwnedFd,
     /// The end for the program.
@@ -17,7 +17,7 @@ pub struct Pair {
 
 /// The size of a terminal's window, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct TerminalSize {
     /// Lines from top to bottom.
     pub rows: u16,
     /// Characters in a line.
@@ -35,29 +35,29 @@ pub struct RawMode {
 ///
 /// # Errors
 /// `ENOENT` where /dev/ptmx is missing, `ENOSPC` at the limit of pseudoterminals.
-pub fn open_pair() -> io::Result<Pair> {
+pub fn open_pair() -> io::Result<PseudoterminalPair> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let controller = rustix::pty::openpt(flags)?;
     rustix::pty::unlockpt(&controller)?;
     // By descriptor, not by name: the mount namespace may show another /dev/pts.
     let terminal = rustix::pty::ioctl_tiocgptpeer(&controller, flags)?;
-    Ok(Pair { controller, terminal })
+    Ok(PseudoterminalPair { controller, terminal })
 }
 
 /// The size of a terminal's window.
 ///
 /// # Errors
 /// `ENOTTY` when it is not a terminal.
-pub fn size(terminal: impl AsFd) -> io::Result<Size> {
+pub fn size(terminal: impl AsFd) -> io::Result<TerminalSize> {
     let size = rustix::termios::tcgetwinsize(terminal)?;
-    Ok(Size { rows: size.ws_row, columns: size.ws_col })
+    Ok(TerminalSize { rows: size.ws_row, columns: size.ws_col })
 }
 
 /// Sets the size of a terminal's window; its programs get SIGWINCH when it changes.
 ///
 /// # Errors
 /// `ENOTTY` when it is not a terminal.
-pub fn set_size(terminal: impl AsFd, size: Size) -> io::Result<()> {
+pub fn set_size(terminal: impl AsFd, size: TerminalSize) -> io::Result<()> {
     let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(rustix::termios::tcsetwinsize(terminal, size)?)
 }

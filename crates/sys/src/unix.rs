@@ -19,7 +19,7 @@ const BACKLOG: i32 = 128;
 
 /// A message that came in.
 #[derive(Debug)]
-pub struct Received {
+pub struct UnixSocketMessage {
     /// How many bytes of the buffer it filled; zero also when the other side is closed.
     pub bytes: usize,
     /// The descriptors that came with it, close-on-exec.
@@ -30,7 +30,7 @@ pub struct Received {
 
 /// The process that made the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Credentials {
+pub struct UnixPeerCredentials {
     /// Its process; none when that is outside of the caller's PID namespace.
     pub pid: Option<Pid>,
     /// Its user, as the caller's user namespace calls it.
@@ -110,7 +110,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
 ///
 /// # Errors
 /// `EAGAIN` on an empty nonblocking socket, `ECONNRESET`, `EINTR`.
-pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
+pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<UnixSocketMessage> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut pieces = [IoSliceMut::new(buffer)];
@@ -120,7 +120,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
         RecvAncillaryMessage::ScmRights(rights) => Some(rights),
         _ => None,
     });
-    Ok(Received {
+    Ok(UnixSocketMessage {
         bytes: message.bytes,
         descriptors: rights.flatten().collect(),
         truncated: message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC),
@@ -131,7 +131,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<Received> {
 ///
 /// # Errors
 /// What getsockopt(2) says.
-pub fn peer_credentials(socket: impl AsFd) -> io::Result<Credentials> {
+pub fn peer_credentials(socket: impl AsFd) -> io::Result<UnixPeerCredentials> {
     // Not the safe wrapper of rustix: it declares the process number never to be zero, which it
     // is for a peer outside of our PID namespace.
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
@@ -148,5 +148,5 @@ pub fn peer_credentials(socket: impl AsFd) -> io::Result<Credentials> {
         )
     };
     crate::ffi::check(returned)?;
-    Ok(Credentials { pid: Pid::from_raw(peer.pid), uid: peer.uid, gid: peer.gid })
+    Ok(UnixPeerCredentials { pid: Pid::from_raw(peer.pid), uid: peer.uid, gid: peer.gid })
 }

@@ -10,7 +10,7 @@ use crate::ffi::check;
 
 /// Of the Internet Protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum XtablesFamily {
     /// `ip_tables`.
     V4,
     /// `ip6_tables`.
@@ -22,7 +22,7 @@ pub const HOOKS: usize = 5;
 
 /// A table, as the kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct XtablesTable {
     /// Where the chain of each hook begins in `entries`.
     pub begins: [Option<u32>; HOOKS],
     /// Where the entry is that is its policy.
@@ -37,10 +37,10 @@ pub struct Table {
 /// `ENOENT` where there is no such table, `ENOPROTOOPT` where there are none, `EPERM` without
 /// `CAP_NET_ADMIN`, `EAGAIN` where it was changed meanwhile, `EMSGSIZE` where it has more than
 /// `bytes_max` bytes.
-pub fn read(version: Version, name: &str, bytes_max: usize) -> io::Result<Table> {
+pub fn read(version: XtablesFamily, name: &str, bytes_max: usize) -> io::Result<XtablesTable> {
     let (family, level) = match version {
-        Version::V4 => (AddressFamily::INET, libc::SOL_IP),
-        Version::V6 => (AddressFamily::INET6, libc::SOL_IPV6),
+        XtablesFamily::V4 => (AddressFamily::INET, libc::SOL_IP),
+        XtablesFamily::V6 => (AddressFamily::INET6, libc::SOL_IPV6),
     };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let mut info = [0_u32; INFO_WORDS];
@@ -59,7 +59,7 @@ pub fn read(version: Version, name: &str, bytes_max: usize) -> io::Result<Table>
         let is_valid = |hook: usize| info[NAME_WORDS] & (1 << hook) != 0;
         std::array::from_fn(|hook| is_valid(hook).then(|| info[at + hook]))
     };
-    Ok(Table {
+    Ok(XtablesTable {
         begins: of_hooks(NAME_WORDS + 1),
         ends: of_hooks(NAME_WORDS + 1 + HOOKS),
         entries: answer[ENTRIES_AT..].iter().flat_map(|word| word.to_ne_bytes()).collect(),

@@ -23,14 +23,14 @@ mod relay;
 use std::io::{self, Write};
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange, Target};
-use windtunnel_sys::process::{self, Status};
+use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::process::{self, ProcessExitStatus};
 
 /// A case: its name, the namespaces it wants, and its body. As another user than root it gets a
 /// user namespace as well, in which it is root.
 pub(crate) struct Case {
     name: &'static str,
-    flags: Flags,
+    flags: NamespaceFlags,
     body: fn() -> Outcome,
 }
 
@@ -62,11 +62,11 @@ fn main() {
     let (mut passed, mut failed) = (0, 0);
     for case in chosen {
         match run(case) {
-            Ok(Status::Exited(0)) => {
+            Ok(ProcessExitStatus::Exited(0)) => {
                 println!("ok {}", case.name);
                 passed += 1;
             }
-            Ok(Status::Exited(SKIPPED)) if !required => {}
+            Ok(ProcessExitStatus::Exited(SKIPPED)) if !required => {}
             Ok(status) => {
                 println!("FAILED {}: {status:?}", case.name);
                 failed += 1;
@@ -83,16 +83,17 @@ fn main() {
 }
 
 /// Runs one case in a child and waits for it.
-fn run(case: &Case) -> io::Result<Status> {
+fn run(case: &Case) -> io::Result<ProcessExitStatus> {
     io::stdout().flush()?;
     let root = process::current_user().uid == 0;
-    let flags = if root { case.flags } else { case.flags | Flags::USER };
+    let flags = if root { case.flags } else { case.flags | NamespaceFlags::USER };
     let maps = root_map();
     match namespace::fork_into(flags)? {
         Fork::Parent { pidfd, .. } => Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for")),
         Fork::Child => {
-            if flags.contains(Flags::USER) {
-                namespace::write_id_maps(Target::Current, &maps, true).expect("the own user maps");
+            if flags.contains(NamespaceFlags::USER) {
+                namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)
+                    .expect("the own user maps");
             }
             process::exit_now(outcome_of(case))
         }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use windtunnel_sys::clock;
-use windtunnel_sys::poll::{Event, PollFd, PollFlags, Timer, wait};
+use windtunnel_sys::poll::{EventFd, PollFd, PollFlags, Timer, wait};
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 #[test]
 fn an_event_is_readable_from_raise_to_clear() {
-    let event = Event::open().unwrap();
+    let event = EventFd::open().unwrap();
     assert_eq!(wait(&mut [PollFd::new(&event, PollFlags::IN)], NOW).unwrap(), 0);
     event.raise().unwrap();
     event.raise().unwrap();

@@ -7,7 +7,9 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_sys::process::{self, Session, Signal, SpawnError, SpawnPlan, Status, Step};
+use windtunnel_sys::process::{
+    self, ProcessExitStatus, Signal, SpawnError, SpawnPlan, SpawnSession, SpawnStep,
+};
 use windtunnel_sys::{poll, terminal};
 
 /// Runs a program and returns what it wrote and how it ended.
@@ -15,7 +17,7 @@ fn run(
     arguments: &[&str],
     environment: &[&str],
     change: impl Fn(&mut SpawnPlan<'_>),
-) -> Result<(String, Status), SpawnError> {
+) -> Result<(String, ProcessExitStatus), SpawnError> {
     let (arguments, environment) = (strings(arguments), strings(environment));
     let null = File::open("/dev/null").unwrap();
     let (mut reader, writer) = std::io::pipe().unwrap();
@@ -43,33 +45,36 @@ fn a_program_gets_its_arguments_environment_and_folder() {
         })
         .unwrap();
     assert_eq!(output, "word value /usr\n");
-    assert_eq!(status, Status::Exited(7));
+    assert_eq!(status, ProcessExitStatus::Exited(7));
 }
 
 #[test]
 fn an_unknown_program_fails_at_exec_with_enoent() {
     let failure = run(&["no-such-program"], &["PATH=/bin:/usr/bin"], |_| {}).unwrap_err();
-    assert_eq!((failure.step, failure.error.raw_os_error()), (Step::Exec, Some(libc::ENOENT)));
+    assert_eq!((failure.step, failure.error.raw_os_error()), (SpawnStep::Exec, Some(libc::ENOENT)));
     assert_eq!(failure.to_string(), "cannot run the program");
 }
 
 #[test]
 fn a_file_that_may_not_be_run_fails_at_exec_with_eacces() {
     let failure = run(&["/etc/passwd"], &[], |_| {}).unwrap_err();
-    assert_eq!((failure.step, failure.error.raw_os_error()), (Step::Exec, Some(libc::EACCES)));
+    assert_eq!((failure.step, failure.error.raw_os_error()), (SpawnStep::Exec, Some(libc::EACCES)));
 }
 
 #[test]
 fn a_missing_folder_fails_at_its_own_step() {
     let failure =
         run(&["true"], &["PATH=/bin"], |plan| plan.folder = Some(c"/no/such")).unwrap_err();
-    assert_eq!((failure.step, failure.error.raw_os_error()), (Step::Folder, Some(libc::ENOENT)));
+    assert_eq!(
+        (failure.step, failure.error.raw_os_error()),
+        (SpawnStep::Folder, Some(libc::ENOENT))
+    );
 }
 
 #[test]
 fn the_path_is_that_of_the_new_environment() {
     let failure = run(&["true"], &["PATH=/no/such:/etc"], |_| {}).unwrap_err();
-    assert_eq!(failure.step, Step::Exec);
+    assert_eq!(failure.step, SpawnStep::Exec);
     assert!(run(&["true"], &["PATH=/no/such:/bin"], |_| {}).is_ok());
     assert!(run(&["true"], &[], |_| {}).is_ok());
 }
@@ -86,7 +91,7 @@ fn a_script_without_an_interpreter_is_for_the_shell() {
     run(&["sh", "-c", write, "sh", script], &["PATH=/bin"], |_| {}).unwrap();
     let result = run(&[script, "argument"], &["PATH=/bin"], |_| {});
     std::fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(result.unwrap(), ("argument\n".into(), Status::Exited(0)));
+    assert_eq!(result.unwrap(), ("argument\n".into(), ProcessExitStatus::Exited(0)));
 }
 
 #[test]
@@ -121,10 +126,10 @@ fn a_new_session_can_have_its_standard_input_as_terminal() {
     let environment = strings(&["PATH=/bin"]);
     let end = pair.terminal.as_fd();
     let mut plan = SpawnPlan::new(&arguments, &environment, [end; 3]);
-    plan.session = Session::NewWithTerminal;
+    plan.session = SpawnSession::NewWithTerminal;
     let pid = process::spawn(&plan).unwrap();
     let status = process::wait_pid(pid, false).unwrap();
-    assert_eq!(status, Some(Status::Exited(0)));
+    assert_eq!(status, Some(ProcessExitStatus::Exited(0)));
     let mut buffer = [0; 32];
     let read = rustix::io::read(&pair.controller, &mut buffer).unwrap();
     assert_eq!(&buffer[..read], b"typed\r\n");
@@ -137,7 +142,7 @@ fn a_killed_group_ends_and_its_pidfd_says_so() {
     let (reader, _writer) = std::io::pipe().unwrap();
     let input: OwnedFd = reader.into();
     let mut plan = SpawnPlan::new(&arguments, &environment, [input.as_fd(); 3]);
-    plan.session = Session::NewGroup;
+    plan.session = SpawnSession::NewGroup;
     let pid = process::spawn(&plan).unwrap();
     let pidfd = process::open_pidfd(pid).unwrap();
     assert_eq!(process::wait_pidfd(&pidfd, true).unwrap(), None);
@@ -145,7 +150,7 @@ fn a_killed_group_ends_and_its_pidfd_says_so() {
     let mut watched = [poll::PollFd::new(&pidfd, poll::PollFlags::IN)];
     assert_eq!(poll::wait(&mut watched, None).unwrap(), 1);
     let status = process::wait_pidfd(&pidfd, false).unwrap().unwrap();
-    assert_eq!((status, status.shell_code()), (Status::Killed(15), 143));
+    assert_eq!((status, status.shell_code()), (ProcessExitStatus::Killed(15), 143));
 }
 
 #[test]

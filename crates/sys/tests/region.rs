@@ -11,34 +11,43 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use windtunnel_model::record::region::{Layout, header, ring, socket_state};
-use windtunnel_model::record::{Kind, Record};
-use windtunnel_sys::region::{Direction, Gap, Origin, Reader, Region, Socket, Tuple, key};
+use windtunnel_model::record::region::{RecordRegionLayout, header, ring, socket_state};
+use windtunnel_model::record::{EventRecord, Kind};
+use windtunnel_sys::region::{
+    InitialSocketEntry, MappedRecordRegion, RecordRegionReader, RecordRingGap, RegionSocketEntry,
+    SocketCallDirection, Tuple, key,
+};
 
-const SMALL: Layout = Layout { rings: 2, slots: 8, sockets: 64 };
+const SMALL: RecordRegionLayout = RecordRegionLayout { rings: 2, slots: 8, sockets: 64 };
 
-fn event(writer: u16, number: u32) -> Record {
+fn event(writer: u16, number: u32) -> EventRecord {
     let time = u64::from(number) + 1;
-    Record { time, kind: Kind::Call as u8, extra: writer, args: [number; 4], ..Record::default() }
+    EventRecord {
+        time,
+        kind: Kind::Call as u8,
+        extra: writer,
+        args: [number; 4],
+        ..EventRecord::default()
+    }
 }
 
-fn region(layout: Layout) -> (Arc<Region>, File) {
-    let (region, fd) = Region::create(layout).unwrap();
+fn region(layout: RecordRegionLayout) -> (Arc<MappedRecordRegion>, File) {
+    let (region, fd) = MappedRecordRegion::create(layout).unwrap();
     (Arc::new(region), File::from(fd))
 }
 
-fn times(records: &[Record]) -> Vec<u64> {
+fn times(records: &[EventRecord]) -> Vec<u64> {
     records.iter().map(|record| record.time).collect()
 }
 
 #[test]
 fn records_come_out_as_they_were_written_and_rings_are_apart() {
     let (region, fd) = region(SMALL);
-    let other = Region::open(&fd).unwrap();
-    let written = Record { flags: 0x81, flow: 0xfeed_beef, ..event(0xabcd, 7) };
+    let other = MappedRecordRegion::open(&fd).unwrap();
+    let written = EventRecord { flags: 0x81, flow: 0xfeed_beef, ..event(0xabcd, 7) };
     assert!(other.push(0, &written));
     assert!(region.push(3, &event(1, 1)));
-    let mut reader = Reader::new(Arc::clone(&region));
+    let mut reader = RecordRegionReader::new(Arc::clone(&region));
     let mut records = Vec::new();
     assert_eq!(reader.drain(0, 10, &mut records).records, 1);
     assert_eq!(records, [written]);
@@ -49,14 +58,14 @@ fn records_come_out_as_they_were_written_and_rings_are_apart() {
 #[test]
 fn a_full_ring_counts_what_it_has_no_room_for_with_its_times() {
     let (region, _fd) = region(SMALL);
-    let mut reader = Reader::new(Arc::clone(&region));
+    let mut reader = RecordRegionReader::new(Arc::clone(&region));
     for number in 0..11 {
         assert_eq!(region.push(0, &event(0, number)), number < 8);
     }
     let mut records = Vec::new();
     let drained = reader.drain(0, 5, &mut records);
     assert_eq!((drained.records, drained.is_more), (5, true));
-    assert_eq!(drained.gap, Some(Gap { begin_ns: 9, end_ns: 11, count: 3 }));
+    assert_eq!(drained.gap, Some(RecordRingGap { begin_ns: 9, end_ns: 11, count: 3 }));
     let drained = reader.drain(0, 5, &mut records);
     assert_eq!((drained.records, drained.is_more, drained.gap), (3, false, None));
     assert_eq!(times(&records), [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -69,8 +78,8 @@ fn a_second_reader_goes_on_where_the_first_stopped() {
     let (region, _fd) = region(SMALL);
     let mut records = Vec::new();
     assert_eq!((0..10).filter(|number| region.push(0, &event(0, *number))).count(), 8);
-    Reader::new(Arc::clone(&region)).drain(0, 4, &mut records);
-    let drained = Reader::new(Arc::clone(&region)).drain(0, 100, &mut records);
+    RecordRegionReader::new(Arc::clone(&region)).drain(0, 4, &mut records);
+    let drained = RecordRegionReader::new(Arc::clone(&region)).drain(0, 100, &mut records);
     assert_eq!((drained.records, drained.gap), (4, None));
     assert_eq!(times(&records), [1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -79,10 +88,11 @@ fn a_second_reader_goes_on_where_the_first_stopped() {
 fn records_and_losses_are_all_events_of_threads_and_processes() {
     if let Ok(path) = std::env::var("REGION_OF_TEST") {
         return write_many(
-            &Region::open(File::options().read(true).write(true).open(path).unwrap()).unwrap(),
+            &MappedRecordRegion::open(File::options().read(true).write(true).open(path).unwrap())
+                .unwrap(),
         );
     }
-    let (region, fd) = region(Layout { rings: 2, slots: 64, sockets: 0 });
+    let (region, fd) = region(RecordRegionLayout { rings: 2, slots: 64, sockets: 0 });
     let mut writers: Vec<Child> = (0..2).map(|_| process(&fd)).collect();
     let running = AtomicU32::new(1);
     let (mut records, mut lost, mut spans) = (Vec::new(), [0, 0], Vec::new());
@@ -94,7 +104,7 @@ fn records_and_losses_are_all_events_of_threads_and_processes() {
             }
             running.store(0, Ordering::Release);
         });
-        let mut reader = Reader::new(Arc::clone(&region));
+        let mut reader = RecordRegionReader::new(Arc::clone(&region));
         loop {
             let is_last = running.load(Ordering::Acquire) == 0;
             for ring in 0..2 {
@@ -120,7 +130,7 @@ fn records_and_losses_are_all_events_of_threads_and_processes() {
     let mut last = BTreeMap::new();
     for record in &records {
         let number = record.args[0];
-        assert_eq!(*record, Record { flow: record.flow, ..event(record.extra, number) });
+        assert_eq!(*record, EventRecord { flow: record.flow, ..event(record.extra, number) });
         let before = last.insert((record.flow, record.extra), number);
         assert!(before.is_none_or(|before| before < number), "{record:?} after {before:?}");
     }
@@ -129,13 +139,13 @@ fn records_and_losses_are_all_events_of_threads_and_processes() {
 const EVENTS: u32 = 50_000;
 
 /// Four threads that write to both rings.
-fn write_many(region: &Region) {
+fn write_many(region: &MappedRecordRegion) {
     let pid = std::process::id();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {
                 for number in 0..EVENTS {
-                    let record = Record { flow: pid, ..event(thread, number) };
+                    let record = EventRecord { flow: pid, ..event(thread, number) };
                     region.push(u32::from(thread), &record);
                 }
             });
@@ -162,7 +172,7 @@ fn word(ring: u32, at: usize) -> u64 {
 #[test]
 fn the_slot_of_a_killed_writer_is_passed_over_and_counted() {
     let (region, fd) = region(SMALL);
-    let mut reader = Reader::new(Arc::clone(&region));
+    let mut reader = RecordRegionReader::new(Arc::clone(&region));
     let mut records = Vec::new();
     assert!(region.push(0, &event(0, 0)));
     // The killed writer has come as far as to take its slot.
@@ -172,7 +182,7 @@ fn the_slot_of_a_killed_writer_is_passed_over_and_counted() {
     assert_eq!((drained.records, drained.waits_for, drained.gap), (1, Some(1), None));
     assert_eq!(reader.pass_over(0, 0, 50), None, "another slot");
     let gap = reader.pass_over(0, 1, 50);
-    assert_eq!(gap, Some(Gap { begin_ns: 1, end_ns: 50, count: 1 }));
+    assert_eq!(gap, Some(RecordRingGap { begin_ns: 1, end_ns: 50, count: 1 }));
     assert_eq!(reader.pass_over(0, 1, 50), None, "it is behind the reader");
     assert_eq!(reader.drain(0, 10, &mut records).records, 1);
     assert_eq!(times(&records), [1, 3]);
@@ -185,10 +195,10 @@ fn the_slot_of_a_killed_writer_is_passed_over_and_counted() {
 fn a_header_that_is_wrong_is_refused() {
     let refused = |at: usize, bytes: &[u8]| {
         let file = File::from(memory());
-        drop(Region::create_in(&file, SMALL).unwrap());
-        Region::open(&file).unwrap();
+        drop(MappedRecordRegion::create_in(&file, SMALL).unwrap());
+        MappedRecordRegion::open(&file).unwrap();
         file.write_at(bytes, at as u64).unwrap();
-        Region::open(&file).unwrap_err().to_string()
+        MappedRecordRegion::open(&file).unwrap_err().to_string()
     };
     assert_eq!(refused(header::MAGIC, b"ELF"), "the file is not a region of records");
     assert_eq!(refused(header::VERSION, &[9]), "the region has version 9, not 1");
@@ -207,9 +217,14 @@ fn a_header_that_is_wrong_is_refused() {
     }
     let file = File::from(memory());
     file.set_len(100).unwrap();
-    assert!(Region::open(&file).unwrap_err().to_string().contains("shorter than the header"));
-    let layout = Layout { slots: 12, ..SMALL };
-    assert!(Region::create(layout).is_err());
+    assert!(
+        MappedRecordRegion::open(&file)
+            .unwrap_err()
+            .to_string()
+            .contains("shorter than the header")
+    );
+    let layout = RecordRegionLayout { slots: 12, ..SMALL };
+    assert!(MappedRecordRegion::create(layout).is_err());
 }
 
 #[test]
@@ -223,7 +238,7 @@ fn no_words_of_a_ring_keep_a_reader_or_writer_from_ending() {
     let values = [0, 1, 7, 8, 9, 1 << 40, 1 << 63, u64::MAX - 3, u64::MAX];
     for (head, tail) in values.iter().flat_map(|head| values.map(|tail| (*head, tail))) {
         let (region, fd) = region(SMALL);
-        let mut reader = Reader::new(Arc::clone(&region));
+        let mut reader = RecordRegionReader::new(Arc::clone(&region));
         fd.write_at(&head.to_le_bytes(), word(0, ring::HEAD)).unwrap();
         fd.write_at(&tail.to_le_bytes(), word(0, ring::TAIL)).unwrap();
         fd.write_at(&u64::MAX.to_le_bytes(), word(0, ring::LOST)).unwrap();
@@ -260,24 +275,24 @@ fn each_start_of_recording_is_another_one() {
 #[test]
 fn offsets_count_over_all_processes_that_use_a_socket() {
     let (region, fd) = region(SMALL);
-    let other = Region::open(&fd).unwrap();
+    let other = MappedRecordRegion::open(&fd).unwrap();
     let (socket, is_new) = hold(&region, 77);
     let (same, is_new_there) = hold(&other, 77);
     assert_eq!((is_new, is_new_there), (true, false));
     assert_eq!(
-        (socket.begin(Direction::Sent), same.begin(Direction::Sent)),
+        (socket.begin(SocketCallDirection::Sent), same.begin(SocketCallDirection::Sent)),
         ((0, false), (0, true))
     );
-    assert_eq!(same.end(Direction::Sent, 10), (0, true));
-    assert_eq!(socket.end(Direction::Sent, 5), (10, false));
-    assert_eq!(socket.advance(Direction::Received, 3), 0);
-    assert_eq!(same.begin(Direction::Received), (3, false));
-    assert_eq!(same.end(Direction::Received, 0), (3, false));
+    assert_eq!(same.end(SocketCallDirection::Sent, 10), (0, true));
+    assert_eq!(socket.end(SocketCallDirection::Sent, 5), (10, false));
+    assert_eq!(socket.advance(SocketCallDirection::Received, 3), 0);
+    assert_eq!(same.begin(SocketCallDirection::Received), (3, false));
+    assert_eq!(same.end(SocketCallDirection::Received, 0), (3, false));
     socket.release();
     assert!(other.find(key(77, None)).is_some());
     same.release();
     assert!(other.find(key(77, None)).is_none());
-    assert_eq!(hold(&region, 77).0.begin(Direction::Sent), (0, false));
+    assert_eq!(hold(&region, 77).0.begin(SocketCallDirection::Sent), (0, false));
 }
 
 #[test]
@@ -301,7 +316,7 @@ fn the_peers_of_a_socket_have_flows_of_their_own_and_go_with_it() {
 
 #[test]
 fn a_full_table_refuses_sockets_and_counts_them() {
-    let (region, _fd) = region(Layout { sockets: 16, ..SMALL });
+    let (region, _fd) = region(RecordRegionLayout { sockets: 16, ..SMALL });
     for cookie in 1..=16 {
         assert!(region.hold(key(cookie, None), cookie, origin).is_some());
     }
@@ -316,15 +331,15 @@ fn a_full_table_refuses_sockets_and_counts_them() {
 fn a_flow_is_defined_anew_when_its_ends_change() {
     let (region, _fd) = region(SMALL);
     let (socket, _) = hold(&region, 9);
-    socket.advance(Direction::Sent, 100);
+    socket.advance(SocketCallDirection::Sent, 100);
     socket.define(0, 5, 3);
     assert!(socket.is_defined(3) && !socket.is_defined(5));
     socket.set_tuple(&Tuple { to_port: 80, ..origin().tuple });
     assert!(!socket.is_defined(3));
-    assert_eq!(socket.begin(Direction::Sent), (0, false));
+    assert_eq!(socket.begin(SocketCallDirection::Sent), (0, false));
     socket.define(0, 6, 3);
     let mut records = Vec::new();
-    Reader::new(Arc::clone(&region)).drain(0, 10, &mut records);
+    RecordRegionReader::new(Arc::clone(&region)).drain(0, 10, &mut records);
     let kinds: Vec<u8> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds, [4, 5, 6, 4, 5, 6]);
     let (from, to, socket) = (records[3], records[4], records[5]);
@@ -333,12 +348,12 @@ fn a_flow_is_defined_anew_when_its_ends_change() {
     assert_eq!((socket.wide(0), socket.args[2], socket.args[3]), (9, 42, 7));
 }
 
-fn origin() -> Origin {
+fn origin() -> InitialSocketEntry {
     let tuple = Tuple { protocol: 6, from_port: 1000, ..Tuple::default() };
-    Origin { tuple, state: socket_state::STREAM, pid: 42, descriptor: 7 }
+    InitialSocketEntry { tuple, state: socket_state::STREAM, pid: 42, descriptor: 7 }
 }
 
-fn hold(region: &Region, cookie: u64) -> (Socket<'_>, bool) {
+fn hold(region: &MappedRecordRegion, cookie: u64) -> (RegionSocketEntry<'_>, bool) {
     region.hold(key(cookie, None), cookie, origin).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! Signals as something to read. Each test sends to its own thread, so they can run side by side.
 
 use windtunnel_sys::process::{self, Signal};
-use windtunnel_sys::signal::{self, Reader};
+use windtunnel_sys::signal::{self, SignalReader};
 
 fn raise(signal: Signal) {
     // SAFETY: raise(3) takes no pointers.
@@ -10,7 +10,7 @@ fn raise(signal: Signal) {
 
 #[test]
 fn a_blocked_signal_is_read_with_its_sender() {
-    let reader = Reader::open(&[Signal::USR1, Signal::USR2]).unwrap();
+    let reader = SignalReader::open(&[Signal::USR1, Signal::USR2]).unwrap();
     assert_eq!(reader.read().unwrap(), None);
     raise(Signal::USR2);
     let received = reader.read().unwrap().unwrap();
@@ -21,8 +21,8 @@ fn a_blocked_signal_is_read_with_its_sender() {
 
 #[test]
 fn signals_have_their_effects_again_after_their_reader_and_what_was_not_read_is_forgotten() {
-    let reader = Reader::open(&[Signal::USR1]).unwrap();
-    let inner = Reader::open(&[Signal::USR1, Signal::USR2]).unwrap();
+    let reader = SignalReader::open(&[Signal::USR1]).unwrap();
+    let inner = SignalReader::open(&[Signal::USR1, Signal::USR2]).unwrap();
     raise(Signal::USR1);
     raise(Signal::USR2);
     // Neither ends the test: they were pending, and are forgotten.

@@ -1,12 +1,12 @@
 //! Pseudoterminals.
 
-use windtunnel_sys::terminal::{self, RawMode, Size};
+use windtunnel_sys::terminal::{self, RawMode, TerminalSize};
 
 #[test]
 fn both_ends_are_terminals_and_share_the_size() {
     let pair = terminal::open_pair().unwrap();
     assert!(terminal::is_terminal(&pair.terminal));
-    let size = Size { rows: 43, columns: 132 };
+    let size = TerminalSize { rows: 43, columns: 132 };
     terminal::set_size(&pair.controller, size).unwrap();
     assert_eq!(terminal::size(&pair.terminal).unwrap(), size);
 }

@@ -4,30 +4,31 @@ mod random;
 mod shape;
 
 use windtunnel_model::profile::{Jitter, QueueLimit};
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, Probability, Rate, Span};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, Probability, Rate, Span};
 
 use crate::topology::{
-    Link, MOST_LINKS, MOST_NODES, Node, Note, Notes, Properties, Router, Topology,
+    ConversionRemark, ConversionReport, LinkDirectionProperties, MOST_LINKS, MOST_NODES, Topology,
+    TopologyLink, TopologyNode, TopologyRouter,
 };
 
-pub use shape::Shape;
 use shape::Skeleton;
+pub use shape::TopologyShape;
 
 /// What is to be generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct GeneratorParameters {
     /// The shape.
-    pub shape: Shape,
+    pub shape: TopologyShape,
     /// How many nodes, dealt out in turn to the routers that take nodes; `None`: one for each of
     /// these. A star and a dumbbell have their nodes in their shape.
     pub nodes: Option<u32>,
     /// Latency of the shape's links.
     pub latency: LatencyRange,
     /// The shape's links, without the latency.
-    pub trunk: Access,
+    pub trunk: GeneratedLinkProperties,
     /// The links that attach nodes to the routers of the shape.
-    pub access: Access,
+    pub access: GeneratedLinkProperties,
     /// Latency of these.
     pub access_latency: LatencyRange,
     /// Every node's command.
@@ -36,16 +37,16 @@ pub struct Request {
     pub seed: u64,
 }
 
-impl Request {
+impl GeneratorParameters {
     /// This shape with 10 ms on its links, 1 ms on the nodes' links, and nothing else.
     #[must_use]
-    pub fn new(shape: Shape) -> Self {
-        Request {
+    pub fn new(shape: TopologyShape) -> Self {
+        GeneratorParameters {
             shape,
             nodes: None,
             latency: LatencyRange::fixed(Span::from_millis(10)),
-            trunk: Access::default(),
-            access: Access::default(),
+            trunk: GeneratedLinkProperties::default(),
+            access: GeneratedLinkProperties::default(),
             access_latency: LatencyRange::fixed(Span::from_millis(1)),
             run: None,
             seed: 1,
@@ -55,7 +56,7 @@ impl Request {
 
 /// Properties of links other than their latency, the same both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct GeneratedLinkProperties {
     /// Random delay, uniform from zero to this.
     pub jitter: Span,
     /// Probability that a packet vanishes.
@@ -162,7 +163,7 @@ impl GenerateError {
 /// # Errors
 /// If numbers do not fit the shape, the network is larger than a scenario may be, or no connected
 /// random graph was found.
-pub fn generate(request: &Request) -> Result<Topology, GenerateError> {
+pub fn generate(request: &GeneratorParameters) -> Result<Topology, GenerateError> {
     for range in [request.latency, request.access_latency] {
         if range.least > range.most {
             return Err(GenerateError::Range { least: range.least, most: range.most });
@@ -177,12 +178,12 @@ pub fn generate(request: &Request) -> Result<Topology, GenerateError> {
         about: vec!["Made by `windtunnel generate`.".to_owned(), describe(request)],
         ..Topology::default()
     };
-    let draws = Draws::new(request.seed);
-    if let Shape::Star { nodes } = request.shape {
+    let draws = LatencyStreams::new(request.seed);
+    if let TopologyShape::Star { nodes } = request.shape {
         refuse_nodes(request, "a star")?;
         at_most("nodes", u64::from(nodes), MOST_NODES)?;
         star(&mut topology, request, nodes, &draws);
-    } else if let Shape::Dumbbell { left, right } = request.shape {
+    } else if let TopologyShape::Dumbbell { left, right } = request.shape {
         refuse_nodes(request, "a dumbbell")?;
         at_most("nodes", u64::from(left) + u64::from(right), MOST_NODES)?;
         dumbbell(&mut topology, request, [left, right], &draws);
@@ -194,19 +195,24 @@ pub fn generate(request: &Request) -> Result<Topology, GenerateError> {
 }
 
 /// Streams of latencies.
-struct Draws {
-    trunk: Stream,
-    access: Stream,
+struct LatencyStreams {
+    trunk: RandomStream,
+    access: RandomStream,
 }
 
-impl Draws {
+impl LatencyStreams {
     fn new(seed: u64) -> Self {
-        let stream = |of| Stream::derive(seed, "generate", Direction::Up, of);
-        Draws { trunk: stream("latency"), access: stream("access-latency") }
+        let stream = |of| RandomStream::derive(seed, "generate", LinkDirection::Up, of);
+        LatencyStreams { trunk: stream("latency"), access: stream("access-latency") }
     }
 }
 
-fn star(topology: &mut Topology, request: &Request, nodes: u32, draws: &Draws) {
+fn star(
+    topology: &mut Topology,
+    request: &GeneratorParameters,
+    nodes: u32,
+    draws: &LatencyStreams,
+) {
     topology.nodes.push(group("node", nodes, request));
     topology.routers.push(router("hub".to_owned()));
     for node in 1..=nodes {
@@ -216,7 +222,12 @@ fn star(topology: &mut Topology, request: &Request, nodes: u32, draws: &Draws) {
     }
 }
 
-fn dumbbell(topology: &mut Topology, request: &Request, sides: [u32; 2], draws: &Draws) {
+fn dumbbell(
+    topology: &mut Topology,
+    request: &GeneratorParameters,
+    sides: [u32; 2],
+    draws: &LatencyStreams,
+) {
     let names = [("left", "west"), ("right", "east")];
     let latency = request.latency.pick(draws.trunk.at(0));
     let between = ["west".to_owned(), "east".to_owned()];
@@ -239,9 +250,9 @@ fn dumbbell(topology: &mut Topology, request: &Request, sides: [u32; 2], draws: 
 /// Routers joined as the shape says, and nodes dealt out to those that take nodes.
 fn routed(
     topology: &mut Topology,
-    request: &Request,
+    request: &GeneratorParameters,
     skeleton: &Skeleton,
-    draws: &Draws,
+    draws: &LatencyStreams,
 ) -> Result<(), GenerateError> {
     let Skeleton { names, edges, takers } = skeleton;
     let each = u32::try_from(takers.len()).unwrap_or(u32::MAX);
@@ -268,23 +279,30 @@ fn routed(
     Ok(())
 }
 
-fn group(name: &str, count: u32, request: &Request) -> Node {
+fn group(name: &str, count: u32, request: &GeneratorParameters) -> TopologyNode {
     let run = request.run.clone();
-    Node { name: name.to_owned(), count: Some(count), run, ..Node::default() }
+    TopologyNode { name: name.to_owned(), count: Some(count), run, ..TopologyNode::default() }
 }
 
-fn router(name: String) -> Router {
-    Router { name, comment: None }
+fn router(name: String) -> TopologyRouter {
+    TopologyRouter { name, comment: None }
 }
 
-fn link(between: [String; 2], latency: Span, rest: Access) -> Link {
-    let Access { jitter, loss, rate, queue } = rest;
+fn link(between: [String; 2], latency: Span, rest: GeneratedLinkProperties) -> TopologyLink {
+    let GeneratedLinkProperties { jitter, loss, rate, queue } = rest;
     let jitter = Jitter { spread: jitter, ..Jitter::default() };
-    let properties = Properties { latency, jitter, loss, rate, queue, ..Properties::default() };
-    Link { between, up: properties.clone(), down: properties, ..Link::default() }
+    let properties = LinkDirectionProperties {
+        latency,
+        jitter,
+        loss,
+        rate,
+        queue,
+        ..LinkDirectionProperties::default()
+    };
+    TopologyLink { between, up: properties.clone(), down: properties, ..TopologyLink::default() }
 }
 
-fn describe(request: &Request) -> String {
+fn describe(request: &GeneratorParameters) -> String {
     let drawn = request.shape.is_random()
         || [request.latency, request.access_latency].iter().any(|range| range.least != range.most);
     let seed = match drawn {
@@ -294,17 +312,17 @@ fn describe(request: &Request) -> String {
     format!("{}{seed}", request.shape.definition())
 }
 
-fn notes(request: &Request) -> Notes {
-    let mut notes = Notes::default();
+fn notes(request: &GeneratorParameters) -> ConversionReport {
+    let mut notes = ConversionReport::default();
     if request.run.is_none() {
         let text = "The nodes run nothing: they are there for `exec` and `shell`. Give them `run:` \
                     for programs of their own.";
-        notes.assumed.push(Note { text: text.to_owned(), items: Vec::new() });
+        notes.assumed.push(ConversionRemark { text: text.to_owned(), items: Vec::new() });
     }
     notes
 }
 
-fn refuse_nodes(request: &Request, shape: &'static str) -> Result<(), GenerateError> {
+fn refuse_nodes(request: &GeneratorParameters, shape: &'static str) -> Result<(), GenerateError> {
     match request.nodes {
         Some(_) => Err(GenerateError::NodesInShape(shape)),
         None => Ok(()),

@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 use windtunnel_model::Span;
 use windtunnel_scenario::{Mistake, yaml};
 
-use crate::topology::{Note, Topology};
-use input::Input;
+use crate::topology::{ConversionRemark, Topology};
+use input::ImportSourceText;
 
 /// The largest file that is read.
 pub const LARGEST_IMPORT: usize = 16 << 20;
@@ -44,7 +44,7 @@ pub struct Original<'a> {
 
 /// What can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum TopologyFormat {
     /// GraphML, as of the Internet Topology Zoo.
     GraphMl,
     /// GML, as of the Internet Topology Zoo.
@@ -65,9 +65,9 @@ pub enum Format {
 
 /// How to import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ImportOptions {
     /// The format; `None`: recognised by the content.
-    pub format: Option<Format>,
+    pub format: Option<TopologyFormat>,
     /// Nodes at each router; `None`: one where the file has no end hosts of its own, else none.
     pub hosts: Option<u32>,
     /// Only these routers (by their new names or their labels) get nodes; all if empty.
@@ -97,10 +97,10 @@ impl std::fmt::Debug for Surroundings<'_> {
     }
 }
 
-impl Default for Options {
+impl Default for ImportOptions {
     fn default() -> Self {
         let latency = Span::from_millis(1);
-        Options {
+        ImportOptions {
             format: None,
             hosts: None,
             hosts_at: Vec::new(),
@@ -167,8 +167,8 @@ impl ImportError {
 /// The first mistake in the file, with line and column; or options that do not fit it.
 pub fn import(
     original: &Original<'_>,
-    options: &Options,
-) -> Result<(Format, Topology), ImportError> {
+    options: &ImportOptions,
+) -> Result<(TopologyFormat, Topology), ImportError> {
     let read = |_: &str| Err("files beside this one are not read".to_owned());
     import_with(original, options, &Surroundings { over: &[], read: &read })
 }
@@ -179,26 +179,26 @@ pub fn import(
 /// As [`import()`]; and files for a format that has one only.
 pub fn import_with(
     original: &Original<'_>,
-    options: &Options,
+    options: &ImportOptions,
     surroundings: &Surroundings<'_>,
-) -> Result<(Format, Topology), ImportError> {
-    let input = Input::new(original)?;
+) -> Result<(TopologyFormat, Topology), ImportError> {
+    let input = ImportSourceText::new(original)?;
     let format = match options.format {
         Some(format) => format,
         None => detect(&input)?,
     };
-    if format != Format::Compose && !surroundings.over.is_empty() {
+    if format != TopologyFormat::Compose && !surroundings.over.is_empty() {
         return Err(ImportError::OneFile { format: format.title() });
     }
     let mut topology = match format {
-        Format::GraphMl => zoo::convert(&input, &graphml::read(&input)?, options)?,
-        Format::Gml => zoo::convert(&input, &gml::read(&input)?, options)?,
-        Format::Shadow => shadow::convert(&input, &gml::read(&input)?, options)?,
-        Format::ModelNet => modelnet::convert(&input, options)?,
-        Format::Kollaps => kollaps::convert(&input, options)?,
-        Format::Containerlab => containerlab::convert(&input, options)?,
-        Format::Compose => compose::convert(&input, options, surroundings)?,
-        Format::Csv => zoo::convert(&input, &csv::read(&input)?, options)?,
+        TopologyFormat::GraphMl => zoo::convert(&input, &graphml::read(&input)?, options)?,
+        TopologyFormat::Gml => zoo::convert(&input, &gml::read(&input)?, options)?,
+        TopologyFormat::Shadow => shadow::convert(&input, &gml::read(&input)?, options)?,
+        TopologyFormat::ModelNet => modelnet::convert(&input, options)?,
+        TopologyFormat::Kollaps => kollaps::convert(&input, options)?,
+        TopologyFormat::Containerlab => containerlab::convert(&input, options)?,
+        TopologyFormat::Compose => compose::convert(&input, options, surroundings)?,
+        TopologyFormat::Csv => zoo::convert(&input, &csv::read(&input)?, options)?,
     };
     let file = original.name.rsplit('/').next().unwrap_or(original.name);
     let origin = format!("Imported from {file} ({}) by `windtunnel import`.", format.title());
@@ -208,7 +208,7 @@ pub fn import_with(
     }
     if input.latin1 {
         let text = "The text is not UTF-8: it was read as ISO-8859-1.";
-        topology.notes.assumed.push(Note { text: text.to_owned(), items: Vec::new() });
+        topology.notes.assumed.push(ConversionRemark { text: text.to_owned(), items: Vec::new() });
     }
     attach::finish(&mut topology, options)?;
     if let Some(bytes) = format.overhead() {
@@ -217,33 +217,33 @@ pub fn import_with(
     Ok((format, topology))
 }
 
-impl Format {
+impl TopologyFormat {
     /// Its name for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
-            Format::GraphMl => "GraphML",
-            Format::Gml => "GML",
-            Format::Shadow => "Shadow's GML",
-            Format::ModelNet => "ModelNet XML",
-            Format::Kollaps => "Kollaps XML",
-            Format::Containerlab => "containerlab YAML",
-            Format::Compose => "compose YAML",
-            Format::Csv => "CSV of edges",
+            TopologyFormat::GraphMl => "GraphML",
+            TopologyFormat::Gml => "GML",
+            TopologyFormat::Shadow => "Shadow's GML",
+            TopologyFormat::ModelNet => "ModelNet XML",
+            TopologyFormat::Kollaps => "Kollaps XML",
+            TopologyFormat::Containerlab => "containerlab YAML",
+            TopologyFormat::Compose => "compose YAML",
+            TopologyFormat::Csv => "CSV of edges",
         }
     }
 }
 
-impl Format {
+impl TopologyFormat {
     /// What the tool's rates count for each packet beside the IP packet, where that is known and not
     /// Ethernet's whole framing.
     const fn overhead(self) -> Option<u32> {
         match self {
             // HTB and netem: the frame as it is in the queue, with its header (`qdisc_pkt_len` of
             // include/net/sch_generic.h), without checksum, preamble and gap.
-            Format::Kollaps | Format::Containerlab => Some(ETHERNET_HEADER),
+            TopologyFormat::Kollaps | TopologyFormat::Containerlab => Some(ETHERNET_HEADER),
             // The packets of its own model, which have no link layer.
-            Format::Shadow => Some(0),
+            TopologyFormat::Shadow => Some(0),
             _ => None,
         }
     }
@@ -253,15 +253,15 @@ impl Format {
 const ETHERNET_HEADER: u32 = 14;
 
 /// The format, from the content.
-fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
+fn detect(input: &ImportSourceText<'_>) -> Result<TopologyFormat, Mistake> {
     let text = input.text.trim_start();
     if text.starts_with('<') {
         let document = xml::parse(input)?;
         let root = document.root_element();
         return match root.tag_name().name() {
-            "graphml" => Ok(Format::GraphMl),
-            "topology" => Ok(Format::ModelNet),
-            "experiment" => Ok(Format::Kollaps),
+            "graphml" => Ok(TopologyFormat::GraphMl),
+            "topology" => Ok(TopologyFormat::ModelNet),
+            "experiment" => Ok(TopologyFormat::Kollaps),
             other => {
                 let message =
                     format!("`<{}>` begins no format that is known", input::shorten(other));
@@ -284,18 +284,22 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
         return Err(input.mistake_with_hint(0, 1, message, hint));
     }
     if has_key("topology") {
-        return Ok(Format::Containerlab);
+        return Ok(TopologyFormat::Containerlab);
     }
     if has_key("services") || has_key("include") {
-        return Ok(Format::Compose);
+        return Ok(TopologyFormat::Compose);
     }
     let is_gml = gml::looks_like_gml(&input.text);
     if is_gml {
         let graph = gml::read(input)?;
-        return Ok(if shadow::is_shadow(&graph) { Format::Shadow } else { Format::Gml });
+        return Ok(if shadow::is_shadow(&graph) {
+            TopologyFormat::Shadow
+        } else {
+            TopologyFormat::Gml
+        });
     }
     if csv::looks_like_csv(input) {
-        return Ok(Format::Csv);
+        return Ok(TopologyFormat::Csv);
     }
     let message = "this is not a known format";
     let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML, compose \
@@ -304,31 +308,34 @@ fn detect(input: &Input<'_>) -> Result<Format, Mistake> {
 }
 
 /// The value of a key of a map in YAML.
-fn find<'v>(keys: &'v [(yaml::Key, yaml::Value)], name: &str) -> Option<&'v yaml::Value> {
+fn find<'v>(
+    keys: &'v [(yaml::YamlKey, yaml::YamlValue)],
+    name: &str,
+) -> Option<&'v yaml::YamlValue> {
     keys.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 /// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.
 #[doc(hidden)]
 pub fn fuzz_one(bytes: &[u8]) {
-    const FORMATS: [Format; 8] = [
-        Format::GraphMl,
-        Format::Gml,
-        Format::Shadow,
-        Format::ModelNet,
-        Format::Kollaps,
-        Format::Containerlab,
-        Format::Compose,
-        Format::Csv,
+    const FORMATS: [TopologyFormat; 8] = [
+        TopologyFormat::GraphMl,
+        TopologyFormat::Gml,
+        TopologyFormat::Shadow,
+        TopologyFormat::ModelNet,
+        TopologyFormat::Kollaps,
+        TopologyFormat::Containerlab,
+        TopologyFormat::Compose,
+        TopologyFormat::Csv,
     ];
     let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };
     for format in std::iter::once(None).chain(FORMATS.map(Some)) {
         let run = (bytes.len() % 2 == 1).then(|| "true".to_owned());
-        let options = Options { format, run, ..Options::default() };
+        let options = ImportOptions { format, run, ..ImportOptions::default() };
         match import(&original, &options) {
             Ok((_, topology)) => {
                 let text = topology.to_yaml();
-                let source = windtunnel_scenario::Source {
+                let source = windtunnel_scenario::ScenarioSource {
                     name: "fuzz.yaml",
                     text: text.as_bytes(),
                     default_name: "fuzz",

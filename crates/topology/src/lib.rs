@@ -24,10 +24,17 @@ mod import;
 mod topology;
 mod yaml;
 
-pub use generate::{Access, GenerateError, LatencyRange, Request, Shape, generate};
+pub use generate::{
+    GenerateError, GeneratedLinkProperties, GeneratorParameters, LatencyRange, TopologyShape,
+    generate,
+};
 #[doc(hidden)]
 pub use import::fuzz_one;
 pub use import::{
-    Format, ImportError, LARGEST_IMPORT, Options, Original, Surroundings, import, import_with,
+    ImportError, ImportOptions, LARGEST_IMPORT, Original, Surroundings, TopologyFormat, import,
+    import_with,
 };
-pub use topology::{Change, Event, Link, Node, Note, Notes, Properties, Router, Topology};
+pub use topology::{
+    ConversionRemark, ConversionReport, LinkDirectionProperties, Topology, TopologyChange,
+    TopologyEvent, TopologyLink, TopologyNode, TopologyRouter,
+};

@@ -18,31 +18,31 @@ pub struct Topology {
     /// Where it is from: the first lines of the file, as comments.
     pub about: Vec<String>,
     /// What was assumed, and what was not carried over.
-    pub notes: Notes,
+    pub notes: ConversionReport,
     /// Nodes, in the order of the file.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TopologyNode>,
     /// Routers.
-    pub routers: Vec<Router>,
+    pub routers: Vec<TopologyRouter>,
     /// Names of LANs.
     pub lans: Vec<String>,
     /// Subnets of LANs that have some of their own.
     pub(crate) subnets: BTreeMap<String, Vec<String>>,
     /// Links.
-    pub links: Vec<Link>,
+    pub links: Vec<TopologyLink>,
     /// Changes at times.
-    pub events: Vec<Event>,
+    pub events: Vec<TopologyEvent>,
     /// Whether a shortest route has the fewest hops instead of the least latency.
     pub fewest_hops: bool,
     /// Whether some nodes cannot reach each other.
     pub unreachable: bool,
     /// Routers that may get a node of its own, with the properties of that node's link up and
     /// down.
-    pub(crate) access: BTreeMap<String, [Properties; 2]>,
+    pub(crate) access: BTreeMap<String, [LinkDirectionProperties; 2]>,
 }
 
 /// A node, or a group of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Node {
+pub struct TopologyNode {
     /// Its name, valid in a scenario.
     pub name: String,
     /// So many of them, called `name-1`, `name-2` …; `None` for one without a number.
@@ -61,7 +61,7 @@ pub struct Node {
 
 /// A router.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Router {
+pub struct TopologyRouter {
     /// Its name, valid in a scenario.
     pub name: String,
     /// What it is called elsewhere, where that is not its name.
@@ -70,22 +70,22 @@ pub struct Router {
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Link {
+pub struct TopologyLink {
     /// The names of its ends: nodes, groups (one link a member) or routers.
     pub between: [String; 2],
     /// Its name, where it is not the automatic one.
     pub name: Option<String>,
     /// From the first end to the second.
-    pub up: Properties,
+    pub up: LinkDirectionProperties,
     /// From the second end to the first.
-    pub down: Properties,
+    pub down: LinkDirectionProperties,
     /// What there is to say about it.
     pub comment: Option<String>,
 }
 
 /// What one direction of a link does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Properties {
+pub struct LinkDirectionProperties {
     /// Propagation delay.
     pub latency: Span,
     /// Random delay on top of it.
@@ -109,7 +109,7 @@ impl Topology {
     pub(crate) fn count_overhead(&mut self, bytes: u32) {
         let mut later = BTreeSet::new();
         for event in &self.events {
-            if let Change::Set { link, set, .. } = &event.change
+            if let TopologyChange::Set { link, set, .. } = &event.change
                 && set.iter().any(|(key, _)| *key == "rate")
             {
                 later.insert(link.clone());
@@ -129,16 +129,16 @@ impl Topology {
 
 /// A change at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct TopologyEvent {
     /// After the run began.
     pub at: Span,
     /// What happens.
-    pub change: Change,
+    pub change: TopologyChange,
 }
 
 /// What an event changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum TopologyChange {
     /// Takes links up (`true`) or down.
     State {
         /// Names of links.
@@ -170,25 +170,25 @@ pub enum Change {
 
 /// What must be known about a network that was not written for Windtunnel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Notes {
+pub struct ConversionReport {
     /// What was chosen because the source does not say it.
-    pub assumed: Vec<Note>,
+    pub assumed: Vec<ConversionRemark>,
     /// What the source says and the scenario does not: it would change what packets experience.
-    pub lost: Vec<Note>,
+    pub lost: Vec<ConversionRemark>,
     /// What the source says and what changes nothing: descriptions.
-    pub left_out: Vec<Note>,
+    pub left_out: Vec<ConversionRemark>,
 }
 
 /// A statement, and what it is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct ConversionRemark {
     /// The statement.
     pub text: String,
     /// The things that it is about, if there is a list.
     pub items: Vec<String>,
 }
 
-impl Notes {
+impl ConversionReport {
     /// Notes an assumption about `item`; equal texts share one note. An empty item only makes the
     /// note.
     pub(crate) fn assume(&mut self, text: &str, item: impl Into<String>) {
@@ -221,7 +221,7 @@ impl Notes {
     }
 }
 
-impl Note {
+impl ConversionRemark {
     /// The statement with its items: the first `most` of them, and how many more there are.
     #[must_use]
     pub fn shown(&self, most: usize) -> String {
@@ -238,19 +238,19 @@ impl Note {
 }
 
 /// Adds `item` to the note with this text, unless it has it.
-fn add_once(notes: &mut Vec<Note>, text: &str, item: String) {
-    let known = |note: &Note| note.text == text && note.items.contains(&item);
+fn add_once(notes: &mut Vec<ConversionRemark>, text: &str, item: String) {
+    let known = |note: &ConversionRemark| note.text == text && note.items.contains(&item);
     if !notes.iter().any(known) {
         add(notes, text, item);
     }
 }
 
 /// Adds `item` to the note with this text.
-fn add(notes: &mut Vec<Note>, text: &str, item: String) {
+fn add(notes: &mut Vec<ConversionRemark>, text: &str, item: String) {
     let index = match notes.iter().position(|note| note.text == text) {
         Some(index) => index,
         None => {
-            notes.push(Note { text: text.to_owned(), items: Vec::new() });
+            notes.push(ConversionRemark { text: text.to_owned(), items: Vec::new() });
             notes.len() - 1
         }
     };

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use windtunnel_model::profile::{Distribution, Jitter};
+use windtunnel_model::profile::{Jitter, JitterDistribution};
 use windtunnel_model::{Probability, Span};
 
-use crate::topology::{Change, Event, Link, Node, Note, Properties, Router, Topology};
+use crate::topology::{
+    ConversionRemark, LinkDirectionProperties, Topology, TopologyChange, TopologyEvent,
+    TopologyLink, TopologyNode, TopologyRouter,
+};
 
 /// Comments are wrapped at this many columns.
 const WIDTH: usize = 100;
@@ -73,7 +76,7 @@ impl Topology {
             text.push_str("#\n");
             comment(text, title, "");
             for note in notes {
-                comment(text, &format!("- {}", Note::shown(note, usize::MAX)), "  ");
+                comment(text, &format!("- {}", ConversionRemark::shown(note, usize::MAX)), "  ");
             }
         }
     }
@@ -95,8 +98,9 @@ impl Topology {
             let node = self.nodes.iter().find(|node| node.count.is_some() && node.name == name);
             node.and_then(|node| node.count).and_then(|count| usize::try_from(count).ok())
         };
-        let members =
-            |link: &Link| link.between.iter().filter_map(|end| group(end)).max().unwrap_or(1);
+        let members = |link: &TopologyLink| {
+            link.between.iter().filter_map(|end| group(end)).max().unwrap_or(1)
+        };
         match self.nodes.iter().any(|node| node.count.is_some()) {
             true => self.links.iter().map(|link| 2 * members(link)).sum(),
             false => 2 * self.links.len(),
@@ -105,7 +109,7 @@ impl Topology {
 }
 
 /// Routers in one list over several lines, or one a line where they have something to say.
-fn routers(text: &mut String, routers: &[Router]) {
+fn routers(text: &mut String, routers: &[TopologyRouter]) {
     if routers.iter().any(|router| router.comment.is_some()) {
         text.push_str("routers:\n");
         for router in routers {
@@ -133,7 +137,7 @@ fn routers(text: &mut String, routers: &[Router]) {
     text.push_str("]\n");
 }
 
-fn node_entry(node: &Node) -> String {
+fn node_entry(node: &TopologyNode) -> String {
     let mut keys = Vec::new();
     if let Some(count) = node.count {
         keys.push(format!("count: {count}"));
@@ -151,7 +155,7 @@ fn node_entry(node: &Node) -> String {
     format!("{}: {{{}}}", quoted(&node.name), keys.join(", "))
 }
 
-fn link_entry(link: &Link) -> String {
+fn link_entry(link: &TopologyLink) -> String {
     let [a, b] = &link.between;
     let mut keys = vec![format!("between: [{}, {}]", quoted(a), quoted(b))];
     if let Some(name) = &link.name {
@@ -171,8 +175,9 @@ fn link_entry(link: &Link) -> String {
 }
 
 /// The keys that differ from a link without properties, in the order of the reference.
-fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
-    let Properties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } = properties;
+fn pairs(properties: &LinkDirectionProperties) -> Vec<(&'static str, String)> {
+    let LinkDirectionProperties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } =
+        properties;
     let mut pairs = Vec::new();
     if *latency != Span::ZERO {
         pairs.push(("latency", latency.to_string()));
@@ -207,32 +212,32 @@ fn pairs(properties: &Properties) -> Vec<(&'static str, String)> {
 pub(crate) fn jitter_value(jitter: &Jitter) -> String {
     let spread = jitter.spread;
     match &jitter.distribution {
-        Distribution::Uniform if spread.is_zero() => "none".to_owned(),
-        Distribution::Uniform => spread.to_string(),
-        Distribution::Normal => format!("{{spread: {spread}, distribution: normal}}"),
-        Distribution::Pareto => format!("{{spread: {spread}, distribution: pareto}}"),
-        Distribution::Table(quantiles) => {
+        JitterDistribution::Uniform if spread.is_zero() => "none".to_owned(),
+        JitterDistribution::Uniform => spread.to_string(),
+        JitterDistribution::Normal => format!("{{spread: {spread}, distribution: normal}}"),
+        JitterDistribution::Pareto => format!("{{spread: {spread}, distribution: pareto}}"),
+        JitterDistribution::Table(quantiles) => {
             let quantiles: Vec<String> = quantiles.iter().map(Span::to_string).collect();
             format!("{{table: [{}]}}", quantiles.join(", "))
         }
     }
 }
 
-fn event_entry(event: &Event) -> String {
+fn event_entry(event: &TopologyEvent) -> String {
     let at = event.at;
     match &event.change {
-        Change::State { links, direction, up } => {
+        TopologyChange::State { links, direction, up } => {
             let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();
             let state = if *up { "up" } else { "down" };
             format!("- {{at: {at}, link: {}, {way}{state}: true}}", names(links))
         }
-        Change::Set { link, direction, set } => {
+        TopologyChange::Set { link, direction, set } => {
             let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();
             let set = set.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>();
             format!("- {{at: {at}, link: {}, {way}set: {{{}}}}}", quoted(link), set.join(", "))
         }
-        Change::Reroute => format!("- {{at: {at}, reroute: true}}"),
-        Change::Node { nodes, verb } => {
+        TopologyChange::Reroute => format!("- {{at: {at}, reroute: true}}"),
+        TopologyChange::Node { nodes, verb } => {
             format!("- {{at: {at}, node: {}, do: {verb}}}", names(nodes))
         }
     }
@@ -348,14 +353,18 @@ mod tests {
 
     #[test]
     fn properties_of_both_directions_are_written_once() {
-        let properties = |loss| Properties {
+        let properties = |loss| LinkDirectionProperties {
             latency: Span::from_millis(5),
             loss: Probability::from_parts_per_billion(loss).unwrap(),
-            ..Properties::default()
+            ..LinkDirectionProperties::default()
         };
         let between = ["a".to_owned(), "b".to_owned()];
-        let link =
-            Link { between, up: properties(10_000_000), down: properties(0), ..Link::default() };
+        let link = TopologyLink {
+            between,
+            up: properties(10_000_000),
+            down: properties(0),
+            ..TopologyLink::default()
+        };
         assert_eq!(link_entry(&link), "- {between: [a, b], latency: 5ms, up: {loss: 1%}}");
     }
 

@@ -10,33 +10,34 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Packets, Plan, Probability, Rate, Span};
 use windtunnel_routing::Routes;
 use windtunnel_topology::{
-    Access, GenerateError, LatencyRange, Request, Shape, Topology, generate,
+    GenerateError, GeneratedLinkProperties, GeneratorParameters, LatencyRange, Topology,
+    TopologyShape, generate,
 };
 
 /// A shape with the numbers of nodes, routers and links that it must have: links of the shape and
 /// of the nodes.
-fn known() -> Vec<(Shape, usize, usize, usize)> {
+fn known() -> Vec<(TopologyShape, usize, usize, usize)> {
     vec![
-        (Shape::Star { nodes: 7 }, 7, 1, 7),
-        (Shape::Chain { routers: 5 }, 5, 5, 4 + 5),
-        (Shape::Ring { routers: 6 }, 6, 6, 6 + 6),
-        (Shape::FullMesh { routers: 6 }, 6, 6, 15 + 6),
+        (TopologyShape::Star { nodes: 7 }, 7, 1, 7),
+        (TopologyShape::Chain { routers: 5 }, 5, 5, 4 + 5),
+        (TopologyShape::Ring { routers: 6 }, 6, 6, 6 + 6),
+        (TopologyShape::FullMesh { routers: 6 }, 6, 6, 15 + 6),
         // 1 + 3 + 9 routers, 9 of them leaves.
-        (Shape::Tree { fanout: 3, depth: 2 }, 9, 13, 12 + 9),
-        (Shape::Tree { fanout: 1, depth: 3 }, 1, 4, 3 + 1),
+        (TopologyShape::Tree { fanout: 3, depth: 2 }, 9, 13, 12 + 9),
+        (TopologyShape::Tree { fanout: 1, depth: 3 }, 1, 4, 3 + 1),
         // r(c-1) + c(r-1) = 3·4 + 5·2.
-        (Shape::Grid { rows: 3, columns: 5 }, 15, 15, 22 + 15),
-        (Shape::Torus { rows: 3, columns: 5 }, 15, 15, 30 + 15),
-        (Shape::Dumbbell { left: 3, right: 2 }, 5, 2, 1 + 5),
+        (TopologyShape::Grid { rows: 3, columns: 5 }, 15, 15, 22 + 15),
+        (TopologyShape::Torus { rows: 3, columns: 5 }, 15, 15, 30 + 15),
+        (TopologyShape::Dumbbell { left: 3, right: 2 }, 5, 2, 1 + 5),
         // (k+1)·2^k routers, k·2^(k+1) links, nodes at 2·2^k of them.
-        (Shape::Butterfly { dimension: 3 }, 16, 32, 48 + 16),
+        (TopologyShape::Butterfly { dimension: 3 }, 16, 32, 48 + 16),
         // A clique of three, then two links for each of 17 newcomers.
-        (Shape::ScaleFree { routers: 20, attach: 2 }, 20, 20, 3 + 34 + 20),
+        (TopologyShape::ScaleFree { routers: 20, attach: 2 }, 20, 20, 3 + 34 + 20),
     ]
 }
 
-fn made(shape: Shape) -> Topology {
-    generate(&Request::new(shape)).expect("the numbers fit")
+fn made(shape: TopologyShape) -> Topology {
+    generate(&GeneratorParameters::new(shape)).expect("the numbers fit")
 }
 
 /// How many links each router has to other routers.
@@ -80,20 +81,20 @@ fn the_routers_of_regular_shapes_have_their_degrees() {
         let plan = load(&made(shape));
         assert!(degrees(&plan).values().all(|of| *of == degree), "{shape:?}");
     };
-    all(Shape::Ring { routers: 9 }, 2);
-    all(Shape::FullMesh { routers: 5 }, 4);
-    all(Shape::Torus { rows: 4, columns: 3 }, 4);
-    let butterfly = degrees(&load(&made(Shape::Butterfly { dimension: 2 })));
+    all(TopologyShape::Ring { routers: 9 }, 2);
+    all(TopologyShape::FullMesh { routers: 5 }, 4);
+    all(TopologyShape::Torus { rows: 4, columns: 3 }, 4);
+    let butterfly = degrees(&load(&made(TopologyShape::Butterfly { dimension: 2 })));
     assert_eq!((butterfly["r-0-3"], butterfly["r-1-3"], butterfly["r-2-0"]), (2, 4, 2));
-    let grid = degrees(&load(&made(Shape::Grid { rows: 3, columns: 3 })));
+    let grid = degrees(&load(&made(TopologyShape::Grid { rows: 3, columns: 3 })));
     assert_eq!((grid["r-1-1"], grid["r-1-2"], grid["r-2-2"]), (2, 3, 4));
-    let tree = degrees(&load(&made(Shape::Tree { fanout: 2, depth: 2 })));
+    let tree = degrees(&load(&made(TopologyShape::Tree { fanout: 2, depth: 2 })));
     assert_eq!((tree["r-1"], tree["r-2"], tree["r-7"]), (2, 3, 1));
 }
 
 #[test]
 fn a_torus_is_as_wide_as_half_its_sides() {
-    let plan = load(&made(Shape::Torus { rows: 6, columns: 4 }));
+    let plan = load(&made(TopologyShape::Torus { rows: 6, columns: 4 }));
     let routes = Routes::compute(&plan);
     let (from, nodes) = (plan.node_named("node-1").unwrap(), plan.nodes.len());
     let hops = (1..nodes).map(|to| {
@@ -105,7 +106,7 @@ fn a_torus_is_as_wide_as_half_its_sides() {
 
 #[test]
 fn scale_free_graphs_have_hubs_and_newcomers_have_their_links() {
-    let plan = load(&made(Shape::ScaleFree { routers: 200, attach: 2 }));
+    let plan = load(&made(TopologyShape::ScaleFree { routers: 200, attach: 2 }));
     let degrees = degrees(&plan);
     assert_eq!(degrees.values().sum::<usize>(), 2 * (3 + 2 * 197));
     assert!(degrees.values().all(|degree| *degree >= 2));
@@ -116,8 +117,10 @@ fn scale_free_graphs_have_hubs_and_newcomers_have_their_links() {
 
 #[test]
 fn a_thousand_nodes_are_dealt_out_evenly_over_two_hundred_routers() {
-    let shape = Shape::ScaleFree { routers: 200, attach: 2 };
-    let topology = generate(&Request { nodes: Some(1000), ..Request::new(shape) }).unwrap();
+    let shape = TopologyShape::ScaleFree { routers: 200, attach: 2 };
+    let topology =
+        generate(&GeneratorParameters { nodes: Some(1000), ..GeneratorParameters::new(shape) })
+            .unwrap();
     let plan = load(&topology);
     assert_eq!((plan.nodes.len(), plan.routers.len()), (1000, 200));
     let mut attached: BTreeMap<&str, usize> = BTreeMap::new();
@@ -131,10 +134,14 @@ fn a_thousand_nodes_are_dealt_out_evenly_over_two_hundred_routers() {
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_one_another_graph() {
     for shape in [
-        Shape::ScaleFree { routers: 50, attach: 3 },
-        Shape::Random { routers: 50, probability: None },
+        TopologyShape::ScaleFree { routers: 50, attach: 3 },
+        TopologyShape::Random { routers: 50, probability: None },
     ] {
-        let of = |seed| generate(&Request { seed, ..Request::new(shape) }).unwrap().to_yaml();
+        let of = |seed| {
+            generate(&GeneratorParameters { seed, ..GeneratorParameters::new(shape) })
+                .unwrap()
+                .to_yaml()
+        };
         assert_eq!(of(7), of(7));
         assert_ne!(of(7), of(8));
     }
@@ -144,8 +151,9 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_another_graph() {
 fn the_links_of_a_random_graph_are_as_many_as_its_probability_says() {
     let probability = "10%".parse().unwrap();
     let links = |seed| {
-        let shape = Shape::Random { routers: 100, probability: Some(probability) };
-        let topology = generate(&Request { seed, ..Request::new(shape) }).unwrap();
+        let shape = TopologyShape::Random { routers: 100, probability: Some(probability) };
+        let topology =
+            generate(&GeneratorParameters { seed, ..GeneratorParameters::new(shape) }).unwrap();
         topology.links.len() - 100
     };
     // 4950 pairs, mean 495, standard deviation √(4950·0.1·0.9) = 21.1; over 16 graphs: 5.3.
@@ -156,15 +164,19 @@ fn the_links_of_a_random_graph_are_as_many_as_its_probability_says() {
 #[test]
 fn latencies_are_drawn_from_their_range_and_the_rest_is_on_every_link() {
     let range = LatencyRange { least: Span::from_millis(5), most: Span::from_millis(50) };
-    let trunk = Access {
+    let trunk = GeneratedLinkProperties {
         jitter: Span::from_millis(1),
         loss: "0.5%".parse().unwrap(),
         rate: Some("10mbit".parse().unwrap()),
         queue: Some(QueueLimit::Packets(Packets(50))),
     };
-    let access = Access { rate: Some("1gbit".parse().unwrap()), ..Access::default() };
-    let shape = Shape::Ring { routers: 40 };
-    let request = Request { latency: range, trunk, access, ..Request::new(shape) };
+    let access = GeneratedLinkProperties {
+        rate: Some("1gbit".parse().unwrap()),
+        ..GeneratedLinkProperties::default()
+    };
+    let shape = TopologyShape::Ring { routers: 40 };
+    let request =
+        GeneratorParameters { latency: range, trunk, access, ..GeneratorParameters::new(shape) };
     let topology = generate(&request).unwrap();
     assert_loads_as_it_says(&topology);
     let (ring, nodes) = topology.links.split_at(40);
@@ -180,8 +192,10 @@ fn latencies_are_drawn_from_their_range_and_the_rest_is_on_every_link() {
 #[test]
 fn every_node_runs_the_command_whatever_letters_it_has() {
     let command = "sh -c 'echo \"näh: {a}, #b\" \\ | cat'";
-    let request =
-        Request { run: Some(command.to_owned()), ..Request::new(Shape::Star { nodes: 2 }) };
+    let request = GeneratorParameters {
+        run: Some(command.to_owned()),
+        ..GeneratorParameters::new(TopologyShape::Star { nodes: 2 })
+    };
     let plan = load(&generate(&request).unwrap());
     for node in &plan.nodes {
         assert_eq!(node.programs[0].argv, ["sh", "-c", "echo \"näh: {a}, #b\" \\ | cat"]);
@@ -190,20 +204,23 @@ fn every_node_runs_the_command_whatever_letters_it_has() {
 
 #[test]
 fn sizes_out_of_range_are_refused_with_the_number() {
-    let refused = |shape| generate(&Request::new(shape)).unwrap_err().to_string();
+    let refused = |shape| generate(&GeneratorParameters::new(shape)).unwrap_err().to_string();
     assert_eq!(
-        refused(Shape::Ring { routers: 2 }),
+        refused(TopologyShape::Ring { routers: 2 }),
         "the number of routers is 2: a ring needs at least 3"
     );
     assert_eq!(
-        refused(Shape::ScaleFree { routers: 3, attach: 3 }),
+        refused(TopologyShape::ScaleFree { routers: 3, attach: 3 }),
         "the number of routers is 3: this scale-free graph needs at least 4"
     );
     assert_eq!(
-        refused(Shape::FullMesh { routers: 400 }),
+        refused(TopologyShape::FullMesh { routers: 400 }),
         "this would make 79800 links: at most 50000 can be made"
     );
-    let error = generate(&Request { nodes: Some(0), ..Request::new(Shape::Ring { routers: 3 }) });
+    let error = generate(&GeneratorParameters {
+        nodes: Some(0),
+        ..GeneratorParameters::new(TopologyShape::Ring { routers: 3 })
+    });
     assert_eq!(
         error.unwrap_err().to_string(),
         "the number of nodes is 0: a network needs at least 1"
@@ -213,8 +230,8 @@ fn sizes_out_of_range_are_refused_with_the_number() {
 #[test]
 fn a_random_graph_that_never_is_connected_is_an_error_with_the_threshold() {
     let probability = Probability::from_parts_per_billion(10_000_000).unwrap();
-    let shape = Shape::Random { routers: 50, probability: Some(probability) };
-    let error = generate(&Request::new(shape)).unwrap_err();
+    let shape = TopologyShape::Random { routers: 50, probability: Some(probability) };
+    let error = generate(&GeneratorParameters::new(shape)).unwrap_err();
     assert!(matches!(error, GenerateError::NotConnected { routers: 50, attempts: 100, .. }));
     // ln(50)/50 = 7.824 %.
     assert!(error.hint().unwrap().contains("7.83%"), "{:?}", error.hint());
@@ -222,30 +239,33 @@ fn a_random_graph_that_never_is_connected_is_an_error_with_the_threshold() {
 
 #[test]
 fn the_largest_network_that_may_be_loads() {
-    let shape = Shape::ScaleFree { routers: 10_000, attach: 3 };
-    let topology = generate(&Request { nodes: Some(10_000), ..Request::new(shape) }).unwrap();
+    let shape = TopologyShape::ScaleFree { routers: 10_000, attach: 3 };
+    let topology =
+        generate(&GeneratorParameters { nodes: Some(10_000), ..GeneratorParameters::new(shape) })
+            .unwrap();
     assert_eq!(load(&topology).links.len(), 6 + 3 * 9_996 + 10_000);
 }
 
-fn any_shape() -> impl Strategy<Value = Shape> {
+fn any_shape() -> impl Strategy<Value = TopologyShape> {
     let n = 0..40_u32;
     prop_oneof![
-        n.clone().prop_map(|nodes| Shape::Star { nodes }),
-        n.clone().prop_map(|routers| Shape::Chain { routers }),
-        n.clone().prop_map(|routers| Shape::Ring { routers }),
-        n.clone().prop_map(|routers| Shape::FullMesh { routers }),
-        (0..6_u32, 0..4_u32).prop_map(|(fanout, depth)| Shape::Tree { fanout, depth }),
-        (0..7_u32, 0..7_u32).prop_map(|(rows, columns)| Shape::Grid { rows, columns }),
-        (0..7_u32, 0..7_u32).prop_map(|(rows, columns)| Shape::Torus { rows, columns }),
-        (n.clone(), n.clone()).prop_map(|(left, right)| Shape::Dumbbell { left, right }),
-        (0..6_u32).prop_map(|dimension| Shape::Butterfly { dimension }),
-        n.clone().prop_map(|routers| Shape::Random { routers, probability: None }),
-        (n, 0..5_u32).prop_map(|(routers, attach)| Shape::ScaleFree { routers, attach }),
-        any::<[u32; 2]>().prop_map(|[rows, columns]| Shape::Grid { rows, columns }),
-        any::<[u32; 2]>().prop_map(|[fanout, depth]| Shape::Tree { fanout, depth }),
-        any::<[u32; 2]>().prop_map(|[routers, attach]| Shape::ScaleFree { routers, attach }),
-        any::<u32>().prop_map(|dimension| Shape::Butterfly { dimension }),
-        any::<u32>().prop_map(|routers| Shape::Random { routers, probability: None }),
+        n.clone().prop_map(|nodes| TopologyShape::Star { nodes }),
+        n.clone().prop_map(|routers| TopologyShape::Chain { routers }),
+        n.clone().prop_map(|routers| TopologyShape::Ring { routers }),
+        n.clone().prop_map(|routers| TopologyShape::FullMesh { routers }),
+        (0..6_u32, 0..4_u32).prop_map(|(fanout, depth)| TopologyShape::Tree { fanout, depth }),
+        (0..7_u32, 0..7_u32).prop_map(|(rows, columns)| TopologyShape::Grid { rows, columns }),
+        (0..7_u32, 0..7_u32).prop_map(|(rows, columns)| TopologyShape::Torus { rows, columns }),
+        (n.clone(), n.clone()).prop_map(|(left, right)| TopologyShape::Dumbbell { left, right }),
+        (0..6_u32).prop_map(|dimension| TopologyShape::Butterfly { dimension }),
+        n.clone().prop_map(|routers| TopologyShape::Random { routers, probability: None }),
+        (n, 0..5_u32).prop_map(|(routers, attach)| TopologyShape::ScaleFree { routers, attach }),
+        any::<[u32; 2]>().prop_map(|[rows, columns]| TopologyShape::Grid { rows, columns }),
+        any::<[u32; 2]>().prop_map(|[fanout, depth]| TopologyShape::Tree { fanout, depth }),
+        any::<[u32; 2]>()
+            .prop_map(|[routers, attach]| TopologyShape::ScaleFree { routers, attach }),
+        any::<u32>().prop_map(|dimension| TopologyShape::Butterfly { dimension }),
+        any::<u32>().prop_map(|routers| TopologyShape::Random { routers, probability: None }),
     ]
 }
 
@@ -254,7 +274,7 @@ proptest! {
 
     #[test]
     fn any_numbers_give_a_connected_network_or_an_error(shape in any_shape(), seed in 0..100_u64) {
-        match generate(&Request { seed, ..Request::new(shape) }) {
+        match generate(&GeneratorParameters { seed, ..GeneratorParameters::new(shape) }) {
             Ok(topology) => assert_loads_as_it_says(&topology),
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
@@ -266,7 +286,7 @@ proptest! {
         let quoted: Vec<String> =
             words.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
         let run = Some(format!("cmd {}", quoted.join(" ")));
-        let request = Request { run, ..Request::new(Shape::Star { nodes: 2 }) };
+        let request = GeneratorParameters { run, ..GeneratorParameters::new(TopologyShape::Star { nodes: 2 }) };
         let plan = load(&generate(&request).expect("a star of two"));
         prop_assert_eq!(&plan.nodes[0].programs[0].argv[1..], &words[..]);
     }

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use windtunnel_model::{NodeId, Plan, Rate, Span};
 use windtunnel_routing::{PathSummary, Routes};
 use windtunnel_topology::{
-    Format, ImportError, Note, Options, Original, Topology, fuzz_one, import,
+    ConversionRemark, ImportError, ImportOptions, Original, Topology, TopologyFormat, fuzz_one,
+    import,
 };
 
 const PLACES: &str = include_str!("data/places.graphml");
@@ -27,24 +28,28 @@ const KOLLAPS: &str = include_str!("data/kollaps.xml");
 const EDGES: &str = include_str!("data/edges.csv");
 const LAB: &str = include_str!("data/lab.clab.yml");
 
-fn read_with(text: &str, options: &Options) -> Result<(Format, Topology), ImportError> {
+fn read_with(
+    text: &str,
+    options: &ImportOptions,
+) -> Result<(TopologyFormat, Topology), ImportError> {
     let original = Original { name: "in/net.txt", text: text.as_bytes(), default_name: "net" };
     import(&original, options)
 }
 
-fn read(text: &str, format: Format) -> Topology {
-    let (found, topology) = read_with(text, &Options::default()).expect("it can be read");
+fn read(text: &str, format: TopologyFormat) -> Topology {
+    let (found, topology) = read_with(text, &ImportOptions::default()).expect("it can be read");
     assert_eq!(found, format);
     assert_loads_as_it_says(&topology);
     topology
 }
 
 fn refused(text: &str) -> String {
-    let error = read_with(text, &Options::default()).expect_err("it has a mistake").to_string();
+    let error =
+        read_with(text, &ImportOptions::default()).expect_err("it has a mistake").to_string();
     error.lines().next().unwrap_or_default().to_owned()
 }
 
-fn items<'t>(notes: &'t [Note], start: &str) -> Vec<&'t str> {
+fn items<'t>(notes: &'t [ConversionRemark], start: &str) -> Vec<&'t str> {
     let note = notes.iter().find(|note| note.text.starts_with(start));
     note.unwrap_or_else(|| panic!("no note {start} in {notes:?}"))
         .items
@@ -63,7 +68,7 @@ fn path(plan: &Plan, from: &str, to: &str) -> (String, Option<u64>, usize) {
 
 #[test]
 fn places_become_routers_with_a_node_each_but_for_hyperedges() {
-    let topology = read(PLACES, Format::GraphMl);
+    let topology = read(PLACES, TopologyFormat::GraphMl);
     assert_eq!(topology.name, "Test-Net");
     let names: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
     assert_eq!(names, ["zero", "quarter", "pole", "quarter-2", "hyperedge-4", "island"]);
@@ -74,7 +79,7 @@ fn places_become_routers_with_a_node_each_but_for_hyperedges() {
 
 #[test]
 fn a_csv_of_edges_is_recognised_by_its_header_and_its_columns_are_attributes() {
-    let topology = read(EDGES, Format::Csv);
+    let topology = read(EDGES, TopologyFormat::Csv);
     let names: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
     assert_eq!(names, ["oslo", "sao-paulo", "perth"]);
     assert_eq!(topology.routers[1].comment.as_deref(), Some("\"São \"Paulo\"\""));
@@ -100,7 +105,7 @@ fn a_csv_whose_rows_do_not_fit_the_header_is_refused_with_the_place() {
 
 #[test]
 fn latency_is_the_great_circle_at_two_thirds_of_light_speed_where_both_places_are_known() {
-    let topology = read(PLACES, Format::GraphMl);
+    let topology = read(PLACES, TopologyFormat::GraphMl);
     // A quarter of the equator: 50.072 ms (see `geography`); two links between the same places stay
     // two.
     let quarter = Span::from_micros(50_072);
@@ -116,7 +121,7 @@ fn latency_is_the_great_circle_at_two_thirds_of_light_speed_where_both_places_ar
 
 #[test]
 fn rates_are_from_the_speed_or_the_label_and_others_are_reported() {
-    let topology = read(PLACES, Format::GraphMl);
+    let topology = read(PLACES, TopologyFormat::GraphMl);
     let bits = |at: usize| topology.links[at].up.rate.map(Rate::bits_per_second);
     assert_eq!(
         [0, 1, 2, 3].map(bits),
@@ -129,14 +134,14 @@ fn rates_are_from_the_speed_or_the_label_and_others_are_reported() {
 
 #[test]
 fn parts_that_no_link_joins_are_listed_and_allowed() {
-    let topology = read(PLACES, Format::GraphMl);
+    let topology = read(PLACES, TopologyFormat::GraphMl);
     assert!(topology.unreachable);
     assert_eq!(items(&topology.notes.assumed, "No link joins"), ["island-host + island"]);
 }
 
 #[test]
 fn gml_has_entities_comments_and_its_own_latencies() {
-    let topology = read(GML, Format::Gml);
+    let topology = read(GML, TopologyFormat::Gml);
     assert_eq!(topology.name, "Münz---Co");
     assert_eq!(topology.routers[0].name, "koln");
     assert_eq!(topology.routers[1].name, "pop-1");
@@ -146,11 +151,11 @@ fn gml_has_entities_comments_and_its_own_latencies() {
 
 #[test]
 fn hosts_are_attached_where_and_as_many_as_asked() {
-    let options = Options {
+    let options = ImportOptions {
         hosts: Some(2),
         hosts_at: vec!["Pôle".to_owned(), "quarter".to_owned()],
         run: Some("true".to_owned()),
-        ..Options::default()
+        ..ImportOptions::default()
     };
     let (_, topology) = read_with(PLACES, &options).unwrap();
     assert_loads_as_it_says(&topology);
@@ -160,11 +165,12 @@ fn hosts_are_attached_where_and_as_many_as_asked() {
         .map(|node| (node.name.as_str(), node.count, node.run.is_some()))
         .collect();
     assert_eq!(nodes, [("quarter-host", Some(2), true), ("pole-host", Some(2), true)]);
-    let options = Options { hosts_at: vec!["nowhere".to_owned()], ..Options::default() };
+    let options =
+        ImportOptions { hosts_at: vec!["nowhere".to_owned()], ..ImportOptions::default() };
     let error = read_with(PLACES, &options).unwrap_err();
     assert_eq!(error.to_string(), "no router is called `nowhere`");
     assert!(error.hint().unwrap().starts_with("there are zero, quarter"));
-    let options = Options { hosts: Some(0), ..Options::default() };
+    let options = ImportOptions { hosts: Some(0), ..ImportOptions::default() };
     assert_eq!(read_with(PLACES, &options).unwrap_err(), ImportError::NoNode);
 }
 
@@ -179,7 +185,7 @@ fn attributes_of_networkx_are_read_where_their_unit_is_known() {
     };
     let topology = read(
         &text("bandwidth \"100 Mbps\" weight \"5 ms\"", "capacity_gbps 2.5 delay_us 1500"),
-        Format::Gml,
+        TopologyFormat::Gml,
     );
     let seen = topology.links[..2].iter().map(|link| {
         (link.up.rate.map(Rate::bits_per_second), link.up.latency, link.up == link.down)
@@ -193,7 +199,7 @@ fn attributes_of_networkx_are_read_where_their_unit_is_known() {
     );
     assert!(topology.notes.lost.is_empty(), "{:?}", topology.notes.lost);
     // A bare number may be anything: a cost, a rate in any unit.
-    let topology = read(&text("bandwidth 100 weight 3", "bandwidth 10.5"), Format::Gml);
+    let topology = read(&text("bandwidth 100 weight 3", "bandwidth 10.5"), TopologyFormat::Gml);
     assert!(topology.links.iter().all(|link| link.up.rate.is_none()));
     assert_eq!(
         items(&topology.notes.lost, "Numbers without a unit"),
@@ -203,14 +209,14 @@ fn attributes_of_networkx_are_read_where_their_unit_is_known() {
                    <key id='d1' for='graph' attr.name='bandwidth_unit' attr.type='string'/>\
                    <graph edgedefault='undirected'><data key='d1'>Mbit/s</data><node id='a'/><node id='b'/>\
                    <edge source='a' target='b'><data key='d0'>40.0</data></edge></graph></graphml>";
-    let topology = read(graphml, Format::GraphMl);
+    let topology = read(graphml, TopologyFormat::GraphMl);
     assert_eq!(topology.links[0].up.rate.map(Rate::bits_per_second), Some(40_000_000));
     assert!(topology.notes.lost.is_empty(), "{:?}", topology.notes.lost);
 }
 
 #[test]
 fn the_head_of_the_file_says_where_it_is_from_and_what_is_missing() {
-    let yaml = read(LAB, Format::Containerlab).to_yaml();
+    let yaml = read(LAB, TopologyFormat::Containerlab).to_yaml();
     assert!(
         yaml.starts_with(
             "# Imported from net.txt (containerlab YAML) by `windtunnel import`.\n#\n"
@@ -274,7 +280,7 @@ fn latin_1_is_read_and_reported() {
         .map_or(at, |found| at + 4 + found);
     text[at] = 0xe9;
     let original = Original { name: "net.xml", text: &text, default_name: "net" };
-    let (_, topology) = import(&original, &Options::default()).unwrap();
+    let (_, topology) = import(&original, &ImportOptions::default()).unwrap();
     assert!(topology.notes.assumed.iter().any(|note| note.text.contains("ISO-8859-1")));
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventLogEntry {
     /// Nanoseconds after the run began, when it happened.
     pub at_ns: u64,
     /// Nanoseconds after the run began, when it was to happen; absent for what was not planned.
@@ -13,14 +13,14 @@ pub struct Event {
     pub intended_ns: Option<u64>,
     /// What happened.
     #[serde(flatten)]
-    pub what: EventKind,
+    pub what: EventLogEntryKind,
 }
 
 /// What can happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum EventKind {
+pub enum EventLogEntryKind {
     /// The network is up; the clock of the run starts.
     RunBegan,
     /// The run is over.
@@ -444,7 +444,7 @@ pub enum ServiceSetting {
     Weight(u32),
 }
 
-impl Event {
+impl EventLogEntry {
     /// Adds the event as a line.
     pub fn write_line(&self, out: &mut Vec<u8>) {
         // Texts and numbers can always be written, and memory takes them.
@@ -460,10 +460,14 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_of_flat_json_and_reads_back() {
-        let event = Event {
+        let event = EventLogEntry {
             at_ns: 5_000_120_000,
             intended_ns: Some(5_000_000_000),
-            what: EventKind::LinkState { link: "ocean".into(), direction: "a-b".into(), up: false },
+            what: EventLogEntryKind::LinkState {
+                link: "ocean".into(),
+                direction: "a-b".into(),
+                up: false,
+            },
         };
         let mut line = Vec::new();
         event.write_line(&mut line);
@@ -472,6 +476,6 @@ mod tests {
             "{\"at_ns\":5000120000,\"intended_ns\":5000000000,\"event\":\"link-state\",\
              \"link\":\"ocean\",\"direction\":\"a-b\",\"up\":false}\n"
         );
-        assert_eq!(serde_json::from_slice::<Event>(&line).unwrap(), event);
+        assert_eq!(serde_json::from_slice::<EventLogEntry>(&line).unwrap(), event);
     }
 }

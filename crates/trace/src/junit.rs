@@ -8,11 +8,11 @@
 use std::fmt::Write;
 
 use crate::moment::seconds;
-use crate::report::{Expectation, Program, Report};
+use crate::report::{ExpectationResult, ProgramReport, RunReport};
 
 /// The document of a run.
 #[must_use]
-pub fn text(report: &Report) -> String {
+pub fn text(report: &RunReport) -> String {
     let mut cases = vec![fidelity(report), ending(report)];
     cases.extend(report.programs.iter().map(|program| self::program(report, program)));
     cases.extend(report.expectations.iter().map(|expected| expectation(report, expected)));
@@ -36,11 +36,15 @@ pub fn text(report: &Report) -> String {
 /// The document of a run that could not begin, `why`.
 #[must_use]
 pub fn not_run(name: &str, why: &str) -> String {
-    let case = Case {
+    let case = JunitTestCase {
         class: class(name, "run"),
         name: "the network is set up".to_owned(),
         elapsed_ns: 0,
-        problem: Some(Problem { element: "error", kind: "set-up", message: why.to_owned() }),
+        problem: Some(JunitTestFailure {
+            element: "error",
+            kind: "set-up",
+            message: why.to_owned(),
+        }),
         output: String::new(),
     };
     let suite = Suite {
@@ -58,19 +62,19 @@ struct Suite<'a> {
     began_unix_s: Option<u64>,
     elapsed_ns: u64,
     properties: &'a [(&'a str, String)],
-    cases: &'a [Case],
+    cases: &'a [JunitTestCase],
 }
 
-struct Case {
+struct JunitTestCase {
     class: String,
     name: String,
     elapsed_ns: u64,
-    problem: Option<Problem>,
+    problem: Option<JunitTestFailure>,
     /// Where to look.
     output: String,
 }
 
-struct Problem {
+struct JunitTestFailure {
     /// `failure`: not as asked; `error`: it could not be tried.
     element: &'static str,
     kind: &'static str,
@@ -112,7 +116,7 @@ impl Suite<'_> {
     }
 }
 
-impl Case {
+impl JunitTestCase {
     fn write(&self, text: &mut String) {
         let _ = write!(
             text,
@@ -126,7 +130,7 @@ impl Case {
             return;
         }
         text.push_str(">\n");
-        if let Some(Problem { element, kind, message }) = &self.problem {
+        if let Some(JunitTestFailure { element, kind, message }) = &self.problem {
             let message = escaped(message);
             let output = escaped(&self.output);
             let _ = writeln!(
@@ -141,10 +145,10 @@ impl Case {
     }
 }
 
-fn fidelity(report: &Report) -> Case {
+fn fidelity(report: &RunReport) -> JunitTestCase {
     let verdict = &report.verdict;
     let message = || verdict.unfaithful.join("; ");
-    Case {
+    JunitTestCase {
         class: class(&report.name, "run"),
         name: "the emulation was faithful".to_owned(),
         elapsed_ns: report.elapsed_ns,
@@ -154,10 +158,10 @@ fn fidelity(report: &Report) -> Case {
 }
 
 /// A run that was interrupted, or that could not go on.
-fn ending(report: &Report) -> Case {
+fn ending(report: &RunReport) -> JunitTestCase {
     let verdict = &report.verdict;
     let bad = verdict.exit_code > 128 || verdict.failures.contains(&report.ended);
-    Case {
+    JunitTestCase {
         class: class(&report.name, "run"),
         name: "the run came to its end".to_owned(),
         elapsed_ns: report.elapsed_ns,
@@ -166,12 +170,12 @@ fn ending(report: &Report) -> Case {
     }
 }
 
-fn program(report: &Report, program: &Program) -> Case {
+fn program(report: &RunReport, program: &ProgramReport) -> JunitTestCase {
     let several = report.programs.iter().filter(|other| other.node == program.node).count() > 1;
     let number = if several { format!(".{}", program.program) } else { String::new() };
     let end = program.exited_ns.unwrap_or(report.elapsed_ns);
     let node = &program.node;
-    Case {
+    JunitTestCase {
         class: class(&report.name, "programs"),
         name: format!("{node}{number}: {}", program.argv.join(" ")),
         elapsed_ns: program.started_ns.map_or(0, |start| end.saturating_sub(start)),
@@ -180,10 +184,10 @@ fn program(report: &Report, program: &Program) -> Case {
     }
 }
 
-fn expectation(report: &Report, expected: &Expectation) -> Case {
-    let Expectation { line, about, asked, seen, look, .. } = expected;
+fn expectation(report: &RunReport, expected: &ExpectationResult) -> JunitTestCase {
+    let ExpectationResult { line, about, asked, seen, look, .. } = expected;
     let message = format!("expected {asked}, saw {seen}");
-    Case {
+    JunitTestCase {
         class: class(&report.name, "expectations"),
         // Figures of one thing may be asked for in several lines.
         name: format!("line {line}: {about}, {asked}"),
@@ -193,8 +197,8 @@ fn expectation(report: &Report, expected: &Expectation) -> Case {
     }
 }
 
-fn failure(kind: &'static str, message: String) -> Problem {
-    Problem { element: "failure", kind, message }
+fn failure(kind: &'static str, message: String) -> JunitTestFailure {
+    JunitTestFailure { element: "failure", kind, message }
 }
 
 /// Readers split classes at dots to make a tree.

@@ -7,12 +7,12 @@ use windtunnel_model::Span;
 /// A histogram of lateness (HDR, two significant digits, 100 ns to 100 s, microscopic memory).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Bins", into = "Bins")]
-pub struct Lateness {
+pub struct LatenessHistogram {
     histogram: Histogram<u32>,
     max: Span,
 }
 
-/// The figures of a [`Lateness`] that reports show.
+/// The figures of a [`LatenessHistogram`] that reports show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Packets (objects handed to the kernel; a super-packet counts once).
@@ -35,15 +35,15 @@ struct Bins {
     bins: Vec<(u64, u64)>,
 }
 
-impl From<Lateness> for Bins {
-    fn from(lateness: Lateness) -> Self {
+impl From<LatenessHistogram> for Bins {
+    fn from(lateness: LatenessHistogram) -> Self {
         Bins { max_ns: lateness.max.as_nanos(), bins: lateness.bins().collect() }
     }
 }
 
-impl From<Bins> for Lateness {
+impl From<Bins> for LatenessHistogram {
     fn from(Bins { max_ns, bins }: Bins) -> Self {
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         for (value, count) in bins {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             lateness.histogram.saturating_record_n(value, count);
@@ -53,7 +53,7 @@ impl From<Bins> for Lateness {
     }
 }
 
-impl Lateness {
+impl LatenessHistogram {
     /// An empty histogram.
     ///
     /// # Panics
@@ -62,7 +62,7 @@ impl Lateness {
     pub fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, SIGNIFICANT_DIGITS)
             .expect("the constant bounds are valid");
-        Lateness { histogram, max: Span::ZERO }
+        LatenessHistogram { histogram, max: Span::ZERO }
     }
 
     /// Counts one packet.
@@ -72,7 +72,7 @@ impl Lateness {
     }
 
     /// Adds what another histogram counted.
-    pub fn add(&mut self, other: &Lateness) {
+    pub fn add(&mut self, other: &LatenessHistogram) {
         // Both have the same bounds, so the sum cannot fail; a failure would only lose a summary.
         let _ = self.histogram.add(&other.histogram);
         self.max = self.max.max(other.max);
@@ -136,7 +136,7 @@ impl Lateness {
     }
 }
 
-impl Default for Lateness {
+impl Default for LatenessHistogram {
     fn default() -> Self {
         Self::new()
     }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_summary_gives_quantiles_within_one_percent_and_an_exact_maximum() {
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         for micros in 1..=1000 {
             lateness.record(Span::from_micros(micros));
         }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn packets_beyond_a_bound_are_counted_also_above_the_histograms_range() {
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         lateness.record(Span::from_micros(10));
         lateness.record(Span::from_millis(2));
         lateness.record(Span::from_secs(1000));
@@ -175,18 +175,19 @@ mod tests {
 
     #[test]
     fn a_histogram_written_and_read_is_the_same() {
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         for micros in [3, 17, 17, 900, 123_456] {
             lateness.record(Span::from_micros(micros));
         }
         let text = serde_json::to_string(&lateness).unwrap();
-        let read: Lateness = serde_json::from_str(&text).unwrap();
+        let read: LatenessHistogram = serde_json::from_str(&text).unwrap();
         assert_eq!(read.summary(), lateness.summary());
     }
 
     #[test]
     fn adding_gives_what_recording_both_would_have_given() {
-        let (mut one, mut two, mut both) = (Lateness::new(), Lateness::new(), Lateness::new());
+        let (mut one, mut two, mut both) =
+            (LatenessHistogram::new(), LatenessHistogram::new(), LatenessHistogram::new());
         for i in 0..100 {
             one.record(Span::from_micros(i));
             two.record(Span::from_millis(i));

@@ -15,7 +15,7 @@ pub struct Intervals {
 
 /// A rate and when it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct IntervalRate {
     /// Its beginning.
     pub from: Time,
     /// Its end.
@@ -27,21 +27,21 @@ pub struct Stretch {
 impl Intervals {
     /// The mean over all of it; `None` if there are no intervals.
     #[must_use]
-    pub fn mean(&self) -> Option<Stretch> {
+    pub fn mean(&self) -> Option<IntervalRate> {
         self.stretch(0, self.counts.len())
     }
 
     /// The second with the highest rate, of all that end with an interval; the mean if there is no
     /// whole second.
     #[must_use]
-    pub fn best_second(&self) -> Option<Stretch> {
+    pub fn best_second(&self) -> Option<IntervalRate> {
         // The first of equals.
         self.seconds().into_iter().rev().max_by_key(|second| second.bits_per_second)
     }
 
     /// The second with the lowest rate, likewise.
     #[must_use]
-    pub fn worst_second(&self) -> Option<Stretch> {
+    pub fn worst_second(&self) -> Option<IntervalRate> {
         self.seconds().into_iter().min_by_key(|second| second.bits_per_second)
     }
 
@@ -61,7 +61,7 @@ impl Intervals {
 
     /// Consecutive seconds from the start.
     #[must_use]
-    pub fn bins(&self) -> Vec<Stretch> {
+    pub fn bins(&self) -> Vec<IntervalRate> {
         let mut bins = Vec::new();
         let (mut from, mut end) = (0, self.start + SECOND);
         while self.counts.last().is_some_and(|(last, _)| *last + TOLERANCE >= end) {
@@ -75,7 +75,7 @@ impl Intervals {
     }
 
     /// Every second that begins and ends with an interval.
-    fn seconds(&self) -> Vec<Stretch> {
+    fn seconds(&self) -> Vec<IntervalRate> {
         let mut seconds = Vec::new();
         let mut from = 0;
         for to in 1..=self.counts.len() {
@@ -106,12 +106,12 @@ impl Intervals {
         (0..=self.counts.len()).min_by_key(|&edge| distance(self.edge(edge), time)).unwrap_or(0)
     }
 
-    fn stretch(&self, from: usize, to: usize) -> Option<Stretch> {
+    fn stretch(&self, from: usize, to: usize) -> Option<IntervalRate> {
         let bytes = total(self.counts[from..to].iter().map(|(_, bytes)| bytes));
         let (from, to) = (self.edge(from), self.edge(to));
         let nanos = u128::from(to.since(from).as_nanos());
         let bits = (u128::from(bytes) * 8 * u128::from(SECOND.as_nanos())).checked_div(nanos)?;
-        Some(Stretch { from, to, bits_per_second: u64::try_from(bits).unwrap_or(u64::MAX) })
+        Some(IntervalRate { from, to, bits_per_second: u64::try_from(bits).unwrap_or(u64::MAX) })
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         Time::from_nanos(n * 100_000_000)
     }
 
-    fn rate(stretch: Option<Stretch>) -> u64 {
+    fn rate(stretch: Option<IntervalRate>) -> u64 {
         stretch.unwrap().bits_per_second
     }
 

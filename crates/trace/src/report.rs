@@ -15,16 +15,18 @@ use windtunnel_model::LinkProfile;
 
 use crate::lateness;
 pub use limits::{NodeBound, NodeLimit};
-pub use machine::{FlowStarts, Host, LostHost, Machine, Peer, PeerClock};
-pub use planned::{LateEvent, Planned};
+pub use machine::{
+    FlowStarts, HostReport, LostHost, MachineReport, PeerClockAccuracy, PeerTrafficReport,
+};
+pub use planned::{LateEvent, SchedulePunctuality};
 pub use received::NodeReceived;
-pub use records::{RecordLayer, Records};
+pub use records::{RecordLayer, RecordingReport};
 pub use services::{FailOverReport, ReplicaReport, ReplicasWatched, ServiceReport};
 pub use shares::{NodeShares, ProgramShare};
 
 /// A whole run. Field names carry their units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct RunReport {
     /// Version of windtunnel.
     pub windtunnel: String,
     /// Name of the experiment.
@@ -44,7 +46,7 @@ pub struct Report {
     /// Why it ended.
     pub ended: String,
     /// The judgement.
-    pub verdict: Verdict,
+    pub verdict: RunVerdict,
     /// Whether this is not the run but a part of it: the network between the machines was cut, and
     /// the run is what the machines on the other side did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -59,14 +61,14 @@ pub struct Report {
     pub lateness: lateness::Summary,
     /// What was planned for times of the run.
     #[serde(default)]
-    pub planned: Planned,
+    pub planned: SchedulePunctuality,
     /// What the machine did meanwhile.
-    pub machine: Machine,
+    pub machine: MachineReport,
     /// Each machine, of a run over several; `machine` has the sums then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostReport>,
     /// Every program.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ProgramReport>,
     /// Every node with a limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<NodeLimit>,
@@ -87,21 +89,21 @@ pub struct Report {
     pub bounds: Vec<NodeBound>,
     /// What the node `internet` has carried and refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub internet: Option<Internet>,
+    pub internet: Option<InternetAccessReport>,
     /// What was expected, and seen.
-    pub expectations: Vec<Expectation>,
+    pub expectations: Vec<ExpectationResult>,
     /// Every link direction.
-    pub links: Vec<Link>,
+    pub links: Vec<LinkReport>,
     /// Every router.
-    pub routers: Vec<Router>,
+    pub routers: Vec<RouterReport>,
     /// What was recorded as evidence; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub records: Option<Records>,
+    pub records: Option<RecordingReport>,
 }
 
 /// What the way to the machine's outside has carried and refused; `internet.csv` has each flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Internet {
+pub struct InternetAccessReport {
     /// Flows by their protocol: `tcp`, `udp`, `echo`, `dns`, `publish`.
     pub flows: BTreeMap<String, u64>,
     /// Bytes of payload from the network to the outside.
@@ -120,7 +122,7 @@ pub struct Internet {
 
 /// Whether the run may be believed and did what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct RunVerdict {
     /// Whether every packet left when it should have (within the bound).
     pub faithful: bool,
     /// Whether it was unfaithful for no other reason than that a machine did not keep up: packets
@@ -146,7 +148,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-impl Verdict {
+impl RunVerdict {
     /// Adds what has failed after the verdict was made: the run has not passed then.
     pub fn add_failure(&mut self, failure: String) {
         if self.passed && self.faithful {
@@ -172,7 +174,7 @@ pub struct Attempt {
 
 /// One program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct ProgramReport {
     /// Its node.
     pub node: String,
     /// Its position among the node's programs, from 0.
@@ -204,7 +206,7 @@ pub struct Program {
 
 /// An expectation and what was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Expectation {
+pub struct ExpectationResult {
     /// The line of the scenario that asks for it; 0 where there is no file.
     pub line: u32,
     /// What it was about: `node probe exit`, `path client-1 to web rtt p99, 10s to 20s`.
@@ -219,7 +221,7 @@ pub struct Expectation {
     pub look: String,
 }
 
-impl Expectation {
+impl ExpectationResult {
     /// What is said of it where it was not met.
     #[must_use]
     pub fn failure(&self) -> String {
@@ -229,7 +231,7 @@ impl Expectation {
 
 /// One link direction: asked and achieved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Link {
+pub struct LinkReport {
     /// Name of the link.
     pub link: String,
     /// `from-to`.
@@ -277,13 +279,13 @@ pub struct Link {
     /// The times between changes of its properties, each with what was asked and achieved in it;
     /// absent if nothing was changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub phases: Vec<Phase>,
+    pub phases: Vec<LinkPhaseReport>,
 }
 
 /// A part of a run in which the properties of a link direction stayed the same. Packets count where
 /// they come to each step: one that was offered in a phase may be delivered in the next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Phase {
+pub struct LinkPhaseReport {
     /// Its beginning, in nanoseconds after the run began.
     pub from_ns: u64,
     /// Its end, likewise.
@@ -321,7 +323,7 @@ pub struct Achieved {
 
 /// One router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Router {
+pub struct RouterReport {
     /// Its name.
     pub router: String,
     /// Packets by what became of them.
@@ -362,8 +364,8 @@ fn is_zero(count: &u64) -> bool {
 mod tests {
     use super::*;
 
-    fn verdict(text: &str, faithful: bool, exit_code: u8) -> Verdict {
-        Verdict {
+    fn verdict(text: &str, faithful: bool, exit_code: u8) -> RunVerdict {
+        RunVerdict {
             faithful,
             disturbed: false,
             passed: true,
@@ -378,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_failure_after_the_verdict_makes_it_one_that_failed() {
-        let failed = |mut verdict: Verdict| {
+        let failed = |mut verdict: RunVerdict| {
             verdict.add_failure("cannot write x".to_owned());
             assert!(!verdict.passed && verdict.failures == ["cannot write x"]);
             (verdict.text, verdict.exit_code)

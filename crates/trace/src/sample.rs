@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Where no direction has a row, all were idle. A last line that has no line end was cut when
 /// windtunnel was killed, and is to be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Row {
+pub struct LinkSampleRow {
     /// Packets (MTU segments) offered.
     pub offered_packets: u64,
     /// IP bytes offered.
@@ -60,11 +60,11 @@ dropped_loss,dropped_queue_full,dropped_aqm,dropped_memory";
 /// Columns of counts.
 const VALUES: usize = 19;
 
-impl Row {
+impl LinkSampleRow {
     /// Whether nothing happened and nothing waited.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        *self == Row::default()
+        *self == LinkSampleRow::default()
     }
 
     /// Adds the line of `link` in `direction` for the interval that ended `time_ns` after the run
@@ -80,18 +80,18 @@ impl Row {
     }
 }
 
-impl Row {
-    /// Reads what [`Row::write_line`] has written: time, link, direction and row. `None` if it is
+impl LinkSampleRow {
+    /// Reads what [`LinkSampleRow::write_line`] has written: time, link, direction and row. `None` if it is
     /// something else, or a part of a line.
     #[must_use]
-    pub fn read(line: &str) -> Option<(u64, &str, &str, Row)> {
+    pub fn read(line: &str) -> Option<(u64, &str, &str, LinkSampleRow)> {
         let mut fields = line.strip_suffix('\n')?.split(',');
         let (secs, micros) = fields.next()?.split_once('.')?;
         let micros = micros.parse::<u64>().ok().filter(|micros| *micros < 1_000_000)?;
         let time_ns = secs.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
         let time_ns = time_ns.checked_add(micros * 1_000)?;
         let (link, direction) = (fields.next()?, fields.next()?);
-        let mut row = Row::default();
+        let mut row = LinkSampleRow::default();
         for value in row.values_mut() {
             *value = fields.next()?.parse().ok()?;
         }
@@ -100,7 +100,7 @@ impl Row {
 
     /// Adds the counts of another interval of the same lane, or of another part of the network in
     /// the same interval. Maxima are those of each by itself.
-    pub fn add(&mut self, other: &Row) {
+    pub fn add(&mut self, other: &LinkSampleRow) {
         let maxima = [
             self.lateness_max_ns.max(other.lateness_max_ns),
             self.queue_max_packets.max(other.queue_max_packets),
@@ -184,25 +184,26 @@ mod tests {
 
     #[test]
     fn a_written_row_is_read_back() {
-        let row = Row { offered_packets: 7, queue_max_bytes: 9, ..Row::default() };
+        let row =
+            LinkSampleRow { offered_packets: 7, queue_max_bytes: 9, ..LinkSampleRow::default() };
         let mut text = Vec::new();
         row.write_line(&mut text, 1_200_000_000, "ocean", "tokyo-paris");
         let text = String::from_utf8(text).unwrap();
-        assert_eq!(Row::read(&text), Some((1_200_000_000, "ocean", "tokyo-paris", row)));
-        assert_eq!(Row::read(COLUMNS), None);
-        assert_eq!(Row::read(&text.replace('7', "")), None);
+        assert_eq!(LinkSampleRow::read(&text), Some((1_200_000_000, "ocean", "tokyo-paris", row)));
+        assert_eq!(LinkSampleRow::read(COLUMNS), None);
+        assert_eq!(LinkSampleRow::read(&text.replace('7', "")), None);
         // A number that was cut is another number.
-        assert_eq!(Row::read(text.trim_end()), None);
+        assert_eq!(LinkSampleRow::read(text.trim_end()), None);
     }
 
     #[test]
     fn a_row_has_as_many_fields_as_the_heading() {
         let mut line = Vec::new();
-        let row = Row { delivered_bytes: 7, ..Row::default() };
+        let row = LinkSampleRow { delivered_bytes: 7, ..LinkSampleRow::default() };
         row.write_line(&mut line, 1_200_000_000, "ocean", "tokyo-paris");
         let fields = |text: &[u8]| text.iter().filter(|&&b| b == b',').count();
         assert_eq!(fields(COLUMNS.as_bytes()), fields(&line));
-        assert!(!row.is_idle() && Row::default().is_idle());
+        assert!(!row.is_idle() && LinkSampleRow::default().is_idle());
         assert!(line.starts_with(b"1.200000,ocean,tokyo-paris,0,0,0,7,"));
     }
 }

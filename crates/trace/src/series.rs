@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::expect::{Percentile, Window};
+use windtunnel_model::expect::{ExpectationWindow, Percentile};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Span, Time};
 
 use crate::rate::{Intervals, distance};
-use crate::sample::Row;
+use crate::sample::LinkSampleRow;
 
 /// What a link direction did in one interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Sample {
+pub struct LinkSample {
     /// The end of the interval, after the run began.
     pub at: Time,
     /// What was counted in it.
-    pub row: Row,
+    pub row: LinkSampleRow,
     /// Packets dropped in it, by reason, where there were any.
     pub dropped: Vec<(Cow<'static, str>, u64)>,
     /// The rate at its end, in bit/s; `None` without one.
@@ -25,22 +25,22 @@ pub struct Sample {
 
 /// All samples of one direction, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Series(pub Vec<Sample>);
+pub struct LinkSampleSeries(pub Vec<LinkSample>);
 
 /// Samples of a part of the run. It begins and ends with a sample: with those nearest to what was
 /// asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut<'a> {
+pub struct LinkSampleWindow<'a> {
     /// The beginning of the first interval.
     pub start: Time,
     /// The intervals.
-    pub samples: &'a [Sample],
+    pub samples: &'a [LinkSample],
 }
 
-impl Series {
+impl LinkSampleSeries {
     /// The part that a window means; `None` if there is no sample in it.
     #[must_use]
-    pub fn cut(&self, window: Option<Window>) -> Option<Cut<'_>> {
+    pub fn cut(&self, window: Option<ExpectationWindow>) -> Option<LinkSampleWindow<'_>> {
         let edge = |index: usize| match index {
             0 => Time::ZERO,
             _ => self.0.get(index - 1).map_or(Time::ZERO, |sample| sample.at),
@@ -50,16 +50,16 @@ impl Series {
         };
         let (from, to) = match window {
             None => (0, self.0.len()),
-            Some(Window { from, to }) => {
+            Some(ExpectationWindow { from, to }) => {
                 (nearest(Time::ZERO + from), to.map_or(self.0.len(), |to| nearest(Time::ZERO + to)))
             }
         };
         let samples = self.0.get(from..to).filter(|samples| !samples.is_empty())?;
-        Some(Cut { start: edge(from), samples })
+        Some(LinkSampleWindow { start: edge(from), samples })
     }
 }
 
-impl Cut<'_> {
+impl LinkSampleWindow<'_> {
     /// The end of the last interval.
     #[must_use]
     pub fn end(&self) -> Time {
@@ -75,33 +75,33 @@ impl Cut<'_> {
 
     /// A count of all intervals together.
     #[must_use]
-    pub fn sum(&self, of: impl Fn(&Sample) -> u64) -> u64 {
+    pub fn sum(&self, of: impl Fn(&LinkSample) -> u64) -> u64 {
         total(self.samples.iter().map(of))
     }
 
     /// The position of the first interval in which something was counted.
     #[must_use]
-    pub fn first(&self, of: impl Fn(&Sample) -> u64) -> Option<usize> {
+    pub fn first(&self, of: impl Fn(&LinkSample) -> u64) -> Option<usize> {
         self.samples.iter().position(|sample| of(sample) > 0)
     }
 
     /// The greatest value and the position of its first interval.
     #[must_use]
-    pub fn most(&self, of: impl Fn(&Sample) -> u64) -> Option<(u64, usize)> {
+    pub fn most(&self, of: impl Fn(&LinkSample) -> u64) -> Option<(u64, usize)> {
         let values = self.samples.iter().map(of).zip(0..);
         values.max_by_key(|(value, index)| (*value, std::cmp::Reverse(*index)))
     }
 
     /// A percentile of the values of the intervals.
     #[must_use]
-    pub fn percentile(&self, which: Percentile, of: impl Fn(&Sample) -> u64) -> Option<u64> {
+    pub fn percentile(&self, which: Percentile, of: impl Fn(&LinkSample) -> u64) -> Option<u64> {
         let mut values: Vec<u64> = self.samples.iter().map(of).collect();
         values.sort_unstable();
         which.of(&values).copied()
     }
 }
 
-impl Sample {
+impl LinkSample {
     /// Packets dropped for this reason; all reasons together for `None`.
     #[must_use]
     pub fn dropped_for(&self, reason: Option<&str>) -> u64 {
@@ -130,20 +130,23 @@ mod tests {
     use super::*;
 
     /// Ten samples a second, each with the number of its interval as offered packets.
-    fn series(tenths: u64) -> Series {
-        let sample = |n: u64| Sample {
+    fn series(tenths: u64) -> LinkSampleSeries {
+        let sample = |n: u64| LinkSample {
             at: Time::from_nanos(n * 100_000_000 + 60_000),
-            row: Row { offered_packets: n, ..Row::default() },
-            ..Sample::default()
+            row: LinkSampleRow { offered_packets: n, ..LinkSampleRow::default() },
+            ..LinkSample::default()
         };
-        Series((1..=tenths).map(sample).collect())
+        LinkSampleSeries((1..=tenths).map(sample).collect())
     }
 
-    fn window(from_ms: u64, to_ms: Option<u64>) -> Option<Window> {
-        Some(Window { from: Span::from_millis(from_ms), to: to_ms.map(Span::from_millis) })
+    fn window(from_ms: u64, to_ms: Option<u64>) -> Option<ExpectationWindow> {
+        Some(ExpectationWindow {
+            from: Span::from_millis(from_ms),
+            to: to_ms.map(Span::from_millis),
+        })
     }
 
-    fn numbers(series: &Series, window: Option<Window>) -> Vec<u64> {
+    fn numbers(series: &LinkSampleSeries, window: Option<ExpectationWindow>) -> Vec<u64> {
         let cut = series.cut(window);
         cut.iter().flat_map(|cut| cut.samples.iter().map(|s| s.row.offered_packets)).collect()
     }
@@ -160,14 +163,14 @@ mod tests {
     #[test]
     fn a_window_after_the_end_has_nothing() {
         assert_eq!(numbers(&series(10), window(2000, Some(3000))), [] as [u64; 0]);
-        assert_eq!(Series::default().cut(None), None);
+        assert_eq!(LinkSampleSeries::default().cut(None), None);
     }
 
     #[test]
     fn figures_of_a_window_are_those_of_its_intervals() {
         let series = series(10);
         let cut = series.cut(window(300, Some(700))).unwrap();
-        let offered = |sample: &Sample| sample.row.offered_packets;
+        let offered = |sample: &LinkSample| sample.row.offered_packets;
         assert_eq!(cut.sum(offered), 4 + 5 + 6 + 7);
         assert_eq!(cut.most(offered), Some((7, 3)));
         assert_eq!(cut.percentile("p50".parse().unwrap(), offered), Some(5));
@@ -176,10 +179,10 @@ mod tests {
 
     #[test]
     fn the_loss_element_is_not_blamed_for_what_never_reached_it() {
-        let row = Row { offered_packets: 100, ..Row::default() };
+        let row = LinkSampleRow { offered_packets: 100, ..LinkSampleRow::default() };
         let dropped = [("down", 20), ("loss", 8), ("queue_full", 2)];
         let dropped = dropped.map(|(why, packets)| (why.into(), packets)).to_vec();
-        let sample = Sample { row, dropped, ..Sample::default() };
+        let sample = LinkSample { row, dropped, ..LinkSample::default() };
         assert_eq!(sample.offered_to_loss(), 80);
         assert_eq!(sample.dropped_for(None), 30);
         assert_eq!(sample.dropped_for(Some("loss")), 8);
@@ -187,8 +190,8 @@ mod tests {
 
     #[test]
     fn bytes_in_a_queue_become_time_by_the_rate_of_the_moment() {
-        let sample = Sample { rate_bit_per_s: Some(10_000_000), ..Sample::default() };
+        let sample = LinkSample { rate_bit_per_s: Some(10_000_000), ..LinkSample::default() };
         assert_eq!(sample.time_for(12_500), Span::from_millis(10));
-        assert_eq!(Sample::default().time_for(12_500), Span::ZERO);
+        assert_eq!(LinkSample::default().time_for(12_500), Span::ZERO);
     }
 }

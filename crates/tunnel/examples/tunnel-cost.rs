@@ -13,7 +13,7 @@ use rustix::net::sockopt;
 use windtunnel_model::Time;
 use windtunnel_sys::clock::monotonic_ns;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_tunnel::{Label, Outgoing, Security, Setup, Tunnel};
+use windtunnel_tunnel::{Label, OutgoingFrame, Security, TunnelSettings, UdpTunnel};
 
 const ROUNDS: usize = 5;
 const ROUND_NS: u64 = 300_000_000;
@@ -132,7 +132,7 @@ fn tunnel(shared: &Shared, size: usize, security: Security) -> f64 {
     measure(shared, size, receive, || {
         let at = now();
         for _ in 0..batch {
-            sender.push(at, &Outgoing { to: 1, label: LABEL, frame: &frame });
+            sender.push(at, &OutgoingFrame { to: 1, label: LABEL, frame: &frame });
         }
         sender.flush(at).sent
     })
@@ -200,14 +200,19 @@ fn flood(forged: bool) -> f64 {
     spent as f64 / DATAGRAMS as f64
 }
 
-fn tunnels(security: Security) -> [Tunnel; 2] {
+fn tunnels(security: Security) -> [UdpTunnel; 2] {
     let [first, second, _] = sockets();
     let peers = [&first, &second].map(|socket| Some(socket.local_addr().expect("bound"))).to_vec();
     [open(first, 0, peers.clone(), security), open(second, 1, peers, security)]
 }
 
-fn open(socket: UdpSocket, own: u16, peers: Vec<Option<SocketAddr>>, security: Security) -> Tunnel {
-    Tunnel::open(socket, Setup { run: 7, own, peers, security }).expect("a right setup")
+fn open(
+    socket: UdpSocket,
+    own: u16,
+    peers: Vec<Option<SocketAddr>>,
+    security: Security,
+) -> UdpTunnel {
+    UdpTunnel::open(socket, TunnelSettings { run: 7, own, peers, security }).expect("a right setup")
 }
 
 /// With as much room as the tunnel asks for.

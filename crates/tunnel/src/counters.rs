@@ -4,15 +4,15 @@ use std::ops::AddAssign;
 
 /// Counters of a tunnel since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TunnelCounters {
     /// Datagrams sent.
-    pub sent: Traffic,
+    pub sent: TunnelTraffic,
     /// Datagrams received and accepted.
-    pub received: Traffic,
+    pub received: TunnelTraffic,
     /// Frames that were not sent.
     pub unsent: Unsent,
     /// Datagrams that came and were not accepted.
-    pub refused: Refused,
+    pub refused: DatagramRefusalCounters,
     /// Frames of which some pieces came, and the rest did not in time.
     pub incomplete: u64,
     /// Datagrams with frames that others have overtaken and that have not come. Those that still
@@ -25,17 +25,17 @@ pub struct Counters {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerCounters {
     /// Accepted by the kernel for sending to it.
-    pub sent: Traffic,
+    pub sent: TunnelTraffic,
     /// Received from it and accepted.
-    pub received: Traffic,
+    pub received: TunnelTraffic,
     /// Datagrams that others of it have overtaken and that have not come.
     pub lost: u64,
 }
 
 /// Traffic in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Datagrams; in [`Counters`] with probes and answers.
+pub struct TunnelTraffic {
+    /// Datagrams; in [`TunnelCounters`] with probes and answers.
     pub datagrams: u64,
     /// Their bytes, headers of IP and UDP not counted.
     pub bytes: u64,
@@ -60,7 +60,7 @@ pub struct Unsent {
 /// Datagrams that were not accepted, by reason, in the order in which they are looked for. All
 /// before `forged` are found without any cryptography.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct DatagramRefusalCounters {
     /// None of ours, cut, or of contradictory content.
     pub malformed: u64,
     /// Of another run.
@@ -85,7 +85,7 @@ impl Unsent {
     }
 }
 
-impl Refused {
+impl DatagramRefusalCounters {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
 
-use crate::members::Members;
-use crate::setup::{Security, Setup};
+use crate::members::TunnelMembership;
+use crate::setup::{Security, TunnelSettings};
 
 /// Gives arbitrary datagrams to a sealed and a plain member: each is two bytes of length (the first
 /// also says how much later it comes), then the datagram, with its length field and its run put
@@ -17,8 +17,8 @@ pub fn fuzz_one(data: &[u8]) {
     let peer: SocketAddr = ([127, 0, 0, 1], 9).into();
     for security in [Security::Sealed([1; 32]), Security::Plain] {
         let sealed = security != Security::Plain;
-        let setup = Setup { run: 7, own: 1, peers: vec![Some(peer), None], security };
-        let mut members = Members::new(setup, peer).expect("the setup is right");
+        let setup = TunnelSettings { run: 7, own: 1, peers: vec![Some(peer), None], security };
+        let mut members = TunnelMembership::new(setup, peer).expect("the setup is right");
         let (mut now, mut rest, mut given) = (Time::from_nanos(1), data, 0);
         while let Some(([late, length], behind)) = rest.split_first_chunk::<2>() {
             let length = usize::from(*length).min(behind.len());
@@ -57,14 +57,14 @@ fn mend(datagram: &mut [u8]) {
 
 struct Nowhere;
 
-impl crate::members::Carrier for Nowhere {
+impl crate::members::DatagramCarrier for Nowhere {
     fn carry(
         &mut self,
         _: SocketAddr,
         _: &[u8],
         size: usize,
         _: bool,
-    ) -> Result<(), crate::members::Refusal> {
-        if size > 9000 { Err(crate::members::Refusal::TooBig) } else { Ok(()) }
+    ) -> Result<(), crate::members::DatagramCarrierRefusal> {
+        if size > 9000 { Err(crate::members::DatagramCarrierRefusal::TooBig) } else { Ok(()) }
     }
 }

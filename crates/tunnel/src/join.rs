@@ -3,9 +3,9 @@
 mod ranges;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::tunnel::{Label, Placed};
+use windtunnel_wire::tunnel::{Label, PiecePosition};
 
-use ranges::Ranges;
+use ranges::FragmentRangeSet;
 
 /// How long the pieces of a frame are waited for.
 pub(crate) const PATIENCE: Span = Span::from_millis(50);
@@ -35,14 +35,14 @@ struct Unfinished {
     number: u32,
     since: Time,
     label: Option<Label>,
-    there: Ranges,
+    there: FragmentRangeSet,
     /// As long as the frame.
     bytes: Vec<u8>,
 }
 
 /// A piece that overlaps others of its frame, or has another length of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Contradiction;
+pub(crate) struct FragmentConflict;
 
 impl Joiner {
     /// Adds a piece. The one that makes its frame whole hands it to `hand`, which may leave another
@@ -53,12 +53,12 @@ impl Joiner {
     pub(crate) fn add(
         &mut self,
         now: Time,
-        placed: &Placed,
+        placed: &PiecePosition,
         piece: &[u8],
         hand: impl FnOnce(&Label, &mut Vec<u8>),
-    ) -> Result<(), Contradiction> {
+    ) -> Result<(), FragmentConflict> {
         let number = placed.piece.frame;
-        let total = usize::try_from(placed.piece.total).map_err(|_| Contradiction)?;
+        let total = usize::try_from(placed.piece.total).map_err(|_| FragmentConflict)?;
         let at = match self.frames.iter().position(|frame| frame.number == number) {
             Some(at) => at,
             None if self.given_up.contains(&Some(number)) => return Ok(()),
@@ -68,9 +68,9 @@ impl Joiner {
         let (start, end) = (placed.piece.offset, placed.piece.offset + length(piece));
         if frame.bytes.len() != total || !frame.there.insert(start, end) {
             self.give_up(at);
-            return Err(Contradiction);
+            return Err(FragmentConflict);
         }
-        let start = usize::try_from(start).map_err(|_| Contradiction)?;
+        let start = usize::try_from(start).map_err(|_| FragmentConflict)?;
         frame.bytes[start..start + piece.len()].copy_from_slice(piece);
         frame.label = frame.label.or(placed.label);
         if frame.there.are_all(placed.piece.total)
@@ -118,7 +118,7 @@ impl Joiner {
             number,
             since,
             label: None,
-            there: Ranges::default(),
+            there: FragmentRangeSet::default(),
             bytes,
         });
         self.frames.len() - 1

@@ -56,10 +56,10 @@ mod tests;
 mod tunnel;
 mod window;
 
-pub use counters::{Counters, PeerCounters, Refused, Traffic, Unsent};
+pub use counters::{DatagramRefusalCounters, PeerCounters, TunnelCounters, TunnelTraffic, Unsent};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
-pub use members::{Flushed, Frame, Outgoing, Received};
-pub use setup::{OpenError, Security, Setup};
-pub use tunnel::{Buffers, ReceiveError, Tunnel};
+pub use members::{Flushed, FrameBuffer, OutgoingFrame, ReceivedFrame};
+pub use setup::{OpenError, Security, TunnelSettings};
+pub use tunnel::{Buffers, ReceiveError, UdpTunnel};
 pub use windtunnel_wire::tunnel::{FRAME_MAX, Label};

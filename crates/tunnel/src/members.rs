@@ -11,16 +11,16 @@ use windtunnel_model::Time;
 use windtunnel_wire::tunnel::{FRAME_MAX, Label};
 
 use crate::batch::BYTES_MAX;
-use crate::counters::{Counters, Unsent};
-use crate::peer::Peer;
+use crate::counters::{TunnelCounters, Unsent};
+use crate::peer::TunnelPeer;
 use crate::seal::Secret;
-use crate::setup::{OpenError, Security, Setup};
+use crate::setup::{OpenError, Security, TunnelSettings};
 
-pub use frame::Frame;
+pub use frame::FrameBuffer;
 
 /// A frame on its way to another machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'a> {
+pub struct OutgoingFrame<'a> {
     /// Member number of that machine.
     pub to: u16,
     /// Its label.
@@ -31,13 +31,13 @@ pub struct Outgoing<'a> {
 
 /// A frame that has come.
 #[derive(Debug)]
-pub struct Received<'a> {
+pub struct ReceivedFrame<'a> {
     /// Member number of the machine that sent it.
     pub from: u16,
     /// Its label.
     pub label: Label,
     /// The frame.
-    pub frame: Frame<'a>,
+    pub frame: FrameBuffer<'a>,
 }
 
 /// The fate of the frames since the last flush.
@@ -50,7 +50,7 @@ pub struct Flushed {
 }
 
 /// Carries datagrams to another machine.
-pub(crate) trait Carrier {
+pub(crate) trait DatagramCarrier {
     /// Takes `bytes`: datagrams of `size` bytes, the last perhaps shorter. With `patience` it may
     /// wait for room.
     fn carry(
@@ -59,12 +59,12 @@ pub(crate) trait Carrier {
         bytes: &[u8],
         size: usize,
         patience: bool,
-    ) -> Result<(), Refusal>;
+    ) -> Result<(), DatagramCarrierRefusal>;
 }
 
 /// Why a carrier did not take datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum DatagramCarrierRefusal {
     /// There is no room.
     Blocked,
     /// Datagrams of this size cannot be carried.
@@ -73,47 +73,47 @@ pub(crate) enum Refusal {
 }
 
 /// See the module.
-pub(crate) struct Members {
+pub(crate) struct TunnelMembership {
     pub(crate) run: u64,
     pub(crate) own: u16,
     pub(crate) sealed: bool,
-    peers: Vec<Option<Peer>>,
+    peers: Vec<Option<TunnelPeer>>,
     /// Peers with frames that are not flushed.
     waiting: Vec<u16>,
     flushed: Flushed,
-    counters: Counters,
+    counters: TunnelCounters,
     /// Not later than anything that is to be done at a time.
     due: Time,
     /// Where probes and answers are made.
     scratch: Vec<u8>,
 }
 
-impl Members {
-    pub(crate) fn new(setup: Setup, local: SocketAddr) -> Result<Self, OpenError> {
+impl TunnelMembership {
+    pub(crate) fn new(setup: TunnelSettings, local: SocketAddr) -> Result<Self, OpenError> {
         let secret = match &setup.security {
             Security::Sealed(key) => Some(Secret::new(key, setup.run)),
             Security::Plain => None,
         };
-        let Setup { run, own, .. } = setup;
+        let TunnelSettings { run, own, .. } = setup;
         let peers = peers(setup, local, secret.as_ref())?;
-        Ok(Members {
+        Ok(TunnelMembership {
             run,
             own,
             sealed: secret.is_some(),
             waiting: Vec::with_capacity(peers.len()),
             peers,
             flushed: Flushed::default(),
-            counters: Counters::default(),
+            counters: TunnelCounters::default(),
             due: Time::ZERO,
             scratch: vec![0; BYTES_MAX],
         })
     }
 
-    pub(crate) fn peer(&self, number: u16) -> Option<&Peer> {
+    pub(crate) fn peer(&self, number: u16) -> Option<&TunnelPeer> {
         self.peers.get(usize::from(number))?.as_ref()
     }
 
-    pub(crate) fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> TunnelCounters {
         let mut counters = self.counters;
         for peer in self.peers.iter().flatten() {
             counters.incomplete += peer.joiner.incomplete();
@@ -132,7 +132,7 @@ impl Members {
         (self.due < Time::MAX).then_some(self.due)
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Time, carrier: &mut impl Carrier) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, carrier: &mut impl DatagramCarrier) {
         if now < self.due {
             return;
         }
@@ -148,10 +148,10 @@ impl Members {
 }
 
 fn peers(
-    setup: Setup,
+    setup: TunnelSettings,
     local: SocketAddr,
     secret: Option<&Secret>,
-) -> Result<Vec<Option<Peer>>, OpenError> {
+) -> Result<Vec<Option<TunnelPeer>>, OpenError> {
     let mut seen = std::collections::BTreeMap::new();
     let count = setup.peers.len();
     let mut peers = Vec::with_capacity(count);
@@ -169,7 +169,7 @@ fn peers(
         if let Some(other) = seen.insert(reachable, number) {
             return Err(OpenError::SameAddress(other, number, address));
         }
-        peers.push(Some(Peer::new(setup.run, secret, setup.own, number, reachable)?));
+        peers.push(Some(TunnelPeer::new(setup.run, secret, setup.own, number, reachable)?));
     }
     Ok(peers)
 }

@@ -8,7 +8,7 @@
 use windtunnel_model::{Span, Time};
 
 use crate::batch::BYTES_MAX;
-use crate::silence::Silence;
+use crate::silence::PathLiveness;
 
 /// Bytes of a datagram that every path carries: the least IPv6 MTU, 1280, without headers, and some
 /// room for tunnels.
@@ -38,7 +38,7 @@ const RTT_KEPT: Span = Span::from_secs(4);
 
 /// The path to one peer.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub(crate) struct PeerPathState {
     /// Bytes of a datagram in use.
     size: usize,
     /// This does not pass, and nothing larger.
@@ -52,7 +52,7 @@ pub(crate) struct Path {
     raise: Time,
     rtt: [Option<Span>; 2],
     rtt_since: Time,
-    silence: Silence,
+    silence: PathLiveness,
     /// When the present size is tried again, also in the middle of a search: a probe that is too
     /// large gives no information on whether the peer is alive.
     keep: Time,
@@ -64,9 +64,9 @@ struct SizeProbe {
     times: u32,
 }
 
-impl Path {
+impl PeerPathState {
     pub(crate) fn new() -> Self {
-        Path {
+        PeerPathState {
             size: SAFE,
             over: None,
             answered: false,
@@ -76,7 +76,7 @@ impl Path {
             raise: Time::MAX,
             rtt: [None; 2],
             rtt_since: Time::ZERO,
-            silence: Silence::default(),
+            silence: PathLiveness::default(),
             keep: Time::MAX,
         }
     }

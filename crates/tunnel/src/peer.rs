@@ -2,24 +2,24 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_wire::tunnel::{Header, Kind, TAG_LEN};
+use windtunnel_wire::tunnel::{TAG_LEN, TunnelDatagramKind, TunnelHeader};
 
 use crate::batch::Batch;
-use crate::counters::{PeerCounters, Traffic};
+use crate::counters::{PeerCounters, TunnelTraffic};
 use crate::join::Joiner;
-use crate::path::Path;
-use crate::seal::{Keys, Secret, Series, first_number};
+use crate::path::PeerPathState;
+use crate::seal::{DatagramSeries, EpochKeyring, Secret, first_number};
 use crate::setup::OpenError;
-use crate::window::Window;
+use crate::window::AntiReplayWindow;
 
-pub(crate) struct Peer {
+pub(crate) struct TunnelPeer {
     /// Where it is, in the family of the socket.
     pub(crate) address: SocketAddr,
     pub(crate) batch: Batch,
-    pub(crate) path: Path,
+    pub(crate) path: PeerPathState,
     pub(crate) joiner: Joiner,
-    pub(crate) incoming: Incoming,
-    pub(crate) outgoing: Outgoing,
+    pub(crate) incoming: PeerReceiveState,
+    pub(crate) outgoing: PeerSendState,
     /// Whether a genuine datagram of it has come.
     pub(crate) reached: bool,
     /// Whether it has frames that are not flushed.
@@ -27,27 +27,27 @@ pub(crate) struct Peer {
     /// Number of the next frame to it.
     pub(crate) frame: u32,
     /// Datagrams with frames that went to it, and that came from it.
-    pub(crate) sent: Traffic,
-    pub(crate) received: Traffic,
+    pub(crate) sent: TunnelTraffic,
+    pub(crate) received: TunnelTraffic,
 }
 
 /// Datagrams from it, by series.
-pub(crate) struct Incoming {
-    pub(crate) windows: [Window; 2],
-    pub(crate) keys: Option<[Keys; 2]>,
+pub(crate) struct PeerReceiveState {
+    pub(crate) windows: [AntiReplayWindow; 2],
+    pub(crate) keys: Option<[EpochKeyring; 2]>,
 }
 
 /// Datagrams to it, by series.
-pub(crate) struct Outgoing {
+pub(crate) struct PeerSendState {
     run: u64,
     from: u16,
     to: u16,
     /// The next number of each series; never used twice.
     next: [u64; 2],
-    keys: Option<[Keys; 2]>,
+    keys: Option<[EpochKeyring; 2]>,
 }
 
-impl Peer {
+impl TunnelPeer {
     pub(crate) fn new(
         run: u64,
         secret: Option<&Secret>,
@@ -58,18 +58,22 @@ impl Peer {
         let first = || first_number().ok_or(OpenError::NoEntropy);
         let keys = |from, to| {
             secret.map(|secret| {
-                [Series::Data, Series::Control].map(|series| Keys::new(secret, from, to, series))
+                [DatagramSeries::Data, DatagramSeries::Control]
+                    .map(|series| EpochKeyring::new(secret, from, to, series))
             })
         };
-        let path = Path::new();
+        let path = PeerPathState::new();
         let tag = if secret.is_some() { TAG_LEN } else { 0 };
-        Ok(Peer {
+        Ok(TunnelPeer {
             address,
             batch: Batch::new(path.size(), tag),
             path,
             joiner: Joiner::default(),
-            incoming: Incoming { windows: [Window::new(), Window::new()], keys: keys(number, own) },
-            outgoing: Outgoing {
+            incoming: PeerReceiveState {
+                windows: [AntiReplayWindow::new(), AntiReplayWindow::new()],
+                keys: keys(number, own),
+            },
+            outgoing: PeerSendState {
                 run,
                 from: own,
                 to: number,
@@ -79,25 +83,25 @@ impl Peer {
             reached: false,
             queued: false,
             frame: 0,
-            sent: Traffic::default(),
-            received: Traffic::default(),
+            sent: TunnelTraffic::default(),
+            received: TunnelTraffic::default(),
         })
     }
 
     pub(crate) fn counters(&self) -> PeerCounters {
-        let lost = self.incoming.windows[index(Series::Data)].missing();
+        let lost = self.incoming.windows[index(DatagramSeries::Data)].missing();
         PeerCounters { sent: self.sent, received: self.received, lost }
     }
 }
 
-impl Outgoing {
+impl PeerSendState {
     /// Writes the header of a datagram that is complete but for it and the tag, and seals it. The
     /// number that it takes is used up even if the datagram is not sent.
-    pub(crate) fn finish(&mut self, kind: Kind, datagram: &mut [u8]) {
-        let series = index(Series::of(kind));
+    pub(crate) fn finish(&mut self, kind: TunnelDatagramKind, datagram: &mut [u8]) {
+        let series = index(DatagramSeries::of(kind));
         let number = self.next[series];
         self.next[series] += 1;
-        let header = Header {
+        let header = TunnelHeader {
             kind,
             sealed: self.keys.is_some(),
             sender: self.from,
@@ -115,9 +119,9 @@ impl Outgoing {
 }
 
 /// Where a series is in arrays.
-pub(crate) fn index(series: Series) -> usize {
+pub(crate) fn index(series: DatagramSeries) -> usize {
     match series {
-        Series::Data => 0,
-        Series::Control => 1,
+        DatagramSeries::Data => 0,
+        DatagramSeries::Control => 1,
     }
 }

@@ -5,7 +5,7 @@
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
-use windtunnel_wire::tunnel::{HEADER_LEN, Kind, TAG_LEN};
+use windtunnel_wire::tunnel::{HEADER_LEN, TAG_LEN, TunnelDatagramKind};
 
 /// Datagrams under one key: 2²², below the 2²³ that RFC 9001 (section 6.6, appendix B.1) allows
 /// with AES-GCM for packets of up to 64 KiB.
@@ -29,35 +29,35 @@ impl Secret {
 
 /// The two series of datagrams of a direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Series {
+pub(crate) enum DatagramSeries {
     /// Frames: missing numbers are counted as lost.
     Data,
     /// Probes and their answers, some of which are sent to find out that they do not arrive.
     Control,
 }
 
-impl Series {
-    pub(crate) fn of(kind: Kind) -> Self {
+impl DatagramSeries {
+    pub(crate) fn of(kind: TunnelDatagramKind) -> Self {
         match kind {
-            Kind::Data => Series::Data,
-            Kind::Probe | Kind::Ack => Series::Control,
+            TunnelDatagramKind::Data => DatagramSeries::Data,
+            TunnelDatagramKind::Probe | TunnelDatagramKind::Ack => DatagramSeries::Control,
         }
     }
 }
 
 /// The keys of one series in one direction, made as its numbers ask for them.
-pub(crate) struct Keys {
+pub(crate) struct EpochKeyring {
     secret: Secret,
     from: u16,
     to: u16,
-    series: Series,
+    series: DatagramSeries,
     /// The key in use.
-    current: Option<Key>,
+    current: Option<EpochKey>,
     /// One of another epoch, for datagrams that come late or early, or are forged.
-    other: Option<Key>,
+    other: Option<EpochKey>,
 }
 
-struct Key {
+struct EpochKey {
     epoch: u64,
     key: LessSafeKey,
     /// Added to the number, as in TLS 1.3 (RFC 8446, 5.3).
@@ -68,9 +68,9 @@ struct Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Forged;
 
-impl Keys {
-    pub(crate) fn new(secret: &Secret, from: u16, to: u16, series: Series) -> Self {
-        Keys { secret: secret.clone(), from, to, series, current: None, other: None }
+impl EpochKeyring {
+    pub(crate) fn new(secret: &Secret, from: u16, to: u16, series: DatagramSeries) -> Self {
+        EpochKeyring { secret: secret.clone(), from, to, series, current: None, other: None }
     }
 
     /// Seals a datagram in place: `header`, the payload, and room for the tag.
@@ -101,7 +101,7 @@ impl Keys {
         datagram: &'a mut [u8],
     ) -> Result<&'a mut [u8], Forged> {
         let epoch = number / EPOCH;
-        let is = |key: &Option<Key>| key.as_ref().is_some_and(|key| key.epoch == epoch);
+        let is = |key: &Option<EpochKey>| key.as_ref().is_some_and(|key| key.epoch == epoch);
         let in_use = is(&self.current);
         if !in_use && !is(&self.other) {
             self.other = Some(self.derive(epoch));
@@ -122,10 +122,10 @@ impl Keys {
         Ok(payload)
     }
 
-    fn derive(&self, epoch: u64) -> Key {
+    fn derive(&self, epoch: u64) -> EpochKey {
         let series = match self.series {
-            Series::Data => [0],
-            Series::Control => [1],
+            DatagramSeries::Data => [0],
+            DatagramSeries::Control => [1],
         };
         let (run, from, to) =
             (self.secret.run.to_be_bytes(), self.from.to_be_bytes(), self.to.to_be_bytes());
@@ -134,18 +134,18 @@ impl Keys {
         let mut made = [0; KEY_LEN + NONCE_LEN];
         self.secret
             .prk
-            .expand(&info, Length)
+            .expand(&info, HkdfOutputLength)
             .and_then(|okm| okm.fill(&mut made))
             .expect("28 bytes are less than HKDF's 255 blocks");
         let (key, rest) = made.split_at(KEY_LEN);
         let unbound = UnboundKey::new(&AES_128_GCM, key).expect("16 bytes are a key");
         let mut mask = [0; NONCE_LEN];
         mask.copy_from_slice(rest);
-        Key { epoch, key: LessSafeKey::new(unbound), mask }
+        EpochKey { epoch, key: LessSafeKey::new(unbound), mask }
     }
 }
 
-impl Key {
+impl EpochKey {
     fn nonce(&self, number: u64) -> Nonce {
         let mut nonce = self.mask;
         for (byte, of_number) in nonce[NONCE_LEN - 8..].iter_mut().zip(number.to_be_bytes()) {
@@ -156,9 +156,9 @@ impl Key {
 }
 
 /// The output of HKDF: a key and a mask.
-struct Length;
+struct HkdfOutputLength;
 
-impl KeyType for Length {
+impl KeyType for HkdfOutputLength {
     fn len(&self) -> usize {
         KEY_LEN + NONCE_LEN
     }
@@ -179,11 +179,11 @@ pub(crate) fn first_number() -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn keys(from: u16, to: u16, series: Series) -> Keys {
-        Keys::new(&Secret::new(&[7; 32], 1), from, to, series)
+    fn keys(from: u16, to: u16, series: DatagramSeries) -> EpochKeyring {
+        EpochKeyring::new(&Secret::new(&[7; 32], 1), from, to, series)
     }
 
-    fn sealed(keys: &mut Keys, number: u64) -> Vec<u8> {
+    fn sealed(keys: &mut EpochKeyring, number: u64) -> Vec<u8> {
         let mut datagram = vec![1; HEADER_LEN];
         datagram.extend(b"payload");
         datagram.extend([0; TAG_LEN]);
@@ -194,24 +194,25 @@ mod tests {
 
     #[test]
     fn a_sealed_datagram_is_opened_by_the_other_side_only() {
-        let datagram = sealed(&mut keys(1, 2, Series::Data), 9);
-        let open = |mut keys: Keys, number| {
+        let datagram = sealed(&mut keys(1, 2, DatagramSeries::Data), 9);
+        let open = |mut keys: EpochKeyring, number| {
             keys.open(number, &mut datagram.clone()).map(|payload| payload.to_vec())
         };
-        assert_eq!(open(keys(1, 2, Series::Data), 9), Ok(b"payload".to_vec()));
-        assert_eq!(open(keys(2, 1, Series::Data), 9), Err(Forged), "reflected");
-        assert_eq!(open(keys(1, 3, Series::Data), 9), Err(Forged), "for another");
-        assert_eq!(open(keys(1, 2, Series::Control), 9), Err(Forged), "of another series");
-        assert_eq!(open(keys(1, 2, Series::Data), 10), Err(Forged), "with another number");
-        let other = |key, run| Keys::new(&Secret::new(&key, run), 1, 2, Series::Data);
+        assert_eq!(open(keys(1, 2, DatagramSeries::Data), 9), Ok(b"payload".to_vec()));
+        assert_eq!(open(keys(2, 1, DatagramSeries::Data), 9), Err(Forged), "reflected");
+        assert_eq!(open(keys(1, 3, DatagramSeries::Data), 9), Err(Forged), "for another");
+        assert_eq!(open(keys(1, 2, DatagramSeries::Control), 9), Err(Forged), "of another series");
+        assert_eq!(open(keys(1, 2, DatagramSeries::Data), 10), Err(Forged), "with another number");
+        let other =
+            |key, run| EpochKeyring::new(&Secret::new(&key, run), 1, 2, DatagramSeries::Data);
         assert_eq!(open(other([8; 32], 1), 9), Err(Forged), "with another key");
         assert_eq!(open(other([7; 32], 2), 9), Err(Forged), "of another run");
     }
 
     #[test]
     fn every_changed_bit_is_noticed() {
-        let datagram = sealed(&mut keys(1, 2, Series::Data), 9);
-        let mut receiver = keys(1, 2, Series::Data);
+        let datagram = sealed(&mut keys(1, 2, DatagramSeries::Data), 9);
+        let mut receiver = keys(1, 2, DatagramSeries::Data);
         for bit in 0..datagram.len() * 8 {
             let mut changed = datagram.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
@@ -223,7 +224,8 @@ mod tests {
 
     #[test]
     fn keys_change_with_the_epoch_and_late_datagrams_are_still_opened() {
-        let (mut sender, mut receiver) = (keys(1, 2, Series::Data), keys(1, 2, Series::Data));
+        let (mut sender, mut receiver) =
+            (keys(1, 2, DatagramSeries::Data), keys(1, 2, DatagramSeries::Data));
         let mut late = sealed(&mut sender, EPOCH - 1);
         let mut early = sealed(&mut sender, EPOCH);
         let mut far = sealed(&mut sender, 5 * EPOCH);
@@ -236,11 +238,11 @@ mod tests {
 
     #[test]
     fn no_two_numbers_of_an_epoch_have_the_same_nonce() {
-        let key = keys(1, 2, Series::Data).derive(3);
+        let key = keys(1, 2, DatagramSeries::Data).derive(3);
         let nonces: std::collections::BTreeSet<[u8; 12]> =
             (3 * EPOCH..3 * EPOCH + 10_000).map(|number| *key.nonce(number).as_ref()).collect();
         assert_eq!(nonces.len(), 10_000);
-        let other = keys(1, 2, Series::Data).derive(4);
+        let other = keys(1, 2, DatagramSeries::Data).derive(4);
         assert_ne!(key.mask, other.mask, "another epoch has another key and mask");
     }
 

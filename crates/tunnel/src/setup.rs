@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 /// Settings of a tunnel.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct TunnelSettings {
     /// The run, in every datagram.
     pub run: u64,
     /// Member number of this machine.

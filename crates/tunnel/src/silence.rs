@@ -4,12 +4,12 @@ use windtunnel_model::{Span, Time};
 
 /// Probes that the path should carry, and their results.
 #[derive(Debug, Default)]
-pub(crate) struct Silence {
+pub(crate) struct PathLiveness {
     /// When the first was sent after the last answer.
     since: Option<Time>,
 }
 
-impl Silence {
+impl PathLiveness {
     /// Such a probe was sent.
     pub(crate) fn asked(&mut self, now: Time) {
         self.since.get_or_insert(now);

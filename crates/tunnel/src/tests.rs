@@ -11,8 +11,10 @@ use std::net::SocketAddr;
 use windtunnel_model::Time;
 use windtunnel_wire::tunnel::Label;
 
-use crate::members::{Carrier, Flushed, Members, Outgoing, Refusal};
-use crate::setup::{Security, Setup};
+use crate::members::{
+    DatagramCarrier, DatagramCarrierRefusal, Flushed, OutgoingFrame, TunnelMembership,
+};
+use crate::setup::{Security, TunnelSettings};
 
 const SEALED: Security = Security::Sealed([3; 32]);
 
@@ -21,16 +23,22 @@ struct Wire {
     datagrams: VecDeque<Vec<u8>>,
     limit: usize,
     /// Says so of everything.
-    refusal: Option<Refusal>,
+    refusal: Option<DatagramCarrierRefusal>,
 }
 
-impl Carrier for Wire {
-    fn carry(&mut self, _: SocketAddr, bytes: &[u8], size: usize, _: bool) -> Result<(), Refusal> {
+impl DatagramCarrier for Wire {
+    fn carry(
+        &mut self,
+        _: SocketAddr,
+        bytes: &[u8],
+        size: usize,
+        _: bool,
+    ) -> Result<(), DatagramCarrierRefusal> {
         if let Some(refusal) = self.refusal {
             return Err(refusal);
         }
         if size.min(bytes.len()) > self.limit {
-            return Err(Refusal::TooBig);
+            return Err(DatagramCarrierRefusal::TooBig);
         }
         assert!(bytes.len() <= 65_487 && bytes.len().div_ceil(size) <= 64, "not one GSO send");
         self.datagrams.extend(bytes.chunks(size).map(<[u8]>::to_vec));
@@ -40,7 +48,7 @@ impl Carrier for Wire {
 
 /// A member and the wire on which it sends.
 struct End {
-    members: Members,
+    members: TunnelMembership,
     wire: Wire,
 }
 
@@ -51,14 +59,14 @@ impl End {
 
     fn of_run(run: u64, own: u16, security: Security) -> Self {
         let peers = (0..2).map(|number| (number != own).then(|| address(number))).collect();
-        let setup = Setup { run, own, peers, security };
-        let members = Members::new(setup, address(own)).unwrap();
+        let setup = TunnelSettings { run, own, peers, security };
+        let members = TunnelMembership::new(setup, address(own)).unwrap();
         let wire = Wire { datagrams: VecDeque::new(), limit: 1472, refusal: None };
         End { members, wire }
     }
 
     fn push(&mut self, now: Time, port: u32, frame: &[u8]) {
-        let outgoing = Outgoing { to: 1 - self.members.own, label: label(port), frame };
+        let outgoing = OutgoingFrame { to: 1 - self.members.own, label: label(port), frame };
         self.members.push(now, &outgoing, &mut self.wire);
     }
 

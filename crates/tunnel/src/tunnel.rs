@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 use windtunnel_model::{Span, Time};
 
-use crate::counters::{Counters, PeerCounters};
-use crate::members::{Flushed, Members, Outgoing, Received};
-use crate::setup::{OpenError, Setup};
-use link::Link;
+use crate::counters::{PeerCounters, TunnelCounters};
+use crate::members::{Flushed, OutgoingFrame, ReceivedFrame, TunnelMembership};
+use crate::setup::{OpenError, TunnelSettings};
+use link::TunnelSocket;
 
 pub use link::Buffers;
 
@@ -27,9 +27,9 @@ const TRAIN_MAX: usize = 1 << 16;
 /// [`receive`](Self::receive) until it returns 0, when the descriptor is readable;
 /// [`handle_timeout`](Self::handle_timeout) when the time that [`poll_timeout`](Self::poll_timeout)
 /// says has come. `now` is of one clock, and does not go back.
-pub struct Tunnel {
-    members: Members,
-    link: Link,
+pub struct UdpTunnel {
+    members: TunnelMembership,
+    link: TunnelSocket,
     inbox: Vec<u8>,
 }
 
@@ -38,23 +38,23 @@ pub struct Tunnel {
 #[error("cannot receive from the UDP socket of the tunnel: {0}")]
 pub struct ReceiveError(#[source] io::Error);
 
-impl Tunnel {
+impl UdpTunnel {
     /// Opens the tunnel over a bound socket, which may be of another network namespace than the
     /// process. The socket is made non-blocking, never lets IP fragment, and asks for large
     /// buffers.
     ///
     /// # Errors
     /// A socket that cannot be used; peers that it cannot reach or distinguish.
-    pub fn open(socket: UdpSocket, setup: Setup) -> Result<Tunnel, OpenError> {
+    pub fn open(socket: UdpSocket, setup: TunnelSettings) -> Result<UdpTunnel, OpenError> {
         let local = socket.local_addr().map_err(OpenError::Socket)?;
-        let members = Members::new(setup, local)?;
-        let link = Link::new(socket).map_err(OpenError::Socket)?;
-        Ok(Tunnel { members, link, inbox: vec![0; BATCH_SIZE * TRAIN_MAX] })
+        let members = TunnelMembership::new(setup, local)?;
+        let link = TunnelSocket::new(socket).map_err(OpenError::Socket)?;
+        Ok(UdpTunnel { members, link, inbox: vec![0; BATCH_SIZE * TRAIN_MAX] })
     }
 
     /// Adds a frame to those that [`flush`](Self::flush) sends. Datagrams that are full may be sent
     /// at once.
-    pub fn push(&mut self, now: Time, outgoing: &Outgoing<'_>) {
+    pub fn push(&mut self, now: Time, outgoing: &OutgoingFrame<'_>) {
         self.members.push(now, outgoing, &mut self.link);
     }
 
@@ -75,7 +75,7 @@ impl Tunnel {
     pub fn receive(
         &mut self,
         now: Time,
-        mut hand: impl FnMut(Received<'_>),
+        mut hand: impl FnMut(ReceivedFrame<'_>),
     ) -> Result<usize, ReceiveError> {
         let mut trains = self.inbox.chunks_exact_mut(TRAIN_MAX);
         let mut buffers: [IoSliceMut<'_>; BATCH_SIZE] =
@@ -141,7 +141,7 @@ impl Tunnel {
 
     /// The counters so far.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TunnelCounters {
         self.members.counters()
     }
 
@@ -176,14 +176,14 @@ impl Tunnel {
     }
 }
 
-impl AsFd for Tunnel {
+impl AsFd for UdpTunnel {
     /// For polling: readable when there is something to receive.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 }
 
-impl fmt::Debug for Tunnel {
+impl fmt::Debug for UdpTunnel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tunnel")
             .field("run", &self.members.run)

@@ -6,7 +6,7 @@ const WORDS: usize = 128;
 
 /// The series from one sender to one receiver (RFC 4303, 3.4.3, with a larger window).
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct AntiReplayWindow {
     /// The first that came, and the greatest.
     span: Option<(u64, u64)>,
     /// Those from the first on that have come.
@@ -17,7 +17,7 @@ pub(crate) struct Window {
 
 /// The state of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum AntiReplayVerdict {
     New,
     /// It has come before.
     Seen,
@@ -25,26 +25,26 @@ pub(crate) enum Verdict {
     TooOld,
 }
 
-impl Window {
+impl AntiReplayWindow {
     pub(crate) fn new() -> Self {
-        Window { span: None, arrived: 0, seen: [0; WORDS] }
+        AntiReplayWindow { span: None, arrived: 0, seen: [0; WORDS] }
     }
 
     /// Looks, and changes nothing: so a datagram not yet authenticated may be checked.
-    pub(crate) fn look(&self, number: u64) -> Verdict {
-        let Some((_, greatest)) = self.span else { return Verdict::New };
+    pub(crate) fn look(&self, number: u64) -> AntiReplayVerdict {
+        let Some((_, greatest)) = self.span else { return AntiReplayVerdict::New };
         if number > greatest {
-            Verdict::New
+            AntiReplayVerdict::New
         } else if greatest - number >= WINDOW {
-            Verdict::TooOld
+            AntiReplayVerdict::TooOld
         } else if self.bit(number) {
-            Verdict::Seen
+            AntiReplayVerdict::Seen
         } else {
-            Verdict::New
+            AntiReplayVerdict::New
         }
     }
 
-    /// Takes note of a number that is [`Verdict::New`].
+    /// Takes note of a number that is [`AntiReplayVerdict::New`].
     pub(crate) fn mark(&mut self, number: u64) {
         let (first, greatest) = self.span.unwrap_or((number, number));
         if number.saturating_sub(greatest) >= WINDOW {
@@ -91,42 +91,42 @@ mod tests {
 
     #[test]
     fn each_number_is_new_once_in_whatever_order() {
-        let mut window = Window::new();
+        let mut window = AntiReplayWindow::new();
         for number in [100, 103, 101] {
-            assert_eq!(window.look(number), Verdict::New);
+            assert_eq!(window.look(number), AntiReplayVerdict::New);
             window.mark(number);
-            assert_eq!(window.look(number), Verdict::Seen);
+            assert_eq!(window.look(number), AntiReplayVerdict::Seen);
         }
-        assert_eq!((window.missing(), window.look(102)), (1, Verdict::New));
+        assert_eq!((window.missing(), window.look(102)), (1, AntiReplayVerdict::New));
         // A number before the first that came is not counted as missing, and is accepted.
-        assert_eq!(window.look(99), Verdict::New);
+        assert_eq!(window.look(99), AntiReplayVerdict::New);
         window.mark(99);
-        assert_eq!((window.missing(), window.look(99)), (1, Verdict::Seen));
+        assert_eq!((window.missing(), window.look(99)), (1, AntiReplayVerdict::Seen));
     }
 
     #[test]
     fn a_number_is_forgotten_when_the_window_has_passed_it() {
-        let mut window = Window::new();
+        let mut window = AntiReplayWindow::new();
         window.mark(5);
         window.mark(5 + WINDOW - 1);
-        assert_eq!(window.look(5), Verdict::Seen);
+        assert_eq!(window.look(5), AntiReplayVerdict::Seen);
         window.mark(5 + WINDOW);
-        assert_eq!(window.look(5), Verdict::TooOld);
-        assert_eq!(window.look(6), Verdict::New);
+        assert_eq!(window.look(5), AntiReplayVerdict::TooOld);
+        assert_eq!(window.look(6), AntiReplayVerdict::New);
         assert_eq!(window.missing(), WINDOW - 2);
         window.mark(u64::MAX / 2);
-        assert_eq!(window.look(6 + WINDOW), Verdict::TooOld);
-        assert_eq!(window.look(u64::MAX / 2 - 1), Verdict::New);
+        assert_eq!(window.look(6 + WINDOW), AntiReplayVerdict::TooOld);
+        assert_eq!(window.look(u64::MAX / 2 - 1), AntiReplayVerdict::New);
     }
 
     #[test]
     fn the_last_number_is_a_number_like_others() {
-        let mut window = Window::new();
+        let mut window = AntiReplayWindow::new();
         window.mark(u64::MAX);
-        assert_eq!((window.look(u64::MAX), window.missing()), (Verdict::Seen, 0));
+        assert_eq!((window.look(u64::MAX), window.missing()), (AntiReplayVerdict::Seen, 0));
         window.mark(u64::MAX - 1);
-        assert_eq!(window.look(u64::MAX - 1), Verdict::Seen);
-        let mut all = Window::new();
+        assert_eq!(window.look(u64::MAX - 1), AntiReplayVerdict::Seen);
+        let mut all = AntiReplayWindow::new();
         [0, u64::MAX].into_iter().for_each(|number| all.mark(number));
         assert_eq!(all.missing(), u64::MAX - 1);
     }
@@ -134,18 +134,18 @@ mod tests {
     proptest! {
         #[test]
         fn the_window_agrees_with_a_set(steps in proptest::collection::vec(0..12_000u64, 1..400)) {
-            let (mut window, mut all) = (Window::new(), BTreeSet::new());
+            let (mut window, mut all) = (AntiReplayWindow::new(), BTreeSet::new());
             let mut greatest = 1 << 20;
             let mut first = None;
             for step in steps {
                 let number = greatest + 3 - step.min(greatest);
                 let expected = match () {
-                    () if first.is_some() && number + WINDOW <= greatest => Verdict::TooOld,
-                    () if all.contains(&number) => Verdict::Seen,
-                    () => Verdict::New,
+                    () if first.is_some() && number + WINDOW <= greatest => AntiReplayVerdict::TooOld,
+                    () if all.contains(&number) => AntiReplayVerdict::Seen,
+                    () => AntiReplayVerdict::New,
                 };
                 prop_assert_eq!(window.look(number), expected);
-                if expected == Verdict::New {
+                if expected == AntiReplayVerdict::New {
                     window.mark(number);
                     all.insert(number);
                     let first = *first.get_or_insert(number);

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use windtunnel_model::Time;
 use windtunnel_sys::clock::monotonic_ns;
-use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange, Target};
+use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_sys::process::{self, Status};
-use windtunnel_tunnel::{Label, Outgoing, Security, Setup, Tunnel, Unsent};
+use windtunnel_sys::process::{self, ProcessExitStatus};
+use windtunnel_tunnel::{Label, OutgoingFrame, Security, TunnelSettings, UdpTunnel, Unsent};
 
 /// A case that did not panic either passed or returns the missing requirement.
 type Outcome = Result<(), String>;
@@ -43,8 +43,8 @@ fn main() {
     let mut failed = 0;
     for (name, body) in chosen {
         match run(name, *body) {
-            Ok(Status::Exited(0)) => println!("ok {name}"),
-            Ok(Status::Exited(SKIPPED)) if !required => {}
+            Ok(ProcessExitStatus::Exited(0)) => println!("ok {name}"),
+            Ok(ProcessExitStatus::Exited(SKIPPED)) if !required => {}
             Err(error) if !required => println!("skipped {name}: no namespaces: {error}"),
             other => {
                 println!("FAILED {name}: {other:?}");
@@ -56,17 +56,22 @@ fn main() {
 }
 
 /// Runs one case in a child with a network of its own, and waits for it.
-fn run(name: &str, body: fn() -> Outcome) -> io::Result<Status> {
+fn run(name: &str, body: fn() -> Outcome) -> io::Result<ProcessExitStatus> {
     io::stdout().flush()?;
     let user = process::current_user();
-    let flags = if user.uid == 0 { Flags::NET } else { Flags::NET | Flags::USER };
+    let flags = if user.uid == 0 {
+        NamespaceFlags::NET
+    } else {
+        NamespaceFlags::NET | NamespaceFlags::USER
+    };
     let only = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
     let maps = IdMap { users: only(user.uid), groups: only(user.gid) };
     match namespace::fork_into(flags)? {
         Fork::Parent { pidfd, .. } => Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for")),
         Fork::Child => {
-            if flags.contains(Flags::USER) {
-                namespace::write_id_maps(Target::Current, &maps, true).expect("the own user maps");
+            if flags.contains(NamespaceFlags::USER) {
+                namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)
+                    .expect("the own user maps");
             }
             process::exit_now(match panic::catch_unwind(body) {
                 Ok(Ok(())) => 0,
@@ -116,36 +121,39 @@ fn now() -> Time {
     Time::from_nanos(monotonic_ns())
 }
 
-fn sizes(tunnels: &[Tunnel; 2]) -> [usize; 2] {
+fn sizes(tunnels: &[UdpTunnel; 2]) -> [usize; 2] {
     [tunnels[0].mtu(1).unwrap(), tunnels[1].mtu(0).unwrap()]
 }
 
-fn pair(at: &str) -> [Tunnel; 2] {
+fn pair(at: &str) -> [UdpTunnel; 2] {
     let sockets = [UdpSocket::bind(at).unwrap(), UdpSocket::bind(at).unwrap()];
     let peers = sockets.each_ref().map(|socket| Some(socket.local_addr().unwrap()));
     let mut own = 0..;
     sockets.map(|socket| {
         let (own, peers) = (own.next().unwrap(), peers.to_vec());
-        Tunnel::open(socket, Setup { run: 1, own, peers, security: Security::Sealed([5; 32]) })
-            .unwrap()
+        UdpTunnel::open(
+            socket,
+            TunnelSettings { run: 1, own, peers, security: Security::Sealed([5; 32]) },
+        )
+        .unwrap()
     })
 }
 
-fn send(tunnels: &mut [Tunnel; 2], frame: &[u8]) -> Unsent {
+fn send(tunnels: &mut [UdpTunnel; 2], frame: &[u8]) -> Unsent {
     let label = Label { port: 0, lane: 0, intended: 0, vnet: [0; 10] };
-    tunnels[0].push(now(), &Outgoing { to: 1, label, frame });
+    tunnels[0].push(now(), &OutgoingFrame { to: 1, label, frame });
     tunnels[0].flush(now()).unsent
 }
 
 /// Serves both until `done`; waits for the sockets and their timers.
-fn serve(tunnels: &mut [Tunnel; 2], done: impl Fn(&[Tunnel; 2], &[Vec<u8>]) -> bool) {
+fn serve(tunnels: &mut [UdpTunnel; 2], done: impl Fn(&[UdpTunnel; 2], &[Vec<u8>]) -> bool) {
     let mut arrived = Vec::new();
     let mut idle = 0;
     while !done(tunnels, &arrived) {
         let mut taken = 0;
         for tunnel in tunnels.iter_mut() {
             tunnel.handle_timeout(now());
-            let keep = |received: windtunnel_tunnel::Received<'_>| {
+            let keep = |received: windtunnel_tunnel::ReceivedFrame<'_>| {
                 arrived.push(received.frame.to_vec());
             };
             taken += tunnel.receive(now(), keep).unwrap();

@@ -16,13 +16,13 @@ use crate::{answer, stream};
 
 /// A command line without the program, and without the run.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct WebCommandRequest {
     argv: Vec<String>,
 }
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-struct Done {
+struct WebCommandResponse {
     exit: i32,
     stdout: String,
     stderr: String,
@@ -36,7 +36,11 @@ pub(crate) struct Shell {
 }
 
 /// Runs it and waits for it. If the browser goes, it is ended.
-pub(crate) async fn run(program: &Path, folder: &Path, order: &Order) -> Response<Body> {
+pub(crate) async fn run(
+    program: &Path,
+    folder: &Path,
+    order: &WebCommandRequest,
+) -> Response<Body> {
     let words = match words(&order.argv, folder) {
         Ok(words) => words,
         Err((error, hint)) => return answer::wrong(StatusCode::BAD_REQUEST, &error, hint),
@@ -50,7 +54,9 @@ pub(crate) async fn run(program: &Path, folder: &Path, order: &Order) -> Respons
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr, status) = tokio::join!(text(stdout), text(stderr), child.wait());
     match status {
-        Ok(status) => answer::json(StatusCode::OK, &Done { exit: exit(status), stdout, stderr }),
+        Ok(status) => {
+            answer::json(StatusCode::OK, &WebCommandResponse { exit: exit(status), stdout, stderr })
+        }
         Err(error) => not_started(&error),
     }
 }

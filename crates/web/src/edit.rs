@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer;
-use crate::hub::{Hub, Message};
-use file::Saved;
+use crate::hub::{Hub, ServerSentEvent};
+use file::ScenarioSaveOutcome;
 
 /// What checks a text of a file: the response of `POST /api/check`.
 pub type Check = Arc<dyn Fn(&str) -> Value + Send + Sync>;
@@ -30,14 +30,14 @@ pub(crate) struct Edited {
 }
 
 #[derive(Debug, Serialize)]
-struct Content {
+struct ScenarioFileResponse {
     path: PathBuf,
     text: String,
     version: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Draft {
+pub(crate) struct ScenarioEditRequest {
     text: String,
     #[serde(default)]
     version: String,
@@ -58,14 +58,14 @@ impl Edited {
         match file::read(&self.path) {
             Ok((text, version)) => {
                 let path = self.path.clone();
-                answer::json(StatusCode::OK, &Content { path, text, version })
+                answer::json(StatusCode::OK, &ScenarioFileResponse { path, text, version })
             }
             Err(error) => self.failed("read", &error),
         }
     }
 
     /// The mistakes of a text, or what it describes.
-    pub(crate) async fn check(self: Arc<Self>, draft: Draft) -> Response<Body> {
+    pub(crate) async fn check(self: Arc<Self>, draft: ScenarioEditRequest) -> Response<Body> {
         let _one = self.busy.lock().await;
         let check = Arc::clone(&self.check);
         match tokio::task::spawn_blocking(move || check(&draft.text)).await {
@@ -77,14 +77,14 @@ impl Edited {
     }
 
     /// Saves a text if the file is as it was when the page read it.
-    pub(crate) async fn save(&self, draft: &Draft) -> Response<Body> {
+    pub(crate) async fn save(&self, draft: &ScenarioEditRequest) -> Response<Body> {
         let _one = self.busy.lock().await;
         match file::save(&self.path, &draft.text, &draft.version) {
-            Ok(Saved::New(version)) => {
+            Ok(ScenarioSaveOutcome::New(version)) => {
                 self.see(&version);
                 answer::json(StatusCode::OK, &json!({ "version": version }))
             }
-            Ok(Saved::Conflict { text, version }) => {
+            Ok(ScenarioSaveOutcome::Conflict { text, version }) => {
                 answer::json(StatusCode::CONFLICT, &json!({ "text": text, "version": version }))
             }
             Err(error) => self.failed("save", &error),
@@ -111,7 +111,7 @@ impl Edited {
             looked_at = state;
             if self.see(&version) {
                 let message = json!({ "text": text, "version": version });
-                self.hub.write(Message::new("changed", &message));
+                self.hub.write(ServerSentEvent::new("changed", &message));
             }
         }
     }

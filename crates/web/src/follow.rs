@@ -14,10 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use windtunnel_control::registry;
-use windtunnel_report::Document;
+use windtunnel_report::ReportDocument;
 
-use crate::hub::{Hub, Message, Reader};
-use files::Files;
+use crate::hub::{EventStreamReader, Hub, ServerSentEvent};
+use files::RunFileFollower;
 
 /// A run that is followed.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Followed {
             Followed { folder, hub: Hub::new(BUFFER_BYTES), stopped: AtomicBool::new(false) };
         let followed = Arc::new(followed);
         // Without the folder the rest still shows that the run is over.
-        let files = Files::open(&followed.folder).ok();
+        let files = RunFileFollower::open(&followed.folder).ok();
         let (one, other) = (Arc::clone(&followed), Arc::clone(&followed));
         thread::spawn(move || one.follow(files));
         thread::spawn(move || control::follow(&other));
@@ -46,7 +46,7 @@ impl Followed {
         &self.folder
     }
 
-    pub(crate) fn reader(&self, after_ns: Option<u64>) -> Reader {
+    pub(crate) fn reader(&self, after_ns: Option<u64>) -> EventStreamReader {
         self.hub.reader(after_ns)
     }
 
@@ -55,7 +55,7 @@ impl Followed {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    fn follow(&self, mut files: Option<Files>) {
+    fn follow(&self, mut files: Option<RunFileFollower>) {
         let mut looked_at = Instant::now();
         loop {
             let lives = registry::is_live(&self.folder);
@@ -76,17 +76,17 @@ impl Followed {
     }
 
     /// Results are written after the socket is closed.
-    fn end(&self, files: Option<&mut Files>) {
+    fn end(&self, files: Option<&mut RunFileFollower>) {
         let closed = Instant::now();
         while !self.folder.join("run.json").exists() && closed.elapsed() < RESULTS {
             thread::sleep(TICK);
         }
         files.into_iter().for_each(|files| files.read(&self.hub));
-        let document = match Document::live(&self.folder) {
+        let document = match ReportDocument::live(&self.folder) {
             Ok(document) => serde_json::json!({ "document": document }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         };
-        self.hub.end(Message::new("ended", &document));
+        self.hub.end(ServerSentEvent::new("ended", &document));
     }
 }
 

@@ -11,29 +11,31 @@ use std::net::IpAddr;
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 
-use crate::Token;
+use crate::WebAccessToken;
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum HttpRequestRefusal {
     Host,
     Origin,
     Token,
 }
 
-impl Refusal {
+impl HttpRequestRefusal {
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Refusal::Host | Refusal::Origin => StatusCode::FORBIDDEN,
-            Refusal::Token => StatusCode::UNAUTHORIZED,
+            HttpRequestRefusal::Host | HttpRequestRefusal::Origin => StatusCode::FORBIDDEN,
+            HttpRequestRefusal::Token => StatusCode::UNAUTHORIZED,
         }
     }
 
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Refusal::Host => "the page was asked for under a name that is not an address of it",
-            Refusal::Origin => "another page has sent the request",
-            Refusal::Token => "the token is missing or wrong",
+            HttpRequestRefusal::Host => {
+                "the page was asked for under a name that is not an address of it"
+            }
+            HttpRequestRefusal::Origin => "another page has sent the request",
+            HttpRequestRefusal::Token => "the token is missing or wrong",
         }
     }
 }
@@ -43,16 +45,19 @@ pub(crate) fn check(
     headers: &HeaderMap,
     uri: &Uri,
     port: u16,
-    token: &Token,
-) -> Result<(), Refusal> {
-    let host = only(headers, &HOST).filter(|host| is_ours(host, port)).ok_or(Refusal::Host)?;
+    token: &WebAccessToken,
+) -> Result<(), HttpRequestRefusal> {
+    let host =
+        only(headers, &HOST).filter(|host| is_ours(host, port)).ok_or(HttpRequestRefusal::Host)?;
     if headers.contains_key(ORIGIN) {
         let origin = only(headers, &ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
-        origin.filter(|origin| origin.eq_ignore_ascii_case(host)).ok_or(Refusal::Origin)?;
+        origin
+            .filter(|origin| origin.eq_ignore_ascii_case(host))
+            .ok_or(HttpRequestRefusal::Origin)?;
     }
     let bearer = only(headers, &AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let given = bearer.or_else(|| parameter(uri, "token"));
-    given.filter(|given| token.is(given)).map(|_| ()).ok_or(Refusal::Token)
+    given.filter(|given| token.is(given)).map(|_| ()).ok_or(HttpRequestRefusal::Token)
 }
 
 /// The value of a parameter of the address. Tokens and numbers need no decoding.
@@ -83,13 +88,13 @@ fn is_ours(host: &str, port: u16) -> bool {
 mod tests {
     use super::*;
 
-    fn checked(headers: &[(HeaderName, &str)], uri: &str) -> Result<(), Refusal> {
+    fn checked(headers: &[(HeaderName, &str)], uri: &str) -> Result<(), HttpRequestRefusal> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name.clone(), value.parse().unwrap());
         }
         // The token of a test has to be known.
-        let token = Token::random().unwrap();
+        let token = WebAccessToken::random().unwrap();
         let mut with_token = HeaderMap::new();
         for (name, value) in &map {
             let text = value.to_str().unwrap().replace("TOKEN", token.text());
@@ -122,11 +127,11 @@ mod tests {
             "::1:4000",
         ] {
             let found = checked(&[(HOST, host)], "/?token=TOKEN");
-            assert_eq!(found, Err(Refusal::Host), "{host}");
+            assert_eq!(found, Err(HttpRequestRefusal::Host), "{host}");
         }
-        assert_eq!(checked(&[], "/?token=TOKEN"), Err(Refusal::Host));
+        assert_eq!(checked(&[], "/?token=TOKEN"), Err(HttpRequestRefusal::Host));
         let twice = [(HOST, "127.0.0.1:4000"), (HOST, "evil.example:4000")];
-        assert_eq!(checked(&twice, "/?token=TOKEN"), Err(Refusal::Host));
+        assert_eq!(checked(&twice, "/?token=TOKEN"), Err(HttpRequestRefusal::Host));
     }
 
     #[test]
@@ -136,7 +141,7 @@ mod tests {
         assert_eq!(from("http://localhost:4000"), Ok(()));
         for origin in ["http://evil.example", "null", "https://localhost:4000", "http://localhost"]
         {
-            assert_eq!(from(origin), Err(Refusal::Origin), "{origin}");
+            assert_eq!(from(origin), Err(HttpRequestRefusal::Origin), "{origin}");
         }
     }
 
@@ -147,11 +152,11 @@ mod tests {
             checked(&[&host, headers].concat(), uri)
         };
         for uri in ["/", "/?token=", "/?token=TOKEN0", "/?xtoken=TOKEN", "/api/runs?after=3"] {
-            assert_eq!(ask(&[], uri), Err(Refusal::Token), "{uri}");
+            assert_eq!(ask(&[], uri), Err(HttpRequestRefusal::Token), "{uri}");
         }
         // The header counts, where there is one.
         let wrong = [(AUTHORIZATION, "Bearer no")];
-        assert_eq!(ask(&wrong, "/?token=TOKEN"), Err(Refusal::Token));
-        assert_eq!(ask(&[(AUTHORIZATION, "Basic TOKEN")], "/"), Err(Refusal::Token));
+        assert_eq!(ask(&wrong, "/?token=TOKEN"), Err(HttpRequestRefusal::Token));
+        assert_eq!(ask(&[(AUTHORIZATION, "Basic TOKEN")], "/"), Err(HttpRequestRefusal::Token));
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// A server-sent event.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct ServerSentEvent {
     pub(crate) event: &'static str,
     /// JSON, in one line.
     pub(crate) data: String,
@@ -18,15 +18,15 @@ pub(crate) struct Message {
     pub(crate) at_ns: Option<u64>,
 }
 
-impl Message {
+impl ServerSentEvent {
     pub(crate) fn new(event: &'static str, data: &impl Serialize) -> Self {
         // All that is sent has texts for keys.
         let data = serde_json::to_string(data).unwrap_or_default();
-        Message { event, data, at_ns: None }
+        ServerSentEvent { event, data, at_ns: None }
     }
 
     pub(crate) fn at(self, at_ns: u64) -> Self {
-        Message { at_ns: Some(at_ns), ..self }
+        ServerSentEvent { at_ns: Some(at_ns), ..self }
     }
 
     fn bytes(&self) -> usize {
@@ -37,28 +37,28 @@ impl Message {
 /// The buffer.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    inner: Mutex<Inner>,
+    inner: Mutex<ServerSentEventBuffer>,
     /// The number of the next message.
     written: watch::Sender<u64>,
     bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    kept: VecDeque<Arc<Message>>,
+struct ServerSentEventBuffer {
+    kept: VecDeque<Arc<ServerSentEvent>>,
     bytes: usize,
     /// The number of the first that is kept.
     first: u64,
     /// The last messages of kinds that replace the one before: `status` and `links`.
-    latest: Vec<Arc<Message>>,
+    latest: Vec<Arc<ServerSentEvent>>,
     /// The last message of all.
-    ended: Option<Arc<Message>>,
+    ended: Option<Arc<ServerSentEvent>>,
 }
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    Message(Arc<Message>),
+    Message(Arc<ServerSentEvent>),
     /// So many are gone.
     Gap(u64),
     /// Nothing is new.
@@ -69,7 +69,7 @@ pub(crate) enum Next {
 
 /// A reader's place.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct EventStreamReader {
     hub: Arc<Hub>,
     next: u64,
     /// What comes before messages from the buffer.
@@ -84,7 +84,7 @@ impl Hub {
     }
 
     /// Adds a message; old ones go where there is no room.
-    pub(crate) fn write(&self, message: Message) {
+    pub(crate) fn write(&self, message: ServerSentEvent) {
         let message = Arc::new(message);
         let mut inner = self.lock();
         if REPLACED.contains(&message.event) {
@@ -105,7 +105,7 @@ impl Hub {
     }
 
     /// The last message.
-    pub(crate) fn end(&self, message: Message) {
+    pub(crate) fn end(&self, message: ServerSentEvent) {
         self.lock().ended = Some(Arc::new(message));
         self.written.send_modify(|_| {});
     }
@@ -120,7 +120,7 @@ impl Hub {
     }
 
     /// A reader of what comes from now on; or of what happened after this time too.
-    pub(crate) fn reader(self: &Arc<Self>, after_ns: Option<u64>) -> Reader {
+    pub(crate) fn reader(self: &Arc<Self>, after_ns: Option<u64>) -> EventStreamReader {
         let inner = self.lock();
         let mut first: VecDeque<Next> =
             inner.latest.iter().map(|message| Next::Message(Arc::clone(message))).collect();
@@ -136,21 +136,21 @@ impl Hub {
         let next = inner.next();
         drop(inner);
         let written = self.written.subscribe();
-        Reader { hub: Arc::clone(self), next, first, written, ended: false }
+        EventStreamReader { hub: Arc::clone(self), next, first, written, ended: false }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, ServerSentEventBuffer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl ServerSentEventBuffer {
     fn next(&self) -> u64 {
         self.first + u64::try_from(self.kept.len()).unwrap_or(u64::MAX)
     }
 }
 
-impl Reader {
+impl EventStreamReader {
     pub(crate) fn take(&mut self) -> Next {
         if let Some(first) = self.first.pop_front() {
             return first;
@@ -191,8 +191,8 @@ const KEPT_MAX: usize = 600;
 mod tests {
     use super::*;
 
-    fn sample(number: u64) -> Message {
-        Message::new("sample", &number).at(number)
+    fn sample(number: u64) -> ServerSentEvent {
+        ServerSentEvent::new("sample", &number).at(number)
     }
 
     fn text(next: &Next) -> String {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    fn all(reader: &mut Reader) -> Vec<String> {
+    fn all(reader: &mut EventStreamReader) -> Vec<String> {
         let mut texts = Vec::new();
         loop {
             match reader.take() {
@@ -215,13 +215,13 @@ mod tests {
     #[test]
     fn a_reader_gets_what_is_written_after_it_came_and_the_newest_state() {
         let hub = Hub::new(1 << 20);
-        hub.write(Message::new("status", &"old"));
-        hub.write(Message::new("status", &"new"));
+        hub.write(ServerSentEvent::new("status", &"old"));
+        hub.write(ServerSentEvent::new("status", &"new"));
         hub.write(sample(1));
         let mut reader = hub.reader(None);
         hub.write(sample(2));
         assert_eq!(all(&mut reader), ["status \"new\"", "sample 2"]);
-        hub.end(Message::new("ended", &3));
+        hub.end(ServerSentEvent::new("ended", &3));
         assert_eq!(all(&mut reader), ["ended 3"]);
         assert_eq!(reader.take(), Next::End);
     }
@@ -243,12 +243,12 @@ mod tests {
         let hub = Hub::new(1000);
         let mut reader = hub.reader(None);
         for _ in 0..10 {
-            hub.write(Message::new("output", &"x".repeat(300)));
+            hub.write(ServerSentEvent::new("output", &"x".repeat(300)));
         }
         assert!(hub.lock().bytes <= 1000);
         assert_eq!(reader.take(), Next::Gap(8));
         // One that is larger than the buffer is still passed on.
-        hub.write(Message::new("links", &"x".repeat(3000)));
+        hub.write(ServerSentEvent::new("links", &"x".repeat(3000)));
         assert_eq!(hub.lock().kept.len(), 1);
     }
 

@@ -38,6 +38,6 @@ mod stream;
 pub mod token;
 
 pub use edit::Check;
-pub use runs::{Card, Lister};
-pub use server::{Options, Server, Shown, WebError};
-pub use token::Token;
+pub use runs::{Lister, RunListEntry};
+pub use server::{WebError, WebServer, WebServerContent, WebServerOptions};
+pub use token::WebAccessToken;

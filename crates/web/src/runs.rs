@@ -11,7 +11,7 @@ use crate::follow::Followed;
 
 /// A run in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Card {
+pub struct RunListEntry {
     /// The name of its folder; of several with one name, with a number.
     pub id: String,
     /// Name of the experiment.
@@ -25,26 +25,26 @@ pub struct Card {
 pub type Lister = Arc<dyn Fn() -> Vec<(PathBuf, String, u64)> + Send + Sync>;
 
 /// All runs that were found so far.
-pub(crate) struct Runs {
+pub(crate) struct RunCatalogue {
     /// The one that is shown; absent: all live runs.
     only: Option<PathBuf>,
     lister: Lister,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, RunCatalogueEntry>>,
 }
 
 #[derive(Debug)]
-struct Known {
-    card: Card,
+struct RunCatalogueEntry {
+    card: RunListEntry,
     followed: Option<Arc<Followed>>,
 }
 
-impl Runs {
+impl RunCatalogue {
     pub(crate) fn new(only: Option<PathBuf>, lister: Lister) -> Arc<Self> {
-        Arc::new(Runs { only, lister, known: Mutex::default() })
+        Arc::new(RunCatalogue { only, lister, known: Mutex::default() })
     }
 
     /// The runs, with those that have ended since they were found.
-    pub(crate) fn list(&self) -> Vec<Card> {
+    pub(crate) fn list(&self) -> Vec<RunListEntry> {
         let mut found = (self.lister)();
         if let Some(only) = &self.only {
             found.retain(|(folder, _, _)| folder == only);
@@ -57,9 +57,10 @@ impl Runs {
             let id = id(&known, &folder);
             let alive = registry::is_live(&folder);
             let name = if name.is_empty() { id.clone() } else { name };
-            let card = Card { id: id.clone(), name, elapsed_ns, folder, alive };
-            let entry =
-                known.entry(id).or_insert_with(|| Known { card: card.clone(), followed: None });
+            let card = RunListEntry { id: id.clone(), name, elapsed_ns, folder, alive };
+            let entry = known
+                .entry(id)
+                .or_insert_with(|| RunCatalogueEntry { card: card.clone(), followed: None });
             entry.card = card;
         }
         for entry in known.values_mut() {
@@ -89,13 +90,13 @@ impl Runs {
         Some(followed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RunCatalogueEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The id that the folder has, or a new one.
-fn id(known: &BTreeMap<String, Known>, folder: &Path) -> String {
+fn id(known: &BTreeMap<String, RunCatalogueEntry>, folder: &Path) -> String {
     if let Some((id, _)) = known.iter().find(|(_, entry)| entry.card.folder == folder) {
         return id.clone();
     }
@@ -120,7 +121,7 @@ mod tests {
         let lister: Lister = Arc::new(move || {
             folders.map(|folder| (PathBuf::from(folder), "demo".to_owned(), 7)).to_vec()
         });
-        let runs = Runs::new(None, lister);
+        let runs = RunCatalogue::new(None, lister);
         let ids = || -> Vec<String> { runs.list().into_iter().map(|card| card.id).collect() };
         assert_eq!(ids(), ["__x", "run", "run-2"]);
         assert_eq!(ids(), ["__x", "run", "run-2"]);
@@ -131,7 +132,7 @@ mod tests {
     #[test]
     fn paths_are_no_ids() {
         let lister: Lister = Arc::new(|| vec![(PathBuf::from("/a/run"), "demo".to_owned(), 7)]);
-        let runs = Runs::new(None, lister);
+        let runs = RunCatalogue::new(None, lister);
         for id in ["..", "../run", "/a/run", "%2e%2e", "", ".", "run/"] {
             assert_eq!(runs.folder(id), None, "{id}");
         }

@@ -15,14 +15,14 @@ use axum::routing::{get, post};
 use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use windtunnel_report::{Document, page};
+use windtunnel_report::{ReportDocument, page};
 
-use crate::edit::{Check, Draft, Edited};
-use crate::runs::{Lister, Runs};
-use crate::{Token, answer, command, guard, stream};
+use crate::edit::{Check, Edited, ScenarioEditRequest};
+use crate::runs::{Lister, RunCatalogue};
+use crate::{WebAccessToken, answer, command, guard, stream};
 
 /// What is served.
-pub enum Shown {
+pub enum WebServerContent {
     /// Live runs, or one run.
     Runs {
         /// The folder of the one.
@@ -36,12 +36,12 @@ pub enum Shown {
 }
 
 /// How it is served.
-pub struct Options {
+pub struct WebServerOptions {
     /// Port 0: a free one.
     pub listen: SocketAddr,
     /// This program, for commands.
     pub program: PathBuf,
-    pub shown: Shown,
+    pub shown: WebServerContent,
 }
 
 /// Why nothing is served.
@@ -67,43 +67,48 @@ pub enum WebError {
 }
 
 /// A server that listens.
-pub struct Server {
+pub struct WebServer {
     runtime: tokio::runtime::Runtime,
     listener: TcpListener,
     address: SocketAddr,
-    state: Arc<Shared>,
+    state: Arc<WebServerState>,
     until_end: bool,
 }
 
-struct Shared {
-    token: Token,
+struct WebServerState {
+    token: WebAccessToken,
     port: u16,
     program: PathBuf,
-    source: Source,
+    source: WebContentSource,
     /// Room for streams.
     streams: Arc<Semaphore>,
 }
 
-enum Source {
-    Runs(Arc<Runs>),
+enum WebContentSource {
+    Runs(Arc<RunCatalogue>),
     File(Arc<Edited>),
 }
 
-impl Server {
-    /// Listens; requests are answered by [`Server::run`].
+impl WebServer {
+    /// Listens; requests are answered by [`WebServer::run`].
     ///
     /// # Errors
     /// If the address cannot be listened on, or the file cannot be read.
-    pub fn bind(options: Options) -> Result<Self, WebError> {
-        let Options { listen, program, shown } = options;
-        let token = Token::random().map_err(WebError::Random)?;
+    pub fn bind(options: WebServerOptions) -> Result<Self, WebError> {
+        let WebServerOptions { listen, program, shown } = options;
+        let token = WebAccessToken::random().map_err(WebError::Random)?;
         let (source, until_end) = match shown {
-            Shown::Runs { only, lister, until_end } => {
-                (Source::Runs(Runs::new(only, lister)), until_end)
+            WebServerContent::Runs { only, lister, until_end } => {
+                (WebContentSource::Runs(RunCatalogue::new(only, lister)), until_end)
             }
-            Shown::File { path, check } => {
+            WebServerContent::File { path, check } => {
                 let edited = Edited::open(&path, check);
-                (Source::File(edited.map_err(|source| WebError::File { path, source })?), false)
+                (
+                    WebContentSource::File(
+                        edited.map_err(|source| WebError::File { path, source })?,
+                    ),
+                    false,
+                )
             }
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -112,8 +117,8 @@ impl Server {
         let listener = runtime.block_on(TcpListener::bind(listen)).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        let state = Shared { token, port: address.port(), program, source, streams };
-        Ok(Server { runtime, listener, address, state: Arc::new(state), until_end })
+        let state = WebServerState { token, port: address.port(), program, source, streams };
+        Ok(WebServer { runtime, listener, address, state: Arc::new(state), until_end })
     }
 
     /// Where it listens.
@@ -142,9 +147,9 @@ impl Server {
     /// # Errors
     /// If the socket fails.
     pub fn run(self, stop: impl Future<Output = ()>) -> Result<(), WebError> {
-        let Server { runtime, listener, state, until_end, .. } = self;
+        let WebServer { runtime, listener, state, until_end, .. } = self;
         let result = runtime.block_on(async {
-            if let Source::File(edited) = &state.source {
+            if let WebContentSource::File(edited) = &state.source {
                 tokio::spawn(Arc::clone(edited).follow());
             }
             let serve = axum::serve(listener, router(&state)).into_future();
@@ -162,8 +167,8 @@ impl Server {
 }
 
 /// Until a run was there and none is any more, and pages had time to get the end.
-async fn over(state: &Shared) {
-    let Source::Runs(runs) = &state.source else { return std::future::pending().await };
+async fn over(state: &WebServerState) {
+    let WebContentSource::Runs(runs) = &state.source else { return std::future::pending().await };
     let mut seen = false;
     loop {
         let (runs, look) = (Arc::clone(runs), Duration::from_millis(500));
@@ -180,15 +185,15 @@ async fn over(state: &Shared) {
     let _ = tokio::time::timeout(FAREWELL, state.streams.acquire_many(streams)).await;
 }
 
-fn router(state: &Arc<Shared>) -> Router {
+fn router(state: &Arc<WebServerState>) -> Router {
     let router = match state.source {
-        Source::Runs(_) => Router::new()
+        WebContentSource::Runs(_) => Router::new()
             .route("/api/runs", get(list))
             .route("/api/runs/{id}/document", get(document))
             .route("/api/runs/{id}/stream", get(run_stream))
             .route("/api/runs/{id}/command", post(run_command))
             .route("/api/runs/{id}/exec", post(exec)),
-        Source::File(_) => Router::new()
+        WebContentSource::File(_) => Router::new()
             .route("/api/file", get(content).put(save))
             .route("/api/check", post(check))
             .route("/api/file/stream", get(file_stream)),
@@ -204,37 +209,44 @@ fn router(state: &Arc<Shared>) -> Router {
         .with_state(Arc::clone(state))
 }
 
-async fn guarded(State(state): State<Arc<Shared>>, request: Request, next: Next) -> Response<Body> {
+async fn guarded(
+    State(state): State<Arc<WebServerState>>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
     match guard::check(request.headers(), request.uri(), state.port, &state.token) {
         Ok(()) => next.run(request).await,
         Err(refusal) => answer::wrong(refusal.status(), refusal.text(), None),
     }
 }
 
-async fn index(State(state): State<Arc<Shared>>) -> Response<Body> {
+async fn index(State(state): State<Arc<WebServerState>>) -> Response<Body> {
     let token = state.token.text();
     answer::html(match state.source {
-        Source::Runs(_) => page::live(token),
-        Source::File(_) => page::edit(token),
+        WebContentSource::Runs(_) => page::live(token),
+        WebContentSource::File(_) => page::edit(token),
     })
 }
 
-async fn list(State(state): State<Arc<Shared>>) -> Response<Body> {
+async fn list(State(state): State<Arc<WebServerState>>) -> Response<Body> {
     // Runs are asked, and may not answer for a while.
     blocking(move || match &state.source {
-        Source::Runs(runs) => answer::json(StatusCode::OK, &runs.list()),
-        Source::File(_) => no_run(),
+        WebContentSource::Runs(runs) => answer::json(StatusCode::OK, &runs.list()),
+        WebContentSource::File(_) => no_run(),
     })
     .await
 }
 
-async fn document(State(state): State<Arc<Shared>>, Path(id): Path<String>) -> Response<Body> {
+async fn document(
+    State(state): State<Arc<WebServerState>>,
+    Path(id): Path<String>,
+) -> Response<Body> {
     blocking(move || {
         // Followed first: what comes after the document is not missed.
         let Some(followed) = state.runs().and_then(|runs| runs.followed(&id)) else {
             return no_run();
         };
-        match Document::live(followed.folder()) {
+        match ReportDocument::live(followed.folder()) {
             Ok(document) => answer::json(StatusCode::OK, &document),
             Err(error) => {
                 answer::wrong(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string(), error.hint())
@@ -245,7 +257,7 @@ async fn document(State(state): State<Arc<Shared>>, Path(id): Path<String>) -> R
 }
 
 async fn run_stream(
-    State(state): State<Arc<Shared>>,
+    State(state): State<Arc<WebServerState>>,
     Path(id): Path<String>,
     uri: Uri,
     headers: axum::http::HeaderMap,
@@ -261,9 +273,9 @@ async fn run_stream(
 }
 
 async fn run_command(
-    State(state): State<Arc<Shared>>,
+    State(state): State<Arc<WebServerState>>,
     Path(id): Path<String>,
-    Json(order): Json<command::Order>,
+    Json(order): Json<command::WebCommandRequest>,
 ) -> Response<Body> {
     match state.folder(id).await {
         Some(folder) => command::run(&state.program, &folder, &order).await,
@@ -272,7 +284,7 @@ async fn run_command(
 }
 
 async fn exec(
-    State(state): State<Arc<Shared>>,
+    State(state): State<Arc<WebServerState>>,
     Path(id): Path<String>,
     Json(shell): Json<command::Shell>,
 ) -> Response<Body> {
@@ -282,43 +294,49 @@ async fn exec(
     }
 }
 
-async fn content(State(state): State<Arc<Shared>>) -> Response<Body> {
+async fn content(State(state): State<Arc<WebServerState>>) -> Response<Body> {
     state.file().map_or_else(no_run, |file| file.content())
 }
 
-async fn check(State(state): State<Arc<Shared>>, Json(draft): Json<Draft>) -> Response<Body> {
+async fn check(
+    State(state): State<Arc<WebServerState>>,
+    Json(draft): Json<ScenarioEditRequest>,
+) -> Response<Body> {
     match state.file() {
         Some(file) => Arc::clone(file).check(draft).await,
         None => no_run(),
     }
 }
 
-async fn save(State(state): State<Arc<Shared>>, Json(draft): Json<Draft>) -> Response<Body> {
+async fn save(
+    State(state): State<Arc<WebServerState>>,
+    Json(draft): Json<ScenarioEditRequest>,
+) -> Response<Body> {
     match state.file() {
         Some(file) => file.save(&draft).await,
         None => no_run(),
     }
 }
 
-async fn file_stream(State(state): State<Arc<Shared>>) -> Response<Body> {
+async fn file_stream(State(state): State<Arc<WebServerState>>) -> Response<Body> {
     match state.file() {
         Some(file) => stream::events(file.changes().reader(None), &state.streams),
         None => no_run(),
     }
 }
 
-impl Shared {
-    fn runs(&self) -> Option<&Arc<Runs>> {
+impl WebServerState {
+    fn runs(&self) -> Option<&Arc<RunCatalogue>> {
         match &self.source {
-            Source::Runs(runs) => Some(runs),
-            Source::File(_) => None,
+            WebContentSource::Runs(runs) => Some(runs),
+            WebContentSource::File(_) => None,
         }
     }
 
     fn file(&self) -> Option<&Arc<Edited>> {
         match &self.source {
-            Source::Runs(_) => None,
-            Source::File(file) => Some(file),
+            WebContentSource::Runs(_) => None,
+            WebContentSource::File(file) => Some(file),
         }
     }
 

@@ -12,7 +12,7 @@ use futures_core::Stream;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::answer;
-use crate::hub::{Message, Next, Reader};
+use crate::hub::{EventStreamReader, Next, ServerSentEvent};
 
 /// Bytes from a task. A reader that does not read keeps the task waiting, and nothing else.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) fn body() -> (mpsc::Sender<Bytes>, Body) {
 }
 
 /// The messages that a reader gets, until there are no more or the browser goes.
-pub(crate) fn events(mut reader: Reader, streams: &Arc<Semaphore>) -> Response<Body> {
+pub(crate) fn events(mut reader: EventStreamReader, streams: &Arc<Semaphore>) -> Response<Body> {
     let Ok(place) = Arc::clone(streams).try_acquire_owned() else {
         let text = "too many pages look at runs";
         return answer::wrong(StatusCode::SERVICE_UNAVAILABLE, text, Some("close some of them"));
@@ -67,7 +67,7 @@ pub(crate) fn events(mut reader: Reader, streams: &Arc<Semaphore>) -> Response<B
 }
 
 /// In the format of HTML's server-sent events.
-fn text(message: &Message) -> String {
+fn text(message: &ServerSentEvent) -> String {
     let id = message.at_ns.map(|at| format!("id: {at}\n")).unwrap_or_default();
     format!("event: {}\n{id}data: {}\n\n", message.event, message.data)
 }

@@ -7,9 +7,9 @@ use subtle::ConstantTimeEq;
 
 /// 256 random bits, as text. It is not in any output of `Debug`.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct WebAccessToken(String);
 
-impl Token {
+impl WebAccessToken {
     /// From the system's random numbers.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Token {
             let flags = rustix::rand::GetRandomFlags::empty();
             filled += rustix::rand::getrandom(&mut bytes[filled..], flags)?;
         }
-        Ok(Token(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(WebAccessToken(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
     /// As it stands in URLs: hexadecimal digits.
@@ -37,7 +37,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for WebAccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token")
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_token_is_another_each_time_and_is_not_shown() {
-        let (one, two) = (Token::random().unwrap(), Token::random().unwrap());
+        let (one, two) = (WebAccessToken::random().unwrap(), WebAccessToken::random().unwrap());
         assert!(!one.is(two.text()) && one.is(one.text()));
         assert!(!one.is("") && !one.is(&one.text()[1..]));
         assert_eq!(format!("{one:?}"), "Token");

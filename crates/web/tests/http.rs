@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 
 use client::{Served, ask};
-use windtunnel_web::{Lister, Options, Server, Shown};
+use windtunnel_web::{Lister, WebServer, WebServerContent, WebServerOptions};
 
 /// A run folder with a socket on which nothing answers.
 struct Bench {
@@ -32,7 +32,7 @@ impl Bench {
         fs::create_dir_all(folder.join("nodes/web")).unwrap();
         let text =
             "nodes: {web: {run: 'true'}, db: {}}\nlinks: [{name: ocean, between: [web, db]}]\n";
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "net.yaml",
             text: text.as_bytes(),
             default_name: "demo",
@@ -56,9 +56,10 @@ impl Bench {
     fn serve(&self) -> Served {
         let folder = self.folder.clone();
         let lister: Lister = Arc::new(move || vec![(folder.clone(), "demo".to_owned(), 7)]);
-        let shown = Shown::Runs { only: None, lister, until_end: false };
+        let shown = WebServerContent::Runs { only: None, lister, until_end: false };
         let listen = "127.0.0.1:0".parse().unwrap();
-        let server = Server::bind(Options { listen, program: self.program.clone(), shown });
+        let server =
+            WebServer::bind(WebServerOptions { listen, program: self.program.clone(), shown });
         Served::start(server.unwrap())
     }
 

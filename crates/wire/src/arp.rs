@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 use crate::{bytes, ethernet};
 
 /// Operation: who has the target address?
@@ -18,7 +18,7 @@ const KIND: [u8; 6] = [0, 1, 8, 0, 6, 4];
 
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct ArpPacket {
     /// [`REQUEST`] or [`REPLY`].
     pub operation: u16,
     /// The sender's addresses.
@@ -27,18 +27,20 @@ pub struct Message {
     pub target: ([u8; 6], Ipv4Addr),
 }
 
-impl Message {
+impl ArpPacket {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not ARP for IPv4 over Ethernet, or too short for it.
-    pub fn parse(frame: &[u8]) -> Result<Message, Malformed> {
-        let outer = ethernet::View::parse(frame)?;
+    /// [`PacketParseError`] when it is not ARP for IPv4 over Ethernet, or too short for it.
+    pub fn parse(frame: &[u8]) -> Result<ArpPacket, PacketParseError> {
+        let outer = ethernet::EthernetFrame::parse(frame)?;
         let message = outer.payload();
         match outer.ethertype() {
-            ethernet::ARP if message.len() < MESSAGE_LEN => Err(Malformed::Truncated),
-            ethernet::ARP if message[..6] == KIND => read(message).ok_or(Malformed::Truncated),
-            other => Err(Malformed::NotIp(other)),
+            ethernet::ARP if message.len() < MESSAGE_LEN => Err(PacketParseError::Truncated),
+            ethernet::ARP if message[..6] == KIND => {
+                read(message).ok_or(PacketParseError::Truncated)
+            }
+            other => Err(PacketParseError::NotIp(other)),
         }
     }
 
@@ -60,12 +62,12 @@ impl Message {
     }
 }
 
-fn read(message: &[u8]) -> Option<Message> {
+fn read(message: &[u8]) -> Option<ArpPacket> {
     let pair = |at| {
         let address: [u8; 4] = bytes::array_at(message, at + 6)?;
         Some((bytes::array_at(message, at)?, Ipv4Addr::from(address)))
     };
-    Some(Message { operation: bytes::u16_at(message, 6)?, sender: pair(8)?, target: pair(18)? })
+    Some(ArpPacket { operation: bytes::u16_at(message, 6)?, sender: pair(8)?, target: pair(18)? })
 }
 
 #[cfg(test)]
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_message_comes_back_as_it_was_written() {
-        let message = Message {
+        let message = ArpPacket {
             operation: REQUEST,
             sender: ([2, 0, 0, 0, 0, 1], Ipv4Addr::new(10, 0, 0, 1)),
             target: ([0; 6], Ipv4Addr::new(10, 0, 0, 2)),
@@ -85,10 +87,10 @@ mod tests {
             frame[..22],
             *b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x01\x08\x06\0\x01\x08\0\x06\x04\0\x01"
         );
-        assert_eq!(Message::parse(&frame), Ok(message));
-        assert_eq!(Message::parse(&frame[..41]), Err(Malformed::Truncated));
+        assert_eq!(ArpPacket::parse(&frame), Ok(message));
+        assert_eq!(ArpPacket::parse(&frame[..41]), Err(PacketParseError::Truncated));
         assert_eq!(message.write([0xff; 6], &mut [0; 41]), None);
         frame[15] = 6;
-        assert!(Message::parse(&frame).is_err(), "not Ethernet");
+        assert!(ArpPacket::parse(&frame).is_err(), "not Ethernet");
     }
 }

@@ -99,7 +99,7 @@ pub fn tcp_train(
     flags: u8,
     payload: &[u8],
     gso_size: u16,
-) -> (Vec<u8>, vnet::Header) {
+) -> (Vec<u8>, vnet::VirtioNetHeader) {
     let kind = if source.is_ipv4() { vnet::GSO_TCPV4 } else { vnet::GSO_TCPV6 };
     train(tcp(source, destination, sequence, flags, payload), kind, gso_size)
 }
@@ -111,7 +111,7 @@ pub fn udp_train(
     destination: SocketAddr,
     payload: &[u8],
     gso_size: u16,
-) -> (Vec<u8>, vnet::Header) {
+) -> (Vec<u8>, vnet::VirtioNetHeader) {
     train(udp(source, destination, payload), vnet::GSO_UDP_L4, gso_size)
 }
 
@@ -120,15 +120,15 @@ pub fn udp_train(
 /// # Panics
 /// When the frame holds neither.
 #[must_use]
-pub fn partial(mut frame: Vec<u8>) -> (Vec<u8>, vnet::Header) {
+pub fn partial(mut frame: Vec<u8>) -> (Vec<u8>, vnet::VirtioNetHeader) {
     let info = Info::parse(&frame).expect("the builder's caller gives a whole packet");
     checksum::write_partial(&mut frame, &info).expect("a checksummed protocol");
     let offset = if info.protocol == tcp::PROTOCOL { tcp::CHECKSUM } else { udp::CHECKSUM };
-    let header = vnet::Header {
+    let header = vnet::VirtioNetHeader {
         flags: vnet::NEEDS_CSUM,
         csum_start: short(info.transport),
         csum_offset: short(offset),
-        ..vnet::Header::default()
+        ..vnet::VirtioNetHeader::default()
     };
     (frame, header)
 }
@@ -182,7 +182,7 @@ pub(crate) fn refresh(frame: &mut [u8]) {
     }
 }
 
-fn train(frame: Vec<u8>, gso_type: u8, gso_size: u16) -> (Vec<u8>, vnet::Header) {
+fn train(frame: Vec<u8>, gso_type: u8, gso_size: u16) -> (Vec<u8>, vnet::VirtioNetHeader) {
     let (frame, mut header) = partial(frame);
     header.gso_type = gso_type;
     header.gso_size = gso_size;

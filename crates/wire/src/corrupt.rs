@@ -18,7 +18,7 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 /// Answers `false`, and leaves the frame alone, for trains of several packets (cut them first:
 /// cutting would repair the checksum), for a frame without an IP packet, and for packets without a
 /// byte to damage.
-pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
+pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader, random: u64) -> bool {
     let Ok(packet) = ParsedPacket::parse(frame) else { return false };
     if Train::of(&packet, vnet).count > 1 {
         return false;
@@ -30,7 +30,7 @@ pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::Header, random: u64) -> bool {
     if completes_over_ports(vnet, &info) || !checksum::complete(frame, vnet) {
         return false;
     }
-    *vnet = vnet::Header::default();
+    *vnet = vnet::VirtioNetHeader::default();
     let had_none = has_no_checksum(frame, &info);
     let Some(bit) = flip(frame, &target, random) else { return false };
     if !had_none && has_no_checksum(frame, &info) {
@@ -46,7 +46,7 @@ fn target(packet: &ParsedPacket<'_>) -> Option<Range<usize>> {
     let end = info.transport_end(packet.frame)?;
     let (fixed, header) = match info.protocol {
         _ if info.is_later_fragment => (0, 0),
-        tcp::PROTOCOL => match tcp::View::parse(payload) {
+        tcp::PROTOCOL => match tcp::TcpSegment::parse(payload) {
             Ok(view) => (tcp::SEQUENCE, view.header_len()),
             Err(_) => (tcp::SEQUENCE, payload.len()),
         },
@@ -59,7 +59,7 @@ fn target(packet: &ParsedPacket<'_>) -> Option<Range<usize>> {
 }
 
 /// Whether the checksum to complete lies on UDP's ports or length, which no kernel asks for.
-fn completes_over_ports(vnet: &vnet::Header, info: &Info) -> bool {
+fn completes_over_ports(vnet: &vnet::VirtioNetHeader, info: &Info) -> bool {
     let field = usize::from(vnet.csum_start) + usize::from(vnet.csum_offset);
     let ports = info.transport..info.transport + udp::CHECKSUM;
     vnet.needs_csum()

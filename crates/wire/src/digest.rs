@@ -5,7 +5,7 @@
 
 /// The digest of bytes that come in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Digest {
+pub struct PayloadDigest {
     state: u64,
     /// Bytes that do not fill a word yet, low first, and how many.
     pending: u64,
@@ -13,11 +13,11 @@ pub struct Digest {
     length: u64,
 }
 
-impl Digest {
+impl PayloadDigest {
     /// That of no bytes yet.
     #[must_use]
-    pub const fn new() -> Digest {
-        Digest { state: SEED, pending: 0, filled: 0, length: 0 }
+    pub const fn new() -> PayloadDigest {
+        PayloadDigest { state: SEED, pending: 0, filled: 0, length: 0 }
     }
 
     /// Adds bytes; where pieces begin and end does not matter.
@@ -51,9 +51,9 @@ impl Digest {
     }
 }
 
-impl Default for Digest {
+impl Default for PayloadDigest {
     fn default() -> Self {
-        Digest::new()
+        PayloadDigest::new()
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn of(bytes: &[u8]) -> u64 {
-        let mut digest = Digest::new();
+        let mut digest = PayloadDigest::new();
         digest.add(bytes);
         digest.finish()
     }
@@ -82,7 +82,7 @@ mod tests {
         let bytes: Vec<u8> = (0..100).collect();
         for first in 0..bytes.len() {
             for second in first..bytes.len() {
-                let mut digest = Digest::new();
+                let mut digest = PayloadDigest::new();
                 digest.add(&bytes[..first]);
                 digest.add(&bytes[first..second]);
                 digest.add(&bytes[second..]);

@@ -1,7 +1,7 @@
 //! Ethernet II frames without FCS, as a packet socket shows them.
 
 use crate::bytes;
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 
 /// Bytes of the Ethernet header.
 pub const HEADER_LEN: usize = 14;
@@ -14,19 +14,19 @@ pub const IPV6: u16 = 0x86dd;
 
 /// A frame that is long enough for its header.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct EthernetFrame<'a> {
     header: &'a [u8; HEADER_LEN],
     payload: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> EthernetFrame<'a> {
     /// Looks at a frame.
     ///
     /// # Errors
-    /// [`Malformed::Truncated`] when it is shorter than 14 bytes.
+    /// [`PacketParseError::Truncated`] when it is shorter than 14 bytes.
     #[inline]
-    pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
-        let (header, payload) = frame.split_first_chunk().ok_or(Malformed::Truncated)?;
+    pub fn parse(frame: &'a [u8]) -> Result<Self, PacketParseError> {
+        let (header, payload) = frame.split_first_chunk().ok_or(PacketParseError::Truncated)?;
         Ok(Self { header, payload })
     }
 
@@ -81,13 +81,13 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_literal_frame_are_read() {
-        let view = View::parse(&FRAME).unwrap();
+        let view = EthernetFrame::parse(&FRAME).unwrap();
         assert_eq!(view.destination(), [0x33, 0x33, 0, 0, 0, 0xfb]);
         assert_eq!(view.source(), [0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0x01]);
         assert_eq!(view.ethertype(), IPV6);
         assert!(view.is_multicast());
         assert_eq!(view.payload(), [0x60, 0]);
-        assert_eq!(View::parse(&FRAME[..13]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(EthernetFrame::parse(&FRAME[..13]).unwrap_err(), PacketParseError::Truncated);
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{Malformed, ParsedPacket};
+use crate::packet::{PacketParseError, ParsedPacket};
 use crate::tcp;
 
 /// The five-tuple of a packet, in its own direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key {
+pub struct FiveTuple {
     /// The sender.
     pub source: IpAddr,
     /// The receiver.
@@ -20,12 +20,12 @@ pub struct Key {
     pub destination_port: u16,
 }
 
-impl Key {
+impl FiveTuple {
     /// Reads the key of a frame.
     ///
     /// # Errors
     /// As [`ParsedPacket::parse`].
-    pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(frame: &[u8]) -> Result<Self, PacketParseError> {
         Ok(Self::of(&ParsedPacket::parse(frame)?))
     }
 

@@ -4,7 +4,7 @@
 //! fragment. Fragments can be fragmented again. The transport checksum has to be complete before,
 //! because it covers all fragments together.
 
-use crate::packet::{ParsedPacket, Version};
+use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, ipv4};
 
 /// How many fragments a packet makes for a link that takes `mtu` bytes of IP; 1 when it fits.
@@ -13,7 +13,7 @@ use crate::{bytes, ethernet, ipv4};
 /// 8 bytes.
 #[must_use]
 pub fn count(frame: &[u8], mtu: u32) -> Option<u32> {
-    Some(Plan::new(frame, mtu)?.count())
+    Some(FragmentationPlan::new(frame, mtu)?.count())
 }
 
 /// Writes fragment `index` as a frame with its checksum, and answers its length.
@@ -21,7 +21,7 @@ pub fn count(frame: &[u8], mtu: u32) -> Option<u32> {
 /// `None` where [`count`] says so, for an index beyond it, or when `out` is shorter than the
 /// fragment (`mtu + 14` bytes always do).
 pub fn write(frame: &[u8], mtu: u32, index: u32, out: &mut [u8]) -> Option<usize> {
-    let plan = Plan::new(frame, mtu)?;
+    let plan = FragmentationPlan::new(frame, mtu)?;
     let count = plan.count();
     if index >= count {
         return None;
@@ -40,7 +40,7 @@ pub fn write(frame: &[u8], mtu: u32, index: u32, out: &mut [u8]) -> Option<usize
 
 /// Where an IPv4 fragment belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FragmentPosition {
     /// What fragments of one packet share.
     pub identification: u16,
     /// Where its payload begins in the packet's, in bytes.
@@ -49,15 +49,15 @@ pub struct Place {
     pub more: bool,
 }
 
-impl Place {
+impl FragmentPosition {
     /// That of a frame; `None` where it is no IPv4 packet.
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
-        let outer = ethernet::View::parse(frame).ok()?;
+        let outer = ethernet::EthernetFrame::parse(frame).ok()?;
         if outer.ethertype() != ethernet::IPV4 {
             return None;
         }
-        let view = ipv4::View::parse(outer.payload()).ok()?;
+        let view = ipv4::Ipv4Packet::parse(outer.payload()).ok()?;
         Some(Self {
             identification: view.identification(),
             offset: bytes::index(view.fragment_offset()),
@@ -77,18 +77,18 @@ pub fn make_whole(frame: &mut [u8]) -> Option<()> {
 }
 
 /// How a packet divides.
-struct Plan<'a> {
+struct FragmentationPlan<'a> {
     packet: ParsedPacket<'a>,
     payload_len: u32,
     /// Payload bytes of every fragment but the last: a multiple of 8 where there are several.
     step: u32,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> FragmentationPlan<'a> {
     fn new(frame: &'a [u8], mtu: u32) -> Option<Self> {
         let packet = ParsedPacket::parse(frame).ok()?;
         let info = &packet.info;
-        if info.version != Version::V4 || info.dont_fragment {
+        if info.version != IpVersion::V4 || info.dont_fragment {
             return None;
         }
         let payload_len = bytes::len32(info.end - info.transport);

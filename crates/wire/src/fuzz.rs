@@ -13,8 +13,9 @@ const PIECES_MAX: u32 = 24;
 /// # Panics
 /// When a function panics, or breaks one of the laws asserted here.
 pub fn fuzz_one(data: &[u8]) {
-    let (header, frame) = vnet::Header::split(data).unwrap_or((vnet::Header::default(), data));
-    assert_eq!(vnet::Header::parse(&header.emit()), header);
+    let (header, frame) =
+        vnet::VirtioNetHeader::split(data).unwrap_or((vnet::VirtioNetHeader::default(), data));
+    assert_eq!(vnet::VirtioNetHeader::parse(&header.emit()), header);
     views(frame);
     facts(frame);
     edits(frame, &header);
@@ -27,12 +28,13 @@ fn views(frame: &[u8]) {
     for start in [0, ethernet::HEADER_LEN, 34, 54] {
         let bytes = frame.get(start..).unwrap_or_default();
         let shown = (
-            ethernet::View::parse(bytes).map(|v| (v.destination(), v.source(), v.ethertype())),
-            ipv4::View::parse(bytes).map(|v| (v.header_len(), v.options(), v.payload())),
-            ipv6::View::parse(bytes).map(|v| (v.chain(), v.flow_label(), v.payload())),
-            tcp::View::parse(bytes).map(|v| (v.sequence(), v.acknowledgement(), v.payload())),
-            udp::View::parse(bytes).map(|v| (v.length(), v.checksum(), v.payload())),
-            icmp::View::parse(bytes).map(|v| (v.kind(), v.rest(), v.body())),
+            ethernet::EthernetFrame::parse(bytes)
+                .map(|v| (v.destination(), v.source(), v.ethertype())),
+            ipv4::Ipv4Packet::parse(bytes).map(|v| (v.header_len(), v.options(), v.payload())),
+            ipv6::Ipv6Packet::parse(bytes).map(|v| (v.chain(), v.flow_label(), v.payload())),
+            tcp::TcpSegment::parse(bytes).map(|v| (v.sequence(), v.acknowledgement(), v.payload())),
+            udp::UdpDatagram::parse(bytes).map(|v| (v.length(), v.checksum(), v.payload())),
+            icmp::IcmpMessage::parse(bytes).map(|v| (v.kind(), v.rest(), v.body())),
         );
         core::hint::black_box(&shown);
     }
@@ -44,12 +46,12 @@ fn facts(frame: &[u8]) {
     let info = packet.info;
     assert!(ethernet::HEADER_LEN <= info.transport);
     assert!(info.transport <= info.end && info.end <= frame.len());
-    let key = flow::Key::of(&packet);
+    let key = flow::FiveTuple::of(&packet);
     assert_eq!(key.reversed().reversed().hash64(), key.hash64());
     core::hint::black_box((packet.ports(), icmp::may_send_error(&packet)));
 }
 
-fn edits(frame: &[u8], header: &vnet::Header) {
+fn edits(frame: &[u8], header: &vnet::VirtioNetHeader) {
     let fresh = || (frame.to_vec(), *header);
     let (mut copy, mut vnet) = fresh();
     if checksum::complete(&mut copy, &mut vnet) {
@@ -74,7 +76,7 @@ fn edits(frame: &[u8], header: &vnet::Header) {
     core::hint::black_box(ethernet::set_addresses(&mut copy, [2; 6], [4; 6]));
 }
 
-fn pieces(frame: &[u8], header: &vnet::Header) {
+fn pieces(frame: &[u8], header: &vnet::VirtioNetHeader) {
     let mut out = vec![0; frame.len()];
     let train = segment::Train::new(frame, header);
     assert!(train.count >= 1 && train.wire_len(train.count) == 0);
@@ -99,17 +101,17 @@ fn pieces(frame: &[u8], header: &vnet::Header) {
 
 fn errors(frame: &[u8]) {
     let kinds = [
-        icmp::Kind::TimeExceeded,
-        icmp::Kind::NetUnreachable,
-        icmp::Kind::HostUnreachable,
-        icmp::Kind::PortUnreachable,
-        icmp::Kind::AdminProhibited,
-        icmp::Kind::TooBig { mtu: 1_400 },
+        icmp::IcmpErrorKind::TimeExceeded,
+        icmp::IcmpErrorKind::NetUnreachable,
+        icmp::IcmpErrorKind::HostUnreachable,
+        icmp::IcmpErrorKind::PortUnreachable,
+        icmp::IcmpErrorKind::AdminProhibited,
+        icmp::IcmpErrorKind::TooBig { mtu: 1_400 },
     ];
     let mut out = [0; 1294];
     for kind in kinds {
         for source in [[10, 9, 9, 9].into(), [0xfd, 0, 0, 0, 0, 0, 0, 9].into()] {
-            let reply = icmp::Reply { kind, source, mac: [2, 0, 0, 0, 0, 9] };
+            let reply = icmp::IcmpErrorReply { kind, source, mac: [2, 0, 0, 0, 0, 9] };
             if let Some(length) = icmp::write_error(&reply, frame, &mut out) {
                 assert!(checksum::verify(&out[..length]));
                 let info = packet::Info::parse(&out[..length]);
@@ -121,11 +123,14 @@ fn errors(frame: &[u8]) {
 }
 
 fn datagrams(bytes: &[u8]) {
-    if let Ok(header) = tunnel::Header::parse(bytes) {
+    if let Ok(header) = tunnel::TunnelHeader::parse(bytes) {
         let emitted = header.emit(bytes.len() - tunnel::HEADER_LEN);
         assert_eq!(emitted.as_ref().map(|header| &header[..]), bytes.get(..tunnel::HEADER_LEN));
     }
-    let shown = (tunnel::Question::parse(bytes).ok(), tunnel::Answer::parse(bytes).ok());
+    let shown = (
+        tunnel::TunnelProbeRequest::parse(bytes).ok(),
+        tunnel::TunnelProbeReply::parse(bytes).ok(),
+    );
     core::hint::black_box(&shown);
     let mut at = 0;
     while let Ok(Some(placed)) = tunnel::Piece::parse(bytes, at) {

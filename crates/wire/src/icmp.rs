@@ -7,12 +7,12 @@ mod quote;
 mod relay;
 
 use crate::bytes;
-use crate::packet::{Malformed, ParsedPacket, Version};
+use crate::packet::{IpVersion, PacketParseError, ParsedPacket};
 
 pub use echo::echo_reply_in_place;
-pub use error::{Kind, Reply, may_send_error, write_error};
+pub use error::{IcmpErrorKind, IcmpErrorReply, may_send_error, write_error};
 pub use neighbour::{FRAME_LEN as NEIGHBOUR_FRAME_LEN, Neighbour};
-pub use quote::Quote;
+pub use quote::IcmpQuotedFlow;
 pub use relay::relay;
 
 /// Protocol number of ICMP.
@@ -45,18 +45,18 @@ pub(crate) const CHECKSUM: usize = 2;
 
 /// An ICMP message of either version.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct IcmpMessage<'a> {
     header: &'a [u8; HEADER_LEN],
     body: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> IcmpMessage<'a> {
     /// Looks at the payload of an IP packet.
     ///
     /// # Errors
-    /// [`Malformed::Truncated`] when it is shorter than 8 bytes.
-    pub fn parse(message: &'a [u8]) -> Result<Self, Malformed> {
-        let (header, body) = message.split_first_chunk().ok_or(Malformed::Truncated)?;
+    /// [`PacketParseError::Truncated`] when it is shorter than 8 bytes.
+    pub fn parse(message: &'a [u8]) -> Result<Self, PacketParseError> {
+        let (header, body) = message.split_first_chunk().ok_or(PacketParseError::Truncated)?;
         Ok(Self { header, body })
     }
 
@@ -109,8 +109,8 @@ pub(crate) fn is_error(packet: &ParsedPacket<'_>) -> bool {
     let (info, kind) = (&packet.info, bytes::u8_at(packet.payload(), 0));
     match (info.version, info.protocol) {
         _ if info.is_later_fragment => false,
-        (Version::V4, PROTOCOL_V4) => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),
-        (Version::V6, PROTOCOL_V6) => kind.is_none_or(|kind| kind < 128 || kind == 137),
+        (IpVersion::V4, PROTOCOL_V4) => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),
+        (IpVersion::V6, PROTOCOL_V6) => kind.is_none_or(|kind| kind < 128 || kind == 137),
         _ => false,
     }
 }
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn the_fields_of_a_literal_echo_are_read() {
         let bytes = [8, 0, 0xf7, 0xfd, 0x00, 0x01, 0x00, 0x02, b'a', b'b'];
-        let view = View::parse(&bytes).unwrap();
+        let view = IcmpMessage::parse(&bytes).unwrap();
         assert_eq!((view.kind(), view.code(), view.checksum()), (ECHO_REQUEST_V4, 0, 0xf7fd));
         assert_eq!((view.identifier(), view.sequence()), (1, 2));
         assert_eq!((view.rest(), view.body()), ([0, 1, 0, 2], &b"ab"[..]));
-        assert_eq!(View::parse(&bytes[..7]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(IcmpMessage::parse(&bytes[..7]).unwrap_err(), PacketParseError::Truncated);
     }
 }

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use crate::ecn;
-use crate::packet::{Info, Version};
+use crate::packet::{Info, IpVersion};
 use crate::{bytes, ethernet, ipv4, ipv6};
 
 /// Protocol number of IPv4 inside.
@@ -41,13 +41,13 @@ pub fn wrap(frame: &[u8], outer: &Outer, out: &mut [u8]) -> Option<usize> {
     let info = Info::parse(frame).ok()?;
     let packet = frame.get(ethernet::HEADER_LEN..info.end)?;
     let at = ethernet::HEADER_LEN;
-    let header = header_len(info.version == Version::V6);
+    let header = header_len(info.version == IpVersion::V6);
     let out = out.get_mut(..at + header + packet.len())?;
     bytes::copy(frame.get(..at)?, out)?;
     bytes::copy(packet, out.get_mut(at + header..)?)?;
     let first = bytes::u16_at(packet, 0)?;
     match (outer.source, outer.destination) {
-        (IpAddr::V4(from), IpAddr::V4(to)) if info.version == Version::V4 => {
+        (IpAddr::V4(from), IpAddr::V4(to)) if info.version == IpVersion::V4 => {
             let total = bytes::len16(header + packet.len())?;
             let tos = first.to_be_bytes()[1];
             let fragments = if outer.dont_fragment { 0x40 } else { 0 };
@@ -58,7 +58,7 @@ pub fn wrap(frame: &[u8], outer: &Outer, out: &mut [u8]) -> Option<usize> {
             bytes::put(out, at + 16, to.octets())?;
             ipv4::set_checksum(out)?;
         }
-        (IpAddr::V6(from), IpAddr::V6(to)) if info.version == Version::V6 => {
+        (IpAddr::V6(from), IpAddr::V6(to)) if info.version == IpVersion::V6 => {
             let [_, class] = (first >> 4).to_be_bytes();
             let [high, low] = (0x6000 | u16::from(class) << 4).to_be_bytes();
             bytes::put(out, at, [high, low, 0, 0, 0, 0, PROTOCOL_V6, info.ttl])?;
@@ -90,8 +90,8 @@ pub fn is_wrapped(frame: &[u8]) -> bool {
 pub fn unwrap(frame: &[u8], out: &mut [u8]) -> Option<usize> {
     let info = Info::parse(frame).ok()?;
     let fits = match info.version {
-        Version::V4 => info.protocol == PROTOCOL_V4,
-        Version::V6 => info.protocol == PROTOCOL_V6,
+        IpVersion::V4 => info.protocol == PROTOCOL_V4,
+        IpVersion::V6 => info.protocol == PROTOCOL_V6,
     };
     if !fits || info.is_fragment {
         return None;

@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use crate::ecn::Codepoint;
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 use crate::{bytes, checksum, ethernet};
 
 /// Bytes of a header without options.
@@ -13,31 +13,31 @@ pub(crate) const CHECKSUM: usize = 10;
 
 /// An IPv4 packet whose header and total length have been checked against the bytes present.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct Ipv4Packet<'a> {
     fixed: &'a [u8; HEADER_LEN],
     options: &'a [u8],
     payload: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> Ipv4Packet<'a> {
     /// Looks at the bytes after the Ethernet header; what follows the total length is padding.
     ///
     /// # Errors
     /// Too few bytes, another version, or a length field that contradicts them.
     #[inline]
-    pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
-        let fixed = packet.first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
+    pub fn parse(packet: &'a [u8]) -> Result<Self, PacketParseError> {
+        let fixed = packet.first_chunk::<HEADER_LEN>().ok_or(PacketParseError::Truncated)?;
         if fixed[0] >> 4 != 4 {
-            return Err(Malformed::Version);
+            return Err(PacketParseError::Version);
         }
         let header_len = usize::from(fixed[0] & 0x0f) * 4;
         let total_len = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         if header_len < HEADER_LEN || header_len > total_len {
-            return Err(Malformed::HeaderLength);
+            return Err(PacketParseError::HeaderLength);
         }
-        let packet = packet.get(..total_len).ok_or(Malformed::TotalLength)?;
-        let options = packet.get(HEADER_LEN..header_len).ok_or(Malformed::HeaderLength)?;
-        let payload = packet.get(header_len..).ok_or(Malformed::HeaderLength)?;
+        let packet = packet.get(..total_len).ok_or(PacketParseError::TotalLength)?;
+        let options = packet.get(HEADER_LEN..header_len).ok_or(PacketParseError::HeaderLength)?;
+        let payload = packet.get(header_len..).ok_or(PacketParseError::HeaderLength)?;
         Ok(Self { fixed, options, payload })
     }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_literal_packet_are_read() {
-        let view = View::parse(&PACKET).unwrap();
+        let view = Ipv4Packet::parse(&PACKET).unwrap();
         assert_eq!((view.header_len(), view.total_len(), view.tos()), (24, 25, 2));
         assert_eq!(view.ecn(), Codepoint::Ect0);
         assert_eq!((view.identification(), view.checksum()), (0x1234, 0xabcd));
@@ -177,12 +177,12 @@ mod tests {
         let with = |at: usize, value: u8| {
             let mut packet = PACKET;
             packet[at] = value;
-            View::parse(&packet).unwrap_err()
+            Ipv4Packet::parse(&packet).unwrap_err()
         };
-        assert_eq!(with(0, 0x66), Malformed::Version);
-        assert_eq!(with(0, 0x44), Malformed::HeaderLength);
-        assert_eq!(with(0, 0x4f), Malformed::HeaderLength);
-        assert_eq!(with(3, 27), Malformed::TotalLength);
-        assert_eq!(View::parse(&PACKET[..19]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(with(0, 0x66), PacketParseError::Version);
+        assert_eq!(with(0, 0x44), PacketParseError::HeaderLength);
+        assert_eq!(with(0, 0x4f), PacketParseError::HeaderLength);
+        assert_eq!(with(3, 27), PacketParseError::TotalLength);
+        assert_eq!(Ipv4Packet::parse(&PACKET[..19]).unwrap_err(), PacketParseError::Truncated);
     }
 }

@@ -4,7 +4,7 @@ use core::net::Ipv6Addr;
 
 use crate::bytes;
 use crate::ecn::Codepoint;
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 40;
@@ -21,24 +21,25 @@ const DESTINATION_OPTIONS: u8 = 60;
 ///
 /// Jumbograms (payload length 0 with a hop-by-hop option) are not known.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct Ipv6Packet<'a> {
     fixed: &'a [u8; HEADER_LEN],
     payload: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> Ipv6Packet<'a> {
     /// Looks at the bytes after the Ethernet header; what follows the payload length is padding.
     ///
     /// # Errors
     /// Too few bytes, another version, or a length field that contradicts them.
     #[inline]
-    pub fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
-        let (fixed, rest) = packet.split_first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
+    pub fn parse(packet: &'a [u8]) -> Result<Self, PacketParseError> {
+        let (fixed, rest) =
+            packet.split_first_chunk::<HEADER_LEN>().ok_or(PacketParseError::Truncated)?;
         if fixed[0] >> 4 != 6 {
-            return Err(Malformed::Version);
+            return Err(PacketParseError::Version);
         }
         let length = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        let payload = rest.get(..length).ok_or(Malformed::TotalLength)?;
+        let payload = rest.get(..length).ok_or(PacketParseError::TotalLength)?;
         Ok(Self { fixed, payload })
     }
 
@@ -98,8 +99,11 @@ impl<'a> View<'a> {
 
     /// Walks over the extension headers to the transport header.
     #[must_use]
-    pub fn chain(&self) -> Chain {
-        let mut chain = Chain { protocol: self.next_header(), ..Chain::default() };
+    pub fn chain(&self) -> ExtensionHeaderChain {
+        let mut chain = ExtensionHeaderChain {
+            protocol: self.next_header(),
+            ..ExtensionHeaderChain::default()
+        };
         for _ in 0..EXTENSIONS_MAX {
             if chain.is_later_fragment || chain.step(self.payload).is_none() {
                 break;
@@ -114,7 +118,7 @@ impl<'a> View<'a> {
 /// A chain that is cut short, or longer than [`EXTENSIONS_MAX`], ends at the header that was not
 /// followed: `protocol` then names an extension header, and a router can still forward the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Chain {
+pub struct ExtensionHeaderChain {
     /// The transport protocol.
     pub protocol: u8,
     /// Offset of the transport header after the fixed header.
@@ -127,7 +131,7 @@ pub struct Chain {
     pub final_destination: Option<Ipv6Addr>,
 }
 
-impl Chain {
+impl ExtensionHeaderChain {
     /// Passes one extension header, or answers `None` when there is none to pass.
     fn step(&mut self, payload: &[u8]) -> Option<()> {
         let next = bytes::u8_at(payload, self.offset)?;
@@ -186,15 +190,15 @@ mod tests {
     #[test]
     fn the_fields_of_a_literal_packet_are_read() {
         let bytes = packet(17, b"abc");
-        let view = View::parse(&bytes).unwrap();
+        let view = Ipv6Packet::parse(&bytes).unwrap();
         assert_eq!((view.traffic_class(), view.ecn()), (0x03, Codepoint::Ce));
         assert_eq!((view.flow_label(), view.payload_len()), (0xabcde, 3));
         assert_eq!((view.next_header(), view.hop_limit()), (17, 64));
         assert_eq!(view.source().to_string(), "fd00::1");
         assert_eq!(view.destination().to_string(), "fd00::2");
         assert_eq!(view.payload(), b"abc");
-        assert_eq!(View::parse(&bytes[..42]).unwrap_err(), Malformed::TotalLength);
-        assert_eq!(View::parse(&bytes[..39]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(Ipv6Packet::parse(&bytes[..42]).unwrap_err(), PacketParseError::TotalLength);
+        assert_eq!(Ipv6Packet::parse(&bytes[..39]).unwrap_err(), PacketParseError::Truncated);
     }
 
     #[test]
@@ -204,7 +208,7 @@ mod tests {
         payload.extend([6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
         payload.extend([9; 20]);
         let bytes = packet(0, &payload);
-        let chain = View::parse(&bytes).unwrap().chain();
+        let chain = Ipv6Packet::parse(&bytes).unwrap().chain();
         assert_eq!((chain.protocol, chain.offset, chain.is_fragment), (6, 36, false));
     }
 
@@ -212,7 +216,7 @@ mod tests {
     fn fragments_are_distinguished_by_their_offset() {
         let chain = |field: [u8; 2]| {
             let payload = [17, 0, field[0], field[1], 0, 0, 0, 7, 1, 2, 3, 4, 5, 6, 7, 8];
-            View::parse(&packet(44, &payload)).unwrap().chain()
+            Ipv6Packet::parse(&packet(44, &payload)).unwrap().chain()
         };
         assert_eq!((chain([0, 1]).is_fragment, chain([0, 1]).is_later_fragment), (true, false));
         assert_eq!((chain([0, 8]).is_fragment, chain([0, 8]).is_later_fragment), (true, true));
@@ -223,18 +227,21 @@ mod tests {
     fn a_routing_header_with_segments_left_names_the_final_destination() {
         let mut payload = vec![17, 2, 2, 1, 0, 0, 0, 0];
         payload.extend("fd00::9".parse::<Ipv6Addr>().unwrap().octets());
-        let chain = View::parse(&packet(43, &payload)).unwrap().chain();
+        let chain = Ipv6Packet::parse(&packet(43, &payload)).unwrap().chain();
         assert_eq!(chain.final_destination, Some("fd00::9".parse().unwrap()));
         payload[3] = 0;
-        assert_eq!(View::parse(&packet(43, &payload)).unwrap().chain().final_destination, None);
+        assert_eq!(
+            Ipv6Packet::parse(&packet(43, &payload)).unwrap().chain().final_destination,
+            None
+        );
     }
 
     #[test]
     fn a_cut_or_endless_chain_stops_the_walk_without_an_error() {
-        let cut = View::parse(&packet(0, &[6, 9, 0, 0, 0, 0, 0, 0])).unwrap().chain();
+        let cut = Ipv6Packet::parse(&packet(0, &[6, 9, 0, 0, 0, 0, 0, 0])).unwrap().chain();
         assert_eq!((cut.protocol, cut.offset), (0, 0));
         let endless: Vec<u8> = [60, 0, 1, 4, 0, 0, 0, 0].repeat(20);
-        let long = View::parse(&packet(60, &endless)).unwrap().chain();
+        let long = Ipv6Packet::parse(&packet(60, &endless)).unwrap().chain();
         assert_eq!((long.protocol, long.offset), (60, EXTENSIONS_MAX * 8));
     }
 }

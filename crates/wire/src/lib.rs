@@ -7,7 +7,7 @@
 //! dependency. Every length is checked once, when a view is made.
 //!
 //! **Refuses:** to repair what it is given. A frame whose lengths contradict each other is
-//! [`packet::Malformed`]; what cannot be done with a frame is answered with `false` or `None` and
+//! [`packet::PacketParseError`]; what cannot be done with a frame is answered with `false` or `None` and
 //! leaves the frame as it was. VLAN tags, jumbograms and tunnelled GSO are not looked into.
 //!
 //! | module | what it knows |

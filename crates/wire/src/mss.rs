@@ -8,10 +8,10 @@ use crate::{bytes, checksum, tcp, vnet};
 /// A segment without SYN or without the option is left alone: the other end takes 536 bytes then
 /// (RFC 9293, 3.7.1), or 1220 (RFC 8200, 8.3). A complete checksum follows; a partial one does not
 /// cover options.
-pub fn clamp(frame: &mut [u8], vnet: &vnet::Header, most: u16) -> bool {
+pub fn clamp(frame: &mut [u8], vnet: &vnet::VirtioNetHeader, most: u16) -> bool {
     let Some((at, transport)) = place(frame) else { return false };
     let Some(offer) = bytes::u16_at(frame, at).filter(|offer| *offer > most) else { return false };
-    let words = Words::of(at - transport);
+    let words = ChecksumWords::of(at - transport);
     let before = words.read(frame, transport);
     if bytes::put_u16(frame, at, most).is_none() {
         return false;
@@ -42,7 +42,7 @@ fn place(frame: &[u8]) -> Option<(usize, usize)> {
     if info.protocol != tcp::PROTOCOL || info.is_fragment {
         return None;
     }
-    let segment = tcp::View::parse(packet.payload()).ok()?;
+    let segment = tcp::TcpSegment::parse(packet.payload()).ok()?;
     if segment.flags() & tcp::SYN == 0 {
         return None;
     }
@@ -68,14 +68,14 @@ fn place(frame: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// The words of a checksum that two bytes lie in: two of them where they do not start at one.
-struct Words {
+struct ChecksumWords {
     first: usize,
 }
 
-impl Words {
+impl ChecksumWords {
     /// Of the bytes at an offset from where the checksum begins.
-    fn of(offset: usize) -> Words {
-        Words { first: offset & !1 }
+    fn of(offset: usize) -> ChecksumWords {
+        ChecksumWords { first: offset & !1 }
     }
 
     fn read(&self, frame: &[u8], start: usize) -> [u16; 2] {
@@ -118,10 +118,13 @@ mod tests {
         for (v6, options) in [(false, plain), (false, odd), (true, behind), (true, odd)] {
             let mut frame = syn_ack(v6, options);
             assert_eq!(offer(&frame), Some(1460));
-            assert!(clamp(&mut frame, &vnet::Header::default(), 1440));
+            assert!(clamp(&mut frame, &vnet::VirtioNetHeader::default(), 1440));
             assert_eq!(offer(&frame), Some(1440));
             assert!(checksum::verify(&frame), "{options:?}");
-            assert!(!clamp(&mut frame, &vnet::Header::default(), 1440), "it is low enough");
+            assert!(
+                !clamp(&mut frame, &vnet::VirtioNetHeader::default(), 1440),
+                "it is low enough"
+            );
         }
     }
 
@@ -147,7 +150,7 @@ mod tests {
         let udp = build::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap(), b"x");
         for mut frame in [none, cut, long, ended, data, udp, Vec::new()] {
             let before = frame.clone();
-            assert!(!clamp(&mut frame, &vnet::Header::default(), 100));
+            assert!(!clamp(&mut frame, &vnet::VirtioNetHeader::default(), 100));
             assert_eq!(frame, before);
         }
     }

@@ -8,7 +8,7 @@ use crate::{bytes, ethernet, icmp, ipv4, ipv6, udp};
 
 /// The IP version of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Version {
+pub enum IpVersion {
     /// IPv4.
     V4,
     /// IPv6.
@@ -30,14 +30,14 @@ impl<'a> ParsedPacket<'a> {
     /// Reads a frame.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not an IP packet or its IP lengths contradict its bytes. A
+    /// [`PacketParseError`] when it is not an IP packet or its IP lengths contradict its bytes. A
     /// transport header that is cut is not an error here: routers do not look at it.
-    pub fn parse(frame: &'a [u8]) -> Result<Self, Malformed> {
-        let outer = ethernet::View::parse(frame)?;
+    pub fn parse(frame: &'a [u8]) -> Result<Self, PacketParseError> {
+        let outer = ethernet::EthernetFrame::parse(frame)?;
         let info = match outer.ethertype() {
-            ethernet::IPV4 => from_v4(&ipv4::View::parse(outer.payload())?),
-            ethernet::IPV6 => from_v6(&ipv6::View::parse(outer.payload())?),
-            other => return Err(Malformed::NotIp(other)),
+            ethernet::IPV4 => from_v4(&ipv4::Ipv4Packet::parse(outer.payload())?),
+            ethernet::IPV6 => from_v6(&ipv6::Ipv6Packet::parse(outer.payload())?),
+            other => return Err(PacketParseError::NotIp(other)),
         };
         let mut packet = Self { info, frame };
         packet.info.is_multicast |= outer.is_multicast();
@@ -69,8 +69,8 @@ impl<'a> ParsedPacket<'a> {
     #[must_use]
     pub fn fragment_identification(&self) -> Option<u32> {
         match self.info.version {
-            Version::V4 => bytes::u16_at(self.frame, ethernet::HEADER_LEN + 4).map(u32::from),
-            Version::V6 => bytes::u32_at(self.frame, self.info.transport.checked_sub(4)?),
+            IpVersion::V4 => bytes::u16_at(self.frame, ethernet::HEADER_LEN + 4).map(u32::from),
+            IpVersion::V6 => bytes::u32_at(self.frame, self.info.transport.checked_sub(4)?),
         }
     }
 }
@@ -82,7 +82,7 @@ impl<'a> ParsedPacket<'a> {
 #[non_exhaustive]
 pub struct Info {
     /// The IP version.
-    pub version: Version,
+    pub version: IpVersion,
     /// The sender.
     pub source: IpAddr,
     /// Where the packet goes next: the address to route by.
@@ -121,7 +121,7 @@ impl Info {
     /// # Errors
     /// As [`ParsedPacket::parse`].
     #[inline]
-    pub fn parse(frame: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(frame: &[u8]) -> Result<Self, PacketParseError> {
         ParsedPacket::parse(frame).map(|packet| packet.info)
     }
 
@@ -147,22 +147,22 @@ impl Info {
 /// # Errors
 /// As [`Info::parse`].
 #[inline]
-pub fn ip_len(frame: &[u8]) -> Result<u32, Malformed> {
-    let outer = ethernet::View::parse(frame)?;
+pub fn ip_len(frame: &[u8]) -> Result<u32, PacketParseError> {
+    let outer = ethernet::EthernetFrame::parse(frame)?;
     match outer.ethertype() {
-        ethernet::IPV4 => Ok(ipv4::View::parse(outer.payload())?.total_len().into()),
+        ethernet::IPV4 => Ok(ipv4::Ipv4Packet::parse(outer.payload())?.total_len().into()),
         ethernet::IPV6 => {
-            let payload = ipv6::View::parse(outer.payload())?.payload_len();
+            let payload = ipv6::Ipv6Packet::parse(outer.payload())?.payload_len();
             Ok(bytes::len32(ipv6::HEADER_LEN) + u32::from(payload))
         }
-        other => Err(Malformed::NotIp(other)),
+        other => Err(PacketParseError::NotIp(other)),
     }
 }
 
 /// Why bytes are not a packet that we can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum PacketParseError {
     /// Fewer bytes than the header needs.
     Truncated,
     /// The EtherType given is not that of IPv4 or IPv6.
@@ -175,7 +175,7 @@ pub enum Malformed {
     TotalLength,
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for PacketParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated => f.write_str("packet is shorter than its header"),
@@ -187,14 +187,14 @@ impl fmt::Display for Malformed {
     }
 }
 
-impl core::error::Error for Malformed {}
+impl core::error::Error for PacketParseError {}
 
-fn from_v4(view: &ipv4::View<'_>) -> Info {
+fn from_v4(view: &ipv4::Ipv4Packet<'_>) -> Info {
     let destination = view.destination();
     let transport = ethernet::HEADER_LEN + view.header_len();
     let is_later_fragment = view.fragment_offset() != 0;
     Info {
-        version: Version::V4,
+        version: IpVersion::V4,
         source: view.source().into(),
         destination: destination.into(),
         final_destination: destination.into(),
@@ -212,12 +212,12 @@ fn from_v4(view: &ipv4::View<'_>) -> Info {
     }
 }
 
-fn from_v6(view: &ipv6::View<'_>) -> Info {
+fn from_v6(view: &ipv6::Ipv6Packet<'_>) -> Info {
     let destination = view.destination();
     let chain = view.chain();
     let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
     Info {
-        version: Version::V6,
+        version: IpVersion::V6,
         source: view.source().into(),
         destination: destination.into(),
         final_destination: chain.final_destination.unwrap_or(destination).into(),

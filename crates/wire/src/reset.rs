@@ -35,7 +35,7 @@ impl Reset {
         if info.protocol != tcp::PROTOCOL || info.is_fragment {
             return None;
         }
-        let segment = tcp::View::parse(packet.payload()).ok()?;
+        let segment = tcp::TcpSegment::parse(packet.payload()).ok()?;
         let flags = segment.flags();
         if flags & tcp::RST != 0 {
             return None;
@@ -122,7 +122,7 @@ mod tests {
         let mut out = [0; FRAME_LEN];
         assert_eq!(reset.write(&mut out), Some(54));
         assert!(checksum::verify(&out[..54]));
-        let view = tcp::View::parse(&out[34..54]).unwrap();
+        let view = tcp::TcpSegment::parse(&out[34..54]).unwrap();
         assert_eq!((view.flags(), view.sequence(), view.acknowledgement()), (tcp::RST, 1, 0));
         assert_eq!((view.source_port(), view.destination_port()), (80, 5000));
     }
@@ -134,7 +134,7 @@ mod tests {
         let mut out = [0; FRAME_LEN];
         assert_eq!(reset.write(&mut out), Some(FRAME_LEN));
         assert!(checksum::verify(&out));
-        let view = tcp::View::parse(&out[54..]).unwrap();
+        let view = tcp::TcpSegment::parse(&out[54..]).unwrap();
         assert_eq!((view.flags(), view.acknowledgement()), (tcp::RST | tcp::ACK, 78));
     }
 

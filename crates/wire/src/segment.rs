@@ -7,7 +7,7 @@ mod write;
 
 use core::ops::Range;
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, tcp, udp, vnet};
 
 pub use write::write_range;
@@ -28,12 +28,12 @@ pub struct Train {
     /// Payload bytes of each packet but the last; for a plain packet `payload_len`.
     pub gso_size: u32,
     /// How it divides.
-    pub(crate) form: Form,
+    pub(crate) form: SegmentationKind,
 }
 
 /// How a frame divides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum SegmentationKind {
     /// Not at all.
     Plain,
     /// Into TCP segments.
@@ -46,7 +46,7 @@ impl Train {
     /// Measures a frame. A GSO type that contradicts the frame, or that is neither TCP nor UDP_L4,
     /// makes it a plain packet.
     #[must_use]
-    pub fn new(frame: &[u8], vnet: &vnet::Header) -> Self {
+    pub fn new(frame: &[u8], vnet: &vnet::VirtioNetHeader) -> Self {
         match ParsedPacket::parse(frame) {
             Ok(packet) => Self::of(&packet, vnet),
             Err(_) => Self::plain(frame, None),
@@ -55,7 +55,7 @@ impl Train {
 
     /// As [`Train::new`], for a frame that was read already.
     #[must_use]
-    pub fn of(packet: &ParsedPacket<'_>, vnet: &vnet::Header) -> Self {
+    pub fn of(packet: &ParsedPacket<'_>, vnet: &vnet::VirtioNetHeader) -> Self {
         let header_len = header_len(packet);
         let Some((header_len, form)) = header_len.zip(form(&packet.info, vnet)) else {
             return Self::plain(packet.frame, header_len);
@@ -102,7 +102,7 @@ impl Train {
             header_len: bytes::len32(header_len),
             payload_len,
             gso_size: payload_len,
-            form: Form::Plain,
+            form: SegmentationKind::Plain,
         }
     }
 }
@@ -112,20 +112,20 @@ fn header_len(packet: &ParsedPacket<'_>) -> Option<usize> {
     let (info, payload) = (&packet.info, packet.payload());
     match info.protocol {
         _ if info.is_fragment => None,
-        tcp::PROTOCOL => Some(info.transport + tcp::View::parse(payload).ok()?.header_len()),
+        tcp::PROTOCOL => Some(info.transport + tcp::TcpSegment::parse(payload).ok()?.header_len()),
         udp::PROTOCOL if payload.len() >= udp::HEADER_LEN => Some(info.transport + udp::HEADER_LEN),
         _ => None,
     }
 }
 
-fn form(info: &Info, vnet: &vnet::Header) -> Option<Form> {
+fn form(info: &Info, vnet: &vnet::VirtioNetHeader) -> Option<SegmentationKind> {
     if vnet.gso_size == 0 || (vnet.needs_csum() && usize::from(vnet.csum_start) != info.transport) {
         return None;
     }
     match (vnet.gso_kind(), info.version, info.protocol) {
-        (vnet::GSO_TCPV4, Version::V4, tcp::PROTOCOL)
-        | (vnet::GSO_TCPV6, Version::V6, tcp::PROTOCOL) => Some(Form::Tcp),
-        (vnet::GSO_UDP_L4, _, udp::PROTOCOL) => Some(Form::Udp),
+        (vnet::GSO_TCPV4, IpVersion::V4, tcp::PROTOCOL)
+        | (vnet::GSO_TCPV6, IpVersion::V6, tcp::PROTOCOL) => Some(SegmentationKind::Tcp),
+        (vnet::GSO_UDP_L4, _, udp::PROTOCOL) => Some(SegmentationKind::Udp),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! TCP headers (RFC 9293).
 
 use crate::bytes;
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 
 /// Protocol number.
 pub const PROTOCOL: u8 = 6;
@@ -29,22 +29,22 @@ pub const CHECKSUM: usize = 16;
 
 /// A TCP segment whose data offset has been checked.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct TcpSegment<'a> {
     fixed: &'a [u8; HEADER_LEN],
     options: &'a [u8],
     payload: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> TcpSegment<'a> {
     /// Looks at the payload of an IP packet.
     ///
     /// # Errors
     /// Too few bytes, or a data offset that contradicts them.
-    pub fn parse(segment: &'a [u8]) -> Result<Self, Malformed> {
-        let fixed = segment.first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
+    pub fn parse(segment: &'a [u8]) -> Result<Self, PacketParseError> {
+        let fixed = segment.first_chunk::<HEADER_LEN>().ok_or(PacketParseError::Truncated)?;
         let header_len = usize::from(fixed[12] >> 4) * 4;
-        let options = segment.get(HEADER_LEN..header_len).ok_or(Malformed::HeaderLength)?;
-        let payload = segment.get(header_len..).ok_or(Malformed::HeaderLength)?;
+        let options = segment.get(HEADER_LEN..header_len).ok_or(PacketParseError::HeaderLength)?;
+        let payload = segment.get(header_len..).ok_or(PacketParseError::HeaderLength)?;
         Ok(Self { fixed, options, payload })
     }
 
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_literal_segment_are_read() {
-        let view = View::parse(&SEGMENT).unwrap();
+        let view = TcpSegment::parse(&SEGMENT).unwrap();
         assert_eq!((view.source_port(), view.destination_port()), (8080, 80));
         assert_eq!((view.sequence(), view.acknowledgement()), (7, 256));
         assert_eq!((view.header_len(), view.flags()), (24, CWR | ACK | PSH));
@@ -136,9 +136,9 @@ mod tests {
     fn a_contradictory_data_offset_is_refused() {
         let mut segment = SEGMENT;
         segment[12] = 0x40;
-        assert_eq!(View::parse(&segment).unwrap_err(), Malformed::HeaderLength);
+        assert_eq!(TcpSegment::parse(&segment).unwrap_err(), PacketParseError::HeaderLength);
         segment[12] = 0x70;
-        assert_eq!(View::parse(&segment).unwrap_err(), Malformed::HeaderLength);
-        assert_eq!(View::parse(&segment[..19]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(TcpSegment::parse(&segment).unwrap_err(), PacketParseError::HeaderLength);
+        assert_eq!(TcpSegment::parse(&segment[..19]).unwrap_err(), PacketParseError::Truncated);
     }
 }

@@ -5,21 +5,21 @@ mod quote;
 
 use core::net::Ipv4Addr;
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 pub use quote::{Quoted, error};
 
 /// What is written into a packet; an end that is `None` stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ends {
+pub struct EndpointRewrite {
     /// Address, and port of TCP and UDP or identifier of an ICMP query.
     pub source: Option<(Ipv4Addr, u16)>,
     /// The same of the other end. A query has one identifier: that of the destination wins.
     pub destination: Option<(Ipv4Addr, u16)>,
 }
 
-impl Ends {
+impl EndpointRewrite {
     /// Whether nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -52,8 +52,13 @@ fn query_in(frame: &[u8], info: &Info) -> Option<(u16, bool)> {
 /// A checksum that is partial stays so (`NEEDS_CSUM`: it holds the sum of the pseudo-header); a UDP
 /// datagram without one gets none. `false`, and nothing is changed, for a fragment, another
 /// protocol, IPv6, or a transport header that is cut.
-pub fn packet(frame: &mut [u8], info: &Info, vnet: &vnet::Header, to: &Ends) -> bool {
-    if info.version != Version::V4 || info.is_fragment {
+pub fn packet(
+    frame: &mut [u8],
+    info: &Info,
+    vnet: &vnet::VirtioNetHeader,
+    to: &EndpointRewrite,
+) -> bool {
+    if info.version != IpVersion::V4 || info.is_fragment {
         return false;
     }
     let field = match info.protocol {
@@ -76,7 +81,7 @@ pub fn packet(frame: &mut [u8], info: &Info, vnet: &vnet::Header, to: &Ends) -> 
 
 /// How the sums of words under a checksum change: by addresses, and by ports.
 #[derive(Debug, Clone, Copy, Default)]
-struct Change {
+struct ChecksumDelta {
     addresses: u32,
     ports: u32,
 }
@@ -90,7 +95,12 @@ struct HeaderOffsets {
 
 /// Writes the ends into the headers of a packet, and updates the checksum of the IP header.
 #[inline]
-fn rewrite(frame: &mut [u8], at: HeaderOffsets, protocol: u8, to: &Ends) -> Option<Change> {
+fn rewrite(
+    frame: &mut [u8],
+    at: HeaderOffsets,
+    protocol: u8,
+    to: &EndpointRewrite,
+) -> Option<ChecksumDelta> {
     let HeaderOffsets { ip, transport } = at;
     let (header, rest) = frame.get_mut(ip..)?.split_first_chunk_mut()?;
     let addresses = rewrite_addresses(header, to);
@@ -100,12 +110,12 @@ fn rewrite(frame: &mut [u8], at: HeaderOffsets, protocol: u8, to: &Ends) -> Opti
     } else {
         rewrite_ports(behind.first_chunk_mut()?, to)
     };
-    Some(Change { addresses, ports })
+    Some(ChecksumDelta { addresses, ports })
 }
 
 /// The addresses of an IPv4 header, and its checksum.
 #[inline]
-fn rewrite_addresses(header: &mut [u8; ipv4::HEADER_LEN], to: &Ends) -> u32 {
+fn rewrite_addresses(header: &mut [u8; ipv4::HEADER_LEN], to: &EndpointRewrite) -> u32 {
     let [.., c0, c1, s0, s1, s2, s3, d0, d1, d2, d3] = header;
     let mut change = 0;
     // Of one word of 32 bits, the sum of its halves changes as that of two words does.
@@ -127,14 +137,14 @@ fn rewrite_addresses(header: &mut [u8; ipv4::HEADER_LEN], to: &Ends) -> u32 {
 
 /// The ports of TCP or UDP.
 #[inline]
-fn rewrite_ports([a, b, c, d]: &mut [u8; 4], to: &Ends) -> u32 {
+fn rewrite_ports([a, b, c, d]: &mut [u8; 4], to: &EndpointRewrite) -> u32 {
     let source = to.source.map_or(0, |(_, port)| replace([a, b], port));
     source + to.destination.map_or(0, |(_, port)| replace([c, d], port))
 }
 
 /// The identifier of a query, which is one for both ends: that of the destination is written last.
 #[inline]
-fn rewrite_identifier([a, b]: &mut [u8; 2], to: &Ends) -> u32 {
+fn rewrite_identifier([a, b]: &mut [u8; 2], to: &EndpointRewrite) -> u32 {
     let ends = [to.source, to.destination];
     ends.into_iter().flatten().map(|(_, identifier)| replace([a, b], identifier)).sum()
 }
@@ -153,7 +163,7 @@ fn change_checksum(
     field: usize,
     protocol: u8,
     partial: bool,
-    change: Change,
+    change: ChecksumDelta,
 ) -> Option<()> {
     let old = bytes::u16_at(frame, field)?;
     if protocol == udp::PROTOCOL && old == 0 && !partial {
@@ -200,10 +210,10 @@ const TIMESTAMP_REPLY: u8 = 14;
 mod tests {
     use super::*;
     use crate::build;
-    use crate::icmp::{Kind, Reply, write_error};
+    use crate::icmp::{IcmpErrorKind, IcmpErrorReply, write_error};
     use crate::segment::{Train, write_range};
 
-    const PLAIN: vnet::Header = vnet::Header {
+    const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
         flags: 0,
         gso_type: 0,
         hdr_len: 0,
@@ -216,8 +226,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn both() -> Ends {
-        Ends {
+    fn both() -> EndpointRewrite {
+        EndpointRewrite {
             source: Some(([198, 51, 100, 1].into(), 40_000)),
             destination: Some(([203, 0, 113, 255].into(), 65_535)),
         }
@@ -246,7 +256,12 @@ mod tests {
         for port in 0..=u16::MAX {
             let mut changed = frame.clone();
             let source = Some(([198, 51, 100, 1].into(), port));
-            assert!(packet(&mut changed, &info, &PLAIN, &Ends { source, destination: None }));
+            assert!(packet(
+                &mut changed,
+                &info,
+                &PLAIN,
+                &EndpointRewrite { source, destination: None }
+            ));
             assert!(checksum::verify(&changed), "port {port}");
             // 0 would mean that there is none (RFC 768).
             assert_ne!(changed[40..42], [0, 0], "port {port}");
@@ -292,7 +307,7 @@ mod tests {
         assert_eq!(query(&asked), Some((77, true)));
         let info = asked.info;
         let source = Some(([198, 51, 100, 1].into(), 40_000));
-        assert!(packet(&mut frame, &info, &PLAIN, &Ends { source, destination: None }));
+        assert!(packet(&mut frame, &info, &PLAIN, &EndpointRewrite { source, destination: None }));
         assert_eq!(frame, build::echo_request([198, 51, 100, 1].into(), b, 40_000, 3, b"abc"));
     }
 
@@ -316,8 +331,8 @@ mod tests {
         for make in [build::udp as fn(_, _, &[u8]) -> Vec<u8>, |from, to, payload| {
             build::tcp(from, to, 1, 0x10, payload)
         }] {
-            let reply = Reply {
-                kind: Kind::TooBig { mtu: 1400 },
+            let reply = IcmpErrorReply {
+                kind: IcmpErrorKind::TooBig { mtu: 1400 },
                 source: [203, 0, 113, 9].into(),
                 mac: [2; 6],
             };
@@ -331,8 +346,13 @@ mod tests {
                 (([198, 51, 100, 1].into(), 40_000), ([203, 0, 113, 5].into(), 80))
             );
             let back = Some(([10, 0, 0, 1].into(), 5000));
-            let outer = Ends { source: None, destination: back };
-            assert!(error(message, &info, &outer, &Ends { source: back, destination: None }));
+            let outer = EndpointRewrite { source: None, destination: back };
+            assert!(error(
+                message,
+                &info,
+                &outer,
+                &EndpointRewrite { source: back, destination: None }
+            ));
             let mut expected = [0; 1294];
             let length = write_error(&reply, &make(inside, outside, &[1; 60]), &mut expected);
             assert_eq!(*message, expected[..length.unwrap()]);
@@ -342,8 +362,11 @@ mod tests {
     #[test]
     fn an_error_with_a_wrong_checksum_or_a_cut_quote_is_not_translated() {
         let about = build::udp(socket("198.51.100.1:4"), socket("203.0.113.5:80"), b"x");
-        let reply =
-            Reply { kind: Kind::TimeExceeded, source: [203, 0, 113, 9].into(), mac: [2; 6] };
+        let reply = IcmpErrorReply {
+            kind: IcmpErrorKind::TimeExceeded,
+            source: [203, 0, 113, 9].into(),
+            mac: [2; 6],
+        };
         let mut message = [0; 1294];
         let length = write_error(&reply, &about, &mut message).unwrap();
         let info = Info::parse(&message[..length]).unwrap();

@@ -1,7 +1,7 @@
 //! Datagrams that carry frames of emulated nodes between the machines of one run.
 //!
-//! A datagram is a [`Header`], a payload and, when it is sealed, a tag of [`TAG_LEN`] bytes. The
-//! payload of [`Kind::Data`] is a row of [`Piece`]s: whole frames, the end of one that began in an
+//! A datagram is a [`TunnelHeader`], a payload and, when it is sealed, a tag of [`TAG_LEN`] bytes. The
+//! payload of [`TunnelDatagramKind::Data`] is a row of [`Piece`]s: whole frames, the end of one that began in an
 //! earlier datagram, the beginning of one that goes on in a later one. All fields are big-endian.
 //!
 //! The format is ours; `docs/internals/tunnel.md` has it byte by byte.
@@ -12,7 +12,7 @@ use core::fmt;
 
 use crate::bytes;
 
-pub use piece::{Label, Piece, Placed};
+pub use piece::{Label, Piece, PiecePosition};
 
 /// The format's number: the first byte of every datagram.
 pub const VERSION: u8 = 1;
@@ -28,10 +28,10 @@ const SEALED: u8 = 0x80;
 
 /// What a datagram is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TunnelDatagramKind {
     /// It carries frames.
     Data,
-    /// It asks for an [`Answer`] to its [`Question`]; zeros make it as long as is to be tried.
+    /// It asks for an [`TunnelProbeReply`] to its [`TunnelProbeRequest`]; zeros make it as long as is to be tried.
     Probe,
     /// It answers a probe.
     Ack,
@@ -39,9 +39,9 @@ pub enum Kind {
 
 /// What stands before every payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct TunnelHeader {
     /// What it is for.
-    pub kind: Kind,
+    pub kind: TunnelDatagramKind,
     /// Whether the payload is sealed.
     pub sealed: bool,
     /// Member number of the machine that sent it.
@@ -57,7 +57,7 @@ pub struct Header {
 
 /// Why a datagram is none of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
+pub enum TunnelParseError {
     /// Fewer bytes than a header, or than the part that begins here.
     Truncated,
     /// Another version of the format, or something else altogether.
@@ -70,28 +70,28 @@ pub enum Malformed {
     Piece,
 }
 
-impl Header {
+impl TunnelHeader {
     /// Reads the header of a whole datagram.
     ///
     /// # Errors
     /// Another version or kind, too few bytes, a length field that contradicts them.
-    pub fn parse(datagram: &[u8]) -> Result<Self, Malformed> {
-        let version = bytes::u8_at(datagram, 0).ok_or(Malformed::Truncated)?;
+    pub fn parse(datagram: &[u8]) -> Result<Self, TunnelParseError> {
+        let version = bytes::u8_at(datagram, 0).ok_or(TunnelParseError::Truncated)?;
         if version != VERSION {
-            return Err(Malformed::Version(version));
+            return Err(TunnelParseError::Version(version));
         }
         let (header, behind) =
-            datagram.split_first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
+            datagram.split_first_chunk::<HEADER_LEN>().ok_or(TunnelParseError::Truncated)?;
         let kind = match header[1] & !SEALED {
-            0 => Kind::Data,
-            1 => Kind::Probe,
-            2 => Kind::Ack,
-            other => return Err(Malformed::Kind(other)),
+            0 => TunnelDatagramKind::Data,
+            1 => TunnelDatagramKind::Probe,
+            2 => TunnelDatagramKind::Ack,
+            other => return Err(TunnelParseError::Kind(other)),
         };
         let sealed = header[1] & SEALED != 0;
         let length = usize::from(u16::from_be_bytes([header[6], header[7]]));
         if length != behind.len() || sealed && length < TAG_LEN {
-            return Err(Malformed::Length);
+            return Err(TunnelParseError::Length);
         }
         let [_, _, s0, s1, t0, t1, _, _, rest @ ..] = *header;
         let [r0, r1, r2, r3, r4, r5, r6, r7, n0, n1, n2, n3, n4, n5, n6, n7] = rest;
@@ -110,9 +110,9 @@ impl Header {
     #[must_use]
     pub fn emit(&self, behind: usize) -> Option<[u8; HEADER_LEN]> {
         let kind = match self.kind {
-            Kind::Data => 0,
-            Kind::Probe => 1,
-            Kind::Ack => 2,
+            TunnelDatagramKind::Data => 0,
+            TunnelDatagramKind::Probe => 1,
+            TunnelDatagramKind::Ack => 2,
         };
         let mut out = [0; HEADER_LEN];
         out[0] = VERSION;
@@ -128,12 +128,12 @@ impl Header {
 
 /// What a probe asks back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
+pub struct TunnelProbeRequest {
     /// When it was sent, by the sender's own clock: only the sender reads it.
     pub stamp: u64,
 }
 
-impl Question {
+impl TunnelProbeRequest {
     /// Bytes of a question.
     pub const LEN: usize = 8;
 
@@ -141,8 +141,8 @@ impl Question {
     ///
     /// # Errors
     /// Too few bytes.
-    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
-        let stamp = bytes::array_at(payload, 0).ok_or(Malformed::Truncated)?;
+    pub fn parse(payload: &[u8]) -> Result<Self, TunnelParseError> {
+        let stamp = bytes::array_at(payload, 0).ok_or(TunnelParseError::Truncated)?;
         Ok(Self { stamp: u64::from_be_bytes(stamp) })
     }
 
@@ -155,14 +155,14 @@ impl Question {
 
 /// What answers a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct TunnelProbeReply {
     /// The stamp of the probe.
     pub stamp: u64,
     /// Bytes of the probe's datagram, header included, as it arrived.
     pub size: u16,
 }
 
-impl Answer {
+impl TunnelProbeReply {
     /// Bytes of an answer.
     pub const LEN: usize = 10;
 
@@ -170,11 +170,11 @@ impl Answer {
     ///
     /// # Errors
     /// Too few or too many bytes.
-    pub fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(payload: &[u8]) -> Result<Self, TunnelParseError> {
         let [s0, s1, s2, s3, s4, s5, s6, s7, n0, n1] =
-            *payload.first_chunk::<{ Self::LEN }>().ok_or(Malformed::Truncated)?;
+            *payload.first_chunk::<{ Self::LEN }>().ok_or(TunnelParseError::Truncated)?;
         if payload.len() != Self::LEN {
-            return Err(Malformed::Length);
+            return Err(TunnelParseError::Length);
         }
         let stamp = u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         Ok(Self { stamp, size: u16::from_be_bytes([n0, n1]) })
@@ -189,26 +189,28 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Malformed {
+impl fmt::Display for TunnelParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Malformed::Truncated => f.write_str("shorter than its headers"),
-            Malformed::Version(version) => write!(f, "version {version}, known is {VERSION}"),
-            Malformed::Kind(kind) => write!(f, "unknown kind {kind}"),
-            Malformed::Length => f.write_str("the length field contradicts the length"),
-            Malformed::Piece => f.write_str("a piece contradicts its frame"),
+            TunnelParseError::Truncated => f.write_str("shorter than its headers"),
+            TunnelParseError::Version(version) => {
+                write!(f, "version {version}, known is {VERSION}")
+            }
+            TunnelParseError::Kind(kind) => write!(f, "unknown kind {kind}"),
+            TunnelParseError::Length => f.write_str("the length field contradicts the length"),
+            TunnelParseError::Piece => f.write_str("a piece contradicts its frame"),
         }
     }
 }
 
-impl core::error::Error for Malformed {}
+impl core::error::Error for TunnelParseError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HEADER: Header = Header {
-        kind: Kind::Probe,
+    const HEADER: TunnelHeader = TunnelHeader {
+        kind: TunnelDatagramKind::Probe,
         sealed: true,
         sender: 0x0102,
         receiver: 3,
@@ -222,42 +224,42 @@ mod tests {
     fn a_header_is_read_and_written_byte_for_byte() {
         assert_eq!(HEADER.emit(24), Some(BYTES));
         let datagram = [&BYTES[..], &[0; 24]].concat();
-        assert_eq!(Header::parse(&datagram), Ok(HEADER));
+        assert_eq!(TunnelHeader::parse(&datagram), Ok(HEADER));
         assert_eq!(HEADER.emit(65_536), None, "longer than a datagram");
     }
 
     #[test]
     fn a_cut_long_or_foreign_datagram_is_refused_with_the_reason() {
         let datagram = [&BYTES[..], &[0; 24]].concat();
-        let refusal = |bytes: &[u8]| Header::parse(bytes).unwrap_err();
-        assert_eq!(refusal(&[]), Malformed::Truncated);
-        assert_eq!(refusal(&datagram[..23]), Malformed::Truncated);
-        assert_eq!(refusal(&datagram[..47]), Malformed::Length);
-        assert_eq!(refusal(&[&datagram[..], &[0]].concat()), Malformed::Length);
+        let refusal = |bytes: &[u8]| TunnelHeader::parse(bytes).unwrap_err();
+        assert_eq!(refusal(&[]), TunnelParseError::Truncated);
+        assert_eq!(refusal(&datagram[..23]), TunnelParseError::Truncated);
+        assert_eq!(refusal(&datagram[..47]), TunnelParseError::Length);
+        assert_eq!(refusal(&[&datagram[..], &[0]].concat()), TunnelParseError::Length);
         let with = |at: usize, value: u8| {
             let mut changed = datagram.clone();
             changed[at] = value;
             refusal(&changed)
         };
-        assert_eq!(with(0, 2), Malformed::Version(2));
-        assert_eq!(with(1, 0x83), Malformed::Kind(3));
+        assert_eq!(with(0, 2), TunnelParseError::Version(2));
+        assert_eq!(with(1, 0x83), TunnelParseError::Kind(3));
         let mut short = [&BYTES[..], &[0; 15]].concat();
         short[7] = 15;
-        assert_eq!(refusal(&short), Malformed::Length, "no room for the tag");
+        assert_eq!(refusal(&short), TunnelParseError::Length, "no room for the tag");
         short[1] = 1;
-        assert!(Header::parse(&short).is_ok(), "it needs none unsealed");
+        assert!(TunnelHeader::parse(&short).is_ok(), "it needs none unsealed");
     }
 
     #[test]
     fn questions_and_answers_come_back_as_they_were_written() {
-        let question = Question { stamp: 0x0102_0304_0506_0708 };
+        let question = TunnelProbeRequest { stamp: 0x0102_0304_0506_0708 };
         assert_eq!(question.emit(), [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(Question::parse(&[1, 2, 3, 4, 5, 6, 7, 8, 0, 0]), Ok(question));
-        assert_eq!(Question::parse(&[0; 7]), Err(Malformed::Truncated));
-        let answer = Answer { stamp: 9, size: 0x0578 };
+        assert_eq!(TunnelProbeRequest::parse(&[1, 2, 3, 4, 5, 6, 7, 8, 0, 0]), Ok(question));
+        assert_eq!(TunnelProbeRequest::parse(&[0; 7]), Err(TunnelParseError::Truncated));
+        let answer = TunnelProbeReply { stamp: 9, size: 0x0578 };
         assert_eq!(answer.emit(), [0, 0, 0, 0, 0, 0, 0, 9, 5, 0x78]);
-        assert_eq!(Answer::parse(&answer.emit()), Ok(answer));
-        assert_eq!(Answer::parse(&[0; 9]), Err(Malformed::Truncated));
-        assert_eq!(Answer::parse(&[0; 11]), Err(Malformed::Length));
+        assert_eq!(TunnelProbeReply::parse(&answer.emit()), Ok(answer));
+        assert_eq!(TunnelProbeReply::parse(&[0; 9]), Err(TunnelParseError::Truncated));
+        assert_eq!(TunnelProbeReply::parse(&[0; 11]), Err(TunnelParseError::Length));
     }
 }

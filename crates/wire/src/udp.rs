@@ -1,6 +1,6 @@
 //! UDP headers (RFC 768).
 
-use crate::packet::Malformed;
+use crate::packet::PacketParseError;
 
 /// Protocol number.
 pub const PROTOCOL: u8 = 17;
@@ -12,20 +12,20 @@ pub(crate) const CHECKSUM: usize = 6;
 
 /// A UDP datagram whose length field has been checked.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct UdpDatagram<'a> {
     header: &'a [u8; HEADER_LEN],
     payload: &'a [u8],
 }
 
-impl<'a> View<'a> {
+impl<'a> UdpDatagram<'a> {
     /// Looks at the payload of an IP packet; bytes after the length are not part of the datagram.
     ///
     /// # Errors
     /// Too few bytes, or a length field that contradicts them.
-    pub fn parse(datagram: &'a [u8]) -> Result<Self, Malformed> {
-        let header = datagram.first_chunk::<HEADER_LEN>().ok_or(Malformed::Truncated)?;
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, PacketParseError> {
+        let header = datagram.first_chunk::<HEADER_LEN>().ok_or(PacketParseError::Truncated)?;
         let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let payload = datagram.get(HEADER_LEN..length).ok_or(Malformed::TotalLength)?;
+        let payload = datagram.get(HEADER_LEN..length).ok_or(PacketParseError::TotalLength)?;
         Ok(Self { header, payload })
     }
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_literal_datagram_are_read() {
-        let view = View::parse(&DATAGRAM).unwrap();
+        let view = UdpDatagram::parse(&DATAGRAM).unwrap();
         assert_eq!((view.source_port(), view.destination_port()), (53, 49153));
         assert_eq!((view.length(), view.checksum()), (10, 0x1234));
         assert_eq!(view.payload(), b"ok");
@@ -80,8 +80,8 @@ mod tests {
         let mut datagram = DATAGRAM;
         for length in [0, 7, 13] {
             datagram[5] = length;
-            assert_eq!(View::parse(&datagram).unwrap_err(), Malformed::TotalLength);
+            assert_eq!(UdpDatagram::parse(&datagram).unwrap_err(), PacketParseError::TotalLength);
         }
-        assert_eq!(View::parse(&datagram[..7]).unwrap_err(), Malformed::Truncated);
+        assert_eq!(UdpDatagram::parse(&datagram[..7]).unwrap_err(), PacketParseError::Truncated);
     }
 }

@@ -24,7 +24,7 @@ pub const GSO_ECN: u8 = 0x80;
 ///
 /// The default value describes a plain packet with a complete checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Header {
+pub struct VirtioNetHeader {
     /// [`NEEDS_CSUM`] and [`DATA_VALID`].
     pub flags: u8,
     /// One of the `GSO_` constants, perhaps with [`GSO_ECN`].
@@ -39,7 +39,7 @@ pub struct Header {
     pub csum_offset: u16,
 }
 
-impl Header {
+impl VirtioNetHeader {
     /// Bytes of the header.
     pub const LEN: usize = 10;
 
@@ -105,8 +105,8 @@ mod tests {
         bytes[4..6].copy_from_slice(&1448u16.to_ne_bytes());
         bytes[6..8].copy_from_slice(&34u16.to_ne_bytes());
         bytes[8..10].copy_from_slice(&16u16.to_ne_bytes());
-        let header = Header::parse(&bytes);
-        let expected = Header {
+        let header = VirtioNetHeader::parse(&bytes);
+        let expected = VirtioNetHeader {
             flags: NEEDS_CSUM,
             gso_type: GSO_TCPV4 | GSO_ECN,
             hdr_len: 54,
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_buffer_shorter_than_the_header_is_not_a_frame() {
-        assert_eq!(Header::split(&[0; 9]), None);
-        assert_eq!(Header::split(&[0; 10]), Some((Header::default(), &[][..])));
+        assert_eq!(VirtioNetHeader::split(&[0; 9]), None);
+        assert_eq!(VirtioNetHeader::split(&[0; 10]), Some((VirtioNetHeader::default(), &[][..])));
     }
 }

@@ -10,7 +10,7 @@ use super::{GENERATED, cell};
 const SOURCE: &str = "crates/model/src/record/kind.rs";
 
 /// One kind.
-struct Kind {
+struct RecordKindEntry {
     number: String,
     name: String,
     text: String,
@@ -33,7 +33,7 @@ pub(super) fn page(root: &Path) -> io::Result<String> {
          [Records](../records.md#the-file). Arguments without a name (–) have no meaning of their own.\n\n\
          | number | kind | what | arguments |\n| -- | -- | -- | -- |\n"
     );
-    for Kind { number, name, text, arguments } in kinds {
+    for RecordKindEntry { number, name, text, arguments } in kinds {
         let named =
             |argument: String| if argument.is_empty() { "–".to_owned() } else { argument };
         let arguments: Vec<String> = arguments.into_iter().map(named).collect();
@@ -43,7 +43,7 @@ pub(super) fn page(root: &Path) -> io::Result<String> {
     Ok(page)
 }
 
-fn kinds(source: &str) -> Vec<Kind> {
+fn kinds(source: &str) -> Vec<RecordKindEntry> {
     let (mut kinds, mut text) = (Vec::new(), String::new());
     let inside = source.lines().map(str::trim).skip_while(|line| *line != "kinds! {").skip(1);
     for line in inside.take_while(|line| *line != "}") {
@@ -58,13 +58,13 @@ fn kinds(source: &str) -> Vec<Kind> {
 }
 
 /// Of a line like `Lost = 0x02, "lost", ["a", "b", "", ""];`.
-fn kind(line: &str, text: &str) -> Option<Kind> {
+fn kind(line: &str, text: &str) -> Option<RecordKindEntry> {
     let (_, value) = line.split_once(" = ")?;
     let (number, rest) = value.split_once(", ")?;
     let mut words = rest.split('"').skip(1).step_by(2).map(str::to_owned);
     let name = words.next()?;
     let (number, text) = (number.to_owned(), without_links(text));
-    Some(Kind { number, name, text, arguments: words.collect() })
+    Some(RecordKindEntry { number, name, text, arguments: words.collect() })
 }
 
 /// Links of rustdoc without their brackets and targets.

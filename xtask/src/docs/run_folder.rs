@@ -50,16 +50,16 @@ const RECORDS: [(&str, &str); 7] = [
 
 /// A public type with its members.
 #[derive(Debug)]
-struct Item {
+struct DocumentedType {
     name: String,
     docs: String,
     variants: bool,
-    members: Vec<Member>,
+    members: Vec<DocumentedMember>,
 }
 
 /// A field or a variant.
 #[derive(Debug)]
-struct Member {
+struct DocumentedMember {
     name: String,
     docs: String,
     /// A variant's fields stand below it.
@@ -67,8 +67,8 @@ struct Member {
 }
 
 /// The serialised types of a source file. Reads the one style that rustfmt leaves: a member a line.
-fn items(source: &str) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
+fn items(source: &str) -> Vec<DocumentedType> {
+    let mut items: Vec<DocumentedType> = Vec::new();
     let (mut docs, mut serialised, mut inside) = (String::new(), false, false);
     for line in source.lines() {
         let indent = line.len() - line.trim_start().len();
@@ -81,7 +81,7 @@ fn items(source: &str) -> Vec<Item> {
             inside = serialised;
             if inside {
                 let docs = std::mem::take(&mut docs);
-                items.push(Item { name, docs, variants, members: Vec::new() });
+                items.push(DocumentedType { name, docs, variants, members: Vec::new() });
             }
             (serialised, docs) = (false, String::new());
         } else if inside && line == "}" {
@@ -91,7 +91,7 @@ fn items(source: &str) -> Vec<Item> {
             if let (true, Some(item), Some(name)) = (inside, items.last_mut(), member(code)) {
                 let nested = indent > 4;
                 let name = if item.variants && !nested { kebab(name) } else { name.to_owned() };
-                item.members.push(Member { name, docs, nested });
+                item.members.push(DocumentedMember { name, docs, nested });
             }
         }
     }
@@ -127,7 +127,7 @@ fn kebab(name: &str) -> String {
     text
 }
 
-fn section(item: &Item) -> String {
+fn section(item: &DocumentedType) -> String {
     let heading = if item.variants { "value" } else { "field" };
     let mut text = format!("\n### {}\n\n{}\n\n", item.name, cell(&item.docs));
     text.push_str(&format!("| {heading} | meaning |\n| --- | --- |\n"));

@@ -7,8 +7,8 @@ const FRAME: usize = 52;
 const REVIEW_AFTER: u64 = 10_000;
 
 /// A socket of port 9 with `overflowed` datagrams lost and so many in its queue.
-fn socket(overflowed: u64, queued: u64) -> Socket {
-    Socket { port: 9, overflowed, queued_bytes: queued * memory_of(FRAME) }
+fn socket(overflowed: u64, queued: u64) -> UdpSocketBacklog {
+    UdpSocketBacklog { port: 9, overflowed, queued_bytes: queued * memory_of(FRAME) }
 }
 
 /// A node that does nothing but receive: each unit of its time is for one datagram that the kernel
@@ -37,7 +37,7 @@ impl Node {
     /// What happens in the second half of so much time. Kernel and reader have equal parts of the
     /// time while both have something to do.
     fn flood(self, time: u64) -> Counts {
-        let (mut controller, mut gate) = (Controller::default(), Gate::default());
+        let (mut controller, mut gate) = (DiscardController::default(), Gate::default());
         if let Some(share) = self.first {
             controller.handed(9, 1, FRAME);
             controller.ports.get_mut(&9).unwrap().share = share;
@@ -146,7 +146,7 @@ fn a_reader_that_keeps_up_gets_everything() {
 
 #[test]
 fn a_reader_that_recovers_gets_everything_again() {
-    let mut controller = Controller::default();
+    let mut controller = DiscardController::default();
     let mut overflowed = 0;
     for _ in 0..10 {
         (0..1000).for_each(|_| controller.handed(9, 1, FRAME));
@@ -166,12 +166,12 @@ fn a_reader_that_recovers_gets_everything_again() {
 
 #[test]
 fn one_port_does_not_pay_for_another() {
-    let mut controller = Controller::default();
+    let mut controller = DiscardController::default();
     for _ in 0..100 {
         controller.handed(1, 1, FRAME);
         controller.handed(2, 1, FRAME);
     }
-    let of = |port, overflowed| Socket { port, overflowed, queued_bytes: ROOM_BYTES };
+    let of = |port, overflowed| UdpSocketBacklog { port, overflowed, queued_bytes: ROOM_BYTES };
     controller.review([of(1, 20), of(1, 30), of(2, 0), of(3, 7)].into_iter(), 0);
     let shares: Vec<_> = controller.shares().collect();
     assert_eq!(shares, [(1, ALL / 2)]);
@@ -179,7 +179,7 @@ fn one_port_does_not_pay_for_another() {
 
 #[test]
 fn a_socket_that_was_made_anew_counts_from_nothing() {
-    let mut controller = Controller::default();
+    let mut controller = DiscardController::default();
     controller.handed(9, 1, FRAME);
     controller.review([socket(1_000_000, 138)].into_iter(), 0);
     (0..100).for_each(|_| controller.handed(9, 1, FRAME));
@@ -191,7 +191,7 @@ fn a_socket_that_was_made_anew_counts_from_nothing() {
 
 #[test]
 fn no_share_is_nothing() {
-    let mut controller = Controller::default();
+    let mut controller = DiscardController::default();
     controller.handed(9, 1, FRAME);
     controller.review([socket(u64::MAX, u64::MAX >> 16)].into_iter(), 0);
     assert_eq!(controller.shares().next(), Some((9, ALL / 2)), "half at a time");

@@ -7,12 +7,12 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use super::controller::{BITS_NS, BITS_NS_NARROW, Controller, rescaled, saturate};
+use super::controller::{BITS_NS, BITS_NS_NARROW, PacingController, rescaled, saturate};
 
 /// The budget of one direction.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Budget {
+pub struct PacingBudget {
     free_at_ns: AtomicU64,
     /// The remainders of all divisions, in parts of a nanosecond of which the rate's number are one.
     /// Only where it passes a multiple of the rate matters, so it may wrap.
@@ -21,11 +21,11 @@ pub struct Budget {
     waited_at_ns: AtomicU64,
 }
 
-impl Budget {
+impl PacingBudget {
     /// A budget without debt from a time on.
     #[must_use]
-    pub const fn new(now_ns: u64) -> Budget {
-        Budget {
+    pub const fn new(now_ns: u64) -> PacingBudget {
+        PacingBudget {
             free_at_ns: AtomicU64::new(now_ns),
             rest: AtomicU64::new(REST_START),
             waited_at_ns: AtomicU64::new(0),
@@ -61,7 +61,7 @@ impl Budget {
     }
 }
 
-impl Controller for Budget {
+impl PacingController for PacingBudget {
     #[inline]
     fn claim(&self, now_ns: u64, rate_bps: u64, bytes: u64) -> u64 {
         let cost = self.cost_ns(rate_bps.max(1), bytes);

@@ -8,12 +8,12 @@
 /// - Time is an argument, in nanoseconds of one clock that all users share and that never goes
 ///   backwards. Nothing here reads a clock or waits.
 /// - `rate_bps` (whole bits a second, not 0) is an argument, so that it can change at any time;
-///   after a change [`rescale`](Controller::rescale) is called once.
+///   after a change [`rescale`](PacingController::rescale) is called once.
 /// - All methods may be called at once by any number of threads and processes, also in signal
 ///   handlers: the state is atomic words in memory that processes share, without locks or
 ///   pointers, and every loop ends as soon as others let it.
 /// - A process may end at any point between two calls. What it has claimed then stays claimed.
-pub trait Controller {
+pub trait PacingController {
     /// Claims so many bytes, which will move at once: when they may. The caller waits until then.
     /// Of claims that are made one after the other, the later never starts before the earlier.
     fn claim(&self, now_ns: u64, rate_bps: u64, bytes: u64) -> u64;

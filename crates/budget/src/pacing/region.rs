@@ -5,8 +5,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::budget::Budget;
-use super::controller::Controller;
+use super::budget::PacingBudget;
+use super::controller::PacingController;
 
 /// What has a budget of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,7 +23,7 @@ pub enum Per {
 /// Of bytes, as the program sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
-pub enum Direction {
+pub enum TransferDirection {
     Send = 0,
     Receive = 1,
 }
@@ -57,10 +57,10 @@ pub enum Escape {
     Foreign = 5,
 }
 
-/// The region. Zeroed memory becomes one by [`Region::begin`].
+/// The region. Zeroed memory becomes one by [`PacingRegion::begin`].
 #[derive(Debug)]
 #[repr(C)]
-pub struct Region {
+pub struct PacingRegion {
     magic: AtomicU64,
     version: AtomicU32,
     /// What calls are marked with that need not be looked at again.
@@ -78,7 +78,7 @@ pub struct Region {
     held: [AtomicU64; 2],
     /// Calls that were shown to a supervisor and move bytes on sockets.
     shown: AtomicU64,
-    slots: [Slot; SLOTS],
+    slots: [PacingBudgetSlot; SLOTS],
 }
 
 /// What has moved in a direction, and its rate.
@@ -96,9 +96,9 @@ struct Total {
 /// The budgets of one thing that has some of its own.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Slot {
+pub struct PacingBudgetSlot {
     key: AtomicU64,
-    budgets: [Budget; 2],
+    budgets: [PacingBudget; 2],
 }
 
 /// What has happened in a direction so far.
@@ -116,9 +116,9 @@ pub struct Sum {
     pub last_ns: u64,
 }
 
-impl Direction {
+impl TransferDirection {
     /// Both.
-    pub const ALL: [Direction; 2] = [Direction::Send, Direction::Receive];
+    pub const ALL: [TransferDirection; 2] = [TransferDirection::Send, TransferDirection::Receive];
 }
 
 impl Per {
@@ -138,7 +138,7 @@ impl Escape {
     ];
 }
 
-impl Region {
+impl PacingRegion {
     /// Fills zeroed memory. `rates`: bits a second to send and to receive, 0 for no limit.
     pub fn begin(&self, now_ns: u64, token: u32, per: Per, rates: [u64; 2]) {
         self.version.store(VERSION, Ordering::Relaxed);
@@ -174,12 +174,12 @@ impl Region {
     /// The rate of a direction in bits a second; 0: there is no limit.
     #[must_use]
     #[inline]
-    pub fn rate_bps(&self, direction: Direction) -> u64 {
+    pub fn rate_bps(&self, direction: TransferDirection) -> u64 {
         self.totals[direction as usize].rate_bps.load(Ordering::Relaxed)
     }
 
     /// Another rate from now on. The caller wakes those that wait for `generation`.
-    pub fn set_rate(&self, now_ns: u64, direction: Direction, rate_bps: u64) {
+    pub fn set_rate(&self, now_ns: u64, direction: TransferDirection, rate_bps: u64) {
         let total = &self.totals[direction as usize];
         let old_bps = total.rate_bps.swap(rate_bps, Ordering::Relaxed);
         for slot in &self.slots {
@@ -195,7 +195,7 @@ impl Region {
     /// The entry of what has this key. One without debt is taken from another where none is free:
     /// it says nothing that a new one does not. Where there is no such either, the first is shared.
     #[must_use]
-    pub fn slot(&self, key: u64, now_ns: u64) -> &Slot {
+    pub fn slot(&self, key: u64, now_ns: u64) -> &PacingBudgetSlot {
         if key == 0 {
             return &self.slots[0];
         }
@@ -223,7 +223,7 @@ impl Region {
 
     /// Counts what has moved, and when.
     #[inline]
-    pub fn count(&self, direction: Direction, bytes: u64, now_ns: u64) {
+    pub fn count(&self, direction: TransferDirection, bytes: u64, now_ns: u64) {
         let total = &self.totals[direction as usize];
         total.bytes.fetch_add(bytes, Ordering::Relaxed);
         total.last_ns.store(now_ns, Ordering::Relaxed);
@@ -233,12 +233,12 @@ impl Region {
     }
 
     /// Takes back what was counted and has not moved.
-    pub fn discount(&self, direction: Direction, bytes: u64) {
+    pub fn discount(&self, direction: TransferDirection, bytes: u64) {
         self.totals[direction as usize].bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Counts a wait.
-    pub fn count_wait(&self, direction: Direction, waited_ns: u64) {
+    pub fn count_wait(&self, direction: TransferDirection, waited_ns: u64) {
         let total = &self.totals[direction as usize];
         total.waited_ns.fetch_add(waited_ns, Ordering::Relaxed);
         total.waits.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +246,7 @@ impl Region {
 
     /// What has happened in a direction.
     #[must_use]
-    pub fn sum(&self, direction: Direction) -> Sum {
+    pub fn sum(&self, direction: TransferDirection) -> Sum {
         let total = &self.totals[direction as usize];
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         Sum {
@@ -299,16 +299,16 @@ impl Region {
     }
 }
 
-impl Slot {
+impl PacingBudgetSlot {
     /// The budget of a direction.
     #[must_use]
     #[inline]
-    pub fn budget(&self, direction: Direction) -> &Budget {
+    pub fn budget(&self, direction: TransferDirection) -> &PacingBudget {
         &self.budgets[direction as usize]
     }
 
     fn is_idle(&self, now_ns: u64) -> bool {
-        let latest = self.budgets.iter().map(Controller::free_at_ns).max().unwrap_or(0);
+        let latest = self.budgets.iter().map(PacingController::free_at_ns).max().unwrap_or(0);
         latest.saturating_add(IDLE_NS) < now_ns
     }
 }
@@ -342,8 +342,8 @@ mod tests {
     use super::*;
 
     /// Zeroed memory, as a new file has.
-    fn region(per: Per, rates: [u64; 2]) -> Region {
-        let budget = || Budget::new(0);
+    fn region(per: Per, rates: [u64; 2]) -> PacingRegion {
+        let budget = || PacingBudget::new(0);
         let total = || Total {
             rate_bps: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -352,8 +352,8 @@ mod tests {
             first_ns: AtomicU64::new(0),
             last_ns: AtomicU64::new(0),
         };
-        let slot = |_| Slot { key: AtomicU64::new(0), budgets: [budget(), budget()] };
-        let region = Region {
+        let slot = |_| PacingBudgetSlot { key: AtomicU64::new(0), budgets: [budget(), budget()] };
+        let region = PacingRegion {
             magic: AtomicU64::new(0),
             version: AtomicU32::new(0),
             token: AtomicU32::new(0),
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn what_has_a_key_has_a_budget_of_its_own() {
         let region = region(Per::Socket, [8_000, 0]);
-        let at = |key| region.slot(key, 0).budget(Direction::Send).claim(0, 8_000, 1000);
+        let at = |key| region.slot(key, 0).budget(TransferDirection::Send).claim(0, 8_000, 1000);
         assert_eq!(at(5), 0);
         assert_eq!(at(5), 1_000_000_000);
         assert_eq!(at(6), 0);
@@ -386,13 +386,13 @@ mod tests {
     #[test]
     fn entries_without_debt_serve_others_and_those_with_debt_stay() {
         let region = region(Per::Socket, [8, 8]);
-        let debtor = region.slot(1, 0).budget(Direction::Send);
+        let debtor = region.slot(1, 0).budget(TransferDirection::Send);
         assert_eq!(debtor.claim(0, 8, 3600), 0);
         for key in 2..100_000 {
             let _ = region.slot(key, key * 2_000_000_000 / 100);
         }
         assert_eq!(region.crowded(), 0);
-        let again = region.slot(1, 10_000_000_000).budget(Direction::Send);
+        let again = region.slot(1, 10_000_000_000).budget(TransferDirection::Send);
         assert_eq!(again.free_at_ns(), 3_600_000_000_000);
     }
 
@@ -400,7 +400,7 @@ mod tests {
     fn too_many_debtors_share_and_are_counted() {
         let region = region(Per::Socket, [8, 8]);
         for key in 1..2 * SLOTS as u64 {
-            let _ = region.slot(key, 0).budget(Direction::Send).claim(0, 8, 3600);
+            let _ = region.slot(key, 0).budget(TransferDirection::Send).claim(0, 8, 3600);
         }
         assert!(region.crowded() > 0);
     }
@@ -408,11 +408,11 @@ mod tests {
     #[test]
     fn a_new_rate_shows_in_the_generation_and_scales_what_is_due() {
         let region = region(Per::Tree, [8_000, 0]);
-        let budget = region.slot(0, 0).budget(Direction::Send);
+        let budget = region.slot(0, 0).budget(TransferDirection::Send);
         let _ = budget.claim(1_000, 8_000, 1000);
-        region.set_rate(1_000, Direction::Send, 16_000);
+        region.set_rate(1_000, TransferDirection::Send, 16_000);
         assert_eq!(budget.free_at_ns(), 1_000 + 500_000_000);
         assert_eq!(region.generation.load(Ordering::Relaxed), 1);
-        assert_eq!(region.rate_bps(Direction::Send), 16_000);
+        assert_eq!(region.rate_bps(TransferDirection::Send), 16_000);
     }
 }

@@ -5,7 +5,7 @@ pub const WINDOW_NS: u64 = 1_000_000_000;
 
 /// What a group has had so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct CpuUsageReading {
     /// The time of the reading.
     pub now_ns: u64,
     /// Processor time that it has used.
@@ -16,7 +16,7 @@ pub struct Reading {
 
 /// What a group has had in about a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct CpuUsageWindow {
     /// When it ended.
     pub end_ns: u64,
     /// How long it was.
@@ -29,15 +29,15 @@ pub struct Window {
 
 /// Makes windows of readings.
 #[derive(Debug, Clone)]
-pub struct Meter {
-    began: Reading,
+pub struct CpuUsageMeter {
+    began: CpuUsageReading,
 }
 
-impl Meter {
+impl CpuUsageMeter {
     /// The first window begins with this reading.
     #[must_use]
-    pub fn new(began: Reading) -> Self {
-        Meter { began }
+    pub fn new(began: CpuUsageReading) -> Self {
+        CpuUsageMeter { began }
     }
 
     /// When the window under way will be complete.
@@ -47,14 +47,14 @@ impl Meter {
     }
 
     /// The window that is complete with this reading, if one is.
-    pub fn read(&mut self, reading: Reading) -> Option<Window> {
+    pub fn read(&mut self, reading: CpuUsageReading) -> Option<CpuUsageWindow> {
         (reading.now_ns >= self.due_ns()).then(|| self.cut(reading))
     }
 
     /// Ends the window under way with this reading, however long it is.
-    pub fn cut(&mut self, reading: Reading) -> Window {
+    pub fn cut(&mut self, reading: CpuUsageReading) -> CpuUsageWindow {
         let began = core::mem::replace(&mut self.began, reading);
-        Window {
+        CpuUsageWindow {
             end_ns: reading.now_ns,
             length_ns: reading.now_ns.saturating_sub(began.now_ns),
             used_ns: reading.used_ns.saturating_sub(began.used_ns),
@@ -67,14 +67,14 @@ impl Meter {
 mod tests {
     use super::*;
 
-    fn reading(now_ms: u64, used_ms: u64, held_ms: u64) -> Reading {
+    fn reading(now_ms: u64, used_ms: u64, held_ms: u64) -> CpuUsageReading {
         let ns = |ms: u64| ms * 1_000_000;
-        Reading { now_ns: ns(now_ms), used_ns: ns(used_ms), held_ns: ns(held_ms) }
+        CpuUsageReading { now_ns: ns(now_ms), used_ns: ns(used_ms), held_ns: ns(held_ms) }
     }
 
     #[test]
     fn a_window_ends_with_the_first_reading_after_a_second_and_the_next_begins_there() {
-        let mut meter = Meter::new(reading(5, 1, 0));
+        let mut meter = CpuUsageMeter::new(reading(5, 1, 0));
         assert_eq!(meter.read(reading(1004, 250, 700)), None);
         let window = meter.read(reading(1010, 252, 703)).unwrap();
         assert_eq!((window.length_ns, window.used_ns), (1_005_000_000, 251_000_000));

@@ -1,19 +1,25 @@
 //! Warnings about a run over machines that was not refused.
 
-use windtunnel_cluster::protocol::Card;
+use windtunnel_cluster::protocol::AgentDescription;
 use windtunnel_host::Concern;
-use windtunnel_lead::Site;
-use windtunnel_placement::{Host, Load, Placement, Traffic};
+use windtunnel_lead::PlacementHostSet;
+use windtunnel_placement::{PlacedRunLoad, Placement, PlacementHost, UplinkTrafficBound};
 
 use crate::render::quantity;
 
 /// Machines that are busy with other work now, and uplinks of unknown rate.
-pub(crate) fn concerns(cards: &[Card], site: &Site, placement: &Placement) -> Vec<Concern> {
+pub(crate) fn concerns(
+    cards: &[AgentDescription],
+    site: &PlacementHostSet,
+    placement: &Placement,
+) -> Vec<Concern> {
     let all = || cards.iter().zip(&site.hosts).zip(&placement.loads);
     let used = all().filter(|(_, load)| load.nodes > 0);
     let mut concerns: Vec<Concern> =
         used.flat_map(|((card, host), load)| busy(card, host, load)).collect();
-    let crossed = |load: &Load| [load.up, load.down].iter().any(|way| *way != Traffic::Bounded(0));
+    let crossed = |load: &PlacedRunLoad| {
+        [load.up, load.down].iter().any(|way| *way != UplinkTrafficBound::Bounded(0))
+    };
     let unknown = all().filter(|((_, host), load)| host.uplink.is_none() && crossed(load));
     let unknown: Vec<&str> = unknown.map(|((_, host), _)| host.name.as_str()).collect();
     if !unknown.is_empty() {
@@ -31,7 +37,7 @@ pub(crate) fn concerns(cards: &[Card], site: &Site, placement: &Placement) -> Ve
 }
 
 /// Load from other work is temporary, so the run is not refused.
-fn busy(card: &Card, host: &Host, load: &Load) -> Vec<Concern> {
+fn busy(card: &AgentDescription, host: &PlacementHost, load: &PlacedRunLoad) -> Vec<Concern> {
     let name = &host.name;
     let hint = || Some(format!("leave {name} out, or make room on it"));
     let mut concerns = Vec::new();
@@ -66,7 +72,7 @@ mod tests {
         let plan = plan("nodes: {a: {pin: a, cpu: 2, memory: 13GB}}\n");
         let mut cards = [card("a", 1), card("b", 2)];
         cards.iter_mut().for_each(|card| card.load_hundredths = 605);
-        let site = Site::of(&cards);
+        let site = PlacementHostSet::of(&cards);
         let placed = site.place(&plan).unwrap();
         let texts: Vec<String> =
             concerns(&cards, &site, &placed).into_iter().map(|concern| concern.text).collect();
@@ -87,11 +93,11 @@ mod tests {
         let mut cards = [card("a", 1), card("b", 2)];
         knows(&mut cards, 0, 1, 1000);
         cards[0].uplink = "1gbit".parse().ok();
-        let site = Site::of(&cards);
+        let site = PlacementHostSet::of(&cards);
         let found = concerns(&cards, &site, &site.place(&plan).unwrap());
         let text = "what the uplink of b carries is not known: nothing is refused for it";
         assert_eq!(found.iter().map(|concern| concern.text.as_str()).collect::<Vec<_>>(), [text]);
-        let alone = Site::of(&cards[1..]);
+        let alone = PlacementHostSet::of(&cards[1..]);
         assert_eq!(concerns(&cards[1..], &alone, &alone.place(&plan).unwrap()), []);
     }
 }

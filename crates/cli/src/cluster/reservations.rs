@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_lead::Site;
+use windtunnel_lead::PlacementHostSet;
 use windtunnel_model::{Plan, ReservationId};
 use windtunnel_placement::Placement;
-use windtunnel_scenario::{Notice, Place};
+use windtunnel_scenario::{ScenarioNotice, SourceLocation};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// Refuses a placement that spreads a reservation, at the line of the reservation in `file`.
 pub(crate) fn refuse_spread(
     plan: &Plan,
-    site: &Site,
+    site: &PlacementHostSet,
     placement: &Placement,
     file: &str,
-    written: &[Place],
-) -> Result<(), Failure> {
+    written: &[SourceLocation],
+) -> Result<(), VerbFailure> {
     let spread = (0..plan.reservations.len()).find_map(|index| {
         let hosts = hosts_of(plan, ReservationId::from_index(index), placement);
         (hosts.len() > 1).then_some((index, hosts))
@@ -31,10 +31,10 @@ pub(crate) fn refuse_spread(
         names.join(", ")
     );
     let text = match written.get(index) {
-        Some(place) => format!("{file}: {}", Notice::at(*place, message)),
+        Some(place) => format!("{file}: {}", ScenarioNotice::at(*place, message)),
         None => message,
     };
-    Err(Failure::new(Exit::Scenario, text).hint("`pin` puts its nodes on one machine"))
+    Err(VerbFailure::new(ExitCategory::Scenario, text).hint("`pin` puts its nodes on one machine"))
 }
 
 /// The machines of all nodes within a reservation.
@@ -50,23 +50,27 @@ fn hosts_of(plan: &Plan, reservation: ReservationId, placement: &Placement) -> B
 #[cfg(test)]
 mod tests {
     use windtunnel_lead::sample::card;
-    use windtunnel_scenario::{Instead, Source};
+    use windtunnel_scenario::{Instead, ScenarioSource};
 
     use super::*;
 
-    fn refusal(pins: [&str; 2]) -> Option<Failure> {
+    fn refusal(pins: [&str; 2]) -> Option<VerbFailure> {
         let text = format!(
             "nodes:\n  a: {{pin: {}}}\n  b: {{pin: {}}}\n  c: {{}}\nallow-unreachable: true\nlinks: [{{between: [a, b]}}, {{between: [b, c]}}]\n\
              reserve:\n  site: {{of: [inner, a], cpu: 1}}\n  inner: {{of: [b], cpu: 0.5}}\n",
             pins[0], pins[1]
         );
-        let source =
-            Source { name: "net.yaml", text: text.as_bytes(), default_name: "net", base_dir: "/" };
+        let source = ScenarioSource {
+            name: "net.yaml",
+            text: text.as_bytes(),
+            default_name: "net",
+            base_dir: "/",
+        };
         let instead = Instead { several_machines: true, ..Instead::default() };
         let none = |_: &str| Err("no file".to_owned());
         let loaded =
             windtunnel_scenario::load_instead(&source, &none, instead).expect("it is fine");
-        let site = Site::of(&[card("one", 1), card("two", 2)]);
+        let site = PlacementHostSet::of(&[card("one", 1), card("two", 2)]);
         let placement = site.place(&loaded.plan).expect("they carry it");
         let written = &loaded.reservations;
         refuse_spread(&loaded.plan, &site, &placement, "net.yaml", written).err()

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use windtunnel_cluster::protocol::run::{Member, RunSetup, text_of};
-use windtunnel_cluster::protocol::{Card, Silent};
-use windtunnel_lead::{By, Progress, Site, Started};
+use windtunnel_cluster::protocol::run::{RunMember, RunSetup, text_of};
+use windtunnel_cluster::protocol::{AgentDescription, UnresponsiveAgent};
+use windtunnel_lead::{By, ClusterRunObserver, LaunchedAgents, PlacementHostSet};
 use windtunnel_placement::Placement;
 
 use super::concerns;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::run::warn;
 
 /// Prints the progress of a run; with `quiet`, only warnings.
-pub(crate) fn progress(quiet: bool) -> Arc<dyn Progress> {
+pub(crate) fn progress(quiet: bool) -> Arc<dyn ClusterRunObserver> {
     Arc::new(Talk { quiet })
 }
 
@@ -22,8 +22,8 @@ struct Talk {
     quiet: bool,
 }
 
-impl Progress for Talk {
-    fn placed(&self, cards: &[Card], site: &Site, placement: &Placement) {
+impl ClusterRunObserver for Talk {
+    fn placed(&self, cards: &[AgentDescription], site: &PlacementHostSet, placement: &Placement) {
         if !self.quiet {
             warn(&concerns(cards, site, placement));
         }
@@ -41,7 +41,7 @@ impl Progress for Talk {
 }
 
 /// Prints which agents were started, and for how long.
-pub(crate) fn report_started(started: &Started) {
+pub(crate) fn report_started(started: &LaunchedAgents) {
     for agent in started.agents() {
         let by = if agent.by == By::Ssh { "over ssh" } else { "by Slurm" };
         let (name, address) = (&agent.name, agent.address());
@@ -52,7 +52,7 @@ pub(crate) fn report_started(started: &Started) {
 }
 
 /// Agents that were started do not outlast this command, so no run over them may.
-pub(crate) fn refuse_to_detach(started: &Started) -> Result<(), Failure> {
+pub(crate) fn refuse_to_detach(started: &LaunchedAgents) -> Result<(), VerbFailure> {
     let Some(first) = started.agents().first() else { return Ok(()) };
     let text = format!(
         "--detach: the run would end with this command, because the agent on {} was started by it",
@@ -60,11 +60,11 @@ pub(crate) fn refuse_to_detach(started: &Started) -> Result<(), Failure> {
     );
     let hint =
         "start agents that stay with `windtunnel agent` on each machine, or leave --detach out";
-    Err(Failure::new(Exit::Usage, text).hint(hint))
+    Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint))
 }
 
 /// `all` are all: a run on fewer machines than that is another one.
-pub(crate) fn refuse_silent(silent: &[Silent]) -> Result<(), Failure> {
+pub(crate) fn refuse_silent(silent: &[UnresponsiveAgent]) -> Result<(), VerbFailure> {
     let Some(first) = silent.first() else { return Ok(()) };
     let more = match silent.len() - 1 {
         0 => String::new(),
@@ -76,13 +76,14 @@ pub(crate) fn refuse_silent(silent: &[Silent]) -> Result<(), Failure> {
     );
     let hint = "where it is behind address translation or a firewall, start it with --advertise and \
                 the address that others reach; or name the other machines in --hosts instead of `all`";
-    Err(Failure::new(Exit::Machine, text).hint(hint))
+    Err(VerbFailure::new(ExitCategory::Machine, text).hint(hint))
 }
 
 /// The number of nodes on each machine.
 fn begins(setup: &RunSetup) -> String {
-    let on =
-        |(number, member): (u16, &Member)| format!("{} on {}", setup.nodes_of(number), member.host);
+    let on = |(number, member): (u16, &RunMember)| {
+        format!("{} on {}", setup.nodes_of(number), member.host)
+    };
     let nodes: Vec<String> = (0..).zip(&setup.members).map(on).collect();
     let how = if setup.key.is_none() { "in the clear" } else { "encrypted" };
     let (run, nodes) = (text_of(setup.run), nodes.join(", "));
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_machine_of_all_that_does_not_answer_is_refused_with_its_address() {
-        let silent = |last: u8| Silent {
+        let silent = |last: u8| UnresponsiveAgent {
             address: ([10, 0, 0, last], 7447).into(),
             why: "no handshake within 5 s".to_owned(),
         };

@@ -7,7 +7,7 @@ use clap::{Arg, Command};
 use windtunnel_model::Plan;
 
 use super::Candidate;
-use crate::live::{self, Live};
+use crate::live::{self, LiveRunSelector};
 
 /// Whether an argument names a live run.
 pub(super) fn is_run(of: &Arg) -> bool {
@@ -54,7 +54,7 @@ fn runs() -> Vec<Candidate> {
 fn plan(run: Option<&str>) -> Option<Plan> {
     let variable = || std::env::var_os("WINDTUNNEL_RUN").filter(|folder| !folder.is_empty());
     let run = run.map(PathBuf::from).or_else(|| variable().map(PathBuf::from));
-    let live = Live::of(run);
+    let live = LiveRunSelector::of(run);
     // A finished run has no live nodes.
     live.connect().ok()?;
     live.plan().ok()

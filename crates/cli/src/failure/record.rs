@@ -3,13 +3,13 @@
 use serde::Serialize;
 use windtunnel_scenario::Mistake;
 
-use super::{Failure, chain};
-use crate::exit::Exit;
+use super::{VerbFailure, chain};
+use crate::exit::ExitCategory;
 use crate::output;
 
 /// A failure as `--json` prints it.
 #[derive(Debug, Serialize)]
-pub(crate) struct Record {
+pub(crate) struct FailureOutput {
     /// The error, with its causes.
     error: String,
     /// Advice to the user.
@@ -23,46 +23,59 @@ pub(crate) struct Record {
     /// How many more mistakes there are.
     more: usize,
     /// Why machines cannot carry the scenario.
-    reasons: Vec<Reason>,
+    reasons: Vec<FailureReason>,
 }
 
 /// One reason of several.
 #[derive(Debug, Serialize)]
-struct Reason {
+struct FailureReason {
     message: String,
     hint: String,
 }
 
-impl Record {
+impl FailureOutput {
     /// Words without a place or reasons.
     pub(crate) fn new(code: u8, error: impl Into<String>, hint: Option<String>) -> Self {
         let (mistakes, reasons) = (Vec::new(), Vec::new());
-        Record { error: error.into(), hint, code, kind: kind(code), mistakes, more: 0, reasons }
+        FailureOutput {
+            error: error.into(),
+            hint,
+            code,
+            kind: kind(code),
+            mistakes,
+            more: 0,
+            reasons,
+        }
     }
 
     /// All that is known of a failure.
-    pub(crate) fn of(failure: &Failure) -> Self {
+    pub(crate) fn of(failure: &VerbFailure) -> Self {
         let code = failure.code();
         match failure {
-            Failure::ReaderGone => Record::new(code, "", None),
-            Failure::Scenario(errors) | Failure::Event(errors) => Record {
+            VerbFailure::ReaderGone => FailureOutput::new(code, "", None),
+            VerbFailure::Scenario(errors) | VerbFailure::Event(errors) => FailureOutput {
                 mistakes: errors.mistakes().to_vec(),
                 more: errors.more(),
-                ..Record::new(code, errors.to_string(), None)
+                ..FailureOutput::new(code, errors.to_string(), None)
             },
-            Failure::Mistake(mistake) => Record {
+            VerbFailure::Mistake(mistake) => FailureOutput {
                 mistakes: vec![Mistake::clone(mistake)],
-                ..Record::new(code, mistake.to_string(), None)
+                ..FailureOutput::new(code, mistake.to_string(), None)
             },
-            Failure::Refused(refused) => Record {
+            VerbFailure::Refused(refused) => FailureOutput {
                 reasons: refused
                     .reasons
                     .iter()
-                    .map(|reason| Reason { message: reason.to_string(), hint: reason.hint() })
+                    .map(|reason| FailureReason {
+                        message: reason.to_string(),
+                        hint: reason.hint(),
+                    })
                     .collect(),
-                ..Record::new(code, failure.text(), None)
+                ..FailureOutput::new(code, failure.text(), None)
             },
-            Failure::Error { error, hint, .. } => Record::new(code, chain(&**error), hint.clone()),
+            VerbFailure::Error { error, hint, .. } => {
+                FailureOutput::new(code, chain(&**error), hint.clone())
+            }
         }
     }
 
@@ -78,6 +91,6 @@ impl Record {
 }
 
 fn kind(code: u8) -> &'static str {
-    let exit = Exit::ALL.into_iter().find(|exit| exit.code() == code);
-    exit.map_or(if code < 128 { "command" } else { "signal" }, Exit::name)
+    let exit = ExitCategory::ALL.into_iter().find(|exit| exit.code() == code);
+    exit.map_or(if code < 128 { "command" } else { "signal" }, ExitCategory::name)
 }

@@ -74,7 +74,7 @@ mod tests {
 
     fn hint(words: &[&str]) -> String {
         let words = [&["windtunnel"], words].concat();
-        let wrong = Line::read(words.iter().map(OsString::from)).unwrap_err();
+        let wrong = ParsedCommandLine::read(words.iter().map(OsString::from)).unwrap_err();
         parts(&wrong.error.render().to_string()).1.unwrap_or_default()
     }
 

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
-use windtunnel_control::{Client, Reply, Request, RunStatus, registry};
+use windtunnel_control::{ControlClient, ControlReply, ControlRequest, RunStatus, registry};
 
 /// A live run as it is seen from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LiveRun {
+pub(crate) struct LiveRunSummary {
     /// Its folder.
     pub(crate) folder: PathBuf,
     /// Name of the experiment; `None`: it does not answer, as when it is stopped.
@@ -38,7 +38,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
 }
 
 /// The replies of all live runs, each awaited for a bounded time.
-pub(crate) fn list() -> Vec<LiveRun> {
+pub(crate) fn list() -> Vec<LiveRunSummary> {
     let asked: Vec<_> = folders().into_iter().map(|folder| (folder.clone(), ask(folder))).collect();
     asked.into_iter().filter_map(|(folder, answer)| answered(folder, &answer)).collect()
 }
@@ -47,9 +47,10 @@ pub(crate) fn list() -> Vec<LiveRun> {
 fn ask(folder: PathBuf) -> mpsc::Receiver<Option<RunStatus>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        let status = Client::connect(&folder).and_then(|mut run| run.ask(&Request::Ps));
+        let status =
+            ControlClient::connect(&folder).and_then(|mut run| run.ask(&ControlRequest::Ps));
         let status = match status {
-            Ok(Reply::Ps(status)) => Some(*status),
+            Ok(ControlReply::Ps(status)) => Some(*status),
             _ => None,
         };
         // The receiver may have given up waiting.
@@ -59,11 +60,11 @@ fn ask(folder: PathBuf) -> mpsc::Receiver<Option<RunStatus>> {
 }
 
 /// `None` for a run that has ended since it was found.
-fn answered(folder: PathBuf, answer: &mpsc::Receiver<Option<RunStatus>>) -> Option<LiveRun> {
+fn answered(folder: PathBuf, answer: &mpsc::Receiver<Option<RunStatus>>) -> Option<LiveRunSummary> {
     match answer.recv_timeout(PATIENCE) {
-        Ok(Some(status)) => Some(LiveRun::new(folder, status)),
+        Ok(Some(status)) => Some(LiveRunSummary::new(folder, status)),
         Ok(None) if !registry::is_live(&folder) => None,
-        _ => Some(LiveRun {
+        _ => Some(LiveRunSummary {
             folder,
             name: None,
             elapsed_ns: None,
@@ -74,10 +75,10 @@ fn answered(folder: PathBuf, answer: &mpsc::Receiver<Option<RunStatus>>) -> Opti
     }
 }
 
-impl LiveRun {
+impl LiveRunSummary {
     fn new(folder: PathBuf, status: RunStatus) -> Self {
         let programs = || status.nodes.iter().flat_map(|node| &node.programs);
-        LiveRun {
+        LiveRunSummary {
             folder,
             elapsed_ns: Some(status.elapsed_ns),
             nodes: status.nodes.len(),

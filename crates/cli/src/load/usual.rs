@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// The name that is looked for.
 pub(crate) const USUAL_NAME: &str = "windtunnel.yaml";
@@ -19,18 +19,20 @@ pub(crate) struct ScenarioFile {
 
 impl ScenarioFile {
     /// The named file, or the usual one.
-    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn path(&self) -> Result<PathBuf, VerbFailure> {
         self.file.clone().map_or_else(usual, Ok)
     }
 }
 
 /// The usual file of this folder, or of the nearest one above it.
-pub(crate) fn usual() -> Result<PathBuf, Failure> {
-    let here = std::env::current_dir()
-        .map_err(|error| Failure::new(Exit::Machine, format!("no current folder: {error}")))?;
+pub(crate) fn usual() -> Result<PathBuf, VerbFailure> {
+    let here = std::env::current_dir().map_err(|error| {
+        VerbFailure::new(ExitCategory::Machine, format!("no current folder: {error}"))
+    })?;
     found_from(&here).ok_or_else(|| {
         let text = format!("no scenario is named, and no {USUAL_NAME} is here or above");
-        Failure::new(Exit::Usage, text).hint("name one; `windtunnel init` writes a first one")
+        VerbFailure::new(ExitCategory::Usage, text)
+            .hint("name one; `windtunnel init` writes a first one")
     })
 }
 

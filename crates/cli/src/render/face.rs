@@ -16,12 +16,12 @@ use std::time::Duration;
 use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
-use windtunnel_host::{Notice, Observer};
+use windtunnel_host::{Observer, ObserverNotice};
 use windtunnel_model::{Plan, Span};
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
-use crate::progress::{Progress, Unit};
-use crate::render::overload::Overloads;
+use crate::progress::{ProgressIndicator, ProgressUnit};
+use crate::render::overload::OverloadNoticeThrottle;
 use crate::render::text::shown;
 use crate::render::{event, paint, quantity};
 
@@ -45,32 +45,32 @@ pub(crate) struct Display {
 pub(crate) struct Face {
     bar: ProgressBar,
     /// Of what happens before the run.
-    steps: Mutex<BTreeMap<Step, Progress>>,
+    steps: Mutex<BTreeMap<RunPreparationStep, ProgressIndicator>>,
     manner: Display,
     width: usize,
     duration: Option<Span>,
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<TerminalWriterThread>>,
     unshown: AtomicU64,
-    overloads: Mutex<Overloads>,
+    overloads: Mutex<OverloadNoticeThrottle>,
 }
 
 /// What happens before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum RunPreparationStep {
     Fetching,
     Unpacking,
     Setup,
 }
 
 #[derive(Debug)]
-struct Writer {
-    lines: SyncSender<Line>,
+struct TerminalWriterThread {
+    lines: SyncSender<TerminalWriterMessage>,
     thread: JoinHandle<()>,
 }
 
 /// Something for the thread.
 #[derive(Debug)]
-enum Line {
+enum TerminalWriterMessage {
     Data(String),
     Talk(String),
     Progress(String),
@@ -100,14 +100,14 @@ impl Face {
             duration: plan.duration,
             writer: Mutex::new(None),
             unshown: AtomicU64::new(0),
-            overloads: Mutex::new(Overloads::default()),
+            overloads: Mutex::new(OverloadNoticeThrottle::default()),
         }
     }
 
     /// Waits until all is shown, and takes the progress line away.
     pub(crate) fn finish(&self) {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Writer { lines, thread }) = writer {
+        if let Some(TerminalWriterThread { lines, thread }) = writer {
             drop(lines);
             // A panic there has been printed; lines that it did not show are in the run folder.
             let _ = thread.join();
@@ -120,21 +120,21 @@ impl Face {
         }
     }
 
-    fn show(&self, line: Line) {
+    fn show(&self, line: TerminalWriterMessage) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = writer.get_or_insert_with(|| {
             let (lines, receiver) = sync_channel(LINES_WAITING_MAX);
             let bar = self.bar.clone();
             let thread = std::thread::spawn(move || write_all(&receiver, &bar));
-            Writer { lines, thread }
+            TerminalWriterThread { lines, thread }
         });
-        let progress = matches!(line, Line::Progress(_));
+        let progress = matches!(line, TerminalWriterMessage::Progress(_));
         if writer.lines.try_send(line).is_err() && !progress {
             self.unshown.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn output(&self, source: &str, node: usize, line: &str) -> Line {
+    fn output(&self, source: &str, node: usize, line: &str) -> TerminalWriterMessage {
         let colours = if self.manner.lines_are_talk {
             self.manner.talk_colours
         } else {
@@ -142,11 +142,15 @@ impl Face {
         };
         let line = if self.manner.raw { Cow::Borrowed(line) } else { shown(line) };
         let text = prefixed(source, self.width, node, &line, colours);
-        if self.manner.lines_are_talk { Line::Talk(text) } else { Line::Data(text) }
+        if self.manner.lines_are_talk {
+            TerminalWriterMessage::Talk(text)
+        } else {
+            TerminalWriterMessage::Data(text)
+        }
     }
 
-    fn event(&self, event: &Event) {
-        if let EventKind::RunEnded { .. } = event.what {
+    fn event(&self, event: &EventLogEntry) {
+        if let EventLogEntryKind::RunEnded { .. } = event.what {
             let rest = self.overloads().rest(event.at_ns);
             rest.into_iter().for_each(|text| self.talk(&text));
         }
@@ -160,20 +164,26 @@ impl Face {
 
     fn talk(&self, text: &str) {
         let text = paint(text, AnsiColor::BrightBlack, self.manner.talk_colours);
-        self.show(Line::Talk(text));
+        self.show(TerminalWriterMessage::Talk(text));
     }
 
-    fn overloads(&self) -> MutexGuard<'_, Overloads> {
+    fn overloads(&self) -> MutexGuard<'_, OverloadNoticeThrottle> {
         self.overloads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A bar that goes away when the step is done.
-    fn step(&self, step: Step, done: u64, total: u64) {
+    fn step(&self, step: RunPreparationStep, done: u64, total: u64) {
         let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || match step {
-            Step::Fetching => Progress::new("fetching images", Unit::Bytes, self.manner.quiet),
-            Step::Unpacking => Progress::new("unpacking images", Unit::Bytes, self.manner.quiet),
-            Step::Setup => Progress::new("setting up nodes", Unit::Things, self.manner.quiet),
+            RunPreparationStep::Fetching => {
+                ProgressIndicator::new("fetching images", ProgressUnit::Bytes, self.manner.quiet)
+            }
+            RunPreparationStep::Unpacking => {
+                ProgressIndicator::new("unpacking images", ProgressUnit::Bytes, self.manner.quiet)
+            }
+            RunPreparationStep::Setup => {
+                ProgressIndicator::new("setting up nodes", ProgressUnit::Things, self.manner.quiet)
+            }
         };
         steps.entry(step).or_insert_with(new).set(done, total);
         if done >= total {
@@ -190,34 +200,42 @@ impl Face {
 }
 
 impl Observer for Face {
-    fn notice(&self, notice: &Notice<'_>) {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
         if self.manner.quiet {
             return;
         }
         match notice {
             // Here there is no thread yet, and nothing to hold up.
-            Notice::Setup { done, total } => {
+            ObserverNotice::Setup { done, total } => {
                 let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
-                self.step(Step::Setup, number(*done), number(*total));
+                self.step(RunPreparationStep::Setup, number(*done), number(*total));
             }
-            Notice::Fetching { done, total } => self.step(Step::Fetching, *done, *total),
-            Notice::Unpacking { done, total } => self.step(Step::Unpacking, *done, *total),
-            Notice::Measuring { paths } => {
+            ObserverNotice::Fetching { done, total } => {
+                self.step(RunPreparationStep::Fetching, *done, *total);
+            }
+            ObserverNotice::Unpacking { done, total } => {
+                self.step(RunPreparationStep::Unpacking, *done, *total);
+            }
+            ObserverNotice::Measuring { paths } => {
                 let noun = if *paths == 1 { "path" } else { "paths" };
-                self.show(Line::Progress(format!("measuring {paths} {noun}")));
+                self.show(TerminalWriterMessage::Progress(format!("measuring {paths} {noun}")));
             }
-            Notice::Output { source, node, line, .. } => {
+            ObserverNotice::Output { source, node, line, .. } => {
                 self.show(self.output(source, *node, line));
             }
-            Notice::Event(event) => self.event(event),
-            Notice::Tick { elapsed, running } => {
+            ObserverNotice::Event(event) => self.event(event),
+            ObserverNotice::Tick { elapsed, running } => {
                 let due = self.overloads().due(elapsed.as_nanos());
                 due.into_iter().for_each(|text| self.talk(&text));
-                self.show(Line::Progress(self.progress(*elapsed, *running)));
+                self.show(TerminalWriterMessage::Progress(self.progress(*elapsed, *running)));
             }
-            Notice::Stopping { reason } => self.show(Line::Talk(format!("stopping: {reason}"))),
-            Notice::Hurried => {
-                self.show(Line::Talk("stopping at once: programs still run".to_owned()));
+            ObserverNotice::Stopping { reason } => {
+                self.show(TerminalWriterMessage::Talk(format!("stopping: {reason}")));
+            }
+            ObserverNotice::Hurried => {
+                self.show(TerminalWriterMessage::Talk(
+                    "stopping at once: programs still run".to_owned(),
+                ));
             }
             _ => {}
         }
@@ -225,8 +243,8 @@ impl Observer for Face {
 }
 
 /// Lateness is summed up at the end; in between there could be thousands of these.
-fn is_shown(what: &EventKind) -> bool {
-    !matches!(what, EventKind::Late { .. })
+fn is_shown(what: &EventLogEntryKind) -> bool {
+    !matches!(what, EventLogEntryKind::Late { .. })
 }
 
 /// `web    | line` with the name in the node's colour.
@@ -238,7 +256,7 @@ fn prefixed(source: &str, width: usize, node: usize, line: &str, colours: bool) 
     format!("{}{blanks} | {line}{reset}", paint(source, colour, colours))
 }
 
-fn write_all(lines: &Receiver<Line>, bar: &ProgressBar) {
+fn write_all(lines: &Receiver<TerminalWriterMessage>, bar: &ProgressBar) {
     let (mut data, mut talk) = (String::new(), String::new());
     let mut progress = None;
     loop {
@@ -247,15 +265,15 @@ fn write_all(lines: &Receiver<Line>, bar: &ProgressBar) {
         // Waiting lines go out in one write, but in order: only one kind at a time.
         for line in first.into_iter().chain(lines.try_iter().take(BATCH_LINES)) {
             match line {
-                Line::Data(text) => {
+                TerminalWriterMessage::Data(text) => {
                     flush(bar, &mut talk, &mut std::io::stderr());
                     data.extend([text.as_str(), "\n"]);
                 }
-                Line::Talk(text) => {
+                TerminalWriterMessage::Talk(text) => {
                     flush(bar, &mut data, &mut std::io::stdout());
                     talk.extend([text.as_str(), "\n"]);
                 }
-                Line::Progress(text) => progress = Some(text),
+                TerminalWriterMessage::Progress(text) => progress = Some(text),
             }
         }
         flush(bar, &mut data, &mut std::io::stdout());
@@ -319,7 +337,9 @@ mod tests {
         };
         let forged = "\rFAITHFUL, PASSED\u{1b}[K";
         let text = |manner| match Face::new(&plan, manner).output("a", 0, forged) {
-            Line::Data(text) | Line::Talk(text) | Line::Progress(text) => text,
+            TerminalWriterMessage::Data(text)
+            | TerminalWriterMessage::Talk(text)
+            | TerminalWriterMessage::Progress(text) => text,
         };
         assert_eq!(text(manner), "a | \\rFAITHFUL, PASSED\\u{1b}[K");
         assert_eq!(text(Display { raw: true, ..manner }), format!("a | {forged}"));

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_cluster::protocol::{Card, Hosts, PeerClock, Unfit};
+use windtunnel_cluster::protocol::{AgentClockOffset, AgentDescription, ClusterHosts, Unfit};
 use windtunnel_control::part::ClockSource;
 
 use super::quantity;
-use super::table::{Align, Table};
+use super::table::{Align, TextTable};
 
 /// The resources of each machine, and the round-trip times between several.
-pub(crate) fn text(hosts: &Hosts) -> String {
+pub(crate) fn text(hosts: &ClusterHosts) -> String {
     let mut text = machines(hosts).render("");
     if hosts.hosts.len() > 1 {
         text.push_str("\nround trips, from the row to the column\n");
@@ -27,8 +27,8 @@ pub(crate) fn text(hosts: &Hosts) -> String {
     text
 }
 
-fn machines(hosts: &Hosts) -> Table {
-    let mut table = Table::new(&[
+fn machines(hosts: &ClusterHosts) -> TextTable {
+    let mut table = TextTable::new(&[
         ("host", Align::Left),
         ("address", Align::Left),
         ("cpus", Align::Right),
@@ -71,7 +71,7 @@ fn machines(hosts: &Hosts) -> Table {
 
 /// How a machine's clock stands to that of the agent that was asked. Clocks that count from the
 /// machine's start differ by days: only the uncertainty of the difference matters.
-fn clock(asked: &Card, host: &Card) -> String {
+fn clock(asked: &AgentDescription, host: &AgentDescription) -> String {
     if asked.agent == host.agent {
         return "asked".to_owned();
     }
@@ -85,7 +85,7 @@ fn clock(asked: &Card, host: &Card) -> String {
     }
 }
 
-fn clock_of(asked: &Card, host: &Card) -> Option<PeerClock> {
+fn clock_of(asked: &AgentDescription, host: &AgentDescription) -> Option<AgentClockOffset> {
     asked.peers.iter().find(|peer| peer.agent == host.agent)?.clock
 }
 
@@ -98,10 +98,13 @@ fn source(by: ClockSource) -> &'static str {
     }
 }
 
-fn matrix(hosts: &Hosts, cell: impl Fn(&Card, &Card) -> String) -> String {
+fn matrix(
+    hosts: &ClusterHosts,
+    cell: impl Fn(&AgentDescription, &AgentDescription) -> String,
+) -> String {
     let mut columns = vec![("", Align::Left)];
     columns.extend(hosts.hosts.iter().map(|host| (host.host.as_str(), Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for from in &hosts.hosts {
         let cells = hosts.hosts.iter().map(|to| match from.agent == to.agent {
             true => "-".to_owned(),
@@ -112,15 +115,15 @@ fn matrix(hosts: &Hosts, cell: impl Fn(&Card, &Card) -> String) -> String {
     table.render("")
 }
 
-fn throughput(hosts: &Hosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
+fn throughput(hosts: &ClusterHosts, from: SocketAddr, to: SocketAddr) -> Option<u64> {
     let measured = hosts.throughput.iter().find(|one| (one.from, one.to) == (from, to))?;
     measured.bit_per_s
 }
 
 /// Machines that can have no nodes, with the reasons.
-pub(crate) fn unfit(hosts: &Hosts) -> Vec<String> {
+pub(crate) fn unfit(hosts: &ClusterHosts) -> Vec<String> {
     let some = hosts.hosts.iter().filter_map(|host| Some((host, host.unfit.as_ref()?)));
-    let text = |(host, unfit): (&Card, &Unfit)| {
+    let text = |(host, unfit): (&AgentDescription, &Unfit)| {
         let hint = unfit.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         format!("warning: {} can have no nodes: {}{hint}", host.host, unfit.why)
     };
@@ -128,9 +131,9 @@ pub(crate) fn unfit(hosts: &Hosts) -> Vec<String> {
 }
 
 /// Machines at which something knocks that is of no run there.
-pub(crate) fn refused(hosts: &Hosts) -> Vec<String> {
+pub(crate) fn refused(hosts: &ClusterHosts) -> Vec<String> {
     let some = hosts.hosts.iter().filter(|host| host.refused_datagrams > 0);
-    let text = |host: &Card| {
+    let text = |host: &AgentDescription| {
         format!(
             "warning: ports of runs on {} have refused {} since its agent began: of another sender or \
              run, not whole, or sent twice",
@@ -165,7 +168,7 @@ mod tests {
         let [a, b] = cards;
         let throughput =
             vec![Throughput { from: a.address, to: b.address, bit_per_s: Some(940_000_000) }];
-        let hosts = Hosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
+        let hosts = ClusterHosts { asked: 0, hosts: vec![a, b], silent: Vec::new(), throughput };
         let expected = "\
 host  address        cpus  load  memory  free  uplink  runs    nodes  clock            by            labels
 a     10.0.0.0:7447     8  1.05    16GB  12GB             1        3  asked                          ssd
@@ -189,8 +192,12 @@ b  ?        -
         let mut cards = [card("a", 0), card("b", 1)];
         let why = "cannot make a user namespace".to_owned();
         cards[1].unfit = Some(Unfit { why, hint: Some("allow it".to_owned()) });
-        let hosts =
-            Hosts { asked: 0, hosts: cards.into(), silent: Vec::new(), throughput: Vec::new() };
+        let hosts = ClusterHosts {
+            asked: 0,
+            hosts: cards.into(),
+            silent: Vec::new(),
+            throughput: Vec::new(),
+        };
         let lines: Vec<String> = machines(&hosts).lines();
         assert!(!lines[1].contains("none") && lines[2].contains("none"), "{lines:?}");
         assert_eq!(
@@ -203,8 +210,12 @@ b  ?        -
     fn machines_whose_ports_refuse_datagrams_are_named_with_how_many() {
         let mut cards = [card("a", 0), card("b", 1)];
         cards[1].refused_datagrams = 562;
-        let hosts =
-            Hosts { asked: 0, hosts: cards.into(), silent: Vec::new(), throughput: Vec::new() };
+        let hosts = ClusterHosts {
+            asked: 0,
+            hosts: cards.into(),
+            silent: Vec::new(),
+            throughput: Vec::new(),
+        };
         assert_eq!(
             refused(&hosts),
             ["warning: ports of runs on b have refused 562 datagrams since its agent began: of \

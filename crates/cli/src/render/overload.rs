@@ -1,13 +1,13 @@
 //! Overloads on the terminal: at most a line a second, however often the emulation falls behind.
 //! `events.jsonl` has each.
 
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::render::{event, quantity};
 
 /// Overloads that have not been shown yet.
 #[derive(Debug, Default)]
-pub(crate) struct Overloads {
+pub(crate) struct OverloadNoticeThrottle {
     /// When the last line was shown.
     shown_at_ns: Option<u64>,
     since: Unshown,
@@ -16,7 +16,7 @@ pub(crate) struct Overloads {
 #[derive(Debug, Default)]
 struct Unshown {
     /// The first event, shown as it is if it stays the only one.
-    first: Option<Event>,
+    first: Option<EventLogEntry>,
     events: u64,
     began: u64,
     furthest_ns: u64,
@@ -25,17 +25,17 @@ struct Unshown {
     frozen: bool,
 }
 
-impl Overloads {
+impl OverloadNoticeThrottle {
     /// Takes an event of an overload, and answers with the line to be shown now. `Err`: it is
     /// another event.
-    pub(crate) fn take(&mut self, event: &Event) -> Result<Option<String>, ()> {
+    pub(crate) fn take(&mut self, event: &EventLogEntry) -> Result<Option<String>, ()> {
         match event.what {
-            EventKind::Overloaded { behind_ns, frozen } => {
+            EventLogEntryKind::Overloaded { behind_ns, frozen } => {
                 self.since.began += 1;
                 self.since.furthest_ns = self.since.furthest_ns.max(behind_ns);
                 self.since.frozen |= frozen;
             }
-            EventKind::CaughtUp { lasted_ns } => {
+            EventLogEntryKind::CaughtUp { lasted_ns } => {
                 self.since.ended += 1;
                 self.since.lasted_ns += lasted_ns;
             }
@@ -87,21 +87,24 @@ const BETWEEN_NS: u64 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    fn event(at_ms: u64, what: EventKind) -> Event {
-        Event { at_ns: at_ms * 1_000_000, intended_ns: None, what }
+    fn event(at_ms: u64, what: EventLogEntryKind) -> EventLogEntry {
+        EventLogEntry { at_ns: at_ms * 1_000_000, intended_ns: None, what }
     }
 
-    fn overloaded(at_ms: u64, behind_ms: u64) -> Event {
-        event(at_ms, EventKind::Overloaded { behind_ns: behind_ms * 1_000_000, frozen: false })
+    fn overloaded(at_ms: u64, behind_ms: u64) -> EventLogEntry {
+        event(
+            at_ms,
+            EventLogEntryKind::Overloaded { behind_ns: behind_ms * 1_000_000, frozen: false },
+        )
     }
 
-    fn caught_up(at_ms: u64, lasted_ms: u64) -> Event {
-        event(at_ms, EventKind::CaughtUp { lasted_ns: lasted_ms * 1_000_000 })
+    fn caught_up(at_ms: u64, lasted_ms: u64) -> EventLogEntry {
+        event(at_ms, EventLogEntryKind::CaughtUp { lasted_ns: lasted_ms * 1_000_000 })
     }
 
     #[test]
     fn many_overloads_of_a_second_are_one_line() {
-        let mut overloads = Overloads::default();
+        let mut overloads = OverloadNoticeThrottle::default();
         let first = overloads.take(&overloaded(100, 2)).unwrap().unwrap();
         assert_eq!(first, "[   0.100s] overloaded: the emulation is 2ms behind");
         for n in 0..10 {
@@ -122,8 +125,8 @@ mod tests {
 
     #[test]
     fn unshown_overloads_are_shown_at_the_end_and_other_events_are_not_taken() {
-        let mut overloads = Overloads::default();
-        let paused = EventKind::Overloaded { behind_ns: 3_000_000, frozen: true };
+        let mut overloads = OverloadNoticeThrottle::default();
+        let paused = EventLogEntryKind::Overloaded { behind_ns: 3_000_000, frozen: true };
         overloads.take(&overloaded(100, 2)).unwrap();
         overloads.take(&caught_up(150, 4)).unwrap();
         overloads.take(&event(200, paused)).unwrap();
@@ -133,6 +136,6 @@ mod tests {
              programs were paused"
         );
         assert_eq!(overloads.rest(300_000_000), None);
-        assert_eq!(overloads.take(&event(1, EventKind::Healed)), Err(()));
+        assert_eq!(overloads.take(&event(1, EventLogEntryKind::Healed)), Err(()));
     }
 }

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_web::{Options, Server, WebError};
+use windtunnel_web::{WebError, WebServer, WebServerOptions};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -26,14 +26,14 @@ pub(crate) struct Opening {
 
 /// For `--json`.
 #[derive(Debug, Serialize)]
-struct Page {
+struct PageAddressOutput {
     url: String,
 }
 
 /// Prints the page's address and serves it until Ctrl-C.
-pub(crate) fn serve(options: Options, opening: &Opening, json: bool) -> Outcome {
+pub(crate) fn serve(options: WebServerOptions, opening: &Opening, json: bool) -> Outcome {
     let address = options.listen;
-    let server = Server::bind(options).map_err(failure)?;
+    let server = WebServer::bind(options).map_err(failure)?;
     let url = server.url();
     if !is_loopback(address.ip()) {
         output::talk(&format!(
@@ -43,33 +43,33 @@ pub(crate) fn serve(options: Options, opening: &Opening, json: bool) -> Outcome 
         ));
     }
     match json {
-        true => output::json(&Page { url: url.clone() })?,
+        true => output::json(&PageAddressOutput { url: url.clone() })?,
         false => output::data(&format!("{url}\n"))?,
     }
     let _opened = if opening.open { open(&url) } else { None };
     server.run(std::future::pending()).map_err(failure)?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
 
-fn failure(error: WebError) -> Failure {
+fn failure(error: WebError) -> VerbFailure {
     match error {
-        WebError::Listen { .. } => Failure::caused(Exit::Machine, error)
+        WebError::Listen { .. } => VerbFailure::caused(ExitCategory::Machine, error)
             .hint("port 0 takes a free one; the address has to be one of this machine"),
-        WebError::File { .. } => Failure::caused(Exit::Scenario, error),
-        _ => Failure::caused(Exit::Machine, error),
+        WebError::File { .. } => VerbFailure::caused(ExitCategory::Scenario, error),
+        _ => VerbFailure::caused(ExitCategory::Machine, error),
     }
 }
 
 /// A file that leads to the page, for this user only: arguments of a browser could be read by all.
-struct Opened {
+struct BrowserRedirectFile {
     folder: PathBuf,
 }
 
-impl Drop for Opened {
+impl Drop for BrowserRedirectFile {
     fn drop(&mut self) {
         // It has no worth any more.
         let _ = fs::remove_dir_all(&self.folder);
@@ -77,7 +77,7 @@ impl Drop for Opened {
 }
 
 /// Opens the browser. That it cannot be opened is no failure: the address is there.
-fn open(url: &str) -> Option<Opened> {
+fn open(url: &str) -> Option<BrowserRedirectFile> {
     let opened = leading_to(url).and_then(|(opened, file)| {
         let mut command = Command::new("xdg-open");
         command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -90,13 +90,13 @@ fn open(url: &str) -> Option<Opened> {
         .ok()
 }
 
-fn leading_to(url: &str) -> io::Result<(Opened, PathBuf)> {
+fn leading_to(url: &str) -> io::Result<(BrowserRedirectFile, PathBuf)> {
     let parent =
         std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| Path::new(folder).is_absolute());
     let parent = parent.map_or_else(std::env::temp_dir, PathBuf::from);
     let folder = parent.join(format!("windtunnel-page-{}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    let opened = Opened { folder };
+    let opened = BrowserRedirectFile { folder };
     let path = opened.folder.join("page.html");
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     write!(file, "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={url}\">")?;

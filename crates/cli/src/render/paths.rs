@@ -5,11 +5,11 @@ use windtunnel_model::{NodeId, Plan, Probability, Rate, Span};
 use windtunnel_routing::{PathSummary, Routes};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// A path between two nodes, one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Path {
+pub(crate) struct EndToEndPath {
     pub(crate) from: String,
     pub(crate) to: String,
     pub(crate) latency: Span,
@@ -30,7 +30,7 @@ pub(crate) struct Path {
 
 /// Which pairs are asked for: names of nodes or of groups, all without one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Filter<'a> {
+pub(crate) struct NodePairFilter<'a> {
     pub(crate) from: Option<&'a str>,
     pub(crate) to: Option<&'a str>,
 }
@@ -40,9 +40,9 @@ pub(crate) struct Filter<'a> {
 pub(crate) fn paths(
     plan: &Plan,
     routes: &Routes,
-    filter: Filter<'_>,
+    filter: NodePairFilter<'_>,
     most: usize,
-) -> (Vec<Path>, usize) {
+) -> (Vec<EndToEndPath>, usize) {
     let (from, to) = (chosen(plan, filter.from), chosen(plan, filter.to));
     let both = from.iter().filter(|id| to.contains(id)).count();
     let pairs = from.len().saturating_mul(to.len()) - both;
@@ -68,7 +68,7 @@ impl Extras {
 }
 
 /// The table for people.
-pub(crate) fn table(extras: Extras, paths: &[Path]) -> Table {
+pub(crate) fn table(extras: Extras, paths: &[EndToEndPath]) -> TextTable {
     let mut columns = vec![
         ("from", Align::Left),
         ("to", Align::Left),
@@ -83,7 +83,7 @@ pub(crate) fn table(extras: Extras, paths: &[Path]) -> Table {
     if extras.via {
         columns.push(("via", Align::Left));
     }
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for path in paths {
         let rate = path.bottleneck.map(|rate| asked_rate(rate, path.bottleneck_is_trace));
         let mut row = vec![
@@ -120,7 +120,7 @@ fn chosen(plan: &Plan, name: Option<&str>) -> Vec<NodeId> {
 }
 
 /// The first ways between two nodes; none if they cannot reach each other.
-fn ways(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Vec<Path> {
+fn ways(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Vec<EndToEndPath> {
     let (found, ways) = routes.paths(plan, from, to, WAYS_SHOWN);
     let name = |id: NodeId| plan.nodes[id.index()].name.clone();
     let numbered = (1..).zip(found);
@@ -135,7 +135,18 @@ fn ways(plan: &Plan, routes: &Routes, from: NodeId, to: NodeId) -> Vec<Path> {
             let inner = lanes.iter().skip(1).map(|lane| plan.lane_start(*lane));
             let via = inner.map(|vertex| plan.vertex_name(vertex).to_owned()).collect();
             let (from, to) = (name(from), name(to));
-            Path { from, to, latency, bottleneck, bottleneck_is_trace, loss, hops, via, way, ways }
+            EndToEndPath {
+                from,
+                to,
+                latency,
+                bottleneck,
+                bottleneck_is_trace,
+                loss,
+                hops,
+                via,
+                way,
+                ways,
+            }
         })
         .collect()
 }

@@ -2,26 +2,29 @@
 
 use serde::Serialize;
 use windtunnel_model::{Bytes, Plan};
-use windtunnel_placement::{Host, Load, Placement, Refusal, Refused, Traffic};
+use windtunnel_placement::{
+    PlacedRunLoad, Placement, PlacementHost, PlacementRefusal, PlacementRefusalReason,
+    UplinkTrafficBound,
+};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// A placement for `--json`: exact values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Placed {
+pub(crate) struct PlacementOutput {
     strategy: &'static str,
     /// None where it did not come to that.
     hosts: Vec<OnHost>,
     warnings: Vec<String>,
     /// Why the machines cannot carry it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    refusals: Vec<Reason>,
+    refusals: Vec<PlacementRefusalOutput>,
 }
 
 /// One reason for which it is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Reason {
+struct PlacementRefusalOutput {
     message: String,
     hint: String,
 }
@@ -31,21 +34,21 @@ struct Reason {
 struct OnHost {
     host: String,
     nodes: Vec<String>,
-    cpu: Share,
-    memory: Memory,
+    cpu: ExpectedCpuLoad,
+    memory: ExpectedMemoryLoad,
     up: Uplink,
     down: Uplink,
 }
 
 /// Thousandths of processors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Share {
+struct ExpectedCpuLoad {
     expected_millis: u64,
     free_millis: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Memory {
+struct ExpectedMemoryLoad {
     expected: Bytes,
     free: Bytes,
 }
@@ -63,54 +66,65 @@ struct Uplink {
 
 /// A placement, to be serialised; of one that was refused the best that was found, with the
 /// reasons.
-pub(crate) fn json(placed: Result<&Placement, &Refused>, plan: &Plan, hosts: &[Host]) -> Placed {
+pub(crate) fn json(
+    placed: Result<&Placement, &PlacementRefusal>,
+    plan: &Plan,
+    hosts: &[PlacementHost],
+) -> PlacementOutput {
     let (placement, reasons) = match placed {
         Ok(placement) => (Some(placement), &[][..]),
         Err(refused) => (refused.attempt.as_ref(), &refused.reasons[..]),
     };
     let warnings = placement.iter().flat_map(|placement| &placement.warnings);
-    Placed {
+    PlacementOutput {
         strategy: plan.placement.name(),
         warnings: warnings.map(ToString::to_string).collect(),
         hosts: placement.map(|placement| on_hosts(placement, plan, hosts)).unwrap_or_default(),
-        refusals: reasons.iter().map(Reason::of).collect(),
+        refusals: reasons.iter().map(PlacementRefusalOutput::of).collect(),
     }
 }
 
-fn on_hosts(placement: &Placement, plan: &Plan, hosts: &[Host]) -> Vec<OnHost> {
+fn on_hosts(placement: &Placement, plan: &Plan, hosts: &[PlacementHost]) -> Vec<OnHost> {
     let each = hosts.iter().zip(&placement.loads).enumerate();
     let hosts = each.map(|(at, (host, load))| OnHost {
         host: host.name.clone(),
         nodes: placement.nodes_on(at).map(|id| plan.nodes[id.index()].name.clone()).collect(),
-        cpu: Share { expected_millis: load.cpu_millis, free_millis: host.free_cpu_millis() },
-        memory: Memory { expected: load.memory, free: host.free_memory() },
+        cpu: ExpectedCpuLoad {
+            expected_millis: load.cpu_millis,
+            free_millis: host.free_cpu_millis(),
+        },
+        memory: ExpectedMemoryLoad { expected: load.memory, free: host.free_memory() },
         up: Uplink::of(load.up, host.free_up()),
         down: Uplink::of(load.down, host.free_down()),
     });
     hosts.collect()
 }
 
-impl Reason {
-    fn of(refusal: &Refusal) -> Self {
-        Reason { message: refusal.to_string(), hint: refusal.hint() }
+impl PlacementRefusalOutput {
+    fn of(refusal: &PlacementRefusalReason) -> Self {
+        PlacementRefusalOutput { message: refusal.to_string(), hint: refusal.hint() }
     }
 }
 
 impl Uplink {
-    fn of(traffic: Traffic, free: Option<u64>) -> Self {
+    fn of(traffic: UplinkTrafficBound, free: Option<u64>) -> Self {
         match traffic {
-            Traffic::Bounded(most) => Uplink { most: Some(most), unbounded_nodes: 0, free },
-            Traffic::Unbounded { nodes } => Uplink { most: None, unbounded_nodes: nodes, free },
+            UplinkTrafficBound::Bounded(most) => {
+                Uplink { most: Some(most), unbounded_nodes: 0, free }
+            }
+            UplinkTrafficBound::Unbounded { nodes } => {
+                Uplink { most: None, unbounded_nodes: nodes, free }
+            }
         }
     }
 }
 
 /// A placement for people: a row for each machine, then which nodes are where, then warnings.
-pub(crate) fn text(placement: &Placement, plan: &Plan, hosts: &[Host]) -> String {
+pub(crate) fn text(placement: &Placement, plan: &Plan, hosts: &[PlacementHost]) -> String {
     let right = ["nodes", "cpu of free", "memory of free", "up of free", "down of free"];
     let columns = right.into_iter().map(|heading| (heading, Align::Right));
     let columns: Vec<_> = std::iter::once(("host", Align::Left)).chain(columns).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for (host, load) in hosts.iter().zip(&placement.loads) {
         table.row(row(host, load));
     }
@@ -127,7 +141,7 @@ pub(crate) fn text(placement: &Placement, plan: &Plan, hosts: &[Host]) -> String
     text
 }
 
-fn row(host: &Host, load: &Load) -> Vec<String> {
+fn row(host: &PlacementHost, load: &PlacedRunLoad) -> Vec<String> {
     let bytes = |bytes: Bytes| quantity::bytes(bytes.0);
     let nodes = match host.free_nodes() {
         Some(free) => format!("{} of {free}", load.nodes),
@@ -147,11 +161,11 @@ fn row(host: &Host, load: &Load) -> Vec<String> {
     ]
 }
 
-fn uplink(traffic: Traffic, free: Option<u64>) -> String {
+fn uplink(traffic: UplinkTrafficBound, free: Option<u64>) -> String {
     let free = free.map_or_else(|| "?".to_owned(), quantity::rate);
     match traffic {
-        Traffic::Bounded(most) => format!("{} of {free}", quantity::rate(most)),
-        Traffic::Unbounded { nodes } => format!("not bounded ({nodes}) of {free}"),
+        UplinkTrafficBound::Bounded(most) => format!("{} of {free}", quantity::rate(most)),
+        UplinkTrafficBound::Unbounded { nodes } => format!("not bounded ({nodes}) of {free}"),
     }
 }
 
@@ -178,17 +192,17 @@ mod tests {
 
     use super::*;
 
-    fn example() -> (Plan, Vec<Host>) {
+    fn example() -> (Plan, Vec<PlacementHost>) {
         let file = b"nodes: {web: {pin: m1, cpu: 1.5, memory: 256MB}, c: {count: 3}}\nrouters: [r]\nlinks:\n\
                      - {between: [web, r], rate: 100mbit}\n- {between: [c, r], rate: 10mbit}\n";
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "n.yaml",
             text: file,
             default_name: "n",
             base_dir: "/",
         };
         let plan = windtunnel_scenario::load(&source).unwrap().plan;
-        let mut hosts = vec![Host::new("m1"), Host::new("m2")];
+        let mut hosts = vec![PlacementHost::new("m1"), PlacementHost::new("m2")];
         hosts[0].uplink = "1gbit".parse().ok();
         hosts[0].reserved.uplink_up = 250_000_000;
         hosts[1].nodes_max = Some(8);
@@ -200,14 +214,15 @@ mod tests {
         let (plan, hosts) = example();
         let mut placed = place(&plan, &hosts, &Rtts::default()).unwrap();
         placed.hosts = vec![0, 0, 1, 1];
-        let nodes = |load: Load, nodes| Load { nodes, ..load };
+        let nodes = |load: PlacedRunLoad, nodes| PlacedRunLoad { nodes, ..load };
         placed.loads = vec![nodes(placed.loads[0], 2), nodes(placed.loads[1], 2)];
         placed.loads[0].cpu_millis = 1500;
         placed.loads[0].memory = Bytes(258_000_000);
-        placed.loads[0].up = Traffic::Bounded(20_286_086);
-        placed.loads[0].down = Traffic::Unbounded { nodes: 2 };
+        placed.loads[0].up = UplinkTrafficBound::Bounded(20_286_086);
+        placed.loads[0].down = UplinkTrafficBound::Unbounded { nodes: 2 };
         placed.loads[1].memory = Bytes(2_000_000);
-        (placed.loads[1].up, placed.loads[1].down) = (Traffic::Bounded(0), Traffic::Bounded(5));
+        (placed.loads[1].up, placed.loads[1].down) =
+            (UplinkTrafficBound::Bounded(0), UplinkTrafficBound::Bounded(5));
         let expected = "\
 host   nodes  cpu of free   memory of free           up of free              down of free
 m1         2    1.5 of 16    258MB of 64GB  20.29mbit of 750mbit  not bounded (2) of 1gbit

@@ -1,34 +1,36 @@
 //! The events of a plan as text.
 
 use serde::Serialize;
-use windtunnel_model::plan::{Action, Cut, Event, ServiceChange, ServiceUpdate};
-use windtunnel_model::{Bytes, Lane, NodeId, Plan, Span, Vertex};
+use windtunnel_model::plan::{
+    EventAction, PartitionMode, ScheduledEvent, ServiceChange, ServiceUpdate,
+};
+use windtunnel_model::{Bytes, Lane, NetworkVertex, NodeId, Plan, Span};
 
 /// An event that is to happen.
 #[derive(Debug, Serialize)]
-pub(crate) struct Planned<'p> {
+pub(crate) struct EventScheduleEntry<'p> {
     pub(crate) at: Span,
     /// As text.
     pub(crate) what: String,
     /// As the plan has it.
-    action: &'p Action,
+    action: &'p EventAction,
 }
 
 /// All events of a plan, in the order of time.
-pub(crate) fn planned(plan: &Plan) -> Vec<Planned<'_>> {
-    let planned = |event: &'_ Event| (event.at, words(plan, &event.action));
+pub(crate) fn planned(plan: &Plan) -> Vec<EventScheduleEntry<'_>> {
+    let planned = |event: &'_ ScheduledEvent| (event.at, words(plan, &event.action));
     let events = plan.events.iter();
     events
         .map(|event| {
             let (at, what) = planned(event);
-            Planned { at, what, action: &event.action }
+            EventScheduleEntry { at, what, action: &event.action }
         })
         .collect()
 }
 
-fn words(plan: &Plan, action: &Action) -> String {
+fn words(plan: &Plan, action: &EventAction) -> String {
     match action {
-        Action::Link(change) => {
+        EventAction::Link(change) => {
             let set = change.patches.iter().map(|(lane, patch)| {
                 let patch = serde_json::to_value(patch).unwrap_or_default();
                 format!("{}: {}", lane_words(plan, *lane), super::event::settings(&patch))
@@ -38,20 +40,22 @@ fn words(plan: &Plan, action: &Action) -> String {
             });
             set.chain(state).collect::<Vec<_>>().join(", ")
         }
-        Action::Flap { lanes, up } => {
+        EventAction::Flap { lanes, up } => {
             let phase = if *up { "up" } else { "down" };
             let lanes: Vec<String> = lanes.iter().map(|lane| lane_words(plan, *lane)).collect();
             format!("{}: flap, {phase}", lanes.join(", "))
         }
-        Action::Node { nodes, verb } => format!("{}: {}", names(plan, nodes), verb.name()),
-        Action::Churn { leave, join, .. } => {
+        EventAction::Node { nodes, verb } => format!("{}: {}", names(plan, nodes), verb.name()),
+        EventAction::Churn { leave, join, .. } => {
             let parts = [(leave, "leave"), (join, "join")].map(|(nodes, what)| {
                 (!nodes.is_empty()).then(|| format!("{}: {what}", names(plan, nodes)))
             });
             parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
         }
-        Action::Absent { nodes } => format!("{}: not there until they join", names(plan, nodes)),
-        Action::Limit { nodes, limits } => {
+        EventAction::Absent { nodes } => {
+            format!("{}: not there until they join", names(plan, nodes))
+        }
+        EventAction::Limit { nodes, limits } => {
             let cpu = limits
                 .cpu_millis
                 .map(|millis| format!("cpu={}", super::quantity::processors(millis.into())));
@@ -62,24 +66,24 @@ fn words(plan: &Plan, action: &Action) -> String {
             let all: Vec<String> = [cpu, memory, pids, disk].into_iter().flatten().collect();
             format!("{}: {}", names(plan, nodes), all.join(" "))
         }
-        Action::Partition { groups, cut } => {
-            let group = |vertices: &Vec<Vertex>| {
+        EventAction::Partition { groups, cut } => {
+            let group = |vertices: &Vec<NetworkVertex>| {
                 let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();
                 names.join(" ")
             };
             let groups: Vec<String> = groups.iter().map(group).collect();
             let parted = match cut {
-                Cut::Between => groups.join(" | "),
-                Cut::OneWay => groups.join(" -x-> "),
-                Cut::Pairs => {
+                PartitionMode::Between => groups.join(" | "),
+                PartitionMode::OneWay => groups.join(" -x-> "),
+                PartitionMode::Pairs => {
                     let pairs = groups.chunks(2).map(|pair| pair.join(" | "));
                     pairs.collect::<Vec<_>>().join(", ")
                 }
             };
             format!("partition: {parted}")
         }
-        Action::Heal => "partition healed".to_owned(),
-        Action::Route(change) => {
+        EventAction::Heal => "partition healed".to_owned(),
+        EventAction::Route(change) => {
             let free = change.release.iter().map(|(from, to)| {
                 let (from, to) = (&plan.nodes[from.index()].name, &plan.nodes[to.index()].name);
                 format!("route {from} to {to}: the shortest")
@@ -90,8 +94,8 @@ fn words(plan: &Plan, action: &Action) -> String {
             });
             free.chain(fixed).collect::<Vec<_>>().join(", ")
         }
-        Action::Reroute => "shortest routes are computed again".to_owned(),
-        Action::Service(changes) => {
+        EventAction::Reroute => "shortest routes are computed again".to_owned(),
+        EventAction::Service(changes) => {
             changes.iter().map(|change| service_words(plan, change)).collect::<Vec<_>>().join(", ")
         }
     }

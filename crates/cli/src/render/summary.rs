@@ -8,10 +8,10 @@ mod services;
 mod shares;
 mod transparent;
 
-use windtunnel_trace::report::{Expectation, Program, Report};
+use windtunnel_trace::report::{ExpectationResult, ProgramReport, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use bounds::bounds;
 use limits::limits;
 use links::links;
@@ -22,7 +22,7 @@ use transparent::transparent;
 
 /// The summary of a run: links, limits, programs that failed, expectations, warnings. Ends with
 /// a line end, or is empty.
-pub(crate) fn text(report: &Report) -> String {
+pub(crate) fn text(report: &RunReport) -> String {
     let parts = [
         links(report),
         limits(report),
@@ -39,7 +39,7 @@ pub(crate) fn text(report: &Report) -> String {
     let verdict = &report.verdict;
     let doubts = verdict.unfaithful.iter().map(|doubt| format!("not faithful: {doubt}\n"));
     // Expectations that were not met are shown above with more detail.
-    let shown: Vec<String> = report.expectations.iter().map(Expectation::failure).collect();
+    let shown: Vec<String> = report.expectations.iter().map(ExpectationResult::failure).collect();
     let failures = verdict.failures.iter().filter(|failure| !shown.contains(failure));
     let failures = failures.map(|failure| format!("failed: {failure}\n"));
     let warnings = verdict.warnings.iter().map(|warning| format!("warning: {warning}\n"));
@@ -58,13 +58,13 @@ pub(crate) fn text(report: &Report) -> String {
     text
 }
 
-fn programs(report: &Report) -> String {
-    let bad = |program: &&Program| program.exit.is_some_and(|code| code != 0);
-    let shown: Vec<&Program> = report.programs.iter().filter(bad).collect();
+fn programs(report: &RunReport) -> String {
+    let bad = |program: &&ProgramReport| program.exit.is_some_and(|code| code != 0);
+    let shown: Vec<&ProgramReport> = report.programs.iter().filter(bad).collect();
     if shown.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("node", Align::Left),
         ("exit", Align::Right),
         ("ended", Align::Left),
@@ -82,11 +82,11 @@ fn programs(report: &Report) -> String {
     text
 }
 
-fn expectations(report: &Report) -> String {
+fn expectations(report: &RunReport) -> String {
     if report.expectations.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("expectation", Align::Left),
         ("asked", Align::Left),
         ("seen", Align::Left),
@@ -106,11 +106,11 @@ fn expectations(report: &Report) -> String {
 }
 
 /// The expectations that were not met, and where to look.
-fn unmet(report: &Report) -> String {
-    let unmet: Vec<&Expectation> = report.expectations.iter().filter(|e| !e.met).collect();
+fn unmet(report: &RunReport) -> String {
+    let unmet: Vec<&ExpectationResult> = report.expectations.iter().filter(|e| !e.met).collect();
     let mut text = String::new();
     for expectation in unmet.iter().take(UNMET_MAX) {
-        let Expectation { line, about, asked, seen, look, .. } = expectation;
+        let ExpectationResult { line, about, asked, seen, look, .. } = expectation;
         let line =
             if *line > 0 { format!(" (line {line} of the scenario)") } else { String::new() };
         let block =
@@ -146,15 +146,17 @@ const CELL_MAX: usize = 60;
 mod tests {
     use std::collections::BTreeMap;
 
-    use windtunnel_model::profile::{Jitter, Loss};
+    use windtunnel_model::profile::{Jitter, LossModel};
     use windtunnel_model::{LinkProfile, Span};
     use windtunnel_trace::lateness::Summary;
-    use windtunnel_trace::report::{Achieved, Link, Machine, Phase, Planned, Verdict};
+    use windtunnel_trace::report::{
+        Achieved, LinkPhaseReport, LinkReport, MachineReport, RunVerdict, SchedulePunctuality,
+    };
 
     use super::*;
 
-    fn report(links: Vec<Link>) -> Report {
-        Report {
+    fn report(links: Vec<LinkReport>) -> RunReport {
+        RunReport {
             windtunnel: "0.1.0".into(),
             name: "demo".into(),
             seed: 1,
@@ -164,7 +166,7 @@ mod tests {
             elapsed_ns: 10_000_000_000,
             setup_ns: 120_000_000,
             ended: "every program has exited".into(),
-            verdict: Verdict {
+            verdict: RunVerdict {
                 faithful: true,
                 disturbed: false,
                 passed: true,
@@ -180,8 +182,8 @@ mod tests {
             attempts: Vec::new(),
             lost: Vec::new(),
             lateness: Summary::default(),
-            planned: Planned::default(),
-            machine: Machine::default(),
+            planned: SchedulePunctuality::default(),
+            machine: MachineReport::default(),
             programs: Vec::new(),
             limits: Vec::new(),
             received: Vec::new(),
@@ -197,14 +199,14 @@ mod tests {
         }
     }
 
-    fn link(direction: &str) -> Link {
-        Link {
+    fn link(direction: &str) -> LinkReport {
+        LinkReport {
             link: "ocean".into(),
             direction: direction.into(),
             asked: LinkProfile {
                 latency: "110ms".parse().unwrap(),
                 jitter: Jitter { spread: "2ms".parse().unwrap(), ..Jitter::default() },
-                loss: Loss::Independent("5%".parse().unwrap()),
+                loss: LossModel::Independent("5%".parse().unwrap()),
                 rate: Some("50mbit".parse().unwrap()),
                 ..LinkProfile::default()
             },
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn a_changed_direction_has_a_row_for_each_phase_with_its_requested_values() {
         let mut changed = link("paris-tokyo");
-        let phase = |from_s: u64, until_s: u64, latency: &str, achieved| Phase {
+        let phase = |from_s: u64, until_s: u64, latency: &str, achieved| LinkPhaseReport {
             from_ns: from_s * 1_000_000_000,
             until_ns: until_s * 1_000_000_000,
             asked: LinkProfile { latency: latency.parse().unwrap(), ..LinkProfile::default() },
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn programs_that_failed_and_expectations_are_listed() {
         let mut report = report(Vec::new());
-        let program = |node: &str, exit| Program {
+        let program = |node: &str, exit| ProgramReport {
             node: node.into(),
             program: 0,
             argv: vec!["wrk".into(), "-t1".into()],
@@ -307,7 +309,7 @@ mod tests {
         };
         report.programs =
             vec![program("good", Some(0)), program("bad", Some(1)), program("d", None)];
-        report.expectations = vec![Expectation {
+        report.expectations = vec![ExpectationResult {
             line: 7,
             about: "node bad exit".into(),
             asked: "0".into(),

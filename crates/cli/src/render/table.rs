@@ -15,16 +15,16 @@ pub(crate) enum Align {
 
 /// A table for people.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     aligns: Vec<Align>,
     /// The headings are the first.
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// A table with these columns.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
-        Table {
+        TextTable {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
             rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
         }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_with_wide_and_long_names() {
-        let mut table = Table::new(&[("from", Align::Left), ("hops", Align::Right)]);
+        let mut table = TextTable::new(&[("from", Align::Left), ("hops", Align::Right)]);
         table.row(["東京".to_owned(), "3".to_owned()]);
         table.row(["a-very-long-name".to_owned(), "12".to_owned()]);
         assert_eq!(
@@ -94,14 +94,14 @@ mod tests {
 
     #[test]
     fn a_cell_cannot_break_the_line_or_steer_the_terminal() {
-        let mut table = Table::new(&[("argv", Align::Left)]);
+        let mut table = TextTable::new(&[("argv", Align::Left)]);
         table.row(["printf 'a\nb\u{1b}[2J'".to_owned()]);
         assert_eq!(table.lines()[1], "printf 'a\\nb\\u{1b}[2J'");
     }
 
     #[test]
     fn missing_cells_are_empty_and_lines_have_no_blanks_at_the_end() {
-        let mut table = Table::new(&[("a", Align::Left), ("b", Align::Left)]);
+        let mut table = TextTable::new(&[("a", Align::Left), ("b", Align::Left)]);
         table.row(["x".to_owned()]);
         assert_eq!(table.lines(), ["a  b", "x"]);
     }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use windtunnel_model::{Direction, Lane, LinkId, Plan, Probability, Rate, Span, TraceUse};
+use windtunnel_model::{Lane, LinkDirection, LinkId, Plan, Probability, Rate, Span, TraceUse};
 
 use crate::render::paths::asked_rate;
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// The values of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub(crate) struct Values {
 /// Both directions of the links that `described` names.
 pub(crate) fn values(plan: &Plan, described: &[(LinkId, String)]) -> Vec<Values> {
     let lanes = described.iter().flat_map(|(link, from)| {
-        Direction::BOTH.map(|direction| (Lane { link: *link, direction }, from))
+        LinkDirection::BOTH.map(|direction| (Lane { link: *link, direction }, from))
     });
     lanes.map(|(lane, from)| values_of(plan, lane, from)).collect()
 }
@@ -65,7 +65,7 @@ fn values_of(plan: &Plan, lane: Lane, from: &str) -> Values {
 
 /// The table for people, at most 40 rows of it unless `all`.
 pub(crate) fn values_table(values: &[Values], all: bool) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("link", Align::Left),
         ("direction", Align::Left),
         ("from", Align::Left),

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anstyle::AnsiColor;
-use windtunnel_trace::report::Verdict;
+use windtunnel_trace::report::RunVerdict;
 
 use crate::render::paint;
 
 /// The verdict as it is in `run.json`, and where that is:
 /// `FAITHFUL, PASSED: 3 of 3 expectations met, … (runs/x)`.
-pub(crate) fn line(verdict: &Verdict, folder: &Path, colours: bool) -> String {
+pub(crate) fn line(verdict: &RunVerdict, folder: &Path, colours: bool) -> String {
     let good = verdict.faithful && verdict.passed && verdict.exit_code == 0;
     let colour = if good { AnsiColor::Green } else { AnsiColor::Red };
     let (word, rest) = verdict.text.split_at(verdict.text.find(':').unwrap_or(0));
@@ -22,8 +22,8 @@ pub(crate) fn line(verdict: &Verdict, folder: &Path, colours: bool) -> String {
 mod tests {
     use super::*;
 
-    fn verdict(faithful: bool, passed: bool, exit_code: u8, text: &str) -> Verdict {
-        Verdict {
+    fn verdict(faithful: bool, passed: bool, exit_code: u8, text: &str) -> RunVerdict {
+        RunVerdict {
             faithful,
             disturbed: false,
             passed,

@@ -13,16 +13,17 @@ use clap::builder::FalseyValueParser;
 use windtunnel_cluster::protocol::Unfit;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{
-    ANNOUNCED, Agent, AgentError, AgentNotice, Lapses, Limits, Worker, machine,
+    ANNOUNCED, AgentConfiguration, AgentError, AgentNotice, AgentResourceLimits, LimitLapseLog,
+    PartWorkerCommand, machine,
 };
 use windtunnel_host::AgentGroup;
 use windtunnel_model::placement::{HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST};
 use windtunnel_model::{Bytes, QuantityError, Rate, Span};
 
-use crate::arguments::Format;
-use crate::cluster::Key;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::cluster::ClusterKeySelector;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::{Outcome, part};
 
@@ -33,7 +34,7 @@ use place::{Advertise, Slurm};
 /// Agents that have the same key (`windtunnel keygen`) and know one of the others find all of them,
 /// and notice within some seconds when one is lost. No root is needed. `windtunnel hosts` lists them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct AgentArguments {
     /// Where to listen: an address and a UDP port; `[::]` is every address of both families, and of
     /// IPv4 on a machine without IPv6
     #[arg(
@@ -107,17 +108,17 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_UNTIL_STDIN_CLOSES", value_parser = FalseyValueParser::new())]
     until_stdin_closes: bool,
     #[command(flatten)]
-    key: Key,
+    key: ClusterKeySelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &AgentArguments) -> Outcome {
     let key = arguments.key.read()?;
     let slurm = if arguments.slurm { Slurm::of_step(place::variable)? } else { Slurm::default() };
-    let lapses = Lapses::default();
+    let lapses = LimitLapseLog::default();
     let group = group(arguments, &lapses);
-    let agent = Agent {
+    let agent = AgentConfiguration {
         listen: arguments.listen,
         advertise: arguments.advertise.and_then(Advertise::address).or(slurm.advertise),
         join: arguments.join.clone(),
@@ -131,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         worker: Some(worker(&arguments.key, group.as_ref())?),
         look: Some(look::look),
         trial: Some(trial::run()),
-        limits: Limits {
+        limits: AgentResourceLimits {
             nodes: arguments.max_nodes,
             cpu_millis: arguments.max_cpu,
             memory: arguments.max_memory,
@@ -153,7 +154,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         false => agent.run(|notice| print(&notice, announces)),
     }
     .map_err(failed)?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn print(notice: &AgentNotice, announces: bool) {
@@ -224,13 +225,13 @@ fn expired(run: u64, name: &str, removed: &Result<(), String>) -> String {
     }
 }
 
-fn failed(error: AgentError) -> Failure {
+fn failed(error: AgentError) -> VerbFailure {
     let hint = error.hint();
-    Failure::Error { error: error.into(), hint, code: Exit::Machine.code() }
+    VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Machine.code() }
 }
 
 /// The group that holds the owner's limits, where one is asked for and can be made.
-fn group(arguments: &Arguments, lapses: &Lapses) -> Option<AgentGroup> {
+fn group(arguments: &AgentArguments, lapses: &LimitLapseLog) -> Option<AgentGroup> {
     if arguments.max_cpu.is_none() && arguments.max_memory.is_none() {
         return None;
     }
@@ -249,24 +250,30 @@ fn group(arguments: &Arguments, lapses: &Lapses) -> Option<AgentGroup> {
 }
 
 /// Parts of runs are executed by this program itself.
-fn worker(key: &Key, group: Option<&AgentGroup>) -> Result<Worker, Failure> {
+fn worker(
+    key: &ClusterKeySelector,
+    group: Option<&AgentGroup>,
+) -> Result<PartWorkerCommand, VerbFailure> {
     let program = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot find the path of windtunnel itself: {error}"))
+        VerbFailure::new(
+            ExitCategory::Machine,
+            format!("cannot find the path of windtunnel itself: {error}"),
+        )
     })?;
     let group = group.map(AgentGroup::address);
     let arguments = part::arguments(&key.source().places(), group.as_deref());
-    Ok(Worker { program, arguments })
+    Ok(PartWorkerCommand { program, arguments })
 }
 
 /// One for each agent of a user: machines may share the user's home.
-fn usual_folder(port: u16) -> Result<PathBuf, Failure> {
+fn usual_folder(port: u16) -> Result<PathBuf, VerbFailure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let state = set("XDG_STATE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(set("HOME")?).join(".local/state")));
     let state = state.ok_or_else(|| {
         let text = "no home folder is known: neither HOME nor XDG_STATE_HOME is set";
-        Failure::new(Exit::Usage, text).hint("name a folder with --folder DIR")
+        VerbFailure::new(ExitCategory::Usage, text).hint("name a folder with --folder DIR")
     })?;
     let machine = machine::name().replace('/', "-");
     let name = match port {

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::{RunCard, text_of};
-use windtunnel_cluster::protocol::{Answer, Ask};
-use windtunnel_cluster::{Client, ClusterKey};
-use windtunnel_lead::{LiveRun, options_of};
+use windtunnel_cluster::protocol::{AgentReply, AgentRequest};
+use windtunnel_cluster::{AgentClient, ClusterKey};
+use windtunnel_lead::{LiveClusterRun, options_of};
 
-use crate::cluster::{Key, progress};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cluster::{ClusterKeySelector, progress};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::render::face::Face;
 use crate::verb::Outcome;
 use crate::verb::run::{Showing, new_run_folder, show};
@@ -20,7 +20,7 @@ use crate::verb::run::{Showing, new_run_folder, show};
 /// Output of programs from now on is shown, the control verbs work in the run folder, and at the
 /// end all results come here. Ctrl-C ends the run.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct AttachArguments {
     /// Number of the run [default: the only one]
     run: Option<String>,
     /// A machine that has a part of the run
@@ -30,25 +30,31 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    key: Key,
+    key: ClusterKeySelector,
     #[command(flatten)]
     showing: Showing,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &AttachArguments) -> Outcome {
     let key = arguments.key.read()?;
     let run = chosen(arguments, &key)?;
-    let setup = match Client::connect(&arguments.host, &key)?.ask(&Ask::Watch { run })? {
-        Answer::Run(setup) => *setup,
-        _ => return Err(Failure::new(Exit::Usage, "the agent sent no description of the run")),
-    };
+    let setup =
+        match AgentClient::connect(&arguments.host, &key)?.ask(&AgentRequest::Watch { run })? {
+            AgentReply::Run(setup) => *setup,
+            _ => {
+                return Err(VerbFailure::new(
+                    ExitCategory::Usage,
+                    "the agent sent no description of the run",
+                ));
+            }
+        };
     let folder = new_run_folder(arguments.out.as_deref(), &setup.plan.name)?;
     let mut options = options_of(&setup, folder.clone());
     options.link_latest = arguments.out.is_none();
     let face = Arc::new(Face::new(&setup.plan, arguments.showing.manner()));
     let observer: Arc<dyn windtunnel_host::Observer> = Arc::<Face>::clone(&face);
-    let run = LiveRun::attend(setup, options, &key, &observer, &progress(false));
-    let report = run.and_then(LiveRun::finish);
+    let run = LiveClusterRun::attend(setup, options, &key, &observer, &progress(false));
+    let report = run.and_then(LiveClusterRun::finish);
     face.finish();
     let report = report?;
     show(&arguments.showing, &report, &folder)?;
@@ -56,26 +62,34 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// The run that is named, or the only one.
-fn chosen(arguments: &Arguments, key: &ClusterKey) -> Result<u64, Failure> {
+fn chosen(arguments: &AttachArguments, key: &ClusterKey) -> Result<u64, VerbFailure> {
     if let Some(text) = &arguments.run {
         return u64::from_str_radix(text, 16).map_err(|_| {
-            Failure::new(Exit::Usage, format!("`{text}` is not a number of a run")).hint(
+            VerbFailure::new(ExitCategory::Usage, format!("`{text}` is not a number of a run")).hint(
                 "`windtunnel run --hosts` prints it: 16 hexadecimal digits; without one, the runs on --host are found",
             )
         });
     }
-    let Answer::Runs { runs } = Client::connect(&arguments.host, key)?.ask(&Ask::Runs)? else {
-        return Err(Failure::new(Exit::Usage, "the agent sent no list of its runs"));
+    let AgentReply::Runs { runs } =
+        AgentClient::connect(&arguments.host, key)?.ask(&AgentRequest::Runs)?
+    else {
+        return Err(VerbFailure::new(ExitCategory::Usage, "the agent sent no list of its runs"));
     };
     match &runs[..] {
-        [] => Err(Failure::new(Exit::Usage, format!("no run has a part on {}", arguments.host))
-            .hint("name the run to see whether its results have expired (agent --keep-results)")),
+        [] => Err(VerbFailure::new(
+            ExitCategory::Usage,
+            format!("no run has a part on {}", arguments.host),
+        )
+        .hint("name the run to see whether its results have expired (agent --keep-results)")),
         [one] => Ok(one.run),
         many => {
             let name = |run: &RunCard| format!("{} ({})", text_of(run.run), run.name);
             let names: Vec<String> = many.iter().map(name).collect();
-            Err(Failure::new(Exit::Usage, format!("{} runs have parts there", many.len()))
-                .hint(format!("name one of {}", names.join(", "))))
+            Err(VerbFailure::new(
+                ExitCategory::Usage,
+                format!("{} runs have parts there", many.len()),
+            )
+            .hint(format!("name one of {}", names.join(", "))))
         }
     }
 }

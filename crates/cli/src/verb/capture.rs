@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_control::{Client, Reply, Request};
+use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal::Reader;
+use windtunnel_sys::signal::SignalReader;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
-use crate::output::{self, Destination};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
+use crate::output::{self, OutputDestination};
 use crate::verb::Outcome;
 
 /// Capture frames of a node or link of a live run as pcapng, until Ctrl-C or the end of the run
@@ -28,7 +28,7 @@ use crate::verb::Outcome;
 /// nodes are captured. A reader that is too slow loses frames and slows down nothing; how many it
 /// lost, and where, is in the capture and is said at the end.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CaptureArguments {
     /// A node, or a link with a node at an end
     #[arg(value_name = "NODE|LINK")]
     place: String,
@@ -42,37 +42,39 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "BYTES", env = "WINDTUNNEL_SNAPLEN")]
     snaplen: Option<Bytes>,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &CaptureArguments) -> Outcome {
     let snap_bytes = snap_bytes(arguments.snaplen)?;
-    let destination = Destination::new(arguments.write.clone(), arguments.force);
+    let destination = OutputDestination::new(arguments.write.clone(), arguments.force);
     if destination.path().is_none() && io::stdout().is_terminal() {
         let text = "frames are not for a terminal";
-        return Err(Failure::new(Exit::Usage, text).hint("-w FILE, or `| wireshark -k -i -`"));
+        return Err(
+            VerbFailure::new(ExitCategory::Usage, text).hint("-w FILE, or `| wireshark -k -i -`")
+        );
     }
     let mut client = arguments.live.connect()?;
     let places = places(&arguments.live.plan()?, &arguments.place)?;
-    let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+    let signals = SignalReader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
         .map_err(|error| failed("take over signals", &error))?;
     let file = destination.create()?;
-    let request = Request::Capture { place: arguments.place.clone(), snap_bytes };
+    let request = ControlRequest::Capture { place: arguments.place.clone(), snap_bytes };
     match &file {
         Some(file) => client.send(&request, &[file.as_fd()])?,
         None => client.send(&request, &[rustix::stdio::stdout()])?,
     }
     match client.receive()? {
-        Reply::Done => output::talk(&format!("capturing {}", places.join(", "))),
+        ControlReply::Done => output::talk(&format!("capturing {}", places.join(", "))),
         refusal => {
             remove_empty(file.as_ref(), &arguments.write);
-            return Err(Failure::unexpected(refusal));
+            return Err(VerbFailure::unexpected(refusal));
         }
     }
     let is_output = file.is_none();
-    let session = Session { client, signals, is_output };
+    let session = CaptureSession { client, signals, is_output };
     match session.until_captured()? {
         Some(captured) => conclude(arguments, is_output, &captured),
         None => Ok(ENDED_TWICE),
@@ -80,18 +82,18 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// Zero stands for all.
-fn snap_bytes(snaplen: Option<Bytes>) -> Result<u32, Failure> {
+fn snap_bytes(snaplen: Option<Bytes>) -> Result<u32, VerbFailure> {
     let Some(Bytes(bytes)) = snaplen else { return Ok(0) };
     u32::try_from(bytes).ok().filter(|bytes| *bytes > 0).ok_or_else(|| {
         let text = format!("--snaplen {}: between one byte and 4 GB are kept", Bytes(bytes));
-        Failure::new(Exit::Usage, text)
+        VerbFailure::new(ExitCategory::Usage, text)
     })
 }
 
 /// Where frames of this node or link are captured.
-pub(crate) fn places(plan: &Plan, place: &str) -> Result<Vec<String>, Failure> {
+pub(crate) fn places(plan: &Plan, place: &str) -> Result<Vec<String>, VerbFailure> {
     windtunnel_host::capture_places(plan, place).map_err(|(text, hint)| {
-        let failure = Failure::new(Exit::Usage, text);
+        let failure = VerbFailure::new(ExitCategory::Usage, text);
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -111,15 +113,15 @@ struct Captured {
     failure: Option<String>,
 }
 
-struct Session {
-    client: Client,
-    signals: Reader,
+struct CaptureSession {
+    client: ControlClient,
+    signals: SignalReader,
     is_output: bool,
 }
 
-impl Session {
+impl CaptureSession {
     /// Waits for the end of the capture, which a signal asks for. `None`: a second one has come.
-    fn until_captured(mut self) -> Result<Option<Captured>, Failure> {
+    fn until_captured(mut self) -> Result<Option<Captured>, VerbFailure> {
         let mut has_asked = false;
         loop {
             let (reply, signal, closed) = self.wait(has_asked)?;
@@ -132,13 +134,13 @@ impl Session {
                     output::talk("the last frames may be missing in the capture");
                     return Ok(None);
                 }
-                self.client.send(&Request::CaptureEnd, &[])?;
+                self.client.send(&ControlRequest::CaptureEnd, &[])?;
             }
         }
     }
 
     /// Whether there is a reply or a signal, and whether the reader of standard output has gone.
-    fn wait(&self, has_asked: bool) -> Result<(bool, bool, bool), Failure> {
+    fn wait(&self, has_asked: bool) -> Result<(bool, bool, bool), VerbFailure> {
         let output = rustix::stdio::stdout();
         let mut polled = vec![
             PollFd::new(&self.client, PollFlags::IN),
@@ -153,17 +155,17 @@ impl Session {
         Ok((is_ready(0) || self.client.has_buffered(), is_ready(1), is_ready(2)))
     }
 
-    fn captured(&mut self) -> Result<Captured, Failure> {
+    fn captured(&mut self) -> Result<Captured, VerbFailure> {
         match self.client.receive()? {
-            Reply::Captured { packets, lost, reader_gone, failure } => {
+            ControlReply::Captured { packets, lost, reader_gone, failure } => {
                 Ok(Captured { packets, lost, reader_gone, failure })
             }
-            other => Err(Failure::unexpected(other)),
+            other => Err(VerbFailure::unexpected(other)),
         }
     }
 }
 
-fn conclude(arguments: &Arguments, is_output: bool, captured: &Captured) -> Outcome {
+fn conclude(arguments: &CaptureArguments, is_output: bool, captured: &Captured) -> Outcome {
     let Captured { packets, lost, reader_gone, failure } = captured;
     if let Some(why) = failure {
         let to = if is_output {
@@ -173,11 +175,11 @@ fn conclude(arguments: &Arguments, is_output: bool, captured: &Captured) -> Outc
         };
         let text =
             format!("cannot write to {to}: {why}; {packets} packets were captured until then");
-        return Err(Failure::new(Exit::Machine, text));
+        return Err(VerbFailure::new(ExitCategory::Machine, text));
     }
     if *reader_gone {
         output::talk("the reader has closed the capture");
-        return Err(Failure::ReaderGone);
+        return Err(VerbFailure::ReaderGone);
     }
     output::talk(&format!("{packets} packets captured, {lost} of them lost"));
     if *lost > 0 {
@@ -188,7 +190,7 @@ fn conclude(arguments: &Arguments, is_output: bool, captured: &Captured) -> Outc
     if arguments.format.json && !is_output {
         output::json(captured)?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// The exit code after a second Ctrl-C.
@@ -202,6 +204,6 @@ fn remove_empty(file: Option<&File>, path: &Path) {
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+fn failed(what: &str, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }

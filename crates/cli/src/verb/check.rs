@@ -10,15 +10,15 @@ use windtunnel_model::{Bytes, Lane, Plan, Span};
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{Instead, Loaded};
 
-use crate::arguments::{Added, Format};
-use crate::cluster::machines::Machines;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::{OutputFormat, ReservationOptions};
+use crate::cluster::machines::ClusterHostOptions;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::load::{self, ScenarioFile};
 use crate::output;
-use crate::render::paths::{Extras, Filter, Path, paths, table};
-use crate::render::placement::Placed;
-use crate::render::plan::{Planned, planned};
+use crate::render::paths::{EndToEndPath, Extras, NodePairFilter, paths, table};
+use crate::render::placement::PlacementOutput;
+use crate::render::plan::{EventScheduleEntry, planned};
 use crate::render::quantity::count;
 use crate::render::values::{Values, values, values_table};
 use crate::verb::Outcome;
@@ -33,7 +33,7 @@ use over::MachineCheck;
 /// plan fits this machine. With --hosts: whether machines of a cluster carry it, which node goes on
 /// which, and the most that can cross their uplinks.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArguments {
     #[command(flatten)]
     scenario: ScenarioFile,
     /// Show every pair of nodes [default: the first 200]
@@ -52,16 +52,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_PACKET_MEMORY", default_value = "1GB")]
     packet_memory: Bytes,
     #[command(flatten)]
-    added: Added,
+    added: ReservationOptions,
     #[command(flatten)]
-    machines: Machines,
+    machines: ClusterHostOptions,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The properties of a valid scenario.
 #[derive(Debug, Serialize)]
-struct Checked<'p> {
+struct ScenarioCheckReport<'p> {
     name: String,
     seed: u64,
     plan_hash: String,
@@ -72,10 +72,10 @@ struct Checked<'p> {
     lans: usize,
     links: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    services: Vec<services::Planned>,
+    services: Vec<services::ServicePlanSummary>,
     #[serde(skip)]
     extras: Extras,
-    paths: Vec<Path>,
+    paths: Vec<EndToEndPath>,
     paths_left_out: usize,
     #[serde(skip)]
     all: bool,
@@ -84,12 +84,12 @@ struct Checked<'p> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     described: Vec<Values>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<Vec<Planned<'p>>>,
-    notices: Vec<Notice>,
+    events: Option<Vec<EventScheduleEntry<'p>>>,
+    notices: Vec<ScenarioWarning>,
     concerns: Vec<ConcernText>,
     /// With --hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    placement: Option<Placed>,
+    placement: Option<PlacementOutput>,
     /// The placement for people, and the verdict on the machines.
     #[serde(skip)]
     texts: (String, String),
@@ -103,7 +103,7 @@ struct DefaultQueue {
 }
 
 #[derive(Debug, Serialize)]
-struct Notice {
+struct ScenarioWarning {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ struct ConcernText {
     hint: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
     let several_machines = arguments.machines.are_named();
     let reserve = &arguments.added.reserve;
     let instead = Instead { several_machines, reserve, ..Instead::default() };
@@ -129,49 +129,53 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     // Machines that are named count what they have themselves.
     let admitted = if several_machines { Ok(()) } else { fits_reservations(&loaded.plan) };
     let over = MachineCheck::ask(&arguments.machines, &loaded, &file)?;
-    let checked = Checked::new(&loaded, arguments, over.as_ref());
+    let checked = ScenarioCheckReport::new(&loaded, arguments, over.as_ref());
     let refused = over.as_ref().is_some_and(MachineCheck::is_refused);
-    let admitted = admitted.map_err(|lacking| Failure::from(RunError::Admission(lacking)));
+    let admitted = admitted.map_err(|lacking| VerbFailure::from(RunError::Admission(lacking)));
     if arguments.format.json {
         output::json(&checked)?;
         admitted?;
         if let Some(failure) = over.and_then(MachineCheck::beside_placement) {
             return Err(failure);
         }
-        let exit = if refused { Exit::Scenario } else { Exit::Fine };
+        let exit = if refused { ExitCategory::Scenario } else { ExitCategory::Fine };
         return Ok(exit.code());
     }
     output::data(&render(&checked))?;
     admitted?;
     match over.and_then(MachineCheck::refused) {
         Some(failure) => Err(failure),
-        None => Ok(Exit::Fine.code()),
+        None => Ok(ExitCategory::Fine.code()),
     }
 }
 
-fn known(plan: &Plan, name: Option<&str>) -> Result<(), Failure> {
+fn known(plan: &Plan, name: Option<&str>) -> Result<(), VerbFailure> {
     let Some(name) = name else { return Ok(()) };
     if plan.nodes.iter().any(|node| node.name == name || node.group == name) {
         return Ok(());
     }
-    Err(Failure::new(Exit::Usage, format!("the scenario has no node or group `{name}`")))
+    Err(VerbFailure::new(
+        ExitCategory::Usage,
+        format!("the scenario has no node or group `{name}`"),
+    ))
 }
 
-impl<'p> Checked<'p> {
-    fn new(loaded: &'p Loaded, arguments: &Arguments, over: Option<&MachineCheck>) -> Self {
+impl<'p> ScenarioCheckReport<'p> {
+    fn new(loaded: &'p Loaded, arguments: &CheckArguments, over: Option<&MachineCheck>) -> Self {
         let plan = &loaded.plan;
         let most = match (arguments.all, arguments.format.json) {
             (true, _) => usize::MAX,
             (false, true) => PATHS_IN_JSON,
             (false, false) => PATHS_SHOWN,
         };
-        let filter = Filter { from: arguments.from.as_deref(), to: arguments.to.as_deref() };
+        let filter =
+            NodePairFilter { from: arguments.from.as_deref(), to: arguments.to.as_deref() };
         let (paths, paths_left_out) = paths(plan, &Routes::compute(plan), filter, most);
         let concerns = match over {
             Some(over) => over.concerns.clone(),
             None => windtunnel_host::fits(plan, arguments.packet_memory),
         };
-        Checked {
+        ScenarioCheckReport {
             plan_hash: windtunnel_scenario::plan_hash(plan),
             seed: plan.seed,
             duration: plan.duration,
@@ -187,7 +191,7 @@ impl<'p> Checked<'p> {
             default_queues: default_queues(plan),
             described: values(plan, &loaded.described),
             events: arguments.events.then(|| planned(plan)),
-            notices: loaded.notices.iter().cloned().map(Notice::from).collect(),
+            notices: loaded.notices.iter().cloned().map(ScenarioWarning::from).collect(),
             texts: (
                 over.map(|over| over.text(plan)).unwrap_or_default(),
                 verdict(over, concerns.is_empty() && !over.is_some_and(MachineCheck::warns)),
@@ -205,10 +209,10 @@ impl From<Concern> for ConcernText {
     }
 }
 
-impl From<windtunnel_scenario::Notice> for Notice {
-    fn from(notice: windtunnel_scenario::Notice) -> Self {
+impl From<windtunnel_scenario::ScenarioNotice> for ScenarioWarning {
+    fn from(notice: windtunnel_scenario::ScenarioNotice) -> Self {
         let (line, column) = notice.place.unzip();
-        Notice { line, column, message: notice.message }
+        ScenarioWarning { line, column, message: notice.message }
     }
 }
 
@@ -224,8 +228,8 @@ fn default_queues(plan: &Plan) -> Vec<DefaultQueue> {
     queues.collect()
 }
 
-fn render(checked: &Checked<'_>) -> String {
-    let Checked { name, seed, .. } = checked;
+fn render(checked: &ScenarioCheckReport<'_>) -> String {
+    let ScenarioCheckReport { name, seed, .. } = checked;
     let lans = (checked.lans > 0).then(|| count(checked.lans, "LAN"));
     let size = [count(checked.nodes, "node"), count(checked.routers, "router")];
     let size: Vec<String> =

@@ -3,15 +3,15 @@
 use clap::ValueEnum;
 
 use crate::completion::{Candidate, candidates};
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::verb::Outcome;
 
 /// Print completions of the last word of a command line, for a shell
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CompleteArguments {
     /// The shell that asks
-    shell: Asking,
+    shell: CompletionShell,
     /// The command line to the cursor, the program first
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
@@ -19,16 +19,16 @@ pub(crate) struct Arguments {
 
 /// Shells that ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Asking {
+enum CompletionShell {
     Bash,
     Zsh,
     Fish,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &CompleteArguments) -> Outcome {
     let mut command = crate::command();
     command.build();
-    let is_bash = arguments.shell == Asking::Bash;
+    let is_bash = arguments.shell == CompletionShell::Bash;
     let words = if is_bash { joined(&arguments.words) } else { arguments.words.clone() };
     let found = candidates(&command, &words);
     let current = words.last().map(String::as_str).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         false => format!("{}\t{}\n", candidate.value, candidate.help),
     };
     output::data(&found.iter().map(line).collect::<String>())?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// The words as they were written: bash splits them at `=` and `:`, and passes these as words of

@@ -3,9 +3,9 @@
 use clap_complete::Shell;
 use serde::Serialize;
 
-use crate::arguments::Format;
+use crate::arguments::OutputFormat;
 use crate::completion;
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -16,11 +16,11 @@ use crate::verb::Outcome;
 /// In bash, zsh and fish, names of live runs, their nodes and links, and of presets are completed
 /// too.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CompletionsArguments {
     /// The shell
     shell: Shell,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// For `--json`.
@@ -30,12 +30,12 @@ struct Completions {
     script: String,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
     let script = completion::script(arguments.shell);
     if arguments.format.json {
         output::json(&Completions { shell: arguments.shell.to_string(), script })?;
     } else {
         output::data(&script)?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

@@ -2,46 +2,46 @@
 
 use anstyle::AnsiColor;
 use serde::Serialize;
-use windtunnel_node::Check;
+use windtunnel_node::PrerequisiteCheck;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::paint;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// Show what this machine allows and denies, and how to change it
 ///
 /// Tries every mechanism that a run needs. Exits with 4 if a needed one is denied.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArguments {
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// All checks, for `--json`.
 #[derive(Debug, Serialize)]
-struct Diagnosis {
+struct MachineDiagnosis {
     ok: bool,
-    checks: Vec<Check>,
+    checks: Vec<PrerequisiteCheck>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &DoctorArguments) -> Outcome {
     let checks = windtunnel_node::diagnose();
     let ok = checks.iter().all(|check| check.ok);
-    let code = if ok { Exit::Fine } else { Exit::Machine }.code();
+    let code = if ok { ExitCategory::Fine } else { ExitCategory::Machine }.code();
     if arguments.format.json {
-        output::json(&Diagnosis { ok, checks })?;
+        output::json(&MachineDiagnosis { ok, checks })?;
     } else {
         output::data(&render(&checks, output::data_colours()))?;
     }
     Ok(code)
 }
 
-fn render(checks: &[Check], colours: bool) -> String {
+fn render(checks: &[PrerequisiteCheck], colours: bool) -> String {
     let mut table =
-        Table::new(&[("check", Align::Left), ("state", Align::Left), ("detail", Align::Left)]);
+        TextTable::new(&[("check", Align::Left), ("state", Align::Left), ("detail", Align::Left)]);
     for check in checks {
         let state = if check.ok { "ok" } else { "denied" };
         table.row([check.name.to_owned(), state.to_owned(), check.detail.clone()]);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_denied_check_is_followed_by_its_hint() {
-        let check = |name, ok, hint: Option<&str>| Check {
+        let check = |name, ok, hint: Option<&str>| PrerequisiteCheck {
             name,
             ok,
             detail: "seen".into(),

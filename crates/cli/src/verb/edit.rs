@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use windtunnel_report::Document;
+use windtunnel_report::ReportDocument;
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{Instead, Loaded, Mistake};
-use windtunnel_web::{Check, Options, Shown};
+use windtunnel_web::{Check, WebServerContent, WebServerOptions};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::render::page::{self, Opening};
-use crate::render::paths::{Filter, paths};
+use crate::render::paths::{NodePairFilter, paths};
 use crate::verb::Outcome;
 use crate::{load, presence};
 
@@ -24,7 +24,7 @@ use crate::{load, presence};
 /// `check` does while it is written, and saves it; what another program writes is shown. A file
 /// that has changed meanwhile is not overwritten. Ctrl-C ends the page.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct EditArguments {
     /// The scenario file [default: windtunnel.yaml in this folder, or in the nearest one above it that
     /// has it]
     #[arg(value_name = "FILE", env = "WINDTUNNEL_FILE")]
@@ -41,20 +41,24 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     opening: Opening,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &EditArguments) -> Outcome {
     let named = arguments.file.clone().map_or_else(load::usual, Ok)?;
     let path = named.canonicalize().map_err(|error| {
         let text = format!("cannot read the scenario {}: {error}", named.display());
-        Failure::new(Exit::Scenario, text)
+        VerbFailure::new(ExitCategory::Scenario, text)
             .hint("name a scenario file; `windtunnel init` writes a first one")
     })?;
     let file = path.clone();
     let check: Check = Arc::new(move |text| checked(&file, &named, text));
     let program = PathBuf::from(page::THIS_PROGRAM);
-    let options = Options { listen: arguments.listen, program, shown: Shown::File { path, check } };
+    let options = WebServerOptions {
+        listen: arguments.listen,
+        program,
+        shown: WebServerContent::File { path, check },
+    };
     page::serve(options, &arguments.opening, arguments.format.json)
 }
 
@@ -73,9 +77,9 @@ fn checked(path: &Path, named: &Path, text: &str) -> Value {
         Err(failure) => mistakes(&failure),
     };
     let (paths, left_out) =
-        paths(&loaded.plan, &Routes::compute(&loaded.plan), Filter::default(), PATHS_MAX);
+        paths(&loaded.plan, &Routes::compute(&loaded.plan), NodePairFilter::default(), PATHS_MAX);
     json!({
-        "document": Document::draft(&loaded.plan),
+        "document": ReportDocument::draft(&loaded.plan),
         "errors": errors,
         "notices": notices(&loaded),
         "paths": paths,
@@ -84,7 +88,7 @@ fn checked(path: &Path, named: &Path, text: &str) -> Value {
 }
 
 /// The mistakes with their places.
-fn mistakes(failure: &Failure) -> Vec<Value> {
+fn mistakes(failure: &VerbFailure) -> Vec<Value> {
     let place = |mistake: &Mistake| {
         // As many carets as characters are meant.
         let carets = mistake.snippet.lines().last().unwrap_or_default().matches('^').count();
@@ -99,14 +103,14 @@ fn mistakes(failure: &Failure) -> Vec<Value> {
         value
     };
     match failure {
-        Failure::Scenario(errors) => errors.mistakes().iter().map(place).collect(),
-        Failure::Mistake(mistake) => vec![place(mistake)],
+        VerbFailure::Scenario(errors) => errors.mistakes().iter().map(place).collect(),
+        VerbFailure::Mistake(mistake) => vec![place(mistake)],
         other => vec![json!({ "line": 1, "column": 1, "message": other.causes() })],
     }
 }
 
 fn notices(loaded: &Loaded) -> Vec<Value> {
-    let notice = |notice: &windtunnel_scenario::Notice| match notice.place {
+    let notice = |notice: &windtunnel_scenario::ScenarioNotice| match notice.place {
         Some((line, column)) => {
             json!({ "line": line, "column": column, "message": notice.message })
         }

@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_control::Request;
+use windtunnel_control::ControlRequest;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::verb::Outcome;
 
 /// Run a command in a node of a live run
@@ -21,19 +21,19 @@ use crate::verb::Outcome;
 /// n ended it; 127 if it is not found, 126 if it cannot be executed. Options come before the
 /// command; `--` in front of it is only needed where it begins with `-`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ExecArguments {
     /// The node
     node: String,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ExecOptions,
 }
 
 /// Where and how a command runs.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct ExecOptions {
     /// Working directory of the command [default: the current directory]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_CWD")]
     cwd: Option<PathBuf>,
@@ -41,33 +41,33 @@ pub(crate) struct Place {
     #[arg(long = "env", value_name = "KEY=VALUE", value_parser = variable)]
     variables: Vec<(String, String)>,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    _errors: Errors,
+    _errors: ErrorFormatOption,
 }
 
 /// Output of windtunnel itself beside the command's.
 #[derive(Debug, clap::Args)]
-struct Errors {
+struct ErrorFormatOption {
     /// Write a failure of windtunnel itself to standard error as JSON; the command's output stays
     /// unchanged
     #[arg(long = "json", id = "json", env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     _json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ExecArguments) -> Outcome {
     command(&arguments.node, &arguments.command, &arguments.place)
 }
 
 /// Runs a command in a node and returns its exit code.
-pub(crate) fn command(node: &str, argv: &[OsString], place: &Place) -> Outcome {
+pub(crate) fn command(node: &str, argv: &[OsString], place: &ExecOptions) -> Outcome {
     let argv = argv.iter().map(text).collect::<Result<_, _>>()?;
     let cwd = match &place.cwd {
         Some(cwd) => std::path::absolute(cwd),
         None => std::env::current_dir(),
     };
     let cwd = cwd.map_err(|error| {
-        Failure::new(Exit::Usage, format!("cannot find the working directory: {error}"))
+        VerbFailure::new(ExitCategory::Usage, format!("cannot find the working directory: {error}"))
             .hint("name one with --cwd DIR")
     })?;
     let mut env: BTreeMap<String, String> = place.variables.iter().cloned().collect();
@@ -76,7 +76,7 @@ pub(crate) fn command(node: &str, argv: &[OsString], place: &Place) -> Outcome {
     if let Ok(terminal) = std::env::var("TERM") {
         env.entry("TERM".to_owned()).or_insert(terminal);
     }
-    let request = Request::Exec {
+    let request = ControlRequest::Exec {
         node: node.to_owned(),
         argv,
         cwd: Some(text(&cwd.into_os_string())?),
@@ -87,9 +87,9 @@ pub(crate) fn command(node: &str, argv: &[OsString], place: &Place) -> Outcome {
 }
 
 /// Messages are JSON, which holds Unicode only.
-fn text(word: &OsString) -> Result<String, Failure> {
+fn text(word: &OsString) -> Result<String, VerbFailure> {
     word.to_str().map(str::to_owned).ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("`{}` is not UTF-8", word.to_string_lossy()))
+        VerbFailure::new(ExitCategory::Usage, format!("`{}` is not UTF-8", word.to_string_lossy()))
     })
 }
 

@@ -4,17 +4,17 @@ mod layers;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_evidence::explain::report::{
-    Choice, LossReport, PartName, PartSum, Report, RequestReport,
+    LatencyBreakdown, LossReport, PartName, PartSum, RequestReport, RequestSelection,
 };
 use windtunnel_evidence::file::LaneName;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::records::RunFolder;
 use crate::render::quantity::{bytes, count, nanos};
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// Say why requests took as long as they did: each nanosecond has one cause
@@ -23,7 +23,7 @@ use crate::verb::Outcome;
 /// connection (number 0 of its flow). Its time is what the client can measure: from the begin of
 /// its first write to the end of the read that got the last byte. The parts add up to that time.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ExplainArguments {
     #[command(flatten)]
     run: RunFolder,
     /// Explain this one, such as `3:17`
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["request", "all", "client"], env = "WINDTUNNEL_LAYERS", value_parser = FalseyValueParser::new())]
     layers: bool,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 fn request(text: &str) -> Result<(u32, u32), String> {
@@ -58,37 +58,37 @@ fn request(text: &str) -> Result<(u32, u32), String> {
     parsed.ok_or_else(|| "a request is FLOW:NUMBER, such as 3:17".to_owned())
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ExplainArguments) -> Outcome {
     if arguments.layers {
         return layers::run(&arguments.run.load()?, arguments.format.json);
     }
     let choice = match (arguments.request, arguments.all) {
-        (Some((flow, number)), _) => Choice::One { flow, number },
-        (None, true) => Choice::All,
-        (None, false) => Choice::Slowest(arguments.slowest),
+        (Some((flow, number)), _) => RequestSelection::One { flow, number },
+        (None, true) => RequestSelection::All,
+        (None, false) => RequestSelection::Slowest(arguments.slowest),
     };
     let client = arguments.client.as_deref();
-    let report = Report::of(&arguments.run.load()?, choice, client);
+    let report = LatencyBreakdown::of(&arguments.run.load()?, choice, client);
     if let Some(client) = client.filter(|_| report.requests_in_all == 0) {
         let text = format!("the run has no request of the node `{client}`");
         let hint = "`windtunnel explain --all` lists those of all nodes that were recorded";
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
     }
     if let (Some((flow, number)), true) = (arguments.request, report.requests.is_empty()) {
         let text = format!("the run has no request {flow}:{number}");
         let hint = "`windtunnel explain --all` lists them";
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
     }
     if arguments.format.json {
         output::json(&report)?;
     } else {
         output::data(&render(&report, arguments.request.is_some()))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// The requests, then the sum of all, then what could not be explained.
-fn render(report: &Report, one: bool) -> String {
+fn render(report: &LatencyBreakdown, one: bool) -> String {
     let mut text = String::new();
     for request in &report.requests {
         text.push_str(&one_request(request, one));
@@ -116,14 +116,14 @@ fn one_request(request: &RequestReport, timeline: bool) -> String {
         nanos(request.duration_ns),
         sizes(request),
     );
-    let mut table = Table::new(&COLUMNS);
+    let mut table = TextTable::new(&COLUMNS);
     for part in &request.parts {
         table.row(row(&part.part, part.ns, request.duration_ns));
     }
     table.lines().iter().skip(1).for_each(|line| text.push_str(&format!("  {line}\n")));
     if timeline {
         let mut table =
-            Table::new(&[("at", Align::Right), ("for", Align::Right), ("", Align::Left)]);
+            TextTable::new(&[("at", Align::Right), ("for", Align::Right), ("", Align::Left)]);
         for part in &request.timeline {
             table.row([nanos(part.begin_ns), nanos(part.ns), name(&part.part)]);
         }
@@ -183,10 +183,10 @@ fn loss_text(loss: &LossReport, protocol: &str) -> String {
     )
 }
 
-fn sum(report: &Report) -> String {
+fn sum(report: &LatencyBreakdown) -> String {
     let requests = count(report.requests_in_all, "request");
     let mut text = format!("{requests}, {} in all\n", nanos(report.duration_ns));
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("time", Align::Right),
         ("share", Align::Right),
         ("requests", Align::Right),

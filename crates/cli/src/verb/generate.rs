@@ -7,12 +7,14 @@ use clap::ValueEnum;
 use serde::Serialize;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
-use windtunnel_topology::{Access, GenerateError, LatencyRange, Request, Shape};
+use windtunnel_topology::{
+    GenerateError, GeneratedLinkProperties, GeneratorParameters, LatencyRange, TopologyShape,
+};
 
-use crate::arguments::{Format, node_command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{self, Destination};
+use crate::arguments::{OutputFormat, node_command};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::{self, OutputDestination};
 use crate::verb::Outcome;
 
 /// Write the scenario of a star, a ring, a tree, a random graph and the like
@@ -22,10 +24,10 @@ use crate::verb::Outcome;
 /// butterfly). The same options and seed give the same bytes everywhere. An option that the shape
 /// does not use is refused.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GenerateArguments {
     /// The shape
     #[arg(value_name = "SHAPE")]
-    kind: Kind,
+    kind: TopologyShapeChoice,
     /// Nodes in all [default: one for each router that takes nodes; 10 for star and dumbbell]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_NODES")]
     nodes: Option<u32>,
@@ -35,7 +37,7 @@ pub(crate) struct Arguments {
     routers: Option<u32>,
     /// Rows and columns of a grid or torus, such as 3x5 [default: 4x4]
     #[arg(long, value_name = "ROWSxCOLUMNS", env = "WINDTUNNEL_SIZE")]
-    size: Option<Size>,
+    size: Option<GridDimensions>,
     /// Children of each router of a tree that is not a leaf [default: 3]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_FANOUT")]
     fanout: Option<u32>,
@@ -100,14 +102,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", env = "WINDTUNNEL_SEED", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
-    destination: Destination,
+    destination: OutputDestination,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The shapes that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum TopologyShapeChoice {
     /// Nodes around one router
     Star,
     /// Routers in a row
@@ -134,14 +136,14 @@ enum Kind {
 
 /// Rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Size(u32, u32);
+struct GridDimensions(u32, u32);
 
-impl FromStr for Size {
+impl FromStr for GridDimensions {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let sides = text.split_once('x').map(|(rows, columns)| (rows.parse(), columns.parse()));
         match sides {
-            Some((Ok(rows), Ok(columns))) => Ok(Size(rows, columns)),
+            Some((Ok(rows), Ok(columns))) => Ok(GridDimensions(rows, columns)),
             _ => Err("write rows and columns, such as 3x5"),
         }
     }
@@ -172,25 +174,25 @@ struct Generated<'a> {
     scenario: &'a str,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &GenerateArguments) -> Outcome {
     arguments.refuse_strays()?;
     let shape = arguments.shape()?;
-    let fixed = matches!(shape, Shape::Star { .. } | Shape::Dumbbell { .. });
+    let fixed = matches!(shape, TopologyShape::Star { .. } | TopologyShape::Dumbbell { .. });
     let nodes = arguments.nodes.filter(|_| !fixed);
-    let trunk = Access {
+    let trunk = GeneratedLinkProperties {
         jitter: arguments.jitter.unwrap_or_default(),
         loss: arguments.loss.unwrap_or_default(),
         rate: arguments.rate,
         queue: arguments.queue,
     };
-    let access = Access {
+    let access = GeneratedLinkProperties {
         jitter: arguments.access_jitter.unwrap_or_default(),
         loss: arguments.access_loss.unwrap_or_default(),
         rate: arguments.access_rate,
         queue: arguments.access_queue,
     };
-    let default = Request::new(shape);
-    let request = Request {
+    let default = GeneratorParameters::new(shape);
+    let request = GeneratorParameters {
         nodes,
         latency: arguments.latency.0,
         trunk,
@@ -210,53 +212,60 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     } else if destination.path().is_none() {
         output::data(&scenario)?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-impl Arguments {
-    fn shape(&self) -> Result<Shape, Failure> {
+impl GenerateArguments {
+    fn shape(&self) -> Result<TopologyShape, VerbFailure> {
         let routers = self.routers.or(self.nodes).unwrap_or(10);
-        let Size(rows, columns) = self.size.unwrap_or(Size(4, 4));
+        let GridDimensions(rows, columns) = self.size.unwrap_or(GridDimensions(4, 4));
         Ok(match self.kind {
-            Kind::Star => Shape::Star { nodes: self.nodes.unwrap_or(10) },
-            Kind::Chain => Shape::Chain { routers },
-            Kind::Ring => Shape::Ring { routers },
-            Kind::FullMesh => Shape::FullMesh { routers },
-            Kind::Tree => {
-                Shape::Tree { fanout: self.fanout.unwrap_or(3), depth: self.depth.unwrap_or(2) }
+            TopologyShapeChoice::Star => TopologyShape::Star { nodes: self.nodes.unwrap_or(10) },
+            TopologyShapeChoice::Chain => TopologyShape::Chain { routers },
+            TopologyShapeChoice::Ring => TopologyShape::Ring { routers },
+            TopologyShapeChoice::FullMesh => TopologyShape::FullMesh { routers },
+            TopologyShapeChoice::Tree => TopologyShape::Tree {
+                fanout: self.fanout.unwrap_or(3),
+                depth: self.depth.unwrap_or(2),
+            },
+            TopologyShapeChoice::Grid => TopologyShape::Grid { rows, columns },
+            TopologyShapeChoice::Torus => TopologyShape::Torus { rows, columns },
+            TopologyShapeChoice::Dumbbell => self.dumbbell()?,
+            TopologyShapeChoice::Butterfly => {
+                TopologyShape::Butterfly { dimension: self.dimension.unwrap_or(2) }
             }
-            Kind::Grid => Shape::Grid { rows, columns },
-            Kind::Torus => Shape::Torus { rows, columns },
-            Kind::Dumbbell => self.dumbbell()?,
-            Kind::Butterfly => Shape::Butterfly { dimension: self.dimension.unwrap_or(2) },
-            Kind::Random => Shape::Random { routers, probability: self.probability },
-            Kind::ScaleFree => Shape::ScaleFree { routers, attach: self.attach.unwrap_or(2) },
+            TopologyShapeChoice::Random => {
+                TopologyShape::Random { routers, probability: self.probability }
+            }
+            TopologyShapeChoice::ScaleFree => {
+                TopologyShape::ScaleFree { routers, attach: self.attach.unwrap_or(2) }
+            }
         })
     }
 
-    fn dumbbell(&self) -> Result<Shape, Failure> {
+    fn dumbbell(&self) -> Result<TopologyShape, VerbFailure> {
         let sides = self.left.is_some() || self.right.is_some();
         if self.nodes.is_some() && sides {
             let text =
                 "--nodes counts the nodes on both sides: it does not go with --left and --right";
-            return Err(Failure::new(Exit::Usage, text));
+            return Err(VerbFailure::new(ExitCategory::Usage, text));
         }
         let all = self.nodes.unwrap_or(10);
         let (left, right) = (self.left.unwrap_or(all - all / 2), self.right.unwrap_or(all / 2));
-        Ok(Shape::Dumbbell { left, right })
+        Ok(TopologyShape::Dumbbell { left, right })
     }
 
     /// An option that would change nothing is a misunderstanding.
-    fn refuse_strays(&self) -> Result<(), Failure> {
-        use Kind::{
+    fn refuse_strays(&self) -> Result<(), VerbFailure> {
+        use TopologyShapeChoice::{
             Butterfly, Chain, Dumbbell, FullMesh, Grid, Random, Ring, ScaleFree, Star, Torus,
         };
         let many = [Chain, Ring, FullMesh, Random, ScaleFree];
-        let options: [(&str, bool, &[Kind]); 9] = [
+        let options: [(&str, bool, &[TopologyShapeChoice]); 9] = [
             ("routers", self.routers.is_some(), &many),
             ("size", self.size.is_some(), &[Grid, Torus]),
-            ("fanout", self.fanout.is_some(), &[Kind::Tree]),
-            ("depth", self.depth.is_some(), &[Kind::Tree]),
+            ("fanout", self.fanout.is_some(), &[TopologyShapeChoice::Tree]),
+            ("depth", self.depth.is_some(), &[TopologyShapeChoice::Tree]),
             ("dimension", self.dimension.is_some(), &[Butterfly]),
             ("left", self.left.is_some(), &[Dumbbell]),
             ("right", self.right.is_some(), &[Dumbbell]),
@@ -267,7 +276,8 @@ impl Arguments {
         if let Some((option, _, kinds)) = stray {
             let kinds = kinds.iter().map(|kind| word(*kind)).collect::<Vec<_>>().join(", ");
             let text = format!("--{option} means nothing for `{}`", word(self.kind));
-            return Err(Failure::new(Exit::Usage, text).hint(format!("--{option} is for {kinds}")));
+            return Err(VerbFailure::new(ExitCategory::Usage, text)
+                .hint(format!("--{option} is for {kinds}")));
         }
         let access = self.access_latency.is_some()
             || self.access_jitter.is_some()
@@ -277,20 +287,20 @@ impl Arguments {
             let text =
                 "a star has no links but those of its nodes: --access-… means nothing for it";
             let hint = "write --latency, --rate and the like: they are for a star's links";
-            return Err(Failure::new(Exit::Usage, text).hint(hint));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
         }
         Ok(())
     }
 }
 
 /// As it is written on the command line.
-fn word(kind: Kind) -> String {
+fn word(kind: TopologyShapeChoice) -> String {
     kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-fn refused(error: GenerateError) -> Failure {
+fn refused(error: GenerateError) -> VerbFailure {
     let hint = error.hint();
-    let failure = Failure::caused(Exit::Usage, error);
+    let failure = VerbFailure::caused(ExitCategory::Usage, error);
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -301,7 +311,7 @@ fn refused(error: GenerateError) -> Failure {
 fn queue(text: &str) -> Result<QueueLimit, String> {
     let patch = windtunnel_scenario::parse_patch(&[("queue", text)]);
     match patch.map_err(|error| error.to_string())?.queue {
-        Some(windtunnel_model::profile::Setting::To(limit)) => Ok(limit),
+        Some(windtunnel_model::profile::PropertySetting::To(limit)) => Ok(limit),
         _ => Err("write packets, bytes or a time, such as 100p, 256KB or 50ms".to_owned()),
     }
 }

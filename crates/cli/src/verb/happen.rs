@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
-use windtunnel_control::{Reply, Request};
+use windtunnel_control::{ControlReply, ControlRequest};
 use windtunnel_model::{NodeId, Span};
-use windtunnel_scenario::{Moment, Notice};
-use windtunnel_trace::event::Event;
+use windtunnel_scenario::{Moment, ScenarioNotice};
+use windtunnel_trace::event::EventLogEntry;
 use windtunnel_trace::moment;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::load::read_named;
 use crate::output;
 use crate::render::event;
@@ -28,30 +28,30 @@ use crate::verb::Outcome;
 /// for: 60s}}`; or a list of them, all at one instant. Immediate events are answered with their
 /// time; later ones are done by the run. docs/faults.md has the whole vocabulary.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoArguments {
     /// The event, or a list of events
     event: String,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The events, for `--json`.
 #[derive(Debug, Serialize)]
-struct Happened<'a> {
-    events: &'a [Event],
+struct EventInjectionOutput<'a> {
+    events: &'a [EventLogEntry],
     later: usize,
     until_ns: u64,
-    notices: &'a [Notice],
+    notices: &'a [ScenarioNotice],
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &DoArguments) -> Outcome {
     let mut client = arguments.live.connect()?;
     let plan = arguments.live.plan()?;
-    let status = match client.ask(&Request::Ps)? {
-        Reply::Ps(status) => *status,
-        other => return Err(Failure::unexpected(other)),
+    let status = match client.ask(&ControlRequest::Ps)? {
+        ControlReply::Ps(status) => *status,
+        other => return Err(VerbFailure::unexpected(other)),
     };
     let absent: BTreeSet<NodeId> = (0..)
         .zip(&status.nodes)
@@ -63,22 +63,23 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     // Relative paths start where the command was given.
     let files = |name: &str| read_named(Path::new(""), name);
     let (events, notices) = windtunnel_scenario::parse_events(&arguments.event, &files, &moment)
-        .map_err(Failure::Event)?;
-    match client.ask(&Request::Do { events })? {
-        Reply::Happened { events, later, until_ns } => {
-            let happened = Happened { events: &events, later, until_ns, notices: &notices };
+        .map_err(VerbFailure::Event)?;
+    match client.ask(&ControlRequest::Do { events })? {
+        ControlReply::Happened { events, later, until_ns } => {
+            let happened =
+                EventInjectionOutput { events: &events, later, until_ns, notices: &notices };
             if arguments.format.json {
                 output::json(&happened)?;
             } else {
                 output::talk(text(&happened).trim_end());
             }
-            Ok(Exit::Fine.code())
+            Ok(ExitCategory::Fine.code())
         }
-        other => Err(Failure::unexpected(other)),
+        other => Err(VerbFailure::unexpected(other)),
     }
 }
 
-fn text(happened: &Happened<'_>) -> String {
+fn text(happened: &EventInjectionOutput<'_>) -> String {
     let mut text = String::new();
     for notice in happened.notices {
         // Writing to a string cannot fail.

@@ -1,18 +1,18 @@
 //! `hosts`: the machines of a cluster.
 
 use clap::builder::FalseyValueParser;
-use windtunnel_cluster::Client;
+use windtunnel_cluster::AgentClient;
 
-use crate::arguments::Format;
-use crate::cluster::Key;
-use crate::exit::Exit;
+use crate::arguments::OutputFormat;
+use crate::cluster::ClusterKeySelector;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::hosts;
 use crate::verb::Outcome;
 
 /// List the machines of a cluster: resources, clock offsets, round-trip times
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct HostsArguments {
     /// An agent of the cluster; it lists all machines
     #[arg(value_name = "HOST", env = "WINDTUNNEL_HOST", default_value = "localhost")]
     host: String,
@@ -20,14 +20,14 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_MEASURE", value_parser = FalseyValueParser::new())]
     measure: bool,
     #[command(flatten)]
-    key: Key,
+    key: ClusterKeySelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &HostsArguments) -> Outcome {
     let key = arguments.key.read()?;
-    let client = Client::connect(&arguments.host, &key)?;
+    let client = AgentClient::connect(&arguments.host, &key)?;
     let hosts = client.hosts(arguments.measure)?;
     if arguments.format.json {
         output::json(&hosts)?;
@@ -42,6 +42,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     let unfit = hosts::unfit(&hosts);
     unfit.iter().for_each(|warning| output::talk(warning));
-    let code = if hosts.silent.is_empty() && unfit.is_empty() { Exit::Fine } else { Exit::Check };
+    let code = if hosts.silent.is_empty() && unfit.is_empty() {
+        ExitCategory::Fine
+    } else {
+        ExitCategory::Check
+    };
     Ok(code.code())
 }

@@ -5,15 +5,15 @@ use std::path::Path;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::roots::{RootError, cache_folder};
-use windtunnel_image::{Cache, Fetched, FetchedImage, Removed, UnpackError};
+use windtunnel_image::{Cache, FetchedImage, RegistryImageCache, Removed, UnpackError};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::images::root_failure;
 use crate::output;
 use crate::render::quantity::{bytes, count};
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// List what the cache has of images, or remove it
@@ -23,17 +23,17 @@ use crate::verb::Outcome;
 /// by the digest of their content. Images from registries (`image: oci://...`) are kept there, too, as
 /// they were fetched.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ImagesArguments {
     /// Remove every layer that no run uses, and the images from registries if no run uses any
     #[arg(long, env = "WINDTUNNEL_CLEAR", value_parser = FalseyValueParser::new())]
     clear: bool,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What is there, or was; for `--json`.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ImageCacheListing {
     folder: String,
     /// From registries.
     images: Vec<ShownImage>,
@@ -62,14 +62,14 @@ struct ShownRemoved {
     images_in_use: u64,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ImagesArguments) -> Outcome {
     let folder = cache_folder().ok_or(RootError::NoCache).map_err(|error| root_failure(&error))?;
     if folder.is_dir() {
         // Files of subordinate identities can be seen and removed in a user namespace only.
         windtunnel_node::enter_for_files().map_err(|error| {
             let hint = error.hint();
-            let failure = Failure::caused(Exit::Machine, error);
-            hint.into_iter().fold(failure, Failure::hint)
+            let failure = VerbFailure::caused(ExitCategory::Machine, error);
+            hint.into_iter().fold(failure, VerbFailure::hint)
         })?;
     }
     let shown = shown(&folder, arguments.clear).map_err(|error| root_failure(&error.into()))?;
@@ -77,13 +77,13 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         true => output::json(&shown)?,
         false => output::data(&text(&shown))?,
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// What is in the cache, after it has been cleared where that is asked for.
-fn shown(folder: &Path, clear: bool) -> Result<Shown, UnpackError> {
+fn shown(folder: &Path, clear: bool) -> Result<ImageCacheListing, UnpackError> {
     let (mut all, mut layers) = (Removed::default(), Vec::new());
-    let images = if clear { Fetched::clear(folder)? } else { Removed::default() };
+    let images = if clear { RegistryImageCache::clear(folder)? } else { Removed::default() };
     for cache in Cache::every(folder)? {
         if clear {
             let removed = cache.clear()?;
@@ -103,11 +103,11 @@ fn shown(folder: &Path, clear: bool) -> Result<Shown, UnpackError> {
     });
     let image =
         |it: FetchedImage| ShownImage { reference: it.reference, digest: it.digest.to_string() };
-    let images = Fetched::list(folder)?.into_iter().map(image).collect();
-    Ok(Shown { folder: folder.display().to_string(), images, layers, removed })
+    let images = RegistryImageCache::list(folder)?.into_iter().map(image).collect();
+    Ok(ImageCacheListing { folder: folder.display().to_string(), images, layers, removed })
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &ImageCacheListing) -> String {
     let counted = |number: u64, noun| count(usize::try_from(number).unwrap_or(usize::MAX), noun);
     if let Some(removed) = &shown.removed {
         let kept: String = [("layer", removed.in_use), ("image", removed.images_in_use)]
@@ -122,11 +122,11 @@ fn text(shown: &Shown) -> String {
         let (removed, freed) = (counted(removed.layers, "layer"), bytes(removed.bytes));
         return format!("{removed}{images} removed from {} ({freed}){kept}\n", shown.folder);
     }
-    let mut images = Table::new(&[("image", Align::Left), ("digest", Align::Left)]);
+    let mut images = TextTable::new(&[("image", Align::Left), ("digest", Align::Left)]);
     for image in &shown.images {
         images.row([image.reference.clone(), image.digest.clone()]);
     }
-    let mut table = Table::new(&[("layer", Align::Left), ("size", Align::Right)]);
+    let mut table = TextTable::new(&[("layer", Align::Left), ("size", Align::Right)]);
     for layer in &shown.layers {
         table.row([layer.digest.clone(), bytes(layer.bytes)]);
     }

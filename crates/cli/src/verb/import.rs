@@ -8,16 +8,16 @@ use clap::ValueEnum;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_model::Span;
-use windtunnel_scenario::Source;
+use windtunnel_scenario::ScenarioSource;
 use windtunnel_topology::{
-    ImportError, LARGEST_IMPORT, Note, Options, Original, Surroundings, Topology,
+    ConversionRemark, ImportError, ImportOptions, LARGEST_IMPORT, Original, Surroundings, Topology,
 };
 
 use crate::arguments::{self, node_command};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{self, Destination};
-use crate::progress::{Progress, Unit};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::{self, OutputDestination};
+use crate::progress::{ProgressIndicator, ProgressUnit};
 use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
@@ -28,7 +28,7 @@ use crate::verb::Outcome;
 /// Assumptions, and elements that could not be carried over, are listed on standard error and in
 /// comments at the head of the scenario.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ImportArguments {
     /// The file; - for standard input
     #[arg(required_unless_present = "over")]
     file: Option<PathBuf>,
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     profile: Vec<String>,
     /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
-    format: Option<Format>,
+    format: Option<ImportFormat>,
     /// Nodes to attach to each router [default: 1 where the file has no end hosts of its own, else
     /// 0]
     #[arg(long, value_name = "N", env = "WINDTUNNEL_HOSTS")]
@@ -58,14 +58,14 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
     #[command(flatten)]
-    destination: Destination,
+    destination: OutputDestination,
     #[command(flatten)]
-    answer: arguments::Format,
+    answer: arguments::OutputFormat,
 }
 
 /// The formats that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ImportFormat {
     /// GraphML, as of the Internet Topology Zoo
     Graphml,
     /// GML, as of the Internet Topology Zoo
@@ -105,12 +105,12 @@ struct ImportNote<'a> {
 
 impl<'a> Imported<'a> {
     fn new(
-        format: windtunnel_topology::Format,
+        format: windtunnel_topology::TopologyFormat,
         topology: &'a Topology,
         path: Option<&'a Path>,
         scenario: &'a str,
     ) -> Self {
-        let notes_of = |notes: &'a [Note]| -> Vec<ImportNote<'a>> {
+        let notes_of = |notes: &'a [ConversionRemark]| -> Vec<ImportNote<'a>> {
             notes.iter().map(|note| ImportNote { text: &note.text, items: &note.items }).collect()
         };
         let notes = &topology.notes;
@@ -125,11 +125,11 @@ impl<'a> Imported<'a> {
     }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ImportArguments) -> Outcome {
     let files: Vec<&PathBuf> = arguments.file.iter().chain(&arguments.over).collect();
-    let files: Vec<Named> =
-        files.into_iter().map(|file| Named::read(file)).collect::<Result<_, _>>()?;
-    let originals: Vec<Original<'_>> = files.iter().map(Named::original).collect();
+    let files: Vec<ImportSourceFile> =
+        files.into_iter().map(|file| ImportSourceFile::read(file)).collect::<Result<_, _>>()?;
+    let originals: Vec<Original<'_>> = files.iter().map(ImportSourceFile::original).collect();
     let (original, over) = originals.split_first().expect("clap requires a file");
     let name = original.name;
     let folder = files.first().and_then(|file| file.path.parent()).unwrap_or(Path::new(""));
@@ -138,8 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let text_of = |text: std::ffi::OsString| text.into_string().ok();
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((text_of(name)?, text_of(value)?)));
-    let options = Options {
-        format: arguments.format.map(Format::known),
+    let options = ImportOptions {
+        format: arguments.format.map(ImportFormat::known),
         hosts: arguments.hosts,
         hosts_at: arguments.hosts_at.clone(),
         run: arguments.run.clone(),
@@ -147,7 +147,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         variables: variables.collect(),
         profiles: arguments.profile.clone(),
     };
-    let mut progress = Progress::timed("importing", Unit::Things, arguments.answer.json);
+    let mut progress =
+        ProgressIndicator::timed("importing", ProgressUnit::Things, arguments.answer.json);
     progress.set(0, STEPS);
     let (format, topology) =
         windtunnel_topology::import_with(original, &options, &surroundings).map_err(refused)?;
@@ -158,10 +159,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if arguments.strict && !topology.notes.lost.is_empty() {
         let text = format!("{name} ({}) cannot be carried over whole", format.title());
         let hint = "without --strict the rest is written, with a list of what is missing";
-        return Err(Failure::new(Exit::Scenario, text).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Scenario, text).hint(hint));
     }
     let yaml = topology.to_yaml();
-    let source = Source {
+    let source = ScenarioSource {
         name: "the scenario",
         text: yaml.as_bytes(),
         default_name: "imported",
@@ -178,25 +179,25 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     } else if destination.path().is_none() {
         output::data(&yaml)?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// A file that was read.
-struct Named {
+struct ImportSourceFile {
     path: PathBuf,
     name: String,
     stem: Option<String>,
     text: Vec<u8>,
 }
 
-impl Named {
-    fn read(path: &Path) -> Result<Named, Failure> {
+impl ImportSourceFile {
+    fn read(path: &Path) -> Result<ImportSourceFile, VerbFailure> {
         let name = path.display().to_string();
         let text = read(path).map_err(|error| {
-            Failure::new(Exit::Scenario, format!("cannot read {name}: {error}"))
+            VerbFailure::new(ExitCategory::Scenario, format!("cannot read {name}: {error}"))
         })?;
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Ok(Named { path: path.to_owned(), name, stem, text })
+        Ok(ImportSourceFile { path: path.to_owned(), name, stem, text })
     }
 
     fn original(&self) -> Original<'_> {
@@ -208,17 +209,17 @@ impl Named {
 /// Reading the file, writing the scenario, and reading that.
 const STEPS: u64 = 3;
 
-impl Format {
-    fn known(self) -> windtunnel_topology::Format {
+impl ImportFormat {
+    fn known(self) -> windtunnel_topology::TopologyFormat {
         match self {
-            Format::Graphml => windtunnel_topology::Format::GraphMl,
-            Format::Gml => windtunnel_topology::Format::Gml,
-            Format::Shadow => windtunnel_topology::Format::Shadow,
-            Format::Modelnet => windtunnel_topology::Format::ModelNet,
-            Format::Kollaps => windtunnel_topology::Format::Kollaps,
-            Format::Containerlab => windtunnel_topology::Format::Containerlab,
-            Format::Compose => windtunnel_topology::Format::Compose,
-            Format::Csv => windtunnel_topology::Format::Csv,
+            ImportFormat::Graphml => windtunnel_topology::TopologyFormat::GraphMl,
+            ImportFormat::Gml => windtunnel_topology::TopologyFormat::Gml,
+            ImportFormat::Shadow => windtunnel_topology::TopologyFormat::Shadow,
+            ImportFormat::Modelnet => windtunnel_topology::TopologyFormat::ModelNet,
+            ImportFormat::Kollaps => windtunnel_topology::TopologyFormat::Kollaps,
+            ImportFormat::Containerlab => windtunnel_topology::TopologyFormat::Containerlab,
+            ImportFormat::Compose => windtunnel_topology::TopologyFormat::Compose,
+            ImportFormat::Csv => windtunnel_topology::TopologyFormat::Csv,
         }
     }
 }
@@ -245,21 +246,21 @@ fn print_notes(topology: &Topology) {
         ("not carried over", &notes.lost),
     ] {
         for note in notes {
-            output::talk(&format!("{what}: {}", Note::shown(note, SHOWN)));
+            output::talk(&format!("{what}: {}", ConversionRemark::shown(note, SHOWN)));
         }
     }
 }
 
-fn refused(error: ImportError) -> Failure {
+fn refused(error: ImportError) -> VerbFailure {
     let code = match error {
         ImportError::Mistake(mistake) => {
-            return Failure::Mistake(Box::new(mistake));
+            return VerbFailure::Mistake(Box::new(mistake));
         }
-        ImportError::UnknownRouter { .. } | ImportError::OneFile { .. } => Exit::Usage,
-        _ => Exit::Scenario,
+        ImportError::UnknownRouter { .. } | ImportError::OneFile { .. } => ExitCategory::Usage,
+        _ => ExitCategory::Scenario,
     };
     let hint = error.hint();
-    let failure = Failure::caused(code, error);
+    let failure = VerbFailure::caused(code, error);
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{self, Destination};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::{self, OutputDestination};
 use crate::verb::Outcome;
-use template::Template;
+use template::ScenarioTemplate;
 
 /// Write a first scenario file, with comments, for one of ten common cases
 ///
@@ -20,7 +20,7 @@ use template::Template;
 /// scenario files, which editors with a YAML language server find by the first line, and by which
 /// they complete and check.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InitArguments {
     /// The file to write; `windtunnel run` without a file finds this name
     #[arg(value_name = "FILE", default_value = crate::load::USUAL_NAME, env = "WINDTUNNEL_FILE")]
     file: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
         env = "WINDTUNNEL_TEMPLATE",
         default_value = "client-server"
     )]
-    template: Template,
+    template: ScenarioTemplate,
     /// Write no schema beside the file
     #[arg(long, env = "WINDTUNNEL_NO_SCHEMA", value_parser = FalseyValueParser::new())]
     no_schema: bool,
@@ -40,34 +40,34 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_FORCE", value_parser = FalseyValueParser::new())]
     force: bool,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What was written, for `--json`.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct InitOutput<'a> {
     template: &'static str,
     file: &'a Path,
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &InitArguments) -> Outcome {
     let file = &arguments.file;
     let schema = (!arguments.no_schema).then(|| file.with_file_name(SCHEMA_NAME));
     let text = arguments.template.text(schema.is_some().then_some(SCHEMA_NAME));
     // First: where it may not be overwritten, nothing is written.
-    Destination::new(file.clone(), arguments.force).write(&text)?;
+    OutputDestination::new(file.clone(), arguments.force).write(&text)?;
     if let Some(schema) = &schema {
         // One that is there is that of another file here, and is brought up to date.
         let text = serde_json::to_string_pretty(&windtunnel_scenario::schema())
-            .map_err(|error| Failure::caused(Exit::Internal, error))?;
-        Destination::new(schema.clone(), true).write(&format!("{text}\n"))?;
+            .map_err(|error| VerbFailure::caused(ExitCategory::Internal, error))?;
+        OutputDestination::new(schema.clone(), true).write(&format!("{text}\n"))?;
     }
     let template = arguments.template.name();
     if arguments.format.json {
-        output::json(&Written { template, file, schema })?;
-        return Ok(Exit::Fine.code());
+        output::json(&InitOutput { template, file, schema })?;
+        return Ok(ExitCategory::Fine.code());
     }
     let named = if file.as_os_str() == crate::load::USUAL_NAME {
         String::new()
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         "{} ({template}): `windtunnel check{named}` shows the network, `windtunnel run{named}` runs it\n",
         file.display()
     ))?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 const SCHEMA_NAME: &str = "windtunnel.schema.json";

@@ -11,19 +11,20 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::Per;
 use windtunnel_host::limit::{
-    self, AmountUse, Destination, Ended, LimitError, Moved, Resources, Status, Wanted,
+    self, AllowedDestination, AmountUse, CommandLimitOptions, CommandLimitReport,
+    CommandLimitStatus, DirectionThroughput, LimitError, Resources,
 };
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 use windtunnel_scenario::parse_processors;
 use windtunnel_sys::limits;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// Run a command on the machine's own network with no more bandwidth, processor time or memory than
@@ -40,20 +41,20 @@ use crate::verb::Outcome;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true
 )]
-pub(crate) struct Arguments {
+pub(crate) struct LimitArguments {
     #[command(subcommand)]
-    order: Option<Order>,
+    order: Option<LimitSubcommand>,
     #[command(flatten)]
-    rates: Rates,
+    rates: RateLimitOptions,
     #[command(flatten)]
-    parts: Parts,
+    parts: ResourceLimitOptions,
     /// Files and sockets that each process may have open
     #[arg(long, value_name = "N", env = "WINDTUNNEL_OPEN_FILES", value_parser = open_files)]
     open_files: Option<u64>,
     /// A network that the command and all that it starts may connect and send to, and no other:
     /// 10.0.0.0/8, 10.0.0.0/8:443, 2001:db8::/32 or an address; may be given several times
     #[arg(long, value_name = "NET", env = "WINDTUNNEL_CONNECT", value_delimiter = ',')]
-    connect: Vec<Destination>,
+    connect: Vec<AllowedDestination>,
     /// A file or folder that the command and all that it starts can neither read, write nor list;
     /// may be given several times
     #[arg(long, value_name = "PATH", env = "WINDTUNNEL_DENY_PATH", value_delimiter = ':')]
@@ -78,35 +79,35 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
-    Set(Set),
-    List(List),
+enum LimitSubcommand {
+    Set(LimitSetArguments),
+    List(LimitListArguments),
 }
 
 /// Change a limit while its command runs
 #[derive(Debug, clap::Args)]
-struct Set {
+struct LimitSetArguments {
     /// The limit: a number that `limit list` shows, or the name of a group
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    rates: Rates,
+    rates: RateLimitOptions,
     #[command(flatten)]
-    parts: Parts,
+    parts: ResourceLimitOptions,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// List the limits of this user under which commands run
 #[derive(Debug, clap::Args)]
-struct List {
+struct LimitListArguments {
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The rates.
 #[derive(Debug, clap::Args)]
-struct Rates {
+struct RateLimitOptions {
     /// The most bytes a second to send, such as 1MB/s; `none` for no limit
     #[arg(long, value_name = "RATE", env = "WINDTUNNEL_SEND", value_parser = rate)]
     send: Option<u64>,
@@ -117,7 +118,7 @@ struct Rates {
 
 /// What the command and all that it starts may use of the machine together.
 #[derive(Debug, clap::Args)]
-struct Parts {
+struct ResourceLimitOptions {
     /// Processor time: `25%` of a processor, or `2.5` processors
     #[arg(long, value_name = "SHARE", env = "WINDTUNNEL_CPU", value_parser = processors)]
     cpu: Option<u32>,
@@ -139,25 +140,25 @@ enum Each {
 
 /// All limits, for `--json`.
 #[derive(Debug, Serialize)]
-struct Limits {
-    limits: Vec<Status>,
+struct LimitListOutput {
+    limits: Vec<CommandLimitStatus>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &LimitArguments) -> Outcome {
     match &arguments.order {
         None => arguments.run(),
-        Some(Order::Set(order)) => order.run(),
-        Some(Order::List(order)) => order.run(),
+        Some(LimitSubcommand::Set(order)) => order.run(),
+        Some(LimitSubcommand::List(order)) => order.run(),
     }
 }
 
-impl Arguments {
+impl LimitArguments {
     fn run(&self) -> Outcome {
         let wanted = self.wanted();
         let is_limited = wanted.rates != [None; 2] || wanted.group.is_some();
         let is_confined = !wanted.denied.is_empty() || !wanted.connect.is_empty();
         if !is_limited && !is_confined && wanted.resources.is_none() {
-            let failure = Failure::new(Exit::Usage, "nothing is limited");
+            let failure = VerbFailure::new(ExitCategory::Usage, "nothing is limited");
             return Err(failure.hint(
                 "give --send RATE, --receive RATE, --cpu SHARE, --memory SIZE, --pids N, \
                  --open-files N, --connect NET or --deny-path PATH",
@@ -172,20 +173,24 @@ impl Arguments {
         Ok(u8::try_from(ended.exit_code).unwrap_or(u8::MAX))
     }
 
-    fn attach(&self, wanted: &Wanted, pid: i32) -> Result<Ended, Failure> {
+    fn attach(
+        &self,
+        wanted: &CommandLimitOptions,
+        pid: i32,
+    ) -> Result<CommandLimitReport, VerbFailure> {
         if !wanted.denied.is_empty() {
             let what = "cannot deny paths to a program that runs: it stays in the mount namespace \
                         that it is in, with the files that it has open";
             let hint = "start it by `windtunnel limit --deny-path PATH -- COMMAND`";
-            return Err(Failure::new(Exit::Usage, what).hint(hint));
+            return Err(VerbFailure::new(ExitCategory::Usage, what).hint(hint));
         }
         limit::attach(wanted, pid, |attached| output::talk(&ended::begun(pid, attached)))
             .map_err(failed)
     }
 
-    fn wanted(&self) -> Wanted {
+    fn wanted(&self) -> CommandLimitOptions {
         let resources = Resources { open_files: self.open_files, ..self.parts.resources() };
-        Wanted {
+        CommandLimitOptions {
             group: self.group.clone(),
             per: self.per.map(Each::per),
             rates: self.rates.both(),
@@ -195,23 +200,23 @@ impl Arguments {
         }
     }
 
-    fn write(&self, ended: &Ended) -> Result<(), Failure> {
+    fn write(&self, ended: &CommandLimitReport) -> Result<(), VerbFailure> {
         let Some(path) = &self.out else { return Ok(()) };
         let mut text = serde_json::to_string_pretty(ended)
-            .map_err(|error| Failure::caused(Exit::Internal, error))?;
+            .map_err(|error| VerbFailure::caused(ExitCategory::Internal, error))?;
         text.push('\n');
         std::fs::write(path, text).map_err(|error| {
             let what = format!("cannot write {}: {error}", path.display());
-            Failure::new(Exit::Machine, what)
+            VerbFailure::new(ExitCategory::Machine, what)
         })
     }
 }
 
-impl Set {
+impl LimitSetArguments {
     fn run(&self) -> Outcome {
         let (rates, resources) = (self.rates.both(), self.parts.resources());
         if rates == [None; 2] && resources.is_none() {
-            let failure = Failure::new(Exit::Usage, "nothing is to change");
+            let failure = VerbFailure::new(ExitCategory::Usage, "nothing is to change");
             return Err(failure
                 .hint("give --send RATE, --receive RATE, --cpu SHARE, --memory SIZE or --pids N"));
         }
@@ -219,21 +224,21 @@ impl Set {
     }
 }
 
-impl List {
+impl LimitListArguments {
     fn run(&self) -> Outcome {
         show(limit::list(), &self.format)
     }
 }
 
-impl Rates {
+impl RateLimitOptions {
     fn both(&self) -> [Option<u64>; 2] {
         [self.send, self.receive]
     }
 }
 
-impl Parts {
+impl ResourceLimitOptions {
     fn resources(&self) -> Resources {
-        let Parts { cpu, memory, pids } = *self;
+        let ResourceLimitOptions { cpu, memory, pids } = *self;
         Resources { cpu_millis: cpu, memory, pids, open_files: None }
     }
 }
@@ -249,19 +254,19 @@ impl Each {
     }
 }
 
-fn show(limits: Vec<Status>, format: &Format) -> Outcome {
+fn show(limits: Vec<CommandLimitStatus>, format: &OutputFormat) -> Outcome {
     if format.json {
-        output::json(&Limits { limits })?;
+        output::json(&LimitListOutput { limits })?;
     } else if limits.is_empty() {
         output::talk("no command runs under a limit");
     } else {
         output::data(&table(&limits))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-fn table(limits: &[Status]) -> String {
-    let mut table = Table::new(&[
+fn table(limits: &[CommandLimitStatus]) -> String {
+    let mut table = TextTable::new(&[
         ("limit", Align::Left),
         ("per", Align::Left),
         ("send", Align::Right),
@@ -273,9 +278,11 @@ fn table(limits: &[Status]) -> String {
         ("pids", Align::Right),
     ]);
     for limit in limits {
-        let asked = |moved: &Moved| moved.limit_bps.map_or_else(|| "-".to_owned(), quantity::rate);
-        let moved = |moved: &Moved| quantity::bytes(moved.bytes);
-        let Status { id, per, send, receive, .. } = limit;
+        let asked = |moved: &DirectionThroughput| {
+            moved.limit_bps.map_or_else(|| "-".to_owned(), quantity::rate)
+        };
+        let moved = |moved: &DirectionThroughput| quantity::bytes(moved.bytes);
+        let CommandLimitStatus { id, per, send, receive, .. } = limit;
         let sent = [asked(send), moved(send), asked(receive), moved(receive)];
         let part = |part: &Option<AmountUse>, value: fn(u64) -> String| {
             part.as_ref().map_or_else(|| "-".to_owned(), |part| ended::of(part, value))
@@ -362,49 +369,52 @@ fn group(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn failed(error: LimitError) -> Failure {
+fn failed(error: LimitError) -> VerbFailure {
     let (code, hint) = match &error {
         LimitError::NoTarget { hint, .. } => {
-            (Exit::Usage.code(), (!hint.is_empty()).then_some(*hint))
+            (ExitCategory::Usage.code(), (!hint.is_empty()).then_some(*hint))
         }
         LimitError::NotAttached(refusal) => {
             let hint = refusal.hint.as_str();
-            (Exit::Machine.code(), (!hint.is_empty()).then_some(hint))
+            (ExitCategory::Machine.code(), (!hint.is_empty()).then_some(hint))
         }
         LimitError::GroupOfRunning(_) => (
-            Exit::Usage.code(),
+            ExitCategory::Usage.code(),
             Some("give --cpu, --memory and --pids without --group, by a windtunnel of their own"),
         ),
         LimitError::Command { source, .. } => match source.error.kind() {
-            std::io::ErrorKind::NotFound => (Exit::NOT_FOUND, None),
-            _ => (Exit::NOT_EXECUTABLE, None),
+            std::io::ErrorKind::NotFound => (ExitCategory::NOT_FOUND, None),
+            _ => (ExitCategory::NOT_EXECUTABLE, None),
         },
-        LimitError::NoLimit(_) => (Exit::Usage.code(), Some("`windtunnel limit list` shows them")),
+        LimitError::NoLimit(_) => {
+            (ExitCategory::Usage.code(), Some("`windtunnel limit list` shows them"))
+        }
         LimitError::GainsRights(_) => (
-            Exit::Machine.code(),
+            ExitCategory::Machine.code(),
             Some("a node of an emulated network limits any program: `rate` of its link"),
         ),
-        LimitError::NoNamespace(_) => {
-            (Exit::Machine.code(), Some("`windtunnel doctor` shows what this machine allows"))
-        }
+        LimitError::NoNamespace(_) => (
+            ExitCategory::Machine.code(),
+            Some("`windtunnel doctor` shows what this machine allows"),
+        ),
         LimitError::Deny { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            (Exit::Usage.code(), None)
+            (ExitCategory::Usage.code(), None)
         }
-        LimitError::DenyHere(_) => (Exit::Usage.code(), Some("start it in another folder")),
+        LimitError::DenyHere(_) => (ExitCategory::Usage.code(), Some("start it in another folder")),
         LimitError::GroupOfKernel { .. } => (
-            Exit::Machine.code(),
+            ExitCategory::Machine.code(),
             Some("without --group such a limit holds by other means; `windtunnel doctor` explains"),
         ),
-        LimitError::NotOfGroup(_) => (Exit::Usage.code(), Some("use another name")),
-        LimitError::Refused { .. } => (Exit::Usage.code(), None),
+        LimitError::NotOfGroup(_) => (ExitCategory::Usage.code(), Some("use another name")),
+        LimitError::Refused { .. } => (ExitCategory::Usage.code(), None),
         LimitError::Per { .. } => {
-            (Exit::Usage.code(), Some("leave --per out, or use another name"))
+            (ExitCategory::Usage.code(), Some("leave --per out, or use another name"))
         }
-        _ => (Exit::Machine.code(), None),
+        _ => (ExitCategory::Machine.code(), None),
     };
     let hint = hint.map(str::to_owned);
     let error: Box<dyn Error + Send + Sync> = error.into();
-    Failure::Error { error, hint, code }
+    VerbFailure::Error { error, hint, code }
 }
 
 const GROUP_LETTERS_MAX: usize = 40;

@@ -12,14 +12,14 @@ use windtunnel_host::Observer;
 use windtunnel_host::presence::find_program;
 use windtunnel_model::NodeId;
 use windtunnel_scenario::Loaded;
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::RunReport;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::presence::{self, similar};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
-use crate::verb::run::{Ran, RunArguments};
+use crate::verb::run::{Ran, RunFlags};
 use crate::{load, output};
 use wrapper::Wrapper;
 
@@ -36,9 +36,9 @@ use wrapper::Wrapper;
 /// --down (server to client) take `key=value` pairs for one of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+pub(crate) struct LinkArguments {
     #[command(flatten)]
-    properties: Properties,
+    properties: LinkPropertyOptions,
     /// Properties from client to server only: `key=value`, several between spaces
     #[arg(long, value_name = "KEY=VALUE…", help_heading = LINK, env = "WINDTUNNEL_LINK_UP")]
     up: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_LINK_STRICT", value_parser = FalseyValueParser::new())]
     strict: bool,
     #[command(flatten)]
-    manner: RunArguments,
+    manner: RunFlags,
     /// The command and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Arguments {
 /// The keys of a link in a scenario.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = LINK)]
-struct Properties {
+struct LinkPropertyOptions {
     /// Propagation delay each way, such as 40ms
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_LINK_LATENCY")]
     latency: Option<String>,
@@ -126,10 +126,10 @@ struct Properties {
     preset: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &LinkArguments) -> Outcome {
     let text = scenario(arguments)?;
     let base = std::env::current_dir().map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot find the current folder: {error}"))
+        VerbFailure::new(ExitCategory::Machine, format!("cannot find the current folder: {error}"))
     })?;
     // A scenario that is only printed must be valid too.
     let mut loaded =
@@ -144,16 +144,16 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// A command that cannot be run has the exit code that shells give it.
-fn check_command(arguments: &Arguments, base: &Path) -> Result<(), Failure> {
+fn check_command(arguments: &LinkArguments, base: &Path) -> Result<(), VerbFailure> {
     let name = arguments.command.first().map_or("", String::as_str);
     find_program(name, None, base).map_err(|error| {
         let (code, hint) = (error.exit_code(), error.hint().or_else(|| similar(name)));
-        Failure::Error { error: error.into(), hint, code }
+        VerbFailure::Error { error: error.into(), hint, code }
     })
 }
 
 /// Does the run, in which the command stands for this process.
-fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
+fn wrap(loaded: Loaded, base: PathBuf, arguments: &LinkArguments) -> Outcome {
     let client = loaded.plan.node_named(CLIENT).unwrap_or(NodeId(0));
     let (wrapper, foreground) = Wrapper::new(CLIENT, client)?;
     let wrapper = Arc::new(wrapper);
@@ -176,12 +176,12 @@ fn wrap(loaded: Loaded, base: PathBuf, arguments: &Arguments) -> Outcome {
     Ok(match code {
         Some(0) if arguments.strict => judged,
         Some(code) => code,
-        None => judged.max(Exit::Check.code()),
+        None => judged.max(ExitCategory::Check.code()),
     })
 }
 
 /// Prints the report on standard error: standard output is the command's.
-fn print(arguments: &Arguments, report: &Report, folder: &Path) {
+fn print(arguments: &LinkArguments, report: &RunReport, folder: &Path) {
     if arguments.manner.is_json() {
         let json = serde_json::to_string_pretty(report);
         return output::talk(&json.unwrap_or_else(|error| format!("error: {error}")));
@@ -192,7 +192,7 @@ fn print(arguments: &Arguments, report: &Report, folder: &Path) {
 }
 
 /// The scenario that the options mean.
-fn scenario(arguments: &Arguments) -> Result<String, Failure> {
+fn scenario(arguments: &LinkArguments) -> Result<String, VerbFailure> {
     let after = if arguments.server.is_some() { ", after: server" } else { "" };
     let mut text = format!("nodes:\n  client: {{run: {}{after}}}\n", list(&arguments.command));
     let far = if arguments.internet { "internet" } else { "server" };
@@ -231,7 +231,7 @@ fn reserve(texts: &[String]) -> String {
     text
 }
 
-impl Properties {
+impl LinkPropertyOptions {
     fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let all = [
             ("preset", &self.preset),
@@ -253,12 +253,13 @@ impl Properties {
 }
 
 /// `latency=5ms loss=1%` as the inside of a map in YAML's flow style.
-fn flow(direction: &str, pairs: &str) -> Result<String, Failure> {
+fn flow(direction: &str, pairs: &str) -> Result<String, VerbFailure> {
     let pair = |word: &str| match word.split_once('=') {
         Some((key, value)) => Ok(format!("{key}: {value}")),
         None => {
             let text = format!("--{direction}: `{word}` is not key=value");
-            Err(Failure::new(Exit::Usage, text).hint("for example --down 'rate=2mbit loss=1%'"))
+            Err(VerbFailure::new(ExitCategory::Usage, text)
+                .hint("for example --down 'rate=2mbit loss=1%'"))
         }
     };
     let pairs: Result<Vec<_>, _> = pairs.split_whitespace().map(pair).collect();
@@ -298,7 +299,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        arguments: Arguments,
+        arguments: LinkArguments,
     }
 
     fn text(words: &[&str]) -> String {

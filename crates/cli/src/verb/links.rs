@@ -3,34 +3,34 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windtunnel_control::{LaneProperties, LinkList, Reply, Request};
+use windtunnel_control::{ControlReply, ControlRequest, LaneProperties, LinkList};
 use windtunnel_model::Span;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// List the links of a live run with their properties, and changes since it began
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct LinksArguments {
     /// List only link directions that are not as they were when the run began
     #[arg(long, env = "WINDTUNNEL_CHANGED", value_parser = clap::builder::FalseyValueParser::new())]
     changed: bool,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let mut list = match arguments.live.connect()?.ask(&Request::Links)? {
-        Reply::Links(list) => list,
-        other => return Err(Failure::unexpected(other)),
+pub(crate) fn run(arguments: &LinksArguments) -> Outcome {
+    let mut list = match arguments.live.connect()?.ask(&ControlRequest::Links)? {
+        ControlReply::Links(list) => list,
+        other => return Err(VerbFailure::unexpected(other)),
     };
     if arguments.changed {
         list.links.retain(is_changed);
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     } else {
         output::data(&render(&list))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn is_changed(lane: &LaneProperties) -> bool {
@@ -48,7 +48,7 @@ fn is_changed(lane: &LaneProperties) -> bool {
 }
 
 fn render(list: &LinkList) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("link", Align::Left),
         ("direction", Align::Left),
         ("state", Align::Left),

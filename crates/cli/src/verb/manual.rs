@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -15,12 +15,12 @@ use crate::verb::Outcome;
 ///
 /// To read it: windtunnel manual | man -l -
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ManualArguments {
     /// Write `windtunnel.1` into this folder instead
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_MANUAL_OUT")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// For `--json`.
@@ -31,13 +31,16 @@ struct Manual {
     page: String,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ManualArguments) -> Outcome {
     let page = crate::manual_page();
     let path = arguments.out.as_ref().map(|folder| folder.join("windtunnel.1"));
     if let Some(path) = &path {
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);
         written.and_then(|()| fs::write(path, &page)).map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot write {}: {error}", path.display()))
+            VerbFailure::new(
+                ExitCategory::Machine,
+                format!("cannot write {}: {error}", path.display()),
+            )
         })?;
     }
     match (arguments.format.json, &path) {
@@ -45,5 +48,5 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         (false, Some(path)) => output::talk(&format!("wrote {}", path.display())),
         (false, None) => output::data(&page)?,
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use windtunnel_host::PartPlace;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::verb::Outcome;
 
 /// Do one machine's part of a run, as the agent at the other end of standard input wants it
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PartArguments {
     /// Files and folders that no program may see, with absolute paths
     #[arg(value_name = "PATH")]
     hidden: Vec<PathBuf>,
@@ -32,13 +32,16 @@ pub(crate) fn arguments(hidden: &[PathBuf], group: Option<&str>) -> Vec<OsString
     [OsString::from(NAME)].into_iter().chain(group).chain(hidden).collect()
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &PartArguments) -> Outcome {
     let cannot = |error: std::io::Error| {
-        Failure::new(Exit::Usage, format!("cannot talk to an agent on standard input: {error}"))
-            .hint("agents start this themselves: `windtunnel agent`")
+        VerbFailure::new(
+            ExitCategory::Usage,
+            format!("cannot talk to an agent on standard input: {error}"),
+        )
+        .hint("agents start this themselves: `windtunnel agent`")
     };
     let stream = rustix::stdio::stdin().as_fd().try_clone_to_owned().map_err(cannot)?;
     let place = PartPlace { hidden: arguments.hidden.clone(), group: arguments.group.clone() };
     windtunnel_host::part(UnixStream::from(stream), place).map_err(cannot)?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use windtunnel_evidence::workload::{Connection, Protocol, parse};
+use windtunnel_evidence::workload::{WorkloadConnection, WorkloadProtocol, parse};
 use windtunnel_sys::clock::set_timer_slack;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::render::quantity::{bytes, count};
 use crate::verb::Outcome;
-use progress::Progress;
-use steps::Played;
+use progress::ReplayProgress;
+use steps::ReplayByteCounts;
 
 /// Do again what the programs of a node did: the program behind `replay` of a scenario
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PlayArguments {
     /// The workload, as `windtunnel records workload` writes it
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -37,29 +37,32 @@ pub(crate) struct Arguments {
 
 /// A workload and how far its clients are.
 #[derive(Debug)]
-struct Play {
-    connections: Vec<Connection>,
-    progress: Progress,
+struct WorkloadReplay {
+    connections: Vec<WorkloadConnection>,
+    progress: ReplayProgress,
     begin: Instant,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &PlayArguments) -> Outcome {
     let connections = read(&arguments.file)?;
     let node = match &arguments.node {
         Some(node) => node.clone(),
         None => own_name()?,
     };
-    let is_of_node = |it: &Connection| it.client == node || it.server == node;
+    let is_of_node = |it: &WorkloadConnection| it.client == node || it.server == node;
     if !connections.iter().any(is_of_node) {
         let text = format!("{} has no connection of the node {node}", arguments.file.display());
-        return Err(Failure::new(Exit::Usage, text).hint("nodes are found by their names"));
+        return Err(
+            VerbFailure::new(ExitCategory::Usage, text).hint("nodes are found by their names")
+        );
     }
     // Threads inherit it. Without it each pause would be up to 50 µs longer.
-    set_timer_slack(NonZeroU64::MIN).map_err(|error| Failure::caused(Exit::Machine, error))?;
-    let progress = Progress::new(connections.len());
-    let play = Arc::new(Play { connections, progress, begin: Instant::now() });
+    set_timer_slack(NonZeroU64::MIN)
+        .map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))?;
+    let progress = ReplayProgress::new(connections.len());
+    let play = Arc::new(WorkloadReplay { connections, progress, begin: Instant::now() });
     let played = play_all(&play, &node)?;
-    let sum: Played = played.iter().sum();
+    let sum: ReplayByteCounts = played.iter().sum();
     let text = format!(
         "{} played as {node}: {} written, {} read\n",
         count(played.len(), "connection"),
@@ -67,12 +70,12 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         bytes(sum.read)
     );
     output::data(&text)?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-fn read(file: &Path) -> Result<Vec<Connection>, Failure> {
+fn read(file: &Path) -> Result<Vec<WorkloadConnection>, VerbFailure> {
     let unusable = |error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Usage, format!("cannot use {}: {error}", file.display()))
+        VerbFailure::new(ExitCategory::Usage, format!("cannot use {}: {error}", file.display()))
     };
     let text = fs::read_to_string(file).map_err(|error| unusable(&error))?;
     let connections = parse(&text).map_err(|error| unusable(&error))?;
@@ -85,14 +88,14 @@ fn read(file: &Path) -> Result<Vec<Connection>, Failure> {
     Ok(connections)
 }
 
-fn own_name() -> Result<String, Failure> {
+fn own_name() -> Result<String, VerbFailure> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname");
-    let name = name.map_err(|error| Failure::caused(Exit::Machine, error))?;
+    let name = name.map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))?;
     Ok(name.trim().to_owned())
 }
 
 /// Plays all that is the node's; each connection has a thread.
-fn play_all(play: &Arc<Play>, node: &str) -> Result<Vec<Played>, Failure> {
+fn play_all(play: &Arc<WorkloadReplay>, node: &str) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
     let servers = server::start(play, node)?;
     let clients = play.connections.iter().filter(|it| it.client == node).map(|connection| {
         let (play, number) = (Arc::clone(play), connection.connection);
@@ -101,29 +104,31 @@ fn play_all(play: &Arc<Play>, node: &str) -> Result<Vec<Played>, Failure> {
     let clients = clients.collect::<Result<Vec<_>, _>>()?;
     let mut played = Vec::new();
     for thread in clients.into_iter().chain(servers) {
-        let done = thread.join().map_err(|_| Failure::new(Exit::Internal, "a thread panicked"))?;
+        let done = thread
+            .join()
+            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
         played.extend(done?);
     }
     Ok(played)
 }
 
 /// A thread that plays connections, or listens for them.
-type Thread = thread::JoinHandle<Result<Vec<Played>, Failure>>;
+type Thread = thread::JoinHandle<Result<Vec<ReplayByteCounts>, VerbFailure>>;
 
 fn spawn(
-    work: impl FnOnce() -> Result<Vec<Played>, Failure> + Send + 'static,
-) -> Result<Thread, Failure> {
+    work: impl FnOnce() -> Result<Vec<ReplayByteCounts>, VerbFailure> + Send + 'static,
+) -> Result<Thread, VerbFailure> {
     let builder = thread::Builder::new().stack_size(STACK_BYTES);
-    builder.spawn(work).map_err(|error| Failure::caused(Exit::Machine, error))
+    builder.spawn(work).map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))
 }
 
 /// Connections of this protocol that the node serves, by port.
 fn served<'a>(
-    play: &'a Play,
+    play: &'a WorkloadReplay,
     node: &str,
-    protocol: Protocol,
-) -> std::collections::BTreeMap<u16, Vec<&'a Connection>> {
-    let mut ports: std::collections::BTreeMap<u16, Vec<&Connection>> =
+    protocol: WorkloadProtocol,
+) -> std::collections::BTreeMap<u16, Vec<&'a WorkloadConnection>> {
+    let mut ports: std::collections::BTreeMap<u16, Vec<&WorkloadConnection>> =
         std::collections::BTreeMap::new();
     for it in &play.connections {
         if it.server == node && it.protocol == protocol {

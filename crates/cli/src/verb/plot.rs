@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_model::Span;
-use windtunnel_plot::{Format as Kind, Size};
+use windtunnel_plot::{FigureFormat as Kind, FigureSize};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{self, Destination};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::{self, OutputDestination};
 use crate::verb::Outcome;
 
 use choice::LinkChoice;
-use document::Document;
-use what::What;
+use document::PlotDocument;
+use what::PlotPanelKind;
 
 /// Draw figures of runs for papers: SVG, PNG or PDF
 ///
@@ -32,7 +32,7 @@ use what::What;
 /// its own font, and the same runs give the same bytes. Rates are of IP bytes, and means of each
 /// step; queues and lateness are the largest of each step.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PlotArguments {
     /// Folders of runs
     #[arg(value_name = "RUN", default_value = "runs/latest", env = "WINDTUNNEL_RUN")]
     runs: Vec<PathBuf>,
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
         value_delimiter = ',',
         default_value = "throughput,queue"
     )]
-    what: Vec<What>,
+    what: Vec<PlotPanelKind>,
     /// Only this link, or this direction of it: `up`, `down`, or `from-to`; may be given more than
     /// once [default: the busiest directions]
     #[arg(
@@ -69,7 +69,7 @@ pub(crate) struct Arguments {
     labels: Vec<String>,
     /// Width and height [default: 84x60mm, a column of a paper; higher with several panels]
     #[arg(long, value_name = "WIDTHxHEIGHTmm", env = "WINDTUNNEL_PLOT_SIZE")]
-    size: Option<Size>,
+    size: Option<FigureSize>,
     /// The title [default: the run and the link]
     #[arg(long, value_name = "TEXT", env = "WINDTUNNEL_TITLE", conflicts_with = "no_title")]
     title: Option<String>,
@@ -91,12 +91,12 @@ pub(crate) struct Arguments {
     #[arg(long, env = "WINDTUNNEL_FORCE", value_parser = FalseyValueParser::new())]
     force: bool,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// What was drawn, for `--json`.
 #[derive(Debug, Serialize)]
-struct Drawn<'a> {
+struct PlotOutput<'a> {
     output: &'a Path,
     bytes: usize,
     size: String,
@@ -105,12 +105,13 @@ struct Drawn<'a> {
     left_out: usize,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &PlotArguments) -> Outcome {
     let kind = kind(arguments)?;
-    let document = Document::of(&arguments.runs, arguments.what.contains(&What::RttCdf))?;
+    let document =
+        PlotDocument::of(&arguments.runs, arguments.what.contains(&PlotPanelKind::RttCdf))?;
     let (figure, left_out) = panels::figure(arguments, &document)?;
     let bytes = windtunnel_plot::render(&figure, kind).map_err(|error| {
-        let failure = Failure::caused(Exit::Usage, error);
+        let failure = VerbFailure::caused(ExitCategory::Usage, error);
         failure.hint("--size sets the size, --what the panels, --dpi the pixels of a PNG")
     })?;
     if left_out > 0 {
@@ -119,27 +120,27 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     }
     let Some(path) = arguments.output.as_deref().filter(|path| path.as_os_str() != "-") else {
         output::data(&String::from_utf8_lossy(&bytes))?;
-        return Ok(Exit::Fine.code());
+        return Ok(ExitCategory::Fine.code());
     };
     let writing = |error: std::io::Error| {
-        Failure::new(Exit::Machine, format!("cannot write {}: {error}", path.display()))
+        VerbFailure::new(ExitCategory::Machine, format!("cannot write {}: {error}", path.display()))
     };
-    if let Some(mut file) = Destination::new(path.to_owned(), arguments.force).create()? {
+    if let Some(mut file) = OutputDestination::new(path.to_owned(), arguments.force).create()? {
         file.write_all(&bytes).map_err(writing)?;
     }
     if arguments.format.json {
         let (size, panels) = (figure.size.to_string(), figure.panels.len());
-        output::json(&Drawn { output: path, bytes: bytes.len(), size, panels, left_out })?;
+        output::json(&PlotOutput { output: path, bytes: bytes.len(), size, panels, left_out })?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// By the end of the file's name.
-fn kind(arguments: &Arguments) -> Result<Kind, Failure> {
+fn kind(arguments: &PlotArguments) -> Result<Kind, VerbFailure> {
     let Some(path) = arguments.output.as_deref().filter(|path| path.as_os_str() != "-") else {
         if arguments.format.json {
             let text = "the figure and JSON cannot both go to standard output";
-            return Err(Failure::new(Exit::Usage, text).hint("name a file with -o"));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint("name a file with -o"));
         }
         return Ok(Kind::Svg);
     };
@@ -150,7 +151,7 @@ fn kind(arguments: &Arguments) -> Result<Kind, Failure> {
         Some("pdf") => Ok(Kind::Pdf),
         _ => {
             let text = format!("`{}` names no format", path.display());
-            Err(Failure::new(Exit::Usage, text).hint("end it with .svg, .png or .pdf"))
+            Err(VerbFailure::new(ExitCategory::Usage, text).hint("end it with .svg, .png or .pdf"))
         }
     }
 }

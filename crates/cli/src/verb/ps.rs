@@ -4,29 +4,29 @@ mod nat;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_control::{NodeStatus, ProgramStatus, Reply, Request, RunStatus};
+use windtunnel_control::{ControlReply, ControlRequest, NodeStatus, ProgramStatus, RunStatus};
 use windtunnel_model::Span;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::{self, Live, LiveRun};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::{self, LiveRunSelector, LiveRunSummary};
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 use crate::verb::service::render_services;
 
 /// List nodes and programs of a live run, its services, and the mappings of its NATs
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PsArguments {
     /// List all live runs of this user instead, in whatever folder, as `ls` does
     #[arg(long, env = "WINDTUNNEL_ALL", value_parser = FalseyValueParser::new())]
     all: bool,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// List all live runs of this user on this machine, in whatever folder
@@ -35,20 +35,20 @@ pub(crate) struct Arguments {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Everywhere {
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// All live runs, for `--json`.
 #[derive(Debug, Serialize)]
 struct LiveRuns {
-    runs: Vec<LiveRun>,
+    runs: Vec<LiveRunSummary>,
 }
 
 pub(crate) fn list(arguments: &Everywhere) -> Outcome {
     everywhere(&arguments.format)
 }
 
-fn everywhere(format: &Format) -> Outcome {
+fn everywhere(format: &OutputFormat) -> Outcome {
     let runs = live::list();
     if format.json {
         output::json(&LiveRuns { runs })?;
@@ -57,11 +57,11 @@ fn everywhere(format: &Format) -> Outcome {
     } else {
         output::data(&table(&runs))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-fn table(runs: &[LiveRun]) -> String {
-    let mut table = Table::new(&[
+fn table(runs: &[LiveRunSummary]) -> String {
+    let mut table = TextTable::new(&[
         ("run", Align::Left),
         ("for", Align::Right),
         ("nodes", Align::Right),
@@ -82,24 +82,24 @@ fn table(runs: &[LiveRun]) -> String {
     table.render("")
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &PsArguments) -> Outcome {
     if arguments.all {
         return everywhere(&arguments.format);
     }
-    let status = match arguments.live.connect()?.ask(&Request::Ps)? {
-        Reply::Ps(status) => *status,
-        other => return Err(Failure::unexpected(other)),
+    let status = match arguments.live.connect()?.ask(&ControlRequest::Ps)? {
+        ControlReply::Ps(status) => *status,
+        other => return Err(VerbFailure::unexpected(other)),
     };
     if arguments.format.json {
         output::json(&status)?;
     } else {
         output::data(&render(&status))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn render(status: &RunStatus) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("node", Align::Left),
         ("addresses", Align::Left),
         ("state", Align::Left),

@@ -3,20 +3,20 @@
 mod outside;
 
 use clap::Subcommand;
-use windtunnel_control::{RecordOrder, RecordStatus, RecordedLayer, Reply, Request};
+use windtunnel_control::{ControlReply, ControlRequest, RecordOrder, RecordStatus, RecordedLayer};
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::{FlowPattern, Layers, RecordDirection};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 use crate::verb::run::layer;
-use outside::Outside;
+use outside::HostRecordingOptions;
 
 /// Record a command on the machine's own network, or start and stop recording a live run
 ///
@@ -32,18 +32,18 @@ use outside::Outside;
     disable_help_subcommand = true,
     group = clap::ArgGroup::new("target").args(["pid", "command"]).required(true)
 )]
-pub(crate) struct Arguments {
+pub(crate) struct RecordArguments {
     #[command(subcommand)]
-    order: Option<Order>,
+    order: Option<RecordSubcommand>,
     #[command(flatten)]
-    outside: Outside,
+    outside: HostRecordingOptions,
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
-    Start(Start),
-    Stop(Plain),
-    Status(Plain),
+enum RecordSubcommand {
+    Start(RecordStartArguments),
+    Stop(RecordControlArguments),
+    Status(RecordControlArguments),
 }
 
 /// Record from now on, or record something else than before
@@ -51,7 +51,7 @@ enum Order {
 /// Without options what the file says is recorded, or all there is. Calls of programs can only be
 /// recorded if the run began with `record: standby` or was recorded from the beginning.
 #[derive(Debug, clap::Args)]
-struct Start {
+struct RecordStartArguments {
     /// Only these layers: engine, calls, tcp, kernel
     #[arg(
         long,
@@ -60,7 +60,7 @@ struct Start {
         value_delimiter = ',',
         value_parser = layer
     )]
-    layers: Vec<Layer>,
+    layers: Vec<RecordSource>,
     /// Only events of these nodes or groups, and of packets from or to them
     #[arg(long, value_name = "NODE", env = "WINDTUNNEL_NODES", value_delimiter = ',')]
     nodes: Vec<String>,
@@ -74,28 +74,30 @@ struct Start {
     #[arg(long, value_name = "SIZE", env = "WINDTUNNEL_MAX")]
     max: Option<Bytes>,
     #[command(flatten)]
-    plain: Plain,
+    plain: RecordControlArguments,
 }
 
 /// The run, and how the state of its recording is shown.
 #[derive(Debug, clap::Args)]
-struct Plain {
+struct RecordControlArguments {
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordArguments) -> Outcome {
     match &arguments.order {
         None => arguments.outside.run(),
-        Some(Order::Start(start)) => start.plain.ask(&Request::RecordStart(start.order())),
-        Some(Order::Stop(plain)) => plain.ask(&Request::RecordStop),
-        Some(Order::Status(plain)) => plain.ask(&Request::RecordStatus),
+        Some(RecordSubcommand::Start(start)) => {
+            start.plain.ask(&ControlRequest::RecordStart(start.order()))
+        }
+        Some(RecordSubcommand::Stop(plain)) => plain.ask(&ControlRequest::RecordStop),
+        Some(RecordSubcommand::Status(plain)) => plain.ask(&ControlRequest::RecordStatus),
     }
 }
 
-impl Start {
+impl RecordStartArguments {
     fn order(&self) -> RecordOrder {
         RecordOrder {
             layers: Layers::of(self.layers.clone()),
@@ -107,19 +109,19 @@ impl Start {
     }
 }
 
-impl Plain {
-    fn ask(&self, request: &Request) -> Outcome {
+impl RecordControlArguments {
+    fn ask(&self, request: &ControlRequest) -> Outcome {
         match self.live.connect()?.ask(request)? {
-            Reply::Records(status) if self.format.json => output::json(&status)?,
-            Reply::Records(status) => output::data(&render(&status))?,
-            other => return Err(Failure::unexpected(other)),
+            ControlReply::Records(status) if self.format.json => output::json(&status)?,
+            ControlReply::Records(status) => output::data(&render(&status))?,
+            other => return Err(VerbFailure::unexpected(other)),
         }
-        Ok(Exit::Fine.code())
+        Ok(ExitCategory::Fine.code())
     }
 }
 
 fn render(status: &RecordStatus) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("layer", Align::Left),
         ("state", Align::Left),
         ("events", Align::Right),

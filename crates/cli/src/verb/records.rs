@@ -15,21 +15,21 @@ use crate::verb::Outcome;
 /// Show, sum up, export or follow the records of a run
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsArguments {
     #[command(subcommand)]
     task: Task,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    Show(Box<show::Arguments>),
-    Stats(Box<stats::Arguments>),
-    Export(Box<export::Arguments>),
-    Follow(Box<follow::Arguments>),
-    Workload(Box<workload::Arguments>),
+    Show(Box<show::RecordsShowArguments>),
+    Stats(Box<stats::RecordsStatsArguments>),
+    Export(Box<export::RecordsExportArguments>),
+    Follow(Box<follow::RecordsFollowArguments>),
+    Workload(Box<workload::RecordsWorkloadArguments>),
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsArguments) -> Outcome {
     match &arguments.task {
         Task::Show(arguments) => show::run(arguments),
         Task::Stats(arguments) => stats::run(arguments),

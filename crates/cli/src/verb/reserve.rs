@@ -8,16 +8,16 @@ mod watcher;
 
 use clap::Subcommand;
 use serde::Serialize;
-use windtunnel_budget::admission::{Amounts, Resource};
-use windtunnel_control::reservations::{self, Reserved};
-use windtunnel_control::{Reply, Request, Reservation};
+use windtunnel_budget::admission::{ReservableResource, ResourceAmounts};
+use windtunnel_control::reservations::{self, RunReservation};
+use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// Show what live runs have reserved of this machine, and what is free
@@ -27,17 +27,17 @@ use crate::verb::Outcome;
 /// has ended. One that does not fit beside this user's other runs is refused, and so is a `set`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-pub(crate) struct Arguments {
+pub(crate) struct ReserveArguments {
     #[command(subcommand)]
-    order: Option<Order>,
+    order: Option<ReserveSubcommand>,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
-    Tree(Tree),
-    Mount(mount::Mount),
+enum ReserveSubcommand {
+    Tree(ReserveTreeArguments),
+    Mount(mount::ReserveMountArguments),
 }
 
 /// Show how a live run divides what it has: its reservations and nodes as a tree
@@ -45,11 +45,11 @@ enum Order {
 /// `share` is what each has of processors when all want as much as they can get; `set` changes it:
 /// `windtunnel set site.cpu='{min: 50%, weight: 2}'`.
 #[derive(Debug, clap::Args)]
-struct Tree {
+struct ReserveTreeArguments {
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// For `--json`.
@@ -60,27 +60,29 @@ struct Reservations {
     memory_bytes: u64,
     free_cpus: f64,
     free_memory_bytes: u64,
-    runs: Vec<Run>,
+    runs: Vec<RunReservationOutput>,
 }
 
 #[derive(Debug, Serialize)]
-struct Run {
+struct RunReservationOutput {
     name: String,
     folder: String,
     cpus: f64,
     memory_bytes: u64,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ReserveArguments) -> Outcome {
     match &arguments.order {
-        Some(Order::Tree(order)) => return order.run(),
-        Some(Order::Mount(order)) => return order.run(),
+        Some(ReserveSubcommand::Tree(order)) => return order.run(),
+        Some(ReserveSubcommand::Mount(order)) => return order.run(),
         None => {}
     }
     let (capacity, runs) = (windtunnel_host::capacity(), reservations::live());
-    let amounts =
-        |run: &Reserved| Amounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes };
-    let all = runs.iter().map(amounts).fold(Amounts::default(), Amounts::plus);
+    let amounts = |run: &RunReservation| ResourceAmounts {
+        cpu_millis: run.cpu_millis,
+        memory_bytes: run.memory_bytes,
+    };
+    let all = runs.iter().map(amounts).fold(ResourceAmounts::default(), ResourceAmounts::plus);
     let free = capacity.minus(all);
     if arguments.format.json {
         output::json(&Reservations {
@@ -88,40 +90,40 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             memory_bytes: capacity.memory_bytes,
             free_cpus: cpus(free.cpu_millis),
             free_memory_bytes: free.memory_bytes,
-            runs: runs.into_iter().map(Run::from).collect(),
+            runs: runs.into_iter().map(RunReservationOutput::from).collect(),
         })?;
-        return Ok(Exit::Fine.code());
+        return Ok(ExitCategory::Fine.code());
     }
     output::data(&table(capacity, free, &runs))?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// The parts of a run, for `--json`.
 #[derive(Debug, Serialize)]
-struct Parts<'a> {
-    parts: &'a [Reservation],
+struct ReservationTreeOutput<'a> {
+    parts: &'a [ReservationStatus],
 }
 
-impl Tree {
+impl ReserveTreeArguments {
     fn run(&self) -> Outcome {
-        let parts = match self.live.connect()?.ask(&Request::Reservations)? {
-            Reply::Reservations { parts } => parts,
-            other => return Err(Failure::unexpected(other)),
+        let parts = match self.live.connect()?.ask(&ControlRequest::Reservations)? {
+            ControlReply::Reservations { parts } => parts,
+            other => return Err(VerbFailure::unexpected(other)),
         };
         if self.format.json {
-            output::json(&Parts { parts: &parts })?;
+            output::json(&ReservationTreeOutput { parts: &parts })?;
         } else if parts.is_empty() {
             output::talk("nothing is limited or reserved in this run");
         } else {
             output::data(&tree(&parts))?;
         }
-        Ok(Exit::Fine.code())
+        Ok(ExitCategory::Fine.code())
     }
 }
 
 /// Each part below the one around it.
-fn tree(parts: &[Reservation]) -> String {
-    let mut table = Table::new(&[
+fn tree(parts: &[ReservationStatus]) -> String {
+    let mut table = TextTable::new(&[
         ("part", Align::Left),
         ("cpu min", Align::Right),
         ("weight", Align::Right),
@@ -136,7 +138,12 @@ fn tree(parts: &[Reservation]) -> String {
     table.render("")
 }
 
-fn add_parts(table: &mut Table, parts: &[Reservation], parent: Option<&str>, depth: usize) {
+fn add_parts(
+    table: &mut TextTable,
+    parts: &[ReservationStatus],
+    parent: Option<&str>,
+    depth: usize,
+) {
     // A reservation is in no other twice; what another process says might be a circle.
     if depth > parts.len() {
         return;
@@ -144,13 +151,16 @@ fn add_parts(table: &mut Table, parts: &[Reservation], parent: Option<&str>, dep
     for part in parts.iter().filter(|part| part.parent.as_deref() == parent) {
         let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let some = |amount: u64| (amount > 0).then_some(amount);
-        let cpu = |millis: Option<u32>| or(millis.map(|it| Resource::Processor.amount(it.into())));
-        let memory = |bytes: Option<u64>| or(bytes.map(|bytes| Resource::Memory.amount(bytes)));
+        let cpu = |millis: Option<u32>| {
+            or(millis.map(|it| ReservableResource::Processor.amount(it.into())))
+        };
+        let memory =
+            |bytes: Option<u64>| or(bytes.map(|bytes| ReservableResource::Memory.amount(bytes)));
         let limits = &part.limits;
         let weight = part.cpu_share_millis.map(|_| part.cpu_weight.to_string());
         table.row([
             format!("{}{}", "  ".repeat(depth), part.name),
-            or(some(part.cpu_min_millis).map(|it| Resource::Processor.amount(it))),
+            or(some(part.cpu_min_millis).map(|it| ReservableResource::Processor.amount(it))),
             or(weight),
             cpu(part.cpu_share_millis),
             cpu(limits.cpu_millis),
@@ -165,28 +175,28 @@ fn add_parts(table: &mut Table, parts: &[Reservation], parent: Option<&str>, dep
     }
 }
 
-impl From<Reserved> for Run {
-    fn from(run: Reserved) -> Self {
+impl From<RunReservation> for RunReservationOutput {
+    fn from(run: RunReservation) -> Self {
         let folder = run.folder.display().to_string();
         let (cpus, memory_bytes) = (cpus(run.cpu_millis), run.memory_bytes);
-        Run { name: run.name, folder, cpus, memory_bytes }
+        RunReservationOutput { name: run.name, folder, cpus, memory_bytes }
     }
 }
 
-fn table(capacity: Amounts, free: Amounts, runs: &[Reserved]) -> String {
-    let mut table = Table::new(&[
+fn table(capacity: ResourceAmounts, free: ResourceAmounts, runs: &[RunReservation]) -> String {
+    let mut table = TextTable::new(&[
         ("run", Align::Left),
         ("cpu", Align::Right),
         ("memory", Align::Right),
         ("folder", Align::Left),
     ]);
-    let (cpu, memory) = (Resource::Processor, Resource::Memory);
-    let mut row = |name: &str, has: Amounts, folder: String| {
+    let (cpu, memory) = (ReservableResource::Processor, ReservableResource::Memory);
+    let mut row = |name: &str, has: ResourceAmounts, folder: String| {
         let amounts = [cpu.amount(has.cpu_millis), memory.amount(has.memory_bytes)];
         table.row([name.to_owned()].into_iter().chain(amounts).chain([folder]));
     };
     for run in runs {
-        let has = Amounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes };
+        let has = ResourceAmounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes };
         row(&run.name, has, run.folder.display().to_string());
     }
     row("(free)", free, "-".to_owned());

@@ -14,18 +14,18 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{Concern, Options, RunError};
+use windtunnel_host::{Concern, RunError, RunOptions};
 use windtunnel_lead::KeySource;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::{Instead, Loaded};
 use windtunnel_trace::junit;
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::RunReport;
 
-use crate::arguments::{Added, Format};
-use crate::cluster::machines::Machines;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::{OutputFormat, ReservationOptions};
+use crate::cluster::machines::ClusterHostOptions;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::load::{self, ScenarioFile};
 use crate::output;
 use crate::render::face::{Display, Face};
@@ -33,7 +33,7 @@ use crate::render::{summary, verdict};
 use crate::verb::{self, Outcome};
 use attempts::Attempts;
 pub(crate) use folder::new_run_folder;
-use record::RecordArguments;
+use record::RecordFlags;
 pub(crate) use record::layer;
 use results_file::ResultsFile;
 
@@ -43,13 +43,13 @@ use results_file::ResultsFile;
 /// error, and everything to the run folder. The last line is the verdict. Ctrl-C ends the run; a
 /// second one kills programs that ignore the first.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RunArguments {
     #[command(flatten)]
     scenario: ScenarioFile,
     #[command(flatten)]
-    manner: RunArguments,
+    manner: RunFlags,
     #[command(flatten)]
-    machines: Machines,
+    machines: ClusterHostOptions,
     /// How often the run is tried at the most: it is repeated when this machine did not keep up,
     /// and for no other reason. The results of an attempt are kept beside the run folder, as
     /// FOLDER-attempt-1 and so on; the last one counts
@@ -95,7 +95,7 @@ pub(crate) struct Arguments {
 
 /// How a run is done, whatever it runs.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct RunArguments {
+pub(crate) struct RunFlags {
     /// The run folder, new or empty [default: runs/NAME-DATE-TIME, with a link `latest` beside it]
     #[arg(long, value_name = "DIR", env = "WINDTUNNEL_OUT")]
     out: Option<PathBuf>,
@@ -129,9 +129,9 @@ pub(crate) struct RunArguments {
     #[arg(long, env = "WINDTUNNEL_ALLOW_HOST", value_parser = FalseyValueParser::new())]
     allow_host: bool,
     #[command(flatten)]
-    pub(crate) added: Added,
+    pub(crate) added: ReservationOptions,
     #[command(flatten)]
-    record: RecordArguments,
+    record: RecordFlags,
     /// Capture frames of this node or link to `captures/NAME.pcapng` in the run folder; may be given
     /// more than once
     #[arg(long = "pcap", value_name = "NODE|LINK", env = "WINDTUNNEL_PCAP", value_delimiter = ',')]
@@ -167,10 +167,10 @@ pub(crate) struct Showing {
     #[arg(long, env = "WINDTUNNEL_RAW", value_parser = FalseyValueParser::new())]
     raw: bool,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     let file = arguments.scenario.path()?;
     arguments.machines.refuse_two_inputs(&file)?;
     if arguments.repeat > 1 {
@@ -188,15 +188,15 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     conclude(result, &plan, &folder, &arguments.manner, results)
 }
 
-impl Arguments {
-    fn load(&self) -> Result<Loaded, Failure> {
+impl RunArguments {
+    fn load(&self) -> Result<Loaded, VerbFailure> {
         let mut instead = self.manner.instead();
         instead.several_machines = self.machines.are_named();
         load::scenario(&self.scenario.path()?, instead, self.manner.is_quiet())
     }
 }
 
-impl RunArguments {
+impl RunFlags {
     /// Values that replace those of the scenario, or are added to them.
     pub(crate) fn instead(&self) -> Instead<'_> {
         let reserve = &self.added.reserve;
@@ -215,23 +215,27 @@ impl RunArguments {
 }
 
 /// The run folder, JUnit's file, and how the run went.
-type CarriedOut = (PathBuf, Option<ResultsFile>, Result<Option<Report>, Failure>);
+type CarriedOut = (PathBuf, Option<ResultsFile>, Result<Option<RunReport>, VerbFailure>);
 
 /// Does a whole run of the plan, with attempts; programs start in `base_dir`, and the places of keys
 /// are hidden from them.
-fn carry_out(plan: &Plan, base_dir: PathBuf, arguments: &Arguments) -> Result<CarriedOut, Failure> {
+fn carry_out(
+    plan: &Plan,
+    base_dir: PathBuf,
+    arguments: &RunArguments,
+) -> Result<CarriedOut, VerbFailure> {
     let manner = &arguments.manner;
     if !manner.showing.quiet {
         warn(&windtunnel_host::fits(plan, manner.packet_memory));
     }
     let (folder, options, results) = places(manner, plan, base_dir)?;
-    let options = Options { hidden: arguments.machines.key_places(), ..options };
+    let options = RunOptions { hidden: arguments.machines.key_places(), ..options };
     let attempts = Attempts::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {
         if let Some(most) = arguments.wait_quiet {
             quiet::wait(most, manner.max_lateness, manner.showing.quiet)?;
         }
-        let options = Options { attempts: former.to_vec(), ..options.clone() };
+        let options = RunOptions { attempts: former.to_vec(), ..options.clone() };
         let run = || {
             let face = Arc::new(Face::new(plan, manner.showing.manner()));
             let result = windtunnel_host::run(plan.clone(), &options, Arc::<Face>::clone(&face));
@@ -246,10 +250,10 @@ fn carry_out(plan: &Plan, base_dir: PathBuf, arguments: &Arguments) -> Result<Ca
 
 /// Writes JUnit's file and the page, and shows the report.
 fn conclude(
-    result: Result<Option<Report>, Failure>,
+    result: Result<Option<RunReport>, VerbFailure>,
     plan: &Plan,
     folder: &Path,
-    manner: &RunArguments,
+    manner: &RunFlags,
     results: Option<ResultsFile>,
 ) -> Outcome {
     if let Some(results) = results {
@@ -260,7 +264,7 @@ fn conclude(
         };
         results.write(&text)?;
     }
-    let Some(report) = result? else { return Ok(Exit::Fine.code()) };
+    let Some(report) = result? else { return Ok(ExitCategory::Fine.code()) };
     let page = manner.report.then(|| verb::report::write_into(folder));
     show(&manner.showing, &report, folder)?;
     page.transpose()?;
@@ -269,7 +273,7 @@ fn conclude(
 
 /// A run that is over.
 pub(crate) struct Ran {
-    pub(crate) report: Report,
+    pub(crate) report: RunReport,
     pub(crate) folder: PathBuf,
 }
 
@@ -278,9 +282,9 @@ impl Ran {
     pub(crate) fn of(
         loaded: Loaded,
         base_dir: PathBuf,
-        arguments: &RunArguments,
-        run: impl FnOnce(Plan, &Options) -> Result<Report, RunError>,
-    ) -> Result<Ran, Failure> {
+        arguments: &RunFlags,
+        run: impl FnOnce(Plan, &RunOptions) -> Result<RunReport, RunError>,
+    ) -> Result<Ran, VerbFailure> {
         let plan = plan_of(loaded, arguments)?;
         if !arguments.showing.quiet {
             warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
@@ -299,7 +303,7 @@ impl Ran {
     }
 }
 
-fn plan_of(loaded: Loaded, arguments: &RunArguments) -> Result<Plan, Failure> {
+fn plan_of(loaded: Loaded, arguments: &RunFlags) -> Result<Plan, VerbFailure> {
     let Loaded { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
     arguments.record.apply(&mut plan.record)?;
@@ -313,10 +317,10 @@ fn plan_of(loaded: Loaded, arguments: &RunArguments) -> Result<Plan, Failure> {
 /// The run folder, all that the run needs to know beside its plan, and the file for its JUnit
 /// results.
 fn places(
-    arguments: &RunArguments,
+    arguments: &RunFlags,
     plan: &Plan,
     base_dir: PathBuf,
-) -> Result<(PathBuf, Options, Option<ResultsFile>), Failure> {
+) -> Result<(PathBuf, RunOptions, Option<ResultsFile>), VerbFailure> {
     check_captures(arguments, plan)?;
     let folder = new_run_folder(arguments.out.as_deref(), &plan.name)?;
     // Before the run: it must not be in vain.
@@ -327,15 +331,15 @@ fn places(
 }
 
 /// Whether what is to be captured is in the plan.
-fn check_captures(arguments: &RunArguments, plan: &Plan) -> Result<(), Failure> {
+fn check_captures(arguments: &RunFlags, plan: &Plan) -> Result<(), VerbFailure> {
     for place in &arguments.captures {
         verb::capture::places(plan, place)?;
     }
     Ok(())
 }
 
-fn options(arguments: &RunArguments, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> Options {
-    let mut options = Options::new(folder, base_dir);
+fn options(arguments: &RunFlags, plan: &Plan, folder: PathBuf, base_dir: PathBuf) -> RunOptions {
+    let mut options = RunOptions::new(folder, base_dir);
     options.link_latest = arguments.out.is_none();
     options.plan_hash = windtunnel_scenario::plan_hash(plan);
     options.max_lateness = arguments.max_lateness;
@@ -363,7 +367,11 @@ impl Showing {
 }
 
 /// The end of a run. A reader that has gone does not change how the run went.
-pub(crate) fn show(showing: &Showing, report: &Report, folder: &Path) -> Result<(), Failure> {
+pub(crate) fn show(
+    showing: &Showing,
+    report: &RunReport,
+    folder: &Path,
+) -> Result<(), VerbFailure> {
     let written = if showing.format.json {
         output::json(report)
     } else {
@@ -373,7 +381,7 @@ pub(crate) fn show(showing: &Showing, report: &Report, folder: &Path) -> Result<
         output::data(&text)
     };
     match written {
-        Err(Failure::ReaderGone) => Ok(()),
+        Err(VerbFailure::ReaderGone) => Ok(()),
         written => written,
     }
 }

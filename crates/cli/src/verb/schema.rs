@@ -2,7 +2,7 @@
 
 use clap::builder::FalseyValueParser;
 
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -10,14 +10,14 @@ use crate::verb::Outcome;
 ///
 /// Editors check and complete scenario files with it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SchemaArguments {
     /// No difference: a schema is JSON in any case
     #[arg(long, env = "WINDTUNNEL_JSON", value_parser = FalseyValueParser::new())]
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let Arguments { json: _ } = arguments;
+pub(crate) fn run(arguments: &SchemaArguments) -> Outcome {
+    let SchemaArguments { json: _ } = arguments;
     output::json(&windtunnel_scenario::schema())?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

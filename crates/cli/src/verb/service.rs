@@ -5,17 +5,18 @@ mod table;
 use clap::Subcommand;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_control::{Reply, Request, ServiceList};
+use windtunnel_control::{ControlReply, ControlRequest, ServiceList};
 use windtunnel_model::plan::{
-    Action, Event as Planned, Policy, Service, ServiceChange, ServiceUpdate,
+    EventAction, LoadBalancingPolicy, ScheduledEvent as Planned, Service, ServiceChange,
+    ServiceUpdate,
 };
 use windtunnel_model::{NodeId, Plan, Span};
-use windtunnel_trace::event::Event;
+use windtunnel_trace::event::EventLogEntry;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::event;
 use crate::verb::Outcome;
@@ -29,19 +30,19 @@ pub(crate) use table::render as render_services;
 /// Changes hold at once for what is new; established connections stay where they are.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_subcommand = true)]
-pub(crate) struct Arguments {
+pub(crate) struct ServiceArguments {
     #[command(subcommand)]
-    order: Order,
+    order: ServiceSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Order {
-    List(List),
+enum ServiceSubcommand {
+    List(ServiceListArguments),
     Show(Show),
     Add(Add),
     Remove(Remove),
-    Drain(Drain),
-    Weight(Weight),
+    Drain(ServiceDrainArguments),
+    Weight(ServiceWeightArguments),
 }
 
 /// List all services with their replicas
@@ -49,11 +50,11 @@ enum Order {
 /// `live` are connections and UDP flows that have not ended; `given` those that a replica got since
 /// the run began.
 #[derive(Debug, clap::Args)]
-struct List {
+struct ServiceListArguments {
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// Show one service: its replicas, where each router redirects what is new, and its connections
@@ -62,22 +63,22 @@ struct Show {
     /// Name of the service
     service: String,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// A node, and what becomes of it.
 #[derive(Debug, clap::Args)]
-struct Target {
+struct ServiceReplicaArguments {
     /// Name of the service
     service: String,
     /// Name of the node
     replica: String,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// Make a node a replica
@@ -87,7 +88,7 @@ struct Target {
 #[derive(Debug, clap::Args)]
 struct Add {
     #[command(flatten)]
-    target: Target,
+    target: ServiceReplicaArguments,
 }
 
 /// Make a node a replica no longer
@@ -96,14 +97,14 @@ struct Add {
 #[derive(Debug, clap::Args)]
 struct Remove {
     #[command(flatten)]
-    target: Target,
+    target: ServiceReplicaArguments,
 }
 
 /// Give a replica no new connections, and let those that it has go on
 #[derive(Debug, clap::Args)]
-struct Drain {
+struct ServiceDrainArguments {
     #[command(flatten)]
-    target: Target,
+    target: ServiceReplicaArguments,
     /// Give it new connections again
     #[arg(long, env = "WINDTUNNEL_UNDO", value_parser = FalseyValueParser::new())]
     undo: bool,
@@ -111,9 +112,9 @@ struct Drain {
 
 /// Set a replica's share of new connections, where the policy is `weighted`
 #[derive(Debug, clap::Args)]
-struct Weight {
+struct ServiceWeightArguments {
     #[command(flatten)]
-    target: Target,
+    target: ServiceReplicaArguments,
     /// Its weight; 0: nothing new
     #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(Service::WEIGHT_MAX)))]
     weight: u32,
@@ -121,32 +122,34 @@ struct Weight {
 
 /// What was done, for `--json`.
 #[derive(Debug, Serialize)]
-struct Done<'a> {
-    events: &'a [Event],
+struct ServiceChangeOutput<'a> {
+    events: &'a [EventLogEntry],
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ServiceArguments) -> Outcome {
     match &arguments.order {
-        Order::List(list) => ask(&list.live, &list.format, None),
-        Order::Show(show) => ask(&show.live, &show.format, Some(show.service.clone())),
-        Order::Add(Add { target }) => target.change(|replica| ServiceUpdate::Add { replica }),
-        Order::Remove(Remove { target }) => {
+        ServiceSubcommand::List(list) => ask(&list.live, &list.format, None),
+        ServiceSubcommand::Show(show) => ask(&show.live, &show.format, Some(show.service.clone())),
+        ServiceSubcommand::Add(Add { target }) => {
+            target.change(|replica| ServiceUpdate::Add { replica })
+        }
+        ServiceSubcommand::Remove(Remove { target }) => {
             target.change(|replica| ServiceUpdate::Remove { replica })
         }
-        Order::Drain(Drain { target, undo }) => {
+        ServiceSubcommand::Drain(ServiceDrainArguments { target, undo }) => {
             target.change(|replica| ServiceUpdate::Drain { replica, drain: !undo })
         }
-        Order::Weight(Weight { target, weight }) => {
+        ServiceSubcommand::Weight(ServiceWeightArguments { target, weight }) => {
             target.change(|replica| ServiceUpdate::Weight { replica, weight: *weight })
         }
     }
 }
 
-fn ask(live: &Live, format: &Format, service: Option<String>) -> Outcome {
+fn ask(live: &LiveRunSelector, format: &OutputFormat, service: Option<String>) -> Outcome {
     let is_one = service.is_some();
-    let list = match live.connect()?.ask(&Request::Services { service })? {
-        Reply::Services(list) => list,
-        other => return Err(Failure::unexpected(other)),
+    let list = match live.connect()?.ask(&ControlRequest::Services { service })? {
+        ControlReply::Services(list) => list,
+        other => return Err(VerbFailure::unexpected(other)),
     };
     if format.json {
         output::json(&list)?;
@@ -155,14 +158,14 @@ fn ask(live: &Live, format: &Format, service: Option<String>) -> Outcome {
     } else {
         output::data(&if is_one { table::details(&list) } else { listed(&list) })?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn listed(list: &ServiceList) -> String {
     table::heading(&list.name, list.elapsed_ns) + &table::render(&list.services)
 }
 
-impl Target {
+impl ServiceReplicaArguments {
     fn change(&self, update: impl FnOnce(NodeId) -> ServiceUpdate) -> Outcome {
         let plan = self.live.plan()?;
         let service = plan.service_named(&self.service).ok_or_else(|| {
@@ -173,37 +176,39 @@ impl Target {
             .ok_or_else(|| unknown("node", &self.replica, plan.nodes.iter().map(|it| &it.name)))?;
         let change = ServiceChange { service, update: update(node) };
         self.is_possible(&plan, &change)?;
-        let action = Action::Service(vec![change]);
+        let action = EventAction::Service(vec![change]);
         let events = vec![Planned { at: Span::ZERO, action }];
-        match self.live.connect()?.ask(&Request::Do { events })? {
-            Reply::Happened { events, .. } if self.format.json => {
-                output::json(&Done { events: &events })?;
+        match self.live.connect()?.ask(&ControlRequest::Do { events })? {
+            ControlReply::Happened { events, .. } if self.format.json => {
+                output::json(&ServiceChangeOutput { events: &events })?;
             }
-            Reply::Happened { events, .. } => {
+            ControlReply::Happened { events, .. } => {
                 events.iter().for_each(|it| output::talk(&event::text(it)));
             }
-            other => return Err(Failure::unexpected(other)),
+            other => return Err(VerbFailure::unexpected(other)),
         }
-        Ok(Exit::Fine.code())
+        Ok(ExitCategory::Fine.code())
     }
 
     /// Whether it fits the plan; that a node was added since it began, only the run knows.
-    fn is_possible(&self, plan: &Plan, change: &ServiceChange) -> Result<(), Failure> {
+    fn is_possible(&self, plan: &Plan, change: &ServiceChange) -> Result<(), VerbFailure> {
         plan.validate_service_change(change).map_err(|error| {
-            Failure::new(Exit::Usage, format!("service {}: {error}", self.service))
+            VerbFailure::new(ExitCategory::Usage, format!("service {}: {error}", self.service))
         })?;
         let policy = plan.services[change.service.index()].policy;
-        if matches!(change.update, ServiceUpdate::Weight { .. }) && policy != Policy::Weighted {
+        if matches!(change.update, ServiceUpdate::Weight { .. })
+            && policy != LoadBalancingPolicy::Weighted
+        {
             let name = policy.name();
             let message = format!("service {}: its policy is {name}, not weighted", self.service);
             let hint = "`policy: {weighted: …}` in the file gives replicas weights";
-            return Err(Failure::new(Exit::Usage, message).hint(hint.to_owned()));
+            return Err(VerbFailure::new(ExitCategory::Usage, message).hint(hint.to_owned()));
         }
         Ok(())
     }
 }
 
-fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a String>) -> Failure {
+fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a String>) -> VerbFailure {
     let names: Vec<&str> = names.map(String::as_str).collect();
     let message = format!("no {what} is called {name}");
     let shown = names.iter().take(NAMES_LISTED).copied().collect::<Vec<_>>().join(", ");
@@ -214,7 +219,7 @@ fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a String>) 
         }
         _ => format!("the {what}s are {shown}"),
     };
-    Failure::new(Exit::Usage, message).hint(hint)
+    VerbFailure::new(ExitCategory::Usage, message).hint(hint)
 }
 
 const NAMES_LISTED: usize = 12;

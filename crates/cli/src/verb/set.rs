@@ -1,14 +1,14 @@
 //! `set`: changes of a link, or of a node's limit, while it runs.
 
 use serde::Serialize;
-use windtunnel_control::{LaneChoice, Request};
+use windtunnel_control::{ControlRequest, LaneChoice};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, LinkPatch, Plan, Rate};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -20,23 +20,23 @@ use crate::verb::Outcome;
 /// the programs of a node, of each node of a group, or all nodes of a reservation use together; `NAME.cpu='{min: 25%, weight: 2}'` changes what one has of processors
 /// that are divided by weight.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct SetArguments {
     /// Name of the link, or `NODE.LIMIT=VALUE`
     link: String,
     /// Properties, such as `loss=5%` `rate=10mbit` `jitter='{spread: 2ms, distribution: normal}'`
     #[arg(value_name = "KEY=VALUE")]
     properties: Vec<String>,
     #[command(flatten)]
-    way: Way,
+    way: LinkDirectionSelector,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// Which way along the link.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Way {
+pub(crate) struct LinkDirectionSelector {
     /// Only this direction: `up`, `down`, or `from-to` with the names at the link's ends
     /// [default: both]
     #[arg(long, value_name = "WAY", env = "WINDTUNNEL_DIRECTION")]
@@ -45,20 +45,20 @@ pub(crate) struct Way {
 
 /// The change, for `--json`.
 #[derive(Debug, Serialize)]
-struct Changed<'a> {
+struct LinkChangeOutput<'a> {
     #[serde(flatten)]
     lanes: &'a LaneChoice,
     set: &'a LinkPatch,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &SetArguments) -> Outcome {
     if let Some((node, key, value)) = limit_of_node(&arguments.link) {
         return set_limit(arguments, node, key, value);
     }
     if arguments.properties.is_empty() {
         let message = format!("nothing is to be set at `{}`", arguments.link);
         let hint = "write KEY=VALUE behind a link, such as loss=5%; or NODE.cpu=50%";
-        return Err(Failure::new(Exit::Usage, message).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Usage, message).hint(hint));
     }
     let pairs: Vec<(&str, &str)> =
         arguments.properties.iter().map(|text| pair(text)).collect::<Result<_, _>>()?;
@@ -69,21 +69,23 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     windtunnel_scenario::check_patch(&patch, &plan)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
-    arguments.live.order(&Request::Set { lanes: lanes.clone(), patch: Box::new(patch.clone()) })?;
+    arguments
+        .live
+        .order(&ControlRequest::Set { lanes: lanes.clone(), patch: Box::new(patch.clone()) })?;
     if arguments.format.json {
-        output::json(&Changed { lanes: &lanes, set: &patch })?;
+        output::json(&LinkChangeOutput { lanes: &lanes, set: &patch })?;
     } else {
         output::talk(&format!("{}: {}", describe(&lanes), arguments.properties.join(" ")));
         for property in replaced(&plan, &lanes.link, &patch) {
             output::talk(&format!("{}: its {property} follows no trace any more", lanes.link));
         }
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// The limit of a node, for `--json`.
 #[derive(Debug, Serialize)]
-struct Limited<'a> {
+struct NodeLimitOutput<'a> {
     node: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_millis: Option<u32>,
@@ -108,39 +110,41 @@ fn limit_of_node(text: &str) -> Option<(&str, &str, &str)> {
         .then_some((node, key, value))
 }
 
-fn set_limit(arguments: &Arguments, node: &str, key: &str, value: &str) -> Outcome {
+fn set_limit(arguments: &SetArguments, node: &str, key: &str, value: &str) -> Outcome {
     if let Some(other) = arguments.properties.first() {
         let message = format!("`{other}` is not of a link");
-        return Err(Failure::new(Exit::Usage, message).hint("set one limit of a node at a time"));
+        return Err(VerbFailure::new(ExitCategory::Usage, message)
+            .hint("set one limit of a node at a time"));
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
     let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk, .. } = demand;
     let request = limit_request(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
-        Failure::new(Exit::Usage, message).hint("cpu, memory, pids and disk can")
+        VerbFailure::new(ExitCategory::Usage, message).hint("cpu, memory, pids and disk can")
     })?;
     arguments.live.order(&request)?;
     if arguments.format.json {
-        let limited = Limited { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk };
+        let limited =
+            NodeLimitOutput { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk };
         output::json(&limited)?;
     } else {
         output::talk(&format!("{node}: {key} {value}"));
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 /// What asks a run for a limit of a node that can change while it runs.
-pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<Request> {
+pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<ControlRequest> {
     let node = node.to_owned();
     if demand.is_weighted() {
         let (min_millis, weight) = (demand.cpu_min_millis, demand.cpu_weight);
-        return Some(Request::SetShare { name: node, min_millis, weight });
+        return Some(ControlRequest::SetShare { name: node, min_millis, weight });
     }
     match (demand.cpu_millis, demand.memory, demand.pids, demand.disk) {
-        (Some(millis), ..) => Some(Request::SetCpu { node, millis }),
-        (_, Some(bytes), ..) => Some(Request::SetMemory { node, bytes }),
-        (.., Some(count), _) => Some(Request::SetPids { node, count }),
-        (.., Some(rate)) => Some(Request::SetDisk { node, rate }),
+        (Some(millis), ..) => Some(ControlRequest::SetCpu { node, millis }),
+        (_, Some(bytes), ..) => Some(ControlRequest::SetMemory { node, bytes }),
+        (.., Some(count), _) => Some(ControlRequest::SetPids { node, count }),
+        (.., Some(rate)) => Some(ControlRequest::SetDisk { node, rate }),
         _ => None,
     }
 }
@@ -165,9 +169,9 @@ pub(crate) fn describe(lanes: &LaneChoice) -> String {
     }
 }
 
-fn pair(text: &str) -> Result<(&str, &str), Failure> {
+fn pair(text: &str) -> Result<(&str, &str), VerbFailure> {
     let (key, value) = text.split_once('=').ok_or_else(|| {
-        Failure::new(Exit::Usage, format!("`{text}` is not a property"))
+        VerbFailure::new(ExitCategory::Usage, format!("`{text}` is not a property"))
             .hint("write KEY=VALUE, such as loss=5%")
     })?;
     Ok((key.trim(), value.trim()))

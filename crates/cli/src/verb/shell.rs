@@ -3,21 +3,21 @@
 use std::ffi::OsString;
 
 use crate::verb::Outcome;
-use crate::verb::exec::{self, Place};
+use crate::verb::exec::{self, ExecOptions};
 
 /// Open a shell in a node of a live run
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ShellArguments {
     /// The node
     node: String,
     /// The shell and its arguments [default: $SHELL, else /bin/sh]
     #[arg(trailing_var_arg = true, value_name = "SHELL")]
     shell: Vec<OsString>,
     #[command(flatten)]
-    place: Place,
+    place: ExecOptions,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &ShellArguments) -> Outcome {
     if !arguments.shell.is_empty() {
         return exec::command(&arguments.node, &arguments.shell, &arguments.place);
     }

@@ -1,44 +1,44 @@
 //! `down` and `up`: cutting and mending a link while it runs.
 
 use serde::Serialize;
-use windtunnel_control::{LaneChoice, Request};
+use windtunnel_control::{ControlRequest, LaneChoice};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::verb::Outcome;
-use crate::verb::set::{Way, describe};
+use crate::verb::set::{LinkDirectionSelector, describe};
 
 /// Take a link of a live run down: it carries nothing until it is up again
 #[derive(Debug, clap::Args)]
 pub(crate) struct Down {
     #[command(flatten)]
-    choice: Choice,
+    choice: LinkStateArguments,
 }
 
 /// Bring a link of a live run up again
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     #[command(flatten)]
-    choice: Choice,
+    choice: LinkStateArguments,
 }
 
 #[derive(Debug, clap::Args)]
-struct Choice {
+struct LinkStateArguments {
     /// Name of the link
     link: String,
     #[command(flatten)]
-    way: Way,
+    way: LinkDirectionSelector,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
 /// The change, for `--json`.
 #[derive(Debug, Serialize)]
-struct Changed<'a> {
+struct LinkStateOutput<'a> {
     #[serde(flatten)]
     lanes: &'a LaneChoice,
     up: bool,
@@ -52,13 +52,13 @@ pub(crate) fn up(arguments: &Up) -> Outcome {
     change(&arguments.choice, true)
 }
 
-fn change(choice: &Choice, up: bool) -> Outcome {
+fn change(choice: &LinkStateArguments, up: bool) -> Outcome {
     let lanes = LaneChoice { link: choice.link.clone(), direction: choice.way.direction.clone() };
-    choice.live.order(&Request::State { lanes: lanes.clone(), up })?;
+    choice.live.order(&ControlRequest::State { lanes: lanes.clone(), up })?;
     if choice.format.json {
-        output::json(&Changed { lanes: &lanes, up })?;
+        output::json(&LinkStateOutput { lanes: &lanes, up })?;
     } else {
         output::talk(&format!("{}: {}", describe(&lanes), if up { "up" } else { "down" }));
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

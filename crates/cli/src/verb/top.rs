@@ -15,14 +15,14 @@ mod tests;
 mod view;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_control::{Reply, Request, Snapshot};
+use windtunnel_control::{ControlReply, ControlRequest, Snapshot};
 use windtunnel_model::Span;
 use windtunnel_sys::terminal::is_terminal;
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -33,7 +33,7 @@ use crate::verb::Outcome;
 /// second. `q` ends top, not the run. Where standard input or output is not a terminal, the tables
 /// are printed once.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TopArguments {
     /// Print the tables once as plain text, with all columns
     #[arg(long, env = "WINDTUNNEL_ONCE", value_parser = FalseyValueParser::new())]
     once: bool,
@@ -42,25 +42,25 @@ pub(crate) struct Arguments {
     #[arg(value_parser = interval)]
     interval: Span,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &TopArguments) -> Outcome {
     let mut client = arguments.live.connect()?;
     if !arguments.format.json && !arguments.once && can_draw() {
         return session::run(client, arguments.live.plan()?, arguments.interval);
     }
-    let snapshot = match client.ask(&Request::Snapshot)? {
-        Reply::Snapshot(snapshot) => *snapshot,
-        other => return Err(Failure::unexpected(other)),
+    let snapshot = match client.ask(&ControlRequest::Snapshot)? {
+        ControlReply::Snapshot(snapshot) => *snapshot,
+        other => return Err(VerbFailure::unexpected(other)),
     };
     print(&snapshot, arguments.format.json)?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-fn print(snapshot: &Snapshot, json: bool) -> Result<(), Failure> {
+fn print(snapshot: &Snapshot, json: bool) -> Result<(), VerbFailure> {
     if json { output::json(snapshot) } else { output::data(&plain::render(snapshot)) }
 }
 

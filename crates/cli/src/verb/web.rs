@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_web::{Lister, Options, Shown};
+use windtunnel_web::{Lister, WebServerContent, WebServerOptions};
 
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::live;
 use crate::render::page::{self, Opening};
 use crate::verb::Outcome;
@@ -21,7 +21,7 @@ use crate::verb::Outcome;
 /// what knows the address, which has a secret, can do with the runs what this user can. Ctrl-C ends
 /// the page, not the runs.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct WebArguments {
     /// Folder of the run to show, live or over [default: all live runs of this user]
     #[arg(value_name = "RUN", env = "WINDTUNNEL_RUN")]
     run: Option<PathBuf>,
@@ -40,29 +40,32 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     opening: Opening,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &WebArguments) -> Outcome {
     let only = arguments.run.as_deref().map(folder).transpose()?;
     let lister: Lister = Arc::new(|| {
-        let named = |run: live::LiveRun| {
+        let named = |run: live::LiveRunSummary| {
             (run.folder, run.name.unwrap_or_default(), run.elapsed_ns.unwrap_or_default())
         };
         live::list().into_iter().map(named).collect()
     });
-    let shown = Shown::Runs { only, lister, until_end: arguments.until_end };
-    let options =
-        Options { listen: arguments.listen, program: PathBuf::from(page::THIS_PROGRAM), shown };
+    let shown = WebServerContent::Runs { only, lister, until_end: arguments.until_end };
+    let options = WebServerOptions {
+        listen: arguments.listen,
+        program: PathBuf::from(page::THIS_PROGRAM),
+        shown,
+    };
     page::serve(options, &arguments.opening, arguments.format.json)
 }
 
 /// The folder of a run, as the list of live runs has it.
-fn folder(path: &Path) -> Result<PathBuf, Failure> {
+fn folder(path: &Path) -> Result<PathBuf, VerbFailure> {
     let wrong = |why: &str| {
         let text = format!("{} is not the folder of a run: {why}", path.display());
         let hint = "`windtunnel ls` lists live runs; without a name all of them are shown";
-        Failure::new(Exit::Usage, text).hint(hint)
+        VerbFailure::new(ExitCategory::Usage, text).hint(hint)
     };
     let folder = path.canonicalize().map_err(|error| wrong(&error.to_string()))?;
     match folder.join("plan.json").exists() {

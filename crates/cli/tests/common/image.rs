@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use windtunnel_image::Digest;
+use windtunnel_image::Sha256Digest;
 
 use super::{find_program, must};
 
@@ -99,7 +99,7 @@ impl<'a> ImageBuilder<'a> {
     pub(super) fn layout(&self, layout: &Path, config: &Value, damage: impl Fn(&mut Value)) {
         fs::create_dir_all(layout.join("blobs/sha256")).unwrap();
         let blob = |kind: &str, bytes: &[u8]| {
-            let digest = Digest::of(bytes);
+            let digest = Sha256Digest::of(bytes);
             fs::write(layout.join("blobs/sha256").join(digest.hex()), bytes).unwrap();
             let kind = format!("application/vnd.oci.image.{kind}");
             json!({"mediaType": kind, "digest": digest.to_string(), "size": bytes.len()})
@@ -107,7 +107,7 @@ impl<'a> ImageBuilder<'a> {
         let layers: Vec<Value> =
             self.layers.iter().map(|layer| blob("layer.v1.tar", layer)).collect();
         let ids: Vec<String> =
-            self.layers.iter().map(|layer| Digest::of(layer).to_string()).collect();
+            self.layers.iter().map(|layer| Sha256Digest::of(layer).to_string()).collect();
         let own = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use windtunnel_control::{
-    Connection, Incoming, Listener, NodeLimits, NodeStatus, Reply, Request, RunStatus,
+    ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest, NodeLimits,
+    NodeStatus, RunStatus,
 };
 
 use super::text;
@@ -31,7 +32,7 @@ impl<'t> Answering<'t> {
         end: &'t AtomicBool,
     ) -> Self {
         std::fs::create_dir_all(&folder).unwrap();
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "net.yaml",
             text: NET.as_bytes(),
             default_name: name,
@@ -39,7 +40,7 @@ impl<'t> Answering<'t> {
         };
         let plan = windtunnel_scenario::load(&source).unwrap().plan;
         std::fs::write(folder.join("plan.json"), serde_json::to_vec(&plan).unwrap()).unwrap();
-        let listener = Listener::open(&folder).unwrap();
+        let listener = ControlListener::open(&folder).unwrap();
         scope.spawn(move || answer(&listener, name, end));
         Answering { folder, end }
     }
@@ -51,16 +52,16 @@ impl Drop for Answering<'_> {
     }
 }
 
-fn answer(listener: &Listener, name: &str, end: &AtomicBool) {
-    let mut open: Vec<Connection> = Vec::new();
+fn answer(listener: &ControlListener, name: &str, end: &AtomicBool) {
+    let mut open: Vec<ControlConnection> = Vec::new();
     while !end.load(Ordering::Relaxed) {
         open.extend(listener.accept(name).unwrap());
         open.retain_mut(|connection| {
             let _ = connection.flush();
             match connection.receive() {
-                Some(Incoming::Closed) => return false,
-                Some(Incoming::Request(request, _)) if *request == Request::Ps => {
-                    let _ = connection.reply(&Reply::Ps(Box::new(status(name))));
+                Some(ConnectionInput::Closed) => return false,
+                Some(ConnectionInput::Request(request, _)) if *request == ControlRequest::Ps => {
+                    let _ = connection.reply(&ControlReply::Ps(Box::new(status(name))));
                 }
                 _ => {}
             }

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use windtunnel_control::Version;
-use windtunnel_control::frame::{self, Frames};
+use windtunnel_control::SoftwareVersion;
+use windtunnel_control::frame::{self, FrameDecoder};
 use windtunnel_control::part::{FromPart, PartSetup, SharedOptions, ToPart};
 use windtunnel_model::{Bytes, Span};
 use windtunnel_sys::clock;
@@ -44,7 +44,7 @@ fn a_part_that_learns_of_the_beginning_after_its_time_reports_how_late_it_began(
 struct Part {
     child: std::process::Child,
     stream: UnixStream,
-    frames: Frames,
+    frames: FrameDecoder,
 }
 
 impl Part {
@@ -54,9 +54,9 @@ impl Part {
         command.arg("part").stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
         let child = command.spawn().unwrap();
         drop(command);
-        let mut part = Part { child, stream, frames: Frames::default() };
-        part.stream.write_all(&frame::encode(&Version::own()).unwrap()).unwrap();
-        while part.frames.take::<Version>().unwrap().is_none() {
+        let mut part = Part { child, stream, frames: FrameDecoder::default() };
+        part.stream.write_all(&frame::encode(&SoftwareVersion::own()).unwrap()).unwrap();
+        while part.frames.take::<SoftwareVersion>().unwrap().is_none() {
             part.read();
         }
         part.send(&ToPart::Setup(Box::new(setup(folder))));
@@ -99,7 +99,7 @@ impl Drop for Part {
 
 /// A run of one machine with one program.
 fn setup(folder: std::path::PathBuf) -> PartSetup {
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "net.yaml",
         text: b"model: paths\nnodes: {a: {run: 'true'}}\n",
         default_name: "net",

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 use windtunnel_model::record::Kind;
 use windtunnel_model::record::flag::END_UNKNOWN;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
 use super::record::read;
 use super::recorded::check;
@@ -59,7 +59,7 @@ fn known_and_unknown(outcome: &Outcome) -> (usize, usize) {
     let read = read(&outcome.folder);
     let names = &read.headers[0].nodes;
     let calls = read.records.iter().filter(|(source, record)| {
-        let is_call = source.layer == Layer::Calls as u8 && record.kind == Kind::Call as u8;
+        let is_call = source.layer == RecordSource::Calls as u8 && record.kind == Kind::Call as u8;
         is_call && names[source.node as usize] == "client"
     });
     let known = calls.clone().filter(|(_, record)| record.flags & END_UNKNOWN == 0).count();

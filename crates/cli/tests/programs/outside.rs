@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::JoinHandle;
 
 use serde_json::Value;
-use windtunnel_model::record::kind::{Call, Layer};
+use windtunnel_model::record::kind::{Call, RecordSource};
 use windtunnel_model::record::{Kind, flag};
 
 use super::record::{Read, read};
@@ -45,7 +45,8 @@ fn summary(folder: &Path) -> Value {
 fn moved(read: &Read) -> (u64, u64) {
     let marks = [Call::Connect, Call::Accept, Call::Close, Call::Shutdown].map(|call| call as u16);
     let (mut sent, mut received) = (0, 0);
-    for call in read.of(Layer::Calls, Kind::Call).filter(|call| !marks.contains(&call.extra)) {
+    for call in read.of(RecordSource::Calls, Kind::Call).filter(|call| !marks.contains(&call.extra))
+    {
         let bytes = u64::try_from(call.args[2].cast_signed()).unwrap_or(0);
         if call.flags & flag::PEEK == 0 && call.flags & flag::REVERSE != 0 {
             received += bytes;
@@ -77,8 +78,8 @@ fn assert_recorded(lab: &Lab, command: &dyn Fn(u16) -> Vec<String>, code: i32) -
     assert_eq!(summary["records"]["unseen"], Value::Null, "{summary}");
     assert!(stderr(&output).contains("; 0 lost; in out"), "{}", stderr(&output));
     // The server's sockets are not the command's.
-    assert_eq!(read.of(Layer::Tcp, Kind::FlowSocket).count(), 1);
-    assert!(read.of(Layer::Tcp, Kind::TcpProgress).count() > 0);
+    assert_eq!(read.of(RecordSource::Tcp, Kind::FlowSocket).count(), 1);
+    assert!(read.of(RecordSource::Tcp, Kind::TcpProgress).count() > 0);
     read
 }
 
@@ -145,7 +146,7 @@ fn a_static_program_below_a_shell_of_a_node_is_recorded() {
         );
         let read = read(&outcome.folder);
         let of_a = read.records.iter().filter(|(source, record)| {
-            (source.layer, source.node) == (Layer::Calls as u8, 0)
+            (source.layer, source.node) == (RecordSource::Calls as u8, 0)
                 && record.kind == Kind::Call as u8
         });
         let sent = of_a.filter(|(_, call)| call.flags & flag::REVERSE == 0 && call.args[2] > 40);
@@ -229,8 +230,10 @@ fn a_process_that_runs_is_recorded_by_root_and_refused_to_others_with_the_reason
     }
     assert!(recorder.wait().unwrap().success());
     let read = read(&lab.path().join("out"));
-    let sent =
-        read.of(Layer::Kernel, Kind::KernelSend).map(|it| u64::from(it.args[2])).sum::<u64>();
+    let sent = read
+        .of(RecordSource::Kernel, Kind::KernelSend)
+        .map(|it| u64::from(it.args[2]))
+        .sum::<u64>();
     assert_eq!(sent, asked);
-    assert_eq!(read.of(Layer::Tcp, Kind::FlowSocket).count(), 1);
+    assert_eq!(read.of(RecordSource::Tcp, Kind::FlowSocket).count(), 1);
 }

@@ -6,17 +6,19 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
-use windtunnel_evidence::file::{Header, Item, Reader, Source};
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_evidence::file::{
+    EventSource, RecordFileElement, RecordFileHeader, RecordFileReader,
+};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::{EventRecord, Kind};
 
 use super::support::{Lab, Live, is_missing, until, users};
 
 /// What the files of a run folder hold.
 #[derive(Default)]
 pub(super) struct Read {
-    pub(super) headers: Vec<Header>,
-    pub(super) records: Vec<(Source, Record)>,
+    pub(super) headers: Vec<RecordFileHeader>,
+    pub(super) records: Vec<(EventSource, EventRecord)>,
     /// By layer: records, lost.
     counts: BTreeMap<u8, (u64, u64)>,
     /// Events of which no file says anything.
@@ -27,11 +29,11 @@ pub(super) fn read(run: &Path) -> Read {
     let mut names: Vec<_> =
         fs::read_dir(run.join("records")).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
-    let (mut read, mut reader) = (Read::default(), Reader::new());
+    let (mut read, mut reader) = (Read::default(), RecordFileReader::new());
     for name in names {
         let bytes = fs::read(&name).unwrap();
         let header = reader.read(&bytes, |_, item| match item {
-            Item::Record(source, record) => {
+            RecordFileElement::Record(source, record) => {
                 let (records, lost) = read.counts.entry(source.layer).or_default();
                 if record.kind == Kind::Lost as u8 {
                     *lost += record.wide(2);
@@ -40,9 +42,11 @@ pub(super) fn read(run: &Path) -> Read {
                 }
                 read.records.push((source, record));
             }
-            Item::Gap { events, .. } => read.gaps += events,
-            Item::Repeated(..) => {}
-            Item::Stray(record) => panic!("{}: {record:?} is of no source", name.display()),
+            RecordFileElement::Gap { events, .. } => read.gaps += events,
+            RecordFileElement::Repeated(..) => {}
+            RecordFileElement::Stray(record) => {
+                panic!("{}: {record:?} is of no source", name.display())
+            }
         });
         read.headers.push(header.unwrap_or_else(|error| panic!("{}: {error}", name.display())));
     }
@@ -50,10 +54,11 @@ pub(super) fn read(run: &Path) -> Read {
 }
 
 impl Read {
-    pub(super) fn of(&self, layer: Layer, kind: Kind) -> impl Iterator<Item = &Record> {
+    pub(super) fn of(&self, layer: RecordSource, kind: Kind) -> impl Iterator<Item = &EventRecord> {
         let records = self.records.iter();
-        let wanted =
-            move |it: &&(Source, Record)| it.0.layer == layer as u8 && it.1.kind == kind as u8;
+        let wanted = move |it: &&(EventSource, EventRecord)| {
+            it.0.layer == layer as u8 && it.1.kind == kind as u8
+        };
         records.filter(wanted).map(|(_, record)| record)
     }
 
@@ -62,7 +67,7 @@ impl Read {
     fn assert_agrees_with(&self, report: &Value) {
         let layers = report["records"]["layers"].as_object().expect("layers");
         for (name, layer) in layers {
-            let number = Layer::from_name(name).unwrap() as u8;
+            let number = RecordSource::from_name(name).unwrap() as u8;
             let (records, lost) = self.counts.get(&number).copied().unwrap_or_default();
             assert_eq!(layer["records"], records, "{name}: {layer}");
             assert_eq!(layer["lost"], lost, "{name}: {layer}");
@@ -105,8 +110,8 @@ fn each_packet_of_a_recorded_run_is_in_its_files() {
         assert_eq!(header.plan, report["plan_hash"].as_str().unwrap());
         for kind in [Kind::Offered, Kind::Delivered] {
             for lane in [0, 1] {
-                let of_lane = |it: &&Record| it.args[2] == lane;
-                let packets = read.of(Layer::Engine, kind).filter(of_lane).count() as u64;
+                let of_lane = |it: &&EventRecord| it.args[2] == lane;
+                let packets = read.of(RecordSource::Engine, kind).filter(of_lane).count() as u64;
                 let name = if lane == 0 { "a-b" } else { "b-a" };
                 let counted = if kind == Kind::Offered { "offered" } else { "delivered" };
                 let counted = &outcome.link(name)[format!("{counted}_packets")];
@@ -180,7 +185,7 @@ fn a_killed_run_leaves_records_that_can_be_read() {
         let read = read(&outcome.folder);
         assert_eq!(read.gaps, 0);
         // The last milliseconds may be missing.
-        assert!(read.of(Layer::Engine, Kind::Delivered).count() > 50);
+        assert!(read.of(RecordSource::Engine, Kind::Delivered).count() > 50);
         lab.assert_nothing_left();
     }
 }
@@ -226,7 +231,7 @@ fn only_the_newest_files_are_kept_and_the_others_are_counted() {
     let records = &report["records"];
     assert!(records["files"].as_u64().unwrap() > 2, "{records}");
     assert_eq!(records["removed_events"].as_u64(), Some(read.gaps), "{records}");
-    let (kept, lost) = read.counts[&(Layer::Engine as u8)];
+    let (kept, lost) = read.counts[&(RecordSource::Engine as u8)];
     assert_eq!(lost, 0);
     assert_eq!(records["layers"]["engine"]["events"].as_u64(), Some(kept + read.gaps));
 }
@@ -241,8 +246,9 @@ fn anonymous_records_hold_no_address() {
     outcome.assert_code(0);
     let read = read(&outcome.folder);
     assert!(read.headers[0].anonymous);
-    let definitions: Vec<&Record> = read.of(Layer::Engine, Kind::FlowFrom).collect();
+    let definitions: Vec<&EventRecord> = read.of(RecordSource::Engine, Kind::FlowFrom).collect();
     assert!(!definitions.is_empty());
-    let mapped = |record: &&&Record| record.arg_bytes()[..12] == *b"\0\0\0\0\0\0\0\0\0\0\xff\xff";
+    let mapped =
+        |record: &&&EventRecord| record.arg_bytes()[..12] == *b"\0\0\0\0\0\0\0\0\0\0\xff\xff";
     assert_eq!(definitions.iter().filter(mapped).count(), 0);
 }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::Value;
-use windtunnel_sys::terminal::{self, Pair, Size};
+use windtunnel_sys::terminal::{self, PseudoterminalPair, TerminalSize};
 
 use super::support::{Lab, Live, any_user, is_missing, until};
 
@@ -46,7 +46,7 @@ fn links_are_watched_sorted_filtered_and_changed_from_a_terminal() {
         window.keys("\t");
         window.show("running");
         assert!(window.row(2).contains("ping"), "{}", window.text());
-        window.resize(Size { rows: 10, columns: 60 });
+        window.resize(TerminalSize { rows: 10, columns: 60 });
         window.until("the keys in the new last line", |window| window.row(9).starts_with("? help"));
         window.keys("q");
         assert_eq!(window.end(), Some(0));
@@ -112,7 +112,7 @@ fn the_tables_are_printed_once_without_a_terminal() {
     }
 }
 
-fn modes_of(pair: &Pair) -> String {
+fn modes_of(pair: &PseudoterminalPair) -> String {
     let terminal = Stdio::from(pair.terminal.try_clone().unwrap());
     let seen = Command::new("stty").arg("-g").stdin(terminal).output().unwrap();
     String::from_utf8(seen.stdout).unwrap()
@@ -120,7 +120,7 @@ fn modes_of(pair: &Pair) -> String {
 
 /// A terminal of 80 columns and 24 rows in which `top` watches a run.
 struct Window {
-    pair: Pair,
+    pair: PseudoterminalPair,
     child: Child,
     /// The terminal's modes before top began.
     before: String,
@@ -132,7 +132,7 @@ impl Window {
         let pair = terminal::open_pair().unwrap();
         let flags = fcntl_getfl(&pair.controller).unwrap();
         fcntl_setfl(&pair.controller, flags | OFlags::NONBLOCK).unwrap();
-        terminal::set_size(&pair.terminal, Size { rows: 24, columns: 80 }).unwrap();
+        terminal::set_size(&pair.terminal, TerminalSize { rows: 24, columns: 80 }).unwrap();
         let top = live.command("top", &["--interval", "100ms"]);
         // A session of its own, so that it gets SIGWINCH.
         let mut command = Command::new("setsid");
@@ -154,7 +154,7 @@ impl Window {
         assert_eq!(rustix::io::write(&self.pair.controller, keys.as_bytes()), Ok(keys.len()));
     }
 
-    fn resize(&mut self, size: Size) {
+    fn resize(&mut self, size: TerminalSize) {
         terminal::set_size(&self.pair.terminal, size).unwrap();
         self.emulator.screen_mut().set_size(size.rows, size.columns);
     }

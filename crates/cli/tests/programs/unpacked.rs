@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use windtunnel_image::Digest;
+use windtunnel_image::Sha256Digest;
 
 use crate::support::image::ImageBuilder;
 use crate::support::{Lab, User, find_program, is_missing, users};
@@ -285,7 +285,7 @@ fn add(root: &Path, path: &Path, with_owners: bool, tree: &mut Tree) {
     }
     .text(name);
     if about.is_file() {
-        text += &format!(" {}", Digest::of(&fs::read(&place).unwrap()));
+        text += &format!(" {}", Sha256Digest::of(&fs::read(&place).unwrap()));
     }
     tree.insert(name.to_owned(), text);
     if about.is_dir() {

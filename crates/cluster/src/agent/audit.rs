@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use windtunnel_control::Request;
+use windtunnel_control::ControlRequest;
 
 use crate::protocol::run::RunSetup;
 
 /// A run that is to begin here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun {
+pub struct RunAuditRecord {
     /// Its number.
     pub run: u64,
     /// Name of the experiment.
@@ -27,7 +27,7 @@ pub struct Begun {
 
 /// A command in a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct CommandAuditRecord {
     /// Number of the run.
     pub run: u64,
     /// The node.
@@ -38,12 +38,12 @@ pub struct Command {
     pub argv: Vec<String>,
 }
 
-impl Begun {
+impl RunAuditRecord {
     pub(super) fn of(setup: &RunSetup, member: u16, from: SocketAddr) -> Self {
         let here = setup.plan.nodes.iter().zip(&setup.placement);
         let here = here.filter(|(_, place)| **place == member).map(|(node, _)| node);
         let programs = here.flat_map(|node| &node.programs);
-        Begun {
+        RunAuditRecord {
             run: setup.run,
             name: setup.plan.name.clone(),
             from,
@@ -54,11 +54,11 @@ impl Begun {
     }
 }
 
-impl Command {
-    pub(super) fn of(run: u64, request: &Request, from: SocketAddr) -> Option<Self> {
+impl CommandAuditRecord {
+    pub(super) fn of(run: u64, request: &ControlRequest, from: SocketAddr) -> Option<Self> {
         match request {
-            Request::Exec { node, argv, .. } => {
-                Some(Command { run, node: node.clone(), from, argv: argv.clone() })
+            ControlRequest::Exec { node, argv, .. } => {
+                Some(CommandAuditRecord { run, node: node.clone(), from, argv: argv.clone() })
             }
             _ => None,
         }

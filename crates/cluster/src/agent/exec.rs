@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use quinn::SendStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use windtunnel_control::{Client, Reply, Request};
-use windtunnel_sys::terminal::{self, Pair, Size};
+use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
+use windtunnel_sys::terminal::{self, PseudoterminalPair, TerminalSize};
 
-use super::limits::Limits;
+use super::limits::AgentResourceLimits;
 use super::watch::refuse;
-use crate::protocol::Answer;
+use crate::protocol::AgentReply;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
 use crate::stream;
 use crate::stream_limit::CountedStream;
@@ -24,27 +24,28 @@ use crate::stream_limit::CountedStream;
 /// size of one.
 pub(super) async fn exec(
     folder: Result<PathBuf, String>,
-    limits: Limits,
-    request: Request,
+    limits: AgentResourceLimits,
+    request: ControlRequest,
     size: Option<(u16, u16)>,
     mut to: SendStream,
     from: CountedStream,
 ) {
     let began = folder.and_then(|folder| {
         allowed(&limits, &request)?;
-        Command::begin(&folder, request, size).map_err(|error| format!("cannot run it: {error}"))
+        AgentExecSession::begin(&folder, request, size)
+            .map_err(|error| format!("cannot run it: {error}"))
     });
     let command = match began {
         Ok(command) => command,
         Err(message) => return refuse(to, message).await,
     };
-    if stream::send(&mut to, &Answer::Done).await.is_ok() {
+    if stream::send(&mut to, &AgentReply::Done).await.is_ok() {
         command.live(to, from).await;
     }
 }
 
-fn allowed(limits: &Limits, request: &Request) -> Result<(), String> {
-    let Request::Exec { argv, .. } = request else {
+fn allowed(limits: &AgentResourceLimits, request: &ControlRequest) -> Result<(), String> {
+    let ControlRequest::Exec { argv, .. } = request else {
         return Err("that is not a command".to_owned());
     };
     let word = argv.first().map_or("", String::as_str);
@@ -57,8 +58,8 @@ fn allowed(limits: &Limits, request: &Request) -> Result<(), String> {
 }
 
 /// A command that runs, or is about to.
-struct Command {
-    client: Client,
+struct AgentExecSession {
+    client: ControlClient,
     /// What becomes its standard input, or plays the user at its terminal.
     input: File,
     /// What it writes: standard output or the terminal, and standard error.
@@ -67,10 +68,10 @@ struct Command {
     note: Option<String>,
 }
 
-impl Command {
-    fn begin(folder: &Path, request: Request, size: Option<(u16, u16)>) -> io::Result<Self> {
+impl AgentExecSession {
+    fn begin(folder: &Path, request: ControlRequest, size: Option<(u16, u16)>) -> io::Result<Self> {
         let (request, note) = at_home(folder, request);
-        let mut client = Client::connect(folder).map_err(io::Error::other)?;
+        let mut client = ControlClient::connect(folder).map_err(io::Error::other)?;
         let Some((rows, columns)) = size else {
             let (stdin, input) = pipe()?;
             let (output, stdout) = pipe()?;
@@ -79,19 +80,19 @@ impl Command {
             client.send(&request, &ends).map_err(io::Error::other)?;
             let outputs = vec![(false, File::from(output)), (true, File::from(error))];
             let input = File::from(input);
-            return Ok(Command { client, input, outputs, has_terminal: false, note });
+            return Ok(AgentExecSession { client, input, outputs, has_terminal: false, note });
         };
-        let Pair { controller, terminal } = terminal::open_pair()?;
-        terminal::set_size(&controller, Size { rows, columns })?;
+        let PseudoterminalPair { controller, terminal } = terminal::open_pair()?;
+        terminal::set_size(&controller, TerminalSize { rows, columns })?;
         let ends = [terminal.as_fd(), terminal.as_fd(), terminal.as_fd()];
         client.send(&request, &ends).map_err(io::Error::other)?;
         let input = File::from(controller);
         let outputs = vec![(false, input.try_clone()?)];
-        Ok(Command { client, input, outputs, has_terminal: true, note })
+        Ok(AgentExecSession { client, input, outputs, has_terminal: true, note })
     }
 
     async fn live(self, to: SendStream, mut from: CountedStream) {
-        let Command { mut client, input, outputs, has_terminal, note } = self;
+        let AgentExecSession { mut client, input, outputs, has_terminal, note } = self;
         // Bounded, so that a command that writes faster than the network carries has to wait.
         let (sender, messages) = channel(WAITING_MAX);
         if let Some(note) = note {
@@ -110,7 +111,9 @@ impl Command {
             while let Ok(reply) = client.receive() {
                 let last = matches!(
                     reply,
-                    Reply::Exited { .. } | Reply::NotRun { .. } | Reply::Error { .. }
+                    ControlReply::Exited { .. }
+                        | ControlReply::NotRun { .. }
+                        | ControlReply::Error { .. }
                 );
                 if last {
                     finish(&readers);
@@ -136,16 +139,16 @@ impl Command {
 }
 
 /// The command's folder may not be on this machine.
-fn at_home(folder: &Path, request: Request) -> (Request, Option<String>) {
+fn at_home(folder: &Path, request: ControlRequest) -> (ControlRequest, Option<String>) {
     match request {
-        Request::Exec { node, argv, cwd: Some(cwd), env, terminal } => {
+        ControlRequest::Exec { node, argv, cwd: Some(cwd), env, terminal } => {
             let missing = !Path::new(&cwd).is_dir();
             let here = folder.to_string_lossy().into_owned();
             let note = missing.then(|| {
                 format!("windtunnel: there is no folder {cwd} there: in {here} instead\n")
             });
             let cwd = Some(if missing { here } else { cwd });
-            (Request::Exec { node, argv, cwd, env, terminal }, note)
+            (ControlRequest::Exec { node, argv, cwd, env, terminal }, note)
         }
         other => (other, None),
     }
@@ -186,7 +189,7 @@ fn finish(readers: &[thread::JoinHandle<()>]) {
 fn write_all(
     input: File,
     mut written: Receiver<ToCommand>,
-    control: &windtunnel_control::client::Sender,
+    control: &windtunnel_control::client::RequestSender,
     has_terminal: bool,
 ) {
     let mut input = Some(input);
@@ -198,9 +201,11 @@ fn write_all(
                 drop(controller.write_all(&[END_OF_FILE]));
             }
             (ToCommand::InputEnds, _) => input = None,
-            (ToCommand::Signal { signal }, _) => drop(control.send(&Request::Signal { signal })),
+            (ToCommand::Signal { signal }, _) => {
+                drop(control.send(&ControlRequest::Signal { signal }));
+            }
             (ToCommand::Size { rows, columns }, Some(controller)) if has_terminal => {
-                drop(terminal::set_size(controller, Size { rows, columns }));
+                drop(terminal::set_size(controller, TerminalSize { rows, columns }));
             }
             _ => {}
         }

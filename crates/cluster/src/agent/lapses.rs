@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Sentences of what finds out that a limit of all runs did not hold, for the agent, which reports them,
 /// also to its runs.
 #[derive(Debug, Clone, Default)]
-pub struct Lapses(Arc<Mutex<Vec<String>>>);
+pub struct LimitLapseLog(Arc<Mutex<Vec<String>>>);
 
-impl Lapses {
+impl LimitLapseLog {
     /// A limit did not hold, and why.
     pub fn add(&self, why: String) {
         let mut all = self.all();

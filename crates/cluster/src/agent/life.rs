@@ -6,27 +6,29 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use windtunnel_mesh::{AgentId, Config, Ending, Event, Mesh, Wall};
+use windtunnel_mesh::{AgentDepartureReason, AgentId, Mesh, MeshConfiguration, MeshEvent, Wall};
 use windtunnel_model::{Bytes, Span, Time};
 use windtunnel_sys::clock::{self, WallClock};
 
 use super::refusals::{More, Refusals};
-use super::runs::{Runs, source_of};
-use super::{Agent, AgentNotice, answer, audit, exec, now, watch};
-use crate::carrier::{Carrier, CarrierEvent};
+use super::runs::{AgentRunTable, source_of};
+use super::{AgentConfiguration, AgentNotice, answer, audit, exec, now, watch};
+use crate::carrier::{AgentConnectionPool, CarrierEvent};
 use crate::machine;
 use crate::protocol::run::RunSetup;
 use crate::protocol::valid::REASONS_MAX;
-use crate::protocol::{Answer, Ask, Card, Peer, PeerClock, Reserved};
+use crate::protocol::{
+    AgentClockOffset, AgentDescription, AgentReply, AgentRequest, AllocatedResources, PeerAgent,
+};
 
 /// An agent that lives.
-pub(super) struct Life {
+pub(super) struct AgentRuntime {
     mesh: Mesh,
-    carrier: Carrier,
+    carrier: AgentConnectionPool,
     /// What does not change of its card.
-    card: Card,
+    card: AgentDescription,
     shares_all_memory: bool,
-    runs: Runs,
+    runs: AgentRunTable,
     /// When the wall clock was last looked at.
     wall_seen: Time,
     events: UnboundedSender<CarrierEvent>,
@@ -35,27 +37,27 @@ pub(super) struct Life {
     refusals: Refusals,
     /// Agents that refuse this one, and the reason that was reported last.
     refused_by: BTreeMap<SocketAddr, String>,
-    /// See [`Agent::linger`].
+    /// See [`AgentConfiguration::linger`].
     linger: Option<Span>,
-    /// See [`Agent::look`].
+    /// See [`AgentConfiguration::look`].
     look: Option<fn(&RunSetup, u16) -> Vec<String>>,
 }
 
-impl Life {
+impl AgentRuntime {
     pub(super) fn new(
-        agent: &Agent,
+        agent: &AgentConfiguration,
         listen: SocketAddr,
         advertise: SocketAddr,
-        carrier: Carrier,
+        carrier: AgentConnectionPool,
         events: UnboundedSender<CarrierEvent>,
     ) -> Self {
         let id = AgentId(random());
-        let mut config = Config::new(id, epoch(), advertise);
+        let mut config = MeshConfiguration::new(id, epoch(), advertise);
         config.mtu = MESH_MTU;
         config.walls_apart = agent.clock_offsets;
         let mesh = Mesh::new(config, random(), now());
         let (memory, memory_free) = machine::memory();
-        let card = Card {
+        let card = AgentDescription {
             agent: id.to_string(),
             host: agent.name.clone().unwrap_or_else(machine::name),
             address: advertise,
@@ -73,14 +75,15 @@ impl Life {
             uplink: agent.uplink,
             nodes_max: agent.limits.nodes.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             cpu_millis_max: agent.limits.cpu_millis,
-            reserved: Reserved::default(),
+            reserved: AllocatedResources::default(),
             refused_datagrams: 0,
             unfit: None,
             peers: Vec::new(),
         };
-        let runs = Runs::new(id, listen, advertise, agent, carrier.clone(), events.clone());
+        let runs =
+            AgentRunTable::new(id, listen, advertise, agent, carrier.clone(), events.clone());
         let shares_all_memory = agent.memory.is_none();
-        Life {
+        AgentRuntime {
             mesh,
             carrier,
             card,
@@ -159,16 +162,16 @@ impl Life {
     }
 
     /// The answer to a question that needs no waiting.
-    fn answer_at_once(&mut self, ask: &Ask) -> Option<Answer> {
+    fn answer_at_once(&mut self, ask: &AgentRequest) -> Option<AgentReply> {
         match ask {
-            Ask::Join { address } => {
+            AgentRequest::Join { address } => {
                 self.mesh.join(now(), *address);
-                Some(Answer::Done)
+                Some(AgentReply::Done)
             }
-            Ask::Runs => Some(Answer::Runs { runs: self.runs.cards() }),
-            Ask::Forget { run } => Some(match self.runs.forget(*run) {
-                Ok(()) => Answer::Done,
-                Err(message) => Answer::Error { message },
+            AgentRequest::Runs => Some(AgentReply::Runs { runs: self.runs.cards() }),
+            AgentRequest::Forget { run } => Some(match self.runs.forget(*run) {
+                Ok(()) => AgentReply::Done,
+                Err(message) => AgentReply::Error { message },
             }),
             _ => None,
         }
@@ -183,36 +186,41 @@ impl Life {
                 addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
             }
             CarrierEvent::Released => self.is_released = true,
-            CarrierEvent::Asked { from, ask: Ask::Part { run, member }, to, rest } => {
-                let begun = audit::Begun::of(&run, member, from);
+            CarrierEvent::Asked { from, ask: AgentRequest::Part { run, member }, to, rest } => {
+                let begun = audit::RunAuditRecord::of(&run, member, from);
                 let outcome = self.runs.begin(*run, member, &mut self.mesh, to, rest);
                 notify(AgentNotice::RunBegun { begun, outcome });
             }
-            CarrierEvent::Asked { ask: Ask::Look { run, member }, to, .. } => {
+            CarrierEvent::Asked { ask: AgentRequest::Look { run, member }, to, .. } => {
                 let look = self.look;
                 tokio::task::spawn_local(async move {
                     answer::send(to, looked(look, run, member).await).await;
                 });
             }
-            CarrierEvent::Asked { ask: Ask::Watch { run }, to, rest, .. } => {
+            CarrierEvent::Asked { ask: AgentRequest::Watch { run }, to, rest, .. } => {
                 self.runs.watch(run, to, rest);
             }
-            CarrierEvent::Asked { ask: Ask::Receive { run, member }, rest, .. } => {
+            CarrierEvent::Asked { ask: AgentRequest::Receive { run, member }, rest, .. } => {
                 let receiving = watch::receive_words(rest, run, member, self.events.clone());
                 tokio::task::spawn_local(receiving);
             }
-            CarrierEvent::Asked { ask: Ask::Control { run }, to, rest, .. } => {
+            CarrierEvent::Asked { ask: AgentRequest::Control { run }, to, rest, .. } => {
                 tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
             }
-            CarrierEvent::Asked { from, ask: Ask::Exec { run, request, size }, to, rest } => {
-                if let Some(command) = audit::Command::of(run, &request, from) {
+            CarrierEvent::Asked {
+                from,
+                ask: AgentRequest::Exec { run, request, size },
+                to,
+                rest,
+            } => {
+                if let Some(command) = audit::CommandAuditRecord::of(run, &request, from) {
                     notify(AgentNotice::Executes(command));
                 }
                 let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
                 let executing = exec::exec(folder, limits, *request, size, to, rest);
                 tokio::task::spawn_local(executing);
             }
-            CarrierEvent::Asked { ask: Ask::Fetch { run }, to, rest, .. } => {
+            CarrierEvent::Asked { ask: AgentRequest::Fetch { run }, to, rest, .. } => {
                 tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
             }
             CarrierEvent::Part { run, said } => self.runs.handle_part(run, said, &mut self.mesh),
@@ -271,19 +279,19 @@ impl Life {
         self.mesh.handle_timeout(now());
         while let Some(event) = self.mesh.poll_event() {
             match event {
-                Event::AgentUp(life) => {
+                MeshEvent::AgentUp(life) => {
                     self.refused_by.remove(&life.address);
                     notify(AgentNotice::Joined(life.address));
                 }
-                Event::AgentDown { life, how } => {
+                MeshEvent::AgentDown { life, how } => {
                     // What is sent to a later life must not go into a connection of this one.
-                    if how != Ending::Left {
+                    if how != AgentDepartureReason::Left {
                         self.carrier.forget(life.address);
                     }
                     match how {
-                        Ending::Left => notify(AgentNotice::Left(life.address)),
-                        Ending::Lost => notify(AgentNotice::Lost(life.address)),
-                        Ending::Replaced => {}
+                        AgentDepartureReason::Left => notify(AgentNotice::Left(life.address)),
+                        AgentDepartureReason::Lost => notify(AgentNotice::Lost(life.address)),
+                        AgentDepartureReason::Replaced => {}
                     }
                 }
                 other => self.runs.handle_mesh(&other, &self.mesh),
@@ -308,20 +316,20 @@ impl Life {
     }
 
     /// The agent and its machine as they are now.
-    fn card(&self) -> Card {
+    fn card(&self) -> AgentDescription {
         let (_, free) = machine::memory();
         let time = now();
-        let peer = |life: &windtunnel_mesh::Identity| Peer {
+        let peer = |life: &windtunnel_mesh::Identity| PeerAgent {
             agent: life.agent.to_string(),
             address: life.address,
-            clock: self.mesh.clock(life.agent, time).map(|clock| PeerClock {
+            clock: self.mesh.clock(life.agent, time).map(|clock| AgentClockOffset {
                 by: source_of(clock.by),
                 offset_ns: clock.offset,
                 error_ns: clock.error.as_nanos(),
                 rtt_ns: clock.rtt_min.as_nanos(),
             }),
         };
-        Card {
+        AgentDescription {
             load_hundredths: machine::load_hundredths(),
             reserved: self.runs.reserved(),
             refused_datagrams: self.runs.refused_datagrams(),
@@ -340,14 +348,14 @@ async fn looked(
     look: Option<fn(&RunSetup, u16) -> Vec<String>>,
     run: Box<RunSetup>,
     member: u16,
-) -> Answer {
+) -> AgentReply {
     let Some(look) = look else {
-        return Answer::Error { message: "this agent does no runs".to_owned() };
+        return AgentReply::Error { message: "this agent does no runs".to_owned() };
     };
     let looked = tokio::task::spawn_blocking(move || look(&run, member)).await;
     let mut what = looked.unwrap_or_else(|error| vec![error.to_string()]);
     what.truncate(REASONS_MAX);
-    Answer::Missing { what }
+    AgentReply::Missing { what }
 }
 
 /// What the machine's kernel says of its wall clock.

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::plan::{Probe, Program};
+use windtunnel_model::plan::{HealthProbe, Program};
 use windtunnel_model::{Bytes, NodeId};
 
-use super::lapses::Lapses;
+use super::lapses::LimitLapseLog;
 use crate::protocol::run::RunSetup;
 
 /// What all runs together may use of a machine. A run may use less, never more.
 #[derive(Debug, Clone, Default)]
-pub struct Limits {
+pub struct AgentResourceLimits {
     /// Nodes.
     pub nodes: Option<usize>,
     /// Thousandths of a processor that nodes ask for.
@@ -20,10 +20,10 @@ pub struct Limits {
     /// Names of programs that are not run; `*` stands for any text.
     pub deny_exec: BTreeSet<String>,
     /// Where it is said that these did not hold.
-    pub lapses: Lapses,
+    pub lapses: LimitLapseLog,
 }
 
-impl Limits {
+impl AgentResourceLimits {
     /// Whether a part may begin beside those that run.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Limits {
             let probes = setup.plan.services.iter().filter_map(|service| {
                 service.replica(replica)?;
                 match &service.health.as_ref()?.probe {
-                    Probe::Command(words) => words.first().map(String::as_str),
+                    HealthProbe::Command(words) => words.first().map(String::as_str),
                     _ => None,
                 }
             });
@@ -117,15 +117,15 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::plan::{Checking, Health, Ready, Service};
+    use windtunnel_model::plan::{Checking, ReadinessCondition, ReplicaHealthCheck, Service};
 
     use super::*;
 
     #[test]
     fn a_star_stands_for_any_text_and_the_folder_of_a_program_does_not_matter() {
-        let limits = Limits {
+        let limits = AgentResourceLimits {
             deny_exec: ["nc*".to_owned(), "/opt/*/x".to_owned()].into(),
-            ..Limits::default()
+            ..AgentResourceLimits::default()
         };
         for denied in ["nc", "ncat", "/usr/bin/nc", "/opt/a/b/x"] {
             assert!(limits.denied(denied).is_some(), "{denied}");
@@ -137,12 +137,15 @@ mod tests {
 
     #[test]
     fn what_says_whether_a_program_is_ready_or_well_may_be_denied_too() {
-        let limits = Limits { deny_exec: ["nc*".to_owned()].into(), ..Limits::default() };
+        let limits = AgentResourceLimits {
+            deny_exec: ["nc*".to_owned()].into(),
+            ..AgentResourceLimits::default()
+        };
         let mut run = run(&[(0, None, None), (1, None, None)]);
         let argv = vec!["/bin/nc".to_owned(), "-z".to_owned()];
         let check = Checking { argv: argv.clone(), ..Checking::default() }.of_file();
         let program = serde_json::json!({
-            "argv": ["serve"], "daemon": true, "ready": Ready::Command(check), "after": [],
+            "argv": ["serve"], "daemon": true, "ready": ReadinessCondition::Command(check), "after": [],
             "start": windtunnel_model::Span::from_secs(0), "cwd": null, "env": {}, "restart": "never",
         });
         run.plan.nodes[1].programs = vec![serde_json::from_value(program).unwrap()];
@@ -151,8 +154,8 @@ mod tests {
         run.plan.nodes[1].programs.clear();
         assert!(!refused(&run, 1));
         let second = windtunnel_model::Span::from_secs(1);
-        let probe = Probe::Command(argv);
-        let health = Health { probe, every: second, timeout: second, rise: 1, fall: 1 };
+        let probe = HealthProbe::Command(argv);
+        let health = ReplicaHealthCheck { probe, every: second, timeout: second, rise: 1, fall: 1 };
         let service = Service { health: Some(health), ..Service::new("www", [NodeId(1)]) };
         run.plan.services.push(service);
         assert_eq!([0, 1].map(|member| refused(&run, member)), [false, true]);
@@ -172,14 +175,19 @@ mod tests {
         run
     }
 
-    fn check(limits: &Limits, wanted: &RunSetup, running: &[(&RunSetup, u16)]) -> String {
+    fn check(
+        limits: &AgentResourceLimits,
+        wanted: &RunSetup,
+        running: &[(&RunSetup, u16)],
+    ) -> String {
         limits.check(wanted, 0, running.iter().copied()).err().unwrap_or_default()
     }
 
     #[test]
     fn only_the_nodes_of_the_own_member_count_and_up_to_the_limit() {
         let two_here = run(&[(0, None, None), (1, None, None), (0, None, None)]);
-        let most = |nodes| Limits { nodes: Some(nodes), ..Limits::default() };
+        let most =
+            |nodes| AgentResourceLimits { nodes: Some(nodes), ..AgentResourceLimits::default() };
         assert_eq!(check(&most(2), &two_here, &[]), "");
         assert_eq!(
             check(&most(1), &two_here, &[]),
@@ -196,8 +204,11 @@ mod tests {
     #[test]
     fn processors_and_memory_of_all_runs_together_are_bounded_and_sums_do_not_overflow() {
         let one = run(&[(0, Some(600), Some(1000)), (0, None, None)]);
-        let limits =
-            Limits { cpu_millis: Some(1500), memory: Some(Bytes(2000)), ..Limits::default() };
+        let limits = AgentResourceLimits {
+            cpu_millis: Some(1500),
+            memory: Some(Bytes(2000)),
+            ..AgentResourceLimits::default()
+        };
         assert_eq!(check(&limits, &one, &[(&one, 0)]), "");
         assert_eq!(
             check(&limits, &one, &[(&one, 0), (&one, 0)]),
@@ -210,7 +221,8 @@ mod tests {
         );
         let huge = run(&[(0, Some(u32::MAX), Some(u64::MAX)), (0, Some(u32::MAX), Some(u64::MAX))]);
         assert!(check(&limits, &huge, &[(&huge, 0)]).starts_with("thousandths of a processor: "));
-        let memory = Limits { memory: Some(Bytes(u64::MAX)), ..Limits::default() };
+        let memory =
+            AgentResourceLimits { memory: Some(Bytes(u64::MAX)), ..AgentResourceLimits::default() };
         assert_eq!(check(&memory, &huge, &[(&huge, 0)]), "");
     }
 

@@ -7,7 +7,7 @@ use windtunnel_model::{Span, Time};
 
 /// The members that were lost to one of them, and when.
 #[derive(Debug, Default)]
-pub(super) struct Losses(BTreeMap<u16, Time>);
+pub(super) struct MemberLossTimes(BTreeMap<u16, Time>);
 
 /// How a member stands to the group that it was in before the last losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum LossState {
     Lost,
 }
 
-impl Losses {
+impl MemberLossTimes {
     /// A member is lost.
     pub(super) fn add(&mut self, member: u16, at: Time) {
         self.0.entry(member).or_insert(at);
@@ -56,7 +56,7 @@ mod tests {
 
     /// Each member's view, from how many there are and which were lost at which second.
     fn stand(members: u16, lost: &[(u16, u64)]) -> LossState {
-        let mut losses = Losses::default();
+        let mut losses = MemberLossTimes::default();
         for (member, second) in lost {
             losses.add(*member, at(*second));
         }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn losses_within_two_seconds_are_one_cut_and_later_ones_are_another() {
         let stand_at = |lost: &[(u16, u64)], now: Time| {
-            let mut losses = Losses::default();
+            let mut losses = MemberLossTimes::default();
             lost.iter().for_each(|(member, second)| losses.add(*member, at(*second)));
             losses.stand(5, now)
         };

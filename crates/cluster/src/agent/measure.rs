@@ -10,12 +10,16 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::answer::ask;
-use crate::carrier::Carrier;
-use crate::protocol::{Answer, Ask, Card, Throughput};
+use crate::carrier::AgentConnectionPool;
+use crate::protocol::{AgentDescription, AgentReply, AgentRequest, Throughput};
 use crate::stream;
 
 /// Measures between the agents of `hosts`, of which this one is `own`.
-pub(super) async fn all(hosts: &[Card], own: &Card, carrier: &Carrier) -> Vec<Throughput> {
+pub(super) async fn all(
+    hosts: &[AgentDescription],
+    own: &AgentDescription,
+    carrier: &AgentConnectionPool,
+) -> Vec<Throughput> {
     let began = Instant::now();
     let mut measured = Vec::new();
     for round in rounds(hosts.len(), ROUNDS_MAX) {
@@ -38,19 +42,28 @@ pub(super) async fn all(hosts: &[Card], own: &Card, carrier: &Carrier) -> Vec<Th
 }
 
 /// Two agents, one direction after the other.
-async fn both_ways(ends: &(Card, Card), own: &str, carrier: &Carrier) -> [Throughput; 2] {
+async fn both_ways(
+    ends: &(AgentDescription, AgentDescription),
+    own: &str,
+    carrier: &AgentConnectionPool,
+) -> [Throughput; 2] {
     let (one, other) = ends;
     let there = one_way(one, other, own, carrier).await;
     [there, one_way(other, one, own, carrier).await]
 }
 
-async fn one_way(from: &Card, to: &Card, own: &str, carrier: &Carrier) -> Throughput {
+async fn one_way(
+    from: &AgentDescription,
+    to: &AgentDescription,
+    own: &str,
+    carrier: &AgentConnectionPool,
+) -> Throughput {
     let bit_per_s = if from.agent == own {
         throughput(carrier, to.address).await.ok()
     } else {
-        let question = Ask::Send { to: to.address };
+        let question = AgentRequest::Send { to: to.address };
         match ask(carrier, from.address, &question, MEASURE_PATIENCE).await {
-            Ok(Answer::Throughput { bit_per_s }) => Some(bit_per_s),
+            Ok(AgentReply::Throughput { bit_per_s }) => Some(bit_per_s),
             _ => None,
         }
     };
@@ -75,7 +88,10 @@ fn rounds(count: usize, most: usize) -> Vec<Vec<(usize, usize)>> {
 }
 
 /// The throughput to another agent over [`MEASURE`], in bit/s.
-pub(super) async fn throughput(carrier: &Carrier, to: SocketAddr) -> Result<u64, String> {
+pub(super) async fn throughput(
+    carrier: &AgentConnectionPool,
+    to: SocketAddr,
+) -> Result<u64, String> {
     let sending = async {
         // A connection of its own: that of the mesh must not wait behind this.
         let connection = carrier.connect(to).await?;
@@ -89,13 +105,13 @@ pub(super) async fn throughput(carrier: &Carrier, to: SocketAddr) -> Result<u64,
 
 async fn send_for(connection: &quinn::Connection) -> io::Result<u64> {
     let (mut to, mut from) = connection.open_bi().await?;
-    stream::send(&mut to, &Ask::Take).await?;
+    stream::send(&mut to, &AgentRequest::Take).await?;
     let (piece, began) = (vec![0; PIECE], Instant::now());
     while began.elapsed() < MEASURE {
         to.write_all(&piece).await?;
     }
     to.finish().map_err(io::Error::other)?;
-    let Answer::Taken { bytes } = stream::receive(&mut from, PIECE).await? else {
+    let AgentReply::Taken { bytes } = stream::receive(&mut from, PIECE).await? else {
         return Err(io::Error::other("something else than was asked"));
     };
     let nanos = began.elapsed().as_nanos().max(1);

@@ -14,37 +14,37 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
 use windtunnel_control::part::{ClockSource, FromPart, MemberClock, StopWhy, ToPart};
-use windtunnel_mesh::{AgentId, Mesh, Narrowed, Part, RunId};
+use windtunnel_mesh::{AgentId, Mesh, Narrowed, RunId, RunPeerState};
 use windtunnel_model::{Bytes, Span, Time};
 
-use super::Agent;
-use super::limits::Limits;
-use super::worker::Worker;
-use crate::carrier::{Carrier, CarrierEvent};
+use super::AgentConfiguration;
+use super::limits::AgentResourceLimits;
+use super::worker::PartWorkerCommand;
+use crate::carrier::{AgentConnectionPool, CarrierEvent};
 use crate::part_ports;
-use crate::protocol::run::{RunCard, Word, text_of};
-use crate::protocol::{AMOUNT_MAX, Answer, Reserved};
+use crate::protocol::run::{RunCard, RunMemberMessage, text_of};
+use crate::protocol::{AMOUNT_MAX, AgentReply, AllocatedResources};
 #[cfg(test)]
 pub(super) use begin::part_setup;
-use expiry::Expiry;
-use run::Run;
+use expiry::RunFileRetention;
+use run::AgentRunPart;
 
 /// All parts of runs on this machine.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub(super) struct AgentRunTable {
     own: AgentId,
     address: SocketAddr,
     /// The first and the last of the UDP ports of parts.
     ports: (u16, u16),
-    worker: Option<Worker>,
-    limits: Limits,
+    worker: Option<PartWorkerCommand>,
+    limits: AgentResourceLimits,
     host_timeout: Span,
     /// Where parts have their folders.
     folder: PathBuf,
-    carrier: Carrier,
+    carrier: AgentConnectionPool,
     events: UnboundedSender<CarrierEvent>,
-    all: BTreeMap<u64, Run>,
-    expiry: Expiry,
+    all: BTreeMap<u64, AgentRunPart>,
+    expiry: RunFileRetention,
     next_watcher: u64,
     /// Datagrams that the ports of parts have refused, of all runs.
     refused_datagrams: u64,
@@ -52,16 +52,16 @@ pub(super) struct Runs {
     unconfirmed_sent: Time,
 }
 
-impl Runs {
+impl AgentRunTable {
     pub(super) fn new(
         own: AgentId,
         listen: SocketAddr,
         address: SocketAddr,
-        agent: &Agent,
-        carrier: Carrier,
+        agent: &AgentConfiguration,
+        carrier: AgentConnectionPool,
         events: UnboundedSender<CarrierEvent>,
     ) -> Self {
-        Runs {
+        AgentRunTable {
             own,
             address,
             ports: part_ports(listen.port()),
@@ -72,7 +72,7 @@ impl Runs {
             carrier,
             events,
             all: BTreeMap::new(),
-            expiry: Expiry::new(agent.keep_results),
+            expiry: RunFileRetention::new(agent.keep_results),
             next_watcher: 0,
             refused_datagrams: 0,
             clocks_sent: Time::ZERO,
@@ -81,12 +81,12 @@ impl Runs {
     }
 
     /// Resources of the machine that runs which are not over have.
-    pub(super) fn reserved(&self) -> Reserved {
+    pub(super) fn reserved(&self) -> AllocatedResources {
         let running = self.all.values().filter(|run| run.part.is_some());
         let have = running.filter_map(|run| run.setup.members.get(usize::from(run.me)));
         // Of each amount there is at most [`AMOUNT_MAX`], so the sum of two fits.
         let add = |sum: u64, more: u64| (sum + more).min(AMOUNT_MAX);
-        have.fold(Reserved::default(), |sum, member| Reserved {
+        have.fold(AllocatedResources::default(), |sum, member| AllocatedResources {
             runs: sum.runs.saturating_add(1),
             nodes: sum.nodes.saturating_add(member.has.nodes),
             cpu_millis: add(sum.cpu_millis, member.has.cpu_millis),
@@ -98,7 +98,7 @@ impl Runs {
 
     /// The runs that are there.
     pub(super) fn cards(&self) -> Vec<RunCard> {
-        let card = |run: &Run| RunCard {
+        let card = |run: &AgentRunPart| RunCard {
             run: run.setup.run,
             name: run.setup.plan.name.clone(),
             nodes: run.setup.nodes_of(run.me),
@@ -113,7 +113,7 @@ impl Runs {
     }
 
     /// What runs may use.
-    pub(super) fn limits(&self) -> &Limits {
+    pub(super) fn limits(&self) -> &AgentResourceLimits {
         &self.limits
     }
 
@@ -161,7 +161,8 @@ impl Runs {
     }
 
     fn remove_forgotten(&mut self, run: u64) -> Result<(), String> {
-        let needless = |known: &Run| known.forgotten > 0 && known.forgotten >= known.watchers.len();
+        let needless =
+            |known: &AgentRunPart| known.forgotten > 0 && known.forgotten >= known.watchers.len();
         if !self.all.get(&run).is_some_and(needless) {
             return Ok(());
         }
@@ -172,7 +173,7 @@ impl Runs {
     /// Removes the files of parts that are over and had no watcher for long. The result comes as
     /// an event: it may take a while.
     pub(super) fn expire(&mut self, time: Time) {
-        let is_idle = |run: &&Run| run.part.is_none() && run.watchers.is_empty();
+        let is_idle = |run: &&AgentRunPart| run.part.is_none() && run.watchers.is_empty();
         let idle = self.all.values().filter(is_idle).map(|run| run.setup.run);
         for run in self.expiry.take(idle, time) {
             let Some(known) = self.all.remove(&run) else { continue };
@@ -216,7 +217,7 @@ impl Runs {
         self.unconfirmed_sent = time;
         for run in self.all.values().filter(|run| run.prepared && !run.reported_prepared) {
             let members = mesh.members(RunId(run.setup.run));
-            let missing = members.filter(|member| member.part != Part::Confirmed);
+            let missing = members.filter(|member| member.part != RunPeerState::Confirmed);
             let members = missing.filter_map(|member| run.member_of(member.agent)).collect();
             run.send_to_watchers(&said(FromPart::Unreached { members }));
         }
@@ -231,7 +232,7 @@ impl Runs {
         }
     }
 
-    /// When [`Runs::send_clocks`] or [`Runs::send_leavers`] may have something to do, from now on.
+    /// When [`AgentRunTable::send_clocks`] or [`AgentRunTable::send_leavers`] may have something to do, from now on.
     pub(super) fn pace(&self) -> Option<Span> {
         self.all.values().any(|run| run.part.is_some()).then_some(CLOCKS)
     }
@@ -240,7 +241,7 @@ impl Runs {
     pub(super) async fn close(&mut self) {
         let folders: Vec<PathBuf> = self.all.values().map(|run| run.folder.clone()).collect();
         for speaker in self.all.values().flat_map(|run| run.speakers.values()) {
-            let _ = speaker.send(Word::Failed { why: "its agent ends".to_owned() });
+            let _ = speaker.send(RunMemberMessage::Failed { why: "its agent ends".to_owned() });
         }
         self.all.clear();
         tokio::time::sleep(PARTS_END).await;
@@ -248,8 +249,8 @@ impl Runs {
     }
 }
 
-fn said(message: FromPart) -> Answer {
-    Answer::Part { now_ns: super::now().as_nanos(), said: message }
+fn said(message: FromPart) -> AgentReply {
+    AgentReply::Part { now_ns: super::now().as_nanos(), said: message }
 }
 
 fn remove(folder: &Path) -> Result<(), String> {

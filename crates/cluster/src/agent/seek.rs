@@ -14,7 +14,7 @@ use crate::client;
 pub(super) async fn seek(
     names: Vec<String>,
     listen: SocketAddr,
-    mut found: Found,
+    mut found: AgentNameResolution,
     events: UnboundedSender<CarrierEvent>,
 ) {
     let mut sent = BTreeSet::new();
@@ -30,7 +30,7 @@ pub(super) async fn seek(
 
 /// What names mean.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct AgentNameResolution {
     /// Addresses, as far as they can be reached from where this agent listens.
     pub(super) known: Vec<SocketAddr>,
     /// Names that mean nothing, with what the system says.
@@ -38,8 +38,8 @@ pub(super) struct Found {
 }
 
 /// Looks up what names mean.
-pub(super) async fn resolve_all(names: &[String], listen: SocketAddr) -> Found {
-    let mut found = Found::default();
+pub(super) async fn resolve_all(names: &[String], listen: SocketAddr) -> AgentNameResolution {
+    let mut found = AgentNameResolution::default();
     for name in names {
         let asked = name.clone();
         let resolved = tokio::task::spawn_blocking(move || client::resolve(&asked)).await;
@@ -60,7 +60,7 @@ fn reached(mut addresses: Vec<SocketAddr>, listen: SocketAddr) -> Vec<SocketAddr
     addresses
 }
 
-fn cause(error: &client::ClientError) -> String {
+fn cause(error: &client::AgentClientError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
@@ -112,7 +112,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (events, mut received) = tokio::sync::mpsc::unbounded_channel();
         let listen = "127.0.0.1:1".parse().unwrap();
-        runtime.block_on(seek(Vec::new(), listen, Found::default(), events));
+        runtime.block_on(seek(Vec::new(), listen, AgentNameResolution::default(), events));
         assert!(received.try_recv().is_err());
     }
 }

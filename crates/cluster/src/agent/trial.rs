@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use windtunnel_control::part::{FromPart, PartSetup, ToPart};
 
-use super::worker::Worker;
+use super::worker::PartWorkerCommand;
 use crate::carrier::CarrierEvent;
 use crate::protocol::Unfit;
 
 /// Makes all of a part that can be made without other machines. Returns why that is not possible.
-pub(super) async fn attempt(worker: &Worker, setup: PartSetup) -> Option<Unfit> {
+pub(super) async fn attempt(worker: &PartWorkerCommand, setup: PartSetup) -> Option<Unfit> {
     let (events, mut said) = unbounded_channel();
     let folder = setup.folder.clone();
     let part = match worker.start(setup.run, events) {
@@ -69,7 +69,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_control::Version;
+    use windtunnel_control::SoftwareVersion;
     use windtunnel_control::frame;
 
     use super::*;
@@ -85,13 +85,13 @@ mod tests {
         let setup: RunSetup = serde_json::from_value(run_json()).unwrap();
         let any = std::net::Ipv4Addr::LOCALHOST.into();
         let setup = part_setup(&setup, 0, &folder, any, (7448, 7547));
-        let version = frame::encode(&Version::own()).unwrap();
+        let version = frame::encode(&SoftwareVersion::own()).unwrap();
         let said = messages.iter().flat_map(|message| frame::encode(message).unwrap());
         let octal: String =
             version.into_iter().chain(said).map(|byte| format!("\\{byte:03o}")).collect();
         let script = format!("printf '{octal}' >&0; exec cat >/dev/null");
         let arguments = vec!["-c".into(), script.into()];
-        let worker = Worker { program: "/bin/sh".into(), arguments };
+        let worker = PartWorkerCommand { program: "/bin/sh".into(), arguments };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let tried = tokio::task::LocalSet::new().block_on(&runtime, attempt(&worker, setup));
         assert!(!folder.exists(), "nothing is left of it");
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_part_that_does_not_start_makes_a_machine_unfit() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let worker = Worker { program: "/no/such".into(), arguments: Vec::new() };
+        let worker = PartWorkerCommand { program: "/no/such".into(), arguments: Vec::new() };
         let setup: RunSetup = serde_json::from_value(run_json()).unwrap();
         let any = std::net::Ipv4Addr::LOCALHOST.into();
         let setup = part_setup(&setup, 0, std::path::Path::new("/no/such/run"), any, (1, 1));

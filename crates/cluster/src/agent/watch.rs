@@ -9,14 +9,14 @@ use quinn::SendStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::carrier::{Carrier, CarrierEvent};
-use crate::protocol::run::{Order, Word};
-use crate::protocol::{Answer, Ask};
+use crate::carrier::{AgentConnectionPool, CarrierEvent};
+use crate::protocol::run::{PartCommand, RunMemberMessage};
+use crate::protocol::{AgentReply, AgentRequest};
 use crate::stream;
 use crate::stream_limit::CountedStream;
 
 /// Sends a watcher all answers, to the end.
-pub(super) async fn send_answers(mut to: SendStream, mut answers: UnboundedReceiver<Answer>) {
+pub(super) async fn send_answers(mut to: SendStream, mut answers: UnboundedReceiver<AgentReply>) {
     while let Some(answer) = answers.recv().await {
         if stream::send(&mut to, &answer).await.is_err() {
             return;
@@ -39,7 +39,7 @@ pub(super) async fn receive_orders(
     watcher: WatcherId,
     events: UnboundedSender<CarrierEvent>,
 ) {
-    while let Ok(order) = stream::receive::<Order>(&mut from, ORDER_BYTES_MAX).await {
+    while let Ok(order) = stream::receive::<PartCommand>(&mut from, ORDER_BYTES_MAX).await {
         let _ = events.send(CarrierEvent::Ordered { watcher, order: Some(order) });
     }
     let _ = events.send(CarrierEvent::Ordered { watcher, order: None });
@@ -47,11 +47,11 @@ pub(super) async fn receive_orders(
 
 /// To another agent: what is sent goes to its part of the run, in order. `member` is this one.
 pub(crate) fn speaker(
-    carrier: Carrier,
+    carrier: AgentConnectionPool,
     to: SocketAddr,
     run: u64,
     member: u16,
-) -> UnboundedSender<Word> {
+) -> UnboundedSender<RunMemberMessage> {
     let (say, said) = unbounded_channel();
     tokio::task::spawn_local(async move {
         // That an agent cannot be reached, the mesh finds out.
@@ -61,17 +61,17 @@ pub(crate) fn speaker(
 }
 
 async fn speak(
-    carrier: Carrier,
+    carrier: AgentConnectionPool,
     to: SocketAddr,
     run: u64,
     member: u16,
-    mut said: UnboundedReceiver<Word>,
+    mut said: UnboundedReceiver<RunMemberMessage>,
 ) -> Result<(), String> {
     let text = |error: io::Error| error.to_string();
     let Some(first) = said.recv().await else { return Ok(()) };
     let connection = carrier.connection(to).await?;
     let (mut to, _) = connection.open_bi().await.map_err(|error| error.to_string())?;
-    stream::send(&mut to, &Ask::Receive { run, member }).await.map_err(text)?;
+    stream::send(&mut to, &AgentRequest::Receive { run, member }).await.map_err(text)?;
     stream::send(&mut to, &first).await.map_err(text)?;
     while let Some(word) = said.recv().await {
         stream::send(&mut to, &word).await.map_err(text)?;
@@ -89,7 +89,7 @@ pub(super) async fn receive_words(
     member: u16,
     events: UnboundedSender<CarrierEvent>,
 ) {
-    while let Ok(word) = stream::receive::<Word>(&mut from, NEWS_BYTES_MAX).await {
+    while let Ok(word) = stream::receive::<RunMemberMessage>(&mut from, NEWS_BYTES_MAX).await {
         let _ = events.send(CarrierEvent::Word { run, member, word });
     }
 }
@@ -105,7 +105,7 @@ pub(super) async fn control(
         Ok(Err(error)) => return refuse(to, format!("the part does not listen: {error}")).await,
         Err(message) => return refuse(to, message).await,
     };
-    if stream::send(&mut to, &Answer::Done).await.is_ok() {
+    if stream::send(&mut to, &AgentReply::Done).await.is_ok() {
         let _ = join(socket, to, from).await;
     }
 }
@@ -153,7 +153,7 @@ pub(super) async fn fetch(
     if let Err(error) = send_files(&files.0, &files.1, &mut to).await {
         return refuse(to, format!("cannot send a file of the run: {error}")).await;
     }
-    let _ = stream::send(&mut to, &Answer::Done).await;
+    let _ = stream::send(&mut to, &AgentReply::Done).await;
     let _ = to.finish();
 }
 
@@ -163,7 +163,7 @@ async fn send_files(folder: &Path, files: &[PathBuf], to: &mut SendStream) -> io
         let meta = file.metadata()?;
         let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
         let executable = meta.permissions().mode() & 0o100 != 0;
-        stream::send(to, &Answer::File { path: name, bytes: meta.len(), executable }).await?;
+        stream::send(to, &AgentReply::File { path: name, bytes: meta.len(), executable }).await?;
         let mut left = meta.len();
         let mut buffer = vec![0; PIECE];
         while left > 0 {
@@ -199,7 +199,7 @@ fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Says why not.
 pub(super) async fn refuse(mut to: SendStream, message: String) {
-    let _ = stream::send(&mut to, &Answer::Error { message }).await;
+    let _ = stream::send(&mut to, &AgentReply::Error { message }).await;
     let _ = to.finish();
 }
 

@@ -12,22 +12,22 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Command;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use windtunnel_control::Version;
-use windtunnel_control::frame::{self, Frames};
+use windtunnel_control::SoftwareVersion;
+use windtunnel_control::frame::{self, FrameDecoder};
 use windtunnel_control::part::{FromPart, ToPart};
 
 use crate::carrier::CarrierEvent;
 
 /// How a part is started: a program that does `windtunnel_host::part` with its standard input.
 #[derive(Debug, Clone)]
-pub struct Worker {
+pub struct PartWorkerCommand {
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
 }
 
-impl Worker {
+impl PartWorkerCommand {
     /// Starts a part of `run`. What it says goes to `events`; dropping what is returned ends it.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Worker {
 }
 
 async fn write(mut to: OwnedWriteHalf, mut queue: UnboundedReceiver<ToPart>) {
-    let Ok(version) = frame::encode(&Version::own()) else { return };
+    let Ok(version) = frame::encode(&SoftwareVersion::own()) else { return };
     if to.write_all(&version).await.is_err() {
         return;
     }
@@ -87,11 +87,11 @@ async fn read(
     run: u64,
     events: &UnboundedSender<CarrierEvent>,
 ) -> Result<(), String> {
-    let (mut frames, mut is_greeted) = (Frames::default(), false);
+    let (mut frames, mut is_greeted) = (FrameDecoder::default(), false);
     let mut buffer = vec![0; 64 * 1024];
     let nonsense = |error| format!("what its process says makes no sense: {error}");
     loop {
-        if !is_greeted && let Some(version) = frames.take::<Version>().map_err(nonsense)? {
+        if !is_greeted && let Some(version) = frames.take::<SoftwareVersion>().map_err(nonsense)? {
             greet(&version)?;
             is_greeted = true;
         }
@@ -111,8 +111,8 @@ async fn read(
 }
 
 /// The program may have been replaced while the agent lived.
-fn greet(version: &Version) -> Result<(), String> {
-    let own = Version::own();
+fn greet(version: &SoftwareVersion) -> Result<(), String> {
+    let own = SoftwareVersion::own();
     if *version == own {
         return Ok(());
     }
@@ -138,8 +138,10 @@ mod tests {
         let octal: String = first.iter().map(|byte| format!("\\{byte:03o}")).collect();
         // Standard input is the socket, and stays open.
         let script = format!("printf '{octal}' >&0; exec sleep 60");
-        let worker =
-            Worker { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
+        let worker = PartWorkerCommand {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+        };
         let (events, mut received) = unbounded_channel();
         let _part = worker.start(7, events).unwrap();
         match received.recv().await {
@@ -156,9 +158,9 @@ mod tests {
     #[test]
     fn a_part_of_another_version_is_refused_with_both_versions() {
         test(async {
-            let other = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
+            let other = SoftwareVersion { protocol: 999, windtunnel: "9.9.9".to_owned() };
             let why = first_message(&frame::encode(&other).unwrap()).await.unwrap_err();
-            let own = Version::own();
+            let own = SoftwareVersion::own();
             assert_eq!(
                 why,
                 format!(
@@ -171,7 +173,7 @@ mod tests {
     #[test]
     fn a_part_with_invalid_messages_is_ended() {
         test(async {
-            let version = frame::encode(&Version::own()).unwrap();
+            let version = frame::encode(&SoftwareVersion::own()).unwrap();
             let bound = frame::encode(&FromPart::Bound { port: 0 }).unwrap();
             let long = [0xff; 4];
             for wrong in [&bound[..], &[&version[..], &bound].concat(), &long] {

@@ -12,7 +12,9 @@ use crate::stream_limit::STREAMS_MAX;
 use crate::tls::{self, IDLE_MS};
 
 /// A carrier that listens, its address, and its events.
-pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiver<CarrierEvent>) {
+pub(crate) fn carrier(
+    key: &ClusterKey,
+) -> (AgentConnectionPool, SocketAddr, UnboundedReceiver<CarrierEvent>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let (server, client) = tls::settings(key).unwrap();
@@ -21,7 +23,7 @@ pub(crate) fn carrier(key: &ClusterKey) -> (Carrier, SocketAddr, UnboundedReceiv
         Endpoint::new(EndpointConfig::default(), Some(server), socket, runtime).unwrap();
     endpoint.set_default_client_config(client);
     let (sender, events) = unbounded_channel();
-    let carrier = Carrier::new(endpoint, sender, Hello::own("here".to_owned()));
+    let carrier = AgentConnectionPool::new(endpoint, sender, AgentHello::own("here".to_owned()));
     tokio::task::spawn_local(carrier.clone().accept());
     (carrier, address, events)
 }
@@ -36,9 +38,9 @@ fn block_on(paused: bool, test: impl Future<Output = ()>) {
 }
 
 /// The next run of which another agent's part begins to speak, with the word that it says.
-async fn spoken(events: &mut UnboundedReceiver<CarrierEvent>) -> (u64, Word) {
+async fn spoken(events: &mut UnboundedReceiver<CarrierEvent>) -> (u64, RunMemberMessage) {
     loop {
-        if let CarrierEvent::Asked { ask: Ask::Receive { run, .. }, mut rest, .. } =
+        if let CarrierEvent::Asked { ask: AgentRequest::Receive { run, .. }, mut rest, .. } =
             events.recv().await.unwrap()
         {
             return (run, crate::stream::receive(&mut rest, 1 << 16).await.unwrap());
@@ -52,7 +54,7 @@ fn parts_of_a_thousand_runs_speak_at_the_same_time() {
     block_on(false, async {
         let (from, ..) = carrier(&key);
         let (_to, address, mut events) = carrier(&key);
-        let word = |run| Word::News { news: format!("of run {run}") };
+        let word = |run| RunMemberMessage::News { news: format!("of run {run}") };
         let speakers: Vec<_> =
             (0..1000).map(|run| watch::speaker(from.clone(), address, run, 0)).collect();
         for (run, speaker) in speakers.iter().enumerate() {
@@ -61,7 +63,9 @@ fn parts_of_a_thousand_runs_speak_at_the_same_time() {
         let mut runs = Vec::new();
         while runs.len() < speakers.len() {
             let (run, said) = spoken(&mut events).await;
-            assert!(matches!(said, Word::News { news } if news == format!("of run {run}")));
+            assert!(
+                matches!(said, RunMemberMessage::News { news } if news == format!("of run {run}"))
+            );
             runs.push(run);
         }
         runs.sort_unstable();
@@ -78,7 +82,7 @@ fn the_streams_of_runs_that_are_over_are_free_for_others() {
         // More than there may be at a time.
         for run in 0..u64::from(STREAMS_MAX) + 100 {
             let speaker = watch::speaker(from.clone(), address, run, 0);
-            speaker.send(Word::Failed { why: String::new() }).unwrap();
+            speaker.send(RunMemberMessage::Failed { why: String::new() }).unwrap();
             drop(speaker);
             assert_eq!(spoken(&mut events).await.0, run);
         }
@@ -179,17 +183,19 @@ fn a_message_is_read_up_to_its_limit_and_not_beyond() {
         let (from, ..) = carrier(&key);
         let (_to, address, mut events) = carrier(&key);
         let connection = from.connection(address).await.unwrap();
-        let failed = |bytes: usize| Word::Failed { why: "x".repeat(bytes) };
+        let failed = |bytes: usize| RunMemberMessage::Failed { why: "x".repeat(bytes) };
         // `{"word":"failed","why":""}` are 26 bytes.
         for (bytes, most, is_read) in [(74, 100, true), (75, 100, false), (70_000, 70_026, true)] {
             let (mut to, _answer) = connection.open_bi().await.unwrap();
-            crate::stream::send(&mut to, &Ask::Receive { run: 1, member: 1 }).await.unwrap();
+            crate::stream::send(&mut to, &AgentRequest::Receive { run: 1, member: 1 })
+                .await
+                .unwrap();
             crate::stream::send(&mut to, &failed(bytes)).await.unwrap();
             let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
                 panic!("no question")
             };
             // Longer than any reason, and still a message: its own rules come after the limit.
-            let word = crate::stream::receive::<Word>(&mut rest, most).await;
+            let word = crate::stream::receive::<RunMemberMessage>(&mut rest, most).await;
             let is_short = bytes <= 64 << 10;
             assert_eq!(word.is_ok(), is_read && is_short, "{bytes} bytes: {word:?}");
         }
@@ -205,14 +211,17 @@ fn a_message_that_breaks_off_is_an_error_that_says_so() {
         let connection = from.connection(address).await.unwrap();
         for cut in [0, 3, 4, 10] {
             let (mut to, _answer) = connection.open_bi().await.unwrap();
-            crate::stream::send(&mut to, &Ask::Take).await.unwrap();
-            let word = windtunnel_control::frame::encode(&Word::News { news: "x".into() }).unwrap();
+            crate::stream::send(&mut to, &AgentRequest::Take).await.unwrap();
+            let word =
+                windtunnel_control::frame::encode(&RunMemberMessage::News { news: "x".into() })
+                    .unwrap();
             to.write_all(&word[..cut]).await.unwrap();
             to.finish().unwrap();
             let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
                 panic!("no question")
             };
-            let error = crate::stream::receive::<Word>(&mut rest, 100).await.unwrap_err();
+            let error =
+                crate::stream::receive::<RunMemberMessage>(&mut rest, 100).await.unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{cut}");
             assert_eq!(error.to_string(), "it broke off");
         }

@@ -1,7 +1,7 @@
 //! Messages while a command runs in a node of a part.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::Reply;
+use windtunnel_control::ControlReply;
 
 /// To the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,11 +41,11 @@ pub enum FromCommand {
         /// The bytes.
         bytes: Octets,
     },
-    /// What the part says of it. After [`Reply::Exited`], [`Reply::NotRun`] or [`Reply::Error`]
+    /// What the part says of it. After [`ControlReply::Exited`], [`ControlReply::NotRun`] or [`ControlReply::Error`]
     /// there is nothing more.
     Reply {
         /// As on the control socket.
-        reply: Reply,
+        reply: ControlReply,
     },
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_control::part::{SharedOptions, StopWhy};
 use windtunnel_model::Plan;
 
-use super::Reserved;
+use super::AllocatedResources;
 
 /// A run over several machines, as all of them know it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct RunSetup {
     /// SHA-256 of the plan, 64 hexadecimal digits.
     pub plan_hash: String,
     /// The machines.
-    pub members: Vec<Member>,
+    pub members: Vec<RunMember>,
     /// By node: on which member it is.
     pub placement: Vec<u16>,
     /// The key that packets between machines are sealed with, 64 hexadecimal digits; absent: they
@@ -37,7 +37,7 @@ pub struct RunSetup {
 
 /// A machine of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Member {
+pub struct RunMember {
     /// The agent's number.
     pub agent: String,
     /// Name of the machine.
@@ -46,14 +46,14 @@ pub struct Member {
     pub address: SocketAddr,
     /// What the run has of the machine.
     #[serde(default)]
-    pub has: Reserved,
+    pub has: AllocatedResources,
 }
 
 /// An order of a watcher of a run to one of its parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Order {
+pub enum PartCommand {
     /// Where the parts' packets go, by member; `None` for the part itself.
     Peers {
         /// By member.
@@ -79,7 +79,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Word {
+pub enum RunMemberMessage {
     /// Its part says something.
     News {
         /// In the part's own words.

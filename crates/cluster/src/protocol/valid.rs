@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_control::Request;
+use windtunnel_control::ControlRequest;
 use windtunnel_control::valid::part::{
     MEMBERS_MAX, ensure_digits, ensure_folder, ensure_members, ensure_peers,
 };
@@ -10,58 +10,61 @@ use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{Plan, name};
 
 use super::exec::{FromCommand, ToCommand};
-use super::run::{Order, RunCard, RunSetup, Word};
-use super::{Answer, Ask, Card, Hosts, Peer, Reserved, Silent, Unfit};
+use super::run::{PartCommand, RunCard, RunMemberMessage, RunSetup};
+use super::{
+    AgentDescription, AgentReply, AgentRequest, AllocatedResources, ClusterHosts, PeerAgent, Unfit,
+    UnresponsiveAgent,
+};
 use crate::fetch::is_plain;
 
-impl Validate for Ask {
+impl Validate for AgentRequest {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Ask::Part { run, member } | Ask::Look { run, member } => {
+            AgentRequest::Part { run, member } | AgentRequest::Look { run, member } => {
                 run.validate()?;
                 ensure(usize::from(*member) < run.members.len(), || {
                     format!("member {member} of {}", run.members.len())
                 })
             }
-            Ask::Exec { request, .. } => {
+            AgentRequest::Exec { request, .. } => {
                 request.validate()?;
-                let is_command = matches!(**request, Request::Exec { .. });
+                let is_command = matches!(**request, ControlRequest::Exec { .. });
                 ensure(is_command, || "that is not a command".to_owned())
             }
-            Ask::Receive { member, .. } => {
+            AgentRequest::Receive { member, .. } => {
                 ensure(usize::from(*member) < MEMBERS_MAX, || format!("member {member}"))
             }
-            Ask::Card
-            | Ask::Hosts { .. }
-            | Ask::Take
-            | Ask::Send { .. }
-            | Ask::Join { .. }
-            | Ask::Runs
-            | Ask::Watch { .. }
-            | Ask::Control { .. }
-            | Ask::Fetch { .. }
-            | Ask::Forget { .. } => Ok(()),
+            AgentRequest::Card
+            | AgentRequest::Hosts { .. }
+            | AgentRequest::Take
+            | AgentRequest::Send { .. }
+            | AgentRequest::Join { .. }
+            | AgentRequest::Runs
+            | AgentRequest::Watch { .. }
+            | AgentRequest::Control { .. }
+            | AgentRequest::Fetch { .. }
+            | AgentRequest::Forget { .. } => Ok(()),
         }
     }
 }
 
-impl Validate for Answer {
+impl Validate for AgentReply {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Answer::Card(card) => card.validate(),
-            Answer::Hosts(hosts) => hosts.validate(),
-            Answer::Part { said, .. } => said.validate(),
-            Answer::Run(run) => run.validate(),
-            Answer::Runs { runs } => {
+            AgentReply::Card(card) => card.validate(),
+            AgentReply::Hosts(hosts) => hosts.validate(),
+            AgentReply::Part { said, .. } => said.validate(),
+            AgentReply::Run(run) => run.validate(),
+            AgentReply::Runs { runs } => {
                 ensure(runs.len() <= RUNS_MAX, || format!("{} runs", runs.len()))?;
                 runs.iter().try_for_each(RunCard::validate)
             }
-            Answer::File { path, .. } => ensure(is_plain(path), || {
+            AgentReply::File { path, .. } => ensure(is_plain(path), || {
                 format!("`{}` is not the name of a file of a run", shown(path))
             }),
-            Answer::Missing { what } => ensure_reasons(what),
-            Answer::Error { message } => ensure_short("a reason", message),
-            Answer::Taken { .. } | Answer::Throughput { .. } | Answer::Done => Ok(()),
+            AgentReply::Missing { what } => ensure_reasons(what),
+            AgentReply::Error { message } => ensure_short("a reason", message),
+            AgentReply::Taken { .. } | AgentReply::Throughput { .. } | AgentReply::Done => Ok(()),
         }
     }
 }
@@ -74,7 +77,7 @@ fn ensure_reasons(reasons: &[String]) -> Result<(), Invalid> {
 /// Reasons that one answer has.
 pub(crate) const REASONS_MAX: usize = 1000;
 
-impl Validate for Card {
+impl Validate for AgentDescription {
     fn validate(&self) -> Result<(), Invalid> {
         ensure_agent(&self.agent)?;
         ensure_machine(&self.host)?;
@@ -99,14 +102,14 @@ impl Validate for Card {
             texts.into_iter().try_for_each(|text| ensure_short("a reason", text))?;
         }
         ensure(self.peers.len() <= AGENTS_MAX, || format!("{} agents", self.peers.len()))?;
-        self.peers.iter().try_for_each(Peer::validate)
+        self.peers.iter().try_for_each(PeerAgent::validate)
     }
 }
 
-impl Validate for Peer {
+impl Validate for PeerAgent {
     fn validate(&self) -> Result<(), Invalid> {
         ensure_agent(&self.agent)?;
-        let sane = |clock: super::PeerClock| {
+        let sane = |clock: super::AgentClockOffset| {
             clock.rtt_ns <= RTT_NS_MAX && clock.offset_ns.unsigned_abs() <= AMOUNT_MAX
         };
         ensure(self.clock.is_none_or(sane), || {
@@ -115,7 +118,7 @@ impl Validate for Peer {
     }
 }
 
-impl Validate for Reserved {
+impl Validate for AllocatedResources {
     fn validate(&self) -> Result<(), Invalid> {
         let numbers = [self.cpu_millis, self.memory.0, self.up_bit_per_s, self.down_bit_per_s];
         let sane = numbers.into_iter().all(|number| number <= AMOUNT_MAX);
@@ -123,7 +126,7 @@ impl Validate for Reserved {
     }
 }
 
-impl Validate for Hosts {
+impl Validate for ClusterHosts {
     fn validate(&self) -> Result<(), Invalid> {
         let (hosts, silent) = (self.hosts.len(), self.silent.len());
         ensure(self.asked < hosts && hosts <= AGENTS_MAX && silent <= AGENTS_MAX, || {
@@ -132,8 +135,8 @@ impl Validate for Hosts {
         ensure(self.throughput.len() <= AGENTS_MAX * LABELS_MAX, || {
             format!("{} throughputs", self.throughput.len())
         })?;
-        self.hosts.iter().try_for_each(Card::validate)?;
-        let reasons = self.silent.iter().map(|Silent { why, .. }| why);
+        self.hosts.iter().try_for_each(AgentDescription::validate)?;
+        let reasons = self.silent.iter().map(|UnresponsiveAgent { why, .. }| why);
         let mut reasons = reasons;
         reasons.try_for_each(|why| ensure_short("a reason", why))
     }
@@ -166,23 +169,23 @@ impl Validate for RunCard {
     }
 }
 
-impl Validate for Order {
+impl Validate for PartCommand {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            Order::Peers { addresses } => ensure_peers(addresses),
-            Order::Measure => Ok(()),
-            Order::Begin { agent, .. } => ensure_agent(agent),
-            Order::Stop { why } => why.validate(),
+            PartCommand::Peers { addresses } => ensure_peers(addresses),
+            PartCommand::Measure => Ok(()),
+            PartCommand::Begin { agent, .. } => ensure_agent(agent),
+            PartCommand::Stop { why } => why.validate(),
         }
     }
 }
 
-impl Validate for Word {
+impl Validate for RunMemberMessage {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
             // The part that receives it checks it; a stream has no longer messages.
-            Word::News { .. } => Ok(()),
-            Word::Failed { why } => ensure_short("a reason", why),
+            RunMemberMessage::News { .. } => Ok(()),
+            RunMemberMessage::Failed { why } => ensure_short("a reason", why),
         }
     }
 }
@@ -190,7 +193,7 @@ impl Validate for Word {
 impl Validate for ToCommand {
     fn validate(&self) -> Result<(), Invalid> {
         match self {
-            ToCommand::Signal { signal } => Request::Signal { signal: *signal }.validate(),
+            ToCommand::Signal { signal } => ControlRequest::Signal { signal: *signal }.validate(),
             ToCommand::Input { .. } | ToCommand::InputEnds | ToCommand::Size { .. } => Ok(()),
         }
     }

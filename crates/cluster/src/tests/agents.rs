@@ -4,15 +4,15 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use super::{Live, key};
-use crate::protocol::{Card, Hosts};
-use crate::{AgentNotice, Client, ClientError};
+use crate::protocol::{AgentDescription, ClusterHosts};
+use crate::{AgentClient, AgentClientError, AgentNotice};
 
 /// Asks until all clocks are known.
-fn complete(client: &Client, count: usize) -> Hosts {
+fn complete(client: &AgentClient, count: usize) -> ClusterHosts {
     let patience = Instant::now() + Duration::from_secs(30);
     loop {
         let hosts = client.hosts(false).expect("the agent answers");
-        let known = |host: &Card| {
+        let known = |host: &AgentDescription| {
             host.peers.len() == count - 1 && host.peers.iter().all(|peer| peer.clock.is_some())
         };
         if hosts.hosts.len() == count && hosts.hosts.iter().all(known) {
@@ -86,7 +86,7 @@ fn a_client_or_agent_with_another_key_is_refused_and_learns_why() {
     let (ours, other) = (key(), key());
     let a = Live::start("a", &ours, &[]);
     let error = a.client(&other).unwrap_err();
-    assert!(matches!(error, ClientError::OtherKey { .. }), "{error:?}");
+    assert!(matches!(error, AgentClientError::OtherKey { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("key file"));
     // An agent with another key does not come in either.
     let stranger = Live::start("stranger", &other, &[a.address]);
@@ -119,8 +119,8 @@ fn nonsense_on_the_port_does_no_harm() {
 #[test]
 fn a_missing_agent_is_reported_with_the_port_to_check() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let error = Client::connect(&free.local_addr().unwrap().to_string(), &key()).unwrap_err();
-    assert!(matches!(error, ClientError::NoAgent { .. }), "{error:?}");
+    let error = AgentClient::connect(&free.local_addr().unwrap().to_string(), &key()).unwrap_err();
+    assert!(matches!(error, AgentClientError::NoAgent { .. }), "{error:?}");
     let port = free.local_addr().unwrap().port().to_string();
     assert!(error.hint().unwrap().contains(&port));
 }

@@ -9,8 +9,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use windtunnel_control::{Connection, Incoming, Listener, Reply, Request};
-use windtunnel_sys::terminal::{self, Size};
+use windtunnel_control::{
+    ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest,
+};
+use windtunnel_sys::terminal::{self, TerminalSize};
 
 use super::fake_part::FakePart;
 use super::key;
@@ -18,11 +20,11 @@ use super::live::{Live, PATIENCE};
 use super::runs::{RUN, setup};
 use crate::parts::Runner;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
-use crate::{ClientError, ClusterKey, Parts};
+use crate::{AgentClientError, ClusterKey, PartSessions};
 
 /// An agent with a part that runs.
 struct Running {
-    parts: Parts,
+    parts: PartSessions,
     folder: PathBuf,
     _agent: Live,
     _part: FakePart,
@@ -35,20 +37,20 @@ fn running(key: &ClusterKey) -> Running {
         agent.folder = part.parts_folder();
         agent.limits.deny_exec = ["nc*".to_owned()].into();
     });
-    let parts = Parts::begin(&setup(&[&agent], key), key);
+    let parts = PartSessions::begin(&setup(&[&agent], key), key);
     let folder = part.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     Running { parts, folder, _agent: agent, _part: part }
 }
 
 /// The next request on a connection, with its descriptors; `None` when it is closed.
-fn next(connection: &mut Connection) -> Option<(Request, Vec<OwnedFd>)> {
+fn next(connection: &mut ControlConnection) -> Option<(ControlRequest, Vec<OwnedFd>)> {
     let patience = Instant::now() + PATIENCE;
     loop {
         match connection.receive() {
-            Some(Incoming::Request(request, ends)) => return Some((*request, ends)),
-            Some(Incoming::Unreadable(why)) => panic!("{why}"),
-            Some(Incoming::Closed) => return None,
+            Some(ConnectionInput::Request(request, ends)) => return Some((*request, ends)),
+            Some(ConnectionInput::Unreadable(why)) => panic!("{why}"),
+            Some(ConnectionInput::Closed) => return None,
             None => assert!(Instant::now() < patience, "no request comes in time"),
         }
         thread::sleep(Duration::from_millis(1));
@@ -56,8 +58,11 @@ fn next(connection: &mut Connection) -> Option<(Request, Vec<OwnedFd>)> {
 }
 
 /// Serves one connection of the control socket in `folder`.
-fn serve(folder: &Path, serve: impl FnOnce(&mut Connection) + Send + 'static) -> JoinHandle<()> {
-    let listener = Listener::open(folder).unwrap();
+fn serve(
+    folder: &Path,
+    serve: impl FnOnce(&mut ControlConnection) + Send + 'static,
+) -> JoinHandle<()> {
+    let listener = ControlListener::open(folder).unwrap();
     thread::spawn(move || {
         let patience = Instant::now() + PATIENCE;
         let mut connection = loop {
@@ -71,8 +76,8 @@ fn serve(folder: &Path, serve: impl FnOnce(&mut Connection) + Send + 'static) ->
     })
 }
 
-fn exec(words: &[&str], cwd: Option<&str>) -> Request {
-    Request::Exec {
+fn exec(words: &[&str], cwd: Option<&str>) -> ControlRequest {
+    ControlRequest::Exec {
         node: "a".to_owned(),
         argv: words.iter().map(|word| (*word).to_owned()).collect(),
         cwd: cwd.map(str::to_owned),
@@ -84,10 +89,10 @@ fn exec(words: &[&str], cwd: Option<&str>) -> Request {
 /// Runs a command with these messages to it: all that it wrote, by stream, and its replies.
 fn run(
     runner: &Runner,
-    request: Request,
+    request: ControlRequest,
     size: Option<(u16, u16)>,
     to_command: Vec<ToCommand>,
-) -> (Result<(), ClientError>, [Vec<u8>; 2], Vec<Reply>) {
+) -> (Result<(), AgentClientError>, [Vec<u8>; 2], Vec<ControlReply>) {
     let (sender, messages) = Runner::channel();
     for message in to_command {
         sender.try_send(message).unwrap();
@@ -95,7 +100,10 @@ fn run(
     let (mut outputs, mut replies) = ([Vec::new(), Vec::new()], Vec::new());
     let ran = runner.run(request, size, messages, |message| match message {
         FromCommand::Output { error, bytes } => {
-            assert!(!matches!(replies.last(), Some(Reply::Exited { .. })), "output after the end");
+            assert!(
+                !matches!(replies.last(), Some(ControlReply::Exited { .. })),
+                "output after the end"
+            );
             outputs[usize::from(error)].extend(bytes.0);
         }
         FromCommand::Reply { reply } => replies.push(reply),
@@ -105,8 +113,8 @@ fn run(
 }
 
 #[track_caller]
-fn cause(error: &ClientError) -> String {
-    assert!(matches!(error, ClientError::Broken { .. }), "{error:?}");
+fn cause(error: &AgentClientError) -> String {
+    assert!(matches!(error, AgentClientError::Broken { .. }), "{error:?}");
     std::error::Error::source(error).unwrap().to_string()
 }
 
@@ -114,15 +122,18 @@ fn cause(error: &ClientError) -> String {
 fn a_request_to_a_part_is_answered_by_its_control_socket() {
     let key = key();
     let running = running(&key);
-    let error = running.parts.agents().control(0, &Request::Stop).unwrap_err();
+    let error = running.parts.agents().control(0, &ControlRequest::Stop).unwrap_err();
     assert!(cause(&error).starts_with("the part does not listen: "), "{}", cause(&error));
     let server = serve(&running.folder, |connection| {
         let (request, ends) = next(connection).unwrap();
-        assert_eq!((request, ends.len()), (Request::Stop, 0));
-        connection.reply(&Reply::Done).unwrap();
+        assert_eq!((request, ends.len()), (ControlRequest::Stop, 0));
+        connection.reply(&ControlReply::Done).unwrap();
         assert!(next(connection).is_none());
     });
-    assert_eq!(running.parts.agents().control(0, &Request::Stop).unwrap(), Reply::Done);
+    assert_eq!(
+        running.parts.agents().control(0, &ControlRequest::Stop).unwrap(),
+        ControlReply::Done
+    );
     server.join().unwrap();
 }
 
@@ -132,7 +143,7 @@ fn requests_to_a_run_that_is_not_there_are_refused_with_its_number() {
     let agent = Live::start("a", &key, &[]);
     let client = agent.client(&key).unwrap();
     let text = "no run 0000000000000abc is here";
-    assert_eq!(cause(&client.control(RUN, &Request::Stop).unwrap_err()), text);
+    assert_eq!(cause(&client.control(RUN, &ControlRequest::Stop).unwrap_err()), text);
     let home = tempfile::tempdir().unwrap();
     assert_eq!(cause(&client.fetch(RUN, home.path()).unwrap_err()), text);
 }
@@ -144,7 +155,7 @@ fn a_command_reads_its_input_and_all_that_it_wrote_comes_before_its_end() {
     let server = serve(&running.folder, |connection| {
         let (request, ends) = next(connection).unwrap();
         assert_eq!(request, exec(&["rev"], None));
-        connection.reply(&Reply::Started { pid: 7 }).unwrap();
+        connection.reply(&ControlReply::Started { pid: 7 }).unwrap();
         let [mut input, mut output, mut error] =
             <[OwnedFd; 3]>::try_from(ends).unwrap().map(File::from);
         let mut text = Vec::new();
@@ -153,7 +164,7 @@ fn a_command_reads_its_input_and_all_that_it_wrote_comes_before_its_end() {
         let many: Vec<u8> = text.iter().copied().cycle().take(300_000).collect();
         output.write_all(&many).unwrap();
         drop((output, error));
-        connection.reply(&Reply::Exited { code: 3 }).unwrap();
+        connection.reply(&ControlReply::Exited { code: 3 }).unwrap();
         assert!(next(connection).is_none());
     });
     let input = |text: &str| ToCommand::Input { bytes: Octets(text.into()) };
@@ -164,7 +175,7 @@ fn a_command_reads_its_input_and_all_that_it_wrote_comes_before_its_end() {
     let expected: Vec<u8> = b"abc".iter().copied().cycle().take(300_000).collect();
     assert!(output == expected, "{} bytes", output.len());
     assert_eq!(error, b"no\xff");
-    assert_eq!(replies, [Reply::Started { pid: 7 }, Reply::Exited { code: 3 }]);
+    assert_eq!(replies, [ControlReply::Started { pid: 7 }, ControlReply::Exited { code: 3 }]);
     server.join().unwrap();
 }
 
@@ -172,7 +183,7 @@ fn a_command_reads_its_input_and_all_that_it_wrote_comes_before_its_end() {
 fn a_command_that_cannot_be_started_ends_with_the_reason_and_no_error() {
     let key = key();
     let running = running(&key);
-    let not_run = Reply::NotRun { message: "no such program".to_owned(), exit: Some(127) };
+    let not_run = ControlReply::NotRun { message: "no such program".to_owned(), exit: Some(127) };
     let reply = not_run.clone();
     let server = serve(&running.folder, move |connection| {
         drop(next(connection).unwrap());
@@ -196,7 +207,7 @@ fn a_command_whose_folder_is_missing_there_runs_in_the_parts_and_says_so() {
         let (request, ends) = next(connection).unwrap();
         assert_eq!(request, expected);
         drop(ends);
-        connection.reply(&Reply::Exited { code: 0 }).unwrap();
+        connection.reply(&ControlReply::Exited { code: 0 }).unwrap();
         assert!(next(connection).is_none());
     });
     let missing = exec(&["ls"], Some("/no/such/folder"));
@@ -224,17 +235,17 @@ fn a_program_that_the_owner_denies_is_not_run_whatever_its_folder() {
 fn signals_go_to_the_command_and_the_size_of_a_terminal_follows() {
     let key = key();
     let running = running(&key);
-    let (sizes, seen): (_, Receiver<Size>) = channel();
+    let (sizes, seen): (_, Receiver<TerminalSize>) = channel();
     let server = serve(&running.folder, move |connection| {
         let (_, ends) = next(connection).unwrap();
         let first = terminal::size(&ends[0]).unwrap();
         sizes.send(first).unwrap();
         let (signal, _) = next(connection).unwrap();
-        assert_eq!(signal, Request::Signal { signal: 2 });
+        assert_eq!(signal, ControlRequest::Signal { signal: 2 });
         // The size was sent before the signal.
         sizes.send(terminal::size(&ends[2]).unwrap()).unwrap();
         drop(ends);
-        connection.reply(&Reply::Exited { code: 130 }).unwrap();
+        connection.reply(&ControlReply::Exited { code: 130 }).unwrap();
         assert!(next(connection).is_none());
     });
     let (sender, messages) = Runner::channel();
@@ -248,13 +259,13 @@ fn signals_go_to_the_command_and_the_size_of_a_terminal_follows() {
         });
         (ran, replies)
     });
-    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Size { rows: 24, columns: 80 });
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), TerminalSize { rows: 24, columns: 80 });
     sender.blocking_send(ToCommand::Size { rows: 50, columns: 132 }).unwrap();
     sender.blocking_send(ToCommand::Signal { signal: 2 }).unwrap();
-    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), Size { rows: 50, columns: 132 });
+    assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), TerminalSize { rows: 50, columns: 132 });
     let (ran, replies) = running_command.join().unwrap();
     ran.unwrap();
-    assert_eq!(replies, [Reply::Exited { code: 130 }]);
+    assert_eq!(replies, [ControlReply::Exited { code: 130 }]);
     server.join().unwrap();
 }
 

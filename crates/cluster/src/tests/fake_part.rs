@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use windtunnel_control::Version;
-use windtunnel_control::frame::{self, Frames};
+use windtunnel_control::SoftwareVersion;
+use windtunnel_control::frame::{self, FrameDecoder};
 use windtunnel_control::part::{FromPart, PartSetup, ToPart};
 
 use super::live::PATIENCE;
-use crate::Worker;
+use crate::PartWorkerCommand;
 
 /// One process that an agent starts as a part.
 pub(super) struct FakePart {
@@ -33,12 +33,12 @@ impl FakePart {
         });
         let (sender, orders) = channel();
         thread::spawn(move || {
-            let (mut frames, mut is_greeted) = (Frames::default(), false);
+            let (mut frames, mut is_greeted) = (FrameDecoder::default(), false);
             let mut buffer = [0; 4096];
             while let Ok(got @ 1..) = from_agent.read(&mut buffer) {
                 frames.add(&buffer[..got]);
                 if !is_greeted {
-                    is_greeted = frames.take::<Version>().expect("a version").is_some();
+                    is_greeted = frames.take::<SoftwareVersion>().expect("a version").is_some();
                 }
                 while is_greeted && let Some(order) = frames.take().expect("an order") {
                     if sender.send(order).is_err() {
@@ -48,17 +48,17 @@ impl FakePart {
             }
         });
         let mut part = FakePart { folder, orders, to_agent };
-        part.write(&frame::encode(&Version::own()).expect("a version"));
+        part.write(&frame::encode(&SoftwareVersion::own()).expect("a version"));
         part
     }
 
     /// How the agent starts it.
-    pub(super) fn worker(&self) -> Worker {
+    pub(super) fn worker(&self) -> PartWorkerCommand {
         let path = |name: &str| self.folder.path().join(name).into_os_string();
         let script = "exec 3<&0; cat \"$1\" >&3 & exec cat <&3 >\"$2\"";
         let words = ["-c", script, "part"].map(Into::into).into_iter();
         let arguments = words.chain([path(TO_AGENT), path(FROM_AGENT)]).collect();
-        Worker { program: "/bin/sh".into(), arguments }
+        PartWorkerCommand { program: "/bin/sh".into(), arguments }
     }
 
     /// Where the agent has the folders of its parts.

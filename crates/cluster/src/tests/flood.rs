@@ -11,7 +11,7 @@ use crate::admission::{HALF_OPEN_MAX, HALF_OPEN_OF_ADDRESS_MAX};
 use crate::carrier::CarrierEvent;
 use crate::carrier::tests::carrier;
 use crate::key::NAME;
-use crate::{AgentNotice, Client, tls};
+use crate::{AgentClient, AgentNotice, tls};
 
 /// Between a client and an agent: proves the client's address (passes Retry packets back), and lets
 /// nothing else of the agent's through, so that the client repeats its beginning and the handshake
@@ -74,7 +74,7 @@ fn handshakes_that_are_held_open_are_bounded_and_keep_no_member_out() {
         let is_in = Arc::new(AtomicBool::new(false));
         let (done, client_key) = (Arc::clone(&is_in), key.clone());
         let member = std::thread::spawn(move || {
-            Client::connect(&address.to_string(), &client_key).unwrap();
+            AgentClient::connect(&address.to_string(), &client_key).unwrap();
             done.store(true, Ordering::Relaxed);
         });
         while !is_in.load(Ordering::Relaxed) && !member.is_finished() {
@@ -100,7 +100,7 @@ fn many_refusals_are_a_few_lines_and_a_number() {
     let agent = Live::start("here", &ours, &[]);
     let tries = 40;
     for _ in 0..tries {
-        Client::connect(&agent.address.to_string(), &theirs).unwrap_err();
+        AgentClient::connect(&agent.address.to_string(), &theirs).unwrap_err();
     }
     let mut lines = 0_u64;
     let more = loop {

@@ -6,14 +6,16 @@ use windtunnel_control::frame;
 use super::key;
 use crate::double::FakeAgent;
 use crate::protocol::valid::tests::run;
-use crate::protocol::{Answer, Ask};
-use crate::{Client, ClientError};
+use crate::protocol::{AgentReply, AgentRequest};
+use crate::{AgentClient, AgentClientError};
 
-/// What a command makes of an agent's answer to [`Ask::Watch`].
-fn watch(answer: Vec<u8>) -> Result<Answer, ClientError> {
+/// What a command makes of an agent's answer to [`AgentRequest::Watch`].
+fn watch(answer: Vec<u8>) -> Result<AgentReply, AgentClientError> {
     let key = key();
     let agent = FakeAgent::start(&key, move |_| answer.clone());
-    Client::connect(&agent.address().to_string(), &key).unwrap().ask(&Ask::Watch { run: 7 })
+    AgentClient::connect(&agent.address().to_string(), &key)
+        .unwrap()
+        .ask(&AgentRequest::Watch { run: 7 })
 }
 
 fn framed(answer: &Value) -> Vec<u8> {
@@ -30,7 +32,7 @@ fn answer(path: &str, value: Value) -> Vec<u8> {
 
 #[test]
 fn an_agents_answer_that_names_nodes_outside_the_run_folder_is_not_taken() {
-    assert!(matches!(watch(answer("/plan/nodes/0/name", json!("a"))), Ok(Answer::Run(_))));
+    assert!(matches!(watch(answer("/plan/nodes/0/name", json!("a"))), Ok(AgentReply::Run(_))));
     let error = watch(answer("/plan/nodes/0/name", json!("../../.ssh"))).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("`../../.ssh` cannot name a node"), "{source}");
@@ -43,7 +45,7 @@ fn lengths_that_do_not_come_true_and_lines_of_nothing_are_errors() {
     let broken: [&[u8]; 5] =
         [&[], &[0], &[0xff; 4], &[3, 0x93, 0x87, 0, b'{'], &[0, 0, 0, 2, b'{', b']']];
     for bytes in broken {
-        assert!(matches!(watch(bytes.to_vec()), Err(ClientError::Broken { .. })), "{bytes:?}");
+        assert!(matches!(watch(bytes.to_vec()), Err(AgentClientError::Broken { .. })), "{bytes:?}");
     }
 }
 
@@ -69,7 +71,7 @@ fn files_of_another_machine_go_into_their_folder_and_nowhere_else() {
         let file = json!({"answer": "file", "path": path, "bytes": 3, "executable": false});
         let bytes = [framed(&file), b"key".to_vec(), framed(&json!({"answer": "done"}))].concat();
         let agent = FakeAgent::start(&key, move |_| bytes.clone());
-        let client = Client::connect(&agent.address().to_string(), &key).unwrap();
+        let client = AgentClient::connect(&agent.address().to_string(), &key).unwrap();
         client.fetch(7, &folder).unwrap_err();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0, "{path:?}");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "{path:?}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use windtunnel_model::Span;
 
-use crate::{Agent, AgentNotice, Client, ClientError, ClusterKey};
+use crate::{AgentClient, AgentClientError, AgentConfiguration, AgentNotice, ClusterKey};
 
 /// How long a test waits for something before it fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,9 +31,9 @@ impl Live {
         name: &str,
         key: &ClusterKey,
         join: &[SocketAddr],
-        change: impl FnOnce(&mut Agent),
+        change: impl FnOnce(&mut AgentConfiguration),
     ) -> Live {
-        let mut agent = Agent {
+        let mut agent = AgentConfiguration {
             clock_offsets: None,
             listen: ([127, 0, 0, 1], 0).into(),
             advertise: None,
@@ -88,8 +88,8 @@ impl Live {
         drop(self.end.take());
     }
 
-    pub(super) fn client(&self, key: &ClusterKey) -> Result<Client, ClientError> {
-        Client::connect(&self.address.to_string(), key)
+    pub(super) fn client(&self, key: &ClusterKey) -> Result<AgentClient, AgentClientError> {
+        AgentClient::connect(&self.address.to_string(), key)
     }
 }
 

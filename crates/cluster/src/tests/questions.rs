@@ -4,21 +4,21 @@ use std::fs;
 use std::io;
 
 use serde_json::{Value, json};
-use windtunnel_control::Version;
+use windtunnel_control::SoftwareVersion;
 use windtunnel_control::frame;
 
 use super::{Live, card, key};
 use crate::double::FakeAgent;
-use crate::hello::Hello;
-use crate::protocol::{ANSWER_BYTES_MAX, Answer, Ask};
+use crate::hello::AgentHello;
+use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest};
 use crate::stream_limit::STREAMS_AT_FIRST;
-use crate::{AgentNotice, Client, ClientError, stream};
+use crate::{AgentClient, AgentClientError, AgentNotice, stream};
 
 /// What a client makes of a fetch that an agent answers with these bytes.
-fn fetch(answer: Vec<u8>) -> (Result<(), ClientError>, tempfile::TempDir) {
+fn fetch(answer: Vec<u8>) -> (Result<(), AgentClientError>, tempfile::TempDir) {
     let (key, home) = (key(), tempfile::tempdir().unwrap());
     let agent = FakeAgent::start(&key, move |_| answer.clone());
-    let client = Client::connect(&agent.address().to_string(), &key).unwrap();
+    let client = AgentClient::connect(&agent.address().to_string(), &key).unwrap();
     (client.fetch(7, home.path()), home)
 }
 
@@ -42,16 +42,16 @@ fn an_agent_sends_to_known_agents_only_and_counts_what_it_takes() {
     let agent = Live::start("a", &key, &[]);
     let client = agent.client(&key).unwrap();
     let to = "10.9.9.9:7".parse().unwrap();
-    let error = client.ask(&Ask::Send { to }).unwrap_err();
+    let error = client.ask(&AgentRequest::Send { to }).unwrap_err();
     assert!(error.to_string().ends_with("says: no agent is known at 10.9.9.9:7"), "{error}");
-    let taken: Result<Answer, _> = client.block_on(async {
+    let taken: Result<AgentReply, _> = client.block_on(async {
         let (mut to, mut from) = client.connection().open_bi().await?;
-        stream::send(&mut to, &Ask::Take).await?;
+        stream::send(&mut to, &AgentRequest::Take).await?;
         to.write_all(&vec![7; 200_001]).await?;
         to.finish().map_err(io::Error::other)?;
         stream::receive(&mut from, ANSWER_BYTES_MAX).await
     });
-    assert_eq!(taken.unwrap(), Answer::Taken { bytes: 200_001 });
+    assert_eq!(taken.unwrap(), AgentReply::Taken { bytes: 200_001 });
 }
 
 #[test]
@@ -63,15 +63,15 @@ fn an_unreadable_question_gets_no_answer_and_does_not_end_the_connection() {
     let wrong = framed(&json!({"ask": "nonsense"}));
     let invalid = framed(&json!({"ask": "receive", "run": 1, "member": 65535}));
     for bytes in [too_long, wrong, invalid] {
-        let answer: Result<Answer, _> = client.block_on(async {
+        let answer: Result<AgentReply, _> = client.block_on(async {
             let (mut to, mut from) = client.connection().open_bi().await?;
             to.write_all(&bytes).await?;
             to.finish().map_err(io::Error::other)?;
             stream::receive(&mut from, ANSWER_BYTES_MAX).await
         });
-        assert!(matches!(answer, Err(ClientError::Broken { .. })), "{answer:?}");
+        assert!(matches!(answer, Err(AgentClientError::Broken { .. })), "{answer:?}");
     }
-    assert_eq!(client.ask(&Ask::Runs).unwrap(), Answer::Runs { runs: Vec::new() });
+    assert_eq!(client.ask(&AgentRequest::Runs).unwrap(), AgentReply::Runs { runs: Vec::new() });
 }
 
 #[test]
@@ -85,14 +85,14 @@ fn more_questions_than_streams_at_first_are_all_answered() {
         for _ in 0..count {
             // A limit that did not grow would let no stream be opened any more.
             let (mut to, from) = client.connection().open_bi().await?;
-            stream::send(&mut to, &Ask::Take).await?;
+            stream::send(&mut to, &AgentRequest::Take).await?;
             open.push((to, from));
         }
         let mut answers = Vec::new();
         for (number, (mut to, mut from)) in open.into_iter().enumerate() {
             to.write_all(&vec![0; number]).await?;
             to.finish().map_err(io::Error::other)?;
-            let Answer::Taken { bytes } = stream::receive(&mut from, ANSWER_BYTES_MAX).await?
+            let AgentReply::Taken { bytes } = stream::receive(&mut from, ANSWER_BYTES_MAX).await?
             else {
                 return Err(io::Error::other("another answer"));
             };
@@ -107,8 +107,8 @@ fn more_questions_than_streams_at_first_are_all_answered() {
 fn an_agent_joins_another_when_it_is_asked_to() {
     let key = key();
     let (a, b) = (Live::start("a", &key, &[]), Live::start("b", &key, &[]));
-    let join = Ask::Join { address: b.address };
-    assert_eq!(a.client(&key).unwrap().ask(&join).unwrap(), Answer::Done);
+    let join = AgentRequest::Join { address: b.address };
+    assert_eq!(a.client(&key).unwrap().ask(&join).unwrap(), AgentReply::Done);
     a.until(|notice| *notice == AgentNotice::Joined(b.address));
     b.until(|notice| *notice == AgentNotice::Joined(a.address));
     let peers = card(&a, &key).peers;
@@ -147,7 +147,7 @@ fn a_fetch_of_files_that_break_off_come_twice_or_are_something_else_fails() {
     let other = framed(&json!({"answer": "taken", "bytes": 1}));
     for answer in [short, twice, below_a_file, unfinished, other] {
         let (fetched, home) = fetch(answer);
-        assert!(matches!(fetched, Err(ClientError::Broken { .. })), "{fetched:?}");
+        assert!(matches!(fetched, Err(AgentClientError::Broken { .. })), "{fetched:?}");
         // What was written first is never replaced.
         let first = fs::read(home.path().join("a")).unwrap_or_default();
         assert!([&b""[..], b"1", b"abc"].contains(&&first[..]), "{first:?}");
@@ -161,21 +161,21 @@ fn a_fetch_of_files_that_break_off_come_twice_or_are_something_else_fails() {
 fn an_answer_to_another_question_is_an_error() {
     let key = key();
     let agent = FakeAgent::start(&key, |_| done());
-    let client = Client::connect(&agent.address().to_string(), &key).unwrap();
+    let client = AgentClient::connect(&agent.address().to_string(), &key).unwrap();
     let error = client.hosts(false).unwrap_err();
     let text = "says: something else than was asked";
     assert!(error.to_string().ends_with(text), "{error}");
-    let error = client.control(7, &windtunnel_control::Request::Stop).unwrap_err();
-    assert!(matches!(error, ClientError::Broken { .. }), "{error:?}");
+    let error = client.control(7, &windtunnel_control::ControlRequest::Stop).unwrap_err();
+    assert!(matches!(error, AgentClientError::Broken { .. }), "{error:?}");
 }
 
 #[test]
 fn a_hello_that_names_no_machine_is_refused_before_any_question() {
     let key = key();
     for host in ["", "\u{1b}[2J", "a\nb", &"x".repeat(5000)] {
-        let hello = Hello { version: Version::own(), host: host.to_owned() };
+        let hello = AgentHello { version: SoftwareVersion::own(), host: host.to_owned() };
         let agent = FakeAgent::start_as(&key, hello, |_| done());
-        let error = Client::connect(&agent.address().to_string(), &key).unwrap_err();
-        assert!(matches!(error, ClientError::Broken { .. }), "{host:?}: {error:?}");
+        let error = AgentClient::connect(&agent.address().to_string(), &key).unwrap_err();
+        assert!(matches!(error, AgentClientError::Broken { .. }), "{host:?}: {error:?}");
     }
 }

@@ -13,10 +13,10 @@ use super::fake_part::FakePart;
 use super::live::{Live, PATIENCE};
 use super::{card, key};
 use crate::parts::PartEvent;
-use crate::protocol::run::{Order, RunCard, RunSetup};
+use crate::protocol::run::{PartCommand, RunCard, RunSetup};
 use crate::protocol::valid::tests::run;
-use crate::protocol::{Answer, Ask, Reserved};
-use crate::{AgentNotice, ClusterKey, Parts, Worker};
+use crate::protocol::{AgentReply, AgentRequest, AllocatedResources};
+use crate::{AgentNotice, ClusterKey, PartSessions, PartWorkerCommand};
 
 pub(super) const RUN: u64 = 0xabc;
 
@@ -48,7 +48,7 @@ pub(super) fn setup(agents: &[&Live], key: &ClusterKey) -> RunSetup {
 
 /// What the next part says that is not about members which are not reached yet.
 #[track_caller]
-pub(super) fn said(parts: &Parts) -> (u16, FromPart) {
+pub(super) fn said(parts: &PartSessions) -> (u16, FromPart) {
     loop {
         match parts.next_event(PATIENCE).expect("an event comes in time") {
             (_, PartEvent::Said { said: FromPart::Unreached { .. }, .. }) => {}
@@ -61,22 +61,22 @@ pub(super) fn said(parts: &Parts) -> (u16, FromPart) {
 /// Why an agent refuses its part.
 #[track_caller]
 fn refused(setup: &RunSetup, key: &ClusterKey) -> String {
-    match Parts::begin(setup, key).next_event(PATIENCE) {
+    match PartSessions::begin(setup, key).next_event(PATIENCE) {
         Some((0, PartEvent::Refused(why))) => why,
         other => panic!("{other:?}"),
     }
 }
 
-fn error_of(agent: &Live, key: &ClusterKey, ask: &Ask) -> String {
+fn error_of(agent: &Live, key: &ClusterKey, ask: &AgentRequest) -> String {
     match agent.client(key).unwrap().ask(ask) {
-        Err(crate::ClientError::Refused { message, .. }) => message,
+        Err(crate::AgentClientError::Refused { message, .. }) => message,
         other => panic!("{other:?}"),
     }
 }
 
 fn runs(agent: &Live, key: &ClusterKey) -> Vec<RunCard> {
-    match agent.client(key).unwrap().ask(&Ask::Runs).unwrap() {
-        Answer::Runs { runs } => runs,
+    match agent.client(key).unwrap().ask(&AgentRequest::Runs).unwrap() {
+        AgentReply::Runs { runs } => runs,
         other => panic!("{other:?}"),
     }
 }
@@ -87,8 +87,9 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     let mut part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
     let mut setup = setup(&[&agent], &key);
-    setup.members[0].has = Reserved { runs: 1, nodes: 2, cpu_millis: 7, ..Reserved::default() };
-    let parts = Parts::begin(&setup, &key);
+    setup.members[0].has =
+        AllocatedResources { runs: 1, nodes: 2, cpu_millis: 7, ..AllocatedResources::default() };
+    let parts = PartSessions::begin(&setup, &key);
 
     let given = part.setup();
     let folder = part.parts_folder().join("0000000000000abc");
@@ -102,20 +103,21 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
         part.send(&stage);
         assert_eq!(said(&parts), (0, stage));
     }
-    parts.order(0, Order::Peers { addresses: vec![None] });
+    parts.order(0, PartCommand::Peers { addresses: vec![None] });
     assert_eq!(part.order(), ToPart::Peers { addresses: vec![None] });
-    parts.order(7, Order::Measure);
-    parts.order_all(&Order::Measure);
+    parts.order(7, PartCommand::Measure);
+    parts.order_all(&PartCommand::Measure);
     assert_eq!(part.order(), ToPart::Measure);
     // On its own clock a time is what it is.
-    parts.order(0, Order::Begin { agent: setup.members[0].agent.clone(), at_ns: 123_456_789 });
+    parts
+        .order(0, PartCommand::Begin { agent: setup.members[0].agent.clone(), at_ns: 123_456_789 });
     assert_eq!(part.order(), ToPart::Begin { origin_ns: 123_456_789 });
 
     let here = |over| RunCard { run: RUN, name: "net".to_owned(), nodes: 2, over };
     assert_eq!(runs(&agent, &key), [here(false)]);
     assert_eq!(card(&agent, &key).reserved, setup.members[0].has);
     let not_over = "run 0000000000000abc is not over";
-    assert_eq!(error_of(&agent, &key, &Ask::Forget { run: RUN }), not_over);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::Forget { run: RUN }), not_over);
 
     fs::create_dir_all(folder.join("nodes/a")).unwrap();
     fs::write(folder.join("part.json"), "{}").unwrap();
@@ -126,7 +128,7 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     part.send(&FromPart::Ended);
     assert_eq!(said(&parts), (0, FromPart::Ended));
     assert_eq!(runs(&agent, &key), [here(true)]);
-    assert_eq!(card(&agent, &key).reserved, Reserved::default());
+    assert_eq!(card(&agent, &key).reserved, AllocatedResources::default());
 
     let home = tempfile::tempdir().unwrap();
     parts.agents().fetch(0, home.path()).unwrap();
@@ -141,8 +143,8 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     parts.agents().forget(0).unwrap();
     assert!(!folder.exists() && runs(&agent, &key).is_empty());
     let unknown = "no run 0000000000000abc is here";
-    assert_eq!(error_of(&agent, &key, &Ask::Forget { run: RUN }), unknown);
-    assert_eq!(error_of(&agent, &key, &Ask::Watch { run: RUN }), unknown);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::Forget { run: RUN }), unknown);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::Watch { run: RUN }), unknown);
 }
 
 #[test]
@@ -151,12 +153,12 @@ fn files_that_another_watcher_still_needs_are_kept_until_it_goes() {
     let mut part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
     let setup = setup(&[&agent], &key);
-    let founder = Parts::begin(&setup, &key);
+    let founder = PartSessions::begin(&setup, &key);
     let folder = part.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     part.send(&FromPart::Begun);
     assert_eq!(said(&founder), (0, FromPart::Begun));
-    let second = Parts::watch(&setup, &key);
+    let second = PartSessions::watch(&setup, &key);
     // The part's next message reaches both, so the second one watches by then.
     while second.next_event(std::time::Duration::from_millis(1)).is_none() {
         part.send(&FromPart::Measured);
@@ -184,7 +186,7 @@ fn a_run_whose_founder_goes_before_it_begins_is_stopped() {
     let key = key();
     let mut part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
-    let parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let parts = PartSessions::begin(&setup(&[&agent], &key), &key);
     part.setup();
     drop(parts);
     let why = "the process that started the run has gone".to_owned();
@@ -199,26 +201,26 @@ fn a_run_that_has_begun_goes_on_without_its_founder() {
     let part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
     let setup = setup(&[&agent], &key);
-    let parts = Parts::begin(&setup, &key);
+    let parts = PartSessions::begin(&setup, &key);
     part.setup();
-    parts.order(0, Order::Begin { agent: setup.members[0].agent.clone(), at_ns: 1 });
+    parts.order(0, PartCommand::Begin { agent: setup.members[0].agent.clone(), at_ns: 1 });
     assert_eq!(part.order(), ToPart::Begin { origin_ns: 1 });
     drop(parts);
-    let watcher = Parts::watch(&setup, &key);
-    watcher.order(0, Order::Stop { why: StopWhy::Asked });
+    let watcher = PartSessions::watch(&setup, &key);
+    watcher.order(0, PartCommand::Stop { why: StopWhy::Asked });
     // No order came before this one.
     assert_eq!(part.order(), ToPart::Stop(StopWhy::Asked));
 }
 
 #[test]
 fn a_limit_of_the_agent_that_did_not_hold_is_reported_also_to_its_runs() {
-    let (key, part, lapses) = (key(), FakePart::new(), crate::Lapses::default());
+    let (key, part, lapses) = (key(), FakePart::new(), crate::LimitLapseLog::default());
     let agent = Live::start_with("a", &key, &[], |agent| {
         agent.worker = Some(part.worker());
         agent.folder = part.parts_folder();
         agent.limits.lapses = lapses.clone();
     });
-    let _parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let _parts = PartSessions::begin(&setup(&[&agent], &key), &key);
     part.setup();
     let why = "cpu.max of its control group was changed".to_owned();
     lapses.add(why.clone());
@@ -240,7 +242,7 @@ fn a_run_that_cannot_be_done_here_is_refused_with_the_reason() {
     let own = card(&first, &key).agent;
     let text = refused(&with("/members/0/agent", json!("7")), &key);
     assert_eq!(text, format!("member 0 is another agent: this one is {own}"));
-    let _parts = Parts::begin(&with("/run", json!(RUN)), &key);
+    let _parts = PartSessions::begin(&with("/run", json!(RUN)), &key);
     part.setup();
     let text = refused(&with("/run", json!(RUN)), &key);
     assert_eq!(text, "run 0000000000000abc is here already");
@@ -248,7 +250,8 @@ fn a_run_that_cannot_be_done_here_is_refused_with_the_reason() {
     let without = Live::start("b", &key, &[]);
     assert_eq!(refused(&setup(&[&without], &key), &key), "this agent does no runs");
     let missing = Live::start_with("c", &key, &[], |agent| {
-        agent.worker = Some(Worker { program: "/no/such/program".into(), arguments: Vec::new() });
+        agent.worker =
+            Some(PartWorkerCommand { program: "/no/such/program".into(), arguments: Vec::new() });
         agent.folder = part.parts_folder().join("c");
     });
     let text = refused(&setup(&[&missing], &key), &key);
@@ -266,7 +269,7 @@ fn the_nodes_of_runs_that_are_there_count_against_the_limit_of_the_next() {
         agent.limits.nodes = Some(3);
     });
     let first = setup(&[&agent], &key);
-    let _parts = Parts::begin(&first, &key);
+    let _parts = PartSessions::begin(&first, &key);
     part.setup();
     let second = RunSetup { run: 1, ..first };
     let text = "nodes: 2 asked for, 2 in use, and the machine's owner allows 3";
@@ -280,11 +283,11 @@ fn a_part_whose_process_dies_has_failed_and_leaves_nothing() {
     let home = tempfile::tempdir().unwrap();
     let agent = Live::start_with("a", &key, &[], |agent| {
         let arguments = ["-c", "exit 3"].map(Into::into).into();
-        agent.worker = Some(Worker { program: "/bin/sh".into(), arguments });
+        agent.worker = Some(PartWorkerCommand { program: "/bin/sh".into(), arguments });
         agent.folder = home.path().join("parts");
     });
     let setup = setup(&[&agent], &key);
-    let parts = Parts::begin(&setup, &key);
+    let parts = PartSessions::begin(&setup, &key);
     let message = "its process has ended: exit status: 3".to_owned();
     assert_eq!(said(&parts), (0, FromPart::Failed { message, hint: None, code: 5 }));
     assert!(runs(&agent, &key).is_empty());
@@ -296,7 +299,7 @@ fn a_failed_part_is_reported_to_its_watchers_with_its_own_words_and_code() {
     let key = key();
     let mut part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
-    let parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let parts = PartSessions::begin(&setup(&[&agent], &key), &key);
     let folder = part.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     let failed = FromPart::Failed { message: "no".into(), hint: Some("try again".into()), code: 4 };
@@ -314,7 +317,7 @@ fn news_of_a_part_reach_the_other_in_order_and_its_failure_last() {
     let b = agent("b", &key, &[a.address], &two);
     a.until(|notice| *notice == AgentNotice::Joined(b.address));
     let setup = setup(&[&a, &b], &key);
-    let parts = Parts::begin(&setup, &key);
+    let parts = PartSessions::begin(&setup, &key);
     assert_eq!((one.setup().member, two.setup().member), (0, 1));
     // A part counts as prepared when both agents have the run.
     one.send(&FromPart::Prepared);
@@ -350,17 +353,17 @@ fn a_begin_by_the_clock_of_another_agent_is_converted_and_one_by_no_agents_stops
         }
     };
     let setup = setup(&[&a, &b], &key);
-    let parts = Parts::begin(&setup, &key);
+    let parts = PartSessions::begin(&setup, &key);
     one.setup();
     two.setup();
     let at_ns = 1 << 50;
-    parts.order_all(&Order::Begin { agent: setup.members[0].agent.clone(), at_ns });
+    parts.order_all(&PartCommand::Begin { agent: setup.members[0].agent.clone(), at_ns });
     assert_eq!(one.order(), ToPart::Begin { origin_ns: at_ns });
     let ToPart::Begin { origin_ns } = two.order() else { panic!("it does not begin") };
     // Both agents have the clock of this machine.
     assert!(origin_ns.abs_diff(at_ns) <= clock_error, "{origin_ns} with ±{clock_error}");
 
-    parts.order(0, Order::Begin { agent: "77".to_owned(), at_ns });
+    parts.order(0, PartCommand::Begin { agent: "77".to_owned(), at_ns });
     let why = "the clock of agent 77 is not known here".to_owned();
     assert_eq!(one.order(), ToPart::Stop(StopWhy::Failed(why)));
 }
@@ -372,7 +375,7 @@ fn an_agent_that_ends_says_so_to_the_other_parts_and_leaves_no_files() {
     let a = agent("a", &key, &[], &one);
     let b = agent("b", &key, &[a.address], &two);
     a.until(|notice| *notice == AgentNotice::Joined(b.address));
-    let _parts = Parts::begin(&setup(&[&a, &b], &key), &key);
+    let _parts = PartSessions::begin(&setup(&[&a, &b], &key), &key);
     let folder = one.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     two.setup();
@@ -393,7 +396,7 @@ fn an_agent_that_lingers_stops_its_runs_and_ends_when_their_results_are_fetched(
         agent.folder = part.parts_folder();
         agent.linger = Some(Span::from_secs(600));
     });
-    let parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let parts = PartSessions::begin(&setup(&[&agent], &key), &key);
     let folder = part.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("part.json"), "{}").unwrap();
@@ -419,7 +422,7 @@ fn results_that_are_not_kept_expire_with_a_notice_once_their_watcher_has_gone() 
         agent.folder = part.parts_folder();
         agent.keep_results = Span::ZERO;
     });
-    let parts = Parts::begin(&setup(&[&agent], &key), &key);
+    let parts = PartSessions::begin(&setup(&[&agent], &key), &key);
     let folder = part.setup().folder;
     fs::create_dir_all(&folder).unwrap();
     part.send(&FromPart::Ended);
@@ -428,7 +431,7 @@ fn results_that_are_not_kept_expire_with_a_notice_once_their_watcher_has_gone() 
     let notice = agent.until(|notice| matches!(notice, AgentNotice::Expired { .. }));
     let expired = AgentNotice::Expired { run: RUN, name: "net".to_owned(), removed: Ok(()) };
     assert_eq!((notice, folder.exists()), (expired, false));
-    let text = error_of(&agent, &key, &Ask::Watch { run: RUN });
+    let text = error_of(&agent, &key, &AgentRequest::Watch { run: RUN });
     assert!(text.starts_with("the results of run 0000000000000abc have expired"), "{text}");
 }
 
@@ -438,11 +441,11 @@ fn a_late_watcher_of_a_run_that_is_over_gets_the_run_and_its_end() {
     let mut part = FakePart::new();
     let agent = agent("a", &key, &[], &part);
     let setup = setup(&[&agent], &key);
-    let parts = Parts::begin(&setup, &key);
+    let parts = PartSessions::begin(&setup, &key);
     part.setup();
     part.send(&FromPart::Ended);
     assert_eq!(said(&parts), (0, FromPart::Ended));
-    let answer = agent.client(&key).unwrap().ask(&Ask::Watch { run: RUN }).unwrap();
-    assert_eq!(answer, Answer::Run(Box::new(setup.clone())));
-    assert_eq!(said(&Parts::watch(&setup, &key)), (0, FromPart::Ended));
+    let answer = agent.client(&key).unwrap().ask(&AgentRequest::Watch { run: RUN }).unwrap();
+    assert_eq!(answer, AgentReply::Run(Box::new(setup.clone())));
+    assert_eq!(said(&PartSessions::watch(&setup, &key)), (0, FromPart::Ended));
 }

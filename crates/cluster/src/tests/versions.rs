@@ -1,20 +1,20 @@
-use windtunnel_control::Version;
+use windtunnel_control::SoftwareVersion;
 
 use super::{Live, key};
 use crate::double::FakeAgent;
-use crate::hello::Hello;
-use crate::{AgentNotice, Client, ClientError};
+use crate::hello::AgentHello;
+use crate::{AgentClient, AgentClientError, AgentNotice};
 
 /// An agent of another version.
-fn other() -> Hello {
-    let version = Version { protocol: 999, windtunnel: "9.9.9".to_owned() };
-    Hello { version, host: "elsewhere".to_owned() }
+fn other() -> AgentHello {
+    let version = SoftwareVersion { protocol: 999, windtunnel: "9.9.9".to_owned() };
+    AgentHello { version, host: "elsewhere".to_owned() }
 }
 
 /// Whether a text names both versions and the machine of the other.
 #[track_caller]
 fn names_both(text: &str) {
-    let own = Version::own().to_string();
+    let own = SoftwareVersion::own().to_string();
     let theirs = "elsewhere has windtunnel 9.9.9 (protocol 999)";
     assert!(text.contains(&own) && text.contains(theirs), "{text}");
 }
@@ -23,8 +23,8 @@ fn names_both(text: &str) {
 fn a_command_reports_that_an_agent_is_of_another_version_and_which() {
     let key = key();
     let agent = FakeAgent::start_as(&key, other(), |_| Vec::new());
-    let error = Client::connect(&agent.address().to_string(), &key).unwrap_err();
-    assert!(matches!(error, ClientError::OtherVersion { .. }), "{error:?}");
+    let error = AgentClient::connect(&agent.address().to_string(), &key).unwrap_err();
+    assert!(matches!(error, AgentClientError::OtherVersion { .. }), "{error:?}");
     names_both(&error.to_string());
 }
 

@@ -13,23 +13,23 @@ use super::Roots;
 
 /// The processes of a node, as last seen.
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub(super) struct NodeProcessTable {
     /// By the number that the machine gives them: when they started, and their program.
     seen: BTreeMap<u32, (u64, Option<usize>)>,
 }
 
 /// Whose a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owner {
+pub(super) struct SocketOwner {
     /// `None`: a process that no program of the file has started.
     pub(super) program: Option<usize>,
     /// Whether processes of several programs have it.
     pub(super) is_shared: bool,
 }
 
-impl Processes {
+impl NodeProcessTable {
     /// The sockets of all processes of a node, by inode.
-    pub(super) fn sockets(&mut self, node: usize, init: u32, roots: &Roots) -> Sockets {
+    pub(super) fn sockets(&mut self, node: usize, init: u32, roots: &Roots) -> SocketOwnerTable {
         let mut found = BTreeMap::new();
         let mut seen = BTreeMap::new();
         let first = children(init).into_iter().map(|process| {
@@ -48,33 +48,33 @@ impl Processes {
             sockets(process).into_iter().for_each(|inode| add(&mut found, inode, program));
         }
         self.seen = seen;
-        Sockets(found)
+        SocketOwnerTable(found)
     }
 }
 
 /// Whose the sockets of a node are, by inode.
 #[derive(Debug)]
-pub(super) struct Sockets(BTreeMap<u32, Owner>);
+pub(super) struct SocketOwnerTable(BTreeMap<u32, SocketOwner>);
 
-impl Sockets {
+impl SocketOwnerTable {
     /// Whose a flow is that may be of any of these sockets: the first program's, and shared if they
     /// are not all its.
-    pub(super) fn owner(&self, inodes: &[u32]) -> Option<Owner> {
+    pub(super) fn owner(&self, inodes: &[u32]) -> Option<SocketOwner> {
         let owners = inodes.iter().filter_map(|inode| self.0.get(inode));
-        owners.copied().reduce(Owner::with)
+        owners.copied().reduce(SocketOwner::with)
     }
 }
 
-impl Owner {
-    fn with(self, other: Owner) -> Owner {
+impl SocketOwner {
+    fn with(self, other: SocketOwner) -> SocketOwner {
         let is_shared = self.is_shared || other.is_shared || self.program != other.program;
         let program = self.program.into_iter().chain(other.program).min();
-        Owner { program, is_shared }
+        SocketOwner { program, is_shared }
     }
 }
 
-fn add(found: &mut BTreeMap<u32, Owner>, inode: u32, program: Option<usize>) {
-    let owner = Owner { program, is_shared: false };
+fn add(found: &mut BTreeMap<u32, SocketOwner>, inode: u32, program: Option<usize>) {
+    let owner = SocketOwner { program, is_shared: false };
     found.entry(inode).and_modify(|other| *other = other.with(owner)).or_insert(owner);
 }
 
@@ -117,13 +117,14 @@ mod tests {
             .unwrap();
         let roots = Roots::default();
         let pid = number_in_node(child.id()).unwrap();
-        let mut processes = Processes::default();
+        let mut processes = NodeProcessTable::default();
         let own = std::process::id();
-        let owner =
-            |processes: &mut Processes| processes.sockets(4, own, &roots).owner(&[inode(&socket)]);
+        let owner = |processes: &mut NodeProcessTable| {
+            processes.sockets(4, own, &roots).owner(&[inode(&socket)])
+        };
         assert_eq!(owner(&mut processes).unwrap().program, None, "it is not known yet");
         roots.insert(4, pid, 2);
-        assert_eq!(owner(&mut processes), Some(Owner { program: Some(2), is_shared: false }));
+        assert_eq!(owner(&mut processes), Some(SocketOwner { program: Some(2), is_shared: false }));
         roots.insert(4, pid, 2);
         assert!(processes.seen.contains_key(&child.id()), "it is known from now on");
         child.kill().unwrap();
@@ -137,9 +138,9 @@ mod tests {
         add(&mut found, 7, Some(1));
         add(&mut found, 8, Some(1));
         add(&mut found, 8, Some(1));
-        let sockets = Sockets(found);
-        assert_eq!(sockets.owner(&[7]), Some(Owner { program: Some(1), is_shared: true }));
-        assert_eq!(sockets.owner(&[8]), Some(Owner { program: Some(1), is_shared: false }));
+        let sockets = SocketOwnerTable(found);
+        assert_eq!(sockets.owner(&[7]), Some(SocketOwner { program: Some(1), is_shared: true }));
+        assert_eq!(sockets.owner(&[8]), Some(SocketOwner { program: Some(1), is_shared: false }));
         assert_eq!(sockets.owner(&[9]), None);
         assert!(sockets.owner(&[8, 7]).unwrap().is_shared);
     }

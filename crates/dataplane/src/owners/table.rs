@@ -4,26 +4,26 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 
 /// The sockets of TCP and UDP that a process's network namespace has.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    rows: Vec<Row>,
+pub(super) struct SocketTable {
+    rows: Vec<SocketTableEntry>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct SocketTableEntry {
     protocol: u8,
     own: SocketAddr,
     peer: SocketAddr,
     inode: u32,
 }
 
-impl Table {
+impl SocketTable {
     /// Those of the namespace that a process is in, of the protocols that are wanted.
-    pub(super) fn of_process(process: u32, is_wanted: impl Fn(u8) -> bool) -> Table {
-        let mut table = Table::default();
+    pub(super) fn of_process(process: u32, is_wanted: impl Fn(u8) -> bool) -> SocketTable {
+        let mut table = SocketTable::default();
         let tables = [(TCP, "tcp"), (TCP, "tcp6"), (UDP, "udp"), (UDP, "udp6")];
         for (protocol, name) in tables.into_iter().filter(|(protocol, _)| is_wanted(*protocol)) {
             // Without IPv6 the kernel has no such table.
@@ -39,10 +39,10 @@ impl Table {
 
     /// The inodes of the sockets that a flow can be of: that of a connection, or all that are bound
     /// to the sender's port.
-    pub(super) fn find(&self, key: &Key) -> Vec<u32> {
+    pub(super) fn find(&self, key: &FiveTuple) -> Vec<u32> {
         let own = SocketAddr::new(key.source, key.source_port);
         let peer = SocketAddr::new(key.destination, key.destination_port);
-        let is_of = |row: &&Row| {
+        let is_of = |row: &&SocketTableEntry| {
             row.protocol == key.protocol
                 && row.inode != 0
                 && match row.protocol {
@@ -58,11 +58,11 @@ impl Table {
 }
 
 /// `sl: own peer state queues timer retransmits user timeout inode …`.
-fn row(protocol: u8, line: &str) -> Option<Row> {
+fn row(protocol: u8, line: &str) -> Option<SocketTableEntry> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (own, peer) = (address(words.next()?)?, address(words.next()?)?);
     let inode = words.nth(6)?.parse().ok()?;
-    Some(Row { protocol, own, peer, inode })
+    Some(SocketTableEntry { protocol, own, peer, inode })
 }
 
 /// Of a socket of IPv6 that serves IPv4, the address of IPv4.
@@ -78,10 +78,10 @@ const UDP: u8 = 17;
 mod tests {
     use super::*;
 
-    fn key(protocol: u8, source: &str, destination: &str) -> Key {
+    fn key(protocol: u8, source: &str, destination: &str) -> FiveTuple {
         let (source, to): (SocketAddr, SocketAddr) =
             (source.parse().unwrap(), destination.parse().unwrap());
-        Key {
+        FiveTuple {
             source: source.ip(),
             destination: to.ip(),
             protocol,
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn a_connection_is_found_by_both_ends_and_a_datagram_by_its_port() {
-        let mut table = Table::default();
+        let mut table = SocketTable::default();
         table.add(
             TCP,
             "  sl  local_address rem_address   st\n   \
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn a_socket_of_ipv6_that_serves_ipv4_is_found_by_that_address() {
-        let mut table = Table::default();
+        let mut table = SocketTable::default();
         table.add(
             TCP,
             "  sl  local_address rem_address   st\n   \
@@ -129,7 +129,7 @@ mod tests {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let own = socket.local_addr().unwrap().to_string();
         let key = key(UDP, &own, &own);
-        assert_eq!(Table::of_process(std::process::id(), |_| true).find(&key).len(), 1);
-        assert_eq!(Table::of_process(std::process::id(), |it| it == TCP).find(&key).len(), 0);
+        assert_eq!(SocketTable::of_process(std::process::id(), |_| true).find(&key).len(), 1);
+        assert_eq!(SocketTable::of_process(std::process::id(), |it| it == TCP).find(&key).len(), 0);
     }
 }

@@ -4,25 +4,25 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 
-use windtunnel_model::{Direction, LinkId};
+use windtunnel_model::{LinkDirection, LinkId};
 
 use super::*;
 
-const LANE: Lane = Lane { link: LinkId(0), direction: Direction::Up };
+const LANE: Lane = Lane { link: LinkId(0), direction: LinkDirection::Up };
 
 /// This process stands for an init whose programs have the classes below 2.
-fn owners(roots: &Roots) -> Owners {
-    let place = Place { node: 0, init: std::process::id(), rest: 2 };
-    let setup = Setup { places: vec![(LANE, place)], roots: roots.clone() };
-    Owners::start(setup, Arc::new(Wake::open().unwrap())).unwrap()
+fn owners(roots: &Roots) -> FlowOwnerThread {
+    let place = LaneSourceNode { node: 0, init: std::process::id(), rest: 2 };
+    let setup = FlowOwnerSearchSettings { places: vec![(LANE, place)], roots: roots.clone() };
+    FlowOwnerThread::start(setup, Arc::new(Wake::open().unwrap())).unwrap()
 }
 
 /// A program with a socket, and what its packets say.
-fn program() -> (Child, Key) {
+fn program() -> (Child, FiveTuple) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let own = socket.local_addr().unwrap();
     let child = Command::new("sleep").arg("60").stdin(OwnedFd::from(socket)).spawn().unwrap();
-    let key = Key {
+    let key = FiveTuple {
         source: own.ip(),
         destination: own.ip(),
         protocol: 17,
@@ -50,7 +50,7 @@ fn a_flow_is_of_the_program_whose_process_has_its_socket() {
     roots.insert(0, pid(&child), 1);
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    let answer = Answer { lane: LANE, key, class: Some(1), is_shared: false };
+    let answer = FlowOwnerReply { lane: LANE, key, class: Some(1), is_shared: false };
     assert_eq!(owners.answers.recv(), Ok(answer));
     assert_eq!(owners.shared_flows(LANE), 0);
     end(child);
@@ -60,7 +60,7 @@ fn a_flow_is_of_the_program_whose_process_has_its_socket() {
 fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let own = socket.local_addr().unwrap();
-    let key = Key {
+    let key = FiveTuple {
         source: own.ip(),
         destination: own.ip(),
         protocol: 17,
@@ -75,7 +75,7 @@ fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
     children.iter().zip(0..).for_each(|(child, number)| roots.insert(0, pid(child), number));
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    let answer = Answer { lane: LANE, key, class: Some(0), is_shared: true };
+    let answer = FlowOwnerReply { lane: LANE, key, class: Some(0), is_shared: true };
     assert_eq!(owners.answers.recv(), Ok(answer));
     assert_eq!(owners.shared_flows(LANE), 1);
     children.into_iter().for_each(end);
@@ -96,7 +96,7 @@ fn a_flow_whose_socket_has_gone_has_no_owner() {
     end(child);
     let owners = owners(&roots);
     owners.ask((LANE, key));
-    let answer = Answer { lane: LANE, key, class: None, is_shared: false };
+    let answer = FlowOwnerReply { lane: LANE, key, class: None, is_shared: false };
     assert_eq!(owners.answers.recv(), Ok(answer));
 }
 
@@ -110,9 +110,13 @@ fn only_lanes_that_programs_share_need_owners() {
     };
     assert!(lanes(&plan("")).is_empty());
     let plan = plan(", send: {weight: 2}");
-    let lane = Lane { link: LinkId(0), direction: Direction::Down };
+    let lane = Lane { link: LinkId(0), direction: LinkDirection::Down };
     assert_eq!(lanes(&plan), BTreeMap::from([(NodeId(0), lane)]));
-    let setup = Setup::new(&plan, &Roots::default(), |node| Some(node.0 + 70)).unwrap();
+    let setup =
+        FlowOwnerSearchSettings::new(&plan, &Roots::default(), |node| Some(node.0 + 70)).unwrap();
     let [(lane, place)] = setup.places[..] else { panic!("{setup:?}") };
-    assert_eq!((lane.direction, place.node, place.init, place.rest), (Direction::Down, 0, 70, 1));
+    assert_eq!(
+        (lane.direction, place.node, place.init, place.rest),
+        (LinkDirection::Down, 0, 70, 1)
+    );
 }

@@ -1,5 +1,5 @@
 use windtunnel_model::{Bytes, Packets};
-use windtunnel_sys::frame_queue::{Account, Taker};
+use windtunnel_sys::frame_queue::{FrameConsumerStatistics, Taker};
 
 use super::*;
 
@@ -7,7 +7,7 @@ const ZERO: [u8; 10] = [0; 10];
 
 fn queue(limit: QueueLimit) -> (ReceiveQueue, Taker) {
     let (giver, file) = Giver::create(1 << 20).unwrap();
-    let (ports, wake) = (vec![PortId(5)], Event::open().unwrap());
+    let (ports, wake) = (vec![PortId(5)], EventFd::open().unwrap());
     let queue = ReceiveQueue::new(NodeId(3), ports, giver, wake, limit);
     (queue, Taker::open(file).unwrap())
 }
@@ -26,11 +26,11 @@ fn datagram(port: u16, payload: usize) -> Vec<u8> {
 }
 
 fn offer(queue: &mut ReceiveQueue, frame: &[u8]) -> bool {
-    queue.offer(&Outgoing { interface: 2, vnet_header: &ZERO, frame })
+    queue.offer(&TransmitFrame { interface: 2, vnet_header: &ZERO, frame })
 }
 
 fn take(taker: &mut Taker, most: usize) -> usize {
-    let mut batch = vec![Outgoing { interface: 0, vnet_header: &ZERO, frame: &[] }; most];
+    let mut batch = vec![TransmitFrame { interface: 0, vnet_header: &ZERO, frame: &[] }; most];
     let looked = taker.look(&mut batch);
     let frames = looked.frames;
     taker.release(looked);
@@ -65,11 +65,15 @@ fn a_train_counts_as_its_packets() {
     let (mut queue, _taker) = queue(QueueLimit::Packets(Packets(30)));
     // UDP in segments of 1000 bytes: 21 packets.
     let frame = datagram(9, 20_500);
-    let header =
-        vnet::Header { gso_type: 5, gso_size: 1000, hdr_len: 42, ..vnet::Header::default() };
+    let header = vnet::VirtioNetHeader {
+        gso_type: 5,
+        gso_size: 1000,
+        hdr_len: 42,
+        ..vnet::VirtioNetHeader::default()
+    };
     let emitted = header.emit();
     let mut offer =
-        || queue.offer(&Outgoing { interface: 2, vnet_header: &emitted, frame: &frame });
+        || queue.offer(&TransmitFrame { interface: 2, vnet_header: &emitted, frame: &frame });
     assert!(offer());
     assert!(!offer(), "21 and 21 are more than 30");
     let received = queue.received();
@@ -91,10 +95,15 @@ fn of_datagrams_that_sockets_have_no_room_for_only_the_share_that_is_wanted_is_t
 fn the_run_counts_from_its_beginning() {
     let (mut queue, taker) = queue(QueueLimit::Packets(Packets(10)));
     offer(&mut queue, &datagram(9, 20));
-    taker.publish(Account { computed_ns: 100, overflowed: 3 });
+    taker.publish(FrameConsumerStatistics { computed_ns: 100, overflowed: 3 });
     queue.reset();
-    taker.publish(Account { computed_ns: 150, overflowed: 4 });
-    let expected = Received { node: 3, computed_ns: 50, overflowed: 1, ..Received::default() };
+    taker.publish(FrameConsumerStatistics { computed_ns: 150, overflowed: 4 });
+    let expected = ReceiveQueueCounters {
+        node: 3,
+        computed_ns: 50,
+        overflowed: 1,
+        ..ReceiveQueueCounters::default()
+    };
     assert_eq!(queue.received(), expected);
 }
 
@@ -105,12 +114,12 @@ fn memory_holds_what_the_limit_allows() {
         let limit = QueueLimit::Packets(Packets(packets));
         let (mut giver, _file) = Giver::create(ring_bytes(&plan.nodes[0], limit)).unwrap();
         let frame = vec![0; 1514];
-        let outgoing = Outgoing { interface: 1, vnet_header: &ZERO, frame: &frame };
+        let outgoing = TransmitFrame { interface: 1, vnet_header: &ZERO, frame: &frame };
         assert!((0..packets).all(|_| giver.give(&outgoing, 1)), "{packets}");
     }
     let (mut giver, _file) =
         Giver::create(ring_bytes(&plan.nodes[0], QueueLimit::Bytes(Bytes(1 << 20)))).unwrap();
     let frame = vec![0; 42];
-    let outgoing = Outgoing { interface: 1, vnet_header: &ZERO, frame: &frame };
+    let outgoing = TransmitFrame { interface: 1, vnet_header: &ZERO, frame: &frame };
     assert!((0..(1 << 20) / 42).all(|_| giver.give(&outgoing, 1)));
 }

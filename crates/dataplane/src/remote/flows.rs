@@ -3,7 +3,7 @@
 use windtunnel_engine::Engine;
 use windtunnel_model::Time;
 use windtunnel_model::flow::FlowChange;
-use windtunnel_trace::lateness::Lateness;
+use windtunnel_trace::lateness::LatenessHistogram;
 
 use super::{Remote, on_this_clock};
 use crate::clock::now;
@@ -63,7 +63,7 @@ impl Remote {
 
     /// How long after their start flows of the others were reckoned with, of those that shared a
     /// link with a flow here then: since both were there.
-    pub fn into_starts(self) -> Lateness {
+    pub fn into_starts(self) -> LatenessHistogram {
         self.starts
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::{Span, Time};
-use windtunnel_tunnel::{PeerCounters, Traffic as Counted, Tunnel};
+use windtunnel_tunnel::{PeerCounters, TunnelTraffic as Counted, UdpTunnel};
 
 /// What went between this machine and another. The other's view of it is needed to count what was
 /// lost.
@@ -30,7 +30,7 @@ pub struct OneWay {
 
 /// A machine has become silent, or answers again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Silence {
+pub struct PeerSilencePeriod {
     pub member: u16,
     pub since: Time,
     /// When it answered again; `None`: it does not yet.
@@ -40,13 +40,13 @@ pub struct Silence {
 /// Watches the ways to all other machines.
 #[derive(Debug)]
 pub(super) struct Pairs {
-    all: Vec<Pair>,
+    all: Vec<PeerSilenceMonitor>,
     next: Time,
     origin: Time,
 }
 
 #[derive(Debug)]
-struct Pair {
+struct PeerSilenceMonitor {
     member: u16,
     before: PeerCounters,
     silent_since: Option<Time>,
@@ -57,7 +57,7 @@ struct Pair {
 
 impl Pairs {
     pub(super) fn new(others: impl Iterator<Item = u16>) -> Self {
-        let pair = |member| Pair {
+        let pair = |member| PeerSilenceMonitor {
             member,
             before: PeerCounters::default(),
             silent_since: None,
@@ -68,7 +68,7 @@ impl Pairs {
     }
 
     /// The run begins.
-    pub(super) fn begin(&mut self, origin: Time, tunnel: &Tunnel) {
+    pub(super) fn begin(&mut self, origin: Time, tunnel: &UdpTunnel) {
         self.origin = origin;
         for pair in &mut self.all {
             pair.before = tunnel.peer_counters(pair.member).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Pairs {
         &mut self,
         now: Time,
         silent_since: impl Fn(u16) -> Option<Time>,
-    ) -> Vec<Silence> {
+    ) -> Vec<PeerSilencePeriod> {
         if now < self.next {
             return Vec::new();
         }
@@ -103,29 +103,32 @@ impl Pairs {
     }
 
     /// Datagrams sent so far to each, by member.
-    pub(super) fn sent(&self, tunnel: &Tunnel) -> Vec<(u16, u64)> {
-        let sent = |pair: &Pair| Some(tunnel.peer_counters(pair.member)?.sent.datagrams);
+    pub(super) fn sent(&self, tunnel: &UdpTunnel) -> Vec<(u16, u64)> {
+        let sent =
+            |pair: &PeerSilenceMonitor| Some(tunnel.peer_counters(pair.member)?.sent.datagrams);
         self.all.iter().filter_map(|pair| Some((pair.member, sent(pair)?))).collect()
     }
 
     /// What has been counted since the run began.
-    pub(super) fn traffic(&self, tunnel: &Tunnel) -> Vec<PeerTraffic> {
-        let of = |pair: &Pair| pair.traffic(tunnel.peer_counters(pair.member)?, self.origin);
+    pub(super) fn traffic(&self, tunnel: &UdpTunnel) -> Vec<PeerTraffic> {
+        let of = |pair: &PeerSilenceMonitor| {
+            pair.traffic(tunnel.peer_counters(pair.member)?, self.origin)
+        };
         self.all.iter().filter_map(of).collect()
     }
 }
 
-impl Pair {
-    fn watch(&mut self, now: Time, since: Option<Time>) -> Option<Silence> {
+impl PeerSilenceMonitor {
+    fn watch(&mut self, now: Time, since: Option<Time>) -> Option<PeerSilencePeriod> {
         let member = self.member;
         match (self.silent_since, since) {
             (None, Some(since)) => {
                 self.silent_since = Some(since);
-                Some(Silence { member, since, until: None })
+                Some(PeerSilencePeriod { member, since, until: None })
             }
             (Some(since), None) => {
                 self.end_silence(since, now);
-                Some(Silence { member, since, until: Some(now) })
+                Some(PeerSilencePeriod { member, since, until: Some(now) })
             }
             _ => None,
         }
@@ -186,10 +189,10 @@ mod tests {
         let mut pairs = Pairs::new([1, 2].into_iter());
         let silent = |of: u16| (of == 2).then_some(at(1000));
         assert_eq!(pairs.watch(at(1500), |_| None), []);
-        let began = Silence { member: 2, since: at(1000), until: None };
+        let began = PeerSilencePeriod { member: 2, since: at(1000), until: None };
         assert_eq!(pairs.watch(at(3000), silent), [began]);
         assert_eq!(pairs.watch(at(3200), silent), []);
-        let ended = Silence { until: Some(at(4000)), ..began };
+        let ended = PeerSilencePeriod { until: Some(at(4000)), ..began };
         assert_eq!(pairs.watch(at(4000), |_| None), [ended]);
         assert_eq!(pairs.all[1].silences, [(at(1000), at(4000))]);
         assert_eq!(pairs.all[0].silences, []);

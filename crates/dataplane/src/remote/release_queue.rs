@@ -11,7 +11,7 @@ use super::buffer_pool::BufferPool;
 /// Packets that wait for their time.
 #[derive(Debug)]
 pub(super) struct ReleaseQueue {
-    packets: BinaryHeap<Reverse<Packet>>,
+    packets: BinaryHeap<Reverse<ReleaseQueueEntry>>,
     next: u64,
     bytes: u64,
     most: u64,
@@ -22,18 +22,18 @@ pub(super) struct Address {
     pub(super) intended: Time,
     pub(super) port: PortId,
     pub(super) lane: Lane,
-    pub(super) header: [u8; vnet::Header::LEN],
+    pub(super) header: [u8; vnet::VirtioNetHeader::LEN],
 }
 
 /// A packet for a node here.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Packet {
+pub(crate) struct ReleaseQueueEntry {
     /// When it is to leave, on this machine's clock.
     pub intended: Time,
     number: u64,
     pub port: PortId,
     pub lane: Lane,
-    pub header: [u8; vnet::Header::LEN],
+    pub header: [u8; vnet::VirtioNetHeader::LEN],
     pub frame: Vec<u8>,
 }
 
@@ -65,14 +65,15 @@ impl ReleaseQueue {
         let mut buffer = buffer_pool.take(frame_bytes);
         move_to(&mut buffer);
         let &Address { intended, port, lane, header } = address;
-        let packet = Packet { intended, number: self.next, port, lane, header, frame: buffer };
+        let packet =
+            ReleaseQueueEntry { intended, number: self.next, port, lane, header, frame: buffer };
         self.next += 1;
         self.packets.push(Reverse(packet));
         true
     }
 
     /// The next packet whose time has come.
-    pub(super) fn due(&mut self, now: Time) -> Option<Packet> {
+    pub(super) fn due(&mut self, now: Time) -> Option<ReleaseQueueEntry> {
         self.packets.peek().filter(|Reverse(packet)| packet.intended <= now)?;
         let Reverse(packet) = self.packets.pop()?;
         self.bytes -= packet.frame.len() as u64;
@@ -102,7 +103,7 @@ mod tests {
             intended: at(millis),
             port: PortId(1),
             lane: Lane::from_index(0),
-            header: [0; vnet::Header::LEN],
+            header: [0; vnet::VirtioNetHeader::LEN],
         };
         let fill = |buffer: &mut Vec<u8>| buffer.resize(bytes, 0);
         queue.add(&address, bytes, &mut BufferPool::default(), fill)

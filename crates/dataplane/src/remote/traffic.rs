@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What went between the machines, as one of them saw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
+pub struct InterMachineTraffic {
     /// Packets that were sent to other machines.
     pub sent_packets: u64,
     /// Bytes of all datagrams that were sent, without the headers of IP and UDP.

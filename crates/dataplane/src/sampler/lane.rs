@@ -2,26 +2,26 @@
 
 use windtunnel_engine::{DropReason, Engine, LaneCounters};
 use windtunnel_model::{Lane, Rate, Span, Time};
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::sample::Row;
-use windtunnel_trace::series::{Sample, Series};
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_trace::sample::LinkSampleRow;
+use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
 
-use super::super::phase::{LanePhase, Phases};
+use super::super::phase::{LanePhase, LanePhaseHistory};
 use super::super::tally::LaneResult;
 
 /// What is measured on a lane.
 #[derive(Debug)]
 pub(super) struct LaneSampler {
     /// Of the present phase.
-    pub(super) lateness: Lateness,
-    pub(super) phases: Phases,
+    pub(super) lateness: LatenessHistogram,
+    pub(super) phases: LanePhaseHistory,
     /// In the current interval.
     pub(super) lateness_max: Span,
     /// The ends of the first and the last interval in which packets were late.
     pub(super) late: Option<(Time, Time)>,
-    pub(super) last: Row,
+    pub(super) last: LinkSampleRow,
     /// All samples, where an expectation needs them.
-    pub(super) series: Option<Series>,
+    pub(super) series: Option<LinkSampleSeries>,
 }
 
 impl LaneSampler {
@@ -33,7 +33,7 @@ impl LaneSampler {
         engine: &Engine,
     ) -> LaneResult {
         let phases = self.phases.finish(phase_of(end, engine, lane, self.lateness.clone()));
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         phases.iter().for_each(|phase| lateness.add(&phase.lateness));
         LaneResult {
             counters: *engine.lane(lane),
@@ -46,10 +46,10 @@ impl LaneSampler {
     }
 
     /// Keeps a sample where an expectation needs it.
-    pub(super) fn keep(&mut self, at: Time, row: Row, engine: &Engine, lane: Lane) {
+    pub(super) fn keep(&mut self, at: Time, row: LinkSampleRow, engine: &Engine, lane: Lane) {
         let Some(series) = &mut self.series else { return };
         let dropped = row.dropped().into_iter().filter(|(_, packets)| *packets > 0);
-        series.0.push(Sample {
+        series.0.push(LinkSample {
             at,
             row,
             dropped: dropped.map(|(why, packets)| (why.into(), packets)).collect(),
@@ -58,14 +58,19 @@ impl LaneSampler {
     }
 }
 
-pub(super) fn phase_of(until: Time, engine: &Engine, lane: Lane, lateness: Lateness) -> LanePhase {
+pub(super) fn phase_of(
+    until: Time,
+    engine: &Engine,
+    lane: Lane,
+    lateness: LatenessHistogram,
+) -> LanePhase {
     let (asked, counters) = (engine.profile(lane).clone(), *engine.lane(lane));
     LanePhase { until, asked, counters, lateness }
 }
 
 /// Totals of a lane as a row.
-pub(super) fn row_of(counters: &LaneCounters) -> Row {
-    let mut row = Row {
+pub(super) fn row_of(counters: &LaneCounters) -> LinkSampleRow {
+    let mut row = LinkSampleRow {
         offered_packets: counters.offered_packets,
         offered_bytes: counters.offered_bytes,
         delivered_packets: counters.delivered_packets,
@@ -75,7 +80,7 @@ pub(super) fn row_of(counters: &LaneCounters) -> Row {
         marked_packets: counters.marked,
         queue_packets: counters.queue_packets,
         queue_bytes: counters.queue_bytes,
-        ..Row::default()
+        ..LinkSampleRow::default()
     };
     for (why, packets) in counters.dropped.iter() {
         *match why {
@@ -92,8 +97,8 @@ pub(super) fn row_of(counters: &LaneCounters) -> Row {
 }
 
 /// What happened between two totals; queue lengths are those of the later one.
-pub(super) fn difference(later: &Row, earlier: &Row) -> Row {
-    let earlier = Row { queue_packets: 0, queue_bytes: 0, ..*earlier };
+pub(super) fn difference(later: &LinkSampleRow, earlier: &LinkSampleRow) -> LinkSampleRow {
+    let earlier = LinkSampleRow { queue_packets: 0, queue_bytes: 0, ..*earlier };
     let mut row = *later;
     for (value, before) in row.values_mut().into_iter().zip(earlier.values()) {
         *value -= before;
@@ -117,11 +122,11 @@ mod tests {
 
     #[test]
     fn a_queue_is_not_what_came_but_what_waits() {
-        let row = |packets, waiting| Row {
+        let row = |packets, waiting| LinkSampleRow {
             offered_packets: packets,
             queue_packets: waiting,
             queue_bytes: waiting * 1500,
-            ..Row::default()
+            ..LinkSampleRow::default()
         };
         // A queue that becomes shorter is no difference below zero.
         assert_eq!(difference(&row(9, 1), &row(4, 3)), row(5, 1));

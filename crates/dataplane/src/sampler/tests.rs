@@ -1,6 +1,6 @@
 //! Tests of the sampler.
 
-use windtunnel_engine::Limits;
+use windtunnel_engine::EngineLimits;
 
 use super::*;
 
@@ -21,7 +21,7 @@ impl Bench {
     /// The run began at 7 s of the clock.
     fn new() -> Self {
         let plan = crate::testing::plan(FILE);
-        let engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+        let engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
         let mut sampler = Sampler::new(&plan, LATE);
         sampler.departed(lane(0), at(0), at(900));
         sampler.count_truncated();
@@ -67,7 +67,7 @@ fn samples_are_taken_each_tenth_of_a_second_also_after_a_late_one() {
 #[test]
 fn nothing_is_sampled_before_the_run_begins() {
     let plan = crate::testing::plan(FILE);
-    let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+    let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
     let mut sampler = Sampler::new(&plan, LATE);
     assert_eq!(sampler.next(), None);
     assert!(sampler.sample(at(500), &mut engine, || 0).is_none());

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use windtunnel_model::record::{Record, sends};
+use windtunnel_model::record::{EventRecord, sends};
 use windtunnel_model::{Span, Time};
 
 /// Source port and digest.
@@ -23,7 +23,7 @@ pub(super) struct Declared {
 
 impl Declared {
     /// Takes what the program of a class has declared.
-    pub(super) fn take(&mut self, class: u32, record: &Record) {
+    pub(super) fn take(&mut self, class: u32, record: &EventRecord) {
         let (datagram, time) = (sends::datagram(record), Time::from_nanos(record.time));
         match record.kind {
             sends::SENDING => self.add(datagram, time, class),
@@ -88,12 +88,12 @@ mod tests {
     const A: Datagram = (7000, 1);
     const B: Datagram = (7000, 2);
 
-    fn record(at_ms: u64, kind: u8, datagram: Datagram) -> Record {
+    fn record(at_ms: u64, kind: u8, datagram: Datagram) -> EventRecord {
         let (port, digest) = datagram;
         sends::entry(at_ms * 1_000_000, kind, port, digest)
     }
 
-    fn sending(at_ms: u64, datagram: Datagram) -> Record {
+    fn sending(at_ms: u64, datagram: Datagram) -> EventRecord {
         record(at_ms, sends::SENDING, datagram)
     }
 

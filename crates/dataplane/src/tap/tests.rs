@@ -54,10 +54,16 @@ const PORT: PortId = PortId(2);
 const ID: u64 = 7;
 
 /// A capture of one port to `shared`, and what becomes of it.
-fn tap(shared: &Shared, snap_bytes: u32, room_bytes: usize) -> (Taps, Receiver<Outcome>) {
-    let place = Place { port: PORT, name: "a eth0".to_owned(), description: "node a".to_owned() };
-    let wanted =
-        Wanted { id: ID, places: vec![place], snap_bytes, unix_offset_ns: 1000, room_bytes };
+fn tap(shared: &Shared, snap_bytes: u32, room_bytes: usize) -> (Taps, Receiver<CaptureOutcome>) {
+    let place =
+        CapturePoint { port: PORT, name: "a eth0".to_owned(), description: "node a".to_owned() };
+    let wanted = CaptureRequest {
+        id: ID,
+        places: vec![place],
+        snap_bytes,
+        unix_offset_ns: 1000,
+        room_bytes,
+    };
     let (sender, outcomes) = channel();
     let done = move |outcome| sender.send(outcome).unwrap();
     let (tap, _) = Tap::start(&wanted, shared.clone(), done).unwrap();
@@ -69,7 +75,7 @@ fn tap(shared: &Shared, snap_bytes: u32, room_bytes: usize) -> (Taps, Receiver<O
 /// A node sends so many frames of 1500 bytes, one a nanosecond, with a turn of the loop after each
 /// `turn` of them.
 fn send(taps: &mut Taps, frames: u64, turn: u64) {
-    let header = vnet::Header::default();
+    let header = vnet::VirtioNetHeader::default();
     for number in 1..=frames {
         let at = Time::from_nanos(number);
         taps.frame(PORT, at, Heading::Outbound, &header, &[9; 1500]);
@@ -79,7 +85,7 @@ fn send(taps: &mut Taps, frames: u64, turn: u64) {
     }
 }
 
-fn outcome(outcomes: &Receiver<Outcome>) -> Outcome {
+fn outcome(outcomes: &Receiver<CaptureOutcome>) -> CaptureOutcome {
     outcomes.recv_timeout(Duration::from_secs(20)).expect("the thread ends")
 }
 
@@ -114,12 +120,12 @@ fn frames_of_the_port_are_written_as_far_as_wanted_and_counted() {
     let shared = Shared::default();
     shared.open();
     let (mut taps, outcomes) = tap(&shared, 20, ROOM_BYTES);
-    let (plain, at) = (vnet::Header::default(), Time::from_nanos(5));
+    let (plain, at) = (vnet::VirtioNetHeader::default(), Time::from_nanos(5));
     taps.frame(PORT, at, Heading::Outbound, &plain, &[9; 100]);
     taps.frame(PortId(1), at, Heading::Outbound, &plain, &[9; 100]);
     taps.frame(PortId(3), at, Heading::Inbound, &plain, &[9; 100]);
     taps.finish();
-    assert_eq!(outcome(&outcomes), Outcome { id: ID, seen: 1, lost: 0, stopped: None });
+    assert_eq!(outcome(&outcomes), CaptureOutcome { id: ID, seen: 1, lost: 0, stopped: None });
     let written = shared.bytes();
     let blocks = blocks(&written);
     let kinds: Vec<u32> = blocks.iter().map(|(kind, _)| *kind).collect();
@@ -138,7 +144,10 @@ fn a_burst_is_kept_while_the_thread_does_not_write() {
         send(&mut taps, 10_000, turn);
         taps.finish();
         shared.open();
-        assert_eq!(outcome(&outcomes), Outcome { id: ID, seen: 10_000, lost: 0, stopped: None });
+        assert_eq!(
+            outcome(&outcomes),
+            CaptureOutcome { id: ID, seen: 10_000, lost: 0, stopped: None }
+        );
         assert_eq!(count(&shared.bytes()), (10_000, 10_000, 0));
     }
 }
@@ -161,7 +170,7 @@ fn packets_that_a_slow_reader_leaves_no_room_for_are_counted_where_they_are_miss
     }
     send(&mut taps, 1, 1);
     taps.finish();
-    let Outcome { seen, lost, stopped, .. } = outcome(&outcomes);
+    let CaptureOutcome { seen, lost, stopped, .. } = outcome(&outcomes);
     assert_eq!((seen, stopped), (1001, None));
     let written = shared.bytes();
     assert_eq!(count(&written), (seen - lost, seen, lost));
@@ -184,7 +193,7 @@ fn what_waits_in_the_tap_is_handed_on_when_there_is_room_and_never_exceeds_its_b
     assert!((room..room + 2000).contains(&held), "{held}");
     shared.open();
     taps.finish();
-    let Outcome { seen, lost, .. } = outcome(&outcomes);
+    let CaptureOutcome { seen, lost, .. } = outcome(&outcomes);
     assert_eq!(count(&shared.bytes()), (seen - lost, 3000, lost));
 }
 
@@ -200,21 +209,22 @@ fn a_capture_that_is_ended_is_written_and_sees_nothing_more() {
     taps.end(ID);
     assert!(taps.is_empty());
     send(&mut taps, 9, 1);
-    assert_eq!(outcome(&outcomes), Outcome { id: ID, seen: 5, lost: 0, stopped: None });
+    assert_eq!(outcome(&outcomes), CaptureOutcome { id: ID, seen: 5, lost: 0, stopped: None });
     assert_eq!(count(&shared.bytes()), (5, 5, 0));
 }
 
 #[test]
 fn a_capture_that_cannot_be_written_ends_and_says_why() {
-    let why = Stopped::Failed(io::Error::from(ErrorKind::StorageFull).to_string());
-    let cases = [(ErrorKind::StorageFull, why), (ErrorKind::BrokenPipe, Stopped::ReaderGone)];
+    let why = CaptureStopReason::Failed(io::Error::from(ErrorKind::StorageFull).to_string());
+    let cases =
+        [(ErrorKind::StorageFull, why), (ErrorKind::BrokenPipe, CaptureStopReason::ReaderGone)];
     for (kind, stopped) in cases {
         let shared = Shared::default();
         let (mut taps, outcomes) = tap(&shared, 0, ROOM_BYTES);
         send(&mut taps, 10, 1);
         shared.refuse(kind);
         let seen = outcome(&outcomes);
-        assert_eq!(seen, Outcome { id: ID, seen: 10, lost: 10, stopped: Some(stopped) });
+        assert_eq!(seen, CaptureOutcome { id: ID, seen: 10, lost: 10, stopped: Some(stopped) });
         // Found at the next packet.
         send(&mut taps, 2, 1);
         assert!(taps.is_empty());
@@ -231,7 +241,7 @@ fn a_train_is_written_as_its_segments_with_the_time_of_the_train() {
     frame[12..18].copy_from_slice(&[0x08, 0, 0x45, 0, 0x09, 0xec]);
     frame[22..24].copy_from_slice(&[64, 6]);
     frame[14 + 20 + 12] = 5 << 4;
-    let header = vnet::Header {
+    let header = vnet::VirtioNetHeader {
         flags: 1,
         gso_type: 1,
         hdr_len: 54,

@@ -6,15 +6,15 @@ use std::sync::mpsc::Receiver;
 
 use windtunnel_evidence::export::pcapng;
 
-use super::Blocks;
-use super::counts::{Counts, Stopped};
+use super::CaptureBlockBuffer;
+use super::counts::{CaptureCounters, CaptureStopReason};
 
 /// Writes blocks until there are no more; then what was left, and the counters.
 pub(super) fn run(
-    blocks: Receiver<Blocks>,
-    counts: &Counts,
+    blocks: Receiver<CaptureBlockBuffer>,
+    counts: &CaptureCounters,
     mut out: impl Write,
-) -> Result<(), Stopped> {
+) -> Result<(), CaptureStopReason> {
     let written = blocks.iter().try_for_each(|some| {
         write(&some, counts, &mut out)?;
         counts.queued_bytes.fetch_sub(some.bytes.len(), Ordering::Relaxed);
@@ -39,7 +39,11 @@ pub(super) fn run(
     Ok(out.flush()?)
 }
 
-fn write(blocks: &Blocks, counts: &Counts, out: &mut impl Write) -> Result<(), Stopped> {
+fn write(
+    blocks: &CaptureBlockBuffer,
+    counts: &CaptureCounters,
+    out: &mut impl Write,
+) -> Result<(), CaptureStopReason> {
     out.write_all(&blocks.bytes)?;
     out.flush()?;
     counts.written.fetch_add(blocks.packets, Ordering::Release);

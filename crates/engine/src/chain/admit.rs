@@ -4,21 +4,21 @@ use windtunnel_model::Time;
 use windtunnel_model::record::Kind;
 use windtunnel_wire::{checksum, ethernet, fragment, vnet};
 
-use super::{Chain, TooBig, Work};
+use super::{ElementChain, LaneContext, TooBig};
 use crate::counters::DropReason;
-use crate::element::mtu::Fit;
-use crate::packet::{Fate, Packet, Shape};
-use crate::records::{Recorder, TaggedShape};
-use crate::timer::Activity;
+use crate::element::mtu::MtuVerdict;
+use crate::packet::{EmulatedPacket, Fate, PacketTrainShape};
+use crate::records::{PacketRecorder, TaggedShape};
+use crate::timer::LaneActivity;
 
-impl Chain {
+impl ElementChain {
     /// Takes a packet whose first segment is here now. Answers with the one that is too big, if its
     /// sender is to be sent an error.
     pub(crate) fn offer(
         &mut self,
         now: Time,
-        mut packet: Packet,
-        work: &mut Work,
+        mut packet: EmulatedPacket,
+        work: &mut LaneContext,
     ) -> Option<TooBig> {
         packet.number = self.count_offer(&packet.shape, packet.frame());
         packet.copy = false;
@@ -36,9 +36,11 @@ impl Chain {
             return None;
         }
         match self.mtu.fit(&packet.shape, packet.frame()) {
-            Fit::Whole => self.admit(now, packet, work),
-            Fit::Fragments { .. } if self.site.routed => self.fragment_all(now, packet, work),
-            Fit::Fragments { segments } | Fit::No { segments } => {
+            MtuVerdict::Whole => self.admit(now, packet, work),
+            MtuVerdict::Fragments { .. } if self.site.routed => {
+                self.fragment_all(now, packet, work);
+            }
+            MtuVerdict::Fragments { segments } | MtuVerdict::No { segments } => {
                 return Some(self.refuse(now, packet, segments, work));
             }
         }
@@ -51,7 +53,7 @@ impl Chain {
         now: Time,
         offered: TaggedShape<'_>,
         frame: &[u8],
-        recorder: &mut Recorder,
+        recorder: &mut PacketRecorder,
     ) {
         self.offer_in_vain(DropReason::Memory, now, offered, frame, recorder);
     }
@@ -63,7 +65,7 @@ impl Chain {
         now: Time,
         offered: TaggedShape<'_>,
         frame: &[u8],
-        recorder: &mut Recorder,
+        recorder: &mut PacketRecorder,
     ) {
         self.count_offer(offered.shape, frame);
         self.counters.dropped[reason] += u64::from(offered.shape.count);
@@ -77,7 +79,7 @@ impl Chain {
     }
 
     /// What has been accepted and whose time has come: duplicate and corrupt do their work.
-    pub(super) fn touch(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+    pub(super) fn touch(&mut self, now: Time, mut packet: EmulatedPacket, work: &mut LaneContext) {
         let fate = core::mem::replace(&mut packet.fate, Fate::PLAIN);
         let copy = fate.duplicate.then(|| packet.duplicate(&mut work.pool));
         let original = (packet.tag, packet.shape);
@@ -110,17 +112,22 @@ impl Chain {
     }
 
     /// Passes a packet on, or keeps it until its first segment is there.
-    pub(super) fn await_arrival(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    pub(super) fn await_arrival(
+        &mut self,
+        now: Time,
+        packet: EmulatedPacket,
+        work: &mut LaneContext,
+    ) {
         if packet.times.first <= now || self.role.is_ahead() {
             return self.touch(now, packet, work);
         }
         self.lined_up += u64::from(packet.shape.count);
         self.ingress.push(packet.times.first, packet);
-        self.arm(Activity::Ingress, self.ingress.next(), work);
+        self.arm(LaneActivity::Ingress, self.ingress.next(), work);
     }
 
     /// Decides about each segment, and cuts out those that are touched.
-    fn admit(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn admit(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         if !self.touches() {
             return self.await_arrival(now, packet, work);
         }
@@ -146,10 +153,10 @@ impl Chain {
     fn admit_run(
         &mut self,
         now: Time,
-        packet: Packet,
+        packet: EmulatedPacket,
         run: u32,
-        work: &mut Work,
-    ) -> Option<Packet> {
+        work: &mut LaneContext,
+    ) -> Option<EmulatedPacket> {
         if run == 0 {
             return Some(packet);
         }
@@ -164,10 +171,10 @@ impl Chain {
     fn admit_touched(
         &mut self,
         now: Time,
-        packet: Packet,
+        packet: EmulatedPacket,
         fate: Fate,
-        work: &mut Work,
-    ) -> Option<Packet> {
+        work: &mut LaneContext,
+    ) -> Option<EmulatedPacket> {
         if fate.lost {
             let time = packet.times.first;
             self.drop(DropReason::Loss, time, &packet, 0..1, work);
@@ -192,10 +199,10 @@ impl Chain {
     /// Splits, counting what memory denies.
     pub(super) fn split(
         &mut self,
-        packet: Packet,
+        packet: EmulatedPacket,
         count: u32,
-        work: &mut Work,
-    ) -> (Option<Packet>, Option<Packet>) {
+        work: &mut LaneContext,
+    ) -> (Option<EmulatedPacket>, Option<EmulatedPacket>) {
         if count >= packet.shape.count {
             return (Some(packet), None);
         }
@@ -213,7 +220,7 @@ impl Chain {
         }
     }
 
-    fn damage(&mut self, packet: &mut Packet, work: &mut Work) {
+    fn damage(&mut self, packet: &mut EmulatedPacket, work: &mut LaneContext) {
         let (number, copy) = (packet.number, packet.copy);
         let (frame, vnet) = packet.settled(&mut work.pool);
         let done = self.corrupt.damage(frame, vnet, number, copy);
@@ -224,7 +231,13 @@ impl Chain {
         }
     }
 
-    fn refuse(&mut self, now: Time, packet: Packet, segments: u32, work: &mut Work) -> TooBig {
+    fn refuse(
+        &mut self,
+        now: Time,
+        packet: EmulatedPacket,
+        segments: u32,
+        work: &mut LaneContext,
+    ) -> TooBig {
         let (reason, time) = (DropReason::Mtu, packet.times.first);
         self.drop(reason, time, &packet, 0..segments, work);
         let mtu = self.mtu.0;
@@ -245,7 +258,7 @@ impl Chain {
         TooBig { packet, mtu }
     }
 
-    fn fragment_all(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn fragment_all(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let mut rest = Some(packet);
         while let Some(packet) = rest.take() {
             let (front, behind) = self.split(packet, 1, work);
@@ -256,7 +269,7 @@ impl Chain {
         }
     }
 
-    fn fragment(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+    fn fragment(&mut self, now: Time, mut packet: EmulatedPacket, work: &mut LaneContext) {
         // In a tunnel the inner packet is fragmented.
         let overhead = packet.tunnel.map_or(0, |tunnel| tunnel.overhead);
         let mtu = self.mtu.0.saturating_sub(overhead);
@@ -302,13 +315,18 @@ fn ip_header(frame: &[u8], overhead: u32) -> u16 {
 }
 
 /// One fragment; `None` where there is no memory.
-fn fragment_of(packet: &Packet, mtu: u32, index: u32, work: &mut Work) -> Option<Packet> {
+fn fragment_of(
+    packet: &EmulatedPacket,
+    mtu: u32,
+    index: u32,
+    work: &mut LaneContext,
+) -> Option<EmulatedPacket> {
     let room = usize::try_from(mtu).ok()?.min(packet.frame().len()) + ethernet::HEADER_LEN;
     let buf = work.pool.write(room, |buf| fragment::write(packet.frame(), mtu, index, buf))?;
-    let header = vnet::Header::default();
-    let shape = Shape::of(&buf, &header);
+    let header = vnet::VirtioNetHeader::default();
+    let shape = PacketTrainShape::of(&buf, &header);
     let shape = shape.longer(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
-    let mut fragment = Packet::new(buf, header, shape, packet.times.first, &mut work.pool);
+    let mut fragment = EmulatedPacket::new(buf, header, shape, packet.times.first, &mut work.pool);
     (fragment.came_by, fragment.tunnel) = (packet.came_by, packet.tunnel);
     Some(fragment)
 }

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Rate, Span, Time};
 
-use super::{Chain, Role, Work};
+use super::{ElementChain, LaneContext, Role};
 use crate::paths::virtual_clock::PathHop;
-use crate::timer::Activity;
+use crate::timer::LaneActivity;
 
 /// A transmission that takes longer than this is looked at again while it lasts.
 const LONG: Span = Span::from_millis(1);
@@ -39,7 +39,7 @@ impl Pacing {
     }
 }
 
-impl Chain {
+impl ElementChain {
     /// Paces what is sent from the next packet on; `None`: the rate alone does.
     pub(crate) fn set_pacing(&mut self, pacing: Option<Pacing>) {
         let Role::Shaper(present) = &mut self.role else { return };
@@ -48,7 +48,7 @@ impl Chain {
     }
 
     /// Sets the rate of the next transmission.
-    pub(super) fn pace(&mut self, now: Time, work: &mut Work) {
+    pub(super) fn pace(&mut self, now: Time, work: &mut LaneContext) {
         let Role::Shaper(Some(pacing)) = &mut self.role else { return };
         pacing.pace = work.clocks.pace(now, pacing, 0);
         self.server.set_rate(pacing.pace);
@@ -56,7 +56,13 @@ impl Chain {
 
     /// Charges its lanes with the transmission that has begun, which ends at `first` at the
     /// earliest; when it does, or is to be looked at again.
-    pub(super) fn charge(&mut self, now: Time, bytes: u64, first: Time, work: &mut Work) -> Time {
+    pub(super) fn charge(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        first: Time,
+        work: &mut LaneContext,
+    ) -> Time {
         let Role::Shaper(Some(pacing)) = &self.role else { return first };
         let earliest = work.clocks.charge(now, &pacing.lanes, bytes, pacing.share.is_some());
         let first = self.server.hold(first, earliest);
@@ -65,7 +71,7 @@ impl Chain {
 
     /// Looks at a transmission again whose time has not come: what is left of it has the rate of
     /// now. Whether there is one.
-    pub(super) fn look_again(&mut self, now: Time, work: &mut Work) -> bool {
+    pub(super) fn look_again(&mut self, now: Time, work: &mut LaneContext) -> bool {
         let Role::Shaper(Some(pacing)) = &mut self.role else { return false };
         let Some((first, bytes)) = self.server.sending(now) else { return false };
         let before = pacing.pace;
@@ -76,7 +82,7 @@ impl Chain {
             first = self.server.hold(first, work.clocks.earliest(now, &pacing.lanes));
         }
         let at = pacing.next_look(now, first);
-        self.arm(Activity::Server, Some(at), work);
+        self.arm(LaneActivity::Server, Some(at), work);
         true
     }
 }

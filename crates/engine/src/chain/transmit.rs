@@ -5,16 +5,16 @@ use alloc::collections::VecDeque;
 use windtunnel_model::record::Kind;
 use windtunnel_model::{Span, Time};
 
-use super::{Chain, Role, Work};
+use super::{ElementChain, LaneContext, Role};
 use crate::counters::DropReason;
-use crate::element::queue::{Admission, Overflow, Sink};
-use crate::packet::Packet;
+use crate::element::queue::{EnqueueVerdict, Overflow, QueueDropSink};
+use crate::packet::EmulatedPacket;
 use crate::records;
-use crate::timer::Activity;
+use crate::timer::LaneActivity;
 
-impl Chain {
+impl ElementChain {
     /// Puts a packet behind what waits already, or lets it pass where nothing holds it up.
-    pub(super) fn queue_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    pub(super) fn queue_up(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         if self.role.is_ahead() {
             return self.delay_all(now, packet, work);
         }
@@ -29,15 +29,15 @@ impl Chain {
     }
 
     /// Lets the discipline decide about each segment when it is here.
-    fn judge(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+    fn judge(&mut self, now: Time, mut packet: EmulatedPacket, work: &mut LaneContext) {
         if packet.shape.count == 1 {
             match self.queue.admit(now, &packet, &self.server) {
-                Admission::Pass => {}
-                Admission::Drop => {
+                EnqueueVerdict::Pass => {}
+                EnqueueVerdict::Drop => {
                     self.drop(DropReason::Aqm, now, &packet, 0..1, work);
                     return packet.discard(&mut work.pool);
                 }
-                Admission::Mark => {
+                EnqueueVerdict::Mark => {
                     if packet.mark_ce(&mut work.pool) {
                         work.recorder.note(Kind::Marked, now, self.label, &packet, 0);
                     }
@@ -53,7 +53,7 @@ impl Chain {
     }
 
     /// Puts a packet at its place in the queue, as far as there is room.
-    fn line_up(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn line_up(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let waiting = self.server.waiting(now);
         let before = (self.queue.packets(), self.queue.bytes());
         let room = self.queue.room(&packet, waiting, self.server.is_free());
@@ -73,19 +73,19 @@ impl Chain {
     }
 
     /// Whether what goes for a segment's sake depends on those before it.
-    fn must_be_single(&self, packet: &Packet) -> bool {
+    fn must_be_single(&self, packet: &EmulatedPacket) -> bool {
         packet.shape.count > 1 && self.queue.overflow() == Overflow::Fattest
     }
 
     /// Starts the next transmission, or lets all go where there is no rate any more.
-    pub(super) fn transmit(&mut self, now: Time, work: &mut Work) {
+    pub(super) fn transmit(&mut self, now: Time, work: &mut LaneContext) {
         if self.server.has_slots() {
             return self.await_opportunity(now, work);
         }
         let pending = self.server.take_pending();
         if self.server.rate().is_none() {
             let pending = pending.into_iter().map(|(packet, _)| packet);
-            let mut rest: VecDeque<Packet> = pending.collect();
+            let mut rest: VecDeque<EmulatedPacket> = pending.collect();
             while let Some(mut packet) = rest.pop_front().or_else(|| self.queue.pop_any(now)) {
                 packet.times = packet.times.map(|time| time.max(now));
                 self.delay(now, packet, work);
@@ -98,9 +98,13 @@ impl Chain {
         }
         self.pace(now, work);
         let delay = &self.delay;
-        let run = |packet: &Packet| delay.run(packet);
-        let sink =
-            Sink { pool: &mut work.pool, recorder: &mut work.recorder, lane: self.label, now };
+        let run = |packet: &EmulatedPacket| delay.run(packet);
+        let sink = QueueDropSink {
+            pool: &mut work.pool,
+            recorder: &mut work.recorder,
+            lane: self.label,
+            now,
+        };
         let next = self.queue.next(&self.server, run, sink, &mut self.counters);
         if let Some(packet) = next {
             let wire_bytes = packet.shape.charge(self.server.overhead());
@@ -115,34 +119,34 @@ impl Chain {
         }
     }
 
-    fn await_end(&mut self, first: Time, busy: Span, work: &mut Work) {
+    fn await_end(&mut self, first: Time, busy: Span, work: &mut LaneContext) {
         self.counters.busy_ns = self.counters.busy_ns.saturating_add(busy.as_nanos());
         // A trace that ends with an outage may never let it end.
         if first < Time::MAX {
-            self.arm(Activity::Server, Some(first), work);
+            self.arm(LaneActivity::Server, Some(first), work);
         }
     }
 
     /// Sees to it that the next delivery opportunity is used, if anything waits for one.
-    fn await_opportunity(&mut self, now: Time, work: &mut Work) {
+    fn await_opportunity(&mut self, now: Time, work: &mut LaneContext) {
         if self.queue.packets() > 0 || self.server.has_pending() {
             let next = self.server.await_slot(now);
-            self.arm(Activity::Server, next, work);
+            self.arm(LaneActivity::Server, next, work);
         } else {
             self.queue.emptied(now);
         }
     }
 
     /// Sends what the opportunity at `now` carries.
-    fn use_opportunity(&mut self, now: Time, work: &mut Work) {
+    fn use_opportunity(&mut self, now: Time, work: &mut LaneContext) {
         let Some((offered, gap)) = self.server.take_slot(now) else { return };
         let (mut left, mut packets) = (offered, 0);
         while left > 0 {
             if !self.server.has_pending() {
                 let delay = &self.delay;
-                let run = |packet: &Packet| delay.run(packet);
+                let run = |packet: &EmulatedPacket| delay.run(packet);
                 let (pool, recorder) = (&mut work.pool, &mut work.recorder);
-                let sink = Sink { pool, recorder, lane: self.label, now };
+                let sink = QueueDropSink { pool, recorder, lane: self.label, now };
                 let next = self.queue.next(&self.server, run, sink, &mut self.counters);
                 let Some(packet) = next else { break };
                 let wire_bytes = packet.shape.charge(self.server.overhead());
@@ -172,7 +176,7 @@ impl Chain {
     }
 
     /// The first or the last segment of the transmission has left.
-    pub(super) fn end_transmission(&mut self, now: Time, work: &mut Work) {
+    pub(super) fn end_transmission(&mut self, now: Time, work: &mut LaneContext) {
         if self.look_again(now, work) {
             return;
         }
@@ -186,7 +190,7 @@ impl Chain {
             self.delay_all(now, packet, work);
         }
         match busy_until {
-            Some(last) => self.arm(Activity::Server, Some(last), work),
+            Some(last) => self.arm(LaneActivity::Server, Some(last), work),
             None => self.transmit(now, work),
         }
         self.note_queue();
@@ -195,7 +199,7 @@ impl Chain {
     /// Records a transmission whose end is known. It is as long as the line takes for what is here:
     /// from the first bit of the first segment to the last of the last.
     #[inline]
-    fn note_sent(&self, packet: &Packet, work: &mut Work) {
+    fn note_sent(&self, packet: &EmulatedPacket, work: &mut LaneContext) {
         if work.recorder.wants(&packet.tag) {
             let lasts = records::saturate(packet.times.last.since(packet.sent));
             work.recorder.note(Kind::Sent, packet.sent, self.label, packet, lasts);
@@ -219,7 +223,13 @@ impl Chain {
     }
 
     /// The segments are all here, and there is room for `room` of them only.
-    fn overflow(&mut self, now: Time, mut packet: Packet, room: u32, work: &mut Work) {
+    fn overflow(
+        &mut self,
+        now: Time,
+        mut packet: EmulatedPacket,
+        room: u32,
+        work: &mut LaneContext,
+    ) {
         match self.queue.overflow() {
             // `trim` makes room, after the line has taken what it can.
             Overflow::Oldest | Overflow::Fattest => self.queue.push(packet),
@@ -237,14 +247,14 @@ impl Chain {
 
     /// Drops what has to go while more waits than may, and more than `before`: a limit that has
     /// been lowered drops nothing by itself.
-    fn trim(&mut self, now: Time, before: (u64, u64), work: &mut Work) {
+    fn trim(&mut self, now: Time, before: (u64, u64), work: &mut LaneContext) {
         if self.queue.overflow() == Overflow::Newcomer {
             return;
         }
         let waiting = self.server.waiting(now);
         while self.queue.is_over(waiting, before) {
             let (pool, recorder) = (&mut work.pool, &mut work.recorder);
-            let mut sink = Sink { pool, recorder, lane: self.label, now };
+            let mut sink = QueueDropSink { pool, recorder, lane: self.label, now };
             let dropped = self.queue.drop_some(&mut sink);
             if dropped == 0 {
                 return;
@@ -253,7 +263,7 @@ impl Chain {
         }
     }
 
-    fn queue_singly(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn queue_singly(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let mut rest = Some(packet);
         while let Some(packet) = rest.take() {
             let (front, behind) = self.split(packet, 1, work);
@@ -267,7 +277,7 @@ impl Chain {
     /// Sends a packet that no rate holds up, and whose first segment is there now, on its way to
     /// the end of the lane. What is behind a cut waits until it is there, so that others can
     /// come between.
-    fn delay(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn delay(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let run = self.delay.run(&packet);
         if run == packet.shape.count {
             return self.depart(now, packet, work);
@@ -282,14 +292,19 @@ impl Chain {
     }
 
     /// As `delay`, for what the rate has served: nothing can come between any more.
-    fn delay_all(&mut self, now: Time, packet: Packet, work: &mut Work) {
+    fn delay_all(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let mut rest = Some(packet);
         while let Some(packet) = rest.take() {
             rest = self.depart_run(now, packet, work);
         }
     }
 
-    fn depart_run(&mut self, now: Time, packet: Packet, work: &mut Work) -> Option<Packet> {
+    fn depart_run(
+        &mut self,
+        now: Time,
+        packet: EmulatedPacket,
+        work: &mut LaneContext,
+    ) -> Option<EmulatedPacket> {
         let run = self.delay.run(&packet);
         let (front, behind) = self.split(packet, run, work);
         if let Some(front) = front {
@@ -298,7 +313,7 @@ impl Chain {
         behind
     }
 
-    fn depart(&mut self, now: Time, mut packet: Packet, work: &mut Work) {
+    fn depart(&mut self, now: Time, mut packet: EmulatedPacket, work: &mut LaneContext) {
         let departure = self.delay.depart(&packet);
         let count = u64::from(packet.shape.count);
         packet.delayed_from = packet.times.last;
@@ -327,11 +342,11 @@ impl Chain {
         } else {
             self.line.push(out, packet);
         }
-        self.arm(Activity::Delay, self.line.next(), work);
+        self.arm(LaneActivity::Delay, self.line.next(), work);
     }
 
     /// Lets no packet of a source be here before the one that it sent earlier.
-    fn keep_order(&mut self, packet: &mut Packet) {
+    fn keep_order(&mut self, packet: &mut EmulatedPacket) {
         let Some(origin) = packet.origin.filter(|_| !packet.unordered) else { return };
         let Role::Ahead { floors, .. } = &mut self.role else { return };
         let floor = floors.entry(origin).or_default();

@@ -24,22 +24,22 @@ pub struct Ownership {
     /// Flows that were asked for.
     pub flows: u64,
     /// What left before there was an answer.
-    pub asked: Amount,
+    pub asked: TrafficVolume,
     /// What left for flows that have no owner.
-    pub unowned: Amount,
+    pub unowned: TrafficVolume,
     /// What left without naming a socket: fragments, and protocols without ports.
-    pub no_socket: Amount,
+    pub no_socket: TrafficVolume,
     /// What left for flows that found no room in the table.
-    pub untracked: Amount,
+    pub untracked: TrafficVolume,
     /// What left of sockets that several classes have, each packet in the class that sent it.
-    pub attributed: Amount,
+    pub attributed: TrafficVolume,
     /// What left of such sockets in the class of its flow.
-    pub unattributed: Amount,
+    pub unattributed: TrafficVolume,
 }
 
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Amount {
+pub struct TrafficVolume {
     /// Packets.
     pub packets: u64,
     /// Their bytes.
@@ -55,7 +55,7 @@ pub struct Classes {
     pub ownership: Ownership,
 }
 
-impl Amount {
+impl TrafficVolume {
     pub(crate) fn add(&mut self, packets: u64, bytes: u64) {
         self.packets += packets;
         self.bytes += bytes;

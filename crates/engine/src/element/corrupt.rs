@@ -12,20 +12,20 @@
 use windtunnel_model::{LinkProfile, Probability};
 use windtunnel_wire::{corrupt, vnet};
 
-use super::{Draws, RngKey};
+use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Corrupt {
-    draws: Draws,
-    bits: Draws,
+    draws: RandomDraws,
+    bits: RandomDraws,
     probability: Probability,
 }
 
 impl Corrupt {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
         Corrupt {
-            draws: Draws::new(rng, "corrupt"),
-            bits: Draws::new(rng, "corrupt-bit"),
+            draws: RandomDraws::new(rng, "corrupt"),
+            bits: RandomDraws::new(rng, "corrupt-bit"),
             probability: profile.corrupt,
         }
     }
@@ -46,7 +46,7 @@ impl Corrupt {
     pub(crate) fn damage(
         &self,
         frame: &mut [u8],
-        vnet: &mut vnet::Header,
+        vnet: &mut vnet::VirtioNetHeader,
         number: u64,
         copy: bool,
     ) -> bool {

@@ -11,14 +11,14 @@
 use crate::counters::DropReason;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cut {
+pub(crate) struct LaneCut {
     pub(crate) down: bool,
     pub(crate) parted: bool,
     /// Flaps in their dark phase.
     pub(crate) flaps: u32,
 }
 
-impl Cut {
+impl LaneCut {
     /// Why a packet that is offered now cannot enter.
     pub(crate) fn refuses(self) -> Option<DropReason> {
         if self.down || self.flaps > 0 {

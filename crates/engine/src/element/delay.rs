@@ -17,17 +17,17 @@
 use windtunnel_model::{LinkProfile, Span, Time};
 
 use super::RngKey;
-use super::jitter::Jitter;
-use super::reorder::Reorder;
-use super::trace::{Series, TraceSet, TracedProperty};
-use crate::packet::{Packet, Times};
+use super::jitter::JitterSampler;
+use super::reorder::ReorderProcess;
+use super::trace::{TracePlayback, TraceSet, TracedProperty};
+use crate::packet::{EmulatedPacket, PacketTrainTimes};
 
 #[derive(Debug)]
-pub(crate) struct Delay {
+pub(crate) struct DelayLine {
     latency: Span,
-    trace: Option<Series>,
-    jitter: Jitter,
-    reorder: Reorder,
+    trace: Option<TracePlayback>,
+    jitter: JitterSampler,
+    reorder: ReorderProcess,
     /// Whether packets come here in the order of their times, so that their order can be kept.
     in_order: bool,
     /// No packet whose order is kept leaves earlier.
@@ -38,21 +38,21 @@ pub(crate) struct Delay {
 
 /// What the delay decided about a packet.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Departure {
-    pub(crate) times: Times,
+pub(crate) struct DelayDecision {
+    pub(crate) times: PacketTrainTimes,
     /// Whether others may be expected to overtake it.
     pub(crate) held_back: bool,
     /// Whether it was held back, or overtakes another one.
     pub(crate) reordered: bool,
 }
 
-impl Delay {
+impl DelayLine {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile, in_order: bool) -> Self {
-        Delay {
+        DelayLine {
             latency: profile.latency,
             trace: None,
-            jitter: Jitter::new(rng, profile),
-            reorder: Reorder::new(rng, profile),
+            jitter: JitterSampler::new(rng, profile),
+            reorder: ReorderProcess::new(rng, profile),
             in_order,
             floor: Time::ZERO,
             latest: Time::ZERO,
@@ -87,7 +87,7 @@ impl Delay {
 
     /// How many segments from the front have the same fate, and so may stay together.
     #[inline]
-    pub(crate) fn run(&self, packet: &Packet) -> u32 {
+    pub(crate) fn run(&self, packet: &EmulatedPacket) -> u32 {
         let spread = packet.times.last > packet.times.first;
         if !self.jitter.is_none() || (self.trace.is_some() && spread) {
             return 1;
@@ -99,10 +99,10 @@ impl Delay {
         held.map_or(packet.shape.count, |index| index.max(1))
     }
 
-    /// When a packet that enters at its times leaves. It must be no longer than [`Delay::run`]
+    /// When a packet that enters at its times leaves. It must be no longer than [`DelayLine::run`]
     /// says.
     #[inline]
-    pub(crate) fn depart(&mut self, packet: &Packet) -> Departure {
+    pub(crate) fn depart(&mut self, packet: &EmulatedPacket) -> DelayDecision {
         let (number, copy) = (packet.number, packet.copy);
         let latency = self.trace.as_ref().map(|trace| trace.at(packet.times.first));
         let latency = latency.map_or(self.latency, Span::from_nanos);
@@ -110,15 +110,15 @@ impl Delay {
         let times = packet.times.map(|time| time + drawn);
         if let Some(extra) = self.reorder.hold(number, packet.shape.count, copy) {
             let times = times.map(|time| time + extra);
-            return Departure { times, held_back: true, reordered: true };
+            return DelayDecision { times, held_back: true, reordered: true };
         }
         if self.reorder.by_jitter() {
             let reordered = times.first < self.latest;
             self.latest = self.latest.max(times.last);
-            return Departure { times, held_back: false, reordered };
+            return DelayDecision { times, held_back: false, reordered };
         }
         if !self.in_order {
-            return Departure { times, held_back: false, reordered: false };
+            return DelayDecision { times, held_back: false, reordered: false };
         }
         let floor = self.floor;
         let times = times.map(|time| time.max(floor));
@@ -126,6 +126,6 @@ impl Delay {
         if !self.jitter.is_none() || self.trace.is_some() {
             self.floor = self.floor.max(times.last);
         }
-        Departure { times, held_back: false, reordered: false }
+        DelayDecision { times, held_back: false, reordered: false }
     }
 }

@@ -10,17 +10,17 @@
 
 use windtunnel_model::{LinkProfile, Probability};
 
-use super::{Draws, RngKey};
+use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
 pub(crate) struct Duplicate {
-    draws: Draws,
+    draws: RandomDraws,
     probability: Probability,
 }
 
 impl Duplicate {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        Duplicate { draws: Draws::new(rng, "duplicate"), probability: profile.duplicate }
+        Duplicate { draws: RandomDraws::new(rng, "duplicate"), probability: profile.duplicate }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {

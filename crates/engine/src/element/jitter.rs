@@ -12,21 +12,21 @@
 //! Draws are turned into delays by inverting the distribution with integer tables, so that they are
 //! the same bits on every machine.
 
-use windtunnel_model::profile::{Distribution, Jitter as Setting};
+use windtunnel_model::profile::{Jitter as Setting, JitterDistribution};
 use windtunnel_model::{LinkProfile, Span};
 
 use super::quantiles;
-use super::{Draws, RngKey};
+use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
-pub(crate) struct Jitter {
-    draws: Draws,
+pub(crate) struct JitterSampler {
+    draws: RandomDraws,
     setting: Setting,
 }
 
-impl Jitter {
+impl JitterSampler {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        Jitter { draws: Draws::new(rng, "jitter"), setting: profile.jitter.clone() }
+        JitterSampler { draws: RandomDraws::new(rng, "jitter"), setting: profile.jitter.clone() }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {
@@ -45,10 +45,10 @@ impl Jitter {
         let draw = self.draws.at(number, copy);
         let spread = self.setting.spread;
         match &self.setting.distribution {
-            Distribution::Uniform => uniform(spread, draw),
-            Distribution::Normal => quantiles::scaled(quantiles::half_normal(), spread, draw),
-            Distribution::Pareto => quantiles::scaled(quantiles::pareto(), spread, draw),
-            Distribution::Table(table) => quantiles::between(table, draw),
+            JitterDistribution::Uniform => uniform(spread, draw),
+            JitterDistribution::Normal => quantiles::scaled(quantiles::half_normal(), spread, draw),
+            JitterDistribution::Pareto => quantiles::scaled(quantiles::pareto(), spread, draw),
+            JitterDistribution::Table(table) => quantiles::between(table, draw),
         }
     }
 }

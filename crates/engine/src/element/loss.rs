@@ -15,45 +15,45 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::profile::{GilbertElliott, Loss as Setting};
-use windtunnel_model::random::Stream;
+use windtunnel_model::profile::{GilbertElliott, LossModel as Setting};
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{LinkProfile, Probability, Time};
 
 use super::RngKey;
-use super::trace::{Series, TraceSet, TracedProperty};
+use super::trace::{TracePlayback, TraceSet, TracedProperty};
 use crate::chain::OWN_NUMBERS;
 
 #[derive(Debug)]
-pub(crate) struct Loss {
-    draws: Stream,
-    states: Stream,
-    kind: Kind,
-    trace: Option<Series>,
+pub(crate) struct LossProcess {
+    draws: RandomStream,
+    states: RandomStream,
+    kind: LossProcessKind,
+    trace: Option<TracePlayback>,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum LossProcessKind {
     None,
     Independent(Probability),
-    Bursts(Chain),
+    Bursts(GilbertElliottChain),
     /// Sorted.
     Listed(Vec<u64>),
 }
 
 #[derive(Debug)]
-struct Chain {
+struct GilbertElliottChain {
     setting: GilbertElliott,
     bad: bool,
     /// The packet that the state is of.
     number: u64,
 }
 
-impl Loss {
+impl LossProcess {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        let mut loss = Loss {
+        let mut loss = LossProcess {
             draws: rng.stream("loss"),
             states: rng.stream("loss-state"),
-            kind: Kind::None,
+            kind: LossProcessKind::None,
             trace: None,
         };
         loss.set(&profile.loss, 1);
@@ -63,15 +63,15 @@ impl Loss {
     /// Takes a new setting, from packet `next` on.
     pub(crate) fn set(&mut self, setting: &Setting, next: u64) {
         self.kind = match setting {
-            Setting::None => Kind::None,
-            Setting::Independent(probability) if probability.is_never() => Kind::None,
-            Setting::Independent(probability) => Kind::Independent(*probability),
-            Setting::GilbertElliott(setting) => Kind::Bursts(Chain {
+            Setting::None => LossProcessKind::None,
+            Setting::Independent(probability) if probability.is_never() => LossProcessKind::None,
+            Setting::Independent(probability) => LossProcessKind::Independent(*probability),
+            Setting::GilbertElliott(setting) => LossProcessKind::Bursts(GilbertElliottChain {
                 setting: *setting,
                 bad: false,
                 number: next.saturating_sub(1),
             }),
-            Setting::Listed(numbers) => Kind::Listed(numbers.clone()),
+            Setting::Listed(numbers) => LossProcessKind::Listed(numbers.clone()),
         };
     }
 
@@ -85,7 +85,11 @@ impl Loss {
         let Some(trace) = &self.trace else { return };
         let parts = u32::try_from(trace.at(now)).unwrap_or(u32::MAX);
         let loss = Probability::from_parts_per_billion(parts).unwrap_or(Probability::ALWAYS);
-        self.kind = if loss.is_never() { Kind::None } else { Kind::Independent(loss) };
+        self.kind = if loss.is_never() {
+            LossProcessKind::None
+        } else {
+            LossProcessKind::Independent(loss)
+        };
     }
 
     /// Whether no packet vanishes, now and later.
@@ -94,15 +98,15 @@ impl Loss {
     }
 
     pub(crate) fn is_none(&self) -> bool {
-        matches!(self.kind, Kind::None)
+        matches!(self.kind, LossProcessKind::None)
     }
 
     /// Whether packet `number` vanishes. Numbers must not decrease.
     pub(crate) fn takes(&mut self, number: u64) -> bool {
         match &mut self.kind {
-            Kind::None => false,
-            Kind::Independent(probability) => probability.decides(self.draws.at(number)),
-            Kind::Bursts(chain) => {
+            LossProcessKind::None => false,
+            LossProcessKind::Independent(probability) => probability.decides(self.draws.at(number)),
+            LossProcessKind::Bursts(chain) => {
                 // What kernels send of their own accord finds the times as programs' packets left
                 // them.
                 if number < OWN_NUMBERS {
@@ -110,13 +114,13 @@ impl Loss {
                 }
                 chain.probability().decides(self.draws.at(number))
             }
-            Kind::Listed(numbers) => numbers.binary_search(&number).is_ok(),
+            LossProcessKind::Listed(numbers) => numbers.binary_search(&number).is_ok(),
         }
     }
 }
 
-impl Chain {
-    fn advance(&mut self, states: &Stream, number: u64) {
+impl GilbertElliottChain {
+    fn advance(&mut self, states: &RandomStream, number: u64) {
         while self.number < number {
             self.number += 1;
             let setting = &self.setting;

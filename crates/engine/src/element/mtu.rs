@@ -12,14 +12,14 @@
 
 use windtunnel_wire::packet::Info;
 
-use crate::packet::Shape;
+use crate::packet::PacketTrainShape;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mtu(pub(crate) u32);
+pub(crate) struct MtuLimit(pub(crate) u32);
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fit {
+pub(crate) enum MtuVerdict {
     Whole,
     /// May be fragmented; without, `segments` from the front do not fit.
     Fragments {
@@ -31,20 +31,20 @@ pub(crate) enum Fit {
     },
 }
 
-impl Mtu {
-    pub(crate) fn takes_all(self, shape: &Shape) -> bool {
+impl MtuLimit {
+    pub(crate) fn takes_all(self, shape: &PacketTrainShape) -> bool {
         shape.each <= self.0 && shape.last <= self.0
     }
 
-    pub(crate) fn fit(self, shape: &Shape, frame: &[u8]) -> Fit {
+    pub(crate) fn fit(self, shape: &PacketTrainShape, frame: &[u8]) -> MtuVerdict {
         if self.takes_all(shape) {
-            return Fit::Whole;
+            return MtuVerdict::Whole;
         }
         let last_fits = shape.count > 1 && shape.last <= self.0;
         let segments = shape.count - u32::from(last_fits);
         match Info::parse(frame) {
-            Ok(info) if !info.dont_fragment => Fit::Fragments { segments },
-            _ => Fit::No { segments },
+            Ok(info) if !info.dont_fragment => MtuVerdict::Fragments { segments },
+            _ => MtuVerdict::No { segments },
         }
     }
 }

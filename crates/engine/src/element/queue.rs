@@ -29,35 +29,40 @@ mod wf2q;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use windtunnel_model::profile::Discipline as Setting;
+use windtunnel_model::profile::QueueDiscipline as Setting;
 use windtunnel_model::record::Kind;
 use windtunnel_model::{LinkProfile, Time};
 use windtunnel_wire::ecn::{self, Codepoint};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 
-use crate::buffer::Pool;
+use crate::buffer::PacketBufferPool;
 use crate::counters::{Classes, DropReason, LaneCounters};
-use crate::element::rate::Server;
-use crate::element::{Draws, RngKey};
-use crate::packet::{Packet, Shape};
-use crate::records::{Recorder, TaggedShape};
+use crate::element::rate::LaneTransmitter;
+use crate::element::{RandomDraws, RngKey};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
+use crate::records::{PacketRecorder, TaggedShape};
 
-pub(crate) use discipline::{Admission, Overflow};
-use discipline::{Discipline, Head, Keeper, Newcomer, Verdict};
-use limit::Limit;
+use discipline::{DequeueVerdict, Head, MultiQueueDiscipline, Newcomer, QueueingDiscipline};
+pub(crate) use discipline::{EnqueueVerdict, Overflow};
+use limit::QueueCapacity;
 
 /// Where what a queue drops goes, and is recorded.
-pub(crate) struct Sink<'a> {
-    pub(crate) pool: &'a mut Pool,
-    pub(crate) recorder: &'a mut Recorder,
+pub(crate) struct QueueDropSink<'a> {
+    pub(crate) pool: &'a mut PacketBufferPool,
+    pub(crate) recorder: &'a mut PacketRecorder,
     /// As records name it.
     pub(crate) lane: u32,
     pub(crate) now: Time,
 }
 
-impl Sink<'_> {
+impl QueueDropSink<'_> {
     /// Drops the first segments of a packet; the rest.
-    fn drop_front(&mut self, reason: DropReason, packet: Packet, count: u32) -> Option<Packet> {
+    fn drop_front(
+        &mut self,
+        reason: DropReason,
+        packet: EmulatedPacket,
+        count: u32,
+    ) -> Option<EmulatedPacket> {
         self.recorder.note_drop(reason, self.now, self.lane, &packet, 0..count);
         packet.skip(count, self.pool)
     }
@@ -68,31 +73,31 @@ impl Sink<'_> {
 const NO_OVERFLOW: u64 = 1000;
 
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct LaneQueue {
     /// In order, where the discipline does not keep them itself.
-    waiting: VecDeque<Packet>,
+    waiting: VecDeque<EmulatedPacket>,
     packets: u64,
     bytes: u64,
     overhead: u32,
     packet_max: u64,
-    limit: Limit,
+    limit: QueueCapacity,
     setting: Setting,
-    discipline: Discipline,
-    draws: Draws,
+    discipline: QueueingDiscipline,
+    draws: RandomDraws,
 }
 
-impl Queue {
+impl LaneQueue {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        let draws = Draws::new(rng, "queue");
-        Queue {
+        let draws = RandomDraws::new(rng, "queue");
+        LaneQueue {
             waiting: VecDeque::new(),
             packets: 0,
             bytes: 0,
             overhead: profile.effective_overhead().0,
             packet_max: profile.wire_packet().max(1),
-            limit: Limit::new(profile),
+            limit: QueueCapacity::new(profile),
             setting: profile.discipline.clone(),
-            discipline: Discipline::new(profile, draws),
+            discipline: QueueingDiscipline::new(profile, draws),
             draws,
         }
     }
@@ -101,7 +106,7 @@ impl Queue {
     pub(crate) fn set(&mut self, now: Time, profile: &LinkProfile) {
         self.overhead = profile.effective_overhead().0;
         self.packet_max = profile.wire_packet().max(1);
-        self.limit = Limit::new(profile);
+        self.limit = QueueCapacity::new(profile);
         let overhead = self.overhead;
         self.bytes = self.waiting.iter().map(|packet| packet.shape.charge(overhead)).sum();
         if let Some(keeper) = self.discipline.keeper() {
@@ -110,16 +115,16 @@ impl Queue {
         if self.setting == profile.discipline {
             return self.discipline.set(profile);
         }
-        let mut waiting: Vec<Packet> = core::iter::from_fn(|| self.pop_any(now)).collect();
+        let mut waiting: Vec<EmulatedPacket> = core::iter::from_fn(|| self.pop_any(now)).collect();
         waiting.sort_by_key(|packet| (packet.times.first, packet.number));
         self.setting.clone_from(&profile.discipline);
-        self.discipline = Discipline::new(profile, self.draws);
+        self.discipline = QueueingDiscipline::new(profile, self.draws);
         waiting.into_iter().for_each(|packet| self.push(packet));
     }
 
     /// Lets time pass for the discipline. To be called before what waits or is transmitted changes.
-    pub(crate) fn advance(&mut self, now: Time, server: &Server) {
-        if let Discipline::Wf2q(wf2q) = &mut self.discipline {
+    pub(crate) fn advance(&mut self, now: Time, server: &LaneTransmitter) {
+        if let QueueingDiscipline::Wf2q(wf2q) = &mut self.discipline {
             return wf2q.pass(server.sent(now));
         }
         let bytes = self.bytes;
@@ -135,21 +140,31 @@ impl Queue {
     }
 
     /// Decides about the first segment of a packet that is here now.
-    pub(crate) fn admit(&mut self, now: Time, packet: &Packet, server: &Server) -> Admission {
+    pub(crate) fn admit(
+        &mut self,
+        now: Time,
+        packet: &EmulatedPacket,
+        server: &LaneTransmitter,
+    ) -> EnqueueVerdict {
         let comer = self.newcomer(now, packet, 0, server);
         self.discipline.admit(&comer)
     }
 
     /// Whether all segments of a packet, all here now, may wait unmarked; then it has been decided
     /// so.
-    pub(crate) fn admits_whole(&mut self, now: Time, packet: &Packet, server: &Server) -> bool {
+    pub(crate) fn admits_whole(
+        &mut self,
+        now: Time,
+        packet: &EmulatedPacket,
+        server: &LaneTransmitter,
+    ) -> bool {
         let room = self.room(packet, server.waiting(now), server.is_free());
         let Some(mut trial) = self.discipline.trial().filter(|_| room == packet.shape.count) else {
             return false;
         };
         let passes = |index| {
             let comer = self.newcomer(now, packet, index, server);
-            trial.admit(&comer) == Admission::Pass
+            trial.admit(&comer) == EnqueueVerdict::Pass
         };
         let whole = (0..packet.shape.count).all(passes);
         if whole {
@@ -159,7 +174,13 @@ impl Queue {
     }
 
     /// A segment of a packet, those before it waiting already.
-    fn newcomer(&self, now: Time, packet: &Packet, index: u32, server: &Server) -> Newcomer {
+    fn newcomer(
+        &self,
+        now: Time,
+        packet: &EmulatedPacket,
+        index: u32,
+        server: &LaneTransmitter,
+    ) -> Newcomer {
         let full = u64::from(packet.shape.each) + u64::from(self.overhead);
         let direct = u32::from(server.is_free() && self.packets == 0);
         let before = u64::from(index.saturating_sub(direct)) * full;
@@ -176,21 +197,21 @@ impl Queue {
     }
 
     /// The next flow whose class is to be found, where classes share the queue.
-    pub(crate) fn question(&mut self) -> Option<Key> {
-        let Discipline::Wf2q(wf2q) = &mut self.discipline else { return None };
+    pub(crate) fn question(&mut self) -> Option<FiveTuple> {
+        let QueueingDiscipline::Wf2q(wf2q) = &mut self.discipline else { return None };
         wf2q.question()
     }
 
     /// A flow is of a class, or has no owner.
-    pub(crate) fn answer(&mut self, now: Time, key: &Key, class: Option<u32>) {
-        if let Discipline::Wf2q(wf2q) = &mut self.discipline {
+    pub(crate) fn answer(&mut self, now: Time, key: &FiveTuple, class: Option<u32>) {
+        if let QueueingDiscipline::Wf2q(wf2q) = &mut self.discipline {
             wf2q.answer(now, key, class);
         }
     }
 
     /// What the classes that share the queue did.
     pub(crate) fn classes(&self) -> Option<Classes> {
-        let Discipline::Wf2q(wf2q) = &self.discipline else { return None };
+        let QueueingDiscipline::Wf2q(wf2q) = &self.discipline else { return None };
         Some(wf2q.report())
     }
 
@@ -209,7 +230,12 @@ impl Queue {
 
     /// How many segments of `packet` there is room for, `busy` (packets, bytes) waiting elsewhere.
     /// If the line is free, the first segment needs no room.
-    pub(crate) fn room(&self, packet: &Packet, busy: (u64, u64), line_is_free: bool) -> u32 {
+    pub(crate) fn room(
+        &self,
+        packet: &EmulatedPacket,
+        busy: (u64, u64),
+        line_is_free: bool,
+    ) -> u32 {
         let shape = packet.shape;
         let direct = u32::from(line_is_free && self.packets == 0);
         let full = (u64::from(shape.each) + u64::from(self.overhead)).max(1);
@@ -228,7 +254,7 @@ impl Queue {
         self.packets > packets || self.bytes > bytes
     }
 
-    pub(crate) fn push(&mut self, packet: Packet) {
+    pub(crate) fn push(&mut self, packet: EmulatedPacket) {
         let bytes = packet.shape.charge(self.overhead);
         self.packets += u64::from(packet.shape.count);
         self.bytes += bytes;
@@ -239,7 +265,7 @@ impl Queue {
     }
 
     /// Takes the next, whatever the discipline thinks of it.
-    pub(crate) fn pop_any(&mut self, now: Time) -> Option<Packet> {
+    pub(crate) fn pop_any(&mut self, now: Time) -> Option<EmulatedPacket> {
         if let Some(keeper) = self.discipline.keeper() {
             keeper.front(now)?;
         }
@@ -247,7 +273,7 @@ impl Queue {
     }
 
     /// Makes room: drops one or more segments; how many.
-    pub(crate) fn drop_some(&mut self, sink: &mut Sink<'_>) -> u64 {
+    pub(crate) fn drop_some(&mut self, sink: &mut QueueDropSink<'_>) -> u64 {
         if let Some(keeper) = self.discipline.keeper() {
             let (packets, bytes) = keeper.drop_some(self.overhead, sink);
             self.packets -= packets;
@@ -258,7 +284,7 @@ impl Queue {
     }
 
     /// Drops the oldest segment; whether there was one.
-    fn drop_first(&mut self, reason: DropReason, sink: &mut Sink<'_>) -> bool {
+    fn drop_first(&mut self, reason: DropReason, sink: &mut QueueDropSink<'_>) -> bool {
         let Some(packet) = self.pop() else { return false };
         if let Some(rest) = sink.drop_front(reason, packet, 1) {
             self.unpop(rest);
@@ -269,11 +295,11 @@ impl Queue {
     /// What is transmitted next, where `run` says how many segments may stay together.
     pub(crate) fn next(
         &mut self,
-        server: &Server,
-        run: impl Fn(&Packet) -> u32,
-        mut sink: Sink<'_>,
+        server: &LaneTransmitter,
+        run: impl Fn(&EmulatedPacket) -> u32,
+        mut sink: QueueDropSink<'_>,
         counters: &mut LaneCounters,
-    ) -> Option<Packet> {
+    ) -> Option<EmulatedPacket> {
         let now = sink.now;
         loop {
             let Some((head, shape)) = self.head(now, server, &run) else {
@@ -282,9 +308,9 @@ impl Queue {
             };
             let verdict = self.discipline.inspect(&head, &shape, self.overhead);
             let count = match verdict {
-                Verdict::Pass(count) => count,
-                Verdict::Mark => 1,
-                Verdict::Drop => {
+                DequeueVerdict::Pass(count) => count,
+                DequeueVerdict::Mark => 1,
+                DequeueVerdict::Drop => {
                     self.drop_first(DropReason::Aqm, &mut sink);
                     counters.dropped[DropReason::Aqm] += 1;
                     continue;
@@ -294,7 +320,7 @@ impl Queue {
             if let Some(keeper) = self.discipline.keeper() {
                 keeper.charge(&packet.shape, self.overhead);
             }
-            if verdict == Verdict::Mark && packet.mark_ce(sink.pool) {
+            if verdict == DequeueVerdict::Mark && packet.mark_ce(sink.pool) {
                 sink.recorder.note(Kind::Marked, now, sink.lane, &packet, 0);
             }
             return Some(packet);
@@ -310,9 +336,9 @@ impl Queue {
     fn head(
         &mut self,
         now: Time,
-        server: &Server,
-        run: &impl Fn(&Packet) -> u32,
-    ) -> Option<(Head, Shape)> {
+        server: &LaneTransmitter,
+        run: &impl Fn(&EmulatedPacket) -> u32,
+    ) -> Option<(Head, PacketTrainShape)> {
         // What is on the line as part of a train cannot be dropped for another's sake any more.
         let part_most = if self.has_room_for(NO_OVERFLOW) { u32::MAX } else { 1 };
         let asks = self.discipline.asks_ecn();
@@ -348,9 +374,9 @@ impl Queue {
     fn take(
         &mut self,
         count: u32,
-        sink: &mut Sink<'_>,
+        sink: &mut QueueDropSink<'_>,
         counters: &mut LaneCounters,
-    ) -> Option<Packet> {
+    ) -> Option<EmulatedPacket> {
         let packet = self.pop()?;
         if count >= packet.shape.count {
             return Some(packet);
@@ -375,7 +401,7 @@ impl Queue {
     }
 
     /// Takes the packet that `head` returned.
-    fn pop(&mut self) -> Option<Packet> {
+    fn pop(&mut self) -> Option<EmulatedPacket> {
         let packet = match self.discipline.keeper() {
             Some(keeper) => keeper.pop(self.overhead)?,
             None => self.waiting.pop_front()?,
@@ -385,7 +411,7 @@ impl Queue {
         Some(packet)
     }
 
-    fn unpop(&mut self, packet: Packet) {
+    fn unpop(&mut self, packet: EmulatedPacket) {
         self.packets += u64::from(packet.shape.count);
         self.bytes += packet.shape.charge(self.overhead);
         match self.discipline.keeper() {
@@ -396,6 +422,6 @@ impl Queue {
 }
 
 /// Whether the sender of a packet takes part in ECN.
-fn takes_part(packet: &Packet) -> bool {
+fn takes_part(packet: &EmulatedPacket) -> bool {
     ecn::codepoint(packet.frame()).is_some_and(|codepoint| codepoint != Codepoint::NotEct)
 }

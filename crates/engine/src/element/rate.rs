@@ -22,8 +22,8 @@ mod slots;
 
 use windtunnel_model::{LinkProfile, Rate, Span, Time, TraceUse};
 
-use super::trace::{Series, Slot, Slots, TraceSet, TracedProperty};
-use crate::packet::{Packet, Shape, Times};
+use super::trace::{DeliverySlot, Slots, TracePlayback, TraceSet, TracedProperty};
+use crate::packet::{EmulatedPacket, PacketTrainShape, PacketTrainTimes};
 
 /// A train that a rate would spread over more than this is served in parts of at most this.
 pub(crate) const SPLIT_SPACING: Span = Span::from_micros(100);
@@ -31,7 +31,7 @@ pub(crate) const SPLIT_SPACING: Span = Span::from_micros(100);
 const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
 
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct LaneTransmitter {
     /// With a trace, its mean.
     rate: Option<Rate>,
     supply: Supply,
@@ -42,32 +42,32 @@ pub(crate) struct Server {
     free_at: Time,
     /// When the last transmission began.
     began: Time,
-    state: State,
+    state: TransmitterState,
     /// A packet whose transmission is not settled yet, and the bytes that it still needs.
-    pending: Option<(Packet, u64)>,
+    pending: Option<(EmulatedPacket, u64)>,
 }
 
 /// Where the rate comes from.
 #[derive(Debug)]
 enum Supply {
     Steady,
-    Varying(Series),
+    Varying(TracePlayback),
     /// With the instant that is being waited for.
-    Slots(Slots, Option<Slot>),
+    Slots(Slots, Option<DeliverySlot>),
 }
 
 #[derive(Debug)]
-enum State {
+enum TransmitterState {
     Idle,
     /// Its first segment is on the line.
-    Sending(Packet, Times),
+    Sending(EmulatedPacket, PacketTrainTimes),
     /// The first segment has left, and with it the packet; the others occupy the line.
-    Trailing(Shape, Times),
+    Trailing(PacketTrainShape, PacketTrainTimes),
 }
 
-impl Server {
+impl LaneTransmitter {
     pub(crate) fn new(profile: &LinkProfile) -> Self {
-        Server {
+        LaneTransmitter {
             rate: profile.rate,
             supply: Supply::Steady,
             following: None,
@@ -75,14 +75,14 @@ impl Server {
             carry: 0,
             free_at: Time::ZERO,
             began: Time::ZERO,
-            state: State::Idle,
+            state: TransmitterState::Idle,
             pending: None,
         }
     }
 
     /// For a lane whose rate is applied elsewhere: only the overhead is its own.
     pub(crate) fn without_rate(profile: &LinkProfile) -> Self {
-        Server { rate: None, ..Server::new(profile) }
+        LaneTransmitter { rate: None, ..LaneTransmitter::new(profile) }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {
@@ -104,7 +104,7 @@ impl Server {
     /// Puts a transmission off whose first segment would end before `earliest`; when it ends now.
     pub(crate) fn hold(&mut self, first: Time, earliest: Time) -> Time {
         let later = earliest.since(first);
-        if let State::Sending(_, times) = &mut self.state
+        if let TransmitterState::Sending(_, times) = &mut self.state
             && !later.is_zero()
         {
             *times = times.map(|time| time + later);
@@ -117,9 +117,9 @@ impl Server {
     /// How many bytes of the train in transmission have left at `now`.
     pub(crate) fn sent(&self, now: Time) -> u64 {
         let (shape, last) = match &self.state {
-            State::Idle => return 0,
-            State::Sending(packet, times) => (&packet.shape, times.last),
-            State::Trailing(shape, times) => (shape, times.last),
+            TransmitterState::Idle => return 0,
+            TransmitterState::Sending(packet, times) => (&packet.shape, times.last),
+            TransmitterState::Trailing(shape, times) => (shape, times.last),
         };
         let bytes = shape.charge(self.overhead);
         let passed = u128::from(now.since(self.began).as_nanos());
@@ -130,14 +130,14 @@ impl Server {
 
     /// The end of the packet in transmission, if that is after `now`, and its bytes.
     pub(crate) fn sending(&self, now: Time) -> Option<(Time, u64)> {
-        let State::Sending(packet, times) = &self.state else { return None };
+        let TransmitterState::Sending(packet, times) = &self.state else { return None };
         (times.first > now).then(|| (times.first, packet.shape.charge(self.overhead)))
     }
 
     /// Sends what is left of the packet in transmission, begun at the rate `from`, at the rate
     /// `to`; when it ends then.
     pub(crate) fn go_on(&mut self, now: Time, from: Rate, to: Rate) -> Time {
-        let State::Sending(_, times) = &mut self.state else { return now };
+        let TransmitterState::Sending(_, times) = &mut self.state else { return now };
         let scaled = |time: Time| {
             let left = u128::from(time.since(now).as_nanos()) * u128::from(from.bits_per_second());
             let left = left.div_ceil(u128::from(to.bits_per_second()));
@@ -164,8 +164,9 @@ impl Server {
                 None => Supply::Steady,
             },
         };
-        if matches!(&self.state, State::Sending(_, times) if times.first == Time::MAX)
-            && let State::Sending(packet, _) = core::mem::replace(&mut self.state, State::Idle)
+        if matches!(&self.state, TransmitterState::Sending(_, times) if times.first == Time::MAX)
+            && let TransmitterState::Sending(packet, _) =
+                core::mem::replace(&mut self.state, TransmitterState::Idle)
         {
             let bytes = packet.shape.charge(self.overhead);
             self.pending = Some((packet, bytes));
@@ -190,15 +191,15 @@ impl Server {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle)
+        matches!(self.state, TransmitterState::Idle)
     }
 
     /// Segments that it holds.
     pub(crate) fn packets(&self) -> u64 {
         let pending = self.pending.as_ref().map_or(0, |(packet, _)| u64::from(packet.shape.count));
         match &self.state {
-            State::Sending(packet, _) => pending + u64::from(packet.shape.count),
-            State::Idle | State::Trailing(..) => pending,
+            TransmitterState::Sending(packet, _) => pending + u64::from(packet.shape.count),
+            TransmitterState::Idle | TransmitterState::Trailing(..) => pending,
         }
     }
 
@@ -206,13 +207,13 @@ impl Server {
     pub(crate) fn number(&self) -> Option<u64> {
         let pending = self.pending.as_ref().map(|(packet, _)| packet.number);
         match &self.state {
-            State::Sending(packet, _) => Some(packet.number),
-            State::Idle | State::Trailing(..) => pending,
+            TransmitterState::Sending(packet, _) => Some(packet.number),
+            TransmitterState::Idle | TransmitterState::Trailing(..) => pending,
         }
     }
 
     /// How many segments of a train are served in one go.
-    pub(crate) fn part(&self, shape: &Shape) -> u32 {
+    pub(crate) fn part(&self, shape: &PacketTrainShape) -> u32 {
         let Some(rate) = self.rate else { return shape.count };
         if shape.count == 1 {
             return 1;
@@ -226,7 +227,7 @@ impl Server {
     }
 
     /// The time that `count` full segments of a train take.
-    pub(crate) fn time_for(&self, shape: &Shape, count: u32) -> Span {
+    pub(crate) fn time_for(&self, shape: &PacketTrainShape, count: u32) -> Span {
         if count == 0 {
             return Span::ZERO;
         }
@@ -236,22 +237,22 @@ impl Server {
 
     /// Whether a packet that begins at `now` follows the one before it without a gap, all of its
     /// segments.
-    pub(crate) fn follows(&self, now: Time, packet: &Packet) -> bool {
+    pub(crate) fn follows(&self, now: Time, packet: &EmulatedPacket) -> bool {
         self.free_at == now && now > Time::ZERO && packet.times.last <= now
     }
 
     /// Starts a transmission; answers when the first segment ends, and how long the line is busy.
-    pub(crate) fn begin(&mut self, packet: Packet) -> (Time, Span) {
+    pub(crate) fn begin(&mut self, packet: EmulatedPacket) -> (Time, Span) {
         let bytes = packet.shape.charge(self.overhead);
         self.begin_rest(packet, bytes)
     }
 
     /// As `begin`, for a packet of which only `bytes` are left to be sent.
-    pub(crate) fn begin_rest(&mut self, mut packet: Packet, bytes: u64) -> (Time, Span) {
+    pub(crate) fn begin_rest(&mut self, mut packet: EmulatedPacket, bytes: u64) -> (Time, Span) {
         let Some(rate) = self.rate else {
             packet.sent = packet.times.first;
             let times = packet.times;
-            self.state = State::Sending(packet, times);
+            self.state = TransmitterState::Sending(packet, times);
             return (times.first, Span::ZERO);
         };
         let start = self.free_at.max(packet.times.first);
@@ -267,28 +268,28 @@ impl Server {
                 self.carry = carry;
                 // A line that never ends is not busy but dead.
                 let busy = if end == Time::MAX { Span::ZERO } else { end.since(start) };
-                (Times::at_once(end), busy)
+                (PacketTrainTimes::at_once(end), busy)
             }
             _ => self.serve(rate, start, &packet, bytes),
         };
         self.free_at = times.last;
-        self.state = State::Sending(packet, times);
+        self.state = TransmitterState::Sending(packet, times);
         (times.first, busy)
     }
 
     /// The end of what was being waited for: the packet, where its first segment has left; and when
     /// the server is to be asked again, `None` when it is idle now.
-    pub(crate) fn end(&mut self) -> (Option<Packet>, Option<Time>) {
-        match core::mem::replace(&mut self.state, State::Idle) {
-            State::Sending(mut packet, times) => {
+    pub(crate) fn end(&mut self) -> (Option<EmulatedPacket>, Option<Time>) {
+        match core::mem::replace(&mut self.state, TransmitterState::Idle) {
+            TransmitterState::Sending(mut packet, times) => {
                 packet.times = times;
                 if times.last == times.first {
                     return (Some(packet), None);
                 }
-                self.state = State::Trailing(packet.shape, times);
+                self.state = TransmitterState::Trailing(packet.shape, times);
                 (Some(packet), Some(times.last))
             }
-            State::Idle | State::Trailing(..) => (None, None),
+            TransmitterState::Idle | TransmitterState::Trailing(..) => (None, None),
         }
     }
 
@@ -296,22 +297,28 @@ impl Server {
     /// bytes.
     pub(crate) fn waiting(&self, now: Time) -> (u64, u64) {
         let (shape, times) = match &self.state {
-            State::Idle => return (0, 0),
-            State::Sending(packet, times) => (packet.shape, times),
-            State::Trailing(shape, times) => (*shape, times),
+            TransmitterState::Idle => return (0, 0),
+            TransmitterState::Sending(packet, times) => (packet.shape, times),
+            TransmitterState::Trailing(shape, times) => (*shape, times),
         };
         let gone = ended(&shape, times, now);
         let waiting = shape.count.saturating_sub(gone + 1);
         if waiting == 0 {
             return (0, 0);
         }
-        let rest = Shape { count: waiting, ..shape };
+        let rest = PacketTrainShape { count: waiting, ..shape };
         (u64::from(waiting), rest.charge(self.overhead))
     }
 
     /// Departures of a train: each is the greatest of what its predecessors and its arrival allow,
     /// and as arrivals are even, the greatest is found at the ends.
-    fn serve(&mut self, rate: Rate, start: Time, packet: &Packet, bytes: u64) -> (Times, Span) {
+    fn serve(
+        &mut self,
+        rate: Rate,
+        start: Time,
+        packet: &EmulatedPacket,
+        bytes: u64,
+    ) -> (PacketTrainTimes, Span) {
         let (shape, at) = (packet.shape, packet.times);
         let full = u64::from(shape.each) + u64::from(self.overhead);
         let last = u64::from(shape.last) + u64::from(self.overhead);
@@ -322,7 +329,7 @@ impl Server {
         if shape.count == 1 {
             let (end, carry) = ends(start, bytes, self.carry);
             self.carry = carry;
-            return (Times::at_once(end), end.since(start));
+            return (PacketTrainTimes::at_once(end), end.since(start));
         }
         let body_bytes = u64::from(shape.count - 1) * full;
         let (first, _) = ends(start, full, self.carry);
@@ -330,7 +337,7 @@ impl Server {
         let (end, mut carry) = ends(start, body_bytes + last, self.carry);
         let busy = end.since(start);
         let body = body.max(ends(at.body, full, 0).0);
-        let mut times = Times { first, body, last: end };
+        let mut times = PacketTrainTimes { first, body, last: end };
         for (late, left) in [ends(at.body, full + last, 0), ends(at.last, last, 0)] {
             if late > times.last {
                 (times.last, carry) = (late, left);
@@ -342,7 +349,7 @@ impl Server {
 }
 
 /// How many segments have left at `now`; departures are even up to the last but one.
-fn ended(shape: &Shape, times: &Times, now: Time) -> u32 {
+fn ended(shape: &PacketTrainShape, times: &PacketTrainTimes, now: Time) -> u32 {
     if now < times.first {
         return 0;
     }

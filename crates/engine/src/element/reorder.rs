@@ -14,23 +14,23 @@
 //!   uniform distribution: its variance is (1−ρ)/(12·(1+ρ)). Hence, as with netem, the share of
 //!   chosen packets is not the probability where there is a correlation.
 
-use windtunnel_model::profile::Reorder as Setting;
+use windtunnel_model::profile::PacketReordering as Setting;
 use windtunnel_model::{LinkProfile, Probability, Span};
 
-use super::{Draws, RngKey};
+use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
-pub(crate) struct Reorder {
-    draws: Draws,
+pub(crate) struct ReorderProcess {
+    draws: RandomDraws,
     setting: Setting,
     /// x of the packet before, scaled to 2⁶⁴; packets are numbered from 1, so that draw 0 is free.
     last: u64,
 }
 
-impl Reorder {
+impl ReorderProcess {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        let draws = Draws::new(rng, "reorder");
-        Reorder { draws, setting: profile.reorder, last: draws.at(0, false) }
+        let draws = RandomDraws::new(rng, "reorder");
+        ReorderProcess { draws, setting: profile.reorder, last: draws.at(0, false) }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {
@@ -86,22 +86,22 @@ impl Reorder {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::Direction;
+    use windtunnel_model::LinkDirection;
 
     use super::*;
 
     const PACKETS: u32 = 200_000;
 
-    fn element(probability: &str, correlation: &str) -> Reorder {
+    fn element(probability: &str, correlation: &str) -> ReorderProcess {
         let mut profile = LinkProfile::default();
         profile.reorder.probability = probability.parse().unwrap();
         profile.reorder.correlation = correlation.parse().unwrap();
         profile.reorder.extra = Span::from_millis(1);
-        let rng = RngKey { seed: 1, link: "l", direction: Direction::Up, part: 0 };
-        Reorder::new(&rng, &profile)
+        let rng = RngKey { seed: 1, link: "l", direction: LinkDirection::Up, part: 0 };
+        ReorderProcess::new(&rng, &profile)
     }
 
-    fn decisions(mut element: Reorder) -> Vec<bool> {
+    fn decisions(mut element: ReorderProcess) -> Vec<bool> {
         (1..=PACKETS).map(|n| element.hold(u64::from(n), 1, false).is_some()).collect()
     }
 

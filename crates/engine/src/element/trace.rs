@@ -15,21 +15,21 @@ mod slots;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use windtunnel_model::trace::{Content, Trace};
+use windtunnel_model::trace::{LinkTrace, TraceContent};
 use windtunnel_model::{Time, TraceMode, TraceUse};
 
-pub(crate) use series::{Series, TracedProperty};
-pub(crate) use slots::{Slot, Slots};
+pub(crate) use series::{TracePlayback, TracedProperty};
+pub(crate) use slots::{DeliverySlot, Slots};
 
 /// The traces of a plan, and when they started.
 #[derive(Debug)]
 pub(crate) struct TraceSet {
-    traces: Vec<Arc<Trace>>,
+    traces: Vec<Arc<LinkTrace>>,
     pub(crate) origin: Time,
 }
 
 impl TraceSet {
-    pub(crate) fn new(traces: &[Trace]) -> Self {
+    pub(crate) fn new(traces: &[LinkTrace]) -> Self {
         let traces = traces.iter().map(|trace| Arc::new(trace.clone())).collect();
         TraceSet { traces, origin: Time::ZERO }
     }
@@ -38,8 +38,10 @@ impl TraceSet {
     pub(crate) fn slots(&self, following: Option<TraceUse>) -> Option<Slots> {
         let following = following.filter(|it| it.mode == TraceMode::Opportunities)?;
         match &self.find(following)?.content {
-            Content::Opportunities(recorded) => Some(Slots::new(recorded, following, self.origin)),
-            Content::Series(_) => None,
+            TraceContent::Opportunities(recorded) => {
+                Some(Slots::new(recorded, following, self.origin))
+            }
+            TraceContent::Series(_) => None,
         }
     }
 
@@ -48,12 +50,12 @@ impl TraceSet {
         &self,
         following: Option<TraceUse>,
         what: TracedProperty,
-    ) -> Option<Series> {
+    ) -> Option<TracePlayback> {
         let following = following.filter(|it| it.mode != TraceMode::Opportunities)?;
-        Series::new(Arc::clone(self.find(following)?), what, following, self.origin)
+        TracePlayback::new(Arc::clone(self.find(following)?), what, following, self.origin)
     }
 
-    fn find(&self, following: TraceUse) -> Option<&Arc<Trace>> {
+    fn find(&self, following: TraceUse) -> Option<&Arc<LinkTrace>> {
         self.traces.get(usize::try_from(following.trace).ok()?)
     }
 }

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::profile::Discipline;
+use windtunnel_model::profile::QueueDiscipline;
 use windtunnel_model::{Lane, Plan, Time};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 
 use super::Engine;
 use crate::counters::Classes;
@@ -15,7 +15,7 @@ impl Engine {
     /// goes on. Until [`answer_flow`](Engine::answer_flow) it stays where it was: at first with what
     /// belongs to no class.
     #[inline]
-    pub fn poll_flow_question(&mut self) -> Option<(Lane, Key)> {
+    pub fn poll_flow_question(&mut self) -> Option<(Lane, FiveTuple)> {
         let chains = &mut self.core.chains;
         self.shared.iter().find_map(|lane| {
             let key = chains[lane.index()].queue().question()?;
@@ -28,7 +28,7 @@ impl Engine {
     ///
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
-    pub fn answer_flow(&mut self, now: Time, lane: Lane, key: &Key, class: Option<u32>) {
+    pub fn answer_flow(&mut self, now: Time, lane: Lane, key: &FiveTuple, class: Option<u32>) {
         self.advance(now);
         self.core.chains[lane.index()].queue().answer(now, key, class);
         self.finish();
@@ -51,7 +51,7 @@ pub(super) fn shared(plan: &Plan) -> Vec<Lane> {
     let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
     let has_classes = |lane: &Lane| {
         let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
-        matches!(&profile.discipline, Discipline::Wf2q(wf2q) if !wf2q.classes.is_empty())
+        matches!(&profile.discipline, QueueDiscipline::Wf2q(wf2q) if !wf2q.classes.is_empty())
     };
     lanes.filter(has_classes).collect()
 }

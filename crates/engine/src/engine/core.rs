@@ -15,54 +15,54 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::{Lane, Plan, Time, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, Plan, Time};
 
-use super::model::Model;
-use super::{Departure, Limits};
-use crate::buffer::Pool;
-use crate::chain::{Chain, Role, Site, Work};
+use super::model::QueueingModel;
+use super::{EngineLimits, FrameDeparture};
+use crate::buffer::PacketBufferPool;
+use crate::chain::{ElementChain, LaneContext, LaneLocation, Role};
 use crate::counters::RouterCounters;
 use crate::element::RngKey;
 use crate::element::trace::TraceSet;
-use crate::event::{Bounded, EVENTS_MAX, Event, HANDOFFS_MAX, Handoff};
-use crate::lan::Segment;
+use crate::event::{Bounded, EVENTS_MAX, HANDOFFS_MAX, Handoff, NetworkEvent};
+use crate::lan::LearningSwitch;
 use crate::middlebox::Middleboxes;
 use crate::neighbours::Neighbours;
-use crate::network::{End, Network};
-use crate::packet::Sender;
-use crate::part::Part;
-use crate::reassembly::Reassembly;
-use crate::records::Recorder;
-use crate::services::Services;
-use crate::timer::{Activity, Due, Timers};
+use crate::network::{LaneEndpoint, NetworkDirectory};
+use crate::packet::SenderClass;
+use crate::part::NetworkPart;
+use crate::reassembly::ReassemblyBuffer;
+use crate::records::PacketRecorder;
+use crate::services::ServiceRedirector;
+use crate::timer::{LaneActivity, LaneWakeUp, TimerHeap};
 use replicate::Trains;
 use reroute::Reroutes;
 use ways::KnownWays;
 
-/// The network without what is particular to a [`Model`].
+/// The network without what is particular to a [`QueueingModel`].
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) work: Work,
+    pub(crate) work: LaneContext,
     /// By lane index.
-    pub(crate) chains: Vec<Chain>,
-    pub(crate) network: Network,
+    pub(crate) chains: Vec<ElementChain>,
+    pub(crate) network: NetworkDirectory,
     /// By LAN.
-    segments: Vec<Segment>,
+    segments: Vec<LearningSwitch>,
     /// By the lane from a router to a LAN.
     neighbours: BTreeMap<Lane, Neighbours>,
     pub(crate) routers: Vec<RouterCounters>,
     /// By link: its ends.
-    pub(crate) vertices: Vec<[Vertex; 2]>,
-    pub(crate) outbox: VecDeque<Departure>,
+    pub(crate) vertices: Vec<[NetworkVertex; 2]>,
+    pub(crate) outbox: VecDeque<FrameDeparture>,
     /// By lane index: departures in the outbox.
     pub(crate) unpolled: Vec<u32>,
-    pub(crate) events: Bounded<Event>,
+    pub(crate) events: Bounded<NetworkEvent>,
     pub(crate) handoffs: Bounded<Handoff>,
     pub(crate) reroutes: Reroutes,
-    pub(crate) services: Services,
+    pub(crate) services: ServiceRedirector,
     pub(crate) middleboxes: Middleboxes,
     ways: KnownWays,
-    reassembly: Reassembly,
+    reassembly: ReassemblyBuffer,
     trains: Trains,
     /// How many packets got the bytes of an outer header, modulo 2^16: their identification.
     wrapped: u16,
@@ -74,36 +74,41 @@ pub(crate) struct Core {
 
 impl Core {
     /// The lanes of `plan`, each in the role that `model` gives it.
-    pub(crate) fn new(plan: &Plan, limits: Limits, part: &Part, model: &Model) -> Core {
-        let network = Network::new(plan);
+    pub(crate) fn new(
+        plan: &Plan,
+        limits: EngineLimits,
+        part: &NetworkPart,
+        model: &QueueingModel,
+    ) -> Core {
+        let network = NetworkDirectory::new(plan);
         let traces = TraceSet::new(&plan.traces);
         let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
-        let chains: Vec<Chain> = (0..plan.links.len() * 2)
+        let chains: Vec<ElementChain> = (0..plan.links.len() * 2)
             .map(Lane::from_index)
             .map(|lane| {
                 let is_remote = matches!(
                     network.end(lane),
-                    End::Node { port, .. } if !here[port.index()]
+                    LaneEndpoint::Node { port, .. } if !here[port.index()]
                 );
                 chain_of(plan, &network, lane, part.number, model.role(is_remote), &traces)
             })
             .collect();
         Core {
-            work: Work {
-                pool: Pool::new(limits.packet_memory),
-                timers: Timers::default(),
+            work: LaneContext {
+                pool: PacketBufferPool::new(limits.packet_memory),
+                timers: TimerHeap::default(),
                 traces,
                 now: Time::ZERO,
                 clocks: model.clocks(plan),
                 exits: VecDeque::new(),
-                recorder: Recorder::new(),
-                sender: Sender::Flow,
+                recorder: PacketRecorder::new(),
+                sender: SenderClass::Flow,
                 sent: Time::ZERO,
             },
             unpolled: vec![0; chains.len()],
             chains,
             network,
-            segments: Segment::all(plan),
+            segments: LearningSwitch::all(plan),
             neighbours: BTreeMap::new(),
             routers: vec![RouterCounters::default(); plan.routers.len()],
             vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
@@ -111,10 +116,10 @@ impl Core {
             events: Bounded::new(EVENTS_MAX),
             handoffs: Bounded::new(HANDOFFS_MAX),
             reroutes: Reroutes::new(plan.routing.reroute),
-            services: Services::new(plan),
+            services: ServiceRedirector::new(plan),
             middleboxes: Middleboxes::new(plan),
             ways: KnownWays::default(),
-            reassembly: Reassembly::default(),
+            reassembly: ReassemblyBuffer::default(),
             trains: Trains::new(),
             wrapped: 0,
             here,
@@ -124,19 +129,19 @@ impl Core {
 
     /// Wakes a lane; `false` if the wake-up is not valid any more.
     #[inline]
-    pub(crate) fn wake(&mut self, due: Due) -> bool {
+    pub(crate) fn wake(&mut self, due: LaneWakeUp) -> bool {
         let chain = &mut self.chains[due.lane as usize];
         if !chain.alarms.take(&due) {
             return false;
         }
         self.work.now = due.at;
         match due.activity {
-            Activity::Ask => self.ask_again(due.at, Lane::from_index(due.lane as usize)),
-            Activity::Delay => {
+            LaneActivity::Ask => self.ask_again(due.at, Lane::from_index(due.lane as usize)),
+            LaneActivity::Delay => {
                 chain.wake(due, &mut self.work);
                 self.note_handoffs(due.at);
             }
-            Activity::Ingress | Activity::Server => chain.wake(due, &mut self.work),
+            LaneActivity::Ingress | LaneActivity::Server => chain.wake(due, &mut self.work),
         }
         true
     }
@@ -168,7 +173,7 @@ impl Core {
     fn note_handoffs(&mut self, intended: Time) {
         let late = self.now.since(intended);
         for (lane, _) in &self.work.exits {
-            if !matches!(self.network.end(*lane), End::Node { .. }) {
+            if !matches!(self.network.end(*lane), LaneEndpoint::Node { .. }) {
                 self.handoffs.push((*lane, late));
             }
         }
@@ -177,21 +182,21 @@ impl Core {
 
 fn chain_of(
     plan: &Plan,
-    network: &Network,
+    network: &NetworkDirectory,
     lane: Lane,
     part: u32,
     role: Role,
     traces: &TraceSet,
-) -> Chain {
+) -> ElementChain {
     let link = &plan.links[lane.link.index()];
     let rng = RngKey { seed: plan.seed, link: &link.name, direction: lane.direction, part };
     let profile = &link.profiles[lane.direction.index()];
     let [starts, ends] = [lane.reverse(), lane].map(|lane| network.end(lane));
-    let on_lan = [starts, ends].iter().any(|end| matches!(end, End::Lan(_)));
-    let site = Site {
-        ends_at_node: matches!(ends, End::Node { .. }),
+    let on_lan = [starts, ends].iter().any(|end| matches!(end, LaneEndpoint::Lan(_)));
+    let site = LaneLocation {
+        ends_at_node: matches!(ends, LaneEndpoint::Node { .. }),
         on_lan,
-        routed: !on_lan || matches!(starts, End::Router(_)),
+        routed: !on_lan || matches!(starts, LaneEndpoint::Router(_)),
     };
-    Chain::new(lane, &rng, profile, site, role, traces)
+    ElementChain::new(lane, &rng, profile, site, role, traces)
 }

@@ -1,10 +1,12 @@
 //! What a packet costs, counted: no clock is asked, so the figures are the same on every machine.
 
-use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan};
-use windtunnel_model::{Direction, LinkId, LinkProfile, NodeId, PortId, Rate, Span, Time, Vertex};
+use windtunnel_model::plan::{Link, LinkEnd, Node, NodeInterface, Plan};
+use windtunnel_model::{
+    LinkDirection, LinkId, LinkProfile, NetworkVertex, NodeId, PortId, Rate, Span, Time,
+};
 use windtunnel_wire::vnet;
 
-use super::{Engine, Limits};
+use super::{Engine, EngineLimits};
 
 const LATENCY: Span = Span::from_millis(10);
 
@@ -18,14 +20,16 @@ struct Effort {
 /// Sends three times as many packets as fly at a time, in turn over the links, and counts over the
 /// last third: by then as many leave as come.
 fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
-    let mut engine = Engine::new(&parallel(profile, links), Limits { packet_memory: 1 << 30 });
+    let mut engine =
+        Engine::new(&parallel(profile, links), EngineLimits { packet_memory: 1 << 30 });
     let gap = LATENCY.as_nanos() / flying;
     let mut before = 0;
     let mut heap = 0;
     for number in 1..=3 * flying {
         let now = Time::from_nanos(number * gap);
         let port = PortId(u32::try_from(number % u64::from(links)).expect("few links"));
-        let express = engine.handle_packet(now, port, vnet::Header::default(), &mut [0; 60]);
+        let express =
+            engine.handle_packet(now, port, vnet::VirtioNetHeader::default(), &mut [0; 60]);
         assert_eq!(express, None, "it has to wait");
         while let Some(departure) = engine.poll_output() {
             engine.recycle(departure.frame);
@@ -44,7 +48,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
         name: format!("n{id}"),
         group: format!("n{id}"),
         interfaces: (0..links)
-            .map(|link| Interface {
+            .map(|link| NodeInterface {
                 port: PortId(id * links + link),
                 name: format!("eth{link}"),
                 link: LinkId(link),
@@ -56,7 +60,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
             .collect(),
         ..Node::default()
     };
-    let end = |id, interface| LinkEnd { vertex: Vertex::Node(NodeId(id)), interface };
+    let end = |id, interface| LinkEnd { vertex: NetworkVertex::Node(NodeId(id)), interface };
     let link = |link| Link {
         name: format!("l{link}"),
         ends: [end(0, link), end(1, link)],
@@ -65,7 +69,7 @@ fn parallel(profile: &LinkProfile, links: u32) -> Plan {
     Plan {
         name: "parallel".to_owned(),
         seed: 1,
-        nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
+        nodes: vec![node(0, LinkDirection::Up), node(1, LinkDirection::Down)],
         links: (0..links).map(link).collect(),
         ..Plan::default()
     }

@@ -6,8 +6,8 @@ use windtunnel_model::flow::{FlowChange, FlowKey};
 use windtunnel_model::{Lane, Time};
 
 use super::Engine;
-use super::model::Model;
-use crate::paths::exchange::Exchange;
+use super::model::QueueingModel;
+use crate::paths::exchange::AnnouncementExchange;
 
 impl Engine {
     /// What the other machines do not know of the flows here: that one began, goes on under other
@@ -33,8 +33,8 @@ impl Engine {
     pub fn handle_flows(&mut self, now: Time, part: u32, news: &[FlowChange]) {
         self.advance(now);
         let refused = match &mut self.model {
-            Model::Hops => news.len(),
-            Model::Paths(paths) => paths.handle_flows(&mut self.core, now, part, news),
+            QueueingModel::Hops => news.len(),
+            QueueingModel::Paths(paths) => paths.handle_flows(&mut self.core, now, part, news),
         };
         self.refused_flows += u64::try_from(refused).unwrap_or(u64::MAX);
         self.settle(now);
@@ -84,7 +84,7 @@ impl Engine {
         self.exchange().map_or(0, |exchange| exchange.announcer.nameless())
     }
 
-    fn exchange(&self) -> Option<&Exchange> {
+    fn exchange(&self) -> Option<&AnnouncementExchange> {
         self.model.paths()?.exchange.as_ref()
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use windtunnel_model::RouterId;
-use windtunnel_nat::{EndedMapping, MappingState, Nat, NatCounters};
+use windtunnel_nat::{EndedMapping, MappingState, NatCounters, NetworkAddressTranslator};
 
 use super::Engine;
 
@@ -11,13 +11,13 @@ impl Engine {
     /// What the NAT of a router did; `None`: it has none.
     #[must_use]
     pub fn nat(&self, router: RouterId) -> Option<NatCounters> {
-        self.nat_at(router).map(Nat::counters)
+        self.nat_at(router).map(NetworkAddressTranslator::counters)
     }
 
     /// How many mappings the NAT of a router has now, and how many sessions.
     #[must_use]
     pub fn nat_held(&self, router: RouterId) -> (usize, usize) {
-        let held = |nat: &Nat| (nat.mappings_held(), nat.sessions_held());
+        let held = |nat: &NetworkAddressTranslator| (nat.mappings_held(), nat.sessions_held());
         self.nat_at(router).map(held).unwrap_or_default()
     }
 
@@ -35,7 +35,7 @@ impl Engine {
         all.find_map(|(id, middlebox)| Some((id, middlebox.nat.as_mut()?.poll_ended()?)))
     }
 
-    fn nat_at(&self, router: RouterId) -> Option<&Nat> {
+    fn nat_at(&self, router: RouterId) -> Option<&NetworkAddressTranslator> {
         self.core.middleboxes.at(router)?.nat.as_ref()
     }
 }

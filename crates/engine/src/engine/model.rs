@@ -7,41 +7,41 @@ use windtunnel_model::{Lane, Plan, PortId, Time};
 
 use super::{Core, Express};
 use crate::chain::Role;
-use crate::packet::{MeasuredFrame, Packet};
-use crate::part::Part;
+use crate::packet::{EmulatedPacket, MeasuredFrame};
+use crate::part::NetworkPart;
 use crate::paths::PathModel;
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::timer::{Alarms, Due};
-use crate::tunnel::Tunnel;
+use crate::timer::{Alarms, LaneWakeUp};
+use crate::tunnel::PacketTunnel;
 
 /// How packets are carried over the lanes of a [`Core`].
 ///
 /// The engine asks its model
 ///
-/// 1. at the start: which [`Role`] each lane has ([`role`](Model::role)), and what the lanes'
-///    clocks are ([`clocks`](Model::clocks));
-/// 2. for each packet of a node: how it enters ([`enter`](Model::enter)), and what becomes of it
-///    where a chain ends ([`arrive`](Model::arrive));
-/// 3. about time: when the model has something of its own to do ([`next`](Model::next)), to do it
-///    ([`handle_timeout`](Model::handle_timeout)), and to wake chains that are not lanes
-///    ([`wake`](Model::wake));
-/// 4. after each change of lanes or routes: to follow it ([`follow`](Model::follow)).
+/// 1. at the start: which [`Role`] each lane has ([`role`](QueueingModel::role)), and what the lanes'
+///    clocks are ([`clocks`](QueueingModel::clocks));
+/// 2. for each packet of a node: how it enters ([`enter`](QueueingModel::enter)), and what becomes of it
+///    where a chain ends ([`arrive`](QueueingModel::arrive));
+/// 3. about time: when the model has something of its own to do ([`next`](QueueingModel::next)), to do it
+///    ([`handle_timeout`](QueueingModel::handle_timeout)), and to wake chains that are not lanes
+///    ([`wake`](QueueingModel::wake));
+/// 4. after each change of lanes or routes: to follow it ([`follow`](QueueingModel::follow)).
 ///
 /// Chains that are not lanes have the numbers behind those of the lanes.
 #[derive(Debug)]
-pub(crate) enum Model {
+pub(crate) enum QueueingModel {
     /// Each packet waits in the queue of each lane on its way.
     Hops,
     /// Each packet waits at its source for the share that its flow has of its path.
     Paths(Box<PathModel>),
 }
 
-impl Model {
-    pub(crate) fn new(plan: &Plan, part: &Part) -> Model {
+impl QueueingModel {
+    pub(crate) fn new(plan: &Plan, part: &NetworkPart) -> QueueingModel {
         match plan.model {
-            NetworkModel::Hops => Model::Hops,
+            NetworkModel::Hops => QueueingModel::Hops,
             NetworkModel::Paths(sharing) => {
-                Model::Paths(Box::new(PathModel::new(plan, part, sharing)))
+                QueueingModel::Paths(Box::new(PathModel::new(plan, part, sharing)))
             }
         }
     }
@@ -49,16 +49,16 @@ impl Model {
     /// What a lane is, which ends at a node of another machine or does not.
     pub(crate) fn role(&self, is_remote: bool) -> Role {
         match self {
-            Model::Hops => Role::Lane,
-            Model::Paths(_) => Role::ahead(is_remote),
+            QueueingModel::Hops => Role::Lane,
+            QueueingModel::Paths(_) => Role::ahead(is_remote),
         }
     }
 
     /// The clocks of the lanes.
     pub(crate) fn clocks(&self, plan: &Plan) -> VirtualClocks {
         match self {
-            Model::Hops => VirtualClocks::default(),
-            Model::Paths(_) => VirtualClocks::new(plan),
+            QueueingModel::Hops => VirtualClocks::default(),
+            QueueingModel::Paths(_) => VirtualClocks::new(plan),
         }
     }
 
@@ -70,74 +70,80 @@ impl Model {
         core: &mut Core,
         port: PortId,
         frame: MeasuredFrame<'_>,
-        tunnel: Option<Tunnel>,
+        tunnel: Option<PacketTunnel>,
     ) -> Option<Express> {
         match self {
-            Model::Hops => core.enter(core.now, port, frame, tunnel),
-            Model::Paths(paths) => paths.enter(core, port, frame),
+            QueueingModel::Hops => core.enter(core.now, port, frame, tunnel),
+            QueueingModel::Paths(paths) => paths.enter(core, port, frame),
         }
     }
 
     /// Handles a packet that has come out of a chain, at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, core: &mut Core, now: Time, chain: Lane, packet: Packet) {
+    pub(crate) fn arrive(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        chain: Lane,
+        packet: EmulatedPacket,
+    ) {
         match self {
-            Model::Hops => core.arrive(now, chain, packet),
-            Model::Paths(paths) => paths.arrive(core, now, chain, packet),
+            QueueingModel::Hops => core.arrive(now, chain, packet),
+            QueueingModel::Paths(paths) => paths.arrive(core, now, chain, packet),
         }
     }
 
     /// When the model has something of its own to do.
     pub(crate) fn next(&self) -> Option<Time> {
         match self {
-            Model::Hops => None,
-            Model::Paths(paths) => paths.traffic.next(),
+            QueueingModel::Hops => None,
+            QueueingModel::Paths(paths) => paths.traffic.next(),
         }
     }
 
     /// Does it.
     pub(crate) fn handle_timeout(&mut self, core: &mut Core, now: Time) {
         match self {
-            Model::Hops => {}
-            Model::Paths(paths) => paths.take_measure(core, now),
+            QueueingModel::Hops => {}
+            QueueingModel::Paths(paths) => paths.take_measure(core, now),
         }
     }
 
     /// Wakes a chain that is not a lane; `false` if the wake-up is not valid any more.
-    pub(crate) fn wake(&mut self, core: &mut Core, due: Due) -> bool {
+    pub(crate) fn wake(&mut self, core: &mut Core, due: LaneWakeUp) -> bool {
         match self {
-            Model::Hops => false,
-            Model::Paths(paths) => paths.wake(core, due),
+            QueueingModel::Hops => false,
+            QueueingModel::Paths(paths) => paths.wake(core, due),
         }
     }
 
     /// The alarms of a chain that is not a lane.
     pub(crate) fn alarms(&self, index: usize) -> &Alarms {
         match self {
-            Model::Hops => unreachable!("all chains are lanes"),
-            Model::Paths(paths) => paths.alarms(index),
+            QueueingModel::Hops => unreachable!("all chains are lanes"),
+            QueueingModel::Paths(paths) => paths.alarms(index),
         }
     }
 
     /// Follows a change of lanes or routes.
     pub(crate) fn follow(&mut self, core: &mut Core, now: Time) {
         match self {
-            Model::Hops => {}
-            Model::Paths(paths) => paths.follow(core, now),
+            QueueingModel::Hops => {}
+            QueueingModel::Paths(paths) => paths.follow(core, now),
         }
     }
 
     pub(crate) fn paths(&self) -> Option<&PathModel> {
         match self {
-            Model::Hops => None,
-            Model::Paths(paths) => Some(paths),
+            QueueingModel::Hops => None,
+            QueueingModel::Paths(paths) => Some(paths),
         }
     }
 
     pub(crate) fn paths_mut(&mut self) -> Option<&mut PathModel> {
         match self {
-            Model::Hops => None,
-            Model::Paths(paths) => Some(paths),
+            QueueingModel::Hops => None,
+            QueueingModel::Paths(paths) => Some(paths),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::record::Record;
+use windtunnel_model::record::EventRecord;
 
 use super::Engine;
 use crate::records::{RecordCounts, RecordSettings};
@@ -42,7 +42,7 @@ impl Engine {
     /// engine's work, not of their times. Where events were lost since the last call, a
     /// [`Lost`](windtunnel_model::record::Kind::Lost) record is the last one. An empty vector is
     /// exchanged for the engine's own: nothing is copied or allocated where two take turns.
-    pub fn take_records(&mut self, to: &mut Vec<Record>) {
+    pub fn take_records(&mut self, to: &mut Vec<EventRecord>) {
         self.core.work.recorder.take(to);
     }
 

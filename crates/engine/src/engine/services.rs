@@ -6,7 +6,7 @@ use windtunnel_model::{NodeId, RouterId, ServiceId};
 
 use super::Engine;
 use crate::services::{
-    FailOverCounters, PinCounts, PinnedFlow, ReplicaStatus, ServiceCounters, ServiceRow,
+    FailOverCounters, PinCounts, PinnedFlow, ServiceCounters, ServiceReplicaStatus, ServiceRow,
 };
 
 impl Engine {
@@ -30,7 +30,7 @@ impl Engine {
     /// # Panics
     /// If the plan has no such service.
     #[must_use]
-    pub fn replicas(&self, service: ServiceId) -> Vec<ReplicaStatus> {
+    pub fn replicas(&self, service: ServiceId) -> Vec<ServiceReplicaStatus> {
         self.core.services.replicas(service)
     }
 

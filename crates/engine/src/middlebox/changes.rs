@@ -2,16 +2,16 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_nat::{Endpoint, Mapped};
+use windtunnel_nat::{Ipv4Endpoint, Mapped};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::translate;
 
 /// What is written into a packet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changes {
-    pub(crate) ends: translate::Ends,
+    pub(crate) ends: translate::EndpointRewrite,
     /// Of an ICMP error: into the packet that it quotes.
-    pub(crate) quoted: translate::Ends,
+    pub(crate) quoted: translate::EndpointRewrite,
     /// The sessions that it is of.
     pub(super) mapped: [Option<Mapped>; 2],
 }
@@ -43,6 +43,6 @@ impl Changes {
 }
 
 /// As it is written.
-pub(super) fn pair(endpoint: Endpoint) -> (Ipv4Addr, u16) {
+pub(super) fn pair(endpoint: Ipv4Endpoint) -> (Ipv4Addr, u16) {
     (endpoint.address, endpoint.port)
 }

@@ -2,15 +2,15 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::plan::{IpTransport, Side};
-use windtunnel_nat::{Endpoint, Flow, Nat};
+use windtunnel_model::plan::{IpTransport, MiddleboxSide};
+use windtunnel_nat::{FlowEndpoints, Ipv4Endpoint, NetworkAddressTranslator};
 use windtunnel_wire::translate::Quoted;
 
 use super::changes::pair;
-use super::{Changes, Denial, Middlebox};
+use super::{Changes, Denial, RouterMiddlebox};
 use crate::records::RouterReason;
 
-impl Middlebox {
+impl RouterMiddlebox {
     /// What is written into an ICMP error of the router itself about a packet as it was when it had
     /// been translated; `None`: it is for no node.
     pub(crate) fn readdress(&self, destination: IpAddr, quoted: &Quoted) -> Option<Changes> {
@@ -20,7 +20,7 @@ impl Middlebox {
         if let IpAddr::V4(destination) = destination
             && self.is_external(destination)
         {
-            let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
+            let external = Ipv4Endpoint { address: quoted.source.0, port: quoted.source.1 };
             let internal = pair(nat.internal(transport, external)?);
             (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
         }
@@ -34,17 +34,17 @@ impl Middlebox {
 /// An error about what an external endpoint has sent. It says nothing of a session (RFC 4787,
 /// REQ-12).
 pub(super) fn enter_error(
-    nat: &Nat,
-    came: Side,
+    nat: &NetworkAddressTranslator,
+    came: MiddleboxSide,
     quoted: &Quoted,
     changes: &mut Changes,
 ) -> Result<(), Denial> {
     let none = Denial::silent(RouterReason::NoMapping);
     let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
-    let external = Endpoint { address: quoted.source.0, port: quoted.source.1 };
+    let external = Ipv4Endpoint { address: quoted.source.0, port: quoted.source.1 };
     let internal = pair(nat.internal(transport, external).ok_or(none)?);
     (changes.ends.destination, changes.quoted.source) = (Some(internal), Some(internal));
-    if came == Side::Inside {
+    if came == MiddleboxSide::Inside {
         // From the other end of a hairpin (RFC 5508, REQ-7).
         let own = nat.external(&back_of(transport, quoted), external.address).ok_or(none)?;
         (changes.ends.source, changes.quoted.destination) = (Some(pair(own)), Some(pair(own)));
@@ -54,7 +54,7 @@ pub(super) fn enter_error(
 
 /// An error about what an internal endpoint was sent.
 pub(super) fn leave_error(
-    nat: &Nat,
+    nat: &NetworkAddressTranslator,
     external: Ipv4Addr,
     quoted: &Quoted,
     changes: &mut Changes,
@@ -69,12 +69,12 @@ pub(super) fn leave_error(
 }
 
 /// The flow of what the receiver of a quoted packet sends.
-fn back_of(transport: IpTransport, quoted: &Quoted) -> Flow {
+fn back_of(transport: IpTransport, quoted: &Quoted) -> FlowEndpoints {
     let is_query = transport == IpTransport::Icmp;
     let port = if is_query { 0 } else { quoted.source.1 };
-    Flow {
+    FlowEndpoints {
         transport,
-        local: Endpoint { address: quoted.destination.0, port: quoted.destination.1 },
-        remote: Endpoint { address: quoted.source.0, port },
+        local: Ipv4Endpoint { address: quoted.destination.0, port: quoted.destination.1 },
+        remote: Ipv4Endpoint { address: quoted.source.0, port },
     }
 }

@@ -5,17 +5,17 @@ use core::net::IpAddr;
 
 use windtunnel_model::plan::IpTransport;
 use windtunnel_model::{Span, Time};
-use windtunnel_nat::Ends;
-use windtunnel_wire::packet::{ParsedPacket, Version};
+use windtunnel_nat::PacketFiveTuple;
+use windtunnel_wire::packet::{IpVersion, ParsedPacket};
 use windtunnel_wire::translate::{self, Quoted};
 use windtunnel_wire::{icmp, tcp};
 
 use super::Changes;
-use crate::services::Whole;
+use crate::services::DatagramKey;
 
 /// What a packet is to a middlebox.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reading {
+pub(crate) enum MiddleboxPacketKind {
     /// Of TCP or UDP: source and destination port.
     Segment { transport: IpTransport, ports: [u16; 2], flags: u8 },
     /// An ICMP query of IPv4.
@@ -28,9 +28,9 @@ pub(crate) enum Reading {
     Other,
 }
 
-impl Reading {
+impl MiddleboxPacketKind {
     #[inline]
-    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Reading {
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> MiddleboxPacketKind {
         let info = &packet.info;
         if let Some((source, destination)) = packet.ports()
             && let Some(transport) = IpTransport::of_number(info.protocol)
@@ -39,56 +39,61 @@ impl Reading {
                 IpTransport::Tcp => packet.payload().get(FLAGS).copied().unwrap_or(0),
                 IpTransport::Udp | IpTransport::Icmp => 0,
             };
-            return Reading::Segment { transport, ports: [source, destination], flags };
+            return MiddleboxPacketKind::Segment { transport, ports: [source, destination], flags };
         }
-        if info.version == Version::V4 && info.is_icmp_error {
-            return Reading::Error(Quoted::of(packet));
+        if info.version == IpVersion::V4 && info.is_icmp_error {
+            return MiddleboxPacketKind::Error(Quoted::of(packet));
         }
         match translate::query(packet) {
-            Some((identifier, true)) => Reading::Query { identifier },
-            Some((identifier, false)) => Reading::Answer { identifier },
-            None => Reading::Other,
+            Some((identifier, true)) => MiddleboxPacketKind::Query { identifier },
+            Some((identifier, false)) => MiddleboxPacketKind::Answer { identifier },
+            None => MiddleboxPacketKind::Other,
         }
     }
 }
 
 /// The ends of a packet as they are inside: its destination is translated, its source is not yet.
-pub(super) fn ends(changes: &Changes, packet: &ParsedPacket<'_>, reading: &Reading) -> Ends {
+pub(super) fn ends(
+    changes: &Changes,
+    packet: &ParsedPacket<'_>,
+    reading: &MiddleboxPacketKind,
+) -> PacketFiveTuple {
     let info = &packet.info;
     let to = changes.ends.destination.map(|(_, port)| port);
     let ports = match reading {
-        Reading::Segment { ports, .. } => [ports[0], to.unwrap_or(ports[1])],
-        Reading::Query { identifier } | Reading::Answer { identifier } => {
+        MiddleboxPacketKind::Segment { ports, .. } => [ports[0], to.unwrap_or(ports[1])],
+        MiddleboxPacketKind::Query { identifier } | MiddleboxPacketKind::Answer { identifier } => {
             let identifier = to.unwrap_or(*identifier);
             [identifier; 2]
         }
-        Reading::Error(_) => [0; 2],
-        Reading::Other => ports_of_v6(packet),
+        MiddleboxPacketKind::Error(_) => [0; 2],
+        MiddleboxPacketKind::Other => ports_of_v6(packet),
     };
     let destination = changes.destination(info);
-    Ends { protocol: info.protocol, source: info.source, destination, ports }
+    PacketFiveTuple { protocol: info.protocol, source: info.source, destination, ports }
 }
 
 /// The ends of the packet that an ICMP error is about, as they are inside.
 pub(super) fn about(
     changes: &Changes,
     packet: &ParsedPacket<'_>,
-    reading: &Reading,
-) -> Option<Ends> {
-    if let Reading::Error(quoted) = reading {
+    reading: &MiddleboxPacketKind,
+) -> Option<PacketFiveTuple> {
+    if let MiddleboxPacketKind::Error(quoted) = reading {
         let quoted = (*quoted)?;
         let (source, port) = changes.quoted.source.unwrap_or(quoted.source);
         let is_query = quoted.protocol == icmp::PROTOCOL_V4;
         let ports = [port, if is_query { port } else { quoted.destination.1 }];
         let (source, destination) = (source.into(), IpAddr::V4(quoted.destination.0));
-        return Some(Ends { protocol: quoted.protocol, source, destination, ports });
+        return Some(PacketFiveTuple { protocol: quoted.protocol, source, destination, ports });
     }
-    let quote = icmp::Quote::of(packet).filter(|_| packet.info.version == Version::V6)?;
+    let quote =
+        icmp::IcmpQuotedFlow::of(packet).filter(|_| packet.info.version == IpVersion::V6)?;
     // Of an echo these bytes are type, code and checksum: its identifier is not known here.
     let has_ports = IpTransport::of_number(quote.protocol).is_some();
     let ports = if has_ports { [quote.ports.0, quote.ports.1] } else { [0; 2] };
     let (source, destination) = (quote.source, quote.destination);
-    Some(Ends { protocol: quote.protocol, source, destination, ports })
+    Some(PacketFiveTuple { protocol: quote.protocol, source, destination, ports })
 }
 
 /// Of an `ICMPv6` echo its identifier, of a first fragment its ports.
@@ -108,22 +113,22 @@ fn ports_of_v6(packet: &ParsedPacket<'_>) -> [u16; 2] {
 
 /// IPv6 packets whose first fragment has passed: the others have no ports to judge them by.
 #[derive(Debug, Default)]
-pub(super) struct Fragments(VecDeque<(Whole, Time)>);
+pub(super) struct Fragments(VecDeque<(DatagramKey, Time)>);
 
 impl Fragments {
     /// Whether the first fragment of this later one has passed.
     pub(super) fn knows(&self, now: Time, packet: &ParsedPacket<'_>) -> bool {
-        let whole = packet.info.is_later_fragment.then(|| Whole::of(packet)).flatten();
+        let whole = packet.info.is_later_fragment.then(|| DatagramKey::of(packet)).flatten();
         let lives = |since: Time| now.since(since) < PATIENCE;
         whole.is_some_and(|it| self.0.iter().any(|(known, since)| *known == it && lives(*since)))
     }
 
     /// A packet has passed.
     pub(super) fn note(&mut self, now: Time, packet: &ParsedPacket<'_>) {
-        if !packet.info.is_fragment || packet.info.version == Version::V4 {
+        if !packet.info.is_fragment || packet.info.version == IpVersion::V4 {
             return;
         }
-        if let Some(whole) = Whole::of(packet) {
+        if let Some(whole) = DatagramKey::of(packet) {
             if self.0.len() >= KNOWN_MAX {
                 self.0.pop_front();
             }

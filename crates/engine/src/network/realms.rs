@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use windtunnel_model::plan::{Plan, Side};
+use windtunnel_model::plan::{MiddleboxSide, Plan};
 use windtunnel_model::realm::Realms;
 use windtunnel_model::{LinkId, RouterId, Subnet};
 
@@ -40,7 +40,8 @@ impl Visible {
         let routers = plan.routers.iter().enumerate().map(|(id, router)| {
             // A NAT sends to both of its sides, which are seen from its inside.
             let sides = plan.middlebox(RouterId::from_index(id)).map(|it| &it.sides);
-            let inside = sides.and_then(|sides| sides.iter().position(|it| *it == Side::Inside));
+            let inside =
+                sides.and_then(|sides| sides.iter().position(|it| *it == MiddleboxSide::Inside));
             let interface = router.interfaces.get(inside.unwrap_or(0))?;
             Some(realms.of_link(interface.link))
         });

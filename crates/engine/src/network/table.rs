@@ -11,9 +11,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::random::Stream;
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{Lane, NodeId, Plan, RouterId};
-use windtunnel_routing::Target;
+use windtunnel_routing::RouteDestination;
 
 /// Where a router sends packets of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,21 +28,21 @@ pub(super) enum NextHop {
 
 /// What has been asked.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct NextHopCache {
     ports: usize,
     routers: usize,
     lans: usize,
     /// By router, then by port, router and LAN aimed at; empty for large plans.
     dense: Vec<Option<NextHop>>,
     /// What has been asked besides.
-    known: BTreeMap<(RouterId, Option<NodeId>, Target), NextHop>,
+    known: BTreeMap<(RouterId, Option<NodeId>, RouteDestination), NextHop>,
     /// Lanes of equal cost.
     groups: Vec<Box<[Lane]>>,
     /// By lane index: its number in choices; empty where there are none.
     salts: Vec<u64>,
 }
 
-impl Table {
+impl NextHopCache {
     pub(super) fn new(plan: &Plan) -> Self {
         let (ports, routers) = (plan.ports().count(), plan.routers.len());
         let lans = plan.lans.len();
@@ -51,10 +51,18 @@ impl Table {
         let lanes = (0..plan.links.len() * 2).map(Lane::from_index);
         let salt = |lane: Lane| {
             let link = &plan.links[lane.link.index()].name;
-            Stream::derive(plan.seed, link, lane.direction, "ecmp").at(0)
+            RandomStream::derive(plan.seed, link, lane.direction, "ecmp").at(0)
         };
         let salts = if plan.routing.ecmp { lanes.map(salt).collect() } else { Vec::new() };
-        Table { ports, routers, lans, dense, known: BTreeMap::new(), groups: Vec::new(), salts }
+        NextHopCache {
+            ports,
+            routers,
+            lans,
+            dense,
+            known: BTreeMap::new(),
+            groups: Vec::new(),
+            salts,
+        }
     }
 
     /// Forgets all answers.
@@ -70,7 +78,7 @@ impl Table {
         &mut self,
         router: RouterId,
         owner: Option<NodeId>,
-        target: Target,
+        target: RouteDestination,
         ask: impl FnOnce() -> Vec<Lane>,
     ) -> NextHop {
         if owner.is_none() && !self.dense.is_empty() {
@@ -119,11 +127,11 @@ impl Table {
         }
     }
 
-    fn place(&self, router: RouterId, target: Target) -> usize {
+    fn place(&self, router: RouterId, target: RouteDestination) -> usize {
         let column = match target {
-            Target::Port(port) => port.index(),
-            Target::Router(router) => self.ports + router.index(),
-            Target::Lan(lan) => self.ports + self.routers + lan.index(),
+            RouteDestination::Port(port) => port.index(),
+            RouteDestination::Router(router) => self.ports + router.index(),
+            RouteDestination::Lan(lan) => self.ports + self.routers + lan.index(),
         };
         router.index() * (self.ports + self.routers + self.lans) + column
     }

@@ -13,27 +13,27 @@ use alloc::vec::Vec;
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Lane, Rate};
-use windtunnel_sharing::{FlowId, Shares, Sharing};
+use windtunnel_sharing::{FlowId, MaxMinShares, SharingModelKind};
 
 /// The shares of all flows, here and elsewhere.
 #[derive(Debug)]
 pub(crate) struct Allocation {
-    shares: Shares<Sharing>,
-    members: BTreeMap<FlowId, Member>,
+    shares: MaxMinShares<SharingModelKind>,
+    members: BTreeMap<FlowId, FlowAllocation>,
     /// By lane.
-    lanes: Vec<Load>,
-    touched: Touched,
+    lanes: Vec<LaneAllocation>,
+    touched: AllocationChanges,
 }
 
 /// Lanes and paths whose rates may be other ones since the last time.
 #[derive(Debug, Default)]
-pub(crate) struct Touched {
+pub(crate) struct AllocationChanges {
     pub(crate) lanes: Vec<usize>,
     pub(crate) paths: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Member {
+struct FlowAllocation {
     lanes: Vec<Lane>,
     /// The path that it goes; `None`: it is another machine's.
     path: Option<usize>,
@@ -45,7 +45,7 @@ struct Member {
 
 /// The flows of a lane.
 #[derive(Debug, Clone, Default)]
-struct Load {
+struct LaneAllocation {
     /// What their shares add up to, and those of the flows here.
     given: u64,
     own: u64,
@@ -53,19 +53,19 @@ struct Load {
     away: u32,
     /// How many want no more than they say: here, and on other machines.
     modest: [u32; 2],
-    /// Whether it is in `Touched`.
+    /// Whether it is in `AllocationChanges`.
     touched: bool,
 }
 
 impl Allocation {
     /// No flows yet, on lanes of these capacities.
-    pub(crate) fn new(sharing: Sharing, capacities: &[Option<Rate>]) -> Self {
-        let shares = Shares::new(sharing, capacities);
+    pub(crate) fn new(sharing: SharingModelKind, capacities: &[Option<Rate>]) -> Self {
+        let shares = MaxMinShares::new(sharing, capacities);
         Allocation {
             shares: shares.expect("a plan's links and their rates are bounded"),
             members: BTreeMap::new(),
-            lanes: vec![Load::default(); capacities.len()],
-            touched: Touched::default(),
+            lanes: vec![LaneAllocation::default(); capacities.len()],
+            touched: AllocationChanges::default(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Allocation {
         if self.shares.start(id, &numbers, terms).is_err() {
             return false;
         }
-        let member = Member { lanes, path, share: 0, modest: terms.demand.is_some() };
+        let member = FlowAllocation { lanes, path, share: 0, modest: terms.demand.is_some() };
         self.account(&member, true);
         self.members.insert(id, member);
         true
@@ -130,7 +130,7 @@ impl Allocation {
     }
 
     /// Allocates the bandwidth anew; the lanes and paths that may be concerned.
-    pub(crate) fn settle(&mut self) -> Touched {
+    pub(crate) fn settle(&mut self) -> AllocationChanges {
         for change in self.shares.settle() {
             let Some(member) = self.members.get_mut(&change.flow) else { continue };
             let share = change.share.map_or(0, Rate::bits_per_second);
@@ -190,7 +190,7 @@ impl Allocation {
         (Rate::from_bits_per_second(load.own.saturating_add(self.spare(lane, rate))), true)
     }
 
-    fn account(&mut self, member: &Member, comes: bool) {
+    fn account(&mut self, member: &FlowAllocation, comes: bool) {
         let is_away = member.path.is_none();
         for lane in &member.lanes {
             let load = &mut self.lanes[lane.index()];
@@ -208,8 +208,8 @@ impl Allocation {
     }
 }
 
-impl Touched {
-    fn note(&mut self, lane: usize, load: &mut Load) {
+impl AllocationChanges {
+    fn note(&mut self, lane: usize, load: &mut LaneAllocation) {
         if !core::mem::replace(&mut load.touched, true) {
             self.lanes.push(lane);
         }

@@ -2,11 +2,11 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::{Span, Time};
 use windtunnel_sharing::FlowId;
 
-use super::names::{FlowNames, Route};
+use super::names::{FlowKeyCodec, FlowRoute};
 use super::traffic::PERIOD;
 
 /// That a flow only wants less is announced this time after the former announcement of it: its
@@ -20,16 +20,16 @@ const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 /// are replaced by later ones, so there are never more than flows here and flows announced.
 #[derive(Debug, Default)]
 pub(crate) struct Announcer {
-    names: BTreeMap<FlowId, (Route, u64, FlowKey)>,
+    names: BTreeMap<FlowId, (FlowRoute, u64, FlowKey)>,
     flows: BTreeMap<FlowKey, FlowId>,
-    serials: BTreeMap<Route, Serials>,
+    serials: BTreeMap<FlowRoute, Serials>,
     /// Flows with something to announce, perhaps.
     noted: BTreeSet<FlowKey>,
     /// Flows that want less, and when that is to be announced. Each runs, so that a period ends
     /// then or soon after.
     held: BTreeSet<(Time, FlowKey)>,
     /// And from when on less may be announced.
-    announced: BTreeMap<FlowKey, (Flow, Time)>,
+    announced: BTreeMap<FlowKey, (ActiveFlow, Time)>,
     /// Flows for which there was no name; one that is nameless again after routes changed counts
     /// again.
     nameless: u64,
@@ -45,7 +45,7 @@ struct Serials {
 
 impl Announcer {
     /// A flow has begun.
-    pub(crate) fn begin(&mut self, id: FlowId, route: Route, names: &FlowNames) {
+    pub(crate) fn begin(&mut self, id: FlowId, route: FlowRoute, names: &FlowKeyCodec) {
         let serials = self.serials.entry(route).or_default();
         let serial = serials.free.pop_first().unwrap_or_else(|| {
             serials.next += 1;
@@ -105,7 +105,7 @@ impl Announcer {
                 self.held.remove(&(due, key));
             }
             let since = before.map_or(now, |(flow, _)| flow.since);
-            let flow = terms.map(|terms| Flow { terms, since });
+            let flow = terms.map(|terms| ActiveFlow { terms, since });
             match (before, flow) {
                 (Some((before, _)), Some(flow)) if before == flow => continue,
                 (Some((before, due)), Some(flow))
@@ -129,7 +129,7 @@ impl Announcer {
         self.nameless
     }
 
-    fn give_back(&mut self, route: Route, serial: u64) {
+    fn give_back(&mut self, route: FlowRoute, serial: u64) {
         let Some(serials) = self.serials.get_mut(&route) else { return };
         serials.free.insert(serial);
         if u64::try_from(serials.free.len()).is_ok_and(|free| free == serials.next) {

@@ -2,7 +2,7 @@
 //!
 //! A packet for a service looks ahead at its source: the first router on its way that redirects it
 //! now is where its tunnel will begin. The choice is made there and then, and the packet keeps it
-//! (`Packet::aim`): the queue at its source stands for those behind the redirector, and what waits
+//! (`EmulatedPacket::aim`): the queue at its source stands for those behind the redirector, and what waits
 //! there has passed it with the model of hops.
 
 use alloc::vec;
@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::{Lane, PortId, Rate, RouterId, Time};
-use windtunnel_routing::Target;
+use windtunnel_routing::RouteDestination;
 use windtunnel_wire::flow;
 use windtunnel_wire::packet::ParsedPacket;
 
 use crate::engine::Core;
-use crate::network::End;
+use crate::network::LaneEndpoint;
 use crate::services::Redirection;
 use crate::tunnel::Mouth;
 
@@ -23,7 +23,7 @@ use crate::tunnel::Mouth;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Course {
     /// Where it ends.
-    pub(crate) target: Target,
+    pub(crate) target: RouteDestination,
     pub(crate) tunnel: Option<TunnelCourse>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct TunnelCourse {
     /// Where.
     start: RouterId,
     /// Where the packet is routed to until then; `None`: it begins at the first router.
-    towards: Option<Target>,
+    towards: Option<RouteDestination>,
     /// Bytes of its header.
     overhead: u32,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Bottleneck {
 
 impl Course {
     /// Straight to a place.
-    pub(crate) fn to(target: Target) -> Course {
+    pub(crate) fn to(target: RouteDestination) -> Course {
         Course { target, tunnel: None }
     }
 
@@ -90,13 +90,13 @@ impl Core {
         now: Time,
         port: PortId,
         packet: &ParsedPacket<'_>,
-        target: Option<Target>,
+        target: Option<RouteDestination>,
     ) -> Option<(Course, Option<PortId>)> {
         let info = &packet.info;
         let mut lane = self.network.lane_of(port);
         // Routes that change may make loops.
         for hops in 0..=self.vertices.len() {
-            let End::Router(start) = self.network.end(lane) else { break };
+            let LaneEndpoint::Router(start) = self.network.end(lane) else { break };
             match self.redirect(now, start, packet, None, false) {
                 // What outlives its server is refused with this model, and routers that answer are.
                 Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
@@ -106,7 +106,7 @@ impl Core {
                     let towards = if hops == 0 { None } else { target };
                     let overhead = tunnel.overhead;
                     let tunnel_course = TunnelCourse { start, towards, overhead };
-                    let target = Target::Port(end);
+                    let target = RouteDestination::Port(end);
                     // What ends at the redirector begins nothing.
                     let passes = usize::from(info.ttl) > hops + 1;
                     if passes {
@@ -116,10 +116,10 @@ impl Core {
                     return Some((course, passes.then_some(end)));
                 }
             }
-            if target? == Target::Router(start) {
+            if target? == RouteDestination::Router(start) {
                 break;
             }
-            let flow = || flow::Key::of(packet).hash64();
+            let flow = || flow::FiveTuple::of(packet).hash64();
             let Some(next) = self.network.next_hop(start, Some(info.source), target?, flow) else {
                 break;
             };
@@ -147,7 +147,7 @@ impl Core {
         let before_tunnel = lanes.len();
         let end = lanes.last().map(|lane| self.network.end(*lane));
         // Where routes lead past the redirector now, no packet takes this course.
-        if end == Some(End::Router(tunnel.start)) {
+        if end == Some(LaneEndpoint::Router(tunnel.start)) {
             self.extend(&mut lanes, course.target, None, hash, None);
         }
         CourseLanes { lanes, before_tunnel }
@@ -157,15 +157,16 @@ impl Core {
     fn extend(
         &mut self,
         lanes: &mut Vec<Lane>,
-        target: Target,
+        target: RouteDestination,
         source: Option<IpAddr>,
         hash: u64,
         until: Option<RouterId>,
     ) {
         // Routes that change may make loops.
         let most = lanes.len() + self.vertices.len();
-        while let Some(End::Router(id)) = lanes.last().map(|lane| self.network.end(*lane)) {
-            if target == Target::Router(id) || until == Some(id) || lanes.len() > most {
+        while let Some(LaneEndpoint::Router(id)) = lanes.last().map(|lane| self.network.end(*lane))
+        {
+            if target == RouteDestination::Router(id) || until == Some(id) || lanes.len() > most {
                 break;
             }
             let Some(next) = self.network.next_hop(id, source, target, || hash) else {

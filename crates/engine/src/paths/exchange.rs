@@ -9,26 +9,26 @@ use windtunnel_model::{Lane, Time};
 use windtunnel_sharing::FlowId;
 
 use super::announcer::Announcer;
-use super::names::{FlowNames, Route};
+use super::names::{FlowKeyCodec, FlowRoute};
 use super::remote_flows::RemoteFlows;
 use super::{Course, PathModel};
 use crate::engine::Core;
 
 /// Announcements to and from other machines.
 #[derive(Debug)]
-pub(crate) struct Exchange {
+pub(crate) struct AnnouncementExchange {
     /// The number of the own part.
     part: u32,
-    pub(crate) names: FlowNames,
+    pub(crate) names: FlowKeyCodec,
     pub(crate) announcer: Announcer,
     pub(crate) remote: RemoteFlows,
 }
 
-impl Exchange {
+impl AnnouncementExchange {
     pub(crate) fn new(plan: &Plan, part: u32) -> Self {
-        Exchange {
+        AnnouncementExchange {
             part,
-            names: FlowNames::new(plan),
+            names: FlowKeyCodec::new(plan),
             announcer: Announcer::default(),
             remote: RemoteFlows::default(),
         }
@@ -105,7 +105,7 @@ impl PathModel {
         core: &mut Core,
         part: u32,
         key: FlowKey,
-        route: Route,
+        route: FlowRoute,
         terms: FlowTerms,
     ) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
@@ -130,7 +130,7 @@ impl PathModel {
 
 impl Core {
     /// The lanes of a flow's route.
-    pub(crate) fn trace_route(&mut self, route: &Route) -> Vec<Lane> {
+    pub(crate) fn trace_route(&mut self, route: &FlowRoute) -> Vec<Lane> {
         let source = self.network.address_of_port(route.port);
         self.trace(route.port, Course::to(route.target), source, route.class).lanes
     }

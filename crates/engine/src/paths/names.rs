@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use windtunnel_model::flow::FlowKey;
 use windtunnel_model::plan::Plan;
 use windtunnel_model::{NodeId, PortId, RouterId};
-use windtunnel_routing::Target;
+use windtunnel_routing::RouteDestination;
 
 use crate::network;
 
 /// What names are made of, from the plan: the same on every machine.
 #[derive(Debug)]
-pub(crate) struct FlowNames {
+pub(crate) struct FlowKeyCodec {
     /// By node: its ports.
     ports: Vec<Vec<PortId>>,
     /// By port: its node, and which of its ports it is.
@@ -24,13 +24,13 @@ pub(crate) struct FlowNames {
 
 /// From where to where a flow goes, and what chooses among equal paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Route {
+pub(crate) struct FlowRoute {
     pub(crate) port: PortId,
-    pub(crate) target: Target,
+    pub(crate) target: RouteDestination,
     pub(crate) class: u64,
 }
 
-impl FlowNames {
+impl FlowKeyCodec {
     pub(crate) fn new(plan: &Plan) -> Self {
         let ports_of = |node: &windtunnel_model::plan::Node| {
             node.interfaces.iter().map(|interface| interface.port).collect()
@@ -43,21 +43,21 @@ impl FlowNames {
             }
         }
         let classes = if plan.routing.ecmp { network::CLASSES } else { 1 };
-        FlowNames { ports, owners, routers: plan.routers.len(), classes }
+        FlowKeyCodec { ports, owners, routers: plan.routers.len(), classes }
     }
 
     /// The route of a flow with this hash.
-    pub(crate) fn route(&self, port: PortId, target: Target, hash: u64) -> Route {
-        Route { port, target, class: hash % self.classes }
+    pub(crate) fn route(&self, port: PortId, target: RouteDestination, hash: u64) -> FlowRoute {
+        FlowRoute { port, target, class: hash % self.classes }
     }
 
     /// The name of the flow on `route` with this serial number; `None` where there are too many.
-    pub(crate) fn name(&self, route: &Route, serial: u64) -> Option<FlowKey> {
+    pub(crate) fn name(&self, route: &FlowRoute, serial: u64) -> Option<FlowKey> {
         let (source, interface) = self.owners[route.port.index()];
         let (destination, place) = match route.target {
-            Target::Port(port) => self.owners[port.index()],
-            Target::Router(router) => (source, self.interfaces(source) + router.index()),
-            Target::Lan(_) => return None,
+            RouteDestination::Port(port) => self.owners[port.index()],
+            RouteDestination::Router(router) => (source, self.interfaces(source) + router.index()),
+            RouteDestination::Lan(_) => return None,
         };
         let number = serial.checked_mul(self.classes)?.checked_add(route.class)?;
         let number = then(number, self.places(source, destination), place)?;
@@ -66,16 +66,16 @@ impl FlowNames {
     }
 
     /// The route of a flow, by its name; `None` where no plan gives such a name.
-    pub(crate) fn read(&self, key: &FlowKey) -> Option<Route> {
+    pub(crate) fn read(&self, key: &FlowKey) -> Option<FlowRoute> {
         let own = self.ports.get(key.source.index())?;
         let aimed = self.ports.get(key.destination.index())?;
         let (number, interface) = last(u64::from(key.number), own.len())?;
         let (number, place) = last(number, self.places(key.source, key.destination))?;
         let target = match aimed.get(place) {
-            Some(port) => Target::Port(*port),
-            None => Target::Router(RouterId::from_index(place - aimed.len())),
+            Some(port) => RouteDestination::Port(*port),
+            None => RouteDestination::Router(RouterId::from_index(place - aimed.len())),
         };
-        Some(Route { port: own[interface], target, class: number % self.classes })
+        Some(FlowRoute { port: own[interface], target, class: number % self.classes })
     }
 
     fn interfaces(&self, node: NodeId) -> usize {

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use windtunnel_model::flow::FlowKey;
 use windtunnel_sharing::FlowId;
 
-use super::names::Route;
+use super::names::FlowRoute;
 
 /// All flows that were announced and have not ended.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteFlows {
     /// By the part that announced it, and the flow's name.
-    flows: BTreeMap<(u32, FlowKey), (FlowId, Route)>,
+    flows: BTreeMap<(u32, FlowKey), (FlowId, FlowRoute)>,
     next: u64,
 }
 
@@ -27,7 +27,7 @@ impl RemoteFlows {
         self.flows.get(&(part, key)).map(|(id, _)| *id)
     }
 
-    pub(crate) fn add(&mut self, part: u32, key: FlowKey, id: FlowId, route: Route) {
+    pub(crate) fn add(&mut self, part: u32, key: FlowKey, id: FlowId, route: FlowRoute) {
         self.flows.insert((part, key), (id, route));
     }
 
@@ -47,7 +47,7 @@ impl RemoteFlows {
         gone
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, Route)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, FlowRoute)> + '_ {
         self.flows.values().copied()
     }
 

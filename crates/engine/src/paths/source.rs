@@ -1,21 +1,21 @@
 //! Packets that leave their source, and flows that come and go.
 
 use windtunnel_model::flow::FlowTerms;
-use windtunnel_model::profile::Setting;
+use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{Lane, LinkPatch, PortId, Span, Time};
-use windtunnel_sharing::{DemandEstimator, FlowId, Usage};
-use windtunnel_wire::flow::Key;
+use windtunnel_sharing::{DemandEstimator, FlowId, FlowPeriodUsage};
+use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::packet::ParsedPacket;
 
 use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
-use super::{Bottleneck, Course, Path, PathModel, shaper_profile};
-use crate::chain::{Chain, Pacing, Role, Site};
+use super::{Bottleneck, Course, PathModel, ShapedPath, shaper_profile};
+use crate::chain::{ElementChain, LaneLocation, Pacing, Role};
 use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::Express;
-use crate::packet::{MeasuredFrame, Packet, Shape};
+use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
 use crate::records::{self, SOURCE_QUEUE, TaggedShape};
 
 /// Packets in the queue that show that a flow wants more than was thought.
@@ -33,7 +33,7 @@ impl PathModel {
         let now = core.now;
         let found = ParsedPacket::parse(frame.bytes).ok().and_then(|packet| {
             let (course, aim) = core.course(now, port, &packet)?;
-            let key = Key::of(&packet);
+            let key = FiveTuple::of(&packet);
             let path = self.path_to(core, now, port, course, &key)?;
             Some((path, aim, (key, FlowSignal::of(&packet))))
         });
@@ -51,7 +51,7 @@ impl PathModel {
             chain.offer_without_memory(now, offered, bytes, recorder);
             return None;
         };
-        let mut packet = Packet::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);
+        let mut packet = EmulatedPacket::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);
         packet.origin = Some(port);
         packet.aim = aim;
         packet.tag = core.work.recorder.entering();
@@ -75,13 +75,13 @@ impl PathModel {
             self.allocation.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
         for number in 0..self.paths.len() {
-            let Path { port, course, source, hash, .. } = self.paths[number];
+            let ShapedPath { port, course, source, hash, .. } = self.paths[number];
             let traced = core.trace(port, course, Some(source), hash);
             let bottleneck = core.bottleneck(&course, &traced);
             self.lead(number, traced.lanes, bottleneck);
         }
         for (key, id, path) in self.traffic.running() {
-            let Path { port, course, .. } = self.paths[path];
+            let ShapedPath { port, course, .. } = self.paths[path];
             let lanes = core.trace(port, course, Some(key.source), key.hash64()).lanes;
             let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
             self.renew(id, lanes, terms);
@@ -105,10 +105,10 @@ impl PathModel {
         now: Time,
         port: PortId,
         course: Course,
-        key: &Key,
+        key: &FiveTuple,
     ) -> Option<usize> {
         let number = self.find(port, course).unwrap_or_else(|| {
-            let mut path = Path::new(port, course, key.source, key.hash64());
+            let mut path = ShapedPath::new(port, course, key.source, key.hash64());
             let traced = core.trace(port, course, Some(path.source), path.hash);
             path.bottleneck = core.bottleneck(&course, &traced);
             path.lanes = traced.lanes;
@@ -126,10 +126,10 @@ impl PathModel {
             .map(|it| (core.chains[it.lane.index()].profile().clone(), it.tunnel_overhead));
         let lane = Lane::from_index(self.lanes + number);
         let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
-        let site = Site { ends_at_node: false, on_lan: false, routed: true };
+        let site = LaneLocation { ends_at_node: false, on_lan: false, routed: true };
         let profile = shaper_profile(profile.as_ref().map(|(profile, more)| (profile, *more)));
         let role = Role::Shaper(None);
-        self.shapers.push(Chain::new(lane, &rng, &profile, site, role, &core.work.traces));
+        self.shapers.push(ElementChain::new(lane, &rng, &profile, site, role, &core.work.traces));
         self.set_rate(core, now, number);
     }
 
@@ -139,9 +139,9 @@ impl PathModel {
         core: &mut Core,
         now: Time,
         path: usize,
-        key: Key,
+        key: FiveTuple,
         signal: FlowSignal,
-        shape: &Shape,
+        shape: &PacketTrainShape,
     ) {
         let shaper = &self.shapers[path];
         let bytes = shape.charge(shaper.profile().effective_overhead().0);
@@ -174,7 +174,7 @@ impl PathModel {
 
     /// Ends a flow to a service that goes to another replica now, by another redirector, or straight
     /// to the origin: what it sent before goes on, and has no share any more.
-    fn leave_replica(&mut self, path: usize, key: &Key) {
+    fn leave_replica(&mut self, path: usize, key: &FiveTuple) {
         let Some(flow) = self.traffic.get_mut(key).filter(|flow| flow.path != path) else { return };
         let (id, before) = (flow.id, flow.path);
         let [own, former] = [path, before].map(|number| &self.paths[number]);
@@ -186,8 +186,8 @@ impl PathModel {
     }
 
     /// Lets a flow take part from now on.
-    fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &Key) {
-        let Path { port, course, .. } = self.paths[number];
+    fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &FiveTuple) {
+        let ShapedPath { port, course, .. } = self.paths[number];
         let hash = key.hash64();
         let lanes = core.trace(port, course, Some(key.source), hash).lanes;
         let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
@@ -195,7 +195,7 @@ impl PathModel {
         self.announce(core, number, id, hash);
     }
 
-    fn measure_flow(&mut self, core: &mut Core, key: &Key) {
+    fn measure_flow(&mut self, core: &mut Core, key: &FiveTuple) {
         let Some(flow) = self.traffic.get_mut(key) else { return };
         let (id, number) = (flow.id, flow.path);
         let waits = self.shapers[number].waits_for(flow.last);
@@ -221,7 +221,9 @@ impl PathModel {
         let before = flow.estimator.demand();
         // What waits wants to go as well; in company it may wait for others though.
         let observes = !waits || idles && is_shared;
-        if observes && flow.estimator.observe(Usage { bytes, period: PERIOD, share }) != before {
+        if observes
+            && flow.estimator.observe(FlowPeriodUsage { bytes, period: PERIOD, share }) != before
+        {
             self.renew_terms(core, id);
         }
     }
@@ -271,7 +273,7 @@ impl PathModel {
         }
         shaper.set_pacing(pacing);
         if shaper.profile().rate != rate {
-            let rate = rate.map_or(Setting::Default, Setting::To);
+            let rate = rate.map_or(PropertySetting::Default, PropertySetting::To);
             let patch = LinkPatch { rate: Some(rate), ..LinkPatch::default() };
             shaper.patch(now, &patch, &mut core.work);
         }
@@ -285,15 +287,15 @@ impl PathModel {
         let profile = core.chains[lane.index()].profile();
         let profile = shaper_profile(Some((profile, tunnel_overhead)));
         let patch = LinkPatch {
-            queue: profile.queue.map(Setting::To),
-            overhead: profile.overhead.map(Setting::To),
+            queue: profile.queue.map(PropertySetting::To),
+            overhead: profile.overhead.map(PropertySetting::To),
             ..LinkPatch::default()
         };
         self.shapers[number].patch(now, &patch, &mut core.work);
     }
 
     /// Offers a packet to its path's queue; what that drops counts as dropped at the bottleneck.
-    fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: Packet) {
+    fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: EmulatedPacket) {
         let shaper = &mut self.shapers[path];
         let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
         shaper.offer(now, packet, &mut core.work);

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Rate, Span, Time};
 use windtunnel_sharing::{DemandEstimator, FlowId};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::tcp;
 
@@ -25,9 +25,9 @@ const ENDS: u8 = 0x01 | 0x04;
 
 /// All flows that have sent something lately.
 #[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    flows: BTreeMap<Key, Flow>,
-    keys: BTreeMap<FlowId, Key>,
+pub(crate) struct SourceFlowTable {
+    flows: BTreeMap<FiveTuple, SourceFlow>,
+    keys: BTreeMap<FlowId, FiveTuple>,
     /// The number of the next flow.
     next: u64,
     /// The end of the present period; `None`: there are no flows.
@@ -36,7 +36,7 @@ pub(crate) struct Traffic {
 
 /// One flow.
 #[derive(Debug)]
-pub(crate) struct Flow {
+pub(crate) struct SourceFlow {
     pub(crate) id: FlowId,
     /// Which shaper it passes.
     pub(crate) path: usize,
@@ -64,7 +64,7 @@ impl FlowSignal {
     pub(crate) fn of(packet: &ParsedPacket<'_>) -> Self {
         let info = &packet.info;
         let is_tcp = info.protocol == tcp::PROTOCOL && !info.is_fragment;
-        let segment = is_tcp.then(|| tcp::View::parse(packet.payload()).ok()).flatten();
+        let segment = is_tcp.then(|| tcp::TcpSegment::parse(packet.payload()).ok()).flatten();
         FlowSignal {
             is_tcp,
             has_data: segment.is_none_or(|segment| !segment.payload().is_empty()),
@@ -78,9 +78,9 @@ impl FlowSignal {
     }
 }
 
-impl Traffic {
+impl SourceFlowTable {
     /// The flow of a packet, if it is known.
-    pub(crate) fn meet(&mut self, key: &Key, signal: FlowSignal) -> Option<&mut Flow> {
+    pub(crate) fn meet(&mut self, key: &FiveTuple, signal: FlowSignal) -> Option<&mut SourceFlow> {
         let flow = self.flows.get_mut(key)?;
         flow.ending |= signal.ends;
         Some(flow)
@@ -90,15 +90,15 @@ impl Traffic {
     pub(crate) fn add(
         &mut self,
         now: Time,
-        key: Key,
+        key: FiveTuple,
         signal: FlowSignal,
         path: usize,
-    ) -> &mut Flow {
+    ) -> &mut SourceFlow {
         let id = FlowId(self.next);
         self.next += 1;
         self.keys.insert(id, key);
         self.tick.get_or_insert(now + PERIOD);
-        self.flows.entry(key).or_insert(Flow {
+        self.flows.entry(key).or_insert(SourceFlow {
             id,
             path,
             is_tcp: signal.is_tcp,
@@ -111,25 +111,25 @@ impl Traffic {
         })
     }
 
-    pub(crate) fn flow(&self, id: FlowId) -> Option<&Flow> {
+    pub(crate) fn flow(&self, id: FlowId) -> Option<&SourceFlow> {
         self.flows.get(self.keys.get(&id)?)
     }
 
-    pub(crate) fn keys(&self) -> Vec<Key> {
+    pub(crate) fn keys(&self) -> Vec<FiveTuple> {
         self.flows.keys().copied().collect()
     }
 
     /// Those that have a share.
-    pub(crate) fn running(&self) -> Vec<(Key, FlowId, usize)> {
+    pub(crate) fn running(&self) -> Vec<(FiveTuple, FlowId, usize)> {
         let running = self.flows.iter().filter(|(_, flow)| flow.runs);
         running.map(|(key, flow)| (*key, flow.id, flow.path)).collect()
     }
 
-    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Flow> {
+    pub(crate) fn get_mut(&mut self, key: &FiveTuple) -> Option<&mut SourceFlow> {
         self.flows.get_mut(key)
     }
 
-    pub(crate) fn remove(&mut self, key: &Key) {
+    pub(crate) fn remove(&mut self, key: &FiveTuple) {
         if let Some(flow) = self.flows.remove(key) {
             self.keys.remove(&flow.id);
         }
@@ -151,7 +151,7 @@ impl Traffic {
     }
 }
 
-impl Flow {
+impl SourceFlow {
     /// A packet has come, whose last segment has this number at the shaper.
     pub(crate) fn bring(&mut self, bytes: u64, last: u64) {
         self.bytes = self.bytes.saturating_add(bytes);

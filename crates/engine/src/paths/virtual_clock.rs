@@ -55,7 +55,7 @@ pub(crate) struct PathHop {
 
 /// What is known of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct LaneRateTerms {
     /// What this machine may give it; `None`: as much as it likes.
     pub(crate) rate: Option<Rate>,
     /// Paths with flows over it.
@@ -67,7 +67,7 @@ pub(crate) struct Terms {
 
 #[derive(Debug)]
 struct LaneClock {
-    terms: Terms,
+    terms: LaneRateTerms,
     sent: VirtualClock,
     come: VirtualClock,
     /// What is in flight: when it comes, and its bytes.
@@ -92,7 +92,7 @@ impl VirtualClocks {
     }
 
     /// Other terms hold for a lane from now on; by how many bytes it is ahead stays.
-    pub(crate) fn set(&mut self, now: Time, lane: usize, terms: Terms) {
+    pub(crate) fn set(&mut self, now: Time, lane: usize, terms: LaneRateTerms) {
         if let Some(clock) = self.clocks.get_mut(lane).filter(|it| it.terms != terms) {
             clock.advance(now);
             clock.set(now, terms);
@@ -156,7 +156,7 @@ impl VirtualClocks {
 impl LaneClock {
     fn new(rate: Option<Rate>) -> Self {
         let mark = VirtualClock { until: Time::ZERO, carry: 0 };
-        let terms = Terms { rate, paths: 0, divided: false };
+        let terms = LaneRateTerms { rate, paths: 0, divided: false };
         let mut clock = LaneClock {
             terms,
             sent: mark,
@@ -169,7 +169,7 @@ impl LaneClock {
         clock
     }
 
-    fn set(&mut self, now: Time, terms: Terms) {
+    fn set(&mut self, now: Time, terms: LaneRateTerms) {
         let before = core::mem::replace(&mut self.terms, terms).rate;
         let full = |count: u64| {
             terms.rate.map_or(Span::ZERO, |rate| rate.time_for(count.saturating_mul(FULL_PACKET)))

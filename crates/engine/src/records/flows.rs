@@ -16,8 +16,8 @@ use windtunnel_wire::tcp;
 use super::sight::Sight;
 use super::tag::Tag;
 
-pub(super) use flow::{Definition, Flow};
-use flow::{Key, UNLINKED, is_answer};
+pub(super) use flow::{Definition, RecordedFlow};
+use flow::{RecordedFlowKey, UNLINKED, is_answer};
 
 /// Records that define a flow, at the most.
 pub(super) const DEFINITIONS: usize = 3;
@@ -37,7 +37,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct FlowTable {
     /// By hash: the first entry of a chain.
     buckets: Vec<u32>,
-    entries: Vec<Flow>,
+    entries: Vec<RecordedFlow>,
     free: Vec<u32>,
     /// The entry that was seen last.
     latest: usize,
@@ -49,11 +49,11 @@ pub(super) struct FlowTable {
     /// Whether one was forgotten whose packets had been counted.
     has_lost_counts: bool,
     /// Datagrams whose first fragment was seen.
-    datagrams: Vec<Datagram>,
+    datagrams: Vec<DatagramFlowEntry>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Datagram {
+struct DatagramFlowEntry {
     from: u128,
     to: u128,
     identification: u32,
@@ -66,7 +66,7 @@ struct Datagram {
 
 /// What a packet is, of its flow.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct FlowLookup {
     pub(super) entry: usize,
     pub(super) reverse: bool,
     /// Without its epoch.
@@ -118,7 +118,7 @@ impl FlowTable {
         self.entries[entry].definition = Definition::Whole;
     }
 
-    pub(super) fn flow(&self, entry: usize) -> &Flow {
+    pub(super) fn flow(&self, entry: usize) -> &RecordedFlow {
         &self.entries[entry]
     }
 
@@ -132,11 +132,17 @@ impl FlowTable {
 
     /// A packet of `count` segments; `complete` if none before it can have been missed.
     #[inline]
-    pub(super) fn see(&mut self, now: Time, sight: &Sight, count: u32, complete: bool) -> Seen {
+    pub(super) fn see(
+        &mut self,
+        now: Time,
+        sight: &Sight,
+        count: u32,
+        complete: bool,
+    ) -> FlowLookup {
         if let Some(seen) = self.later_fragment(sight) {
             return seen;
         }
-        let (key, from_low) = Key::of(sight);
+        let (key, from_low) = RecordedFlowKey::of(sight);
         let entry = match self.find(&key) {
             Some(entry) => entry,
             None => self.add(now, key, from_low ^ is_answer(sight), complete),
@@ -153,11 +159,11 @@ impl FlowTable {
         if sight.fragment.is_some() {
             self.keep_datagram(entry, sight, reverse, &tag);
         }
-        Seen { entry, reverse, tag }
+        FlowLookup { entry, reverse, tag }
     }
 
     #[inline]
-    fn find(&self, key: &Key) -> Option<usize> {
+    fn find(&self, key: &RecordedFlowKey) -> Option<usize> {
         if self.entries.get(self.latest).is_some_and(|flow| flow.key == *key && flow.is_linked()) {
             return Some(self.latest);
         }
@@ -172,13 +178,13 @@ impl FlowTable {
     }
 
     /// Where there are no buckets yet, there is none of this number.
-    fn bucket(&self, key: &Key) -> usize {
+    fn bucket(&self, key: &RecordedFlowKey) -> usize {
         let mask = self.buckets.len().wrapping_sub(1);
         usize::try_from(key.hash() >> 32).unwrap_or(0) & mask
     }
 
     #[cold]
-    fn add(&mut self, now: Time, key: Key, from_low: bool, complete: bool) -> usize {
+    fn add(&mut self, now: Time, key: RecordedFlowKey, from_low: bool, complete: bool) -> usize {
         self.sweep(now);
         if self.entries.len() - self.free.len() >= FLOWS_MAX {
             self.forget_one();
@@ -188,7 +194,7 @@ impl FlowTable {
         }
         let number = self.take_number();
         let bucket = self.bucket(&key);
-        let flow = Flow {
+        let flow = RecordedFlow {
             key,
             number,
             next: self.buckets[bucket],
@@ -282,7 +288,7 @@ impl FlowTable {
 
     /// A fragment other than the first belongs to the datagram whose first one was seen.
     #[inline]
-    fn later_fragment(&self, sight: &Sight) -> Option<Seen> {
+    fn later_fragment(&self, sight: &Sight) -> Option<FlowLookup> {
         let (identification, false) = sight.fragment? else { return None };
         let datagram = self.datagrams.get(slot(identification))?;
         let flow = self.entries.get(datagram.entry)?;
@@ -292,7 +298,7 @@ impl FlowTable {
             && flow.number == datagram.flow;
         let direction = if datagram.reverse { flag::REVERSE } else { 0 };
         let unknown = if flow.is_partial { flag::OFFSET_UNKNOWN } else { 0 };
-        is_it.then_some(Seen {
+        is_it.then_some(FlowLookup {
             entry: datagram.entry,
             reverse: datagram.reverse,
             tag: Tag {
@@ -307,7 +313,7 @@ impl FlowTable {
 
     fn keep_datagram(&mut self, entry: usize, sight: &Sight, reverse: bool, tag: &Tag) {
         let Some((identification, true)) = sight.fragment else { return };
-        let datagram = Datagram {
+        let datagram = DatagramFlowEntry {
             from: sight.from.address,
             to: sight.to.address,
             identification,

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::plan::{
-    FlowEnd, FlowPattern, Interface, Plan, Protocol, RecordChoice, RecordDirection,
+    FlowEnd, FlowPattern, NodeInterface, PatternProtocol, Plan, RecordChoice, RecordDirection,
 };
 use windtunnel_model::record::kind::SOURCE_QUEUE;
 use windtunnel_model::{Lane, NodeId};
 
-use super::flows::Flow;
+use super::flows::RecordedFlow;
 use super::sight::{MappedSocket, mapped};
 
 /// Which packets are recorded: as a choice says, in terms of a plan's addresses.
@@ -21,15 +21,15 @@ use super::sight::{MappedSocket, mapped};
 pub struct RecordSettings {
     /// By lane; empty: all.
     lanes: Vec<bool>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<FlowPatternMatcher>,
     /// Addresses of which one has to be an end.
     ends: BTreeSet<u128>,
     direction: Option<RecordDirection>,
 }
 
 #[derive(Debug, Clone)]
-struct Pattern {
-    protocol: Option<Protocol>,
+struct FlowPatternMatcher {
+    protocol: Option<PatternProtocol>,
     ends: Vec<PatternEnd>,
 }
 
@@ -45,7 +45,7 @@ impl RecordSettings {
     /// have fit nothing.
     #[must_use]
     pub fn new(choice: &RecordChoice, plan: &Plan) -> Self {
-        let pattern = |pattern: &FlowPattern| Pattern {
+        let pattern = |pattern: &FlowPattern| FlowPatternMatcher {
             protocol: pattern.protocol,
             ends: pattern.ends.iter().map(|end| PatternEnd::new(end, plan)).collect(),
         };
@@ -66,12 +66,12 @@ impl RecordSettings {
         RecordSettings { lanes: chosen, ..self }
     }
 
-    pub(super) fn wants(&self, flow: &Flow) -> bool {
+    pub(super) fn wants(&self, flow: &RecordedFlow) -> bool {
         let (from, to) = flow.ends();
         let of_nodes = self.ends.is_empty()
             || self.ends.contains(&from.address)
             || self.ends.contains(&to.address);
-        let fits = |pattern: &Pattern| pattern.fits(flow.protocol(), from, to);
+        let fits = |pattern: &FlowPatternMatcher| pattern.fits(flow.protocol(), from, to);
         of_nodes && (self.patterns.is_empty() || self.patterns.iter().any(fits))
     }
 
@@ -96,7 +96,7 @@ impl RecordSettings {
     }
 }
 
-impl Pattern {
+impl FlowPatternMatcher {
     fn fits(&self, protocol: u8, from: MappedSocket, to: MappedSocket) -> bool {
         self.protocol.is_none_or(|it| it.has_number(protocol))
             && match &self.ends[..] {
@@ -126,6 +126,6 @@ impl PatternEnd {
 
 fn addresses(plan: &Plan, node: NodeId) -> Vec<u128> {
     let interfaces = plan.nodes.get(node.index()).map(|node| &node.interfaces[..]);
-    let addresses = interfaces.unwrap_or_default().iter().flat_map(Interface::addresses);
+    let addresses = interfaces.unwrap_or_default().iter().flat_map(NodeInterface::addresses);
     addresses.map(mapped).collect()
 }

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use windtunnel_model::record::flag;
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{ecn, ethernet, tcp, udp};
 
@@ -81,7 +81,7 @@ impl Sight {
     /// Anything else.
     fn any(frame: &[u8]) -> Option<Sight> {
         let packet = ParsedPacket::parse(frame).ok()?;
-        let (info, key) = (&packet.info, Key::of(&packet));
+        let (info, key) = (&packet.info, FiveTuple::of(&packet));
         let ip_header = info.transport - ethernet::HEADER_LEN;
         let mut sight = Sight {
             protocol: key.protocol,

@@ -2,7 +2,7 @@
 
 use windtunnel_model::record::flag;
 
-use crate::packet::Shape;
+use crate::packet::PacketTrainShape;
 
 /// Which bytes of which flow a packet, or a part of a train, has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) struct Tag {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TaggedShape<'a> {
     pub(crate) tag: &'a Tag,
-    pub(crate) shape: &'a Shape,
+    pub(crate) shape: &'a PacketTrainShape,
 }
 
 impl Tag {
@@ -37,7 +37,7 @@ impl Tag {
 
     /// Payload bytes of all segments.
     #[inline]
-    pub(crate) fn payload(&self, shape: &Shape) -> u32 {
+    pub(crate) fn payload(&self, shape: &PacketTrainShape) -> u32 {
         let headers = u64::from(self.header) * u64::from(shape.count);
         u32::try_from(shape.bytes().saturating_sub(headers)).unwrap_or(u32::MAX)
     }
@@ -45,7 +45,7 @@ impl Tag {
     /// Of what is behind the first `count` segments of a packet of this shape.
     #[inline]
     #[must_use]
-    pub(crate) fn skip(self, shape: &Shape, count: u32) -> Tag {
+    pub(crate) fn skip(self, shape: &PacketTrainShape, count: u32) -> Tag {
         let each = shape.each.saturating_sub(u32::from(self.header));
         let step = if self.is_stream { each } else { 1 };
         Tag { offset: self.offset.wrapping_add(step.wrapping_mul(count)), ..self }

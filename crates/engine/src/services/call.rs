@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use windtunnel_wire::icmp::Quote;
+use windtunnel_wire::icmp::IcmpQuotedFlow;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{tcp, udp};
 
@@ -34,18 +34,18 @@ pub(super) enum CallKind {
 
 /// What fragments of one datagram have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct DatagramKey {
     pub(super) source: u128,
     pub(super) destination: u128,
     pub(super) identification: u32,
     pub(super) protocol: u8,
 }
 
-impl Whole {
+impl DatagramKey {
     /// That of a fragment.
-    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<Whole> {
+    pub(crate) fn of(packet: &ParsedPacket<'_>) -> Option<DatagramKey> {
         let info = &packet.info;
-        Some(Whole {
+        Some(DatagramKey {
             source: mapped(info.source),
             destination: mapped(info.destination),
             identification: packet.fragment_identification()?,
@@ -56,30 +56,31 @@ impl Whole {
 
 /// What can be read of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ServicePacketKind {
     Call(Call),
     /// The first fragment of a datagram.
-    First(Whole, Call),
+    First(DatagramKey, Call),
     /// Another one, which has no ports.
-    Later(Whole),
+    Later(DatagramKey),
     /// Nothing that is redirected.
     Nothing,
 }
 
-impl Reading {
-    pub(super) fn of(packet: &ParsedPacket<'_>) -> Reading {
+impl ServicePacketKind {
+    pub(super) fn of(packet: &ParsedPacket<'_>) -> ServicePacketKind {
         let info = &packet.info;
         if info.is_later_fragment {
-            return Whole::of(packet).map_or(Reading::Nothing, Reading::Later);
+            return DatagramKey::of(packet)
+                .map_or(ServicePacketKind::Nothing, ServicePacketKind::Later);
         }
         if info.is_icmp_error {
-            return error(packet).map_or(Reading::Nothing, Reading::Call);
+            return error(packet).map_or(ServicePacketKind::Nothing, ServicePacketKind::Call);
         }
-        let Some(call) = call(packet) else { return Reading::Nothing };
-        match info.is_fragment.then(|| Whole::of(packet)) {
-            None => Reading::Call(call),
-            Some(Some(whole)) => Reading::First(whole, call),
-            Some(None) => Reading::Nothing,
+        let Some(call) = call(packet) else { return ServicePacketKind::Nothing };
+        match info.is_fragment.then(|| DatagramKey::of(packet)) {
+            None => ServicePacketKind::Call(call),
+            Some(Some(whole)) => ServicePacketKind::First(whole, call),
+            Some(None) => ServicePacketKind::Nothing,
         }
     }
 }
@@ -130,7 +131,7 @@ fn call(packet: &ParsedPacket<'_>) -> Option<Call> {
 
 /// An error says what it is about in the direction of that.
 fn error(packet: &ParsedPacket<'_>) -> Option<Call> {
-    let quote = Quote::of(packet)?;
+    let quote = IcmpQuotedFlow::of(packet)?;
     let (port, client_port) = quote.ports;
     (quote.source == packet.info.destination).then(|| Call {
         address: mapped(quote.source),

@@ -2,23 +2,23 @@
 //!
 //! Every policy is a function of the plan, the lanes, what was applied and the flow (that of the
 //! fewest connections also of other flows); ties go to the replica that is named first. Those with a
-//! turn or a random draw depend on the flows that began before ([`Turn`]), so that asking twice gives
+//! turn or a random draw depend on the flows that began before ([`ReplicaRotation`]), so that asking twice gives
 //! the same answer, too.
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use windtunnel_model::plan::{Hash, Policy};
+use windtunnel_model::plan::{Hash, LoadBalancingPolicy};
 use windtunnel_model::{PortId, RouterId, Span};
 
 use super::call::Call;
-use super::maglev::Tables;
-use super::replica::Replica;
+use super::maglev::MaglevTableCache;
+use super::replica::ServiceReplica;
 use super::{halves, mix};
 
 /// The way from a router to a replica, as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct ReplicaPathMetrics {
     /// The sum of latencies.
     pub(crate) latency: Span,
     /// How many links; a LAN counts as one.
@@ -32,18 +32,18 @@ pub(crate) struct Way {
 }
 
 /// Finds ways to interfaces from the router that asks; `None`: there is none, or it is cut.
-pub(crate) type FindWay<'a> = dyn FnMut(PortId) -> Option<Way> + 'a;
+pub(crate) type FindWay<'a> = dyn FnMut(PortId) -> Option<ReplicaPathMetrics> + 'a;
 
 /// Whose turn it is, of the policies that have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Turn {
+pub(super) struct ReplicaRotation {
     /// Flows that have begun.
     begun: u64,
     /// The replica of the last one.
     last: Option<u16>,
 }
 
-impl Turn {
+impl ReplicaRotation {
     /// A flow has begun with a replica.
     pub(super) fn took(&mut self, replica: u16) {
         (self.begun, self.last) = (self.begun.wrapping_add(1), Some(replica));
@@ -51,8 +51,8 @@ impl Turn {
 }
 
 /// What is asked for a replica.
-pub(super) struct Question<'a> {
-    pub(super) policy: Policy,
+pub(super) struct ReplicaSelector<'a> {
+    pub(super) policy: LoadBalancingPolicy,
     pub(super) hash: Hash,
     /// The position of the port in the service.
     pub(super) position: u8,
@@ -61,19 +61,19 @@ pub(super) struct Question<'a> {
     /// The service's own number for hashes.
     pub(super) salt: u64,
     /// Of which router; `None`: of all.
-    pub(super) turn: (Option<RouterId>, Turn),
+    pub(super) turn: (Option<RouterId>, ReplicaRotation),
     pub(super) call: &'a Call,
 }
 
-impl Question<'_> {
+impl ReplicaSelector<'_> {
     /// The position of the replica that gets a new flow.
     pub(super) fn choose(
         &self,
-        replicas: &[Replica],
+        replicas: &[ServiceReplica],
         way: &mut FindWay<'_>,
-        tables: &RefCell<Tables>,
+        tables: &RefCell<MaglevTableCache>,
     ) -> Option<u16> {
-        let mut ways = |replica: &Replica| {
+        let mut ways = |replica: &ServiceReplica| {
             let way = replica.takes(self.position).then(|| way(replica.port))??;
             (self.passes_nodes || !way.passes_node).then_some(way)
         };
@@ -81,31 +81,31 @@ impl Question<'_> {
         let there = (0..).zip(replicas).filter_map(there);
         let chosen = match self.policy {
             // `min_by_key` takes the first of equals.
-            Policy::Nearest => there.min_by_key(|(_, _, way)| (way.latency, way.hops)),
-            Policy::Hops => there.min_by_key(|(_, _, way)| (way.hops, way.latency)),
-            Policy::LeastConnections => there.min_by_key(|(_, replica, _)| {
+            LoadBalancingPolicy::Nearest => there.min_by_key(|(_, _, way)| (way.latency, way.hops)),
+            LoadBalancingPolicy::Hops => there.min_by_key(|(_, _, way)| (way.hops, way.latency)),
+            LoadBalancingPolicy::LeastConnections => there.min_by_key(|(_, replica, _)| {
                 replica.counters.live_connections + replica.counters.live_flows
             }),
-            Policy::Ordered => {
+            LoadBalancingPolicy::Ordered => {
                 let mut there = there;
                 there.next()
             }
-            Policy::Hash if self.hash == Hash::Maglev => {
+            LoadBalancingPolicy::Hash if self.hash == Hash::Maglev => {
                 let there: Vec<_> =
                     there.map(|(number, replica, _)| (number, replica.salt)).collect();
                 return tables.borrow_mut().find(self.salt, replicas.len(), &there, self.flow());
             }
-            Policy::Hash => {
+            LoadBalancingPolicy::Hash => {
                 let client = mix(self.call.client, self.salt);
                 // `max_by_key` takes the last of equals, which 64 bits do not have.
                 there.max_by_key(|(_, replica, _)| draw(client ^ replica.salt))
             }
-            Policy::RoundRobin => {
+            LoadBalancingPolicy::RoundRobin => {
                 let last = self.turn.1.last;
                 // `false` is before `true`: those after the last one, then from the beginning.
                 there.min_by_key(|(number, ..)| (last.is_some_and(|last| *number <= last), *number))
             }
-            Policy::Random => {
+            LoadBalancingPolicy::Random => {
                 let there: Vec<_> = there.collect();
                 let (router, turn) = self.turn;
                 let router = router.map_or(0, |router| draw(u64::from(router.0) + 1));
@@ -114,7 +114,7 @@ impl Question<'_> {
                 let [point, _] = halves(u128::from(hash) * there.len() as u128);
                 there.into_iter().nth(usize::try_from(point).unwrap_or(0))
             }
-            Policy::Weighted => return self.by_weight(replicas, &mut ways),
+            LoadBalancingPolicy::Weighted => return self.by_weight(replicas, &mut ways),
         };
         chosen.map(|(number, ..)| number)
     }
@@ -128,10 +128,11 @@ impl Question<'_> {
     /// The flow's hash is a point on a line that the weights divide.
     fn by_weight(
         &self,
-        replicas: &[Replica],
-        ways: &mut dyn FnMut(&Replica) -> Option<Way>,
+        replicas: &[ServiceReplica],
+        ways: &mut dyn FnMut(&ServiceReplica) -> Option<ReplicaPathMetrics>,
     ) -> Option<u16> {
-        let mut weight = |replica: &Replica| ways(replica).map_or(0, |_| u64::from(replica.weight));
+        let mut weight =
+            |replica: &ServiceReplica| ways(replica).map_or(0, |_| u64::from(replica.weight));
         let total: u64 = replicas.iter().map(&mut weight).sum();
         let [point, _] = halves(u128::from(self.flow()) * u128::from(total));
         let mut passed = 0;
@@ -157,10 +158,10 @@ mod tests {
     use super::super::call::CallKind;
     use super::*;
 
-    fn replicas(weights: &[u32]) -> Vec<Replica> {
+    fn replicas(weights: &[u32]) -> Vec<ServiceReplica> {
         let one = |(id, weight): (u32, &u32)| {
             let salt = mix(u128::from(id), 77);
-            let mut replica = Replica::new(NodeId(id), PortId(id), salt, *weight);
+            let mut replica = ServiceReplica::new(NodeId(id), PortId(id), salt, *weight);
             replica.registered = 1;
             replica
         };
@@ -173,30 +174,30 @@ mod tests {
     }
 
     fn choose(
-        policy: Policy,
-        replicas: &[Replica],
+        policy: LoadBalancingPolicy,
+        replicas: &[ServiceReplica],
         call: &Call,
-        ways: &[Option<Way>],
+        ways: &[Option<ReplicaPathMetrics>],
     ) -> Option<u16> {
-        choose_at(Turn::default(), policy, replicas, call, ways)
+        choose_at(ReplicaRotation::default(), policy, replicas, call, ways)
     }
 
     fn choose_at(
-        turn: Turn,
-        policy: Policy,
-        replicas: &[Replica],
+        turn: ReplicaRotation,
+        policy: LoadBalancingPolicy,
+        replicas: &[ServiceReplica],
         call: &Call,
-        ways: &[Option<Way>],
+        ways: &[Option<ReplicaPathMetrics>],
     ) -> Option<u16> {
         let hash = Hash::Rendezvous;
         let turn = (None, turn);
         let question =
-            Question { policy, hash, position: 0, passes_nodes: false, salt: 5, turn, call };
+            ReplicaSelector { policy, hash, position: 0, passes_nodes: false, salt: 5, turn, call };
         question.choose(replicas, &mut |port| ways[port.index()], &RefCell::default())
     }
 
-    fn way(millis: u64, hops: u32) -> Option<Way> {
-        Some(Way {
+    fn way(millis: u64, hops: u32) -> Option<ReplicaPathMetrics> {
+        Some(ReplicaPathMetrics {
             latency: Span::from_millis(millis),
             hops,
             mtu: 1500,
@@ -208,7 +209,9 @@ mod tests {
     #[test]
     fn nearest_is_by_latency_then_by_links_then_by_order() {
         let (all, call) = (replicas(&[1; 4]), call(1, 1));
-        let nearest = |ways: &[Option<Way>]| choose(Policy::Nearest, &all, &call, ways);
+        let nearest = |ways: &[Option<ReplicaPathMetrics>]| {
+            choose(LoadBalancingPolicy::Nearest, &all, &call, ways)
+        };
         assert_eq!(nearest(&[way(9, 1), way(3, 9), way(5, 1), way(8, 1)]), Some(1));
         assert_eq!(nearest(&[way(9, 1), way(3, 9), way(3, 2), way(3, 2)]), Some(2));
         assert_eq!(nearest(&[None, None, way(900, 2), None]), Some(2), "others are cut off");
@@ -218,7 +221,9 @@ mod tests {
     #[test]
     fn hops_is_by_links_then_by_latency_then_by_order() {
         let (all, call) = (replicas(&[1; 3]), call(1, 1));
-        let hops = |ways: &[Option<Way>]| choose(Policy::Hops, &all, &call, ways);
+        let hops = |ways: &[Option<ReplicaPathMetrics>]| {
+            choose(LoadBalancingPolicy::Hops, &all, &call, ways)
+        };
         assert_eq!(hops(&[way(1, 5), way(30, 2), way(20, 3)]), Some(1));
         assert_eq!(hops(&[way(40, 2), way(30, 2), way(30, 2)]), Some(1));
     }
@@ -227,7 +232,8 @@ mod tests {
     fn ordered_is_the_first_that_is_there() {
         let (mut all, call) = (replicas(&[1; 3]), call(1, 1));
         let ways = [way(9, 9), way(1, 1), way(1, 1)];
-        let ordered = |all: &[Replica]| choose(Policy::Ordered, all, &call, &ways);
+        let ordered =
+            |all: &[ServiceReplica]| choose(LoadBalancingPolicy::Ordered, all, &call, &ways);
         assert_eq!(ordered(&all), Some(0));
         all[0].draining = true;
         assert_eq!(ordered(&all), Some(1));
@@ -245,21 +251,22 @@ mod tests {
         all[1].counters.live_flows = 2;
         all[2].counters.live_connections = 1;
         all[2].counters.live_flows = 1;
-        assert_eq!(choose(Policy::LeastConnections, &all, &call, &ways), Some(1));
+        assert_eq!(choose(LoadBalancingPolicy::LeastConnections, &all, &call, &ways), Some(1));
     }
 
     #[test]
     fn a_client_stays_at_its_replica_and_moves_only_if_that_goes() {
         let (mut all, ways) = (replicas(&[1; 4]), [way(1, 1); 4]);
-        let of =
-            |all: &[Replica], client| choose(Policy::Hash, all, &call(client, 1), &ways).unwrap();
+        let of = |all: &[ServiceReplica], client| {
+            choose(LoadBalancingPolicy::Hash, all, &call(client, 1), &ways).unwrap()
+        };
         let before: Vec<u16> = (0..4000).map(|client| of(&all, client)).collect();
         for number in 0..4 {
             let count = before.iter().filter(|chosen| **chosen == number).count();
             // 1000 expected, standard deviation sqrt(4000·1/4·3/4) = 27.4: within 4 of them.
             assert!((890..=1110).contains(&count), "{number} has {count}");
         }
-        let other = choose(Policy::Hash, &all, &call(7, 60_000), &ways).unwrap();
+        let other = choose(LoadBalancingPolicy::Hash, &all, &call(7, 60_000), &ways).unwrap();
         assert_eq!(other, before[7], "the port makes no difference");
         all[2].lost = true;
         for (client, chosen) in (0..).zip(&before) {
@@ -273,24 +280,27 @@ mod tests {
         let (all, ways) = (replicas(&[3, 0, 1]), [way(1, 1); 3]);
         let mut counts = [0; 3];
         for port in 0..8000 {
-            let chosen = choose(Policy::Weighted, &all, &call(1, port), &ways).unwrap();
+            let chosen =
+                choose(LoadBalancingPolicy::Weighted, &all, &call(1, port), &ways).unwrap();
             counts[usize::from(chosen)] += 1;
         }
         // 6000 expected, standard deviation sqrt(8000·3/4·1/4) = 38.7: within 4 of them.
         assert!((5845..=6155).contains(&counts[0]), "{counts:?}");
         assert_eq!((counts[1], counts[0] + counts[2]), (0, 8000));
         let none = replicas(&[0, 0]);
-        assert_eq!(choose(Policy::Weighted, &none, &call(1, 1), &ways), None);
+        assert_eq!(choose(LoadBalancingPolicy::Weighted, &none, &call(1, 1), &ways), None);
     }
 
     /// IPVS' `rr`: the next in order after the last, and who is away has no turn.
     #[test]
     fn round_robin_goes_on_after_the_last_and_leaves_out_what_is_away() {
         let (mut all, ways) = (replicas(&[1; 3]), [way(1, 1); 3]);
-        let mut turn = Turn::default();
-        let mut next = |all: &[Replica]| {
-            let chosen = choose_at(turn, Policy::RoundRobin, all, &call(1, 1), &ways).unwrap();
-            let again = choose_at(turn, Policy::RoundRobin, all, &call(2, 9), &ways).unwrap();
+        let mut turn = ReplicaRotation::default();
+        let mut next = |all: &[ServiceReplica]| {
+            let chosen =
+                choose_at(turn, LoadBalancingPolicy::RoundRobin, all, &call(1, 1), &ways).unwrap();
+            let again =
+                choose_at(turn, LoadBalancingPolicy::RoundRobin, all, &call(2, 9), &ways).unwrap();
             assert_eq!(chosen, again, "asking alone takes no turn");
             turn.took(chosen);
             chosen
@@ -307,11 +317,12 @@ mod tests {
     #[test]
     fn random_draws_are_alike_for_all_and_independent_of_the_draw_before() {
         let (all, ways) = (replicas(&[1; 4]), [way(1, 1); 4]);
-        let mut turn = Turn::default();
+        let mut turn = ReplicaRotation::default();
         let mut drawn = Vec::new();
         for _ in 0..8000 {
             // One client with one port: it is not a hash of the flow.
-            let chosen = choose_at(turn, Policy::Random, &all, &call(1, 1), &ways).unwrap();
+            let chosen =
+                choose_at(turn, LoadBalancingPolicy::Random, &all, &call(1, 1), &ways).unwrap();
             turn.took(chosen);
             drawn.push(usize::from(chosen));
         }
@@ -327,14 +338,14 @@ mod tests {
     #[test]
     fn a_way_through_a_node_is_none_without_a_header() {
         let (all, call) = (replicas(&[1]), call(1, 1));
-        let through = Some(Way { passes_node: true, ..way(1, 1).unwrap() });
-        assert_eq!(choose(Policy::Nearest, &all, &call, &[through]), None);
-        let question = Question {
-            policy: Policy::Nearest,
+        let through = Some(ReplicaPathMetrics { passes_node: true, ..way(1, 1).unwrap() });
+        assert_eq!(choose(LoadBalancingPolicy::Nearest, &all, &call, &[through]), None);
+        let question = ReplicaSelector {
+            policy: LoadBalancingPolicy::Nearest,
             position: 0,
             passes_nodes: true,
             salt: 5,
-            turn: (None, Turn::default()),
+            turn: (None, ReplicaRotation::default()),
             hash: Hash::Rendezvous,
             call: &call,
         };

@@ -7,19 +7,19 @@ use core::net::IpAddr;
 
 /// Bits by a hash of addresses.
 #[derive(Debug, Default)]
-pub(crate) struct Filter {
+pub(crate) struct ServiceAddressFilter {
     /// A power of two of words; none where there are no services.
     words: Vec<u64>,
     mask: usize,
 }
 
-impl Filter {
-    pub(super) fn new(addresses: &[IpAddr]) -> Filter {
+impl ServiceAddressFilter {
+    pub(super) fn new(addresses: &[IpAddr]) -> ServiceAddressFilter {
         if addresses.is_empty() {
-            return Filter::default();
+            return ServiceAddressFilter::default();
         }
         let bits = (addresses.len() * BITS_EACH).next_power_of_two().clamp(64, BITS_MAX);
-        let mut filter = Filter { words: vec![0; bits / 64], mask: bits / 64 - 1 };
+        let mut filter = ServiceAddressFilter { words: vec![0; bits / 64], mask: bits / 64 - 1 };
         for address in addresses {
             let (word, bit) = filter.place(*address);
             filter.words[word] |= bit;
@@ -71,7 +71,7 @@ mod tests {
             let v6 =
                 (0..count).map(|n| IpAddr::from((0xfd00 << 112 | u128::from(n)).to_be_bytes()));
             let addresses: Vec<IpAddr> = v4.chain(v6).collect();
-            let filter = Filter::new(&addresses);
+            let filter = ServiceAddressFilter::new(&addresses);
             assert!(addresses.iter().all(|address| filter.may_hold(*address)));
         }
     }
@@ -80,7 +80,7 @@ mod tests {
     fn few_others_are_taken_for_one() {
         let services: Vec<IpAddr> =
             (0..1000u32).map(|n| (0x0a01_0000 + n).to_be_bytes().into()).collect();
-        let filter = Filter::new(&services);
+        let filter = ServiceAddressFilter::new(&services);
         let others = (0..60_000u32).map(|n| IpAddr::from((0x0a02_0000 + n).to_be_bytes()));
         let taken = others.filter(|address| filter.may_hold(*address)).count();
         // 1000 of 16 384 bits are set: 6.1 % of random addresses.
@@ -89,6 +89,6 @@ mod tests {
 
     #[test]
     fn without_services_no_address_is_one() {
-        assert!(!Filter::new(&[]).may_hold([10, 0, 0, 1].into()));
+        assert!(!ServiceAddressFilter::new(&[]).may_hold([10, 0, 0, 1].into()));
     }
 }

@@ -1,56 +1,71 @@
 //! Flows: which have a replica, what their packets say of them, and how a new one gets its own.
 
-use windtunnel_model::plan::{Encapsulation, Pinning, Policy, Transport};
+use windtunnel_model::plan::{Encapsulation, LoadBalancingPolicy, Pinning, TransportProtocol};
 use windtunnel_model::{PortId, RouterId, Time};
 use windtunnel_wire::tcp;
 
 use super::call::{Call, CallKind};
-use super::choice::{FindWay, Question};
-use super::pins::{Key, Pin, State, Tick};
-use super::rows::Row;
-use super::{Aim, Moved, Services};
+use super::choice::{FindWay, ReplicaSelector};
+use super::pins::{CoarseTime, Pin, PinnedFlowKey, PinnedFlowPhase};
+use super::rows::RedirectionRow;
+use super::{ReplicaAssignment, ReplicaChoiceChange, ServiceRedirector};
 
-impl Services {
+impl ServiceRedirector {
     /// Under what a router knows a flow.
-    pub(super) fn key(&self, router: RouterId, number: u16, row: &Row, call: &Call) -> Key {
+    pub(super) fn key(
+        &self,
+        router: RouterId,
+        number: u16,
+        row: &RedirectionRow,
+        call: &Call,
+    ) -> PinnedFlowKey {
         let Call { client, client_port, .. } = *call;
         let router = self.is_apart(row).then_some(router);
-        Key { client, client_port, row: number, router }
+        PinnedFlowKey { client, client_port, row: number, router }
     }
 
     /// Whether each router has pins of its own for a row's service.
-    pub(super) fn is_apart(&self, row: &Row) -> bool {
+    pub(super) fn is_apart(&self, row: &RedirectionRow) -> bool {
         self.list[usize::from(row.service)].planned.pins == Pinning::PerRouter
     }
 
     /// The pin of a flow whose time is not over.
-    pub(super) fn known(&self, now: Tick, key: &Key) -> Option<u32> {
+    pub(super) fn known(&self, now: CoarseTime, key: &PinnedFlowKey) -> Option<u32> {
         let number = self.pins.find(key)?;
         (!self.is_over(now, self.pins.get(number))).then_some(number)
     }
 
     /// Where a pinned flow's packet goes; `None`: it is to be given a replica anew.
-    pub(super) fn follow(&self, pin: u32, row: &Row, call: &Call) -> Option<Aim> {
+    pub(super) fn follow(
+        &self,
+        pin: u32,
+        row: &RedirectionRow,
+        call: &Call,
+    ) -> Option<ReplicaAssignment> {
         let pin = self.pins.get(pin);
         let replica = &self.list[usize::from(row.service)].replicas[usize::from(pin.replica)];
         let stays = match pin.state {
             // No connection: no answer to the client's SYN came, or none that it acknowledged.
-            State::Opening => replica.serves(row.position) || !call.opens(),
-            State::Flow => replica.serves(row.position),
+            PinnedFlowPhase::Opening => replica.serves(row.position) || !call.opens(),
+            PinnedFlowPhase::Flow => replica.serves(row.position),
             // Another SYN is another connection; a copy of the old one is none.
             _ => !(call.opens() && sequence(call) != pin.initial),
         };
-        let is_lost = replica.lost && pin.state != State::Flow;
-        stays.then_some(if is_lost { Aim::Lost } else { Aim::To(pin.replica) })
+        let is_lost = replica.lost && pin.state != PinnedFlowPhase::Flow;
+        stays.then_some(if is_lost {
+            ReplicaAssignment::Lost
+        } else {
+            ReplicaAssignment::To(pin.replica)
+        })
     }
 
     /// Notes what a packet says of its flow.
     pub(super) fn touch(
         &mut self,
-        now: Tick,
+        now: CoarseTime,
         router: RouterId,
         number: u32,
-        row: &Row,
+        row: &RedirectionRow,
         call: &Call,
     ) {
         let CallKind::Segment { flags, acknowledgement, .. } = call.kind else {
@@ -68,9 +83,9 @@ impl Services {
         }
         let before = pin.state;
         if flags & (tcp::FIN | tcp::RST) != 0 {
-            pin.state = State::Closing;
-        } else if flags & tcp::ACK != 0 && before == State::Opening {
-            pin.state = State::Open;
+            pin.state = PinnedFlowPhase::Closing;
+        } else if flags & tcp::ACK != 0 && before == PinnedFlowPhase::Opening {
+            pin.state = PinnedFlowPhase::Open;
         }
         let ends = before.is_connection() && !pin.state.is_connection();
         let replica = pin.replica;
@@ -86,7 +101,12 @@ impl Services {
     }
 
     /// Whether there is a way to a replica from the router that asks.
-    pub(super) fn reaches(&self, row: &Row, replica: u16, way: &mut FindWay<'_>) -> bool {
+    pub(super) fn reaches(
+        &self,
+        row: &RedirectionRow,
+        replica: u16,
+        way: &mut FindWay<'_>,
+    ) -> bool {
         let service = &self.list[usize::from(row.service)];
         let way = way(service.replicas[usize::from(replica)].port);
         let passes_nodes = service.planned.encapsulation != Encapsulation::None;
@@ -94,7 +114,7 @@ impl Services {
     }
 
     /// The replica that is the node of a port.
-    pub(super) fn replica_at(&self, row: &Row, port: PortId) -> Option<u16> {
+    pub(super) fn replica_at(&self, row: &RedirectionRow, port: PortId) -> Option<u16> {
         let owner = self.owners[port.index()];
         let replicas = &self.list[usize::from(row.service)].replicas;
         let replica = (0..).zip(replicas).find(|(_, replica)| replica.node == owner);
@@ -106,54 +126,54 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        key: Key,
-        row: &Row,
+        key: PinnedFlowKey,
+        row: &RedirectionRow,
         call: &Call,
         way: &mut FindWay<'_>,
-    ) -> Aim {
+    ) -> ReplicaAssignment {
         // A flow that is not known has sent nothing that an error could be about.
         if matches!(call.kind, CallKind::Error) {
-            return Aim::Nowhere;
+            return ReplicaAssignment::Nowhere;
         }
         let chosen = self.choose(router, row, call, way);
         let chosen = chosen.filter(|_| !self.is_of_origin(row, call));
         let service = &mut self.list[usize::from(row.service)];
         let Some(replica) = chosen else {
             service.counters.unserved += 1;
-            return Aim::Nowhere;
+            return ReplicaAssignment::Nowhere;
         };
         // A reset of nothing begins nothing.
         if call.flags() & tcp::RST == 0 {
-            let picked_up = row.port.transport == Transport::Tcp && !call.opens();
+            let picked_up = row.port.transport == TransportProtocol::Tcp && !call.opens();
             service.counters.picked_up += u64::from(picked_up);
             self.note_plain(row);
             self.note_choice(router, key.row, replica);
-            self.note_moved_flow(Tick::of(now), &key, row, replica);
+            self.note_moved_flow(CoarseTime::of(now), &key, row, replica);
             let turns = &mut self.list[usize::from(row.service)].turns;
             turns.entry(key.router).or_default().took(replica);
             self.pin(now, router, key, replica, call);
         }
-        Aim::To(replica)
+        ReplicaAssignment::To(replica)
     }
 
     /// Whether it is in the middle of a connection that began while no replica was there: that has
     /// no pin, and goes on at the origin. Routers that are apart cannot know that.
-    pub(super) fn is_of_origin(&self, row: &Row, call: &Call) -> bool {
+    pub(super) fn is_of_origin(&self, row: &RedirectionRow, call: &Call) -> bool {
         let has_origin = self.list[usize::from(row.service)].planned.has_origin;
         let may_be = has_origin && !self.is_apart(row);
-        may_be && row.port.transport == Transport::Tcp && !call.opens()
+        may_be && row.port.transport == TransportProtocol::Tcp && !call.opens()
     }
 
     pub(super) fn choose(
         &self,
         router: RouterId,
-        row: &Row,
+        row: &RedirectionRow,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Option<u16> {
         let service = &self.list[usize::from(row.service)];
         let router = self.is_apart(row).then_some(router);
-        let question = Question {
+        let question = ReplicaSelector {
             policy: service.planned.policy,
             hash: service.planned.hash,
             position: row.position,
@@ -166,38 +186,49 @@ impl Services {
     }
 
     /// Counts a flow that a router gives another replica than a router before it did.
-    fn note_moved_flow(&mut self, now: Tick, key: &Key, row: &Row, replica: u16) {
+    fn note_moved_flow(
+        &mut self,
+        now: CoarseTime,
+        key: &PinnedFlowKey,
+        row: &RedirectionRow,
+        replica: u16,
+    ) {
         if key.router.is_none() {
             return;
         }
         let others = self.keys_of(key, row).filter_map(|key| self.known(now, &key));
         // The last that redirected it.
         let last = others.map(|pin| self.pins.get(pin)).min_by_key(|pin| now.since(pin.seen));
-        let moves = last.is_some_and(|pin| pin.state != State::Closing && pin.replica != replica);
+        let moves =
+            last.is_some_and(|pin| pin.state != PinnedFlowPhase::Closing && pin.replica != replica);
         self.list[usize::from(row.service)].counters.moved_flows += u64::from(moves);
     }
 
     /// Under what all routers know a flow that may know it.
-    pub(super) fn keys_of(&self, key: &Key, row: &Row) -> impl Iterator<Item = Key> + use<> {
+    pub(super) fn keys_of(
+        &self,
+        key: &PinnedFlowKey,
+        row: &RedirectionRow,
+    ) -> impl Iterator<Item = PinnedFlowKey> + use<> {
         let routers = match self.is_apart(row) {
             true => self.list[usize::from(row.service)].planned.routers().map(Some).collect(),
             false => alloc::vec![None],
         };
         let key = *key;
-        routers.into_iter().map(move |router| Key { router, ..key })
+        routers.into_iter().map(move |router| PinnedFlowKey { router, ..key })
     }
 
-    fn pin(&mut self, now: Time, router: RouterId, key: Key, replica: u16, call: &Call) {
-        let tick = Tick::of(now);
+    fn pin(&mut self, now: Time, router: RouterId, key: PinnedFlowKey, replica: u16, call: &Call) {
+        let tick = CoarseTime::of(now);
         // One whose time is over may still be there.
         if let Some(old) = self.pins.find(&key) {
             self.expire(old);
         }
         let state = match (self.rows.get(key.row).port.transport, call.flags()) {
-            (Transport::Udp, _) => State::Flow,
-            (Transport::Tcp, flags) if flags & tcp::FIN != 0 => State::Closing,
-            (Transport::Tcp, _) if call.opens() => State::Opening,
-            (Transport::Tcp, _) => State::Open,
+            (TransportProtocol::Udp, _) => PinnedFlowPhase::Flow,
+            (TransportProtocol::Tcp, flags) if flags & tcp::FIN != 0 => PinnedFlowPhase::Closing,
+            (TransportProtocol::Tcp, _) if call.opens() => PinnedFlowPhase::Opening,
+            (TransportProtocol::Tcp, _) => PinnedFlowPhase::Open,
         };
         let mut pin = Pin::new(key, replica, state, tick);
         pin.router = router;
@@ -212,23 +243,25 @@ impl Services {
         let service = &mut self.list[usize::from(self.rows.get(key.row).service)];
         let counters = &mut service.replicas[usize::from(replica)].counters;
         match state {
-            State::Flow => {
+            PinnedFlowPhase::Flow => {
                 counters.flows += 1;
                 counters.live_flows += 1;
             }
-            State::Opening | State::Open => {
+            PinnedFlowPhase::Opening | PinnedFlowPhase::Open => {
                 counters.connections += 1;
                 counters.live_connections += 1;
             }
-            State::Closing | State::Free => counters.connections += 1,
+            PinnedFlowPhase::Closing | PinnedFlowPhase::Free => counters.connections += 1,
         }
     }
 
     /// Notes what a router chose, where that is the same for every flow.
     fn note_choice(&mut self, router: RouterId, row: u16, replica: u16) {
         let service = &self.list[usize::from(self.rows.get(row).service)];
-        let same_for_all =
-            matches!(service.planned.policy, Policy::Nearest | Policy::Hops | Policy::Ordered);
+        let same_for_all = matches!(
+            service.planned.policy,
+            LoadBalancingPolicy::Nearest | LoadBalancingPolicy::Hops | LoadBalancingPolicy::Ordered
+        );
         let key = (row, router);
         if !same_for_all || self.choices.len() >= CHOICES_MAX && !self.choices.contains_key(&key) {
             return;
@@ -236,7 +269,7 @@ impl Services {
         let before = self.choices.insert(key, replica);
         if before.is_some_and(|before| before != replica) {
             let replica = service.replicas[usize::from(replica)].node;
-            self.moved = Some(Moved { row, replica });
+            self.moved = Some(ReplicaChoiceChange { row, replica });
         }
     }
 }

@@ -13,11 +13,11 @@ use super::mix;
 
 /// Tables, by the service's number for hashes, the size and the replicas in them.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(super) struct MaglevTableCache {
     known: BTreeMap<(u64, usize, Vec<u16>), Vec<u16>>,
 }
 
-impl Tables {
+impl MaglevTableCache {
     /// The replica of a flow with this hash, of those that are there, each with its own number for
     /// hashes. `of`: how many the service has in all.
     pub(super) fn find(
@@ -37,7 +37,8 @@ impl Tables {
             self.known.clear();
         }
         let table = self.known.entry(key).or_insert_with(|| {
-            let orders: Vec<Order> = there.iter().map(|(_, name)| Order::of(*name, size)).collect();
+            let orders: Vec<MaglevPermutation> =
+                there.iter().map(|(_, name)| MaglevPermutation::of(*name, size)).collect();
             let positions = filled(orders, size).into_iter();
             positions.filter_map(|at| Some(there.get(usize::from(at))?.0)).collect()
         });
@@ -49,18 +50,18 @@ impl Tables {
 /// The places of a table as a replica wants them: from `next`, in steps of `skip`. The size is a
 /// prime, so that it comes to all of them.
 #[derive(Debug, Clone, Copy)]
-struct Order {
+struct MaglevPermutation {
     next: usize,
     skip: usize,
 }
 
-impl Order {
-    fn of(name: u64, size: usize) -> Order {
+impl MaglevPermutation {
+    fn of(name: u64, size: usize) -> MaglevPermutation {
         let part = |number, of: usize| {
             let hash = mix(u128::from(name), number);
             usize::try_from(hash % of as u64).unwrap_or(0)
         };
-        Order { next: part(1, size), skip: part(2, size - 1) + 1 }
+        MaglevPermutation { next: part(1, size), skip: part(2, size - 1) + 1 }
     }
 
     fn advance(&mut self, size: usize) {
@@ -72,7 +73,7 @@ impl Order {
 }
 
 /// By place: the position of the replica that has it.
-fn filled(mut orders: Vec<Order>, size: usize) -> Vec<u16> {
+fn filled(mut orders: Vec<MaglevPermutation>, size: usize) -> Vec<u16> {
     let mut table = alloc::vec![FREE; size];
     let mut left = size;
     while left > 0 && !orders.is_empty() {
@@ -111,7 +112,7 @@ mod tests {
 
     /// Every place of a table.
     fn table(of: usize, there: &[(u16, u64)]) -> Vec<u16> {
-        let mut tables = Tables::default();
+        let mut tables = MaglevTableCache::default();
         (0..size(of) as u64).map(|hash| tables.find(5, of, there, hash).unwrap()).collect()
     }
 
@@ -124,7 +125,8 @@ mod tests {
     /// Tables 1 and 2 of the paper.
     #[test]
     fn the_example_of_the_paper_is_filled_as_there_with_and_without_the_second_replica() {
-        let [b0, b1, b2] = [(3, 4), (0, 2), (3, 1)].map(|(next, skip)| Order { next, skip });
+        let [b0, b1, b2] =
+            [(3, 4), (0, 2), (3, 1)].map(|(next, skip)| MaglevPermutation { next, skip });
         assert_eq!(filled(vec![b0, b1, b2], 7), [1, 0, 1, 0, 2, 2, 0]);
         assert_eq!(filled(vec![b0, b2], 7), [0, 0, 0, 0, 1, 1, 1]);
     }
@@ -173,10 +175,10 @@ mod tests {
     #[test]
     fn the_table_is_the_same_in_whatever_order_routers_came_to_know_their_replicas() {
         let all = replicas(5);
-        let mut tables = Tables::default();
+        let mut tables = MaglevTableCache::default();
         let hashes = || (0..500u64).map(|hash| mix(u128::from(hash), 3));
         let fresh: Vec<_> = hashes().map(|hash| tables.find(5, 5, &all, hash)).collect();
-        let mut other = Tables::default();
+        let mut other = MaglevTableCache::default();
         for part in [&all[..1], &all[2..], &all[1..4]] {
             other.find(5, 5, part, 1);
         }

@@ -9,7 +9,7 @@ use windtunnel_model::plan::{Encapsulation, Ping, Plan};
 use windtunnel_wire::icmp;
 use windtunnel_wire::packet::ParsedPacket;
 
-use super::{Aim, FindWay, Redirection, Row, Services};
+use super::{FindWay, Redirection, RedirectionRow, ReplicaAssignment, ServiceRedirector};
 use crate::records::mapped;
 
 /// By address: the first service of the file that says what answers there.
@@ -29,7 +29,7 @@ impl Pinged {
     }
 }
 
-impl Services {
+impl ServiceRedirector {
     /// What becomes of an echo request to the address of a service that has it answered at this
     /// router; `None`: it is none. The later fragments of one go the way of the first.
     pub(super) fn ping(
@@ -58,8 +58,10 @@ impl Services {
             Ping::Router => (!info.is_fragment).then_some(Redirection::Answer),
             Ping::Replica => {
                 let is_v6 = info.destination.is_ipv6();
-                let row = Row { address: mapped(info.destination), is_v6, ..*row };
-                let nearest = self.nearest(number, way).map_or(Aim::Nowhere, Aim::To);
+                let row = RedirectionRow { address: mapped(info.destination), is_v6, ..*row };
+                let nearest = self
+                    .nearest(number, way)
+                    .map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To);
                 Some(self.redirection(router, &row, nearest))
             }
         }

@@ -13,40 +13,40 @@ use windtunnel_model::{RouterId, Span, Time};
 
 /// About a millisecond (2²⁰ ns) of time, wrapping after 52 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Tick(u32);
+pub(crate) struct CoarseTime(u32);
 
 /// A number of ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Ticks(u32);
+pub(crate) struct CoarseDuration(u32);
 
-impl Tick {
+impl CoarseTime {
     /// How long a connection is known after its client's FIN: as long as TIME-WAIT lasts in Linux.
-    pub(super) const CLOSING: Ticks = Ticks::of(Span::from_secs(60));
+    pub(super) const CLOSING: CoarseDuration = CoarseDuration::of(Span::from_secs(60));
     /// How long the first fragment of a datagram is: as long as Linux waits for the others.
-    pub(super) const DATAGRAM: Ticks = Ticks::of(Span::from_secs(30));
+    pub(super) const DATAGRAM: CoarseDuration = CoarseDuration::of(Span::from_secs(30));
 
     #[expect(clippy::cast_possible_truncation, reason = "it wraps")]
-    pub(crate) const fn of(time: Time) -> Tick {
-        Tick((time.as_nanos() >> 20) as u32)
+    pub(crate) const fn of(time: Time) -> CoarseTime {
+        CoarseTime((time.as_nanos() >> 20) as u32)
     }
 
     /// None where `earlier` is later: with the model of paths packets are looked at with the times
     /// that they will have at a router.
-    pub(super) const fn since(self, earlier: Tick) -> Ticks {
+    pub(super) const fn since(self, earlier: CoarseTime) -> CoarseDuration {
         let passed = self.0.wrapping_sub(earlier.0);
-        Ticks(if passed > u32::MAX / 2 { 0 } else { passed })
+        CoarseDuration(if passed > u32::MAX / 2 { 0 } else { passed })
     }
 
     /// The later of two.
-    pub(super) fn latest(self, other: Tick) -> Tick {
-        if self.since(other) == Ticks(0) { other } else { self }
+    pub(super) fn latest(self, other: CoarseTime) -> CoarseTime {
+        if self.since(other) == CoarseDuration(0) { other } else { self }
     }
 }
 
-impl Ticks {
+impl CoarseDuration {
     #[expect(clippy::cast_possible_truncation, reason = "times here are at most a day")]
-    pub(super) const fn of(span: Span) -> Ticks {
-        Ticks(span.as_nanos().div_ceil(1 << 20) as u32)
+    pub(super) const fn of(span: Span) -> CoarseDuration {
+        CoarseDuration(span.as_nanos().div_ceil(1 << 20) as u32)
     }
 
     pub(super) const fn millis(self) -> u64 {
@@ -56,7 +56,7 @@ impl Ticks {
 
 /// A flow: its client, and the row that it is to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct PinnedFlowKey {
     pub(super) client: u128,
     pub(super) client_port: u16,
     pub(super) row: u16,
@@ -67,7 +67,7 @@ pub(super) struct Key {
 /// What a flow is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(super) enum PinnedFlowPhase {
     /// The place is empty.
     Free,
     /// TCP: the client has sent SYNs only.
@@ -80,10 +80,10 @@ pub(super) enum State {
     Flow,
 }
 
-impl State {
+impl PinnedFlowPhase {
     /// Whether it counts as a live connection.
     pub(super) fn is_connection(self) -> bool {
-        matches!(self, State::Opening | State::Open)
+        matches!(self, PinnedFlowPhase::Opening | PinnedFlowPhase::Open)
     }
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Pin {
     pub(super) initial: u32,
     /// The last acknowledgement of the client.
     pub(super) acknowledged: u32,
-    pub(super) seen: Tick,
+    pub(super) seen: CoarseTime,
     /// The router that redirected it last.
     pub(super) router: RouterId,
     client_port: u16,
@@ -104,11 +104,16 @@ pub(super) struct Pin {
     pub(super) replica: u16,
     /// Whether only that router knows it.
     is_own: bool,
-    pub(super) state: State,
+    pub(super) state: PinnedFlowPhase,
 }
 
 impl Pin {
-    pub(super) fn new(key: Key, replica: u16, state: State, seen: Tick) -> Pin {
+    pub(super) fn new(
+        key: PinnedFlowKey,
+        replica: u16,
+        state: PinnedFlowPhase,
+        seen: CoarseTime,
+    ) -> Pin {
         let word = |shift: u32| u32::try_from(key.client >> shift & 0xffff_ffff).unwrap_or(0);
         Pin {
             client: [word(96), word(64), word(32), word(0)],
@@ -124,11 +129,11 @@ impl Pin {
         }
     }
 
-    pub(super) fn key(&self) -> Key {
+    pub(super) fn key(&self) -> PinnedFlowKey {
         let join = |all, word: &u32| all << 32 | u128::from(*word);
         let client = self.client.iter().fold(0, join);
         let router = self.is_own.then_some(self.router);
-        Key { client, client_port: self.client_port, row: self.row, router }
+        PinnedFlowKey { client, client_port: self.client_port, row: self.row, router }
     }
 
     fn hash(&self) -> u64 {
@@ -182,12 +187,12 @@ impl Pins {
 
     /// Every pin that is there.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Pin> {
-        self.pins.iter().filter(|pin| pin.state != State::Free)
+        self.pins.iter().filter(|pin| pin.state != PinnedFlowPhase::Free)
     }
 
     /// The number of a flow's pin.
     #[inline]
-    pub(super) fn find(&self, key: &Key) -> Option<u32> {
+    pub(super) fn find(&self, key: &PinnedFlowKey) -> Option<u32> {
         if self.index.is_empty() {
             return None;
         }
@@ -252,18 +257,23 @@ impl Pins {
             at = self.next(at);
         }
         self.index[hole] = 0;
-        self.pins[number as usize].state = State::Free;
+        self.pins[number as usize].state = PinnedFlowPhase::Free;
         self.free.push(number);
         pin
     }
 
     /// Which pin is to go in a full table: of the next 32, one that is over, else one that closes,
     /// else that which has been silent for longest.
-    pub(super) fn victim(&mut self, now: Tick, is_over: impl Fn(&Pin) -> bool) -> Option<u32> {
+    pub(super) fn victim(
+        &mut self,
+        now: CoarseTime,
+        is_over: impl Fn(&Pin) -> bool,
+    ) -> Option<u32> {
         let count = self.pins.len();
-        let rank = |pin: &Pin| (is_over(pin), pin.state == State::Closing, now.since(pin.seen));
+        let rank =
+            |pin: &Pin| (is_over(pin), pin.state == PinnedFlowPhase::Closing, now.since(pin.seen));
         let numbers = (0..LOOKS.min(count)).map(|step| (self.evicting + step) % count);
-        let there = numbers.filter(|number| self.pins[*number].state != State::Free);
+        let there = numbers.filter(|number| self.pins[*number].state != PinnedFlowPhase::Free);
         // Of equals, `max_by_key` takes the last: the table is walked all the same.
         let victim = there.max_by_key(|number| rank(&self.pins[*number]))?;
         self.evicting = (self.evicting + LOOKS) % count;
@@ -296,7 +306,7 @@ impl Pins {
     }
 }
 
-fn hash(key: &Key) -> u64 {
+fn hash(key: &PinnedFlowKey) -> u64 {
     let router = key.router.map_or(0, |router| u64::from(router.0) + 1);
     mix(key.client, router << 32 | u64::from(key.client_port) << 16 | u64::from(key.row))
 }

@@ -8,7 +8,7 @@ use windtunnel_model::{NodeId, PortId};
 
 /// A replica of a service: what is known of it, and what it got.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplicaStatus {
+pub struct ServiceReplicaStatus {
     /// The node.
     pub node: NodeId,
     /// The ports on which a program listens.
@@ -61,7 +61,7 @@ impl ReplicaCounters {
 }
 
 #[derive(Debug)]
-pub(super) struct Replica {
+pub(super) struct ServiceReplica {
     pub(super) node: NodeId,
     /// Where tunnels to it end: its first interface.
     pub(super) port: PortId,
@@ -80,9 +80,9 @@ pub(super) struct Replica {
     pub(super) counters: ReplicaCounters,
 }
 
-impl Replica {
-    pub(super) fn new(node: NodeId, port: PortId, salt: u64, weight: u32) -> Replica {
-        Replica {
+impl ServiceReplica {
+    pub(super) fn new(node: NodeId, port: PortId, salt: u64, weight: u32) -> ServiceReplica {
+        ServiceReplica {
             node,
             port,
             salt,
@@ -108,9 +108,9 @@ impl Replica {
         self.serves(position) && !self.draining
     }
 
-    pub(super) fn status(&self, ports: &[ServicePort]) -> ReplicaStatus {
+    pub(super) fn status(&self, ports: &[ServicePort]) -> ServiceReplicaStatus {
         let listens = |(at, _): &(usize, &ServicePort)| self.registered >> at & 1 != 0;
-        ReplicaStatus {
+        ServiceReplicaStatus {
             node: self.node,
             listens: ports.iter().enumerate().filter(listens).map(|(_, port)| *port).collect(),
             healthy: self.healthy,

@@ -6,16 +6,16 @@ use windtunnel_model::{NodeId, PortId, RouterId};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{mss, tcp};
 
-use super::pins::{Key, State};
-use super::{Row, Services, Way};
+use super::pins::{PinnedFlowKey, PinnedFlowPhase};
+use super::{RedirectionRow, ReplicaPathMetrics, ServiceRedirector};
 use crate::packet::MeasuredFrame;
 use crate::records::mapped;
-use crate::tunnel::Tunnel;
+use crate::tunnel::PacketTunnel;
 
 /// A TCP segment in a service's name with SYN or RST.
-struct Reply {
-    row: Row,
-    key: Key,
+struct ServiceReplySegment {
+    row: RedirectionRow,
+    key: PinnedFlowKey,
     flags: u8,
 }
 
@@ -23,7 +23,7 @@ struct Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Silenced;
 
-impl Services {
+impl ServiceRedirector {
     /// Takes note of a frame that a replica's node sends, and clamps what it offers; `Err` where the
     /// frame is to be dropped, as its replica is lost, and else the tunnel that it enters, if its
     /// connection is kept. `generation` is that of the ways: another one where they may have
@@ -33,8 +33,8 @@ impl Services {
         port: PortId,
         frame: &mut MeasuredFrame<'_>,
         generation: u64,
-        way: &mut dyn FnMut(RouterId, PortId) -> Option<Way>,
-    ) -> Result<Option<Tunnel>, Silenced> {
+        way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
+    ) -> Result<Option<PacketTunnel>, Silenced> {
         let node = self.owners[port.index()];
         let Ok(packet) = ParsedPacket::parse(frame.bytes) else { return Ok(None) };
         if self.lost_replicas > 0 && self.silence(node, &packet, frame.shape.count) {
@@ -64,12 +64,12 @@ impl Services {
         let source = mapped(info.source);
         let ports = packet.ports();
         // Fragments have no ports: they are in the name of every service with their address.
-        let is_of = |row: &&Row| {
+        let is_of = |row: &&RedirectionRow| {
             let transport = row.port.transport.number();
             let fits = info.is_fragment || ports.is_some_and(|(own, _)| own == row.port.port);
             row.address == source && transport == info.protocol && fits
         };
-        let is_lost = |row: &&Row| {
+        let is_lost = |row: &&RedirectionRow| {
             let replicas = &self.list[usize::from(row.service)].replicas;
             replicas.iter().any(|replica| replica.node == node && replica.lost)
         };
@@ -83,10 +83,10 @@ impl Services {
     fn clamp(
         &mut self,
         node: NodeId,
-        reply: &Reply,
+        reply: &ServiceReplySegment,
         frame: &mut MeasuredFrame<'_>,
         generation: u64,
-        way: &mut dyn FnMut(RouterId, PortId) -> Option<Way>,
+        way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
     ) {
         let service = &mut self.list[usize::from(reply.row.service)];
         let position = service.replicas.iter().position(|replica| replica.node == node);
@@ -106,9 +106,9 @@ impl Services {
     /// The largest MSS whose segments fit the ways of all redirectors to a replica.
     fn largest_segment(
         &self,
-        row: &Row,
+        row: &RedirectionRow,
         position: usize,
-        way: &mut dyn FnMut(RouterId, PortId) -> Option<Way>,
+        way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
     ) -> u16 {
         let service = &self.list[usize::from(row.service)];
         let end = service.replicas[position].port;
@@ -122,7 +122,7 @@ impl Services {
     }
 
     /// A replica's kernel ends a connection.
-    fn take_reset(&mut self, node: NodeId, reply: &Reply) {
+    fn take_reset(&mut self, node: NodeId, reply: &ServiceReplySegment) {
         for key in self.keys_of(&reply.key, &reply.row) {
             let Some(number) = self.pins.find(&key) else { continue };
             let pin = self.pins.get_mut(number);
@@ -130,12 +130,12 @@ impl Services {
             let replica = &mut service.replicas[usize::from(pin.replica)];
             if replica.node == node {
                 replica.counters.live_connections -= u64::from(pin.state.is_connection());
-                pin.state = State::Closing;
+                pin.state = PinnedFlowPhase::Closing;
             }
         }
     }
 
-    fn reply(&self, packet: &ParsedPacket<'_>) -> Option<Reply> {
+    fn reply(&self, packet: &ParsedPacket<'_>) -> Option<ServiceReplySegment> {
         let info = &packet.info;
         let segment = packet.payload().first_chunk::<{ tcp::HEADER_LEN }>()?;
         let flags = segment[13];
@@ -145,8 +145,13 @@ impl Services {
         let [port, client_port] =
             [[segment[0], segment[1]], [segment[2], segment[3]]].map(u16::from_be_bytes);
         let number = self.rows.find(mapped(info.source), port, tcp::PROTOCOL)?;
-        let key = Key { client: mapped(info.destination), client_port, row: number, router: None };
-        Some(Reply { row: *self.rows.get(number), key, flags })
+        let key = PinnedFlowKey {
+            client: mapped(info.destination),
+            client_port,
+            row: number,
+            router: None,
+        };
+        Some(ServiceReplySegment { row: *self.rows.get(number), key, flags })
     }
 }
 

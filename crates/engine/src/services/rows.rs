@@ -10,7 +10,7 @@ use crate::records::mapped;
 
 /// One row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct RedirectionRow {
     /// IPv4 as `::ffff:a.b.c.d`.
     pub(super) address: u128,
     pub(super) port: ServicePort,
@@ -23,19 +23,19 @@ pub(super) struct Row {
 
 /// All rows, numbered service by service, and by address and port within one.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    rows: Vec<Row>,
+pub(super) struct RedirectionTable {
+    rows: Vec<RedirectionRow>,
     /// Numbers of rows and one more, at their hash or the next free place; 0: free.
     index: Vec<u16>,
 }
 
-impl Rows {
-    pub(super) fn new(plan: &Plan) -> Rows {
+impl RedirectionTable {
+    pub(super) fn new(plan: &Plan) -> RedirectionTable {
         let mut rows = Vec::new();
         for (service, number) in plan.services.iter().zip(0u16..) {
             for address in service.addresses() {
                 let ports = service.ports.iter().zip(0u8..);
-                rows.extend(ports.map(|(port, position)| Row {
+                rows.extend(ports.map(|(port, position)| RedirectionRow {
                     address: mapped(address),
                     port: *port,
                     service: number,
@@ -44,7 +44,7 @@ impl Rows {
                 }));
             }
         }
-        let mut table = Rows { rows, index: Vec::new() };
+        let mut table = RedirectionTable { rows, index: Vec::new() };
         if !table.rows.is_empty() {
             table.index = vec![0; (table.rows.len() * 2).next_power_of_two()];
         }
@@ -58,11 +58,11 @@ impl Rows {
         table
     }
 
-    pub(super) fn all(&self) -> &[Row] {
+    pub(super) fn all(&self) -> &[RedirectionRow] {
         &self.rows
     }
 
-    pub(super) fn get(&self, row: u16) -> &Row {
+    pub(super) fn get(&self, row: u16) -> &RedirectionRow {
         &self.rows[usize::from(row)]
     }
 

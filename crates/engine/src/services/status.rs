@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::plan::{Policy, ServicePort};
+use windtunnel_model::plan::{LoadBalancingPolicy, ServicePort};
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::call::{Call, CallKind, unmapped};
-use super::pins::{Pin, State, Tick};
-use super::replica::Replica;
-use super::{FindWay, PinCounts, ReplicaStatus, ServiceCounters, Services};
+use super::pins::{CoarseTime, Pin, PinnedFlowPhase};
+use super::replica::ServiceReplica;
+use super::{FindWay, PinCounts, ServiceCounters, ServiceRedirector, ServiceReplicaStatus};
 
 /// A row of the table that redirectors have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub enum PinnedState {
     Flow,
 }
 
-impl Services {
+impl ServiceRedirector {
     /// The table.
     pub(crate) fn table(&self) -> impl Iterator<Item = ServiceRow> + '_ {
         self.rows.all().iter().map(|row| ServiceRow {
@@ -71,10 +71,10 @@ impl Services {
         &self.list[service.index()].counters
     }
 
-    pub(crate) fn replicas(&self, service: ServiceId) -> Vec<ReplicaStatus> {
+    pub(crate) fn replicas(&self, service: ServiceId) -> Vec<ServiceReplicaStatus> {
         let held = self.held_by_replica(service);
         let service = &self.list[service.index()];
-        let status = |replica: &Replica| {
+        let status = |replica: &ServiceReplica| {
             let mut status = replica.status(&service.planned.ports);
             status.counters.live_connections += held.get(&replica.node).copied().unwrap_or(0);
             status
@@ -100,7 +100,10 @@ impl Services {
         };
         self.row_at(router, &call)?;
         let service = &self.list[usize::from(row.service)];
-        if matches!(service.planned.policy, Policy::Hash | Policy::Weighted) {
+        if matches!(
+            service.planned.policy,
+            LoadBalancingPolicy::Hash | LoadBalancingPolicy::Weighted
+        ) {
             return None;
         }
         let chosen = self.choose(router, row, &call, way)?;
@@ -123,7 +126,7 @@ impl Services {
 
     /// The flows of a service whose time is not over, at most so many of them.
     pub(crate) fn pinned(&self, now: Time, service: ServiceId, most: usize) -> Vec<PinnedFlow> {
-        let tick = Tick::of(now);
+        let tick = CoarseTime::of(now);
         let of_service = self.pins.iter().filter(|pin| {
             let row = self.rows.get(pin.key().row);
             usize::from(row.service) == service.index() && !self.is_over(tick, pin)
@@ -132,16 +135,16 @@ impl Services {
         pinned.chain(self.held_flows(now, service)).take(most).collect()
     }
 
-    fn flow(&self, now: Tick, pin: &Pin) -> Option<PinnedFlow> {
+    fn flow(&self, now: CoarseTime, pin: &Pin) -> Option<PinnedFlow> {
         let key = pin.key();
         let row = self.rows.get(key.row);
         let replicas = &self.list[usize::from(row.service)].replicas;
         let state = match pin.state {
-            State::Free => return None,
-            State::Opening => PinnedState::Opening,
-            State::Open => PinnedState::Open,
-            State::Closing => PinnedState::Closing,
-            State::Flow => PinnedState::Flow,
+            PinnedFlowPhase::Free => return None,
+            PinnedFlowPhase::Opening => PinnedState::Opening,
+            PinnedFlowPhase::Open => PinnedState::Open,
+            PinnedFlowPhase::Closing => PinnedState::Closing,
+            PinnedFlowPhase::Flow => PinnedState::Flow,
         };
         Some(PinnedFlow {
             client: SocketAddr::new(unmapped(key.client), key.client_port),

@@ -2,10 +2,10 @@
 
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    FailOver, Interface, Link, LinkEnd, Node, Replica as PlannedReplica, Router, RouterInterface,
-    ServiceChange, ServiceUpdate,
+    FailOver, Link, LinkEnd, Node, NodeInterface, Replica as PlannedReplica, Router,
+    RouterInterface, ServiceChange, ServiceUpdate,
 };
-use windtunnel_model::{LinkId, LinkProfile, Vertex};
+use windtunnel_model::{LinkId, LinkProfile, NetworkVertex};
 use windtunnel_wire::{build, tcp};
 
 use super::*;
@@ -17,11 +17,11 @@ fn plan() -> Plan {
     let node = |id: u32| Node {
         name: alloc::format!("n{id}"),
         group: alloc::format!("n{id}"),
-        interfaces: alloc::vec![Interface {
+        interfaces: alloc::vec![NodeInterface {
             port: PortId(id),
             name: "eth0".into(),
             link: LinkId(id),
-            outward: Direction::Up,
+            outward: LinkDirection::Up,
             v4: Some([10, 0, 0, 1 + u8::try_from(id).unwrap()].into()),
             v6: None,
             mtu: 1500,
@@ -30,13 +30,13 @@ fn plan() -> Plan {
     };
     let link = |id: u32| Link {
         name: alloc::format!("n{id}--r"),
-        ends: [(Vertex::Node(NodeId(id)), 0), (Vertex::Router(R), id)]
+        ends: [(NetworkVertex::Node(NodeId(id)), 0), (NetworkVertex::Router(R), id)]
             .map(|(vertex, interface)| LinkEnd { vertex, interface }),
         profiles: [LinkProfile::default(), LinkProfile::default()],
     };
     let interface = |id: u32| RouterInterface {
         link: LinkId(id),
-        outward: Direction::Down,
+        outward: LinkDirection::Down,
         v4: Some([10, 0, 1, 1 + u8::try_from(id).unwrap()].into()),
         v6: None,
     };
@@ -48,12 +48,12 @@ fn plan() -> Plan {
         origin: None,
         replicas: alloc::vec![PlannedReplica { node: NodeId(1), weight: 1 }],
         at: alloc::vec![R],
-        policy: Policy::Nearest,
+        policy: LoadBalancingPolicy::Nearest,
         hash: Hash::Rendezvous,
         pins: Pinning::Shared,
         health: None,
         fail_over: FailOver::New,
-        on_loss: OnLoss::Reset,
+        on_loss: ReplicaLossResponse::Reset,
         encapsulation: Encapsulation::Clamp,
         ping: None,
         tcp_idle: Planned::TCP_IDLE,
@@ -75,12 +75,12 @@ fn plan() -> Plan {
 }
 
 struct Bench {
-    services: Services,
+    services: ServiceRedirector,
 }
 
 impl Bench {
     fn new(capacity: usize) -> Bench {
-        let mut services = Services::with_pins(&plan(), capacity);
+        let mut services = ServiceRedirector::with_pins(&plan(), capacity);
         for port in ["80/tcp", "53/udp"] {
             let port = port.parse().unwrap();
             let update = ServiceUpdate::Registered { replica: NodeId(1), port };
@@ -91,8 +91,13 @@ impl Bench {
 
     fn send(&mut self, at: Time, frame: &[u8]) -> Redirection {
         let packet = ParsedPacket::parse(frame).unwrap();
-        let way =
-            Way { latency: Span::ZERO, hops: 1, mtu: 1500, mtu_back: 1500, passes_node: false };
+        let way = ReplicaPathMetrics {
+            latency: Span::ZERO,
+            hops: 1,
+            mtu: 1500,
+            mtu_back: 1500,
+            passes_node: false,
+        };
         self.services.redirect(at, R, &packet, None, &mut |_| Some(way))
     }
 
@@ -170,7 +175,13 @@ fn what_is_foreseen_is_what_happens_and_nothing_comes_of_it() {
     let mut bench = Bench::new(4);
     let frame = tcp(1, tcp::SYN);
     let packet = ParsedPacket::parse(&frame).unwrap();
-    let way = Way { latency: Span::ZERO, hops: 1, mtu: 1500, mtu_back: 1500, passes_node: false };
+    let way = ReplicaPathMetrics {
+        latency: Span::ZERO,
+        hops: 1,
+        mtu: 1500,
+        mtu_back: 1500,
+        passes_node: false,
+    };
     let foreseen = bench.services.foresee(seconds(0), R, &packet, &mut |_| Some(way));
     assert_eq!(bench.services.counts().held, 0);
     assert_eq!(bench.send(seconds(0), &frame), foreseen);
@@ -191,7 +202,7 @@ fn at_most_4096_clients_are_reset_at_once() {
     // The one that was opening was no connection yet.
     assert_eq!(bench.counters().lost_connections, 5000);
     assert_eq!((broken[0].client.port(), broken[0].acknowledged), (1, 1));
-    let lost = Redirection::Lost(ServiceId(0), OnLoss::Reset);
+    let lost = Redirection::Lost(ServiceId(0), ReplicaLossResponse::Reset);
     assert_eq!(bench.send(seconds(2), &tcp(5000, tcp::ACK)), lost, "the others with their next");
 }
 

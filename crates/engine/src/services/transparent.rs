@@ -14,21 +14,26 @@ mod view;
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use windtunnel_failover::{Config, Connections, Destination, Place, Refusal, ReplicaId, Transmit};
-use windtunnel_model::plan::{self, Encapsulation, FailOver, NetworkModel, Plan, Transport};
+use windtunnel_failover::{
+    ConnectionReplicator, RedirectorNumber, ReplicaId, ReplicationConfig, ReplicationRefusal,
+    TransmitDestination, TransmitRequest,
+};
+use windtunnel_model::plan::{
+    self, Encapsulation, FailOver, NetworkModel, Plan, TransportProtocol,
+};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{mss, tcp, vnet};
 
 use super::call::{Call, CallKind, unmapped};
-use super::pins::{Key, Tick};
-use super::rows::Row;
-use super::{FindWay, Hit, Redirection, Services, Way};
+use super::pins::{CoarseTime, PinnedFlowKey};
+use super::rows::RedirectionRow;
+use super::{FindWay, Hit, Redirection, ReplicaPathMetrics, ServiceRedirector};
 use crate::records::mapped;
-use crate::tunnel::{Mouth, Tunnel};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 pub use counters::{ExpelledCounts, FailOverCounters};
-use news::News;
+use news::FailOverNewsQueue;
 pub use news::{FailOverNews, FailOverWhat, ReplicaFault};
 
 /// What is kept for the services whose connections outlive their server.
@@ -36,20 +41,20 @@ pub use news::{FailOverNews, FailOverWhat, ReplicaFault};
 pub(super) struct Transparent {
     /// Of those services whose connections do not end with their replica, by number: with each packet
     /// they are asked what is due, so that the others are not among them.
-    services: Vec<(u16, Held)>,
-    news: News,
+    services: Vec<(u16, FailOverConnections)>,
+    news: FailOverNewsQueue,
 }
 
 /// Of one service.
 #[derive(Debug)]
-struct Held {
-    connections: Connections,
+struct FailOverConnections {
+    connections: ConnectionReplicator,
     counters: FailOverCounters,
 }
 
 /// Who sent a packet that came to the holder of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum FailOverSender {
     /// A client, or a router with an error for the service.
     Client,
     /// A replica.
@@ -69,28 +74,32 @@ pub(crate) enum Taken {
 
 /// A packet that the protocol sends.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct FailOverPacket {
     pub(crate) service: ServiceId,
     /// From where.
     pub(crate) at: RouterId,
     /// How it gets to a replica; `None`: it is for the client.
-    pub(crate) to: Option<(Tunnel, Hit)>,
-    pub(crate) vnet: vnet::Header,
+    pub(crate) to: Option<(PacketTunnel, Hit)>,
+    pub(crate) vnet: vnet::VirtioNetHeader,
     pub(crate) frame: Vec<u8>,
 }
 
 impl Transparent {
     pub(super) fn new(plan: &Plan) -> Transparent {
         let held = |(number, service): (u16, &plan::Service)| {
-            let config = Config {
+            let config = ReplicationConfig {
                 on_loss: match service.on_loss {
-                    plan::OnLoss::Reset => windtunnel_failover::OnLoss::Reset,
-                    plan::OnLoss::Silent => windtunnel_failover::OnLoss::Silent,
+                    plan::ReplicaLossResponse::Reset => {
+                        windtunnel_failover::LastReplicaLossPolicy::Reset
+                    }
+                    plan::ReplicaLossResponse::Silent => {
+                        windtunnel_failover::LastReplicaLossPolicy::Silent
+                    }
                 },
-                ..Config::default()
+                ..ReplicationConfig::default()
             };
-            let held = || Held {
-                connections: Connections::new(config),
+            let held = || FailOverConnections {
+                connections: ConnectionReplicator::new(config),
                 counters: FailOverCounters::default(),
             };
             // With the model of paths packets do not wait at the holder; files are refused.
@@ -99,14 +108,14 @@ impl Transparent {
             is_held.then(|| (number, held()))
         };
         let services = (0..).zip(&plan.services).filter_map(held).collect();
-        Transparent { services, news: News::default() }
+        Transparent { services, news: FailOverNewsQueue::default() }
     }
 
-    fn of(&self, service: u16) -> Option<&Held> {
+    fn of(&self, service: u16) -> Option<&FailOverConnections> {
         Some(&self.services[self.position(service)?].1)
     }
 
-    fn of_mut(&mut self, service: u16) -> Option<&mut Held> {
+    fn of_mut(&mut self, service: u16) -> Option<&mut FailOverConnections> {
         let position = self.position(service)?;
         Some(&mut self.services[position].1)
     }
@@ -121,20 +130,20 @@ impl Transparent {
     }
 }
 
-impl Services {
+impl ServiceRedirector {
     /// Whether a packet belongs to a connection that is kept, or begins one; and where that is.
     pub(super) fn held(
         &self,
-        now: Tick,
+        now: CoarseTime,
         router: RouterId,
-        key: &Key,
-        row: &Row,
+        key: &PinnedFlowKey,
+        row: &RedirectionRow,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Option<Redirection> {
         let held = self.transparent.of(row.service)?;
         let service = ServiceId(row.service.into());
-        if let Some(Place(holder)) = held.connections.place(&ends(call)) {
+        if let Some(RedirectorNumber(holder)) = held.connections.place(&ends(call)) {
             return Some(Redirection::Held(service, RouterId(holder)));
         }
         let is_plain =
@@ -153,13 +162,13 @@ impl Services {
         is_v6: bool,
         from: RouterId,
         to: RouterId,
-    ) -> Tunnel {
+    ) -> PacketTunnel {
         self.tunnel(service, is_v6, Mouth::Router(from), Mouth::Router(to))
     }
 
-    fn tunnel(&self, service: ServiceId, is_v6: bool, start: Mouth, end: Mouth) -> Tunnel {
+    fn tunnel(&self, service: ServiceId, is_v6: bool, start: Mouth, end: Mouth) -> PacketTunnel {
         let encapsulation = self.list[service.index()].planned.encapsulation;
-        Tunnel { end, start, overhead: overhead(encapsulation, is_v6), fragments: false }
+        PacketTunnel { end, start, overhead: overhead(encapsulation, is_v6), fragments: false }
     }
 
     /// Gives the protocol a packet that came to the holder of its connection.
@@ -167,14 +176,14 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        from: Side,
-        header: &vnet::Header,
+        from: FailOverSender,
+        header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) -> Taken {
         match from {
-            Side::Replica(node) => self.take_of_replica(now, node, header, frame),
-            Side::Client => self.take_of_client(now, router, header, frame, way),
+            FailOverSender::Replica(node) => self.take_of_replica(now, node, header, frame),
+            FailOverSender::Client => self.take_of_client(now, router, header, frame, way),
         }
     }
 
@@ -182,7 +191,7 @@ impl Services {
         &mut self,
         now: Time,
         node: NodeId,
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &[u8],
     ) -> Taken {
         let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
@@ -198,12 +207,12 @@ impl Services {
         &mut self,
         now: Time,
         router: RouterId,
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) -> Taken {
         let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
-        let Some(call) = self.read(Tick::of(now), &packet) else { return Taken::Plain };
+        let Some(call) = self.read(CoarseTime::of(now), &packet) else { return Taken::Plain };
         let number = self.rows.find(call.address, call.port, call.protocol);
         let Some(row) = number.map(|number| *self.rows.get(number)) else { return Taken::Plain };
         let mut order = Vec::new();
@@ -212,7 +221,7 @@ impl Services {
             self.fit(&row, &order, header, frame, way);
         }
         let Some(held) = self.transparent.of_mut(row.service) else { return Taken::Plain };
-        let place = Place(router.0);
+        let place = RedirectorNumber(router.0);
         let taken = if matches!(call.kind, CallKind::Error) {
             held.connections.handle_icmp(now, frame)
         } else {
@@ -228,7 +237,7 @@ impl Services {
     fn order(
         &self,
         router: RouterId,
-        row: &Row,
+        row: &RedirectionRow,
         call: &Call,
         way: &mut FindWay<'_>,
     ) -> Vec<ReplicaId> {
@@ -256,9 +265,9 @@ impl Services {
     /// Lowers the MSS of a client's SYN to what fits the tunnels of the answers.
     fn fit(
         &mut self,
-        row: &Row,
+        row: &RedirectionRow,
         order: &[ReplicaId],
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) {
@@ -268,23 +277,28 @@ impl Services {
         }
         let is_in = |node: NodeId| order.contains(&ReplicaId(node.0));
         let replicas = service.replicas.iter().filter(|replica| is_in(replica.node));
-        let mtu = replicas.filter_map(|replica| way(replica.port)).map(|way: Way| way.mtu_back);
+        let mtu = replicas
+            .filter_map(|replica| way(replica.port))
+            .map(|way: ReplicaPathMetrics| way.mtu_back);
         let most = super::reply::segment_max(mtu.min(), row.is_v6);
         service.counters.clamped += u64::from(mss::clamp(frame, header, most));
     }
 
     /// The tunnel to its holder for a packet that a node sends in a service's name, if it is of a
     /// connection that is kept.
-    pub(super) fn way_back(&self, port: PortId, packet: &ParsedPacket<'_>) -> Option<Tunnel> {
+    pub(super) fn way_back(&self, port: PortId, packet: &ParsedPacket<'_>) -> Option<PacketTunnel> {
         let (service, key) = self.spoken(packet)?;
-        let Place(holder) = self.transparent.of(service)?.connections.place(&key)?;
+        let RedirectorNumber(holder) = self.transparent.of(service)?.connections.place(&key)?;
         let is_v6 = packet.info.source.is_ipv6();
         let (start, end) = (Mouth::Port(port), Mouth::Router(RouterId(holder)));
         Some(self.tunnel(ServiceId(service.into()), is_v6, start, end))
     }
 
     /// The service in whose name a TCP segment is, and its connection.
-    fn spoken(&self, packet: &ParsedPacket<'_>) -> Option<(u16, windtunnel_failover::Key)> {
+    fn spoken(
+        &self,
+        packet: &ParsedPacket<'_>,
+    ) -> Option<(u16, windtunnel_failover::ReplicatedConnectionKey)> {
         let info = &packet.info;
         if info.protocol != tcp::PROTOCOL || info.is_later_fragment {
             return None;
@@ -293,7 +307,7 @@ impl Services {
         let [port, client_port] =
             [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
         let number = self.rows.find(mapped(info.source), port, tcp::PROTOCOL)?;
-        let key = windtunnel_failover::Key {
+        let key = windtunnel_failover::ReplicatedConnectionKey {
             client: SocketAddr::new(info.final_destination, client_port),
             service: SocketAddr::new(info.source, port),
         };
@@ -301,15 +315,15 @@ impl Services {
     }
 
     /// The next packet that the protocol sends.
-    pub(crate) fn poll_sent(&mut self) -> Option<Sent> {
+    pub(crate) fn poll_sent(&mut self) -> Option<FailOverPacket> {
         let mut services = self.transparent.services.iter_mut();
         let (service, transmit) = services
             .find_map(|(service, held)| Some((*service, held.connections.poll_transmit()?)))?;
-        let Transmit { place: Place(at), to, vnet, frame } = transmit;
+        let TransmitRequest { place: RedirectorNumber(at), to, vnet, frame } = transmit;
         let (id, at) = (ServiceId(service.into()), RouterId(at));
         let to = match to {
-            Destination::Client => None,
-            Destination::Replica(ReplicaId(node)) => {
+            TransmitDestination::Client => None,
+            TransmitDestination::Replica(ReplicaId(node)) => {
                 let replicas = &self.list[usize::from(service)].replicas;
                 let number = replicas.iter().position(|it| it.node == NodeId(node))?;
                 let end = Mouth::Port(replicas[number].port);
@@ -318,7 +332,7 @@ impl Services {
                 Some((self.tunnel(id, is_v6, Mouth::Router(at), end), hit))
             }
         };
-        Some(Sent { service: id, at, to, vnet, frame })
+        Some(FailOverPacket { service: id, at, to, vnet, frame })
     }
 
     /// Counts a packet of the protocol for which there was no memory.
@@ -356,17 +370,21 @@ impl Services {
     }
 
     /// Counts a flow that begins with one replica only.
-    pub(super) fn note_plain(&mut self, row: &Row) {
-        let is_tcp = row.port.transport == Transport::Tcp;
+    pub(super) fn note_plain(&mut self, row: &RedirectionRow) {
+        let is_tcp = row.port.transport == TransportProtocol::Tcp;
         if let Some(held) = self.transparent.of_mut(row.service).filter(|_| is_tcp) {
             held.counters.plain += 1;
         }
     }
 }
 
-impl Held {
+impl FailOverConnections {
     /// What became of a packet, which is of this connection.
-    fn judge(&mut self, taken: Result<(), Refusal>, key: &windtunnel_failover::Key) -> Taken {
+    fn judge(
+        &mut self,
+        taken: Result<(), ReplicationRefusal>,
+        key: &windtunnel_failover::ReplicatedConnectionKey,
+    ) -> Taken {
         match taken {
             Ok(()) => Taken::Yes,
             // With translated numbers on one side only, it would be another connection's.
@@ -380,8 +398,8 @@ impl Held {
 }
 
 /// The ends of a packet to a service.
-fn ends(call: &Call) -> windtunnel_failover::Key {
-    windtunnel_failover::Key {
+fn ends(call: &Call) -> windtunnel_failover::ReplicatedConnectionKey {
+    windtunnel_failover::ReplicatedConnectionKey {
         client: SocketAddr::new(unmapped(call.client), call.client_port),
         service: SocketAddr::new(unmapped(call.address), call.port),
     }

@@ -3,13 +3,13 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use windtunnel_model::plan::{OnLoss, ServiceChange, ServicePort, ServiceUpdate};
+use windtunnel_model::plan::{ReplicaLossResponse, ServiceChange, ServicePort, ServiceUpdate};
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::call::unmapped;
-use super::pins::{Pin, State};
-use super::replica::Replica;
-use super::{Service, Services};
+use super::pins::{Pin, PinnedFlowPhase};
+use super::replica::ServiceReplica;
+use super::{RedirectedService, ServiceRedirector};
 
 /// A connection whose client is to be sent a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Broken {
     pub(crate) acknowledged: u32,
 }
 
-impl Services {
+impl ServiceRedirector {
     /// Takes a change over. Connections whose clients are to be reset: at most
     /// 4096 at once, others with their next packet.
     pub(crate) fn update(&mut self, now: Time, change: &ServiceChange) -> Vec<Broken> {
@@ -50,7 +50,7 @@ impl Services {
             self.lose(now, id, node);
         }
         let service = &self.list[id.index()];
-        let resets = is_lost && !was_lost && service.planned.on_loss == OnLoss::Reset;
+        let resets = is_lost && !was_lost && service.planned.on_loss == ReplicaLossResponse::Reset;
         if resets { self.break_off(id, number) } else { Vec::new() }
     }
 
@@ -72,7 +72,7 @@ impl Services {
             service.counters.refused += 1;
             return;
         };
-        service.replicas.push(Replica::new(node, port, salt, 1));
+        service.replicas.push(ServiceReplica::new(node, port, salt, 1));
         for (ends, owner) in self.ends.iter_mut().zip(&self.owners) {
             *ends |= *owner == node;
         }
@@ -85,7 +85,7 @@ impl Services {
             let row = self.rows.get(pin.key().row);
             let of_replica =
                 usize::from(row.service) == id.index() && usize::from(pin.replica) == replica;
-            of_replica && pin.state == State::Open
+            of_replica && pin.state == PinnedFlowPhase::Open
         })
     }
 
@@ -104,7 +104,7 @@ impl Services {
     }
 }
 
-impl Service {
+impl RedirectedService {
     fn apply(&mut self, number: usize, update: ServiceUpdate) {
         let bit = |port: ServicePort| {
             let at = self.planned.ports.iter().position(|own| *own == port);

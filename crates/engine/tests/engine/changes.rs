@@ -1,13 +1,13 @@
 //! Changes of a running network.
 
 use windtunnel_engine::{DropReason, LostReports, NetworkChange};
-use windtunnel_model::profile::{Jitter, Setting};
+use windtunnel_model::profile::{Jitter, PropertySetting};
 use windtunnel_model::{LinkPatch, LinkProfile, Rate, Span};
 
 use crate::support::{MS, Net, Topology, US, delayed, pair, path, rated, up};
 
 fn rate(bits_per_second: u64) -> LinkPatch {
-    let rate = Rate::from_bits_per_second(bits_per_second).map(Setting::To);
+    let rate = Rate::from_bits_per_second(bits_per_second).map(PropertySetting::To);
     LinkPatch { rate, ..LinkPatch::default() }
 }
 
@@ -29,7 +29,7 @@ fn a_transmission_keeps_its_end_and_waiting_packets_get_the_new_rate() {
 fn without_a_rate_the_queue_leaves_behind_what_is_in_transmission() {
     let mut net = Net::new(pair(1, rated(8_000_000)));
     (0..4).for_each(|tag| net.send_udp(0, 1000, tag));
-    let patch = LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() };
+    let patch = LinkPatch { rate: Some(PropertySetting::Default), ..LinkPatch::default() };
     net.patch(MS / 2, up(0), patch);
     net.send_udp(MS / 2, 1000, 4);
     net.finish();
@@ -155,7 +155,7 @@ fn changes_lose_no_packet_by_themselves() {
         net.send_udp(at, 600, step);
         let patch = match step % 5 {
             0 => rate(4_000_000 + u64::from(step) * 300_000),
-            1 => LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() },
+            1 => LinkPatch { rate: Some(PropertySetting::Default), ..LinkPatch::default() },
             2 => latency(u64::from(step % 7)),
             3 => LinkPatch {
                 jitter: Some(Jitter { spread: Span::from_millis(1), ..Jitter::default() }),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Codel, Discipline, QueueLimit};
+use windtunnel_model::profile::{CodelParameters, QueueDiscipline, QueueLimit};
 use windtunnel_model::{LinkProfile, Packets, Span};
 use windtunnel_wire::{build, ecn, vnet};
 
@@ -17,7 +17,7 @@ const SERVICE: u64 = MS;
 fn profile(ecn: bool) -> LinkProfile {
     let (target, interval) = (Span::from_nanos(TARGET), Span::from_nanos(INTERVAL));
     LinkProfile {
-        discipline: Discipline::Codel(Codel { target, interval, ecn }),
+        discipline: QueueDiscipline::Codel(CodelParameters { target, interval, ecn }),
         queue: Some(QueueLimit::Packets(Packets(1000))),
         ..rated(8_000_000)
     }
@@ -151,7 +151,7 @@ fn capable_senders_are_marked_instead() {
     let mut net = Net::new(pair(1, profile(true)));
     for (at, tag) in arrivals.iter().zip(0..) {
         let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(*at, 0, vnet::Header::default(), &frame);
+        net.send(*at, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
     assert_eq!(net.lane(0).dropped.total(), 0);

@@ -4,17 +4,19 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Codel, Discipline, Fair, FairBy, FlowQueues, QueueLimit};
+use windtunnel_model::profile::{
+    CodelParameters, Fair, FairBy, FlowQueues, QueueDiscipline, QueueLimit,
+};
 use windtunnel_model::{LinkPatch, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, vnet};
 
 use crate::support::{MS, Net, pair, rated, up};
 
 /// CoDel that never finds a delay too long.
-const PATIENT: Codel =
-    Codel { target: Span::from_secs(500), interval: Span::from_secs(1000), ecn: true };
+const PATIENT: CodelParameters =
+    CodelParameters { target: Span::from_secs(500), interval: Span::from_secs(1000), ecn: true };
 
-fn limited(packets: u64, discipline: Discipline) -> LinkProfile {
+fn limited(packets: u64, discipline: QueueDiscipline) -> LinkProfile {
     LinkProfile {
         discipline,
         queue: Some(QueueLimit::Packets(Packets(packets))),
@@ -36,7 +38,7 @@ fn send_from(net: &mut Net, at: u64, from: SocketAddr, tag: u32, len: usize) {
     let mut payload = vec![0; len - 28];
     payload[..4].copy_from_slice(&tag.to_be_bytes());
     let frame = build::udp(from, net.socket(1), &payload);
-    net.send(at, 0, vnet::Header::default(), &frame);
+    net.send(at, 0, vnet::VirtioNetHeader::default(), &frame);
 }
 
 /// The scheduler of RFC 8290, 4.1 and 4.2, for flows that never collide, without CoDel.
@@ -139,7 +141,7 @@ fn expected(load: &[(u64, usize, usize)], quantum: i64, limit: usize) -> (Vec<(u
 fn turns_and_overflow_are_those_of_the_rfc() {
     for (quantum, limit) in [(1514, 10_000), (300, 10_000), (1514, 40)] {
         let load = load();
-        let mut net = Net::new(pair(1, limited(limit, Discipline::FqCodel(queues(quantum)))));
+        let mut net = Net::new(pair(1, limited(limit, QueueDiscipline::FqCodel(queues(quantum)))));
         for (at, flow, len) in &load {
             send(&mut net, *at, u16::try_from(*flow).unwrap(), *len);
         }
@@ -157,7 +159,7 @@ fn turns_and_overflow_are_those_of_the_rfc() {
 #[test]
 fn codel_works_in_each_flow_and_leaves_a_sparse_one_alone() {
     let codel = FlowQueues::default();
-    let mut net = Net::new(pair(1, limited(10_240, Discipline::FqCodel(codel))));
+    let mut net = Net::new(pair(1, limited(10_240, QueueDiscipline::FqCodel(codel))));
     for n in 0..4000u64 {
         send(&mut net, n * MS / 2, 0, 1000);
         if n % 40 == 7 {
@@ -178,7 +180,7 @@ fn codel_works_in_each_flow_and_leaves_a_sparse_one_alone() {
 
 #[test]
 fn two_backlogged_flows_get_half_each_whatever_they_send() {
-    let mut net = Net::new(pair(1, limited(10_000, Discipline::FqCodel(queues(1514)))));
+    let mut net = Net::new(pair(1, limited(10_000, QueueDiscipline::FqCodel(queues(1514)))));
     // 1500 and 300 bytes: 2 Mbyte/s and 1.2 Mbyte/s offered where 1 Mbyte/s passes.
     for n in 0..4000u64 {
         if n % 3 == 0 {
@@ -198,7 +200,7 @@ fn two_backlogged_flows_get_half_each_whatever_they_send() {
 #[test]
 fn hosts_share_before_their_flows_do() {
     // Host 1 has one flow, host 2 has four.
-    let fair = |by| Discipline::Fair(Fair { by, queues: queues(1514) });
+    let fair = |by| QueueDiscipline::Fair(Fair { by, queues: queues(1514) });
     let share = |discipline| {
         let mut net = Net::new(pair(1, limited(100_000, discipline)));
         for n in 0..1000u64 {
@@ -218,19 +220,19 @@ fn hosts_share_before_their_flows_do() {
     close(share(fair(FairBy::Source)), [500, 125, 125, 125, 125]);
     // All of them go to one host.
     close(share(fair(FairBy::Destination)), [200; 5]);
-    close(share(Discipline::FqCodel(queues(1514))), [200; 5]);
+    close(share(QueueDiscipline::FqCodel(queues(1514))), [200; 5]);
 }
 
 #[test]
 fn another_discipline_keeps_the_packets_that_wait() {
     let turns = [
-        Discipline::FqCodel(queues(1514)),
-        Discipline::DropTail,
-        Discipline::Fair(Fair { by: FairBy::Source, queues: queues(1514) }),
-        Discipline::Pie(windtunnel_model::profile::Pie::default()),
-        Discipline::Red(windtunnel_model::profile::Red::default()),
+        QueueDiscipline::FqCodel(queues(1514)),
+        QueueDiscipline::DropTail,
+        QueueDiscipline::Fair(Fair { by: FairBy::Source, queues: queues(1514) }),
+        QueueDiscipline::Pie(windtunnel_model::profile::PieParameters::default()),
+        QueueDiscipline::Red(windtunnel_model::profile::RedParameters::default()),
     ];
-    let mut net = Net::new(pair(1, limited(100, Discipline::DropHead)));
+    let mut net = Net::new(pair(1, limited(100, QueueDiscipline::DropHead)));
     for flow in 0..20u16 {
         send(&mut net, 0, flow % 3, 1000);
     }

@@ -1,6 +1,6 @@
 //! Delays as distributions: Kolmogorov–Smirnov against the exact distribution functions.
 
-use windtunnel_model::profile::{Distribution, Jitter, Reorder};
+use windtunnel_model::profile::{Jitter, JitterDistribution, PacketReordering};
 use windtunnel_model::{LinkProfile, Probability, Span};
 
 use crate::support::{MS, Net, US, pair};
@@ -10,7 +10,7 @@ const LATENCY: u64 = 10 * MS;
 const COUNT: u32 = 20_000;
 
 /// Delays beyond the latency of packets sent every second, sorted.
-fn delays(distribution: Distribution) -> Vec<u64> {
+fn delays(distribution: JitterDistribution) -> Vec<u64> {
     let jitter = Jitter { spread: Span::from_millis(2), distribution };
     let latency = Span::from_nanos(LATENCY);
     let mut net = Net::new(pair(11, LinkProfile { latency, jitter, ..LinkProfile::default() }));
@@ -43,19 +43,19 @@ fn assert_distributed(delays: &[u64], cdf: impl Fn(f64) -> f64) {
 
 #[test]
 fn uniform_jitter_is_uniform() {
-    assert_distributed(&delays(Distribution::Uniform), |x| (x / SPREAD).min(1.0));
+    assert_distributed(&delays(JitterDistribution::Uniform), |x| (x / SPREAD).min(1.0));
 }
 
 #[test]
 fn normal_jitter_is_half_normal() {
-    let delays = delays(Distribution::Normal);
+    let delays = delays(JitterDistribution::Normal);
     assert_distributed(&delays, |x| libm::erf(x / SPREAD / 2f64.sqrt()));
     assert!(delays.iter().all(|delay| *delay <= 8 * MS));
 }
 
 #[test]
 fn pareto_jitter_has_its_shape_and_mean() {
-    let delays = delays(Distribution::Pareto);
+    let delays = delays(JitterDistribution::Pareto);
     assert_distributed(&delays, |x| 1.0 - (1.0 + x / (2.0 * SPREAD)).powi(-3));
     assert!(delays.iter().all(|delay| *delay <= 80 * MS));
     let mean = delays.iter().sum::<u64>() / u64::from(COUNT);
@@ -65,7 +65,7 @@ fn pareto_jitter_has_its_shape_and_mean() {
 #[test]
 fn table_jitter_follows_its_quantiles() {
     let table = [0, 1, 1, 9].map(Span::from_millis).to_vec();
-    let delays = delays(Distribution::Table(table));
+    let delays = delays(JitterDistribution::Table(table));
     let below = |limit: u64| delays.iter().filter(|delay| **delay < limit).count();
     // A third is uniform below 1 ms, a third is 1 ms exactly, a third is uniform up to 9 ms.
     assert!(below(MS).abs_diff(6667) < 200);
@@ -81,7 +81,7 @@ fn jitter_keeps_the_order_unless_reorder_lets_it_not() {
             LinkProfile {
                 latency: Span::from_millis(1),
                 jitter: Jitter { spread: Span::from_millis(5), ..Jitter::default() },
-                reorder: Reorder { by_jitter, ..Reorder::default() },
+                reorder: PacketReordering { by_jitter, ..PacketReordering::default() },
                 ..LinkProfile::default()
             },
         ));
@@ -106,7 +106,7 @@ fn a_packet_that_is_held_back_delays_no_other() {
         3,
         LinkProfile {
             latency: Span::from_millis(1),
-            reorder: Reorder { probability, extra, ..Reorder::default() },
+            reorder: PacketReordering { probability, extra, ..PacketReordering::default() },
             ..LinkProfile::default()
         },
     ));
@@ -168,7 +168,7 @@ fn the_delay_that_is_counted_is_the_one_that_packets_have_also_where_order_is_ke
 fn the_delay_that_is_counted_has_what_reorder_adds() {
     let half = Probability::from_parts_per_billion(500_000_000).unwrap();
     let extra = Span::from_millis(7);
-    let reorder = Reorder { probability: half, extra, ..Reorder::default() };
+    let reorder = PacketReordering { probability: half, extra, ..PacketReordering::default() };
     let latency = Span::from_millis(5);
     let (counted, seen) = mean_delays(LinkProfile { latency, reorder, ..LinkProfile::default() });
     assert_eq!(counted, seen);

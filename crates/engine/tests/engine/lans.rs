@@ -5,15 +5,21 @@ mod routers;
 use std::net::{IpAddr, Ipv4Addr};
 
 use windtunnel_engine::{DropReason, NetworkChange};
-use windtunnel_model::profile::Loss;
-use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, Plan, Span, Vertex};
-use windtunnel_wire::arp::{self, Message};
+use windtunnel_model::profile::LossModel;
+use windtunnel_model::{Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, Span};
+use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::{build, ethernet, vnet};
 
 use crate::support::{MS, Net, Out, Topology, delayed, rated, up};
 
-const PLAIN: vnet::Header =
-    vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
+const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
+    flags: 0,
+    gso_type: 0,
+    hdr_len: 0,
+    gso_size: 0,
+    csum_start: 0,
+    csum_offset: 0,
+};
 const ALL: [u8; 6] = [0xff; 6];
 
 /// Nodes with the ports 0, 1 … on one LAN, each attached with its own profile both ways.
@@ -33,7 +39,7 @@ fn plain(count: usize) -> Plan {
 
 /// Towards the station of link `link`.
 fn down(link: u32) -> Lane {
-    Lane { link: LinkId(link), direction: Direction::Down }
+    Lane { link: LinkId(link), direction: LinkDirection::Down }
 }
 
 fn mac(net: &Net, port: usize) -> [u8; 6] {
@@ -62,7 +68,7 @@ fn v4(address: IpAddr) -> Ipv4Addr {
 
 /// The question of the host at a port for an address.
 fn question(net: &Net, from: usize, target: IpAddr) -> Vec<u8> {
-    let message = Message {
+    let message = ArpPacket {
         operation: arp::REQUEST,
         sender: (mac(net, from), v4(net.address(from))),
         target: ([0; 6], v4(target)),
@@ -73,8 +79,8 @@ fn question(net: &Net, from: usize, target: IpAddr) -> Vec<u8> {
 }
 
 /// The answer of the host at a port to a question.
-fn answer(net: &Net, from: usize, question: &Message) -> Vec<u8> {
-    let message = Message {
+fn answer(net: &Net, from: usize, question: &ArpPacket) -> Vec<u8> {
+    let message = ArpPacket {
         operation: arp::REPLY,
         sender: (mac(net, from), question.target.1),
         target: question.sender,
@@ -171,7 +177,7 @@ fn a_cut_attachment_neither_sends_nor_receives() {
 #[test]
 fn a_partition_cuts_frames_and_broadcasts_between_its_sides_of_one_lan() {
     let mut net = Net::new(plain(4));
-    let node = |id| Vertex::Node(windtunnel_model::NodeId(id));
+    let node = |id| NetworkVertex::Node(windtunnel_model::NodeId(id));
     net.apply(0, &NetworkChange::Partition(&[vec![node(0), node(1)], vec![node(2)]]));
     net.send(0, 0, PLAIN, &broadcast(&net, 0));
     assert_eq!(ports(&net.out), [1, 3], "3 is on no side, and keeps its links");
@@ -190,9 +196,9 @@ fn a_partition_cuts_frames_and_broadcasts_between_its_sides_of_one_lan() {
 #[test]
 fn pairs_on_one_lan_give_each_node_a_majority_of_its_own() {
     let mut net = Net::new(plain(5));
-    let node = |id| vec![Vertex::Node(windtunnel_model::NodeId(id))];
+    let node = |id| vec![NetworkVertex::Node(windtunnel_model::NodeId(id))];
     let cut = [[0, 2], [0, 3], [1, 3], [1, 4], [2, 4]];
-    let groups: Vec<Vec<Vertex>> = cut.iter().flatten().map(|id| node(*id)).collect();
+    let groups: Vec<Vec<NetworkVertex>> = cut.iter().flatten().map(|id| node(*id)).collect();
     net.apply(0, &NetworkChange::PartitionPairs(&groups));
     let seen: Vec<Vec<u32>> = (0..5)
         .map(|from| {
@@ -213,8 +219,8 @@ fn pairs_on_one_lan_give_each_node_a_majority_of_its_own() {
 #[test]
 fn a_partition_that_names_the_lan_cuts_attachments() {
     let mut net = Net::new(plain(3));
-    let node = |id| Vertex::Node(windtunnel_model::NodeId(id));
-    let lan = Vertex::Lan(windtunnel_model::LanId(0));
+    let node = |id| NetworkVertex::Node(windtunnel_model::NodeId(id));
+    let lan = NetworkVertex::Lan(windtunnel_model::LanId(0));
     net.apply(0, &NetworkChange::Partition(&[vec![node(0)], vec![lan, node(2)]]));
     net.send(0, 1, PLAIN, &broadcast(&net, 1));
     net.send(0, 0, PLAIN, &broadcast(&net, 0));
@@ -224,14 +230,14 @@ fn a_partition_that_names_the_lan_cuts_attachments() {
 #[test]
 fn address_resolution_takes_no_luck_from_programs_packets() {
     // Packet 2 of the attachment is lost, whatever kernels say in between.
-    let listed = LinkProfile { loss: Loss::Listed(vec![2]), ..LinkProfile::default() };
+    let listed = LinkProfile { loss: LossModel::Listed(vec![2]), ..LinkProfile::default() };
     let mut net = Net::new(office(&[listed, LinkProfile::default()]));
     for _ in 0..3 {
         net.send(0, 0, PLAIN, &question(&net, 0, net.address(1)));
         net.send(0, 0, PLAIN, &udp(&net, 0, 1, 100));
     }
     net.finish();
-    let kinds: Vec<bool> = net.out.iter().map(|out| Message::parse(&out.frame).is_ok()).collect();
+    let kinds: Vec<bool> = net.out.iter().map(|out| ArpPacket::parse(&out.frame).is_ok()).collect();
     assert_eq!(kinds, [true, false, true, true, false]);
     assert_eq!(net.engine.lane(up(0)).offered_packets, 6);
 }

@@ -1,7 +1,7 @@
 //! Packets that the engine gets after they were sent.
 
 use proptest::prelude::*;
-use windtunnel_engine::{Origin, Sender};
+use windtunnel_engine::{FrameOrigin, SenderClass};
 use windtunnel_model::{LinkProfile, PortId, Span, Time};
 use windtunnel_wire::vnet;
 
@@ -13,8 +13,8 @@ impl Net {
         self.run_until(at);
         let mut frame = self.udp(ip_len, tag);
         let (port, sent) = (PortId(0), Time::from_nanos(sent));
-        let origin = Origin { port, sent, sender: Sender::Flow };
-        let header = vnet::Header::default();
+        let origin = FrameOrigin { port, sent, sender: SenderClass::Flow };
+        let header = vnet::VirtioNetHeader::default();
         assert_eq!(self.engine.handle_packet_of(self.now, origin, header, &mut frame), None);
         self.drain();
     }

@@ -18,7 +18,7 @@ fn narrow(mtu: u32) -> LinkProfile {
 fn message(frame: &[u8]) -> (u8, u8, IpAddr, u16) {
     assert!(checksum::verify(frame));
     let packet = ParsedPacket::parse(frame).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     let [_, _, high, low] = view.rest();
     (view.kind(), view.code(), packet.info.source, u16::from_be_bytes([high, low]))
 }
@@ -27,12 +27,17 @@ fn message(frame: &[u8]) -> (u8, u8, IpAddr, u16) {
 fn a_router_reports_the_mtu_of_the_next_link_from_where_the_packet_came_in() {
     let mut net = Net::new(path(1, vec![delayed(Span::from_millis(1)), narrow(1400)]));
     let frame = build::with_dont_fragment(net.udp(1401, 0));
-    net.send(0, 0, vnet::Header::default(), &frame);
+    net.send(0, 0, vnet::VirtioNetHeader::default(), &frame);
     net.finish();
     assert_eq!(net.lane(1).dropped[DropReason::Mtu], 1);
     assert_eq!((net.out[0].port, net.out[0].at), (0, MS));
     assert_eq!(message(&net.out[0].frame), (3, 4, [10, 0, 0, 2].into(), 1400));
-    net.send(2 * MS, 0, vnet::Header::default(), &build::with_dont_fragment(net.udp(1400, 0)));
+    net.send(
+        2 * MS,
+        0,
+        vnet::VirtioNetHeader::default(),
+        &build::with_dont_fragment(net.udp(1400, 0)),
+    );
     net.finish();
     assert_eq!(net.out[1].port, 1);
 }
@@ -43,7 +48,7 @@ fn ipv6_is_never_fragmented() {
     let address =
         |port: usize| -> IpAddr { net.plan.ports().nth(port).unwrap().1.v6.unwrap().into() };
     let frame = build::ip(address(0), address(1), 17, &[0; 1400]);
-    net.send(0, 0, vnet::Header::default(), &frame);
+    net.send(0, 0, vnet::VirtioNetHeader::default(), &frame);
     net.finish();
     assert_eq!(message(&net.out[0].frame), (2, 0, "fd00::2".parse().unwrap(), 1400));
     assert_eq!(net.engine.router(windtunnel_model::RouterId(0)).icmp_sent, 1);
@@ -70,7 +75,7 @@ fn ipv4_without_df_is_fragmented_with_a_complete_checksum() {
 fn fragments_are_those_of_the_wire_room() {
     let mut net = Net::new(path(1, vec![LinkProfile::default(), narrow(999)]));
     let frame = build::with_ttl(net.udp(1400, 3), 64);
-    net.send(0, 0, vnet::Header::default(), &frame);
+    net.send(0, 0, vnet::VirtioNetHeader::default(), &frame);
     net.finish();
     let passed = build::with_ttl(frame, 63);
     for (index, out) in (0u32..).zip(&net.out) {
@@ -108,7 +113,7 @@ fn a_nodes_own_narrow_link_reports_from_its_far_end() {
     plan.link(ends, [narrow(1000), wide]);
     let mut net = Net::new(plan.build());
     let frame = build::with_dont_fragment(net.udp(1200, 0));
-    net.send(5, 0, vnet::Header::default(), &frame);
+    net.send(5, 0, vnet::VirtioNetHeader::default(), &frame);
     net.finish();
     assert_eq!((net.out[0].port, net.out[0].at), (0, 5));
     assert_eq!(message(&net.out[0].frame), (3, 4, [10, 0, 0, 2].into(), 1000));

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, Limits, NetworkChange, Part};
+use windtunnel_engine::{Engine, EngineLimits, NetworkChange, NetworkPart};
 use windtunnel_model::flow::FlowChange;
-use windtunnel_model::plan::{LinkChange, NetworkModel, Sharing};
-use windtunnel_model::profile::Loss;
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkPatch, LinkProfile, Plan, PortId, Probability, Span, Time};
+use windtunnel_model::plan::{BandwidthSharing, LinkChange, NetworkModel};
+use windtunnel_model::profile::LossModel;
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{
+    LinkDirection, LinkPatch, LinkProfile, Plan, PortId, Probability, Span, Time,
+};
 use windtunnel_wire::{build, vnet};
 
 use crate::support::{MS, Net, Topology, delayed, pair, rated, up};
@@ -22,13 +24,13 @@ pub(crate) fn dumbbell(shared: LinkProfile) -> Plan {
         plan.link([node, router], [LinkProfile::default(), LinkProfile::default()]);
     }
     let mut plan = plan.build();
-    plan.model = NetworkModel::Paths(Sharing::Equal);
+    plan.model = NetworkModel::Paths(BandwidthSharing::Equal);
     plan
 }
 
 pub(crate) fn engine(plan: &Plan, number: u32, here: &[usize]) -> Engine {
     let here = (0..plan.nodes.len()).map(|node| here.contains(&node)).collect();
-    Engine::of_part(plan, Limits { packet_memory: 1 << 24 }, &Part { number, here })
+    Engine::of_part(plan, EngineLimits { packet_memory: 1 << 24 }, &NetworkPart { number, here })
 }
 
 pub(crate) fn udp(plan: &Plan, from: usize, to: usize, port: u16) -> Vec<u8> {
@@ -46,7 +48,7 @@ pub(crate) fn at(nanos: u64) -> Time {
 pub(crate) fn send(engine: &mut Engine, nanos: u64, port: u32, frame: &[u8]) {
     let mut frame = frame.to_vec();
     let express =
-        engine.handle_packet(at(nanos), PortId(port), vnet::Header::default(), &mut frame);
+        engine.handle_packet(at(nanos), PortId(port), vnet::VirtioNetHeader::default(), &mut frame);
     assert_eq!(express, None);
 }
 
@@ -86,11 +88,12 @@ fn a_way_without_properties_to_another_machine_is_as_express_as_on_one() {
     let plan = dumbbell(LinkProfile::default());
     let express = |mut engine: Engine| {
         let mut bytes = udp(&plan, 0, 2, 7000);
-        let express = engine.handle_packet(at(5), PortId(0), vnet::Header::default(), &mut bytes);
+        let express =
+            engine.handle_packet(at(5), PortId(0), vnet::VirtioNetHeader::default(), &mut bytes);
         assert_eq!(outputs(&mut engine), []);
         (express.unwrap(), bytes)
     };
-    let whole = express(Engine::new(&plan, Limits { packet_memory: 1 << 20 }));
+    let whole = express(Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 }));
     assert_eq!(whole.0.port, PortId(2));
     assert_eq!(express(engine(&plan, 0, &[0])), whole);
 }
@@ -109,7 +112,7 @@ fn a_way_that_loses_its_latency_is_express_when_all_before_is_there() {
     assert_eq!(outputs(&mut engine), [(2, 20 * MS)], "not before the first");
     let mut from = |nanos, port, node| {
         let mut bytes = udp(&plan, node, 2, 7000);
-        engine.handle_packet(at(nanos), PortId(port), vnet::Header::default(), &mut bytes)
+        engine.handle_packet(at(nanos), PortId(port), vnet::VirtioNetHeader::default(), &mut bytes)
     };
     assert!(from(3 * MS, 1, 1).is_some(), "another source has no packet on the way");
     assert!(from(20 * MS, 0, 0).is_some());
@@ -118,7 +121,7 @@ fn a_way_that_loses_its_latency_is_express_when_all_before_is_there() {
 #[test]
 fn a_pair_on_one_machine_with_everything_is_what_it_was() {
     let plan = dumbbell(LinkProfile {
-        loss: Loss::Independent("3%".parse().unwrap()),
+        loss: LossModel::Independent("3%".parse().unwrap()),
         ..delayed(Span::from_millis(3))
     });
     let run = |mut engine: Engine| {
@@ -127,24 +130,27 @@ fn a_pair_on_one_machine_with_everything_is_what_it_was() {
         engine.handle_timeout(at(600 * MS));
         (outputs(&mut engine), news(&mut engine))
     };
-    let limits = Limits { packet_memory: 1 << 24 };
+    let limits = EngineLimits { packet_memory: 1 << 24 };
     let (new, announced) = run(Engine::new(&plan, limits));
     assert!(announced.is_empty(), "there is no other member");
     assert!(new.len() < 500);
-    assert_eq!(run(Engine::of_part(&plan, limits, &Part::whole(&plan))).0, new);
+    assert_eq!(run(Engine::of_part(&plan, limits, &NetworkPart::whole(&plan))).0, new);
 }
 
 #[test]
 fn parts_have_luck_of_their_own_and_the_first_that_of_a_whole() {
-    let lossy =
-        LinkProfile { loss: Loss::Independent("20%".parse().unwrap()), ..LinkProfile::default() };
+    let lossy = LinkProfile {
+        loss: LossModel::Independent("20%".parse().unwrap()),
+        ..LinkProfile::default()
+    };
     let plan = dumbbell(lossy);
     let run = |mut engine: Engine| {
         let frame = udp(&plan, 0, 2, 7000);
         let sent = (0..1000u64).filter(|tag| {
             let mut frame = frame.clone();
             let now = at(tag * MS);
-            let _ = engine.handle_packet(now, PortId(0), vnet::Header::default(), &mut frame);
+            let _ =
+                engine.handle_packet(now, PortId(0), vnet::VirtioNetHeader::default(), &mut frame);
             !outputs(&mut engine).is_empty()
         });
         sent.collect::<Vec<u64>>()
@@ -155,7 +161,7 @@ fn parts_have_luck_of_their_own_and_the_first_that_of_a_whole() {
         assert!((749..=851).contains(&part.len()), "{}", part.len());
     }
     assert!(parts[0] != parts[1] && parts[1] != parts[2] && parts[0] != parts[2]);
-    let loss = Stream::derive(plan.seed, &plan.links[0].name, Direction::Up, "loss");
+    let loss = RandomStream::derive(plan.seed, &plan.links[0].name, LinkDirection::Up, "loss");
     let probability: Probability = "20%".parse().unwrap();
     let expected = (0..1000u64).filter(|tag| !probability.decides(loss.at(tag + 1)));
     assert_eq!(parts[0], expected.collect::<Vec<u64>>());
@@ -181,7 +187,7 @@ fn answers_of_routers_to_another_machine_are_departures() {
 #[test]
 fn a_whole_of_hops_is_a_part_too() {
     let plan = pair(1, rated(8_000_000));
-    let part = Part::whole(&plan);
+    let part = NetworkPart::whole(&plan);
     assert!(part.is_whole());
     let mut net = Net::new(plan);
     net.send_udp(0, 1000, 1);

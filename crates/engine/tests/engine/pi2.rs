@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Discipline, Pi2, QueueLimit};
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkProfile, Packets};
+use windtunnel_model::profile::{Pi2Parameters, QueueDiscipline, QueueLimit};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, LinkProfile, Packets};
 
 use crate::pie::{
     Judge, arrivals, assert_marks_then_drops, assert_no_timer_when_idle, assert_settles, departures,
@@ -18,9 +18,9 @@ const T_UPDATE: u64 = 15 * MS;
 const ALPHA: f64 = 0.15;
 const BETA: f64 = 3.0;
 
-fn profile(pi2: Pi2) -> LinkProfile {
+fn profile(pi2: Pi2Parameters) -> LinkProfile {
     LinkProfile {
-        discipline: Discipline::Pi2(pi2),
+        discipline: QueueDiscipline::Pi2(pi2),
         queue: Some(QueueLimit::Packets(Packets(1000))),
         ..rated(8_000_000)
     }
@@ -28,7 +28,7 @@ fn profile(pi2: Pi2) -> LinkProfile {
 
 /// Delays in seconds; a packet takes a millisecond.
 struct Reference {
-    draws: Stream,
+    draws: RandomStream,
     root: f64,
     delay_old: f64,
     update: Option<u64>,
@@ -66,13 +66,14 @@ impl Judge for Reference {
 #[test]
 fn drops_and_departures_are_those_of_the_paper() {
     let arrivals = arrivals();
-    let mut net = Net::new(pair(1, profile(Pi2 { ecn: false, ..Pi2::default() })));
+    let mut net =
+        Net::new(pair(1, profile(Pi2Parameters { ecn: false, ..Pi2Parameters::default() })));
     for (at, tag) in arrivals.iter().zip(0..) {
         net.send_udp(*at, 1000, tag);
     }
     net.finish();
     let mut state = Reference {
-        draws: Stream::derive(1, "a--b", Direction::Up, "queue"),
+        draws: RandomStream::derive(1, "a--b", LinkDirection::Up, "queue"),
         root: 0.0,
         delay_old: 0.0,
         update: None,
@@ -88,13 +89,13 @@ fn drops_and_departures_are_those_of_the_paper() {
 
 #[test]
 fn the_delay_settles_at_the_target_under_constant_overload() {
-    assert_settles(|target| profile(Pi2 { target, ..Pi2::default() }));
+    assert_settles(|target| profile(Pi2Parameters { target, ..Pi2Parameters::default() }));
 }
 
 /// The share that has to go is 1 − 1/load: its root is where the controller comes to rest.
 #[test]
 fn of_a_constant_overload_the_share_beyond_the_rate_is_dropped() {
-    let mut net = Net::new(pair(1, profile(Pi2::default())));
+    let mut net = Net::new(pair(1, profile(Pi2Parameters::default())));
     for tag in 0..120_000u32 {
         net.send_udp(u64::from(tag) * MS * 8 / 10, 1000, tag);
     }
@@ -106,10 +107,10 @@ fn of_a_constant_overload_the_share_beyond_the_rate_is_dropped() {
 
 #[test]
 fn capable_senders_are_marked_up_to_a_quarter() {
-    assert_marks_then_drops(profile(Pi2::default()));
+    assert_marks_then_drops(profile(Pi2Parameters::default()));
 }
 
 #[test]
 fn no_timer_is_set_for_updates_on_an_idle_link() {
-    assert_no_timer_when_idle(profile(Pi2::default()));
+    assert_no_timer_when_idle(profile(Pi2Parameters::default()));
 }

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Discipline, Pie, QueueLimit};
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkProfile, Packets, Span};
+use windtunnel_model::profile::{PieParameters, QueueDiscipline, QueueLimit};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, ecn, vnet};
 
 use crate::support::{MS, Net, pair, rated};
@@ -16,9 +16,9 @@ pub(crate) const SERVICE: u64 = MS;
 const QDELAY_REF: f64 = 0.015;
 const T_UPDATE: u64 = 15 * MS;
 
-fn profile(pie: Pie) -> LinkProfile {
+fn profile(pie: PieParameters) -> LinkProfile {
     LinkProfile {
-        discipline: Discipline::Pie(pie),
+        discipline: QueueDiscipline::Pie(pie),
         queue: Some(QueueLimit::Packets(Packets(1000))),
         ..rated(8_000_000)
     }
@@ -27,7 +27,7 @@ fn profile(pie: Pie) -> LinkProfile {
 /// The RFC's variables; delays in seconds.
 struct Reference {
     derandomise: bool,
-    draws: Stream,
+    draws: RandomStream,
     burst_allowance: f64,
     drop_prob: f64,
     accu_prob: f64,
@@ -136,7 +136,7 @@ pub(crate) fn arrivals() -> Vec<u64> {
 fn reference(derandomise: bool, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference) {
     let mut state = Reference {
         derandomise,
-        draws: Stream::derive(1, "a--b", Direction::Up, "queue"),
+        draws: RandomStream::derive(1, "a--b", LinkDirection::Up, "queue"),
         burst_allowance: 0.0,
         drop_prob: 0.0,
         accu_prob: 0.0,
@@ -194,7 +194,10 @@ pub(crate) fn departures(state: &mut impl Judge, arrivals: &[u64]) -> Vec<(u64, 
 fn drops_and_departures_are_those_of_the_rfc() {
     for derandomise in [false, true] {
         let arrivals = arrivals();
-        let mut net = Net::new(pair(1, profile(Pie { derandomise, ecn: false, ..Pie::default() })));
+        let mut net = Net::new(pair(
+            1,
+            profile(PieParameters { derandomise, ecn: false, ..PieParameters::default() }),
+        ));
         for (at, tag) in arrivals.iter().zip(0..) {
             net.send_udp(*at, 1000, tag);
         }
@@ -239,7 +242,7 @@ pub(crate) fn assert_marks_then_drops(profile: LinkProfile) {
     let mut net = Net::new(pair(1, profile));
     for tag in 0..40_000u32 {
         let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::Header::default(), &frame);
+        net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
     let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
@@ -261,12 +264,12 @@ pub(crate) fn assert_no_timer_when_idle(profile: LinkProfile) {
 
 #[test]
 fn the_delay_settles_at_the_target_under_constant_overload() {
-    assert_settles(|target| profile(Pie { target, ..Pie::default() }));
+    assert_settles(|target| profile(PieParameters { target, ..PieParameters::default() }));
 }
 
 #[test]
 fn a_burst_after_calm_passes_untouched() {
-    let mut net = Net::new(pair(1, profile(Pie::default())));
+    let mut net = Net::new(pair(1, profile(PieParameters::default())));
     // Twice the rate for 149 ms builds up a delay of 74 ms, five times the target.
     for tag in 0..298u32 {
         net.send_udp(1000 * MS + u64::from(tag) * MS / 2, 1000, tag);
@@ -282,10 +285,10 @@ fn a_burst_after_calm_passes_untouched() {
 
 #[test]
 fn capable_senders_are_marked_up_to_ten_per_cent() {
-    assert_marks_then_drops(profile(Pie::default()));
+    assert_marks_then_drops(profile(PieParameters::default()));
 }
 
 #[test]
 fn no_timer_is_set_for_updates_on_an_idle_link() {
-    assert_no_timer_when_idle(profile(Pie::default()));
+    assert_no_timer_when_idle(profile(PieParameters::default()));
 }

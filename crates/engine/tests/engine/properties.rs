@@ -4,8 +4,8 @@ pub(crate) mod strategy;
 
 use proptest::prelude::*;
 use windtunnel_engine::{Engine, NetworkChange, RecordSettings};
-use windtunnel_model::profile::{Reorder, Setting};
-use windtunnel_model::{Lane, LinkPatch, LinkProfile, NodeId, Plan, Vertex};
+use windtunnel_model::profile::{PacketReordering, PropertySetting};
+use windtunnel_model::{Lane, LinkPatch, LinkProfile, NetworkVertex, NodeId, Plan};
 use windtunnel_wire::{build, ecn};
 
 use crate::support::{Net, Out, Topology, US, path, segments, up};
@@ -59,8 +59,8 @@ fn play_step(net: &mut Net, at: u64, tag: u32, step: &Step) {
         Step::Patch { link, patch } => net.patch(at, up(*link), (**patch).clone()),
         Step::State { link, up: state } => net.set_up(at, up(*link), *state),
         Step::Part => {
-            let groups = [0, 1].map(|id| vec![Vertex::Node(NodeId(id))]);
-            let router = vec![Vertex::Router(windtunnel_model::RouterId(0))];
+            let groups = [0, 1].map(|id| vec![NetworkVertex::Node(NodeId(id))]);
+            let router = vec![NetworkVertex::Router(windtunnel_model::RouterId(0))];
             let [a, b] = groups;
             net.apply(at, &NetworkChange::Partition(&[a, [b, router].concat()]));
         }
@@ -82,7 +82,7 @@ fn summary(net: &Net) -> (Vec<Out>, Vec<String>) {
 fn lan(profiles: &[LinkProfile]) -> Plan {
     let mut plan = Topology::new(3);
     let office = plan.lan("office");
-    let mut stations: Vec<Vertex> =
+    let mut stations: Vec<NetworkVertex> =
         ["a", "b", "c", "d"].iter().map(|name| plan.node(name)).collect();
     let far = plan.node("far");
     let router = plan.router("r");
@@ -126,7 +126,7 @@ proptest! {
                 at += pause;
                 match change {
                     0 => {
-                        let side = |ids: [u32; 2]| ids.map(|id| Vertex::Node(NodeId(id))).to_vec();
+                        let side = |ids: [u32; 2]| ids.map(|id| NetworkVertex::Node(NodeId(id))).to_vec();
                         net.apply(at, &NetworkChange::Partition(&[side([0, 1]), side([2, 3])]));
                     }
                     1 => net.apply(at, &NetworkChange::Heal),
@@ -145,7 +145,7 @@ proptest! {
         crate::records::laws::check(&first);
         prop_assert_eq!(&first.records, &second.records);
         for out in &first.out {
-            let source = windtunnel_wire::ethernet::View::parse(&out.frame).unwrap().source();
+            let source = windtunnel_wire::ethernet::EthernetFrame::parse(&out.frame).unwrap().source();
             let own = first.plan.ports().nth(usize::try_from(out.port).unwrap()).unwrap().1.mac();
             prop_assert_ne!(source, own);
         }
@@ -192,7 +192,7 @@ proptest! {
             net.send(at, 0, header, &build::with_ecn(frame, codepoint));
             if let Some((_, profile)) = later.as_ref().filter(|(when, _)| *when == index) {
                 let patch = LinkPatch {
-                    queue: profile.queue.map(Setting::To),
+                    queue: profile.queue.map(PropertySetting::To),
                     discipline: Some(profile.discipline.clone()),
                     ..LinkPatch::default()
                 };
@@ -215,7 +215,7 @@ proptest! {
         gaps in prop::collection::vec(0..400 * US, 1..80),
     ) {
         let ordered = |mut profile: LinkProfile| {
-            profile.reorder = Reorder::default();
+            profile.reorder = PacketReordering::default();
             profile.mtu = 1500;
             profile
         };
@@ -246,7 +246,7 @@ proptest! {
                 let whole = net.udp(100, 1);
                 frame[..30].copy_from_slice(&whole[..30]);
             }
-            let header = windtunnel_wire::vnet::Header::parse(&header);
+            let header = windtunnel_wire::vnet::VirtioNetHeader::parse(&header);
             net.send(0, u32::try_from(index % 2).unwrap(), header, &frame);
         }
         net.finish();

@@ -1,14 +1,14 @@
 //! Loss, duplication and corruption, and what their random numbers depend on.
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{GilbertElliott, Loss};
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, LinkProfile, Plan, Probability};
+use windtunnel_model::profile::{GilbertElliott, LossModel};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, LinkProfile, Plan, Probability};
 use windtunnel_wire::{checksum, vnet};
 
 use crate::support::{MS, Net, Topology, pair, rated};
 
-fn lossy(loss: Loss) -> LinkProfile {
+fn lossy(loss: LossModel) -> LinkProfile {
     LinkProfile { loss, ..LinkProfile::default() }
 }
 
@@ -35,7 +35,7 @@ fn lost_by_hundreds(survivors: &[u32], count: u32) -> Vec<u32> {
 #[test]
 fn loss_is_independent_with_its_probability() {
     let count = 100_000;
-    let tags = survivors(pair(5, lossy(Loss::Independent(percent("3%")))), count);
+    let tags = survivors(pair(5, lossy(LossModel::Independent(percent("3%")))), count);
     // Chi-square of the losses of each hundred packets against 100·p, with 999 degrees of freedom
     // (p is given): its mean is 999, its standard deviation 44.7.
     let variance = 100.0 * 0.03 * 0.97;
@@ -48,7 +48,7 @@ fn loss_is_independent_with_its_probability() {
 
 #[test]
 fn bursts_have_the_mean_length_and_the_share_of_their_chain() {
-    let loss = Loss::GilbertElliott(GilbertElliott {
+    let loss = LossModel::GilbertElliott(GilbertElliott {
         good_to_bad: percent("1%"),
         bad_to_good: percent("25%"),
         loss_in_good: Probability::NEVER,
@@ -71,15 +71,15 @@ fn bursts_have_the_mean_length_and_the_share_of_their_chain() {
 
 #[test]
 fn exactly_the_listed_packets_vanish() {
-    let tags = survivors(pair(5, lossy(Loss::Listed(vec![1, 4, 5]))), 8);
+    let tags = survivors(pair(5, lossy(LossModel::Listed(vec![1, 4, 5]))), 8);
     assert_eq!(tags, [1, 2, 5, 6, 7]);
 }
 
 #[test]
 fn the_fate_of_a_packet_is_that_of_its_number_in_the_links_stream() {
     let probability = percent("20%");
-    let tags = survivors(pair(9, lossy(Loss::Independent(probability))), 500);
-    let stream = Stream::derive(9, "a--b", Direction::Up, "loss");
+    let tags = survivors(pair(9, lossy(LossModel::Independent(probability))), 500);
+    let stream = RandomStream::derive(9, "a--b", LinkDirection::Up, "loss");
     let expected = (0..500).filter(|tag| !probability.decides(stream.at(u64::from(*tag) + 1)));
     assert_eq!(tags, expected.collect::<Vec<u32>>());
 }
@@ -87,7 +87,7 @@ fn the_fate_of_a_packet_is_that_of_its_number_in_the_links_stream() {
 #[test]
 fn another_link_changes_no_links_luck() {
     let profile = LinkProfile {
-        loss: Loss::Independent(percent("20%")),
+        loss: LossModel::Independent(percent("20%")),
         duplicate: percent("10%"),
         ..rated(100_000_000)
     };
@@ -95,7 +95,7 @@ fn another_link_changes_no_links_luck() {
     let mut more = Topology::new(4);
     let (a, b, c) = (more.node("a"), more.node("b"), more.node("c"));
     more.link([a, b], [profile, LinkProfile::default()]);
-    more.link([c, b], [lossy(Loss::Independent(percent("50%"))), LinkProfile::default()]);
+    more.link([c, b], [lossy(LossModel::Independent(percent("50%"))), LinkProfile::default()]);
     let run = |plan| {
         let mut net = Net::new(plan);
         (0..500).for_each(|tag| net.send_udp(u64::from(tag) * MS, 100, tag));
@@ -107,7 +107,7 @@ fn another_link_changes_no_links_luck() {
 
 #[test]
 fn luck_does_not_depend_on_when_packets_come() {
-    let plan = pair(4, lossy(Loss::Independent(percent("20%"))));
+    let plan = pair(4, lossy(LossModel::Independent(percent("20%"))));
     let at_once = survivors(plan.clone(), 500);
     let mut net = Net::new(plan);
     (0..500).for_each(|tag| net.send_udp(u64::from(tag * tag), 700, tag));

@@ -2,9 +2,9 @@
 //! the distances between drops that it promises.
 
 use windtunnel_engine::DropReason;
-use windtunnel_model::profile::{Discipline, QueueLimit, Red};
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Bytes, Direction, LinkProfile, Packets, Probability};
+use windtunnel_model::profile::{QueueDiscipline, QueueLimit, RedParameters};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{Bytes, LinkDirection, LinkProfile, Packets, Probability};
 use windtunnel_wire::{build, ecn, vnet};
 
 use crate::support::{MS, Net, pair, rated};
@@ -16,20 +16,20 @@ fn percent(text: &str) -> Probability {
     text.parse().unwrap()
 }
 
-fn setting() -> Red {
-    Red {
+fn setting() -> RedParameters {
+    RedParameters {
         min: Some(QueueLimit::Bytes(Bytes(5000))),
         max: Some(QueueLimit::Bytes(Bytes(15_000))),
         probability: percent("10%"),
         weight: percent("2%"),
         ecn: false,
-        ..Red::default()
+        ..RedParameters::default()
     }
 }
 
-fn profile(red: Red) -> LinkProfile {
+fn profile(red: RedParameters) -> LinkProfile {
     LinkProfile {
-        discipline: Discipline::Red(red),
+        discipline: QueueDiscipline::Red(red),
         queue: Some(QueueLimit::Packets(Packets(60))),
         ..rated(8_000_000)
     }
@@ -37,8 +37,8 @@ fn profile(red: Red) -> LinkProfile {
 
 /// The state of the paper's algorithm; times in ns, lengths in bytes.
 struct Reference {
-    setting: Red,
-    draws: Stream,
+    setting: RedParameters,
+    draws: RandomStream,
     average: f64,
     count: i64,
     q_time: Option<u64>,
@@ -111,10 +111,10 @@ fn arrivals() -> Vec<u64> {
         .collect()
 }
 
-fn reference(setting: Red, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference) {
+fn reference(setting: RedParameters, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference) {
     let mut state = Reference {
         setting,
-        draws: Stream::derive(1, "a--b", Direction::Up, "queue"),
+        draws: RandomStream::derive(1, "a--b", LinkDirection::Up, "queue"),
         average: 0.0,
         count: -1,
         q_time: None,
@@ -155,7 +155,7 @@ fn reference(setting: Red, arrivals: &[u64]) -> (Vec<(u64, u32)>, Reference) {
 
 /// Bursts of any length and load, with pauses from shorter than a packet to a few hundred of them.
 fn random_arrivals(seed: u64) -> Vec<u64> {
-    let draws = Stream::derive(seed, "a--b", Direction::Up, "arrivals");
+    let draws = RandomStream::derive(seed, "a--b", LinkDirection::Up, "arrivals");
     let (mut at, mut arrivals) = (0, Vec::new());
     for burst in 0..60 {
         let draw = |which: u64| draws.at(burst * 4 + which) >> 40;
@@ -171,7 +171,7 @@ fn random_arrivals(seed: u64) -> Vec<u64> {
     arrivals
 }
 
-fn compare(setting: Red, arrivals: &[u64]) -> usize {
+fn compare(setting: RedParameters, arrivals: &[u64]) -> usize {
     let mut net = Net::new(pair(1, profile(setting)));
     for (at, tag) in arrivals.iter().zip(0..) {
         net.send_udp(*at, 1000, tag);
@@ -192,7 +192,7 @@ fn compare(setting: Red, arrivals: &[u64]) -> usize {
 #[test]
 fn drops_and_departures_are_those_of_the_paper() {
     for gentle in [false, true] {
-        let dropped = compare(Red { gentle, ..setting() }, &arrivals());
+        let dropped = compare(RedParameters { gentle, ..setting() }, &arrivals());
         assert!(dropped > 500, "the load makes it drop: {dropped}");
     }
 }
@@ -200,10 +200,10 @@ fn drops_and_departures_are_those_of_the_paper() {
 #[test]
 fn drops_and_departures_of_any_bursts_and_pauses_are_those_of_the_paper() {
     for seed in 0..40 {
-        let setting = Red { gentle: seed % 2 == 1, ..setting() };
+        let setting = RedParameters { gentle: seed % 2 == 1, ..setting() };
         // A light weight keeps the average above `max` when the queue has long been empty.
         let weight = percent(["0.2%", "2%", "25%"][usize::try_from(seed % 3).unwrap()]);
-        compare(Red { weight, ..setting }, &random_arrivals(seed));
+        compare(RedParameters { weight, ..setting }, &random_arrivals(seed));
     }
 }
 
@@ -213,13 +213,14 @@ fn drops_and_departures_of_any_bursts_and_pauses_are_those_of_the_paper() {
 #[test]
 fn an_idle_link_lets_pings_through_after_an_overload_with_ecn() {
     for (gentle, adaptive) in [(false, false), (true, false), (false, true)] {
-        let red = Discipline::Red(Red { gentle, adaptive, ..Red::default() });
+        let red =
+            QueueDiscipline::Red(RedParameters { gentle, adaptive, ..RedParameters::default() });
         let profile = LinkProfile { discipline: red, ..rated(10_000_000) };
         let mut net = Net::new(pair(1, profile));
         let gap = 1000 * 800 * 100 / 115;
         for tag in 0..900 {
             let frame = build::with_ecn(net.udp(1000, tag), 2);
-            net.send(u64::from(tag) * gap, 0, vnet::Header::default(), &frame);
+            net.send(u64::from(tag) * gap, 0, vnet::VirtioNetHeader::default(), &frame);
         }
         net.run_until(2000 * MS);
         let before = net.lane(0).dropped.total();
@@ -237,10 +238,10 @@ fn an_idle_link_lets_pings_through_after_an_overload_with_ecn() {
 /// s in steps of 0.3 ms, 0.98¹⁰⁰⁰ is left, though no step is a whole packet of 1 ms.
 #[test]
 fn drops_on_an_idle_link_do_not_stop_its_idle_time() {
-    let mut net = Net::new(pair(1, profile(Red { ecn: true, ..setting() })));
+    let mut net = Net::new(pair(1, profile(RedParameters { ecn: true, ..setting() })));
     for tag in 0..2000u32 {
         let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(u64::from(tag) * MS / 2, 0, vnet::Header::default(), &frame);
+        net.send(u64::from(tag) * MS / 2, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.run_until(1500 * MS);
     let before = net.lane(0).dropped[DropReason::Aqm];
@@ -258,20 +259,20 @@ fn drops_on_an_idle_link_do_not_stop_its_idle_time() {
 /// drop).
 #[test]
 fn the_distance_between_drops_is_uniform() {
-    let setting = Red {
+    let setting = RedParameters {
         min: Some(QueueLimit::Bytes(Bytes(1000))),
         max: Some(QueueLimit::Bytes(Bytes(39_000))),
         probability: percent("10%"),
         weight: percent("100%"),
         ecn: true,
-        ..Red::default()
+        ..RedParameters::default()
     };
     let mut net = Net::new(pair(3, profile(setting)));
     // 20 wait whenever one comes, as marks remove none: 21 at once, and one each time one has left.
     for tag in 0..20_021u64 {
         let frame = build::with_ecn(net.udp(1000, u32::try_from(tag).unwrap()), 2);
         let at = if tag < 21 { 0 } else { (tag - 20) * MS - 1 };
-        net.send(at, 0, vnet::Header::default(), &frame);
+        net.send(at, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
     let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
@@ -293,9 +294,9 @@ fn the_distance_between_drops_is_uniform() {
 #[test]
 fn adaptive_red_holds_the_average_between_its_thresholds() {
     // 1.25 times the rate: a fifth has to go, ten times the probability that it starts with.
-    let setting = Red { probability: percent("2%"), adaptive: true, ..setting() };
+    let setting = RedParameters { probability: percent("2%"), adaptive: true, ..setting() };
     let length = |adaptive| {
-        let mut net = Net::new(pair(5, profile(Red { adaptive, ..setting })));
+        let mut net = Net::new(pair(5, profile(RedParameters { adaptive, ..setting })));
         let mut sum = 0;
         for tag in 0..60_000u32 {
             net.send_udp(u64::from(tag) * 8 * MS / 10, 1000, tag);
@@ -330,11 +331,11 @@ fn an_average_that_was_high_is_forgotten_while_nothing_comes() {
 #[test]
 fn those_that_are_marked_and_then_dropped_are_not_counted_as_marked() {
     let limit = Some(QueueLimit::Packets(Packets(20)));
-    let red = Red { weight: percent("100%"), ecn: true, ..setting() };
+    let red = RedParameters { weight: percent("100%"), ecn: true, ..setting() };
     let mut net = Net::new(pair(1, LinkProfile { queue: limit, ..profile(red) }));
     for tag in 0..315u32 {
         let frame = build::with_ecn(net.udp(1000, tag), 2);
-        net.send(u64::from(tag) * MS / 3, 0, vnet::Header::default(), &frame);
+        net.send(u64::from(tag) * MS / 3, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
     let ce = |out: &&crate::support::Out| ecn::codepoint(&out.frame) == Some(ecn::Codepoint::Ce);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use windtunnel_engine::{DropReason, Engine, Limits, NetworkChange};
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey, FlowTerms};
-use windtunnel_model::plan::{LinkChange, NetworkModel, Sharing};
-use windtunnel_model::profile::Setting;
+use windtunnel_engine::{DropReason, Engine, EngineLimits, NetworkChange};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey, FlowTerms};
+use windtunnel_model::plan::{BandwidthSharing, LinkChange, NetworkModel};
+use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{LinkPatch, LinkProfile, NodeId, Plan, Rate, Span};
 use windtunnel_wire::build;
 
@@ -24,7 +24,7 @@ fn greedy(rtt: Span) -> Option<FlowTerms> {
 
 /// A flow that began at time zero, or ended.
 fn change(key: FlowKey, terms: Option<FlowTerms>) -> FlowChange {
-    FlowChange { key, flow: terms.map(|terms| Flow { terms, since: at(0) }) }
+    FlowChange { key, flow: terms.map(|terms| ActiveFlow { terms, since: at(0) }) }
 }
 
 /// Sends 32 Mbit/s for some milliseconds.
@@ -51,7 +51,7 @@ fn a_flow_is_announced_when_it_begins_wants_less_and_ends() {
     // Two packets of 1000 bytes a period are 320 kbit/s, and a quarter more.
     let demand = Rate::from_bits_per_second(400_000);
     let terms = FlowTerms { demand, ..FlowTerms::new(Span::from_millis(20)) };
-    let flow = Flow { terms, since: at(50 * MS) };
+    let flow = ActiveFlow { terms, since: at(50 * MS) };
     assert_eq!(began, [FlowChange { key: key(0, 2, 0), flow: Some(flow) }]);
     let small = {
         let socket =
@@ -168,7 +168,7 @@ fn an_invalid_announcement_is_counted_and_does_nothing() {
     assert_eq!((part.refused_flows(), part.remote_flows()), (4, 0));
     part.handle_flows(at(1), 1, &[change(key(1, 3, 0), None)]);
     assert_eq!(part.refused_flows(), 4, "an end of what never was known");
-    let mut whole = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+    let mut whole = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
     whole.handle_flows(at(1), 1, &[change(key(1, 3, 0), terms)]);
     assert_eq!(whole.refused_flows(), 1);
 }
@@ -228,7 +228,7 @@ fn flows_of_others_go_where_routes_lead() {
         plan.link([node, router], [LinkProfile::default(), LinkProfile::default()]);
     }
     let mut plan = plan.build();
-    plan.model = NetworkModel::Paths(Sharing::Equal);
+    plan.model = NetworkModel::Paths(BandwidthSharing::Equal);
     let mut engine = engine(&plan, 0, &[0]);
     engine.handle_flows(at(0), 1, &[change(key(1, 2, 0), greedy(Span::from_millis(1)))]);
     let links = |engine: &mut Engine| {
@@ -250,7 +250,7 @@ fn flows_of_others_go_where_routes_lead() {
     engine.apply(at(700 * MS), &NetworkChange::Reroute);
     assert!(links(&mut engine).contains(&around) && !links(&mut engine).contains(&direct));
     let wide = LinkPatch {
-        rate: Rate::from_bits_per_second(16_000_000).map(Setting::To),
+        rate: Rate::from_bits_per_second(16_000_000).map(PropertySetting::To),
         ..LinkPatch::default()
     };
     for link in [1, 2] {
@@ -273,7 +273,7 @@ fn names_say_which_interfaces_and_which_router() {
         plan.link([node, router], [LinkProfile::default(), LinkProfile::default()]);
     }
     let mut plan = plan.build();
-    plan.model = NetworkModel::Paths(Sharing::Equal);
+    plan.model = NetworkModel::Paths(BandwidthSharing::Equal);
     let mut sender = engine(&plan, 0, &[0]);
     let mut receiver = engine(&plan, 1, &[1]);
     let address = |port: usize| plan.ports().nth(port).unwrap().1.v4.unwrap();
@@ -322,7 +322,7 @@ fn names_say_which_of_the_equal_ways() {
         plan.link([router, r], [rated(8_000_000), rated(8_000_000)]);
     }
     let mut plan = plan.build();
-    plan.model = NetworkModel::Paths(Sharing::Equal);
+    plan.model = NetworkModel::Paths(BandwidthSharing::Equal);
     plan.routing.ecmp = true;
     let mut receiver = engine(&plan, 1, &[1]);
     let mut used = BTreeSet::new();

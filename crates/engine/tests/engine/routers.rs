@@ -8,8 +8,14 @@ use windtunnel_wire::{build, checksum, icmp, vnet};
 
 use crate::support::{MS, Net, Topology, delayed, path, up};
 
-const PLAIN: vnet::Header =
-    vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
+const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
+    flags: 0,
+    gso_type: 0,
+    hdr_len: 0,
+    gso_size: 0,
+    csum_start: 0,
+    csum_offset: 0,
+};
 
 fn three_routers() -> Net {
     let ms = || delayed(Span::from_millis(1));
@@ -24,7 +30,7 @@ fn v6(net: &Net, port: usize) -> IpAddr {
 fn message(frame: &[u8]) -> (u8, u8, IpAddr) {
     assert!(checksum::verify(frame));
     let packet = ParsedPacket::parse(frame).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     (view.kind(), view.code(), packet.info.source)
 }
 
@@ -110,7 +116,7 @@ fn an_unknown_address_is_reported_and_errors_about_errors_are_not() {
 fn what_is_not_in_the_plan_goes_to_the_node_that_is_the_machines_outside() {
     let ms = || delayed(Span::from_millis(1));
     let mut plan = path(1, vec![ms(), ms(), ms(), ms()]);
-    plan.nodes[1].internet = Some(windtunnel_model::plan::Internet::default());
+    plan.nodes[1].internet = Some(windtunnel_model::plan::InternetAccess::default());
     let mut net = Net::new(plan);
     let outside: [IpAddr; 2] = ["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
     net.send(0, 0, PLAIN, &build::ip(net.address(0), outside[0], 17, &[0; 20]));
@@ -185,8 +191,10 @@ fn answers_take_the_way_back_and_its_properties() {
     net.send(0, 0, PLAIN, &build::echo_request(net.address(0), [10, 0, 0, 2].into(), 1, 1, b""));
     net.finish();
     assert_eq!(net.times(), [11 * MS]);
-    let back =
-        Lane { link: windtunnel_model::LinkId(0), direction: windtunnel_model::Direction::Down };
+    let back = Lane {
+        link: windtunnel_model::LinkId(0),
+        direction: windtunnel_model::LinkDirection::Down,
+    };
     assert_eq!(net.engine.lane(back).delivered_packets, 1);
 }
 

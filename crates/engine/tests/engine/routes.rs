@@ -3,15 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_engine::{EventKind, NetworkChange};
+use windtunnel_engine::{NetworkChange, NetworkEventKind};
 use windtunnel_model::plan::{FixedRoute, LinkChange, Plan, RouteChange};
-use windtunnel_model::{Lane, LinkProfile, NodeId, RouterId, Span, Time, Vertex};
+use windtunnel_model::{Lane, LinkProfile, NetworkVertex, NodeId, RouterId, Span, Time};
 use windtunnel_wire::{build, vnet};
 
 use super::support::{MS, Net, Topology, delayed, up};
 
-const PLAIN: vnet::Header =
-    vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
+const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
+    flags: 0,
+    gso_type: 0,
+    hdr_len: 0,
+    gso_size: 0,
+    csum_start: 0,
+    csum_offset: 0,
+};
 
 /// Node a, router `in`, so many routers side by side, router `out`, node b. By hops all ways are
 /// equal; the n-th (from 0) takes n + 1 ms, so the time of a packet shows its way. Link 0 is a's, 1
@@ -105,7 +111,7 @@ fn without_ecmp_all_flows_take_the_way_named_first() {
 fn routers_choose_independently_of_each_other() {
     let mut plan = Topology::new(1);
     let (a, b) = (plan.node("a"), plan.node("b"));
-    let routers: Vec<Vertex> = ["r0", "r1", "r2"].map(|name| plan.router(name)).into();
+    let routers: Vec<NetworkVertex> = ["r0", "r1", "r2"].map(|name| plan.router(name)).into();
     let plain = LinkProfile::default;
     plan.link([a, routers[0]], [plain(), plain()]);
     plan.link([routers[2], b], [plain(), plain()]);
@@ -181,8 +187,8 @@ fn a_train_goes_one_way_whole() {
 /// a's only way to b is over the router `slow` or the router `fast`: (plan, the two routes).
 fn two_ways() -> (Plan, [FixedRoute; 2]) {
     let plan = fan(1, 2, false);
-    let node = |id| Vertex::Node(NodeId(id));
-    let router = |id| Vertex::Router(RouterId(id));
+    let node = |id| NetworkVertex::Node(NodeId(id));
+    let router = |id| NetworkVertex::Router(RouterId(id));
     let over =
         |middle| FixedRoute { path: vec![node(0), router(0), router(middle), router(1), node(1)] };
     (plan, [over(2), over(3)])
@@ -215,9 +221,9 @@ fn a_route_that_is_set_free_is_the_shortest_again() {
     net.send_udp(MS, 100, 1);
     net.finish();
     assert_eq!(net.arrivals(), [(2 * MS, 1)]);
-    let kinds: Vec<EventKind> =
+    let kinds: Vec<NetworkEventKind> =
         std::iter::from_fn(|| net.engine.poll_event()).map(|event| event.kind).collect();
-    assert_eq!(kinds, [EventKind::RoutesFixed, EventKind::RoutesFixed]);
+    assert_eq!(kinds, [NetworkEventKind::RoutesFixed, NetworkEventKind::RoutesFixed]);
 }
 
 fn take(net: &mut Net, at: u64, link: u32, up_again: bool) {
@@ -265,7 +271,7 @@ fn with_a_delay_routes_follow_a_link_by_exactly_that() {
     net.finish();
     assert_eq!(net.arrivals(), [(212 * MS, 2), (501 * MS, 4), (502 * MS - 1, 3)]);
     let times: Vec<Time> = std::iter::from_fn(|| net.engine.poll_event())
-        .filter(|event| event.kind == EventKind::Rerouted { by_itself: true })
+        .filter(|event| event.kind == NetworkEventKind::Rerouted { by_itself: true })
         .map(|event| event.at)
         .collect();
     assert_eq!(times, [210 * MS, 500 * MS].map(Time::from_nanos));

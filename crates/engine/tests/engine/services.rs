@@ -23,8 +23,14 @@ use windtunnel_wire::{build, tcp, vnet};
 
 use crate::support::{Net, Topology, delayed};
 
-pub(crate) const PLAIN: vnet::Header =
-    vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
+pub(crate) const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
+    flags: 0,
+    gso_type: 0,
+    hdr_len: 0,
+    gso_size: 0,
+    csum_start: 0,
+    csum_offset: 0,
+};
 
 /// Nodes and ports.
 pub(crate) const CLIENT: u32 = 0;

@@ -3,15 +3,16 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{
-    Departure, Engine, LaneCounters, Limits, NetworkChange, Origin, RecordSettings, Sender,
+    Engine, EngineLimits, FrameDeparture, FrameOrigin, LaneCounters, NetworkChange, RecordSettings,
+    SenderClass,
 };
 use windtunnel_model::plan::{
-    Interface, LinkChange, LinkEnd, Node, Plan, Router, RouterInterface, RoutingMetric,
+    LinkChange, LinkEnd, Node, NodeInterface, Plan, Router, RouterInterface, RoutingMetric,
 };
-use windtunnel_model::record::Record;
+use windtunnel_model::record::EventRecord;
 use windtunnel_model::{
-    Direction, Lan, LanId, Lane, LinkId, LinkPatch, LinkProfile, NodeId, PortId, RouterId, Span,
-    Subnet, Time, Vertex,
+    Lan, LanId, Lane, LinkDirection, LinkId, LinkPatch, LinkProfile, NetworkVertex, NodeId, PortId,
+    RouterId, Span, Subnet, Time,
 };
 use windtunnel_wire::segment::{Train, write_range};
 use windtunnel_wire::{build, vnet};
@@ -34,22 +35,22 @@ impl Topology {
         }
     }
 
-    pub(crate) fn node(&mut self, name: &str) -> Vertex {
+    pub(crate) fn node(&mut self, name: &str) -> NetworkVertex {
         self.plan.nodes.push(Node {
             name: name.to_owned(),
             group: name.to_owned(),
             ..Node::default()
         });
-        Vertex::Node(NodeId::from_index(self.plan.nodes.len() - 1))
+        NetworkVertex::Node(NodeId::from_index(self.plan.nodes.len() - 1))
     }
 
-    pub(crate) fn router(&mut self, name: &str) -> Vertex {
+    pub(crate) fn router(&mut self, name: &str) -> NetworkVertex {
         self.plan.routers.push(Router { name: name.to_owned(), interfaces: Vec::new() });
-        Vertex::Router(RouterId::from_index(self.plan.routers.len() - 1))
+        NetworkVertex::Router(RouterId::from_index(self.plan.routers.len() - 1))
     }
 
     /// A LAN with the subnets 10.1.0.0/24 and fd00:1::/64, 10.2.0.0/24 and fd00:2::/64, and so on.
-    pub(crate) fn lan(&mut self, name: &str) -> Vertex {
+    pub(crate) fn lan(&mut self, name: &str) -> NetworkVertex {
         let number = u8::try_from(self.plan.lans.len() + 1).unwrap();
         let v6 = Ipv6Addr::new(0xfd00, number.into(), 0, 0, 0, 0, 0, 0);
         self.plan.lans.push(Lan {
@@ -58,20 +59,20 @@ impl Topology {
             v6: Some(Subnet { network: v6.into(), prefix: 64 }),
             attachments: Vec::new(),
         });
-        Vertex::Lan(LanId::from_index(self.plan.lans.len() - 1))
+        NetworkVertex::Lan(LanId::from_index(self.plan.lans.len() - 1))
     }
 
-    pub(crate) fn link(&mut self, ends: [Vertex; 2], profiles: [LinkProfile; 2]) -> LinkId {
+    pub(crate) fn link(&mut self, ends: [NetworkVertex; 2], profiles: [LinkProfile; 2]) -> LinkId {
         let id = LinkId::from_index(self.plan.links.len());
         let name =
             format!("{}--{}", self.plan.vertex_name(ends[0]), self.plan.vertex_name(ends[1]));
         let mtu = profiles[0].mtu.max(profiles[1].mtu);
         let ends = [0, 1].map(|side| {
             let lan = match ends[1 - side] {
-                Vertex::Lan(id) => Some(id),
+                NetworkVertex::Lan(id) => Some(id),
                 _ => None,
             };
-            let interface = self.attach(ends[side], lan, id, Direction::BOTH[side], mtu);
+            let interface = self.attach(ends[side], lan, id, LinkDirection::BOTH[side], mtu);
             LinkEnd { vertex: ends[side], interface }
         });
         self.plan.links.push(windtunnel_model::plan::Link { name, ends, profiles });
@@ -88,10 +89,10 @@ impl Topology {
 
     fn attach(
         &mut self,
-        vertex: Vertex,
+        vertex: NetworkVertex,
         lan: Option<LanId>,
         link: LinkId,
-        outward: Direction,
+        outward: LinkDirection,
         mtu: u32,
     ) -> u32 {
         let host = u8::try_from(link.0).unwrap();
@@ -109,9 +110,9 @@ impl Topology {
         };
         let (v4, v6) = (Some(v4), Some(v6));
         let count = match vertex {
-            Vertex::Node(id) => {
+            NetworkVertex::Node(id) => {
                 let interfaces = &mut self.plan.nodes[id.index()].interfaces;
-                interfaces.push(Interface {
+                interfaces.push(NodeInterface {
                     port: PortId(0),
                     name: format!("eth{}", interfaces.len()),
                     link,
@@ -122,12 +123,12 @@ impl Topology {
                 });
                 interfaces.len()
             }
-            Vertex::Router(id) => {
+            NetworkVertex::Router(id) => {
                 let interfaces = &mut self.plan.routers[id.index()].interfaces;
                 interfaces.push(RouterInterface { link, outward, v4, v6 });
                 interfaces.len()
             }
-            Vertex::Lan(id) => {
+            NetworkVertex::Lan(id) => {
                 let attachments = &mut self.plan.lans[id.index()].attachments;
                 attachments.push(Lane { link, direction: outward });
                 attachments.len()
@@ -162,7 +163,7 @@ pub(crate) fn path(seed: u64, profiles: Vec<LinkProfile>) -> Plan {
 
 /// The direction in which a link of the two above has its properties.
 pub(crate) fn up(link: u32) -> Lane {
-    Lane { link: LinkId(link), direction: Direction::Up }
+    Lane { link: LinkId(link), direction: LinkDirection::Up }
 }
 
 /// What came out.
@@ -171,7 +172,7 @@ pub(crate) struct Out {
     pub(crate) port: u32,
     pub(crate) at: u64,
     pub(crate) frame: Vec<u8>,
-    pub(crate) vnet: vnet::Header,
+    pub(crate) vnet: vnet::VirtioNetHeader,
 }
 
 /// An engine that is woken exactly when it asks for it.
@@ -181,7 +182,7 @@ pub(crate) struct Net {
     pub(crate) out: Vec<Out>,
     pub(crate) now: Time,
     /// What was recorded so far.
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<EventRecord>,
 }
 
 impl Net {
@@ -190,7 +191,7 @@ impl Net {
     }
 
     pub(crate) fn with_memory(plan: Plan, packet_memory: u64) -> Self {
-        let engine = Engine::new(&plan, Limits { packet_memory });
+        let engine = Engine::new(&plan, EngineLimits { packet_memory });
         Net { engine, plan, out: Vec::new(), now: Time::ZERO, records: Vec::new() }
     }
 
@@ -202,8 +203,8 @@ impl Net {
     }
 
     /// Sends a frame at `at` ns.
-    pub(crate) fn send(&mut self, at: u64, port: u32, vnet: vnet::Header, frame: &[u8]) {
-        self.send_of(at, port, Sender::Flow, vnet, frame);
+    pub(crate) fn send(&mut self, at: u64, port: u32, vnet: vnet::VirtioNetHeader, frame: &[u8]) {
+        self.send_of(at, port, SenderClass::Flow, vnet, frame);
     }
 
     /// The same of a packet of which this is known of its sender.
@@ -211,13 +212,13 @@ impl Net {
         &mut self,
         at: u64,
         port: u32,
-        sender: Sender,
-        vnet: vnet::Header,
+        sender: SenderClass,
+        vnet: vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
         self.run_until(at);
         let mut frame = frame.to_vec();
-        let origin = Origin { port: PortId(port), sent: self.now, sender };
+        let origin = FrameOrigin { port: PortId(port), sent: self.now, sender };
         if let Some(express) = self.engine.handle_packet_of(self.now, origin, vnet, &mut frame) {
             self.out.push(Out { port: express.port.0, at, frame, vnet: express.vnet });
         }
@@ -227,7 +228,7 @@ impl Net {
     /// Sends a UDP packet of `ip_len` bytes from a to b, whose payload begins with `tag`.
     pub(crate) fn send_udp(&mut self, at: u64, ip_len: usize, tag: u32) {
         let frame = self.udp(ip_len, tag);
-        self.send(at, 0, vnet::Header::default(), &frame);
+        self.send(at, 0, vnet::VirtioNetHeader::default(), &frame);
     }
 
     /// A UDP packet from port 0's address to port 1's.
@@ -317,7 +318,7 @@ impl Net {
             self.engine.take_records(&mut self.records);
         }
         while let Some(departure) = self.engine.poll_output() {
-            let Departure { port, intended, vnet, frame, .. } = departure;
+            let FrameDeparture { port, intended, vnet, frame, .. } = departure;
             assert!(intended <= self.now, "given out before its time");
             self.out.push(Out {
                 port: port.0,
@@ -331,7 +332,10 @@ impl Net {
 }
 
 /// The packets of a train as frames of their own.
-pub(crate) fn segments(frame: &[u8], vnet: &vnet::Header) -> Vec<(Vec<u8>, vnet::Header)> {
+pub(crate) fn segments(
+    frame: &[u8],
+    vnet: &vnet::VirtioNetHeader,
+) -> Vec<(Vec<u8>, vnet::VirtioNetHeader)> {
     let count = Train::new(frame, vnet).count;
     let one = |index| {
         let mut out = vec![0; frame.len()];

@@ -4,8 +4,10 @@
 mod reference;
 
 use windtunnel_model::plan::Plan;
-use windtunnel_model::profile::{Discipline, Loss, Overhead, QueueLimit, Red, Setting};
-use windtunnel_model::trace::{Column, Content, Opportunities, Series, Trace};
+use windtunnel_model::profile::{
+    LossModel, Overhead, PropertySetting, QueueDiscipline, QueueLimit, RedParameters,
+};
+use windtunnel_model::trace::{LinkTrace, Opportunities, TraceColumn, TraceContent, TraceSeries};
 use windtunnel_model::{
     LinkPatch, LinkProfile, Packets, Rate, Span, Time, TraceMode, TraceUse, Traces,
 };
@@ -17,8 +19,9 @@ const FOLLOW: TraceUse =
     TraceUse { trace: 0, mode: TraceMode::Opportunities, repeat: true, offset: Span::ZERO };
 
 /// Milliseconds of opportunities, as a file has them.
-fn opportunities(lines: &[u64]) -> Trace {
-    let mut trace = Opportunities { delta_ms: Column::default(), count: Column::default() };
+fn opportunities(lines: &[u64]) -> LinkTrace {
+    let mut trace =
+        Opportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
     let mut before = None;
     for line in lines {
         if before == Some(*line) {
@@ -29,18 +32,19 @@ fn opportunities(lines: &[u64]) -> Trace {
         }
         before = Some(*line);
     }
-    Trace { file: "x.down".into(), content: Content::Opportunities(trace) }
+    LinkTrace { file: "x.down".into(), content: TraceContent::Opportunities(trace) }
 }
 
 /// A table of times in ms and values.
-fn table(rows: &[(u64, u64)], put: fn(&mut Series, Column)) -> Trace {
-    let time_ns = Column(rows.iter().map(|row| row.0 * MS).collect());
-    let mut series = Series { time_ns, rate_bit_per_s: None, latency_ns: None, loss_ppb: None };
-    put(&mut series, Column(rows.iter().map(|row| row.1).collect()));
-    Trace { file: "x.csv".into(), content: Content::Series(series) }
+fn table(rows: &[(u64, u64)], put: fn(&mut TraceSeries, TraceColumn)) -> LinkTrace {
+    let time_ns = TraceColumn(rows.iter().map(|row| row.0 * MS).collect());
+    let mut series =
+        TraceSeries { time_ns, rate_bit_per_s: None, latency_ns: None, loss_ppb: None };
+    put(&mut series, TraceColumn(rows.iter().map(|row| row.1).collect()));
+    LinkTrace { file: "x.csv".into(), content: TraceContent::Series(series) }
 }
 
-fn rates(rows: &[(u64, u64)]) -> Trace {
+fn rates(rows: &[(u64, u64)]) -> LinkTrace {
     table(rows, |series, column| series.rate_bit_per_s = Some(column))
 }
 
@@ -54,7 +58,7 @@ fn following(mode: TraceMode) -> LinkProfile {
     }
 }
 
-fn with(mut plan: Plan, trace: Trace) -> Plan {
+fn with(mut plan: Plan, trace: LinkTrace) -> Plan {
     plan.traces = vec![trace];
     plan
 }
@@ -130,7 +134,7 @@ fn a_trace_that_ends_carries_nothing_more_until_a_rate_takes_its_place() {
     (0..4).for_each(|tag| net.send_udp(0, 1000, tag));
     net.run_until(50 * MS);
     assert_eq!(net.times(), [MS, 2 * MS, 2 * MS], "1500 + 1500 bytes");
-    let rate = Rate::from_bits_per_second(8_000_000).map(Setting::To);
+    let rate = Rate::from_bits_per_second(8_000_000).map(PropertySetting::To);
     net.patch(100 * MS, up(0), LinkPatch { rate, ..LinkPatch::default() });
     net.finish();
     assert_eq!(net.times()[3..], [101 * MS]);
@@ -145,7 +149,7 @@ fn a_rate_in_place_of_a_trace_sends_the_rest_of_the_packet_begun() {
     net.run_until(5 * MS);
     assert_eq!(net.times(), [MS]);
     // 500 bytes of the second are through; the rest takes half a millisecond at 8 Mbit/s.
-    let rate = Rate::from_bits_per_second(8_000_000).map(Setting::To);
+    let rate = Rate::from_bits_per_second(8_000_000).map(PropertySetting::To);
     net.patch(5 * MS, up(0), LinkPatch { rate, ..LinkPatch::default() });
     net.finish();
     assert_eq!(net.times(), [MS, 5 * MS + MS / 2]);
@@ -156,7 +160,11 @@ fn without_a_rate_all_that_waited_for_a_trace_leaves_at_once() {
     let mut net = slotted(&[1, 100]);
     (0..3).for_each(|tag| net.send_udp(0, 1000, tag));
     net.run_until(5 * MS);
-    net.patch(5 * MS, up(0), LinkPatch { rate: Some(Setting::Default), ..LinkPatch::default() });
+    net.patch(
+        5 * MS,
+        up(0),
+        LinkPatch { rate: Some(PropertySetting::Default), ..LinkPatch::default() },
+    );
     net.finish();
     assert_eq!(net.arrivals(), [(MS, 0), (5 * MS, 1), (5 * MS, 2)]);
     net.check_conservation();
@@ -168,7 +176,7 @@ fn an_event_that_switches_to_a_trace_joins_it_where_the_run_is() {
     let mut net = Net::new(with(pair(1, steady), opportunities(&[4, 10])));
     let mode = TraceMode::Opportunities;
     let patch = LinkPatch {
-        rate: following(mode).rate.map(Setting::To),
+        rate: following(mode).rate.map(PropertySetting::To),
         traces: following(mode).traces,
         ..LinkPatch::default()
     };
@@ -230,7 +238,7 @@ fn a_dead_trace_lets_its_packet_go_when_the_rate_is_set() {
     net.send_udp(0, 1000, 1);
     net.run_until(20 * MS);
     assert_eq!(net.times(), []);
-    let rate = Rate::from_bits_per_second(8_000_000).map(Setting::To);
+    let rate = Rate::from_bits_per_second(8_000_000).map(PropertySetting::To);
     net.patch(20 * MS, up(0), LinkPatch { rate, ..LinkPatch::default() });
     net.finish();
     assert_eq!(net.times(), [21 * MS + MS / 2, 22 * MS + MS / 2]);
@@ -264,7 +272,7 @@ fn a_falling_latency_does_not_reorder_and_a_straight_one_is_in_between() {
 fn loss_follows_its_trace_by_the_time_of_the_offer() {
     let rows = [(0, 0), (10, 1_000_000_000), (20, 0)];
     let trace = table(&rows, |series, column| series.loss_ppb = Some(column));
-    let mut profile = LinkProfile { loss: Loss::None, ..LinkProfile::default() };
+    let mut profile = LinkProfile { loss: LossModel::None, ..LinkProfile::default() };
     profile.traces.loss = Some(TraceUse { mode: TraceMode::Hold, repeat: false, ..FOLLOW });
     let mut net = Net::new(with(pair(1, profile), trace));
     for tag in 0..30 {
@@ -280,16 +288,16 @@ fn loss_follows_its_trace_by_the_time_of_the_offer() {
 /// is idle from then on.
 #[test]
 fn red_forgets_its_average_while_no_opportunity_is_needed() {
-    let red = Red { weight: "100%".parse().unwrap(), ..Red::default() };
+    let red = RedParameters { weight: "100%".parse().unwrap(), ..RedParameters::default() };
     let profile = LinkProfile {
-        discipline: Discipline::Red(red),
+        discipline: QueueDiscipline::Red(red),
         queue: Some(QueueLimit::Packets(Packets(100))),
         ..following(TraceMode::Opportunities)
     };
     let mut net = Net::new(with(pair(1, profile), opportunities(&[1])));
     for tag in 0..100 {
         let frame = build::with_ecn(net.udp(1500, tag), 2);
-        net.send(0, 0, vnet::Header::default(), &frame);
+        net.send(0, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.run_until(1000 * MS);
     assert_eq!(net.lane(0).queue_packets, 0);

@@ -4,10 +4,10 @@
 use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;
 use windtunnel_model::profile::{
-    Codel, Discipline, Fair, FairBy, FlowQueues, Jitter, Loss, Overhead, Pie, QueueLimit, Red,
-    Reorder, Wf2q,
+    CodelParameters, Fair, FairBy, FlowQueues, Jitter, LossModel, Overhead, PacketReordering,
+    PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
 };
-use windtunnel_model::record::Record;
+use windtunnel_model::record::EventRecord;
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
 use windtunnel_wire::build;
 use windtunnel_wire::segment::Train;
@@ -26,7 +26,7 @@ struct Arrived {
 }
 
 /// What arrived, what the lanes counted, and what was recorded.
-type World = (Vec<Arrived>, Vec<LaneCounters>, Vec<Record>);
+type World = (Vec<Arrived>, Vec<LaneCounters>, Vec<EventRecord>);
 
 fn run(plan: &Plan, trains: &[Sent], whole: bool) -> World {
     let mut net = Net::recorded(plan.clone());
@@ -105,7 +105,7 @@ fn only_what_is_lost_is_cut_out_of_a_train() {
     let mut net = Net::new(pair(
         1,
         LinkProfile {
-            loss: Loss::Listed(vec![3, 4, 10]),
+            loss: LossModel::Listed(vec![3, 4, 10]),
             latency: Span::from_millis(1),
             ..LinkProfile::default()
         },
@@ -131,26 +131,40 @@ fn trains() -> impl Strategy<Value = Vec<Sent>> {
     })
 }
 
-fn discipline() -> impl Strategy<Value = Discipline> {
-    let codel =
-        Codel { target: Span::from_micros(50), interval: Span::from_micros(400), ecn: true };
+fn discipline() -> impl Strategy<Value = QueueDiscipline> {
+    let codel = CodelParameters {
+        target: Span::from_micros(50),
+        interval: Span::from_micros(400),
+        ecn: true,
+    };
     let red = |adaptive| {
         let weight: Probability = "20%".parse().unwrap();
-        Discipline::Red(Red { adaptive, weight, probability: weight, ..Red::default() })
+        QueueDiscipline::Red(RedParameters {
+            adaptive,
+            weight,
+            probability: weight,
+            ..RedParameters::default()
+        })
     };
     let pie = |derandomise| {
         let span = Span::from_micros(100);
-        Discipline::Pie(Pie { target: span, update: span, burst: span, derandomise, ecn: true })
+        QueueDiscipline::Pie(PieParameters {
+            target: span,
+            update: span,
+            burst: span,
+            derandomise,
+            ecn: true,
+        })
     };
     prop_oneof![
-        Just(Discipline::DropTail),
-        Just(Discipline::DropHead),
-        Just(Discipline::Codel(codel)),
+        Just(QueueDiscipline::DropTail),
+        Just(QueueDiscipline::DropHead),
+        Just(QueueDiscipline::Codel(codel)),
         any::<bool>().prop_map(red),
         any::<bool>().prop_map(pie),
-        Just(Discipline::Wf2q(Wf2q::default())),
-        Just(Discipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
-        Just(Discipline::Fair(Fair {
+        Just(QueueDiscipline::Wf2q(Wf2qParameters::default())),
+        Just(QueueDiscipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
+        Just(QueueDiscipline::Fair(Fair {
             by: FairBy::Destination,
             queues: FlowQueues { codel, ..FlowQueues::default() }
         })),
@@ -160,9 +174,9 @@ fn discipline() -> impl Strategy<Value = Discipline> {
 fn hop() -> impl Strategy<Value = LinkProfile> {
     let rate = prop_oneof![Just(None), (1_000_000u64..20_000_000_000).prop_map(Some)];
     let loss = prop_oneof![
-        Just(Loss::None),
-        Just(Loss::Listed(vec![2, 5, 6, 30, 90])),
-        Just(Loss::Independent("5%".parse().unwrap()))
+        Just(LossModel::None),
+        Just(LossModel::Listed(vec![2, 5, 6, 30, 90])),
+        Just(LossModel::Independent("5%".parse().unwrap()))
     ];
     let latency = prop_oneof![Just(0), 0..MS];
     let queue = prop_oneof![3 => 1u64..100, 1 => Just(100_000)];
@@ -193,11 +207,11 @@ proptest! {
         let tenth: Probability = "10%".parse().unwrap();
         let profile = LinkProfile {
             jitter: Jitter { spread: Span::from_micros(50), ..Jitter::default() },
-            reorder: Reorder {
+            reorder: PacketReordering {
                 by_jitter,
                 probability: tenth,
                 extra: Span::from_micros(30),
-                ..Reorder::default()
+                ..PacketReordering::default()
             },
             duplicate: tenth,
             corrupt: tenth,
@@ -211,11 +225,11 @@ proptest! {
     fn reordering_alone_cuts_out_the_same_segments(trains in trains(), hop in hop()) {
         // A node gets a train when its last segment is there: what was held back may come between the
         // segments there, but not between those of a train here. So only times are compared.
-        let reorder = Reorder {
+        let reorder = PacketReordering {
             by_jitter: false,
             probability: "10%".parse().unwrap(),
             extra: Span::from_micros(30),
-            ..Reorder::default()
+            ..PacketReordering::default()
         };
         let plan = pair(7, LinkProfile { reorder, ..hop });
         let worlds = [run(&plan, &trains, true), run(&plan, &trains, false)];

@@ -6,10 +6,10 @@ mod laws;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Classes, DropReason, Sender};
-use windtunnel_model::profile::{Discipline, QueueLimit, SendShare, Wf2q};
+use windtunnel_engine::{Classes, DropReason, SenderClass};
+use windtunnel_model::profile::{QueueDiscipline, QueueLimit, SendShare, Wf2qParameters};
 use windtunnel_model::{LinkPatch, LinkProfile, Packets, Rate, Time};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::{build, vnet};
 
 use crate::support::{MS, Net, pair, rated, up};
@@ -28,7 +28,7 @@ fn class(min: u64, weight: u32) -> SendShare {
 
 fn shared(classes: Vec<SendShare>, packets: u64) -> LinkProfile {
     LinkProfile {
-        discipline: Discipline::Wf2q(Wf2q { classes, ..Wf2q::default() }),
+        discipline: QueueDiscipline::Wf2q(Wf2qParameters { classes, ..Wf2qParameters::default() }),
         queue: Some(QueueLimit::Packets(Packets(packets))),
         ..rated(RATE)
     }
@@ -58,11 +58,14 @@ impl Link {
         let frame = build::udp(from, self.net.socket(1), &payload);
         if self.answers && *self.sent.get(&u32::from(port)).unwrap_or(&0) == 1 {
             self.net.run_until(at);
-            let key =
-                Key { destination: from.ip(), destination_port: 0, ..Key::parse(&frame).unwrap() };
+            let key = FiveTuple {
+                destination: from.ip(),
+                destination_port: 0,
+                ..FiveTuple::parse(&frame).unwrap()
+            };
             self.net.engine.answer_flow(Time::from_nanos(at), up(0), &key, Some(class.into()));
         }
-        self.net.send(at, 0, vnet::Header::default(), &frame);
+        self.net.send(at, 0, vnet::VirtioNetHeader::default(), &frame);
         if self.answers {
             self.answer(at, Some);
         }
@@ -274,14 +277,14 @@ fn what_has_no_owner_is_counted_and_shares_as_the_rest_does() {
 impl Link {
     /// Sends a packet of one socket, that of class 0, that this sender has sent. The payload says
     /// what `out` calls class and number.
-    fn send_shared(&mut self, at: u64, sender: Sender, tag: (u16, u32), len: usize) {
+    fn send_shared(&mut self, at: u64, sender: SenderClass, tag: (u16, u32), len: usize) {
         let mut payload = vec![0; len - 28];
         let (class, number) = tag;
         let tag = u32::from(1000 * (class + 1)) << 16 | number;
         payload[..4].copy_from_slice(&tag.to_be_bytes());
         let from = SocketAddr::new(self.net.address(0), 1000);
         let frame = build::udp(from, self.net.socket(1), &payload);
-        self.net.send_of(at, 0, sender, vnet::Header::default(), &frame);
+        self.net.send_of(at, 0, sender, vnet::VirtioNetHeader::default(), &frame);
         self.answer(at, |_| Some(0));
     }
 }
@@ -291,8 +294,8 @@ fn datagrams_of_one_socket_are_each_in_the_class_of_their_sender() {
     let mut link = Link::new(shared(vec![class(0, 3), class(0, 1)], 10_000));
     // Both flood, by turns; shares are 3 : 1 all the same.
     for number in 0..600 {
-        link.send_shared(0, Sender::Class(0), (0, number), 500);
-        link.send_shared(0, Sender::Class(1), (1, number), 1000);
+        link.send_shared(0, SenderClass::Class(0), (0, number), 500);
+        link.send_shared(0, SenderClass::Class(1), (1, number), 1000);
     }
     link.net.run_until(300 * MS);
     let bytes = bytes_between(&link.out(), 0, 300 * MS, |out| out.class);
@@ -318,8 +321,8 @@ fn datagrams_of_one_socket_are_each_in_the_class_of_their_sender() {
 fn a_datagram_whose_sender_is_not_known_is_of_its_flows_class_and_counted() {
     let mut link = Link::new(shared(vec![class(0, 3), class(0, 1)], 10_000));
     for number in 0..10 {
-        link.send_shared(0, Sender::Class(7), (0, number), 500);
-        link.send_shared(0, Sender::Unknown, (1, number), 500);
+        link.send_shared(0, SenderClass::Class(7), (0, number), 500);
+        link.send_shared(0, SenderClass::Unknown, (1, number), 500);
     }
     link.net.finish();
     let Classes { counters, ownership } = link.classes();
@@ -336,11 +339,11 @@ fn an_answer_about_a_flow_moves_only_what_no_sender_was_said_of() {
         payload[..4].copy_from_slice(&(1000_u32 << 16 | number).to_be_bytes());
         let from = SocketAddr::new(link.net.address(0), 1000);
         let frame = build::udp(from, link.net.socket(1), &payload);
-        link.net.send_of(0, 0, sender, vnet::Header::default(), &frame);
+        link.net.send_of(0, 0, sender, vnet::VirtioNetHeader::default(), &frame);
     };
     for number in 0..10 {
-        send(&mut link, Sender::Flow, number);
-        send(&mut link, Sender::Class(1), number);
+        send(&mut link, SenderClass::Flow, number);
+        send(&mut link, SenderClass::Class(1), number);
     }
     // One of the rest is in transmission.
     link.answer(0, |_| Some(0));
@@ -361,7 +364,7 @@ fn shares_follow_the_links_rate_and_minimums_stay() {
         500 * MS,
         up(0),
         LinkPatch {
-            rate: Some(windtunnel_model::profile::Setting::To(rate)),
+            rate: Some(windtunnel_model::profile::PropertySetting::To(rate)),
             ..LinkPatch::default()
         },
     );

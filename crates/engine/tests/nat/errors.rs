@@ -3,15 +3,15 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_wire::icmp::{self, Kind, Reply, write_error};
+use windtunnel_wire::icmp::{self, IcmpErrorKind, IcmpErrorReply, write_error};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, tcp};
 
 use crate::{A, B, Home, S, T, TYPES};
 
 /// An error about a frame, from an address.
-fn error(kind: Kind, source: SocketAddr, about: &[u8]) -> Vec<u8> {
-    let reply = Reply { kind, source: source.ip(), mac: [2; 6] };
+fn error(kind: IcmpErrorKind, source: SocketAddr, about: &[u8]) -> Vec<u8> {
+    let reply = IcmpErrorReply { kind, source: source.ip(), mac: [2; 6] };
     let mut out = [0; 1294];
     let length = write_error(&reply, about, &mut out).unwrap();
     out[..length].to_vec()
@@ -34,10 +34,11 @@ fn icmp_req_4_an_error_from_outside_is_one_about_what_the_node_has_sent() {
             let outside = home.send(A, &make(a, s))[0].1.clone();
             // Whichever router or host sends it (RFC 4787, REQ-12a).
             for (node, source) in [(S, s), (T, t)] {
-                let back = home.send(node, &error(Kind::PortUnreachable, source, &outside));
+                let back =
+                    home.send(node, &error(IcmpErrorKind::PortUnreachable, source, &outside));
                 assert_eq!(back.len(), 1, "{name}");
                 let inside = build::with_ttl(make(a, s), 62);
-                let expected = error(Kind::PortUnreachable, source, &inside);
+                let expected = error(IcmpErrorKind::PortUnreachable, source, &inside);
                 assert_eq!((back[0].0, packet(&back[0].1)), (A, packet(&expected)), "{name}");
             }
         }
@@ -49,7 +50,7 @@ fn req_12_an_error_ends_no_mapping_and_keeps_none_alive() {
     let mut home = Home::of_type("port-restricted");
     let (a, s) = (home.end(A, 5000), home.end(S, 3478));
     let outside = home.send(A, &build::udp(a, s, b"hello"))[0].1.clone();
-    let message = error(Kind::PortUnreachable, s, &outside);
+    let message = error(IcmpErrorKind::PortUnreachable, s, &outside);
     assert_eq!(home.send(S, &message).len(), 1);
     assert_eq!(home.mapped(5000, s), home.external(5000));
     for _ in 0..3 {
@@ -67,13 +68,13 @@ fn icmp_req_3_and_4_an_error_that_fits_nothing_is_dropped() {
     let mut home = Home::of_type("full-cone");
     let (a, s) = (home.end(A, 5000), home.end(S, 3478));
     let outside = home.send(A, &build::udp(a, s, b"hello"))[0].1.clone();
-    let mut wrong = error(Kind::PortUnreachable, s, &outside);
+    let mut wrong = error(IcmpErrorKind::PortUnreachable, s, &outside);
     let last = wrong.len() - 1;
     wrong[last] ^= 1;
     assert!(home.send(S, &wrong).is_empty());
     assert_eq!(home.counters().untranslatable, 1);
     let unknown = build::udp(home.external(5001), s, b"hello");
-    assert!(home.send(S, &error(Kind::PortUnreachable, s, &unknown)).is_empty());
+    assert!(home.send(S, &error(IcmpErrorKind::PortUnreachable, s, &unknown)).is_empty());
     assert_eq!(home.counters().no_mapping, 1);
 }
 
@@ -86,15 +87,15 @@ fn icmp_req_5_an_error_from_inside_comes_from_the_nat_and_quotes_what_was_sent_t
     assert_eq!(crate::seen(A, &inside), (A, s, a));
     // Of the node itself, and of another host inside, as a router there would send it.
     for (node, source) in [(A, a), (B, b)] {
-        let out = home.send(node, &error(Kind::HostUnreachable, source, &inside));
+        let out = home.send(node, &error(IcmpErrorKind::HostUnreachable, source, &inside));
         assert_eq!((out.len(), out[0].0), (1, S));
         let about = build::with_ttl(make(home.external(8080)), 62);
-        let expected = error(Kind::HostUnreachable, home.external(0), &about);
+        let expected = error(IcmpErrorKind::HostUnreachable, home.external(0), &about);
         assert_eq!(packet(&out[0].1), packet(&expected));
     }
     // Nothing is known of this one.
     let unknown = build::udp(s, a, b"hello");
-    assert!(home.send(A, &error(Kind::PortUnreachable, a, &unknown)).is_empty());
+    assert!(home.send(A, &error(IcmpErrorKind::PortUnreachable, a, &unknown)).is_empty());
     assert_eq!(home.counters().no_mapping, 1);
 }
 
@@ -105,10 +106,10 @@ fn icmp_req_7_an_error_about_a_hairpin_is_translated_twice() {
     let external = home.mapped(5000, s);
     let sent = build::udp(b, external, b"hello");
     let at_a = home.send(B, &sent)[0].1.clone();
-    let back = home.send(A, &error(Kind::PortUnreachable, a, &at_a));
+    let back = home.send(A, &error(IcmpErrorKind::PortUnreachable, a, &at_a));
     assert_eq!((back.len(), back[0].0), (1, B));
     // TTL 63: it has passed one router, once.
-    let expected = error(Kind::PortUnreachable, external, &build::with_ttl(sent, 63));
+    let expected = error(IcmpErrorKind::PortUnreachable, external, &build::with_ttl(sent, 63));
     assert_eq!(packet(&back[0].1), packet(&expected));
 }
 
@@ -120,7 +121,7 @@ fn req_13_what_is_too_large_and_may_not_be_fragmented_is_reported_to_its_sender(
     let back = home.send(A, &frame);
     assert_eq!((back.len(), back[0].0), (1, A));
     let packet = ParsedPacket::parse(&back[0].1).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     assert_eq!((view.kind(), view.code(), view.rest()), (3, 4, [0, 0, 5, 20]));
     let info = packet.info;
     assert_eq!((info.source, info.destination), (home.router(0), a.ip()));
@@ -134,7 +135,7 @@ fn req_13_what_is_too_large_and_may_not_be_fragmented_is_reported_to_its_sender(
         home.at + 1,
         windtunnel_model::Lane {
             link: windtunnel_model::LinkId(0),
-            direction: windtunnel_model::Direction::Down,
+            direction: windtunnel_model::LinkDirection::Down,
         },
         narrow,
     );
@@ -142,7 +143,7 @@ fn req_13_what_is_too_large_and_may_not_be_fragmented_is_reported_to_its_sender(
     let back = home.send(S, &frame);
     assert_eq!((back.len(), back[0].0), (1, S));
     let packet = ParsedPacket::parse(&back[0].1).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     assert_eq!((view.kind(), view.code()), (3, 4));
     assert_eq!(view.body()[16..20], crate::v4(external.ip()).octets());
 }

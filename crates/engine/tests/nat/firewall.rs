@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use windtunnel_model::RouterId;
-use windtunnel_wire::icmp::{self, Kind, Reply, write_error};
+use windtunnel_wire::icmp::{self, IcmpErrorKind, IcmpErrorReply, write_error};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, tcp};
 
@@ -31,8 +31,8 @@ fn errors_about_what_has_passed_do() {
     let (a, s, t) = (home.end(A, 5000), home.end(S, 80), home.end(T, 0));
     let at_s = home.send(A, &build::udp(a, s, b"hello"))[0].1.clone();
     let about = |frame: &[u8], source: SocketAddr| {
-        let kind = Kind::PortUnreachable;
-        let reply = Reply { kind, source: source.ip(), mac: [2; 6] };
+        let kind = IcmpErrorKind::PortUnreachable;
+        let reply = IcmpErrorReply { kind, source: source.ip(), mac: [2; 6] };
         let mut out = [0; 1294];
         let length = write_error(&reply, frame, &mut out).unwrap();
         out[..length].to_vec()
@@ -68,7 +68,7 @@ fn the_first_rule_that_fits_holds() {
     assert_eq!(home.tcp(S, s, home.end(A, 81), tcp::SYN), None);
     let rejected = home.send(S, &build::tcp(s, b, 1, tcp::SYN, b""));
     let packet = ParsedPacket::parse(&rejected[0].1).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     assert_eq!((rejected[0].0, view.kind(), view.code()), (S, 3, 13));
     assert_eq!(home.tcp(B, b, home.end(S, 25), tcp::SYN), None);
     assert_eq!(home.tcp(B, b, home.end(S, 26), tcp::SYN), Some((S, b, home.end(S, 26))));

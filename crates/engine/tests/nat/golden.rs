@@ -174,7 +174,7 @@ fn a_range_that_is_used_up_is_reported_and_counted() {
     let frames = home.send(B, &build::udp(home.end(B, 5002), to, b"hello"));
     assert_eq!(frames.len(), 1);
     let packet = windtunnel_wire::packet::ParsedPacket::parse(&frames[0].1).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     assert_eq!((frames[0].0, view.kind(), view.code()), (B, 3, 13));
     assert_eq!(home.counters().exhausted, 1);
     // The others stay as they are (RFC 4787, REQ-11).
@@ -263,7 +263,7 @@ fn icmp_req_1_queries_pass_and_their_answers_do() {
         let back = home.send(S, &reply);
         assert_eq!(back.len(), 1, "{name}");
         let packet = windtunnel_wire::packet::ParsedPacket::parse(&back[0].1).unwrap();
-        let view = icmp::View::parse(packet.payload()).unwrap();
+        let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
         assert_eq!((back[0].0, packet.info.destination, view.identifier()), (A, a, 77), "{name}");
         let other = home.send(A, &build::echo_request(a, t, 77, 4, b"ping"));
         let identifier = u16::from_be_bytes([other[0].1[38], other[0].1[39]]);

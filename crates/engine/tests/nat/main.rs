@@ -21,8 +21,14 @@ use windtunnel_wire::{build, checksum, vnet};
 
 use crate::support::{MS, Net};
 
-const PLAIN: vnet::Header =
-    vnet::Header { flags: 0, gso_type: 0, hdr_len: 0, gso_size: 0, csum_start: 0, csum_offset: 0 };
+const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
+    flags: 0,
+    gso_type: 0,
+    hdr_len: 0,
+    gso_size: 0,
+    csum_start: 0,
+    csum_offset: 0,
+};
 
 /// Inside.
 const A: u32 = 0;
@@ -32,7 +38,7 @@ const S: u32 = 2;
 const T: u32 = 3;
 
 fn load(text: &str) -> Plan {
-    let source = windtunnel_scenario::Source {
+    let source = windtunnel_scenario::ScenarioSource {
         name: "nat.yaml",
         text: text.as_bytes(),
         default_name: "nat",

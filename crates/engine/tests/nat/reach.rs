@@ -11,7 +11,7 @@ use crate::{A, B, Home, PLAIN, S, T, load, seen};
 /// Kind and code of the ICMP message in a frame.
 fn message(frame: &[u8]) -> (u8, u8) {
     let packet = ParsedPacket::parse(frame).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     (view.kind(), view.code())
 }
 
@@ -124,7 +124,7 @@ fn a_nat_between_two_lans_asks_for_its_neighbours() {
     // It asks for the address of s.
     let question = net.out.pop().unwrap();
     assert_eq!((question.port, &question.frame[38..42]), (1, &crate::v4(s.ip()).octets()[..]));
-    let message = windtunnel_wire::arp::Message {
+    let message = windtunnel_wire::arp::ArpPacket {
         operation: windtunnel_wire::arp::REPLY,
         sender: (macs[1], crate::v4(s.ip())),
         target: (gate[1].0, gate[1].1),

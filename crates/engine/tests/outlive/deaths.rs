@@ -147,7 +147,7 @@ fn deaths_beside_loss_and_queues_cost_no_byte() {
     for seed in 0..12 {
         let mut profile = delayed(Span::from_millis(1));
         profile.rate = rated(20_000_000).rate;
-        profile.loss = windtunnel_model::profile::Loss::Independent("1%".parse().unwrap());
+        profile.loss = windtunnel_model::profile::LossModel::Independent("1%".parse().unwrap());
         let mut plan = network_of(&profile);
         plan.seed = seed;
         let mut ends = Ends::new(plan, service(), DOWNLOAD);
@@ -165,7 +165,7 @@ fn uploads_over_loss_and_unequal_ways_go_on_in_time_that_never_goes_back() {
     for seed in 0..6 {
         let mut profile = delayed(Span::from_millis(1));
         profile.rate = rated(20_000_000).rate;
-        profile.loss = windtunnel_model::profile::Loss::Independent("1%".parse().unwrap());
+        profile.loss = windtunnel_model::profile::LossModel::Independent("1%".parse().unwrap());
         let mut plan = network_of(&profile);
         plan.seed = seed;
         let mut ends = Ends::new(plan, service(), program);

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{EventKind, FailOverCounters, FailOverNews, FailOverWhat, NetworkChange};
+use windtunnel_engine::{
+    FailOverCounters, FailOverNews, FailOverWhat, NetworkChange, NetworkEventKind,
+};
 use windtunnel_model::plan::{LinkChange, Plan, Service, ServiceChange, ServiceUpdate};
-use windtunnel_model::{Direction, Lane, LinkId, NodeId, ServiceId, Span, Time};
+use windtunnel_model::{Lane, LinkDirection, LinkId, NodeId, ServiceId, Span, Time};
 use windtunnel_wire::vnet;
 
 use crate::network::{CLIENT, client, www};
@@ -86,7 +88,7 @@ impl Ends {
     /// Cuts a link, or mends it.
     pub(crate) fn set_link(&mut self, at: Time, link: u32, up: bool) {
         let lane = |direction| (Lane { link: LinkId(link), direction }, up);
-        let state = Direction::BOTH.map(lane).to_vec();
+        let state = LinkDirection::BOTH.map(lane).to_vec();
         let change = LinkChange { patches: Vec::new(), state };
         self.net.apply(at.as_nanos(), &NetworkChange::Links(&change));
     }
@@ -178,7 +180,7 @@ impl Ends {
         }
         let now = self.net.now;
         while let Some(event) = self.net.engine.poll_event() {
-            if let EventKind::FailOver(news) = event.kind {
+            if let NetworkEventKind::FailOver(news) = event.kind {
                 self.news.push((now, news));
             }
         }
@@ -222,7 +224,7 @@ impl Ends {
 
     fn send(&mut self, port: u32, seg: &Seg) {
         let now = self.net.now.as_nanos();
-        self.net.send(now, port, vnet::Header::default(), &seg.frame());
+        self.net.send(now, port, vnet::VirtioNetHeader::default(), &seg.frame());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_model::plan::{FailOver, OnLoss, Plan, Service, ServicePort};
+use windtunnel_model::plan::{FailOver, Plan, ReplicaLossResponse, Service, ServicePort};
 use windtunnel_model::{LinkProfile, NodeId, RouterId, Span};
 
 use crate::support::{Topology, delayed};
@@ -51,7 +51,7 @@ pub(crate) fn service() -> Service {
         ports: ["80/tcp", "53/udp"].map(port).to_vec(),
         at: (0..3).map(RouterId).collect(),
         fail_over: FailOver::Transparent,
-        on_loss: OnLoss::Reset,
+        on_loss: ReplicaLossResponse::Reset,
         ..Service::new("www", [NEAR, FAR].map(NodeId))
     }
 }

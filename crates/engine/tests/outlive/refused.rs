@@ -42,7 +42,7 @@ fn datagrams_go_to_one_replica() {
     ends.finish();
     let (before, now) = (ends.net.out.len(), ends.net.now.as_nanos());
     let query = build::udp(client_at(5353), (V4, 53).into(), b"name?");
-    ends.net.send(now, CLIENT, vnet::Header::default(), &query);
+    ends.net.send(now, CLIENT, vnet::VirtioNetHeader::default(), &query);
     ends.net.run_until(now + 100 * MS);
     let got: Vec<u32> = ends.net.out[before..]
         .iter()
@@ -60,7 +60,7 @@ fn a_damaged_segment_is_dropped_and_counted() {
     let mut damaged = build::tcp(crate::network::client(), www(), 1, tcp::ACK, b"damaged");
     *damaged.last_mut().unwrap() ^= 1;
     let now = ends.net.now.as_nanos();
-    ends.net.send(now, CLIENT, vnet::Header::default(), &damaged);
+    ends.net.send(now, CLIENT, vnet::VirtioNetHeader::default(), &damaged);
     ends.finish();
     assert_eq!(ends.counters().unusable, 1);
     let router = ends.net.engine.router(windtunnel_model::RouterId(0));
@@ -73,7 +73,7 @@ fn a_segment_of_an_unknown_connection_goes_to_one_replica() {
     ends.finish();
     let (before, now) = (ends.net.out.len(), ends.net.now.as_nanos());
     let stray = build::tcp(client_at(41_000), www(), 7, tcp::ACK, b"?");
-    ends.net.send(now, CLIENT, vnet::Header::default(), &stray);
+    ends.net.send(now, CLIENT, vnet::VirtioNetHeader::default(), &stray);
     ends.net.run_until(now + 100 * MS);
     let got = |out: &&crate::support::Out| out.frame.ends_with(b"?");
     assert_eq!(ends.net.out[before..].iter().filter(got).count(), 1);
@@ -87,7 +87,7 @@ fn half_open_connections_that_lose_a_node_are_counted_and_no_events() {
     let now = ends.net.now.as_nanos();
     for number in 0..50 {
         let syn = build::tcp(client_at(41_000 + number), www(), 7, tcp::SYN, b"");
-        ends.net.send(now, CLIENT, vnet::Header::default(), &syn);
+        ends.net.send(now, CLIENT, vnet::VirtioNetHeader::default(), &syn);
     }
     let at = Time::ZERO + Span::from_millis(40);
     ends.run(at);

@@ -1,7 +1,7 @@
 //! The ways of packets: to replicas, back, and to the holder of a connection.
 
 use windtunnel_engine::RouterCounters;
-use windtunnel_model::{Direction, Lane, LinkId, RouterId, Span, Time};
+use windtunnel_model::{Lane, LinkDirection, LinkId, RouterId, Span, Time};
 
 use crate::ends::Ends;
 use crate::network::{AT_CLIENT, AT_FAR, AT_NEAR, BETWEEN, network, service};
@@ -9,7 +9,7 @@ use crate::programs::Program;
 use crate::support::up;
 
 fn down(link: u32) -> Lane {
-    Lane { link: LinkId(link), direction: Direction::Down }
+    Lane { link: LinkId(link), direction: LinkDirection::Down }
 }
 
 const UPLOAD: Program = Program::Upload { bytes: 60_000 };

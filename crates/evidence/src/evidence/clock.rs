@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 
-use crate::file::{FileError, Item, Reader, read_header};
+use crate::file::{FileError, RecordFileElement, RecordFileReader, read_header};
 
 /// A machine's clock over the time of a recording.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl MachineClock {
     /// If a header is damaged.
     pub(crate) fn of(files: &BTreeMap<u32, &[u8]>) -> Result<MachineClock, FileError> {
         let mut clock = MachineClock::default();
-        let mut reader = Reader::new();
+        let mut reader = RecordFileReader::new();
         for bytes in files.values() {
             let header = read_header(bytes)?;
             clock.constant_ns = header.clock_offset_ns;
@@ -30,7 +30,7 @@ impl MachineClock {
                 break;
             }
             reader.read(bytes, |_, item| match item {
-                Item::Record(_, record) | Item::Repeated(_, record) => {
+                RecordFileElement::Record(_, record) | RecordFileElement::Repeated(_, record) => {
                     clock.samples.extend(sample(&record));
                 }
                 _ => {}
@@ -58,19 +58,19 @@ impl MachineClock {
     }
 
     /// A record with its times on the common clock.
-    pub(crate) fn shift(&self, record: Record) -> Record {
+    pub(crate) fn shift(&self, record: EventRecord) -> EventRecord {
         shifted(record, self.ahead_ns(record.time))
     }
 }
 
 /// What a record says of its machine's clock: when, and by how much the common one is ahead.
-pub(crate) fn sample(record: &Record) -> Option<(u64, i64)> {
+pub(crate) fn sample(record: &EventRecord) -> Option<(u64, i64)> {
     let is_clock = record.kind == Kind::Clock as u8;
     is_clock.then(|| (record.time, record.wide(0).cast_signed()))
 }
 
 /// With times that are later by this.
-pub(crate) fn shifted(mut record: Record, ahead_ns: i64) -> Record {
+pub(crate) fn shifted(mut record: EventRecord, ahead_ns: i64) -> EventRecord {
     if ahead_ns == 0 {
         return record;
     }

@@ -2,25 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::{BYTES, Kind, Record, halves};
+use windtunnel_model::record::{BYTES, EventRecord, Kind, halves};
 
 use super::clock::MachineClock;
-use super::{Entry, Evidence, Member, Origin};
-use crate::file::{FileError, Header, Item, Reader, Source, read_header};
-use crate::flows::Flows;
+use super::{AttributedRecord, EventOrigin, RecordedRun, RecordingMachine};
+use crate::file::{
+    EventSource, FileError, RecordFileElement, RecordFileHeader, RecordFileReader, read_header,
+};
+use crate::flows::FlowCorrelator;
 
-/// Takes the bytes of files, in any order, and makes [`Evidence`] of them. Files of one member are
+/// Takes the bytes of files, in any order, and makes [`RecordedRun`] of them. Files of one member are
 /// those whose headers have the same `member`.
 #[derive(Debug, Default)]
-pub struct Loader<'a> {
+pub struct EvidenceLoader<'a> {
     files: BTreeMap<Option<String>, BTreeMap<u32, &'a [u8]>>,
 }
 
-impl<'a> Loader<'a> {
+impl<'a> EvidenceLoader<'a> {
     /// Without files.
     #[must_use]
-    pub fn new() -> Loader<'a> {
-        Loader::default()
+    pub fn new() -> EvidenceLoader<'a> {
+        EvidenceLoader::default()
     }
 
     /// Adds a file.
@@ -37,8 +39,8 @@ impl<'a> Loader<'a> {
     ///
     /// # Errors
     /// If a header is damaged.
-    pub fn finish(self) -> Result<Evidence, FileError> {
-        let mut load = Load::default();
+    pub fn finish(self) -> Result<RecordedRun, FileError> {
+        let mut load = EvidenceAssembler::default();
         let bytes: usize = self.files.values().flat_map(BTreeMap::values).map(|f| f.len()).sum();
         load.evidence.entries.reserve(bytes / BYTES);
         for parts in self.files.values() {
@@ -49,40 +51,40 @@ impl<'a> Loader<'a> {
 }
 
 #[derive(Debug, Default)]
-struct Load {
-    evidence: Evidence,
-    flows: Flows,
+struct EvidenceAssembler {
+    evidence: RecordedRun,
+    flows: FlowCorrelator,
     /// By member and source: its position among the origins.
-    origins: BTreeMap<(u16, Source), u32>,
+    origins: BTreeMap<(u16, EventSource), u32>,
     /// By origin: the time of its latest record.
     latest: Vec<u64>,
     /// By origin: how many events are missing before its next record.
     missing: Vec<u64>,
 }
 
-impl Load {
+impl EvidenceAssembler {
     fn member(&mut self, parts: &BTreeMap<u32, &[u8]>) -> Result<(), FileError> {
         let number = u16::try_from(self.evidence.members.len()).unwrap_or(u16::MAX);
-        let mut reader = Reader::new();
-        let mut member: Option<Member> = None;
+        let mut reader = RecordFileReader::new();
+        let mut member: Option<RecordingMachine> = None;
         let clock = MachineClock::of(parts)?;
         for bytes in parts.values() {
             let mut stray = 0;
-            let mut present: Option<(Source, u32)> = None;
+            let mut present: Option<(EventSource, u32)> = None;
             let header = reader.read(bytes, |_, item| match item {
-                Item::Record(source, record) => {
+                RecordFileElement::Record(source, record) => {
                     let origin = self.origin_cached(&mut present, number, source);
                     self.record(origin, clock.shift(record), true);
                 }
-                Item::Repeated(source, record) => {
+                RecordFileElement::Repeated(source, record) => {
                     let origin = self.origin_cached(&mut present, number, source);
                     self.record(origin, clock.shift(record), false);
                 }
-                Item::Gap { source, events } => {
+                RecordFileElement::Gap { source, events } => {
                     let origin = self.origin_cached(&mut present, number, source);
                     self.missing[origin as usize] += events;
                 }
-                Item::Stray(_) => stray += 1,
+                RecordFileElement::Stray(_) => stray += 1,
             })?;
             let member = member.get_or_insert_with(|| {
                 let mut member = member_of(header, parts);
@@ -101,9 +103,9 @@ impl Load {
 
     fn origin_cached(
         &mut self,
-        present: &mut Option<(Source, u32)>,
+        present: &mut Option<(EventSource, u32)>,
         member: u16,
-        source: Source,
+        source: EventSource,
     ) -> u32 {
         match present {
             Some((known, origin)) if *known == source => *origin,
@@ -115,22 +117,22 @@ impl Load {
         }
     }
 
-    fn origin(&mut self, member: u16, source: Source) -> u32 {
+    fn origin(&mut self, member: u16, source: EventSource) -> u32 {
         let evidence = &mut self.evidence;
         *self.origins.entry((member, source)).or_insert_with(|| {
-            evidence.origins.push(Origin { member, source });
+            evidence.origins.push(EventOrigin { member, source });
             evidence.events.push(0);
             self.latest.push(0);
             self.missing.push(0);
-            self.flows.add_origin(Origin { member, source });
+            self.flows.add_origin(EventOrigin { member, source });
             u32::try_from(evidence.origins.len() - 1).unwrap_or(u32::MAX)
         })
     }
 
-    fn record(&mut self, origin: u32, record: Record, new: bool) {
+    fn record(&mut self, origin: u32, record: EventRecord, new: bool) {
         match Kind::from_number(record.kind) {
             Some(Kind::Process) => {
-                let Origin { member, source } = self.evidence.origins[origin as usize];
+                let EventOrigin { member, source } = self.evidence.origins[origin as usize];
                 let key = (member, source.node, record.flow);
                 self.evidence.processes.insert(key, name_of(&record));
             }
@@ -141,18 +143,18 @@ impl Load {
         }
     }
 
-    fn push(&mut self, origin: u32, record: Record) {
+    fn push(&mut self, origin: u32, record: EventRecord) {
         let latest = &mut self.latest[origin as usize];
         let missing = std::mem::take(&mut self.missing[origin as usize]);
         if missing > 0 {
             let lost = lost(*latest, record.time.max(*latest), missing);
-            self.evidence.entries.push(Entry::new(lost, origin));
+            self.evidence.entries.push(AttributedRecord::new(lost, origin));
         }
         *latest = (*latest).max(record.time);
-        self.evidence.entries.push(Entry::new(record, origin));
+        self.evidence.entries.push(AttributedRecord::new(record, origin));
     }
 
-    fn finish(mut self) -> Evidence {
+    fn finish(mut self) -> RecordedRun {
         self.evidence.entries.sort_by_key(|entry| entry.record.time);
         self.flows.bind(&mut self.evidence.entries);
         for member in &self.evidence.members {
@@ -163,20 +165,20 @@ impl Load {
     }
 }
 
-fn member_of(header: Header, parts: &BTreeMap<u32, &[u8]>) -> Member {
+fn member_of(header: RecordFileHeader, parts: &BTreeMap<u32, &[u8]>) -> RecordingMachine {
     let last = parts.keys().next_back().copied().unwrap_or(0);
     let missing = (1..=last).filter(|part| !parts.contains_key(part)).collect();
     let files = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-    Member { header, files, missing, stray: 0 }
+    RecordingMachine { header, files, missing, stray: 0 }
 }
 
-fn lost(begin: u64, end: u64, events: u64) -> Record {
+fn lost(begin: u64, end: u64, events: u64) -> EventRecord {
     let ([begin_low, begin_high], [low, high]) = (halves(begin), halves(events));
     let args = [begin_low, begin_high, low, high];
-    Record { time: end, kind: Kind::Lost as u8, args, ..Record::default() }
+    EventRecord { time: end, kind: Kind::Lost as u8, args, ..EventRecord::default() }
 }
 
-fn name_of(process: &Record) -> String {
+fn name_of(process: &EventRecord) -> String {
     let bytes = process.arg_bytes();
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,23 +1,23 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_model::record::kind::{Call, Layer, NO_FLOW};
-use windtunnel_model::record::{Kind, Record, flag, halves, words};
+use windtunnel_model::record::kind::{Call, NO_FLOW, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag, halves, words};
 
-use super::{Evidence, Loader};
-use crate::file::{CLOCK, Header, LaneName, Source, Writer};
+use super::{EvidenceLoader, RecordedRun};
+use crate::file::{CLOCK, EventSource, LaneName, RecordFileHeader, RecordFileWriter};
 
-pub(crate) const ENGINE: Source = Source::of_machine(Layer::Engine, 0);
-pub(crate) const CLIENT: Source = Source::of_node(Layer::Calls, 0, 0);
-pub(crate) const SERVER: Source = Source::of_node(Layer::Calls, 1, 0);
-pub(crate) const CLIENT_TCP: Source = Source::of_node(Layer::Tcp, 0, 0);
+pub(crate) const ENGINE: EventSource = EventSource::of_machine(RecordSource::Engine, 0);
+pub(crate) const CLIENT: EventSource = EventSource::of_node(RecordSource::Calls, 0, 0);
+pub(crate) const SERVER: EventSource = EventSource::of_node(RecordSource::Calls, 1, 0);
+pub(crate) const CLIENT_TCP: EventSource = EventSource::of_node(RecordSource::Tcp, 0, 0);
 
-pub(crate) fn header() -> Header {
+pub(crate) fn header() -> RecordFileHeader {
     let lane = |link: &str, from: &str, to: &str| LaneName {
         link: link.to_owned(),
         from: from.to_owned(),
         to: to.to_owned(),
     };
-    Header {
+    RecordFileHeader {
         run: "test".to_owned(),
         origin_ns: 1000,
         origin_unix_ns: 1_700_000_000_000_000_000,
@@ -27,7 +27,7 @@ pub(crate) fn header() -> Header {
             .to_vec(),
         lanes: vec![lane("wire", "client", "server"), lane("wire", "server", "client")],
         drop_reasons: vec!["none".to_owned(), "queue".to_owned(), "loss".to_owned()],
-        ..Header::new("test 1")
+        ..RecordFileHeader::new("test 1")
     }
 }
 
@@ -38,37 +38,47 @@ pub(crate) fn define(
     protocol: u8,
     from: ([u8; 4], u16),
     to: ([u8; 4], u16),
-) -> [Record; 2] {
+) -> [EventRecord; 2] {
     let half = |kind: Kind, flags: u8, (address, port): ([u8; 4], u16)| {
         let address = Ipv4Addr::from(address).to_ipv6_mapped().octets();
-        Record { time, kind: kind as u8, flags, extra: port, flow, args: words(address) }
+        EventRecord { time, kind: kind as u8, flags, extra: port, flow, args: words(address) }
     };
     [half(Kind::FlowFrom, protocol, from), half(Kind::FlowTo, 0, to)]
 }
 
-pub(crate) fn socket(time: u64, flow: u32, cookie: u64) -> Record {
+pub(crate) fn socket(time: u64, flow: u32, cookie: u64) -> EventRecord {
     let [low, high] = halves(cookie);
     let args = [low, high, 77, 5];
-    Record { time, kind: Kind::FlowSocket as u8, flow, args, ..Record::default() }
+    EventRecord { time, kind: Kind::FlowSocket as u8, flow, args, ..EventRecord::default() }
 }
 
-pub(crate) fn sequence(time: u64, flow: u32, forward: u32) -> Record {
+pub(crate) fn sequence(time: u64, flow: u32, forward: u32) -> EventRecord {
     let args = [forward, 0, 0, 0];
-    Record { time, kind: Kind::FlowSequence as u8, flags: 1, flow, args, ..Record::default() }
+    EventRecord {
+        time,
+        kind: Kind::FlowSequence as u8,
+        flags: 1,
+        flow,
+        args,
+        ..EventRecord::default()
+    }
 }
 
-pub(crate) fn call(time: u64, flow: u32, call: Call, reverse: bool, args: [u32; 4]) -> Record {
+pub(crate) fn call(time: u64, flow: u32, call: Call, reverse: bool, args: [u32; 4]) -> EventRecord {
     let flags = if reverse { flag::REVERSE } else { 0 };
-    Record { time, kind: Kind::Call as u8, flags, extra: call as u16, flow, args }
+    EventRecord { time, kind: Kind::Call as u8, flags, extra: call as u16, flow, args }
 }
 
-pub(crate) fn packet(kind: Kind, time: u64, flow: u32, flags: u8, args: [u32; 4]) -> Record {
-    Record { time, kind: kind as u8, flags, extra: 1, flow, args }
+pub(crate) fn packet(kind: Kind, time: u64, flow: u32, flags: u8, args: [u32; 4]) -> EventRecord {
+    EventRecord { time, kind: kind as u8, flags, extra: 1, flow, args }
 }
 
 /// One file of these batches.
-pub(crate) fn file(header: Header, batches: &[(Source, Vec<Record>)]) -> Vec<u8> {
-    let (mut writer, mut bytes) = (Writer::new(header), Vec::new());
+pub(crate) fn file(
+    header: RecordFileHeader,
+    batches: &[(EventSource, Vec<EventRecord>)],
+) -> Vec<u8> {
+    let (mut writer, mut bytes) = (RecordFileWriter::new(header), Vec::new());
     writer.begin(1, &mut bytes);
     for (source, records) in batches {
         let now = records.iter().map(|record| record.time).max().unwrap_or(1);
@@ -77,8 +87,8 @@ pub(crate) fn file(header: Header, batches: &[(Source, Vec<Record>)]) -> Vec<u8>
     bytes
 }
 
-pub(crate) fn load(files: &[Vec<u8>]) -> Evidence {
-    let mut loader = Loader::new();
+pub(crate) fn load(files: &[Vec<u8>]) -> RecordedRun {
+    let mut loader = EvidenceLoader::new();
     files.iter().for_each(|file| loader.add(file).unwrap());
     loader.finish().unwrap()
 }
@@ -128,14 +138,14 @@ fn records_of_all_sources_are_in_order_of_time() {
 #[test]
 fn a_members_clock_offset_is_added_to_its_times() {
     let engine = |time| vec![packet(Kind::Offered, time, 1, 0, [0; 4])];
-    let of = |name: &str, clock_offset_ns| Header {
+    let of = |name: &str, clock_offset_ns| RecordFileHeader {
         member: Some(name.to_owned()),
         clock_offset_ns,
         ..header()
     };
     let lost = {
         let args = [40, 0, 3, 0];
-        Record { time: 50, kind: Kind::Lost as u8, args, ..Record::default() }
+        EventRecord { time: 50, kind: Kind::Lost as u8, args, ..EventRecord::default() }
     };
     let a = file(of("a", 0), &[(ENGINE, engine(10_000))]);
     let b = file(of("b", 1_000_000), &[(ENGINE, vec![engine(9_000)[0], lost])]);
@@ -150,10 +160,10 @@ fn times_are_shifted_by_what_is_known_of_a_members_clock_then() {
     let clock = |time, ahead: i64| {
         let [low, high] = halves(ahead.cast_unsigned());
         let args = [low, high, 0, 0];
-        Record { time, kind: Kind::Clock as u8, flow: NO_FLOW, args, ..Record::default() }
+        EventRecord { time, kind: Kind::Clock as u8, flow: NO_FLOW, args, ..EventRecord::default() }
     };
     let of = |time| packet(Kind::Offered, time, 1, 0, [0; 4]);
-    let header = Header { member: Some("b".to_owned()), origin_ns: 500_000, ..header() };
+    let header = RecordFileHeader { member: Some("b".to_owned()), origin_ns: 500_000, ..header() };
     let batches = [
         (ENGINE, vec![of(600_000), of(1_500_000), of(2_500_000)]),
         (CLOCK, vec![clock(1_000_000, -1000), clock(2_000_000, 3000)]),
@@ -167,7 +177,7 @@ fn times_are_shifted_by_what_is_known_of_a_members_clock_then() {
 
 #[test]
 fn events_of_a_file_that_is_missing_are_a_lost_record() {
-    let mut writer = Writer::new(header());
+    let mut writer = RecordFileWriter::new(header());
     let mut files = [Vec::new(), Vec::new(), Vec::new()];
     for (time, file) in (1..).map(|part| part * 1000).zip(&mut files) {
         writer.begin(time, file);
@@ -189,7 +199,7 @@ fn events_of_a_file_that_is_missing_are_a_lost_record() {
 
 #[test]
 fn nothing_makes_no_evidence() {
-    let evidence = Loader::new().finish().unwrap();
+    let evidence = EvidenceLoader::new().finish().unwrap();
     assert!(evidence.records().is_empty() && evidence.flows().is_empty());
     assert_eq!(evidence.origin_ns(), 0);
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 
 use windtunnel_model::record::flag;
 
-use super::route::Route;
-use crate::history::{FlowHistory, Lane, PacketEvent, PacketKind, Side, widen};
+use super::route::FlowDirectionRoute;
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind, widen};
 
 /// An acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,12 @@ pub(crate) struct Acks {
 
 impl Acks {
     /// Those of the bytes that `sender` sends; `back` is the way of the other direction.
-    pub(crate) fn new(history: &FlowHistory, sender: Side, back: &Route, lanes: &[Lane]) -> Acks {
+    pub(crate) fn new(
+        history: &FlowHistory,
+        sender: EndpointRole,
+        back: &FlowDirectionRoute,
+        lanes: &[DirectedLinkEnds],
+    ) -> Acks {
         let mut acks = Acks::default();
         // By what identifies a packet on all lanes: those that are on their way, in order.
         let mut under_way: HashMap<(u64, u32), VecDeque<u64>> = HashMap::new();

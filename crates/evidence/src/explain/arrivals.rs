@@ -2,19 +2,19 @@
 
 use std::ops::Range;
 
-use super::route::Route;
-use crate::history::{FlowHistory, Lane, PacketKind, Side, is_read};
+use super::route::FlowDirectionRoute;
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, is_read};
 
 /// How the bytes of a direction became readable.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     /// Sorted by `upto` and by time.
-    steps: Vec<Step>,
+    steps: Vec<InOrderDelivery>,
 }
 
 /// From then on bytes below `upto` could be read.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct InOrderDelivery {
     upto: u64,
     time: u64,
     /// The byte that had been missing.
@@ -25,9 +25,9 @@ impl Arrivals {
     /// Of what `sender` sends. A byte that was read had come, even where no record says so.
     pub(crate) fn new(
         history: &FlowHistory,
-        sender: Side,
-        route: &Route,
-        lanes: &[Lane],
+        sender: EndpointRole,
+        route: &FlowDirectionRoute,
+        lanes: &[DirectedLinkEnds],
     ) -> Arrivals {
         let packets = history.packets[sender.index()].iter().filter(|packet| {
             packet.kind == PacketKind::Delivered
@@ -54,7 +54,7 @@ impl Arrivals {
     fn step(&mut self, frontier: &mut Frontier, bytes: Range<u64>, time: u64) {
         let missing = frontier.next;
         if frontier.add(bytes.start, bytes.end) {
-            self.steps.push(Step { upto: frontier.next, time, missing });
+            self.steps.push(InOrderDelivery { upto: frontier.next, time, missing });
         }
     }
 
@@ -71,7 +71,7 @@ impl Arrivals {
     }
 }
 
-fn read_ends(history: &FlowHistory, reader: Side) -> impl Iterator<Item = (u64, u64)> {
+fn read_ends(history: &FlowHistory, reader: EndpointRole) -> impl Iterator<Item = (u64, u64)> {
     let calls = history.calls[reader.index()].iter();
     calls
         .filter(|call| is_read(call.call) && call.result > 0)

@@ -5,17 +5,18 @@
 
 use std::fmt;
 
-use super::program::{DataCall, Program};
-use super::route::Route;
+use super::program::{DataCall, SocketCallHistory};
+use super::route::FlowDirectionRoute;
 use crate::history::{
-    CallSpan, FlowHistory, Lane, PacketEvent, PacketKind, Side, is_read, is_write,
+    CallSpan, DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind, is_read,
+    is_write,
 };
 
 /// A call and a packet that should be of one datagram have different lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contradiction {
+pub struct DatagramLengthMismatch {
     /// Who sent it.
-    pub sender: Side,
+    pub sender: EndpointRole,
     pub number: u64,
     /// Whether it was written, or read.
     pub is_write: bool,
@@ -23,9 +24,9 @@ pub struct Contradiction {
     pub packet_bytes: u32,
 }
 
-impl fmt::Display for Contradiction {
+impl fmt::Display for DatagramLengthMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Contradiction { sender, number, call_bytes, packet_bytes, .. } = self;
+        let DatagramLengthMismatch { sender, number, call_bytes, packet_bytes, .. } = self;
         let verb = if self.is_write { "written" } else { "read" };
         let sender = sender.name();
         write!(f, "datagram {number} of the {sender} was {verb} with {call_bytes} bytes, ")?;
@@ -39,11 +40,13 @@ impl fmt::Display for Contradiction {
 /// Where the lengths say that a call and its packet are not of one datagram.
 pub(super) fn program(
     history: &FlowHistory,
-    side: Side,
-    routes: &[Route; 2],
-    lanes: &[Lane],
-) -> Result<Program, Contradiction> {
-    let on_way = |sender: Side, kind: PacketKind, at_end: fn(&Route, &Lane) -> bool| {
+    side: EndpointRole,
+    routes: &[FlowDirectionRoute; 2],
+    lanes: &[DirectedLinkEnds],
+) -> Result<SocketCallHistory, DatagramLengthMismatch> {
+    let on_way = |sender: EndpointRole,
+                  kind: PacketKind,
+                  at_end: fn(&FlowDirectionRoute, &DirectedLinkEnds) -> bool| {
         let route = &routes[sender.index()];
         let packets = history.packets[sender.index()].iter();
         packets.filter(move |packet| {
@@ -51,10 +54,11 @@ pub(super) fn program(
             packet.kind == kind && lane.is_some_and(|lane| at_end(route, lane))
         })
     };
-    let mut sent: Vec<&PacketEvent> = on_way(side, PacketKind::Offered, Route::is_entry).collect();
+    let mut sent: Vec<&PacketEvent> =
+        on_way(side, PacketKind::Offered, FlowDirectionRoute::is_entry).collect();
     sent.sort_by_key(|packet| packet.offset);
     let came: Vec<&PacketEvent> =
-        on_way(side.peer(), PacketKind::Delivered, Route::is_exit).collect();
+        on_way(side.peer(), PacketKind::Delivered, FlowDirectionRoute::is_exit).collect();
     if !history.calls_recorded[side.index()] {
         return Ok(seen_by_packets(&sent, &came));
     }
@@ -70,11 +74,11 @@ pub(super) fn program(
             reads += 1;
         }
     }
-    Ok(Program::new(true, calls))
+    Ok(SocketCallHistory::new(true, calls))
 }
 
 /// What packets show of a side's calls.
-fn seen_by_packets(sent: &[&PacketEvent], came: &[&PacketEvent]) -> Program {
+fn seen_by_packets(sent: &[&PacketEvent], came: &[&PacketEvent]) -> SocketCallHistory {
     let sent = sent.iter().map(|packet| (packet, true));
     let calls = sent.chain(came.iter().map(|packet| (packet, false)));
     let calls = calls.map(|(packet, is_write)| DataCall {
@@ -85,21 +89,27 @@ fn seen_by_packets(sent: &[&PacketEvent], came: &[&PacketEvent]) -> Program {
         is_write,
         is_short: false,
     });
-    Program::new(false, calls.collect())
+    SocketCallHistory::new(false, calls.collect())
 }
 
 fn checked(
     call: &CallSpan,
-    sender: Side,
+    sender: EndpointRole,
     packet: Option<&PacketEvent>,
-) -> Result<DataCall, Contradiction> {
+) -> Result<DataCall, DatagramLengthMismatch> {
     let (bytes, is_write) = (call.result.unsigned_abs(), is_write(call.call));
     let number = packet.map_or(call.offset, |packet| packet.offset);
     if let Some(packet) = packet {
         let is_cut = !is_write && bytes == call.asked && packet.length > bytes;
         if packet.length != bytes && !is_cut {
             let (call_bytes, packet_bytes) = (bytes, packet.length);
-            return Err(Contradiction { sender, number, is_write, call_bytes, packet_bytes });
+            return Err(DatagramLengthMismatch {
+                sender,
+                number,
+                is_write,
+                call_bytes,
+                packet_bytes,
+            });
         }
     }
     let (begin, end) = (call.begin, call.end.max(call.begin));

@@ -1,15 +1,15 @@
 //! What held bytes back that had been written: a busy line, a loss, a window.
 
 use super::acks::Acks;
-use super::losses::{Loss, Losses};
-use super::route::{OnLane, Route};
-use super::{Part, Walk};
-use crate::history::{FlowHistory, Lane, PacketKind, Side, TcpSample};
+use super::losses::{PacketRetransmission, RetransmissionHistory};
+use super::route::{DirectedLinkPassages, FlowDirectionRoute};
+use super::{LatencyComponent, Walk};
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
 /// When the narrowest lane of a way was occupied by the flow: it was being used as far as it can,
 /// and a larger window would only have made a longer queue.
 #[derive(Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct BottleneckOccupancy {
     lane: u32,
     /// Disjoint and sorted.
     of: Vec<Occupied>,
@@ -22,17 +22,19 @@ struct Occupied {
     end: u64,
 }
 
-impl Line {
+impl BottleneckOccupancy {
     /// The lane on which the packets' transmission took the longest in all.
-    pub(crate) fn new(route: &Route) -> Line {
-        let time = |lane: &OnLane| lane.sent.all().iter().map(|sent| sent.value).sum::<u64>();
+    pub(crate) fn new(route: &FlowDirectionRoute) -> BottleneckOccupancy {
+        let time = |lane: &DirectedLinkPassages| {
+            lane.sent.all().iter().map(|sent| sent.value).sum::<u64>()
+        };
         let narrowest = route.lanes().iter().map(|lane| (time(lane), lane)).rev();
         let Some((1.., lane)) = narrowest.max_by_key(|(time, _)| *time) else {
-            return Line::default();
+            return BottleneckOccupancy::default();
         };
         let mut sent = lane.sent.all().to_vec();
         sent.sort_by_key(|passage| passage.time);
-        let mut line = Line { lane: lane.lane, of: Vec::with_capacity(sent.len()) };
+        let mut line = BottleneckOccupancy { lane: lane.lane, of: Vec::with_capacity(sent.len()) };
         let mut before = 0;
         for passage in sent {
             let sent = passage.time.max(before);
@@ -46,15 +48,15 @@ impl Line {
     }
 
     /// The latest stretch in `from..to` in which it was occupied.
-    fn before(&self, from: u64, to: u64) -> Option<(u64, u64, Part)> {
+    fn before(&self, from: u64, to: u64) -> Option<(u64, u64, LatencyComponent)> {
         let after = self.of.partition_point(|occupied| occupied.queued < to);
         let occupied = self.of[..after].last().filter(|occupied| occupied.end > from)?;
         Some(if occupied.sent < to && occupied.end > occupied.sent {
             let (begin, end) = (occupied.sent.max(from), occupied.end.min(to));
-            (begin, end, Part::Transmission(self.lane))
+            (begin, end, LatencyComponent::Transmission(self.lane))
         } else {
             let (begin, end) = (occupied.queued.max(from), occupied.sent.min(to));
-            (begin, end, Part::Queue(self.lane))
+            (begin, end, LatencyComponent::Queue(self.lane))
         })
     }
 }
@@ -62,9 +64,9 @@ impl Line {
 /// How far a side had sent, at each time at which it sent something new: (time, end).
 pub(crate) fn progress(
     history: &FlowHistory,
-    sender: Side,
-    route: &Route,
-    lanes: &[Lane],
+    sender: EndpointRole,
+    route: &FlowDirectionRoute,
+    lanes: &[DirectedLinkEnds],
 ) -> Vec<(u64, u64)> {
     let mut progress: Vec<(u64, u64)> = Vec::new();
     for packet in &history.packets[sender.index()] {
@@ -83,20 +85,26 @@ pub(crate) fn progress(
 
 /// What is known of a side that sends.
 #[derive(Debug)]
-pub(crate) struct Sender<'a> {
-    pub(crate) side: Side,
-    pub(crate) line: Line,
+pub(crate) struct SenderHistory<'a> {
+    pub(crate) side: EndpointRole,
+    pub(crate) line: BottleneckOccupancy,
     pub(crate) acks: Acks,
-    pub(crate) losses: Losses,
+    pub(crate) losses: RetransmissionHistory,
     pub(crate) progress: Vec<(u64, u64)>,
     pub(crate) samples: &'a [TcpSample],
 }
 
-impl Sender<'_> {
+impl SenderHistory<'_> {
     /// Attributes the time from `from` to where the walk is, in which there was something to send:
     /// to the narrowest lane while it was occupied, to losses while one was open, then to a window
     /// that was full, else to `otherwise`. Losses that took part join `losses`.
-    pub(crate) fn hold(&self, walk: &mut Walk, from: u64, otherwise: Part, losses: &mut Vec<Loss>) {
+    pub(crate) fn hold(
+        &self,
+        walk: &mut Walk,
+        from: u64,
+        otherwise: LatencyComponent,
+        losses: &mut Vec<PacketRetransmission>,
+    ) {
         while walk.now() > from && !walk.is_done() {
             let now = walk.now();
             let busy = self.line.before(from, now);
@@ -107,7 +115,10 @@ impl Sender<'_> {
             let idle = busy.map_or(from, |(_, end, _)| end);
             let open = self.losses.open_before(idle, now);
             if let Some((begin, _, loss)) = open.filter(|(_, end, _)| *end == now) {
-                walk.back_to(begin, Part::Recovery(loss.dropped.map(|(lane, ..)| lane)));
+                walk.back_to(
+                    begin,
+                    LatencyComponent::Recovery(loss.dropped.map(|(lane, ..)| lane)),
+                );
                 losses.push(*loss);
                 continue;
             }
@@ -116,7 +127,7 @@ impl Sender<'_> {
     }
 
     /// The window that was full just before `time`.
-    fn limit(&self, time: u64, otherwise: Part) -> Part {
+    fn limit(&self, time: u64, otherwise: LatencyComponent) -> LatencyComponent {
         let before = time.saturating_sub(1);
         let in_flight = self.in_flight(before);
         let after = self.samples.partition_point(|sample| sample.time <= before);
@@ -126,13 +137,17 @@ impl Sender<'_> {
         let cwnd = known.clone().map(|it| u64::from(it.cwnd) * u64::from(it.segment)).min();
         let window = known.map(|sample| u64::from(sample.send_window)).min();
         let (Some(cwnd), Some(window)) = (cwnd, window) else {
-            let is_sending = in_flight > 0 && matches!(otherwise, Part::SendBuffer(_));
-            return if is_sending { Part::Acknowledgement(self.side) } else { otherwise };
+            let is_sending = in_flight > 0 && matches!(otherwise, LatencyComponent::SendBuffer(_));
+            return if is_sending {
+                LatencyComponent::Acknowledgement(self.side)
+            } else {
+                otherwise
+            };
         };
         // Linux waits for room for a larger packet, up to half of the window (tcp_tso_should_defer).
         match (in_flight * 2 >= cwnd.min(window), window < cwnd) {
-            (true, true) => Part::Window(self.side),
-            (true, false) => Part::Congestion(self.side),
+            (true, true) => LatencyComponent::Window(self.side),
+            (true, false) => LatencyComponent::Congestion(self.side),
             (false, _) => otherwise,
         }
     }

@@ -4,22 +4,22 @@ use windtunnel_model::record::flag;
 
 use super::acks::Acks;
 use super::arrivals::Arrivals;
-use super::datagrams::{self, Contradiction};
-use super::hold::{Line, Sender, progress};
-use super::losses::Losses;
-use super::program::Program;
-use super::route::{Route, places};
-use crate::history::{FlowHistory, Lane, Side, Transport};
+use super::datagrams::{self, DatagramLengthMismatch};
+use super::hold::{BottleneckOccupancy, SenderHistory, progress};
+use super::losses::RetransmissionHistory;
+use super::program::SocketCallHistory;
+use super::route::{FlowDirectionRoute, places};
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, FlowSocketType};
 
 /// A flow, ready to be explained. Arrays are by side; those of directions by their sender.
 #[derive(Debug)]
 pub(crate) struct FlowIndex<'a> {
     pub(crate) history: &'a FlowHistory,
-    pub(crate) routes: [Route; 2],
+    pub(crate) routes: [FlowDirectionRoute; 2],
     /// SYN packets, and the resets that refuse them: each has the one "byte" zero.
-    pub(crate) handshakes: [Route; 2],
-    pub(crate) senders: [Sender<'a>; 2],
-    pub(crate) programs: [Program; 2],
+    pub(crate) handshakes: [FlowDirectionRoute; 2],
+    pub(crate) senders: [SenderHistory<'a>; 2],
+    pub(crate) programs: [SocketCallHistory; 2],
     arrivals: [Arrivals; 2],
 }
 
@@ -28,47 +28,52 @@ impl<'a> FlowIndex<'a> {
     /// If calls and packets of datagrams do not join.
     pub(crate) fn new(
         history: &'a FlowHistory,
-        lanes: &[Lane],
-    ) -> Result<FlowIndex<'a>, Contradiction> {
+        lanes: &[DirectedLinkEnds],
+    ) -> Result<FlowIndex<'a>, DatagramLengthMismatch> {
         let places = places(history, lanes);
-        let routes = Side::BOTH.map(|side| {
-            Route::new(history, side, lanes, places, |packet| match history.transport {
-                Transport::Datagrams => Some((packet.offset, 1)),
-                Transport::Stream if packet.length == 0 => None,
-                Transport::Stream => Some((packet.offset, u64::from(packet.length))),
+        let routes = EndpointRole::BOTH.map(|side| {
+            FlowDirectionRoute::new(history, side, lanes, places, |packet| {
+                match history.transport {
+                    FlowSocketType::Datagrams => Some((packet.offset, 1)),
+                    FlowSocketType::Stream if packet.length == 0 => None,
+                    FlowSocketType::Stream => Some((packet.offset, u64::from(packet.length))),
+                }
             })
         });
-        let handshakes = Side::BOTH.map(|side| {
+        let handshakes = EndpointRole::BOTH.map(|side| {
             let wanted = match side {
-                Side::Client => flag::SYN,
-                Side::Server => flag::SYN | flag::RST,
+                EndpointRole::Client => flag::SYN,
+                EndpointRole::Server => flag::SYN | flag::RST,
             };
-            Route::new(history, side, lanes, places, |packet| {
+            FlowDirectionRoute::new(history, side, lanes, places, |packet| {
                 (packet.flags & wanted != 0).then_some((0, 1))
             })
         });
-        let arrivals = Side::BOTH.map(|side| match history.transport {
-            Transport::Stream => Arrivals::new(history, side, &routes[side.index()], lanes),
-            Transport::Datagrams => Arrivals::default(),
+        let arrivals = EndpointRole::BOTH.map(|side| match history.transport {
+            FlowSocketType::Stream => Arrivals::new(history, side, &routes[side.index()], lanes),
+            FlowSocketType::Datagrams => Arrivals::default(),
         });
-        let senders = Side::BOTH.map(|side| sender(history, side, &routes, lanes));
-        let program = |side: Side| match (history.transport, history.calls_recorded[side.index()]) {
-            (Transport::Datagrams, _) => datagrams::program(history, side, &routes, lanes),
-            (Transport::Stream, true) => Ok(Program::recorded(history, side)),
-            (Transport::Stream, false) => {
-                let sent = &senders[side.index()].progress;
-                Ok(Program::seen_by_packets(sent, &arrivals[side.peer().index()]))
-            }
-        };
-        let programs = [program(Side::Client)?, program(Side::Server)?];
+        let senders = EndpointRole::BOTH.map(|side| sender(history, side, &routes, lanes));
+        let program =
+            |side: EndpointRole| match (history.transport, history.calls_recorded[side.index()]) {
+                (FlowSocketType::Datagrams, _) => datagrams::program(history, side, &routes, lanes),
+                (FlowSocketType::Stream, true) => Ok(SocketCallHistory::recorded(history, side)),
+                (FlowSocketType::Stream, false) => {
+                    let sent = &senders[side.index()].progress;
+                    Ok(SocketCallHistory::seen_by_packets(sent, &arrivals[side.peer().index()]))
+                }
+            };
+        let programs = [program(EndpointRole::Client)?, program(EndpointRole::Server)?];
         Ok(FlowIndex { history, routes, handshakes, senders, programs, arrivals })
     }
 
     /// When a byte that `sender` sent could be read, and the byte whose arrival made that so.
-    pub(crate) fn readable(&self, sender: Side, byte: u64) -> Option<(u64, u64)> {
+    pub(crate) fn readable(&self, sender: EndpointRole, byte: u64) -> Option<(u64, u64)> {
         match self.history.transport {
-            Transport::Stream => self.arrivals[sender.index()].readable(byte),
-            Transport::Datagrams => Some((self.routes[sender.index()].first_arrived(byte)?, byte)),
+            FlowSocketType::Stream => self.arrivals[sender.index()].readable(byte),
+            FlowSocketType::Datagrams => {
+                Some((self.routes[sender.index()].first_arrived(byte)?, byte))
+            }
         }
     }
 
@@ -76,10 +81,10 @@ impl<'a> FlowIndex<'a> {
     /// time and reason.
     pub(crate) fn dropped_between(
         &self,
-        sender: Side,
+        sender: EndpointRole,
         from: u64,
         to: u64,
-    ) -> Option<(Side, u64, (u32, u64, u32))> {
+    ) -> Option<(EndpointRole, u64, (u32, u64, u32))> {
         let lanes = self.routes[sender.index()].lanes().iter();
         let drops = lanes.flat_map(|lane| lane.dropped.all().iter().map(|it| (lane.lane, it)));
         let within = drops.filter(|(_, drop)| (from..=to).contains(&drop.time));
@@ -91,21 +96,21 @@ impl<'a> FlowIndex<'a> {
 
 fn sender<'a>(
     history: &'a FlowHistory,
-    side: Side,
-    routes: &[Route; 2],
-    lanes: &[Lane],
-) -> Sender<'a> {
+    side: EndpointRole,
+    routes: &[FlowDirectionRoute; 2],
+    lanes: &[DirectedLinkEnds],
+) -> SenderHistory<'a> {
     let route = &routes[side.index()];
-    let is_stream = history.transport == Transport::Stream;
+    let is_stream = history.transport == FlowSocketType::Stream;
     let acks = match is_stream {
         true => Acks::new(history, side, &routes[side.peer().index()], lanes),
         false => Acks::default(),
     };
     let losses = match is_stream {
-        true => Losses::new(history, side, route, &acks, lanes),
-        false => Losses::default(),
+        true => RetransmissionHistory::new(history, side, route, &acks, lanes),
+        false => RetransmissionHistory::default(),
     };
     let progress = if is_stream { progress(history, side, route, lanes) } else { Vec::new() };
     let samples = &history.samples[side.index()];
-    Sender { side, line: Line::new(route), acks, losses, progress, samples }
+    SenderHistory { side, line: BottleneckOccupancy::new(route), acks, losses, progress, samples }
 }

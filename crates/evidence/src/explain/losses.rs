@@ -1,12 +1,12 @@
 //! Packets that were dropped, and the copies that were sent in their place.
 
 use super::acks::Acks;
-use super::route::Route;
-use crate::history::{FlowHistory, Lane, PacketKind, Side, TcpSample};
+use super::route::FlowDirectionRoute;
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
 /// How the sender noticed that a packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Notice {
+pub enum LossDetectionMethod {
     /// The retransmission timer ran out (RFC 6298).
     Timeout,
     /// Acknowledgements showed it (RFC 5681, 8985).
@@ -17,24 +17,24 @@ pub enum Notice {
     Program,
 }
 
-impl Notice {
+impl LossDetectionMethod {
     /// The name in tables and JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Notice::Timeout => "retransmission timeout",
-            Notice::FastRetransmit => "fast retransmit",
-            Notice::Probe => "tail loss probe",
-            Notice::Program => "sent again by the program",
+            LossDetectionMethod::Timeout => "retransmission timeout",
+            LossDetectionMethod::FastRetransmit => "fast retransmit",
+            LossDetectionMethod::Probe => "tail loss probe",
+            LossDetectionMethod::Program => "sent again by the program",
         }
     }
 }
 
 /// A packet that was dropped and sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
+pub struct PacketRetransmission {
     /// Who sent it.
-    pub sender: Side,
+    pub sender: EndpointRole,
     /// Its first byte, or its number.
     pub offset: u64,
     /// When it was sent, the copy that was dropped.
@@ -43,36 +43,36 @@ pub struct Loss {
     pub dropped: Option<(u32, u64, u32)>,
     /// When it was sent again.
     pub resent_at: u64,
-    pub notice: Notice,
+    pub notice: LossDetectionMethod,
 }
 
 /// Losses of one direction.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct RetransmissionHistory {
     /// Sorted by when they were sent again; only those that were dropped on a lane.
-    of: Vec<Loss>,
+    of: Vec<PacketRetransmission>,
     /// When at least one was open: dropped, and not yet sent again. Disjoint and sorted.
-    open: Vec<Open>,
+    open: Vec<LossRecoveryInterval>,
 }
 
 /// A stretch in which a loss was open.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct LossRecoveryInterval {
     from: u64,
     to: u64,
     loss: usize,
 }
 
-impl Losses {
+impl RetransmissionHistory {
     /// What `sender` sent again because it had been dropped.
     pub(crate) fn new(
         history: &FlowHistory,
-        sender: Side,
-        route: &Route,
+        sender: EndpointRole,
+        route: &FlowDirectionRoute,
         acks: &Acks,
-        lanes: &[Lane],
-    ) -> Losses {
-        let mut losses = Losses::default();
+        lanes: &[DirectedLinkEnds],
+    ) -> RetransmissionHistory {
+        let mut losses = RetransmissionHistory::default();
         let mut end = 0;
         let samples = &history.samples[sender.index()];
         for packet in &history.packets[sender.index()] {
@@ -94,21 +94,29 @@ impl Losses {
             let dropped = Some((lane, drop.time, u32::try_from(drop.value).unwrap_or(u32::MAX)));
             let (offset, resent_at) = (packet.offset, packet.time);
             let notice = losses.notice(offset, sent_at, resent_at, acks, samples);
-            losses.of.push(Loss { sender, offset, sent_at, dropped, resent_at, notice });
+            losses.of.push(PacketRetransmission {
+                sender,
+                offset,
+                sent_at,
+                dropped,
+                resent_at,
+                notice,
+            });
         }
         losses.finish();
         losses
     }
 
     fn finish(&mut self) {
-        let begin = |loss: &Loss| loss.dropped.map_or(loss.sent_at, |(_, time, _)| time);
+        let begin =
+            |loss: &PacketRetransmission| loss.dropped.map_or(loss.sent_at, |(_, time, _)| time);
         let mut order: Vec<usize> = (0..self.of.len()).collect();
         order.sort_by_key(|at| begin(&self.of[*at]));
         let mut covered = 0;
         for loss in order {
             let (from, to) = (begin(&self.of[loss]).max(covered), self.of[loss].resent_at);
             if from < to {
-                self.open.push(Open { from, to, loss });
+                self.open.push(LossRecoveryInterval { from, to, loss });
                 covered = to;
             }
         }
@@ -122,10 +130,10 @@ impl Losses {
         resent_at: u64,
         acks: &Acks,
         samples: &[TcpSample],
-    ) -> Notice {
+    ) -> LossDetectionMethod {
         let earlier = self.of.iter().rev().take_while(|loss| loss.resent_at > sent_at);
-        if earlier.clone().any(|loss| loss.notice == Notice::Timeout) {
-            return Notice::Timeout;
+        if earlier.clone().any(|loss| loss.notice == LossDetectionMethod::Timeout) {
+            return LossDetectionMethod::Timeout;
         }
         let seen = acks.between(sent_at, resent_at);
         let waited = resent_at - seen.last().map_or(sent_at, |ack| ack.time);
@@ -134,21 +142,25 @@ impl Losses {
         let rto = known.map_or(RTO_MIN_NS, |sample| u64::from(sample.rto_us) * 1000 / 10 * 9);
         let duplicates = seen.iter().filter(|ack| ack.is_pure && ack.upto <= byte).count();
         match () {
-            () if waited >= rto => Notice::Timeout,
-            () if duplicates > 0 => Notice::FastRetransmit,
-            () => Notice::Probe,
+            () if waited >= rto => LossDetectionMethod::Timeout,
+            () if duplicates > 0 => LossDetectionMethod::FastRetransmit,
+            () => LossDetectionMethod::Probe,
         }
     }
 
     /// The latest stretch in `from..to` in which a loss was open: its begin and end, and the loss.
-    pub(crate) fn open_before(&self, from: u64, to: u64) -> Option<(u64, u64, &Loss)> {
+    pub(crate) fn open_before(
+        &self,
+        from: u64,
+        to: u64,
+    ) -> Option<(u64, u64, &PacketRetransmission)> {
         let after = self.open.partition_point(|open| open.from < to);
         let open = self.open[..after].last().filter(|open| open.to > from)?;
         Some((open.from.max(from), open.to.min(to), &self.of[open.loss]))
     }
 
     /// The loss in whose place a packet was sent at this time.
-    pub(crate) fn resent(&self, byte: u64, time: u64) -> Option<&Loss> {
+    pub(crate) fn resent(&self, byte: u64, time: u64) -> Option<&PacketRetransmission> {
         let first = self.of.partition_point(|loss| loss.resent_at < time);
         let there = self.of[first..].iter().take_while(|loss| loss.resent_at == time);
         there.filter(|loss| loss.offset <= byte).max_by_key(|loss| loss.offset)

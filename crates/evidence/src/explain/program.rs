@@ -1,7 +1,7 @@
 //! What a program did with a flow: writes and reads, by offset.
 
 use super::arrivals::Arrivals;
-use crate::history::{FlowHistory, Side, is_read, is_write};
+use crate::history::{EndpointRole, FlowHistory, is_read, is_write};
 
 /// A call that moved bytes; for a side whose calls are not recorded, what packets show of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct DataCall {
 
 /// One side's calls, sorted by begin.
 #[derive(Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct SocketCallHistory {
     pub(crate) is_recorded: bool,
     pub(crate) calls: Vec<DataCall>,
     /// Positions of writes and of reads, sorted by offset.
@@ -26,9 +26,9 @@ pub(crate) struct Program {
     reads: Vec<usize>,
 }
 
-impl Program {
+impl SocketCallHistory {
     /// From a side's recorded calls.
-    pub(crate) fn recorded(history: &FlowHistory, side: Side) -> Program {
+    pub(crate) fn recorded(history: &FlowHistory, side: EndpointRole) -> SocketCallHistory {
         let mut calls: Vec<DataCall> = Vec::new();
         for call in &history.calls[side.index()] {
             let is_write = is_write(call.call);
@@ -51,11 +51,11 @@ impl Program {
                 is_short: is_write && length < u64::from(call.asked),
             });
         }
-        Program::new(true, calls)
+        SocketCallHistory::new(true, calls)
     }
 
     /// From what a side sent, (time, end), and what it could read.
-    pub(crate) fn seen_by_packets(sent: &[(u64, u64)], arrivals: &Arrivals) -> Program {
+    pub(crate) fn seen_by_packets(sent: &[(u64, u64)], arrivals: &Arrivals) -> SocketCallHistory {
         let call = |time, from, to, is_write| DataCall {
             begin: time,
             end: time,
@@ -75,10 +75,10 @@ impl Program {
             calls.push(call(time, before, end, false));
             before = end;
         }
-        Program::new(false, calls)
+        SocketCallHistory::new(false, calls)
     }
 
-    pub(crate) fn new(is_recorded: bool, mut calls: Vec<DataCall>) -> Program {
+    pub(crate) fn new(is_recorded: bool, mut calls: Vec<DataCall>) -> SocketCallHistory {
         calls.sort_by_key(|call| call.begin);
         let positions = |is_write: bool| {
             let wanted = calls.iter().enumerate().filter(|(_, call)| call.is_write == is_write);
@@ -87,7 +87,7 @@ impl Program {
             positions
         };
         let (writes, reads) = (positions(true), positions(false));
-        Program { is_recorded, calls, writes, reads }
+        SocketCallHistory { is_recorded, calls, writes, reads }
     }
 
     /// The position of the write that gave the byte to the socket.

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Explanation, Loss, Part, explain};
-use crate::evidence::Evidence;
+use super::{Explanation, LatencyComponent, PacketRetransmission, explain};
+use crate::evidence::RecordedRun;
 use crate::file::LaneName;
-use crate::flows::{Flow, TCP, UDP};
-use crate::history::{self, Side};
+use crate::flows::{GlobalFlow, TCP, UDP};
+use crate::history::{self, EndpointRole};
 
 /// Where the time of a run's requests went.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct LatencyBreakdown {
     /// How many requests were explained.
     pub requests_in_all: usize,
     /// Their time in all.
@@ -38,9 +38,9 @@ pub struct PartSum {
 /// A part, by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct PartName {
-    /// [`Part::name`].
+    /// [`LatencyComponent::name`].
     pub part: &'static str,
-    /// [`Part::meaning`].
+    /// [`LatencyComponent::meaning`].
     #[serde(skip)]
     pub meaning: &'static str,
     /// `client` or `server`.
@@ -118,7 +118,7 @@ pub struct DropReport {
 
 /// Which requests a report lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum RequestSelection {
     /// The slowest, so many.
     Slowest(usize),
     All,
@@ -129,10 +129,14 @@ pub enum Choice {
     },
 }
 
-impl Report {
+impl LatencyBreakdown {
     /// Explains the requests of a run; with `client` only those of flows that this node began.
     #[must_use]
-    pub fn of(evidence: &Evidence, choice: Choice, client: Option<&str>) -> Report {
+    pub fn of(
+        evidence: &RecordedRun,
+        choice: RequestSelection,
+        client: Option<&str>,
+    ) -> LatencyBreakdown {
         let (lanes, ends) = history::lanes(evidence);
         let (mut requests, mut problems) = (Vec::new(), Vec::new());
         for flow in history::histories(evidence) {
@@ -162,7 +166,8 @@ impl Report {
                 }
             }
         }
-        let names = Names { evidence, lanes: &lanes, origin: evidence.origin_ns() };
+        let names =
+            LatencyBreakdownBuilder { evidence, lanes: &lanes, origin: evidence.origin_ns() };
         names.report(requests, problems, choice)
     }
 }
@@ -173,36 +178,36 @@ fn unread(flow: u32, name: &str, messages: u64) -> String {
 }
 
 /// Whether a node began a flow.
-fn is_of(evidence: &Evidence, flow: &Flow, client: &str) -> bool {
+fn is_of(evidence: &RecordedRun, flow: &GlobalFlow, client: &str) -> bool {
     let node = flow.from.and_then(|end| end.node);
     node.and_then(|node| evidence.name_of(node)) == Some(client)
 }
 
-fn flow_name(evidence: &Evidence, flow: &Flow) -> String {
+fn flow_name(evidence: &RecordedRun, flow: &GlobalFlow) -> String {
     let [from, to] = ends(evidence, flow);
     format!("{from} → {to}")
 }
 
-fn ends(evidence: &Evidence, flow: &Flow) -> [String; 2] {
+fn ends(evidence: &RecordedRun, flow: &GlobalFlow) -> [String; 2] {
     [&flow.from, &flow.to]
         .map(|end| end.as_ref().map_or_else(|| "?".to_owned(), |end| evidence.end_name(end)))
 }
 
-struct Names<'a> {
-    evidence: &'a Evidence,
+struct LatencyBreakdownBuilder<'a> {
+    evidence: &'a RecordedRun,
     lanes: &'a [LaneName],
     origin: u64,
 }
 
-impl Names<'_> {
+impl LatencyBreakdownBuilder<'_> {
     fn report(
         &self,
         mut requests: Vec<Explanation>,
         problems: Vec<String>,
-        choice: Choice,
-    ) -> Report {
+        choice: RequestSelection,
+    ) -> LatencyBreakdown {
         requests.sort_by_key(|it| (std::cmp::Reverse(it.duration_ns()), it.flow, it.number));
-        let mut sums: BTreeMap<Part, (u64, usize)> = BTreeMap::new();
+        let mut sums: BTreeMap<LatencyComponent, (u64, usize)> = BTreeMap::new();
         for (part, ns) in requests.iter().flat_map(Explanation::parts) {
             let sum = sums.entry(part).or_default();
             *sum = (sum.0 + ns, sum.1 + 1);
@@ -213,14 +218,14 @@ impl Names<'_> {
             .collect();
         parts.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.part.cmp(&b.part)));
         let chosen = requests.iter().filter(|it| match choice {
-            Choice::One { flow, number } => (it.flow, it.number) == (flow, number),
+            RequestSelection::One { flow, number } => (it.flow, it.number) == (flow, number),
             _ => true,
         });
         let most = match choice {
-            Choice::Slowest(most) => most,
+            RequestSelection::Slowest(most) => most,
             _ => usize::MAX,
         };
-        Report {
+        LatencyBreakdown {
             requests_in_all: requests.len(),
             duration_ns: requests.iter().map(Explanation::duration_ns).sum(),
             parts,
@@ -264,8 +269,8 @@ impl Names<'_> {
         time.saturating_sub(self.origin)
     }
 
-    fn part(&self, part: Part) -> PartName {
-        let side = part.side().map(Side::name);
+    fn part(&self, part: LatencyComponent) -> PartName {
+        let side = part.side().map(EndpointRole::name);
         let lane = part.lane().map(|lane| self.lane(lane));
         PartName { part: part.name(), meaning: part.meaning(), side, lane }
     }
@@ -275,7 +280,7 @@ impl Names<'_> {
         self.lanes.get(lane as usize).cloned().unwrap_or_else(unknown)
     }
 
-    fn loss(&self, loss: &Loss) -> LossReport {
+    fn loss(&self, loss: &PacketRetransmission) -> LossReport {
         let reason = |number: u32| {
             let mut headers = self.evidence.members().iter().map(|member| &member.header);
             let known = headers.find_map(|header| header.drop_reasons.get(number as usize));

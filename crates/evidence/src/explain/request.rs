@@ -4,8 +4,8 @@
 //! that nothing answers, and those that nothing asked for, are messages: a message ends where all
 //! of it has been read by the other side before the sender writes again.
 
-use super::program::Program;
-use crate::history::Side;
+use super::program::SocketCallHistory;
+use crate::history::EndpointRole;
 
 /// What a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,10 +32,10 @@ impl RequestKind {
 
 /// A request, with its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct RequestSpan {
     pub(super) kind: RequestKind,
     /// Who asks.
-    pub(super) from: Side,
+    pub(super) from: EndpointRole,
     pub(super) begin: u64,
     pub(super) end: u64,
     /// The bytes that were written, by `from`: first, and the one after the last.
@@ -43,7 +43,7 @@ pub(super) struct Request {
     /// The bytes that answered.
     pub(super) answered: (u64, u64),
     /// The read that ended it: a position among the calls of its side.
-    pub(super) last: (Side, usize),
+    pub(super) last: (EndpointRole, usize),
 }
 
 /// Bytes that were written and of which no read is known.
@@ -53,10 +53,10 @@ pub(super) struct Unread {
 }
 
 /// All requests of a flow, by begin, and how many messages were never read.
-pub(super) fn requests(programs: &[Program; 2]) -> (Vec<Request>, Unread) {
-    let mut found = Found { programs, requests: Vec::new(), unread: Unread::default() };
-    let mut present = Present::default();
-    let client = &programs[Side::Client.index()];
+pub(super) fn requests(programs: &[SocketCallHistory; 2]) -> (Vec<RequestSpan>, Unread) {
+    let mut found = RequestCollector { programs, requests: Vec::new(), unread: Unread::default() };
+    let mut present = PartialRequest::default();
+    let client = &programs[EndpointRole::Client.index()];
     for (at, call) in client.calls.iter().enumerate() {
         if call.is_write {
             if present.last_read.is_some() {
@@ -76,7 +76,7 @@ pub(super) fn requests(programs: &[Program; 2]) -> (Vec<Request>, Unread) {
 
 /// What has been seen of a request.
 #[derive(Debug, Clone, Copy, Default)]
-struct Present {
+struct PartialRequest {
     first_write: Option<usize>,
     last_read: Option<usize>,
     asked: Option<(u64, u64)>,
@@ -87,35 +87,35 @@ fn joined(known: Option<(u64, u64)>, more: (u64, u64)) -> Option<(u64, u64)> {
     Some(known.map_or(more, |known| (known.0.min(more.0), known.1.max(more.1))))
 }
 
-struct Found<'a> {
-    programs: &'a [Program; 2],
-    requests: Vec<Request>,
+struct RequestCollector<'a> {
+    programs: &'a [SocketCallHistory; 2],
+    requests: Vec<RequestSpan>,
     unread: Unread,
 }
 
-impl Found<'_> {
-    fn close(&mut self, present: Present) {
+impl RequestCollector<'_> {
+    fn close(&mut self, present: PartialRequest) {
         match (present.first_write, present.last_read, present.asked, present.answered) {
             (Some(write), Some(read), Some(asked), Some(answered)) => {
-                let calls = &self.programs[Side::Client.index()].calls;
-                self.requests.push(Request {
+                let calls = &self.programs[EndpointRole::Client.index()].calls;
+                self.requests.push(RequestSpan {
                     kind: RequestKind::Exchange,
-                    from: Side::Client,
+                    from: EndpointRole::Client,
                     begin: calls[write].begin,
                     end: calls[read].end,
                     asked,
                     answered,
-                    last: (Side::Client, read),
+                    last: (EndpointRole::Client, read),
                 });
             }
-            (_, _, Some(asked), None) => self.messages(Side::Client, asked),
-            (_, _, None, Some(answered)) => self.messages(Side::Server, answered),
+            (_, _, Some(asked), None) => self.messages(EndpointRole::Client, asked),
+            (_, _, None, Some(answered)) => self.messages(EndpointRole::Server, answered),
             _ => {}
         }
     }
 
     /// Divides bytes of one direction into messages.
-    fn messages(&mut self, from: Side, bytes: (u64, u64)) {
+    fn messages(&mut self, from: EndpointRole, bytes: (u64, u64)) {
         let [sender, reader] = [from, from.peer()].map(|side| &self.programs[side.index()]);
         let mut present: Option<(u64, (u64, u64))> = None;
         let first = sender.write_of(bytes.0).unwrap_or(sender.calls.len());
@@ -141,13 +141,13 @@ impl Found<'_> {
         }
     }
 
-    fn message(&mut self, from: Side, begin: u64, asked: (u64, u64)) {
+    fn message(&mut self, from: EndpointRole, begin: u64, asked: (u64, u64)) {
         let reader = &self.programs[from.peer().index()];
         let Some(read) = reader.read_of(asked.1 - 1) else {
             self.unread.messages += 1;
             return;
         };
-        self.requests.push(Request {
+        self.requests.push(RequestSpan {
             kind: RequestKind::Message,
             from,
             begin,

@@ -1,22 +1,22 @@
 //! The way of a direction's packets over lanes, and a byte's journey on it.
 
 use super::passage::{Passage, Passages};
-use super::{Part, Walk};
-use crate::history::{FlowHistory, Lane, PacketEvent, PacketKind, Side};
+use super::{LatencyComponent, Walk};
+use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind};
 
 /// One direction's packets, by lane.
 #[derive(Debug, Default)]
-pub(crate) struct Route {
-    lanes: Vec<OnLane>,
+pub(crate) struct FlowDirectionRoute {
+    lanes: Vec<DirectedLinkPassages>,
     sender: Option<u32>,
     receiver: Option<u32>,
 }
 
 /// The packets on one lane.
 #[derive(Debug)]
-pub(crate) struct OnLane {
+pub(crate) struct DirectedLinkPassages {
     pub(crate) lane: u32,
-    ends: Lane,
+    ends: DirectedLinkEnds,
     pub(crate) offered: Passages,
     pub(crate) sent: Passages,
     pub(crate) delivered: Passages,
@@ -25,7 +25,7 @@ pub(crate) struct OnLane {
 
 /// The places of both sides, as far as packets show them: the flow's first lanes start there, and
 /// its last ones end there.
-pub(crate) fn places(history: &FlowHistory, lanes: &[Lane]) -> [Option<u32>; 2] {
+pub(crate) fn places(history: &FlowHistory, lanes: &[DirectedLinkEnds]) -> [Option<u32>; 2] {
     let start = |packets: &[PacketEvent]| {
         let first = packets.iter().find(|packet| packet.kind == PacketKind::Offered)?;
         Some(lanes.get(first.lane as usize)?.from)
@@ -39,17 +39,17 @@ pub(crate) fn places(history: &FlowHistory, lanes: &[Lane]) -> [Option<u32>; 2] 
     [start(forward).or_else(|| end(reverse)), start(reverse).or_else(|| end(forward))]
 }
 
-impl Route {
+impl FlowDirectionRoute {
     /// The way of those packets in the direction of `sender` of which `range` says what they
     /// carry: an offset and a length.
     pub(crate) fn new(
         history: &FlowHistory,
-        sender: Side,
-        lanes: &[Lane],
+        sender: EndpointRole,
+        lanes: &[DirectedLinkEnds],
         places: [Option<u32>; 2],
         range: impl Fn(&PacketEvent) -> Option<(u64, u64)>,
-    ) -> Route {
-        let mut route = Route {
+    ) -> FlowDirectionRoute {
+        let mut route = FlowDirectionRoute {
             lanes: Vec::new(),
             sender: places[sender.index()],
             receiver: places[sender.peer().index()],
@@ -67,26 +67,26 @@ impl Route {
         route
     }
 
-    fn on_lane(&mut self, lane: u32, ends: Lane) -> &mut OnLane {
+    fn on_lane(&mut self, lane: u32, ends: DirectedLinkEnds) -> &mut DirectedLinkPassages {
         let at = self.lanes.iter().position(|known| known.lane == lane).unwrap_or_else(|| {
-            self.lanes.push(OnLane::new(lane, ends));
+            self.lanes.push(DirectedLinkPassages::new(lane, ends));
             self.lanes.len() - 1
         });
         &mut self.lanes[at]
     }
 
     /// All lanes.
-    pub(crate) fn lanes(&self) -> &[OnLane] {
+    pub(crate) fn lanes(&self) -> &[DirectedLinkPassages] {
         &self.lanes
     }
 
     /// Whether the lane starts at the sender.
-    pub(crate) fn is_entry(&self, lane: &Lane) -> bool {
+    pub(crate) fn is_entry(&self, lane: &DirectedLinkEnds) -> bool {
         Some(lane.from) == self.sender
     }
 
     /// Whether the lane ends at the receiver.
-    pub(crate) fn is_exit(&self, lane: &Lane) -> bool {
+    pub(crate) fn is_exit(&self, lane: &DirectedLinkEnds) -> bool {
         Some(lane.to) == self.receiver
     }
 
@@ -128,7 +128,7 @@ impl Route {
         let mut entered = None;
         for _ in 0..LANES_MAX {
             let Some((lane, delivered)) = self.last_delivered(place, byte, time) else { break };
-            walk.back_to(delivered.time, Part::Propagation(lane.lane));
+            walk.back_to(delivered.time, LatencyComponent::Propagation(lane.lane));
             time = lane.back_over(byte, delivered, walk);
             place = Some(lane.ends.from);
             entered = Some(time);
@@ -144,16 +144,16 @@ impl Route {
         place: Option<u32>,
         byte: u64,
         until: u64,
-    ) -> Option<(&OnLane, &Passage)> {
+    ) -> Option<(&DirectedLinkPassages, &Passage)> {
         let lanes = self.lanes.iter().filter(|lane| Some(lane.ends.to) == place);
         let found = lanes.filter_map(|lane| Some((lane, lane.delivered.latest(byte, until)?)));
         found.max_by_key(|(_, passage)| passage.time)
     }
 }
 
-impl OnLane {
-    fn new(lane: u32, ends: Lane) -> OnLane {
-        OnLane {
+impl DirectedLinkPassages {
+    fn new(lane: u32, ends: DirectedLinkEnds) -> DirectedLinkPassages {
+        DirectedLinkPassages {
             lane,
             ends,
             offered: Passages::default(),
@@ -175,15 +175,15 @@ impl OnLane {
     /// From the delivery of a byte to when it was offered, which it returns.
     fn back_over(&self, byte: u64, delivered: &Passage, walk: &mut Walk) -> u64 {
         let mut time = delivered.time.saturating_sub(delivered.value);
-        walk.back_to(time, Part::Propagation(self.lane));
+        walk.back_to(time, LatencyComponent::Propagation(self.lane));
         if let Some(sent) = self.sent.latest(byte, time) {
             // What passes between the end of the transmission and the delay is the lane's, too.
-            walk.back_to(sent.time + sent.value, Part::Propagation(self.lane));
-            walk.back_to(sent.time, Part::Transmission(self.lane));
+            walk.back_to(sent.time + sent.value, LatencyComponent::Propagation(self.lane));
+            walk.back_to(sent.time, LatencyComponent::Transmission(self.lane));
             time = sent.time;
         }
         if let Some(offered) = self.offered.latest(byte, time) {
-            walk.back_to(offered.time, Part::Queue(self.lane));
+            walk.back_to(offered.time, LatencyComponent::Queue(self.lane));
             time = offered.time;
         }
         time

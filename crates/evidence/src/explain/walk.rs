@@ -3,14 +3,14 @@
 //! INVARIANT: what is attributed and what is left make up the whole: [`Walk::back_to`] is the only
 //! way to attribute, it goes on where it stopped, and it never goes beyond the begin.
 
-use super::Part;
+use super::LatencyComponent;
 
 /// A stretch of time with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct LatencySegment {
     pub from: u64,
     pub to: u64,
-    pub part: Part,
+    pub part: LatencyComponent,
 }
 
 /// A walk from the end of a request to its begin.
@@ -19,7 +19,7 @@ pub(crate) struct Walk {
     begin: u64,
     now: u64,
     /// The latest first.
-    stretches: Vec<Stretch>,
+    stretches: Vec<LatencySegment>,
 }
 
 impl Walk {
@@ -30,14 +30,14 @@ impl Walk {
 
     /// Attributes the time from `time` to where the walk is. Times that lie later than that change
     /// nothing; those before the begin lead to the begin.
-    pub(crate) fn back_to(&mut self, time: u64, part: Part) {
+    pub(crate) fn back_to(&mut self, time: u64, part: LatencyComponent) {
         let time = time.max(self.begin);
         if time >= self.now {
             return;
         }
         match self.stretches.last_mut() {
             Some(last) if last.part == part => last.from = time,
-            _ => self.stretches.push(Stretch { from: time, to: self.now, part }),
+            _ => self.stretches.push(LatencySegment { from: time, to: self.now, part }),
         }
         self.now = time;
     }
@@ -53,7 +53,7 @@ impl Walk {
     }
 
     /// Attributes the rest, and returns all stretches, the earliest first.
-    pub(crate) fn finish(mut self, part: Part) -> Vec<Stretch> {
+    pub(crate) fn finish(mut self, part: LatencyComponent) -> Vec<LatencySegment> {
         self.back_to(self.begin, part);
         self.stretches.reverse();
         self.stretches

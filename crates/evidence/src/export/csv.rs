@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::rows::{Rows, Value, columns};
-use crate::{Entry, Evidence};
+use crate::rows::{ExportFieldValue, RecordFormatter, columns};
+use crate::{AttributedRecord, RecordedRun};
 
 /// Writes the records as CSV, behind a line of headings.
 ///
 /// # Errors
 /// Those of writing.
 pub fn csv<'a>(
-    evidence: &Evidence,
-    entries: impl Iterator<Item = &'a Entry>,
+    evidence: &RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let columns = columns();
@@ -20,8 +20,8 @@ pub fn csv<'a>(
         columns.iter().enumerate().map(|(at, column)| (column.name, at)).collect();
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     writeln!(out, "{}", names.join(","))?;
-    let rows = Rows::new(evidence);
-    let mut cells: Vec<Option<Value<'_>>> = vec![None; columns.len()];
+    let rows = RecordFormatter::new(evidence);
+    let mut cells: Vec<Option<ExportFieldValue<'_>>> = vec![None; columns.len()];
     for entry in entries {
         cells.fill(None);
         rows.fields(entry, &mut |name, value| {
@@ -40,14 +40,14 @@ pub fn csv<'a>(
     Ok(())
 }
 
-fn put(cell: Option<Value<'_>>, out: &mut impl Write) -> io::Result<()> {
+fn put(cell: Option<ExportFieldValue<'_>>, out: &mut impl Write) -> io::Result<()> {
     match cell {
         None => Ok(()),
-        Some(Value::Number(number)) => write!(out, "{number}"),
-        Some(Value::Signed(number)) => write!(out, "{number}"),
-        Some(Value::Text(text)) if text.contains([',', '"', '\n', '\r']) => {
+        Some(ExportFieldValue::Number(number)) => write!(out, "{number}"),
+        Some(ExportFieldValue::Signed(number)) => write!(out, "{number}"),
+        Some(ExportFieldValue::Text(text)) if text.contains([',', '"', '\n', '\r']) => {
             write!(out, "\"{}\"", text.replace('"', "\"\""))
         }
-        Some(Value::Text(text)) => out.write_all(text.as_bytes()),
+        Some(ExportFieldValue::Text(text)) => out.write_all(text.as_bytes()),
     }
 }

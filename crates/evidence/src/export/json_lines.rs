@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use crate::rows::{Rows, Value};
-use crate::{Entry, Evidence};
+use crate::rows::{ExportFieldValue, RecordFormatter};
+use crate::{AttributedRecord, RecordedRun};
 
 /// Writes the records as JSON lines.
 ///
 /// # Errors
 /// Those of writing.
 pub fn json_lines<'a>(
-    evidence: &Evidence,
-    entries: impl Iterator<Item = &'a Entry>,
+    evidence: &RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let rows = Rows::new(evidence);
+    let rows = RecordFormatter::new(evidence);
     let mut line = Vec::new();
     for entry in entries {
         line.clear();
@@ -25,7 +25,7 @@ pub fn json_lines<'a>(
 }
 
 /// Adds a record's line.
-pub fn json_line(rows: &Rows<'_>, entry: &Entry, line: &mut Vec<u8>) {
+pub fn json_line(rows: &RecordFormatter<'_>, entry: &AttributedRecord, line: &mut Vec<u8>) {
     let mut separator = b'{';
     rows.fields(entry, &mut |name, value| {
         line.push(separator);
@@ -39,10 +39,10 @@ pub fn json_line(rows: &Rows<'_>, entry: &Entry, line: &mut Vec<u8>) {
 }
 
 /// Writing to memory cannot fail.
-fn put(value: Value<'_>, line: &mut Vec<u8>) {
+fn put(value: ExportFieldValue<'_>, line: &mut Vec<u8>) {
     let _ = match value {
-        Value::Number(number) => write!(line, "{number}"),
-        Value::Signed(number) => write!(line, "{number}"),
-        Value::Text(text) => serde_json::to_writer(line, text).map_err(io::Error::from),
+        ExportFieldValue::Number(number) => write!(line, "{number}"),
+        ExportFieldValue::Signed(number) => write!(line, "{number}"),
+        ExportFieldValue::Text(text) => serde_json::to_writer(line, text).map_err(io::Error::from),
     };
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::Entry;
-use crate::file::Direction;
+use crate::AttributedRecord;
+use crate::file::FlowDirection;
 
 /// Packets that have been offered to lanes and have not come out.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(super) struct Offers {
 }
 
 /// Flow, direction, member and lane.
-type Place = (Option<usize>, Direction, u16, u32);
+type Place = (Option<usize>, FlowDirection, u16, u32);
 
 /// A packet, or a train.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) struct Offer {
 const WAITING_MAX: usize = 65_536;
 
 impl Offers {
-    pub(super) fn offered(&mut self, member: u16, entry: &Entry, number: u64) {
+    pub(super) fn offered(&mut self, member: u16, entry: &AttributedRecord, number: u64) {
         let [offset, length, _, ack] = entry.record.args;
         let waiting = self.waiting.entry(place(member, entry)).or_default();
         if waiting.len() == WAITING_MAX {
@@ -39,7 +39,7 @@ impl Offers {
 
     /// The offer that the entry's packet is of, or a part of; the offer is forgotten with its last
     /// part. The second value says whether it was that.
-    pub(super) fn take(&mut self, member: u16, entry: &Entry) -> Option<(Offer, bool)> {
+    pub(super) fn take(&mut self, member: u16, entry: &AttributedRecord) -> Option<(Offer, bool)> {
         let [offset, length, ..] = entry.record.args;
         let waiting = self.waiting.get_mut(&place(member, entry))?;
         let fits = |offer: &Offer| {
@@ -60,6 +60,6 @@ impl Offers {
     }
 }
 
-fn place(member: u16, entry: &Entry) -> Place {
+fn place(member: u16, entry: &AttributedRecord) -> Place {
     (entry.flow(), entry.direction(), member, entry.record.args[2])
 }

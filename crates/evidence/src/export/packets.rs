@@ -8,15 +8,15 @@ use std::io::{self, Write};
 use windtunnel_model::record::Kind;
 
 use super::offers::Offers;
-use super::pcapng::{self, Heading, Interface, Packet};
+use super::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
 use crate::file::LaneName;
 use crate::rows::is_packet;
-use crate::{Entry, Evidence};
-use frame::Frames;
+use crate::{AttributedRecord, RecordedRun};
+use frame::CaptureFrameBuilder;
 
 /// Where packets are seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum CaptureLocation {
     /// Everywhere.
     All,
     /// As these nodes send and receive them.
@@ -54,9 +54,9 @@ const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload,
 /// # Errors
 /// Those of writing.
 pub fn packets<'a>(
-    evidence: &Evidence,
-    entries: impl Iterator<Item = &'a Entry>,
-    place: &Place,
+    evidence: &RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord>,
+    place: &CaptureLocation,
     points: Points,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -64,7 +64,7 @@ pub fn packets<'a>(
     let program = evidence.members().first().map_or("", |member| member.header.program.as_str());
     pcapng::section(&mut buffer, program, COMMENT);
     let interfaces = interfaces(evidence, place, points, &mut buffer);
-    let frames = Frames::new(evidence);
+    let frames = CaptureFrameBuilder::new(evidence);
     let mut offers = Offers::default();
     for entry in entries.filter(|entry| entry.kind().is_some_and(is_packet)) {
         let member = evidence.origin_of(entry).member;
@@ -87,26 +87,26 @@ pub fn packets<'a>(
     out.write_all(&buffer)
 }
 
-impl Place {
+impl CaptureLocation {
     /// Whether it is where a packet is, of which a lane has a record of this kind.
     fn has(&self, lane: &LaneName, kind: Kind) -> bool {
         let at = if kind == Kind::Delivered { &lane.to } else { &lane.from };
         match self {
-            Place::All => true,
-            Place::Nodes(nodes) => nodes.contains(at),
-            Place::Links(links) => links.contains(&lane.link),
+            CaptureLocation::All => true,
+            CaptureLocation::Nodes(nodes) => nodes.contains(at),
+            CaptureLocation::Links(links) => links.contains(&lane.link),
         }
     }
 }
 
 impl Points {
     /// Whether a packet is written for a record of this kind of a lane which begins at a node, or not.
-    fn has(self, place: &Place, kind: Kind, is_node: bool) -> bool {
+    fn has(self, place: &CaptureLocation, kind: Kind, is_node: bool) -> bool {
         match (self, place) {
             (Points::All, _) => true,
-            (Points::Once, Place::All) => kind == Kind::Offered && is_node,
-            (Points::Once, Place::Nodes(_)) => kind != Kind::Dropped,
-            (Points::Once, Place::Links(_)) => kind == Kind::Offered,
+            (Points::Once, CaptureLocation::All) => kind == Kind::Offered && is_node,
+            (Points::Once, CaptureLocation::Nodes(_)) => kind != Kind::Dropped,
+            (Points::Once, CaptureLocation::Links(_)) => kind == Kind::Offered,
         }
     }
 }
@@ -114,7 +114,12 @@ impl Points {
 /// By member, lane and kind.
 type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
 
-fn interfaces(evidence: &Evidence, place: &Place, points: Points, out: &mut Vec<u8>) -> Interfaces {
+fn interfaces(
+    evidence: &RecordedRun,
+    place: &CaptureLocation,
+    points: Points,
+    out: &mut Vec<u8>,
+) -> Interfaces {
     let mut interfaces = BTreeMap::new();
     for (member, of) in (0..).zip(evidence.members()) {
         for (number, lane) in (0..).zip(&of.header.lanes) {
@@ -125,7 +130,7 @@ fn interfaces(evidence: &Evidence, place: &Place, points: Points, out: &mut Vec<
                 }
                 let position = u32::try_from(interfaces.len()).unwrap_or(u32::MAX);
                 interfaces.insert((member, number, kind as u8), (position, heading));
-                let interface = Interface {
+                let interface = PcapngInterface {
                     name: format!("{} {}-{} {name}", lane.link, lane.from, lane.to),
                     description: format!(
                         "link {}, from {} to {}: packets {name}",
@@ -141,9 +146,9 @@ fn interfaces(evidence: &Evidence, place: &Place, points: Points, out: &mut Vec<
 }
 
 fn put(
-    evidence: &Evidence,
-    frames: &Frames,
-    entry: &Entry,
+    evidence: &RecordedRun,
+    frames: &CaptureFrameBuilder,
+    entry: &AttributedRecord,
     interface: u32,
     heading: Heading,
     ack: Option<u32>,
@@ -156,7 +161,7 @@ fn put(
     let (bytes, original_bytes) = frames.frame(entry, ack);
     pcapng::packet(
         out,
-        &Packet {
+        &PcapngPacket {
             interface,
             unix_ns,
             bytes: &bytes,
@@ -167,7 +172,7 @@ fn put(
     );
 }
 
-fn comment(evidence: &Evidence, entry: &Entry) -> Option<String> {
+fn comment(evidence: &RecordedRun, entry: &AttributedRecord) -> Option<String> {
     let mut parts = Vec::new();
     if entry.kind() == Some(Kind::Dropped) {
         let header = evidence.header_of(evidence.origin_of(entry));

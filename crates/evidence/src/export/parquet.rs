@@ -9,9 +9,9 @@ mod thrift;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use crate::rows::{Rows, columns};
-use crate::{Entry, Evidence};
-use column::{Chunk, Column};
+use crate::rows::{RecordFormatter, columns};
+use crate::{AttributedRecord, RecordedRun};
+use column::{Chunk, ParquetColumnBuffer};
 use thrift::Struct;
 
 /// Rows that are held before they are written.
@@ -24,8 +24,8 @@ const MAGIC: &[u8] = b"PAR1";
 /// # Errors
 /// Those of writing.
 pub fn parquet<'a>(
-    evidence: &Evidence,
-    entries: impl Iterator<Item = &'a Entry>,
+    evidence: &RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     in_groups(GROUP_ROWS, evidence, entries, out)
@@ -34,12 +34,13 @@ pub fn parquet<'a>(
 /// With `group_rows` rows in each row group but the last.
 pub(super) fn in_groups<'a>(
     group_rows: usize,
-    evidence: &Evidence,
-    entries: impl Iterator<Item = &'a Entry>,
+    evidence: &RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let rows = Rows::new(evidence);
-    let mut columns: Vec<Column> = columns().into_iter().map(Column::new).collect();
+    let rows = RecordFormatter::new(evidence);
+    let mut columns: Vec<ParquetColumnBuffer> =
+        columns().into_iter().map(ParquetColumnBuffer::new).collect();
     let position: BTreeMap<&str, usize> =
         columns.iter().enumerate().map(|(at, column)| (column.name(), at)).collect();
     out.write_all(MAGIC)?;
@@ -68,17 +69,17 @@ pub(super) fn in_groups<'a>(
 }
 
 /// A row group that has been written.
-struct Group {
+struct ParquetRowGroup {
     chunks: Vec<Chunk>,
     rows: usize,
 }
 
 fn group(
-    columns: &mut [Column],
+    columns: &mut [ParquetColumnBuffer],
     rows: usize,
     written: &mut u64,
     out: &mut impl Write,
-) -> io::Result<Group> {
+) -> io::Result<ParquetRowGroup> {
     let mut chunks = Vec::with_capacity(columns.len());
     for column in columns {
         let (bytes, chunk) = column.take(rows, *written);
@@ -86,10 +87,10 @@ fn group(
         *written += bytes.len() as u64;
         chunks.push(chunk);
     }
-    Ok(Group { chunks, rows })
+    Ok(ParquetRowGroup { chunks, rows })
 }
 
-fn footer(columns: &[Column], groups: &[Group]) -> Vec<u8> {
+fn footer(columns: &[ParquetColumnBuffer], groups: &[ParquetRowGroup]) -> Vec<u8> {
     let rows: usize = groups.iter().map(|group| group.rows).sum();
     let mut file = Struct::new();
     file.int32(1, 2);
@@ -97,7 +98,7 @@ fn footer(columns: &[Column], groups: &[Group]) -> Vec<u8> {
         root.text(4, "records");
         root.int32(5, i64::try_from(columns.len()).unwrap_or(i64::MAX));
     });
-    let schema = std::iter::once(root).chain(columns.iter().map(Column::schema));
+    let schema = std::iter::once(root).chain(columns.iter().map(ParquetColumnBuffer::schema));
     file.structs(2, schema.collect());
     file.int64(3, rows as u64);
     let groups = groups.iter().map(|group| {

@@ -2,7 +2,7 @@
 
 /// An interface of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interface {
+pub struct PcapngInterface {
     pub name: String,
     pub description: String,
     /// Bytes of a packet that are kept at most; 0: all.
@@ -11,7 +11,7 @@ pub struct Interface {
 
 /// A packet of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Packet<'a> {
+pub struct PcapngPacket<'a> {
     /// The position of its interface.
     pub interface: u32,
     /// Nanoseconds since 1970.
@@ -51,7 +51,7 @@ pub fn section(out: &mut Vec<u8>, program: &str, comment: &str) {
 }
 
 /// Adds an interface; they are numbered in their order.
-pub fn interface(out: &mut Vec<u8>, interface: &Interface) {
+pub fn interface(out: &mut Vec<u8>, interface: &PcapngInterface) {
     block(out, INTERFACE, |body| {
         body.extend(ETHERNET.to_le_bytes());
         body.extend([0, 0]);
@@ -64,7 +64,7 @@ pub fn interface(out: &mut Vec<u8>, interface: &Interface) {
 }
 
 /// Adds a packet.
-pub fn packet(out: &mut Vec<u8>, packet: &Packet<'_>) {
+pub fn packet(out: &mut Vec<u8>, packet: &PcapngPacket<'_>) {
     block(out, PACKET, |body| {
         body.extend(packet.interface.to_le_bytes());
         time(body, packet.unix_ns);

@@ -5,19 +5,22 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use windtunnel_model::record::Kind;
 
-use super::{Place, Points, csv, json_lines, packets, parquet as write_parquet, timeline};
-use crate::Evidence;
+use super::{
+    CaptureLocation, Points, csv, json_lines, packets, parquet as write_parquet, timeline,
+};
+use crate::RecordedRun;
 use crate::evidence::tests::{ENGINE, conversation, file, header, load, packet};
 use crate::rows::columns;
 
-fn conversation_with_a_drop() -> Evidence {
+fn conversation_with_a_drop() -> RecordedRun {
     let mut records = vec![packet(Kind::Offered, 1960, 40, 0, [100, 50, 0, 0])];
     records.push(packet(Kind::Dropped, 1960, 40, 0, [100, 50, 0, 2]));
-    let second = crate::file::Header { member: Some("second, \"far\"".to_owned()), ..header() };
+    let second =
+        crate::file::RecordFileHeader { member: Some("second, \"far\"".to_owned()), ..header() };
     load(&[conversation(), file(second, &[(ENGINE, records)])])
 }
 
-fn lines(evidence: &Evidence) -> Vec<BTreeMap<String, Value>> {
+fn lines(evidence: &RecordedRun) -> Vec<BTreeMap<String, Value>> {
     let mut text = Vec::new();
     json_lines(evidence, evidence.records().iter(), &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -189,26 +192,29 @@ fn a_timeline_is_in_order_and_each_slice_and_arrow_has_its_end() {
 #[test]
 fn a_pcapng_section_has_blocks_of_whole_words_that_name_their_length_twice() {
     // Two members with two lanes and three points each; 4 offers, 2 deliveries, a drop.
-    let link = Place::Links(vec!["wire".to_owned()]);
+    let link = CaptureLocation::Links(vec!["wire".to_owned()]);
     assert_eq!(blocks(&link, Points::All), BTreeMap::from([(SECTION, 1), (1, 12), (6, 7)]));
 }
 
 #[test]
 fn a_packet_is_once_in_a_capture_unless_all_points_are_asked_for() {
-    let link = Place::Links(vec!["wire".to_owned()]);
+    let link = CaptureLocation::Links(vec!["wire".to_owned()]);
     assert_eq!(blocks(&link, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
-    assert_eq!(blocks(&Place::All, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
+    assert_eq!(
+        blocks(&CaptureLocation::All, Points::Once),
+        BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)])
+    );
     // Of each member, what the client sends, and the lane by which it would receive.
-    let client = Place::Nodes(vec!["client".to_owned()]);
+    let client = CaptureLocation::Nodes(vec!["client".to_owned()]);
     assert_eq!(blocks(&client, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
-    let server = Place::Nodes(vec!["server".to_owned()]);
+    let server = CaptureLocation::Nodes(vec!["server".to_owned()]);
     assert_eq!(blocks(&server, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 2)]));
 }
 
 const SECTION: u32 = 0x0a0d_0d0a;
 
 /// How many blocks of each type a capture of the conversation has: 1 is an interface, 6 a packet.
-fn blocks(place: &Place, points: Points) -> BTreeMap<u32, u32> {
+fn blocks(place: &CaptureLocation, points: Points) -> BTreeMap<u32, u32> {
     let evidence = conversation_with_a_drop();
     let mut bytes = Vec::new();
     packets(&evidence, evidence.records().iter(), place, points, &mut bytes).unwrap();

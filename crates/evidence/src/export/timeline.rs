@@ -21,24 +21,24 @@ use windtunnel_model::record::kind::{Call, MACHINE};
 use windtunnel_model::record::{Kind, flag};
 
 use super::offers::Offers;
-use crate::rows::{self, Rows};
-use crate::{Entry, Evidence};
+use crate::rows::{self, RecordFormatter};
+use crate::{AttributedRecord, RecordedRun};
 use arrows::Arrows;
-use writer::{Event, Events};
+use writer::{ChromeTraceEvent, ChromeTraceEventQueue};
 
 /// Writes the records as a timeline.
 ///
 /// # Errors
 /// Those of writing.
 pub fn timeline<'a>(
-    evidence: &'a Evidence,
-    entries: impl Iterator<Item = &'a Entry> + Clone,
+    evidence: &'a RecordedRun,
+    entries: impl Iterator<Item = &'a AttributedRecord> + Clone,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut timeline = Timeline {
+    let mut timeline = ChromeTraceExporter {
         evidence,
-        rows: Rows::new(evidence),
-        events: Events::new(evidence.origin_ns()),
+        rows: RecordFormatter::new(evidence),
+        events: ChromeTraceEventQueue::new(evidence.origin_ns()),
         arrows: Arrows::new(evidence, entries.clone()),
         offers: Offers::default(),
         waiting: BTreeMap::new(),
@@ -57,10 +57,10 @@ pub fn timeline<'a>(
     timeline.events.end(out)
 }
 
-struct Timeline<'a> {
-    evidence: &'a Evidence,
-    rows: Rows<'a>,
-    events: Events,
+struct ChromeTraceExporter<'a> {
+    evidence: &'a RecordedRun,
+    rows: RecordFormatter<'a>,
+    events: ChromeTraceEventQueue,
     arrows: Arrows,
     offers: Offers,
     /// Packets in a queue: the process of their link, by the number of the offer.
@@ -77,8 +77,8 @@ const FIRST_LINK: u32 = 1 << 24;
 /// The process of records that belong to no node.
 const OUTSIDE: u32 = 1 << 30;
 
-impl Timeline<'_> {
-    fn entry(&mut self, entry: &Entry) {
+impl ChromeTraceExporter<'_> {
+    fn entry(&mut self, entry: &AttributedRecord) {
         match entry.kind() {
             Some(Kind::Call) => self.call(entry),
             Some(Kind::Offered) => self.offered(entry),
@@ -91,7 +91,7 @@ impl Timeline<'_> {
         }
     }
 
-    fn call(&mut self, entry: &Entry) {
+    fn call(&mut self, entry: &AttributedRecord) {
         let record = &entry.record;
         let process = self.node(entry);
         let call = Call::from_number(record.extra).map_or("call", Call::name);
@@ -105,7 +105,7 @@ impl Timeline<'_> {
         let end = record.time + duration;
         let thread = self.track(process, &track, record.time, end);
         let result = rows::signed(record.args[2]);
-        let mut event = Event::new("X", call, record.time, process, thread);
+        let mut event = ChromeTraceEvent::new("X", call, record.time, process, thread);
         event.duration_ns = Some(duration);
         event.argument("offset", u64::from(record.args[0]).to_string());
         event.argument("asked", u64::from(record.args[1]).to_string());
@@ -130,7 +130,7 @@ impl Timeline<'_> {
         thread
     }
 
-    fn offered(&mut self, entry: &Entry) {
+    fn offered(&mut self, entry: &AttributedRecord) {
         self.numbers += 1;
         let (process, number) = (self.link(entry), self.numbers);
         let member = self.evidence.origin_of(entry).member;
@@ -140,7 +140,7 @@ impl Timeline<'_> {
     }
 
     /// The packet leaves the queue.
-    fn unqueued(&mut self, entry: &Entry) {
+    fn unqueued(&mut self, entry: &AttributedRecord) {
         let member = self.evidence.origin_of(entry).member;
         if let Some((offer, true)) = self.offers.take(member, entry) {
             self.waiting.remove(&offer.number);
@@ -148,12 +148,13 @@ impl Timeline<'_> {
         }
     }
 
-    fn sent(&mut self, entry: &Entry) {
+    fn sent(&mut self, entry: &AttributedRecord) {
         self.unqueued(entry);
         let record = &entry.record;
         let (process, end) = (self.link(entry), record.time + u64::from(record.args[3]));
         let thread = self.track(process, &self.lane_name(entry, "transmission"), record.time, end);
-        let mut event = Event::new("X", &self.packet_name(entry), record.time, process, thread);
+        let mut event =
+            ChromeTraceEvent::new("X", &self.packet_name(entry), record.time, process, thread);
         event.duration_ns = Some(u64::from(record.args[3]));
         event.argument("offset", record.args[0].to_string());
         event.argument("length", record.args[1].to_string());
@@ -164,59 +165,68 @@ impl Timeline<'_> {
     }
 
     /// The delay is known at its end: the slice begins in the past, and is written as a whole.
-    fn delivered(&mut self, entry: &Entry) {
+    fn delivered(&mut self, entry: &AttributedRecord) {
         let record = &entry.record;
         let begin = record.time.saturating_sub(record.args[3].into());
         let process = self.link(entry);
         let thread = self.track(process, &self.lane_name(entry, "propagation"), begin, record.time);
-        let mut event = Event::new("X", &self.packet_name(entry), begin, process, thread);
+        let mut event =
+            ChromeTraceEvent::new("X", &self.packet_name(entry), begin, process, thread);
         event.duration_ns = Some(record.time - begin);
         event.argument("offset", record.args[0].to_string());
         event.argument("length", record.args[1].to_string());
         self.events.put(event);
     }
 
-    fn dropped(&mut self, entry: &Entry) {
+    fn dropped(&mut self, entry: &AttributedRecord) {
         self.unqueued(entry);
         let process = self.link(entry);
         let reason = self.rows.reason(entry).unwrap_or("?");
         let time = entry.record.time;
         let thread = self.track(process, &self.lane_name(entry, "transmission"), time, time);
-        let mut event = Event::new("i", &format!("dropped: {reason}"), time, process, thread);
+        let mut event =
+            ChromeTraceEvent::new("i", &format!("dropped: {reason}"), time, process, thread);
         event.argument("offset", entry.record.args[0].to_string());
         event.argument("length", entry.record.args[1].to_string());
         self.events.put(event);
     }
 
-    fn windows(&mut self, entry: &Entry) {
+    fn windows(&mut self, entry: &AttributedRecord) {
         let process = self.node(entry);
         let Some(flow) = entry.flow() else { return };
         for (name, value) in [("cwnd", entry.record.args[0]), ("srtt_us", entry.record.args[2])] {
             let name = format!("{name} #{flow}");
-            let mut event = Event::new("C", &name, entry.record.time, process, 0);
+            let mut event = ChromeTraceEvent::new("C", &name, entry.record.time, process, 0);
             event.argument("value", value.to_string());
             self.events.put(event);
         }
     }
 
-    fn lost(&mut self, entry: &Entry) {
+    fn lost(&mut self, entry: &AttributedRecord) {
         let process = self.node(entry);
         let name = format!("{} events lost", entry.record.wide(2));
-        self.events.put(Event::new("i", &name, entry.record.time, process, 0));
+        self.events.put(ChromeTraceEvent::new("i", &name, entry.record.time, process, 0));
     }
 
     /// What is in a queue when the records end.
     fn finish(&mut self, last: u64) {
         for (number, process) in std::mem::take(&mut self.waiting) {
-            let mut event = Event::new("e", "queue", last, process, 0);
+            let mut event = ChromeTraceEvent::new("e", "queue", last, process, 0);
             event.id = Some(number);
             self.events.put(event);
         }
     }
 
-    fn span(&mut self, phase: &'static str, name: &str, entry: &Entry, time: u64, number: u64) {
+    fn span(
+        &mut self,
+        phase: &'static str,
+        name: &str,
+        entry: &AttributedRecord,
+        time: u64,
+        number: u64,
+    ) {
         let process = self.link(entry);
-        let mut event = Event::new(phase, name, time, process, 0);
+        let mut event = ChromeTraceEvent::new(phase, name, time, process, 0);
         event.id = Some(number);
         if phase == "b" {
             event.argument("offset", entry.record.args[0].to_string());
@@ -226,12 +236,12 @@ impl Timeline<'_> {
     }
 
     fn arrow(&mut self, phase: &'static str, time: u64, number: u64, process: u32, thread: u32) {
-        let mut event = Event::new(phase, "bytes", time, process, thread);
+        let mut event = ChromeTraceEvent::new(phase, "bytes", time, process, thread);
         event.id = Some(number);
         self.events.put(event);
     }
 
-    fn node(&mut self, entry: &Entry) -> u32 {
+    fn node(&mut self, entry: &AttributedRecord) -> u32 {
         let origin = self.evidence.origin_of(entry);
         let (process, name) = match self.evidence.node_name(origin) {
             Some(name) if origin.source.node != MACHINE => (origin.source.node + 1, name),
@@ -241,7 +251,7 @@ impl Timeline<'_> {
         process
     }
 
-    fn link(&mut self, entry: &Entry) -> u32 {
+    fn link(&mut self, entry: &AttributedRecord) -> u32 {
         let Some(lane) = self.rows.lane(entry) else { return self.node(entry) };
         let next = FIRST_LINK + u32::try_from(self.links.len()).unwrap_or(0);
         let key = (self.evidence.origin_of(entry).member, entry.record.args[2]);
@@ -251,12 +261,12 @@ impl Timeline<'_> {
         process
     }
 
-    fn lane_name(&self, entry: &Entry, phase: &str) -> String {
+    fn lane_name(&self, entry: &AttributedRecord, phase: &str) -> String {
         let lane = self.rows.lane(entry).map_or("?", |lane| lane.to.as_str());
         format!("{phase} to {lane}")
     }
 
-    fn packet_name(&self, entry: &Entry) -> String {
+    fn packet_name(&self, entry: &AttributedRecord) -> String {
         let flags = self.rows.flags(entry);
         let flow = entry.flow().map_or_else(|| "?".to_owned(), |flow| flow.to_string());
         match flags {

@@ -4,14 +4,14 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::record::Kind;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
 use super::{BYTE_ORDER, FIXED_BYTES, MAGIC, VERSION};
 use windtunnel_model::record::BYTES;
 
 /// What records refer to. Keys that this version does not know are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Header {
+pub struct RecordFileHeader {
     /// What wrote it, and its version.
     pub program: String,
     /// Name of the run; empty outside any.
@@ -72,27 +72,27 @@ pub struct KindName {
 /// From → to of a flow's definition, or the reverse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum FlowDirection {
     Forward,
     Reverse,
 }
 
-impl Header {
+impl RecordFileHeader {
     /// A header with all kinds and layers of this version, and nothing else.
     #[must_use]
-    pub fn new(program: &str) -> Header {
+    pub fn new(program: &str) -> RecordFileHeader {
         let kinds = Kind::ALL.iter().map(|kind| KindName {
             number: *kind as u8,
             name: kind.name().to_owned(),
             arguments: kind.arguments().map(str::to_owned).to_vec(),
         });
-        Header {
+        RecordFileHeader {
             program: program.to_owned(),
             clock: "CLOCK_MONOTONIC".to_owned(),
-            layers: Layer::ALL.map(|layer| layer.name().to_owned()).to_vec(),
+            layers: RecordSource::ALL.map(|layer| layer.name().to_owned()).to_vec(),
             kinds: kinds.collect(),
             part: 1,
-            ..Header::default()
+            ..RecordFileHeader::default()
         }
     }
 

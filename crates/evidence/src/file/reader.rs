@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::{BYTES, Kind, Record};
+use windtunnel_model::record::{BYTES, EventRecord, Kind};
 
 use super::writer::events_of;
-use super::{BYTE_ORDER, FIXED_BYTES, Header, MAGIC, Source, VERSION};
+use super::{BYTE_ORDER, EventSource, FIXED_BYTES, MAGIC, RecordFileHeader, VERSION};
 
 /// Why bytes are not a file of records.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -26,41 +26,41 @@ pub enum FileError {
 
 /// What a file holds, in its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item {
+pub enum RecordFileElement {
     /// A record of a source; of any kind but [`Kind::Batch`]. It may be of a kind that this version
     /// does not know.
-    Record(Source, Record),
+    Record(EventSource, EventRecord),
     /// A definition that an earlier file had, too.
-    Repeated(Source, Record),
+    Repeated(EventSource, EventRecord),
     /// Events of a source of which the file says nothing: it is damaged, or a file is missing.
     Gap {
         /// Whose they are.
-        source: Source,
+        source: EventSource,
         /// How many.
         events: u64,
     },
     /// Records before the first [`Kind::Batch`]: it is not known whose they are.
-    Stray(Record),
+    Stray(EventRecord),
 }
 
 /// Where a reader is in a file: whose records come, and how many of them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    present: Option<(Source, bool)>,
+pub(crate) struct RecordFileCursor {
+    present: Option<(EventSource, bool)>,
     left: u32,
 }
 
 /// Reads one file, or several of one member in their order.
 #[derive(Debug, Default)]
-pub struct Reader {
-    events: BTreeMap<Source, u64>,
+pub struct RecordFileReader {
+    events: BTreeMap<EventSource, u64>,
 }
 
-impl Reader {
+impl RecordFileReader {
     /// A reader that has read nothing.
     #[must_use]
-    pub fn new() -> Reader {
-        Reader::default()
+    pub fn new() -> RecordFileReader {
+        RecordFileReader::default()
     }
 
     /// Reads a file: hands `each` its items, and returns what it says of itself. A part of a record
@@ -71,19 +71,24 @@ impl Reader {
     pub fn read(
         &mut self,
         bytes: &[u8],
-        mut each: impl FnMut(&Header, Item),
-    ) -> Result<Header, FileError> {
+        mut each: impl FnMut(&RecordFileHeader, RecordFileElement),
+    ) -> Result<RecordFileHeader, FileError> {
         let (header, stride, body) = split(bytes)?;
-        let mut place = Place::default();
+        let mut place = RecordFileCursor::default();
         for bytes in body.chunks_exact(stride) {
             let Some(bytes) = bytes.first_chunk::<BYTES>() else { break };
-            self.take(&mut place, Record::from_bytes(bytes), |item| each(&header, item));
+            self.take(&mut place, EventRecord::from_bytes(bytes), |item| each(&header, item));
         }
         Ok(header)
     }
 
     /// Takes the next record of a file.
-    pub(crate) fn take(&mut self, place: &mut Place, record: Record, mut each: impl FnMut(Item)) {
+    pub(crate) fn take(
+        &mut self,
+        place: &mut RecordFileCursor,
+        record: EventRecord,
+        mut each: impl FnMut(RecordFileElement),
+    ) {
         if record.kind == Kind::Batch as u8 && place.left == 0 {
             let (source, repeated) = source_of(&record);
             place.left = record.args[2];
@@ -94,27 +99,32 @@ impl Reader {
             return;
         }
         let Some((source, repeated)) = place.present.filter(|_| place.left > 0) else {
-            return each(Item::Stray(record));
+            return each(RecordFileElement::Stray(record));
         };
         place.left -= 1;
         if repeated {
-            each(Item::Repeated(source, record));
+            each(RecordFileElement::Repeated(source, record));
         } else {
             *self.events.entry(source).or_default() += events_of(&record);
-            each(Item::Record(source, record));
+            each(RecordFileElement::Record(source, record));
         }
     }
 
     /// Events of each source so far, recorded or lost.
     #[must_use]
-    pub fn events(&self) -> &BTreeMap<Source, u64> {
+    pub fn events(&self) -> &BTreeMap<EventSource, u64> {
         &self.events
     }
 
-    fn check_sequence(&mut self, source: Source, before: u64, mut each: impl FnMut(Item)) {
+    fn check_sequence(
+        &mut self,
+        source: EventSource,
+        before: u64,
+        mut each: impl FnMut(RecordFileElement),
+    ) {
         let known = self.events.entry(source).or_default();
         if before > *known {
-            each(Item::Gap { source, events: before - *known });
+            each(RecordFileElement::Gap { source, events: before - *known });
         }
         *known = before;
     }
@@ -124,16 +134,16 @@ impl Reader {
 ///
 /// # Errors
 /// If it is none of records, or of a version that this program does not know.
-pub fn read_header(bytes: &[u8]) -> Result<Header, FileError> {
+pub fn read_header(bytes: &[u8]) -> Result<RecordFileHeader, FileError> {
     split(bytes).map(|(header, ..)| header)
 }
 
-fn source_of(batch: &Record) -> (Source, bool) {
-    let source = Source { layer: batch.flags, node: batch.flow, instance: batch.extra };
+fn source_of(batch: &EventRecord) -> (EventSource, bool) {
+    let source = EventSource { layer: batch.flags, node: batch.flow, instance: batch.extra };
     (source, batch.args[3] != 0)
 }
 
-pub(super) fn split(bytes: &[u8]) -> Result<(Header, usize, &[u8]), FileError> {
+pub(super) fn split(bytes: &[u8]) -> Result<(RecordFileHeader, usize, &[u8]), FileError> {
     let fixed = bytes.get(..FIXED_BYTES).ok_or(FileError::NotRecords)?;
     if fixed[..8] != MAGIC {
         return Err(FileError::NotRecords);

@@ -1,20 +1,20 @@
 //! A file that is read as it grows.
 
-use windtunnel_model::record::{BYTES, Record};
+use windtunnel_model::record::{BYTES, EventRecord};
 
-use super::reader::{Place, split};
-use super::{FileError, Header, Item, Reader};
+use super::reader::{RecordFileCursor, split};
+use super::{FileError, RecordFileElement, RecordFileHeader, RecordFileReader};
 
 /// Takes the bytes of a file in pieces of any size.
 #[derive(Debug, Default)]
-pub struct Tail {
-    header: Option<(Header, usize)>,
-    place: Place,
+pub struct RecordStreamDecoder {
+    header: Option<(RecordFileHeader, usize)>,
+    place: RecordFileCursor,
     /// What is no whole header or record yet.
     rest: Vec<u8>,
 }
 
-impl Tail {
+impl RecordStreamDecoder {
     /// Takes the next bytes of the file, and hands `each` the items that are whole now. Files of
     /// one member share a `reader`, one after the other.
     ///
@@ -23,8 +23,8 @@ impl Tail {
     pub fn push(
         &mut self,
         bytes: &[u8],
-        reader: &mut Reader,
-        mut each: impl FnMut(&Header, Item),
+        reader: &mut RecordFileReader,
+        mut each: impl FnMut(&RecordFileHeader, RecordFileElement),
     ) -> Result<(), FileError> {
         self.rest.extend(bytes);
         if self.header.is_none() {
@@ -41,7 +41,7 @@ impl Tail {
         let left = records.remainder().len();
         for bytes in records {
             let Some(bytes) = bytes.first_chunk::<BYTES>() else { break };
-            reader.take(&mut self.place, Record::from_bytes(bytes), |item| each(header, item));
+            reader.take(&mut self.place, EventRecord::from_bytes(bytes), |item| each(header, item));
         }
         self.rest.drain(..self.rest.len() - left);
         Ok(())

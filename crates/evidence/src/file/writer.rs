@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::{BYTES, Kind, Record, halves};
+use windtunnel_model::record::{BYTES, EventRecord, Kind, halves};
 
-use super::{Header, Source};
+use super::{EventSource, RecordFileHeader};
 
 /// Turns batches of records into bytes of one file after the other. It keeps the definitions of
 /// flows, and repeats them at the begin of each file.
 #[derive(Debug)]
-pub struct Writer {
-    header: Header,
+pub struct RecordFileWriter {
+    header: RecordFileHeader,
     /// By source: its events so far, recorded or lost.
-    events: BTreeMap<Source, u64>,
+    events: BTreeMap<EventSource, u64>,
     /// By source, flow and kind: the latest definition.
-    definitions: BTreeMap<(Source, u32, u8), Record>,
+    definitions: BTreeMap<(EventSource, u32, u8), EventRecord>,
 }
 
-impl Writer {
+impl RecordFileWriter {
     /// A writer of files of which `header` says what they are; its `part` is counted here.
     #[must_use]
-    pub fn new(header: Header) -> Writer {
-        let header = Header { part: 0, ..header };
-        Writer { header, events: BTreeMap::new(), definitions: BTreeMap::new() }
+    pub fn new(header: RecordFileHeader) -> RecordFileWriter {
+        let header = RecordFileHeader { part: 0, ..header };
+        RecordFileWriter { header, events: BTreeMap::new(), definitions: BTreeMap::new() }
     }
 
     /// The header of the present file.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RecordFileHeader {
         &self.header
     }
 
@@ -40,7 +40,7 @@ impl Writer {
 
     /// Writes all definitions again: for a file whose reader may not have had them.
     pub fn repeat(&self, now: u64, out: &mut Vec<u8>) {
-        let mut of_source: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
+        let mut of_source: BTreeMap<EventSource, Vec<EventRecord>> = BTreeMap::new();
         for ((source, ..), record) in &self.definitions {
             of_source.entry(*source).or_default().push(*record);
         }
@@ -53,7 +53,7 @@ impl Writer {
 
     /// Keeps the definitions among records that are not written; a [`Kind::Lost`] is to count them
     /// later.
-    pub fn keep_definitions(&mut self, source: Source, records: &[Record]) {
+    pub fn keep_definitions(&mut self, source: EventSource, records: &[EventRecord]) {
         for record in records {
             if Kind::from_number(record.kind).is_some_and(Kind::is_definition) {
                 self.definitions.insert((source, record.flow, record.kind), *record);
@@ -62,14 +62,20 @@ impl Writer {
     }
 
     /// Takes back so many of a source's latest events: what was made of them could not be written.
-    pub fn take_back(&mut self, source: Source, events: u64) {
+    pub fn take_back(&mut self, source: EventSource, events: u64) {
         let known = self.events.entry(source).or_default();
         *known = known.saturating_sub(events);
     }
 
     /// Writes records of a source that came at `now` or before; among them may be
     /// [`Kind::Lost`].
-    pub fn add(&mut self, now: u64, source: Source, records: &[Record], out: &mut Vec<u8>) {
+    pub fn add(
+        &mut self,
+        now: u64,
+        source: EventSource,
+        records: &[EventRecord],
+        out: &mut Vec<u8>,
+    ) {
         if records.is_empty() {
             return;
         }
@@ -91,13 +97,19 @@ impl Writer {
 
 /// How many events of its source a record stands for.
 #[must_use]
-pub fn events_of(record: &Record) -> u64 {
+pub fn events_of(record: &EventRecord) -> u64 {
     if record.kind == Kind::Lost as u8 { record.wide(2) } else { 1 }
 }
 
-fn batch(now: u64, source: Source, before: u64, records: usize, repeated: bool) -> Record {
+fn batch(
+    now: u64,
+    source: EventSource,
+    before: u64,
+    records: usize,
+    repeated: bool,
+) -> EventRecord {
     let [low, high] = halves(before);
-    Record {
+    EventRecord {
         time: now,
         kind: Kind::Batch as u8,
         flags: source.layer,
@@ -107,7 +119,7 @@ fn batch(now: u64, source: Source, before: u64, records: usize, repeated: bool) 
     }
 }
 
-fn put(out: &mut Vec<u8>, record: &Record) {
+fn put(out: &mut Vec<u8>, record: &EventRecord) {
     let bytes: [u8; BYTES] = record.to_bytes();
     out.extend_from_slice(&bytes);
 }

@@ -3,27 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
-use windtunnel_model::record::kind::{Call, Layer, NO_FLOW};
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::kind::{Call, NO_FLOW, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
 use super::{TCP, UDP};
-use crate::evidence::{Entry, Origin};
+use crate::evidence::{AttributedRecord, EventOrigin};
 
 /// Collects definitions, then gives each record its flow.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
+pub(crate) struct FlowCorrelator {
     /// By origin: its scope.
     pub(super) scope_of: Vec<u32>,
-    pub(super) scopes: Vec<Scope>,
+    pub(super) scopes: Vec<FlowNumberSpace>,
     by_key: BTreeMap<(u16, u8, u32), u32>,
-    pub(super) locals: Vec<Local>,
+    pub(super) locals: Vec<LocalFlowDefinition>,
     /// By node: its addresses.
     pub(super) addresses: BTreeMap<u32, BTreeSet<Ipv6Addr>>,
 }
 
 /// Where flow numbers mean the same.
 #[derive(Debug)]
-pub(super) struct Scope {
+pub(super) struct FlowNumberSpace {
     pub(super) member: u16,
     pub(super) layer: u8,
     pub(super) node: u32,
@@ -34,7 +34,7 @@ pub(super) struct Scope {
 
 /// A number, from its definition until it is defined otherwise.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Local {
+pub(super) struct LocalFlowDefinition {
     pub(super) scope: u32,
     pub(super) origin: u32,
     pub(super) number: u32,
@@ -42,8 +42,8 @@ pub(super) struct Local {
     previous: u32,
     pub(super) defined_ns: u64,
     pub(super) protocol: u8,
-    pub(super) from: Option<Side>,
-    pub(super) to: Option<Side>,
+    pub(super) from: Option<TransportAddress>,
+    pub(super) to: Option<TransportAddress>,
     pub(super) cookie: Option<u64>,
     pub(super) process: Option<(u32, u32)>,
     /// Of `from`, and of `to`.
@@ -56,7 +56,7 @@ pub(super) struct Local {
 
 /// An address and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Side {
+pub(super) struct TransportAddress {
     pub(super) address: Ipv6Addr,
     pub(super) port: u16,
 }
@@ -72,14 +72,14 @@ const NONE: u32 = u32::MAX;
 /// Numbers below are looked up in an array.
 const LOW_NUMBERS: u32 = 1 << 20;
 
-impl Flows {
+impl FlowCorrelator {
     /// Origins are numbered in the order in which they are added.
-    pub(crate) fn add_origin(&mut self, origin: Origin) {
+    pub(crate) fn add_origin(&mut self, origin: EventOrigin) {
         let (member, source) = (origin.member, origin.source);
         let (layer, node) = (source.layer, source.node);
         let scope = *self.by_key.entry((member, layer, node)).or_insert_with(|| {
             let (low, high) = (Vec::new(), BTreeMap::new());
-            self.scopes.push(Scope { member, layer, node, low, high });
+            self.scopes.push(FlowNumberSpace { member, layer, node, low, high });
             u32::try_from(self.scopes.len() - 1).unwrap_or(NONE)
         });
         self.scope_of.push(scope);
@@ -94,10 +94,10 @@ impl Flows {
     }
 
     /// Takes a definition; definitions of a scope come in their order.
-    pub(crate) fn define(&mut self, origin: u32, kind: Kind, record: &Record) {
+    pub(crate) fn define(&mut self, origin: u32, kind: Kind, record: &EventRecord) {
         let scope = self.scope_of[origin as usize];
         let index = match self.scopes[scope as usize].latest(record.flow) {
-            NONE => self.add(Local::new(scope, origin, record)),
+            NONE => self.add(LocalFlowDefinition::new(scope, origin, record)),
             index => index,
         };
         let local = &mut self.locals[index as usize];
@@ -105,13 +105,14 @@ impl Flows {
         if changed.define(kind, record) {
             *local = changed;
         } else {
-            let mut next = Local { previous: index, defined_ns: record.time, ..changed };
+            let mut next =
+                LocalFlowDefinition { previous: index, defined_ns: record.time, ..changed };
             next.begin_ns = record.time;
             self.add(next);
         }
     }
 
-    fn add(&mut self, local: Local) -> u32 {
+    fn add(&mut self, local: LocalFlowDefinition) -> u32 {
         let index = u32::try_from(self.locals.len()).unwrap_or(NONE);
         self.scopes[local.scope as usize].set(local.number, index);
         self.locals.push(local);
@@ -119,7 +120,7 @@ impl Flows {
     }
 
     /// Binds each record to a local flow, and learns from it.
-    pub(crate) fn bind(&mut self, entries: &mut [Entry]) {
+    pub(crate) fn bind(&mut self, entries: &mut [AttributedRecord]) {
         for entry in entries {
             let record = &entry.record;
             if record.flow == NO_FLOW || !has_flow(record) {
@@ -129,7 +130,7 @@ impl Flows {
             let mut index = self.scopes[scope as usize].latest(record.flow);
             if index == NONE {
                 let origin = u32::try_from(entry.origin()).unwrap_or(NONE);
-                index = self.add(Local::new(scope, origin, record));
+                index = self.add(LocalFlowDefinition::new(scope, origin, record));
             }
             let mut local = &mut self.locals[index as usize];
             while local.previous != NONE && local.defined_ns > record.time {
@@ -143,7 +144,7 @@ impl Flows {
     }
 }
 
-impl Scope {
+impl FlowNumberSpace {
     fn latest(&self, number: u32) -> u32 {
         match self.low.get(number as usize) {
             Some(index) => *index,
@@ -164,9 +165,9 @@ impl Scope {
     }
 }
 
-impl Local {
-    fn new(scope: u32, origin: u32, record: &Record) -> Local {
-        Local {
+impl LocalFlowDefinition {
+    fn new(scope: u32, origin: u32, record: &EventRecord) -> LocalFlowDefinition {
+        LocalFlowDefinition {
             scope,
             origin,
             number: record.flow,
@@ -187,10 +188,10 @@ impl Local {
 
     /// Takes a definition. `false`: it contradicts what is known, so that the number means another
     /// flow from now on; `self` is then that one.
-    fn define(&mut self, kind: Kind, record: &Record) -> bool {
+    fn define(&mut self, kind: Kind, record: &EventRecord) -> bool {
         let same = match kind {
             Kind::FlowFrom => {
-                let side = Side::of(record);
+                let side = TransportAddress::of(record);
                 let same = self.protocol == 0 || self.protocol == record.flags;
                 let fits = same && fits(self.from, side);
                 self.protocol = record.flags;
@@ -198,7 +199,7 @@ impl Local {
                 fits
             }
             Kind::FlowTo => {
-                let side = Side::of(record);
+                let side = TransportAddress::of(record);
                 let fits = fits(self.to, side);
                 self.to = Some(if fits { side.completed_by(self.to) } else { side });
                 fits
@@ -222,7 +223,7 @@ impl Local {
         same
     }
 
-    fn sequences(&mut self, record: &Record) -> bool {
+    fn sequences(&mut self, record: &EventRecord) -> bool {
         let given = |bit: usize| (record.flags >> bit & 1 != 0).then_some(record.args[bit]);
         let new = [given(0), given(1)];
         let contradicts = |bit: usize| match (self.sequence[bit], new[bit]) {
@@ -252,7 +253,7 @@ impl Local {
         (self.records, self.opener) = (0, Opener::default());
     }
 
-    fn learn(&mut self, layer: u8, record: &Record) {
+    fn learn(&mut self, layer: u8, record: &EventRecord) {
         let is_accept = record.kind == Kind::Call as u8 && record.extra == Call::Accept as u16;
         self.begin_ns = match is_accept {
             // It may have waited for a long time before there was a connection.
@@ -274,7 +275,7 @@ impl Local {
                 let first = record.flags & (flag::SYN | flag::ACK) == flag::SYN;
                 Opener { strength: if first { 4 } else { 3 }, reverse: reverse && first }
             }
-            _ if layer == Layer::Engine as u8 => Opener { strength: 3, reverse: false },
+            _ if layer == RecordSource::Engine as u8 => Opener { strength: 3, reverse: false },
             _ => return,
         };
         if opener.strength > self.opener.strength {
@@ -283,9 +284,9 @@ impl Local {
     }
 }
 
-impl Side {
-    fn of(record: &Record) -> Side {
-        Side { address: Ipv6Addr::from(record.arg_bytes()), port: record.extra }
+impl TransportAddress {
+    fn of(record: &EventRecord) -> TransportAddress {
+        TransportAddress { address: Ipv6Addr::from(record.arg_bytes()), port: record.extra }
     }
 
     /// Whether the address says nothing.
@@ -293,9 +294,9 @@ impl Side {
         matches!(self.address.to_canonical(), address if address.is_unspecified())
     }
 
-    fn completed_by(self, known: Option<Side>) -> Side {
+    fn completed_by(self, known: Option<TransportAddress>) -> TransportAddress {
         let Some(known) = known else { return self };
-        Side {
+        TransportAddress {
             address: if self.is_open() { known.address } else { self.address },
             port: if self.port == 0 { known.port } else { self.port },
         }
@@ -303,7 +304,7 @@ impl Side {
 }
 
 /// Whether a definition says the same as is known, or more, or less.
-fn fits(known: Option<Side>, side: Side) -> bool {
+fn fits(known: Option<TransportAddress>, side: TransportAddress) -> bool {
     known.is_none_or(|known| {
         let address = known.is_open() || side.is_open() || known.address == side.address;
         address && (known.port == 0 || side.port == 0 || known.port == side.port)
@@ -311,7 +312,7 @@ fn fits(known: Option<Side>, side: Side) -> bool {
 }
 
 /// Whether the flow of such a record is one, and not something else's number.
-fn has_flow(record: &Record) -> bool {
+fn has_flow(record: &EventRecord) -> bool {
     !matches!(Kind::from_number(record.kind), Some(Kind::Lost | Kind::Batch | Kind::Process) | None)
 }
 

@@ -1,19 +1,21 @@
-use windtunnel_model::record::kind::{Call, Layer};
+use windtunnel_model::record::kind::{Call, RecordSource};
 use windtunnel_model::record::{Kind, flag};
 
 use crate::evidence::tests::{
     CLIENT, CLIENT_TCP, ENGINE, SERVER, call, conversation, define, file, header, load, packet,
     sequence, socket,
 };
-use crate::file::{Direction, Source};
-use crate::{Evidence, flows};
+use crate::file::{EventSource, FlowDirection};
+use crate::{RecordedRun, flows};
 
 const A: ([u8; 4], u16) = ([10, 0, 0, 1], 4000);
 const B: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 const ANY_B: ([u8; 4], u16) = ([0, 0, 0, 0], 53);
 
-fn names(evidence: &Evidence) -> Vec<(String, String)> {
-    let name = |end: &Option<flows::End>| end.map_or("?".to_owned(), |end| evidence.end_name(&end));
+fn names(evidence: &RecordedRun) -> Vec<(String, String)> {
+    let name = |end: &Option<flows::FlowEndpoint>| {
+        end.map_or("?".to_owned(), |end| evidence.end_name(&end))
+    };
     evidence.flows().iter().map(|flow| (name(&flow.from), name(&flow.to))).collect()
 }
 
@@ -22,8 +24,8 @@ fn name_pairs<'a>(pairs: &[(&'a str, &'a str)]) -> Vec<(String, String)> {
 }
 
 /// By record, in order of time: the flow.
-fn bound(evidence: &Evidence) -> Vec<Option<usize>> {
-    evidence.records().iter().map(crate::Entry::flow).collect()
+fn bound(evidence: &RecordedRun) -> Vec<Option<usize>> {
+    evidence.records().iter().map(crate::AttributedRecord::flow).collect()
 }
 
 #[test]
@@ -51,10 +53,10 @@ fn bytes_have_the_direction_of_the_side_that_connected() {
         .filter(|(_, call, _)| matches!(call, Call::Read | Call::Write))
         .collect();
     let expected = [
-        ("server", Call::Read, Direction::Forward),
-        ("client", Call::Write, Direction::Forward),
-        ("client", Call::Read, Direction::Reverse),
-        ("server", Call::Write, Direction::Reverse),
+        ("server", Call::Read, FlowDirection::Forward),
+        ("client", Call::Write, FlowDirection::Forward),
+        ("client", Call::Read, FlowDirection::Reverse),
+        ("server", Call::Write, FlowDirection::Reverse),
     ];
     assert_eq!(seen, expected);
 }
@@ -65,7 +67,7 @@ fn without_calls_the_syn_gives_the_direction() {
     engine.push(packet(Kind::Offered, 100, 3, flag::SYN | flag::REVERSE, [0; 4]));
     let evidence = load(&[file(header(), &[(ENGINE, engine)])]);
     assert_eq!(names(&evidence), name_pairs(&[("client:4000", "server:80")]));
-    assert_eq!(evidence.records()[0].direction(), Direction::Forward);
+    assert_eq!(evidence.records()[0].direction(), FlowDirection::Forward);
 }
 
 #[test]
@@ -131,7 +133,7 @@ fn an_unconnected_datagram_socket_has_a_flow_for_each_peer() {
     let expected = [("client:4000", "server:53"), ("10.0.0.9:4000", "server:53")];
     assert_eq!(names(&evidence), name_pairs(&expected));
     assert_eq!(bound(&evidence), [Some(0), Some(0), Some(1), Some(1)]);
-    assert!(evidence.records().iter().all(|entry| entry.direction() == Direction::Forward));
+    assert!(evidence.records().iter().all(|entry| entry.direction() == FlowDirection::Forward));
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn a_socket_of_another_node_with_the_same_loopback_ends_is_another_flow() {
     let evidence = load(&[file(header(), &[(CLIENT, calls(4)), (SERVER, calls(4))])]);
     let expected = [("client:5000", "client:80"), ("server:5000", "server:80")];
     assert_eq!(names(&evidence), name_pairs(&expected));
-    let flipped: Vec<_> = evidence.records().iter().map(crate::Entry::flipped).collect();
+    let flipped: Vec<_> = evidence.records().iter().map(crate::AttributedRecord::flipped).collect();
     assert_eq!(flipped, [false, false, true, true]);
 }
 
@@ -166,7 +168,8 @@ fn one_end_that_only_its_cookie_names_is_completed() {
 
 #[test]
 fn two_members_that_each_saw_one_direction_share_the_flow() {
-    let of = |name: &str| crate::file::Header { member: Some(name.to_owned()), ..header() };
+    let of =
+        |name: &str| crate::file::RecordFileHeader { member: Some(name.to_owned()), ..header() };
     let side = |from, to, flags| {
         let mut engine = define(100, 1, 6, from, to).to_vec();
         engine.push(packet(Kind::Offered, 100, 1, flags, [0; 4]));
@@ -176,8 +179,9 @@ fn two_members_that_each_saw_one_direction_share_the_flow() {
     let b = file(of("b"), &side(B, A, flag::SYN | flag::ACK));
     let evidence = load(&[a, b]);
     assert_eq!(names(&evidence), name_pairs(&[("client:4000", "server:80")]));
-    let directions: Vec<_> = evidence.records().iter().map(crate::Entry::direction).collect();
-    assert_eq!(directions, [Direction::Forward, Direction::Reverse]);
+    let directions: Vec<_> =
+        evidence.records().iter().map(crate::AttributedRecord::direction).collect();
+    assert_eq!(directions, [FlowDirection::Forward, FlowDirection::Reverse]);
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn a_socket_without_a_peer_is_not_its_own_peer() {
 
 #[test]
 fn a_flow_that_no_source_defines_is_one_of_that_source() {
-    let source = Source::of_node(Layer::Calls, 1, 3);
+    let source = EventSource::of_node(RecordSource::Calls, 1, 3);
     let calls = vec![call(5, 12, Call::Write, false, [0; 4])];
     let evidence = load(&[file(header(), &[(source, calls)])]);
     assert_eq!(bound(&evidence), [Some(0)]);
@@ -234,7 +238,7 @@ fn what_a_server_accepts_is_the_connection_that_was_there_then() {
         .records()
         .iter()
         .filter(|entry| evidence.node_name(evidence.origin_of(entry)) == Some("server"))
-        .map(crate::Entry::flow)
+        .map(crate::AttributedRecord::flow)
         .collect();
     assert_eq!(of_server, [Some(1), Some(1)]);
 }

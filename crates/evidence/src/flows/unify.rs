@@ -3,19 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-use windtunnel_model::record::kind::{Layer, MACHINE, NO_FLOW};
+use windtunnel_model::record::kind::{MACHINE, NO_FLOW, RecordSource};
 
-use super::local::{Flows, Local, Opener, Side};
-use super::{End, Flow, Part, TCP};
-use crate::evidence::Entry;
+use super::local::{FlowCorrelator, LocalFlowDefinition, Opener, TransportAddress};
+use super::{FlowEndpoint, GlobalFlow, LocalFlow, TCP};
+use crate::evidence::AttributedRecord;
 
 /// What flows with the same ends have in common: protocol, node of loopback addresses, and the two
 /// sides in their order.
-type Ends = (u8, u32, Side, Side);
+type Ends = (u8, u32, TransportAddress, TransportAddress);
 /// Member, node and cookie.
 type Socket = (u16, u32, u64);
 /// Protocol, from and to.
-type Sides = (u8, Side, Side);
+type Sides = (u8, TransportAddress, TransportAddress);
 
 /// Local flows that are one.
 #[derive(Debug, Default)]
@@ -26,9 +26,9 @@ struct Cluster {
     reused: bool,
 }
 
-impl Flows {
+impl FlowCorrelator {
     /// Gives each record its global flow, and returns these.
-    pub(crate) fn unify(&mut self, entries: &mut [Entry]) -> Vec<Flow> {
+    pub(crate) fn unify(&mut self, entries: &mut [AttributedRecord]) -> Vec<GlobalFlow> {
         self.learn_addresses();
         self.complete_by_cookie();
         self.complete_by_peer();
@@ -52,9 +52,9 @@ impl Flows {
         flows
     }
 
-    fn is_socket(&self, local: &Local) -> bool {
+    fn is_socket(&self, local: &LocalFlowDefinition) -> bool {
         let scope = &self.scopes[local.scope as usize];
-        scope.layer != Layer::Engine as u8 && scope.node != MACHINE
+        scope.layer != RecordSource::Engine as u8 && scope.node != MACHINE
     }
 
     /// The own address of a socket is one of its node.
@@ -74,7 +74,7 @@ impl Flows {
     /// A socket of which one layer knows less than another.
     fn complete_by_cookie(&mut self) {
         let mut known: BTreeMap<Socket, BTreeSet<Sides>> = BTreeMap::new();
-        let key = |flows: &Flows, local: &Local| {
+        let key = |flows: &FlowCorrelator, local: &LocalFlowDefinition| {
             let scope = &flows.scopes[local.scope as usize];
             local.cookie.map(|cookie| (scope.member, scope.node, cookie))
         };
@@ -88,7 +88,7 @@ impl Flows {
         }
         for index in 0..self.locals.len() {
             let local = self.locals[index];
-            let open = |side: Option<Side>| side.is_none_or(Side::is_open);
+            let open = |side: Option<TransportAddress>| side.is_none_or(TransportAddress::is_open);
             let Some(ends) = key(self, &local).and_then(|key| known.get(&key)) else { continue };
             let (true, Some((protocol, from, to))) =
                 (open(local.from) || open(local.to), ends.first().filter(|_| ends.len() == 1))
@@ -102,7 +102,7 @@ impl Flows {
 
     /// A socket whose own address is not known: what another saw with this peer and port.
     fn complete_by_peer(&mut self) {
-        let mut seen: BTreeMap<(u8, Side, u16), BTreeSet<Ipv6Addr>> = BTreeMap::new();
+        let mut seen: BTreeMap<(u8, TransportAddress, u16), BTreeSet<Ipv6Addr>> = BTreeMap::new();
         for local in &self.locals {
             if let (Some(from), Some(to)) = (local.from, local.to)
                 && !from.is_open()
@@ -123,7 +123,8 @@ impl Flows {
             if let (true, Some(address), None) =
                 (from.is_open(), candidates.next(), candidates.next())
             {
-                self.locals[index].from = Some(Side { address: *address, port: from.port });
+                self.locals[index].from =
+                    Some(TransportAddress { address: *address, port: from.port });
             }
         }
     }
@@ -149,7 +150,7 @@ impl Flows {
         clusters
     }
 
-    fn ends(&self, local: &Local) -> Option<Ends> {
+    fn ends(&self, local: &LocalFlowDefinition) -> Option<Ends> {
         let (from, to) = (local.from?, local.to?);
         let of_node = is_loopback(from) || is_loopback(to) || from.is_open();
         let node = if of_node { self.scopes[local.scope as usize].node } else { MACHINE };
@@ -170,7 +171,7 @@ impl Flows {
     }
 
     /// Whether two local flows with the same ends cannot be one; `other` begins first.
-    fn differ(&self, other: &Local, local: &Local) -> bool {
+    fn differ(&self, other: &LocalFlowDefinition, local: &LocalFlowDefinition) -> bool {
         let same_side = other.from == local.from;
         let (a, b) = (&self.scopes[other.scope as usize], &self.scopes[local.scope as usize]);
         if same_side
@@ -203,8 +204,8 @@ impl Flows {
         clusters.iter_mut().for_each(|cluster| cluster.reused = reused(cluster));
     }
 
-    fn flow(&self, cluster: &Cluster) -> Flow {
-        let locals: Vec<&Local> =
+    fn flow(&self, cluster: &Cluster) -> GlobalFlow {
+        let locals: Vec<&LocalFlowDefinition> =
             cluster.locals.iter().map(|index| &self.locals[*index as usize]).collect();
         // The first of the best: `max_by_key` would take the last.
         let best = locals.iter().reduce(|best, local| {
@@ -214,7 +215,7 @@ impl Flows {
         let Opener { reverse, .. } = best.opener;
         let (from, to) = if reverse { (best.to, best.from) } else { (best.from, best.to) };
         let parts = locals.iter().map(|local| local.part(local.from != from)).collect();
-        Flow {
+        GlobalFlow {
             protocol: best.protocol,
             from: from.map(|side| self.end(side, &locals)),
             to: to.map(|side| self.end(side, &locals)),
@@ -225,42 +226,43 @@ impl Flows {
         }
     }
 
-    fn end(&self, side: Side, locals: &[&Local]) -> End {
+    fn end(&self, side: TransportAddress, locals: &[&LocalFlowDefinition]) -> FlowEndpoint {
         // The other side of a socket without a peer is not its own.
         let is_peer = side.is_open() && locals.iter().any(|local| local.to == Some(side));
-        let of_socket = |local: &&&Local| local.from == Some(side) && self.is_socket(local);
+        let of_socket =
+            |local: &&&LocalFlowDefinition| local.from == Some(side) && self.is_socket(local);
         let socket = locals.iter().find(of_socket).filter(|_| !is_peer);
         let node = socket.map(|local| self.scopes[local.scope as usize].node).or_else(|| {
             let mut nodes = self.addresses.iter();
             nodes.find(|(_, addresses)| addresses.contains(&side.address)).map(|(node, _)| *node)
         });
-        End { address: side.address, port: side.port, node }
+        FlowEndpoint { address: side.address, port: side.port, node }
     }
 }
 
 impl Cluster {
-    fn of(index: u32, local: &Local) -> Cluster {
+    fn of(index: u32, local: &LocalFlowDefinition) -> Cluster {
         let (begin_ns, end_ns) = (local.begin_ns, local.end_ns);
         Cluster { locals: vec![index], begin_ns, end_ns, reused: false }
     }
 
-    fn add(&mut self, index: u32, local: &Local) {
+    fn add(&mut self, index: u32, local: &LocalFlowDefinition) {
         self.locals.push(index);
         self.begin_ns = self.begin_ns.min(local.begin_ns);
         self.end_ns = self.end_ns.max(local.end_ns);
     }
 
     /// The greater, the more of the time is common; negative: the gap.
-    fn nearness(&self, local: &Local) -> i128 {
+    fn nearness(&self, local: &LocalFlowDefinition) -> i128 {
         let (begin, end) = (self.begin_ns.max(local.begin_ns), self.end_ns.min(local.end_ns));
         i128::from(end) - i128::from(begin)
     }
 }
 
-impl Local {
-    fn part(&self, flipped: bool) -> Part {
+impl LocalFlowDefinition {
+    fn part(&self, flipped: bool) -> LocalFlow {
         let [a, b] = self.sequence;
-        Part {
+        LocalFlow {
             origin: self.origin,
             number: self.number,
             flipped,
@@ -272,6 +274,6 @@ impl Local {
     }
 }
 
-fn is_loopback(side: Side) -> bool {
+fn is_loopback(side: TransportAddress) -> bool {
     side.address.to_canonical().is_loopback()
 }

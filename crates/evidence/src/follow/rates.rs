@@ -6,15 +6,15 @@ use serde::Serialize;
 use windtunnel_model::record::kind::Call;
 use windtunnel_model::record::{Kind, flag};
 
-use crate::file::Direction;
-use crate::rows::{Rows, is_packet, signed};
-use crate::{Entry, Evidence};
+use crate::file::FlowDirection;
+use crate::rows::{RecordFormatter, is_packet, signed};
+use crate::{AttributedRecord, RecordedRun};
 
 /// Sums records up until they are asked for.
 #[derive(Debug, Default)]
-pub struct Rates {
+pub struct RateAccumulator {
     flows: BTreeMap<(usize, bool), FlowCount>,
-    lanes: BTreeMap<(u16, u32), LaneCount>,
+    lanes: BTreeMap<(u16, u32), LinkIntervalCounters>,
     lost: u64,
 }
 
@@ -24,7 +24,7 @@ pub struct FlowRate {
     pub flow: usize,
     pub from: String,
     pub to: String,
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// What programs sent and received.
     pub written_bytes: u64,
     pub read_bytes: u64,
@@ -70,7 +70,7 @@ struct FlowCount {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct LaneCount {
+struct LinkIntervalCounters {
     offered: u64,
     delivered: u64,
     delivered_records: u64,
@@ -80,9 +80,9 @@ struct LaneCount {
     delay_ns_max: u64,
 }
 
-impl Rates {
+impl RateAccumulator {
     /// Counts a record.
-    pub fn add(&mut self, evidence: &Evidence, entry: &Entry) {
+    pub fn add(&mut self, evidence: &RecordedRun, entry: &AttributedRecord) {
         let record = &entry.record;
         let kind = entry.kind();
         if kind == Some(Kind::Lost) {
@@ -93,7 +93,7 @@ impl Rates {
             self.lanes.entry((member, record.args[2])).or_default().add(entry);
         }
         let Some(flow) = entry.flow() else { return };
-        let is_reverse = entry.direction() == Direction::Reverse;
+        let is_reverse = entry.direction() == FlowDirection::Reverse;
         self.flows.entry((flow, is_reverse)).or_default().add(entry);
     }
 
@@ -103,7 +103,11 @@ impl Rates {
     }
 
     /// What was counted since the last call, in an interval of `length_ns`.
-    pub fn take(&mut self, rows: &Rows<'_>, length_ns: u64) -> (Vec<FlowRate>, Vec<LaneRate>) {
+    pub fn take(
+        &mut self,
+        rows: &RecordFormatter<'_>,
+        length_ns: u64,
+    ) -> (Vec<FlowRate>, Vec<LaneRate>) {
         let flows = std::mem::take(&mut self.flows);
         let lanes = std::mem::take(&mut self.lanes);
         let flows = flows.into_iter().map(|((flow, is_reverse), count)| {
@@ -112,7 +116,7 @@ impl Rates {
                 flow,
                 from: from.to_owned(),
                 to: to.to_owned(),
-                direction: if is_reverse { Direction::Reverse } else { Direction::Forward },
+                direction: if is_reverse { FlowDirection::Reverse } else { FlowDirection::Forward },
                 written_bytes: count.written,
                 read_bytes: count.read,
                 offered_bytes: count.offered,
@@ -143,7 +147,7 @@ impl Rates {
 }
 
 impl FlowCount {
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &AttributedRecord) {
         let record = &entry.record;
         let segments = u64::from(record.extra.max(1));
         match entry.kind() {
@@ -167,8 +171,8 @@ impl FlowCount {
     }
 }
 
-impl LaneCount {
-    fn add(&mut self, entry: &Entry) {
+impl LinkIntervalCounters {
+    fn add(&mut self, entry: &AttributedRecord) {
         let record = &entry.record;
         let segments = u64::from(record.extra.max(1));
         match entry.kind() {

@@ -1,13 +1,13 @@
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::{EventRecord, Kind};
 
-use super::{Follower, Growing, Rates};
-use crate::Entry;
+use super::{Follower, Growing, RateAccumulator};
+use crate::AttributedRecord;
 use crate::evidence::tests::{ENGINE, conversation, header, load, packet};
-use crate::file::{Direction, Writer};
-use crate::rows::Rows;
+use crate::file::{FlowDirection, RecordFileWriter};
+use crate::rows::RecordFormatter;
 
 /// What comes of a file that grows by `step` bytes at a time.
-fn followed(bytes: &[u8], step: usize) -> (Follower, Vec<Entry>) {
+fn followed(bytes: &[u8], step: usize) -> (Follower, Vec<AttributedRecord>) {
     let (mut follower, mut file, mut new) = (Follower::new(), Growing::default(), Vec::new());
     for piece in bytes.chunks(step) {
         follower.push(&mut file, piece, &mut new).unwrap();
@@ -22,21 +22,22 @@ fn a_file_that_grows_by_any_bytes_gives_the_records_of_the_whole() {
     for step in [1, 7, 32, 1000, bytes.len()] {
         let (follower, mut new) = followed(&bytes, step);
         new.sort_by_key(|entry| entry.record.time);
-        let records = |entries: &[Entry]| entries.iter().map(|e| e.record).collect::<Vec<_>>();
+        let records =
+            |entries: &[AttributedRecord]| entries.iter().map(|e| e.record).collect::<Vec<_>>();
         assert_eq!(records(&new), records(whole.records()), "{step}");
-        let directions = |entries: &[Entry]| -> Vec<Direction> {
-            entries.iter().map(Entry::direction).collect()
+        let directions = |entries: &[AttributedRecord]| -> Vec<FlowDirection> {
+            entries.iter().map(AttributedRecord::direction).collect()
         };
         assert_eq!(directions(&new), directions(whole.records()), "{step}");
         let evidence = follower.evidence();
         assert_eq!(evidence.flows().len(), 1);
-        assert_eq!(Rows::new(evidence).ends(0), ("client:4000", "server:80"));
+        assert_eq!(RecordFormatter::new(evidence).ends(0), ("client:4000", "server:80"));
     }
 }
 
 #[test]
 fn a_next_file_goes_on_and_a_missing_one_is_a_gap() {
-    let mut writer = Writer::new(header());
+    let mut writer = RecordFileWriter::new(header());
     let mut files = [Vec::new(), Vec::new(), Vec::new()];
     for (time, file) in (1..).zip(&mut files) {
         writer.begin(time, file);
@@ -46,7 +47,7 @@ fn a_next_file_goes_on_and_a_missing_one_is_a_gap() {
     for file in [&files[0], &files[2]] {
         follower.push(&mut Growing::default(), file, &mut new).unwrap();
     }
-    let kinds: Vec<_> = new.iter().filter_map(Entry::kind).collect();
+    let kinds: Vec<_> = new.iter().filter_map(AttributedRecord::kind).collect();
     assert_eq!(kinds, [Kind::Offered, Kind::Lost, Kind::Offered]);
     assert_eq!(new[1].record.wide(2), 1);
 }
@@ -55,18 +56,19 @@ fn a_next_file_goes_on_and_a_missing_one_is_a_gap() {
 fn rates_are_those_of_the_interval() {
     let (follower, new) = followed(&conversation(), 4096);
     let evidence = follower.evidence();
-    let mut rates = Rates::default();
+    let mut rates = RateAccumulator::default();
     new.iter().for_each(|entry| rates.add(evidence, entry));
     let args = [0, 0, 5, 0];
-    let lost = Record { time: 1, kind: Kind::Lost as u8, args, ..Record::default() };
-    rates.add(evidence, &Entry::new(lost, 0));
-    let rows = Rows::new(evidence);
+    let lost = EventRecord { time: 1, kind: Kind::Lost as u8, args, ..EventRecord::default() };
+    rates.add(evidence, &AttributedRecord::new(lost, 0));
+    let rows = RecordFormatter::new(evidence);
     let (flows, lanes) = rates.take(&rows, 1_000_000);
     let of: Vec<_> = flows
         .iter()
         .map(|flow| (flow.direction, flow.written_bytes, flow.read_bytes, flow.cwnd))
         .collect();
-    let expected = [(Direction::Forward, 100, 100, Some(10)), (Direction::Reverse, 200, 200, None)];
+    let expected =
+        [(FlowDirection::Forward, 100, 100, Some(10)), (FlowDirection::Reverse, 200, 200, None)];
     assert_eq!(of, expected);
     assert_eq!(flows[1].read_bits_per_second, 1_600_000);
     assert_eq!((lanes[1].delivered_bytes, lanes[1].delay_ns_mean), (200, 100));

@@ -1,17 +1,20 @@
 //! From a run's records to the histories of its flows.
 
 use windtunnel_model::record::kind::Call;
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
-use super::{CallSpan, FlowHistory, Lane, PacketEvent, PacketKind, Side, TcpSample, Transport};
+use super::{
+    CallSpan, DirectedLinkEnds, EndpointRole, FlowHistory, FlowSocketType, PacketEvent, PacketKind,
+    TcpSample,
+};
 use super::{is_read, is_write, widen};
-use crate::evidence::{Entry, Evidence};
+use crate::evidence::{AttributedRecord, RecordedRun};
 use crate::file::LaneName;
 use crate::flows::UDP;
 
-/// The histories of all flows, in the order of [`Evidence::flows`].
+/// The histories of all flows, in the order of [`RecordedRun::flows`].
 #[must_use]
-pub fn histories(evidence: &Evidence) -> Vec<FlowHistory> {
+pub fn histories(evidence: &RecordedRun) -> Vec<FlowHistory> {
     let mut collected: Vec<Collected> = evidence
         .flows()
         .iter()
@@ -39,7 +42,7 @@ const CLOCK_ERROR_NS: u64 = 1_000_000;
 
 /// The lanes of the run, and their ends by number.
 #[must_use]
-pub fn lanes(evidence: &Evidence) -> (Vec<LaneName>, Vec<Lane>) {
+pub fn lanes(evidence: &RecordedRun) -> (Vec<LaneName>, Vec<DirectedLinkEnds>) {
     let headers = evidence.members().iter().map(|member| &member.header);
     let names = headers.map(|header| &header.lanes).max_by_key(|lanes| lanes.len());
     let names = names.cloned().unwrap_or_default();
@@ -50,7 +53,8 @@ pub fn lanes(evidence: &Evidence) -> (Vec<LaneName>, Vec<Lane>) {
         let at = places.partition_point(|known| *known < name);
         u32::try_from(at).unwrap_or(u32::MAX)
     };
-    let lanes = names.iter().map(|lane| Lane { from: place(&lane.from), to: place(&lane.to) });
+    let lanes =
+        names.iter().map(|lane| DirectedLinkEnds { from: place(&lane.from), to: place(&lane.to) });
     let lanes = lanes.collect();
     (names, lanes)
 }
@@ -68,14 +72,15 @@ struct Collected {
 
 impl Collected {
     fn new(protocol: u8, flow: u32) -> Collected {
-        let transport = if protocol == UDP { Transport::Datagrams } else { Transport::Stream };
+        let transport =
+            if protocol == UDP { FlowSocketType::Datagrams } else { FlowSocketType::Stream };
         let history = FlowHistory { flow, transport, ..FlowHistory::default() };
         Collected { history, near_packets: [0; 2], near_calls: [0; 2], is_apart: false }
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &AttributedRecord) {
         let (record, direction) = (&entry.record, entry.direction() as usize);
-        let side = if entry.flipped() { Side::Server } else { Side::Client };
+        let side = if entry.flipped() { EndpointRole::Server } else { EndpointRole::Client };
         let Some(kind) = entry.kind() else { return };
         match kind {
             Kind::Offered => self.packet(PacketKind::Offered, direction, record),
@@ -95,7 +100,7 @@ impl Collected {
         }
     }
 
-    fn packet(&mut self, kind: PacketKind, direction: usize, record: &Record) {
+    fn packet(&mut self, kind: PacketKind, direction: usize, record: &EventRecord) {
         let [low, length, lane, value] = record.args;
         // A closed port answers with a reset of sequence number 0, whatever the flow's are.
         let is_data = record.flags & flag::RST == 0 || length > 0;
@@ -116,7 +121,7 @@ impl Collected {
         self.history.packets[direction].push(event);
     }
 
-    fn call(&mut self, side: Side, direction: usize, record: &Record) {
+    fn call(&mut self, side: EndpointRole, direction: usize, record: &EventRecord) {
         let [low, asked, result, duration] = record.args;
         let Some(call) = Call::from_number(record.extra) else { return };
         self.history.calls_recorded[side.index()] = true;
@@ -174,7 +179,7 @@ impl FlowHistory {
 }
 
 /// Adds a record of TCP's state; those of one time are one sample.
-fn sample(samples: &mut Vec<TcpSample>, kind: Kind, record: &Record) {
+fn sample(samples: &mut Vec<TcpSample>, kind: Kind, record: &EventRecord) {
     let before = samples.last().copied().unwrap_or_default();
     if before.time != record.time {
         samples.push(TcpSample { time: record.time, ..before });

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::{Modulation, modulation};
-use crate::Evidence;
-use crate::history::Side;
+use crate::RecordedRun;
+use crate::history::EndpointRole;
 
 /// A direction of a flow, with names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct ModulationReport {
     pub protocol: String,
     /// What sends.
     pub from: String,
@@ -17,23 +17,23 @@ pub struct Named {
     pub modulation: Modulation,
 }
 
-impl Named {
+impl ModulationReport {
     /// Of all flows of a run, both directions, where bytes were carried.
     #[must_use]
-    pub fn all(evidence: &Evidence) -> Vec<Named> {
-        modulation(evidence).into_iter().map(|one| Named::of(evidence, one)).collect()
+    pub fn all(evidence: &RecordedRun) -> Vec<ModulationReport> {
+        modulation(evidence).into_iter().map(|one| ModulationReport::of(evidence, one)).collect()
     }
 
-    fn of(evidence: &Evidence, modulation: Modulation) -> Named {
+    fn of(evidence: &RecordedRun, modulation: Modulation) -> ModulationReport {
         let flow = &evidence.flows()[modulation.flow as usize];
-        let name = |side: Side| {
+        let name = |side: EndpointRole| {
             let end = match side {
-                Side::Client => &flow.from,
-                Side::Server => &flow.to,
+                EndpointRole::Client => &flow.from,
+                EndpointRole::Server => &flow.to,
             };
             end.as_ref().map_or_else(|| "?".to_owned(), |end| evidence.end_name(end))
         };
         let (from, to) = (name(modulation.sender), name(modulation.sender.peer()));
-        Named { protocol: flow.protocol_name(), from, to, modulation }
+        ModulationReport { protocol: flow.protocol_name(), from, to, modulation }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::explain::tests::wire::{LANES, Wire, data};
-use crate::history::Side::{Client, Server};
+use crate::history::EndpointRole::{Client, Server};
 
 /// MAGNeT's picture: 10 KB each 0.2 s leave as packets of 1448 bytes.
 #[test]

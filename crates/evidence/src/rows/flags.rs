@@ -3,11 +3,11 @@
 use windtunnel_model::record::{Kind, flag};
 
 use super::is_packet;
-use crate::Entry;
+use crate::AttributedRecord;
 
 /// By the value of the flags: their names.
 #[derive(Debug)]
-pub(super) struct Flags {
+pub(super) struct FlagNameTable {
     packets: Vec<String>,
     calls: Vec<String>,
 }
@@ -31,8 +31,8 @@ const CALLS: [(u8, &str); 6] = [
     (flag::OFFSET_UNKNOWN, "offset_unknown"),
 ];
 
-impl Flags {
-    pub(super) fn new() -> Flags {
+impl FlagNameTable {
+    pub(super) fn new() -> FlagNameTable {
         let names = |bits: &[(u8, &str)]| {
             let text = |value: u8| {
                 let set = bits.iter().filter(|(bit, _)| value & bit != 0);
@@ -40,11 +40,11 @@ impl Flags {
             };
             (0..=u8::MAX).map(text).collect()
         };
-        Flags { packets: names(&PACKETS), calls: names(&CALLS) }
+        FlagNameTable { packets: names(&PACKETS), calls: names(&CALLS) }
     }
 
     /// Without the direction, which is a field of its own.
-    pub(super) fn of(&self, entry: &Entry) -> &str {
+    pub(super) fn of(&self, entry: &AttributedRecord) -> &str {
         let at = usize::from(entry.record.flags);
         match entry.kind() {
             Some(Kind::Call) => &self.calls[at],

@@ -1,21 +1,21 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::record::kind::Call;
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
-use super::{Rows, Value, columns};
-use crate::Evidence;
+use super::{ExportFieldValue, RecordFormatter, columns};
+use crate::RecordedRun;
 use crate::evidence::tests::{CLIENT, ENGINE, call, conversation, file, header, load, packet};
 
 /// The fields of a record, as text.
-fn fields(evidence: &Evidence, position: usize) -> BTreeMap<String, String> {
-    let rows = Rows::new(evidence);
+fn fields(evidence: &RecordedRun, position: usize) -> BTreeMap<String, String> {
+    let rows = RecordFormatter::new(evidence);
     let mut fields = BTreeMap::new();
     rows.fields(&evidence.records()[position], &mut |name, value| {
         let text = match value {
-            Value::Number(number) => number.to_string(),
-            Value::Signed(number) => number.to_string(),
-            Value::Text(text) => text.to_owned(),
+            ExportFieldValue::Number(number) => number.to_string(),
+            ExportFieldValue::Signed(number) => number.to_string(),
+            ExportFieldValue::Text(text) => text.to_owned(),
         };
         assert_eq!(fields.insert(name.to_owned(), text), None, "{name} comes once");
     });
@@ -78,7 +78,7 @@ fn a_kind_of_a_later_version_is_named_as_its_file_names_it() {
         name: "novelty".to_owned(),
         arguments: vec![String::new(); 4],
     });
-    let record = Record { time: 5, kind: 0x7f, extra: 3, ..Record::default() };
+    let record = EventRecord { time: 5, kind: 0x7f, extra: 3, ..EventRecord::default() };
     let evidence = load(&[file(header, &[(ENGINE, vec![record])])]);
     assert_eq!(fields(&evidence, 0)["kind"], "novelty");
 }
@@ -86,9 +86,9 @@ fn a_kind_of_a_later_version_is_named_as_its_file_names_it() {
 #[test]
 fn every_field_of_every_kind_has_a_column() {
     let columns = columns();
-    let records: Vec<Record> = Kind::ALL
+    let records: Vec<EventRecord> = Kind::ALL
         .iter()
-        .map(|kind| Record { time: 1, kind: *kind as u8, extra: 17, ..Record::default() })
+        .map(|kind| EventRecord { time: 1, kind: *kind as u8, extra: 17, ..EventRecord::default() })
         .filter(|record| record.kind != Kind::Batch as u8)
         .collect();
     let evidence = load(&[file(header(), &[(ENGINE, records)])]);

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use windtunnel_model::record::kind::Call;
 use windtunnel_model::record::{Kind, flag};
 
-use super::{FlowSum, Gap, LaneSum, Way, lost_events};
-use crate::file::Direction;
+use super::{FlowDirectionCounters, FlowSum, LaneSum, RecordingGap, lost_events};
+use crate::file::FlowDirection;
 use crate::rows::{is_packet, signed};
-use crate::{Entry, Evidence};
+use crate::{AttributedRecord, RecordedRun};
 
 #[derive(Debug)]
 pub(super) struct Sums<'e> {
-    evidence: &'e Evidence,
+    evidence: &'e RecordedRun,
     /// By origin.
     pub(super) records: Vec<u64>,
     pub(super) lost: Vec<u64>,
@@ -20,22 +20,22 @@ pub(super) struct Sums<'e> {
     flows: Vec<[DirectionCount; 2]>,
     of_flow: Vec<u64>,
     /// By member and lane.
-    lanes: Vec<Vec<LaneCount>>,
-    lost_entries: Vec<Entry>,
+    lanes: Vec<Vec<DirectedLinkTotals>>,
+    lost_entries: Vec<AttributedRecord>,
     pub(super) unknown_offsets: u64,
 }
 
 /// A direction, and what is needed to see that bytes come again.
 #[derive(Debug, Clone, Copy, Default)]
 struct DirectionCount {
-    way: Way,
+    way: FlowDirectionCounters,
     /// Where its packets come first: member and lane; and the offset after the highest byte there.
     first_lane: Option<(u16, u32)>,
     high: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct LaneCount {
+struct DirectedLinkTotals {
     offered: (u64, u64),
     sent: u64,
     delivered: (u64, u64),
@@ -45,9 +45,11 @@ struct LaneCount {
 }
 
 impl<'e> Sums<'e> {
-    pub(super) fn new(evidence: &'e Evidence) -> Sums<'e> {
-        let lanes =
-            evidence.members().iter().map(|m| vec![LaneCount::default(); m.header.lanes.len()]);
+    pub(super) fn new(evidence: &'e RecordedRun) -> Sums<'e> {
+        let lanes = evidence
+            .members()
+            .iter()
+            .map(|m| vec![DirectedLinkTotals::default(); m.header.lanes.len()]);
         Sums {
             evidence,
             records: vec![0; evidence.origins().len()],
@@ -60,7 +62,7 @@ impl<'e> Sums<'e> {
         }
     }
 
-    pub(super) fn add(&mut self, entry: &Entry) {
+    pub(super) fn add(&mut self, entry: &AttributedRecord) {
         if let Some(events) = lost_events(entry) {
             self.lost[entry.origin()] += events;
             self.lost_entries.push(*entry);
@@ -78,7 +80,7 @@ impl<'e> Sums<'e> {
         }
         if let Some(flow) = entry.flow() {
             self.of_flow[flow] += 1;
-            let way = usize::from(entry.direction() == Direction::Reverse);
+            let way = usize::from(entry.direction() == FlowDirection::Reverse);
             self.flows[flow][way].add(member, entry);
         }
     }
@@ -89,7 +91,8 @@ impl<'e> Sums<'e> {
         // A socket that only listened has nothing to sum up.
         let moved = seen.filter(|(number, flow)| {
             let ways = self.flows[*number].map(|direction| direction.way);
-            !flow.is_unconnected() || ways.iter().any(|way| *way != Way::default())
+            !flow.is_unconnected()
+                || ways.iter().any(|way| *way != FlowDirectionCounters::default())
         });
         moved
             .map(|(number, flow)| FlowSum {
@@ -136,10 +139,10 @@ impl<'e> Sums<'e> {
         sums
     }
 
-    pub(super) fn gaps(&self, since: impl Fn(u64) -> i64) -> Vec<Gap> {
-        let gap = |entry: &Entry| {
+    pub(super) fn gaps(&self, since: impl Fn(u64) -> i64) -> Vec<RecordingGap> {
+        let gap = |entry: &AttributedRecord| {
             let origin = self.evidence.origin_of(entry);
-            Gap {
+            RecordingGap {
                 layer: origin
                     .layer()
                     .map_or_else(|| origin.source.layer.to_string(), |l| l.name().to_owned()),
@@ -154,7 +157,7 @@ impl<'e> Sums<'e> {
 }
 
 impl DirectionCount {
-    fn add(&mut self, member: u16, entry: &Entry) {
+    fn add(&mut self, member: u16, entry: &AttributedRecord) {
         let segments = u64::from(entry.record.extra.max(1));
         match entry.kind() {
             Some(Kind::Call) => self.call(entry),
@@ -165,7 +168,7 @@ impl DirectionCount {
         }
     }
 
-    fn call(&mut self, entry: &Entry) {
+    fn call(&mut self, entry: &AttributedRecord) {
         let record = &entry.record;
         let moved = u64::try_from(signed(record.args[2])).unwrap_or(0);
         let is_transfer = Call::from_number(record.extra).is_some_and(|call| call as u16 >= 16);
@@ -181,7 +184,7 @@ impl DirectionCount {
         }
     }
 
-    fn offered(&mut self, member: u16, entry: &Entry, segments: u64) {
+    fn offered(&mut self, member: u16, entry: &AttributedRecord, segments: u64) {
         let [offset, length, lane, _] = entry.record.args;
         if *self.first_lane.get_or_insert((member, lane)) != (member, lane)
             || entry.record.flags & flag::COPY != 0
@@ -203,8 +206,8 @@ impl DirectionCount {
     }
 }
 
-impl LaneCount {
-    fn add(&mut self, entry: &Entry) {
+impl DirectedLinkTotals {
+    fn add(&mut self, entry: &AttributedRecord) {
         let segments = u64::from(entry.record.extra.max(1));
         let bytes = u64::from(entry.record.args[1]);
         match entry.kind() {
@@ -226,6 +229,6 @@ impl LaneCount {
     }
 }
 
-fn is_call(entry: &Entry) -> bool {
+fn is_call(entry: &AttributedRecord) -> bool {
     entry.kind() == Some(Kind::Call)
 }

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::{EventRecord, Kind};
 
 use super::Statistics;
 use crate::evidence::tests::{ENGINE, conversation, define, file, header, load, packet};
-use crate::file::Header;
+use crate::file::RecordFileHeader;
 
 #[test]
 fn a_conversation_is_summed_up_by_layer_flow_and_lane() {
@@ -15,7 +15,9 @@ fn a_conversation_is_summed_up_by_layer_flow_and_lane() {
     assert_eq!(layers, [("engine", 1, 7), ("calls", 2, 6), ("tcp", 1, 1)]);
     let [flow] = statistics.flows.as_slice() else { panic!("one flow") };
     assert_eq!(flow.from.as_deref(), Some("client:4000"));
-    let of = |way: &super::Way| (way.writes, way.written_bytes, way.reads, way.read_bytes);
+    let of = |way: &super::FlowDirectionCounters| {
+        (way.writes, way.written_bytes, way.reads, way.read_bytes)
+    };
     assert_eq!(of(&flow.forward), (1, 100, 1, 100));
     assert_eq!(of(&flow.reverse), (1, 200, 1, 200));
     assert_eq!((flow.forward.packets, flow.reverse.payload_bytes), (2, 200));
@@ -50,7 +52,7 @@ fn bytes_that_come_again_are_resent_also_where_offsets_wrap_around() {
 #[test]
 fn events_lost_are_gaps_and_not_records() {
     let args = [3000, 0, 7, 0];
-    let lost = Record { time: 4000, kind: Kind::Lost as u8, args, ..Record::default() };
+    let lost = EventRecord { time: 4000, kind: Kind::Lost as u8, args, ..EventRecord::default() };
     let evidence = load(&[file(header(), &[(ENGINE, vec![lost])])]);
     let statistics = Statistics::of(&evidence, evidence.records().iter());
     assert_eq!((statistics.layers[0].records, statistics.layers[0].lost), (0, 7));
@@ -63,8 +65,9 @@ fn events_lost_are_gaps_and_not_records() {
 fn a_layer_that_was_asked_for_later_than_the_header_was_written_is_recorded() {
     let file_of = |layers: &[&str]| {
         let layers = layers.iter().map(|name| (*name).to_owned()).collect();
-        let lost = Record { time: 4000, kind: Kind::Lost as u8, ..Record::default() };
-        let evidence = load(&[file(Header { layers, ..header() }, &[(ENGINE, vec![lost])])]);
+        let lost = EventRecord { time: 4000, kind: Kind::Lost as u8, ..EventRecord::default() };
+        let evidence =
+            load(&[file(RecordFileHeader { layers, ..header() }, &[(ENGINE, vec![lost])])]);
         Statistics::of(&evidence, evidence.records().iter()).unseen
     };
     let never = ["calls", "tcp", "kernel"].map(|name| format!("layer {name} was not recorded"));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
 use super::sums::Sums;
-use crate::Evidence;
+use crate::RecordedRun;
 
-pub(super) fn sentences(evidence: &Evidence, sums: &Sums<'_>) -> Vec<String> {
+pub(super) fn sentences(evidence: &RecordedRun, sums: &Sums<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     layers(evidence, &mut sentences);
     nodes(evidence, &mut sentences);
@@ -40,14 +40,14 @@ pub(super) fn sentences(evidence: &Evidence, sums: &Sums<'_>) -> Vec<String> {
     sentences
 }
 
-fn layers(evidence: &Evidence, sentences: &mut Vec<String>) {
+fn layers(evidence: &RecordedRun, sentences: &mut Vec<String>) {
     let asked: BTreeSet<&str> = evidence
         .members()
         .iter()
         .flat_map(|member| &member.header.layers)
         .map(String::as_str)
         .collect();
-    for layer in Layer::ALL {
+    for layer in RecordSource::ALL {
         let name = layer.name();
         // What is asked for may change while a file is written, whose header is its beginning.
         if evidence.origins().iter().any(|origin| origin.layer() == Some(layer)) {
@@ -62,12 +62,12 @@ fn layers(evidence: &Evidence, sentences: &mut Vec<String>) {
 }
 
 /// Nodes at ends of flows whose programs' calls nothing saw, although others' were.
-fn nodes(evidence: &Evidence, sentences: &mut Vec<String>) {
+fn nodes(evidence: &RecordedRun, sentences: &mut Vec<String>) {
     let of_layer = |layer| {
         let origins = evidence.origins().iter().filter(move |origin| origin.layer() == Some(layer));
         origins.filter_map(|origin| evidence.node_name(*origin)).collect::<BTreeSet<_>>()
     };
-    let seen = of_layer(Layer::Calls);
+    let seen = of_layer(RecordSource::Calls);
     if seen.is_empty() {
         return;
     }

@@ -2,23 +2,28 @@
 
 use windtunnel_model::record::kind::Call;
 
-use super::{Action, Connection, Present, Protocol, Start, Step, WAKING_NS};
-use crate::evidence::Evidence;
+use super::{
+    ConnectionStart, PresenceMarker, WAKING_NS, WorkloadAction, WorkloadConnection,
+    WorkloadProtocol, WorkloadStep,
+};
+use crate::evidence::RecordedRun;
 use crate::explain::index::FlowIndex;
-use crate::flows::{Flow, TCP, UDP};
-use crate::history::{self, CallSpan, FlowHistory, Side, Transport, is_read, is_write};
+use crate::flows::{GlobalFlow, TCP, UDP};
+use crate::history::{
+    self, CallSpan, EndpointRole, FlowHistory, FlowSocketType, is_read, is_write,
+};
 
 /// Connections, and what could not become one.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
-    pub connections: Vec<Connection>,
+    pub connections: Vec<WorkloadConnection>,
     /// Which flows are left out, and why.
     pub problems: Vec<String>,
 }
 
 /// What the programs of a run did.
 #[must_use]
-pub fn workload(evidence: &Evidence) -> Workload {
+pub fn workload(evidence: &RecordedRun) -> Workload {
     let (_, lanes) = history::lanes(evidence);
     let mut found = Workload::default();
     let mut played = Vec::new();
@@ -29,7 +34,7 @@ pub fn workload(evidence: &Evidence) -> Workload {
         if !matches!(flow.protocol, TCP | UDP) || (flow.is_unconnected() && !moves) {
             continue;
         }
-        match Played::new(evidence, flow, &history, &lanes) {
+        match ConnectionTimeline::new(evidence, flow, &history, &lanes) {
             Ok(one) => played.push(one),
             Err(why) => found.problems.push(format!("flow {}: {why}", history.flow)),
         }
@@ -51,52 +56,53 @@ fn number(at: usize) -> u32 {
 }
 
 /// A connection, and when its client did what.
-struct Played {
-    connection: Connection,
+struct ConnectionTimeline {
+    connection: WorkloadConnection,
     process: Option<u32>,
     begin: u64,
     /// When the client had connected, and when each of its steps ended.
     ends: Vec<u64>,
 }
 
-impl Played {
+impl ConnectionTimeline {
     fn new(
-        evidence: &Evidence,
-        flow: &Flow,
+        evidence: &RecordedRun,
+        flow: &GlobalFlow,
         history: &FlowHistory,
-        lanes: &[history::Lane],
-    ) -> Result<Played, String> {
+        lanes: &[history::DirectedLinkEnds],
+    ) -> Result<ConnectionTimeline, String> {
         let (Some(from), Some(to)) = (&flow.from, &flow.to) else {
             return Err("its ends are not known".to_owned());
         };
-        let name = |end: &crate::flows::End| {
+        let name = |end: &crate::flows::FlowEndpoint| {
             let name = end.node.and_then(|node| evidence.name_of(node));
             name.map(str::to_owned).ok_or_else(|| format!("{end} is no node's"))
         };
-        let missing = Side::BOTH.into_iter().find(|side| !history.calls_recorded[side.index()]);
+        let missing =
+            EndpointRole::BOTH.into_iter().find(|side| !history.calls_recorded[side.index()]);
         if let Some(side) = missing {
             return Err(format!("the calls of its {} are not recorded", side.name()));
         }
         let index = FlowIndex::new(history, lanes).map_err(|why| why.to_string())?;
         let protocol = match history.transport {
-            Transport::Stream => Protocol::Tcp,
-            Transport::Datagrams => Protocol::Udp,
+            FlowSocketType::Stream => WorkloadProtocol::Tcp,
+            FlowSocketType::Datagrams => WorkloadProtocol::Udp,
         };
-        let (client_steps, mut ends) = steps(&index, Side::Client);
-        let (server_steps, _) = steps(&index, Side::Server);
-        let calls = &history.calls[Side::Client.index()];
+        let (client_steps, mut ends) = steps(&index, EndpointRole::Client);
+        let (server_steps, _) = steps(&index, EndpointRole::Server);
+        let calls = &history.calls[EndpointRole::Client.index()];
         let connect = calls.iter().find(|call| call.call == Call::Connect);
         let begin = connect.or(calls.first()).map_or(flow.begin_ns, |call| call.begin);
         ends.insert(0, connected(&index).unwrap_or(begin));
         let process = flow.parts.iter().filter(|part| !part.flipped).find_map(|part| part.process);
-        Ok(Played {
-            connection: Connection {
+        Ok(ConnectionTimeline {
+            connection: WorkloadConnection {
                 connection: 0,
                 protocol,
                 client: name(from)?,
                 server: name(to)?,
                 port: to.port,
-                start: Start::AtNs(0),
+                start: ConnectionStart::AtNs(0),
                 client_steps,
                 server_steps,
             },
@@ -113,41 +119,45 @@ impl Played {
 
 /// When the client could use the connection.
 fn connected(index: &FlowIndex<'_>) -> Option<u64> {
-    let calls = index.history.calls[Side::Client.index()].iter();
+    let calls = index.history.calls[EndpointRole::Client.index()].iter();
     let connect = calls.clone().find(|call| call.call == Call::Connect)?;
-    let answered = index.handshakes[Side::Server.index()].first_arrived(0);
+    let answered = index.handshakes[EndpointRole::Server.index()].first_arrived(0);
     Some(if connect.result < 0 { answered?.max(connect.end) } else { connect.end })
 }
 
 /// When a connection begins: after what its process did last; else after the last one of its node,
 /// if none was open; else at its time.
-fn start(before: &[Played], one: &Played, origin: u64) -> Start {
+fn start(before: &[ConnectionTimeline], one: &ConnectionTimeline, origin: u64) -> ConnectionStart {
     let of_node =
         before.iter().enumerate().filter(|(_, it)| it.connection.client == one.connection.client);
-    let last_step = |it: &Played| it.ends.iter().rposition(|end| *end <= one.begin);
+    let last_step = |it: &ConnectionTimeline| it.ends.iter().rposition(|end| *end <= one.begin);
     let of_process = of_node
         .clone()
         .filter(|(_, it)| it.process.is_some() && it.process == one.process)
         .filter_map(|(at, it)| Some((at, last_step(it)?, it)));
     let is_open = of_node.clone().any(|(_, it)| it.end() > one.begin);
     let closed = of_node.map(|(at, it)| (at, it.ends.len() - 1, it)).filter(|_| !is_open);
-    let by_time = |(_, step, it): &(usize, usize, &Played)| it.ends[*step];
+    let by_time = |(_, step, it): &(usize, usize, &ConnectionTimeline)| it.ends[*step];
     let anchor = of_process.max_by_key(by_time).or_else(|| closed.max_by_key(by_time));
     match anchor {
-        Some((at, steps, it)) => {
-            Start::After { connection: number(at), steps, think_ns: one.begin - it.ends[steps] }
-        }
-        None => Start::AtNs(one.begin - origin),
+        Some((at, steps, it)) => ConnectionStart::After {
+            connection: number(at),
+            steps,
+            think_ns: one.begin - it.ends[steps],
+        },
+        None => ConnectionStart::AtNs(one.begin - origin),
     }
 }
 
 /// A side's steps, and when each ended.
-fn steps(index: &FlowIndex<'_>, side: Side) -> (Vec<Step>, Vec<u64>) {
-    let (mut steps, mut ends): (Vec<Step>, Vec<u64>) = (Vec::new(), Vec::new());
+fn steps(index: &FlowIndex<'_>, side: EndpointRole) -> (Vec<WorkloadStep>, Vec<u64>) {
+    let (mut steps, mut ends): (Vec<WorkloadStep>, Vec<u64>) = (Vec::new(), Vec::new());
     let calls = &index.history.calls[side.index()];
     let begin = match side {
-        Side::Client => connected(index),
-        Side::Server => calls.iter().find(|call| call.call == Call::Accept).map(|call| call.end),
+        EndpointRole::Client => connected(index),
+        EndpointRole::Server => {
+            calls.iter().find(|call| call.call == Call::Accept).map(|call| call.end)
+        }
     };
     let mut before = begin.or(calls.first().map(|call| call.begin)).unwrap_or(0);
     let mut is_full = false;
@@ -164,51 +174,55 @@ fn steps(index: &FlowIndex<'_>, side: Side) -> (Vec<Step>, Vec<u64>) {
         let Some(action) = action(index.history.transport, call) else { continue };
         let since = call.begin.saturating_sub(before);
         let think_ns = match action {
-            Action::Write(_) if is_full => 0,
-            Action::Read(_) if !is_late(index, side, call, before) => 0,
-            Action::ReadEnd(_) => 0,
+            WorkloadAction::Write(_) if is_full => 0,
+            WorkloadAction::Read(_) if !is_late(index, side, call, before) => 0,
+            WorkloadAction::ReadEnd(_) => 0,
             _ => since,
         };
-        let is_again = matches!(action, Action::ReadEnd(_))
+        let is_again = matches!(action, WorkloadAction::ReadEnd(_))
             && steps.last().is_some_and(|step| step.action == action);
         if is_again {
             continue;
         }
         is_full = is_write(call.call) && call.result.unsigned_abs() < call.asked;
         before = before.max(call.end);
-        steps.push(Step { action, think_ns });
+        steps.push(WorkloadStep { action, think_ns });
         ends.push(call.end);
-        if matches!(action, Action::Close(_)) {
+        if matches!(action, WorkloadAction::Close(_)) {
             break;
         }
     }
     (steps, ends)
 }
 
-fn action(transport: Transport, call: &CallSpan) -> Option<Action> {
+fn action(transport: FlowSocketType, call: &CallSpan) -> Option<WorkloadAction> {
     let is_data = is_read(call.call) || is_write(call.call);
     if is_data && call.result < 0 {
         return None;
     }
     let bytes = call.result.unsigned_abs();
     Some(match call.call {
-        Call::Close => Action::Close(Present),
-        Call::Shutdown if call.result == 0 => Action::Shutdown(Present),
-        it if is_write(it) => Action::Write(bytes),
-        it if is_read(it) && bytes == 0 && transport == Transport::Stream && call.asked > 0 => {
-            Action::ReadEnd(Present)
+        Call::Close => WorkloadAction::Close(PresenceMarker),
+        Call::Shutdown if call.result == 0 => WorkloadAction::Shutdown(PresenceMarker),
+        it if is_write(it) => WorkloadAction::Write(bytes),
+        it if is_read(it)
+            && bytes == 0
+            && transport == FlowSocketType::Stream
+            && call.asked > 0 =>
+        {
+            WorkloadAction::ReadEnd(PresenceMarker)
         }
-        it if is_read(it) => Action::Read(bytes),
+        it if is_read(it) => WorkloadAction::Read(bytes),
         _ => return None,
     })
 }
 
 /// Whether a read came later than its bytes, because the program did something else.
-fn is_late(index: &FlowIndex<'_>, side: Side, call: &CallSpan, before: u64) -> bool {
+fn is_late(index: &FlowIndex<'_>, side: EndpointRole, call: &CallSpan, before: u64) -> bool {
     let byte = match index.history.transport {
-        Transport::Stream => Some(call.offset),
+        FlowSocketType::Stream => Some(call.offset),
         // Numbers of reads are not those of packets: see `explain::datagrams`.
-        Transport::Datagrams => {
+        FlowSocketType::Datagrams => {
             let calls = &index.programs[side.index()].calls;
             calls.iter().find(|it| !it.is_write && it.begin == call.begin).map(|it| it.from)
         }

@@ -1,17 +1,22 @@
 use windtunnel_model::record::kind::Call;
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
 use super::*;
 use crate::evidence::tests::{
     CLIENT, ENGINE, SERVER, call, conversation, define, file, header, load, packet,
 };
-use crate::explain::report::{Choice, Report};
+use crate::explain::report::{LatencyBreakdown, RequestSelection};
 use crate::statistics::Statistics;
 
 const A: ([u8; 4], u16) = ([10, 0, 0, 1], 4000);
 const B: ([u8; 4], u16) = ([10, 0, 0, 2], 80);
 
-fn defined(time: u64, from: ([u8; 4], u16), to: ([u8; 4], u16), calls: &[Record]) -> Vec<Record> {
+fn defined(
+    time: u64,
+    from: ([u8; 4], u16),
+    to: ([u8; 4], u16),
+    calls: &[EventRecord],
+) -> Vec<EventRecord> {
     [&define(time, 1, 6, from, to), calls].concat()
 }
 
@@ -22,35 +27,35 @@ fn waiting_for_the_network_is_not_in_a_workload() {
     let [connection] = workload.connections.as_slice() else {
         panic!("{:?}", workload.connections);
     };
-    let step = |action, think_ns| Step { action, think_ns };
+    let step = |action, think_ns| WorkloadStep { action, think_ns };
     // It connects until 2200, writes at 2300, and reads at once: the answer is awaited there.
     assert_eq!(
         connection.client_steps,
-        [step(Action::Write(100), 100), step(Action::Read(200), 0)]
+        [step(WorkloadAction::Write(100), 100), step(WorkloadAction::Read(200), 0)]
     );
     // It accepts at 2250, reads from 2260 to 2560, and writes at 2700.
     assert_eq!(
         connection.server_steps,
-        [step(Action::Read(100), 0), step(Action::Write(200), 140)]
+        [step(WorkloadAction::Read(100), 0), step(WorkloadAction::Write(200), 140)]
     );
     assert_eq!((connection.client.as_str(), connection.server.as_str()), ("client", "server"));
-    assert_eq!((connection.port, connection.start), (80, Start::AtNs(0)));
+    assert_eq!((connection.port, connection.start), (80, ConnectionStart::AtNs(0)));
 }
 
 #[test]
 fn a_workload_is_read_as_it_was_written() {
     let steps = vec![
-        Step { action: Action::Write(10), think_ns: 5 },
-        Step { action: Action::ReadEnd(Present), think_ns: 0 },
-        Step { action: Action::Close(Present), think_ns: 0 },
+        WorkloadStep { action: WorkloadAction::Write(10), think_ns: 5 },
+        WorkloadStep { action: WorkloadAction::ReadEnd(PresenceMarker), think_ns: 0 },
+        WorkloadStep { action: WorkloadAction::Close(PresenceMarker), think_ns: 0 },
     ];
-    let connection = Connection {
+    let connection = WorkloadConnection {
         connection: 1,
-        protocol: Protocol::Tcp,
+        protocol: WorkloadProtocol::Tcp,
         client: "a".to_owned(),
         server: "b".to_owned(),
         port: 80,
-        start: Start::After { connection: 1, steps: 2, think_ns: 7 },
+        start: ConnectionStart::After { connection: 1, steps: 2, think_ns: 7 },
         client_steps: steps.clone(),
         server_steps: steps,
     };
@@ -93,7 +98,11 @@ fn a_server_that_closes_its_copy_of_the_socket_has_not_ended_the_connection() {
     let workload = workload(&load(&[file(header(), &[(CLIENT, client), (SERVER, server)])]));
     assert_eq!(workload.problems, Vec::<String>::new());
     let actions = workload.connections[0].server_steps.iter().map(|step| step.action);
-    let expected = [Action::Read(100), Action::ReadEnd(Present), Action::Close(Present)];
+    let expected = [
+        WorkloadAction::Read(100),
+        WorkloadAction::ReadEnd(PresenceMarker),
+        WorkloadAction::Close(PresenceMarker),
+    ];
     assert!(actions.eq(expected), "{:?}", workload.connections[0].server_steps);
 }
 
@@ -121,7 +130,7 @@ fn a_refused_connection_is_one_that_recording_saw_from_the_beginning() {
         engine.push(packet(Kind::Delivered, at + 100, 1, flags, [0, 0, lane, 100]));
     }
     let files = [file(header(), &[(CLIENT, defined(1900, A, B, &calls)), (ENGINE, engine)])];
-    let report = Report::of(&load(&files), Choice::All, None);
+    let report = LatencyBreakdown::of(&load(&files), RequestSelection::All, None);
     assert_eq!(report.problems, Vec::<String>::new());
     assert_eq!(report.requests.len(), 1);
     assert_eq!(report.requests[0].duration_ns, 500);

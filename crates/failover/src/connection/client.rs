@@ -1,65 +1,73 @@
 //! The client's packets, translated for each replica.
 
-use super::{Connection, Context, Phase};
+use super::{ConnectionPhase, ReplicatedConnection, ReplicationContext};
 use crate::config::RESET_LINGER;
-use crate::draft::Draft;
-use crate::event::Ending;
-use crate::options::Options;
-use crate::replica::{Replica, Status};
-use crate::segment::{CONTROL, Segment};
+use crate::draft::SegmentDraft;
+use crate::event::ConnectionTermination;
+use crate::options::TcpOptions;
+use crate::replica::{ConnectionReplica, ReplicaLifecycleStage};
+use crate::segment::{CONTROL, ParsedTcpSegment};
 use windtunnel_wire::{ecn::Codepoint, tcp};
 
-impl Connection {
+impl ReplicatedConnection {
     /// A packet of the client. `true` if it opens a new connection in the place of this one, which
     /// is the caller's to do.
-    pub(crate) fn handle_client(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
+    pub(crate) fn handle_client(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
+    ) -> bool {
         self.active = cx.now;
         if segment.has(tcp::SYN) && !segment.has(tcp::ACK) {
             return self.handle_syn(cx, segment);
         }
         match self.phase {
             // What a client in SYN-SENT answers to an acknowledgement out of place.
-            Phase::Opening { .. } => self.copy_to_all(cx, segment),
-            Phase::Over { ending, .. } if !self.is_translating() => {
+            ConnectionPhase::Opening { .. } => self.copy_to_all(cx, segment),
+            ConnectionPhase::Over { ending, .. } if !self.is_translating() => {
                 self.reject_client(cx, ending, segment);
             }
-            Phase::Open | Phase::Over { .. } => self.translate(cx, segment),
+            ConnectionPhase::Open | ConnectionPhase::Over { .. } => self.translate(cx, segment),
         }
         false
     }
 
-    fn handle_syn(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>) -> bool {
+    fn handle_syn(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
+    ) -> bool {
         let is_same = segment.sequence == self.client.space.isn;
         match (self.phase, is_same) {
-            (Phase::Opening { .. }, true) => self.ask_again(cx, segment),
-            (Phase::Open, true) if self.client.acked == 0 => self.send_syn_ack(cx),
-            (Phase::Opening { .. } | Phase::Over { .. }, false) => return true,
+            (ConnectionPhase::Opening { .. }, true) => self.ask_again(cx, segment),
+            (ConnectionPhase::Open, true) if self.client.acked == 0 => self.send_syn_ack(cx),
+            (ConnectionPhase::Opening { .. } | ConnectionPhase::Over { .. }, false) => return true,
             // The replicas challenge it (RFC 9293, 3.10.7.4), and the client resets what it
             // does not know any more.
-            (Phase::Open, _) => {
+            (ConnectionPhase::Open, _) => {
                 self.client.lacks_ack = true;
                 self.copy_to_all(cx, segment);
             }
-            (Phase::Over { ending, .. }, true) => self.reject_client(cx, ending, segment),
+            (ConnectionPhase::Over { ending, .. }, true) => self.reject_client(cx, ending, segment),
         }
         false
     }
 
     /// Passes a segment on as it is: the client's numbers are the same to all.
-    fn copy_to_all(&self, cx: &mut Context<'_>, segment: &Segment<'_>) {
-        let draft = Draft {
+    fn copy_to_all(&self, cx: &mut ReplicationContext<'_>, segment: &ParsedTcpSegment<'_>) {
+        let draft = SegmentDraft {
             sequence: segment.sequence,
             acknowledgement: segment.acknowledgement,
             flags: segment.flags & (CONTROL | tcp::ACK),
             window: segment.window,
-            ..Draft::default()
+            ..SegmentDraft::default()
         };
-        for replica in self.replicas.iter().filter(|one| one.status != Status::Out) {
+        for replica in self.replicas.iter().filter(|one| one.status != ReplicaLifecycleStage::Out) {
             cx.sink.send_to_replica(replica.id, &draft, &self.client.template, 0);
         }
     }
 
-    fn translate(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>) {
+    fn translate(&mut self, cx: &mut ReplicationContext<'_>, segment: &ParsedTcpSegment<'_>) {
         let Some(offset) = self.client.space.offset(segment.sequence, self.client.sent) else {
             cx.sink.counters.implausible += 1;
             return;
@@ -85,7 +93,13 @@ impl Connection {
     }
 
     /// What a segment says of the client.
-    fn note(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>, offset: u64, acked: u64) {
+    fn note(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
+        offset: u64,
+        acked: u64,
+    ) {
         let end = offset + segment.len();
         self.note_offer(segment, offset, end);
         let client = &mut self.client;
@@ -119,7 +133,7 @@ impl Connection {
 
     /// What a segment brings to whom, and whether it asks for room: with a byte beyond the window, or
     /// an old number (RFC 9293, 3.8.6.1; Linux does the latter).
-    fn note_offer(&mut self, segment: &Segment<'_>, offset: u64, end: u64) {
+    fn note_offer(&mut self, segment: &ParsedTcpSegment<'_>, offset: u64, end: u64) {
         for replica in &mut self.replicas {
             let is_next = offset <= replica.acked && replica.acked < end;
             if is_next && replica.acked < replica.edge {
@@ -136,9 +150,15 @@ impl Connection {
     }
 
     /// The segment in a replica's numbers.
-    fn copy(&self, cx: &mut Context<'_>, replica: &Replica, segment: &Segment<'_>, acked: u64) {
+    fn copy(
+        &self,
+        cx: &mut ReplicationContext<'_>,
+        replica: &ConnectionReplica,
+        segment: &ParsedTcpSegment<'_>,
+        acked: u64,
+    ) {
         let edge = acked + (u64::from(segment.window) << self.client.shift);
-        let draft = Draft {
+        let draft = SegmentDraft {
             sequence: segment.sequence,
             acknowledgement: replica.space.sequence(acked),
             flags: segment.flags,
@@ -157,11 +177,16 @@ impl Connection {
         );
     }
 
-    fn options_for(&self, replica: &Replica, segment: &Segment<'_>, acked: u64) -> Options {
+    fn options_for(
+        &self,
+        replica: &ConnectionReplica,
+        segment: &ParsedTcpSegment<'_>,
+        acked: u64,
+    ) -> TcpOptions {
         let stamps = segment.options.stamps.filter(|_| replica.syn.stamps.is_some());
-        let mut options = Options {
+        let mut options = TcpOptions {
             stamps: stamps.map(|(value, echo)| (value, replica.stamps.echo(echo))),
-            ..Options::default()
+            ..TcpOptions::default()
         };
         if !replica.syn.sack_permitted {
             return options;
@@ -182,8 +207,8 @@ impl Connection {
     /// ahead, so that the bound is never met by a replica that keeps to its window.
     pub(super) fn window_for(
         &self,
-        cx: &Context<'_>,
-        replica: &Replica,
+        cx: &ReplicationContext<'_>,
+        replica: &ConnectionReplica,
         acked: u64,
         edge: u64,
     ) -> u16 {
@@ -195,20 +220,25 @@ impl Connection {
 
     /// The client resets the connection. Each replica judges for itself whether the number is right
     /// (RFC 5961, 3.2): one that has less than the client sent challenges it, which is passed.
-    fn reset_by_client(&mut self, cx: &mut Context<'_>, segment: &Segment<'_>, offset: u64) {
+    fn reset_by_client(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
+        offset: u64,
+    ) {
         let acked = self.server.space.offset(segment.acknowledgement, self.client.acked);
         let acked = acked.filter(|acked| *acked <= self.delivered).unwrap_or(self.client.acked);
         for replica in self.replicas.iter().filter(|replica| replica.is_live()) {
-            let draft = Draft {
+            let draft = SegmentDraft {
                 sequence: segment.sequence,
                 acknowledgement: replica.space.sequence(acked),
                 flags: segment.flags & (CONTROL | tcp::ACK),
-                ..Draft::default()
+                ..SegmentDraft::default()
             };
             cx.sink.send_to_replica(replica.id, &draft, &self.client.template, 0);
         }
         if (self.acked()..=self.client.sent).contains(&offset) {
-            self.end(cx, Ending::ClientReset, RESET_LINGER);
+            self.end(cx, ConnectionTermination::ClientReset, RESET_LINGER);
         }
     }
 }

@@ -5,16 +5,20 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{Connection, Context};
-use crate::event::Cause;
+use super::{ReplicatedConnection, ReplicationContext};
+use crate::event::ReplicaExpulsionCause;
 use crate::offset::len64;
-use crate::output::Output;
-use crate::ranges::Ranges;
+use crate::output::ReplicaOutputBuffer;
+use crate::ranges::StreamRangeSet;
 
-impl Connection {
+impl ReplicatedConnection {
     /// Compares what has come, expels those that differ, and gives the client what all have sent.
     /// `came` is the only range in which there may be something new, if it is known.
-    pub(super) fn deliver(&mut self, cx: &mut Context<'_>, mut came: Option<Range<u64>>) {
+    pub(super) fn deliver(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        mut came: Option<Range<u64>>,
+    ) {
         loop {
             let common = self.common(came.as_ref());
             let Some((offset, losers)) = self.conflict(&common) else {
@@ -26,8 +30,9 @@ impl Connection {
             for loser in losers {
                 let has_finished = self.replicas[loser].output.fin == Some(offset);
                 // The first byte has offset 1, after SYN.
-                let differed = Cause::Differed { offset: offset.saturating_sub(1) };
-                let cause = if has_finished { Cause::FinishedAlone } else { differed };
+                let differed = ReplicaExpulsionCause::Differed { offset: offset.saturating_sub(1) };
+                let cause =
+                    if has_finished { ReplicaExpulsionCause::FinishedAlone } else { differed };
                 self.expel(cx, loser, cause, cx.now);
             }
             came = None;
@@ -48,9 +53,9 @@ impl Connection {
     }
 
     /// What all live replicas have sent and the client has not been given.
-    fn common(&self, came: Option<&Range<u64>>) -> Ranges {
+    fn common(&self, came: Option<&Range<u64>>) -> StreamRangeSet {
         let mut live = self.replicas.iter().filter(|replica| replica.is_live());
-        let Some(first) = live.next() else { return Ranges::default() };
+        let Some(first) = live.next() else { return StreamRangeSet::default() };
         let mut common = match came {
             Some(range) => first.output.present().within(range),
             None => first.output.present().clone(),
@@ -67,7 +72,7 @@ impl Connection {
     /// Of two, the primary is right. Of three and more, what most sent is right, and the primary
     /// where no byte has a majority. A replica that goes on is right against one that has finished
     /// its stream: a kernel finishes the streams of a program that was killed.
-    fn conflict(&self, common: &Ranges) -> Option<(u64, Vec<usize>)> {
+    fn conflict(&self, common: &StreamRangeSet) -> Option<(u64, Vec<usize>)> {
         let live = self.live_indices();
         if live.len() < 2 {
             return None;
@@ -77,7 +82,7 @@ impl Connection {
             return Some((offset, self.minority(&live, offset)));
         }
         let outputs = || live.iter().map(|index| &self.replicas[*index].output);
-        let end = outputs().map(Output::data_end).min()?;
+        let end = outputs().map(ReplicaOutputBuffer::data_end).min()?;
         if outputs().all(|output| output.data_end() == end) {
             return None;
         }

@@ -2,15 +2,15 @@
 
 use core::ops::Range;
 
-use super::{Connection, Context};
-use crate::draft::{Draft, piece};
-use crate::event::What;
-use crate::icmp::Quote;
+use super::{ReplicatedConnection, ReplicationContext};
+use crate::draft::{SegmentDraft, piece};
+use crate::event::ReplicationEventKind;
+use crate::icmp::IcmpQuotedSegment;
 use crate::offset::{index as as_index, is_later, len64};
-use crate::options::Options;
-use crate::ranges::Ranges;
+use crate::options::TcpOptions;
+use crate::ranges::StreamRangeSet;
 use crate::replica::Acknowledgement;
-use crate::segment::{Segment, URG};
+use crate::segment::{ParsedTcpSegment, URG};
 use crate::stamps;
 use windtunnel_wire::{ecn::Codepoint, tcp};
 
@@ -18,10 +18,10 @@ use windtunnel_wire::{ecn::Codepoint, tcp};
 /// timestamps.
 const SEGMENT_MIN: usize = 36;
 
-impl Connection {
+impl ReplicatedConnection {
     /// Gives the client a range of the primary's output, which all live replicas have sent, and FIN
     /// if that comes next.
-    pub(super) fn send_new(&mut self, cx: &mut Context<'_>, range: Range<u64>) {
+    pub(super) fn send_new(&mut self, cx: &mut ReplicationContext<'_>, range: Range<u64>) {
         cx.sink.counters.delivered += range.end - range.start;
         self.sent.insert(range.clone(), usize::MAX);
         self.delivered = self.sent.end_from(self.delivered);
@@ -61,8 +61,8 @@ impl Connection {
     /// Gives the client again what a replica has sent again, up to `end`.
     pub(super) fn send_again(
         &mut self,
-        cx: &mut Context<'_>,
-        segment: &Segment<'_>,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
         offset: u64,
         end: u64,
     ) {
@@ -92,8 +92,8 @@ impl Connection {
     /// a repetition is to be passed on ([`Self::is_passed`]).
     pub(super) fn acknowledge(
         &mut self,
-        cx: &mut Context<'_>,
-        came: Option<(usize, &Segment<'_>, Acknowledgement)>,
+        cx: &mut ReplicationContext<'_>,
+        came: Option<(usize, &ParsedTcpSegment<'_>, Acknowledgement)>,
     ) {
         if self.live_count() == 0 {
             return;
@@ -125,7 +125,7 @@ impl Connection {
     /// once all that have the hole have said it as often: each segment is one repetition, also where
     /// one replica has the hole filled sooner than another. One with news of what that replica has
     /// beyond is shown once all have it, and by its blocks.
-    fn is_passed(&self, index: usize, segment: &Segment<'_>) -> bool {
+    fn is_passed(&self, index: usize, segment: &ParsedTcpSegment<'_>) -> bool {
         let first = segment.options.blocks().first();
         let has_news = first.is_some_and(|(start, _)| is_later(*start, segment.acknowledgement));
         let waits = has_news && self.server.syn.sack_permitted && self.live_count() > 1;
@@ -143,7 +143,12 @@ impl Connection {
     }
 
     /// A segment with the present acknowledgement and window.
-    fn draft<'a>(&self, cx: &Context<'_>, offset: u64, payload: &'a [u8]) -> Draft<'a> {
+    fn draft<'a>(
+        &self,
+        cx: &ReplicationContext<'_>,
+        offset: u64,
+        payload: &'a [u8],
+    ) -> SegmentDraft<'a> {
         let server = &self.server;
         let urgent = self.replicas.get(self.primary).and_then(|one| one.output.urgent);
         let urgent = urgent.and_then(|end| end.checked_sub(offset)).filter(|ahead| *ahead > 0);
@@ -151,15 +156,15 @@ impl Connection {
         let mut flags = tcp::ACK;
         flags |= if urgent.is_some() { URG } else { 0 };
         flags |= if reports && server.ecn { tcp::ECE } else { 0 };
-        Draft {
+        SegmentDraft {
             sequence: server.space.sequence(offset),
             acknowledgement: self.client.space.sequence(self.acked()),
             flags,
             window: self.window(),
             urgent: u16::try_from(urgent.unwrap_or(0)).unwrap_or(u16::MAX),
-            options: Options {
+            options: TcpOptions {
                 stamps: server.syn.stamps.map(|_| (stamps::clock(cx.now), server.echo)),
-                ..Options::default()
+                ..TcpOptions::default()
             },
             payload,
             ecn: match (server.ecn && !payload.is_empty(), server.ce) {
@@ -187,12 +192,12 @@ impl Connection {
     }
 
     /// What lies beyond the acknowledgement and every live replica has.
-    fn sacked(&self) -> Ranges {
+    fn sacked(&self) -> StreamRangeSet {
         let acked = self.acked();
-        let mut all: Option<Ranges> = None;
+        let mut all: Option<StreamRangeSet> = None;
         for replica in self.replicas.iter().filter(|replica| replica.is_live()) {
             if replica.acked == acked && replica.sacked.is_empty() {
-                return Ranges::default();
+                return StreamRangeSet::default();
             }
             let mut own = replica.sacked.clone();
             own.insert(acked..replica.acked, usize::MAX);
@@ -206,7 +211,12 @@ impl Connection {
 
     /// SACK blocks: that of the segment that came first (RFC 2018, 4), then from the end. Those of
     /// the last replica are passed as they are, with its reports of duplicates (RFC 2883).
-    fn add_blocks(&self, options: &mut Options, sacked: &Ranges, came: Option<&Segment<'_>>) {
+    fn add_blocks(
+        &self,
+        options: &mut TcpOptions,
+        sacked: &StreamRangeSet,
+        came: Option<&ParsedTcpSegment<'_>>,
+    ) {
         if !self.server.syn.sack_permitted {
             return;
         }
@@ -230,7 +240,7 @@ impl Connection {
     }
 
     /// Answers a replica that repeats what the client has acknowledged.
-    pub(super) fn answer(&mut self, cx: &mut Context<'_>, index: usize) {
+    pub(super) fn answer(&mut self, cx: &mut ReplicationContext<'_>, index: usize) {
         cx.sink.counters.answered += 1;
         self.send_as_client(cx, index, self.client.sent, &[]);
     }
@@ -238,27 +248,33 @@ impl Connection {
     /// Sends a replica a byte that it has acknowledged: its kernel answers at once with what it
     /// has (RFC 9293, 3.8.4). Without the byte, Linux would answer once in 500 ms
     /// (`tcp_invalid_ratelimit`).
-    pub(super) fn probe(&mut self, cx: &mut Context<'_>, index: usize) {
+    pub(super) fn probe(&mut self, cx: &mut ReplicationContext<'_>, index: usize) {
         cx.sink.counters.probes += 1;
         let offset = self.replicas[index].acked.saturating_sub(1);
         self.send_as_client(cx, index, offset, &[0]);
     }
 
-    fn send_as_client(&mut self, cx: &mut Context<'_>, index: usize, offset: u64, payload: &[u8]) {
+    fn send_as_client(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        index: usize,
+        offset: u64,
+        payload: &[u8],
+    ) {
         let replica = &self.replicas[index];
         let client = &self.client;
         let echo = replica.stamps.latest.unwrap_or(0);
-        let draft = Draft {
+        let draft = SegmentDraft {
             sequence: client.space.sequence(offset),
             acknowledgement: replica.space.sequence(client.acked),
             flags: tcp::ACK,
             window: self.window_for(cx, replica, client.acked, client.edge),
-            options: Options {
+            options: TcpOptions {
                 stamps: replica.syn.stamps.map(|_| (client.stamp, echo)),
-                ..Options::default()
+                ..TcpOptions::default()
             },
             payload,
-            ..Draft::default()
+            ..SegmentDraft::default()
         };
         cx.sink.send_to_replica(replica.id, &draft, &client.template, self.server.identification);
         self.count_packets(0);
@@ -266,7 +282,12 @@ impl Connection {
 
     /// A packet to the client met an error on its way: every replica is informed, in its own
     /// numbers, and packets from here are no longer than the way takes.
-    pub(crate) fn handle_icmp(&mut self, cx: &mut Context<'_>, quote: &Quote, frame: &[u8]) {
+    pub(crate) fn handle_icmp(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        quote: &IcmpQuotedSegment,
+        frame: &[u8],
+    ) {
         let Some(offset) = self.server.space.offset(quote.sequence, self.client.acked) else {
             return;
         };
@@ -283,7 +304,7 @@ impl Connection {
     }
 
     /// Where the piece of data that begins at an offset ends: what one frame carries.
-    fn piece_end(&self, cx: &Context<'_>, at: u64, end: u64) -> u64 {
+    fn piece_end(&self, cx: &ReplicationContext<'_>, at: u64, end: u64) -> u64 {
         let left = end.saturating_sub(at);
         at + len64(piece(left, self.server.segment_max, cx.config.trains)).min(left)
     }
@@ -295,7 +316,7 @@ impl Connection {
         self.server.identification = self.server.identification.wrapping_add(packets);
     }
 
-    fn note_sent(&mut self, cx: &mut Context<'_>) {
+    fn note_sent(&mut self, cx: &mut ReplicationContext<'_>) {
         let announced = (self.acked(), self.window_edge());
         if announced.0 > self.server.announced.0 {
             self.server.repeated = 0;
@@ -305,7 +326,7 @@ impl Connection {
         if self.is_resuming {
             self.is_resuming = false;
             let silence = cx.now.since(self.server.spoke);
-            cx.sink.event(self.key, What::Resumed { silence });
+            cx.sink.event(self.key, ReplicationEventKind::Resumed { silence });
         }
         self.server.spoke = cx.now;
     }

@@ -1,11 +1,11 @@
 //! Replicas' packets.
 
-use super::{Connection, Context, Phase};
-use crate::event::{Cause, ReplicaId};
+use super::{ConnectionPhase, ReplicatedConnection, ReplicationContext};
+use crate::event::{ReplicaExpulsionCause, ReplicaId};
 use crate::offset::len64;
-use crate::output::Kept;
-use crate::replica::{Acknowledgement, Status};
-use crate::segment::Segment;
+use crate::output::OutputInsertOutcome;
+use crate::replica::{Acknowledgement, ReplicaLifecycleStage};
+use crate::segment::ParsedTcpSegment;
 use crate::stamps;
 use windtunnel_model::Span;
 use windtunnel_wire::{ecn::Codepoint, tcp};
@@ -15,15 +15,16 @@ use windtunnel_wire::{ecn::Codepoint, tcp};
 /// what it needs, and where it lives, it mostly gets it once.
 const BACKUP_GAP: Span = Span::from_millis(20);
 
-impl Connection {
+impl ReplicatedConnection {
     /// A packet of a replica.
     pub(crate) fn handle_replica(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut ReplicationContext<'_>,
         id: ReplicaId,
-        segment: &Segment<'_>,
+        segment: &ParsedTcpSegment<'_>,
     ) {
-        let Some(index) = self.index_of(id).filter(|index| self.status(*index) != Status::Out)
+        let Some(index) =
+            self.index_of(id).filter(|index| self.status(*index) != ReplicaLifecycleStage::Out)
         else {
             self.reject(cx, id, segment);
             return;
@@ -31,7 +32,7 @@ impl Connection {
         self.active = cx.now;
         self.is_alive(cx, index);
         match self.phase {
-            Phase::Opening { .. } => self.handle_answer(cx, index, segment),
+            ConnectionPhase::Opening { .. } => self.handle_answer(cx, index, segment),
             _ if !self.is_translating() => self.reject(cx, id, segment),
             _ if segment.has(tcp::RST) => self.reset_by_replica(cx, index, segment),
             _ if segment.has(tcp::SYN) => self.repeat_handshake(cx, index),
@@ -40,7 +41,7 @@ impl Connection {
     }
 
     /// A packet of a replica has come.
-    fn is_alive(&mut self, cx: &Context<'_>, index: usize) {
+    fn is_alive(&mut self, cx: &ReplicationContext<'_>, index: usize) {
         let detection = &cx.config.detection;
         if self.replicas[index].health.is_silent(detection) {
             let others = self.replicas.iter_mut().filter(|other| other.health.is_silent(detection));
@@ -50,7 +51,7 @@ impl Connection {
     }
 
     /// A SYN-ACK again: the replica lacks what the client has answered, or the client does.
-    fn repeat_handshake(&mut self, cx: &mut Context<'_>, index: usize) {
+    fn repeat_handshake(&mut self, cx: &mut ReplicationContext<'_>, index: usize) {
         if self.client.acked > 0 {
             self.answer(cx, index);
         } else if self.may_repeat(cx, index) {
@@ -60,7 +61,12 @@ impl Connection {
 
     /// A reset means that this replica cannot go on. Where others can, they do; where it is the
     /// last, the client is reset: a server that resets its connection does so on all replicas.
-    fn reset_by_replica(&mut self, cx: &mut Context<'_>, index: usize, segment: &Segment<'_>) {
+    fn reset_by_replica(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        index: usize,
+        segment: &ParsedTcpSegment<'_>,
+    ) {
         let replica = &self.replicas[index];
         let near = replica.output.data_end();
         let reach = u64::from(cx.config.limits.output);
@@ -69,11 +75,16 @@ impl Connection {
             cx.sink.counters.implausible += 1;
             return;
         }
-        self.expel(cx, index, Cause::Reset, cx.now);
+        self.expel(cx, index, ReplicaExpulsionCause::Reset, cx.now);
         self.go_on(cx);
     }
 
-    fn take(&mut self, cx: &mut Context<'_>, index: usize, segment: &Segment<'_>) {
+    fn take(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        index: usize,
+        segment: &ParsedTcpSegment<'_>,
+    ) {
         let before = self.acked();
         let replica = &mut self.replicas[index];
         let Some(offset) = replica.space.offset(segment.sequence, replica.output.data_end()) else {
@@ -101,7 +112,7 @@ impl Connection {
         let known = self.known_from(offset);
         self.store(cx, index, segment, offset);
         self.deliver(cx, Some(offset..offset + len64(segment.payload.len())));
-        if self.status(index) == Status::Live {
+        if self.status(index) == ReplicaLifecycleStage::Live {
             self.repeat(cx, index, segment, offset, known);
             self.acknowledge(cx, Some((index, segment, said)));
         } else {
@@ -127,7 +138,7 @@ impl Connection {
     }
 
     /// Congestion that the segment met, and what the primary says of its own.
-    fn note_marks(&mut self, index: usize, segment: &Segment<'_>) {
+    fn note_marks(&mut self, index: usize, segment: &ParsedTcpSegment<'_>) {
         let server = &mut self.server;
         if !segment.payload.is_empty() {
             server.ce |= segment.ecn == Codepoint::Ce;
@@ -142,7 +153,13 @@ impl Connection {
     }
 
     /// Keeps what is new in a segment.
-    fn store(&mut self, cx: &mut Context<'_>, index: usize, segment: &Segment<'_>, offset: u64) {
+    fn store(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        index: usize,
+        segment: &ParsedTcpSegment<'_>,
+        offset: u64,
+    ) {
         let end = offset + len64(segment.payload.len());
         let counters = &mut cx.sink.counters;
         let room = cx.config.limits.output_total.saturating_sub(cx.sink.buffered);
@@ -154,13 +171,13 @@ impl Connection {
             return;
         }
         match output.insert(offset, segment.payload, u64::from(cx.config.limits.output)) {
-            Kept::Yes => {}
-            Kept::InPlaceOfLast => counters.output_gaps += 1,
-            Kept::TooFar => {
+            OutputInsertOutcome::Yes => {}
+            OutputInsertOutcome::InPlaceOfLast => counters.output_gaps += 1,
+            OutputInsertOutcome::TooFar => {
                 counters.output_too_far += 1;
                 return;
             }
-            Kept::TooManyGaps => {
+            OutputInsertOutcome::TooManyGaps => {
                 counters.output_gaps += 1;
                 return;
             }
@@ -182,9 +199,9 @@ impl Connection {
     /// then the replica is answered from here.
     fn repeat(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut ReplicationContext<'_>,
         index: usize,
-        segment: &Segment<'_>,
+        segment: &ParsedTcpSegment<'_>,
         offset: u64,
         known: u64,
     ) {
@@ -213,9 +230,9 @@ impl Connection {
     /// the client's last acknowledgement.
     fn probe_client(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &mut ReplicationContext<'_>,
         index: usize,
-        segment: &Segment<'_>,
+        segment: &ParsedTcpSegment<'_>,
         offset: u64,
     ) {
         if offset + 1 < self.client.acked {
@@ -226,7 +243,7 @@ impl Connection {
     }
 
     /// Whether a segment that repeats something is passed.
-    fn may_repeat(&self, cx: &Context<'_>, index: usize) -> bool {
+    fn may_repeat(&self, cx: &ReplicationContext<'_>, index: usize) -> bool {
         let last = self.server.sent_data;
         index == self.primary || last.is_none_or(|last| cx.now.since(last) >= BACKUP_GAP)
     }

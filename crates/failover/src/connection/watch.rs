@@ -1,15 +1,15 @@
 //! Time: replicas that are behind, streams that end alone, connections that are forgotten.
 
-use super::{Connection, Context, Phase};
-use crate::config::{Detection, OPENING_MAX, RESET_LINGER};
-use crate::event::{Cause, Ending};
-use crate::health::{Lag, Mark, Progress, Verdict};
-use crate::replica::Replica;
+use super::{ConnectionPhase, ReplicatedConnection, ReplicationContext};
+use crate::config::{FailureDetectorConfig, OPENING_MAX, RESET_LINGER};
+use crate::event::{ConnectionTermination, ReplicaExpulsionCause};
+use crate::health::{Lag, ReplicaHealthVerdict, ReplicaProgress, ReplicaStreamPosition};
+use crate::replica::ConnectionReplica;
 use windtunnel_model::Time;
 
-impl Connection {
+impl ReplicatedConnection {
     /// After replicas have left: what they kept back is delivered and acknowledged.
-    pub(super) fn go_on(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn go_on(&mut self, cx: &mut ReplicationContext<'_>) {
         self.deliver(cx, None);
         if self.live_count() > 0 {
             self.acknowledge(cx, None);
@@ -19,12 +19,14 @@ impl Connection {
     }
 
     /// Looks which replicas are behind, and whose stream has ended alone.
-    pub(super) fn watch(&mut self, cx: &Context<'_>) {
+    pub(super) fn watch(&mut self, cx: &ReplicationContext<'_>) {
         let live = || self.replicas.iter().filter(|replica| replica.is_live());
-        let best = live().map(mark).fold(Mark::default(), |best, mark| Mark {
-            acked: best.acked.max(mark.acked),
-            data: best.data.max(mark.data),
-            end: best.end.max(mark.end),
+        let best = live().map(mark).fold(ReplicaStreamPosition::default(), |best, mark| {
+            ReplicaStreamPosition {
+                acked: best.acked.max(mark.acked),
+                data: best.data.max(mark.data),
+                end: best.end.max(mark.end),
+            }
         });
         let are_apart = live().any(|replica| mark(replica) != best || self.is_shut(replica));
         for index in 0..self.replicas.len() {
@@ -32,7 +34,7 @@ impl Connection {
             if !replica.is_live() {
                 continue;
             }
-            let progress = Progress {
+            let progress = ReplicaProgress {
                 mark: mark(replica),
                 edge: replica.edge,
                 reached: replica.reached,
@@ -51,7 +53,12 @@ impl Connection {
     ///
     /// What the client has to send again is not the replica's to do, unless it was given that often;
     /// and a replica that has sent something has to bring that to the client before it sends more.
-    fn lag(&self, cx: &Context<'_>, replica: &Replica, best: Mark) -> Lag {
+    fn lag(
+        &self,
+        cx: &ReplicationContext<'_>,
+        replica: &ConnectionReplica,
+        best: ReplicaStreamPosition,
+    ) -> Lag {
         let data_end = replica.output.data_end();
         let refuses = replica.acked < best.acked && replica.offers > cx.config.detection.probes;
         if refuses || self.is_shut(replica) {
@@ -66,9 +73,9 @@ impl Connection {
     }
 
     /// Whether the client would send more, a replica has no room, and another has.
-    fn is_shut(&self, replica: &Replica) -> bool {
+    fn is_shut(&self, replica: &ConnectionReplica) -> bool {
         let mss = u64::from(self.server.syn.mss.unwrap_or(u16::MAX));
-        let is_open = |one: &Replica| one.is_open(self.client.sent, mss);
+        let is_open = |one: &ConnectionReplica| one.is_open(self.client.sent, mss);
         let mut live = self.replicas.iter().filter(|one| one.is_live());
         self.client.asks && !is_open(replica) && live.any(is_open)
     }
@@ -77,33 +84,34 @@ impl Connection {
     /// those that have not come so far may finish there, too, or go on.
     fn is_alone(&self, index: usize) -> bool {
         let Some(fin) = self.replicas[index].output.fin else { return false };
-        let has_finished = |other: &Replica| other.output.fin.is_some();
-        let stands = |other: &Replica| other.output.data_end() >= fin && other.reached <= fin;
+        let has_finished = |other: &ConnectionReplica| other.output.fin.is_some();
+        let stands =
+            |other: &ConnectionReplica| other.output.data_end() >= fin && other.reached <= fin;
         self.replicas[index].output.end() > fin
             && self.others(index).any(|other| !has_finished(other))
             && self.others(index).all(|other| has_finished(other) || stands(other))
     }
 
     /// Does what is due. `false` if the connection is to be forgotten.
-    pub(crate) fn handle_timeout(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn handle_timeout(&mut self, cx: &mut ReplicationContext<'_>) -> bool {
         match self.phase {
-            Phase::Over { until, .. } => return until > cx.now,
-            Phase::Opening { first_answer } => self.opening_timeout(cx, first_answer),
-            Phase::Open => self.open_timeout(cx),
+            ConnectionPhase::Over { until, .. } => return until > cx.now,
+            ConnectionPhase::Opening { first_answer } => self.opening_timeout(cx, first_answer),
+            ConnectionPhase::Open => self.open_timeout(cx),
         }
         if self.is_half_open() && self.opened + OPENING_MAX <= cx.now {
             // Nothing is kept to refuse a SYN that is sent again.
-            self.abandon(cx, Ending::Idle);
+            self.abandon(cx, ConnectionTermination::Idle);
             return false;
         }
         let is_idle = self.active + cx.config.limits.idle <= cx.now;
         if !self.is_over() && is_idle {
-            self.end(cx, Ending::Idle, RESET_LINGER);
+            self.end(cx, ConnectionTermination::Idle, RESET_LINGER);
         }
         true
     }
 
-    fn open_timeout(&mut self, cx: &mut Context<'_>) {
+    fn open_timeout(&mut self, cx: &mut ReplicationContext<'_>) {
         let mut has_expelled = false;
         for index in 0..self.replicas.len() {
             // The last one is never given up.
@@ -121,7 +129,11 @@ impl Connection {
     }
 
     /// Whether a replica is to be expelled, why, and since when that was to be seen.
-    fn judge(&mut self, cx: &mut Context<'_>, index: usize) -> Option<(Cause, Time)> {
+    fn judge(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        index: usize,
+    ) -> Option<(ReplicaExpulsionCause, Time)> {
         let detection = &cx.config.detection;
         let late = [self.alone(index, detection), self.stalled(index, detection)];
         let due = late.into_iter().flatten().find(|(_, _, until)| *until <= cx.now);
@@ -130,35 +142,48 @@ impl Connection {
         }
         let health = self.replicas[index].health;
         match health.verdict(cx.now, detection) {
-            Verdict::Silent if self.another_lives_since(index, health.silent) => {
-                return Some((Cause::Silent, health.apart.unwrap_or(cx.now)));
+            ReplicaHealthVerdict::Silent if self.another_lives_since(index, health.silent) => {
+                return Some((ReplicaExpulsionCause::Silent, health.apart.unwrap_or(cx.now)));
             }
             // Where all are silent the fault may be on the way to them.
-            Verdict::Silent | Verdict::Probe => {
+            ReplicaHealthVerdict::Silent | ReplicaHealthVerdict::Probe => {
                 self.replicas[index].health.probe(cx.now);
                 self.probe(cx, index);
             }
-            Verdict::Wait => {}
+            ReplicaHealthVerdict::Wait => {}
         }
         None
     }
 
     /// A stream that ended alone: since when, and until when that is borne.
-    fn alone(&self, index: usize, detection: &Detection) -> Option<(Cause, Time, Time)> {
+    fn alone(
+        &self,
+        index: usize,
+        detection: &FailureDetectorConfig,
+    ) -> Option<(ReplicaExpulsionCause, Time, Time)> {
         let since = self.replicas[index].health.finished?;
         let until = since + detection.finish_grace;
-        self.all_others_live_since(index, since).then_some((Cause::FinishedAlone, since, until))
+        self.all_others_live_since(index, since).then_some((
+            ReplicaExpulsionCause::FinishedAlone,
+            since,
+            until,
+        ))
     }
 
     /// A replica that does nothing: since when, and until when that is borne. Where each lacks what
     /// another has done, the one that did something last is the best that there is.
-    fn stalled(&self, index: usize, detection: &Detection) -> Option<(Cause, Time, Time)> {
+    fn stalled(
+        &self,
+        index: usize,
+        detection: &FailureDetectorConfig,
+    ) -> Option<(ReplicaExpulsionCause, Time, Time)> {
         let health = &self.replicas[index].health;
         let (since, until) = health.stall(detection)?;
-        let goes_on =
-            |other: &Replica| !other.health.is_lagging() || other.health.moved > health.moved;
+        let goes_on = |other: &ConnectionReplica| {
+            !other.health.is_lagging() || other.health.moved > health.moved
+        };
         let is_worse = self.others(index).any(goes_on) && self.all_others_live_since(index, since);
-        is_worse.then_some((Cause::Stalled, since, until))
+        is_worse.then_some((ReplicaExpulsionCause::Stalled, since, until))
     }
 
     /// Whether all others have been seen since a time. If not, they may be the dead ones, and are
@@ -171,18 +196,20 @@ impl Connection {
         self.others(index).any(|other| other.health.seen > since)
     }
 
-    fn others(&self, index: usize) -> impl Iterator<Item = &Replica> {
+    fn others(&self, index: usize) -> impl Iterator<Item = &ConnectionReplica> {
         let others = self.replicas.iter().enumerate().filter(move |(other, _)| *other != index);
         others.map(|(_, replica)| replica).filter(|replica| replica.is_live())
     }
 
     /// When something is due next.
-    pub(crate) fn deadline(&self, cx: &Context<'_>) -> Time {
+    pub(crate) fn deadline(&self, cx: &ReplicationContext<'_>) -> Time {
         let idle = self.active + cx.config.limits.idle;
         match self.phase {
-            Phase::Over { until, .. } => until,
-            Phase::Opening { first_answer } => self.opening_deadline(cx, first_answer).min(idle),
-            Phase::Open => {
+            ConnectionPhase::Over { until, .. } => until,
+            ConnectionPhase::Opening { first_answer } => {
+                self.opening_deadline(cx, first_answer).min(idle)
+            }
+            ConnectionPhase::Open => {
                 let opening = self.opened + OPENING_MAX;
                 let end = if self.is_half_open() { idle.min(opening) } else { idle };
                 self.live_deadline(cx).map_or(end, |at| at.min(end))
@@ -190,7 +217,7 @@ impl Connection {
         }
     }
 
-    fn live_deadline(&self, cx: &Context<'_>) -> Option<Time> {
+    fn live_deadline(&self, cx: &ReplicationContext<'_>) -> Option<Time> {
         if self.live_count() < 2 {
             return None;
         }
@@ -205,7 +232,7 @@ impl Connection {
     }
 }
 
-fn mark(replica: &Replica) -> Mark {
+fn mark(replica: &ConnectionReplica) -> ReplicaStreamPosition {
     let output = &replica.output;
-    Mark { acked: replica.acked, data: output.data_end(), end: output.end() }
+    ReplicaStreamPosition { acked: replica.acked, data: output.data_end(), end: output.end() }
 }

@@ -2,13 +2,13 @@
 
 use alloc::collections::BTreeSet;
 
-use crate::connection::Connection;
-use crate::event::Key;
+use crate::connection::ReplicatedConnection;
+use crate::event::ReplicatedConnectionKey;
 use windtunnel_model::Time;
 
 /// What a connection is, if another may take its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shelf {
+pub(super) enum ConnectionEvictionClass {
     /// None may.
     None,
     /// Its client has not answered the SYN-ACK. When its SYN came.
@@ -17,8 +17,8 @@ pub(super) enum Shelf {
     Over(Time),
 }
 
-impl Shelf {
-    pub(super) fn of(connection: &Connection) -> Self {
+impl ConnectionEvictionClass {
+    pub(super) fn of(connection: &ReplicatedConnection) -> Self {
         match connection.over_until() {
             Some(until) => Self::Over(until),
             None if connection.is_half_open() => Self::HalfOpen(connection.opened()),
@@ -30,25 +30,30 @@ impl Shelf {
 /// All of them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shelves {
-    half_open: BTreeSet<(Time, Key)>,
-    over: BTreeSet<(Time, Key)>,
+    half_open: BTreeSet<(Time, ReplicatedConnectionKey)>,
+    over: BTreeSet<(Time, ReplicatedConnectionKey)>,
 }
 
 impl Shelves {
     /// Puts a connection where it belongs now.
-    pub(super) fn put(&mut self, key: Key, from: &mut Shelf, to: Shelf) {
+    pub(super) fn put(
+        &mut self,
+        key: ReplicatedConnectionKey,
+        from: &mut ConnectionEvictionClass,
+        to: ConnectionEvictionClass,
+    ) {
         if *from == to {
             return;
         }
         match *from {
-            Shelf::HalfOpen(at) => self.half_open.remove(&(at, key)),
-            Shelf::Over(at) => self.over.remove(&(at, key)),
-            Shelf::None => true,
+            ConnectionEvictionClass::HalfOpen(at) => self.half_open.remove(&(at, key)),
+            ConnectionEvictionClass::Over(at) => self.over.remove(&(at, key)),
+            ConnectionEvictionClass::None => true,
         };
         match to {
-            Shelf::HalfOpen(at) => self.half_open.insert((at, key)),
-            Shelf::Over(at) => self.over.insert((at, key)),
-            Shelf::None => true,
+            ConnectionEvictionClass::HalfOpen(at) => self.half_open.insert((at, key)),
+            ConnectionEvictionClass::Over(at) => self.over.insert((at, key)),
+            ConnectionEvictionClass::None => true,
         };
         *from = to;
     }
@@ -59,12 +64,12 @@ impl Shelves {
     }
 
     /// The one that began first.
-    pub(super) fn oldest_half_open(&self) -> Option<Key> {
+    pub(super) fn oldest_half_open(&self) -> Option<ReplicatedConnectionKey> {
         self.half_open.first().map(|(_, key)| *key)
     }
 
     /// The one that is over and is to be forgotten first.
-    pub(super) fn first_over(&self) -> Option<Key> {
+    pub(super) fn first_over(&self) -> Option<ReplicatedConnectionKey> {
         self.over.first().map(|(_, key)| *key)
     }
 }

@@ -2,14 +2,14 @@
 
 use alloc::vec::Vec;
 
-use super::{Connections, Entry};
-use crate::counters::Counters;
-use crate::event::{Key, Place, ReplicaId};
+use super::{ConnectionReplicator, ConnectionTableEntry};
+use crate::counters::ReplicationCounters;
+use crate::event::{RedirectorNumber, ReplicaId, ReplicatedConnectionKey};
 use windtunnel_model::Time;
 
 /// What is known of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct ConnectionSnapshot {
     /// Whose output the client gets; none before the connection is open, and after it is over.
     pub primary: Option<ReplicaId>,
     /// The replicas that take part, the primary included.
@@ -26,21 +26,21 @@ pub struct View {
     pub is_half_open: bool,
 }
 
-impl Connections {
+impl ConnectionReplicator {
     /// Where a connection is kept, if there is one.
     #[must_use]
-    pub fn place(&self, key: &Key) -> Option<Place> {
+    pub fn place(&self, key: &ReplicatedConnectionKey) -> Option<RedirectorNumber> {
         self.table.get(key).map(|entry| entry.place)
     }
 
     /// All connections in order, those that linger included.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub fn keys(&self) -> impl Iterator<Item = &ReplicatedConnectionKey> {
         self.table.keys()
     }
 
     /// The counters.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ReplicationCounters {
         self.sink.counters
     }
 
@@ -58,14 +58,14 @@ impl Connections {
 
     /// A connection, if there is one.
     #[must_use]
-    pub fn view(&self, key: Key) -> Option<View> {
+    pub fn view(&self, key: ReplicatedConnectionKey) -> Option<ConnectionSnapshot> {
         let connection = &self.table.get(&key)?.connection;
-        Some(View {
+        Some(ConnectionSnapshot {
             primary: connection.primary(),
             replicas: connection.live().collect(),
             active: connection.active(),
             buffered: connection.buffered(),
-            memory: connection.memory() + size_of::<Entry>(),
+            memory: connection.memory() + size_of::<ConnectionTableEntry>(),
             is_over: connection.is_over(),
             is_half_open: connection.is_half_open(),
         })

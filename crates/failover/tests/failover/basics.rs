@@ -1,6 +1,6 @@
 //! Connections without deaths.
 
-use windtunnel_failover::{ReplicaId, What};
+use windtunnel_failover::{ReplicaId, ReplicationEventKind};
 use windtunnel_model::Span;
 
 use crate::programs::Program;
@@ -43,7 +43,7 @@ fn every_program_finishes_with_one_to_three_replicas() {
             scenario.client.room = 20_000;
             let world = finish(scenario);
             let primary = ReplicaId(0);
-            let opened = What::Opened { primary, replicas, waited: Span::ZERO };
+            let opened = ReplicationEventKind::Opened { primary, replicas, waited: Span::ZERO };
             assert_eq!(world.what()[0], opened);
             assert_eq!(world.what().len(), 2, "{program:?}: {:?}", world.what());
             assert_eq!(world.client.odd, Oddities::default());

@@ -1,6 +1,6 @@
 //! The invariants, looked at for each packet that the client is sent.
 
-use windtunnel_failover::{Connections, Key, Refusal};
+use windtunnel_failover::{ConnectionReplicator, ReplicatedConnectionKey, ReplicationRefusal};
 use windtunnel_model::Time;
 
 use crate::seg::{FIN, RST, SYN, Seg};
@@ -9,7 +9,7 @@ use crate::world::Host;
 /// What was seen so far.
 #[derive(Debug)]
 pub(crate) struct Checks {
-    key: Key,
+    key: ReplicatedConnectionKey,
     pub(crate) is_honest: bool,
     isn: Option<u32>,
     client_isn: u32,
@@ -19,12 +19,12 @@ pub(crate) struct Checks {
     stamp: Option<u32>,
     pub(crate) resets: u32,
     pub(crate) packets: u64,
-    pub(crate) refused: Vec<Refusal>,
+    pub(crate) refused: Vec<ReplicationRefusal>,
     shift: u8,
 }
 
 impl Checks {
-    pub(crate) fn new(key: Key) -> Self {
+    pub(crate) fn new(key: ReplicatedConnectionKey) -> Self {
         Self {
             key,
             is_honest: true,
@@ -41,12 +41,18 @@ impl Checks {
         }
     }
 
-    pub(crate) fn taken(&mut self, taken: Result<(), Refusal>) {
+    pub(crate) fn taken(&mut self, taken: Result<(), ReplicationRefusal>) {
         self.refused.extend(taken.err());
     }
 
     /// A packet to the client.
-    pub(crate) fn look(&mut self, now: Time, frame: &[u8], machine: &Connections, hosts: &[Host]) {
+    pub(crate) fn look(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        machine: &ConnectionReplicator,
+        hosts: &[Host],
+    ) {
         let seg = Seg::parse(frame);
         self.packets += 1;
         assert_eq!((seg.from, seg.to), (self.key.service, self.key.client));

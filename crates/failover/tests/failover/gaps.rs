@@ -1,6 +1,6 @@
 //! Output of which much is missing: what the client waits for is always taken.
 
-use windtunnel_failover::Config;
+use windtunnel_failover::ReplicationConfig;
 
 use crate::hand::{Hand, Sent, from_replica};
 
@@ -12,7 +12,7 @@ fn to_client(sent: Vec<Sent>) -> Vec<u8> {
 
 #[test]
 fn what_the_client_waits_for_is_taken_while_a_replica_has_all_the_gaps_that_it_may() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     for replica in 0..2 {
         for gap in 0..2_000 {
             hand.replica(replica, &from_replica(replica, 10 + 2 * gap, 1, b"x"));
@@ -24,7 +24,7 @@ fn what_the_client_waits_for_is_taken_while_a_replica_has_all_the_gaps_that_it_m
 
 #[test]
 fn what_the_client_waits_for_is_taken_while_the_memory_for_output_is_full() {
-    let mut config = Config::default();
+    let mut config = ReplicationConfig::default();
     config.limits.output_total = 2_000;
     let mut hand = Hand::open(config, 2);
     // The first is ahead until there is no room at all.

@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_failover::{Config, Connections, Destination, Key, Refusal, ReplicaId, What};
+use windtunnel_failover::{
+    ConnectionReplicator, ReplicaId, ReplicatedConnectionKey, ReplicationConfig,
+    ReplicationEventKind, ReplicationRefusal, TransmitDestination,
+};
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::vnet;
 
@@ -15,7 +18,7 @@ pub(crate) const ISN: u32 = 1_000;
 pub(crate) const ISNS: [u32; 3] = [70_000, 0xffff_fffe, 5];
 
 pub(crate) struct Hand {
-    pub(crate) machine: Connections,
+    pub(crate) machine: ConnectionReplicator,
     pub(crate) now: Time,
     pub(crate) order: Vec<ReplicaId>,
 }
@@ -24,13 +27,17 @@ pub(crate) struct Hand {
 pub(crate) type Sent = (Option<u32>, Seg);
 
 impl Hand {
-    pub(crate) fn new(config: Config, replicas: u32) -> Self {
+    pub(crate) fn new(config: ReplicationConfig, replicas: u32) -> Self {
         let order = (0..replicas).map(ReplicaId).collect();
-        Self { machine: Connections::new(config), now: Time::ZERO + Span::from_secs(5), order }
+        Self {
+            machine: ConnectionReplicator::new(config),
+            now: Time::ZERO + Span::from_secs(5),
+            order,
+        }
     }
 
     /// With a connection that is open: options of SYN and SYN-ACK as of Linux, without timestamps.
-    pub(crate) fn open(config: Config, replicas: u32) -> Self {
+    pub(crate) fn open(config: ReplicationConfig, replicas: u32) -> Self {
         let mut hand = Self::new(config, replicas);
         hand.client(&hand.syn()).unwrap();
         for replica in 0..replicas {
@@ -52,22 +59,22 @@ impl Hand {
         syn
     }
 
-    pub(crate) fn client(&mut self, seg: &Seg) -> Result<Vec<Sent>, Refusal> {
-        self.client_frame(&vnet::Header::default(), &seg.frame())
+    pub(crate) fn client(&mut self, seg: &Seg) -> Result<Vec<Sent>, ReplicationRefusal> {
+        self.client_frame(&vnet::VirtioNetHeader::default(), &seg.frame())
     }
 
     pub(crate) fn client_frame(
         &mut self,
-        header: &vnet::Header,
+        header: &vnet::VirtioNetHeader,
         frame: &[u8],
-    ) -> Result<Vec<Sent>, Refusal> {
+    ) -> Result<Vec<Sent>, ReplicationRefusal> {
         let order = self.order.clone();
         self.machine.handle_client(self.now, header, frame, &order)?;
         Ok(self.sent())
     }
 
     pub(crate) fn replica(&mut self, replica: u32, seg: &Seg) -> Vec<Sent> {
-        let header = vnet::Header::default();
+        let header = vnet::VirtioNetHeader::default();
         let frame = seg.frame();
         self.machine.handle_replica(self.now, ReplicaId(replica), &header, &frame).unwrap();
         self.sent()
@@ -91,8 +98,8 @@ impl Hand {
         let mut all = Vec::new();
         while let Some(transmit) = self.machine.poll_transmit() {
             let to = match transmit.to {
-                Destination::Client => None,
-                Destination::Replica(id) => Some(id.0),
+                TransmitDestination::Client => None,
+                TransmitDestination::Replica(id) => Some(id.0),
             };
             for frame in cut(&transmit.vnet, &transmit.frame) {
                 all.push((to, Seg::parse(&frame)));
@@ -101,12 +108,12 @@ impl Hand {
         all
     }
 
-    pub(crate) fn events(&mut self) -> Vec<What> {
+    pub(crate) fn events(&mut self) -> Vec<ReplicationEventKind> {
         std::iter::from_fn(|| self.machine.poll_event()).map(|event| event.what).collect()
     }
 
-    pub(crate) fn key(&self) -> Key {
-        Key { client: address(CLIENT), service: address(SERVICE) }
+    pub(crate) fn key(&self) -> ReplicatedConnectionKey {
+        ReplicatedConnectionKey { client: address(CLIENT), service: address(SERVICE) }
     }
 }
 

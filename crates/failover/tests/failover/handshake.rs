@@ -1,6 +1,9 @@
 //! SYN and SYN-ACK: what is offered, what is left out, what is not taken.
 
-use windtunnel_failover::{Cause, Config, Ending, OnLoss, Refusal, ReplicaId, What};
+use windtunnel_failover::{
+    ConnectionTermination, LastReplicaLossPolicy, ReplicaExpulsionCause, ReplicaId,
+    ReplicationConfig, ReplicationEventKind, ReplicationRefusal,
+};
 use windtunnel_model::Span;
 use windtunnel_wire::{build, vnet};
 
@@ -9,7 +12,7 @@ use crate::seg::{ACK, FIN, RST, SYN, Seg};
 
 #[test]
 fn a_syn_goes_to_all_without_options_that_need_more_than_this_protocol() {
-    let mut hand = Hand::new(Config::default(), 3);
+    let mut hand = Hand::new(ReplicationConfig::default(), 3);
     let mut syn = hand.syn();
     syn.stamps = Some((9, 0));
     // Fast open with a cookie, multipath, and data.
@@ -28,7 +31,8 @@ fn a_syn_goes_to_all_without_options_that_need_more_than_this_protocol() {
 
 #[test]
 fn a_syn_ack_offers_what_all_replicas_can_keep() {
-    let mut hand = Hand::new(Config { mss_max: 1400, ..Config::default() }, 3);
+    let mut hand =
+        Hand::new(ReplicationConfig { mss_max: 1400, ..ReplicationConfig::default() }, 3);
     let mut syn = hand.syn();
     syn.stamps = Some((9, 0));
     assert_eq!(hand.client(&syn).unwrap()[0].1.mss, Some(1400));
@@ -54,7 +58,7 @@ fn a_syn_ack_offers_what_all_replicas_can_keep() {
 
 #[test]
 fn a_replica_that_does_not_answer_is_asked_again_and_then_left_out() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     hand.replica(0, &syn_ack(0));
     let sent = hand.wait(Span::from_millis(249));
@@ -62,11 +66,11 @@ fn a_replica_that_does_not_answer_is_asked_again_and_then_left_out() {
     assert!(sent.iter().all(|(to, seg)| *to == Some(1) && seg.flags == SYN));
     let sent = hand.wait(Span::from_millis(1));
     assert_eq!((sent[0].0, sent[0].1.flags), (None, SYN | ACK));
-    let (replica, cause) = (ReplicaId(1), Cause::NoAnswer);
+    let (replica, cause) = (ReplicaId(1), ReplicaExpulsionCause::NoAnswer);
     let after = Span::from_millis(250);
     let expected = [
-        What::Expelled { replica, cause, after, left: 1 },
-        What::Opened { primary: ReplicaId(0), replicas: 1, waited: after },
+        ReplicationEventKind::Expelled { replica, cause, after, left: 1 },
+        ReplicationEventKind::Opened { primary: ReplicaId(0), replicas: 1, waited: after },
     ];
     assert_eq!(hand.events(), expected);
     // Its answer comes after all: it is reset.
@@ -76,7 +80,7 @@ fn a_replica_that_does_not_answer_is_asked_again_and_then_left_out() {
 
 #[test]
 fn a_refused_replica_is_left_out_and_the_client_is_refused_when_all_are() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     let mut refusal = Seg::new(address(SERVICE), address(CLIENT));
     (refusal.ack, refusal.flags) = (ISN + 1, RST | ACK);
@@ -84,23 +88,32 @@ fn a_refused_replica_is_left_out_and_the_client_is_refused_when_all_are() {
     let sent = hand.replica(1, &refusal);
     assert_eq!((sent[0].0, sent[0].1.flags), (None, RST | ACK));
     assert_eq!((sent[0].1.seq, sent[0].1.ack), (0, ISN + 1));
-    assert_eq!(hand.events().last(), Some(&What::Closed(Ending::Refused)));
+    assert_eq!(
+        hand.events().last(),
+        Some(&ReplicationEventKind::Closed(ConnectionTermination::Refused))
+    );
 }
 
 #[test]
 fn what_cannot_be_replicated_is_not_taken_and_counted() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     let mut signed = hand.syn();
     signed.extra = vec![19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(hand.client(&signed), Err(Refusal::Signed));
-    assert_eq!(hand.client(&from_client(1, 1, b"x")), Err(Refusal::Unknown));
+    assert_eq!(hand.client(&signed), Err(ReplicationRefusal::Signed));
+    assert_eq!(hand.client(&from_client(1, 1, b"x")), Err(ReplicationRefusal::Unknown));
     let udp = build::udp(address(CLIENT), address(SERVICE), b"x");
-    assert_eq!(hand.client_frame(&vnet::Header::default(), &udp), Err(Refusal::NotTcp));
+    assert_eq!(
+        hand.client_frame(&vnet::VirtioNetHeader::default(), &udp),
+        Err(ReplicationRefusal::NotTcp)
+    );
     let mut wrong = hand.syn().frame();
     *wrong.last_mut().unwrap() ^= 1;
-    assert_eq!(hand.client_frame(&vnet::Header::default(), &wrong), Err(Refusal::Malformed));
+    assert_eq!(
+        hand.client_frame(&vnet::VirtioNetHeader::default(), &wrong),
+        Err(ReplicationRefusal::Malformed)
+    );
     hand.order.pop();
-    assert_eq!(hand.client(&hand.syn()), Err(Refusal::TooFew));
+    assert_eq!(hand.client(&hand.syn()), Err(ReplicationRefusal::TooFew));
     let refused = hand.machine.counters().refused;
     let counts =
         [refused.signed, refused.unknown, refused.not_tcp, refused.malformed, refused.too_few];
@@ -110,18 +123,18 @@ fn what_cannot_be_replicated_is_not_taken_and_counted() {
 
 #[test]
 fn a_full_table_takes_no_more_and_forgets_what_is_over() {
-    let mut config = Config::default();
+    let mut config = ReplicationConfig::default();
     config.limits.connections = 1;
     let mut hand = Hand::open(config, 2);
     let mut other = hand.syn();
     other.from.set_port(40_001);
-    assert_eq!(hand.client(&other), Err(Refusal::TableFull));
+    assert_eq!(hand.client(&other), Err(ReplicationRefusal::TableFull));
     let mut reset = from_client(1, 1, b"");
     reset.flags = RST;
     let sent = hand.client(&reset).unwrap();
     assert!(sent.iter().all(|(_, seg)| seg.flags == RST && seg.seq == ISN + 1));
-    let closed = What::Closed(Ending::ClientReset);
-    assert_eq!((sent.len(), hand.events()), (2, vec![What::TableFull, closed]));
+    let closed = ReplicationEventKind::Closed(ConnectionTermination::ClientReset);
+    assert_eq!((sent.len(), hand.events()), (2, vec![ReplicationEventKind::TableFull, closed]));
     assert_eq!(hand.client(&other).unwrap().len(), 2);
     assert_eq!((hand.machine.len(), hand.machine.counters().refused.table_full), (1, 1));
 }
@@ -138,7 +151,7 @@ fn flood(hand: &mut Hand, count: u32) {
 
 #[test]
 fn a_flood_of_syns_takes_the_places_of_half_open_connections_only() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     flood(&mut hand, 70_000);
     assert_eq!(hand.machine.len(), 1 + 4_096);
     let counters = hand.machine.counters();
@@ -154,18 +167,18 @@ fn a_flood_of_syns_takes_the_places_of_half_open_connections_only() {
         answer.to = syn.from;
         hand.replica(replica, &answer);
     }
-    assert!(matches!(hand.events()[..], [What::Opened { replicas: 2, .. }]));
+    assert!(matches!(hand.events()[..], [ReplicationEventKind::Opened { replicas: 2, .. }]));
     // After ten seconds nothing is left of the flood.
     hand.wait(Span::from_secs(10));
     assert_eq!(hand.machine.len(), 1);
     let mut again = from_client(1, 1, b"");
     again.from = syn.from;
-    assert_eq!(hand.client(&again), Err(Refusal::Unknown));
+    assert_eq!(hand.client(&again), Err(ReplicationRefusal::Unknown));
 }
 
 #[test]
 fn a_half_open_connection_that_was_forgotten_begins_anew_with_the_next_syn() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     let sent = hand.wait(Span::from_secs(10));
     assert!(sent.iter().all(|(to, seg)| to.is_some() && seg.flags == RST), "{sent:?}");
@@ -176,21 +189,21 @@ fn a_half_open_connection_that_was_forgotten_begins_anew_with_the_next_syn() {
 
 #[test]
 fn a_table_that_is_full_is_one_event_until_there_is_room_again() {
-    let mut config = Config::default();
+    let mut config = ReplicationConfig::default();
     config.limits.connections = 1;
     let mut hand = Hand::open(config, 2);
     for port in 1..=3 {
         let mut other = hand.syn();
         other.from.set_port(port);
-        assert_eq!(hand.client(&other), Err(Refusal::TableFull));
+        assert_eq!(hand.client(&other), Err(ReplicationRefusal::TableFull));
     }
-    assert_eq!(hand.events(), [What::TableFull]);
+    assert_eq!(hand.events(), [ReplicationEventKind::TableFull]);
     assert_eq!(hand.machine.counters().refused.table_full, 3);
 }
 
 #[test]
 fn a_syn_again_is_answered_and_another_from_the_same_port_begins_anew() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     hand.replica(0, &syn_ack(0));
     let again: Vec<_> = hand.client(&hand.syn()).unwrap().iter().map(|(to, _)| *to).collect();
@@ -218,7 +231,7 @@ fn a_syn_again_is_answered_and_another_from_the_same_port_begins_anew() {
 
 #[test]
 fn the_state_of_a_finished_connection_lingers_and_is_forgotten() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let mut fin = from_client(1, 1, b"");
     fin.flags |= FIN;
     hand.client(&fin).unwrap();
@@ -228,7 +241,7 @@ fn the_state_of_a_finished_connection_lingers_and_is_forgotten() {
         hand.replica(replica, &fin);
     }
     hand.client(&from_client(2, 2, b"")).unwrap();
-    assert_eq!(hand.events(), [What::Closed(Ending::Finished)]);
+    assert_eq!(hand.events(), [ReplicationEventKind::Closed(ConnectionTermination::Finished)]);
     // One has not got the last acknowledgement: it is answered for the client.
     let mut fin = from_replica(1, 1, 2, b"");
     fin.flags |= FIN;
@@ -241,22 +254,27 @@ fn the_state_of_a_finished_connection_lingers_and_is_forgotten() {
 
 #[test]
 fn the_last_replicas_loss_is_a_reset_or_nothing() {
-    for (on_loss, packets) in [(OnLoss::Reset, 1), (OnLoss::Silent, 0)] {
-        let mut hand = Hand::open(Config { on_loss, ..Config::default() }, 2);
+    for (on_loss, packets) in
+        [(LastReplicaLossPolicy::Reset, 1), (LastReplicaLossPolicy::Silent, 0)]
+    {
+        let mut hand = Hand::open(ReplicationConfig { on_loss, ..ReplicationConfig::default() }, 2);
         hand.machine.replica_lost(hand.now, ReplicaId(0));
         hand.machine.replica_lost(hand.now, ReplicaId(1));
         let to_client = hand.sent().into_iter().filter(|(to, _)| to.is_none());
         let resets: Vec<Seg> = to_client.map(|(_, seg)| seg).collect();
         assert_eq!(resets.len(), packets);
         assert!(resets.iter().all(|seg| seg.flags == RST | ACK && seg.seq == ISNS[0] + 1));
-        assert_eq!(hand.events().last(), Some(&What::Closed(Ending::Lost)));
+        assert_eq!(
+            hand.events().last(),
+            Some(&ReplicationEventKind::Closed(ConnectionTermination::Lost))
+        );
         assert_eq!(hand.client(&from_client(1, 1, b"x")).unwrap().len(), packets);
     }
 }
 
 #[test]
 fn an_open_connection_of_two_replicas_has_less_than_three_kilobytes() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     for replica in 0..2 {
         hand.replica(replica, &syn_ack(replica));

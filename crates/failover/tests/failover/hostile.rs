@@ -1,15 +1,15 @@
 //! Segments that no TCP would send: nothing panics, and memory stays bounded.
 
-use windtunnel_failover::{Config, ReplicaId};
+use windtunnel_failover::{ReplicaId, ReplicationConfig};
 use windtunnel_model::Span;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_wire::vnet;
 
 use crate::hand::{Hand, ISN, ISNS, from_client, from_replica, syn_ack};
 use crate::seg::Seg;
 
 /// A partial checksum is not looked at, so that damaged headers are read.
-const TRUSTED: vnet::Header = vnet::Header {
+const TRUSTED: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
     flags: vnet::DATA_VALID,
     gso_type: 0,
     hdr_len: 0,
@@ -18,7 +18,7 @@ const TRUSTED: vnet::Header = vnet::Header {
     csum_offset: 0,
 };
 
-struct Attacker(Draws);
+struct Attacker(RandomSequence);
 
 impl Attacker {
     fn below(&mut self, bound: u64) -> u64 {
@@ -74,8 +74,9 @@ impl Attacker {
 }
 
 fn attack(seed: u64) {
-    let mut attacker = Attacker(Draws::new(Stream::named(seed, &["failover", "hostile"])));
-    let mut config = Config::default();
+    let mut attacker =
+        Attacker(RandomSequence::new(RandomStream::named(seed, &["failover", "hostile"])));
+    let mut config = ReplicationConfig::default();
     (config.limits.output, config.limits.output_total) = (30_000, 50_000);
     let mut hand = Hand::new(config, 3);
     hand.client(&hand.syn()).unwrap();

@@ -1,7 +1,9 @@
 //! Who is to blame where replicas are not at the same place: a program that does nothing, and none
 //! that waits for others or for what was lost.
 
-use windtunnel_failover::{Cause, Config, ReplicaId, What};
+use windtunnel_failover::{
+    ReplicaExpulsionCause, ReplicaId, ReplicationConfig, ReplicationEventKind,
+};
 use windtunnel_model::{Span, Time};
 
 use crate::basics::finish;
@@ -23,7 +25,11 @@ fn a_server_that_hangs_stops_no_upload() {
             let mut world = World::new(scenario);
             world.run(Span::from_secs(20));
             let id = ReplicaId(replica as u32);
-            assert_eq!(causes(&world), [(id, Cause::Stalled)], "{probes_with_a_byte}");
+            assert_eq!(
+                causes(&world),
+                [(id, ReplicaExpulsionCause::Stalled)],
+                "{probes_with_a_byte}"
+            );
             assert!(world.client.is_finished(), "stuck at {}", world.now);
             // Its room of 256 KiB, the client's first probe after 400 ms at the most, 800 ms, and
             // the rest in a second: 360 segments in round trips of 10 ms.
@@ -46,7 +52,7 @@ fn where_all_servers_of_an_upload_hang_the_one_that_goes_on_first_completes_it()
         let mut world = World::new(scenario);
         world.run(Span::from_secs(30));
         let other = ReplicaId(1 - first as u32);
-        assert_eq!(causes(&world), [(other, Cause::Stalled)]);
+        assert_eq!(causes(&world), [(other, ReplicaExpulsionCause::Stalled)]);
         assert!(world.client.is_finished(), "stuck at {}", world.now);
     }
 }
@@ -82,7 +88,7 @@ fn a_primary_that_sends_again_what_the_client_lacks_makes_progress() {
 
 #[test]
 fn a_stream_that_ended_is_not_alone_while_others_have_sent_more_that_was_lost() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let fin = |replica, offset| {
         let mut seg = from_replica(replica, offset, 1, b"");
         seg.flags |= FIN;
@@ -102,22 +108,29 @@ fn a_stream_that_ended_is_not_alone_while_others_have_sent_more_that_was_lost() 
     hand.replica(1, &fin(1, 1));
     assert_eq!(hand.events(), []);
     // Where nothing says so, a second is enough.
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.replica(0, &fin(0, 1));
     for _ in 0..60 {
         hand.wait(Span::from_millis(20));
         hand.replica(0, &from_replica(0, 2, 1, b""));
         hand.replica(1, &from_replica(1, 1, 1, b""));
     }
-    let is_alone = |what: &What| {
-        matches!(what, What::Expelled { replica: ReplicaId(0), cause: Cause::FinishedAlone, .. })
+    let is_alone = |what: &ReplicationEventKind| {
+        matches!(
+            what,
+            ReplicationEventKind::Expelled {
+                replica: ReplicaId(0),
+                cause: ReplicaExpulsionCause::FinishedAlone,
+                ..
+            }
+        )
     };
     assert!(hand.events().iter().any(is_alone));
 }
 
 #[test]
 fn a_client_that_lacks_an_acknowledgement_is_given_it_again() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, b"0123456789")).unwrap();
     for replica in 0..2 {
         hand.replica(replica, &from_replica(replica, 1, 11, b""));

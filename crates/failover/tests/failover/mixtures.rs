@@ -1,9 +1,9 @@
 //! Transfers over full queues in every mixture of TCP's options, in which all replicas but one die
 //! or stop at a random moment.
 
-use windtunnel_failover::{ReplicaId, What};
+use windtunnel_failover::{ReplicaId, ReplicationEventKind};
 use windtunnel_model::Span;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 
 use crate::programs::Program;
 use crate::seeds::Chance;
@@ -44,7 +44,8 @@ fn leg(chance: &mut Chance) -> Leg {
 /// A run, and its replica that lives: nothing happens to it, or it stops for less than the time
 /// after which a replica that does nothing is given up.
 fn scenario(seed: u64) -> (Scenario, usize) {
-    let mut chance = Chance(Draws::new(Stream::named(seed, &["failover", "mixtures"])));
+    let mut chance =
+        Chance(RandomSequence::new(RandomStream::named(seed, &["failover", "mixtures"])));
     let bytes = chance.of(20_000, 250_000) as usize;
     let program = match seed / 16 % 2 {
         0 => Program::Upload { bytes },
@@ -84,8 +85,8 @@ fn run(seed: u64) -> Option<String> {
     let mut world = World::new(scenario);
     world.run(Span::from_secs(300));
     let what = world.what();
-    let is_survivor = |what: &What| match what {
-        What::Expelled { replica: ReplicaId(id), .. } => *id as usize == survivor,
+    let is_survivor = |what: &ReplicationEventKind| match what {
+        ReplicationEventKind::Expelled { replica: ReplicaId(id), .. } => *id as usize == survivor,
         _ => false,
     };
     let replies = world.scenario.program.replies();

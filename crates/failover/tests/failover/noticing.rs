@@ -1,6 +1,8 @@
 //! How soon a failure is noticed, and what the client sees of it.
 
-use windtunnel_failover::{Cause, Config, ReplicaId, What};
+use windtunnel_failover::{
+    ReplicaExpulsionCause, ReplicaId, ReplicationConfig, ReplicationEventKind,
+};
 use windtunnel_model::Span;
 
 use crate::basics::finish;
@@ -9,9 +11,9 @@ use crate::programs::Program;
 use crate::world::{Death, How, Scenario, World};
 
 /// Causes for which replicas were expelled.
-pub(crate) fn causes(world: &World) -> Vec<(ReplicaId, Cause)> {
-    let cause = |what: &What| match what {
-        What::Expelled { replica, cause, .. } => Some((*replica, *cause)),
+pub(crate) fn causes(world: &World) -> Vec<(ReplicaId, ReplicaExpulsionCause)> {
+    let cause = |what: &ReplicationEventKind| match what {
+        ReplicationEventKind::Expelled { replica, cause, .. } => Some((*replica, *cause)),
         _ => None,
     };
     world.what().iter().filter_map(cause).collect()
@@ -25,7 +27,7 @@ fn replies_with_the_time_of_day_are_noticed() {
     world.checks.is_honest = false;
     world.run(Span::from_secs(10));
     // Milliseconds differ in the last byte of eight.
-    assert_eq!(causes(&world), [(ReplicaId(1), Cause::Differed { offset: 7 })]);
+    assert_eq!(causes(&world), [(ReplicaId(1), ReplicaExpulsionCause::Differed { offset: 7 })]);
     assert!(world.client.is_finished() && !world.client.was_reset);
     assert_eq!(world.client.received, world.hosts[0].tcp.as_ref().unwrap().data);
 }
@@ -36,7 +38,7 @@ fn a_program_that_hangs_is_expelled_after_the_stall_time() {
     // Three replies come at once, and then it thinks.
     scenario.think = vec![Span::from_secs(20), Span::ZERO];
     let world = finish(scenario);
-    assert_eq!(causes(&world), [(ReplicaId(0), Cause::Stalled)]);
+    assert_eq!(causes(&world), [(ReplicaId(0), ReplicaExpulsionCause::Stalled)]);
     assert!(world.client.received.len() == 400);
 }
 
@@ -87,7 +89,7 @@ fn the_longest_silence_of_a_client_is_below_200_ms_at_a_round_trip_of_10_ms() {
 
 #[test]
 fn a_replica_that_answers_probes_is_not_taken_for_dead() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, b"x")).unwrap();
     hand.replica(0, &from_replica(0, 1, 2, b""));
     let sent = hand.wait(Span::from_millis(40));
@@ -109,15 +111,22 @@ fn a_replica_that_answers_probes_is_not_taken_for_dead() {
         to_client += sent.iter().filter(|(to, _)| to.is_none()).count();
     }
     assert_eq!(to_client, 1, "the acknowledgement");
-    let silent = |what: &What| {
-        matches!(what, What::Expelled { replica: ReplicaId(1), cause: Cause::Silent, .. })
+    let silent = |what: &ReplicationEventKind| {
+        matches!(
+            what,
+            ReplicationEventKind::Expelled {
+                replica: ReplicaId(1),
+                cause: ReplicaExpulsionCause::Silent,
+                ..
+            }
+        )
     };
     assert!(hand.events().iter().any(silent));
 }
 
 #[test]
 fn where_all_are_silent_none_is_taken_for_dead_and_probes_become_rare() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, b"x")).unwrap();
     hand.replica(0, &from_replica(0, 1, 2, b""));
     let sent = hand.wait(Span::from_secs(5));
@@ -131,7 +140,7 @@ fn where_all_are_silent_none_is_taken_for_dead_and_probes_become_rare() {
 
 /// Two replicas that have been silent together for five seconds, of which one now answers.
 fn after_a_shared_silence() -> Hand {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, b"x")).unwrap();
     hand.replica(0, &from_replica(0, 1, 2, b""));
     hand.wait(Span::from_secs(5));
@@ -158,15 +167,22 @@ fn a_replica_that_stays_silent_when_another_answers_again_is_expelled() {
         hand.wait(Span::from_millis(20));
         hand.replica(0, &from_replica(0, 1, 2, b""));
     }
-    let silent = |what: &What| {
-        matches!(what, What::Expelled { replica: ReplicaId(1), cause: Cause::Silent, .. })
+    let silent = |what: &ReplicationEventKind| {
+        matches!(
+            what,
+            ReplicationEventKind::Expelled {
+                replica: ReplicaId(1),
+                cause: ReplicaExpulsionCause::Silent,
+                ..
+            }
+        )
     };
     assert_eq!(hand.events().iter().filter(|what| silent(what)).count(), 1);
 }
 
 #[test]
 fn a_retransmission_of_the_client_has_the_probe_sent_at_once() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, b"x")).unwrap();
     hand.replica(0, &from_replica(0, 1, 2, b""));
     hand.client(&from_client(1, 1, b"x")).unwrap();
@@ -176,7 +192,7 @@ fn a_retransmission_of_the_client_has_the_probe_sent_at_once() {
 
 #[test]
 fn the_last_replica_is_never_given_up_for_silence() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.machine.replica_lost(hand.now, ReplicaId(0));
     hand.events();
     hand.client(&from_client(1, 1, b"x")).unwrap();
@@ -212,7 +228,7 @@ fn output_that_is_ahead_is_bounded_by_the_window_that_replicas_see() {
 
 #[test]
 fn what_is_due_at_once_is_due_now_and_not_in_the_past() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let data = from_client(1, 1, b"question");
     hand.client(&data).unwrap();
     hand.replica(0, &from_replica(0, 1, 9, b""));

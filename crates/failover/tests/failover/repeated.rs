@@ -1,6 +1,6 @@
 //! Acknowledgements that repeat: each says to a sender without SACK that a segment came.
 
-use windtunnel_failover::{Config, ReplicaId, What};
+use windtunnel_failover::{ReplicaId, ReplicationConfig, ReplicationEventKind};
 use windtunnel_model::{Span, Time};
 
 use crate::basics::finish;
@@ -10,7 +10,7 @@ use crate::world::{Rate, Scenario};
 
 /// Two replicas, of which none has SACK.
 fn without_sack() -> Hand {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     hand.client(&hand.syn()).unwrap();
     for replica in 0..2 {
         let mut answer = syn_ack(replica);
@@ -70,7 +70,9 @@ fn answers_to_probes_are_not_shown_to_the_client() {
     for _ in 0..3 {
         assert_eq!(to_client(&hand.replica(0, &from_replica(0, 1, 1, b""))), 0);
     }
-    let silent = |what: &What| matches!(what, What::Expelled { replica: ReplicaId(_), .. });
+    let silent = |what: &ReplicationEventKind| {
+        matches!(what, ReplicationEventKind::Expelled { replica: ReplicaId(_), .. })
+    };
     assert!(!hand.events().iter().any(silent));
 }
 

@@ -1,13 +1,13 @@
 //! Random connections over bad links, with deaths at random moments.
 
 use windtunnel_model::Span;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 
 use crate::programs::Program;
 use crate::tcp::Settings;
 use crate::world::{Death, How, Leg, Scenario, World};
 
-pub(crate) struct Chance(pub(crate) Draws);
+pub(crate) struct Chance(pub(crate) RandomSequence);
 
 impl Chance {
     pub(crate) fn of(&mut self, from: u64, below: u64) -> u64 {
@@ -88,7 +88,7 @@ impl Chance {
 
 /// Runs one seed, in which one replica at the least lives.
 fn run(seed: u64) {
-    let mut chance = Chance(Draws::new(Stream::named(seed, &["failover", "seeds"])));
+    let mut chance = Chance(RandomSequence::new(RandomStream::named(seed, &["failover", "seeds"])));
     let mut scenario = chance.scenario(seed);
     for replica in 0..scenario.replicas.len() - 1 {
         if chance.one_in(2) {

@@ -69,7 +69,7 @@ impl Seg {
         assert!(checksum::verify(frame), "a frame with a wrong checksum");
         let packet = ParsedPacket::parse(frame).unwrap();
         let (info, bytes) = (packet.info, packet.payload());
-        let view = tcp::View::parse(bytes).unwrap();
+        let view = tcp::TcpSegment::parse(bytes).unwrap();
         let mut seg = Seg::new(
             (info.source, view.source_port()).into(),
             (info.final_destination, view.destination_port()).into(),
@@ -161,7 +161,7 @@ impl Seg {
 }
 
 /// The packets that a frame stands for, with complete checksums.
-pub(crate) fn cut(vnet: &vnet::Header, frame: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn cut(vnet: &vnet::VirtioNetHeader, frame: &[u8]) -> Vec<Vec<u8>> {
     let train = windtunnel_wire::segment::Train::new(frame, vnet);
     let cut_one = |index: u32| {
         let mut out = vec![0; frame.len()];

@@ -8,8 +8,10 @@ use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxT
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr, Ipv4Address};
-use windtunnel_failover::{Config, Connections, Destination, ReplicaId, What};
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_failover::{
+    ConnectionReplicator, ReplicaId, ReplicationConfig, ReplicationEventKind, TransmitDestination,
+};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::vnet;
 
@@ -116,12 +118,12 @@ enum Hop {
 
 struct Lab {
     now: Time,
-    machine: Connections,
+    machine: ConnectionReplicator,
     client: Stack,
     replicas: Vec<Stack>,
     is_cut: Vec<bool>,
     queue: VecDeque<(Time, Hop, Vec<u8>)>,
-    draws: Draws,
+    draws: RandomSequence,
     loss: u64,
     packets: u64,
 }
@@ -131,7 +133,7 @@ const STEP: Span = Span::from_millis(1);
 impl Lab {
     fn new(seed: u64, loss: u64) -> Self {
         // Its segments with timestamps are else longer than its MTU.
-        let mut config = Config { mss_max: 1_400, ..Config::default() };
+        let mut config = ReplicationConfig { mss_max: 1_400, ..ReplicationConfig::default() };
         // smoltcp answers segments out of its window once a second.
         config.detection.probe_interval = Span::from_millis(1_100);
         config.detection.probes = 2;
@@ -139,12 +141,12 @@ impl Lab {
         config.detection.answer = Span::from_secs(2);
         let mut lab = Self {
             now: Time::ZERO,
-            machine: Connections::new(config),
+            machine: ConnectionReplicator::new(config),
             client: Stack::new(CLIENT, seed, 20_000),
             replicas: (0..2).map(|index| Stack::new(SERVICE, seed + 100 + index, 16_000)).collect(),
             is_cut: vec![false; 2],
             queue: VecDeque::new(),
-            draws: Draws::new(Stream::named(seed, &["failover", "smoltcp"])),
+            draws: RandomSequence::new(RandomStream::named(seed, &["failover", "smoltcp"])),
             loss,
             packets: 0,
         };
@@ -199,7 +201,7 @@ impl Lab {
             self.is_cut[index] = true;
         }
         let frame = [&ETHERNET[..], packet].concat();
-        let header = vnet::Header::default();
+        let header = vnet::VirtioNetHeader::default();
         let taken = match hop {
             Hop::FromReplica(index) => {
                 let id = ReplicaId(index as u32);
@@ -218,8 +220,8 @@ impl Lab {
         while let Some(transmit) = self.machine.poll_transmit() {
             for frame in cut(&transmit.vnet, &transmit.frame) {
                 let hop = match transmit.to {
-                    Destination::Client => Hop::Client,
-                    Destination::Replica(id) => Hop::Replica(id.0 as usize),
+                    TransmitDestination::Client => Hop::Client,
+                    TransmitDestination::Replica(id) => Hop::Replica(id.0 as usize),
                 };
                 self.carry(hop, frame[14..].to_vec());
             }
@@ -280,7 +282,10 @@ fn smoltcp_at_all_ends_gets_its_stream_back_over_lossy_links() {
         let mut lab = Lab::new(seed, [0, 10_000][seed as usize % 2]);
         assert!(lab.echo(&bytes, None) == bytes, "seed {seed}");
         let opened = lab.machine.poll_event().unwrap().what;
-        assert!(matches!(opened, What::Opened { replicas: 2, .. }), "seed {seed}: {opened:?}");
+        assert!(
+            matches!(opened, ReplicationEventKind::Opened { replicas: 2, .. }),
+            "seed {seed}: {opened:?}"
+        );
     }
 }
 

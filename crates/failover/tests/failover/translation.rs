@@ -1,8 +1,10 @@
 //! Segments in both directions: numbers, windows, SACK, congestion marks, trains, ICMP.
 
-use windtunnel_failover::{Cause, Config, Refusal, ReplicaId, What};
+use windtunnel_failover::{
+    ReplicaExpulsionCause, ReplicaId, ReplicationConfig, ReplicationEventKind, ReplicationRefusal,
+};
 use windtunnel_model::Span;
-use windtunnel_wire::icmp::{Kind, Reply, write_error};
+use windtunnel_wire::icmp::{IcmpErrorKind, IcmpErrorReply, write_error};
 use windtunnel_wire::{build, checksum, vnet};
 
 use crate::hand::{Hand, ISN, ISNS, Sent, from_client, from_replica};
@@ -14,7 +16,7 @@ fn to_client(sent: &[Sent]) -> Vec<&Seg> {
 
 #[test]
 fn the_client_gets_bytes_and_acknowledgements_that_all_replicas_have_sent() {
-    let mut hand = Hand::open(Config::default(), 3);
+    let mut hand = Hand::open(ReplicationConfig::default(), 3);
     let sent = hand.client(&from_client(1, 1, b"get")).unwrap();
     let acks: Vec<u32> = sent.iter().map(|(_, seg)| seg.ack).collect();
     assert_eq!(acks, ISNS.map(|isn| isn.wrapping_add(1)));
@@ -30,7 +32,7 @@ fn the_client_gets_bytes_and_acknowledgements_that_all_replicas_have_sent() {
 
 #[test]
 fn what_one_replicas_way_has_lost_is_missing_to_the_client_which_asks_for_it() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     for offset in [1, 101, 201] {
         hand.replica(0, &from_replica(0, offset, 1, &[offset as u8; 100]));
     }
@@ -52,7 +54,7 @@ fn what_one_replicas_way_has_lost_is_missing_to_the_client_which_asks_for_it() {
 
 #[test]
 fn windows_end_at_the_least_right_edge_of_all() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.client(&from_client(1, 1, &[7; 1000])).unwrap();
     let (mut one, mut two) = (from_replica(0, 1, 1001, b""), from_replica(1, 1, 501, b""));
     (one.window, two.window) = (10, 20);
@@ -65,7 +67,7 @@ fn windows_end_at_the_least_right_edge_of_all() {
 
 #[test]
 fn a_sack_block_is_shown_where_every_replica_has_the_range() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     for offset in [1, 101, 201, 301] {
         hand.client(&from_client(offset, 1, &[7; 100])).unwrap();
     }
@@ -97,7 +99,7 @@ fn a_sack_block_is_shown_where_every_replica_has_the_range() {
 #[test]
 fn of_two_the_primarys_bytes_are_right_and_of_three_the_majoritys() {
     for (replicas, wrong) in [(2, 1), (3, 0)] {
-        let mut hand = Hand::open(Config::default(), replicas);
+        let mut hand = Hand::open(ReplicationConfig::default(), replicas);
         let mut sent = Vec::new();
         for replica in 0..replicas {
             let bytes = if replica == wrong { b"at 12:01" } else { b"at 12:00" };
@@ -107,11 +109,14 @@ fn of_two_the_primarys_bytes_are_right_and_of_three_the_majoritys() {
         assert_eq!(text, b"at 12:00");
         let reset = sent.iter().find(|(to, _)| *to == Some(wrong)).unwrap();
         assert_eq!((reset.1.flags, reset.1.seq), (RST, ISN + 1));
-        let (replica, cause) = (ReplicaId(wrong), Cause::Differed { offset: 7 });
+        let (replica, cause) = (ReplicaId(wrong), ReplicaExpulsionCause::Differed { offset: 7 });
         let left = replicas as usize - 1;
         let what = hand.events();
-        assert_eq!(what[0], What::Expelled { replica, cause, after: Span::ZERO, left });
-        let promoted = What::Promoted { replica: ReplicaId(1) };
+        assert_eq!(
+            what[0],
+            ReplicationEventKind::Expelled { replica, cause, after: Span::ZERO, left }
+        );
+        let promoted = ReplicationEventKind::Promoted { replica: ReplicaId(1) };
         assert_eq!(what.contains(&promoted), wrong == 0);
         assert_eq!(hand.machine.counters().differed, 1);
     }
@@ -124,20 +129,20 @@ fn a_fin_is_held_until_all_finish_there_and_its_replica_leaves_where_another_goe
         seg.flags |= FIN;
         seg
     };
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     assert_eq!(hand.replica(0, &finish(0, 1)), []);
     let sent = hand.replica(1, &finish(1, 1));
     assert_eq!((to_client(&sent)[0].flags & FIN, hand.events()), (FIN, vec![]));
 
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.replica(0, &finish(0, 1));
     let sent = hand.replica(1, &from_replica(1, 1, 1, b"on"));
     assert_eq!(to_client(&sent)[0].payload, b"on");
-    let cause = Cause::FinishedAlone;
-    let expelled = |what: &What| matches!(what, What::Expelled { cause: c, .. } if *c == cause);
+    let cause = ReplicaExpulsionCause::FinishedAlone;
+    let expelled = |what: &ReplicationEventKind| matches!(what, ReplicationEventKind::Expelled { cause: c, .. } if *c == cause);
     assert!(expelled(&hand.events()[0]));
 
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     hand.replica(0, &finish(0, 1));
     // Both answer the probes.
     for _ in 0..99 {
@@ -155,7 +160,7 @@ fn a_fin_is_held_until_all_finish_there_and_its_replica_leaves_where_another_goe
 
 #[test]
 fn a_reset_of_one_is_an_expulsion_and_of_the_last_a_reset() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let reset = |replica: u32| {
         let mut seg = from_replica(replica, 1, 1, b"");
         seg.flags = RST;
@@ -168,7 +173,7 @@ fn a_reset_of_one_is_an_expulsion_and_of_the_last_a_reset() {
 
 #[test]
 fn each_replica_is_echoed_its_own_timestamp_of_the_time_that_the_client_echoes() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     let mut syn = hand.syn();
     syn.stamps = Some((9, 0));
     hand.client(&syn).unwrap();
@@ -200,7 +205,7 @@ fn each_replica_is_echoed_its_own_timestamp_of_the_time_that_the_client_echoes()
 
 #[test]
 fn congestion_marks_and_their_echoes_pass_in_both_directions() {
-    let mut hand = Hand::new(Config::default(), 2);
+    let mut hand = Hand::new(ReplicationConfig::default(), 2);
     let mut syn = hand.syn();
     syn.flags |= 0xc0;
     hand.client(&syn).unwrap();
@@ -232,7 +237,7 @@ fn congestion_marks_and_their_echoes_pass_in_both_directions() {
 
 #[test]
 fn urgent_data_is_where_the_primary_says() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let mut data = from_client(1, 1, b"stop");
     (data.flags, data.urgent) = (ACK | 0x20, 3);
     let sent = hand.client(&data).unwrap();
@@ -249,7 +254,7 @@ fn urgent_data_is_where_the_primary_says() {
 #[test]
 fn trains_are_translated_whole_and_cut_only_where_the_caller_wants() {
     for trains in [true, false] {
-        let mut hand = Hand::open(Config { trains, ..Config::default() }, 2);
+        let mut hand = Hand::open(ReplicationConfig { trains, ..ReplicationConfig::default() }, 2);
         let (from, to) = (hand.key().client, hand.key().service);
         let (mut frame, header) =
             build::tcp_train(from, to, ISN + 1, ACK, &crate::programs::pattern(4_000), 1_448);
@@ -282,7 +287,7 @@ fn trains_are_translated_whole_and_cut_only_where_the_caller_wants() {
 
 #[test]
 fn what_a_replica_repeats_is_answered_for_the_client_that_has_acknowledged_it() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     for replica in 0..2 {
         hand.replica(replica, &from_replica(replica, 1, 1, b"reply"));
     }
@@ -304,11 +309,12 @@ fn what_a_replica_repeats_is_answered_for_the_client_that_has_acknowledged_it() 
 
 #[test]
 fn an_icmp_error_about_a_packet_to_the_client_goes_to_every_replica_in_its_numbers() {
-    let mut hand = Hand::open(Config::default(), 2);
+    let mut hand = Hand::open(ReplicationConfig::default(), 2);
     let key = hand.key();
     let packet = build::tcp(key.service, key.client, ISNS[0] + 1, ACK, &[7; 1400]);
     let router = "10.0.0.1".parse().unwrap();
-    let reply = Reply { kind: Kind::TooBig { mtu: 1_000 }, source: router, mac: [2; 6] };
+    let reply =
+        IcmpErrorReply { kind: IcmpErrorKind::TooBig { mtu: 1_000 }, source: router, mac: [2; 6] };
     let mut error = vec![0; 1_500];
     let length = write_error(&reply, &packet, &mut error).unwrap();
     error.truncate(length);
@@ -324,5 +330,5 @@ fn an_icmp_error_about_a_packet_to_the_client_goes_to_every_replica_in_its_numbe
         hand.replica(replica, &from_replica(replica, 1, 1, &[1; 1_000]));
     }
     error[14 + 20 + 8 + 20 + 3] ^= 1;
-    assert_eq!(hand.machine.handle_icmp(hand.now, &error), Err(Refusal::Unknown));
+    assert_eq!(hand.machine.handle_icmp(hand.now, &error), Err(ReplicationRefusal::Unknown));
 }

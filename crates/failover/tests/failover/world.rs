@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use windtunnel_failover::{
-    Config, Connections, Destination, Event, Key, ReplicaId, Transmit, What,
+    ConnectionReplicator, ReplicaId, ReplicatedConnectionKey, ReplicationConfig, ReplicationEvent,
+    ReplicationEventKind, TransmitDestination, TransmitRequest,
 };
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::vnet;
 
@@ -82,7 +83,7 @@ pub(crate) struct Scenario {
     pub(crate) client_leg: Leg,
     pub(crate) legs: Vec<Leg>,
     pub(crate) deaths: Vec<Death>,
-    pub(crate) config: Config,
+    pub(crate) config: ReplicationConfig,
     pub(crate) client_address: SocketAddr,
     pub(crate) service: SocketAddr,
 }
@@ -104,14 +105,14 @@ impl Scenario {
             client_leg: Leg::clean(Span::from_micros(2_500)),
             legs: vec![Leg::clean(Span::from_micros(2_500)); replicas],
             deaths: Vec::new(),
-            config: Config::default(),
+            config: ReplicationConfig::default(),
             client_address: "10.0.0.7:40000".parse().unwrap(),
             service: "10.1.0.80:80".parse().unwrap(),
         }
     }
 
-    pub(crate) fn key(&self) -> Key {
-        Key { client: self.client_address, service: self.service }
+    pub(crate) fn key(&self) -> ReplicatedConnectionKey {
+        ReplicatedConnectionKey { client: self.client_address, service: self.service }
     }
 }
 
@@ -152,11 +153,11 @@ pub(crate) struct Host {
 pub(crate) struct World {
     pub(crate) scenario: Scenario,
     pub(crate) now: Time,
-    pub(crate) machine: Connections,
+    pub(crate) machine: ConnectionReplicator,
     pub(crate) client: Tcp,
     pub(crate) program: Client,
     pub(crate) hosts: Vec<Host>,
-    pub(crate) events: Vec<(Time, Event)>,
+    pub(crate) events: Vec<(Time, ReplicationEvent)>,
     pub(crate) checks: Checks,
     /// Packets that the redirector got.
     pub(crate) packets: u64,
@@ -168,7 +169,7 @@ pub(crate) struct World {
     free: BTreeMap<Lane, Time>,
     steps: u64,
     order: u64,
-    draws: Draws,
+    draws: RandomSequence,
 }
 
 impl World {
@@ -184,7 +185,7 @@ impl World {
         };
         let mut world = Self {
             now: Time::ZERO + Span::from_secs(1),
-            machine: Connections::new(scenario.config),
+            machine: ConnectionReplicator::new(scenario.config),
             client: Tcp::connect(Time::ZERO + Span::from_secs(1), me, peer, scenario.client),
             program: Client::new(scenario.program),
             hosts: scenario.replicas.iter().map(host).collect(),
@@ -197,7 +198,7 @@ impl World {
             free: BTreeMap::new(),
             steps: 0,
             order: 0,
-            draws: Draws::new(Stream::named(seed, &["failover", "world"])),
+            draws: RandomSequence::new(RandomStream::named(seed, &["failover", "world"])),
             scenario,
         };
         world.after_client();
@@ -289,7 +290,7 @@ impl World {
                 self.die(death);
             }
         }
-        let header = vnet::Header::default();
+        let header = vnet::VirtioNetHeader::default();
         let order: Vec<ReplicaId> = (0..self.hosts.len() as u32).map(ReplicaId).collect();
         let taken = match from {
             None => self.machine.handle_client(self.now, &header, frame, &order),
@@ -374,16 +375,16 @@ impl World {
             self.events.push((self.now, event));
         }
         while let Some(transmit) = self.machine.poll_transmit() {
-            let Transmit { to, vnet, frame, .. } = transmit;
+            let TransmitRequest { to, vnet, frame, .. } = transmit;
             let packets = cut(&vnet, &frame);
             match to {
-                Destination::Client => {
+                TransmitDestination::Client => {
                     for packet in packets {
                         self.checks.look(self.now, &packet, &self.machine, &self.hosts);
                         self.carry(Lane { of: None, is_inward: false }, &packet, Due::Client);
                     }
                 }
-                Destination::Replica(ReplicaId(id)) => {
+                TransmitDestination::Replica(ReplicaId(id)) => {
                     let index = id as usize;
                     for packet in packets {
                         let lane = Lane { of: Some(index), is_inward: false };
@@ -429,7 +430,7 @@ impl World {
     }
 
     /// The events without their times.
-    pub(crate) fn what(&self) -> Vec<What> {
+    pub(crate) fn what(&self) -> Vec<ReplicationEventKind> {
         self.events.iter().map(|(_, event)| event.what).collect()
     }
 }

@@ -14,18 +14,18 @@ use windtunnel_wire::{checksum, icmp};
 
 /// A socket that sends echo requests and gets their replies.
 #[derive(Debug)]
-pub(super) enum Outside {
-    Ping(ping::Socket),
+pub(super) enum EchoSocket {
+    Ping(ping::PingSocket),
     Raw { socket: OwnedFd, identifier: u16, v6: bool },
 }
 
-impl Outside {
+impl EchoSocket {
     /// Opens a ping socket, or else a raw one, which uses `identifier`.
-    pub(super) fn open(v6: bool, identifier: u16) -> io::Result<Outside> {
+    pub(super) fn open(v6: bool, identifier: u16) -> io::Result<EchoSocket> {
         let family = if v6 { ping::Family::V6 } else { ping::Family::V4 };
-        if let Ok(socket) = ping::Socket::open(family) {
+        if let Ok(socket) = ping::PingSocket::open(family) {
             socket_error::keep(&socket, v6)?;
-            return Ok(Outside::Ping(socket));
+            return Ok(EchoSocket::Ping(socket));
         }
         let (domain, protocol) = match v6 {
             false => (AddressFamily::INET, ipproto::ICMP),
@@ -34,14 +34,14 @@ impl Outside {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(domain, SocketType::RAW, flags, Some(protocol))?;
         socket_error::keep(&socket, v6)?;
-        Ok(Outside::Raw { socket, identifier, v6 })
+        Ok(EchoSocket::Raw { socket, identifier, v6 })
     }
 
     /// Sends a request.
     pub(super) fn send(&self, to: IpAddr, sequence: u16, payload: &[u8]) -> io::Result<()> {
         let (socket, identifier, v6) = match self {
-            Outside::Ping(socket) => return socket.send(to, sequence, payload),
-            Outside::Raw { socket, identifier, v6 } => (socket, *identifier, *v6),
+            EchoSocket::Ping(socket) => return socket.send(to, sequence, payload),
+            EchoSocket::Raw { socket, identifier, v6 } => (socket, *identifier, *v6),
         };
         let kind = if v6 { icmp::ECHO_REQUEST_V6 } else { icmp::ECHO_REQUEST_V4 };
         let mut message = vec![kind, 0, 0, 0];
@@ -63,11 +63,11 @@ impl Outside {
         let mut message = vec![0; icmp::HEADER_LEN + buffer.len()];
         while let Some(error) = socket_error::next(self, &mut message)? {
             let came = message.get(..error.bytes).unwrap_or_default();
-            let Ok(view) = icmp::View::parse(came) else { continue };
+            let Ok(view) = icmp::IcmpMessage::parse(came) else { continue };
             let is_own = match self {
-                Outside::Ping(_) => true,
+                EchoSocket::Ping(_) => true,
                 // Every raw socket gets what is for all of them.
-                Outside::Raw { identifier, .. } => view.identifier() == *identifier,
+                EchoSocket::Raw { identifier, .. } => view.identifier() == *identifier,
             };
             if is_own {
                 let length = view.body().len().min(buffer.len());
@@ -81,11 +81,11 @@ impl Outside {
     /// The next reply: its sender, its sequence number, and how much of `buffer` its payload has.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<(IpAddr, u16, usize)>> {
         let (socket, own, v6) = match self {
-            Outside::Ping(socket) => {
+            EchoSocket::Ping(socket) => {
                 let reply = socket.receive(buffer)?;
                 return Ok(reply.map(|it| (it.from, it.sequence, it.bytes.min(buffer.len()))));
             }
-            Outside::Raw { socket, identifier, v6 } => (socket, *identifier, *v6),
+            EchoSocket::Raw { socket, identifier, v6 } => (socket, *identifier, *v6),
         };
         let mut message = vec![0; PAYLOAD_MAX + 128];
         loop {
@@ -109,11 +109,11 @@ impl Outside {
     }
 }
 
-impl AsFd for Outside {
+impl AsFd for EchoSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Outside::Ping(socket) => socket.as_fd(),
-            Outside::Raw { socket, .. } => socket.as_fd(),
+            EchoSocket::Ping(socket) => socket.as_fd(),
+            EchoSocket::Raw { socket, .. } => socket.as_fd(),
         }
     }
 }
@@ -122,7 +122,7 @@ impl AsFd for Outside {
 /// comes first.
 fn reply(received: &[u8], own: u16, v6: bool) -> Option<(u16, &[u8])> {
     let header = if v6 { 0 } else { usize::from(received.first()? & 0x0f) * 4 };
-    let view = icmp::View::parse(received.get(header..)?).ok()?;
+    let view = icmp::IcmpMessage::parse(received.get(header..)?).ok()?;
     let kind = if v6 { ECHO_REPLY_V6 } else { ECHO_REPLY_V4 };
     (view.kind() == kind && view.identifier() == own).then(|| (view.sequence(), view.body()))
 }

@@ -8,15 +8,15 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use crate::poller::Token;
-use crate::report::Count;
+use crate::poller::PollerToken;
+use crate::report::GatewayCounterUpdate;
 use crate::socket;
 use crate::splice::FAILED;
-use crate::worker::Context;
+use crate::worker::GatewayContext;
 
 /// Listeners inside.
 #[derive(Debug, Default)]
-pub(super) struct Listeners {
+pub(super) struct InsideTcpListeners {
     by_port: BTreeMap<(bool, u16), u64>,
     open: HashMap<u64, OwnedFd>,
     /// Those that are not looked at until the next second, as there are no descriptors.
@@ -24,9 +24,14 @@ pub(super) struct Listeners {
     next: u64,
 }
 
-impl Listeners {
+impl InsideTcpListeners {
     /// Has one listen at a port of all addresses of a family.
-    pub(super) fn ensure(&mut self, context: &mut Context, v6: bool, port: u16) -> io::Result<()> {
+    pub(super) fn ensure(
+        &mut self,
+        context: &mut GatewayContext,
+        v6: bool,
+        port: u16,
+    ) -> io::Result<()> {
         if self.by_port.contains_key(&(v6, port)) {
             return Ok(());
         }
@@ -35,14 +40,18 @@ impl Listeners {
         }
         let listener = context.maker.listen(v6, port)?;
         self.next += 1;
-        context.poller.add_readable(&listener, Token::Listener(self.next))?;
+        context.poller.add_readable(&listener, PollerToken::Listener(self.next))?;
         self.by_port.insert((v6, port), self.next);
         self.open.insert(self.next, listener);
         Ok(())
     }
 
     /// The next connection that waits at one.
-    pub(super) fn accept(&mut self, context: &mut Context, listener: u64) -> Option<OwnedFd> {
+    pub(super) fn accept(
+        &mut self,
+        context: &mut GatewayContext,
+        listener: u64,
+    ) -> Option<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let open = self.open.get(&listener)?;
         loop {
@@ -50,7 +59,7 @@ impl Listeners {
                 Ok(accepted) => return Some(accepted),
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(lack) if socket::is_lack(lack) => {
-                    context.report.count(Count::Lost(FAILED, 1));
+                    context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
                     if context.poller.remove(open).is_ok() {
                         self.paused.push(listener);
                     }
@@ -62,10 +71,10 @@ impl Listeners {
     }
 
     /// Looks again at those that were left alone.
-    pub(super) fn resume(&mut self, context: &mut Context) {
+    pub(super) fn resume(&mut self, context: &mut GatewayContext) {
         for listener in std::mem::take(&mut self.paused) {
             let Some(socket) = self.open.get(&listener) else { continue };
-            if context.poller.add_readable(socket, Token::Listener(listener)).is_err() {
+            if context.poller.add_readable(socket, PollerToken::Listener(listener)).is_err() {
                 self.paused.push(listener);
             }
         }

@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use windtunnel_sys::clock;
 
 use super::VnetBytes;
-use crate::flows::{FlowKey, Stage};
+use crate::flows::{ProxiedConnectionKey, ProxiedConnectionStage};
 use crate::log::FlowLine;
-use crate::worker::Packet;
+use crate::worker::NodeLinkPacket;
 
 /// A request of a client, as it came.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Syn {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) enum Flow {
+pub(super) enum ProxiedConnection {
     Dialled { dial: u64, syn: Syn, socket: OwnedFd, line: FlowLine },
     Offered { socket: OwnedFd, line: FlowLine, since_ns: u64 },
     Joined,
@@ -30,57 +30,60 @@ pub(super) enum Flow {
 
 /// All connections.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    flows: HashMap<FlowKey, Flow>,
-    dials: HashMap<u64, FlowKey>,
+pub(super) struct ProxiedConnectionTable {
+    flows: HashMap<ProxiedConnectionKey, ProxiedConnection>,
+    dials: HashMap<u64, ProxiedConnectionKey>,
 }
 
 impl Syn {
-    pub(super) fn of(packet: &Packet<'_>) -> Syn {
+    pub(super) fn of(packet: &NodeLinkPacket<'_>) -> Syn {
         Syn { frame: packet.parsed.frame.to_vec(), vnet: packet.vnet.emit(), mac: packet.mac }
     }
 }
 
-impl Table {
+impl ProxiedConnectionTable {
     pub(super) fn len(&self) -> usize {
         self.flows.len()
     }
 
-    pub(super) fn stage(&self, key: &FlowKey) -> Option<Stage> {
+    pub(super) fn stage(&self, key: &ProxiedConnectionKey) -> Option<ProxiedConnectionStage> {
         Some(match self.flows.get(key)? {
-            Flow::Dialled { .. } => Stage::Dialled,
-            Flow::Offered { .. } => Stage::Offered,
-            Flow::Joined => Stage::Joined,
-            Flow::Over { .. } => Stage::Over,
+            ProxiedConnection::Dialled { .. } => ProxiedConnectionStage::Dialled,
+            ProxiedConnection::Offered { .. } => ProxiedConnectionStage::Offered,
+            ProxiedConnection::Joined => ProxiedConnectionStage::Joined,
+            ProxiedConnection::Over { .. } => ProxiedConnectionStage::Over,
         })
     }
 
-    pub(super) fn insert(&mut self, key: FlowKey, flow: Flow) {
-        if let Flow::Dialled { dial, .. } = flow {
+    pub(super) fn insert(&mut self, key: ProxiedConnectionKey, flow: ProxiedConnection) {
+        if let ProxiedConnection::Dialled { dial, .. } = flow {
             self.dials.insert(dial, key);
         }
         self.flows.insert(key, flow);
     }
 
     /// The kernel still has something to say of a connection that is over.
-    pub(super) fn touch(&mut self, key: &FlowKey) {
-        if let Some(Flow::Over { since_ns }) = self.flows.get_mut(key) {
+    pub(super) fn touch(&mut self, key: &ProxiedConnectionKey) {
+        if let Some(ProxiedConnection::Over { since_ns }) = self.flows.get_mut(key) {
             *since_ns = clock::monotonic_ns();
         }
     }
 
     /// Keeps a newer request of a connection that is being made.
-    pub(super) fn keep(&mut self, key: &FlowKey, newer: Syn) {
-        if let Some(Flow::Dialled { syn, .. }) = self.flows.get_mut(key) {
+    pub(super) fn keep(&mut self, key: &ProxiedConnectionKey, newer: Syn) {
+        if let Some(ProxiedConnection::Dialled { syn, .. }) = self.flows.get_mut(key) {
             *syn = newer;
         }
     }
 
     /// The connection that is being made by this number.
-    pub(super) fn take_dialled(&mut self, dial: u64) -> Option<(FlowKey, Syn, OwnedFd, FlowLine)> {
+    pub(super) fn take_dialled(
+        &mut self,
+        dial: u64,
+    ) -> Option<(ProxiedConnectionKey, Syn, OwnedFd, FlowLine)> {
         let key = self.dials.remove(&dial)?;
         match self.flows.remove(&key)? {
-            Flow::Dialled { syn, socket, line, .. } => Some((key, syn, socket, line)),
+            ProxiedConnection::Dialled { syn, socket, line, .. } => Some((key, syn, socket, line)),
             other => {
                 self.flows.insert(key, other);
                 None
@@ -88,9 +91,12 @@ impl Table {
         }
     }
 
-    pub(super) fn take_offered(&mut self, key: &FlowKey) -> Option<(OwnedFd, FlowLine)> {
+    pub(super) fn take_offered(
+        &mut self,
+        key: &ProxiedConnectionKey,
+    ) -> Option<(OwnedFd, FlowLine)> {
         match self.flows.remove(key)? {
-            Flow::Offered { socket, line, .. } => Some((socket, line)),
+            ProxiedConnection::Offered { socket, line, .. } => Some((socket, line)),
             other => {
                 self.flows.insert(*key, other);
                 None
@@ -98,9 +104,9 @@ impl Table {
         }
     }
 
-    pub(super) fn cancel(&mut self, key: &FlowKey) -> Option<(OwnedFd, FlowLine)> {
+    pub(super) fn cancel(&mut self, key: &ProxiedConnectionKey) -> Option<(OwnedFd, FlowLine)> {
         match self.flows.remove(key)? {
-            Flow::Dialled { dial, socket, line, .. } => {
+            ProxiedConnection::Dialled { dial, socket, line, .. } => {
                 self.dials.remove(&dial);
                 Some((socket, line))
             }
@@ -116,11 +122,13 @@ impl Table {
     pub(super) fn expire(&mut self, now_ns: u64) -> Vec<(OwnedFd, FlowLine)> {
         let old = |since_ns: u64| now_ns.saturating_sub(since_ns) > LINGER_NS;
         let expired = self.flows.extract_if(|_, flow| match flow {
-            Flow::Offered { since_ns, .. } | Flow::Over { since_ns } => old(*since_ns),
-            Flow::Dialled { .. } | Flow::Joined => false,
+            ProxiedConnection::Offered { since_ns, .. } | ProxiedConnection::Over { since_ns } => {
+                old(*since_ns)
+            }
+            ProxiedConnection::Dialled { .. } | ProxiedConnection::Joined => false,
         });
         let sockets = expired.filter_map(|(_, flow)| match flow {
-            Flow::Offered { socket, line, .. } => Some((socket, line)),
+            ProxiedConnection::Offered { socket, line, .. } => Some((socket, line)),
             _ => None,
         });
         sockets.collect()

@@ -1,16 +1,16 @@
 //! What the nodes and reservations of a plan reserve, each within another one or the machine.
 
-use windtunnel_budget::admission::{Amounts, Resource, Shortfall};
-use windtunnel_budget::reservation::{Part, Tree};
+use windtunnel_budget::admission::{ReservableResource, ResourceAmounts, Shortfall};
+use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{NodeId, Plan, ReservationId};
 
-use crate::node_limits::Owner;
+use crate::node_limits::ResourceLimitOwner;
 
 /// What is reserved by parts of a plan on this machine.
 #[derive(Debug, Clone)]
-pub(super) struct Parts {
+pub(super) struct MachineReservations {
     /// Their names.
     reservations: Vec<String>,
     /// Of reservations, then of nodes, by their positions in the plan.
@@ -21,13 +21,13 @@ pub(super) struct Parts {
 #[derive(Debug, Clone, Copy)]
 struct Reserves {
     parent: Option<usize>,
-    amounts: Amounts,
+    amounts: ResourceAmounts,
     limits: [Option<u64>; 2],
 }
 
-impl Parts {
+impl MachineReservations {
     /// Of nodes that are `here`, and of reservations around these.
-    pub(super) fn of(plan: &Plan, here: Option<&[bool]>) -> Parts {
+    pub(super) fn of(plan: &Plan, here: Option<&[bool]>) -> MachineReservations {
         let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
         let mut is_used = vec![false; plan.reservations.len()];
         for (_, node) in plan.nodes.iter().enumerate().filter(|(index, _)| is_here(*index)) {
@@ -53,7 +53,7 @@ impl Parts {
         });
         let all = reservations.chain(nodes).collect();
         let reservations = plan.reservations.iter().map(|it| it.name.clone()).collect();
-        let mut parts = Parts { reservations, all };
+        let mut parts = MachineReservations { reservations, all };
         for (node, limits) in plan.events.iter().flat_map(|event| set_by(&event.action)) {
             if is_here(node.index()) {
                 parts.raise(plan, node, &limits);
@@ -64,7 +64,7 @@ impl Parts {
 
     /// An event may give a node more.
     fn raise(&mut self, plan: &Plan, node: NodeId, limits: &Demand) {
-        let position = self.position(Owner::Node(node.index()));
+        let position = self.position(ResourceLimitOwner::Node(node.index()));
         let most = &mut self.all[position].amounts;
         let demand = &plan.nodes[node.index()].demand;
         // What only limits stays so.
@@ -78,24 +78,26 @@ impl Parts {
         }
     }
 
-    fn position(&self, owner: Owner) -> usize {
+    fn position(&self, owner: ResourceLimitOwner) -> usize {
         match owner {
-            Owner::Reservation(reservation) => reservation,
-            Owner::Node(node) | Owner::Program(node, _) => self.reservations.len() + node,
+            ResourceLimitOwner::Reservation(reservation) => reservation,
+            ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
+                self.reservations.len() + node
+            }
         }
     }
 
     /// What one has reserved by its own words.
-    pub(super) fn get(&self, owner: Owner) -> Amounts {
+    pub(super) fn get(&self, owner: ResourceLimitOwner) -> ResourceAmounts {
         let part = self.all.get(self.position(owner));
-        part.map_or_else(Amounts::default, |part| part.amounts)
+        part.map_or_else(ResourceAmounts::default, |part| part.amounts)
     }
 
     pub(super) fn set(
         &mut self,
-        owner: Owner,
-        wanted: Amounts,
-        limit: Option<(Resource, Option<u64>)>,
+        owner: ResourceLimitOwner,
+        wanted: ResourceAmounts,
+        limit: Option<(ReservableResource, Option<u64>)>,
     ) {
         let position = self.position(owner);
         let Some(part) = self.all.get_mut(position) else { return };
@@ -106,15 +108,16 @@ impl Parts {
     }
 
     /// What is reserved of the machine.
-    pub(super) fn sum(&self) -> Amounts {
+    pub(super) fn sum(&self) -> ResourceAmounts {
         let total = |resource| self.tree(resource).total();
-        let (cpu_millis, memory_bytes) = (total(Resource::Processor), total(Resource::Memory));
-        Amounts { cpu_millis, memory_bytes }
+        let (cpu_millis, memory_bytes) =
+            (total(ReservableResource::Processor), total(ReservableResource::Memory));
+        ResourceAmounts { cpu_millis, memory_bytes }
     }
 
     /// Whether each reservation has what is reserved within it.
     pub(super) fn fit(&self) -> Result<(), Vec<Shortfall>> {
-        let resources = [Resource::Processor, Resource::Memory].into_iter();
+        let resources = [ReservableResource::Processor, ReservableResource::Memory].into_iter();
         let lacking = resources.filter_map(|resource| {
             let overbooked = self.tree(resource).overbooked()?;
             let of = self.reservations.get(overbooked.part?).cloned();
@@ -131,27 +134,27 @@ impl Parts {
         if lacking.is_empty() { Ok(()) } else { Err(lacking) }
     }
 
-    fn tree(&self, resource: Resource) -> Tree {
-        let part = |part: &Reserves| Part {
+    fn tree(&self, resource: ReservableResource) -> ReservationTree {
+        let part = |part: &Reserves| ReservationNode {
             parent: part.parent,
             min: part.amounts.of(resource),
             limit: part.limits[index_of(resource)],
             weight: 1,
         };
         // The plan is valid: its reservations are a tree.
-        Tree::new(self.all.iter().map(part).collect()).unwrap_or_default()
+        ReservationTree::new(self.all.iter().map(part).collect()).unwrap_or_default()
     }
 }
 
-fn index_of(resource: Resource) -> usize {
+fn index_of(resource: ReservableResource) -> usize {
     match resource {
-        Resource::Processor => 0,
-        Resource::Memory => 1,
+        ReservableResource::Processor => 0,
+        ReservableResource::Memory => 1,
     }
 }
 
-fn amounts(cpu_millis: u64, memory_bytes: u64, counts: bool) -> Amounts {
-    if counts { Amounts { cpu_millis, memory_bytes } } else { Amounts::default() }
+fn amounts(cpu_millis: u64, memory_bytes: u64, counts: bool) -> ResourceAmounts {
+    if counts { ResourceAmounts { cpu_millis, memory_bytes } } else { ResourceAmounts::default() }
 }
 
 fn of(demand: &Demand) -> [Option<u64>; 2] {
@@ -159,9 +162,9 @@ fn of(demand: &Demand) -> [Option<u64>; 2] {
 }
 
 /// The nodes that an event limits.
-fn set_by(action: &Action) -> impl Iterator<Item = (NodeId, Demand)> + '_ {
+fn set_by(action: &EventAction) -> impl Iterator<Item = (NodeId, Demand)> + '_ {
     let found = match action {
-        Action::Limit { nodes, limits } => Some((nodes, *limits)),
+        EventAction::Limit { nodes, limits } => Some((nodes, *limits)),
         _ => None,
     };
     found.into_iter().flat_map(|(nodes, limits)| nodes.iter().map(move |node| (*node, limits)))
@@ -171,8 +174,8 @@ fn set_by(action: &Action) -> impl Iterator<Item = (NodeId, Demand)> + '_ {
 mod tests {
     use super::*;
 
-    fn parts(text: &str) -> Parts {
-        Parts::of(&windtunnel_dataplane::testing::plan(text), None)
+    fn parts(text: &str) -> MachineReservations {
+        MachineReservations::of(&windtunnel_dataplane::testing::plan(text), None)
     }
 
     fn reserved(nodes: &str) -> Vec<(u64, u64)> {
@@ -222,7 +225,11 @@ mod tests {
         );
         assert_eq!(parts.sum().cpu_millis, 550);
         assert_eq!(parts.fit(), Ok(()));
-        parts.set(Owner::Node(1), Amounts { cpu_millis: 300, memory_bytes: 0 }, None);
+        parts.set(
+            ResourceLimitOwner::Node(1),
+            ResourceAmounts { cpu_millis: 300, memory_bytes: 0 },
+            None,
+        );
         let lacking = parts.fit().unwrap_err();
         assert_eq!(
             lacking[0].to_string(),

@@ -6,13 +6,17 @@ use std::path::Path;
 use windtunnel_model::Plan;
 use windtunnel_model::plan::Node;
 
-use super::parts::Parts;
-use crate::folder::{Folder, FolderError, failed};
+use super::parts::RunPartFolders;
+use crate::folder::{FolderError, RunOutputFolder, failed};
 use crate::{records, roots};
 
 /// Moves each node's files, its volumes that are kept, and all records, from the parts' folders to the
 /// run folder.
-pub(super) fn adopt(plan: &Plan, folder: &Folder, parts: &Parts) -> Result<(), FolderError> {
+pub(super) fn adopt(
+    plan: &Plan,
+    folder: &RunOutputFolder,
+    parts: &RunPartFolders,
+) -> Result<(), FolderError> {
     for (node, place) in plan.nodes.iter().zip(&parts.placement) {
         let Some((_, Ok(part))) = parts.members.get(usize::from(*place)) else { continue };
         let (from, to) = (part.join("nodes").join(&node.name), folder.node(&node.name));
@@ -32,7 +36,7 @@ pub(super) fn adopt(plan: &Plan, folder: &Folder, parts: &Parts) -> Result<(), F
 }
 
 /// All nodes of a volume are on one machine.
-fn adopt_volumes(node: &Node, folder: &Folder, part: &Path) -> Result<(), FolderError> {
+fn adopt_volumes(node: &Node, folder: &RunOutputFolder, part: &Path) -> Result<(), FolderError> {
     let Some(root) = node.root.as_ref().filter(|root| root.keep) else { return Ok(()) };
     for name in root.volumes.iter().filter_map(|volume| roots::is_named(&volume.source)) {
         let from = part.join(roots::VOLUMES).join(name);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A run that is over, of which the parts' folders are here.
 #[derive(Debug, Clone, Default)]
-pub struct Parts {
+pub struct RunPartFolders {
     /// By member: name of the machine, and a copy of its folder; or why there is none.
     pub members: Vec<(String, Result<PathBuf, String>)>,
     /// By node: the member.

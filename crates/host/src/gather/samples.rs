@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_trace::sample::{self, Row};
+use windtunnel_trace::sample::{self, LinkSampleRow};
 
 use super::interval::{ByInterval, INTERVAL_NS, interval_of};
 use super::lines::BoundedLines;
-use crate::folder::{Folder, FolderError, failed};
-use crate::recorder::{Lines, Peaks, lane_names, write_rows};
+use crate::folder::{FolderError, RunOutputFolder, failed};
+use crate::recorder::{LineFileWriter, Peaks, lane_names, write_rows};
 
 /// Writes the sums and returns the peaks by lane index. A part whose file was cut short (its disk
 /// was full) says so itself.
 pub(super) fn merge(
     plan: &Plan,
-    folder: &Folder,
+    folder: &RunOutputFolder,
     parts: &[&PathBuf],
 ) -> Result<Vec<u64>, FolderError> {
     let names = lane_names(plan);
@@ -25,10 +25,11 @@ pub(super) fn merge(
         read(&part.join("links.csv"), &lanes, &mut samples)?;
     }
     let path = folder.file("links.csv");
-    let mut lines = Lines::create(folder, "links.csv", 0).map_err(failed("write", &path))?;
+    let mut lines =
+        LineFileWriter::create(folder, "links.csv", 0).map_err(failed("write", &path))?;
     lines.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
     let (mut peaks, mut latest) = (Peaks::new(names.len()), Time::ZERO);
-    let idle = vec![Row::default(); names.len()];
+    let idle = vec![LinkSampleRow::default(); names.len()];
     for (index, (at, counted)) in samples.values().enumerate() {
         let whole = index == 0 || index + 1 == samples.len();
         let mut rows = idle.clone();
@@ -49,7 +50,7 @@ pub(super) fn merge(
 
 /// By lane index: only rows that exist, since the number of intervals comes from a file of another
 /// machine.
-type Rows = BTreeMap<usize, Row>;
+type Rows = BTreeMap<usize, LinkSampleRow>;
 
 fn read(
     path: &Path,
@@ -59,7 +60,7 @@ fn read(
     let mut lines = BoundedLines::open(path)?;
     while let Some(line) = lines.next()? {
         let Ok(line) = std::str::from_utf8(line) else { continue };
-        let Some((at_ns, link, direction, row)) = Row::read(line) else { continue };
+        let Some((at_ns, link, direction, row)) = LinkSampleRow::read(line) else { continue };
         let Some(&lane) = lanes.get(&(link.to_owned(), direction.to_owned())) else { continue };
         let at = Time::from_nanos(at_ns);
         let (latest, rows) =

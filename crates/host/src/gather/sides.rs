@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::parts::Parts;
+use super::parts::RunPartFolders;
 use crate::part::results::Results;
 
 /// Leaves out the parts that were cut off from the run, unless there are no others. Both sides have
 /// gone on and taken the other for lost, so what they saw does not add up.
-pub(super) fn only_the_run(parts: &Parts, all: &mut Vec<(Results, PathBuf)>) -> Parts {
+pub(super) fn only_the_run(
+    parts: &RunPartFolders,
+    all: &mut Vec<(Results, PathBuf)>,
+) -> RunPartFolders {
     let mut parts = parts.clone();
     if all.iter().all(|(results, _)| results.apart) {
         return parts;

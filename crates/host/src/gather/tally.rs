@@ -2,20 +2,20 @@
 
 use windtunnel_engine::{LaneCounters, RouterCounters};
 use windtunnel_model::{Plan, Time};
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::series::{Sample, Series};
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
 
 use super::interval::{ByInterval, interval_of};
-use super::parts::Parts;
+use super::parts::RunPartFolders;
 use crate::part::results::Results;
 use windtunnel_dataplane::{LaneResult, Tally, phase};
 
-pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
+pub(super) fn merge(plan: &Plan, parts: &RunPartFolders, results: &[Results]) -> Tally {
     let tallies: Vec<&Tally> = results.iter().map(|part| &part.tally).collect();
     let mut all = Tally {
         lanes: (0..plan.links.len() * 2).map(|lane| lane_of(&tallies, lane)).collect(),
         routers: (0..plan.routers.len()).map(|router| router_of(&tallies, router)).collect(),
-        departures: Lateness::new(),
+        departures: LatenessHistogram::new(),
         ..Tally::default()
     };
     for (index, flow) in tallies[0].flows.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn merge(plan: &Plan, parts: &Parts, results: &[Results]) -> Tally {
 
 fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
     let mut counters = LaneCounters::default();
-    let mut lateness = Lateness::new();
+    let mut lateness = LatenessHistogram::new();
     let mut late: Option<(Time, Time)> = None;
     let mut samples = ByInterval::new();
     let mut wanted = false;
@@ -66,18 +66,18 @@ fn lane_of(tallies: &[&Tally], lane: usize) -> LaneResult {
         for sample in part.series.iter().flat_map(|series| &series.0) {
             let (_, all) = samples
                 .entry(interval_of(sample.at))
-                .or_insert_with(|| (sample.at, Sample::default()));
+                .or_insert_with(|| (sample.at, LinkSample::default()));
             add_sample(all, sample);
         }
     }
     let series = samples.into_values().map(|(_, sample)| sample).collect();
     let parts = tallies.iter().filter_map(|tally| tally.lanes.get(lane));
     let phases = phase::merge(parts.map(|part| part.phases.as_slice()));
-    let series = wanted.then_some(Series(series));
+    let series = wanted.then_some(LinkSampleSeries(series));
     LaneResult { counters, lateness, late, no_memory, phases, series }
 }
 
-fn add_sample(all: &mut Sample, one: &Sample) {
+fn add_sample(all: &mut LinkSample, one: &LinkSample) {
     all.at = all.at.max(one.at);
     all.row.add(&one.row);
     all.rate_bit_per_s = one.rate_bit_per_s;

@@ -26,14 +26,18 @@ expect:
 struct Bench {
     plan: Plan,
     root: tempfile::TempDir,
-    parts: Parts,
+    parts: RunPartFolders,
 }
 
 impl Bench {
     fn new() -> Self {
         let (plan, root) = (plan(FILE), tempfile::tempdir().unwrap());
         let members = ["m0", "m1"].map(|name| (name.to_owned(), Ok(root.path().join(name))));
-        let parts = Parts { members: members.into(), placement: vec![0, 1], ..Parts::default() };
+        let parts = RunPartFolders {
+            members: members.into(),
+            placement: vec![0, 1],
+            ..RunPartFolders::default()
+        };
         let bench = Bench { plan, parts, root };
         for member in [0, 1] {
             bench.leave(member, |_| {});
@@ -75,10 +79,10 @@ impl Bench {
         self.write(member, "part.json", &results.to_string());
     }
 
-    fn gather(&self) -> Result<Report, GatherError> {
+    fn gather(&self) -> Result<RunReport, GatherError> {
         let root = self.root.path().join("run");
-        let folder = Folder::create(&root, &self.plan).unwrap();
-        gather(&self.plan, &Options::new(root, "/".into()), &folder, &self.parts)
+        let folder = RunOutputFolder::create(&root, &self.plan).unwrap();
+        gather(&self.plan, &RunOptions::new(root, "/".into()), &folder, &self.parts)
     }
 
     fn read(&self, name: &str) -> String {

@@ -6,17 +6,20 @@
 
 use std::cell::Cell;
 
-use windtunnel_limit::Keeper;
-use windtunnel_limit::attach::keeper::Attached;
+use windtunnel_limit::SeccompKeeper;
+use windtunnel_limit::attach::keeper::AttachOutcome;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::seccomp::has_filters_for_running;
 use windtunnel_sys::{clock, ptrace, signal};
 
-use super::control::Control;
-use super::holding::Holding;
-use super::network::Network;
-use super::target::Target;
-use super::{Destination, Ended, LimitError, Running, Shared, Wanted, system};
+use super::control::LimitControlThread;
+use super::holding::CommandLimitEnforcer;
+use super::network::CommandNetworkLimiter;
+use super::target::LimitTargetProcess;
+use super::{
+    AllowedDestination, AttachedProcessStatus, CommandLimitOptions, CommandLimitReport, LimitError,
+    LimitRegistryEntry, system,
+};
 use crate::outside::end::Signals;
 
 /// Limits a process that runs already with all below it, until the last of them has ended or a signal
@@ -25,25 +28,26 @@ use crate::outside::end::Signals;
 /// # Errors
 /// If it cannot be limited: then it is as before.
 pub fn attach(
-    wanted: &Wanted,
+    wanted: &CommandLimitOptions,
     number: i32,
-    begins: impl FnOnce(Option<Attached>),
-) -> Result<Ended, LimitError> {
-    let Target { pid, words } = Target::find(number)?;
+    begins: impl FnOnce(Option<AttachOutcome>),
+) -> Result<CommandLimitReport, LimitError> {
+    let LimitTargetProcess { pid, words } = LimitTargetProcess::find(number)?;
     let is_shown = wanted.moves() || !wanted.connect.is_empty();
     if is_shown {
         check_kernel(number)?;
     }
     // What forks comes before there are threads. The keeper has no descriptors but its own.
-    let keeper = is_shown.then(Keeper::start).transpose().map_err(system("start a keeper"))?;
-    let shared = Shared::join(wanted)?;
+    let keeper =
+        is_shown.then(SeccompKeeper::start).transpose().map_err(system("start a keeper"))?;
+    let shared = LimitRegistryEntry::join(wanted)?;
     check_group(wanted, &shared)?;
-    let mut holding = Holding::around(&wanted.resources, pid)?;
+    let mut holding = CommandLimitEnforcer::around(&wanted.resources, pid)?;
     // Threads must not take them; and a limit that is stopped would stop the programs.
     let signals = Signals::open().map_err(system("read signals"))?;
     STOPPING.into_iter().try_for_each(signal::ignore).map_err(system("ignore signals"))?;
     let shown = keeper
-        .map(|(keeper, door)| Network::attach(wanted, &shared, keeper, door, pid))
+        .map(|(keeper, door)| CommandNetworkLimiter::attach(wanted, &shared, keeper, door, pid))
         .transpose();
     let (network, attached) = match shown {
         Ok(shown) => shown.unzip(),
@@ -53,35 +57,35 @@ pub fn attach(
         }
     };
     holding.begin()?;
-    let control = Control::start(shared.socket(), holding, wanted.moves());
+    let control = LimitControlThread::start(shared.socket(), holding, wanted.moves());
     let control = control.map_err(system("answer for the limit"))?;
     let began_ns = clock::monotonic_ns();
     begins(attached);
     let is_over = || {
-        let has_programs = network.as_ref().is_some_and(Network::has_programs);
+        let has_programs = network.as_ref().is_some_and(CommandNetworkLimiter::has_programs);
         !has_programs && control.holding().is_over()
     };
     signals.wait_until(slowly(&is_over));
     let detached = !is_over();
     let duration_ns = clock::monotonic_ns().saturating_sub(began_ns);
-    let keeper = network.as_ref().and_then(Network::keeper_pid);
-    let refused = network.map(Network::finish).unwrap_or_default();
+    let keeper = network.as_ref().and_then(CommandNetworkLimiter::keeper_pid);
+    let refused = network.map(CommandNetworkLimiter::finish).unwrap_or_default();
     let (used, cpu_windows) = shared.end(control, began_ns);
-    let running = Running {
+    let running = AttachedProcessStatus {
         pid: number,
         attached: attached.map(|it| it.processes),
         stopped_ns: attached.map(|it| it.stopped_ns),
         detached,
         keeper: keeper.filter(|_| detached).map(|pid| pid.as_raw_nonzero().get()),
     };
-    Ok(Ended {
+    Ok(CommandLimitReport {
         program: format!("windtunnel {}", env!("CARGO_PKG_VERSION")),
         command: words,
         duration_ns,
         exit_code: 0,
         denied: Vec::new(),
         not_denied: Vec::new(),
-        connect: wanted.connect.iter().map(Destination::to_string).collect(),
+        connect: wanted.connect.iter().map(AllowedDestination::to_string).collect(),
         refused: (!wanted.connect.is_empty()).then_some(refused),
         status: shared.status(used),
         cpu_windows,
@@ -111,7 +115,10 @@ fn check_kernel(pid: i32) -> Result<(), LimitError> {
 
 /// A group of commands has its control group around the first of them, which a process that runs
 /// already would have to leave its own for.
-fn check_group(wanted: &Wanted, shared: &Shared) -> Result<(), LimitError> {
+fn check_group(
+    wanted: &CommandLimitOptions,
+    shared: &LimitRegistryEntry,
+) -> Result<(), LimitError> {
     let has_parts = !wanted.resources.shared().is_empty();
     match &wanted.group {
         Some(name) if has_parts || shared.has_group() => {

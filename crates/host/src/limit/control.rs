@@ -11,62 +11,66 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::unix;
 
-use super::holding::Holding;
-use super::resources::{Resources, Used};
+use super::holding::CommandLimitEnforcer;
+use super::resources::{CommandResourceUsage, Resources};
 
 /// What is asked: nothing new, to look at it only.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request {
+pub(super) struct LimitChangeRequest {
     pub(super) resources: Resources,
     /// Whether rates are to change, which the asking process does itself.
     pub(super) rates: bool,
 }
 
 /// Why something cannot change, if it cannot.
-type Reply = Result<Used, String>;
+type Reply = Result<CommandResourceUsage, String>;
 
 /// The thread that answers. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(super) struct LimitControlThread {
     path: PathBuf,
-    holding: Arc<Mutex<Holding>>,
-    stop: Arc<Event>,
+    holding: Arc<Mutex<CommandLimitEnforcer>>,
+    stop: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Server {
+struct LimitControlServer {
     listener: UnixListener,
-    holding: Arc<Mutex<Holding>>,
-    stop: Arc<Event>,
+    holding: Arc<Mutex<CommandLimitEnforcer>>,
+    stop: Arc<EventFd>,
     /// Whether programs are under rates.
     moves: bool,
 }
 
-impl Control {
+impl LimitControlThread {
     /// Answers at a path, for a limit with rates or without.
-    pub(super) fn start(path: PathBuf, holding: Holding, moves: bool) -> io::Result<Control> {
+    pub(super) fn start(
+        path: PathBuf,
+        holding: CommandLimitEnforcer,
+        moves: bool,
+    ) -> io::Result<LimitControlThread> {
         // A process of the same number may have left it.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::from(unix::listen(&path, 0o600)?);
-        let (stop, holding) = (Arc::new(Event::open()?), Arc::new(Mutex::new(holding)));
+        let (stop, holding) = (Arc::new(EventFd::open()?), Arc::new(Mutex::new(holding)));
         let (again, halt) = (Arc::clone(&holding), Arc::clone(&stop));
-        let server = Server { listener, holding: again, stop: halt, moves };
+        let server = LimitControlServer { listener, holding: again, stop: halt, moves };
         let thread = std::thread::Builder::new().name("control".to_owned());
         let thread = Some(thread.spawn(move || server.run())?);
-        Ok(Control { path, holding, stop, thread })
+        Ok(LimitControlThread { path, holding, stop, thread })
     }
 
-    pub(super) fn holding(&self) -> MutexGuard<'_, Holding> {
+    pub(super) fn holding(&self) -> MutexGuard<'_, CommandLimitEnforcer> {
         lock(&self.holding)
     }
 
     /// Ends the thread, and returns what it has answered for.
-    pub(super) fn finish(mut self) -> Option<Holding> {
+    pub(super) fn finish(mut self) -> Option<CommandLimitEnforcer> {
         self.end();
         let holding = Arc::clone(&self.holding);
         drop(self);
@@ -85,13 +89,13 @@ impl Control {
     }
 }
 
-impl Drop for Control {
+impl Drop for LimitControlThread {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Server {
+impl LimitControlServer {
     fn run(self) {
         loop {
             let both = [self.stop.as_fd(), self.listener.as_fd()];
@@ -122,7 +126,7 @@ impl Server {
         write_line(stream, &reply)
     }
 
-    fn reply(&self, request: &Request) -> Reply {
+    fn reply(&self, request: &LimitChangeRequest) -> Reply {
         if request.rates && !self.moves {
             return Err(WITHOUT_RATES.to_owned());
         }
@@ -135,7 +139,11 @@ impl Server {
 ///
 /// # Errors
 /// Why one refuses.
-pub(super) fn ask(folder: &Path, id: &str, request: &Request) -> Result<Option<Used>, String> {
+pub(super) fn ask(
+    folder: &Path,
+    id: &str,
+    request: &LimitChangeRequest,
+) -> Result<Option<CommandResourceUsage>, String> {
     let mut used = None;
     for path in sockets(folder, id) {
         match ask_one(&path, request) {
@@ -170,7 +178,7 @@ fn sockets(folder: &Path, id: &str) -> Vec<PathBuf> {
     names.filter(|name| name.starts_with(&prefix)).map(|name| folder.join(name)).collect()
 }
 
-fn ask_one(path: &Path, request: &Request) -> io::Result<Reply> {
+fn ask_one(path: &Path, request: &LimitChangeRequest) -> io::Result<Reply> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -186,7 +194,7 @@ fn write_line(mut stream: &UnixStream, value: &impl Serialize) -> io::Result<()>
     stream.write_all(&line)
 }
 
-fn lock(holding: &Mutex<Holding>) -> MutexGuard<'_, Holding> {
+fn lock(holding: &Mutex<CommandLimitEnforcer>) -> MutexGuard<'_, CommandLimitEnforcer> {
     // Each change is complete in itself.
     holding.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -204,23 +212,23 @@ const REPLY_BYTES_MAX: u64 = 1 << 20;
 mod tests {
     use super::*;
 
-    fn control(folder: &Path, moves: bool) -> Control {
+    fn control(folder: &Path, moves: bool) -> LimitControlThread {
         let wanted = Resources { open_files: Some(9), ..Resources::default() };
-        let holding = Holding::prepare(&wanted, None).unwrap();
-        Control::start(socket(folder, "downloads", 7), holding, moves).unwrap()
+        let holding = CommandLimitEnforcer::prepare(&wanted, None).unwrap();
+        LimitControlThread::start(socket(folder, "downloads", 7), holding, moves).unwrap()
     }
 
     #[test]
     fn what_is_not_limited_cannot_be_changed_and_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let control = control(folder.path(), false);
-        let ask = |request: &Request| ask(folder.path(), "downloads", request);
-        let seen = ask(&Request::default()).unwrap().unwrap();
+        let ask = |request: &LimitChangeRequest| ask(folder.path(), "downloads", request);
+        let seen = ask(&LimitChangeRequest::default()).unwrap().unwrap();
         assert_eq!(seen.open_files.unwrap().asked, 9);
-        let rates = Request { rates: true, ..Request::default() };
+        let rates = LimitChangeRequest { rates: true, ..LimitChangeRequest::default() };
         assert_eq!(ask(&rates).unwrap_err(), WITHOUT_RATES);
         let resources = Resources { memory: Some(1), ..Resources::default() };
-        let refused = ask(&Request { resources, rates: false }).unwrap_err();
+        let refused = ask(&LimitChangeRequest { resources, rates: false }).unwrap_err();
         assert!(refused.contains("started without --memory"), "{refused}");
         assert!(control.finish().is_some());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -232,7 +240,7 @@ mod tests {
         let left = socket(folder.path(), "downloads", 6);
         drop(UnixListener::bind(&left).unwrap());
         let control = control(folder.path(), true);
-        let rates = Request { rates: true, ..Request::default() };
+        let rates = LimitChangeRequest { rates: true, ..LimitChangeRequest::default() };
         assert!(ask(folder.path(), "downloads", &rates).unwrap().is_some());
         assert!(!left.exists());
         let mut stream = UnixStream::connect(socket(folder.path(), "downloads", 7)).unwrap();

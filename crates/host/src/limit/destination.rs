@@ -8,12 +8,12 @@ use windtunnel_model::lan::Subnet;
 
 /// The addresses of a network, on one port or on all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Destination {
+pub struct AllowedDestination {
     network: Subnet,
     port: Option<u16>,
 }
 
-impl Destination {
+impl AllowedDestination {
     /// Whether it holds an address. Linux takes the address of no host (`0.0.0.0`, `::`) for that of
     /// the own one (ip(7)), and an IPv6 address can mean one of IPv4 (RFC 4291, 2.5.5.2).
     #[must_use]
@@ -27,11 +27,11 @@ impl Destination {
     }
 }
 
-impl FromStr for Destination {
+impl FromStr for AllowedDestination {
     type Err = String;
 
     /// `10.0.0.0/8`, `10.1.2.3`, `10.0.0.0/8:443`, `2001:db8::/32`, `[2001:db8::/32]:443`.
-    fn from_str(text: &str) -> Result<Destination, String> {
+    fn from_str(text: &str) -> Result<AllowedDestination, String> {
         let (network, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((network, port)) => (network, port),
             // Of a version with colons in its addresses brackets say what is the port.
@@ -43,7 +43,7 @@ impl FromStr for Destination {
             None if port.is_empty() => None,
             None => return Err(format!("{text:?} has something behind the network")),
         };
-        Ok(Destination { network: subnet(network)?, port })
+        Ok(AllowedDestination { network: subnet(network)?, port })
     }
 }
 
@@ -84,7 +84,7 @@ fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-impl fmt::Display for Destination {
+impl fmt::Display for AllowedDestination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.port, self.network.network) {
             (None, _) => write!(f, "{}", self.network),
@@ -100,7 +100,7 @@ const NO_NUMBER: &str = "a port is a number from 1 to 65535";
 mod tests {
     use super::*;
 
-    fn destination(text: &str) -> Destination {
+    fn destination(text: &str) -> AllowedDestination {
         text.parse().unwrap()
     }
 
@@ -120,7 +120,7 @@ mod tests {
             ("example.org", "is no network"),
             ("", "is no network"),
         ] {
-            let error = text.parse::<Destination>().unwrap_err();
+            let error = text.parse::<AllowedDestination>().unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
     }

@@ -13,65 +13,76 @@ mod meter;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use windtunnel_limit::watch::Allowed;
-use windtunnel_limit::{Duty, Group, Guard, Mechanism, Resource, Scope, Tree, Watch};
+use windtunnel_limit::watch::ResourceWatchLimits;
+use windtunnel_limit::{
+    CgroupResource, ControlGroup, Duty, Guard, Mechanism, ProcessScope, ProcessTree, ResourceWatch,
+};
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
-use super::note::Shelf;
-use super::resources::{AmountUse, Resources, Second, Used};
+use super::note::LimitGroupRecordFile;
+use super::resources::{AmountUse, CommandResourceUsage, Resources, Second};
 use super::{LimitError, system};
 use crate::node_limits::data_of;
-use amount::Amounts;
+use amount::ResourceReadings;
 use around::Foreign;
-use check::Lapses;
+use check::CommandLimitLapses;
 use meter::ProcessorMeter;
 
 /// The mechanisms of one command.
 #[derive(Debug)]
-pub(super) struct Holding {
+pub(super) struct CommandLimitEnforcer {
     asked: Resources,
     /// This command's part of a group that others share: gone before that.
-    own: Option<Group>,
-    group: Option<Group>,
+    own: Option<ControlGroup>,
+    group: Option<ControlGroup>,
     /// Of each resource that is limited for all processes together.
-    mechanisms: Vec<(Resource, Mechanism)>,
+    mechanisms: Vec<(CgroupResource, Mechanism)>,
     guard_pid: Option<Pid>,
-    tree: Option<Arc<Tree>>,
+    tree: Option<Arc<ProcessTree>>,
     /// A tree that was not started from here.
     foreign: Option<Foreign>,
     duty: Option<Duty>,
-    watch: Option<Watch>,
+    watch: Option<ResourceWatch>,
     meter: ProcessorMeter,
-    amounts: Amounts,
+    amounts: ResourceReadings,
     /// Where commands that share the group say what it limits.
-    shelf: Option<Shelf>,
-    lapses: Lapses,
+    shelf: Option<LimitGroupRecordFile>,
+    lapses: CommandLimitLapses,
 }
 
-impl Holding {
+impl CommandLimitEnforcer {
     /// Makes what can only be made before this process has threads. `shelf` is where commands of a group
     /// say what that limits; newer values hold for all of them.
-    pub(super) fn prepare(wanted: &Resources, shelf: Option<Shelf>) -> Result<Holding, LimitError> {
+    pub(super) fn prepare(
+        wanted: &Resources,
+        shelf: Option<LimitGroupRecordFile>,
+    ) -> Result<CommandLimitEnforcer, LimitError> {
         let made = match &shelf {
             Some(shelf) if shelf.has_note() => making::join(wanted, shelf)?,
             _ => making::make(wanted, shelf.is_some())?,
         };
-        let making::Made { own, group, mechanisms, asked } = made;
+        let making::CommandControlGroup { own, group, mechanisms, asked } = made;
         let by = |mechanism| mechanisms.iter().any(|(_, by)| *by == mechanism);
         let (stops, watches) = (by(Mechanism::DutyCycle), by(Mechanism::Watch));
         let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
         let guard_pid = guard.as_ref().map(Guard::pid);
         let is_looked_at = stops || watches || group.is_some() || wanted.open_files.is_some();
-        let tree = is_looked_at.then(|| Arc::new(Tree::new(guard)));
-        Ok(Holding { own, guard_pid, tree, shelf, ..Holding::of(asked, group, mechanisms) })
+        let tree = is_looked_at.then(|| Arc::new(ProcessTree::new(guard)));
+        Ok(CommandLimitEnforcer {
+            own,
+            guard_pid,
+            tree,
+            shelf,
+            ..CommandLimitEnforcer::of(asked, group, mechanisms)
+        })
     }
 
     fn of(
         asked: Resources,
-        group: Option<Group>,
-        mechanisms: Vec<(Resource, Mechanism)>,
-    ) -> Holding {
-        Holding {
+        group: Option<ControlGroup>,
+        mechanisms: Vec<(CgroupResource, Mechanism)>,
+    ) -> CommandLimitEnforcer {
+        CommandLimitEnforcer {
             asked,
             own: None,
             group,
@@ -82,16 +93,16 @@ impl Holding {
             duty: None,
             watch: None,
             meter: ProcessorMeter::default(),
-            amounts: Amounts::default(),
+            amounts: ResourceReadings::default(),
             shelf: None,
-            lapses: Lapses::default(),
+            lapses: CommandLimitLapses::default(),
         }
     }
 
     /// Starts the threads that it needs.
     pub(super) fn begin(&mut self) -> Result<(), LimitError> {
         if let (Some(tree), true) = (&self.tree, self.is_by(Mechanism::DutyCycle)) {
-            let scope = Scope::Tree(Arc::clone(tree));
+            let scope = ProcessScope::Tree(Arc::clone(tree));
             let duty = Duty::begin(scope, self.asked.cpu_millis.unwrap_or(u32::MAX));
             self.duty = Some(duty.map_err(system("start a duty cycle"))?);
         }
@@ -100,8 +111,8 @@ impl Holding {
         }
         self.amounts.allow(self.asked.memory, self.asked.pids);
         let allowed = self.allowed();
-        if let (Some(tree), true) = (&self.tree, allowed != Allowed::default()) {
-            let watch = Watch::begin(Scope::Tree(Arc::clone(tree)), allowed);
+        if let (Some(tree), true) = (&self.tree, allowed != ResourceWatchLimits::default()) {
+            let watch = ResourceWatch::begin(ProcessScope::Tree(Arc::clone(tree)), allowed);
             self.watch = Some(watch.map_err(system("start a watch"))?);
         }
         self.meter.begin(self.group.as_mut());
@@ -111,7 +122,7 @@ impl Holding {
 
     /// By what other commands find the control group.
     pub(super) fn address(&self) -> Option<String> {
-        self.group.as_ref().map(Group::address)
+        self.group.as_ref().map(ControlGroup::address)
     }
 
     pub(super) fn asked(&self) -> &Resources {
@@ -126,12 +137,12 @@ impl Holding {
     /// What the command enters when it starts.
     pub(super) fn entrances(&self) -> Vec<BorrowedFd<'_>> {
         let group = self.own.as_ref().or(self.group.as_ref());
-        group.into_iter().flat_map(Group::entrances).map(AsFd::as_fd).collect()
+        group.into_iter().flat_map(ControlGroup::entrances).map(AsFd::as_fd).collect()
     }
 
     /// What each process has for itself.
     pub(super) fn process_limits(&self) -> ProcessLimits {
-        let is_watched = self.mechanism(Resource::Memory) == Some(Mechanism::Watch);
+        let is_watched = self.mechanism(CgroupResource::Memory) == Some(Mechanism::Watch);
         let data = self.asked.memory.filter(|_| is_watched).map(data_of);
         ProcessLimits { open_files: self.asked.open_files, processes: None, data }
     }
@@ -177,37 +188,40 @@ impl Holding {
         self.amounts.look(self.group.as_mut());
         if let Some(watch) = &self.watch {
             let is_beside = self.foreign.is_some()
-                && self.mechanism(Resource::Memory).is_some_and(|by| by != Mechanism::Watch);
+                && self.mechanism(CgroupResource::Memory).is_some_and(|by| by != Mechanism::Watch);
             self.amounts.take(watch, self.allowed(), is_beside);
         }
     }
 
     /// What it has had so far.
-    pub(super) fn used(&mut self) -> Used {
+    pub(super) fn used(&mut self) -> CommandResourceUsage {
         self.look();
         let foreign = self.tree.as_ref().map_or(0, |tree| tree.foreign());
-        let mut cpu = self.asked.cpu_millis.zip(self.mechanism(Resource::Processor));
+        let mut cpu = self.asked.cpu_millis.zip(self.mechanism(CgroupResource::Processor));
         let cpu = cpu.take().map(|(share, by)| {
             let mut cpu = self.meter.used(share, by);
             if foreign > 0 {
                 let why = format!("{foreign} processes of other users cannot be stopped");
                 cpu.failure.get_or_insert(why);
             }
-            cpu.failure = cpu.failure.or(self.unheld(Resource::Processor));
-            let around = self.group.as_ref().and_then(Group::processors_around);
+            cpu.failure = cpu.failure.or(self.unheld(CgroupResource::Processor));
+            let around = self.group.as_ref().and_then(ControlGroup::processors_around);
             cpu.around_cpus = around.map(|millis| f64::from(millis) / 1000.0);
             cpu
         });
-        let memory = self.mechanism(Resource::Memory).zip(self.asked.memory);
-        let pids = self.mechanism(Resource::Processes).zip(self.asked.pids.map(u64::from));
-        Used {
+        let memory = self.mechanism(CgroupResource::Memory).zip(self.asked.memory);
+        let pids = self.mechanism(CgroupResource::Processes).zip(self.asked.pids.map(u64::from));
+        CommandResourceUsage {
             cpu,
             memory: memory.map(|(by, asked)| AmountUse {
-                failure: self.amounts.failure_of_memory(by).or(self.unheld(Resource::Memory)),
+                failure: self.amounts.failure_of_memory(by).or(self.unheld(CgroupResource::Memory)),
                 ..self.amounts.memory(asked, by)
             }),
             pids: pids.map(|(by, asked)| AmountUse {
-                failure: self.amounts.failure_of_processes(by).or(self.unheld(Resource::Processes)),
+                failure: self
+                    .amounts
+                    .failure_of_processes(by)
+                    .or(self.unheld(CgroupResource::Processes)),
                 ..self.amounts.processes(asked, by)
             }),
             open_files: self.asked.open_files.map(|asked| self.descriptors(asked)),
@@ -217,12 +231,16 @@ impl Holding {
     fn descriptors(&self, asked: u64) -> AmountUse {
         let failure = self.foreign.as_ref().and_then(|foreign| foreign.per_process.failure());
         let failure = failure.or_else(|| self.lapses.raised());
-        AmountUse { failure, ..Amounts::descriptors(asked) }
+        AmountUse { failure, ..ResourceReadings::descriptors(asked) }
     }
 
     /// Ends: all that is left goes on, and has no limits where it was not started from here. Returns what it has had, in all and for each second.
     /// `is_last` is whether no other command is in the same group.
-    pub(super) fn end(mut self, is_last: bool, began_ns: u64) -> (Used, Vec<Second>) {
+    pub(super) fn end(
+        mut self,
+        is_last: bool,
+        began_ns: u64,
+    ) -> (CommandResourceUsage, Vec<Second>) {
         let mut goes_on = true;
         match self.duty.take().map(Duty::end) {
             Some(Ok((last, windows))) => self.meter.take(windows, last, None),
@@ -236,7 +254,7 @@ impl Holding {
         let used = self.used();
         if let Some(watch) = &self.watch {
             // Its thread lives as long as this process.
-            let _ = watch.set(Allowed::default());
+            let _ = watch.set(ResourceWatchLimits::default());
         }
         if let Some(foreign) = &mut self.foreign {
             foreign.undo();
@@ -258,14 +276,14 @@ impl Holding {
         }
     }
 
-    fn allowed(&self) -> Allowed {
+    fn allowed(&self) -> ResourceWatchLimits {
         // What a process had before it entered a group is in the account of another one.
-        let is_before = |resource| resource == Resource::Memory && self.foreign.is_some();
+        let is_before = |resource| resource == CgroupResource::Memory && self.foreign.is_some();
         let is_watched =
             |resource| self.mechanism(resource) == Some(Mechanism::Watch) || is_before(resource);
-        Allowed {
-            memory: self.asked.memory.filter(|_| is_watched(Resource::Memory)),
-            processes: self.asked.pids.filter(|_| is_watched(Resource::Processes)),
+        ResourceWatchLimits {
+            memory: self.asked.memory.filter(|_| is_watched(CgroupResource::Memory)),
+            processes: self.asked.pids.filter(|_| is_watched(CgroupResource::Processes)),
         }
     }
 
@@ -273,7 +291,7 @@ impl Holding {
         self.mechanisms.iter().any(|(_, by)| *by == mechanism)
     }
 
-    fn mechanism(&self, resource: Resource) -> Option<Mechanism> {
+    fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
         self.mechanisms.iter().find(|(other, _)| *other == resource).map(|(_, by)| *by)
     }
 }

@@ -8,57 +8,61 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 
-use windtunnel_limit::attach::keeper::{Attached, Order};
-use windtunnel_limit::{Keeper, Ledger};
+use windtunnel_limit::attach::keeper::{AttachOutcome, AttachRequest};
+use windtunnel_limit::{SeccompCallLedger, SeccompKeeper};
 use windtunnel_sys::capability;
 use windtunnel_sys::process::{Pid, SpawnPlan};
-use windtunnel_sys::seccomp::{self, Filter};
+use windtunnel_sys::seccomp::{self, SeccompFilterKind};
 
-use super::place::Place;
-use super::supervision::{Judge, Refused, Supervision, Terms};
-use super::{LimitError, Shared, Wanted, system};
+use super::place::PacingLibraryFolder;
+use super::supervision::{CallLimiterSettings, CallLimiterThread, Judge, RefusedDestinations};
+use super::{CommandLimitOptions, LimitError, LimitRegistryEntry, system};
 use crate::outside::start;
 
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct CommandNetworkLimiter {
     /// The library, where it holds programs.
-    place: Option<Place>,
-    supervision: Supervision,
+    place: Option<PacingLibraryFolder>,
+    supervision: CallLimiterThread,
     /// Whether bytes are limited.
     moves: bool,
     /// Of programs that ran already: it lets their calls pass once this is dropped.
-    keeper: Option<Keeper>,
+    keeper: Option<SeccompKeeper>,
 }
 
-impl Network {
+impl CommandNetworkLimiter {
     /// The calling thread, and all that it starts from now on, cannot use io_uring or MPTCP.
-    pub(super) fn start(wanted: &Wanted, shared: &Shared) -> Result<Network, LimitError> {
+    pub(super) fn start(
+        wanted: &CommandLimitOptions,
+        shared: &LimitRegistryEntry,
+    ) -> Result<CommandNetworkLimiter, LimitError> {
         let (moves, judges) = (wanted.moves(), !wanted.connect.is_empty());
-        let place = (moves && !judges).then(Place::make).transpose();
+        let place = (moves && !judges).then(PacingLibraryFolder::make).transpose();
         let place = place.map_err(system("give programs the library"))?;
-        let door = place.as_ref().map(Place::make_door).transpose();
+        let door = place.as_ref().map(PacingLibraryFolder::make_door).transpose();
         let door = door.map_err(system("give programs a door for listeners"))?;
         let supervision = supervise(wanted, shared, door, None)?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
         if judges {
             seccomp::refuse_other_ways().map_err(system("refuse sockets of packets"))?;
         }
-        Ok(Network { place, supervision, moves, keeper: None })
+        Ok(CommandNetworkLimiter { place, supervision, moves, keeper: None })
     }
 
     /// Has the calls of a process shown that runs already, and of all below it.
     pub(super) fn attach(
-        wanted: &Wanted,
-        shared: &Shared,
-        keeper: Keeper,
+        wanted: &CommandLimitOptions,
+        shared: &LimitRegistryEntry,
+        keeper: SeccompKeeper,
         door: OwnedFd,
         root: Pid,
-    ) -> Result<(Network, Attached), LimitError> {
+    ) -> Result<(CommandNetworkLimiter, AttachOutcome), LimitError> {
         let (moves, confines) = (wanted.moves(), !wanted.connect.is_empty());
         // It answers from the first call on.
         let supervision = supervise(wanted, shared, Some(door), Some(keeper.ledger().clone()))?;
-        let attached = keeper.attach(Order { root, filter: filter(moves), confines });
-        let network = Network { place: None, supervision, moves, keeper: Some(keeper) };
+        let attached = keeper.attach(AttachRequest { root, filter: filter(moves), confines });
+        let network =
+            CommandNetworkLimiter { place: None, supervision, moves, keeper: Some(keeper) };
         match attached {
             Ok(attached) => Ok((network, attached)),
             Err(refusal) => {
@@ -75,14 +79,14 @@ impl Network {
 
     /// The process that lets calls pass later.
     pub(super) fn keeper_pid(&self) -> Option<Pid> {
-        self.keeper.as_ref().map(Keeper::pid)
+        self.keeper.as_ref().map(SeccompKeeper::pid)
     }
 
     /// Adds the variables of the command.
     pub(super) fn add_variables(
         &self,
         variables: &mut BTreeMap<OsString, OsString>,
-        shared: &Shared,
+        shared: &LimitRegistryEntry,
     ) {
         if let Some(place) = &self.place {
             let own = variables.get(OsStr::new("LD_PRELOAD")).cloned();
@@ -106,25 +110,25 @@ impl Network {
     /// Ends. Calls of programs that are left and that are shown will fail (`ENOSYS`), but for
     /// those that a keeper lets pass. Returns what was
     /// refused.
-    pub(super) fn finish(self) -> Refused {
+    pub(super) fn finish(self) -> RefusedDestinations {
         self.supervision.finish()
     }
 }
 
 /// The thread that looks at calls. Listeners come by the door.
 fn supervise(
-    wanted: &Wanted,
-    shared: &Shared,
+    wanted: &CommandLimitOptions,
+    shared: &LimitRegistryEntry,
     door: Option<OwnedFd>,
-    ledger: Option<Ledger>,
-) -> Result<Supervision, LimitError> {
+    ledger: Option<SeccompCallLedger>,
+) -> Result<CallLimiterThread, LimitError> {
     let region = shared.region_again().map_err(system("map the file of a limit"))?;
     let judge = (!wanted.connect.is_empty()).then(|| Judge::of(wanted.connect.clone()));
-    let terms = Terms { judge, moves: wanted.moves(), ledger };
-    Supervision::start(region, door, terms).map_err(system("look at the calls of programs"))
+    let terms = CallLimiterSettings { judge, moves: wanted.moves(), ledger };
+    CallLimiterThread::start(region, door, terms).map_err(system("look at the calls of programs"))
 }
 
 /// Which calls are shown.
-fn filter(moves: bool) -> Filter {
-    if moves { Filter::Bytes } else { Filter::Destinations }
+fn filter(moves: bool) -> SeccompFilterKind {
+    if moves { SeccompFilterKind::Bytes } else { SeccompFilterKind::Destinations }
 }

@@ -11,19 +11,19 @@ use super::resources::Resources;
 
 /// What commands of one name share of the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Note {
-    /// [`Group::address`](windtunnel_limit::Group::address).
+pub(super) struct LimitGroupRecord {
+    /// [`ControlGroup::address`](windtunnel_limit::ControlGroup::address).
     pub(super) address: String,
     /// What it limits.
     pub(super) resources: Resources,
     /// What it did not hold: the command that has found out says so to the others.
     #[serde(default)]
-    pub(super) lapses: Vec<Lapse>,
+    pub(super) lapses: Vec<LimitGroupLapse>,
 }
 
 /// A limit that was not held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Lapse {
+pub(super) struct LimitGroupLapse {
     /// As its option is named.
     pub(super) limit: String,
     pub(super) why: String,
@@ -31,20 +31,20 @@ pub(super) struct Lapse {
 
 /// Where the note of a limit is.
 #[derive(Debug, Clone)]
-pub(super) struct Shelf {
+pub(super) struct LimitGroupRecordFile {
     note: PathBuf,
 }
 
-impl Note {
+impl LimitGroupRecord {
     pub(super) fn path(limit: &Path) -> PathBuf {
         limit.with_extension("group")
     }
 }
 
-impl Shelf {
+impl LimitGroupRecordFile {
     /// Of the limit with this file.
-    pub(super) fn of(limit: &Path) -> Shelf {
-        Shelf { note: Note::path(limit) }
+    pub(super) fn of(limit: &Path) -> LimitGroupRecordFile {
+        LimitGroupRecordFile { note: LimitGroupRecord::path(limit) }
     }
 
     /// Whether there is a note.
@@ -52,12 +52,12 @@ impl Shelf {
         self.note.exists()
     }
 
-    pub(super) fn read(&self) -> io::Result<Note> {
+    pub(super) fn read(&self) -> io::Result<LimitGroupRecord> {
         Ok(serde_json::from_slice(&fs::read(&self.note)?)?)
     }
 
     /// Whole, whenever it is read.
-    pub(super) fn write(&self, note: &Note) -> io::Result<()> {
+    pub(super) fn write(&self, note: &LimitGroupRecord) -> io::Result<()> {
         let draft = self.note.with_extension(format!("draft-{}", std::process::id()));
         fs::write(&draft, serde_json::to_vec(note)?)?;
         fs::rename(&draft, &self.note)
@@ -66,7 +66,7 @@ impl Shelf {
     /// Reads the note, has it changed and writes it, while no other process does that.
     pub(super) fn change<T>(
         &self,
-        change: impl FnOnce(&mut Note) -> io::Result<T>,
+        change: impl FnOnce(&mut LimitGroupRecord) -> io::Result<T>,
     ) -> io::Result<T> {
         // Until it is closed.
         let folder = File::open(self.note.parent().unwrap_or(Path::new("/")))?;
@@ -88,13 +88,13 @@ mod tests {
     #[test]
     fn changes_of_several_processes_come_one_after_the_other() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::of(&folder.path().join("downloads"));
+        let shelf = LimitGroupRecordFile::of(&folder.path().join("downloads"));
         assert!(!shelf.has_note() && shelf.change(|_| Ok(())).is_err());
         let (address, resources) = ("cpu=/".to_owned(), Resources::default());
-        shelf.write(&Note { address, resources, lapses: Vec::new() }).unwrap();
+        shelf.write(&LimitGroupRecord { address, resources, lapses: Vec::new() }).unwrap();
         let change = |number: u32| {
-            let lapse = Lapse { limit: "cpu".to_owned(), why: number.to_string() };
-            let add = |note: &mut Note| {
+            let lapse = LimitGroupLapse { limit: "cpu".to_owned(), why: number.to_string() };
+            let add = |note: &mut LimitGroupRecord| {
                 note.lapses.push(lapse);
                 Ok(())
             };
@@ -110,7 +110,8 @@ mod tests {
         let refused = shelf.change(|note| {
             note.lapses.clear();
             shelf.write(note)?;
-            note.lapses.extend([Lapse { limit: "cpu".to_owned(), why: "back".to_owned() }]);
+            note.lapses
+                .extend([LimitGroupLapse { limit: "cpu".to_owned(), why: "back".to_owned() }]);
             Err::<(), _>(io::ErrorKind::Other.into())
         });
         assert!(refused.is_err());

@@ -8,9 +8,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use windtunnel_node::Cover;
+use windtunnel_node::MaskedPathCover;
 use windtunnel_sys::mount::{self, Propagation};
-use windtunnel_sys::namespace::{self, Flags, IdMap, IdRange, Target};
+use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
 use windtunnel_sys::{capability, process};
 
 use super::LimitError;
@@ -45,7 +45,7 @@ fn cover(paths: &[PathBuf], folder: &Path) -> Result<Vec<String>, LimitError> {
     made.map_err(LimitError::NoNamespace)?;
     let mut notes = Vec::new();
     for path in paths {
-        let cover = Cover { folder_mode: "000", file: &file };
+        let cover = MaskedPathCover { folder_mode: "000", file: &file };
         windtunnel_node::hide(std::slice::from_ref(path), cover, &mut notes).map_err(|error| {
             LimitError::Deny { path: path.clone(), source: io::Error::other(error.message) }
         })?;
@@ -56,13 +56,13 @@ fn cover(paths: &[PathBuf], folder: &Path) -> Result<Vec<String>, LimitError> {
 /// A mount namespace, in which mounts reach no other process.
 fn enter() -> io::Result<()> {
     if capability::effective().is_ok_and(|has| has.sys_admin) {
-        namespace::unshare(Flags::MOUNT)?;
+        namespace::unshare(NamespaceFlags::MOUNT)?;
     } else {
         let user = process::current_user();
-        namespace::unshare(Flags::USER | Flags::MOUNT)?;
+        namespace::unshare(NamespaceFlags::USER | NamespaceFlags::MOUNT)?;
         let one = |id: u32| vec![IdRange { inside: id, outside: id, count: 1 }];
         let maps = IdMap { users: one(user.uid), groups: one(user.gid) };
-        namespace::write_id_maps(Target::Current, &maps, true)?;
+        namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)?;
     }
     mount::set_propagation("/", Propagation::Private)
 }

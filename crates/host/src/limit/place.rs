@@ -15,13 +15,13 @@ use crate::outside::place::with_library;
 
 /// A folder with the library; it is removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PacingLibraryFolder {
     folder: OwnFolder,
 }
 
-impl Place {
-    pub(super) fn make() -> io::Result<Place> {
-        let place = Place { folder: OwnFolder::make()? };
+impl PacingLibraryFolder {
+    pub(super) fn make() -> io::Result<PacingLibraryFolder> {
+        let place = PacingLibraryFolder { folder: OwnFolder::make()? };
         fs::write(place.library(), preload::LIBRARY)?;
         fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
         // Programs of root may change their user.

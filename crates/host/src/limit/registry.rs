@@ -8,40 +8,47 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use windtunnel_budget::pacing::{Direction, Per};
-use windtunnel_sys::limited::Limited;
+use windtunnel_budget::pacing::{Per, TransferDirection};
+use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::{clock, process};
 
-use super::control::{self, Control, Request};
-use super::holding::Holding;
-use super::note::{Note, Shelf};
-use super::resources::{Resources, Second, Used};
-use super::{LimitError, Status, Wanted, name_of, system};
+use super::control::{self, LimitChangeRequest, LimitControlThread};
+use super::holding::CommandLimitEnforcer;
+use super::note::{LimitGroupRecord, LimitGroupRecordFile};
+use super::resources::{CommandResourceUsage, Resources, Second};
+use super::{CommandLimitOptions, CommandLimitStatus, LimitError, name_of, system};
 use crate::outside::own_folder;
 
 /// A limit that this process has a part in.
 #[derive(Debug)]
-pub struct Shared {
+pub struct LimitRegistryEntry {
     id: String,
     path: PathBuf,
     /// Locked.
     file: File,
-    region: Limited,
+    region: MappedPacingRegion,
 }
 
-impl Shared {
+impl LimitRegistryEntry {
     /// The limit of a group, or a new one.
-    pub(super) fn join(wanted: &Wanted) -> Result<Shared, LimitError> {
+    pub(super) fn join(wanted: &CommandLimitOptions) -> Result<LimitRegistryEntry, LimitError> {
         let folder = folder().map_err(system("make a folder for limits"))?;
-        Shared::join_in(&folder, wanted)
+        LimitRegistryEntry::join_in(&folder, wanted)
     }
 
-    fn join_in(folder: &Path, wanted: &Wanted) -> Result<Shared, LimitError> {
+    fn join_in(
+        folder: &Path,
+        wanted: &CommandLimitOptions,
+    ) -> Result<LimitRegistryEntry, LimitError> {
         let id = wanted.group.clone().unwrap_or_else(|| std::process::id().to_string());
         let path = folder.join(&id);
         let (file, is_new) = locked(&path).map_err(system("share the file of a limit"))?;
         let failed = system("map the file of a limit");
-        let region = if is_new { Limited::create_in(&file) } else { Limited::open(&file) };
+        let region = if is_new {
+            MappedPacingRegion::create_in(&file)
+        } else {
+            MappedPacingRegion::open(&file)
+        };
         let region = region.map_err(failed)?;
         let per = wanted.per.unwrap_or(Per::Tree);
         if is_new {
@@ -56,12 +63,12 @@ impl Shared {
         if is_new {
             forget(&path);
         }
-        Ok(Shared { id, path, file, region })
+        Ok(LimitRegistryEntry { id, path, file, region })
     }
 
     /// Where commands of this name say what they share of the kernel; `None`: it has no name.
-    pub(super) fn shelf(&self) -> Option<Shelf> {
-        self.id.parse::<u32>().is_err().then(|| Shelf::of(&self.path))
+    pub(super) fn shelf(&self) -> Option<LimitGroupRecordFile> {
+        self.id.parse::<u32>().is_err().then(|| LimitGroupRecordFile::of(&self.path))
     }
 
     /// Whether commands of this name are in a control group.
@@ -72,18 +79,18 @@ impl Shared {
     /// Says to other commands what is shared, and to those that run what is new of it.
     pub(super) fn publish(
         &mut self,
-        holding: &Holding,
+        holding: &CommandLimitEnforcer,
         newer: &Resources,
     ) -> Result<(), LimitError> {
         if let Some((address, shelf)) = holding.address().zip(self.shelf()) {
             if shelf.has_note() {
                 let resources = Resources { open_files: None, ..*newer };
-                let request = Request { resources, rates: false };
+                let request = LimitChangeRequest { resources, rates: false };
                 // A process that does not answer goes on with the same group.
                 let _ = control::ask(self.folder(), &self.id, &request);
             } else {
                 let resources = Resources { open_files: None, ..*holding.asked() };
-                let note = Note { address, resources, lapses: Vec::new() };
+                let note = LimitGroupRecord { address, resources, lapses: Vec::new() };
                 shelf.write(&note).map_err(system("share a control group"))?;
             }
         }
@@ -101,7 +108,11 @@ impl Shared {
     }
 
     /// Ends what holds the command. Returns what it has had.
-    pub(super) fn end(&self, control: Control, began_ns: u64) -> (Used, Vec<Second>) {
+    pub(super) fn end(
+        &self,
+        control: LimitControlThread,
+        began_ns: u64,
+    ) -> (CommandResourceUsage, Vec<Second>) {
         let is_last = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
         let ended = control.finish().map(|holding| holding.end(is_last, began_ns));
         ended.unwrap_or_default()
@@ -116,16 +127,16 @@ impl Shared {
     }
 
     /// The region, mapped once more: for a thread.
-    pub(super) fn region_again(&self) -> io::Result<Limited> {
-        Limited::open(&self.file)
+    pub(super) fn region_again(&self) -> io::Result<MappedPacingRegion> {
+        MappedPacingRegion::open(&self.file)
     }
 
-    pub(super) fn status(&self, used: Used) -> Status {
-        Status::of(self.id.clone(), &self.region, used)
+    pub(super) fn status(&self, used: CommandResourceUsage) -> CommandLimitStatus {
+        CommandLimitStatus::of(self.id.clone(), &self.region, used)
     }
 }
 
-impl Drop for Shared {
+impl Drop for LimitRegistryEntry {
     fn drop(&mut self) {
         if flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Another process removes it otherwise.
@@ -139,7 +150,7 @@ impl Drop for Shared {
 /// killed.
 fn forget(limit: &Path) {
     // Most have none.
-    let _ = fs::remove_file(Note::path(limit));
+    let _ = fs::remove_file(LimitGroupRecord::path(limit));
     if let (Some(folder), Some(id)) = (limit.parent(), limit.file_name()) {
         control::remove_all(folder, &id.to_string_lossy());
     }
@@ -149,26 +160,31 @@ fn forget(limit: &Path) {
 ///
 /// # Errors
 /// If there is none of this name, or what is to change cannot be.
-pub fn set(id: &str, rates: [Option<u64>; 2], resources: &Resources) -> Result<Status, LimitError> {
+pub fn set(
+    id: &str,
+    rates: [Option<u64>; 2],
+    resources: &Resources,
+) -> Result<CommandLimitStatus, LimitError> {
     let found = folders().into_iter().find_map(|folder| Some((live(&folder.join(id))?, folder)));
     let (region, folder) = found.ok_or_else(|| LimitError::NoLimit(id.to_owned()))?;
-    let request = Request { resources: *resources, rates: rates != [None; 2] };
+    let request = LimitChangeRequest { resources: *resources, rates: rates != [None; 2] };
     let used = control::ask(&folder, id, &request);
     let used = used.map_err(|why| LimitError::Refused { id: id.to_owned(), why })?;
     change(&region, rates);
-    Ok(Status::of(id.to_owned(), &region, used.unwrap_or_default()))
+    Ok(CommandLimitStatus::of(id.to_owned(), &region, used.unwrap_or_default()))
 }
 
 /// The limits of this user under which commands run, by their names.
 #[must_use]
-pub fn list() -> Vec<Status> {
+pub fn list() -> Vec<CommandLimitStatus> {
     own_folder::sweep_all();
-    let mut limits: Vec<Status> = folders().iter().flat_map(|folder| list_in(folder)).collect();
+    let mut limits: Vec<CommandLimitStatus> =
+        folders().iter().flat_map(|folder| list_in(folder)).collect();
     limits.sort_by(|a, b| a.id.cmp(&b.id));
     limits
 }
 
-fn list_in(folder: &Path) -> Vec<Status> {
+fn list_in(folder: &Path) -> Vec<CommandLimitStatus> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     // Those with a dot go with a limit.
     let names = files.filter_map(|file| file.file_name().into_string().ok());
@@ -176,14 +192,14 @@ fn list_in(folder: &Path) -> Vec<Status> {
     let status = |id: String| {
         let region = live(&folder.join(&id))?;
         // One that does not answer is listed all the same.
-        let used = control::ask(folder, &id, &Request::default()).ok().flatten();
-        Some(Status::of(id, &region, used.unwrap_or_default()))
+        let used = control::ask(folder, &id, &LimitChangeRequest::default()).ok().flatten();
+        Some(CommandLimitStatus::of(id, &region, used.unwrap_or_default()))
     };
     names.into_iter().filter_map(status).collect()
 }
 
-fn change(region: &Limited, rates: [Option<u64>; 2]) {
-    for (direction, rate) in Direction::ALL.into_iter().zip(rates) {
+fn change(region: &MappedPacingRegion, rates: [Option<u64>; 2]) {
+    for (direction, rate) in TransferDirection::ALL.into_iter().zip(rates) {
         if let Some(rate) = rate.filter(|rate| *rate != region.rate_bps(direction)) {
             region.set_rate(clock::monotonic_ns(), direction, rate);
         }
@@ -208,7 +224,7 @@ fn locked(path: &Path) -> io::Result<(File, bool)> {
 }
 
 /// The region of a file with a lock; a file without one is removed.
-fn live(path: &Path) -> Option<Limited> {
+fn live(path: &Path) -> Option<MappedPacingRegion> {
     let file = options().open(path).ok()?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
         if is_at(&file, path) {
@@ -218,7 +234,7 @@ fn live(path: &Path) -> Option<Limited> {
         }
         return None;
     }
-    Limited::open(&file).ok()
+    MappedPacingRegion::open(&file).ok()
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
@@ -281,20 +297,22 @@ fn is_private(path: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn wanted(rates: [Option<u64>; 2]) -> Wanted {
+    fn wanted(rates: [Option<u64>; 2]) -> CommandLimitOptions {
         let (per, denied, resources) = (None, Vec::new(), Resources::default());
         let group = Some("downloads".to_owned());
-        Wanted { group, per, rates, resources, connect: Vec::new(), denied }
+        CommandLimitOptions { group, per, rates, resources, connect: Vec::new(), denied }
     }
 
     #[test]
     fn a_group_is_one_limit_until_its_last_user_has_gone() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let first =
+            LimitRegistryEntry::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
         first.admit_others().unwrap();
-        let second = Shared::join_in(folder.path(), &wanted([None, Some(16_000)])).unwrap();
-        let rates = |shared: &Shared| {
-            let status = shared.status(Used::default());
+        let second =
+            LimitRegistryEntry::join_in(folder.path(), &wanted([None, Some(16_000)])).unwrap();
+        let rates = |shared: &LimitRegistryEntry| {
+            let status = shared.status(CommandResourceUsage::default());
             (status.send.limit_bps, status.receive.limit_bps)
         };
         assert_eq!(rates(&first), (Some(8_000), Some(16_000)));
@@ -311,13 +329,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("downloads");
         let left = File::create_new(&path).unwrap();
-        let region =
-            Limited::create_in(&OpenOptions::new().read(true).write(true).open(&path).unwrap());
+        let region = MappedPacingRegion::create_in(
+            &OpenOptions::new().read(true).write(true).open(&path).unwrap(),
+        );
         region.unwrap().begin(1, 0, Per::Socket, [1, 1]);
         drop(left);
-        let shared = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let shared =
+            LimitRegistryEntry::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
         assert_eq!(
-            (shared.status(Used::default()).per, shared.status(Used::default()).receive.limit_bps),
+            (
+                shared.status(CommandResourceUsage::default()).per,
+                shared.status(CommandResourceUsage::default()).receive.limit_bps
+            ),
             ("tree", None)
         );
         drop(shared);
@@ -328,10 +351,11 @@ mod tests {
     #[test]
     fn a_group_has_one_kind_of_budgets() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Shared::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
+        let first =
+            LimitRegistryEntry::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
         first.admit_others().unwrap();
-        let other = Wanted { per: Some(Per::Socket), ..wanted([None; 2]) };
-        let error = Shared::join_in(folder.path(), &other).unwrap_err().to_string();
+        let other = CommandLimitOptions { per: Some(Per::Socket), ..wanted([None; 2]) };
+        let error = LimitRegistryEntry::join_in(folder.path(), &other).unwrap_err().to_string();
         assert_eq!(
             error,
             "the group \"downloads\" has a budget for each tree, and not for each socket"

@@ -1,9 +1,9 @@
 //! What a command may use of the machine beside its bandwidth, and what it has used.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_limit::Resource;
+use windtunnel_limit::CgroupResource;
 
-use crate::node_limits::Window;
+use crate::node_limits::CpuAccountWindow;
 
 /// What a command and all that it starts may use; `None`: as much as there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +31,9 @@ impl Resources {
     }
 
     /// What can be limited of these for all processes together.
-    pub(super) fn shared(&self) -> Vec<Resource> {
+    pub(super) fn shared(&self) -> Vec<CgroupResource> {
         let asked = [self.cpu_millis.is_some(), self.memory.is_some(), self.pids.is_some()];
-        let asked = Resource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
+        let asked = CgroupResource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
         asked.map(|(resource, _)| resource).collect()
     }
 
@@ -48,7 +48,7 @@ impl Resources {
 
 /// What limits a command, and what it has had of that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Used {
+pub struct CommandResourceUsage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<ProcessorUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,7 @@ pub struct Second {
 }
 
 impl Second {
-    pub(super) fn of(window: &Window, began_ns: u64) -> Second {
+    pub(super) fn of(window: &CpuAccountWindow, began_ns: u64) -> Second {
         Second {
             time_s: seconds(window.end_ns.saturating_sub(began_ns)),
             length_s: seconds(window.length_ns),
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn newer_values_replace_older_ones_and_leave_the_rest() {
         let mut asked = Resources { cpu_millis: Some(250), pids: Some(9), ..Resources::default() };
-        assert_eq!(asked.shared(), [Resource::Processor, Resource::Processes]);
+        assert_eq!(asked.shared(), [CgroupResource::Processor, CgroupResource::Processes]);
         asked.replace(&Resources {
             cpu_millis: Some(500),
             memory: Some(1),

@@ -4,23 +4,23 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use windtunnel_budget::pacing::region::Sum;
-use windtunnel_budget::pacing::{Direction, Escape, Hold, Per, Region};
+use windtunnel_budget::pacing::{Escape, Hold, PacingRegion, Per, TransferDirection};
 
-use super::resources::{Second, Used};
-use super::supervision::Refused;
+use super::resources::{CommandResourceUsage, Second};
+use super::supervision::RefusedDestinations;
 
 /// A limit as it is.
 #[derive(Debug, Clone, Serialize)]
-pub struct Status {
+pub struct CommandLimitStatus {
     /// The name of the group, or the number of the process that started the command.
     pub id: String,
     /// What has a budget of its own: tree, process, socket or peer.
     pub per: &'static str,
-    pub send: Moved,
-    pub receive: Moved,
+    pub send: DirectionThroughput,
+    pub receive: DirectionThroughput,
     /// Times that sockets or peers had to share the budget of others, because there were too many.
     pub crowded: u64,
-    pub held: Held,
+    pub held: LimitEnforcementCounts,
     /// Programs, or ways to move bytes, that were seen and that the limit does not hold.
     pub escapes: u64,
     /// Of these, how many for which reason.
@@ -28,12 +28,12 @@ pub struct Status {
     pub not_limited: Vec<NotLimited>,
     /// Of the machine.
     #[serde(flatten)]
-    pub used: Used,
+    pub used: CommandResourceUsage,
 }
 
 /// How programs are held.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Held {
+pub struct LimitEnforcementCounts {
     /// Programs that the preload library was loaded into.
     pub by_library: u64,
     /// Processes whose calls the kernel shows before it does them.
@@ -51,7 +51,7 @@ pub struct NotLimited {
 
 /// What has moved in a direction.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Moved {
+pub struct DirectionThroughput {
     /// Asked: the limit, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit_bps: Option<u64>,
@@ -69,7 +69,7 @@ pub struct Moved {
 
 /// A command that has ended.
 #[derive(Debug, Serialize)]
-pub struct Ended {
+pub struct CommandLimitReport {
     /// What wrote it.
     pub program: String,
     pub command: Vec<String>,
@@ -87,21 +87,21 @@ pub struct Ended {
     pub connect: Vec<String>,
     /// What was refused of that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<Refused>,
+    pub refused: Option<RefusedDestinations>,
     /// Of a group: of all its commands so far.
     #[serde(flatten)]
-    pub status: Status,
+    pub status: CommandLimitStatus,
     /// Processor time, where that is limited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cpu_windows: Vec<Second>,
     /// Where the command ran already.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub running: Option<Running>,
+    pub running: Option<AttachedProcessStatus>,
 }
 
 /// A program that ran already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Running {
+pub struct AttachedProcessStatus {
     /// Its process.
     pub pid: i32,
     /// Processes that have installed a filter, and how long all were stopped for that.
@@ -116,12 +116,12 @@ pub struct Running {
     pub keeper: Option<i32>,
 }
 
-impl Moved {
-    fn of(sum: Sum) -> Moved {
+impl DirectionThroughput {
+    fn of(sum: Sum) -> DirectionThroughput {
         let duration_ns = sum.last_ns.saturating_sub(sum.first_ns);
         let bits = u128::from(sum.bytes) * 8_000_000_000;
         let delivered = bits.checked_div(u128::from(duration_ns));
-        Moved {
+        DirectionThroughput {
             limit_bps: (sum.rate_bps != 0).then_some(sum.rate_bps),
             bytes: sum.bytes,
             duration_ns,
@@ -143,15 +143,19 @@ pub fn name_of(per: Per) -> &'static str {
     }
 }
 
-impl Status {
-    pub(super) fn of(id: String, region: &Region, used: Used) -> Status {
-        Status {
+impl CommandLimitStatus {
+    pub(super) fn of(
+        id: String,
+        region: &PacingRegion,
+        used: CommandResourceUsage,
+    ) -> CommandLimitStatus {
+        CommandLimitStatus {
             id,
             per: name_of(region.per()),
-            send: Moved::of(region.sum(Direction::Send)),
-            receive: Moved::of(region.sum(Direction::Receive)),
+            send: DirectionThroughput::of(region.sum(TransferDirection::Send)),
+            receive: DirectionThroughput::of(region.sum(TransferDirection::Receive)),
             crowded: region.crowded(),
-            held: Held {
+            held: LimitEnforcementCounts {
                 by_library: region.held(Hold::Library),
                 by_notification: region.held(Hold::Notification),
                 notified_calls: region.shown(),
@@ -163,7 +167,7 @@ impl Status {
     }
 }
 
-fn not_limited(region: &Region) -> Vec<NotLimited> {
+fn not_limited(region: &PacingRegion) -> Vec<NotLimited> {
     let each = Escape::ALL.into_iter();
     let each = each.map(|why| NotLimited { count: region.escapes(why), what: sentence(why) });
     each.filter(|it| it.count > 0).collect()

@@ -37,55 +37,56 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use windtunnel_limit::Ledger;
-use windtunnel_sys::limited::Limited;
-use windtunnel_sys::poll::{Event, Set, Timer};
+use windtunnel_limit::SeccompCallLedger;
+use windtunnel_sys::limited::MappedPacingRegion;
+use windtunnel_sys::poll::{EpollSet, EventFd, Timer};
 use windtunnel_sys::unix;
 
 pub(super) use judge::Judge;
-pub use judge::Refused;
+pub use judge::RefusedDestinations;
 use look::Looker;
-use work::Work;
+use work::CallLimiterLoop;
 
 /// The thread, which the calls of programs need: it has to live as long as they do.
 #[derive(Debug)]
-pub(super) struct Supervision {
-    stop: Arc<Event>,
+pub(super) struct CallLimiterThread {
+    stop: Arc<EventFd>,
     /// The end at which the command hands over its listener.
     socket: OwnedFd,
     /// Filters under which programs live.
     living: Arc<AtomicUsize>,
-    thread: JoinHandle<Refused>,
+    thread: JoinHandle<RefusedDestinations>,
 }
 
 /// What calls are held to.
 #[derive(Debug)]
-pub(super) struct Terms {
+pub(super) struct CallLimiterSettings {
     /// What judges where programs send to, if that is limited.
     pub(super) judge: Option<Judge>,
     /// Whether bytes are limited.
     pub(super) moves: bool,
     /// Where a keeper finds what is not answered, of programs that ran already.
-    pub(super) ledger: Option<Ledger>,
+    pub(super) ledger: Option<SeccompCallLedger>,
 }
 
-impl Supervision {
+impl CallLimiterThread {
     /// Starts the thread. Preload libraries, or a keeper, hand over listeners at `door`.
     pub(super) fn start(
-        region: Limited,
+        region: MappedPacingRegion,
         door: Option<OwnedFd>,
-        terms: Terms,
-    ) -> io::Result<Supervision> {
+        terms: CallLimiterSettings,
+    ) -> io::Result<CallLimiterThread> {
         let (ours, socket) = unix::seqpacket_pair()?;
-        let stop = Arc::new(Event::open()?);
-        let (set, timer) = (Set::open()?, Timer::open()?);
+        let stop = Arc::new(EventFd::open()?);
+        let (set, timer) = (EpollSet::open()?, Timer::open()?);
         let doors = [ours].into_iter().chain(door).collect();
         let living = Arc::new(AtomicUsize::new(0));
         let of_thread = Arc::clone(&living);
-        let work = Work::new(set, timer, &stop, Looker::new(region), terms, doors, of_thread)?;
+        let work =
+            CallLimiterLoop::new(set, timer, &stop, Looker::new(region), terms, doors, of_thread)?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
-        Ok(Supervision { stop, socket, living, thread })
+        Ok(CallLimiterThread { stop, socket, living, thread })
     }
 
     /// Whether programs live under a filter.
@@ -100,7 +101,7 @@ impl Supervision {
 
     /// Ends. Calls of programs that are left will fail (`ENOSYS`), but for those
     /// that a keeper has. Returns what was refused.
-    pub(super) fn finish(self) -> Refused {
+    pub(super) fn finish(self) -> RefusedDestinations {
         // The counter of an event cannot overflow by one.
         let _ = self.stop.raise();
         // A panic there has been printed.

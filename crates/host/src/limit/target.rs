@@ -8,15 +8,15 @@ use super::LimitError;
 
 /// A process that is to be limited.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct LimitTargetProcess {
     pub(super) pid: Pid,
     /// As it was called.
     pub(super) words: Vec<String>,
 }
 
-impl Target {
+impl LimitTargetProcess {
     /// Looks at the process of a number.
-    pub(super) fn find(number: i32) -> Result<Target, LimitError> {
+    pub(super) fn find(number: i32) -> Result<LimitTargetProcess, LimitError> {
         let refused =
             |why: &str, hint| Err(LimitError::NoTarget { pid: number, why: why.to_owned(), hint });
         let status = fs::read_to_string(format!("/proc/{number}/status"));
@@ -52,7 +52,7 @@ impl Target {
         let words = line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into());
         let mut words: Vec<String> = words.collect();
         words.pop();
-        Ok(Target { pid, words })
+        Ok(LimitTargetProcess { pid, words })
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn refused(number: i32) -> String {
-        Target::find(number).unwrap_err().to_string()
+        LimitTargetProcess::find(number).unwrap_err().to_string()
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             .unwrap();
         // It has become that program.
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        let target = Target::find(child.id().cast_signed()).unwrap();
+        let target = LimitTargetProcess::find(child.id().cast_signed()).unwrap();
         assert_eq!(target.words, words);
         child.kill().unwrap();
         child.wait().unwrap();

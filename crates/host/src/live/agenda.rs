@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::Action;
+use windtunnel_model::plan::EventAction;
 
 /// What events do to programs, in order of time; those of one instant in the order in which they
 /// were added.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
-    actions: BTreeMap<(Span, u64), Action>,
+    actions: BTreeMap<(Span, u64), EventAction>,
     added: u64,
 }
 
 impl Agenda {
-    pub(super) fn add(&mut self, at: Span, action: Action) {
+    pub(super) fn add(&mut self, at: Span, action: EventAction) {
         self.actions.insert((at, self.added), action);
         self.added += 1;
     }
@@ -25,18 +25,18 @@ impl Agenda {
     }
 
     /// Those that are due, in order.
-    pub(super) fn all_due(&self, now: Span) -> impl Iterator<Item = &Action> {
+    pub(super) fn all_due(&self, now: Span) -> impl Iterator<Item = &EventAction> {
         self.until(now).map(|(_, action)| action)
     }
 
     /// Those until a time, in order.
-    pub(super) fn until(&self, until: Span) -> impl Iterator<Item = (Span, &Action)> {
+    pub(super) fn until(&self, until: Span) -> impl Iterator<Item = (Span, &EventAction)> {
         let until = self.actions.iter().take_while(move |((at, _), _)| *at <= until);
         until.map(|((at, _), action)| (*at, action))
     }
 
     /// Takes the next one that is due.
-    pub(super) fn due(&mut self, now: Span) -> Option<(Span, Action)> {
+    pub(super) fn due(&mut self, now: Span) -> Option<(Span, EventAction)> {
         let first = self.actions.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((at, _), action) = first.remove_entry();
         Some((at, action))
@@ -50,8 +50,8 @@ mod tests {
 
     use super::*;
 
-    fn on(node: u32) -> Action {
-        Action::Node { nodes: vec![NodeId(node)], verb: NodeVerb::Kill }
+    fn on(node: u32) -> EventAction {
+        EventAction::Node { nodes: vec![NodeId(node)], verb: NodeVerb::Kill }
     }
 
     #[test]

@@ -6,16 +6,16 @@ use windtunnel_control::frame;
 use windtunnel_control::part::{StopWhy, ToPart};
 use windtunnel_model::Time;
 use windtunnel_model::placement::OnHostLoss;
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
-use super::membership::{Members, Membership, Stage};
-use super::state::Live;
+use super::membership::{AgentMembership, MembershipStage, RunMemberTable};
+use super::state::RunLoop;
 use crate::clock::now;
-use crate::ending::Ending;
-use crate::part::news::News;
-use windtunnel_dataplane::Order;
+use crate::ending::RunEndReason;
+use crate::part::news::MemberAnnouncement;
+use windtunnel_dataplane::PacketLoopCommand;
 
-impl Live {
+impl RunLoop {
     /// Handles everything that the agent has said.
     pub(super) fn handle_agent(&mut self) {
         let Some(membership) = &mut self.membership else { return };
@@ -32,31 +32,33 @@ impl Live {
         if let Some(membership) = &mut self.membership {
             membership.agent_gone = true;
         }
-        self.end.ask(Ending::Fatal(why));
+        self.end.ask(RunEndReason::Fatal(why));
     }
 
     fn handle_message(&mut self, message: ToPart) {
-        let members = self.members().map_or(0, Members::count);
+        let members = self.members().map_or(0, RunMemberTable::count);
         if let Some(member) = message.member().filter(|it| usize::from(*it) >= members) {
             let text = format!("news of member {member}, but there are only {members}");
             return self.cx.journal.warn(text);
         }
         match message {
-            ToPart::Measure => self.set_stage(Stage::Measuring),
+            ToPart::Measure => self.set_stage(MembershipStage::Measuring),
             ToPart::Begin { origin_ns } => {
-                self.set_stage(Stage::Begun(Time::from_nanos(origin_ns)));
+                self.set_stage(MembershipStage::Begun(Time::from_nanos(origin_ns)));
             }
             ToPart::Flows { member, changes } => {
-                self.network.order(Order::Flows { member, changes });
+                self.network.order(PacketLoopCommand::Flows { member, changes });
             }
             ToPart::Clocks { clocks } => {
                 let ahead_ns: Vec<(u16, i64)> =
                     clocks.iter().map(|clock| (clock.member, clock.ahead_ns)).collect();
                 if let Some(membership) = &mut self.membership {
-                    membership.clocks.note(&clocks, matches!(membership.stage, Stage::Begun(_)));
+                    membership
+                        .clocks
+                        .note(&clocks, matches!(membership.stage, MembershipStage::Begun(_)));
                 }
                 self.records.note_clocks(&ahead_ns);
-                self.network.order(Order::Clocks { ahead_ns });
+                self.network.order(PacketLoopCommand::Clocks { ahead_ns });
             }
             ToPart::News { member, news } => match frame::decode(news.as_bytes()) {
                 Ok(news) => self.handle_news(member, news),
@@ -79,7 +81,7 @@ impl Live {
         }
     }
 
-    fn set_stage(&mut self, stage: Stage) {
+    fn set_stage(&mut self, stage: MembershipStage) {
         if let Some(membership) = &mut self.membership {
             membership.stage = stage;
         }
@@ -92,87 +94,88 @@ impl Live {
             self.end.hurry();
         }
         self.end.ask(match why {
-            StopWhy::Asked => Ending::Stopped,
-            StopWhy::Signal(signal) => Ending::Interrupted(signal),
-            StopWhy::Failed(reason) => Ending::Fatal(reason),
+            StopWhy::Asked => RunEndReason::Stopped,
+            StopWhy::Signal(signal) => RunEndReason::Interrupted(signal),
+            StopWhy::Failed(reason) => RunEndReason::Fatal(reason),
         });
     }
 
-    fn handle_news(&mut self, member: u16, news: News) {
-        let Some(Membership { members, .. }) = &mut self.membership else { return };
+    fn handle_news(&mut self, member: u16, news: MemberAnnouncement) {
+        let Some(AgentMembership { members, .. }) = &mut self.membership else { return };
         if members.is_lost(member) {
             // The run goes on without it, and does not end with it.
             return;
         }
         match news {
-            News::Program { key, state } => {
+            MemberAnnouncement::Program { key, state } => {
                 if members.has_node(member, key.node) {
                     self.programs.supervisor.on_news(key, *state);
                 }
             }
-            News::Idle { idle } => members.set_idle(member, idle),
-            News::Order { at, action } => self.follow_order(at, *action),
-            News::Service { change } => {
+            MemberAnnouncement::Idle { idle } => members.set_idle(member, idle),
+            MemberAnnouncement::Order { at, action } => self.follow_order(at, *action),
+            MemberAnnouncement::Service { change } => {
                 if members.has_node(member, change.update.replica().index()) {
                     self.service_was_seen_by(change);
                 }
             }
-            News::End { ending } => {
+            MemberAnnouncement::End { ending } => {
                 members.set_ended(member);
                 self.end.ask(ending);
             }
-            News::Sent { datagrams } => members.set_sent_by(member, &datagrams),
+            MemberAnnouncement::Sent { datagrams } => members.set_sent_by(member, &datagrams),
         }
     }
 
     fn lose(&mut self, member: u16, why: String, cut_off: bool) {
         let elapsed = self.elapsed();
-        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        let Some(AgentMembership { members, .. }) = &mut self.membership else { return };
         let Some(nodes) = members.lose(member, elapsed, cut_off) else { return };
         let host = members.name(member);
-        self.network.order(Order::Forget { member });
+        self.network.order(PacketLoopCommand::Forget { member });
         self.programs.supervisor.on_lost(&nodes, &host);
         self.lose_elsewhere(&nodes);
         let nodes = nodes.iter().map(|node| self.cx.nodes.name(*node).to_owned()).collect();
-        self.cx.journal.log(None, EventKind::HostLost { host: host.clone(), nodes, why });
+        self.cx.journal.log(None, EventLogEntryKind::HostLost { host: host.clone(), nodes, why });
         if self.cx.plan.on_host_loss == OnHostLoss::Fail {
-            self.end.ask(Ending::host_lost(&host));
+            self.end.ask(RunEndReason::host_lost(&host));
         }
     }
 
     /// A member does not answer; it is not lost yet.
     fn note_silence(&mut self, member: u16, since: Time) {
-        let Some(Membership { members, stage: Stage::Begun(origin), .. }) = &mut self.membership
+        let Some(AgentMembership { members, stage: MembershipStage::Begun(origin), .. }) =
+            &mut self.membership
         else {
             return;
         };
         if members.set_silent(member, since) {
             let (host, since_ns) = (members.name(member), since.since(*origin).as_nanos());
-            self.cx.journal.log(None, EventKind::HostSilent { host, since_ns });
+            self.cx.journal.log(None, EventLogEntryKind::HostSilent { host, since_ns });
         }
     }
 
     fn note_answer(&mut self, member: u16) {
-        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        let Some(AgentMembership { members, .. }) = &mut self.membership else { return };
         if let Some(since) = members.set_answering(member) {
             let (host, lasted_ns) = (members.name(member), now().since(since).as_nanos());
-            self.cx.journal.log(None, EventKind::HostAnswers { host, lasted_ns });
+            self.cx.journal.log(None, EventLogEntryKind::HostAnswers { host, lasted_ns });
         }
     }
 
     fn leave_with(&mut self, member: u16) {
-        let Some(Membership { members, .. }) = &mut self.membership else { return };
+        let Some(AgentMembership { members, .. }) = &mut self.membership else { return };
         if members.leave(member) {
             let host = members.name(member);
             let why = format!("host {host} has ended the run without this machine");
-            self.end.ask(Ending::Fatal(why));
+            self.end.ask(RunEndReason::Fatal(why));
         }
     }
 
     /// Announces to the other members what has changed.
     pub(super) fn send_to_members(&mut self) {
         let Some(membership) = &mut self.membership else { return };
-        let Membership { programs, members, .. } = membership;
+        let AgentMembership { programs, members, .. } = membership;
         let news = programs.news(&self.programs.supervisor, members);
         news.iter().for_each(|news| membership.send_to_members(news));
     }

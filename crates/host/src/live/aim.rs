@@ -12,34 +12,34 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_limit::Tree;
+use windtunnel_limit::ProcessTree;
 use windtunnel_model::Span;
 use windtunnel_sys::process::{self, Pid, Signal};
 
 /// Processes of a node.
 #[derive(Debug, Default)]
-pub(crate) struct Aim(Vec<OwnedFd>);
+pub(crate) struct SignalTargetSet(Vec<OwnedFd>);
 
 /// What has been found, by node.
 #[derive(Debug, Default)]
-pub(super) struct Aims(BTreeMap<usize, Found>);
+pub(super) struct Aims(BTreeMap<usize, SignalTargetLookup>);
 
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SignalTargetLookup {
     /// When it was looked, after the run began.
     pub(super) at: Span,
     /// `None`: only the node's init can signal them.
-    pub(super) aim: Option<Aim>,
+    pub(super) aim: Option<SignalTargetSet>,
 }
 
-impl Aim {
+impl SignalTargetSet {
     /// All that is below the init of a PID namespace.
     ///
     /// # Errors
     /// If one cannot be opened: `EMFILE`, where the files of this process are limited.
-    pub(crate) fn below(init: Pid) -> io::Result<Aim> {
+    pub(crate) fn below(init: Pid) -> io::Result<SignalTargetSet> {
         let mut opened = Vec::new();
-        for pid in Tree::below(init) {
+        for pid in ProcessTree::below(init) {
             match process::open_pidfd(pid) {
                 Ok(process) => opened.push((pid, process)),
                 Err(error) if has_ended(&error) => {}
@@ -47,19 +47,19 @@ impl Aim {
             }
         }
         // A number that was another process's by the time it was opened is not found again.
-        let there: HashSet<Pid> = Tree::below(init).into_iter().collect();
+        let there: HashSet<Pid> = ProcessTree::below(init).into_iter().collect();
         opened.retain(|(pid, _)| there.contains(pid));
-        Ok(Aim(opened.into_iter().map(|(_, process)| process).collect()))
+        Ok(SignalTargetSet(opened.into_iter().map(|(_, process)| process).collect()))
     }
 
     /// Of children of the calling process.
     #[cfg(test)]
-    pub(super) fn at_children(children: &[u32]) -> Aim {
+    pub(super) fn at_children(children: &[u32]) -> SignalTargetSet {
         let open = |number: &u32| {
             let pid = i32::try_from(*number).ok().and_then(Pid::from_raw);
             process::open_pidfd(pid.expect("a number of a process")).expect("it can be opened")
         };
-        Aim(children.iter().map(open).collect())
+        SignalTargetSet(children.iter().map(open).collect())
     }
 
     /// How many there are.
@@ -82,11 +82,11 @@ impl Aims {
         self.0.contains_key(&node)
     }
 
-    pub(super) fn add(&mut self, node: usize, at: Span, aim: Option<Aim>) {
-        self.0.insert(node, Found { at, aim });
+    pub(super) fn add(&mut self, node: usize, at: Span, aim: Option<SignalTargetSet>) {
+        self.0.insert(node, SignalTargetLookup { at, aim });
     }
 
-    pub(super) fn take(&mut self, node: usize) -> Option<Found> {
+    pub(super) fn take(&mut self, node: usize) -> Option<SignalTargetLookup> {
         self.0.remove(&node)
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         let output = shell.stdout.take().expect("its output");
         BufReader::new(output).read_line(&mut line).expect("all have been started");
         let pid = Pid::from_raw(i32::try_from(shell.id()).unwrap()).unwrap();
-        let aim = Aim::below(pid).expect("they can be opened");
+        let aim = SignalTargetSet::below(pid).expect("they can be opened");
         assert_eq!(aim.count(), 3);
         assert!(aim.send(Signal::KILL));
         let status = shell.wait().expect("it can be waited for");

@@ -2,36 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_control::Reply;
+use windtunnel_control::ControlReply;
 use windtunnel_model::Span;
-use windtunnel_trace::event::Event;
+use windtunnel_trace::event::EventLogEntry;
 
 /// By client: the answer that is not complete.
 #[derive(Debug, Default)]
-pub(super) struct Answers(BTreeMap<u64, Pending>);
+pub(super) struct DeferredReplies(BTreeMap<u64, DeferredReply>);
 
 #[derive(Debug)]
-struct Pending {
+struct DeferredReply {
     /// Changes of the network that have not been confirmed.
     left: usize,
-    answer: Answer,
+    answer: DeferredReplyBody,
 }
 
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum DeferredReplyBody {
     Done,
     /// What was done when, and how much is still to come, until when.
     Happened {
-        events: Vec<Event>,
+        events: Vec<EventLogEntry>,
         later: usize,
         until: Span,
     },
 }
 
-impl Answers {
+impl DeferredReplies {
     /// A client waits until `left` changes of the network have been confirmed.
-    pub(super) fn wait_for(&mut self, client: u64, left: usize, answer: Answer) {
-        self.0.insert(client, Pending { left, answer });
+    pub(super) fn wait_for(&mut self, client: u64, left: usize, answer: DeferredReplyBody) {
+        self.0.insert(client, DeferredReply { left, answer });
     }
 
     /// So many more changes are `confirmed`, which were these events. Returns the answer when it is
@@ -39,21 +39,21 @@ impl Answers {
     pub(super) fn add(
         &mut self,
         client: u64,
-        events: Vec<Event>,
+        events: Vec<EventLogEntry>,
         confirmed: usize,
-    ) -> Option<Reply> {
+    ) -> Option<ControlReply> {
         let pending = self.0.get_mut(&client)?;
         pending.left = pending.left.saturating_sub(confirmed);
-        if let Answer::Happened { events: all, .. } = &mut pending.answer {
+        if let DeferredReplyBody::Happened { events: all, .. } = &mut pending.answer {
             all.extend(events);
         }
         if pending.left > 0 {
             return None;
         }
         Some(match self.0.remove(&client)?.answer {
-            Answer::Done => Reply::Done,
-            Answer::Happened { events, later, until } => {
-                Reply::Happened { events, later, until_ns: until.as_nanos() }
+            DeferredReplyBody::Done => ControlReply::Done,
+            DeferredReplyBody::Happened { events, later, until } => {
+                ControlReply::Happened { events, later, until_ns: until.as_nanos() }
             }
         })
     }
@@ -66,40 +66,44 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_trace::event::EventKind;
+    use windtunnel_trace::event::EventLogEntryKind;
 
     use super::*;
 
-    fn event(at_ns: u64) -> Event {
-        Event { at_ns, intended_ns: None, what: EventKind::Healed }
+    fn event(at_ns: u64) -> EventLogEntry {
+        EventLogEntry { at_ns, intended_ns: None, what: EventLogEntryKind::Healed }
     }
 
     #[test]
     fn a_client_is_answered_when_the_last_of_its_changes_is_confirmed() {
-        let mut answers = Answers::default();
+        let mut answers = DeferredReplies::default();
         let until = Span::from_nanos(900);
-        answers.wait_for(4, 2, Answer::Happened { events: Vec::new(), later: 1, until });
+        answers.wait_for(4, 2, DeferredReplyBody::Happened { events: Vec::new(), later: 1, until });
         assert_eq!(answers.add(4, vec![event(1)], 0), None, "what is done here confirms nothing");
         assert_eq!(answers.add(4, vec![event(2)], 1), None);
         let events = vec![event(1), event(2), event(3)];
-        let expected = Reply::Happened { events, later: 1, until_ns: 900 };
+        let expected = ControlReply::Happened { events, later: 1, until_ns: 900 };
         assert_eq!(answers.add(4, vec![event(3)], 1), Some(expected));
         assert_eq!(answers.add(4, Vec::new(), 1), None, "it is answered once");
     }
 
     #[test]
     fn a_change_without_events_is_answered_with_done() {
-        let mut answers = Answers::default();
-        answers.wait_for(1, 1, Answer::Done);
-        answers.wait_for(2, 0, Answer::Done);
-        assert_eq!(answers.add(2, Vec::new(), 0), Some(Reply::Done), "nothing was to be confirmed");
-        assert_eq!(answers.add(1, vec![event(1)], 1), Some(Reply::Done));
+        let mut answers = DeferredReplies::default();
+        answers.wait_for(1, 1, DeferredReplyBody::Done);
+        answers.wait_for(2, 0, DeferredReplyBody::Done);
+        assert_eq!(
+            answers.add(2, Vec::new(), 0),
+            Some(ControlReply::Done),
+            "nothing was to be confirmed"
+        );
+        assert_eq!(answers.add(1, vec![event(1)], 1), Some(ControlReply::Done));
     }
 
     #[test]
     fn a_client_that_has_gone_is_not_answered() {
-        let mut answers = Answers::default();
-        answers.wait_for(1, 1, Answer::Done);
+        let mut answers = DeferredReplies::default();
+        answers.wait_for(1, 1, DeferredReplyBody::Done);
         answers.forget(1);
         assert_eq!(answers.add(1, Vec::new(), 1), None);
     }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use windtunnel_control::{Connection, Incoming, Listener, Reply};
+use windtunnel_control::{ConnectionInput, ControlConnection, ControlListener, ControlReply};
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
 
-use super::nodes::Nodes;
+use super::nodes::RunNodeTable;
 use crate::clock::now;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
@@ -17,9 +17,9 @@ pub(super) const EXEC_FIRST: u64 = 1 << 48;
 
 /// The open connections.
 #[derive(Debug)]
-pub(crate) struct Connections {
-    listener: Listener,
-    open: BTreeMap<u64, Open>,
+pub(crate) struct ControlConnectionTable {
+    listener: ControlListener,
+    open: BTreeMap<u64, ControlClientConnection>,
     next: u64,
     /// The client that was served last: the next turn begins with the one after it.
     served: u64,
@@ -32,15 +32,15 @@ pub(crate) struct Connections {
 }
 
 #[derive(Debug)]
-struct Open {
-    connection: Connection,
+struct ControlClientConnection {
+    connection: ControlConnection,
     /// The node and number of the command that runs for it.
     command: Option<(usize, u64)>,
 }
 
-impl Connections {
-    pub(super) fn new(listener: Listener) -> Self {
-        Connections {
+impl ControlConnectionTable {
+    pub(super) fn new(listener: ControlListener) -> Self {
+        ControlConnectionTable {
             listener,
             open: BTreeMap::new(),
             next: EXEC_FIRST,
@@ -96,7 +96,7 @@ impl Connections {
         match self.listener.accept(name) {
             Ok(None) => Ok(false),
             Ok(Some(connection)) => {
-                self.open.insert(self.next, Open { connection, command: None });
+                self.open.insert(self.next, ControlClientConnection { connection, command: None });
                 self.next += 1;
                 Ok(true)
             }
@@ -129,7 +129,7 @@ impl Connections {
     }
 
     /// The next request of a client, if there is one.
-    pub(super) fn receive(&mut self, id: u64) -> Option<Incoming> {
+    pub(super) fn receive(&mut self, id: u64) -> Option<ConnectionInput> {
         let open = self.open.get_mut(&id).filter(|open| !open.connection.is_behind())?;
         let incoming = open.connection.receive()?;
         self.served = id;
@@ -138,12 +138,14 @@ impl Connections {
 
     /// Whether there is a request that nothing makes readable, because it has been read.
     pub(super) fn has_more(&self) -> bool {
-        let ready = |open: &Open| open.connection.has_more() && !open.connection.is_behind();
+        let ready = |open: &ControlClientConnection| {
+            open.connection.has_more() && !open.connection.is_behind()
+        };
         self.open.values().any(ready)
     }
 
     /// A client has gone.
-    pub(super) fn close(&mut self, id: u64, nodes: &Nodes) {
+    pub(super) fn close(&mut self, id: u64, nodes: &RunNodeTable) {
         let Some(open) = self.open.remove(&id) else { return };
         if let Some((node, command)) = open.command {
             // What a terminal does to its programs when it goes away.
@@ -166,29 +168,29 @@ impl Connections {
 
     /// Whether a client's command of that number is a node's.
     pub(super) fn is_commanded(&self, node: usize, command: u64) -> bool {
-        let own = |open: &Open| open.command == Some((node, command));
+        let own = |open: &ControlClientConnection| open.command == Some((node, command));
         self.open.get(&command).is_some_and(own)
             || self.abandoned.iter().any(|(_, at, id)| (*at, *id) == (node, command))
     }
 
     pub(super) fn started(&mut self, command: u64, pid: u32) {
         let pid = i32::try_from(pid).unwrap_or(0);
-        self.reply(command, &Reply::Started { pid });
+        self.reply(command, &ControlReply::Started { pid });
     }
 
     pub(super) fn failed(&mut self, command: u64, message: &str, exit: Option<u8>) {
-        self.reply(command, &Reply::NotRun { message: message.to_owned(), exit });
+        self.reply(command, &ControlReply::NotRun { message: message.to_owned(), exit });
         self.forget_command(command);
     }
 
     pub(super) fn exited(&mut self, command: u64, code: u8) {
         self.abandoned.retain(|(_, _, id)| *id != command);
-        self.reply(command, &Reply::Exited { code });
+        self.reply(command, &ControlReply::Exited { code });
         self.forget_command(command);
     }
 
     /// Kills commands whose client has been gone for long enough.
-    pub(super) fn end_abandoned(&mut self, nodes: &Nodes) {
+    pub(super) fn end_abandoned(&mut self, nodes: &RunNodeTable) {
         let time = now();
         let due = self.abandoned.iter().filter(|(at, ..)| *at <= time);
         for (_, node, id) in due {
@@ -197,7 +199,7 @@ impl Connections {
         self.abandoned.retain(|(at, ..)| *at > time);
     }
 
-    pub(super) fn reply(&mut self, id: u64, reply: &Reply) {
+    pub(super) fn reply(&mut self, id: u64, reply: &ControlReply) {
         // A client that does not read replies is treated as gone when its connection closes.
         if let Some(open) = self.open.get_mut(&id) {
             let _ = open.connection.reply(reply);
@@ -211,7 +213,7 @@ impl Connections {
     }
 }
 
-fn signal(nodes: &Nodes, node: usize, id: u64, signal: Signal) {
+fn signal(nodes: &RunNodeTable, node: usize, id: u64, signal: Signal) {
     // A node that takes no messages will be ended with the run.
     let _ = nodes.signal_one(node, id, signal.as_raw());
 }

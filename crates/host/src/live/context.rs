@@ -6,23 +6,23 @@ use std::sync::Arc;
 use windtunnel_model::{Plan, Span};
 
 use super::journal::Journal;
-use super::nodes::Nodes;
-use super::punctuality::{Happened, Punctuality};
-use crate::folder::Folder;
+use super::nodes::RunNodeTable;
+use super::punctuality::{Punctuality, ScheduledOccurrence};
+use crate::folder::RunOutputFolder;
 use crate::output::ProgramKey;
 
 /// The plan, the run folder, the nodes here, and where events go.
-pub(super) struct Context {
+pub(super) struct RunContext {
     pub(super) plan: Arc<Plan>,
-    pub(super) folder: Folder,
-    pub(super) nodes: Nodes,
+    pub(super) folder: RunOutputFolder,
+    pub(super) nodes: RunNodeTable,
     pub(super) journal: Journal,
     pub(super) punctuality: RefCell<Punctuality>,
 }
 
-impl Context {
+impl RunContext {
     /// Something that was planned for a time of the run happened `at` another.
-    pub(super) fn happened(&self, what: Happened<'_>, intended: Span, at: Span) {
+    pub(super) fn happened(&self, what: ScheduledOccurrence<'_>, intended: Span, at: Span) {
         self.punctuality.borrow_mut().happened(what, intended, at);
     }
 

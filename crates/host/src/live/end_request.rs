@@ -1,22 +1,22 @@
 //! Why the run is to end, and how urgently.
 
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 
 /// The first reason to end the run, and whether an end at once was asked for since.
 #[derive(Debug, Default)]
 pub(super) struct EndRequest {
-    reason: Option<Ending>,
+    reason: Option<RunEndReason>,
     hurried: bool,
 }
 
 impl EndRequest {
     /// Asks for the end; the first reason holds.
-    pub(super) fn ask(&mut self, reason: Ending) {
+    pub(super) fn ask(&mut self, reason: RunEndReason) {
         self.reason.get_or_insert(reason);
     }
 
     /// Asks for the end, and for an end at once if the run is ending already.
-    pub(super) fn insist(&mut self, reason: Ending) {
+    pub(super) fn insist(&mut self, reason: RunEndReason) {
         self.hurried |= self.reason.is_some();
         self.ask(reason);
     }
@@ -27,7 +27,7 @@ impl EndRequest {
     }
 
     /// Why the run is to end, if it is.
-    pub(super) fn reason(&self) -> Option<&Ending> {
+    pub(super) fn reason(&self) -> Option<&RunEndReason> {
         self.reason.as_ref()
     }
 
@@ -44,24 +44,24 @@ mod tests {
     #[test]
     fn the_second_signal_hurries_the_end_that_the_first_has_begun() {
         let mut end = EndRequest::default();
-        end.insist(Ending::Interrupted(2));
-        assert_eq!(end.reason(), Some(&Ending::Interrupted(2)));
+        end.insist(RunEndReason::Interrupted(2));
+        assert_eq!(end.reason(), Some(&RunEndReason::Interrupted(2)));
         assert!(!end.is_hurried(), "programs get their time");
         // The main loop has looked at the reason, as it does each turn.
-        assert_eq!(end.reason(), Some(&Ending::Interrupted(2)));
-        end.insist(Ending::Interrupted(15));
+        assert_eq!(end.reason(), Some(&RunEndReason::Interrupted(2)));
+        end.insist(RunEndReason::Interrupted(15));
         assert!(end.is_hurried());
-        assert_eq!(end.reason(), Some(&Ending::Interrupted(2)), "the first reason holds");
+        assert_eq!(end.reason(), Some(&RunEndReason::Interrupted(2)), "the first reason holds");
     }
 
     #[test]
     fn a_signal_hurries_a_run_that_ends_by_itself() {
         let mut end = EndRequest::default();
-        end.ask(Ending::Duration);
-        end.ask(Ending::Finished);
+        end.ask(RunEndReason::Duration);
+        end.ask(RunEndReason::Finished);
         assert!(!end.is_hurried());
-        end.insist(Ending::Interrupted(2));
+        end.insist(RunEndReason::Interrupted(2));
         assert!(end.is_hurried());
-        assert_eq!(end.reason(), Some(&Ending::Duration));
+        assert_eq!(end.reason(), Some(&RunEndReason::Duration));
     }
 }

@@ -9,10 +9,10 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::Interface;
+use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 
-use super::context::Context;
+use super::context::RunContext;
 use crate::supervisor::Supervisor;
 
 /// When daemons have had the time to see that their clients have gone.
@@ -38,7 +38,7 @@ impl Farewell {
 }
 
 /// Whether a daemon of this machine still has a connection to a node without programs.
-pub(super) fn clients_are_leaving(cx: &Context, supervisor: &Supervisor) -> bool {
+pub(super) fn clients_are_leaving(cx: &RunContext, supervisor: &Supervisor) -> bool {
     let running = supervisor.programs().filter(|(_, program)| program.life.is_running());
     let busy: BTreeSet<usize> = running.map(|(key, _)| key.node).collect();
     let gone = addresses_of_others(&cx.plan, &busy);
@@ -54,7 +54,7 @@ pub(super) fn clients_are_leaving(cx: &Context, supervisor: &Supervisor) -> bool
 /// The addresses of all nodes but the `busy` ones.
 fn addresses_of_others(plan: &Plan, busy: &BTreeSet<usize>) -> BTreeSet<IpAddr> {
     let others = plan.nodes.iter().enumerate().filter(|(node, _)| !busy.contains(node));
-    others.flat_map(|(_, node)| node.interfaces.iter().flat_map(Interface::addresses)).collect()
+    others.flat_map(|(_, node)| node.interfaces.iter().flat_map(NodeInterface::addresses)).collect()
 }
 
 /// The other ends of open connections in a table of proc_pid_net(5): `sl: local_address rem_address

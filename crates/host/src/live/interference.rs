@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::plan::{self, User};
+use windtunnel_model::plan::{self, ProgramUser};
 use windtunnel_model::{NodeId, Span};
-use windtunnel_node::{Interference, Request};
+use windtunnel_node::{Interference, NodeInitRequest};
 use windtunnel_sys::process;
 
-use super::context::Context;
-use super::state::Live;
+use super::context::RunContext;
+use super::state::RunLoop;
 use crate::clock::now;
 
 /// What nodes have said of it.
@@ -22,12 +22,12 @@ pub(super) struct InterferenceNotes {
 
 impl InterferenceNotes {
     /// Asks the nodes whose programs can have made some.
-    fn ask(&mut self, cx: &Context, is_root: bool) {
+    fn ask(&mut self, cx: &RunContext, is_root: bool) {
         for (node, spec) in cx.plan.nodes.iter().enumerate() {
             let is_here = cx.nodes.is_here(NodeId::from_index(node)) && !cx.nodes.is_dead(node);
             if can_configure(spec, is_root)
                 && is_here
-                && cx.nodes.send(node, &Request::Interference, &[]).is_ok()
+                && cx.nodes.send(node, &NodeInitRequest::Interference, &[]).is_ok()
             {
                 self.asked.insert(node);
             }
@@ -49,7 +49,7 @@ impl InterferenceNotes {
     }
 
     /// Those that have not answered do not any more.
-    fn give_up(&mut self, cx: &Context) {
+    fn give_up(&mut self, cx: &RunContext) {
         let silent = std::mem::take(&mut self.asked).into_iter();
         let silent: Vec<&str> = silent.map(|node| cx.nodes.name(node)).collect();
         if let [first, others @ ..] = silent.as_slice() {
@@ -68,7 +68,7 @@ impl InterferenceNotes {
 /// Whether programs of a node may configure its network. Those of the machine's root are root of the
 /// node, whatever the file says.
 fn can_configure(node: &plan::Node, is_root: bool) -> bool {
-    is_root || node.user != User::Invoker
+    is_root || node.user != ProgramUser::Invoker
 }
 
 /// What a node says can be anything.
@@ -76,7 +76,7 @@ fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(TEXT_MOST).collect()
 }
 
-impl Live {
+impl RunLoop {
     /// Asks nodes for what they have made, while these are there.
     pub(super) fn ask_interference(&mut self) {
         self.interference.ask(&self.cx, process::current_user().uid == 0);
@@ -124,7 +124,7 @@ mod tests {
         let (context, sent, _) = context(plan(FILE), None);
         let mut interference = InterferenceNotes::default();
         interference.ask(&context, false);
-        assert_eq!(sent.requests(), [(0, Request::Interference)]);
+        assert_eq!(sent.requests(), [(0, NodeInitRequest::Interference)]);
         let found = found(&["ip table t, chain c (input): drop (30 packets)"]);
         interference.take(1, "b", &found);
         assert!(interference.notes.is_empty(), "it was not asked");

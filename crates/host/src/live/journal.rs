@@ -4,16 +4,16 @@
 use std::sync::Arc;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
-use crate::observer::{Notice, Observer};
+use crate::observer::{Observer, ObserverNotice};
 use crate::recent::Recent;
-use crate::recorder::Recorder;
+use crate::recorder::RunRecorder;
 
 /// Logs events with the time since the run began.
 pub(super) struct Journal {
     observer: Arc<dyn Observer>,
-    recorder: Recorder,
+    recorder: RunRecorder,
     clock: fn() -> Time,
     origin: Time,
     /// The machine, where the run is over several.
@@ -24,7 +24,7 @@ impl Journal {
     /// The clock of the run shows zero now, until [`Journal::begin`].
     pub(super) fn new(
         observer: Arc<dyn Observer>,
-        recorder: Recorder,
+        recorder: RunRecorder,
         clock: fn() -> Time,
     ) -> Self {
         Journal { observer, recorder, clock, origin: clock(), host: None }
@@ -60,14 +60,20 @@ impl Journal {
     }
 
     /// Logs an event of this moment. `intended` is when it was to happen.
-    pub(super) fn log(&self, intended: Option<Span>, what: EventKind) -> Event {
+    pub(super) fn log(&self, intended: Option<Span>, what: EventLogEntryKind) -> EventLogEntry {
         self.log_at(self.elapsed(), intended, what)
     }
 
     /// Logs an event that happened `at` after the run began.
-    pub(super) fn log_at(&self, at: Span, intended: Option<Span>, what: EventKind) -> Event {
-        let event = Event { at_ns: at.as_nanos(), intended_ns: intended.map(Span::as_nanos), what };
-        self.observer.notice(&Notice::Event(&event));
+    pub(super) fn log_at(
+        &self,
+        at: Span,
+        intended: Option<Span>,
+        what: EventLogEntryKind,
+    ) -> EventLogEntry {
+        let event =
+            EventLogEntry { at_ns: at.as_nanos(), intended_ns: intended.map(Span::as_nanos), what };
+        self.observer.notice(&ObserverNotice::Event(&event));
         self.recorder.event(event.clone());
         event
     }
@@ -77,11 +83,11 @@ impl Journal {
             Some(host) => format!("host {host}: {message}"),
             None => message,
         };
-        self.log(None, EventKind::Warning { message });
+        self.log(None, EventLogEntryKind::Warning { message });
     }
 
     /// Shows what is not an event.
-    pub(super) fn notice(&self, notice: &Notice<'_>) {
+    pub(super) fn notice(&self, notice: &ObserverNotice<'_>) {
         self.observer.notice(notice);
     }
 
@@ -99,42 +105,42 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::testing::{Log, clock, set_clock};
+    use crate::live::testing::{ObserverEventLog, clock, set_clock};
 
     #[test]
     fn events_are_stamped_with_the_time_since_the_run_began() {
-        let log = Log::default();
-        let (recorder, _records) = Recorder::to_channel();
+        let log = ObserverEventLog::default();
+        let (recorder, _records) = RunRecorder::to_channel();
         set_clock(Time::from_nanos(5_000));
         let mut journal = Journal::new(Arc::new(log.clone()), recorder, clock);
         journal.begin(Time::from_nanos(7_000));
         set_clock(Time::from_nanos(7_250));
         assert_eq!(journal.elapsed(), Span::from_nanos(250));
-        let event = journal.log(Some(Span::from_nanos(200)), EventKind::Healed);
+        let event = journal.log(Some(Span::from_nanos(200)), EventLogEntryKind::Healed);
         assert_eq!((event.at_ns, event.intended_ns), (250, Some(200)));
         assert_eq!(log.events(), std::slice::from_ref(&event));
     }
 
     #[test]
     fn a_warning_of_one_of_several_machines_names_it() {
-        let log = Log::default();
-        let (recorder, _records) = Recorder::to_channel();
+        let log = ObserverEventLog::default();
+        let (recorder, _records) = RunRecorder::to_channel();
         let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
         let journal = journal.of_host(Some("two".to_owned()));
         journal.warn("the disk is slow".to_owned());
         let message = "host two: the disk is slow".to_owned();
-        assert_eq!(log.events()[0].what, EventKind::Warning { message });
+        assert_eq!(log.events()[0].what, EventLogEntryKind::Warning { message });
     }
 
     #[test]
     fn a_warning_reaches_observer_and_file() {
-        let log = Log::default();
-        let (recorder, records) = Recorder::to_channel();
+        let log = ObserverEventLog::default();
+        let (recorder, records) = RunRecorder::to_channel();
         let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
         journal.warn("the disk is slow".to_owned());
-        let expected = EventKind::Warning { message: "the disk is slow".to_owned() };
+        let expected = EventLogEntryKind::Warning { message: "the disk is slow".to_owned() };
         assert_eq!(log.whats(), std::slice::from_ref(&expected));
-        let recorded: Vec<EventKind> =
+        let recorded: Vec<EventLogEntryKind> =
             records.events().into_iter().map(|event| event.what).collect();
         assert_eq!(recorded, [expected]);
     }

@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use regex::Regex;
-use windtunnel_model::expect::{Claim, ProgramFact, Stream};
-use windtunnel_model::plan::{Program, Ready};
+use windtunnel_model::expect::{ExpectationClaim, ProgramFact, StandardStream};
+use windtunnel_model::plan::{Program, ReadinessCondition};
 use windtunnel_model::{Plan, Time};
-use windtunnel_node::{Request, Spawn};
+use windtunnel_node::{NodeInitRequest, Spawn};
 
-use super::context::Context;
+use super::context::RunContext;
 use super::foreground::ForegroundProgram;
-use crate::output::{Carry, LogWatch, Output, ProgramKey};
+use crate::output::{Carry, LogWatch, OutputCollector, ProgramKey};
 
 /// Starts programs in their nodes.
 pub(super) struct Launcher {
     /// Where programs start that name no folder of their own.
     base_dir: PathBuf,
-    output: Output,
+    output: OutputCollector,
     /// `/dev/null` for the standard input of programs.
     null: Option<OwnedFd>,
     foreground: Option<ForegroundProgram>,
 }
 
 impl Launcher {
-    pub(super) fn new(base_dir: PathBuf, output: Output) -> Self {
+    pub(super) fn new(base_dir: PathBuf, output: OutputCollector) -> Self {
         Launcher { base_dir, output, null: None, foreground: None }
     }
 
@@ -40,14 +40,14 @@ impl Launcher {
     }
 
     /// No program writes any more.
-    pub(super) fn into_output(self) -> Output {
+    pub(super) fn into_output(self) -> OutputCollector {
         self.output
     }
 
     /// Has a node start a program. The node replies with the number `spawn`.
     pub(super) fn launch(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         key: ProgramKey,
         spawn: u64,
         spec: &Program,
@@ -58,10 +58,10 @@ impl Launcher {
         {
             order.terminal = has_terminal;
             let streams = streams.each_ref().map(AsFd::as_fd);
-            return cx.nodes.send(key.node, &Request::Spawn(order), &streams);
+            return cx.nodes.send(key.node, &NodeInitRequest::Spawn(order), &streams);
         }
         let pattern = match &spec.ready {
-            Some(Ready::Log(pattern)) => {
+            Some(ReadinessCondition::Log(pattern)) => {
                 Some(Regex::new(pattern).map_err(|error| error.to_string())?)
             }
             _ => None,
@@ -71,12 +71,12 @@ impl Launcher {
         let output = self.carry(cx, key, false, pattern.clone()).map_err(failed)?;
         let error = self.carry(cx, key, true, pattern).map_err(failed)?;
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
-        cx.nodes.send(key.node, &Request::Spawn(order), &stdio)
+        cx.nodes.send(key.node, &NodeInitRequest::Spawn(order), &stdio)
     }
 
     /// Gives a command what programs without settings of their own have: the folder in which they
     /// start, and their variables. Neither is of use in a file system of the node's own.
-    pub(super) fn complete(&self, cx: &Context, node: usize, command: &mut Spawn) {
+    pub(super) fn complete(&self, cx: &RunContext, node: usize, command: &mut Spawn) {
         if cx.plan.nodes[node].root.is_some() {
             return;
         }
@@ -90,7 +90,7 @@ impl Launcher {
     /// is returned.
     pub(super) fn check(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         key: ProgramKey,
         token: u64,
         spec: &Program,
@@ -104,11 +104,11 @@ impl Launcher {
         // Of this end alone: the command's is as those of programs are.
         rustix::io::ioctl_fionbio(&reader, true).map_err(|error| failed(error.into()))?;
         let stdio = [input.as_fd(), writer.as_fd(), writer.as_fd()];
-        cx.nodes.send(key.node, &Request::Spawn(order), &stdio)?;
+        cx.nodes.send(key.node, &NodeInitRequest::Spawn(order), &stdio)?;
         Ok(reader)
     }
 
-    fn order(&self, cx: &Context, key: ProgramKey, spawn: u64, spec: &Program) -> Spawn {
+    fn order(&self, cx: &RunContext, key: ProgramKey, spawn: u64, spec: &Program) -> Spawn {
         let (env, cwd, program) = (spec.env.clone(), spec.cwd.clone(), Some(key.program));
         let argv = spec.argv.clone();
         let mut order = Spawn { id: spawn, argv, env, cwd, terminal: false, program };
@@ -119,7 +119,7 @@ impl Launcher {
     /// Makes a pipe whose reading end the output thread carries; returns the writing end.
     fn carry(
         &self,
-        cx: &Context,
+        cx: &RunContext,
         key: ProgramKey,
         error: bool,
         ready: Option<Regex>,
@@ -161,9 +161,9 @@ fn log_watches(plan: &Plan, key: ProgramKey, error: bool, origin: Time) -> Vec<L
     let expectations = plan.expectations.iter().enumerate();
     expectations
         .filter_map(|(index, expectation)| {
-            let Claim::Program { nodes, fact } = &expectation.claim else { return None };
+            let ExpectationClaim::Program { nodes, fact } = &expectation.claim else { return None };
             let ProgramFact::Log { pattern, stream, .. } = fact else { return None };
-            let own = if error { Stream::Stderr } else { Stream::Stdout };
+            let own = if error { StandardStream::Stderr } else { StandardStream::Stdout };
             let named = nodes.iter().any(|node| node.index() == key.node);
             if !named || stream.is_some_and(|stream| stream != own) {
                 return None;

@@ -2,26 +2,28 @@
 
 use std::os::fd::BorrowedFd;
 
-use windtunnel_control::Reply;
-use windtunnel_model::plan::Action;
+use windtunnel_control::ControlReply;
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_model::{NodeId, Span, plan};
-use windtunnel_node::{ExitStatus, ProcessorWindow, ProgramUse, Request};
-use windtunnel_trace::event::EventKind;
+use windtunnel_node::{ExitStatus, NodeInitRequest, ProcessorWindow, ProgramUse};
+use windtunnel_trace::event::EventLogEntryKind;
 
-use super::context::Context;
-use super::programs::NewLimits;
-use super::punctuality::Happened;
-use super::refusal::{Refusal, find_node};
-use super::state::Live;
-use crate::node_limits::{Change, Kind, Limits, Owner, Reached};
+use super::context::RunContext;
+use super::programs::ScheduledLimitChange;
+use super::punctuality::ScheduledOccurrence;
+use super::refusal::{RequestRefusal, find_node};
+use super::state::RunLoop;
+use crate::node_limits::{
+    MachineResourceLimits, NodeLimitChange, ResourceLimitHit, ResourceLimitKind, ResourceLimitOwner,
+};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 
-impl Limits {
+impl MachineResourceLimits {
     /// A node's init has something to say of the limit that it holds.
     pub(super) fn reported(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         node: usize,
         windows: &[ProcessorWindow],
         failure: Option<String>,
@@ -37,7 +39,7 @@ impl Limits {
     }
 }
 
-impl Live {
+impl RunLoop {
     /// A node's init has something to say of what its programs use.
     pub(super) fn used(&mut self, node: usize, used: &ProgramUse, failure: Option<&str>) {
         let failure = failure.filter(|_| !self.limits.is_over());
@@ -63,27 +65,31 @@ impl Live {
 
     /// Gives a reservation, a node, or each node of a group, another limit. Says whether that is
     /// here.
-    pub(super) fn set_limit(&mut self, name: &str, change: Change) -> Result<Reply, Refusal> {
+    pub(super) fn set_limit(
+        &mut self,
+        name: &str,
+        change: NodeLimitChange,
+    ) -> Result<ControlReply, RequestRefusal> {
         let plan = &self.cx.plan;
         if let Some(reservation) = plan.reservation_named(name) {
             if !self.limits.is_here(reservation.index()) {
-                return Ok(Reply::Elsewhere);
+                return Ok(ControlReply::Elsewhere);
             }
-            self.set_limit_of(Owner::Reservation(reservation.index()), change, None)?;
-            return Ok(Reply::Done);
+            self.set_limit_of(ResourceLimitOwner::Reservation(reservation.index()), change, None)?;
+            return Ok(ControlReply::Done);
         }
         let members = plan.nodes_named(name);
         // One that is no group has to be a node.
         let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
         if nodes.iter().any(|node| !self.cx.nodes.is_here(*node)) {
             let limits = change.demand();
-            self.order_everywhere(Action::Limit { nodes, limits });
-            return Ok(Reply::Done);
+            self.order_everywhere(EventAction::Limit { nodes, limits });
+            return Ok(ControlReply::Done);
         }
         for node in nodes {
-            self.set_limit_of(Owner::Node(node.index()), change, None)?;
+            self.set_limit_of(ResourceLimitOwner::Node(node.index()), change, None)?;
         }
-        Ok(Reply::Done)
+        Ok(ControlReply::Done)
     }
 
     /// Gives a reservation, a node, or each node of a group, another minimum or weight.
@@ -92,24 +98,24 @@ impl Live {
         name: &str,
         min: Option<u32>,
         weight: Option<u32>,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<ControlReply, RequestRefusal> {
         let plan = &self.cx.plan;
-        let owners: Vec<Owner> = match plan.reservation_named(name) {
-            Some(reservation) => vec![Owner::Reservation(reservation.index())],
+        let owners: Vec<ResourceLimitOwner> = match plan.reservation_named(name) {
+            Some(reservation) => vec![ResourceLimitOwner::Reservation(reservation.index())],
             None => {
                 let members = plan.nodes_named(name);
                 let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
-                nodes.into_iter().map(|node| Owner::Node(node.index())).collect()
+                nodes.into_iter().map(|node| ResourceLimitOwner::Node(node.index())).collect()
             }
         };
-        let is_here = |owner: &Owner| match *owner {
-            Owner::Reservation(reservation) => self.limits.is_here(reservation),
-            Owner::Node(node) | Owner::Program(node, _) => {
+        let is_here = |owner: &ResourceLimitOwner| match *owner {
+            ResourceLimitOwner::Reservation(reservation) => self.limits.is_here(reservation),
+            ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
                 self.cx.nodes.is_here(NodeId::from_index(node))
             }
         };
         if !owners.iter().all(is_here) {
-            return Ok(Reply::Elsewhere);
+            return Ok(ControlReply::Elsewhere);
         }
         for owner in owners {
             let set = self.limits.set_share(owner, min, weight);
@@ -117,21 +123,23 @@ impl Live {
             set.map_err(|why| format!("{of} keeps its share: {why}"))?;
             let node = owner.name(&self.cx.plan).to_owned();
             let cpus = min.map(|min| f64::from(min) / 1000.0);
-            self.cx.journal.log(None, EventKind::ShareSet { node, cpus, weight });
+            self.cx.journal.log(None, EventLogEntryKind::ShareSet { node, cpus, weight });
         }
-        Ok(Reply::Done)
+        Ok(ControlReply::Done)
     }
 
     /// Sets the limits of events that are due, of nodes that are here.
     pub(super) fn set_new_limits(&mut self) {
-        for NewLimits { intended, nodes, limits } in self.programs.take_new_limits() {
-            let changes = Change::all_of(&limits);
+        for ScheduledLimitChange { intended, nodes, limits } in self.programs.take_new_limits() {
+            let changes = NodeLimitChange::all_of(&limits);
             let here = nodes.into_iter().filter(|node| self.cx.nodes.is_here(*node));
             for node in here.collect::<Vec<_>>() {
                 for change in &changes {
-                    if let Err(refusal) =
-                        self.set_limit_of(Owner::Node(node.index()), *change, Some(intended))
-                    {
+                    if let Err(refusal) = self.set_limit_of(
+                        ResourceLimitOwner::Node(node.index()),
+                        *change,
+                        Some(intended),
+                    ) {
                         self.cx.journal.warn(refusal.message().to_owned());
                     }
                 }
@@ -142,10 +150,10 @@ impl Live {
     /// `intended`: when an event was to do it.
     fn set_limit_of(
         &mut self,
-        owner: Owner,
-        change: Change,
+        owner: ResourceLimitOwner,
+        change: NodeLimitChange,
         intended: Option<Span>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RequestRefusal> {
         let order = |request: &_| match owner.node() {
             Some(node) => self.cx.nodes.send(node, request, &[]),
             None => Err("no control group limits it".to_owned()),
@@ -157,24 +165,24 @@ impl Live {
         };
         let of = owner.describe(&self.cx.plan);
         set.map_err(|why| format!("{of} keeps its limit: {why}"))?;
-        if let (Change::Processor(_), Owner::Node(node)) = (change, owner) {
+        if let (NodeLimitChange::Processor(_), ResourceLimitOwner::Node(node)) = (change, owner) {
             self.begin_receiving(NodeId::from_index(node))?;
         }
         let event = self.cx.journal.log(intended, event_of(name, change));
         if let Some(intended) = intended {
-            let what = Happened::change(&event.what);
+            let what = ScheduledOccurrence::change(&event.what);
             self.cx.happened(what, intended, Span::from_nanos(event.at_ns));
         }
         Ok(())
     }
 
     /// Has a node that is limited for the first time pay for receiving.
-    fn begin_receiving(&mut self, node: NodeId) -> Result<(), Refusal> {
+    fn begin_receiving(&mut self, node: NodeId) -> Result<(), RequestRefusal> {
         let spec = &self.cx.plan.nodes[node.index()];
         if spec.effective_receive_queue().is_some() || self.network.is_receiving(node) {
             return Ok(());
         }
-        let send = |request: &Request, fds: &[BorrowedFd<'_>]| {
+        let send = |request: &NodeInitRequest, fds: &[BorrowedFd<'_>]| {
             self.cx.nodes.send(node.index(), request, fds)
         };
         let queue = ReceiveQueue::begin(spec, node, plan::Node::RECEIVE_QUEUE, send)?;
@@ -191,30 +199,35 @@ impl Live {
     }
 }
 
-fn event_of(node: String, change: Change) -> EventKind {
+fn event_of(node: String, change: NodeLimitChange) -> EventLogEntryKind {
     match change {
-        Change::Processor(millis) => EventKind::CpuSet { node, cpus: f64::from(millis) / 1000.0 },
-        Change::Memory(bytes) => limit_set(node, Kind::Memory, bytes),
-        Change::Pids(count) => limit_set(node, Kind::Pids, u64::from(count)),
-        Change::Disk(bytes) => limit_set(node, Kind::Disk, bytes),
+        NodeLimitChange::Processor(millis) => {
+            EventLogEntryKind::CpuSet { node, cpus: f64::from(millis) / 1000.0 }
+        }
+        NodeLimitChange::Memory(bytes) => limit_set(node, ResourceLimitKind::Memory, bytes),
+        NodeLimitChange::Pids(count) => limit_set(node, ResourceLimitKind::Pids, u64::from(count)),
+        NodeLimitChange::Disk(bytes) => limit_set(node, ResourceLimitKind::Disk, bytes),
     }
 }
 
-fn limit_set(node: String, kind: Kind, value: u64) -> EventKind {
-    EventKind::LimitSet { node, limit: kind.to_string(), value }
+fn limit_set(node: String, kind: ResourceLimitKind, value: u64) -> EventLogEntryKind {
+    EventLogEntryKind::LimitSet { node, limit: kind.to_string(), value }
 }
 
 /// What happened at limits, for the log.
-fn log(cx: &Context, reached: &[Reached]) {
+fn log(cx: &RunContext, reached: &[ResourceLimitHit]) {
     for it in reached {
         let node = it.owner.name(&cx.plan).to_owned();
         let asked = match it.kind {
-            Kind::Memory => Bytes(it.asked).to_string(),
+            ResourceLimitKind::Memory => Bytes(it.asked).to_string(),
             _ => it.asked.to_string(),
         };
         let (program, limit, ended) = (it.owner.program(), it.kind.to_string(), it.ended);
         let names = it.names.clone();
-        cx.journal.log(None, EventKind::LimitReached { node, program, limit, asked, ended, names });
+        cx.journal.log(
+            None,
+            EventLogEntryKind::LimitReached { node, program, limit, asked, ended, names },
+        );
     }
 }
 

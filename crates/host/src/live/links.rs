@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
-use windtunnel_model::plan::{Action, Cut, LinkChange, RouteChange, Sides};
+use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, RouteChange, Sides};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces};
-use windtunnel_trace::event::{EventKind, WhyRerouted};
+use windtunnel_trace::event::{EventLogEntryKind, WhyRerouted};
 
 /// The state of every link direction, by lane index.
 #[derive(Debug)]
@@ -40,33 +40,34 @@ impl LinkStates {
 
     /// A change of the network has taken effect. Returns the events that it is, as the log has
     /// them.
-    pub(super) fn apply(&mut self, plan: &Plan, action: &Action) -> Vec<EventKind> {
+    pub(super) fn apply(&mut self, plan: &Plan, action: &EventAction) -> Vec<EventLogEntryKind> {
         match action {
-            Action::Link(change) => self.change(plan, change),
-            Action::Flap { lanes, up } => {
+            EventAction::Link(change) => self.change(plan, change),
+            EventAction::Flap { lanes, up } => {
                 lanes.iter().map(|lane| self.flap(plan, *lane, *up)).collect()
             }
-            Action::Partition { groups, cut } => {
+            EventAction::Partition { groups, cut } => {
                 self.partition(plan, &Sides::new(groups, *cut));
                 let names = |group: &Vec<_>| {
                     group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
                 };
                 let groups = groups.iter().map(names).collect();
-                let (one_way, pairs) = (*cut == Cut::OneWay, *cut == Cut::Pairs);
-                vec![EventKind::Partitioned { groups, one_way, pairs }]
+                let (one_way, pairs) =
+                    (*cut == PartitionMode::OneWay, *cut == PartitionMode::Pairs);
+                vec![EventLogEntryKind::Partitioned { groups, one_way, pairs }]
             }
-            Action::Heal => {
+            EventAction::Heal => {
                 self.0.iter_mut().for_each(|lane| lane.is_partitioned = false);
-                vec![EventKind::Healed]
+                vec![EventLogEntryKind::Healed]
             }
-            Action::Route(change) => route_change(plan, change),
-            Action::Reroute => vec![EventKind::Rerouted { why: WhyRerouted::Event }],
+            EventAction::Route(change) => route_change(plan, change),
+            EventAction::Reroute => vec![EventLogEntryKind::Rerouted { why: WhyRerouted::Event }],
             // They change no link, and are services' own to report.
-            Action::Service(_)
-            | Action::Node { .. }
-            | Action::Churn { .. }
-            | Action::Absent { .. }
-            | Action::Limit { .. } => Vec::new(),
+            EventAction::Service(_)
+            | EventAction::Node { .. }
+            | EventAction::Churn { .. }
+            | EventAction::Absent { .. }
+            | EventAction::Limit { .. } => Vec::new(),
         }
     }
 
@@ -97,7 +98,7 @@ impl LinkStates {
         lanes.collect()
     }
 
-    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<EventKind> {
+    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<EventLogEntryKind> {
         let mut events = Vec::new();
         for (lane, patch) in &change.patches {
             let (link, direction) = names(plan, *lane);
@@ -106,24 +107,24 @@ impl LinkStates {
                 patch.apply_to(&mut state.profile);
                 state.follow(plan, patch, &mut set);
             }
-            events.push(EventKind::LinkSet { link, direction, set });
+            events.push(EventLogEntryKind::LinkSet { link, direction, set });
         }
         for (lane, up) in &change.state {
             let (link, direction) = names(plan, *lane);
             if let Some(state) = self.0.get_mut(lane.index()) {
                 state.is_down = !up;
             }
-            events.push(EventKind::LinkState { link, direction, up: *up });
+            events.push(EventLogEntryKind::LinkState { link, direction, up: *up });
         }
         events
     }
 
-    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> EventKind {
+    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> EventLogEntryKind {
         if let Some(LaneState { flaps, .. }) = self.0.get_mut(lane.index()) {
             *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
         }
         let (link, direction) = names(plan, lane);
-        EventKind::LinkFlap { link, direction, up }
+        EventLogEntryKind::LinkFlap { link, direction, up }
     }
 
     /// A new partition takes the place of the one before.
@@ -212,15 +213,15 @@ fn trace_of(plan: &Plan, it: TraceUse) -> Option<String> {
 }
 
 /// What a change of fixed routes is, as the log has it.
-fn route_change(plan: &Plan, change: &RouteChange) -> Vec<EventKind> {
+fn route_change(plan: &Plan, change: &RouteChange) -> Vec<EventLogEntryKind> {
     let node = |id: &windtunnel_model::NodeId| plan.nodes[id.index()].name.clone();
     let free = change
         .release
         .iter()
-        .map(|(from, to)| EventKind::RouteFreed { from: node(from), to: node(to) });
+        .map(|(from, to)| EventLogEntryKind::RouteFreed { from: node(from), to: node(to) });
     let fixed = change.fix.iter().map(|route| {
         let names = route.path.iter().map(|&vertex| plan.vertex_name(vertex).to_owned());
-        EventKind::RouteFixed { path: names.collect() }
+        EventLogEntryKind::RouteFixed { path: names.collect() }
     });
     free.chain(fixed).collect()
 }
@@ -231,7 +232,7 @@ fn names(plan: &Plan, lane: Lane) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::{NodeId, Span, Vertex};
+    use windtunnel_model::{NetworkVertex, NodeId, Span};
 
     use super::*;
     use crate::live::testing::plan;
@@ -254,8 +255,8 @@ mod tests {
         let mut links = LinkStates::new(&plan);
         let patch = LinkPatch { latency: Some(Span::from_millis(40)), ..LinkPatch::default() };
         let change = LinkChange { patches: vec![(lane(1), patch)], state: Vec::new() };
-        let events = links.apply(&plan, &Action::Link(change));
-        let [EventKind::LinkSet { link, direction, set }] = &events[..] else {
+        let events = links.apply(&plan, &EventAction::Link(change));
+        let [EventLogEntryKind::LinkSet { link, direction, set }] = &events[..] else {
             panic!("{events:?}")
         };
         assert_eq!((link.as_str(), direction.as_str()), ("a--b", "b-a"));
@@ -278,7 +279,7 @@ mod tests {
         let set = |links: &mut LinkStates, latency| {
             let patch = LinkPatch { latency: Some(latency), ..LinkPatch::default() };
             let change = LinkChange { patches: vec![(lane(1), patch)], state: Vec::new() };
-            links.apply(&plan, &Action::Link(change));
+            links.apply(&plan, &EventAction::Link(change));
         };
         set(&mut links, Span::from_millis(40));
         let before = ("latency".to_owned(), serde_json::json!("5ms"));
@@ -296,7 +297,7 @@ mod tests {
         let plan = plan(CHAIN);
         let mut links = LinkStates::new(&plan);
         let mut flap = |up| {
-            links.apply(&plan, &Action::Flap { lanes: vec![lane(0)], up });
+            links.apply(&plan, &EventAction::Flap { lanes: vec![lane(0)], up });
             states(&links, &plan)[0].clone()
         };
         assert_eq!(
@@ -310,15 +311,16 @@ mod tests {
         let plan = plan(CHAIN);
         let mut links = LinkStates::new(&plan);
         let down = LinkChange { patches: Vec::new(), state: vec![(lane(0), false)] };
-        links.apply(&plan, &Action::Link(down));
-        let vertex = |node| Vertex::Node(NodeId(node));
+        links.apply(&plan, &EventAction::Link(down));
+        let vertex = |node| NetworkVertex::Node(NodeId(node));
         let groups = vec![vec![vertex(0)], vec![vertex(1), vertex(2)]];
-        let events = links.apply(&plan, &Action::Partition { groups, cut: Cut::Between });
+        let events =
+            links.apply(&plan, &EventAction::Partition { groups, cut: PartitionMode::Between });
         let names = vec![vec!["a".to_owned()], vec!["b".to_owned(), "c".to_owned()]];
-        let parted = EventKind::Partitioned { groups: names, one_way: false, pairs: false };
+        let parted = EventLogEntryKind::Partitioned { groups: names, one_way: false, pairs: false };
         assert_eq!(events, [parted]);
         assert_eq!(states(&links, &plan), ["down", "parted", "up", "up"]);
-        assert_eq!(links.apply(&plan, &Action::Heal), [EventKind::Healed]);
+        assert_eq!(links.apply(&plan, &EventAction::Heal), [EventLogEntryKind::Healed]);
         assert_eq!(states(&links, &plan), ["down", "up", "up", "up"]);
     }
 
@@ -326,13 +328,13 @@ mod tests {
     fn a_one_way_partition_cuts_from_the_first_group_to_the_second() {
         let plan = plan(CHAIN);
         let mut links = LinkStates::new(&plan);
-        let vertex = |node| vec![Vertex::Node(NodeId(node))];
+        let vertex = |node| vec![NetworkVertex::Node(NodeId(node))];
         let groups = vec![vertex(0), vertex(1)];
-        links.apply(&plan, &Action::Partition { groups, cut: Cut::OneWay });
+        links.apply(&plan, &EventAction::Partition { groups, cut: PartitionMode::OneWay });
         assert_eq!(states(&links, &plan), ["parted", "up", "up", "up"]);
         // Another partition takes its place.
         let groups = vec![vertex(2), vertex(1)];
-        links.apply(&plan, &Action::Partition { groups, cut: Cut::OneWay });
+        links.apply(&plan, &EventAction::Partition { groups, cut: PartitionMode::OneWay });
         assert_eq!(states(&links, &plan), ["up", "up", "up", "parted"]);
     }
 

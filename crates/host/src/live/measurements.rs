@@ -5,17 +5,17 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::{NodeId, Plan, Span, Time};
-use windtunnel_node::{Reply, Request};
+use windtunnel_node::{NodeInitReply, NodeInitRequest};
 
-use super::context::Context;
-use super::nodes::Nodes;
-use super::punctuality::Happened;
-use crate::echo::{ECHOES_MOST, EchoResults, Probe};
+use super::context::RunContext;
+use super::nodes::RunNodeTable;
+use super::punctuality::ScheduledOccurrence;
+use crate::echo::{ECHOES_MOST, EchoProbe, EchoResults};
 
 /// The measurements of a run: which have been started, and what they found.
 #[derive(Debug)]
 pub(super) struct Measurements {
-    probes: Vec<Probe>,
+    probes: Vec<EchoProbe>,
     started: BTreeSet<usize>,
     /// Results by the position among `probes`.
     results: Vec<(usize, EchoResults)>,
@@ -23,20 +23,21 @@ pub(super) struct Measurements {
 
 impl Measurements {
     pub(super) fn new(plan: &Plan) -> Self {
-        let probes = Probe::all(plan);
+        let probes = EchoProbe::all(plan);
         Measurements { probes, started: BTreeSet::new(), results: Vec::new() }
     }
 
     /// Starts all that are to be done before the run. Returns how many there are.
-    pub(super) fn start_before_run(&mut self, cx: &Context) -> usize {
+    pub(super) fn start_before_run(&mut self, cx: &RunContext) -> usize {
         let before = self.starting_here(&cx.nodes, |probe| probe.during.is_none());
         before.iter().for_each(|index| self.start(*index, cx));
         before.len()
     }
 
     /// Starts those whose window has begun.
-    pub(super) fn start_due(&mut self, elapsed: Span, cx: &Context) {
-        let is_due = |probe: &Probe| probe.during.is_some_and(|(window, _)| window.from <= elapsed);
+    pub(super) fn start_due(&mut self, elapsed: Span, cx: &RunContext) {
+        let is_due =
+            |probe: &EchoProbe| probe.during.is_some_and(|(window, _)| window.from <= elapsed);
         let due = self.starting_here(&cx.nodes, is_due);
         for index in
             due.into_iter().filter(|index| !self.started.contains(index)).collect::<Vec<_>>()
@@ -46,7 +47,7 @@ impl Measurements {
     }
 
     /// When the next one starts.
-    pub(super) fn next(&self, nodes: &Nodes) -> Option<Span> {
+    pub(super) fn next(&self, nodes: &RunNodeTable) -> Option<Span> {
         let waiting = self.starting_here(nodes, |_| true).into_iter();
         let waiting = waiting.filter(|index| !self.started.contains(index));
         waiting.filter_map(|index| Some(self.probes[index].during?.0.from)).min()
@@ -58,24 +59,24 @@ impl Measurements {
     }
 
     /// The run ends: no more requests.
-    pub(super) fn end(&self, cx: &Context) {
+    pub(super) fn end(&self, cx: &RunContext) {
         for index in self.open(&cx.nodes) {
-            let request = Request::EndEcho { token: index as u64 };
+            let request = NodeInitRequest::EndEcho { token: index as u64 };
             // A node that has failed says so itself.
             let _ = cx.nodes.send(self.probes[index].from.index(), &request, &[]);
         }
     }
 
     /// Those that have been started and whose node lives, but has not replied.
-    pub(super) fn open(&self, nodes: &Nodes) -> Vec<usize> {
+    pub(super) fn open(&self, nodes: &RunNodeTable) -> Vec<usize> {
         let lives = |index: &usize| !nodes.is_dead(self.probes[*index].from.index());
         let open = self.started.iter().copied().filter(|index| !self.has_result(*index));
         open.filter(lives).collect()
     }
 
     /// Whether a reply of `node` is the result of a measurement that it was asked for.
-    pub(super) fn expects(&self, node: usize, reply: &Reply) -> bool {
-        let Reply::EchoDone { token, echoes, .. } = reply else { return false };
+    pub(super) fn expects(&self, node: usize, reply: &NodeInitReply) -> bool {
+        let NodeInitReply::EchoDone { token, echoes, .. } = reply else { return false };
         let Ok(index) = usize::try_from(*token) else { return false };
         self.started.contains(&index)
             && !self.has_result(index)
@@ -84,14 +85,14 @@ impl Measurements {
     }
 
     /// A measurement in a window has begun `at` a time.
-    pub(super) fn note_begin(&self, cx: &Context, token: u64, at: Time) {
+    pub(super) fn note_begin(&self, cx: &RunContext, token: u64, at: Time) {
         let probe = usize::try_from(token).ok().and_then(|index| self.probes.get(index));
         let Some((probe, (window, _))) = probe.and_then(|it| Some((it, it.during?))) else {
             return;
         };
         let name = |node: NodeId| cx.nodes.name(node.index());
         let what = format!("measurement of {} to {}", name(probe.from), name(probe.to));
-        cx.happened(Happened::one(&what), window.from, cx.journal.happened_at(at));
+        cx.happened(ScheduledOccurrence::one(&what), window.from, cx.journal.happened_at(at));
     }
 
     /// A node has measured.
@@ -109,7 +110,7 @@ impl Measurements {
         self.results.push((index, EchoResults { echoes, error }));
     }
 
-    pub(super) fn into_results(self) -> Vec<(Probe, EchoResults)> {
+    pub(super) fn into_results(self) -> Vec<(EchoProbe, EchoResults)> {
         let Measurements { probes, results, .. } = self;
         results.into_iter().map(|(index, seen)| (probes[index], seen)).collect()
     }
@@ -119,13 +120,17 @@ impl Measurements {
     }
 
     /// Those from nodes here that are wanted.
-    fn starting_here(&self, nodes: &Nodes, wanted: impl Fn(&Probe) -> bool) -> Vec<usize> {
+    fn starting_here(
+        &self,
+        nodes: &RunNodeTable,
+        wanted: impl Fn(&EchoProbe) -> bool,
+    ) -> Vec<usize> {
         let probes = self.probes.iter().enumerate();
         let here = probes.filter(|(_, probe)| wanted(probe) && nodes.is_here(probe.from));
         here.map(|(index, _)| index).collect()
     }
 
-    fn start(&mut self, index: usize, cx: &Context) {
+    fn start(&mut self, index: usize, cx: &RunContext) {
         self.started.insert(index);
         if let Err(error) = self.ask(index, cx) {
             self.results
@@ -133,14 +138,18 @@ impl Measurements {
         }
     }
 
-    fn ask(&self, index: usize, cx: &Context) -> Result<(), String> {
+    fn ask(&self, index: usize, cx: &RunContext) -> Result<(), String> {
         let probe = &self.probes[index];
         let target = cx.plan.nodes[probe.to.index()].interfaces.first();
         let address = target.and_then(|interface| interface.addresses().next());
         let address = address.ok_or_else(|| "the node has no address".to_owned())?;
         let (count, interval) = probe.requests(cx.plan.duration);
-        let request =
-            Request::Echo { token: index as u64, address, count, interval_ns: interval.as_nanos() };
+        let request = NodeInitRequest::Echo {
+            token: index as u64,
+            address,
+            count,
+            interval_ns: interval.as_nanos(),
+        };
         cx.nodes.send(probe.from.index(), &request, &[])
     }
 }
@@ -148,7 +157,7 @@ impl Measurements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::testing::{Recorded, context, plan};
+    use crate::live::testing::{NodeRequestLog, context, plan};
 
     /// One path before the run, one in a window of three seconds.
     const PATHS: &str = "
@@ -160,9 +169,9 @@ expect:
   - {path: [b, c], between: [2s, 5s], rtt: {max: 20ms}}
 ";
 
-    fn asked(sent: &Recorded) -> Vec<(usize, u64, u16, u64)> {
-        let echo = |(node, request): (usize, Request)| match request {
-            Request::Echo { token, count, interval_ns, .. } => {
+    fn asked(sent: &NodeRequestLog) -> Vec<(usize, u64, u16, u64)> {
+        let echo = |(node, request): (usize, NodeInitRequest)| match request {
+            NodeInitRequest::Echo { token, count, interval_ns, .. } => {
                 Some((node, token, count, interval_ns))
             }
             _ => None,
@@ -222,7 +231,7 @@ expect:
         assert_eq!(measurements.open(&context.nodes), [1]);
         measurements.end(&context);
         let last = sent.requests().pop().unwrap();
-        assert_eq!(last, (1, Request::EndEcho { token: 1 }));
+        assert_eq!(last, (1, NodeInitRequest::EndEcho { token: 1 }));
     }
 
     #[test]
@@ -239,7 +248,7 @@ expect:
     fn only_the_node_that_was_asked_may_answer_and_only_once() {
         let (context, _, _) = context(plan(PATHS), None);
         let mut measurements = Measurements::new(&context.plan);
-        let reply = |token, echoes: usize| Reply::EchoDone {
+        let reply = |token, echoes: usize| NodeInitReply::EchoDone {
             token,
             began_ns: 0,
             echoes: vec![(0, None); echoes],

@@ -10,17 +10,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 use windtunnel_control::part::FromPart;
 use windtunnel_model::Time;
 
-use crate::part::link::Link;
-use crate::part::news::News;
+use crate::part::link::AgentConnection;
+use crate::part::news::MemberAnnouncement;
 pub(super) use announcements::{FlowAnnouncements, ProgramAnnouncements};
 pub(crate) use clocks::{ClockBound, Clocks};
-pub(crate) use members::Members;
+pub(crate) use members::RunMemberTable;
 
 /// The connection to the agent, and how far it has brought the run.
 #[derive(Debug)]
-pub(crate) struct Membership {
-    pub(super) link: Link,
-    pub(crate) members: Members,
+pub(crate) struct AgentMembership {
+    pub(super) link: AgentConnection,
+    pub(crate) members: RunMemberTable,
     pub(crate) clocks: Clocks,
     pub(super) programs: ProgramAnnouncements,
     pub(super) flows: FlowAnnouncements,
@@ -29,20 +29,20 @@ pub(crate) struct Membership {
     pub(super) agent_gone: bool,
     /// Whether the agent has said that the run is to stop.
     pub(super) ordered_to_stop: bool,
-    pub(super) stage: Stage,
+    pub(super) stage: MembershipStage,
 }
 
 /// How far the agent has brought the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum MembershipStage {
     Waiting,
     Measuring,
     Begun(Time),
 }
 
-impl Membership {
-    pub(crate) fn new(link: Link, members: Members) -> Self {
-        Membership {
+impl AgentMembership {
+    pub(crate) fn new(link: AgentConnection, members: RunMemberTable) -> Self {
+        AgentMembership {
             link,
             members,
             clocks: Clocks::default(),
@@ -51,7 +51,7 @@ impl Membership {
             reached: false,
             agent_gone: false,
             ordered_to_stop: false,
-            stage: Stage::Waiting,
+            stage: MembershipStage::Waiting,
         }
     }
 
@@ -65,7 +65,7 @@ impl Membership {
     }
 
     /// Sends news to all other members.
-    pub(super) fn send_to_members(&self, news: &News) {
+    pub(super) fn send_to_members(&self, news: &MemberAnnouncement) {
         if let Ok(news) = serde_json::to_string(news) {
             self.send_to_agent(&FromPart::News { news });
         }
@@ -73,12 +73,12 @@ impl Membership {
 
     /// Nothing goes to other machines any more.
     pub(super) fn sends_no_more(&mut self, sent: Vec<(u16, u64)>) {
-        self.send_to_members(&News::Sent { datagrams: sent });
+        self.send_to_members(&MemberAnnouncement::Sent { datagrams: sent });
         self.members.set_sent();
     }
 }
 
-impl AsFd for Membership {
+impl AsFd for AgentMembership {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }

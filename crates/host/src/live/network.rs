@@ -7,24 +7,24 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
-use windtunnel_model::plan::{Action, ServiceChange};
+use windtunnel_model::plan::{EventAction, ServiceChange};
 use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
 use windtunnel_routing::Routes;
-use windtunnel_trace::event::{Event, EventKind, WhyRerouted};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind, WhyRerouted};
 
-use super::context::Context;
+use super::context::RunContext;
 use super::links::LinkStates;
-use super::punctuality::Happened;
+use super::punctuality::ScheduledOccurrence;
 use super::services::service_events;
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 use windtunnel_dataplane::tap::Tap;
-use windtunnel_dataplane::{Cause, Dataplane, Order, RedirectionsNow, Tally};
+use windtunnel_dataplane::{ChangeOrigin, Dataplane, PacketLoopCommand, RedirectionsNow, Tally};
 
 /// A packet loop that takes longer for a turn is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Changes of the network that have been ordered, and those that have taken effect.
-pub(super) struct Network {
+pub(super) struct NetworkController {
     dataplane: Dataplane,
     pub(super) links: LinkStates,
     /// What the nodes' kernels have.
@@ -39,7 +39,7 @@ pub(super) struct Network {
 
 #[derive(Debug)]
 struct Ordered {
-    action: Action,
+    action: EventAction,
     /// When it was to happen, where that was asked for.
     intended: Option<Span>,
     /// Whether that is a time that was still to come.
@@ -47,12 +47,12 @@ struct Ordered {
     /// The client that waits for it to take effect.
     client: Option<u64>,
     /// When it was seen that a service is to change so, and why.
-    seen: Option<Seen>,
+    seen: Option<ReplicaObservation>,
 }
 
 /// Something that was seen of a service's replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ReplicaObservation {
     pub(super) at: Time,
     /// What a probe found.
     pub(super) why: Option<String>,
@@ -60,20 +60,20 @@ pub(super) struct Seen {
 
 /// A change that has taken effect.
 #[derive(Debug)]
-pub(super) struct Applied {
-    pub(super) action: Action,
+pub(super) struct AppliedNetworkChange {
+    pub(super) action: EventAction,
     /// The client that waits for it.
     pub(super) client: Option<u64>,
     /// What was logged of it.
-    pub(super) events: Vec<Event>,
-    pub(super) seen: Option<Seen>,
+    pub(super) events: Vec<EventLogEntry>,
+    pub(super) seen: Option<ReplicaObservation>,
 }
 
-impl Network {
+impl NetworkController {
     pub(super) fn new(plan: &Plan, dataplane: Dataplane, routes: Arc<Routes>) -> Self {
         let links = LinkStates::new(plan);
         let ordered = BTreeMap::new();
-        Network {
+        NetworkController {
             dataplane,
             links,
             routes,
@@ -89,7 +89,7 @@ impl Network {
     }
 
     /// Gives the packet loop an order that it does not confirm.
-    pub(super) fn order(&self, order: Order) {
+    pub(super) fn order(&self, order: PacketLoopCommand) {
         self.dataplane.order(order);
     }
 
@@ -101,7 +101,7 @@ impl Network {
     /// Has a node pay for receiving from now on.
     pub(super) fn receive(&mut self, node: NodeId, queue: ReceiveQueue) {
         self.receiving.insert(node);
-        self.order(Order::Receive(Box::new(queue)));
+        self.order(PacketLoopCommand::Receive(Box::new(queue)));
     }
 
     /// Records other packets from now on, and waits until no others are left any more.
@@ -111,7 +111,7 @@ impl Network {
         }
         self.is_recorded = settings.is_some();
         let (done, wait) = channel();
-        self.order(Order::Record { settings: settings.map(Box::new), done });
+        self.order(PacketLoopCommand::Record { settings: settings.map(Box::new), done });
         // A packet loop that has ended records nothing.
         let _ = wait.recv_timeout(PATIENCE);
     }
@@ -119,7 +119,7 @@ impl Network {
     /// Captures frames from now on: no packet is later and not seen.
     pub(super) fn capture(&self, tap: Tap) {
         let (done, wait) = channel();
-        self.order(Order::Capture { tap: Box::new(tap), done });
+        self.order(PacketLoopCommand::Capture { tap: Box::new(tap), done });
         // A packet loop that has ended ends its captures, too.
         let _ = wait.recv_timeout(PATIENCE);
     }
@@ -127,7 +127,7 @@ impl Network {
     /// Has the packet loop change the network `at` a time, or now. It confirms that.
     pub(super) fn change(
         &mut self,
-        action: Action,
+        action: EventAction,
         at: Option<Time>,
         intended: Option<Span>,
         client: Option<u64>,
@@ -138,8 +138,12 @@ impl Network {
 
     /// Has the packet loop know at once what was seen of a service, and confirm that; without
     /// `seen`, it was seen on another machine.
-    pub(super) fn change_service(&mut self, change: ServiceChange, seen: Option<Seen>) {
-        let action = Action::Service(vec![change]);
+    pub(super) fn change_service(
+        &mut self,
+        change: ServiceChange,
+        seen: Option<ReplicaObservation>,
+    ) {
+        let action = EventAction::Service(vec![change]);
         let ordered = Ordered { action, intended: None, is_planned: false, client: None, seen };
         self.change_for(ordered, None);
     }
@@ -149,13 +153,13 @@ impl Network {
         self.next_order += 1;
         let action = Box::new(ordered.action.clone());
         self.ordered.insert(id, ordered);
-        self.dataplane.order(Order::Change { id, at, action });
+        self.dataplane.order(PacketLoopCommand::Change { id, at, action });
     }
 
     /// What redirectors have done, and what `one` service is doing.
     pub(super) fn redirections(&self, one: Option<ServiceId>) -> RedirectionsNow {
         let (done, wait) = channel();
-        self.order(Order::Services { one, done });
+        self.order(PacketLoopCommand::Services { one, done });
         // A packet loop that has ended redirects nothing.
         wait.recv_timeout(PATIENCE).unwrap_or_default()
     }
@@ -165,7 +169,7 @@ impl Network {
     #[must_use]
     pub(super) fn await_orders(&self) -> bool {
         let (done, wait) = channel();
-        self.order(Order::Confirm { done });
+        self.order(PacketLoopCommand::Confirm { done });
         // A packet loop that has ended carries nothing.
         wait.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout)
     }
@@ -173,42 +177,47 @@ impl Network {
     /// A change took effect `at` a time: it is logged. `None`: nothing is known of it.
     pub(super) fn applied(
         &mut self,
-        cx: &Context,
-        cause: Cause,
+        cx: &RunContext,
+        cause: ChangeOrigin,
         intended: Time,
         at: Time,
-    ) -> Option<Applied> {
+    ) -> Option<AppliedNetworkChange> {
         let origin = cx.journal.origin();
         let Ordered { action, intended, is_planned, client, seen } = match cause {
-            Cause::Plan(index) => Ordered {
+            ChangeOrigin::Plan(index) => Ordered {
                 action: cx.plan.events.get(index)?.action.clone(),
                 intended: Some(intended.since(origin)),
                 is_planned: true,
                 client: None,
                 seen: None,
             },
-            Cause::Order(id) => self.ordered.remove(&id)?,
+            ChangeOrigin::Order(id) => self.ordered.remove(&id)?,
         };
         let events = match &action {
-            Action::Service(changes) => service_events(cx, changes, seen.as_ref()),
+            EventAction::Service(changes) => service_events(cx, changes, seen.as_ref()),
             other => self.links.apply(&cx.plan, other),
         };
         let log = |what| {
             let event = cx.journal.log_at(at.since(origin), intended, what);
             if let (true, Some(intended)) = (is_planned, intended) {
-                let what = Happened::change(&event.what);
+                let what = ScheduledOccurrence::change(&event.what);
                 cx.happened(what, intended, at.since(origin));
             }
             event
         };
-        Some(Applied { client, events: events.into_iter().map(log).collect(), action, seen })
+        Some(AppliedNetworkChange {
+            client,
+            events: events.into_iter().map(log).collect(),
+            action,
+            seen,
+        })
     }
 
     /// The packet loop uses new routes since `at`: they are brought to the kernels of nodes with
     /// several interfaces, which are as in `plan`.
     pub(super) fn follow_routes(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         plan: &Plan,
         routes: Arc<Routes>,
         at: Time,
@@ -216,7 +225,7 @@ impl Network {
     ) {
         let intended = Some(at.since(cx.journal.origin()));
         if by_itself {
-            cx.journal.log(intended, EventKind::Rerouted { why: WhyRerouted::Lanes });
+            cx.journal.log(intended, EventLogEntryKind::Rerouted { why: WhyRerouted::Lanes });
         }
         let places = routes.differences(&self.routes, &cx.plan);
         let changed = cx.nodes.inits().change_routes(plan, &self.routes, &routes);
@@ -229,7 +238,7 @@ impl Network {
         }
         let name = |node: &NodeId| cx.nodes.name(node.index()).to_owned();
         let nodes = changed.iter().map(|(node, _)| name(node)).collect();
-        cx.journal.log(intended, EventKind::RoutesChanged { places, nodes });
+        cx.journal.log(intended, EventLogEntryKind::RoutesChanged { places, nodes });
     }
 
     /// Stops the packet loop. It first waits for so many datagrams of other machines.
@@ -252,8 +261,11 @@ links: [{between: [a, b]}]
 events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
 ";
 
-    fn down() -> Action {
-        Action::Link(LinkChange { patches: Vec::new(), state: vec![(Lane::from_index(0), false)] })
+    fn down() -> EventAction {
+        EventAction::Link(LinkChange {
+            patches: Vec::new(),
+            state: vec![(Lane::from_index(0), false)],
+        })
     }
 
     #[test]
@@ -261,23 +273,23 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let (mut context, _, log) = context(plan(FILE), None);
         let (dataplane, orders) = Dataplane::to_channel();
         let routes = Arc::new(Routes::compute(&context.plan));
-        let mut network = Network::new(&context.plan, dataplane, routes);
+        let mut network = NetworkController::new(&context.plan, dataplane, routes);
         let origin = Time::from_nanos(1_000);
         set_clock(origin);
         context.journal.begin(origin);
         network.change(down(), None, None, Some(7));
         let order = orders.try_recv().unwrap();
-        let Order::Change { id, at: None, .. } = order else { panic!("{order:?}") };
+        let PacketLoopCommand::Change { id, at: None, .. } = order else { panic!("{order:?}") };
         assert!(log.whats().is_empty());
         let at = Time::from_nanos(1_500);
-        let Applied { client, events, action, .. } =
-            network.applied(&context, Cause::Order(id), at, at).unwrap();
+        let AppliedNetworkChange { client, events, action, .. } =
+            network.applied(&context, ChangeOrigin::Order(id), at, at).unwrap();
         assert_eq!((client, events[0].at_ns, events[0].intended_ns), (Some(7), 500, None));
         assert_eq!(action, down());
         let (link, direction) = ("a--b".to_owned(), "a-b".to_owned());
-        assert_eq!(log.whats(), [EventKind::LinkState { link, direction, up: false }]);
+        assert_eq!(log.whats(), [EventLogEntryKind::LinkState { link, direction, up: false }]);
         // A number that was never given means nothing.
-        assert!(network.applied(&context, Cause::Order(id), at, at).is_none());
+        assert!(network.applied(&context, ChangeOrigin::Order(id), at, at).is_none());
     }
 
     #[test]
@@ -285,11 +297,11 @@ events: [{at: 2s, link: a--b, set: {latency: 9ms}}]
         let (context, _, _) = context(plan(FILE), None);
         let (dataplane, _orders) = Dataplane::to_channel();
         let routes = Arc::new(Routes::compute(&context.plan));
-        let mut network = Network::new(&context.plan, dataplane, routes);
+        let mut network = NetworkController::new(&context.plan, dataplane, routes);
         let due = context.journal.origin() + Span::from_secs(2);
         let late = due + Span::from_micros(30);
-        let Applied { client, events, .. } =
-            network.applied(&context, Cause::Plan(0), due, late).unwrap();
+        let AppliedNetworkChange { client, events, .. } =
+            network.applied(&context, ChangeOrigin::Plan(0), due, late).unwrap();
         assert_eq!(client, None);
         // Both directions are set.
         let times: Vec<_> = events.iter().map(|event| (event.at_ns, event.intended_ns)).collect();

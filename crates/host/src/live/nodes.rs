@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use windtunnel_model::{NodeId, Plan};
-use windtunnel_node::{ChannelError, NodeSet, Reply, Request};
+use windtunnel_node::{ChannelError, NodeInitReply, NodeInitRequest, NodeSet};
 use windtunnel_routing::Routes;
 use windtunnel_sys::process::{Pid, Signal};
 
-use super::aim::Aim;
+use super::aim::SignalTargetSet;
 use super::journal::Journal;
 use super::readiness::Readiness;
 
@@ -20,18 +20,18 @@ pub(crate) trait Inits {
     fn send(
         &self,
         node: NodeId,
-        request: &Request,
+        request: &NodeInitRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), String>;
 
     /// The next reply, if one has come. `None` for a node on another machine.
-    fn receive(&self, node: NodeId) -> Option<Result<Option<Reply>, ChannelError>>;
+    fn receive(&self, node: NodeId) -> Option<Result<Option<NodeInitReply>, ChannelError>>;
 
     /// Process id of a node's init. `None` for a node on another machine.
     fn pid(&self, node: NodeId) -> Option<u32>;
 
     /// The processes of a node, to be signalled without its init. `None` where that cannot be.
-    fn aim(&self, node: NodeId) -> Option<Aim>;
+    fn aim(&self, node: NodeId) -> Option<SignalTargetSet>;
 
     /// By node: what is readable when a reply has come or the init has ended.
     fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)>;
@@ -62,24 +62,24 @@ impl Inits for NodeSet {
     fn send(
         &self,
         node: NodeId,
-        request: &Request,
+        request: &NodeInitRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), String> {
         let node = self.node(node).ok_or("the node is on another machine")?;
         node.send(request, descriptors).map_err(|error| error.to_string())
     }
 
-    fn receive(&self, node: NodeId) -> Option<Result<Option<Reply>, ChannelError>> {
-        self.node(node).map(windtunnel_node::Node::recv)
+    fn receive(&self, node: NodeId) -> Option<Result<Option<NodeInitReply>, ChannelError>> {
+        self.node(node).map(windtunnel_node::RunningNode::recv)
     }
 
     fn pid(&self, node: NodeId) -> Option<u32> {
-        self.node(node).map(windtunnel_node::Node::pid)
+        self.node(node).map(windtunnel_node::RunningNode::pid)
     }
 
-    fn aim(&self, node: NodeId) -> Option<Aim> {
+    fn aim(&self, node: NodeId) -> Option<SignalTargetSet> {
         let init = Pid::from_raw(i32::try_from(self.node(node)?.pid()).ok()?)?;
-        Aim::below(init).ok()
+        SignalTargetSet::below(init).ok()
     }
 
     fn descriptors(&self) -> Vec<(NodeId, BorrowedFd<'_>)> {
@@ -108,7 +108,7 @@ impl Inits for NodeSet {
 }
 
 /// The nodes of a run: which are on this machine, and which of them have failed.
-pub(super) struct Nodes {
+pub(super) struct RunNodeTable {
     plan: Arc<Plan>,
     inits: Box<dyn Inits>,
     readiness: Readiness,
@@ -118,14 +118,14 @@ pub(super) struct Nodes {
     dead: BTreeSet<usize>,
 }
 
-impl Nodes {
+impl RunNodeTable {
     pub(super) fn new(
         plan: Arc<Plan>,
         inits: Box<dyn Inits>,
         readiness: Readiness,
         here: Option<Vec<bool>>,
     ) -> Self {
-        Nodes { plan, inits, readiness, here, dead: BTreeSet::new() }
+        RunNodeTable { plan, inits, readiness, here, dead: BTreeSet::new() }
     }
 
     pub(super) fn inits(&self) -> &dyn Inits {
@@ -168,7 +168,7 @@ impl Nodes {
     pub(super) fn send(
         &self,
         node: usize,
-        request: &Request,
+        request: &NodeInitRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), String> {
         self.inits.send(NodeId::from_index(node), request, descriptors)
@@ -189,7 +189,7 @@ impl Nodes {
     ) {
         for (index, signal) in signals.iter().enumerate() {
             let token = token.filter(|_| index + 1 == signals.len());
-            let request = Request::Signal { id: None, signal: signal.as_raw(), token };
+            let request = NodeInitRequest::Signal { id: None, signal: signal.as_raw(), token };
             if let Err(error) = self.send(node, &request, &[]) {
                 let name = self.name(node);
                 journal.warn(format!("a signal did not reach node {name}: {error}"));
@@ -199,7 +199,7 @@ impl Nodes {
 
     /// Sends a signal to one program or command of a node and its process group.
     pub(super) fn signal_one(&self, node: usize, id: u64, signal: i32) -> Result<(), String> {
-        self.send(node, &Request::Signal { id: Some(id), signal, token: None }, &[])
+        self.send(node, &NodeInitRequest::Signal { id: Some(id), signal, token: None }, &[])
     }
 
     /// SIGTERM to every process of every node that has programs.
@@ -216,14 +216,14 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::testing::{Recorded, context, plan};
+    use crate::live::testing::{NodeRequestLog, context, plan};
 
     const TWO: &str = "nodes: {a: {run: x}, b: {run: x}, c: {}}\n\
                        links: [{between: [a, b]}, {between: [b, c]}]";
 
-    fn signals(sent: &Recorded) -> Vec<(usize, i32)> {
-        let signal = |(node, request): (usize, Request)| match request {
-            Request::Signal { id: None, signal, .. } => Some((node, signal)),
+    fn signals(sent: &NodeRequestLog) -> Vec<(usize, i32)> {
+        let signal = |(node, request): (usize, NodeInitRequest)| match request {
+            NodeInitRequest::Signal { id: None, signal, .. } => Some((node, signal)),
             _ => None,
         };
         sent.requests().into_iter().filter_map(signal).collect()

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use windtunnel_control::part::FromPart;
 use windtunnel_model::Time;
-use windtunnel_model::plan::Action;
-use windtunnel_trace::event::EventKind;
+use windtunnel_model::plan::EventAction;
+use windtunnel_trace::event::EventLogEntryKind;
 
-use super::membership::Stage;
-use super::network::Applied;
-use super::state::Live;
-use crate::ending::Ending;
+use super::membership::MembershipStage;
+use super::network::AppliedNetworkChange;
+use super::state::RunLoop;
+use crate::ending::RunEndReason;
 use crate::output::Matched;
-use windtunnel_dataplane::{Note, Silence};
+use windtunnel_dataplane::{PacketLoopEvent, PeerSilencePeriod};
 
-impl Live {
+impl RunLoop {
     /// Handles everything that the threads have reported.
     pub(super) fn handle_threads(&mut self) {
         let _ = self.inputs.wake.clear();
@@ -28,47 +28,53 @@ impl Live {
         self.captures.handle_outcomes(&mut self.connections, &self.cx.journal);
     }
 
-    fn handle_note(&mut self, note: Note) {
+    fn handle_note(&mut self, note: PacketLoopEvent) {
         match note {
-            Note::Overloaded { at, behind } => {
+            PacketLoopEvent::Overloaded { at, behind } => {
                 let ending = self.programs.overloaded(&self.cx, at, behind);
                 self.services.freeze(self.programs.is_frozen(), self.cx.journal.now());
                 ending.into_iter().for_each(|ending| self.end.ask(ending));
             }
-            Note::CaughtUp { at, lasted } => {
+            PacketLoopEvent::CaughtUp { at, lasted } => {
                 self.programs.caught_up(&self.cx, at, lasted);
                 self.services.freeze(self.programs.is_frozen(), self.cx.journal.now());
             }
-            Note::Failed(message) => self.end.ask(Ending::Fatal(message)),
-            Note::Applied { cause, intended, at } => {
+            PacketLoopEvent::Failed(message) => self.end.ask(RunEndReason::Fatal(message)),
+            PacketLoopEvent::Applied { cause, intended, at } => {
                 let applied = self.network.applied(&self.cx, cause, intended, at);
-                let Some(Applied { action, client, events, seen }) = applied else { return };
-                if let Action::Service(changes) = &action {
+                let Some(AppliedNetworkChange { action, client, events, seen }) = applied else {
+                    return;
+                };
+                if let EventAction::Service(changes) = &action {
                     self.services_changed(changes, at, seen.map(|seen| seen.at));
                 }
                 if let Some(client) = client {
                     self.answer_with(client, events, 1);
                 }
             }
-            Note::Routes { routes, at, by_itself } => {
+            PacketLoopEvent::Routes { routes, at, by_itself } => {
                 let plan = Arc::clone(self.services.plan());
                 self.network.follow_routes(&self.cx, &plan, routes, at, by_itself);
                 self.announce_flows_again();
             }
-            Note::Redirected { at, row, router, replica } => {
+            PacketLoopEvent::Redirected { at, row, router, replica } => {
                 self.log_redirected(at, row, router, replica);
             }
-            Note::FailOver { at, news } => self.log_fail_over(at, &news),
-            Note::Unreached { members } => self.send_to_agent(&FromPart::Unreached { members }),
-            Note::Reached => {
+            PacketLoopEvent::FailOver { at, news } => self.log_fail_over(at, &news),
+            PacketLoopEvent::Unreached { members } => {
+                self.send_to_agent(&FromPart::Unreached { members });
+            }
+            PacketLoopEvent::Reached => {
                 self.membership.iter_mut().for_each(|membership| membership.reached = true);
             }
-            Note::Silence(silence) => self.log_silence(silence),
-            Note::Refused { datagrams } => self.send_to_agent(&FromPart::Refused { datagrams }),
-            Note::Closed { sent } => {
+            PacketLoopEvent::Silence(silence) => self.log_silence(silence),
+            PacketLoopEvent::Refused { datagrams } => {
+                self.send_to_agent(&FromPart::Refused { datagrams });
+            }
+            PacketLoopEvent::Closed { sent } => {
                 self.membership.iter_mut().for_each(|it| it.sends_no_more(sent.clone()));
             }
-            Note::Flows { changes } => {
+            PacketLoopEvent::Flows { changes } => {
                 let Some(membership) = &mut self.membership else { return };
                 let (plan, routes) = (&self.cx.plan, self.network.routes());
                 let members = &membership.members;
@@ -89,17 +95,19 @@ impl Live {
     }
 
     /// A machine has become silent, or answers again.
-    fn log_silence(&self, silence: Silence) {
+    fn log_silence(&self, silence: PeerSilencePeriod) {
         let Some(membership) = &self.membership else { return };
-        let Silence { member, since, until } = silence;
+        let PeerSilencePeriod { member, since, until } = silence;
         let (host, peer) = (membership.members.own_name(), membership.members.name(member));
-        let Stage::Begun(origin) = membership.stage else { return };
+        let MembershipStage::Begun(origin) = membership.stage else { return };
         let after = |time: Time| time.since(origin).as_nanos();
         let what = match until {
-            None => EventKind::PeerSilent { host, peer, since_ns: after(since) },
-            Some(until) => {
-                EventKind::PeerAnswers { host, peer, lasted_ns: until.since(since).as_nanos() }
-            }
+            None => EventLogEntryKind::PeerSilent { host, peer, since_ns: after(since) },
+            Some(until) => EventLogEntryKind::PeerAnswers {
+                host,
+                peer,
+                lasted_ns: until.since(since).as_nanos(),
+            },
         };
         self.cx.journal.log(None, what);
     }

@@ -1,19 +1,19 @@
 //! Changes and events that are ordered from outside: done now or later, and answered when done.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Action, Event as Planned, LinkChange};
-use windtunnel_trace::event::Event;
+use windtunnel_model::plan::{EventAction, LinkChange, ScheduledEvent as Planned};
+use windtunnel_trace::event::EventLogEntry;
 
-use super::answers::Answer;
-use super::refusal::{Refusal, check_events};
-use super::state::Live;
-use crate::part::news::News;
+use super::answers::DeferredReplyBody;
+use super::refusal::{RequestRefusal, check_events};
+use super::state::RunLoop;
+use crate::part::news::MemberAnnouncement;
 
-impl Live {
+impl RunLoop {
     /// Changes links. The answer follows when the packet loop has done it.
     pub(super) fn change_links(&mut self, client: u64, change: LinkChange) {
-        self.answers.wait_for(client, 1, Answer::Done);
-        let (action, at) = (Action::Link(change), self.soonest());
+        self.answers.wait_for(client, 1, DeferredReplyBody::Done);
+        let (action, at) = (EventAction::Link(change), self.soonest());
         if let Some(at) = at {
             self.share_order(at, &action);
         }
@@ -21,7 +21,7 @@ impl Live {
     }
 
     /// Does what was ordered on another machine, at the same time of the run.
-    pub(super) fn follow_order(&mut self, at: Span, action: Action) {
+    pub(super) fn follow_order(&mut self, at: Span, action: EventAction) {
         let planned = Planned { at, action };
         if let Err(refusal) = check_events(&self.cx.plan, std::slice::from_ref(&planned)) {
             self.cx.journal.warn(refusal.message().to_owned());
@@ -34,7 +34,11 @@ impl Live {
 
     /// Events from outside, each at its time from now on. The answer follows when those that are
     /// due at once have been done.
-    pub(super) fn happen(&mut self, client: u64, planned: Vec<Planned>) -> Result<(), Refusal> {
+    pub(super) fn happen(
+        &mut self,
+        client: u64,
+        planned: Vec<Planned>,
+    ) -> Result<(), RequestRefusal> {
         check_events(&self.cx.plan, &planned)?;
         match self.soonest() {
             Some(began) => self.happen_everywhere(client, planned, began),
@@ -83,7 +87,7 @@ impl Live {
     }
 
     /// Something about programs that all members do at the same time, as soon as they can.
-    pub(super) fn order_everywhere(&mut self, action: Action) {
+    pub(super) fn order_everywhere(&mut self, action: EventAction) {
         let at = self.soonest().unwrap_or_else(|| self.elapsed());
         self.share_order(at, &action);
         self.programs.add_event(at, action);
@@ -97,19 +101,25 @@ impl Live {
         later: impl Iterator<Item = &'a Planned> + Clone,
     ) {
         let until = began + later.clone().map(|event| event.at).max().unwrap_or_default();
-        let answer = Answer::Happened { events: Vec::new(), later: later.count(), until };
+        let answer =
+            DeferredReplyBody::Happened { events: Vec::new(), later: later.count(), until };
         self.answers.wait_for(client, left, answer);
     }
 
     /// So many more changes that a client waits for are `confirmed`, which were these events.
-    pub(super) fn answer_with(&mut self, client: u64, events: Vec<Event>, confirmed: usize) {
+    pub(super) fn answer_with(
+        &mut self,
+        client: u64,
+        events: Vec<EventLogEntry>,
+        confirmed: usize,
+    ) {
         if let Some(reply) = self.answers.add(client, events, confirmed) {
             self.connections.reply(client, &reply);
         }
     }
 
     /// Changes the network at a time of the run; `None`: now.
-    fn change_at(&mut self, action: Action, at: Option<Span>, client: Option<u64>) {
+    fn change_at(&mut self, action: EventAction, at: Option<Span>, client: Option<u64>) {
         let origin = self.cx.journal.origin();
         self.network.change(action, at.map(|at| origin + at), at, client);
     }
@@ -120,9 +130,12 @@ impl Live {
     }
 
     /// Lets the other members do what was ordered here, at the same time.
-    fn share_order(&self, at: Span, action: &Action) {
+    fn share_order(&self, at: Span, action: &EventAction) {
         if let Some(membership) = &self.membership {
-            membership.send_to_members(&News::Order { at, action: Box::new(action.clone()) });
+            membership.send_to_members(&MemberAnnouncement::Order {
+                at,
+                action: Box::new(action.clone()),
+            });
         }
     }
 }

@@ -13,28 +13,28 @@ use std::io;
 
 use windtunnel_control::{NodeLimits, NodeStatus, ProgramStatus};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Action, Interface, Ready};
+use windtunnel_model::plan::{EventAction, NodeInterface, ReadinessCondition};
 use windtunnel_model::{NodeId, Plan, Span, Time};
-use windtunnel_node::{ExitStatus, Listener, Request};
+use windtunnel_node::{ExitStatus, ListeningEndpoint, NodeInitRequest};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
 use super::agenda::Agenda;
 use super::aim::Aims;
-use super::context::Context;
+use super::context::RunContext;
 use super::foreground::ForegroundProgram;
 use super::launcher::Launcher;
-use super::punctuality::Happened;
+use super::punctuality::ScheduledOccurrence;
 use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
-use crate::supervisor::{Command, Exit, Life, Supervised, Supervisor};
+use crate::supervisor::{ProgramExit, ProgramLifecycle, Supervised, Supervisor, SupervisorCommand};
 pub(super) use checks::CHECK_FIRST;
 use checks::Checks;
 use windtunnel_dataplane::owners::Roots;
 
 /// The programs, and what is still to be done to them.
-pub(super) struct Programs {
+pub(super) struct ProgramExecution {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Launcher,
     agenda: Agenda,
@@ -43,28 +43,36 @@ pub(super) struct Programs {
     aims: Aims,
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
-    new_limits: Vec<NewLimits>,
+    new_limits: Vec<ScheduledLimitChange>,
     /// Where the processes of programs are noted.
     roots: Roots,
 }
 
 /// Limits that an event sets.
 #[derive(Debug)]
-pub(super) struct NewLimits {
+pub(super) struct ScheduledLimitChange {
     pub(super) intended: Span,
     pub(super) nodes: Vec<NodeId>,
     pub(super) limits: Demand,
 }
 
-impl Programs {
+impl ProgramExecution {
     /// The file's events about programs are on the agenda.
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
         let (agenda, freeze) = (Agenda::default(), FreezeState::default());
         let aims = Aims::default();
         let new_limits = Vec::new();
         let (roots, checks) = (Roots::default(), Checks::default());
-        let mut programs =
-            Programs { supervisor, launcher, agenda, checks, aims, freeze, new_limits, roots };
+        let mut programs = ProgramExecution {
+            supervisor,
+            launcher,
+            agenda,
+            checks,
+            aims,
+            freeze,
+            new_limits,
+            roots,
+        };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
         }
@@ -72,7 +80,7 @@ impl Programs {
     }
 
     /// What events have set since the last call, in their order.
-    pub(super) fn take_new_limits(&mut self) -> Vec<NewLimits> {
+    pub(super) fn take_new_limits(&mut self) -> Vec<ScheduledLimitChange> {
         std::mem::take(&mut self.new_limits)
     }
 
@@ -82,7 +90,7 @@ impl Programs {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, cx: &Context, elapsed: Span) {
+    pub(super) fn tick(&mut self, cx: &RunContext, elapsed: Span) {
         self.do_events(cx, elapsed);
         self.supervisor.tick(elapsed);
         self.do_commands(cx);
@@ -99,20 +107,20 @@ impl Programs {
     }
 
     /// What events are about to do to programs.
-    pub(super) fn due(&self, elapsed: Span) -> Vec<Action> {
+    pub(super) fn due(&self, elapsed: Span) -> Vec<EventAction> {
         self.agenda.all_due(elapsed).cloned().collect()
     }
 
-    fn do_commands(&mut self, cx: &Context) {
+    fn do_commands(&mut self, cx: &RunContext) {
         while let Some(command) = self.supervisor.poll_command() {
             match command {
-                Command::Spawn { key, spawn } => {
+                SupervisorCommand::Spawn { key, spawn } => {
                     if let Err(message) = self.launch(cx, key, spawn) {
                         self.spawn_failed(cx, spawn, message);
                     }
                 }
-                Command::Watch { key, what } => self.watch(cx, key, what),
-                Command::Awaited { key } => self.log_awaited(cx, key),
+                SupervisorCommand::Watch { key, what } => self.watch(cx, key, what),
+                SupervisorCommand::Awaited { key } => self.log_awaited(cx, key),
             }
         }
     }
@@ -123,20 +131,24 @@ impl Programs {
         self
     }
 
-    fn launch(&mut self, cx: &Context, key: ProgramKey, spawn: u64) -> Result<(), String> {
+    fn launch(&mut self, cx: &RunContext, key: ProgramKey, spawn: u64) -> Result<(), String> {
         let program = self.supervisor.program(key).ok_or("no such program")?;
         self.launcher.launch(cx, key, spawn, &program.spec)
     }
 
-    fn watch(&mut self, cx: &Context, key: ProgramKey, what: Ready) {
+    fn watch(&mut self, cx: &RunContext, key: ProgramKey, what: ReadinessCondition) {
         let what = match what {
-            Ready::Tcp(port) => Listener::Tcp(port),
-            Ready::Listen => Listener::Any,
-            Ready::Unix(path) => Listener::Unix(path),
-            Ready::Command(check) => return self.checks.add(key, check, cx.journal.elapsed()),
-            Ready::Log(_) | Ready::Exit | Ready::OfImage(_) => return,
+            ReadinessCondition::Tcp(port) => ListeningEndpoint::Tcp(port),
+            ReadinessCondition::Listen => ListeningEndpoint::Any,
+            ReadinessCondition::Unix(path) => ListeningEndpoint::Unix(path),
+            ReadinessCondition::Command(check) => {
+                return self.checks.add(key, check, cx.journal.elapsed());
+            }
+            ReadinessCondition::Log(_)
+            | ReadinessCondition::Exit
+            | ReadinessCondition::OfImage(_) => return,
         };
-        let request = Request::Watch { token: token_of(key), what };
+        let request = NodeInitRequest::Watch { token: token_of(key), what };
         if let Err(error) = cx.nodes.send(key.node, &request, &[]) {
             let program = self.supervisor.describe(key);
             cx.journal.warn(format!("cannot watch {program}: {error}"));
@@ -144,7 +156,7 @@ impl Programs {
     }
 
     /// A node has started a program.
-    pub(super) fn spawned(&mut self, cx: &Context, spawn: u64, pid: u32, at: Time) {
+    pub(super) fn spawned(&mut self, cx: &RunContext, spawn: u64, pid: u32, at: Time) {
         let pid = i32::try_from(pid).unwrap_or(0);
         let ready = self.supervisor.on_spawned(spawn, pid, cx.journal.elapsed());
         if let Some(key) = self.supervisor.key_of(spawn) {
@@ -157,10 +169,14 @@ impl Programs {
             let planned = self.supervisor.planned_start(key);
             if let Some((intended, of)) = planned {
                 let name = self.supervisor.describe(key);
-                cx.happened(Happened::start(&name, of), intended, at);
+                cx.happened(ScheduledOccurrence::start(&name, of), intended, at);
             }
             let intended = planned.map(|(intended, _)| intended);
-            cx.journal.log_at(at, intended, EventKind::ProgramStarted { node, program, argv });
+            cx.journal.log_at(
+                at,
+                intended,
+                EventLogEntryKind::ProgramStarted { node, program, argv },
+            );
         }
         if let Some(key) = ready.filter(|key| self.names_a_condition(*key)) {
             log_ready(cx, key);
@@ -169,23 +185,24 @@ impl Programs {
     }
 
     /// A program could not be started.
-    pub(super) fn spawn_failed(&mut self, cx: &Context, spawn: u64, reason: String) {
+    pub(super) fn spawn_failed(&mut self, cx: &RunContext, spawn: u64, reason: String) {
         if let Some(key) = self.supervisor.on_spawn_failed(spawn, &reason) {
             let (node, program) = (cx.node_of(key), key.program);
-            cx.journal.log(None, EventKind::ProgramFailed { node, program, message: reason });
+            cx.journal
+                .log(None, EventLogEntryKind::ProgramFailed { node, program, message: reason });
         }
     }
 
     /// A program has exited.
-    pub(super) fn exited(&mut self, cx: &Context, spawn: u64, status: ExitStatus) {
+    pub(super) fn exited(&mut self, cx: &RunContext, spawn: u64, status: ExitStatus) {
         let (code, signal) = code_and_signal(status);
-        let exit = Exit { code, signal };
+        let exit = ProgramExit { code, signal };
         let Some((key, ready)) = self.supervisor.on_exited(spawn, exit, cx.journal.elapsed())
         else {
             return;
         };
         let (node, program) = (cx.node_of(key), key.program);
-        cx.journal.log(None, EventKind::ProgramExited { node, program, code, signal });
+        cx.journal.log(None, EventLogEntryKind::ProgramExited { node, program, code, signal });
         if ready {
             log_ready(cx, key);
         }
@@ -194,25 +211,26 @@ impl Programs {
     }
 
     /// What a program is watched for holds.
-    pub(super) fn ready(&mut self, cx: &Context, key: ProgramKey) {
+    pub(super) fn ready(&mut self, cx: &RunContext, key: ProgramKey) {
         if self.supervisor.on_ready(key, cx.journal.elapsed()).is_some() {
             log_ready(cx, key);
         }
     }
 
     /// A node's init has ended, and with it everything in the node: the kernel sees to that.
-    pub(super) fn node_died(&mut self, cx: &Context, node: usize) {
+    pub(super) fn node_died(&mut self, cx: &RunContext, node: usize) {
         self.checks.forget(node);
         for key in self.supervisor.on_node_died(node, cx.journal.elapsed()) {
             let (node, program) = (cx.node_of(key), key.program);
-            let what = EventKind::ProgramExited { node, program, code: 137, signal: Some(9) };
+            let what =
+                EventLogEntryKind::ProgramExited { node, program, code: 137, signal: Some(9) };
             cx.journal.log(None, what);
         }
     }
 
     /// Passes a signal on to the program in the foreground. False if none runs, or the run is
     /// ending: then the signal is for the run.
-    pub(super) fn pass_on(&self, cx: &Context, signal: i32) -> bool {
+    pub(super) fn pass_on(&self, cx: &RunContext, signal: i32) -> bool {
         let Some((key, spawn)) = self.launcher.foreground() else { return false };
         let runs = self.supervisor.program(key).is_some_and(|program| program.life.is_running());
         runs && !self.supervisor.is_stopping()
@@ -220,7 +238,7 @@ impl Programs {
     }
 
     /// The run ends: nothing is started or judged from now on, and nothing stays paused.
-    pub(super) fn stop(&mut self, cx: &Context) {
+    pub(super) fn stop(&mut self, cx: &RunContext) {
         self.supervisor.stop();
         self.thaw(cx);
         let checked = self.checks.clear();
@@ -228,7 +246,7 @@ impl Programs {
     }
 
     /// The state of every program.
-    pub(super) fn statuses(&self, cx: &Context) -> Vec<NodeStatus> {
+    pub(super) fn statuses(&self, cx: &RunContext) -> Vec<NodeStatus> {
         let nodes = cx.plan.nodes.iter().enumerate();
         let pid = |index| cx.nodes.inits().pid(NodeId::from_index(index));
         let of = |index| self.supervisor.programs().filter(move |(key, _)| key.node == index);
@@ -238,7 +256,7 @@ impl Programs {
                 addresses: spec
                     .interfaces
                     .iter()
-                    .flat_map(Interface::addresses)
+                    .flat_map(NodeInterface::addresses)
                     .map(|address| address.to_string())
                     .collect(),
                 init_pid: pid(index).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
@@ -249,11 +267,11 @@ impl Programs {
             .collect()
     }
 
-    fn log_awaited(&self, cx: &Context, key: ProgramKey) {
+    fn log_awaited(&self, cx: &RunContext, key: ProgramKey) {
         let Some(program) = self.supervisor.program(key) else { return };
         let condition = program.spec.ready.as_ref().map(ToString::to_string).unwrap_or_default();
         let (node, program) = (cx.node_of(key), key.program);
-        cx.journal.log(None, EventKind::ProgramAwaited { node, program, condition });
+        cx.journal.log(None, EventLogEntryKind::ProgramAwaited { node, program, condition });
     }
 
     /// Readiness is news only where the file asks for it.
@@ -262,7 +280,7 @@ impl Programs {
     }
 
     /// Sends a signal to the programs of all nodes for which `chosen` holds.
-    fn signal_all(&self, cx: &Context, signal: Signal, chosen: impl Fn(usize) -> bool) {
+    fn signal_all(&self, cx: &RunContext, signal: Signal, chosen: impl Fn(usize) -> bool) {
         for (node, spec) in cx.plan.nodes.iter().enumerate() {
             if !spec.programs.is_empty() && chosen(node) {
                 cx.nodes.signal(node, &[signal], &cx.journal);
@@ -271,14 +289,14 @@ impl Programs {
     }
 }
 
-fn log_ready(cx: &Context, key: ProgramKey) {
+fn log_ready(cx: &RunContext, key: ProgramKey) {
     let (node, program) = (cx.node_of(key), key.program);
-    cx.journal.log(None, EventKind::ProgramReady { node, program });
+    cx.journal.log(None, EventLogEntryKind::ProgramReady { node, program });
 }
 
 fn program_status(program: &Supervised) -> ProgramStatus {
     let pid = match program.life {
-        Life::Running { pid, .. } => Some(pid),
+        ProgramLifecycle::Running { pid, .. } => Some(pid),
         _ => None,
     };
     ProgramStatus {

@@ -12,15 +12,15 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::Span;
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
-use crate::planned::{Late, Planned};
+use crate::planned::{LateOccurrence, PunctualitySummary};
 
 /// What has happened, and what is under way.
 #[derive(Debug)]
 pub(super) struct Punctuality {
     late_above: Span,
-    planned: Planned,
+    planned: PunctualitySummary,
     /// Signals that nodes have not confirmed, by token.
     signals: BTreeMap<u64, Awaited>,
     next_token: u64,
@@ -36,46 +36,48 @@ struct Awaited {
 
 /// Something that was planned for a time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Happened<'a> {
-    what: What<'a>,
+pub(super) struct ScheduledOccurrence<'a> {
+    what: ScheduledOccurrenceKind<'a>,
     /// How many were planned for that time together.
     of: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum What<'a> {
+enum ScheduledOccurrenceKind<'a> {
     Named(&'a str),
-    Change(&'a EventKind),
+    Change(&'a EventLogEntryKind),
     Start(&'a str),
 }
 
-impl<'a> Happened<'a> {
+impl<'a> ScheduledOccurrence<'a> {
     /// Something by itself.
     pub(super) fn one(name: &'a str) -> Self {
-        Happened { what: What::Named(name), of: 1 }
+        ScheduledOccurrence { what: ScheduledOccurrenceKind::Named(name), of: 1 }
     }
 
     /// A signal to a node, with `of` nodes at the same time.
     pub(super) fn signal(name: &'a str, of: usize) -> Self {
-        Happened { of, ..Happened::one(name) }
+        ScheduledOccurrence { of, ..ScheduledOccurrence::one(name) }
     }
 
     /// Something that has been logged.
-    pub(super) fn change(event: &'a EventKind) -> Self {
-        Happened { what: What::Change(event), of: 1 }
+    pub(super) fn change(event: &'a EventLogEntryKind) -> Self {
+        ScheduledOccurrence { what: ScheduledOccurrenceKind::Change(event), of: 1 }
     }
 
     /// The start of a program, with `of` programs that were to start at the same time.
     pub(super) fn start(program: &'a str, of: usize) -> Self {
-        Happened { what: What::Start(program), of }
+        ScheduledOccurrence { what: ScheduledOccurrenceKind::Start(program), of }
     }
 
     fn bound(self, late_above: Span) -> Span {
         let further = u64::try_from(self.of.saturating_sub(1)).unwrap_or(u64::MAX);
         let late_above = late_above.as_nanos();
         Span::from_nanos(match self.what {
-            What::Start(_) => late_above.saturating_mul(further.saturating_add(START_FACTOR)),
-            What::Named(_) | What::Change(_) => {
+            ScheduledOccurrenceKind::Start(_) => {
+                late_above.saturating_mul(further.saturating_add(START_FACTOR))
+            }
+            ScheduledOccurrenceKind::Named(_) | ScheduledOccurrenceKind::Change(_) => {
                 late_above.saturating_add((late_above / ONE_MORE_OF).saturating_mul(further))
             }
         })
@@ -83,23 +85,23 @@ impl<'a> Happened<'a> {
 
     fn name(self) -> String {
         match self.what {
-            What::Named(name) => name.to_owned(),
-            What::Start(program) => format!("start of {program}"),
-            What::Change(event) => name_of(event),
+            ScheduledOccurrenceKind::Named(name) => name.to_owned(),
+            ScheduledOccurrenceKind::Start(program) => format!("start of {program}"),
+            ScheduledOccurrenceKind::Change(event) => name_of(event),
         }
     }
 }
 
 impl Punctuality {
     pub(super) fn new(late_above: Span) -> Self {
-        let (planned, signals) = (Planned::default(), BTreeMap::new());
+        let (planned, signals) = (PunctualitySummary::default(), BTreeMap::new());
         Punctuality { late_above, planned, signals, next_token: 0 }
     }
 
     /// Something planned has happened.
-    pub(super) fn happened(&mut self, what: Happened<'_>, intended: Span, at: Span) {
+    pub(super) fn happened(&mut self, what: ScheduledOccurrence<'_>, intended: Span, at: Span) {
         let (late, bound) = (at.saturating_sub(intended), what.bound(self.late_above));
-        self.planned.add(Late { what: what.name(), intended, late, bound });
+        self.planned.add(LateOccurrence { what: what.name(), intended, late, bound });
     }
 
     /// A node is to get a signal, with `of` nodes at the same time. Returns the token by which it
@@ -119,12 +121,12 @@ impl Punctuality {
     /// A node confirms a signal.
     pub(super) fn signalled(&mut self, token: u64, at: Span) {
         if let Some(Awaited { what, intended, of, .. }) = self.signals.remove(&token) {
-            self.happened(Happened::signal(&what, of), intended, at);
+            self.happened(ScheduledOccurrence::signal(&what, of), intended, at);
         }
     }
 
     /// The run is over `at` a time: signals that no node has confirmed have not been there yet.
-    pub(super) fn finish(mut self, at: Span) -> Planned {
+    pub(super) fn finish(mut self, at: Span) -> PunctualitySummary {
         let open: Vec<u64> = self.signals.keys().copied().collect();
         open.into_iter().for_each(|token| self.signalled(token, at));
         self.planned
@@ -132,24 +134,26 @@ impl Punctuality {
 }
 
 /// A change in the words of the file.
-fn name_of(event: &EventKind) -> String {
+fn name_of(event: &EventLogEntryKind) -> String {
     match event {
-        EventKind::LinkSet { link, direction, .. } => format!("change of {link} ({direction})"),
-        EventKind::LinkState { link, direction, up }
-        | EventKind::LinkFlap { link, direction, up } => {
+        EventLogEntryKind::LinkSet { link, direction, .. } => {
+            format!("change of {link} ({direction})")
+        }
+        EventLogEntryKind::LinkState { link, direction, up }
+        | EventLogEntryKind::LinkFlap { link, direction, up } => {
             format!("{} of {link} ({direction})", if *up { "up" } else { "down" })
         }
-        EventKind::Partitioned { .. } => "partition".to_owned(),
-        EventKind::Healed => "heal".to_owned(),
-        EventKind::RouteFixed { path } => format!("route {}", path.join(", ")),
-        EventKind::RouteFreed { from, to } => format!("route from {from} to {to}"),
-        EventKind::Rerouted { .. } => "reroute".to_owned(),
-        EventKind::CpuSet { node, .. } => format!("cpu of {node}"),
-        EventKind::LimitSet { node, limit, .. } => format!("{limit} of {node}"),
-        EventKind::ServiceSet { service, replica, .. } => {
+        EventLogEntryKind::Partitioned { .. } => "partition".to_owned(),
+        EventLogEntryKind::Healed => "heal".to_owned(),
+        EventLogEntryKind::RouteFixed { path } => format!("route {}", path.join(", ")),
+        EventLogEntryKind::RouteFreed { from, to } => format!("route from {from} to {to}"),
+        EventLogEntryKind::Rerouted { .. } => "reroute".to_owned(),
+        EventLogEntryKind::CpuSet { node, .. } => format!("cpu of {node}"),
+        EventLogEntryKind::LimitSet { node, limit, .. } => format!("{limit} of {node}"),
+        EventLogEntryKind::ServiceSet { service, replica, .. } => {
             format!("change of replica {replica} of {service}")
         }
-        EventKind::Node { node, verb } => format!("{verb} of {node}"),
+        EventLogEntryKind::Node { node, verb } => format!("{verb} of {node}"),
         _ => "event".to_owned(),
     }
 }
@@ -165,16 +169,17 @@ mod tests {
 
     const MS: fn(u64) -> Span = Span::from_millis;
 
-    fn late(planned: &Planned) -> Vec<(&str, Span)> {
+    fn late(planned: &PunctualitySummary) -> Vec<(&str, Span)> {
         planned.worst.iter().map(|event| (event.what.as_str(), event.late)).collect()
     }
 
     #[test]
     fn an_event_later_than_the_bound_is_late_and_one_within_it_is_not() {
         let mut punctuality = Punctuality::new(MS(1));
-        let event = EventKind::LinkState { link: "wan".into(), direction: "a-b".into(), up: false };
-        punctuality.happened(Happened::change(&event), MS(5_000), MS(5_001));
-        punctuality.happened(Happened::change(&event), MS(7_000), MS(8_000));
+        let event =
+            EventLogEntryKind::LinkState { link: "wan".into(), direction: "a-b".into(), up: false };
+        punctuality.happened(ScheduledOccurrence::change(&event), MS(5_000), MS(5_001));
+        punctuality.happened(ScheduledOccurrence::change(&event), MS(7_000), MS(8_000));
         let planned = punctuality.finish(MS(9_000));
         assert_eq!((planned.happened, planned.late), (2, 1));
         assert_eq!(late(&planned), [("down of wan (a-b)", MS(1_000))]);
@@ -215,7 +220,7 @@ mod tests {
         let starts = |of| {
             let mut punctuality = Punctuality::new(MS(1));
             for at in [10, 11, 12, 13] {
-                punctuality.happened(Happened::start("web (nginx)", of), MS(0), MS(at));
+                punctuality.happened(ScheduledOccurrence::start("web (nginx)", of), MS(0), MS(at));
             }
             punctuality.finish(MS(20)).late
         };

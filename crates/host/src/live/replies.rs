@@ -3,16 +3,16 @@
 use std::io;
 
 use windtunnel_model::Time;
-use windtunnel_node::Reply;
+use windtunnel_node::NodeInitReply;
 
 use super::connections::EXEC_FIRST;
 use super::programs::{CHECK_FIRST, code_and_signal, key_of, reason};
 use super::reply_filter::AwaitedReplies;
 use super::services::PROBE_FIRST;
-use super::state::Live;
-use crate::ending::Ending;
+use super::state::RunLoop;
+use crate::ending::RunEndReason;
 
-impl Live {
+impl RunLoop {
     /// Handles everything that a node has reported.
     pub(super) fn handle_node(&mut self, node: usize) {
         let id = windtunnel_model::NodeId::from_index(node);
@@ -25,14 +25,14 @@ impl Live {
                     self.cx.nodes.set_dead(node);
                     self.programs.node_died(&self.cx, node);
                     let name = self.cx.nodes.name(node);
-                    self.end.ask(Ending::Fatal(format!("node {name} has failed: {error}")));
+                    self.end.ask(RunEndReason::Fatal(format!("node {name} has failed: {error}")));
                     return;
                 }
             }
         }
     }
 
-    fn is_allowed(&self, node: usize, reply: &Reply) -> bool {
+    fn is_allowed(&self, node: usize, reply: &NodeInitReply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
         let probes = |node: usize, token: u64| {
             self.services.expects_probe(node, token) || self.programs.expects_check(node, token)
@@ -48,52 +48,58 @@ impl Live {
         asked.allows(node, reply)
     }
 
-    fn handle_reply(&mut self, node: usize, reply: Reply) {
+    fn handle_reply(&mut self, node: usize, reply: NodeInitReply) {
         match reply {
-            Reply::Spawned { id, .. } if id >= PROBE_FIRST => {}
-            Reply::SpawnFailed { id, .. } | Reply::Exited { id, .. } if id >= CHECK_FIRST => {
+            NodeInitReply::Spawned { id, .. } if id >= PROBE_FIRST => {}
+            NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
+                if id >= CHECK_FIRST =>
+            {
                 self.programs.handle_check(&self.cx, &reply);
             }
-            Reply::SpawnFailed { id, .. } | Reply::Exited { id, .. } if id >= PROBE_FIRST => {
+            NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
+                if id >= PROBE_FIRST =>
+            {
                 self.handle_probe(reply);
             }
-            Reply::Probed { .. } => self.handle_probe(reply),
-            Reply::Spawned { id, pid, .. } if id >= EXEC_FIRST => self.connections.started(id, pid),
-            Reply::Spawned { id, pid, at_ns } => {
+            NodeInitReply::Probed { .. } => self.handle_probe(reply),
+            NodeInitReply::Spawned { id, pid, .. } if id >= EXEC_FIRST => {
+                self.connections.started(id, pid);
+            }
+            NodeInitReply::Spawned { id, pid, at_ns } => {
                 self.programs.spawned(&self.cx, id, pid, Time::from_nanos(at_ns));
             }
-            Reply::SpawnFailed { id, message, errno, by_program } => {
+            NodeInitReply::SpawnFailed { id, message, errno, by_program } => {
                 self.spawn_failed(id, &message, errno, by_program);
             }
-            Reply::Exited { id, status } if id >= EXEC_FIRST => {
+            NodeInitReply::Exited { id, status } if id >= EXEC_FIRST => {
                 self.connections.exited(id, code_and_signal(status).0);
             }
-            Reply::Exited { id, status } => self.exited(node, id, status),
-            Reply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
-            Reply::EchoDone { token, began_ns, echoes, error } => {
+            NodeInitReply::Exited { id, status } => self.exited(node, id, status),
+            NodeInitReply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
+            NodeInitReply::EchoDone { token, began_ns, echoes, error } => {
                 self.measurements.note_begin(&self.cx, token, Time::from_nanos(began_ns));
                 let origin = self.cx.journal.origin();
                 self.measurements.finish(origin, token, began_ns, &echoes, error);
             }
-            Reply::Signalled { token, at_ns } => {
+            NodeInitReply::Signalled { token, at_ns } => {
                 let at = self.cx.journal.happened_at(Time::from_nanos(at_ns));
                 self.cx.punctuality.borrow_mut().signalled(token, at);
             }
-            Reply::SignalFailed { message, .. } => {
+            NodeInitReply::SignalFailed { message, .. } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("a signal did not reach node {name}: {message}"));
             }
-            Reply::Processor { windows, failure } => {
+            NodeInitReply::Processor { windows, failure } => {
                 self.limits.reported(&self.cx, node, &windows, failure);
             }
-            Reply::ReceiveFailed { message } => {
+            NodeInitReply::ReceiveFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 let why = format!("node {name} cannot receive packets: {message}");
-                self.end.ask(Ending::Fatal(why));
+                self.end.ask(RunEndReason::Fatal(why));
             }
-            Reply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
-            Reply::Interference(found) => self.take_interference(node, &found),
-            Reply::RoutesFailed { message } => {
+            NodeInitReply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
+            NodeInitReply::Interference(found) => self.take_interference(node, &found),
+            NodeInitReply::RoutesFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));
             }

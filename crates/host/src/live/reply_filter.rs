@@ -2,7 +2,7 @@
 //! channel need not be: a reply about another node's program, or to no request, is dropped before
 //! anything is done with it.
 
-use windtunnel_node::Reply;
+use windtunnel_node::NodeInitReply;
 
 use super::connections::EXEC_FIRST;
 use super::measurements::Measurements;
@@ -24,11 +24,11 @@ pub(super) struct AwaitedReplies<'a> {
 
 impl AwaitedReplies<'_> {
     /// Whether a reply of `node` is about something of its own that was asked.
-    pub(super) fn allows(&self, node: usize, reply: &Reply) -> bool {
+    pub(super) fn allows(&self, node: usize, reply: &NodeInitReply) -> bool {
         match reply {
-            Reply::Spawned { id, .. }
-            | Reply::SpawnFailed { id, .. }
-            | Reply::Exited { id, .. } => {
+            NodeInitReply::Spawned { id, .. }
+            | NodeInitReply::SpawnFailed { id, .. }
+            | NodeInitReply::Exited { id, .. } => {
                 if *id >= PROBE_FIRST {
                     (self.probes)(node, *id)
                 } else if *id >= EXEC_FIRST {
@@ -37,20 +37,20 @@ impl AwaitedReplies<'_> {
                     self.supervisor.key_of(*id).is_some_and(|key| key.node == node)
                 }
             }
-            Reply::Listening { token } => {
+            NodeInitReply::Listening { token } => {
                 let key = key_of(*token);
                 key.node == node && self.supervisor.program(key).is_some()
             }
-            Reply::Probed { token, .. } => (self.probes)(node, *token),
-            Reply::Signalled { token, .. } => (self.signals)(node, *token),
-            Reply::EchoDone { .. } => self.measurements.expects(node, reply),
+            NodeInitReply::Probed { token, .. } => (self.probes)(node, *token),
+            NodeInitReply::Signalled { token, .. } => (self.signals)(node, *token),
+            NodeInitReply::EchoDone { .. } => self.measurements.expects(node, reply),
             // These name nothing but the node itself.
-            Reply::SignalFailed { .. }
-            | Reply::RoutesFailed { .. }
-            | Reply::Interference(_)
-            | Reply::ReceiveFailed { .. }
-            | Reply::Processor { .. }
-            | Reply::Used { .. } => true,
+            NodeInitReply::SignalFailed { .. }
+            | NodeInitReply::RoutesFailed { .. }
+            | NodeInitReply::Interference(_)
+            | NodeInitReply::ReceiveFailed { .. }
+            | NodeInitReply::Processor { .. }
+            | NodeInitReply::Used { .. } => true,
             // These belong to the set-up, which is over; others are of other versions.
             _ => false,
         }
@@ -64,10 +64,10 @@ mod tests {
     use windtunnel_node::ExitStatus;
 
     use super::*;
-    use crate::live::context::Context;
+    use crate::live::context::RunContext;
     use crate::live::testing::{context, plan};
     use crate::output::ProgramKey;
-    use crate::supervisor::{Exit, example};
+    use crate::supervisor::{ProgramExit, example};
 
     /// Node 0 measures a path, node 1 another.
     const PATHS: &str = "
@@ -78,7 +78,7 @@ expect:
   - {path: [b, c], rtt: {max: 1s}}
 ";
 
-    fn measurements() -> (Context, Measurements) {
+    fn measurements() -> (RunContext, Measurements) {
         let (context, _, _) = context(plan(PATHS), None);
         let mut measurements = Measurements::new(&context.plan);
         measurements.start_before_run(&context);
@@ -98,48 +98,42 @@ expect:
         ]
     }
 
-    fn reply() -> impl Strategy<Value = Reply> {
+    fn reply() -> impl Strategy<Value = NodeInitReply> {
         let text = || "[a-z]{0,8}";
         let echoes = prop::collection::vec((any::<u64>(), any::<Option<u64>>()), 0..4);
         prop_oneof![
-            (number(), any::<u32>(), any::<u64>()).prop_map(|(id, pid, at_ns)| Reply::Spawned {
-                id,
-                pid,
-                at_ns
+            (number(), any::<u32>(), any::<u64>())
+                .prop_map(|(id, pid, at_ns)| NodeInitReply::Spawned { id, pid, at_ns }),
+            (number(), text(), any::<i32>()).prop_map(|(id, message, errno)| {
+                NodeInitReply::SpawnFailed { id, message, errno, by_program: errno % 2 == 0 }
             }),
-            (number(), text(), any::<i32>()).prop_map(|(id, message, errno)| Reply::SpawnFailed {
-                id,
-                message,
-                errno,
-                by_program: errno % 2 == 0,
-            }),
-            (number(), status()).prop_map(|(id, status)| Reply::Exited { id, status }),
-            number().prop_map(|token| Reply::Listening { token }),
+            (number(), status()).prop_map(|(id, status)| NodeInitReply::Exited { id, status }),
+            number().prop_map(|token| NodeInitReply::Listening { token }),
             (number(), any::<u64>(), echoes).prop_map(|(token, began_ns, echoes)| {
-                Reply::EchoDone { token, began_ns, echoes, error: None }
+                NodeInitReply::EchoDone { token, began_ns, echoes, error: None }
             }),
-            text().prop_map(|message| Reply::RoutesFailed { message }),
-            Just(Reply::Prepared),
+            text().prop_map(|message| NodeInitReply::RoutesFailed { message }),
+            Just(NodeInitReply::Prepared),
         ]
     }
 
     /// What the run does with a reply that it believes.
-    fn believe(supervisor: &mut Supervisor, measurements: &mut Measurements, reply: Reply) {
+    fn believe(supervisor: &mut Supervisor, measurements: &mut Measurements, reply: NodeInitReply) {
         match reply {
-            Reply::Spawned { id, pid, .. } => {
+            NodeInitReply::Spawned { id, pid, .. } => {
                 supervisor.on_spawned(id, i32::try_from(pid).unwrap_or(0), Span::ZERO);
             }
-            Reply::SpawnFailed { id, message, .. } => {
+            NodeInitReply::SpawnFailed { id, message, .. } => {
                 supervisor.on_spawn_failed(id, &message);
             }
-            Reply::Exited { id, status } => {
+            NodeInitReply::Exited { id, status } => {
                 let code = u8::try_from(status.shell_code() & 0xff).unwrap_or(u8::MAX);
-                supervisor.on_exited(id, Exit { code, signal: None }, Span::ZERO);
+                supervisor.on_exited(id, ProgramExit { code, signal: None }, Span::ZERO);
             }
-            Reply::Listening { token } => {
+            NodeInitReply::Listening { token } => {
                 supervisor.on_ready(key_of(token), Span::ZERO);
             }
-            Reply::EchoDone { token, began_ns, echoes, error } => {
+            NodeInitReply::EchoDone { token, began_ns, echoes, error } => {
                 measurements.finish(Time::ZERO, token, began_ns, &echoes, error);
             }
             _ => {}
@@ -168,7 +162,7 @@ expect:
                 if asked.allows(1, &reply) {
                     let of_client = matches!(
                         reply,
-                        Reply::Spawned { id, .. } | Reply::Exited { id, .. } if id >= EXEC_FIRST
+                        NodeInitReply::Spawned { id, .. } | NodeInitReply::Exited { id, .. } if id >= EXEC_FIRST
                     );
                     prop_assert!(!of_client, "{reply:?}");
                     believe(&mut supervisor, &mut measurements, reply);
@@ -191,20 +185,21 @@ expect:
             signals: &|node, token| (node, token) == (0, 4),
         };
         // Starts are numbered from 1, in the order of the nodes.
-        let spawned = |id| Reply::Spawned { id, pid: 2, at_ns: 0 };
+        let spawned = |id| NodeInitReply::Spawned { id, pid: 2, at_ns: 0 };
         assert!(asked.allows(1, &spawned(2)) && !asked.allows(1, &spawned(1)));
         assert!(asked.allows(1, &spawned(EXEC_FIRST)) && !asked.allows(0, &spawned(EXEC_FIRST)));
         assert!(asked.allows(0, &spawned(PROBE_FIRST)) && !asked.allows(1, &spawned(PROBE_FIRST)));
-        let probed = |token| Reply::Probed { token, failure: None };
+        let probed = |token| NodeInitReply::Probed { token, failure: None };
         assert!(
             asked.allows(0, &probed(PROBE_FIRST)) && !asked.allows(0, &probed(PROBE_FIRST + 1))
         );
-        let signalled = |token| Reply::Signalled { token, at_ns: 0 };
+        let signalled = |token| NodeInitReply::Signalled { token, at_ns: 0 };
         assert!(asked.allows(0, &signalled(4)) && !asked.allows(1, &signalled(4)));
         assert!(!asked.allows(0, &signalled(5)));
-        let listening = |node: u64| Reply::Listening { token: node << 32 };
+        let listening = |node: u64| NodeInitReply::Listening { token: node << 32 };
         assert!(asked.allows(1, &listening(1)) && !asked.allows(1, &listening(0)));
-        let echo = |token| Reply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };
+        let echo =
+            |token| NodeInitReply::EchoDone { token, began_ns: 0, echoes: Vec::new(), error: None };
         assert!(
             asked.allows(1, &echo(1)) && !asked.allows(0, &echo(1)) && !asked.allows(1, &echo(7))
         );

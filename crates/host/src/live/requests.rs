@@ -4,21 +4,21 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use windtunnel_control::{
-    Incoming, LaneChoice, LinkList, RecordOrder, Reply, Request, Reservation, RunStatus, Sending,
-    Snapshot,
+    ConnectionInput, ControlReply, ControlRequest, LaneChoice, LinkList, RecordOrder,
+    ReservationStatus, RunStatus, Sending, Snapshot,
 };
-use windtunnel_model::plan::{Action, LinkChange, RecordChoice};
-use windtunnel_model::{Lane, LinkPatch, Vertex};
-use windtunnel_node::{Request as NodeRequest, Spawn};
-use windtunnel_trace::event::EventKind;
+use windtunnel_model::plan::{EventAction, LinkChange, RecordChoice};
+use windtunnel_model::{Lane, LinkPatch, NetworkVertex};
+use windtunnel_node::{NodeInitRequest as NodeRequest, Spawn};
+use windtunnel_trace::event::EventLogEntryKind;
 
-use super::refusal::{Refusal, find_lanes, find_node};
-use super::state::Live;
-use crate::ending::Ending;
-use crate::node_limits::Change;
-use windtunnel_dataplane::Order;
+use super::refusal::{RequestRefusal, find_lanes, find_node};
+use super::state::RunLoop;
+use crate::ending::RunEndReason;
+use crate::node_limits::NodeLimitChange;
+use windtunnel_dataplane::PacketLoopCommand;
 
-impl Live {
+impl RunLoop {
     /// Accepts connections and answers requests: a few a turn of the loop, at most one of each
     /// client, so that neither the run nor another client waits for one that asks without end.
     pub(super) fn serve(&mut self) {
@@ -30,16 +30,16 @@ impl Live {
             let incoming = self.connections.receive(id);
             left -= usize::from(incoming.is_some());
             match incoming {
-                Some(Incoming::Request(request, descriptors)) => {
+                Some(ConnectionInput::Request(request, descriptors)) => {
                     self.answer(id, *request, &descriptors);
                 }
-                Some(Incoming::Unreadable(message)) => {
-                    self.connections.reply(id, &Reply::Error { message, hint: None });
+                Some(ConnectionInput::Unreadable(message)) => {
+                    self.connections.reply(id, &ControlReply::Error { message, hint: None });
                 }
-                Some(Incoming::Closed) => {
+                Some(ConnectionInput::Closed) => {
                     self.answers.forget(id);
                     if let Some(number) = self.captures.leave(id) {
-                        self.network.order(Order::EndCapture(number));
+                        self.network.order(PacketLoopCommand::EndCapture(number));
                     }
                     self.connections.close(id, &self.cx.nodes);
                 }
@@ -51,7 +51,7 @@ impl Live {
         }
     }
 
-    fn answer(&mut self, id: u64, request: Request, descriptors: &[OwnedFd]) {
+    fn answer(&mut self, id: u64, request: ControlRequest, descriptors: &[OwnedFd]) {
         match self.handle(id, request, descriptors) {
             Ok(None) => {}
             Ok(Some(reply)) => self.connections.reply(id, &reply),
@@ -63,59 +63,63 @@ impl Live {
     fn handle(
         &mut self,
         id: u64,
-        request: Request,
+        request: ControlRequest,
         descriptors: &[OwnedFd],
-    ) -> Result<Option<Reply>, Refusal> {
+    ) -> Result<Option<ControlReply>, RequestRefusal> {
         match request {
-            Request::Ps => return Ok(Some(Reply::Ps(Box::new(self.status())))),
-            Request::Snapshot => return Ok(Some(Reply::Snapshot(Box::new(self.snapshot())))),
-            Request::Links => return Ok(Some(Reply::Links(self.links()))),
-            Request::Exec { node, argv, cwd, env, terminal } => {
+            ControlRequest::Ps => return Ok(Some(ControlReply::Ps(Box::new(self.status())))),
+            ControlRequest::Snapshot => {
+                return Ok(Some(ControlReply::Snapshot(Box::new(self.snapshot()))));
+            }
+            ControlRequest::Links => return Ok(Some(ControlReply::Links(self.links()))),
+            ControlRequest::Exec { node, argv, cwd, env, terminal } => {
                 let spawn = Spawn { id, argv, env, cwd, terminal, program: None };
                 self.execute(id, &node, spawn, descriptors)?;
             }
-            Request::Signal { signal: number } => self.signal_command(id, number),
-            Request::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
-            Request::SetCpu { node, millis } => {
-                return self.set_limit(&node, Change::Processor(millis)).map(Some);
+            ControlRequest::Signal { signal: number } => self.signal_command(id, number),
+            ControlRequest::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
+            ControlRequest::SetCpu { node, millis } => {
+                return self.set_limit(&node, NodeLimitChange::Processor(millis)).map(Some);
             }
-            Request::SetMemory { node, bytes } => {
-                return self.set_limit(&node, Change::Memory(bytes.0)).map(Some);
+            ControlRequest::SetMemory { node, bytes } => {
+                return self.set_limit(&node, NodeLimitChange::Memory(bytes.0)).map(Some);
             }
-            Request::SetPids { node, count } => {
-                return self.set_limit(&node, Change::Pids(count)).map(Some);
+            ControlRequest::SetPids { node, count } => {
+                return self.set_limit(&node, NodeLimitChange::Pids(count)).map(Some);
             }
-            Request::SetDisk { node, rate } => {
+            ControlRequest::SetDisk { node, rate } => {
                 let bytes = rate.bits_per_second() / 8;
-                return self.set_limit(&node, Change::Disk(bytes)).map(Some);
+                return self.set_limit(&node, NodeLimitChange::Disk(bytes)).map(Some);
             }
-            Request::SetShare { name, min_millis, weight } => {
+            ControlRequest::SetShare { name, min_millis, weight } => {
                 return self.set_share(&name, min_millis, weight).map(Some);
             }
-            Request::Reservations => {
-                return Ok(Some(Reply::Reservations { parts: self.reservations() }));
+            ControlRequest::Reservations => {
+                return Ok(Some(ControlReply::Reservations { parts: self.reservations() }));
             }
-            Request::Services { service } => {
-                return Ok(Some(Reply::Services(self.services(service.as_deref())?)));
+            ControlRequest::Services { service } => {
+                return Ok(Some(ControlReply::Services(self.services(service.as_deref())?)));
             }
-            Request::State { lanes, up } => self.set_state(id, &lanes, up)?,
-            Request::Do { events } => self.happen(id, events)?,
-            Request::RecordStart(order) => return self.record(order).map(Some),
-            Request::RecordStop => {
+            ControlRequest::State { lanes, up } => self.set_state(id, &lanes, up)?,
+            ControlRequest::Do { events } => self.happen(id, events)?,
+            ControlRequest::RecordStart(order) => return self.record(order).map(Some),
+            ControlRequest::RecordStop => {
                 self.records.stop();
                 self.network.record(self.records.packets());
                 self.records.flush();
-                return Ok(Some(Reply::Records(self.records.status())));
+                return Ok(Some(ControlReply::Records(self.records.status())));
             }
-            Request::RecordStatus => return Ok(Some(Reply::Records(self.records.status()))),
-            Request::Capture { place, snap_bytes } => {
+            ControlRequest::RecordStatus => {
+                return Ok(Some(ControlReply::Records(self.records.status())));
+            }
+            ControlRequest::Capture { place, snap_bytes } => {
                 self.capture(id, &place, snap_bytes, descriptors)?;
-                return Ok(Some(Reply::Done));
+                return Ok(Some(ControlReply::Done));
             }
-            Request::CaptureEnd => self.end_capture(id)?,
-            Request::Stop => {
-                self.end.ask(Ending::Stopped);
-                return Ok(Some(Reply::Done));
+            ControlRequest::CaptureEnd => self.end_capture(id)?,
+            ControlRequest::Stop => {
+                self.end.ask(RunEndReason::Stopped);
+                return Ok(Some(ControlReply::Done));
             }
             _ => return Err("this run does not know the request".to_owned().into()),
         }
@@ -145,7 +149,7 @@ impl Live {
     }
 
     /// What is reserved, and what nodes send of what their links carry.
-    fn reservations(&self) -> Vec<Reservation> {
+    fn reservations(&self) -> Vec<ReservationStatus> {
         let plan = &self.cx.plan;
         let (_, _, did) = self.cx.journal.recent().lanes();
         let lanes = self.network.links.statuses(plan, did);
@@ -153,8 +157,8 @@ impl Live {
         for part in parts.iter_mut().filter(|part| part.node) {
             let node = plan.nodes.iter().position(|node| node.name == part.name);
             let is_own = |lane: usize| match plan.lane_start(Lane::from_index(lane)) {
-                Vertex::Node(start) => Some(start.index()) == node,
-                Vertex::Router(_) | Vertex::Lan(_) => false,
+                NetworkVertex::Node(start) => Some(start.index()) == node,
+                NetworkVertex::Router(_) | NetworkVertex::Lan(_) => false,
             };
             let own = lanes.iter().enumerate().filter(|(lane, _)| is_own(*lane));
             part.sending = Some(Sending::of(own.map(|(_, lane)| lane)));
@@ -176,7 +180,7 @@ impl Live {
         node: &str,
         mut spawn: Spawn,
         descriptors: &[OwnedFd],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RequestRefusal> {
         let [input, output, error] = descriptors else {
             return Err("exec needs three descriptors".to_owned().into());
         };
@@ -193,12 +197,12 @@ impl Live {
         self.cx.nodes.send(node, &NodeRequest::Spawn(spawn), &descriptors)?;
         self.connections.runs(id, node);
         let node = self.cx.nodes.name(node).to_owned();
-        self.cx.journal.log(None, EventKind::Executed { node, argv });
+        self.cx.journal.log(None, EventLogEntryKind::Executed { node, argv });
         Ok(())
     }
 
     /// Records what is asked for from now on.
-    fn record(&mut self, order: RecordOrder) -> Result<Reply, Refusal> {
+    fn record(&mut self, order: RecordOrder) -> Result<ControlReply, RequestRefusal> {
         let RecordOrder { layers, nodes, flows, direction, max } = order;
         let plan = &self.cx.plan;
         let mut chosen = Vec::new();
@@ -213,7 +217,7 @@ impl Live {
         let choice = (choice != RecordChoice::default()).then_some(choice);
         self.records.start(choice, max)?;
         self.network.record(self.records.packets());
-        Ok(Reply::Records(self.records.status()))
+        Ok(ControlReply::Records(self.records.status()))
     }
 
     fn signal_command(&self, id: u64, number: i32) {
@@ -223,17 +227,22 @@ impl Live {
         }
     }
 
-    fn set(&mut self, id: u64, lanes: &LaneChoice, patch: &LinkPatch) -> Result<(), Refusal> {
+    fn set(
+        &mut self,
+        id: u64,
+        lanes: &LaneChoice,
+        patch: &LinkPatch,
+    ) -> Result<(), RequestRefusal> {
         let lanes = find_lanes(&self.cx.plan, lanes)?;
         let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
         let change = LinkChange { patches, state: Vec::new() };
-        let action = Action::Link(change.clone());
+        let action = EventAction::Link(change.clone());
         self.cx.plan.validate_action(&action).map_err(|error| error.to_string())?;
         self.change_links(id, change);
         Ok(())
     }
 
-    fn set_state(&mut self, id: u64, lanes: &LaneChoice, up: bool) -> Result<(), Refusal> {
+    fn set_state(&mut self, id: u64, lanes: &LaneChoice, up: bool) -> Result<(), RequestRefusal> {
         let lanes = find_lanes(&self.cx.plan, lanes)?;
         let state = lanes.into_iter().map(|lane| (lane, up)).collect();
         self.change_links(id, LinkChange { patches: Vec::new(), state });

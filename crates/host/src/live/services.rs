@@ -16,33 +16,35 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use windtunnel_engine::ServiceRow;
-use windtunnel_model::plan::{Action, NodeVerb, Replica, ServiceChange, ServiceUpdate};
+use windtunnel_model::plan::{EventAction, NodeVerb, Replica, ServiceChange, ServiceUpdate};
 use windtunnel_model::{NodeId, Plan, RouterId, Time};
-use windtunnel_node::{ExitStatus, FIRST_DEVICE, Reply, Request};
-use windtunnel_record::listeners::{Finding, ListenerStats, ListenerThread, Sighting, Target};
+use windtunnel_node::{ExitStatus, FIRST_DEVICE, NodeInitReply, NodeInitRequest};
+use windtunnel_record::listeners::{
+    Finding, ListenerStats, ListenerTarget, ListenerThread, Sighting,
+};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::unix;
-use windtunnel_trace::event::{EventKind, ServiceSetting};
+use windtunnel_trace::event::{EventLogEntryKind, ServiceSetting};
 use windtunnel_trace::report::ReplicasWatched;
 
-use super::context::Context;
-use super::network::Seen;
-use super::punctuality::Happened;
-use super::state::Live;
-use crate::part::news::News;
+use super::context::RunContext;
+use super::network::ReplicaObservation;
+use super::punctuality::ScheduledOccurrence;
+use super::state::RunLoop;
+use crate::part::news::MemberAnnouncement;
 pub(crate) use ended::ServicesEnded;
 pub(in crate::live) use health::PROBE_FIRST;
-use health::{Outcome, Probes, Step};
+use health::{HealthProbeAction, HealthProbeOutcome, HealthProbeSchedule};
 pub(crate) use state::{ReplicaState, ServiceState};
 use windtunnel_dataplane::Redirections;
 
 /// The state of all services, and the thread that looks at the nodes of their replicas here.
-pub(super) struct Services {
+pub(super) struct ServiceMonitor {
     states: Vec<ServiceState>,
     /// The plan with the replicas that were added since the run began: what the nodes' kernels have.
     plan: Arc<Plan>,
-    watch: Option<Watch>,
-    probes: Probes,
+    watch: Option<ReplicaWatcher>,
+    probes: HealthProbeSchedule,
     /// How often each node was lost.
     losses: BTreeMap<NodeId, u32>,
     /// Why some replica could not be watched at some time.
@@ -56,22 +58,22 @@ pub(super) struct Services {
 }
 
 /// What looks at nodes, and what it finds.
-pub(crate) struct Watch {
+pub(crate) struct ReplicaWatcher {
     pub(crate) thread: ListenerThread,
     pub(crate) findings: Receiver<Finding>,
     /// Sockets of the replicas that are here at the beginning.
     pub(crate) sockets: Vec<(NodeId, OwnedFd)>,
 }
 
-impl Services {
-    pub(super) fn new(plan: &Arc<Plan>, watch: Option<Watch>) -> Self {
+impl ServiceMonitor {
+    pub(super) fn new(plan: &Arc<Plan>, watch: Option<ReplicaWatcher>) -> Self {
         let states = plan.services.iter().map(ServiceState::new).collect();
         let (losses, unwatched) = (BTreeMap::new(), Vec::new());
-        Services {
+        ServiceMonitor {
             states,
             plan: Arc::clone(plan),
             watch,
-            probes: Probes::new(),
+            probes: HealthProbeSchedule::new(),
             losses,
             unwatched,
             logged: 0,
@@ -115,7 +117,7 @@ impl Services {
     /// The run is over: that programs end by that is no change of a service.
     pub(super) fn end(&mut self, now: Time) {
         self.probes.freeze(true, now);
-        let Some(Watch { thread, .. }) = self.watch.take() else { return };
+        let Some(ReplicaWatcher { thread, .. }) = self.watch.take() else { return };
         if thread.has_ended() {
             let doubt = "the thread that looks at replicas of services has ended before the run";
             self.unwatched.push(doubt.to_owned());
@@ -142,7 +144,7 @@ impl Services {
             // It was made before the node was lost.
             return None;
         }
-        let Target { address, port, .. } = target;
+        let ListenerTarget { address, port, .. } = target;
         let services = self.plan.services.iter().zip(&mut self.states);
         let mut services = services
             .filter(|(service, _)| service.has_address(address) && service.ports.contains(&port));
@@ -184,7 +186,7 @@ impl Services {
     }
 }
 
-impl Live {
+impl RunLoop {
     /// The run is over: what redirectors have done until now is what they did in it.
     pub(super) fn end_services(&mut self) {
         if !self.cx.plan.services.is_empty() {
@@ -202,7 +204,7 @@ impl Live {
                 Finding::Seen(sighting) => {
                     if let Some(change) = self.services.saw(&sighting) {
                         let at = Time::from_nanos(sighting.seen_ns);
-                        self.service_was_seen(change, Seen { at, why: None });
+                        self.service_was_seen(change, ReplicaObservation { at, why: None });
                     }
                 }
                 Finding::Failed { node, error } => self.cannot_watch(node, &error.to_string()),
@@ -212,10 +214,10 @@ impl Live {
 
     /// Before programs are killed: their nodes are lost as replicas, and the routers know that
     /// before the nodes' kernels can send anything for programs that are not there any more.
-    pub(super) fn lose_what_dies(&mut self, action: &Action) {
+    pub(super) fn lose_what_dies(&mut self, action: &EventAction) {
         let nodes = match action {
-            Action::Node { nodes, verb: NodeVerb::Kill | NodeVerb::Restart } => nodes,
-            Action::Churn { leave, by: NodeVerb::Kill, .. } => leave,
+            EventAction::Node { nodes, verb: NodeVerb::Kill | NodeVerb::Restart } => nodes,
+            EventAction::Churn { leave, by: NodeVerb::Kill, .. } => leave,
             _ => return,
         };
         let lost: Vec<NodeId> = self.services.replicas_among(nodes).collect();
@@ -231,7 +233,7 @@ impl Live {
         let at = self.cx.journal.now();
         changes
             .into_iter()
-            .for_each(|change| self.service_was_seen(change, Seen { at, why: None }));
+            .for_each(|change| self.service_was_seen(change, ReplicaObservation { at, why: None }));
         if !self.network.await_orders() {
             let late = "the packet loop was too busy to withdraw replicas before their programs were killed: \
                         clients may get resets of nodes that the file says are gone";
@@ -241,48 +243,52 @@ impl Live {
 
     /// Probes replicas that are due to be.
     pub(super) fn probe_services(&mut self) {
-        let Services { states, plan, probes, .. } = &mut self.services;
+        let ServiceMonitor { states, plan, probes, .. } = &mut self.services;
         let is_here =
             |node: NodeId| self.cx.nodes.is_here(node) && !self.cx.nodes.is_dead(node.index());
         for step in probes.tick(self.cx.journal.now(), plan, states, is_here) {
             match step {
-                Step::Begin { token, node, request, name, due } => {
+                HealthProbeAction::Begin { token, node, request, name, due } => {
                     let what = format!("{name} at {}", self.cx.nodes.name(node.index()));
                     let due = due.since(self.cx.journal.origin());
-                    self.cx.happened(Happened::one(&what), due, self.cx.journal.elapsed());
+                    self.cx.happened(
+                        ScheduledOccurrence::one(&what),
+                        due,
+                        self.cx.journal.elapsed(),
+                    );
                     if let Err(why) = self.begin_probe(node, &request) {
                         self.probed(token, Some(why));
                     }
                 }
-                Step::Kill { token, node } => {
+                HealthProbeAction::Kill { token, node } => {
                     // One that has just ended needs no signal.
                     let _ = self.cx.nodes.signal_one(node.index(), token, Signal::KILL.as_raw());
                 }
-                Step::Over(outcome) => self.take_outcome(outcome),
+                HealthProbeAction::Over(outcome) => self.take_outcome(outcome),
             }
         }
     }
 
-    fn begin_probe(&self, node: NodeId, request: &Request) -> Result<(), String> {
-        let Request::Spawn(command) = request else {
+    fn begin_probe(&self, node: NodeId, request: &NodeInitRequest) -> Result<(), String> {
+        let NodeInitRequest::Spawn(command) = request else {
             return self.cx.nodes.send(node.index(), request, &[]);
         };
         let mut command = command.clone();
         self.programs.launcher.complete(&self.cx, node.index(), &mut command);
-        let request = &Request::Spawn(command);
+        let request = &NodeInitRequest::Spawn(command);
         let null = File::options().read(true).write(true).open("/dev/null");
         let null = null.map_err(|error| format!("cannot open /dev/null: {error}"))?;
         self.cx.nodes.send(node.index(), request, &[null.as_fd(), null.as_fd(), null.as_fd()])
     }
 
     /// What a node says of a probe.
-    pub(super) fn handle_probe(&mut self, reply: Reply) {
+    pub(super) fn handle_probe(&mut self, reply: NodeInitReply) {
         match reply {
-            Reply::Probed { token, failure } => self.probed(token, failure),
-            Reply::SpawnFailed { id, message, errno, .. } => {
+            NodeInitReply::Probed { token, failure } => self.probed(token, failure),
+            NodeInitReply::SpawnFailed { id, message, errno, .. } => {
                 self.probed(id, Some(super::programs::reason(&message, errno)));
             }
-            Reply::Exited { id, status } => {
+            NodeInitReply::Exited { id, status } => {
                 let failure = match status {
                     ExitStatus::Code(0) => None,
                     ExitStatus::Code(code) => Some(format!("it exited with {code}")),
@@ -301,13 +307,13 @@ impl Live {
     }
 
     /// Only a change of health is news.
-    fn take_outcome(&mut self, outcome: Outcome) {
+    fn take_outcome(&mut self, outcome: HealthProbeOutcome) {
         let health = self.cx.plan.services.get(outcome.service.index());
         let Some(health) = health.and_then(|service| service.health.as_ref()) else { return };
         if !self.services.probes.is_enough(&outcome, health) {
             return;
         }
-        let Outcome { service, node, failure } = outcome;
+        let HealthProbeOutcome { service, node, failure } = outcome;
         let Some(state) = self.services.states.get_mut(service.index()) else { return };
         let healthy = failure.is_none();
         if state.replica(node).is_none_or(|replica| replica.is_healthy == healthy) {
@@ -316,7 +322,10 @@ impl Live {
         let update = ServiceUpdate::Health { replica: node, healthy };
         state.follow(&update);
         let at = self.cx.journal.now();
-        self.service_was_seen(ServiceChange { service, update }, Seen { at, why: failure });
+        self.service_was_seen(
+            ServiceChange { service, update },
+            ReplicaObservation { at, why: failure },
+        );
     }
 
     /// Nodes of another machine are gone with it: every machine learns that by itself.
@@ -329,10 +338,10 @@ impl Live {
     }
 
     /// Something was seen here of a replica.
-    fn service_was_seen(&mut self, change: ServiceChange, seen: Seen) {
+    fn service_was_seen(&mut self, change: ServiceChange, seen: ReplicaObservation) {
         self.network.change_service(change, Some(seen));
         if let Some(membership) = &self.membership {
-            membership.send_to_members(&News::Service { change });
+            membership.send_to_members(&MemberAnnouncement::Service { change });
         }
     }
 
@@ -377,7 +386,7 @@ impl Live {
         replica: NodeId,
     ) {
         let Some(service) = self.cx.plan.services.get(row.service.index()) else { return };
-        let what = EventKind::Redirected {
+        let what = EventLogEntryKind::Redirected {
             service: service.name.clone(),
             address: row.address.to_string(),
             port: row.port.to_string(),
@@ -417,7 +426,7 @@ impl Live {
     fn open_diagnosis(&self, node: NodeId) -> Result<OwnedFd, String> {
         let pair = unix::seqpacket_pair();
         let (own, theirs) = pair.map_err(|error: io::Error| error.to_string())?;
-        self.cx.nodes.send(node.index(), &Request::Diagnose, &[theirs.as_fd()])?;
+        self.cx.nodes.send(node.index(), &NodeInitRequest::Diagnose, &[theirs.as_fd()])?;
         Ok(own)
     }
 
@@ -434,35 +443,43 @@ impl Live {
 
 /// The events that changes of services are. What was seen on another machine, that one logs.
 pub(super) fn service_events(
-    cx: &Context,
+    cx: &RunContext,
     changes: &[ServiceChange],
-    seen: Option<&Seen>,
-) -> Vec<EventKind> {
+    seen: Option<&ReplicaObservation>,
+) -> Vec<EventLogEntryKind> {
     changes.iter().filter_map(|change| service_event(cx, change, seen)).collect()
 }
 
-fn service_event(cx: &Context, change: &ServiceChange, seen: Option<&Seen>) -> Option<EventKind> {
+fn service_event(
+    cx: &RunContext,
+    change: &ServiceChange,
+    seen: Option<&ReplicaObservation>,
+) -> Option<EventLogEntryKind> {
     let service = cx.plan.services.get(change.service.index())?.name.clone();
     let replica = cx.nodes.name(change.update.replica().index()).to_owned();
-    let since = |seen: &Seen| seen.at.since(cx.journal.origin()).as_nanos();
+    let since = |seen: &ReplicaObservation| seen.at.since(cx.journal.origin()).as_nanos();
     let set = |set| {
-        Some(EventKind::ServiceSet { service: service.clone(), replica: replica.clone(), set })
+        Some(EventLogEntryKind::ServiceSet {
+            service: service.clone(),
+            replica: replica.clone(),
+            set,
+        })
     };
     match change.update {
         ServiceUpdate::Registered { port, .. } => {
             let (port, seen_ns) = (port.to_string(), since(seen?));
-            Some(EventKind::ServiceRegistered { service, replica, port, seen_ns })
+            Some(EventLogEntryKind::ServiceRegistered { service, replica, port, seen_ns })
         }
         ServiceUpdate::Withdrawn { port, .. } => {
             let (port, seen_ns) = (port.to_string(), since(seen?));
-            Some(EventKind::ServiceWithdrawn { service, replica, port, seen_ns })
+            Some(EventLogEntryKind::ServiceWithdrawn { service, replica, port, seen_ns })
         }
         ServiceUpdate::Lost { .. } => {
-            Some(EventKind::ServiceLost { service, replica, seen_ns: since(seen?) })
+            Some(EventLogEntryKind::ServiceLost { service, replica, seen_ns: since(seen?) })
         }
         ServiceUpdate::Health { healthy, .. } => {
             let (why, seen_ns) = (seen?.why.clone(), since(seen?));
-            Some(EventKind::ServiceHealth { service, replica, healthy, why, seen_ns })
+            Some(EventLogEntryKind::ServiceHealth { service, replica, healthy, why, seen_ns })
         }
         ServiceUpdate::Add { .. } => set(ServiceSetting::Add),
         ServiceUpdate::Remove { .. } => set(ServiceSetting::Remove),
@@ -473,11 +490,15 @@ fn service_event(cx: &Context, change: &ServiceChange, seen: Option<&Seen>) -> O
 }
 
 /// What programs of a node are to listen on.
-pub(crate) fn targets(plan: &Plan, node: NodeId) -> Vec<Target> {
+pub(crate) fn targets(plan: &Plan, node: NodeId) -> Vec<ListenerTarget> {
     let services = plan.services.iter().filter(|service| service.replica(node).is_some());
     let targets = services.flat_map(|service| {
         service.addresses().flat_map(|address| {
-            service.ports.iter().map(move |&port| Target { address, port, device: FIRST_DEVICE })
+            service.ports.iter().map(move |&port| ListenerTarget {
+                address,
+                port,
+                device: FIRST_DEVICE,
+            })
         })
     });
     targets.collect()

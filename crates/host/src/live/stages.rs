@@ -2,19 +2,19 @@
 
 use windtunnel_control::part::FromPart;
 use windtunnel_model::{NodeId, Span, Time};
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
 use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
-use super::membership::{Members, Membership, Stage};
-use super::state::{Ended, Live};
+use super::membership::{AgentMembership, MembershipStage, RunMemberTable};
+use super::state::{RunLoop, RunLoopResult};
 use crate::clock::{BEGIN_LATE, now};
-use crate::ending::Ending;
-use crate::observer::Notice;
+use crate::ending::RunEndReason;
+use crate::observer::ObserverNotice;
 use crate::options::Foreground;
-use crate::part::news::News;
-use windtunnel_dataplane::Order;
+use crate::part::news::MemberAnnouncement;
+use windtunnel_dataplane::PacketLoopCommand;
 
-impl Live {
+impl RunLoop {
     /// Has a program stand for this process.
     pub(crate) fn put_in_foreground(&mut self, foreground: Foreground) {
         self.programs.put_in_foreground(foreground);
@@ -27,7 +27,7 @@ impl Live {
         if paths == 0 {
             return;
         }
-        self.cx.journal.notice(&Notice::Measuring { paths });
+        self.cx.journal.notice(&ObserverNotice::Measuring { paths });
         while self.measurements.done() < paths && self.end.reason().is_none() {
             self.wait(Some(LOOK_AGAIN));
         }
@@ -38,14 +38,14 @@ impl Live {
     pub(crate) fn until_measure(&mut self) -> bool {
         self.until(|membership| membership.reached);
         self.send_to_agent(&FromPart::Reached);
-        self.until(|membership| membership.stage != Stage::Waiting)
+        self.until(|membership| membership.stage != MembershipStage::Waiting)
     }
 
     /// Waits for the beginning of the run; `None` if it is to end instead.
     pub(crate) fn until_begin(&mut self) -> Option<Time> {
         self.send_to_agent(&FromPart::Measured);
-        self.until(|membership| matches!(membership.stage, Stage::Begun(_)));
-        let Stage::Begun(origin) = self.membership.as_ref()?.stage else { return None };
+        self.until(|membership| matches!(membership.stage, MembershipStage::Begun(_)));
+        let MembershipStage::Begun(origin) = self.membership.as_ref()?.stage else { return None };
         self.send_to_agent(&FromPart::Begun);
         while self.end.reason().is_none() && now() < origin {
             self.wait(Some(origin.since(now())));
@@ -53,7 +53,7 @@ impl Live {
         self.end.reason().is_none().then_some(origin)
     }
 
-    fn until(&mut self, wanted: impl Fn(&Membership) -> bool) -> bool {
+    fn until(&mut self, wanted: impl Fn(&AgentMembership) -> bool) -> bool {
         while self.end.reason().is_none() && !self.membership.as_ref().is_none_or(&wanted) {
             self.wait(Some(LOOK_AGAIN));
         }
@@ -61,7 +61,7 @@ impl Live {
     }
 
     /// Why the run ends before it has begun.
-    pub(crate) fn ending(&self) -> Option<&Ending> {
+    pub(crate) fn ending(&self) -> Option<&RunEndReason> {
         self.end.reason()
     }
 
@@ -70,21 +70,21 @@ impl Live {
         self.cx.journal.begin(origin);
         self.load.begin(now());
         self.began_late = now().since(origin);
-        self.network.order(Order::Begin(origin));
+        self.network.order(PacketLoopCommand::Begin(origin));
         self.records.begin(origin);
         self.limits.begin(now());
         self.services.begin();
         self.network.record(self.records.packets());
-        self.cx.journal.log(None, EventKind::RunBegan);
+        self.cx.journal.log(None, EventLogEntryKind::RunBegan);
         // Programs and events of a member that begins late are late.
         if let Some(members) = self.members().filter(|_| self.began_late > BEGIN_LATE) {
             let (host, late_ns) = (members.own_name(), self.began_late.as_nanos());
-            self.cx.journal.log(None, EventKind::BeganLate { host, late_ns });
+            self.cx.journal.log(None, EventLogEntryKind::BeganLate { host, late_ns });
         }
     }
 
     /// Runs until the run is to end, and says why.
-    pub(crate) fn until_end(&mut self) -> Ending {
+    pub(crate) fn until_end(&mut self) -> RunEndReason {
         loop {
             let elapsed = self.elapsed();
             for action in self.programs.due(elapsed) {
@@ -108,7 +108,7 @@ impl Live {
 
     /// From now on nothing that is late or lost counts.
     pub(crate) fn count_no_more(&mut self) {
-        self.network.order(Order::End);
+        self.network.order(PacketLoopCommand::End);
         let now = self.cx.journal.now();
         self.load.end(now);
         let inits = self.cx.nodes.inits();
@@ -116,30 +116,30 @@ impl Live {
     }
 
     /// Notifies the other members that the run is over.
-    pub(crate) fn announce_end(&self, ending: &Ending) {
+    pub(crate) fn announce_end(&self, ending: &RunEndReason) {
         if let Some(membership) = &self.membership {
-            membership.send_to_members(&News::End { ending: ending.clone() });
+            membership.send_to_members(&MemberAnnouncement::End { ending: ending.clone() });
             membership.send_to_agent(&FromPart::Ending);
         }
     }
 
     /// Ends programs: SIGTERM, some patience; the nodes' end is the end of what is left.
-    pub(crate) fn end_programs(&mut self, ending: &Ending) {
+    pub(crate) fn end_programs(&mut self, ending: &RunEndReason) {
         let reason = ending.reason();
-        self.cx.journal.notice(&Notice::Stopping { reason: &reason });
-        self.cx.journal.log(None, EventKind::RunEnded { reason });
+        self.cx.journal.notice(&ObserverNotice::Stopping { reason: &reason });
+        self.cx.journal.log(None, EventLogEntryKind::RunEnded { reason });
         self.end_services();
         self.ask_interference();
         self.programs.stop(&self.cx);
         self.end_measurements();
-        if *ending == Ending::Finished {
+        if *ending == RunEndReason::Finished {
             self.let_daemons_end();
         }
         self.cx.nodes.terminate_all(&self.cx.journal);
         let deadline = now() + GRACE;
         while self.programs.supervisor.any_running() && now() < deadline {
             if self.end.is_hurried() {
-                self.cx.journal.notice(&Notice::Hurried);
+                self.cx.journal.notice(&ObserverNotice::Hurried);
                 return;
             }
             self.wait(Some(deadline.since(now())));
@@ -147,24 +147,24 @@ impl Live {
     }
 
     /// Reads the counters, lets the nodes vanish and closes all files.
-    pub(crate) fn close(mut self) -> Ended {
+    pub(crate) fn close(mut self) -> RunLoopResult {
         let await_datagrams = self.settle();
         self.into_ended(await_datagrams)
     }
 
-    fn reason_to_end(&self, elapsed: Span) -> Option<Ending> {
+    fn reason_to_end(&self, elapsed: Span) -> Option<RunEndReason> {
         if let Some(ending) = self.end.reason() {
             return Some(ending.clone());
         }
         let supervisor = &self.programs.supervisor;
         if let Some(fatal) = supervisor.fatal() {
-            return Some(Ending::Fatal(fatal.to_owned()));
+            return Some(RunEndReason::Fatal(fatal.to_owned()));
         }
         if self.cx.plan.duration.is_some_and(|duration| elapsed >= duration) {
-            return Some(Ending::Duration);
+            return Some(RunEndReason::Duration);
         }
-        let others_are_idle = self.members().is_none_or(Members::others_are_idle);
-        (others_are_idle && supervisor.finished()).then_some(Ending::Finished)
+        let others_are_idle = self.members().is_none_or(RunMemberTable::others_are_idle);
+        (others_are_idle && supervisor.finished()).then_some(RunEndReason::Finished)
     }
 
     fn next_wake(&self, elapsed: Span) -> Option<Span> {
@@ -183,7 +183,7 @@ impl Live {
         if now().since(self.last_tick) >= TICK {
             self.last_tick = now();
             let running = self.programs.supervisor.workers_running();
-            self.cx.journal.notice(&Notice::Tick { elapsed, running });
+            self.cx.journal.notice(&ObserverNotice::Tick { elapsed, running });
         }
         self.connections.end_abandoned(&self.cx.nodes);
     }
@@ -192,7 +192,7 @@ impl Live {
     fn end_measurements(&mut self) {
         self.measurements.end(&self.cx);
         let deadline = now() + ECHO_GRACE;
-        let is_open = |live: &Live| !live.measurements.open(&live.cx.nodes).is_empty();
+        let is_open = |live: &RunLoop| !live.measurements.open(&live.cx.nodes).is_empty();
         while is_open(self) && now() < deadline && !self.end.is_hurried() {
             self.wait(Some(deadline.since(now())));
         }
@@ -219,9 +219,9 @@ impl Live {
         if self.membership.is_none() {
             return Vec::new();
         }
-        self.network.order(Order::Close);
+        self.network.order(PacketLoopCommand::Close);
         let began = now();
-        let is_done = |it: &Membership| it.members.is_settled() || it.agent_is_gone();
+        let is_done = |it: &AgentMembership| it.members.is_settled() || it.agent_is_gone();
         while !self.membership.as_ref().is_none_or(is_done) {
             let patience = if self.end.is_hurried() { PATIENCE_HURRIED } else { PATIENCE };
             let until = began + patience;
@@ -230,7 +230,7 @@ impl Live {
             }
             self.wait(Some(until.since(now())));
         }
-        self.members().map(Members::sent_here).unwrap_or_default()
+        self.members().map(RunMemberTable::sent_here).unwrap_or_default()
     }
 }
 

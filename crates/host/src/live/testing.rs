@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, Span, Time};
-use windtunnel_node::{ChannelError, Reply, Request, Spawn};
+use windtunnel_node::{ChannelError, NodeInitReply, NodeInitRequest, Spawn};
 use windtunnel_routing::Routes;
-use windtunnel_sys::poll::Event as Wake;
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_sys::poll::EventFd as Wake;
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
-use super::aim::Aim;
-use super::context::Context;
+use super::aim::SignalTargetSet;
+use super::context::RunContext;
 use super::journal::Journal;
 use super::launcher::Launcher;
-use super::nodes::{Inits, Nodes};
-use super::programs::Programs;
+use super::nodes::{Inits, RunNodeTable};
+use super::programs::ProgramExecution;
 use super::punctuality::Punctuality;
 use super::readiness::Readiness;
-use crate::folder::Folder;
-use crate::observer::{Notice, Observer};
-use crate::output::Output;
-use crate::recorder::Recorder;
+use crate::folder::RunOutputFolder;
+use crate::observer::{Observer, ObserverNotice};
+use crate::output::OutputCollector;
+use crate::recorder::RunRecorder;
 use crate::supervisor::Supervisor;
 pub(super) use windtunnel_dataplane::testing::plan;
 
@@ -44,29 +44,29 @@ pub(super) fn set_clock(time: Time) {
 
 /// What an observer has seen.
 #[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
+pub(super) struct ObserverEventLog(Arc<Mutex<Vec<EventLogEntry>>>);
 
-impl Log {
-    pub(super) fn events(&self) -> Vec<Event> {
+impl ObserverEventLog {
+    pub(super) fn events(&self) -> Vec<EventLogEntry> {
         self.0.lock().unwrap().clone()
     }
 
-    pub(super) fn whats(&self) -> Vec<EventKind> {
+    pub(super) fn whats(&self) -> Vec<EventLogEntryKind> {
         self.events().into_iter().map(|event| event.what).collect()
     }
 
     pub(super) fn warnings(&self) -> Vec<String> {
         let text = |what| match what {
-            EventKind::Warning { message } => Some(message),
+            EventLogEntryKind::Warning { message } => Some(message),
             _ => None,
         };
         self.whats().into_iter().filter_map(text).collect()
     }
 }
 
-impl Observer for Log {
-    fn notice(&self, notice: &Notice<'_>) {
-        if let Notice::Event(event) = notice {
+impl Observer for ObserverEventLog {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
+        if let ObserverNotice::Event(event) = notice {
             self.0.lock().unwrap().push((*event).clone());
         }
     }
@@ -74,32 +74,32 @@ impl Observer for Log {
 
 /// Requests that nodes have been sent. Node n has the init 100 + n.
 #[derive(Clone, Default)]
-pub(super) struct Recorded(Rc<RefCell<Sent>>);
+pub(super) struct NodeRequestLog(Rc<RefCell<NodeRequestLogState>>);
 
 #[derive(Default)]
-struct Sent {
-    requests: Vec<(usize, Request)>,
+struct NodeRequestLogState {
+    requests: Vec<(usize, NodeInitRequest)>,
     descriptors: Vec<usize>,
     refusal: Option<String>,
     /// By node.
-    aims: BTreeMap<usize, Aim>,
+    aims: BTreeMap<usize, SignalTargetSet>,
     /// The run folder is below it.
     root: Option<TempDir>,
 }
 
-impl Recorded {
+impl NodeRequestLog {
     /// From now on, no node takes a request.
     pub(super) fn refuse(&self, why: &str) {
         self.0.borrow_mut().refusal = Some(why.to_owned());
     }
 
-    pub(super) fn requests(&self) -> Vec<(usize, Request)> {
+    pub(super) fn requests(&self) -> Vec<(usize, NodeInitRequest)> {
         self.0.borrow().requests.clone()
     }
 
     /// The next look for processes of a node finds these children of the test.
     pub(super) fn has_children(&self, node: usize, children: &[u32]) {
-        self.0.borrow_mut().aims.insert(node, Aim::at_children(children));
+        self.0.borrow_mut().aims.insert(node, SignalTargetSet::at_children(children));
     }
 
     /// How many descriptors each request carried.
@@ -109,7 +109,7 @@ impl Recorded {
 
     pub(super) fn spawns(&self) -> Vec<(usize, Spawn)> {
         let spawn = |(node, request)| match request {
-            Request::Spawn(spawn) => Some((node, spawn)),
+            NodeInitRequest::Spawn(spawn) => Some((node, spawn)),
             _ => None,
         };
         self.requests().into_iter().filter_map(spawn).collect()
@@ -118,18 +118,18 @@ impl Recorded {
     /// Signals to whole nodes.
     pub(super) fn signals(&self) -> Vec<(usize, i32)> {
         let signal = |(node, request)| match request {
-            Request::Signal { id: None, signal, .. } => Some((node, signal)),
+            NodeInitRequest::Signal { id: None, signal, .. } => Some((node, signal)),
             _ => None,
         };
         self.requests().into_iter().filter_map(signal).collect()
     }
 }
 
-impl Inits for Recorded {
+impl Inits for NodeRequestLog {
     fn send(
         &self,
         node: NodeId,
-        request: &Request,
+        request: &NodeInitRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), String> {
         let mut sent = self.0.borrow_mut();
@@ -141,7 +141,7 @@ impl Inits for Recorded {
         Ok(())
     }
 
-    fn receive(&self, _: NodeId) -> Option<Result<Option<Reply>, ChannelError>> {
+    fn receive(&self, _: NodeId) -> Option<Result<Option<NodeInitReply>, ChannelError>> {
         Some(Ok(None))
     }
 
@@ -149,7 +149,7 @@ impl Inits for Recorded {
         Some(100 + node.0)
     }
 
-    fn aim(&self, node: NodeId) -> Option<Aim> {
+    fn aim(&self, node: NodeId) -> Option<SignalTargetSet> {
         self.0.borrow_mut().aims.remove(&node.index())
     }
 
@@ -173,33 +173,38 @@ impl Inits for Recorded {
 
 /// What the parts of a run of `plan` share, what its nodes are sent and its observer sees. The
 /// nodes that are `here` are on this machine; `None`: all.
-pub(super) fn context(plan: Plan, here: Option<Vec<bool>>) -> (Context, Recorded, Log) {
+pub(super) fn context(
+    plan: Plan,
+    here: Option<Vec<bool>>,
+) -> (RunContext, NodeRequestLog, ObserverEventLog) {
     set_clock(Time::from_nanos(1_000_000_000));
     let plan = Arc::new(plan);
     let root = tempfile::tempdir().expect("a temporary folder");
-    let folder = Folder::create(root.path(), &plan).expect("a run folder");
-    let (sent, log) = (Recorded::default(), Log::default());
+    let folder = RunOutputFolder::create(root.path(), &plan).expect("a run folder");
+    let (sent, log) = (NodeRequestLog::default(), ObserverEventLog::default());
     sent.0.borrow_mut().root = Some(root);
-    let (recorder, _) = Recorder::to_channel();
+    let (recorder, _) = RunRecorder::to_channel();
     let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
     let readiness = Readiness::of(&sent).expect("a descriptor");
-    let nodes = Nodes::new(Arc::clone(&plan), Box::new(sent.clone()), readiness, here);
+    let nodes = RunNodeTable::new(Arc::clone(&plan), Box::new(sent.clone()), readiness, here);
     let punctuality = RefCell::new(Punctuality::new(Span::from_millis(1)));
-    (Context { plan, folder, nodes, journal, punctuality }, sent, log)
+    (RunContext { plan, folder, nodes, journal, punctuality }, sent, log)
 }
 
 /// The thread that carries what programs write.
-pub(super) fn output() -> Output {
+pub(super) fn output() -> OutputCollector {
     let wake = Arc::new(Wake::open().expect("an event descriptor"));
-    Output::start(Arc::new(Log::default()), 1_000, wake).expect("the output thread").0
+    OutputCollector::start(Arc::new(ObserverEventLog::default()), 1_000, wake)
+        .expect("the output thread")
+        .0
 }
 
 /// The programs of a run, of which none has been started.
-pub(super) fn programs(context: &Context) -> Programs {
+pub(super) fn programs(context: &RunContext) -> ProgramExecution {
     let nodes = (0..context.plan.nodes.len()).map(NodeId::from_index);
     let here = nodes.map(|node| context.nodes.is_here(node)).collect();
     let supervisor = Supervisor::of_part(&context.plan, here);
-    Programs::new(&context.plan, supervisor, Launcher::new("/experiment".into(), output()))
+    ProgramExecution::new(&context.plan, supervisor, Launcher::new("/experiment".into(), output()))
 }
 
 /// Node 0 is its replica.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use windtunnel_model::Span;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
-use super::state::Live;
-use crate::ending::Ending;
+use super::state::RunLoop;
+use crate::ending::RunEndReason;
 
 /// What has something to read.
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Readable {
     checks: bool,
 }
 
-impl Live {
+impl RunLoop {
     /// Waits for something to happen, at most `timeout`, and handles it.
     pub(super) fn wait(&mut self, timeout: Option<Span>) {
         let readable = self.poll(timeout.map(Duration::from));
@@ -87,7 +87,7 @@ impl Live {
     fn take_signals(&mut self) {
         while let Ok(Some(received)) = self.inputs.signals.read() {
             if !self.programs.pass_on(&self.cx, received.signal) {
-                self.end.insist(Ending::Interrupted(received.signal));
+                self.end.insist(RunEndReason::Interrupted(received.signal));
             }
         }
     }

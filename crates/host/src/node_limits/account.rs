@@ -7,18 +7,18 @@ use windtunnel_model::Plan;
 use windtunnel_model::valid::{Invalid, ensure};
 use windtunnel_node::ProcessorWindow;
 
-use super::owner::Owner;
+use super::owner::ResourceLimitOwner;
 
 /// The account of one node, program or reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Account {
-    pub(crate) owner: Owner,
+pub(crate) struct CpuUsageAccount {
+    pub(crate) owner: ResourceLimitOwner,
     /// In words.
     pub(crate) mechanism: String,
     /// Thousandths of a processor that it may use now.
     pub(crate) asked_millis: u32,
     /// Each of about a second, in the order of time.
-    pub(crate) windows: Vec<Window>,
+    pub(crate) windows: Vec<CpuAccountWindow>,
     /// Why the limit could not be held.
     pub(crate) failure: Option<String>,
     /// When the run began.
@@ -31,7 +31,7 @@ pub(crate) struct Account {
 
 /// About a second of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Window {
+pub(crate) struct CpuAccountWindow {
     /// When it ended: after the beginning of the run, once it is in an account.
     pub(crate) end_ns: u64,
     pub(crate) length_ns: u64,
@@ -43,10 +43,14 @@ pub(crate) struct Window {
     pub(crate) asked_millis: u32,
 }
 
-impl Account {
-    pub(crate) fn new(owner: Owner, asked_millis: u32, mechanism: &str) -> Account {
+impl CpuUsageAccount {
+    pub(crate) fn new(
+        owner: ResourceLimitOwner,
+        asked_millis: u32,
+        mechanism: &str,
+    ) -> CpuUsageAccount {
         let (mechanism, windows) = (mechanism.to_owned(), Vec::new());
-        Account {
+        CpuUsageAccount {
             owner,
             mechanism,
             asked_millis,
@@ -63,17 +67,17 @@ impl Account {
     }
 
     /// Adds a window that is complete, unless it began before the run, or ended after it.
-    pub(crate) fn add(&mut self, window: Window) {
+    pub(crate) fn add(&mut self, window: CpuAccountWindow) {
         let began_ns = window.end_ns.saturating_sub(window.length_ns);
         let is_over = self.ended_ns.is_some_and(|ended_ns| window.end_ns > ended_ns);
         if self.origin_ns > 0 && began_ns >= self.origin_ns && !is_over {
             let end_ns = window.end_ns - self.origin_ns;
-            self.windows.push(Window { end_ns, ..window });
+            self.windows.push(CpuAccountWindow { end_ns, ..window });
         }
     }
 
     /// The windows in which the limit was exceeded.
-    pub(crate) fn exceeded(&self) -> Vec<&Window> {
+    pub(crate) fn exceeded(&self) -> Vec<&CpuAccountWindow> {
         exceeded(&self.windows)
     }
 
@@ -87,16 +91,16 @@ impl Account {
 
     /// Whether it can be that of something in the plan.
     pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
-        let sane = |window: &Window| window.length_ns > 0;
+        let sane = |window: &CpuAccountWindow| window.length_ns > 0;
         self.owner.validate(plan)?;
         ensure(self.windows.iter().all(sane), || "it has limited nodes for no time".to_owned())
     }
 }
 
 /// Of windows in the order of time, those in which the limit was exceeded.
-pub(crate) fn exceeded(windows: &[Window]) -> Vec<&Window> {
+pub(crate) fn exceeded(windows: &[CpuAccountWindow]) -> Vec<&CpuAccountWindow> {
     let mut owed_ns = 0;
-    let mut exceeds = |window: &&Window| {
+    let mut exceeds = |window: &&CpuAccountWindow| {
         let exceeds = window.is_exceeded(owed_ns);
         let missed_ns = (owed_ns + window.asked_ns()).saturating_sub(window.used_ns);
         owed_ns = missed_ns.min(OWED_NS_MAX);
@@ -105,11 +109,11 @@ pub(crate) fn exceeded(windows: &[Window]) -> Vec<&Window> {
     windows.iter().filter(&mut exceeds).collect()
 }
 
-impl Window {
+impl CpuAccountWindow {
     /// That of a group, with the thousandths of a processor that were asked.
-    pub(crate) fn new(window: processor::Window, asked_millis: u32) -> Window {
-        let processor::Window { end_ns, length_ns, used_ns, held_ns } = window;
-        Window { end_ns, length_ns, used_ns, held_ns, asked_millis }
+    pub(crate) fn new(window: processor::CpuUsageWindow, asked_millis: u32) -> CpuAccountWindow {
+        let processor::CpuUsageWindow { end_ns, length_ns, used_ns, held_ns } = window;
+        CpuAccountWindow { end_ns, length_ns, used_ns, held_ns, asked_millis }
     }
 
     /// Whether programs wanted more than they got.
@@ -140,10 +144,10 @@ impl Window {
     }
 }
 
-impl From<ProcessorWindow> for Window {
+impl From<ProcessorWindow> for CpuAccountWindow {
     fn from(window: ProcessorWindow) -> Self {
         let ProcessorWindow { end_ns, length_ns, used_ns, held_ns, share } = window;
-        Window { end_ns, length_ns, used_ns, held_ns, asked_millis: share }
+        CpuAccountWindow { end_ns, length_ns, used_ns, held_ns, asked_millis: share }
     }
 }
 
@@ -159,10 +163,16 @@ const TICKS_NS: u64 = 8_000_000;
 mod tests {
     use super::*;
 
-    fn window(used_ms: u64, held_ms: u64, asked_millis: u32) -> Window {
+    fn window(used_ms: u64, held_ms: u64, asked_millis: u32) -> CpuAccountWindow {
         let ns = |ms: u64| ms * 1_000_000;
         let (end_ns, length_ns) = (ns(5_000), ns(1_000));
-        Window { end_ns, length_ns, used_ns: ns(used_ms), held_ns: ns(held_ms), asked_millis }
+        CpuAccountWindow {
+            end_ns,
+            length_ns,
+            used_ns: ns(used_ms),
+            held_ns: ns(held_ms),
+            asked_millis,
+        }
     }
 
     #[test]
@@ -175,13 +185,16 @@ mod tests {
         assert!(window(21, 900, 10).is_exceeded(0));
         assert!(!window(500, 0, 500).is_exceeded(0));
         assert!(window(900, 0, 500).is_exceeded(0), "what is kept from nothing is not limited");
-        let short = Window { length_ns: 100_000_000, ..window(19, 0, 100) };
-        assert!(!short.is_exceeded(0) && Window { used_ns: 21_000_000, ..short }.is_exceeded(0));
+        let short = CpuAccountWindow { length_ns: 100_000_000, ..window(19, 0, 100) };
+        assert!(
+            !short.is_exceeded(0)
+                && CpuAccountWindow { used_ns: 21_000_000, ..short }.is_exceeded(0)
+        );
     }
 
     #[test]
     fn what_programs_did_not_get_although_they_wanted_it_may_come_in_the_next_second() {
-        let mut account = Account::new(Owner::Node(0), 500, "duty cycle");
+        let mut account = CpuUsageAccount::new(ResourceLimitOwner::Node(0), 500, "duty cycle");
         account.windows = vec![window(490, 400, 500), window(524, 400, 500), window(524, 400, 500)];
         assert_eq!(account.exceeded(), [&account.windows[2]]);
         account.windows = vec![window(100, 400, 500), window(534, 400, 500), window(536, 400, 500)];
@@ -190,12 +203,12 @@ mod tests {
 
     #[test]
     fn what_ended_after_the_run_is_not_in_its_account_nor_is_what_failed_then() {
-        let mut account = Account::new(Owner::Node(0), 250, "duty cycle");
+        let mut account = CpuUsageAccount::new(ResourceLimitOwner::Node(0), 250, "duty cycle");
         account.origin_ns = 3_000_000_000;
         account.end(5_500_000_000);
         // The last whole second of the run may be reported late.
-        account.add(Window { end_ns: 5_000_000_000, ..window(3, 1, 250) });
-        account.add(Window { end_ns: 5_600_000_000, ..window(900, 1, 250) });
+        account.add(CpuAccountWindow { end_ns: 5_000_000_000, ..window(3, 1, 250) });
+        account.add(CpuAccountWindow { end_ns: 5_600_000_000, ..window(900, 1, 250) });
         account.fail("its init is gone".to_owned());
         let ends: Vec<u64> = account.windows.iter().map(|it| it.end_ns).collect();
         assert_eq!((ends, account.failure), (vec![2_000_000_000], None));
@@ -203,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_began_before_the_run_is_not_in_its_account() {
-        let mut account = Account::new(Owner::Node(0), 250, "duty cycle");
+        let mut account = CpuUsageAccount::new(ResourceLimitOwner::Node(0), 250, "duty cycle");
         account.add(window(1, 1, 250));
         account.origin_ns = 4_500_000_000;
         account.add(window(2, 1, 250));

@@ -3,40 +3,40 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_limit::Group;
+use windtunnel_limit::ControlGroup;
 use windtunnel_model::Plan;
 use windtunnel_model::valid::Invalid;
 use windtunnel_node::ProgramUse;
 
 use super::disk_use::DiskMeter;
-use super::owner::Owner;
+use super::owner::ResourceLimitOwner;
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum ResourceLimitKind {
     Memory,
     Pids,
     OpenFiles,
     Disk,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ResourceLimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Memory => "memory",
-            Kind::Pids => "pids",
-            Kind::OpenFiles => "open-files",
-            Kind::Disk => "disk",
+            ResourceLimitKind::Memory => "memory",
+            ResourceLimitKind::Pids => "pids",
+            ResourceLimitKind::OpenFiles => "open-files",
+            ResourceLimitKind::Disk => "disk",
         })
     }
 }
 
 /// One limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Bound {
-    pub(crate) owner: Owner,
-    pub(crate) kind: Kind,
+pub(crate) struct ResourceLimit {
+    pub(crate) owner: ResourceLimitOwner,
+    pub(crate) kind: ResourceLimitKind,
     /// In words.
     pub(crate) mechanism: String,
     /// Bytes, processes or descriptors that are allowed now.
@@ -56,7 +56,7 @@ pub(crate) struct Bound {
     pub(crate) evicted: Option<u64>,
     pub(crate) refaulted: Option<u64>,
     /// What was known each second, in the order of time.
-    pub(crate) looks: Vec<Look>,
+    pub(crate) looks: Vec<ResourceLimitSample>,
     /// Bytes that were read and written, of a limit of disks.
     pub(crate) read: Option<u64>,
     pub(crate) written: Option<u64>,
@@ -68,7 +68,7 @@ pub(crate) struct Bound {
 
 /// What was known of a limit at some time; counts are those since the group was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Look {
+pub(crate) struct ResourceLimitSample {
     /// After the beginning of the run.
     pub(crate) at_ns: u64,
     pub(crate) asked: u64,
@@ -82,9 +82,9 @@ pub(crate) struct Look {
 
 /// A limit was met, and something was refused or ended for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reached {
-    pub(crate) owner: Owner,
-    pub(crate) kind: Kind,
+pub(crate) struct ResourceLimitHit {
+    pub(crate) owner: ResourceLimitOwner,
+    pub(crate) kind: ResourceLimitKind,
     /// What is allowed.
     pub(crate) asked: u64,
     /// Processes that were ended for it since the last report.
@@ -93,10 +93,14 @@ pub(crate) struct Reached {
     pub(crate) names: Vec<String>,
 }
 
-impl Bound {
-    pub(crate) fn new(owner: Owner, kind: Kind, asked: u64) -> Bound {
-        let of_disk = (kind == Kind::Disk).then_some(0);
-        Bound {
+impl ResourceLimit {
+    pub(crate) fn new(
+        owner: ResourceLimitOwner,
+        kind: ResourceLimitKind,
+        asked: u64,
+    ) -> ResourceLimit {
+        let of_disk = (kind == ResourceLimitKind::Disk).then_some(0);
+        ResourceLimit {
             owner,
             kind,
             mechanism: String::new(),
@@ -118,63 +122,64 @@ impl Bound {
 
     /// Writes down what is known so long after the beginning of the run.
     pub(super) fn look(&mut self, at_ns: u64) {
-        let Bound { asked, used, met, ended, faults, evicted, refaulted, .. } = *self;
-        if self.kind != Kind::OpenFiles {
-            let look = Look { at_ns, asked, used, met, ended, faults, evicted, refaulted };
+        let ResourceLimit { asked, used, met, ended, faults, evicted, refaulted, .. } = *self;
+        if self.kind != ResourceLimitKind::OpenFiles {
+            let look =
+                ResourceLimitSample { at_ns, asked, used, met, ended, faults, evicted, refaulted };
             self.looks.push(look);
         }
     }
 
     /// Looks at the account of the group that holds it. Says so where something new came of it.
-    pub(super) fn read(&mut self, group: &mut Group) -> Option<Reached> {
+    pub(super) fn read(&mut self, group: &mut ControlGroup) -> Option<ResourceLimitHit> {
         let (met, ended) = (self.met, self.ended);
         let done = match self.kind {
-            Kind::Memory => group.memory()?.map(|seen| {
+            ResourceLimitKind::Memory => group.memory()?.map(|seen| {
                 (self.used, self.peak, self.met) = (seen.used, seen.peak, seen.reclaims);
                 (self.faults, self.ended) = (seen.faults, seen.killed);
                 (self.evicted, self.refaulted) = (seen.evicted, seen.refaulted);
             }),
-            Kind::Pids => group.processes()?.map(|seen| {
+            ResourceLimitKind::Pids => group.processes()?.map(|seen| {
                 (self.used, self.peak, self.met) = (seen.count, seen.peak, seen.refused);
             }),
-            Kind::Disk => group.disks()?.map(|seen| self.take_disks(seen)),
-            Kind::OpenFiles => return None,
+            ResourceLimitKind::Disk => group.disks()?.map(|seen| self.take_disks(seen)),
+            ResourceLimitKind::OpenFiles => return None,
         };
         if let Err(error) = done {
             self.fail(error.to_string());
         }
         // Taking back memory is what programs do not notice; of the first refusal there is news.
-        let refused = self.kind == Kind::Pids && met == 0 && self.met > 0;
+        let refused = self.kind == ResourceLimitKind::Pids && met == 0 && self.met > 0;
         (refused || self.ended > ended).then(|| self.reached(self.ended - ended, Vec::new()))
     }
 
     /// What the node's init says of it.
-    pub(super) fn take(&mut self, seen: &ProgramUse) -> Option<Reached> {
+    pub(super) fn take(&mut self, seen: &ProgramUse) -> Option<ResourceLimitHit> {
         let before = self.ended;
         match self.kind {
-            Kind::Memory => {
+            ResourceLimitKind::Memory => {
                 (self.used, self.peak) = (seen.memory, seen.memory_peak);
                 (self.faults, self.ended) = (seen.faults, seen.ended_for_memory);
             }
-            Kind::Pids => {
+            ResourceLimitKind::Pids => {
                 (self.used, self.peak) = (seen.processes, seen.processes_peak);
                 self.ended = seen.ended_for_number;
             }
-            Kind::OpenFiles | Kind::Disk => return None,
+            ResourceLimitKind::OpenFiles | ResourceLimitKind::Disk => return None,
         }
         // Its number of processes is not believed to shrink, but it comes from another process.
         let ended = self.ended.saturating_sub(before);
         self.met = self.met.saturating_add(ended);
         let names = || seen.ended.iter().map(|(name, _)| windtunnel_model::valid::shown(name));
         // One that could not be made is not counted; that there is no room for it is seen.
-        let full = self.kind == Kind::Pids && self.used >= self.asked && self.met == 0;
+        let full = self.kind == ResourceLimitKind::Pids && self.used >= self.asked && self.met == 0;
         self.met = self.met.saturating_add(u64::from(full));
         (ended > 0 || full).then(|| self.reached(ended, names().collect()))
     }
 
-    fn reached(&self, ended: u64, names: Vec<String>) -> Reached {
-        let Bound { owner, kind, asked, .. } = *self;
-        Reached { owner, kind, asked, ended, names }
+    fn reached(&self, ended: u64, names: Vec<String>) -> ResourceLimitHit {
+        let ResourceLimit { owner, kind, asked, .. } = *self;
+        ResourceLimitHit { owner, kind, asked, ended, names }
     }
 
     /// It could not be held. The first reason counts.
@@ -192,8 +197,8 @@ impl Bound {
 mod tests {
     use super::*;
 
-    fn memory() -> Bound {
-        Bound::new(Owner::Node(0), Kind::Memory, 1000)
+    fn memory() -> ResourceLimit {
+        ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 1000)
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! Changing the limits of a node while it runs.
 
-use windtunnel_budget::admission::{self, Amounts};
-use windtunnel_budget::processor::Meter;
+use windtunnel_budget::admission::{self, ResourceAmounts};
+use windtunnel_budget::processor::CpuUsageMeter;
 use windtunnel_limit::choice::without_group;
 use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{Bounds, Group, Mechanism, Resource};
+use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, Mechanism};
 use windtunnel_model::Rate;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::quantity::Bytes;
-use windtunnel_node::Request;
+use windtunnel_node::NodeInitRequest;
 
-use super::Limits;
-use super::account::Account;
-use super::bound::{Bound, Kind};
-use super::limited::{Limited, Metered, resource_of};
-use super::owner::Owner;
+use super::MachineResourceLimits;
+use super::account::CpuUsageAccount;
+use super::bound::{ResourceLimit, ResourceLimitKind};
+use super::limited::{Metered, OwnerResourceLimits, resource_of};
+use super::owner::ResourceLimitOwner;
 
 /// A new limit of all programs of a node together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum NodeLimitChange {
     /// Thousandths of a processor.
     Processor(u32),
     /// Bytes.
@@ -29,15 +29,15 @@ pub(crate) enum Change {
     Disk(u64),
 }
 
-impl Change {
+impl NodeLimitChange {
     /// A demand of nothing else.
     pub(crate) fn demand(self) -> Demand {
         let nothing = Demand::default();
         match self {
-            Change::Processor(share) => Demand { cpu_millis: Some(share), ..nothing },
-            Change::Memory(bytes) => Demand { memory: Some(Bytes(bytes)), ..nothing },
-            Change::Pids(count) => Demand { pids: Some(count), ..nothing },
-            Change::Disk(bytes) => {
+            NodeLimitChange::Processor(share) => Demand { cpu_millis: Some(share), ..nothing },
+            NodeLimitChange::Memory(bytes) => Demand { memory: Some(Bytes(bytes)), ..nothing },
+            NodeLimitChange::Pids(count) => Demand { pids: Some(count), ..nothing },
+            NodeLimitChange::Disk(bytes) => {
                 let disk = Rate::from_bits_per_second(bytes.saturating_mul(8));
                 Demand { disk, ..nothing }
             }
@@ -45,25 +45,25 @@ impl Change {
     }
 
     /// All that a demand asks of a node.
-    pub(crate) fn all_of(limits: &Demand) -> Vec<Change> {
-        let cpu = limits.cpu_millis.map(Change::Processor);
-        let memory = limits.memory.map(|memory| Change::Memory(memory.0));
-        let disk = limits.disk_bytes().map(Change::Disk);
-        [cpu, memory, limits.pids.map(Change::Pids), disk].into_iter().flatten().collect()
+    pub(crate) fn all_of(limits: &Demand) -> Vec<NodeLimitChange> {
+        let cpu = limits.cpu_millis.map(NodeLimitChange::Processor);
+        let memory = limits.memory.map(|memory| NodeLimitChange::Memory(memory.0));
+        let disk = limits.disk_bytes().map(NodeLimitChange::Disk);
+        [cpu, memory, limits.pids.map(NodeLimitChange::Pids), disk].into_iter().flatten().collect()
     }
 }
 
 /// What a resource had before a change: what was reserved, and its limit.
-type Before = (Amounts, Option<(admission::Resource, Option<u64>)>);
+type Before = (ResourceAmounts, Option<(admission::ReservableResource, Option<u64>)>);
 
-impl Limits {
+impl MachineResourceLimits {
     /// Gives a node or reservation another limit, or its first. Where a node's init has to hold it,
     /// `order` has it do that.
     pub(crate) fn set(
         &mut self,
-        owner: Owner,
-        change: Change,
-        order: impl FnOnce(&Request) -> Result<(), String>,
+        owner: ResourceLimitOwner,
+        change: NodeLimitChange,
+        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
     ) -> Result<(), String> {
         let (had, limit) = self.reserve(owner, change, false)?;
         let done = self.apply(owner, change, order);
@@ -80,9 +80,9 @@ impl Limits {
     /// What is reserved never becomes less, as a later event may need it again.
     pub(crate) fn set_by_event(
         &mut self,
-        owner: Owner,
-        change: Change,
-        order: impl FnOnce(&Request) -> Result<(), String>,
+        owner: ResourceLimitOwner,
+        change: NodeLimitChange,
+        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
     ) -> Result<(), String> {
         let done = self.reserve(owner, change, true);
         let done = done.and_then(|_| self.apply(owner, change, order));
@@ -93,66 +93,85 @@ impl Limits {
     }
 
     /// An event could not set it: the limit of before still holds.
-    fn fail(&mut self, owner: Owner, change: Change, why: &str) {
+    fn fail(&mut self, owner: ResourceLimitOwner, change: NodeLimitChange, why: &str) {
         let why = format!("an event could not change it: {why}");
         let origin_ns = self.origin_ns;
         let Some(limited) = self.limited(owner) else { return };
         let (kind, asked) = match change {
-            Change::Processor(share) => {
+            NodeLimitChange::Processor(share) => {
                 if limited.processor().is_none() {
-                    let account = Account { origin_ns, ..Account::new(owner, share, "none") };
+                    let account =
+                        CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(owner, share, "none") };
                     limited.processors.push(Metered { meter: None, account });
                 }
                 return limited.processor().into_iter().for_each(|it| it.fail(why.clone()));
             }
-            Change::Memory(bytes) => (Kind::Memory, bytes),
-            Change::Pids(count) => (Kind::Pids, u64::from(count)),
-            Change::Disk(bytes) => (Kind::Disk, bytes),
+            NodeLimitChange::Memory(bytes) => (ResourceLimitKind::Memory, bytes),
+            NodeLimitChange::Pids(count) => (ResourceLimitKind::Pids, u64::from(count)),
+            NodeLimitChange::Disk(bytes) => (ResourceLimitKind::Disk, bytes),
         };
-        let is_own = |it: &&mut Bound| it.owner.program().is_none() && it.kind == kind;
+        let is_own = |it: &&mut ResourceLimit| it.owner.program().is_none() && it.kind == kind;
         if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
             return bound.fail(why);
         }
-        let mut bound = Bound::new(owner, kind, asked);
+        let mut bound = ResourceLimit::new(owner, kind, asked);
         "none".clone_into(&mut bound.mechanism);
         bound.fail(why);
         limited.bounds.push(bound);
     }
 
     /// The account of a node, begun if it had no limits; that of a reservation, if it is here.
-    fn limited(&mut self, owner: Owner) -> Option<&mut Limited> {
+    fn limited(&mut self, owner: ResourceLimitOwner) -> Option<&mut OwnerResourceLimits> {
         let is_known = self.nodes.iter().any(|limited| limited.owner == owner);
-        if !is_known && matches!(owner, Owner::Node(_)) {
-            self.nodes.push(Limited::new(owner, &Demand::default(), None));
+        if !is_known && matches!(owner, ResourceLimitOwner::Node(_)) {
+            self.nodes.push(OwnerResourceLimits::new(owner, &Demand::default(), None));
         }
         self.all().find(|limited| limited.owner == owner)
     }
 
     /// Reserves what follows from a new limit, and no less than before if it is to `keep` that.
     /// Returns what was reserved before.
-    fn reserve(&mut self, owner: Owner, change: Change, keep: bool) -> Result<Before, String> {
+    fn reserve(
+        &mut self,
+        owner: ResourceLimitOwner,
+        change: NodeLimitChange,
+        keep: bool,
+    ) -> Result<Before, String> {
         let (mut cpu, mut memory) = (None, None);
         if let Some(limited) = self.all().find(|limited| limited.owner == owner) {
             cpu = limited.processor().map(|own| u64::from(own.asked_millis));
             let mut bounds = limited.bounds.iter();
-            let bound = bounds.find(|it| it.owner.program().is_none() && it.kind == Kind::Memory);
+            let bound = bounds
+                .find(|it| it.owner.program().is_none() && it.kind == ResourceLimitKind::Memory);
             memory = bound.map(|bound| bound.asked);
         }
-        let Some(admitted) = &mut self.admitted else { return Ok((Amounts::default(), None)) };
+        let Some(admitted) = &mut self.admitted else {
+            return Ok((ResourceAmounts::default(), None));
+        };
         let had = admitted.of(owner);
-        let least = if keep { had } else { Amounts::default() };
+        let least = if keep { had } else { ResourceAmounts::default() };
         let (wanted, resource, limit, before) = match change {
-            Change::Processor(share) => {
+            NodeLimitChange::Processor(share) => {
                 let share = u64::from(share);
                 let cpu_millis = reserved(had.cpu_millis, cpu, share).max(least.cpu_millis);
-                (Amounts { cpu_millis, ..had }, admission::Resource::Processor, share, cpu)
+                (
+                    ResourceAmounts { cpu_millis, ..had },
+                    admission::ReservableResource::Processor,
+                    share,
+                    cpu,
+                )
             }
-            Change::Memory(bytes) => {
+            NodeLimitChange::Memory(bytes) => {
                 let memory_bytes = reserved(had.memory_bytes, memory, bytes);
                 let memory_bytes = memory_bytes.max(least.memory_bytes);
-                (Amounts { memory_bytes, ..had }, admission::Resource::Memory, bytes, memory)
+                (
+                    ResourceAmounts { memory_bytes, ..had },
+                    admission::ReservableResource::Memory,
+                    bytes,
+                    memory,
+                )
             }
-            Change::Pids(_) | Change::Disk(_) => return Ok((had, None)),
+            NodeLimitChange::Pids(_) | NodeLimitChange::Disk(_) => return Ok((had, None)),
         };
         admitted.change(owner, wanted, Some((resource, Some(limit))))?;
         Ok((had, Some((resource, before))))
@@ -160,20 +179,25 @@ impl Limits {
 
     fn apply(
         &mut self,
-        owner: Owner,
-        change: Change,
-        order: impl FnOnce(&Request) -> Result<(), String>,
+        owner: ResourceLimitOwner,
+        change: NodeLimitChange,
+        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
     ) -> Result<(), String> {
         let origin_ns = self.origin_ns;
         let limited = self.limited(owner).ok_or("it is on another machine")?;
         match change {
-            Change::Processor(share) => limited.set_processor(share, origin_ns, order),
-            Change::Memory(bytes) => limited.set_bound(Kind::Memory, bytes, order),
-            Change::Pids(count) => limited.set_bound(Kind::Pids, u64::from(count), order),
-            Change::Disk(bytes) => limited.set_disk(bytes),
+            NodeLimitChange::Processor(share) => limited.set_processor(share, origin_ns, order),
+            NodeLimitChange::Memory(bytes) => {
+                limited.set_bound(ResourceLimitKind::Memory, bytes, order)
+            }
+            NodeLimitChange::Pids(count) => {
+                limited.set_bound(ResourceLimitKind::Pids, u64::from(count), order)
+            }
+            NodeLimitChange::Disk(bytes) => limited.set_disk(bytes),
         }?;
         let min = self.admitted.as_ref().map(|admitted| admitted.of(owner).cpu_millis);
-        if let (Change::Processor(share), Some(shares), Some(min)) = (change, &mut self.shares, min)
+        if let (NodeLimitChange::Processor(share), Some(shares), Some(min)) =
+            (change, &mut self.shares, min)
         {
             shares.change(owner, |part| {
                 (part.limit, part.min) = (Some(u64::from(share)), min);
@@ -186,7 +210,7 @@ impl Limits {
     /// Changes what a node or reservation has of processors that are divided by weight.
     pub(crate) fn set_share(
         &mut self,
-        owner: Owner,
+        owner: ResourceLimitOwner,
         min: Option<u32>,
         weight: Option<u32>,
     ) -> Result<(), String> {
@@ -196,7 +220,7 @@ impl Limits {
                 .to_owned());
         }
         if let (Some(min), Some(admitted)) = (min, &mut self.admitted) {
-            let wanted = Amounts { cpu_millis: u64::from(min), ..admitted.of(owner) };
+            let wanted = ResourceAmounts { cpu_millis: u64::from(min), ..admitted.of(owner) };
             admitted.change(owner, wanted, None)?;
         }
         if let Some(shares) = &mut self.shares {
@@ -214,58 +238,61 @@ impl Limits {
         for (owner, share) in shares.all() {
             let own = self.nodes.iter_mut().chain(&mut self.reservations);
             let Some(limited) = own.into_iter().find(|it| it.owner == owner) else { continue };
-            let Some(group) = limited.group(None, Resource::Processor) else { continue };
-            let bounds = Bounds { guarantee: Some(share), ..Bounds::default() };
+            let Some(group) = limited.group(None, CgroupResource::Processor) else { continue };
+            let bounds = CgroupLimits { guarantee: Some(share), ..CgroupLimits::default() };
             group.set(&bounds).map_err(|error| format!("its control group: {error}"))?;
         }
         Ok(())
     }
 }
 
-impl Limited {
+impl OwnerResourceLimits {
     fn set_processor(
         &mut self,
         share: u32,
         origin_ns: u64,
-        order: impl FnOnce(&Request) -> Result<(), String>,
+        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
     ) -> Result<(), String> {
         let version = self.groups.as_ref().and_then(|groups| groups.version);
-        let group = self.group(None, Resource::Processor);
+        let group = self.group(None, CgroupResource::Processor);
         let is_grouped = group.is_some();
         let mut reading = None;
         if let Some(group) = group {
-            let bounds = Bounds { processor: Some(share), ..Bounds::default() };
+            let bounds = CgroupLimits { processor: Some(share), ..CgroupLimits::default() };
             group.set(&bounds).map_err(|error| format!("its control group: {error}"))?;
             reading = group.read().and_then(Result::ok);
         } else {
-            order(&Request::LimitProcessor { share })?;
+            order(&NodeInitRequest::LimitProcessor { share })?;
         }
         let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
         if let Some(Metered { meter, account }) = own.next() {
             account.asked_millis = share;
             // A window has one share: the one under way is left out.
-            *meter = reading.map(Meter::new);
+            *meter = reading.map(CpuUsageMeter::new);
             return Ok(());
         }
         let version = version.filter(|_| is_grouped);
-        let mechanism = version.unwrap_or_else(|| without_group(Resource::Processor)).to_string();
-        let account = Account { origin_ns, ..Account::new(self.owner, share, &mechanism) };
-        self.processors.push(Metered { meter: reading.map(Meter::new), account });
+        let mechanism =
+            version.unwrap_or_else(|| without_group(CgroupResource::Processor)).to_string();
+        let account =
+            CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(self.owner, share, &mechanism) };
+        self.processors.push(Metered { meter: reading.map(CpuUsageMeter::new), account });
         Ok(())
     }
 
     /// Only a group holds that, and it was made with the run.
     fn set_disk(&mut self, asked: u64) -> Result<(), String> {
         self.look_at_disks();
-        let Some(group) = self.group(None, Resource::Disk) else {
+        let Some(group) = self.group(None, CgroupResource::Disk) else {
             return Err(
                 "no control group limits its disks: nothing in the file asks for that".to_owned()
             );
         };
-        set_group(group, Kind::Disk, asked)?;
-        let is_own = |it: &Bound| it.owner.program().is_none() && it.kind == Kind::Disk;
+        set_group(group, ResourceLimitKind::Disk, asked)?;
+        let is_own =
+            |it: &ResourceLimit| it.owner.program().is_none() && it.kind == ResourceLimitKind::Disk;
         let position = self.bounds.iter().position(is_own).unwrap_or_else(|| {
-            let mut bound = Bound::new(self.owner, Kind::Disk, asked);
+            let mut bound = ResourceLimit::new(self.owner, ResourceLimitKind::Disk, asked);
             bound.mechanism = Mechanism::GroupV2.to_string();
             self.bounds.push(bound);
             self.bounds.len() - 1
@@ -278,9 +305,9 @@ impl Limited {
 
     fn set_bound(
         &mut self,
-        kind: Kind,
+        kind: ResourceLimitKind,
         asked: u64,
-        order: impl FnOnce(&Request) -> Result<(), String>,
+        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
     ) -> Result<(), String> {
         let position =
             self.bounds.iter().position(|it| it.owner.program().is_none() && it.kind == kind);
@@ -292,7 +319,7 @@ impl Limited {
             return Err("without control groups, `pids` can only become less".to_owned());
         }
         let position = position.unwrap_or_else(|| {
-            let mut bound = Bound::new(self.owner, kind, asked);
+            let mut bound = ResourceLimit::new(self.owner, kind, asked);
             // Not even for processes: programs that run already are in no namespace of their own.
             bound.mechanism = Mechanism::Watch.to_string();
             self.bounds.push(bound);
@@ -320,16 +347,18 @@ fn reserved(had: u64, limit: Option<u64>, wanted: u64) -> u64 {
     if limit.is_none_or(|limit| limit == had) { wanted } else { had.min(wanted) }
 }
 
-fn set_group(group: &mut Group, kind: Kind, asked: u64) -> Result<(), String> {
+fn set_group(group: &mut ControlGroup, kind: ResourceLimitKind, asked: u64) -> Result<(), String> {
     let bounds = match kind {
-        Kind::Memory => Bounds { memory: Some(asked), ..Bounds::default() },
-        Kind::Disk => {
-            let disk = Some(DiskBounds { rate: Some(asked), weight: None });
-            Bounds { disk, ..Bounds::default() }
+        ResourceLimitKind::Memory => {
+            CgroupLimits { memory: Some(asked), ..CgroupLimits::default() }
         }
-        _ => Bounds {
+        ResourceLimitKind::Disk => {
+            let disk = Some(DiskBounds { rate: Some(asked), weight: None });
+            CgroupLimits { disk, ..CgroupLimits::default() }
+        }
+        _ => CgroupLimits {
             processes: Some(u32::try_from(asked).unwrap_or(u32::MAX)),
-            ..Bounds::default()
+            ..CgroupLimits::default()
         },
     };
     let hint = |error: &std::io::Error| match error.kind() {

@@ -1,24 +1,24 @@
 //! Looking whether control groups hold what they are to hold.
 
-use windtunnel_limit::{Group, Outsider, Resource, Tree, per_process};
-use windtunnel_sys::limits::Own;
+use windtunnel_limit::{CgroupResource, ControlGroup, Outsider, ProcessTree, per_process};
+use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
 
-use super::Limits;
-use super::bound::{Bound, Kind};
-use super::limited::Limited;
+use super::MachineResourceLimits;
+use super::bound::{ResourceLimit, ResourceLimitKind};
+use super::limited::OwnerResourceLimits;
 
 /// For some time nothing held processes of a node.
-struct Lapse {
+struct NodeLimitLapse {
     /// What was not limited by the groups of the node.
-    own: Vec<Resource>,
+    own: Vec<CgroupResource>,
     /// By reservations, by position in their list.
-    reserved: Vec<(usize, Vec<Resource>)>,
+    reserved: Vec<(usize, Vec<CgroupResource>)>,
     /// By the group of this machine's agent.
-    of_agent: Vec<Resource>,
+    of_agent: Vec<CgroupResource>,
 }
 
-impl Limits {
+impl MachineResourceLimits {
     /// Looks whether the groups of nodes and reservations limit what they were asked to, and whether all
     /// processes are in them: `pid` is a node's init. What has left is put back, and what was changed is
     /// set again; until then nothing held the limit.
@@ -36,7 +36,7 @@ impl Limits {
         let Some(limited) = self.nodes.get_mut(position) else {
             // It has no processes but those of its nodes.
             let reservation = self.reservations.get_mut(position - self.nodes.len());
-            return reservation.into_iter().for_each(Limited::correct);
+            return reservation.into_iter().for_each(OwnerResourceLimits::correct);
         };
         limited.correct();
         let init = limited.owner.node().filter(|_| limited.has_checks()).and_then(&pid);
@@ -47,14 +47,15 @@ impl Limits {
     }
 
     fn check_processes(&mut self, position: usize, init: Pid) {
-        let processes = Tree::below(init);
+        let processes = ProcessTree::below(init);
         self.nodes[position].check_open_files(&processes);
         let Some(groups) = &mut self.nodes[position].groups else { return };
         let gone = groups.outsiders(&processes);
         // Before they are put back.
-        let lapses: Vec<Lapse> = gone.iter().map(|it| self.lapse_of(position, it)).collect();
+        let lapses: Vec<NodeLimitLapse> =
+            gone.iter().map(|it| self.lapse_of(position, it)).collect();
         let Some(groups) = &mut self.nodes[position].groups else { return };
-        let mut said: Vec<(Lapse, String)> = Vec::new();
+        let mut said: Vec<(NodeLimitLapse, String)> = Vec::new();
         for (lapse, (_, why)) in lapses.into_iter().zip(groups.put_back(gone)) {
             said.push((lapse, why));
         }
@@ -67,12 +68,12 @@ impl Limits {
     }
 
     /// What does not limit a process that has left the groups of a node.
-    fn lapse_of(&self, position: usize, outsider: &Outsider) -> Lapse {
+    fn lapse_of(&self, position: usize, outsider: &Outsider) -> NodeLimitLapse {
         let left = |at: usize| {
             let groups = self.reservations[at].groups.as_ref();
             groups.map(|groups| groups.left_by(outsider.pid)).unwrap_or_default()
         };
-        Lapse {
+        NodeLimitLapse {
             own: outsider.resources.clone(),
             reserved: self.around(position).map(|at| (at, left(at))).collect(),
             of_agent: self.around.as_ref().map(|it| it.left_by(outsider.pid)).unwrap_or_default(),
@@ -80,12 +81,12 @@ impl Limits {
     }
 
     /// Of what limited a process that has ended, nothing is known but that it was outside.
-    fn lapse_of_all(&self, position: usize) -> Lapse {
-        let all = Resource::ALL.to_vec();
-        Lapse {
+    fn lapse_of_all(&self, position: usize) -> NodeLimitLapse {
+        let all = CgroupResource::ALL.to_vec();
+        NodeLimitLapse {
             own: all.clone(),
             reserved: self.around(position).map(|at| (at, all.clone())).collect(),
-            of_agent: self.around.as_ref().map(Group::limited_around).unwrap_or_default(),
+            of_agent: self.around.as_ref().map(ControlGroup::limited_around).unwrap_or_default(),
         }
     }
 
@@ -98,7 +99,7 @@ impl Limits {
         around.map(|(at, _)| at)
     }
 
-    fn not_held(&mut self, position: usize, lapse: Lapse, why: &str) {
+    fn not_held(&mut self, position: usize, lapse: NodeLimitLapse, why: &str) {
         for resource in lapse.own {
             self.nodes[position].not_held(None, resource, why);
         }
@@ -120,7 +121,7 @@ impl Limits {
     }
 }
 
-impl Limited {
+impl OwnerResourceLimits {
     fn has_checks(&self) -> bool {
         self.groups.is_some() || self.open_files_most().is_some()
     }
@@ -128,17 +129,19 @@ impl Limited {
     /// How many descriptors a process of a node can have, whichever program it is of; `None`: some may
     /// have any number.
     fn open_files_most(&self) -> Option<u64> {
-        let bounds = || self.bounds.iter().filter(|bound| bound.kind == Kind::OpenFiles);
-        let is_of_node = |bound: &Bound| bound.owner.program().is_none();
+        let bounds =
+            || self.bounds.iter().filter(|bound| bound.kind == ResourceLimitKind::OpenFiles);
+        let is_of_node = |bound: &ResourceLimit| bound.owner.program().is_none();
         bounds().find(|bound| is_of_node(bound))?;
         bounds().map(|bound| bound.asked).max()
     }
 
     fn check_open_files(&mut self, processes: &[Pid]) {
         let Some(most) = self.open_files_most() else { return };
-        let raised = per_process::lower_again(processes, Own::OpenFiles, most);
+        let raised = per_process::lower_again(processes, ProcessResourceLimitKind::OpenFiles, most);
         let Some(why) = raised.first() else { return };
-        let bounds = self.bounds.iter_mut().filter(|bound| bound.kind == Kind::OpenFiles);
+        let bounds =
+            self.bounds.iter_mut().filter(|bound| bound.kind == ResourceLimitKind::OpenFiles);
         bounds.for_each(|bound| bound.fail(why.clone()));
     }
 }

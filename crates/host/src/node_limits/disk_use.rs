@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 
 use windtunnel_limit::disks::Number;
-use windtunnel_limit::group::{DiskReading, DiskUse, Done};
+use windtunnel_limit::group::{DiskReading, DiskTransferCounts, DiskUse};
 
-use super::bound::Bound;
+use super::bound::ResourceLimit;
 
 /// The account of a limit of disks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,18 +21,18 @@ pub(crate) struct DiskMeter {
     /// Where the second that is under way began.
     second: Option<DiskReading>,
     /// By how much the rate was ahead of.
-    levels: BTreeMap<(Number, Way), u64>,
+    levels: BTreeMap<(Number, DiskTransferDirection), u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
+enum DiskTransferDirection {
     Read,
     Written,
 }
 
 /// What a look at the account brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct DiskUsageSample {
     /// Bytes since the group was made, of all disks.
     pub(super) read: u64,
     pub(super) written: u64,
@@ -43,7 +43,7 @@ pub(super) struct Seen {
     pub(super) excess: Option<String>,
 }
 
-impl Bound {
+impl ResourceLimit {
     /// Another rate is allowed from now on, after a look at what was done with the former.
     pub(super) fn set_rate(&mut self, asked: u64) {
         self.asked = asked;
@@ -72,11 +72,11 @@ impl DiskMeter {
     }
 
     /// Looks at what was done; `asked` bytes a second were allowed since the look before.
-    pub(super) fn read(&mut self, now: DiskReading, asked: u64) -> Seen {
-        let mut seen = Seen {
+    pub(super) fn read(&mut self, now: DiskReading, asked: u64) -> DiskUsageSample {
+        let mut seen = DiskUsageSample {
             read: now.disks.iter().map(|it| it.read.bytes).sum(),
             written: now.disks.iter().map(|it| it.written.bytes).sum(),
-            ..Seen::default()
+            ..DiskUsageSample::default()
         };
         if let Some(before) = self.before.take() {
             let passed_ns = now.now_ns.saturating_sub(before.now_ns);
@@ -97,8 +97,8 @@ impl DiskMeter {
 
     fn pour(
         &mut self,
-        place: (Number, Way),
-        done: Done,
+        place: (Number, DiskTransferDirection),
+        done: DiskTransferCounts,
         asked: u64,
         passed_ns: u64,
     ) -> Option<String> {
@@ -111,7 +111,7 @@ impl DiskMeter {
             return None;
         }
         let (disk, way) = place;
-        let way = if way == Way::Read { "read from" } else { "written to" };
+        let way = if way == DiskTransferDirection::Read { "read from" } else { "written to" };
         Some(format!("{} bytes more than it allows were {way} disk {disk}", *level))
     }
 }
@@ -120,18 +120,21 @@ impl DiskMeter {
 fn differences<'a>(
     before: &'a DiskReading,
     now: &'a DiskReading,
-) -> impl Iterator<Item = ((Number, Way), Done)> + 'a {
+) -> impl Iterator<Item = ((Number, DiskTransferDirection), DiskTransferCounts)> + 'a {
     now.disks.iter().flat_map(|after| {
         let disk = after.disk;
         let found = before.disks.iter().find(|it| it.disk == disk).copied();
-        let nothing = Done::default();
+        let nothing = DiskTransferCounts::default();
         let former = found.unwrap_or(DiskUse { disk, read: nothing, written: nothing });
-        let new = |after: Done, former: Done| Done {
+        let new = |after: DiskTransferCounts, former: DiskTransferCounts| DiskTransferCounts {
             bytes: after.bytes.saturating_sub(former.bytes),
             requests: after.requests.saturating_sub(former.requests),
         };
         let written = new(after.written, former.written);
-        [((disk, Way::Read), new(after.read, former.read)), ((disk, Way::Written), written)]
+        [
+            ((disk, DiskTransferDirection::Read), new(after.read, former.read)),
+            ((disk, DiskTransferDirection::Written), written),
+        ]
     })
 }
 
@@ -155,8 +158,9 @@ mod tests {
 
     /// So many bytes of 128 KiB requests, written by this second.
     fn at(second: u64, bytes: u64) -> DiskReading {
-        let written = Done { bytes, requests: bytes.div_ceil(131_072) };
-        let disks = vec![DiskUse { disk: Number(8, 0), read: Done::default(), written }];
+        let written = DiskTransferCounts { bytes, requests: bytes.div_ceil(131_072) };
+        let disks =
+            vec![DiskUse { disk: Number(8, 0), read: DiskTransferCounts::default(), written }];
         DiskReading { now_ns: second * 1_000_000_000, disks }
     }
 
@@ -188,8 +192,9 @@ mod tests {
     fn large_requests_are_charged_whole() {
         let mut meter = DiskMeter::default();
         meter.read(at(0, 0), RATE);
-        let one = Done { bytes: 64 << 20, requests: 1 };
-        let disks = vec![DiskUse { disk: Number(8, 0), read: one, written: Done::default() }];
+        let one = DiskTransferCounts { bytes: 64 << 20, requests: 1 };
+        let disks =
+            vec![DiskUse { disk: Number(8, 0), read: one, written: DiskTransferCounts::default() }];
         let seen = meter.read(DiskReading { now_ns: 1_000_000_000, disks }, RATE);
         assert_eq!(seen.excess, None);
         assert_eq!((seen.read, seen.written), (64 << 20, 0));
@@ -201,7 +206,8 @@ mod tests {
         assert_eq!(meter.read(at(0, 0), RATE).rate, None);
         let mut look = at(2, 3_000_000);
         let other = DiskUse { disk: Number(8, 16), ..look.disks[0] };
-        look.disks.push(DiskUse { read: Done { bytes: 5_000_000, requests: 99 }, ..other });
+        look.disks
+            .push(DiskUse { read: DiskTransferCounts { bytes: 5_000_000, requests: 99 }, ..other });
         let seen = meter.read(look, 10 * RATE);
         assert_eq!((seen.rate, seen.written), (Some(2_500_000), 6_000_000));
     }

@@ -1,9 +1,9 @@
 //! Disks among the limits of a run: who asks for them, and whether this machine can hold that.
 
 use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{Choice, Resource};
+use windtunnel_limit::{CgroupResource, LimitMechanismChoice};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Action, Node};
+use windtunnel_model::plan::{EventAction, Node};
 use windtunnel_model::{NodeId, Plan};
 
 use super::lacking;
@@ -25,7 +25,7 @@ impl DiskNeeds {
         let divided = all.any(|demand| demand.disk_weight.is_some());
         let mut later = Vec::new();
         for event in &plan.events {
-            if let Action::Limit { nodes, limits } = &event.action
+            if let EventAction::Limit { nodes, limits } = &event.action
                 && limits.disk.is_some()
             {
                 later.extend(nodes);
@@ -64,12 +64,17 @@ impl DiskNeeds {
     }
 
     /// Refuses what nothing on this machine can hold for a node and its programs.
-    pub(super) fn check(&self, choice: &Choice, index: usize, node: &Node) -> Result<(), RunError> {
+    pub(super) fn check(
+        &self,
+        choice: &LimitMechanismChoice,
+        index: usize,
+        node: &Node,
+    ) -> Result<(), RunError> {
         let name = &node.name;
         check(choice, &node.demand, || format!("node {name}"))?;
-        if self.is_later(index) && choice.group_of(Resource::Disk).is_none() {
+        if self.is_later(index) && choice.group_of(CgroupResource::Disk).is_none() {
             let who = format!("an event of node {name}");
-            return lacking(choice, who, "disk", Resource::Disk);
+            return lacking(choice, who, "disk", CgroupResource::Disk);
         }
         for (index, program) in node.programs.iter().enumerate() {
             check(choice, &program.demand, || format!("program {index} of node {name}"))?;
@@ -80,12 +85,12 @@ impl DiskNeeds {
 
 /// Refuses a limit or a weight that nothing on this machine can hold.
 pub(super) fn check(
-    choice: &Choice,
+    choice: &LimitMechanismChoice,
     demand: &Demand,
     who: impl Fn() -> String,
 ) -> Result<(), RunError> {
-    if demand.disk.is_some() && choice.group_of(Resource::Disk).is_none() {
-        return lacking(choice, who(), "disk", Resource::Disk);
+    if demand.disk.is_some() && choice.group_of(CgroupResource::Disk).is_none() {
+        return lacking(choice, who(), "disk", CgroupResource::Disk);
     }
     match choice.undivided().filter(|_| demand.disk_weight.is_some()) {
         Some(why) => Err(RunError::DiskWeight { who: who(), why }),

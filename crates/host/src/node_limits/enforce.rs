@@ -1,23 +1,23 @@
 //! Putting the limits of nodes into force, before their programs start.
 
 use windtunnel_limit::choice::without_group;
-use windtunnel_limit::{Mechanism, Resource};
+use windtunnel_limit::{CgroupResource, Mechanism};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{NodeId, Plan};
-use windtunnel_node::{NodeSet, ProgramBounds, Request};
+use windtunnel_node::{NodeInitRequest, NodeSet, ProgramBounds};
 
-use super::Limits;
-use super::bound::Kind;
-use super::limited::{Limited, resource_of};
-use super::owner::Owner;
+use super::MachineResourceLimits;
+use super::bound::ResourceLimitKind;
+use super::limited::{OwnerResourceLimits, resource_of};
+use super::owner::ResourceLimitOwner;
 
-impl Limits {
+impl MachineResourceLimits {
     /// Puts the inits into their groups, and has them hold what groups do not. Their programs come
     /// later.
     pub(crate) fn enforce(&mut self, plan: &Plan, node_set: &NodeSet) {
         let mut outside = Vec::new();
         for limited in &mut self.nodes {
-            let Owner::Node(index) = limited.owner else { continue };
+            let ResourceLimitOwner::Node(index) = limited.owner else { continue };
             let Some(node) = node_set.node(NodeId::from_index(index)) else { continue };
             let spec = &plan.nodes[index];
             if let Some(groups) = &mut limited.groups
@@ -35,9 +35,9 @@ impl Limits {
         }
         for index in outside {
             let why = format!("node {} is outside of it", plan.nodes[index].name);
-            let around: Vec<Owner> = plan
+            let around: Vec<ResourceLimitOwner> = plan
                 .reservations_from(plan.nodes[index].reservation)
-                .map(|it| Owner::Reservation(it.index()))
+                .map(|it| ResourceLimitOwner::Reservation(it.index()))
                 .collect();
             let around = self.reservations.iter_mut().filter(|it| around.contains(&it.owner));
             around.for_each(|limited| limited.fail_all(&why));
@@ -45,7 +45,7 @@ impl Limits {
     }
 }
 
-impl Limited {
+impl OwnerResourceLimits {
     /// Without its groups, the init holds what it can.
     fn lose_groups(&mut self) {
         self.groups = None;
@@ -55,10 +55,12 @@ impl Limited {
                 metered.account.fail(super::limited::NO_GROUP.to_owned());
             }
         }
-        for bound in self.bounds.iter_mut().filter(|bound| bound.kind != Kind::OpenFiles) {
-            let resource = resource_of(bound.kind).unwrap_or(Resource::Memory);
+        for bound in
+            self.bounds.iter_mut().filter(|bound| bound.kind != ResourceLimitKind::OpenFiles)
+        {
+            let resource = resource_of(bound.kind).unwrap_or(CgroupResource::Memory);
             bound.mechanism = without_group(resource).to_string();
-            if bound.owner.program().is_some() || bound.kind == Kind::Disk {
+            if bound.owner.program().is_some() || bound.kind == ResourceLimitKind::Disk {
                 bound.fail(super::limited::NO_GROUP.to_owned());
             }
         }
@@ -70,11 +72,12 @@ impl Limited {
     }
 
     /// What the init has to do itself, and what programs enter when they start.
-    fn order(&mut self, spec: &Node, node: &windtunnel_node::Node) -> Result<(), String> {
-        let send = |request: &Request| node.send(request, &[]).map_err(|error| error.to_string());
+    fn order(&mut self, spec: &Node, node: &windtunnel_node::RunningNode) -> Result<(), String> {
+        let send =
+            |request: &NodeInitRequest| node.send(request, &[]).map_err(|error| error.to_string());
         let share = self.own_account().map(|account| account.asked_millis);
         if let Some(share) = share {
-            send(&Request::LimitProcessor { share })?;
+            send(&NodeInitRequest::LimitProcessor { share })?;
         }
         if let Some(request) = self.watch() {
             send(&request)?;
@@ -85,7 +88,7 @@ impl Limited {
         for program in std::iter::once(None).chain(own) {
             let bounds = self.program_bounds(spec, program);
             let groups = self.groups.as_ref().map(|groups| groups.entrances(program));
-            let request = Request::Bound(bounds);
+            let request = NodeInitRequest::Bound(bounds);
             let sent = node.send(&request, &groups.unwrap_or_default());
             sent.map_err(|error| error.to_string())?;
         }
@@ -93,14 +96,15 @@ impl Limited {
     }
 
     /// What the init has to watch: what no group limits.
-    pub(super) fn watch(&mut self) -> Option<Request> {
-        let memory = self.watched(Kind::Memory, Resource::Memory);
-        let processes = self.watched(Kind::Pids, Resource::Processes);
+    pub(super) fn watch(&mut self) -> Option<NodeInitRequest> {
+        let memory = self.watched(ResourceLimitKind::Memory, CgroupResource::Memory);
+        let processes = self.watched(ResourceLimitKind::Pids, CgroupResource::Processes);
         let processes = processes.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-        (memory.is_some() || processes.is_some()).then_some(Request::LimitUse { memory, processes })
+        (memory.is_some() || processes.is_some())
+            .then_some(NodeInitRequest::LimitUse { memory, processes })
     }
 
-    fn watched(&mut self, kind: Kind, resource: Resource) -> Option<u64> {
+    fn watched(&mut self, kind: ResourceLimitKind, resource: CgroupResource) -> Option<u64> {
         if self.group(None, resource).is_some() {
             return None;
         }
@@ -112,10 +116,10 @@ impl Limited {
     fn program_bounds(&mut self, spec: &Node, program: Option<usize>) -> ProgramBounds {
         let own = program.map(|program| spec.programs[program].demand);
         let open_files = own.and_then(|own| own.open_files).or(spec.demand.open_files);
-        let data = self.watched(Kind::Memory, Resource::Memory).map(data_of);
-        let processes = self.watched(Kind::Pids, Resource::Processes);
+        let data = self.watched(ResourceLimitKind::Memory, CgroupResource::Memory).map(data_of);
+        let processes = self.watched(ResourceLimitKind::Pids, CgroupResource::Processes);
         let processes =
-            processes.filter(|_| without_group(Resource::Processes) == Mechanism::Namespace);
+            processes.filter(|_| without_group(CgroupResource::Processes) == Mechanism::Namespace);
         ProgramBounds { program, open_files: open_files.map(u64::from), processes, data }
     }
 }

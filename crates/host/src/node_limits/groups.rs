@@ -8,28 +8,30 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Outsider, Resource};
+use windtunnel_limit::{
+    CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice, Mechanism, Outsider,
+};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_sys::process::Pid;
 
 use super::disks;
-use super::outside::Outside;
+use super::outside::NodeUnaccountedCpuTime;
 
 /// The groups of a node, the innermost first: they are removed in this order.
 #[derive(Debug, Default)]
 pub(super) struct NodeGroups {
     /// By position of the program.
-    programs: BTreeMap<usize, Group>,
+    programs: BTreeMap<usize, ControlGroup>,
     /// Of programs without limits of their own, where some have them.
-    others: Option<Group>,
+    others: Option<ControlGroup>,
     /// Of the init, where it is not to be in `outer` itself.
-    init: Option<Group>,
-    inner: Option<Group>,
-    outer: Option<Group>,
+    init: Option<ControlGroup>,
+    inner: Option<ControlGroup>,
+    outer: Option<ControlGroup>,
     /// What limits processor time.
     pub(super) version: Option<Mechanism>,
-    outside: Option<Outside>,
+    outside: Option<NodeUnaccountedCpuTime>,
 }
 
 impl NodeGroups {
@@ -37,26 +39,27 @@ impl NodeGroups {
     /// reservation; `guarantee` is its weight, if processors are divided by weight. Of disks, it has
     /// a weight and a limit.
     pub(super) fn make(
-        choice: &mut Choice,
+        choice: &mut LimitMechanismChoice,
         node: &Node,
-        within: Option<&Group>,
+        within: Option<&ControlGroup>,
         guarantee: Option<u32>,
         disks: [Option<DiskBounds>; 2],
     ) -> io::Result<NodeGroups> {
         let all = possible(choice, &node.demand);
         let [disk, limit] = disks;
-        let outer = Bounds { processor: all.processor, guarantee, disk, ..Bounds::default() };
+        let outer =
+            CgroupLimits { processor: all.processor, guarantee, disk, ..CgroupLimits::default() };
         let (memory, processes) = (all.memory, all.processes);
-        let inner = Bounds { memory, processes, disk: limit, ..Bounds::default() };
-        let of_program = |demand: &Demand| Bounds {
+        let inner = CgroupLimits { memory, processes, disk: limit, ..CgroupLimits::default() };
+        let of_program = |demand: &Demand| CgroupLimits {
             disk: disks::of_program(node, demand),
             ..possible(choice, demand)
         };
         let programs = node.programs.iter().map(|program| of_program(&program.demand));
         let others = of_program(&Demand::default());
-        let programs: Vec<(usize, Bounds)> =
+        let programs: Vec<(usize, CgroupLimits)> =
             programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
-        let version = choice.group_of(Resource::Processor);
+        let version = choice.group_of(CgroupResource::Processor);
         let mut groups = NodeGroups { version, ..NodeGroups::default() };
         // Whatever is limited, what ran outside shows by the time of this one.
         groups.outer = Some(choice.group(within, &outer)?);
@@ -78,27 +81,29 @@ impl NodeGroups {
 
     /// Makes those of a reservation, inside of that of the one around it.
     pub(super) fn of_reservation(
-        choice: &mut Choice,
+        choice: &mut LimitMechanismChoice,
         demand: &Demand,
-        within: Option<&Group>,
+        within: Option<&ControlGroup>,
         guarantee: Option<u32>,
         disk: Option<DiskBounds>,
     ) -> io::Result<NodeGroups> {
-        let bounds = Bounds { guarantee, disk, ..possible(choice, demand) };
-        let version = choice.group_of(Resource::Processor);
+        let bounds = CgroupLimits { guarantee, disk, ..possible(choice, demand) };
+        let version = choice.group_of(CgroupResource::Processor);
         let outer = Some(choice.group(within, &bounds)?);
         Ok(NodeGroups { outer, version, ..NodeGroups::default() })
     }
 
     /// Where the groups of what is within this are made.
-    pub(super) fn around(&self) -> Option<&Group> {
+    pub(super) fn around(&self) -> Option<&ControlGroup> {
         self.inner.as_ref().or(self.outer.as_ref())
     }
 
     /// Puts the init of the node where it belongs, before it starts programs.
     pub(super) fn attach(&mut self, init: u32) -> io::Result<()> {
         let pid = i32::try_from(init).ok().and_then(Pid::from_raw);
-        self.outside = pid.zip(self.outer.as_mut()).and_then(|(pid, it)| Outside::begin(pid, it));
+        self.outside = pid
+            .zip(self.outer.as_mut())
+            .and_then(|(pid, it)| NodeUnaccountedCpuTime::begin(pid, it));
         let around = self.init.as_mut().or(self.outer.as_mut());
         around.map_or(Ok(()), |group| group.attach(init))
     }
@@ -113,11 +118,11 @@ impl NodeGroups {
     pub(super) fn entrances(&self, program: Option<usize>) -> Vec<BorrowedFd<'_>> {
         let own = program.and_then(|program| self.programs.get(&program));
         let group = own.or(self.others.as_ref()).or(self.inner.as_ref());
-        group.into_iter().flat_map(Group::entrances).map(AsFd::as_fd).collect()
+        group.into_iter().flat_map(ControlGroup::entrances).map(AsFd::as_fd).collect()
     }
 
     /// Sets what somebody else has changed of the limits, and says what: of all programs, or of one.
-    pub(super) fn correct(&mut self) -> Vec<(Option<usize>, Resource, String)> {
+    pub(super) fn correct(&mut self) -> Vec<(Option<usize>, CgroupResource, String)> {
         let programs = self.programs.iter_mut().map(|(program, group)| (Some(*program), group));
         let around = self.inner.iter_mut().chain(&mut self.outer).map(|group| (None, group));
         let all = programs.chain(around).flat_map(|(program, group)| {
@@ -135,21 +140,25 @@ impl NodeGroups {
 
     /// Puts them back, with what did not limit them meanwhile. One that had limits of its own has only
     /// those of the node then.
-    pub(super) fn put_back(&mut self, gone: Vec<Outsider>) -> Vec<(Vec<Resource>, String)> {
+    pub(super) fn put_back(&mut self, gone: Vec<Outsider>) -> Vec<(Vec<CgroupResource>, String)> {
         let group = self.others.as_mut().or(self.inner.as_mut()).or(self.outer.as_mut());
         group.map_or(Vec::new(), |group| group.put_back(gone))
     }
 
     /// What of its group does not limit a process any more.
-    pub(super) fn left_by(&self, process: Pid) -> Vec<Resource> {
+    pub(super) fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
         self.outer.as_ref().map(|group| group.left_by(process)).unwrap_or_default()
     }
 
     /// The group that limits a resource of all programs, or of one.
-    pub(super) fn of(&mut self, program: Option<usize>, resource: Resource) -> Option<&mut Group> {
+    pub(super) fn of(
+        &mut self,
+        program: Option<usize>,
+        resource: CgroupResource,
+    ) -> Option<&mut ControlGroup> {
         let group = match (program, resource) {
             (Some(program), _) => self.programs.get_mut(&program),
-            (None, Resource::Processor) => self.outer.as_mut(),
+            (None, CgroupResource::Processor) => self.outer.as_mut(),
             // A reservation has one group for all.
             (None, _) => self.inner.as_mut().or(self.outer.as_mut()),
         };
@@ -158,13 +167,13 @@ impl NodeGroups {
 }
 
 /// What of a demand groups can limit here.
-fn possible(choice: &Choice, demand: &Demand) -> Bounds {
+fn possible(choice: &LimitMechanismChoice, demand: &Demand) -> CgroupLimits {
     let can = |resource| choice.group_of(resource).is_some();
-    Bounds {
-        processor: demand.cpu_millis.filter(|_| can(Resource::Processor)),
+    CgroupLimits {
+        processor: demand.cpu_millis.filter(|_| can(CgroupResource::Processor)),
         guarantee: None,
-        memory: demand.memory.map(|memory| memory.0).filter(|_| can(Resource::Memory)),
-        processes: demand.pids.filter(|_| can(Resource::Processes)),
+        memory: demand.memory.map(|memory| memory.0).filter(|_| can(CgroupResource::Memory)),
+        processes: demand.pids.filter(|_| can(CgroupResource::Processes)),
         disk: None,
     }
 }

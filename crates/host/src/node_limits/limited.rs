@@ -1,27 +1,27 @@
 //! A node with limits, and those of its programs; or a reservation.
 
-use windtunnel_budget::processor::Meter;
+use windtunnel_budget::processor::CpuUsageMeter;
 use windtunnel_control::NodeLimits;
-use windtunnel_limit::{Choice, Group, Mechanism, Resource};
+use windtunnel_limit::{CgroupResource, ControlGroup, LimitMechanismChoice, Mechanism};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
 
-use super::account::{Account, Window};
-use super::bound::{Bound, Kind, Reached};
+use super::account::{CpuAccountWindow, CpuUsageAccount};
+use super::bound::{ResourceLimit, ResourceLimitHit, ResourceLimitKind};
 use super::groups::NodeGroups;
-use super::owner::Owner;
+use super::owner::ResourceLimitOwner;
 use windtunnel_limit::choice::without_group;
 
 /// A limited node or reservation.
 #[derive(Debug)]
-pub(crate) struct Limited {
-    pub(super) owner: Owner,
+pub(crate) struct OwnerResourceLimits {
+    pub(super) owner: ResourceLimitOwner,
     pub(super) groups: Option<NodeGroups>,
     /// Limits of processor time: of the node or reservation, and of programs.
     pub(super) processors: Vec<Metered>,
     /// All other limits.
-    pub(crate) bounds: Vec<Bound>,
+    pub(crate) bounds: Vec<ResourceLimit>,
     /// Reservations that a node is in, by position.
     pub(super) within: Vec<usize>,
 }
@@ -29,45 +29,55 @@ pub(crate) struct Limited {
 /// A limit of processor time, with the meter of its group where it has one.
 #[derive(Debug)]
 pub(super) struct Metered {
-    pub(super) meter: Option<Meter>,
-    pub(super) account: Account,
+    pub(super) meter: Option<CpuUsageMeter>,
+    pub(super) account: CpuUsageAccount,
 }
 
 impl Metered {
     fn due_ns(&self) -> Option<u64> {
-        self.meter.as_ref().map(Meter::due_ns)
+        self.meter.as_ref().map(CpuUsageMeter::due_ns)
     }
 }
 
-impl Limited {
-    pub(super) fn of_node(index: usize, node: &Node, groups: Option<NodeGroups>) -> Limited {
-        let mut limited = Limited::new(Owner::Node(index), &node.demand, groups);
+impl OwnerResourceLimits {
+    pub(super) fn of_node(
+        index: usize,
+        node: &Node,
+        groups: Option<NodeGroups>,
+    ) -> OwnerResourceLimits {
+        let mut limited =
+            OwnerResourceLimits::new(ResourceLimitOwner::Node(index), &node.demand, groups);
         for (program, spec) in node.programs.iter().enumerate() {
-            limited.add(Owner::Program(index, program), &spec.demand);
+            limited.add(ResourceLimitOwner::Program(index, program), &spec.demand);
         }
         limited
     }
 
-    pub(super) fn new(owner: Owner, demand: &Demand, groups: Option<NodeGroups>) -> Limited {
+    pub(super) fn new(
+        owner: ResourceLimitOwner,
+        demand: &Demand,
+        groups: Option<NodeGroups>,
+    ) -> OwnerResourceLimits {
         let (processors, bounds) = (Vec::new(), Vec::new());
-        let mut limited = Limited { owner, groups, processors, bounds, within: Vec::new() };
+        let mut limited =
+            OwnerResourceLimits { owner, groups, processors, bounds, within: Vec::new() };
         limited.add(owner, demand);
         limited
     }
 
-    fn add(&mut self, owner: Owner, demand: &Demand) {
+    fn add(&mut self, owner: ResourceLimitOwner, demand: &Demand) {
         if let Some(share) = demand.cpu_millis {
-            let account = Account::new(owner, share, "");
+            let account = CpuUsageAccount::new(owner, share, "");
             self.processors.push(Metered { meter: None, account });
         }
         let asked = [
-            (Kind::Memory, demand.memory.map(|memory| memory.0)),
-            (Kind::Pids, demand.pids.map(u64::from)),
-            (Kind::OpenFiles, demand.open_files.map(u64::from)),
-            (Kind::Disk, demand.disk_bytes()),
+            (ResourceLimitKind::Memory, demand.memory.map(|memory| memory.0)),
+            (ResourceLimitKind::Pids, demand.pids.map(u64::from)),
+            (ResourceLimitKind::OpenFiles, demand.open_files.map(u64::from)),
+            (ResourceLimitKind::Disk, demand.disk_bytes()),
         ];
         for (kind, asked) in asked {
-            let asked = asked.map(|asked| Bound::new(owner, kind, asked));
+            let asked = asked.map(|asked| ResourceLimit::new(owner, kind, asked));
             self.bounds.extend(asked);
         }
     }
@@ -76,16 +86,16 @@ impl Limited {
     pub(super) fn group(
         &mut self,
         program: Option<usize>,
-        resource: Resource,
-    ) -> Option<&mut Group> {
+        resource: CgroupResource,
+    ) -> Option<&mut ControlGroup> {
         self.groups.as_mut()?.of(program, resource)
     }
 
     /// Says what holds each limit. One of a program has no other mechanism than a group.
-    pub(super) fn name_mechanisms(&mut self, choice: &Choice) {
+    pub(super) fn name_mechanisms(&mut self, choice: &LimitMechanismChoice) {
         for position in 0..self.processors.len() {
             let program = self.processors[position].account.owner.program();
-            let mechanism = self.mechanism(choice, program, Resource::Processor);
+            let mechanism = self.mechanism(choice, program, CgroupResource::Processor);
             let account = &mut self.processors[position].account;
             account.mechanism = mechanism.to_string();
             if program.is_some() && mechanism == Mechanism::DutyCycle {
@@ -103,7 +113,7 @@ impl Limited {
             bound.mechanism = mechanism.to_string();
             let by_group = matches!(mechanism, Mechanism::GroupV1 | Mechanism::GroupV2);
             let needs_group = program.is_some() && resource_of(kind).is_some();
-            if (needs_group || kind == Kind::Disk) && !by_group {
+            if (needs_group || kind == ResourceLimitKind::Disk) && !by_group {
                 bound.fail(NO_GROUP.to_owned());
             }
         }
@@ -111,9 +121,9 @@ impl Limited {
 
     fn mechanism(
         &mut self,
-        choice: &Choice,
+        choice: &LimitMechanismChoice,
         program: Option<usize>,
-        resource: Resource,
+        resource: CgroupResource,
     ) -> Mechanism {
         let group = self.group(program, resource).is_some();
         let version = choice.group_of(resource).filter(|_| group);
@@ -124,10 +134,11 @@ impl Limited {
     pub(super) fn begin(&mut self, origin_ns: u64) {
         for position in 0..self.processors.len() {
             let program = self.processors[position].account.owner.program();
-            let reading = self.group(program, Resource::Processor).and_then(Group::read);
+            let reading =
+                self.group(program, CgroupResource::Processor).and_then(ControlGroup::read);
             let metered = &mut self.processors[position];
             metered.account.origin_ns = origin_ns;
-            metered.meter = reading.and_then(Result::ok).map(Meter::new);
+            metered.meter = reading.and_then(Result::ok).map(CpuUsageMeter::new);
         }
         self.look_at_disks();
     }
@@ -144,8 +155,8 @@ impl Limited {
     /// Looks at limits of disks only.
     pub(super) fn look_at_disks(&mut self) {
         let Some(groups) = &mut self.groups else { return };
-        for bound in self.bounds.iter_mut().filter(|bound| bound.kind == Kind::Disk) {
-            let group = groups.of(bound.owner.program(), Resource::Disk);
+        for bound in self.bounds.iter_mut().filter(|bound| bound.kind == ResourceLimitKind::Disk) {
+            let group = groups.of(bound.owner.program(), CgroupResource::Disk);
             // There is no news of disks.
             let _ = group.and_then(|group| bound.read(group));
         }
@@ -164,13 +175,14 @@ impl Limited {
                 continue;
             }
             let program = metered.account.owner.program();
-            let reading = self.group(program, Resource::Processor).and_then(Group::read);
+            let reading =
+                self.group(program, CgroupResource::Processor).and_then(ControlGroup::read);
             let Metered { meter, account } = &mut self.processors[position];
             match reading {
                 Some(Ok(reading)) => {
                     let window = meter.as_mut().and_then(|meter| meter.read(reading));
                     if let Some(window) = window {
-                        account.add(Window::new(window, account.asked_millis));
+                        account.add(CpuAccountWindow::new(window, account.asked_millis));
                     }
                 }
                 Some(Err(error)) => {
@@ -193,9 +205,9 @@ impl Limited {
     }
 
     /// Looks at what groups say of memory and processes.
-    pub(super) fn look(&mut self) -> Vec<Reached> {
+    pub(super) fn look(&mut self) -> Vec<ResourceLimitHit> {
         let Some(groups) = &mut self.groups else { return Vec::new() };
-        let look = |bound: &mut Bound| {
+        let look = |bound: &mut ResourceLimit| {
             let group = groups.of(bound.owner.program(), resource_of(bound.kind)?)?;
             bound.read(group)
         };
@@ -212,17 +224,21 @@ impl Limited {
     }
 
     /// Nothing held a limit of all programs, or of one, for some time.
-    pub(super) fn not_held(&mut self, program: Option<usize>, resource: Resource, why: &str) {
+    pub(super) fn not_held(&mut self, program: Option<usize>, resource: CgroupResource, why: &str) {
         let of_processor = self.processors.iter_mut().map(|it| &mut it.account);
-        let accounts = of_processor.filter(|_| resource == Resource::Processor);
-        let is_held = |owner: Owner| program.is_none() || owner.program() == program;
+        let accounts = of_processor.filter(|_| resource == CgroupResource::Processor);
+        let is_held = |owner: ResourceLimitOwner| program.is_none() || owner.program() == program;
         accounts.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.to_owned()));
         let bounds = self.bounds.iter_mut().filter(|it| resource_of(it.kind) == Some(resource));
         bounds.filter(|it| is_held(it.owner)).for_each(|it| it.fail(why.to_owned()));
     }
 
     /// What the node's init says of the limits that it holds.
-    pub(crate) fn used(&mut self, used: &ProgramUse, failure: Option<&str>) -> Vec<Reached> {
+    pub(crate) fn used(
+        &mut self,
+        used: &ProgramUse,
+        failure: Option<&str>,
+    ) -> Vec<ResourceLimitHit> {
         let mut reached = Vec::new();
         for bound in &mut self.bounds {
             let resource = resource_of(bound.kind);
@@ -239,8 +255,8 @@ impl Limited {
     }
 
     /// The account of the node, if it limits its processor time itself.
-    pub(super) fn own_account(&mut self) -> Option<&mut Account> {
-        if self.group(None, Resource::Processor).is_some() {
+    pub(super) fn own_account(&mut self) -> Option<&mut CpuUsageAccount> {
+        if self.group(None, CgroupResource::Processor).is_some() {
             return None;
         }
         self.processor()
@@ -252,8 +268,8 @@ impl Limited {
         let account = own.next().map(|metered| &metered.account);
         let bound =
             |kind| self.bounds.iter().find(|it| it.owner.program().is_none() && it.kind == kind);
-        let (memory, pids) = (bound(Kind::Memory), bound(Kind::Pids));
-        let disk = bound(Kind::Disk);
+        let (memory, pids) = (bound(ResourceLimitKind::Memory), bound(ResourceLimitKind::Pids));
+        let disk = bound(ResourceLimitKind::Disk);
         let used = account.and_then(|account| account.windows.last()).map(|window| {
             let millis = window.used_ns.saturating_mul(1000) / window.length_ns.max(1);
             u32::try_from(millis).unwrap_or(u32::MAX)
@@ -271,19 +287,19 @@ impl Limited {
     }
 
     /// The account of all its programs' processor time, if that is limited.
-    pub(super) fn processor(&mut self) -> Option<&mut Account> {
+    pub(super) fn processor(&mut self) -> Option<&mut CpuUsageAccount> {
         let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
         own.next().map(|metered| &mut metered.account)
     }
 }
 
 /// What groups can limit.
-pub(super) fn resource_of(kind: Kind) -> Option<Resource> {
+pub(super) fn resource_of(kind: ResourceLimitKind) -> Option<CgroupResource> {
     match kind {
-        Kind::Memory => Some(Resource::Memory),
-        Kind::Pids => Some(Resource::Processes),
-        Kind::Disk => Some(Resource::Disk),
-        Kind::OpenFiles => None,
+        ResourceLimitKind::Memory => Some(CgroupResource::Memory),
+        ResourceLimitKind::Pids => Some(CgroupResource::Processes),
+        ResourceLimitKind::Disk => Some(CgroupResource::Disk),
+        ResourceLimitKind::OpenFiles => None,
     }
 }
 

@@ -5,12 +5,12 @@
 //! that of all that was in it: what the group does not have was used outside. What ran there had
 //! memory, and made processes, that no group counted either.
 
-use windtunnel_limit::{Group, usage};
+use windtunnel_limit::{ControlGroup, usage};
 use windtunnel_sys::process::Pid;
 
 /// Compares the account of a node's group with those of its processes.
 #[derive(Debug)]
-pub(super) struct Outside {
+pub(super) struct NodeUnaccountedCpuTime {
     /// What they were when the init entered the group, before it started programs.
     group_ns: u64,
     processes_ns: u64,
@@ -24,11 +24,15 @@ pub(crate) struct Excess {
     said_ns: u64,
 }
 
-impl Outside {
+impl NodeUnaccountedCpuTime {
     /// For an init that is about to enter the group. `None`: the kernel does not count the group's time.
-    pub(super) fn begin(init: Pid, group: &mut Group) -> Option<Outside> {
+    pub(super) fn begin(init: Pid, group: &mut ControlGroup) -> Option<NodeUnaccountedCpuTime> {
         let group_ns = group.time_ns()?;
-        Some(Outside { group_ns, processes_ns: usage::below(init, &[]), excess: Excess::default() })
+        Some(NodeUnaccountedCpuTime {
+            group_ns,
+            processes_ns: usage::below(init, &[]),
+            excess: Excess::default(),
+        })
     }
 
     /// What is new of the time outside, in a sentence; `processes` are those below the init.
@@ -36,7 +40,7 @@ impl Outside {
         &mut self,
         init: Pid,
         processes: &[Pid],
-        group: &mut Group,
+        group: &mut ControlGroup,
     ) -> Option<String> {
         let processes_ns = usage::below(init, processes).saturating_sub(self.processes_ns);
         // Read later, it has more rather than less.

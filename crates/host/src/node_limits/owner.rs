@@ -7,7 +7,7 @@ use windtunnel_model::valid::{Invalid, ensure};
 /// What shares a limit, by positions in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Owner {
+pub(crate) enum ResourceLimitOwner {
     /// All programs of a node together.
     Node(usize),
     /// One program of a node.
@@ -16,34 +16,36 @@ pub(crate) enum Owner {
     Reservation(usize),
 }
 
-impl Owner {
+impl ResourceLimitOwner {
     /// The node, of its own limits and those of its programs.
     pub(crate) fn node(self) -> Option<usize> {
         match self {
-            Owner::Node(node) | Owner::Program(node, _) => Some(node),
-            Owner::Reservation(_) => None,
+            ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => Some(node),
+            ResourceLimitOwner::Reservation(_) => None,
         }
     }
 
     pub(crate) fn program(self) -> Option<usize> {
         match self {
-            Owner::Program(_, program) => Some(program),
-            Owner::Node(_) | Owner::Reservation(_) => None,
+            ResourceLimitOwner::Program(_, program) => Some(program),
+            ResourceLimitOwner::Node(_) | ResourceLimitOwner::Reservation(_) => None,
         }
     }
 
     pub(crate) fn reservation(self) -> Option<usize> {
         match self {
-            Owner::Reservation(reservation) => Some(reservation),
-            Owner::Node(_) | Owner::Program(..) => None,
+            ResourceLimitOwner::Reservation(reservation) => Some(reservation),
+            ResourceLimitOwner::Node(_) | ResourceLimitOwner::Program(..) => None,
         }
     }
 
     /// The name of the node or reservation.
     pub(crate) fn name(self, plan: &Plan) -> &str {
         match self {
-            Owner::Node(node) | Owner::Program(node, _) => &plan.nodes[node].name,
-            Owner::Reservation(reservation) => &plan.reservations[reservation].name,
+            ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
+                &plan.nodes[node].name
+            }
+            ResourceLimitOwner::Reservation(reservation) => &plan.reservations[reservation].name,
         }
     }
 
@@ -51,20 +53,20 @@ impl Owner {
     pub(crate) fn describe(self, plan: &Plan) -> String {
         let name = self.name(plan);
         match self {
-            Owner::Node(_) => format!("node {name}"),
-            Owner::Program(_, program) => format!("program {program} of node {name}"),
-            Owner::Reservation(_) => format!("reservation {name}"),
+            ResourceLimitOwner::Node(_) => format!("node {name}"),
+            ResourceLimitOwner::Program(_, program) => format!("program {program} of node {name}"),
+            ResourceLimitOwner::Reservation(_) => format!("reservation {name}"),
         }
     }
 
     /// Whether the plan has it: it may come from another machine.
     pub(crate) fn validate(self, plan: &Plan) -> Result<(), Invalid> {
         let known = match self {
-            Owner::Node(node) => node < plan.nodes.len(),
-            Owner::Program(node, program) => {
+            ResourceLimitOwner::Node(node) => node < plan.nodes.len(),
+            ResourceLimitOwner::Program(node, program) => {
                 plan.nodes.get(node).is_some_and(|node| program < node.programs.len())
             }
-            Owner::Reservation(reservation) => reservation < plan.reservations.len(),
+            ResourceLimitOwner::Reservation(reservation) => reservation < plan.reservations.len(),
         };
         ensure(known, || "it has limits of what the plan does not have".to_owned())
     }

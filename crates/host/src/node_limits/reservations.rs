@@ -1,22 +1,22 @@
 //! Reservations: groups around the groups of nodes.
 
 use windtunnel_control as control;
-use windtunnel_limit::{Choice, Resource};
+use windtunnel_limit::{CgroupResource, LimitMechanismChoice};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Node, Reservation};
+use windtunnel_model::plan::{Node, ResourceReservation};
 use windtunnel_model::{Plan, ReservationId};
 
 use super::groups::NodeGroups;
-use super::limited::Limited;
-use super::owner::Owner;
-use super::{Limits, disks, lacking};
+use super::limited::OwnerResourceLimits;
+use super::owner::ResourceLimitOwner;
+use super::{MachineResourceLimits, disks, lacking};
 use crate::error::RunError;
 
-impl Limits {
+impl MachineResourceLimits {
     /// Makes the groups of reservations that nodes of this machine are in, the outermost first.
     pub(super) fn add_reservations(
         &mut self,
-        choice: &mut Choice,
+        choice: &mut LimitMechanismChoice,
         plan: &Plan,
         nodes: &[(usize, &Node)],
     ) -> Result<(), RunError> {
@@ -25,7 +25,7 @@ impl Limits {
             let parent = reservation.parent.and_then(|it| self.reservation(it.index()));
             let within = parent.and_then(|it| it.groups.as_ref()?.around());
             let within = within.or(self.around.as_ref());
-            let guarantee = self.share_of(Owner::Reservation(index));
+            let guarantee = self.share_of(ResourceLimitOwner::Reservation(index));
             let demand = &reservation.demand;
             let disk = self.disks.of_reservation(demand);
             let groups = NodeGroups::of_reservation(choice, demand, within, guarantee, disk);
@@ -34,15 +34,19 @@ impl Limits {
                 key: "of",
                 why: error.to_string(),
             })?;
-            let mut limited = Limited::new(Owner::Reservation(index), demand, Some(groups));
+            let mut limited = OwnerResourceLimits::new(
+                ResourceLimitOwner::Reservation(index),
+                demand,
+                Some(groups),
+            );
             limited.name_mechanisms(choice);
             self.reservations.insert(0, limited);
         }
         Ok(())
     }
 
-    pub(super) fn reservation(&self, index: usize) -> Option<&Limited> {
-        self.reservations.iter().find(|it| it.owner == Owner::Reservation(index))
+    pub(super) fn reservation(&self, index: usize) -> Option<&OwnerResourceLimits> {
+        self.reservations.iter().find(|it| it.owner == ResourceLimitOwner::Reservation(index))
     }
 
     /// Whether a reservation has nodes on this machine.
@@ -51,18 +55,18 @@ impl Limits {
     }
 
     /// What nodes and reservations that are here have, each after the one around it.
-    pub(crate) fn reservations(&self, plan: &Plan) -> Vec<control::Reservation> {
+    pub(crate) fn reservations(&self, plan: &Plan) -> Vec<control::ReservationStatus> {
         let reservations = self.reservations.iter().rev();
         let all = reservations.chain(&self.nodes).map(|limited| self.describe(plan, limited));
         all.collect()
     }
 
-    fn describe(&self, plan: &Plan, limited: &Limited) -> control::Reservation {
+    fn describe(&self, plan: &Plan, limited: &OwnerResourceLimits) -> control::ReservationStatus {
         let (parent, demand) = match limited.owner {
-            Owner::Reservation(index) => {
+            ResourceLimitOwner::Reservation(index) => {
                 (plan.reservations[index].parent, &plan.reservations[index].demand)
             }
-            Owner::Node(node) | Owner::Program(node, _) => {
+            ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
                 (plan.nodes[node].reservation, &plan.nodes[node].demand)
             }
         };
@@ -71,9 +75,9 @@ impl Limits {
         let share = self.share_of(limited.owner);
         let most = limited.status().cpu_millis.unwrap_or(u32::MAX);
         let weight = demand.cpu_weight.unwrap_or(Demand::WEIGHT_DEFAULT);
-        control::Reservation {
+        control::ReservationStatus {
             name: limited.owner.name(plan).to_owned(),
-            node: matches!(limited.owner, Owner::Node(_)),
+            node: matches!(limited.owner, ResourceLimitOwner::Node(_)),
             parent: parent.map(|it| plan.reservations[it.index()].name.clone()),
             cpu_min_millis: own.cpu_millis,
             cpu_weight: part.map_or(weight, |part| part.weight),
@@ -102,7 +106,7 @@ fn outermost_first(plan: &Plan, nodes: &[(usize, &Node)]) -> Vec<usize> {
 /// Refuses what no mechanism of this machine can hold: without groups no reservation can be held, and
 /// none over several machines.
 pub(super) fn check(
-    choice: &Choice,
+    choice: &LimitMechanismChoice,
     plan: &Plan,
     is_here: &impl Fn(usize) -> bool,
 ) -> Result<(), RunError> {
@@ -122,13 +126,16 @@ pub(super) fn check(
     Ok(())
 }
 
-fn can_be_held(choice: &Choice, reservation: &Reservation) -> Result<(), RunError> {
+fn can_be_held(
+    choice: &LimitMechanismChoice,
+    reservation: &ResourceReservation,
+) -> Result<(), RunError> {
     let demand = &reservation.demand;
     let processor = demand.cpu_millis.is_some() || demand.is_weighted();
     let asked = [
-        (processor, "cpu", Resource::Processor),
-        (demand.memory.is_some(), "memory", Resource::Memory),
-        (demand.pids.is_some(), "pids", Resource::Processes),
+        (processor, "cpu", CgroupResource::Processor),
+        (demand.memory.is_some(), "memory", CgroupResource::Memory),
+        (demand.pids.is_some(), "pids", CgroupResource::Processes),
     ];
     let lacking_one = asked
         .into_iter()

@@ -1,24 +1,28 @@
 //! Processors that are divided by minimum and weight, among nodes and reservations.
 
-use windtunnel_budget::reservation::{Part, Tree};
+use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId};
 
-use super::owner::Owner;
+use super::owner::ResourceLimitOwner;
 
 /// How processors are divided now.
 #[derive(Debug)]
-pub(super) struct Shares {
+pub(super) struct CpuShareAllocation {
     processors: usize,
-    owners: Vec<Owner>,
+    owners: Vec<ResourceLimitOwner>,
     /// One for each owner.
-    parts: Vec<Part>,
+    parts: Vec<ReservationNode>,
 }
 
-impl Shares {
+impl CpuShareAllocation {
     /// `None` where neither a node nor a reservation asks for a minimum or a weight.
-    pub(super) fn of(plan: &Plan, nodes: &[(usize, &Node)], processors: usize) -> Option<Shares> {
+    pub(super) fn of(
+        plan: &Plan,
+        nodes: &[(usize, &Node)],
+        processors: usize,
+    ) -> Option<CpuShareAllocation> {
         let of_nodes = nodes.iter().map(|(_, node)| &node.demand);
         let mut demands = of_nodes.chain(plan.reservations.iter().map(|it| &it.demand));
         if !demands.any(Demand::is_weighted) {
@@ -33,15 +37,16 @@ impl Shares {
             part(&node.demand, parent, node.reserved_cpu_millis())
         });
         let parts = reservations.chain(of_nodes).collect();
-        let owners = (0..plan.reservations.len()).map(Owner::Reservation);
-        let owners = owners.chain(nodes.iter().map(|(node, _)| Owner::Node(*node))).collect();
-        Some(Shares { processors, owners, parts })
+        let owners = (0..plan.reservations.len()).map(ResourceLimitOwner::Reservation);
+        let owners =
+            owners.chain(nodes.iter().map(|(node, _)| ResourceLimitOwner::Node(*node))).collect();
+        Some(CpuShareAllocation { processors, owners, parts })
     }
 
     /// Thousandths of a processor that each has when all want as much as they can get.
-    pub(super) fn all(&self) -> Vec<(Owner, u32)> {
+    pub(super) fn all(&self) -> Vec<(ResourceLimitOwner, u32)> {
         // The plan is valid: its reservations are a tree.
-        let tree = Tree::new(self.parts.clone()).unwrap_or_default();
+        let tree = ReservationTree::new(self.parts.clone()).unwrap_or_default();
         let all = u64::try_from(self.processors).unwrap_or(u64::MAX).saturating_mul(1000);
         let shares = tree.shares(all).into_iter();
         let shares = shares.map(|share| u32::try_from(share).unwrap_or(u32::MAX).max(1));
@@ -49,23 +54,27 @@ impl Shares {
     }
 
     /// That of one.
-    pub(super) fn of_owner(&self, owner: Owner) -> Option<u32> {
+    pub(super) fn of_owner(&self, owner: ResourceLimitOwner) -> Option<u32> {
         self.all().into_iter().find(|(other, _)| *other == owner).map(|(_, share)| share)
     }
 
-    pub(super) fn part(&self, owner: Owner) -> Option<&Part> {
+    pub(super) fn part(&self, owner: ResourceLimitOwner) -> Option<&ReservationNode> {
         let position = self.owners.iter().position(|other| *other == owner)?;
         self.parts.get(position)
     }
 
-    pub(super) fn change(&mut self, owner: Owner, change: impl FnOnce(&mut Part)) {
+    pub(super) fn change(
+        &mut self,
+        owner: ResourceLimitOwner,
+        change: impl FnOnce(&mut ReservationNode),
+    ) {
         let position = self.owners.iter().position(|other| *other == owner);
         position.and_then(|position| self.parts.get_mut(position)).map(change);
     }
 }
 
-fn part(demand: &Demand, parent: Option<usize>, min: u64) -> Part {
-    Part {
+fn part(demand: &Demand, parent: Option<usize>, min: u64) -> ReservationNode {
+    ReservationNode {
         parent,
         min,
         weight: demand.cpu_weight.unwrap_or(Demand::WEIGHT_DEFAULT),
@@ -81,7 +90,8 @@ mod tests {
         let links = "links: [{between: [a, b]}, {between: [b, c]}]";
         let plan = windtunnel_dataplane::testing::plan(&format!("{text}\n{links}"));
         let nodes: Vec<(usize, &Node)> = plan.nodes.iter().enumerate().collect();
-        let mut all: Vec<u32> = Shares::of(&plan, &nodes, 2)?.all().iter().map(|it| it.1).collect();
+        let mut all: Vec<u32> =
+            CpuShareAllocation::of(&plan, &nodes, 2)?.all().iter().map(|it| it.1).collect();
         let nodes = all.split_off(plan.reservations.len());
         Some((all, nodes))
     }

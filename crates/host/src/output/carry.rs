@@ -76,7 +76,7 @@ pub(crate) struct LogLine {
 
 /// Bytes of one program, both streams together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Volume {
+pub(crate) struct OutputByteCounts {
     /// Written by the program.
     pub bytes: u64,
     /// Of these, not kept.
@@ -87,7 +87,7 @@ pub(crate) struct Volume {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Carried {
     #[serde(with = "crate::pairs")]
-    pub volumes: BTreeMap<ProgramKey, Volume>,
+    pub volumes: BTreeMap<ProgramKey, OutputByteCounts>,
     /// Lines that expectations ask for, by stream.
     pub logs: Vec<LogMatches>,
     /// The first failure to write a file, if any.

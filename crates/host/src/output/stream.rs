@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::carry::{Carry, LogLine, LogMatches, LogWatch, ProgramKey, Volume};
-use crate::observer::{Notice, Observer};
+use super::carry::{Carry, LogLine, LogMatches, LogWatch, OutputByteCounts, ProgramKey};
+use crate::observer::{Observer, ObserverNotice};
 
 /// A pipe that is being carried.
-pub(super) struct Stream {
+pub(super) struct OutputPipe {
     key: ProgramKey,
     source: String,
     error: bool,
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     file_name: String,
     file_path: PathBuf,
     limit_bytes: u64,
-    volume: Volume,
+    volume: OutputByteCounts,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     ready: Option<Regex>,
@@ -29,54 +29,58 @@ pub(super) struct Stream {
     /// Lines so far, in the file's numbering.
     lines: u64,
     watches: Vec<(LogWatch, LogMatches)>,
-    shown: Shown,
+    shown: LineRateCounter,
 }
 
 /// What is left of a stream.
 pub(super) struct Closed {
-    pub(super) volume: Volume,
+    pub(super) volume: OutputByteCounts,
     pub(super) logs: Vec<LogMatches>,
     pub(super) path: PathBuf,
-    pub(super) before: Before,
+    pub(super) before: PriorOutputFile,
 }
 
 /// What was written to a file before its program starts again.
 #[derive(Default)]
-pub(super) struct Before {
+pub(super) struct PriorOutputFile {
     pub(super) lines: u64,
     /// `None` if it was not open yet, or could not be written.
     pub(super) file: Option<File>,
 }
 
 /// How many lines the observer saw in the current second.
-struct Shown {
+struct LineRateCounter {
     second: u64,
     lines: u32,
     skipped: u64,
 }
 
 /// What a read brought.
-pub(super) enum Progress {
+pub(super) enum PipeReadOutcome {
     More,
     Closed,
     /// The file can no longer be written; the pipe is still drained.
     Failed(String),
 }
 
-impl Stream {
+impl OutputPipe {
     /// A stream, and why its file cannot be written if it cannot.
     ///
     /// `before` is what an earlier start of the program has left: its file is not opened again, as
     /// the program may have put something else in its place.
-    pub(super) fn open(carry: Carry, limit_bytes: u64, before: Before) -> (Self, Option<String>) {
+    pub(super) fn open(
+        carry: Carry,
+        limit_bytes: u64,
+        before: PriorOutputFile,
+    ) -> (Self, Option<String>) {
         let name = carry.file.display().to_string();
-        let Before { lines, file } = before;
+        let PriorOutputFile { lines, file } = before;
         let file = file.map_or_else(|| carry.folder.append(&carry.inner), Ok);
         let (file, failure) = match file {
             Ok(file) => (Some(file), None),
             Err(error) => (None, Some(format!("cannot write {name}: {error}"))),
         };
-        let stream = Stream {
+        let stream = OutputPipe {
             key: carry.key,
             source: carry.source,
             error: carry.error,
@@ -84,7 +88,7 @@ impl Stream {
             file,
             file_name: name,
             limit_bytes,
-            volume: Volume::default(),
+            volume: OutputByteCounts::default(),
             line: Vec::new(),
             ready: carry.ready,
             matched: false,
@@ -99,7 +103,7 @@ impl Stream {
                 })
                 .collect(),
             file_path: carry.file,
-            shown: Shown { second: 0, lines: 0, skipped: 0 },
+            shown: LineRateCounter { second: 0, lines: 0, skipped: 0 },
         };
         (stream, failure)
     }
@@ -119,17 +123,19 @@ impl Stream {
         buffer: &mut [u8],
         now_ns: u64,
         observer: &dyn Observer,
-    ) -> Progress {
+    ) -> PipeReadOutcome {
         let got = match rustix::io::read(&self.pipe, &mut *buffer) {
-            Ok(0) => return Progress::Closed,
+            Ok(0) => return PipeReadOutcome::Closed,
             Ok(got) => got,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Progress::More,
-            Err(_) => return Progress::Closed,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                return PipeReadOutcome::More;
+            }
+            Err(_) => return PipeReadOutcome::Closed,
         };
         let bytes = &buffer[..got];
         let failure = self.keep(bytes);
         self.split_lines(bytes, now_ns, observer);
-        failure.map_or(Progress::More, Progress::Failed)
+        failure.map_or(PipeReadOutcome::More, PipeReadOutcome::Failed)
     }
 
     /// Shows the last line, if it has no end, and gives the totals.
@@ -140,7 +146,7 @@ impl Stream {
         }
         self.report_skipped(observer);
         let logs = self.watches.into_iter().map(|(_, seen)| seen).collect();
-        let before = Before { lines: self.lines, file: self.file };
+        let before = PriorOutputFile { lines: self.lines, file: self.file };
         Closed { volume: self.volume, logs, path: self.file_path, before }
     }
 
@@ -209,7 +215,7 @@ impl Stream {
     fn may_show(&mut self, second: u64, observer: &dyn Observer) -> bool {
         if second != self.shown.second {
             self.report_skipped(observer);
-            self.shown = Shown { second, lines: 0, skipped: 0 };
+            self.shown = LineRateCounter { second, lines: 0, skipped: 0 };
         }
         self.shown.lines += 1;
         let show = self.shown.lines <= LINES_SHOWN_PER_SECOND;
@@ -228,7 +234,7 @@ impl Stream {
 
     fn show(&self, line: &str, observer: &dyn Observer) {
         let (source, node, error) = (self.source.as_str(), self.key.node, self.error);
-        observer.notice(&Notice::Output { source, node, error, line });
+        observer.notice(&ObserverNotice::Output { source, node, error, line });
     }
 }
 
@@ -249,16 +255,17 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Observer for Lines {
-        fn notice(&self, notice: &Notice<'_>) {
-            if let Notice::Output { line, .. } = notice {
+        fn notice(&self, notice: &ObserverNotice<'_>) {
+            if let ObserverNotice::Output { line, .. } = notice {
                 self.0.lock().unwrap().push((*line).to_owned());
             }
         }
     }
 
-    fn stream(folder: &std::path::Path, limit: u64, ready: Option<&str>) -> (Stream, OwnedFd) {
+    fn stream(folder: &std::path::Path, limit: u64, ready: Option<&str>) -> (OutputPipe, OwnedFd) {
         let (carry, writer) = carry(folder, ready);
-        let (stream, failure) = Stream::open(carry, limit, Before { lines: 7, file: None });
+        let (stream, failure) =
+            OutputPipe::open(carry, limit, PriorOutputFile { lines: 7, file: None });
         assert_eq!(failure, None);
         (stream, writer)
     }
@@ -284,10 +291,10 @@ mod tests {
         (carry, writer)
     }
 
-    fn write_and_read(stream: &mut Stream, writer: &OwnedFd, text: &[u8], lines: &Lines) {
+    fn write_and_read(stream: &mut OutputPipe, writer: &OwnedFd, text: &[u8], lines: &Lines) {
         rustix::io::write(writer, text).unwrap();
         let mut buffer = vec![0; 65536];
-        assert!(matches!(stream.read(&mut buffer, 0, lines), Progress::More));
+        assert!(matches!(stream.read(&mut buffer, 0, lines), PipeReadOutcome::More));
     }
 
     #[test]
@@ -317,14 +324,14 @@ mod tests {
         std::fs::write(folder.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink("secret", &path).unwrap();
         let (carry, writer) = carry(folder.path(), None);
-        let (mut second, failure) = Stream::open(carry, 1000, before);
+        let (mut second, failure) = OutputPipe::open(carry, 1000, before);
         assert_eq!(failure, None);
         write_and_read(&mut second, &writer, b"two\n", &lines);
         let read = |name| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!((read("moved"), read("secret")), ("one\ntwo\n".into(), "secret".into()));
         // One whose file is not open does not follow the link either.
         let (carry, _writer) = self::carry(folder.path(), None);
-        let (_, failure) = Stream::open(carry, 1000, Before::default());
+        let (_, failure) = OutputPipe::open(carry, 1000, PriorOutputFile::default());
         assert!(failure.unwrap().contains("symbolic link"));
     }
 
@@ -335,7 +342,7 @@ mod tests {
         let lines = Lines::default();
         write_and_read(&mut stream, &writer, b"0123456789abcdef\n", &lines);
         let volume = stream.close(0, &lines).volume;
-        assert_eq!(volume, Volume { bytes: 17, discarded: 7 });
+        assert_eq!(volume, OutputByteCounts { bytes: 17, discarded: 7 });
         assert_eq!(std::fs::read(folder.path().join("stdout")).unwrap(), b"0123456789");
     }
 
@@ -359,7 +366,7 @@ mod tests {
         let mut buffer = vec![0; 1000];
         for (now_ns, text) in [(9, "y\nno\n"), (10, "no\ny\ny\r\n"), (20, "y\n")] {
             rustix::io::write(&writer, text.as_bytes()).unwrap();
-            assert!(matches!(stream.read(&mut buffer, now_ns, &lines), Progress::More));
+            assert!(matches!(stream.read(&mut buffer, now_ns, &lines), PipeReadOutcome::More));
         }
         let closed = stream.close(30, &lines);
         // Seven lines were there before, and two came too early.

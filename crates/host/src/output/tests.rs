@@ -6,15 +6,15 @@ use regex::Regex;
 use windtunnel_sys::below::Below;
 
 use super::*;
-use crate::observer::Notice;
+use crate::observer::ObserverNotice;
 
 /// Lines that an observer was shown, with their source.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Observer for Lines {
-    fn notice(&self, notice: &Notice<'_>) {
-        if let Notice::Output { source, error, line, .. } = notice {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
+        if let ObserverNotice::Output { source, error, line, .. } = notice {
             let stream = if *error { "err" } else { "out" };
             self.0.lock().unwrap().push(format!("{source} {stream}: {line}"));
         }
@@ -25,7 +25,7 @@ struct Bench {
     folder: tempfile::TempDir,
     lines: Lines,
     wake: Arc<Wake>,
-    output: Output,
+    output: OutputCollector,
     matches: Receiver<Matched>,
 }
 
@@ -33,7 +33,8 @@ impl Bench {
     fn new(limit_bytes: u64) -> Self {
         let (lines, wake) = (Lines::default(), Arc::new(Wake::open().unwrap()));
         let observer = Arc::new(lines.clone());
-        let (output, matches) = Output::start(observer, limit_bytes, Arc::clone(&wake)).unwrap();
+        let (output, matches) =
+            OutputCollector::start(observer, limit_bytes, Arc::clone(&wake)).unwrap();
         Bench { folder: tempfile::tempdir().unwrap(), lines, wake, output, matches }
     }
 
@@ -74,7 +75,7 @@ fn both_streams_of_a_program_reach_their_files_and_the_observer() {
     let mut shown = lines.0.lock().unwrap().clone();
     shown.sort();
     assert_eq!(shown, ["web err: oops", "web out: one", "web out: two"]);
-    assert_eq!(carried.volumes[&WEB], Volume { bytes: 12, discarded: 0 });
+    assert_eq!(carried.volumes[&WEB], OutputByteCounts { bytes: 12, discarded: 0 });
     assert_eq!(carried.failure, None);
 }
 

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
-use windtunnel_sys::process::{self, Pid, Signal, Status};
-use windtunnel_sys::signal::{Reader, Received};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus, Signal};
+use windtunnel_sys::signal::{ReceivedSignal, SignalReader};
 
 /// Signals to this process.
 #[derive(Debug)]
-pub(crate) struct Signals(Reader);
+pub(crate) struct Signals(SignalReader);
 
 /// What a signal means for a recording of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,12 +26,12 @@ enum Meaning {
 impl Signals {
     /// Blocks them: threads that start later must not take them.
     pub(crate) fn open() -> io::Result<Signals> {
-        Ok(Signals(Reader::open(&[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat())?))
+        Ok(Signals(SignalReader::open(&[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat())?))
     }
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
     /// are reaped.
-    pub(crate) fn wait_for(&self, child: Pid) -> Status {
+    pub(crate) fn wait_for(&self, child: Pid) -> ProcessExitStatus {
         loop {
             self.wait(None);
             while let Ok(Some(received)) = self.0.read() {
@@ -88,7 +88,7 @@ impl Signals {
 }
 
 impl Meaning {
-    fn of(received: Received) -> Meaning {
+    fn of(received: ReceivedSignal) -> Meaning {
         if received.signal == Signal::CHILD.as_raw() {
             return Meaning::Child;
         }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_a_process_sends_is_passed_on_and_what_the_terminal_sends_is_known() {
-        let received = |signal: Signal, sender| Received { signal: signal.as_raw(), sender };
+        let received = |signal: Signal, sender| ReceivedSignal { signal: signal.as_raw(), sender };
         let other = Pid::from_raw(7);
         assert_eq!(Meaning::of(received(Signal::INT, None)), Meaning::Known);
         assert_eq!(Meaning::of(received(Signal::INT, other)), Meaning::PassOn(Signal::INT));

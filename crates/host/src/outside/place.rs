@@ -9,9 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windtunnel_model::record::region::Layout;
+use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_record::preload;
-use windtunnel_sys::region::Region;
+use windtunnel_sys::region::MappedRecordRegion;
 use windtunnel_sys::{process, unix};
 
 use super::own_folder::OwnFolder;
@@ -19,21 +19,22 @@ use super::own_folder::OwnFolder;
 /// A folder with the library and the door, and the memory. The folder is removed when it is
 /// dropped; programs that live longer go on, and those that they start run without the library.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RecordingLibraryFolder {
     folder: OwnFolder,
-    pub(super) region: Arc<Region>,
+    pub(super) region: Arc<MappedRecordRegion>,
     /// The region's file, which programs open by this process.
     file: OwnedFd,
     /// Where libraries hand over listeners.
     pub(super) door: Option<OwnedFd>,
 }
 
-impl Place {
+impl RecordingLibraryFolder {
     /// In the first of the usual places in which a library can be.
-    pub(super) fn make(layout: Layout) -> io::Result<Place> {
-        let (region, file) = Region::create(layout)?;
+    pub(super) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
+        let (region, file) = MappedRecordRegion::create(layout)?;
         let folder = OwnFolder::make()?;
-        let mut place = Place { folder, region: Arc::new(region), file, door: None };
+        let mut place =
+            RecordingLibraryFolder { folder, region: Arc::new(region), file, door: None };
         fs::write(place.library(), preload::LIBRARY)?;
         fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
         place.door = Some(unix::bind_path(&place.folder.path().join(DOOR), 0o600)?);
@@ -86,14 +87,19 @@ mod tests {
 
     #[test]
     fn the_files_are_the_users_alone_and_go_with_the_recording() {
-        let place = Place::make(Layout { rings: 1, slots: 64, sockets: 64 }).unwrap();
+        let place =
+            RecordingLibraryFolder::make(RecordRegionLayout { rings: 1, slots: 64, sockets: 64 })
+                .unwrap();
         let folder = place.folder.path().to_owned();
         let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode();
         assert_eq!(mode(DOOR) & 0o777, 0o600);
         assert_eq!(mode("libwindtunnel.so") & 0o777, 0o755);
         let [_, (_, region), _] = place.variables(None);
         assert!(
-            Region::open(fs::File::options().read(true).write(true).open(region).unwrap()).is_ok()
+            MappedRecordRegion::open(
+                fs::File::options().read(true).write(true).open(region).unwrap()
+            )
+            .is_ok()
         );
         drop(place);
         assert!(!folder.exists());

@@ -6,32 +6,35 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
-use windtunnel_evidence::file::{Header, Source};
+use windtunnel_evidence::file::{EventSource, RecordFileHeader};
 use windtunnel_model::NodeId;
-use windtunnel_model::plan::Recording;
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::region::Layout;
-use windtunnel_record::connections::{Connections, Switch};
-use windtunnel_record::diagnosis::{self, Diagnosis};
-use windtunnel_record::drain::{self, Anonymity, Drain, Feed, Filter, Homes, Limits, Status};
+use windtunnel_model::plan::RecordingPolicy;
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::region::RecordRegionLayout;
+use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
+use windtunnel_record::diagnosis::{self, TcpDiagnosis};
+use windtunnel_record::drain::{
+    self, Anonymity, Feed, Homes, RecordDrain, RecordDrainFilter, RecordDrainStatus,
+    RecordFileLimits,
+};
 use windtunnel_record::feed::RegionFeed;
-use windtunnel_record::kernel::{Kernel, Scope, Settings};
-use windtunnel_record::notification::{Findings, Supervision};
-use windtunnel_record::owners::{self, Cookies, Noted, Owners};
+use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
+use windtunnel_record::notification::{CallSupervisionReport, CallSupervisionThread};
+use windtunnel_record::owners::{self, Cookies, Noted, SocketAttribution};
 use windtunnel_record::preload;
-use windtunnel_sys::namespace::{self, Flags, Target as NamespaceOf};
+use windtunnel_sys::namespace::{self, NamespaceFlags, UserNamespaceTarget as NamespaceOf};
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, process, sock_diag, unix};
 use windtunnel_trace::report;
 
-use super::place::Place;
-use super::{OutsideError, Wanted, refused};
-use crate::folder::Folder;
+use super::place::RecordingLibraryFolder;
+use super::{OutsideError, ProcessRecordingOptions, refused};
+use crate::folder::RunOutputFolder;
 use crate::records::{self, report::layers};
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Target<'a> {
+pub(super) enum ProcessRecordingTarget<'a> {
     /// A command that this process will start, by its name.
     Command(&'a str),
     /// A process that runs, and what it starts.
@@ -39,42 +42,45 @@ pub(super) enum Target<'a> {
 }
 
 /// All that leave records, and the thread that writes them.
-pub(super) struct Sources {
-    drain: Drain,
-    place: Option<Place>,
-    supervision: Option<(Supervision, OwnedFd)>,
+pub(super) struct ProcessRecorder {
+    drain: RecordDrain,
+    place: Option<RecordingLibraryFolder>,
+    supervision: Option<(CallSupervisionThread, OwnedFd)>,
     connections: Switch,
     kernel: Option<Kernel>,
     anonymous: bool,
     /// By layer: why it is not recorded.
-    unavailable: BTreeMap<Layer, String>,
+    unavailable: BTreeMap<RecordSource, String>,
     /// What is known from the beginning not to be seen.
     unseen: Vec<String>,
 }
 
 /// Sources before the thread starts.
 #[derive(Default)]
-struct Ready {
+struct ProcessRecordingSources {
     feeds: Vec<Box<dyn Feed>>,
-    diagnosis: Option<Diagnosis>,
-    place: Option<Place>,
-    supervision: Option<(Supervision, OwnedFd)>,
+    diagnosis: Option<TcpDiagnosis>,
+    place: Option<RecordingLibraryFolder>,
+    supervision: Option<(CallSupervisionThread, OwnedFd)>,
     kernel: Option<Kernel>,
-    unavailable: BTreeMap<Layer, String>,
+    unavailable: BTreeMap<RecordSource, String>,
     unseen: Vec<String>,
 }
 
-impl Sources {
+impl ProcessRecorder {
     /// Starts what is wanted and there.
     pub(super) fn start(
-        wanted: &Wanted,
-        folder: &Folder,
-        target: Target<'_>,
-    ) -> Result<Sources, OutsideError> {
-        let mut ready = Ready { unavailable: refused(target), ..Ready::default() };
-        let is_wanted = |layer: Layer| wanted.layers.is_empty() || wanted.layers.has(layer);
+        wanted: &ProcessRecordingOptions,
+        folder: &RunOutputFolder,
+        target: ProcessRecordingTarget<'_>,
+    ) -> Result<ProcessRecorder, OutsideError> {
+        let mut ready = ProcessRecordingSources {
+            unavailable: refused(target),
+            ..ProcessRecordingSources::default()
+        };
+        let is_wanted = |layer: RecordSource| wanted.layers.is_empty() || wanted.layers.has(layer);
         let cookies = Cookies::default();
-        for layer in Layer::ALL.into_iter().filter(|layer| is_wanted(*layer)) {
+        for layer in RecordSource::ALL.into_iter().filter(|layer| is_wanted(*layer)) {
             if !ready.unavailable.contains_key(&layer)
                 && let Err(why) = ready.add(layer, target, &cookies)
             {
@@ -95,7 +101,7 @@ impl Sources {
     }
 
     /// What a program finds its way here by.
-    pub(super) fn place(&self) -> Option<&Place> {
+    pub(super) fn place(&self) -> Option<&RecordingLibraryFolder> {
         self.place.as_ref()
     }
 
@@ -110,10 +116,10 @@ impl Sources {
     }
 
     /// Writes what there is, and says what that was.
-    pub(super) fn finish(self) -> report::Records {
+    pub(super) fn finish(self) -> report::RecordingReport {
         // The kernel says from a thread of its own that sockets were destroyed.
         thread::sleep(diagnosis::INTERVAL);
-        let Sources { drain, place, supervision, connections, mut kernel, .. } = self;
+        let ProcessRecorder { drain, place, supervision, connections, mut kernel, .. } = self;
         if let Some(place) = &place {
             place.region.set_recording(false);
         }
@@ -129,21 +135,26 @@ impl Sources {
         let status = drain.finish();
         let mut unavailable = self.unavailable;
         if let Some(why) = connections.failure() {
-            unavailable.insert(Layer::Tcp, why);
+            unavailable.insert(RecordSource::Tcp, why);
         }
         unseen.extend(status.unseen.iter().map(|(_, what)| what.clone()));
         report(&status, &unavailable, unseen, self.anonymous)
     }
 }
 
-impl Ready {
+impl ProcessRecordingSources {
     /// Makes the sources of a layer; or why it cannot be recorded.
-    fn add(&mut self, layer: Layer, target: Target<'_>, cookies: &Cookies) -> Result<(), String> {
+    fn add(
+        &mut self,
+        layer: RecordSource,
+        target: ProcessRecordingTarget<'_>,
+        cookies: &Cookies,
+    ) -> Result<(), String> {
         match layer {
-            Layer::Engine => Ok(()),
-            Layer::Calls => self.add_calls(cookies),
-            Layer::Tcp => self.add_connections(target, cookies),
-            Layer::Kernel => self.add_kernel(target, cookies).map_err(|error| error.reason),
+            RecordSource::Engine => Ok(()),
+            RecordSource::Calls => self.add_calls(cookies),
+            RecordSource::Tcp => self.add_connections(target, cookies),
+            RecordSource::Kernel => self.add_kernel(target, cookies).map_err(|error| error.reason),
         }
     }
 
@@ -152,8 +163,8 @@ impl Ready {
             return Err("programs here leave records of them for another recorder".to_owned());
         }
         let cannot = |error| format!("programs cannot be given the library: {error}");
-        let mut place = Place::make(LAYOUT).map_err(cannot)?;
-        let source = Source::of_node(Layer::Calls, MACHINE.0, 0);
+        let mut place = RecordingLibraryFolder::make(LAYOUT).map_err(cannot)?;
+        let source = EventSource::of_node(RecordSource::Calls, MACHINE.0, 0);
         let feed = RegionFeed::new(Arc::clone(&place.region), source);
         self.feeds.push(Box::new(Noted::new(feed, cookies.clone())));
         match place.door.take().as_ref().map(supervise) {
@@ -172,11 +183,15 @@ impl Ready {
         Ok(())
     }
 
-    fn add_connections(&mut self, target: Target<'_>, cookies: &Cookies) -> Result<(), String> {
+    fn add_connections(
+        &mut self,
+        target: ProcessRecordingTarget<'_>,
+        cookies: &Cookies,
+    ) -> Result<(), String> {
         let own = process::current().as_raw_nonzero().get().cast_unsigned();
         let (root, socket) = match target {
-            Target::Command(_) => (own, sock_diag::open()),
-            Target::Process(process) => {
+            ProcessRecordingTarget::Command(_) => (own, sock_diag::open()),
+            ProcessRecordingTarget::Process(process) => {
                 let why =
                     |error| format!("the sockets of process {process} cannot be seen: {error}");
                 owners::may_see(process).map_err(why)?;
@@ -184,28 +199,28 @@ impl Ready {
             }
         };
         let why = |error| format!("the kernel cannot be asked about sockets: {error}");
-        let owners = Owners::new(vec![root], cookies.clone());
+        let owners = SocketAttribution::new(vec![root], cookies.clone());
         let socket = socket.map_err(why)?;
-        let diagnosis = Diagnosis::of_processes(MACHINE, socket, owners, diagnosis::INTERVAL);
+        let diagnosis = TcpDiagnosis::of_processes(MACHINE, socket, owners, diagnosis::INTERVAL);
         self.diagnosis = Some(diagnosis);
         Ok(())
     }
 
     fn add_kernel(
         &mut self,
-        target: Target<'_>,
+        target: ProcessRecordingTarget<'_>,
         cookies: &Cookies,
     ) -> Result<(), windtunnel_record::kernel::Unavailable> {
-        let mut kernel = Kernel::open(Settings::of(Scope::Processes))?;
+        let mut kernel = Kernel::open(KernelTraceSettings::of(KernelTraceScope::Processes))?;
         let feed = kernel.add_processes(MACHINE.0)?;
         let own = process::current().as_raw_nonzero().get().cast_unsigned();
         match target {
             // The command will be a child of this process, which has no connections itself.
-            Target::Command(_) => kernel.add_process(own)?,
-            Target::Process(process) => kernel.add_process(process)?,
+            ProcessRecordingTarget::Command(_) => kernel.add_process(own)?,
+            ProcessRecordingTarget::Process(process) => kernel.add_process(process)?,
         }
         kernel.start()?;
-        if let Target::Process(process) = target {
+        if let ProcessRecordingTarget::Process(process) = target {
             // What it starts from now on is seen by itself.
             for child in owners::tree(&[process]) {
                 kernel.add_process(child)?;
@@ -219,35 +234,50 @@ impl Ready {
     }
 
     /// A layer that has to be recorded and cannot be.
-    fn missing(&self, wanted: &Wanted, target: Target<'_>) -> Option<(Layer, String)> {
-        let is_needed = |layer: Layer| match target {
-            Target::Process(_) if wanted.layers.is_empty() => layer == Layer::Kernel,
+    fn missing(
+        &self,
+        wanted: &ProcessRecordingOptions,
+        target: ProcessRecordingTarget<'_>,
+    ) -> Option<(RecordSource, String)> {
+        let is_needed = |layer: RecordSource| match target {
+            ProcessRecordingTarget::Process(_) if wanted.layers.is_empty() => {
+                layer == RecordSource::Kernel
+            }
             _ => wanted.layers.has(layer),
         };
         let mut missing = self.unavailable.iter().filter(|(layer, _)| is_needed(**layer));
         missing.next().map(|(layer, why)| (*layer, why.clone()))
     }
 
-    fn run(self, wanted: &Wanted, folder: &Folder, target: Target<'_>) -> io::Result<Sources> {
-        let usual = Recording::default();
+    fn run(
+        self,
+        wanted: &ProcessRecordingOptions,
+        folder: &RunOutputFolder,
+        target: ProcessRecordingTarget<'_>,
+    ) -> io::Result<ProcessRecorder> {
+        let usual = RecordingPolicy::default();
         let has_calls = self.place.is_some();
-        let setup = drain::Setup {
+        let setup = drain::RecordDrainSettings {
             folder: folder.path().join(records::FOLDER),
             prefix: String::new(),
             header: header(wanted, target, &self.unavailable),
-            limits: Limits { max: wanted.max.0, rotate: usual.rotate.0, keep: usual.keep },
-            filter: Filter::default(),
+            limits: RecordFileLimits {
+                max: wanted.max.0,
+                rotate: usual.rotate.0,
+                keep: usual.keep,
+            },
+            filter: RecordDrainFilter::default(),
             homes: if has_calls { Homes::All(MACHINE.0) } else { Homes::default() },
             anonymity: wanted.anonymous.then(Anonymity::default),
             interval: drain::INTERVAL,
         };
-        let drain = Drain::start(setup, self.feeds)?;
+        let drain = RecordDrain::start(setup, self.feeds)?;
         let connections = Switch::default();
         connections.set(true);
         if let Some(diagnosis) = self.diagnosis {
-            drain.consult(Box::new(Connections::new(diagnosis, connections.clone())));
+            drain.consult(Box::new(TcpDiagnosisSource::new(diagnosis, connections.clone())));
         }
-        Ok(Sources {
+        Ok(ProcessRecorder {
             drain,
             place: self.place,
             supervision: self.supervision,
@@ -263,10 +293,10 @@ impl Ready {
 /// The thread that lets calls of static programs go on, and the socket by which the command shows
 /// its own.
 #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
-fn supervise(door: &OwnedFd) -> io::Result<(Supervision, OwnedFd, Vec<Box<dyn Feed>>)> {
+fn supervise(door: &OwnedFd) -> io::Result<(CallSupervisionThread, OwnedFd, Vec<Box<dyn Feed>>)> {
     let (ours, theirs) = unix::seqpacket_pair()?;
     unix::send(&theirs, b"inside", &[door.as_fd()])?;
-    let (supervision, feeds) = Supervision::start(vec![(MACHINE, ours)], SHOWN_MAX)?;
+    let (supervision, feeds) = CallSupervisionThread::start(vec![(MACHINE, ours)], SHOWN_MAX)?;
     Ok((supervision, theirs, feeds))
 }
 
@@ -278,9 +308,9 @@ fn open_beside(process: u32) -> io::Result<OwnedFd> {
     }
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or(io::ErrorKind::NotFound)?;
-    let theirs = namespace::open(NamespaceOf::Process(pid), Flags::NET)?;
+    let theirs = namespace::open(NamespaceOf::Process(pid), NamespaceFlags::NET)?;
     let inside = move || {
-        namespace::setns(&theirs, Flags::NET)?;
+        namespace::setns(&theirs, NamespaceFlags::NET)?;
         sock_diag::open()
     };
     // Of a thread, which goes with its namespace.
@@ -288,28 +318,32 @@ fn open_beside(process: u32) -> io::Result<OwnedFd> {
     thread::spawn(inside).join().map_err(panicked)?
 }
 
-fn header(wanted: &Wanted, target: Target<'_>, unavailable: &BTreeMap<Layer, String>) -> Header {
+fn header(
+    wanted: &ProcessRecordingOptions,
+    target: ProcessRecordingTarget<'_>,
+    unavailable: &BTreeMap<RecordSource, String>,
+) -> RecordFileHeader {
     let now = clock::monotonic_ns();
-    let is_wanted = |layer: &Layer| {
+    let is_wanted = |layer: &RecordSource| {
         (wanted.layers.is_empty() || wanted.layers.has(*layer)) && !unavailable.contains_key(layer)
     };
-    let layers = Layer::ALL.iter().filter(|layer| is_wanted(layer));
-    Header {
+    let layers = RecordSource::ALL.iter().filter(|layer| is_wanted(layer));
+    RecordFileHeader {
         run: match target {
-            Target::Command(name) => name.to_owned(),
-            Target::Process(process) => format!("process {process}"),
+            ProcessRecordingTarget::Command(name) => name.to_owned(),
+            ProcessRecordingTarget::Process(process) => format!("process {process}"),
         },
         origin_ns: now,
         origin_unix_ns: clock::realtime_ns(),
         anonymous: wanted.anonymous,
         layers: layers.map(|layer| layer.name().to_owned()).collect(),
         nodes: vec![MACHINE_NAME.to_owned()],
-        ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
+        ..RecordFileHeader::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
     }
 }
 
 /// What calls of static programs were not seen.
-fn sentences(findings: &Findings) -> Vec<String> {
+fn sentences(findings: &CallSupervisionReport) -> Vec<String> {
     let programs = findings.unseen.iter().map(|(_, program, why)| format!("{program}: {why}"));
     let mut sentences: Vec<String> = programs.collect();
     if let Some(why) = &findings.failure {
@@ -322,13 +356,13 @@ fn sentences(findings: &Findings) -> Vec<String> {
 }
 
 fn report(
-    status: &Status,
-    unavailable: &BTreeMap<Layer, String>,
+    status: &RecordDrainStatus,
+    unavailable: &BTreeMap<RecordSource, String>,
     unseen: Vec<String>,
     anonymous: bool,
-) -> report::Records {
+) -> report::RecordingReport {
     let unavailable = unavailable.iter().map(|(layer, why)| (layer.name().to_owned(), why.clone()));
-    report::Records {
+    report::RecordingReport {
         layers: layers(status),
         missing: BTreeMap::new(),
         unavailable: unavailable.collect(),
@@ -348,6 +382,7 @@ fn report(
 const MACHINE: NodeId = NodeId(0);
 const MACHINE_NAME: &str = "machine";
 /// As for a node of a run.
-const LAYOUT: Layout = Layout { rings: 1, slots: 1 << 17, sockets: 1 << 14 };
+const LAYOUT: RecordRegionLayout =
+    RecordRegionLayout { rings: 1, slots: 1 << 17, sockets: 1 << 14 };
 /// Calls of static programs that wait for the thread of records.
 const SHOWN_MAX: usize = 1 << 14;

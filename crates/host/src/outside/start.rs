@@ -9,14 +9,14 @@ use std::path::Path;
 
 use windtunnel_sys::capability;
 use windtunnel_sys::executable::{self, Calls};
-use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, Step};
+use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-use super::sources::Sources;
+use super::sources::ProcessRecorder;
 
 /// Starts it with what it leaves records by. A program that the library cannot enter is shown to the
 /// supervisor, unless it would lose rights by that.
-pub(super) fn start(arguments: &[OsString], sources: &Sources) -> Result<Pid, SpawnError> {
-    let failed = |error: io::Error| SpawnError { step: Step::Exec, error };
+pub(super) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result<Pid, SpawnError> {
+    let failed = |error: io::Error| SpawnError { step: SpawnStep::Exec, error };
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     if let Some(place) = sources.place() {
         let own = variables.get(OsStr::new("LD_PRELOAD")).cloned();

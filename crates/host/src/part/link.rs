@@ -9,18 +9,18 @@ use std::time::Duration;
 use rustix::net::RecvFlags;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windtunnel_control::Version;
-use windtunnel_control::frame::{self, Frames};
+use windtunnel_control::SoftwareVersion;
+use windtunnel_control::frame::{self, FrameDecoder};
 use windtunnel_control::part::{FromPart, ToPart};
 use windtunnel_model::valid::Validate;
 
-use crate::observer::{Notice, Observer, OwnedNotice};
+use crate::observer::{Observer, ObserverNotice, OwnedNotice};
 
 /// Reads what the agent says.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct AgentConnection {
     stream: UnixStream,
-    frames: Frames,
+    frames: FrameDecoder,
     writer: AgentWriter,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Link {
 #[derive(Debug, Clone)]
 pub(crate) struct AgentWriter(Arc<Mutex<UnixStream>>);
 
-impl Link {
+impl AgentConnection {
     /// # Errors
     /// If the descriptor cannot be copied.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
@@ -36,7 +36,7 @@ impl Link {
         // An agent that does not read for so long is as good as gone.
         writer.set_write_timeout(Some(WRITE_PATIENCE))?;
         let writer = AgentWriter(Arc::new(Mutex::new(writer)));
-        Ok(Link { stream, frames: Frames::default(), writer })
+        Ok(AgentConnection { stream, frames: FrameDecoder::default(), writer })
     }
 
     pub(crate) fn writer(&self) -> &AgentWriter {
@@ -48,9 +48,9 @@ impl Link {
     /// # Errors
     /// If the agent has another, or has gone.
     pub(crate) fn greet(&mut self) -> io::Result<()> {
-        let own = Version::own();
+        let own = SoftwareVersion::own();
         self.writer.write(&own);
-        let theirs: Version = self.wait_for()?;
+        let theirs: SoftwareVersion = self.wait_for()?;
         if theirs == own {
             return Ok(());
         }
@@ -108,7 +108,7 @@ impl Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for AgentConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -128,7 +128,7 @@ impl AgentWriter {
 }
 
 impl Observer for AgentWriter {
-    fn notice(&self, notice: &Notice<'_>) {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
         if let Ok(notice) = serde_json::to_string(&OwnedNotice::from(notice)) {
             self.send(&FromPart::Notice { notice });
         }
@@ -147,9 +147,9 @@ mod tests {
 
     use super::*;
 
-    fn pair() -> (UnixStream, Link) {
+    fn pair() -> (UnixStream, AgentConnection) {
         let (agent, part) = UnixStream::pair().unwrap();
-        (agent, Link::new(part).unwrap())
+        (agent, AgentConnection::new(part).unwrap())
     }
 
     fn say(agent: &mut UnixStream, message: &impl Serialize) {
@@ -159,13 +159,13 @@ mod tests {
     #[test]
     fn a_part_greets_an_agent_of_its_own_version() {
         let (mut agent, mut link) = pair();
-        say(&mut agent, &Version::own());
+        say(&mut agent, &SoftwareVersion::own());
         link.greet().unwrap();
-        let mut frames = Frames::default();
+        let mut frames = FrameDecoder::default();
         let mut buffer = [0; 1024];
         let got = agent.read(&mut buffer).unwrap();
         frames.add(&buffer[..got]);
-        assert_eq!(frames.take::<Version>().unwrap(), Some(Version::own()));
+        assert_eq!(frames.take::<SoftwareVersion>().unwrap(), Some(SoftwareVersion::own()));
     }
 
     #[test]
@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn notices_of_a_run_reach_the_agent() {
         let (mut agent, link) = pair();
-        link.writer().notice(&Notice::Setup { done: 1, total: 4 });
-        let mut frames = Frames::default();
+        link.writer().notice(&ObserverNotice::Setup { done: 1, total: 4 });
+        let mut frames = FrameDecoder::default();
         let mut buffer = [0; 1024];
         let got = agent.read(&mut buffer).unwrap();
         frames.add(&buffer[..got]);

@@ -7,26 +7,26 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use windtunnel_model::valid::{Invalid, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::limits::Processors;
-use windtunnel_trace::report::Records;
-use windtunnel_trace::series::Series;
+use windtunnel_sys::limits::CpuTickCounters;
+use windtunnel_trace::report::RecordingReport;
+use windtunnel_trace::series::LinkSampleSeries;
 
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoResults, Probe};
-use crate::ending::Ending;
-use crate::folder::{Folder, FolderError};
+use crate::echo::{EchoProbe, EchoResults};
+use crate::ending::RunEndReason;
+use crate::folder::{FolderError, RunOutputFolder};
 use crate::freeze::Freezes;
 use crate::gather::numbers;
 use crate::live::{Clocks, ServicesEnded};
 use crate::load::WhenLate;
-use crate::node_limits::{Account, Bound};
+use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::{Carried, LogMatches, ProgramKey};
-use crate::planned::Planned;
-use crate::recorder::Recorded;
+use crate::planned::PunctualitySummary;
+use crate::recorder::RunRecorderSummary;
 use crate::reserve;
 use crate::supervisor::Supervised;
-use windtunnel_dataplane::receive_queue::Received;
-use windtunnel_dataplane::{Flow, Tally};
+use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
+use windtunnel_dataplane::{NodePairThroughput, Tally};
 
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,31 +38,31 @@ pub(crate) struct Results {
     pub(crate) began_unix_s: u64,
     pub(crate) setup: Span,
     pub(crate) elapsed: Span,
-    pub(crate) ending: Ending,
+    pub(crate) ending: RunEndReason,
     pub(crate) tally: Tally,
-    pub(crate) recorded: Recorded,
+    pub(crate) recorded: RunRecorderSummary,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) records: Option<Records>,
+    pub(crate) records: Option<RecordingReport>,
     pub(crate) carried: Carried,
     /// The programs of this machine.
     #[serde(with = "crate::pairs")]
     pub(crate) programs: BTreeMap<ProgramKey, Supervised>,
-    pub(crate) echoes: Vec<(Probe, EchoResults)>,
+    pub(crate) echoes: Vec<(EchoProbe, EchoResults)>,
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
     pub(crate) freezes: Freezes,
     /// When what was planned for a time happened here.
     #[serde(default)]
-    pub(crate) planned: Planned,
+    pub(crate) planned: PunctualitySummary,
     /// What the machine's processors did when packets were late here.
     #[serde(default)]
     pub(crate) load: WhenLate,
     /// What its limited nodes had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) limits: Vec<Account>,
+    pub(crate) limits: Vec<CpuUsageAccount>,
     /// Their limits of other things than processor time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) bounds: Vec<Bound>,
+    pub(crate) bounds: Vec<ResourceLimit>,
     /// What was seen of the replicas of services.
     #[serde(default)]
     pub(crate) services: ServicesEnded,
@@ -85,13 +85,13 @@ pub(crate) struct Results {
 
 impl Results {
     /// What all processors of the machine did during the run.
-    pub(crate) fn processors(&self) -> Processors {
-        Processors { busy: self.busy, idle: self.idle, stolen: self.stolen }
+    pub(crate) fn processors(&self) -> CpuTickCounters {
+        CpuTickCounters { busy: self.busy, idle: self.idle, stolen: self.stolen }
     }
 
     /// # Errors
     /// If they cannot be written.
-    pub(super) fn write(&self, folder: &Folder) -> Result<(), FolderError> {
+    pub(super) fn write(&self, folder: &RunOutputFolder) -> Result<(), FolderError> {
         let text = serde_json::to_vec(self).map_err(|error| FolderError {
             verb: "write",
             path: folder.file(FILE),
@@ -129,7 +129,7 @@ impl Results {
         ensure(lanes && peaks && self.tally.routers.len() == plan.routers.len(), || {
             "it has counted on other links than the plan has".to_owned()
         })?;
-        let sane = |samples: &Series| {
+        let sane = |samples: &LinkSampleSeries| {
             let in_order = samples.0.is_sorted_by_key(|sample| sample.at);
             in_order && samples.0.last().is_none_or(|last| last.at <= Time::ZERO + ELAPSED_MAX)
         };
@@ -137,13 +137,15 @@ impl Results {
         ensure(self.elapsed <= ELAPSED_MAX && series.all(sane), || {
             "it has lasted longer than a run does".to_owned()
         })?;
-        let lasts = |flow: &Flow| {
+        let lasts = |flow: &NodePairThroughput| {
             let in_order = flow.payload.counts.is_sorted_by_key(|(at, _)| *at);
             let end = flow.payload.counts.last().map_or(flow.payload.start, |(at, _)| *at);
             in_order && end <= Time::ZERO + ELAPSED_MAX
         };
         let flows = &self.tally.flows;
-        let known = |flow: &Flow| plan.has_node(flow.from) && plan.has_node(flow.to) && lasts(flow);
+        let known = |flow: &NodePairThroughput| {
+            plan.has_node(flow.from) && plan.has_node(flow.to) && lasts(flow)
+        };
         let late = self.tally.late_intervals.iter().all(|interval| plan.has_lane(interval.lane));
         ensure(late && flows.len() <= plan.expectations.len() && flows.iter().all(known), || {
             "it has seen flows that the plan does not have".to_owned()
@@ -165,7 +167,7 @@ impl Results {
             keys.chain(logs.clone().map(|seen| &seen.key)).all(has) && logs.clone().all(asked),
             || "it has run programs that the plan does not have".to_owned(),
         )?;
-        let known = |received: &Received| received.node < plan.nodes.len();
+        let known = |received: &ReceiveQueueCounters| received.node < plan.nodes.len();
         ensure(self.tally.received.iter().all(known), || {
             "it has delivered to nodes that the plan does not have".to_owned()
         })?;
@@ -180,7 +182,7 @@ impl Results {
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn reserve(folder: &Folder, plan: &Plan) -> Result<(), FolderError> {
+pub(super) fn reserve(folder: &RunOutputFolder, plan: &Plan) -> Result<(), FolderError> {
     // It has the figures of the report, and histograms and samples of which it is not known how
     // many there will be.
     folder.reserve(FILE, 2 * reserve::report_bytes(plan))
@@ -196,9 +198,9 @@ const FILE: &str = "part.json";
 pub(crate) mod tests {
     use serde_json::json;
     use windtunnel_model::LinkProfile;
-    use windtunnel_trace::lateness::Lateness;
-    use windtunnel_trace::sample::Row;
-    use windtunnel_trace::series::Sample;
+    use windtunnel_trace::lateness::LatenessHistogram;
+    use windtunnel_trace::sample::LinkSampleRow;
+    use windtunnel_trace::series::LinkSample;
 
     use super::*;
     use crate::supervisor::Supervisor;
@@ -207,20 +209,24 @@ pub(crate) mod tests {
 
     /// Results of the only part of a run, with something of everything.
     pub(crate) fn sample(plan: &Plan) -> Vec<u8> {
-        let row = Row { offered_packets: 3, delivered_wire_bytes: 900, ..Row::default() };
-        let sample = |tenth: u64| Sample {
+        let row = LinkSampleRow {
+            offered_packets: 3,
+            delivered_wire_bytes: 900,
+            ..LinkSampleRow::default()
+        };
+        let sample = |tenth: u64| LinkSample {
             at: Time::from_nanos(tenth * 100_000_000),
             row,
             dropped: vec![("loss".into(), 1)],
             rate_bit_per_s: Some(1_000_000),
         };
-        let mut lateness = Lateness::new();
+        let mut lateness = LatenessHistogram::new();
         lateness.record(Span::from_micros(5));
         let phase = |tenth: u64| LanePhase {
             until: Time::from_nanos(tenth * 100_000_000),
             asked: LinkProfile::default(),
             counters: Default::default(),
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
         };
         let lane = |_| LaneResult {
             no_memory: 0,
@@ -228,7 +234,7 @@ pub(crate) mod tests {
             lateness: lateness.clone(),
             late: Some((Time::from_nanos(5), Time::from_nanos(9))),
             phases: vec![phase(2)],
-            series: Some(Series((1..4).map(sample).collect())),
+            series: Some(LinkSampleSeries((1..4).map(sample).collect())),
         };
         let supervisor = Supervisor::new(plan);
         let programs = supervisor.programs().map(|(key, program)| (key, program.clone()));
@@ -240,7 +246,7 @@ pub(crate) mod tests {
             began_unix_s: 1_700_000_000,
             setup: Span::from_millis(5),
             elapsed: Span::from_secs(3),
-            ending: Ending::Finished,
+            ending: RunEndReason::Finished,
             tally: Tally {
                 lanes: (0..plan.links.len() * 2).map(lane).collect(),
                 routers: vec![Default::default(); plan.routers.len()],
@@ -249,16 +255,16 @@ pub(crate) mod tests {
                 ..Tally::default()
             },
             records: None,
-            recorded: Recorded {
+            recorded: RunRecorderSummary {
                 peak_bytes_per_s: vec![7; plan.links.len() * 2],
-                ..Recorded::default()
+                ..RunRecorderSummary::default()
             },
             carried: Carried::default(),
             programs: programs.collect(),
             echoes: Vec::new(),
             origin: Time::from_nanos(77),
             clocks: Clocks::default(),
-            planned: Planned::default(),
+            planned: PunctualitySummary::default(),
             load: WhenLate::default(),
             freezes: Freezes::default(),
             limits: Vec::new(),

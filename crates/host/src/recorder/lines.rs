@@ -4,12 +4,12 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, Write};
 
-use crate::folder::Folder;
+use crate::folder::RunOutputFolder;
 use crate::reserve;
 
 /// A file that grows by whole lines.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LineFileWriter {
     file: File,
     /// Whole lines that are to be written.
     waiting: Vec<u8>,
@@ -22,23 +22,23 @@ pub(crate) struct Lines {
     failure: Option<io::Error>,
 }
 
-impl Lines {
+impl LineFileWriter {
     /// Makes a file of a run folder anew, and keeps `ahead` bytes of room for what will come.
     ///
     /// # Errors
     /// If it cannot be made, or the disk has no room.
-    pub(crate) fn create(folder: &Folder, name: &str, ahead: u64) -> io::Result<Self> {
-        Lines::of(folder.below().create(name)?, ahead)
+    pub(crate) fn create(folder: &RunOutputFolder, name: &str, ahead: u64) -> io::Result<Self> {
+        LineFileWriter::of(folder.below().create(name)?, ahead)
     }
 
     /// Of an empty file.
     fn of(file: File, ahead: u64) -> io::Result<Self> {
         reserve::room(&file, 0, ahead)?;
         let waiting = Vec::new();
-        Ok(Lines { file, waiting, length: 0, ahead, reserved: ahead, failure: None })
+        Ok(LineFileWriter { file, waiting, length: 0, ahead, reserved: ahead, failure: None })
     }
 
-    /// Where whole lines are put; they reach the file with [`Lines::commit`].
+    /// Where whole lines are put; they reach the file with [`LineFileWriter::commit`].
     pub(crate) fn waiting(&mut self) -> &mut Vec<u8> {
         &mut self.waiting
     }
@@ -114,8 +114,8 @@ mod tests {
 
     use super::*;
 
-    fn lines(path: &Path, ahead: u64) -> Lines {
-        Lines::of(File::create(path).unwrap(), ahead).unwrap()
+    fn lines(path: &Path, ahead: u64) -> LineFileWriter {
+        LineFileWriter::of(File::create(path).unwrap(), ahead).unwrap()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use windtunnel_model::Time;
 use windtunnel_model::quantity::total;
-use windtunnel_trace::sample::Row;
+use windtunnel_trace::sample::LinkSampleRow;
 
 /// The best second of each lane, from the intervals of the last second.
 pub(crate) struct Peaks {
@@ -23,7 +23,7 @@ impl Peaks {
         }
     }
 
-    pub(crate) fn add(&mut self, at: Time, rows: &[Row]) {
+    pub(crate) fn add(&mut self, at: Time, rows: &[LinkSampleRow]) {
         for (lane, row) in rows.iter().enumerate() {
             let window = &mut self.window[lane];
             self.whole[lane] = self.whole[lane].saturating_add(row.delivered_wire_bytes);
@@ -65,8 +65,8 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 mod tests {
     use super::*;
 
-    fn row(bytes: u64) -> [Row; 1] {
-        [Row { delivered_wire_bytes: bytes, ..Row::default() }]
+    fn row(bytes: u64) -> [LinkSampleRow; 1] {
+        [LinkSampleRow { delivered_wire_bytes: bytes, ..LinkSampleRow::default() }]
     }
 
     fn tenths(n: u64) -> Time {

@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use windtunnel_engine::DROP_REASON_NAMES;
-use windtunnel_evidence::file::{Header, LaneName};
-use windtunnel_model::plan::{Interface, Node};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_evidence::file::{LaneName, RecordFileHeader};
+use windtunnel_model::plan::{Node, NodeInterface};
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Lane, Plan};
 
-use super::Records;
+use super::EvidenceRecorder;
 
-impl Records {
-    pub(super) fn header(&self) -> Header {
+impl EvidenceRecorder {
+    pub(super) fn header(&self) -> RecordFileHeader {
         let plan = &self.plan;
         let lane = |index| {
             let lane = Lane::from_index(index);
@@ -22,11 +22,11 @@ impl Records {
             }
         };
         let reasons = DROP_REASON_NAMES.iter();
-        let wanted = |layer: &Layer| {
+        let wanted = |layer: &RecordSource| {
             self.recording.choice.has_layer(*layer) && !self.unavailable.contains_key(layer)
         };
-        let layers = Layer::ALL.iter().filter(|layer| wanted(layer));
-        Header {
+        let layers = RecordSource::ALL.iter().filter(|layer| wanted(layer));
+        RecordFileHeader {
             run: plan.name.clone(),
             plan: self.plan_hash.clone(),
             member: self.member.as_ref().map(|(_, name)| name.clone()),
@@ -38,13 +38,13 @@ impl Records {
             addresses: if self.recording.anonymous { Vec::new() } else { addresses(plan) },
             lanes: (0..plan.links.len() * 2).map(lane).collect(),
             drop_reasons: reasons.map(|reason| (*reason).to_owned()).collect(),
-            ..Header::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
+            ..RecordFileHeader::new(&format!("windtunnel {}", env!("CARGO_PKG_VERSION")))
         }
     }
 }
 
 /// By node: its addresses.
 fn addresses(plan: &Plan) -> Vec<Vec<IpAddr>> {
-    let of = |node: &Node| node.interfaces.iter().flat_map(Interface::addresses).collect();
+    let of = |node: &Node| node.interfaces.iter().flat_map(NodeInterface::addresses).collect();
     plan.nodes.iter().map(of).collect()
 }

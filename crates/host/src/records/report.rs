@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::record::kind::Layer;
-use windtunnel_record::drain::Status;
-use windtunnel_record::notification::Supervision;
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_record::drain::RecordDrainStatus;
+use windtunnel_record::notification::CallSupervisionThread;
 use windtunnel_trace::report::{self, RecordLayer};
 
-use super::Records;
+use super::EvidenceRecorder;
 
-impl Records {
+impl EvidenceRecorder {
     /// Writes what there is, and says what that was; `None` if nothing was ever recorded.
-    pub(crate) fn finish(self) -> Option<report::Records> {
+    pub(crate) fn finish(self) -> Option<report::RecordingReport> {
         // What is in its ring is still read.
-        let Records {
+        let EvidenceRecorder {
             plan,
             drain,
             kernel: _kernel,
@@ -24,7 +24,7 @@ impl Records {
             ..
         } = self;
         // Its programs have ended with their nodes.
-        let shown = self.supervision.map(Supervision::finish).unwrap_or_default();
+        let shown = self.supervision.map(CallSupervisionThread::finish).unwrap_or_default();
         let mut known = self.unseen;
         known.extend(shown.unseen.iter().map(|(node, program, why)| {
             let node = plan.nodes.get(node.index()).map_or("?", |node| node.name.as_str());
@@ -38,23 +38,23 @@ impl Records {
         }
         let status = match (drain, &failure) {
             (Some(drain), _) => drain.finish(),
-            (None, Some(_)) => Status::default(),
+            (None, Some(_)) => RecordDrainStatus::default(),
             (None, None) => return None,
         };
         if let Some(why) = self.connections.failure() {
-            unavailable.insert(Layer::Tcp, why);
+            unavailable.insert(RecordSource::Tcp, why);
         }
-        let asked = |layer: &Layer| recording.choice.layers.has(*layer);
+        let asked = |layer: &RecordSource| recording.choice.layers.has(*layer);
         let named = unavailable.into_iter().filter(|(layer, _)| recording.choice.has_layer(*layer));
         let (missing, unavailable): (Vec<_>, Vec<_>) = named.partition(|(layer, _)| asked(layer));
-        let by_name = |layers: Vec<(Layer, String)>| {
+        let by_name = |layers: Vec<(RecordSource, String)>| {
             layers.into_iter().map(|(layer, why)| (layer.name().to_owned(), why)).collect()
         };
         let unseen = |(node, what): &(u32, String)| {
             let node = plan.nodes.get(*node as usize).map_or("?", |node| node.name.as_str());
             format!("node {node}: {what}")
         };
-        Some(report::Records {
+        Some(report::RecordingReport {
             layers: layers(&status),
             missing: by_name(missing),
             unavailable: by_name(unavailable),
@@ -72,7 +72,7 @@ impl Records {
 }
 
 /// By layer: what became of its events.
-pub(crate) fn layers(status: &Status) -> BTreeMap<String, RecordLayer> {
+pub(crate) fn layers(status: &RecordDrainStatus) -> BTreeMap<String, RecordLayer> {
     let layers = status.layers.iter().map(|(name, layer)| {
         let layer = RecordLayer {
             events: layer.events,

@@ -5,10 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use windtunnel_model::{NodeId, Plan, Span};
-use windtunnel_record::diagnosis::Diagnosis;
+use windtunnel_record::diagnosis::TcpDiagnosis;
 use windtunnel_record::drain;
 use windtunnel_record::kernel::Kernel;
-use windtunnel_record::notification::Supervision;
+use windtunnel_record::notification::CallSupervisionThread;
 use windtunnel_sys::sock_diag;
 
 use super::span;
@@ -40,7 +40,7 @@ pub(super) fn supervise(
     plan: &Plan,
     sockets: Vec<(NodeId, Result<OwnedFd, String>)>,
     unseen: &mut Vec<String>,
-) -> io::Result<(Option<Supervision>, Vec<Box<dyn drain::Feed>>)> {
+) -> io::Result<(Option<CallSupervisionThread>, Vec<Box<dyn drain::Feed>>)> {
     let mut nodes = Vec::new();
     for (node, socket) in sockets {
         match socket {
@@ -54,7 +54,7 @@ pub(super) fn supervise(
     if nodes.is_empty() {
         return Ok((None, Vec::new()));
     }
-    let (supervision, feeds) = Supervision::start(nodes, SHOWN_MAX)?;
+    let (supervision, feeds) = CallSupervisionThread::start(nodes, SHOWN_MAX)?;
     supervision.set_recording(false);
     Ok((Some(supervision), feeds))
 }
@@ -63,7 +63,7 @@ pub(super) fn supervise(
 pub(super) fn diagnosis_of(
     sockets: Vec<(NodeId, io::Result<OwnedFd>)>,
     interval: Span,
-) -> Result<Diagnosis, String> {
+) -> Result<TcpDiagnosis, String> {
     if sockets.is_empty() {
         return Err(WITHOUT_SOCKETS.to_owned());
     }
@@ -72,7 +72,7 @@ pub(super) fn diagnosis_of(
         socket.map(|socket| (node, socket)).map_err(why)
     };
     let sockets: Result<Vec<_>, String> = sockets.into_iter().map(open).collect();
-    Ok(Diagnosis::new(sockets?, span(interval)))
+    Ok(TcpDiagnosis::new(sockets?, span(interval)))
 }
 
 /// Calls of the static programs of a node that wait for the thread of records.

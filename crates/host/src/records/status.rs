@@ -1,16 +1,16 @@
 //! What is recorded now, for commands that ask.
 
 use windtunnel_control::{RecordStatus, RecordedLayer};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
-use super::Records;
+use super::EvidenceRecorder;
 
-impl Records {
+impl EvidenceRecorder {
     /// As it was when the thread has last looked.
     pub(crate) fn status(&self) -> RecordStatus {
-        let drain = self.drain.as_ref().map(windtunnel_record::drain::Drain::status);
+        let drain = self.drain.as_ref().map(windtunnel_record::drain::RecordDrain::status);
         let drain = drain.unwrap_or_default();
-        let layer = |layer: Layer| {
+        let layer = |layer: RecordSource| {
             let known = drain.layers.get(layer.name()).copied().unwrap_or_default();
             let why = self.unavailable.get(&layer);
             let wanted = self.is_on && self.recording.choice.has_layer(layer);
@@ -32,7 +32,7 @@ impl Records {
         };
         RecordStatus {
             on: self.is_on,
-            layers: Layer::ALL.map(layer).to_vec(),
+            layers: RecordSource::ALL.map(layer).to_vec(),
             bytes: drain.written_bytes,
             kept_bytes: drain.kept_bytes,
             files: drain.files,

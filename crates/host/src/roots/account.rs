@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use windtunnel_image::{Account, Ids, Merged};
-use windtunnel_model::plan::{Node, Root, User};
+use windtunnel_image::{Ids, ImageUserAccount, Merged};
+use windtunnel_model::plan::{Node, NodeFilesystem, ProgramUser};
 use windtunnel_node::Namespaces;
 use windtunnel_sys::process;
 
 use super::RootError;
 
 /// What the programs of a node are.
-pub(super) struct Programs {
+pub(super) struct ProgramUserAccount {
     /// The user that they become, if they are neither the invoker nor root.
-    pub(super) user: Option<process::User>,
+    pub(super) user: Option<process::UserIdentity>,
     /// Its supplementary groups; `None`: as they are.
     pub(super) groups: Option<Vec<u32>>,
     pub(super) home: String,
@@ -21,28 +21,28 @@ pub(super) struct Programs {
 /// What the programs of a node are. Groups that there are not here go to `notes`.
 pub(super) fn of(
     node: &Node,
-    root: &Root,
+    root: &NodeFilesystem,
     files: &Merged,
     namespaces: &Namespaces,
     notes: &mut Vec<String>,
-) -> Result<Programs, RootError> {
+) -> Result<ProgramUserAccount, RootError> {
     let invoker = namespaces.invoker().uid.to_string();
     let text = match (node.user, &root.user) {
-        (User::Invoker, _) => invoker.as_str(),
-        (User::Image, Some(user)) => user,
+        (ProgramUser::Invoker, _) => invoker.as_str(),
+        (ProgramUser::Image, Some(user)) => user,
         _ => "0",
     };
     let read = |path: &str| {
         let bytes = files.read(Path::new(path)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    let found = Account::find(text, &read("etc/passwd"), &read("etc/group"));
+    let found = ImageUserAccount::find(text, &read("etc/passwd"), &read("etc/group"));
     let found = found.map_err(|source| RootError::Account { node: node.name.clone(), source })?;
-    let Account { uid, gid, groups, home } = found;
+    let ImageUserAccount { uid, gid, groups, home } = found;
     let home = home.unwrap_or_else(|| if uid == 0 { "/root" } else { "/" }.to_owned());
     let ids = namespaces.owners();
-    if node.user == User::Invoker {
-        return Ok(Programs { user: None, groups: None, home });
+    if node.user == ProgramUser::Invoker {
+        return Ok(ProgramUserAccount { user: None, groups: None, home });
     }
     let (there, missing): (Vec<u32>, Vec<u32>) =
         groups.into_iter().partition(|group| ids.owner(0, (*group).into()).is_some());
@@ -56,10 +56,10 @@ pub(super) fn of(
     let groups = namespaces.has_other_users().then_some(there);
     // As which each program starts; root with another group has to take that.
     if uid == 0 && gid == 0 {
-        return Ok(Programs { user: None, groups, home });
+        return Ok(ProgramUserAccount { user: None, groups, home });
     }
     if ids != Ids::One && ids.owner(uid.into(), gid.into()).is_none() {
         return Err(RootError::Beyond { node: node.name.clone(), uid, gid });
     }
-    Ok(Programs { user: Some(process::User { uid, gid }), groups, home })
+    Ok(ProgramUserAccount { user: Some(process::UserIdentity { uid, gid }), groups, home })
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use windtunnel_image::{Fetched, fetched_place};
+use windtunnel_image::{RegistryImageCache, fetched_place};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, Platform, RootSource};
 use windtunnel_registry::{Progress, Reference, RegistryError};
@@ -11,7 +11,7 @@ use windtunnel_registry::{Progress, Reference, RegistryError};
 use super::emulator;
 use super::error::RootError;
 use super::{cache_folder, is_one_of};
-use crate::observer::{Notice, Observer};
+use crate::observer::{Observer, ObserverNotice};
 
 /// Makes sure that the images of the nodes that are `here` are on this machine, which can execute them: a part of a run over
 /// several machines fetches what the machine that leads has looked at, by its digest.
@@ -30,7 +30,7 @@ pub(crate) fn fetch(
             return Err(RootError::Foreign { node, source });
         }
     }
-    let mut progress = |done, total| observer.notice(&Notice::Fetching { done, total });
+    let mut progress = |done, total| observer.notice(&ObserverNotice::Fetching { done, total });
     fetch_for(own().map(|(_, node)| node), &mut progress)?;
     Ok(())
 }
@@ -72,7 +72,7 @@ fn fetched(
     progress: &mut Progress<'_>,
 ) -> Result<Reference, RootError> {
     let cache = cache_folder().ok_or(RootError::NoCache)?;
-    let cache = Fetched::open(&cache)?;
+    let cache = RegistryImageCache::open(&cache)?;
     let fetched = windtunnel_registry::fetch(reference, platform, &cache, progress);
     let (digest, _) = fetched.map_err(registry)?;
     // Its lock is to be held as long as this process and the nodes are there.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_image::Merged;
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Node, Root, VolumeSource};
+use windtunnel_model::plan::{Node, NodeFilesystem, VolumeSource};
 use windtunnel_node::OwnVolume;
 
 use super::{RootError, is_named};
-use crate::folder::Folder;
+use crate::folder::RunOutputFolder;
 
 /// Below the run folder.
 pub(crate) const FOLDER: &str = "volumes";
@@ -25,7 +25,7 @@ pub(super) struct Volumes<'a> {
 }
 
 impl<'a> Volumes<'a> {
-    pub(super) fn new(plan: &'a Plan, here: Option<&'a [bool]>, folder: &Folder) -> Self {
+    pub(super) fn new(plan: &'a Plan, here: Option<&'a [bool]>, folder: &RunOutputFolder) -> Self {
         Volumes { plan, here, folder: folder.file(FOLDER), named: BTreeMap::new() }
     }
 
@@ -33,7 +33,7 @@ impl<'a> Volumes<'a> {
     pub(super) fn of(
         &mut self,
         node: &Node,
-        root: &Root,
+        root: &NodeFilesystem,
         files: &Merged,
     ) -> Result<Vec<OwnVolume>, RootError> {
         let volumes = root.volumes.iter().map(|volume| {
@@ -78,7 +78,7 @@ impl<'a> Volumes<'a> {
 }
 
 /// The named volumes of the nodes whose files are like this.
-pub(super) fn names(plan: &Plan, wanted: impl Fn(&Root) -> bool) -> BTreeSet<&str> {
+pub(super) fn names(plan: &Plan, wanted: impl Fn(&NodeFilesystem) -> bool) -> BTreeSet<&str> {
     let roots = plan.nodes.iter().filter_map(|node| node.root.as_ref());
     let volumes = roots.filter(|root| wanted(root)).flat_map(|root| &root.volumes);
     volumes.filter_map(|volume| is_named(&volume.source)).collect()

@@ -6,46 +6,46 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use windtunnel_gateway::Gateway;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::clock;
-use windtunnel_sys::limits::{self, Processors};
-use windtunnel_sys::schedule::{self, Policy};
+use windtunnel_sys::limits::{self, CpuTickCounters};
+use windtunnel_sys::schedule::{self, SchedulingPolicy};
 
 use crate::devices::DeviceDrops;
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 use crate::error::RunError;
 use crate::gateway::{self, GatewayEnd};
-use crate::live::{Ended, Live};
-use crate::options::{Foreground, Options};
-use crate::recorder::{Recorded, Recording};
-use crate::verdict::Evidence;
+use crate::live::{RunLoop, RunLoopResult};
+use crate::options::{Foreground, RunOptions};
+use crate::recorder::{RunRecorderSummary, RunRecorderThread};
+use crate::verdict::RunEvidence;
 use windtunnel_dataplane::promotion::Promotion;
 
 /// A run whose packets move, and whose clock has not started.
-pub(crate) struct Started {
-    pub(super) live: Live,
-    pub(super) recording: Recording,
+pub(crate) struct StartedRun {
+    pub(super) live: RunLoop,
+    pub(super) recording: RunRecorderThread,
     pub(super) notes: Vec<String>,
     pub(super) setup: Span,
     pub(super) gateway: Option<Gateway>,
     pub(super) promotion: Option<Promotion>,
 }
 
-impl Started {
-    /// See [`Live::put_in_foreground`].
+impl StartedRun {
+    /// See [`RunLoop::put_in_foreground`].
     pub(super) fn put_in_foreground(&mut self, foreground: Foreground) {
         self.live.put_in_foreground(foreground);
     }
 
-    /// See [`Live::measure_paths`].
+    /// See [`RunLoop::measure_paths`].
     pub(crate) fn measure_paths(&mut self) {
         self.live.measure_paths();
     }
 
-    /// See [`Live::until_measure`].
+    /// See [`RunLoop::until_measure`].
     pub(crate) fn until_measure(&mut self) -> bool {
         self.live.until_measure()
     }
 
-    /// See [`Live::until_begin`].
+    /// See [`RunLoop::until_begin`].
     pub(crate) fn until_begin(&mut self) -> Option<Time> {
         self.live.until_begin()
     }
@@ -53,15 +53,15 @@ impl Started {
     /// Why the run does not begin.
     pub(crate) fn not_begun(&self) -> RunError {
         match self.live.ending() {
-            Some(Ending::Interrupted(signal)) => RunError::Interrupted(*signal),
+            Some(RunEndReason::Interrupted(signal)) => RunError::Interrupted(*signal),
             Some(ending) => RunError::Stopped(ending.reason()),
             None => RunError::Stopped("for an unknown reason".to_owned()),
         }
     }
 
     /// Runs from the beginning to the end.
-    pub(crate) fn through(self, origin: Time, captures: &[String]) -> Done {
-        let Started { mut live, recording, mut notes, setup, gateway, promotion } = self;
+    pub(crate) fn through(self, origin: Time, captures: &[String]) -> FinishedRun {
+        let StartedRun { mut live, recording, mut notes, setup, gateway, promotion } = self;
         be_punctual(promotion);
         let drops_before = DeviceDrops::until_now(&live.init_pids());
         let processors_before = limits::processors().unwrap_or_default();
@@ -78,13 +78,13 @@ impl Started {
         let processors = spent_since(processors_before);
         live.end_programs(&ending);
         // What is left to do has time. That it stays as it is harms nothing.
-        let _ = schedule::set_policy(None, Policy::Normal);
+        let _ = schedule::set_policy(None, SchedulingPolicy::Normal);
         let internet = gateway::end(gateway);
         let ended = live.close();
         notes.extend_from_slice(&ended.captures.others);
         notes.extend_from_slice(&ended.interference);
         notes.extend_from_slice(&ended.lapses);
-        Done {
+        FinishedRun {
             ended,
             recorded: recording.finish(),
             began_unix_s,
@@ -100,22 +100,26 @@ impl Started {
 }
 
 /// A run, or one machine's part of it, that is over.
-pub(crate) struct Done {
-    pub(crate) ended: Ended,
-    pub(crate) recorded: Recorded,
+pub(crate) struct FinishedRun {
+    pub(crate) ended: RunLoopResult,
+    pub(crate) recorded: RunRecorderSummary,
     pub(crate) began_unix_s: u64,
     pub(crate) setup: Span,
     pub(crate) elapsed: Span,
-    pub(crate) ending: Ending,
+    pub(crate) ending: RunEndReason,
     pub(crate) device_drops: DeviceDrops,
-    pub(crate) processors: Processors,
+    pub(crate) processors: CpuTickCounters,
     pub(crate) notes: Vec<String>,
     pub(crate) internet: Option<GatewayEnd>,
 }
 
-impl Done {
-    pub(super) fn evidence<'a>(&'a self, plan: &'a Plan, options: &'a Options) -> Evidence<'a> {
-        Evidence {
+impl FinishedRun {
+    pub(super) fn evidence<'a>(
+        &'a self,
+        plan: &'a Plan,
+        options: &'a RunOptions,
+    ) -> RunEvidence<'a> {
+        RunEvidence {
             plan,
             plan_hash: &options.plan_hash,
             began_unix_s: self.began_unix_s,
@@ -156,9 +160,9 @@ fn be_punctual(promotion: Option<Promotion>) {
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
 }
 
-fn spent_since(before: Processors) -> Processors {
+fn spent_since(before: CpuTickCounters) -> CpuTickCounters {
     let after = limits::processors().unwrap_or_default();
-    Processors {
+    CpuTickCounters {
         busy: after.busy.saturating_sub(before.busy),
         idle: after.idle.saturating_sub(before.idle),
         stolen: after.stolen.saturating_sub(before.stolen),

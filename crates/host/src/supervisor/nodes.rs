@@ -4,7 +4,7 @@ use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::{NodeId, Span};
 
 use super::Supervisor;
-use super::program::{Exit, Life};
+use super::program::{ProgramExit, ProgramLifecycle};
 use crate::output::ProgramKey;
 
 impl Supervisor {
@@ -19,13 +19,13 @@ impl Supervisor {
     /// they are not started again.
     pub(crate) fn on_node_died(&mut self, node: usize, now: Span) -> Vec<ProgramKey> {
         self.spawns.retain(|_, key| key.node != node);
-        let exit = Exit { code: 137, signal: Some(9) };
+        let exit = ProgramExit { code: 137, signal: Some(9) };
         let programs = self.programs.iter_mut().filter(|(key, _)| key.node == node);
         let running = programs.filter(|(_, program)| program.life.is_running());
         let ended = running.map(|(key, program)| {
             program.last_exit = Some(exit);
             program.exited_at = Some(now);
-            program.life = Life::Exited { exit };
+            program.life = ProgramLifecycle::Exited { exit };
             *key
         });
         ended.collect()
@@ -59,9 +59,9 @@ impl Supervisor {
         let mut running = 0;
         for (_, program) in programs {
             match program.life {
-                Life::Starting => return None,
-                Life::Running { since, .. } if since >= at => return None,
-                Life::Running { .. } => running += 1,
+                ProgramLifecycle::Starting => return None,
+                ProgramLifecycle::Running { since, .. } if since >= at => return None,
+                ProgramLifecycle::Running { .. } => running += 1,
                 _ => {}
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use windtunnel_control::part::StopWhy;
 use windtunnel_model::Span;
-use windtunnel_model::plan::{NodeVerb, Program, Ready, Restart};
+use windtunnel_model::plan::{NodeVerb, Program, ReadinessCondition, Restart};
 use windtunnel_model::valid::{Invalid, Validate, ensure_short};
 
 /// A program of the plan and where it is in its life.
@@ -14,7 +14,7 @@ pub(crate) struct Supervised {
     /// What the plan says.
     pub spec: Program,
     /// Where it is.
-    pub life: Life,
+    pub life: ProgramLifecycle,
     /// Whether it has ever been ready.
     pub ready: bool,
     /// When it first was ready, after the run began.
@@ -25,7 +25,7 @@ pub(crate) struct Supervised {
     pub started_at: Option<Span>,
     /// When it last exited.
     pub exited_at: Option<Span>,
-    pub last_exit: Option<Exit>,
+    pub last_exit: Option<ProgramExit>,
     /// Whether an event ended it, so that its exit code says nothing about it.
     pub ended_by_event: bool,
     /// Whether the end of the run ended it.
@@ -52,7 +52,7 @@ pub(crate) struct Supervised {
 
 /// Where a program is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Life {
+pub(crate) enum ProgramLifecycle {
     /// Not (or not again) started.
     Waiting {
         /// It starts no earlier than this after the run began.
@@ -66,7 +66,7 @@ pub(crate) enum Life {
         since: Span,
     },
     /// It has exited and is not started again.
-    Exited { exit: Exit },
+    Exited { exit: ProgramExit },
     /// It could not be started.
     Failed { message: String },
     /// The machine that it was on is lost.
@@ -75,7 +75,7 @@ pub(crate) enum Life {
 
 /// How a program exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Exit {
+pub(crate) struct ProgramExit {
     /// The exit code, or 128+n for a signal n.
     pub code: u8,
     /// The signal that ended it.
@@ -87,7 +87,7 @@ impl Validate for Supervised {
         let exits = [
             self.last_exit,
             match self.life {
-                Life::Exited { exit } => Some(exit),
+                ProgramLifecycle::Exited { exit } => Some(exit),
                 _ => None,
             },
         ];
@@ -96,7 +96,7 @@ impl Validate for Supervised {
         let failure = self.check_failure.as_deref().unwrap_or_default();
         ensure_short("a reason", failure)?;
         match &self.life {
-            Life::Failed { message } => ensure_short("a reason", message),
+            ProgramLifecycle::Failed { message } => ensure_short("a reason", message),
             _ => Ok(()),
         }
     }
@@ -108,7 +108,7 @@ impl Supervised {
             due: (!spec.start.is_zero()).then_some(spec.start),
             planned: None,
             spec,
-            life: Life::Waiting { not_before: Span::ZERO },
+            life: ProgramLifecycle::Waiting { not_before: Span::ZERO },
             ready: false,
             ready_at: None,
             starts: 0,
@@ -131,19 +131,19 @@ impl Supervised {
     pub(crate) fn state(&self) -> &'static str {
         match self.life {
             _ if self.absent && !self.life.is_running() => "absent",
-            Life::Waiting { .. } | Life::Starting => "waiting",
-            Life::Running { .. } if self.paused => "paused",
-            Life::Running { .. } if self.ready && self.spec.ready.is_some() => "ready",
-            Life::Running { .. } => "running",
-            Life::Exited { .. } => "exited",
-            Life::Failed { .. } => "failed",
-            Life::Lost => "lost",
+            ProgramLifecycle::Waiting { .. } | ProgramLifecycle::Starting => "waiting",
+            ProgramLifecycle::Running { .. } if self.paused => "paused",
+            ProgramLifecycle::Running { .. } if self.ready && self.spec.ready.is_some() => "ready",
+            ProgramLifecycle::Running { .. } => "running",
+            ProgramLifecycle::Exited { .. } => "exited",
+            ProgramLifecycle::Failed { .. } => "failed",
+            ProgramLifecycle::Lost => "lost",
         }
     }
 
     /// It starts.
     pub(super) fn start(&mut self) {
-        self.life = Life::Starting;
+        self.life = ProgramLifecycle::Starting;
         self.starts += 1;
         self.planned = self.due.take();
     }
@@ -155,15 +155,15 @@ impl Supervised {
 
     /// Its machine is lost.
     pub(super) fn lose(&mut self) {
-        if !matches!(self.life, Life::Exited { .. } | Life::Failed { .. }) {
-            self.life = Life::Lost;
+        if !matches!(self.life, ProgramLifecycle::Exited { .. } | ProgramLifecycle::Failed { .. }) {
+            self.life = ProgramLifecycle::Lost;
         }
     }
 
     pub(super) fn next_wake(&self) -> Option<Span> {
         match self.life {
-            Life::Waiting { not_before } => Some(not_before.max(self.spec.start)),
-            Life::Running { since, .. } => {
+            ProgramLifecycle::Waiting { not_before } => Some(not_before.max(self.spec.start)),
+            ProgramLifecycle::Running { since, .. } => {
                 self.awaited_condition()?;
                 let report = (!self.awaited).then_some(since + AWAITED_AFTER);
                 report.into_iter().chain(self.ready_before()).min()
@@ -173,29 +173,29 @@ impl Supervised {
     }
 
     /// What this running program must do to be ready; `None` if it is.
-    pub(super) fn awaited_condition(&self) -> Option<&Ready> {
+    pub(super) fn awaited_condition(&self) -> Option<&ReadinessCondition> {
         self.spec.ready.as_ref().filter(|_| !self.ready && self.life.is_running())
     }
 
     /// When a running program that is not ready has had its time; `None`: it may take as long as it
     /// takes.
     pub(super) fn ready_before(&self) -> Option<Span> {
-        let Life::Running { since, .. } = self.life else { return None };
+        let ProgramLifecycle::Running { since, .. } = self.life else { return None };
         Some(since + self.ready_within()?)
     }
 
     /// How long it may take to be ready.
     pub(super) fn ready_within(&self) -> Option<Span> {
         let usual = match self.awaited_condition()? {
-            Ready::Exit => None,
-            Ready::Command(check) if check.fall.is_some() => None,
+            ReadinessCondition::Exit => None,
+            ReadinessCondition::Command(check) if check.fall.is_some() => None,
             _ => Some(READY_WITHIN),
         };
         self.spec.ready_within.or(usual)
     }
 
     /// How long to wait before starting it again; `None` if it is not.
-    pub(super) fn restart_delay(&mut self, exit: Exit) -> Option<Span> {
+    pub(super) fn restart_delay(&mut self, exit: ProgramExit) -> Option<Span> {
         if std::mem::take(&mut self.restart_pending) {
             return Some(Span::ZERO);
         }
@@ -219,7 +219,7 @@ impl Supervised {
                 self.ended_by_event = true;
                 self.restart_pending = false;
                 self.due = None;
-                if let Life::Waiting { .. } = self.life {
+                if let ProgramLifecycle::Waiting { .. } = self.life {
                     self.held = true;
                 }
             }
@@ -229,9 +229,15 @@ impl Supervised {
                 self.held = false;
                 self.ended_by_event = false;
                 match self.life {
-                    Life::Running { .. } | Life::Starting => self.restart_pending = true,
-                    Life::Exited { .. } => self.life = Life::Waiting { not_before: now },
-                    Life::Waiting { .. } | Life::Failed { .. } | Life::Lost => {}
+                    ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting => {
+                        self.restart_pending = true;
+                    }
+                    ProgramLifecycle::Exited { .. } => {
+                        self.life = ProgramLifecycle::Waiting { not_before: now }
+                    }
+                    ProgramLifecycle::Waiting { .. }
+                    | ProgramLifecycle::Failed { .. }
+                    | ProgramLifecycle::Lost => {}
                 }
             }
         }
@@ -243,7 +249,7 @@ impl Supervised {
     /// Its node leaves, or is not there from the beginning.
     pub(super) fn leave(&mut self, now: Span) {
         // How it ended by itself, before, stays its own doing.
-        if !matches!(self.life, Life::Exited { .. } | Life::Failed { .. }) {
+        if !matches!(self.life, ProgramLifecycle::Exited { .. } | ProgramLifecycle::Failed { .. }) {
             self.on_verb(NodeVerb::Kill, now);
         }
         self.absent = true;
@@ -259,14 +265,16 @@ impl Supervised {
         self.due = planned.filter(|_| !is_ending).map(|joins| joins.max(self.spec.start));
         self.held = false;
         match self.life {
-            Life::Running { .. } | Life::Starting => {
+            ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting => {
                 self.restart_pending = self.ended_by_event;
             }
-            Life::Exited { .. } => {
+            ProgramLifecycle::Exited { .. } => {
                 self.last_exit = None;
-                self.life = Life::Waiting { not_before: now };
+                self.life = ProgramLifecycle::Waiting { not_before: now };
             }
-            Life::Waiting { .. } | Life::Failed { .. } | Life::Lost => {}
+            ProgramLifecycle::Waiting { .. }
+            | ProgramLifecycle::Failed { .. }
+            | ProgramLifecycle::Lost => {}
         }
         self.ended_by_event = false;
     }
@@ -274,22 +282,24 @@ impl Supervised {
     /// Whether nothing more is to be expected of it, if its node does not join again.
     pub(super) fn is_over(&self) -> bool {
         match self.life {
-            Life::Exited { .. } | Life::Failed { .. } | Life::Lost => true,
-            Life::Waiting { .. } => self.absent,
-            Life::Starting | Life::Running { .. } => false,
+            ProgramLifecycle::Exited { .. }
+            | ProgramLifecycle::Failed { .. }
+            | ProgramLifecycle::Lost => true,
+            ProgramLifecycle::Waiting { .. } => self.absent,
+            ProgramLifecycle::Starting | ProgramLifecycle::Running { .. } => false,
         }
     }
 }
 
-impl Life {
+impl ProgramLifecycle {
     /// Whether a process exists.
     #[must_use]
     pub(crate) fn is_running(&self) -> bool {
-        matches!(self, Life::Running { .. } | Life::Starting)
+        matches!(self, ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting)
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProgramExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.signal {
             Some(signal) => write!(f, "was ended by signal {signal}"),
@@ -299,18 +309,18 @@ impl fmt::Display for Exit {
 }
 
 /// What is missing where a condition has not come true.
-pub(super) fn missing(program: &Supervised, condition: &Ready) -> String {
+pub(super) fn missing(program: &Supervised, condition: &ReadinessCondition) -> String {
     match condition {
-        Ready::Tcp(port) => format!("nothing listens on tcp:{port}"),
-        Ready::Listen => "nothing listens on any port".to_owned(),
-        Ready::Unix(path) => format!("nothing listens on unix:{path}"),
-        Ready::Log(pattern) => format!("no line of its output matches {pattern:?}"),
-        Ready::Exit => "it still runs".to_owned(),
-        Ready::Command(check) => match &program.check_failure {
+        ReadinessCondition::Tcp(port) => format!("nothing listens on tcp:{port}"),
+        ReadinessCondition::Listen => "nothing listens on any port".to_owned(),
+        ReadinessCondition::Unix(path) => format!("nothing listens on unix:{path}"),
+        ReadinessCondition::Log(pattern) => format!("no line of its output matches {pattern:?}"),
+        ReadinessCondition::Exit => "it still runs".to_owned(),
+        ReadinessCondition::Command(check) => match &program.check_failure {
             Some(failure) => failure.clone(),
             None => format!("`{}` has not ended", check.command()),
         },
-        Ready::OfImage(_) => "its image has not been looked at".to_owned(),
+        ReadinessCondition::OfImage(_) => "its image has not been looked at".to_owned(),
     }
 }
 

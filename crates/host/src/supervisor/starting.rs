@@ -2,14 +2,14 @@
 
 use windtunnel_model::Span;
 
-use super::program::{self, Life, Supervised};
-use super::{Command, Supervisor};
+use super::program::{self, ProgramLifecycle, Supervised};
+use super::{Supervisor, SupervisorCommand};
 use crate::output::ProgramKey;
 
 impl Supervisor {
     pub(super) fn start_if_due(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get(&key) else { return };
-        let Life::Waiting { not_before } = program.life else { return };
+        let ProgramLifecycle::Waiting { not_before } = program.life else { return };
         if now < not_before.max(program.spec.start) || program.held {
             return;
         }
@@ -21,7 +21,7 @@ impl Supervisor {
         self.next_spawn += 1;
         self.spawns.insert(spawn, key);
         self.programs.get_mut(&key).into_iter().for_each(Supervised::start);
-        self.commands.push_back(Command::Spawn { key, spawn });
+        self.commands.push_back(SupervisorCommand::Spawn { key, spawn });
     }
 
     /// For when the last start of a program was planned, and how many on this machine were planned
@@ -45,10 +45,10 @@ impl Supervisor {
 
     pub(super) fn report_if_awaited(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get_mut(&key) else { return };
-        let Life::Running { since, .. } = program.life else { return };
+        let ProgramLifecycle::Running { since, .. } = program.life else { return };
         let is_due = now >= since + program::AWAITED_AFTER && program.awaited_condition().is_some();
         if is_due && !std::mem::replace(&mut program.awaited, true) {
-            self.commands.push_back(Command::Awaited { key });
+            self.commands.push_back(SupervisorCommand::Awaited { key });
         }
     }
 
@@ -69,7 +69,7 @@ impl Supervisor {
     /// waits in vain.
     pub(super) fn fail_those_that_waited_for(&mut self, key: ProgramKey) {
         let Some(ended) = self.programs.get(&key) else { return };
-        let Life::Exited { exit } = ended.life else { return };
+        let ProgramLifecycle::Exited { exit } = ended.life else { return };
         if ended.ready || ended.absent || self.stopping {
             return;
         }

@@ -5,11 +5,11 @@ mod members;
 use std::collections::BTreeMap;
 
 use windtunnel_model::NodeId;
-use windtunnel_model::plan::{Checking, Node, NodeVerb, Program, Restart, User};
+use windtunnel_model::plan::{Checking, Node, NodeVerb, Program, ProgramUser, Restart};
 
 use super::*;
 
-fn program(after: &[u32], daemon: bool, ready: Option<Ready>) -> Program {
+fn program(after: &[u32], daemon: bool, ready: Option<ReadinessCondition>) -> Program {
     Program {
         argv: vec!["prog".into()],
         daemon,
@@ -35,7 +35,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         group: format!("n{i}"),
         aliases: Vec::new(),
         forward: false,
-        user: User::Invoker,
+        user: ProgramUser::Invoker,
         private: false,
         results: false,
         root: None,
@@ -60,15 +60,15 @@ fn key(node: usize) -> ProgramKey {
     ProgramKey { node, program: 0 }
 }
 
-const FINE: Exit = Exit { code: 0, signal: None };
-const KILLED: Exit = Exit { code: 137, signal: Some(9) };
+const FINE: ProgramExit = ProgramExit { code: 0, signal: None };
+const KILLED: ProgramExit = ProgramExit { code: 137, signal: Some(9) };
 
 /// Ticks and returns the nodes started, with their spawn numbers.
 fn started(supervisor: &mut Supervisor, now: Span) -> Vec<(usize, u64)> {
     supervisor.tick(now);
     let mut spawned = Vec::new();
     while let Some(command) = supervisor.poll_command() {
-        if let Command::Spawn { key, spawn } = command {
+        if let SupervisorCommand::Spawn { key, spawn } = command {
             spawned.push((key.node, spawn));
         }
     }
@@ -77,11 +77,14 @@ fn started(supervisor: &mut Supervisor, now: Span) -> Vec<(usize, u64)> {
 
 #[test]
 fn a_program_starts_only_after_those_it_names_are_ready() {
-    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let web = program(&[], true, Some(ReadinessCondition::Tcp(80)));
     let mut s = supervisor(vec![web, program(&[0], false, None)]);
     assert_eq!(started(&mut s, at(0)), [(0, 1)]);
     assert_eq!(s.on_spawned(1, 7, at(0)), None);
-    assert_eq!(s.poll_command(), Some(Command::Watch { key: key(0), what: Ready::Tcp(80) }));
+    assert_eq!(
+        s.poll_command(),
+        Some(SupervisorCommand::Watch { key: key(0), what: ReadinessCondition::Tcp(80) })
+    );
     assert_eq!(started(&mut s, at(1)), []);
     assert_eq!(s.on_ready(key(0), at(1)), Some(key(0)));
     assert_eq!(started(&mut s, at(2)), [(1, 2)]);
@@ -103,7 +106,7 @@ fn a_start_is_planned_for_the_time_of_the_file_unless_the_program_waits_for_othe
     late.start = at(2);
     let mut waits = program(&[0], false, None);
     waits.start = at(2);
-    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let web = program(&[], true, Some(ReadinessCondition::Tcp(80)));
     let mut s = supervisor(vec![web, late.clone(), late, waits]);
     assert_eq!(started(&mut s, at(0)), [(0, 1)]);
     assert_eq!(s.planned_start(key(0)), None, "it starts as soon as it can");
@@ -169,11 +172,11 @@ fn a_run_of_daemons_alone_never_finishes_by_itself() {
 
 #[test]
 fn a_program_that_exits_before_it_is_ready_ends_a_run_in_which_others_wait_for_it() {
-    let web = program(&[], true, Some(Ready::Tcp(80)));
+    let web = program(&[], true, Some(ReadinessCondition::Tcp(80)));
     let mut s = supervisor(vec![web, program(&[0], false, None)]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));
-    s.on_exited(1, Exit { code: 1, signal: None }, at(1));
+    s.on_exited(1, ProgramExit { code: 1, signal: None }, at(1));
     assert_eq!(
         s.fatal(),
         Some("n0 (prog) exited with 1 before it was ready, and others wait for it")
@@ -182,7 +185,7 @@ fn a_program_that_exits_before_it_is_ready_ends_a_run_in_which_others_wait_for_i
 
 #[test]
 fn a_program_that_is_not_ready_after_a_minute_ends_the_run_and_says_what_was_missing() {
-    let mut s = supervisor(vec![program(&[], true, Some(Ready::Tcp(80)))]);
+    let mut s = supervisor(vec![program(&[], true, Some(ReadinessCondition::Tcp(80)))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(1));
     s.tick(at(2));
@@ -194,9 +197,9 @@ fn a_program_that_is_not_ready_after_a_minute_ends_the_run_and_says_what_was_mis
 #[test]
 fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
     for (ready, missing) in [
-        (Ready::Listen, "nothing listens on any port"),
-        (Ready::Exit, "it still runs"),
-        (Ready::Log("up".into()), "no line of its output matches \"up\""),
+        (ReadinessCondition::Listen, "nothing listens on any port"),
+        (ReadinessCondition::Exit, "it still runs"),
+        (ReadinessCondition::Log("up".into()), "no line of its output matches \"up\""),
     ] {
         let mut slow = program(&[], true, Some(ready));
         slow.ready_within = Some(at(5));
@@ -215,11 +218,12 @@ fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
 fn checked(fall: Option<u32>) -> Supervisor {
     let argv = vec!["ask".to_owned(), "a b".to_owned()];
     let check = Checking { argv, fall, ..Checking::default() }.of_file();
-    let mut s = supervisor(vec![program(&[], true, Some(Ready::Command(check.clone())))]);
+    let mut s =
+        supervisor(vec![program(&[], true, Some(ReadinessCondition::Command(check.clone())))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(1));
-    let what = Ready::Command(check);
-    assert_eq!(s.poll_command(), Some(Command::Watch { key: key(0), what }));
+    let what = ReadinessCondition::Command(check);
+    assert_eq!(s.poll_command(), Some(SupervisorCommand::Watch { key: key(0), what }));
     s
 }
 
@@ -262,14 +266,14 @@ fn a_program_that_was_ready_is_not_checked_again_when_it_is_restarted() {
 
 #[test]
 fn a_program_that_is_waited_for_is_reported_once_after_a_second() {
-    let mut s = supervisor(vec![program(&[], true, Some(Ready::Exit))]);
+    let mut s = supervisor(vec![program(&[], true, Some(ReadinessCondition::Exit))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(1));
     assert_eq!(s.next_wake(at(1)), Some(at(2)));
     s.tick(Span::from_millis(1_999));
     assert_eq!(s.poll_command(), None);
     s.tick(at(2));
-    assert_eq!(s.poll_command(), Some(Command::Awaited { key: key(0) }));
+    assert_eq!(s.poll_command(), Some(SupervisorCommand::Awaited { key: key(0) }));
     s.tick(at(3));
     assert_eq!(s.poll_command(), None);
     assert_eq!(s.next_wake(at(3)), None, "an exit takes as long as it takes");
@@ -277,7 +281,7 @@ fn a_program_that_is_waited_for_is_reported_once_after_a_second() {
 
 #[test]
 fn a_program_that_is_ready_soon_is_not_said_to_be_waited_for() {
-    let mut s = supervisor(vec![program(&[], true, Some(Ready::Log("up".into())))]);
+    let mut s = supervisor(vec![program(&[], true, Some(ReadinessCondition::Log("up".into())))]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));
     s.on_ready(key(0), Span::from_millis(900));
@@ -296,8 +300,10 @@ fn a_program_that_does_not_exist_ends_the_run() {
 
 #[test]
 fn ready_exit_makes_others_wait_for_success() {
-    let mut s =
-        supervisor(vec![program(&[], false, Some(Ready::Exit)), program(&[0], false, None)]);
+    let mut s = supervisor(vec![
+        program(&[], false, Some(ReadinessCondition::Exit)),
+        program(&[0], false, None),
+    ]);
     started(&mut s, at(0));
     s.on_spawned(1, 7, at(0));
     assert_eq!(started(&mut s, at(1)), []);

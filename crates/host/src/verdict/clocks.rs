@@ -6,14 +6,14 @@
 
 use windtunnel_control::part::ClockSource;
 use windtunnel_model::placement::Delays;
-use windtunnel_trace::report::PeerClock;
+use windtunnel_trace::report::PeerClockAccuracy;
 
-use super::evidence::{Evidence, PartEvidence};
+use super::evidence::{PartEvidence, RunEvidence};
 use crate::live::ClockBound;
 use crate::text::rounded;
 
 /// Pairs of machines between which delays one way may be wrong by more than the bound.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<String> {
     match evidence.plan.delays {
         Delays::OneWay => pairs(evidence, "`delays: round-trips` if only these matter"),
         Delays::RoundTrips => Vec::new(),
@@ -21,14 +21,14 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// The same, where the file says that only round trips matter.
-pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     match evidence.plan.delays {
         Delays::OneWay => Vec::new(),
         Delays::RoundTrips => pairs(evidence, "the file says that only round trips matter"),
     }
 }
 
-fn pairs(evidence: &Evidence<'_>, advice: &str) -> Vec<String> {
+fn pairs(evidence: &RunEvidence<'_>, advice: &str) -> Vec<String> {
     let (hosts, late_above) = (evidence.hosts, evidence.late_above);
     let mut texts = Vec::new();
     for (index, one) in hosts.iter().enumerate() {
@@ -86,12 +86,12 @@ fn source(bound: ClockBound) -> &'static str {
 }
 
 /// As `run.json` has it.
-pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<PeerClock> {
+pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<PeerClockAccuracy> {
     let ClockBound { ahead_ns, error, by } = part.results.clocks.of(member)?;
     let by = match by {
         ClockSource::Exchanges => "exchanges",
         ClockSource::Synchronised => "synchronised",
         ClockSource::Stated => "stated",
     };
-    Some(PeerClock { ahead_ns, error_ns: error.as_nanos(), by: by.to_owned() })
+    Some(PeerClockAccuracy { ahead_ns, error_ns: error.as_nanos(), by: by.to_owned() })
 }

@@ -2,52 +2,52 @@
 
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::limits::{self, Processors};
-use windtunnel_trace::report::Records;
+use windtunnel_sys::limits::{self, CpuTickCounters};
+use windtunnel_trace::report::RecordingReport;
 
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoResults, Probe};
-use crate::ending::Ending;
+use crate::echo::{EchoProbe, EchoResults};
+use crate::ending::RunEndReason;
 use crate::freeze::Freezes;
 use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{Account, Bound};
+use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::Carried;
 use crate::part::results::Results;
-use crate::planned::Planned;
-use crate::recorder::Recorded;
+use crate::planned::PunctualitySummary;
+use crate::recorder::RunRecorderSummary;
 use crate::supervisor::Supervisor;
 use crate::text::rounded;
 use windtunnel_dataplane::{Redirections, Tally};
 
 /// All that is known of a run when it is over.
-pub(crate) struct Evidence<'a> {
+pub(crate) struct RunEvidence<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) plan_hash: &'a str,
     pub(crate) began_unix_s: u64,
     pub(crate) setup: Span,
     pub(crate) elapsed: Span,
-    pub(crate) ending: &'a Ending,
+    pub(crate) ending: &'a RunEndReason,
     pub(crate) tally: &'a Tally,
-    pub(crate) recorded: &'a Recorded,
+    pub(crate) recorded: &'a RunRecorderSummary,
     /// What was recorded as evidence of the run, if it was.
-    pub(crate) records: Option<&'a Records>,
+    pub(crate) records: Option<&'a RecordingReport>,
     /// What is missing in captures of frames, a sentence each.
     pub(crate) captures: &'a [String],
     pub(crate) carried: &'a Carried,
     pub(crate) supervisor: &'a Supervisor,
     /// The round trips that were measured.
-    pub(crate) echoes: &'a [(Probe, EchoResults)],
+    pub(crate) echoes: &'a [(EchoProbe, EchoResults)],
     /// When the run began.
     pub(crate) origin: Time,
     /// How all programs were paused.
     pub(crate) freezes: Freezes,
     /// When what was planned for a time happened.
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a PunctualitySummary,
     /// What limited nodes had.
-    pub(crate) limits: &'a [Account],
-    pub(crate) bounds: &'a [Bound],
+    pub(crate) limits: &'a [CpuUsageAccount],
+    pub(crate) bounds: &'a [ResourceLimit],
     /// What was seen of the replicas of services.
     pub(crate) services: &'a ServicesEnded,
     /// How the gateway to the machine's outside came to its end, if there was one.
@@ -57,7 +57,7 @@ pub(crate) struct Evidence<'a> {
     /// Packets that devices dropped.
     pub(crate) device_drops: DeviceDrops,
     /// What all processors of the machine did during the run.
-    pub(crate) processors: Processors,
+    pub(crate) processors: CpuTickCounters,
     /// The same while packets were late.
     pub(crate) load: WhenLate,
     /// What the set-up could not do as it should.
@@ -66,7 +66,7 @@ pub(crate) struct Evidence<'a> {
     /// together.
     pub(crate) hosts: &'a [PartEvidence<'a>],
     /// Machines that were lost, of whose part nothing is known.
-    pub(crate) lost: &'a [Lost],
+    pub(crate) lost: &'a [LostMachine],
     /// Whether the run is what the lost machines did: the network was cut, and this is the other
     /// side.
     pub(crate) cut_off: bool,
@@ -80,12 +80,12 @@ pub(crate) struct PartEvidence<'a> {
     /// How many nodes it had.
     pub(crate) nodes: usize,
     /// What is known of this machine alone.
-    pub(crate) evidence: Evidence<'a>,
+    pub(crate) evidence: RunEvidence<'a>,
 }
 
 /// A machine of whose part nothing is known.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct LostMachine {
     pub(crate) host: String,
     pub(crate) why: String,
     /// Since when, as the others saw it; `None` if they did not.
@@ -97,10 +97,10 @@ pub(crate) struct Lost {
     pub(crate) stood: Option<Span>,
 }
 
-impl Lost {
+impl LostMachine {
     /// What that means for the results.
     pub(super) fn doubt(&self) -> String {
-        let Lost { host, why, since, nodes, .. } = self;
+        let LostMachine { host, why, since, nodes, .. } = self;
         let nodes = if *nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
         match since {
             Some(since) => format!(
@@ -112,7 +112,7 @@ impl Lost {
     }
 }
 
-impl Evidence<'_> {
+impl RunEvidence<'_> {
     /// What redirectors did until the run ended; where that was not asked, in all the time that the
     /// packet loop ran.
     pub(crate) fn redirections(&self) -> &Redirections {
@@ -132,16 +132,16 @@ pub(super) fn span_of(ticks: u64) -> Span {
 }
 
 /// How much of their time the machine's processors were running something.
-pub(crate) fn busy_percent(processors: Processors) -> u8 {
+pub(crate) fn busy_percent(processors: CpuTickCounters) -> u8 {
     percent(processors.busy, processors)
 }
 
 /// How much of it the hypervisor took.
-pub(super) fn stolen_percent(processors: Processors) -> u8 {
+pub(super) fn stolen_percent(processors: CpuTickCounters) -> u8 {
     percent(processors.stolen, processors)
 }
 
-fn percent(part: u64, of: Processors) -> u8 {
+fn percent(part: u64, of: CpuTickCounters) -> u8 {
     let all = total([of.busy, of.idle, of.stolen]);
     u8::try_from(u128::from(part) * 100 / u128::from(all.max(1))).unwrap_or(100)
 }

@@ -7,27 +7,29 @@ mod program;
 mod service;
 
 use windtunnel_model::Span;
-use windtunnel_model::expect::{Claim, Expectation as Asked};
-use windtunnel_trace::report::Expectation;
+use windtunnel_model::expect::{Expectation as Asked, ExpectationClaim};
+use windtunnel_trace::report::ExpectationResult;
 
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 use crate::text::rounded;
-use outcome::Outcome;
+use outcome::ExpectationOutcome;
 pub(super) use program::ending;
 
 /// Every expectation of the plan, checked.
-pub(super) fn check(evidence: &Evidence<'_>) -> Vec<Expectation> {
+pub(super) fn check(evidence: &RunEvidence<'_>) -> Vec<ExpectationResult> {
     let asked = evidence.plan.expectations.iter().enumerate();
     asked.map(|(index, asked)| check_one(evidence, index, asked)).collect()
 }
 
-fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectation {
+fn check_one(evidence: &RunEvidence<'_>, index: usize, asked: &Asked) -> ExpectationResult {
     let window = asked.window;
     let mut found = match &asked.claim {
-        Claim::Program { nodes, fact } => program::check(evidence, index, nodes, fact),
-        Claim::Path { from, to, fact, .. } => path::check(evidence, asked, *from, *to, fact),
-        Claim::Link { lane, fact } => link::check(evidence, window, *lane, fact),
-        Claim::Service { service, fact } => service::check(evidence, *service, fact),
+        ExpectationClaim::Program { nodes, fact } => program::check(evidence, index, nodes, fact),
+        ExpectationClaim::Path { from, to, fact, .. } => {
+            path::check(evidence, asked, *from, *to, fact)
+        }
+        ExpectationClaim::Link { lane, fact } => link::check(evidence, window, *lane, fact),
+        ExpectationClaim::Service { service, fact } => service::check(evidence, *service, fact),
     };
     if let Some(window) = window {
         found.about.push_str(&format!(", {window}"));
@@ -40,8 +42,8 @@ fn check_one(evidence: &Evidence<'_>, index: usize, asked: &Asked) -> Expectatio
             found.seen.push_str(&format!("; the run ended at {}", rounded(elapsed)));
         }
     }
-    let Outcome { about, asked: bounds, seen, met, look } = found;
-    Expectation { line: asked.line, about, asked: bounds, seen, met, look }
+    let ExpectationOutcome { about, asked: bounds, seen, met, look } = found;
+    ExpectationResult { line: asked.line, about, asked: bounds, seen, met, look }
 }
 
 /// A run that ends so little before a window's end has filled it.

@@ -9,16 +9,16 @@ use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
 use super::doubt::Doubt;
-use super::evidence::{Evidence, Lost, PartEvidence};
+use super::evidence::{LostMachine, PartEvidence, RunEvidence};
 use super::{bounds, internet, limits, services};
 use crate::clock::BEGIN_LATE;
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 use crate::text::rounded;
 use cause::{cause, lane_text};
-use windtunnel_dataplane::Traffic;
+use windtunnel_dataplane::InterMachineTraffic;
 
 /// Why the run cannot be believed; empty if it can.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
     let tally = evidence.tally;
     let mut doubts = Vec::new();
     if let Some(failure) = &tally.failure {
@@ -34,11 +34,11 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 }
 
 /// Signs that the machine did not keep up.
-fn slowness(evidence: &Evidence<'_>) -> Vec<String> {
+fn slowness(evidence: &RunEvidence<'_>) -> Vec<String> {
     let tally = evidence.tally;
     let mut doubts = lateness::doubts(evidence);
     doubts.extend(events::doubt(evidence));
-    if let Ending::Overloaded(why) = evidence.ending {
+    if let RunEndReason::Overloaded(why) = evidence.ending {
         doubts.push(format!("{why}: {}", cause(evidence, evidence.tally.overloads.furthest)));
     }
     let dropped = total(tally.kernel_drops.iter().map(|(_, drops)| drops));
@@ -54,7 +54,7 @@ fn slowness(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// Packets that were lost outside the model, and not because the engine was slow.
-fn losses(evidence: &Evidence<'_>) -> Vec<String> {
+fn losses(evidence: &RunEvidence<'_>) -> Vec<String> {
     let tally = evidence.tally;
     let mut doubts: Vec<String> = evidence.device_drops.text().into_iter().collect();
     if tally.refused > 0 {
@@ -82,7 +82,7 @@ pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
 
 /// A machine is lost. If it only did not answer, and it or the others had no processor time to give
 /// then, another attempt may not lose it.
-pub(super) fn doubt_of_loss(lost: &Lost, hosts: &[PartEvidence<'_>]) -> Doubt {
+pub(super) fn doubt_of_loss(lost: &LostMachine, hosts: &[PartEvidence<'_>]) -> Doubt {
     let text = lost.doubt();
     let explained = lost.stood.and_then(|stood| {
         let of_its_own =
@@ -113,7 +113,7 @@ fn began_late(late: Span, late_above: Span) -> Option<String> {
 
 /// What one machine knows to have lost of other machines' packets, which no link of the file has
 /// lost.
-fn remote(traffic: Traffic) -> Vec<String> {
+fn remote(traffic: InterMachineTraffic) -> Vec<String> {
     let counts = [
         (traffic.incomplete_packets, "packets of other machines came only in part"),
         (traffic.unsent_packets, "packets for other machines could not be sent"),
@@ -140,7 +140,7 @@ fn lost_reports(lost: LostReports) -> Option<String> {
     })
 }
 
-fn memory(evidence: &Evidence<'_>) -> Option<String> {
+fn memory(evidence: &RunEvidence<'_>) -> Option<String> {
     let lanes = evidence.tally.lanes.iter().enumerate();
     let (lane, drops) = lanes
         .map(|(index, lane)| (Lane::from_index(index), lane.no_memory))

@@ -1,13 +1,13 @@
 //! What the way to the machine's outside means for the verdict.
 
-use windtunnel_gateway::Report;
-use windtunnel_trace::report::Internet;
+use windtunnel_gateway::GatewayReport;
+use windtunnel_trace::report::InternetAccessReport;
 
 use super::doubt::Doubt;
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 
 /// What should have been carried and was not.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
     match evidence.internet {
         None => Vec::new(),
         Some(Err(why)) => {
@@ -22,7 +22,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 }
 
 /// What was refused, and what the machine does not let anything carry.
-pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     let Some(Ok(report)) = evidence.internet else { return Vec::new() };
     let mut warnings = Vec::new();
     if report.refused_in_all() > 0 {
@@ -44,11 +44,27 @@ pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// For `run.json`.
-pub(super) fn report(evidence: &Evidence<'_>) -> Option<Internet> {
+pub(super) fn report(evidence: &RunEvidence<'_>) -> Option<InternetAccessReport> {
     let Some(Ok(report)) = evidence.internet else { return None };
-    let Report { flows, sent_bytes, received_bytes, refused, ignored, lost, echo_denied, .. } =
-        report.clone();
-    Some(Internet { flows, sent_bytes, received_bytes, refused, ignored, lost, echo_denied })
+    let GatewayReport {
+        flows,
+        sent_bytes,
+        received_bytes,
+        refused,
+        ignored,
+        lost,
+        echo_denied,
+        ..
+    } = report.clone();
+    Some(InternetAccessReport {
+        flows,
+        sent_bytes,
+        received_bytes,
+        refused,
+        ignored,
+        lost,
+        echo_denied,
+    })
 }
 
 /// Why packets were refused, in words.
@@ -69,12 +85,12 @@ fn reason(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::testing::Case;
+    use crate::verdict::testing::RunEvidenceFixture;
 
     const FILE: &str = "nodes: {a: {}, internet: {}}\nlinks: [{between: [a, internet]}]";
 
-    fn lossy() -> Report {
-        let mut report = Report::default();
+    fn lossy() -> GatewayReport {
+        let mut report = GatewayReport::default();
         report.lost.insert("packets that the kernel refused".to_owned(), 3);
         report.refused.insert("machine".to_owned(), 2);
         report.echo_denied = 1;
@@ -83,9 +99,9 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_a_doubt_and_what_was_refused_a_warning() {
-        let case = Case::of(FILE);
+        let case = RunEvidenceFixture::of(FILE);
         let end = Ok(lossy());
-        let evidence = Evidence { internet: Some(&end), ..case.evidence() };
+        let evidence = RunEvidence { internet: Some(&end), ..case.evidence() };
         let doubts: Vec<String> = doubts(&evidence).into_iter().map(|doubt| doubt.text).collect();
         assert_eq!(doubts, ["internet: 3 packets that the kernel refused"]);
         let warnings = warnings(&evidence);
@@ -99,9 +115,9 @@ mod tests {
 
     #[test]
     fn a_gateway_that_ended_by_itself_is_a_doubt() {
-        let case = Case::of(FILE);
+        let case = RunEvidenceFixture::of(FILE);
         let end = Err("it has ended by itself".to_owned());
-        let evidence = Evidence { internet: Some(&end), ..case.evidence() };
+        let evidence = RunEvidence { internet: Some(&end), ..case.evidence() };
         assert_eq!(doubts(&evidence).len(), 1);
         assert!(!crate::verdict::judge(&evidence).verdict.faithful);
     }

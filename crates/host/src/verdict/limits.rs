@@ -4,16 +4,16 @@ use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span};
 use windtunnel_trace::report::NodeLimit;
 
-use super::evidence::Evidence;
-use crate::node_limits::{Account, Owner, Window};
+use super::evidence::RunEvidence;
+use crate::node_limits::{CpuAccountWindow, CpuUsageAccount, ResourceLimitOwner};
 use crate::text::rounded;
 
 /// Limits that were not held, a sentence each.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<String> {
     evidence.limits.iter().filter_map(|account| doubt(evidence.plan, account)).collect()
 }
 
-fn doubt(plan: &Plan, account: &Account) -> Option<String> {
+fn doubt(plan: &Plan, account: &CpuUsageAccount) -> Option<String> {
     let of = account.owner.describe(plan);
     if let Some(why) = &account.failure {
         return Some(format!("the processor limit of {of} was not held: {why}"));
@@ -33,12 +33,12 @@ fn doubt(plan: &Plan, account: &Account) -> Option<String> {
 }
 
 /// The figures as `run.json` has them.
-pub(super) fn report(evidence: &Evidence<'_>) -> Vec<NodeLimit> {
+pub(super) fn report(evidence: &RunEvidence<'_>) -> Vec<NodeLimit> {
     evidence.limits.iter().map(|account| node_limit(evidence.plan, account)).collect()
 }
 
-fn node_limit(plan: &Plan, account: &Account) -> NodeLimit {
-    let bound: Vec<&Window> = account.windows.iter().filter(|it| it.is_bound()).collect();
+fn node_limit(plan: &Plan, account: &CpuUsageAccount) -> NodeLimit {
+    let bound: Vec<&CpuAccountWindow> = account.windows.iter().filter(|it| it.is_bound()).collect();
     let length_ns = total(bound.iter().map(|it| &it.length_ns));
     let used_ns = total(bound.iter().map(|it| &it.used_ns));
     let mut delivered: Vec<f64> = bound.iter().map(|it| it.delivered()).collect();
@@ -46,7 +46,7 @@ fn node_limit(plan: &Plan, account: &Account) -> NodeLimit {
     NodeLimit {
         node: account.owner.name(plan).to_owned(),
         program: account.owner.program(),
-        reservation: matches!(account.owner, Owner::Reservation(_)),
+        reservation: matches!(account.owner, ResourceLimitOwner::Reservation(_)),
         mechanism: account.mechanism.clone(),
         asked_cpus: f64::from(account.asked_millis) / 1000.0,
         windows: account.windows.len(),

@@ -1,17 +1,17 @@
 //! Programs that did not end as they should.
 
-use windtunnel_model::expect::{Claim, ProgramFact};
+use windtunnel_model::expect::{ExpectationClaim, ProgramFact};
 
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 use super::expectations::ending;
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 use crate::output::ProgramKey;
-use crate::supervisor::{Life, Supervised};
+use crate::supervisor::{ProgramLifecycle, Supervised};
 
 /// A program that is not a daemon must have run and exited with 0; a daemon must not have exited
 /// with an error. Excused are programs whose exit the file speaks of, and those that an event or
 /// the end of the run has ended.
-pub(super) fn failures(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn failures(evidence: &RunEvidence<'_>) -> Vec<String> {
     let programs = evidence.supervisor.programs();
     programs
         .filter(|(key, program)| has_failed(evidence, *key, program))
@@ -23,21 +23,28 @@ pub(super) fn failures(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// Whether a program has failed, and the file does not speak of its exit.
-pub(super) fn has_failed(evidence: &Evidence<'_>, key: ProgramKey, program: &Supervised) -> bool {
+pub(super) fn has_failed(
+    evidence: &RunEvidence<'_>,
+    key: ProgramKey,
+    program: &Supervised,
+) -> bool {
     failed(evidence, program) && !file_speaks_of(evidence, key)
 }
 
-fn failed(evidence: &Evidence<'_>, program: &Supervised) -> bool {
+fn failed(evidence: &RunEvidence<'_>, program: &Supervised) -> bool {
     if program.ended_by_event || program.ended_by_run || program.held || left(program) {
         return false;
     }
     match (&program.life, program.last_exit) {
-        (Life::Failed { .. }, _) => true,
+        (ProgramLifecycle::Failed { .. }, _) => true,
         (_, Some(exit)) => exit.code != 0,
         // That the machine was lost is reported by itself.
-        (Life::Running { .. } | Life::Starting | Life::Lost, None) => false,
+        (
+            ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting | ProgramLifecycle::Lost,
+            None,
+        ) => false,
         // If a run is cut short, programs that had not started are not reported.
-        (_, None) => matches!(evidence.ending, Ending::Finished | Ending::Duration),
+        (_, None) => matches!(evidence.ending, RunEndReason::Finished | RunEndReason::Duration),
     }
 }
 
@@ -46,9 +53,9 @@ fn left(program: &Supervised) -> bool {
     program.absent && program.last_exit.is_none()
 }
 
-fn file_speaks_of(evidence: &Evidence<'_>, key: ProgramKey) -> bool {
+fn file_speaks_of(evidence: &RunEvidence<'_>, key: ProgramKey) -> bool {
     evidence.plan.expectations.iter().any(|expectation| match &expectation.claim {
-        Claim::Program { nodes, fact: ProgramFact::Exit(_) } => {
+        ExpectationClaim::Program { nodes, fact: ProgramFact::Exit(_) } => {
             nodes.iter().any(|node| node.index() == key.node)
         }
         _ => false,

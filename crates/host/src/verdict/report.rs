@@ -6,30 +6,31 @@ use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 use windtunnel_sys::limits as machine_limits;
-use windtunnel_trace::lateness::{self, Lateness};
+use windtunnel_trace::lateness::{self, LatenessHistogram};
 use windtunnel_trace::report::{
-    Achieved, Expectation, FlowStarts, Host, LateEvent, Link, LostHost, Machine, NodeReceived,
-    Peer, Phase, Planned, Program, Report, Router, RouterNat, Verdict,
+    Achieved, ExpectationResult, FlowStarts, HostReport, LateEvent, LinkPhaseReport, LinkReport,
+    LostHost, MachineReport, NodeReceived, PeerTrafficReport, ProgramReport, RouterNat,
+    RouterReport, RunReport, RunVerdict, SchedulePunctuality,
 };
 
-use super::evidence::{Evidence, Lost, PartEvidence, busy_percent};
+use super::evidence::{LostMachine, PartEvidence, RunEvidence, busy_percent};
 use super::expectations::ending;
 use super::programs::has_failed;
 use super::{bounds, clocks, internet, limits, services, shares};
 use crate::planned;
-use windtunnel_dataplane::receive_queue::Received;
+use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
 use windtunnel_dataplane::{LaneResult, PeerTraffic};
 
 /// Puts the report together.
 pub(super) fn assemble(
-    evidence: &Evidence<'_>,
-    expectations: Vec<Expectation>,
-    verdict: Verdict,
-) -> Report {
+    evidence: &RunEvidence<'_>,
+    expectations: Vec<ExpectationResult>,
+    verdict: RunVerdict,
+) -> RunReport {
     let plan = evidence.plan;
     let lanes = evidence.tally.lanes.iter().enumerate();
     let routers = plan.routers.iter().zip(&evidence.tally.routers);
-    Report {
+    RunReport {
         windtunnel: env!("CARGO_PKG_VERSION").to_owned(),
         name: plan.name.clone(),
         seed: plan.seed,
@@ -65,7 +66,7 @@ pub(super) fn assemble(
             .collect(),
         routers: routers
             .enumerate()
-            .map(|(id, (it, counters))| Router {
+            .map(|(id, (it, counters))| RouterReport {
                 nat: nat(evidence, RouterId::from_index(id)),
                 ..router(&it.name, counters)
             })
@@ -74,13 +75,13 @@ pub(super) fn assemble(
     }
 }
 
-fn host(part: &PartEvidence<'_>) -> Host {
+fn host(part: &PartEvidence<'_>) -> HostReport {
     let between = part.evidence.tally.remote.unwrap_or_default();
-    Host {
+    HostReport {
         host: part.results.host.clone(),
         kernel: part.results.kernel.clone(),
         nodes: part.nodes,
-        machine: Machine { cpus: part.results.cpus, ..machine(&part.evidence) },
+        machine: MachineReport { cpus: part.results.cpus, ..machine(&part.evidence) },
         lateness: part.evidence.tally.departures.summary(),
         planned: planned(part.evidence.planned),
         sent_packets: between.sent_packets,
@@ -93,14 +94,14 @@ fn host(part: &PartEvidence<'_>) -> Host {
     }
 }
 
-fn planned(planned: &planned::Planned) -> Planned {
-    let late = |late: &planned::Late| LateEvent {
+fn planned(planned: &planned::PunctualitySummary) -> SchedulePunctuality {
+    let late = |late: &planned::LateOccurrence| LateEvent {
         event: late.what.clone(),
         intended_ns: late.intended.as_nanos(),
         late_ns: late.late.as_nanos(),
         bound_ns: late.bound.as_nanos(),
     };
-    Planned {
+    SchedulePunctuality {
         happened: planned.happened,
         late: planned.late,
         latest_ns: planned.latest.as_nanos(),
@@ -108,7 +109,7 @@ fn planned(planned: &planned::Planned) -> Planned {
     }
 }
 
-fn lost(lost: &Lost) -> LostHost {
+fn lost(lost: &LostMachine) -> LostHost {
     LostHost {
         host: lost.host.clone(),
         nodes: lost.nodes,
@@ -117,10 +118,10 @@ fn lost(lost: &Lost) -> LostHost {
     }
 }
 
-fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
+fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> PeerTrafficReport {
     let PeerTraffic { member, sent, received, silences, .. } = peer;
     let silent = silences.iter().map(|(from, to)| to.saturating_sub(*from).as_nanos());
-    Peer {
+    PeerTrafficReport {
         host: part.members.get(usize::from(*member)).cloned().unwrap_or_default(),
         sent_datagrams: sent.datagrams,
         sent_packets: sent.packets,
@@ -133,15 +134,15 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> Peer {
     }
 }
 
-fn flow_starts(announced: u64, seen: &Lateness) -> FlowStarts {
+fn flow_starts(announced: u64, seen: &LatenessHistogram) -> FlowStarts {
     let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
     let mean_ns = seen.mean().as_nanos();
     FlowStarts { announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }
 
-fn machine(evidence: &Evidence<'_>) -> Machine {
+fn machine(evidence: &RunEvidence<'_>) -> MachineReport {
     let tally = evidence.tally;
-    Machine {
+    MachineReport {
         cpus: machine_limits::cpus().map_or(1, |cpus| cpus.len()),
         kernel_drops: total(tally.kernel_drops.iter().map(|(_, drops)| drops)),
         kernel_refused: tally.refused.saturating_add(evidence.device_drops.packets),
@@ -162,12 +163,12 @@ fn machine(evidence: &Evidence<'_>) -> Machine {
     }
 }
 
-fn programs(evidence: &Evidence<'_>) -> Vec<Program> {
+fn programs(evidence: &RunEvidence<'_>) -> Vec<ProgramReport> {
     let all = evidence.supervisor.programs();
     all.map(|(key, program)| {
         let volume = evidence.carried.volumes.get(&key).copied().unwrap_or_default();
         let (ended, exit) = ending(program);
-        Program {
+        ProgramReport {
             node: evidence.plan.nodes[key.node].name.clone(),
             program: key.program,
             argv: program.spec.argv.clone(),
@@ -192,12 +193,12 @@ fn link(
     result: &LaneResult,
     peak_bytes_per_s: u64,
     late_above: Span,
-) -> Link {
+) -> LinkReport {
     let spec = &plan.links[lane.link.index()];
     let asked = &spec.profiles[lane.direction.index()];
     let counters = &result.counters;
     let peak = peak_bytes_per_s.saturating_mul(8);
-    Link {
+    LinkReport {
         link: spec.name.clone(),
         direction: plan.lane_name(lane),
         asked: asked.clone(),
@@ -235,12 +236,12 @@ fn in_flight(result: &LaneResult) -> u64 {
 }
 
 /// The phases of a direction, each with what was counted in it.
-fn phases(result: &LaneResult) -> Vec<Phase> {
+fn phases(result: &LaneResult) -> Vec<LinkPhaseReport> {
     let (mut from, mut before) = (Time::ZERO, LaneCounters::default());
     let mut phases = Vec::new();
     for phase in &result.phases {
         let counters = phase.counters.since(&before);
-        phases.push(Phase {
+        phases.push(LinkPhaseReport {
             from_ns: from.as_nanos(),
             until_ns: phase.until.as_nanos(),
             asked: phase.asked.clone(),
@@ -261,7 +262,7 @@ fn dropped(counters: &LaneCounters) -> BTreeMap<String, u64> {
 }
 
 /// What there is evidence of. Without it there is no figure: not what was asked either.
-fn achieved(c: &LaneCounters, lateness: &Lateness) -> Achieved {
+fn achieved(c: &LaneCounters, lateness: &LatenessHistogram) -> Achieved {
     let ratio = |part: u64, whole: u64, scale: u64| {
         let scaled = u128::from(part) * u128::from(scale);
         scaled.checked_div(u128::from(whole)).and_then(|value| u64::try_from(value).ok())
@@ -281,7 +282,7 @@ fn achieved(c: &LaneCounters, lateness: &Lateness) -> Achieved {
     }
 }
 
-fn router(name: &str, counters: &RouterCounters) -> Router {
+fn router(name: &str, counters: &RouterCounters) -> RouterReport {
     let RouterCounters {
         forwarded,
         ttl_expired,
@@ -326,10 +327,10 @@ fn router(name: &str, counters: &RouterCounters) -> Router {
     let of_few = of_few.into_iter().filter(|(_, count)| *count > 0);
     let packets = packets.into_iter().chain(of_few);
     let packets: BTreeMap<_, _> = packets.map(|(name, n)| (name.to_owned(), n)).collect();
-    Router { router: name.to_owned(), packets, nat: None }
+    RouterReport { router: name.to_owned(), packets, nat: None }
 }
 
-fn nat(evidence: &Evidence<'_>, router: RouterId) -> Option<RouterNat> {
+fn nat(evidence: &RunEvidence<'_>, router: RouterId) -> Option<RouterNat> {
     let planned = evidence.plan.middlebox(router)?.nat.as_ref()?;
     let tally = evidence.tally.nats.iter().find(|it| it.router == router)?;
     let count = |held: usize| u64::try_from(held).unwrap_or(u64::MAX);
@@ -348,8 +349,8 @@ fn nat(evidence: &Evidence<'_>, router: RouterId) -> Option<RouterNat> {
 const BACKLOGGED_LEAST: u64 = 10;
 
 /// What came to nodes that pay for receiving.
-fn received(evidence: &Evidence<'_>) -> Vec<NodeReceived> {
-    let one = |received: &Received| NodeReceived {
+fn received(evidence: &RunEvidence<'_>) -> Vec<NodeReceived> {
+    let one = |received: &ReceiveQueueCounters| NodeReceived {
         node: evidence.plan.nodes[received.node].name.clone(),
         came: received.came,
         delivered: received.delivered(),
@@ -372,10 +373,10 @@ mod tests {
     fn nothing_is_achieved_where_nothing_was_there_to_measure() {
         let idle =
             LaneCounters { transmitted_wire_bytes: 300, busy_ns: 2_400, ..Default::default() };
-        assert_eq!(achieved(&idle, &Lateness::new()), Achieved::default());
+        assert_eq!(achieved(&idle, &LatenessHistogram::new()), Achieved::default());
         let mut down = LaneCounters { offered_packets: 9, ..idle };
         down.dropped[DropReason::Down] = 9;
-        assert_eq!(achieved(&down, &Lateness::new()), Achieved::default());
+        assert_eq!(achieved(&down, &LatenessHistogram::new()), Achieved::default());
     }
 
     #[test]
@@ -386,7 +387,8 @@ mod tests {
             backlogged_ns: packets * 1_000_000,
             ..Default::default()
         };
-        let rate = |packets| achieved(&backlogged(packets), &Lateness::new()).rate_busy_bit_per_s;
+        let rate =
+            |packets| achieved(&backlogged(packets), &LatenessHistogram::new()).rate_busy_bit_per_s;
         assert_eq!((rate(9), rate(10)), (None, Some(10_000_000)));
     }
 
@@ -401,19 +403,19 @@ mod tests {
                 delay_sum_ns: delay_ms * 1_000_000,
                 ..LaneCounters::default()
             },
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
         };
         // 10 packets with 10 ms each, then 5 with 40 ms each.
         let result = LaneResult {
             no_memory: 0,
             counters: LaneCounters::default(),
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
             late: None,
             phases: vec![phase(1000, 10, 10, 100), phase(1500, 40, 15, 300)],
             series: None,
         };
         let found = phases(&result);
-        let figures = |phase: &Phase| {
+        let figures = |phase: &LinkPhaseReport| {
             (phase.until_ns, phase.delivered_packets, phase.achieved.latency_mean_ns)
         };
         assert_eq!(figures(&found[0]), (1_000_000_000, 10, Some(10_000_000)));

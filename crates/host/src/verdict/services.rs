@@ -6,13 +6,13 @@ use windtunnel_model::plan::Service;
 use windtunnel_trace::report::{FailOverReport, ReplicaReport, ServiceReport};
 
 use super::doubt::Doubt;
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 use crate::live::{ReplicaState, ServiceState};
 use crate::text::rounded;
 use windtunnel_dataplane::Redirected;
 
 /// Why what routers redirected may not be what the replicas' programs did.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
     let mut doubts: Vec<Doubt> =
         evidence.services.doubts.iter().cloned().map(Doubt::other).collect();
     let watched = evidence.services.watched.unwrap_or_default();
@@ -47,7 +47,7 @@ pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<Doubt> {
 
 /// The services with `fail-over: transparent`, and what was counted of each.
 fn counted<'a>(
-    evidence: &'a Evidence<'_>,
+    evidence: &'a RunEvidence<'_>,
 ) -> impl Iterator<Item = (&'a Service, &'a FailOverCounters)> {
     let services = evidence.plan.services.iter().zip(&evidence.redirections().services);
     services.filter_map(|(service, it)| Some((service, it.fail_over.as_ref()?)))
@@ -65,7 +65,7 @@ fn unkept(service: &Service, counters: &FailOverCounters) -> Option<Doubt> {
 }
 
 /// What is to be known of services beside what they did.
-pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     let pins = evidence.redirections().pins;
     let counts = [
         (pins.unknown_fragments, "fragments came before the first of their datagram"),
@@ -91,7 +91,11 @@ pub(super) fn warnings(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// A replica that listens for one IP version only, where the service has addresses of both.
-fn one_sided(evidence: &Evidence<'_>, service: &Service, state: &ServiceState) -> Option<String> {
+fn one_sided(
+    evidence: &RunEvidence<'_>,
+    service: &Service,
+    state: &ServiceState,
+) -> Option<String> {
     let addresses = service.addresses().count();
     let sided = |it: &ReplicaState| it.one_sided(addresses).next().map(|at| (it.node, at));
     let (node, (port, address)) = state.replicas.iter().find_map(sided)?;
@@ -105,7 +109,7 @@ fn one_sided(evidence: &Evidence<'_>, service: &Service, state: &ServiceState) -
 }
 
 /// The figures as `run.json` has them.
-pub(super) fn report(evidence: &Evidence<'_>) -> Vec<ServiceReport> {
+pub(super) fn report(evidence: &RunEvidence<'_>) -> Vec<ServiceReport> {
     let none = Redirected::default();
     let services = evidence.plan.services.iter().zip(&evidence.services.states);
     let reports = services.enumerate().map(|(position, (service, state))| {
@@ -116,7 +120,7 @@ pub(super) fn report(evidence: &Evidence<'_>) -> Vec<ServiceReport> {
 }
 
 fn of_service(
-    evidence: &Evidence<'_>,
+    evidence: &RunEvidence<'_>,
     service: &Service,
     state: &ServiceState,
     redirected: &Redirected,
@@ -173,7 +177,7 @@ fn transparent(counters: &FailOverCounters) -> FailOverReport {
 }
 
 fn of_replica(
-    evidence: &Evidence<'_>,
+    evidence: &RunEvidence<'_>,
     state: &ReplicaState,
     redirected: &Redirected,
 ) -> ReplicaReport {
@@ -202,11 +206,11 @@ const APPLIED_WITHIN: Span = Span::from_millis(100);
 mod tests {
     use windtunnel_trace::report::ReplicasWatched;
 
-    use super::super::testing::Case;
+    use super::super::testing::RunEvidenceFixture;
     use super::*;
 
-    fn case() -> Case {
-        let mut case = Case::of(
+    fn case() -> RunEvidenceFixture {
+        let mut case = RunEvidenceFixture::of(
             "services: {www: {ports: 80/tcp, replicas: b}}
 nodes: {a: {}, b: {}}
 routers: [r]
@@ -217,7 +221,7 @@ links: [{between: [a, r]}, {between: [b, r]}]",
         case
     }
 
-    fn unfaithful(case: &Case) -> (Vec<String>, bool) {
+    fn unfaithful(case: &RunEvidenceFixture) -> (Vec<String>, bool) {
         let verdict = case.judge().verdict;
         (verdict.unfaithful, verdict.disturbed)
     }
@@ -243,7 +247,7 @@ links: [{between: [a, r]}, {between: [b, r]}]",
         let mut case = case();
         let interval_max_ns = 60_000_000;
         case.services.watched = Some(ReplicasWatched { interval_max_ns, ..Default::default() });
-        let applied = |case: &mut Case, millis| {
+        let applied = |case: &mut RunEvidenceFixture, millis| {
             case.services.states[0].replicas[0].registering_max = Span::from_millis(millis);
         };
         applied(&mut case, 40);

@@ -2,21 +2,22 @@
 
 use windtunnel_engine::ClassCounters;
 use windtunnel_model::Rate;
-use windtunnel_model::profile::{Discipline, SendShare, Wf2q};
+use windtunnel_model::profile::{QueueDiscipline, SendShare, Wf2qParameters};
 use windtunnel_trace::report::{NodeShares, ProgramShare};
 
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 use windtunnel_dataplane::LaneShares;
 
-pub(super) fn report(evidence: &Evidence<'_>) -> Vec<NodeShares> {
+pub(super) fn report(evidence: &RunEvidence<'_>) -> Vec<NodeShares> {
     evidence.tally.shares.iter().filter_map(|shares| of_lane(evidence, shares)).collect()
 }
 
-fn of_lane(evidence: &Evidence<'_>, shares: &LaneShares) -> Option<NodeShares> {
+fn of_lane(evidence: &RunEvidence<'_>, shares: &LaneShares) -> Option<NodeShares> {
     let (plan, lane) = (evidence.plan, shares.lane);
     let profile = &plan.links[lane.link.index()].profiles[lane.direction.index()];
-    let Discipline::Wf2q(setting) = &profile.discipline else { return None };
-    let rest = SendShare { name: REST.to_owned(), min: None, weight: Wf2q::WEIGHT_OF_REST };
+    let QueueDiscipline::Wf2q(setting) = &profile.discipline else { return None };
+    let rest =
+        SendShare { name: REST.to_owned(), min: None, weight: Wf2qParameters::WEIGHT_OF_REST };
     let classes = setting.classes.iter().chain([&rest]).zip(&shares.classes.counters);
     let programs = classes.enumerate().map(|(number, (class, counters))| {
         program((number < setting.rest()).then_some(number), class, counters)

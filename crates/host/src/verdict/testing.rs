@@ -1,56 +1,56 @@
 //! A run that is over, for tests of what is said of it.
 
 use windtunnel_model::{Plan, Span, Time};
-use windtunnel_sys::limits::Processors;
-use windtunnel_trace::lateness::Lateness;
-use windtunnel_trace::report::{Records, Report};
+use windtunnel_sys::limits::CpuTickCounters;
+use windtunnel_trace::lateness::LatenessHistogram;
+use windtunnel_trace::report::{RecordingReport, RunReport};
 
-use super::evidence::Evidence;
+use super::evidence::RunEvidence;
 use super::judge;
 use crate::devices::DeviceDrops;
-use crate::echo::{EchoResults, Probe};
-use crate::ending::Ending;
+use crate::echo::{EchoProbe, EchoResults};
+use crate::ending::RunEndReason;
 use crate::freeze::Freezes;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{Account, Bound};
+use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::Carried;
-use crate::planned::Planned;
-use crate::recorder::Recorded;
-use crate::supervisor::{Exit, Supervisor};
+use crate::planned::PunctualitySummary;
+use crate::recorder::RunRecorderSummary;
+use crate::supervisor::{ProgramExit, Supervisor};
 use windtunnel_dataplane::{LaneResult, Tally};
 
 /// What is known of the run.
-pub(super) struct Case {
+pub(super) struct RunEvidenceFixture {
     pub(super) plan: Plan,
-    pub(super) ending: Ending,
+    pub(super) ending: RunEndReason,
     pub(super) elapsed: Span,
     pub(super) tally: Tally,
-    pub(super) recorded: Recorded,
-    pub(super) records: Option<Records>,
+    pub(super) recorded: RunRecorderSummary,
+    pub(super) records: Option<RecordingReport>,
     pub(super) captures: Vec<String>,
     pub(super) carried: Carried,
     pub(super) supervisor: Supervisor,
-    pub(super) echoes: Vec<(Probe, EchoResults)>,
+    pub(super) echoes: Vec<(EchoProbe, EchoResults)>,
     pub(super) freezes: Freezes,
-    pub(super) planned: Planned,
-    pub(super) limits: Vec<Account>,
-    pub(super) bounds: Vec<Bound>,
+    pub(super) planned: PunctualitySummary,
+    pub(super) limits: Vec<CpuUsageAccount>,
+    pub(super) bounds: Vec<ResourceLimit>,
     pub(super) services: ServicesEnded,
     pub(super) device_drops: DeviceDrops,
-    pub(super) processors: Processors,
+    pub(super) processors: CpuTickCounters,
     pub(super) load: WhenLate,
     pub(super) notes: Vec<String>,
 }
 
-impl Case {
+impl RunEvidenceFixture {
     /// A run of ten seconds in which no packet moved and no program started. Packets later than
     /// 1 ms are late; its processors were idle.
     pub(super) fn of(file: &str) -> Self {
         let plan = windtunnel_dataplane::testing::plan(file);
         let lane = |_| LaneResult {
             counters: Default::default(),
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
             late: None,
             no_memory: 0,
             phases: Vec::new(),
@@ -61,23 +61,23 @@ impl Case {
             routers: vec![Default::default(); plan.routers.len()],
             ..Tally::default()
         };
-        Case {
+        RunEvidenceFixture {
             supervisor: Supervisor::new(&plan),
-            ending: Ending::Finished,
+            ending: RunEndReason::Finished,
             elapsed: Span::from_secs(10),
             tally,
-            recorded: Recorded::default(),
+            recorded: RunRecorderSummary::default(),
             records: None,
             captures: Vec::new(),
             carried: Carried::default(),
             echoes: Vec::new(),
             freezes: Freezes::default(),
-            planned: Planned::default(),
+            planned: PunctualitySummary::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
             services: ServicesEnded::default(),
             device_drops: DeviceDrops::default(),
-            processors: Processors { busy: 0, idle: 2_000, stolen: 0 },
+            processors: CpuTickCounters { busy: 0, idle: 2_000, stolen: 0 },
             load: WhenLate::default(),
             notes: Vec::new(),
             plan,
@@ -97,7 +97,7 @@ impl Case {
     pub(super) fn start(&mut self, at: u64) {
         self.supervisor.tick(Span::from_secs(at));
         while let Some(command) = self.supervisor.poll_command() {
-            if let crate::supervisor::Command::Spawn { spawn, .. } = command {
+            if let crate::supervisor::SupervisorCommand::Spawn { spawn, .. } = command {
                 self.supervisor.on_spawned(spawn, 7, Span::from_secs(at));
             }
         }
@@ -105,12 +105,12 @@ impl Case {
 
     /// The program with this number of its start exits at `at` seconds.
     pub(super) fn exit(&mut self, spawn: u64, code: u8, at: u64) {
-        let exit = Exit { code, signal: None };
+        let exit = ProgramExit { code, signal: None };
         self.supervisor.on_exited(spawn, exit, Span::from_secs(at)).expect("it runs");
     }
 
-    pub(super) fn evidence(&self) -> Evidence<'_> {
-        Evidence {
+    pub(super) fn evidence(&self) -> RunEvidence<'_> {
+        RunEvidence {
             plan: &self.plan,
             plan_hash: "0",
             began_unix_s: 1_700_000_000,
@@ -142,7 +142,7 @@ impl Case {
         }
     }
 
-    pub(super) fn judge(&self) -> Report {
+    pub(super) fn judge(&self) -> RunReport {
         judge(&self.evidence())
     }
 }

@@ -7,10 +7,10 @@ mod limits;
 
 use windtunnel_model::{NodeId, Span};
 
-use super::testing::Case;
+use super::testing::RunEvidenceFixture;
 use super::*;
 use crate::freeze::Freezes;
-use crate::output::{ProgramKey, Volume};
+use crate::output::{OutputByteCounts, ProgramKey};
 
 const PAIR: &str = "
 nodes: {web: {run: serve, daemon: true}, client: {run: get}}
@@ -18,15 +18,15 @@ links: [{between: [web, client]}]
 ";
 
 /// The daemon runs, and the client exits with `code`.
-fn done(code: u8) -> Case {
-    let mut case = Case::of(PAIR);
+fn done(code: u8) -> RunEvidenceFixture {
+    let mut case = RunEvidenceFixture::of(PAIR);
     case.start(0);
     case.exit(2, code, 3);
     case.supervisor.stop();
     case
 }
 
-fn failures(case: &Case) -> Vec<String> {
+fn failures(case: &RunEvidenceFixture) -> Vec<String> {
     case.judge().verdict.failures
 }
 
@@ -51,7 +51,7 @@ fn a_program_that_exits_with_an_error_fails_the_run() {
 
 #[test]
 fn a_daemon_may_run_to_the_end_but_not_exit_with_an_error() {
-    let mut case = Case::of(PAIR);
+    let mut case = RunEvidenceFixture::of(PAIR);
     case.start(0);
     case.exit(1, 1, 2);
     case.exit(2, 0, 3);
@@ -60,13 +60,13 @@ fn a_daemon_may_run_to_the_end_but_not_exit_with_an_error() {
 
 #[test]
 fn a_program_that_never_started_fails_a_run_that_has_not_been_cut_short() {
-    let mut case = Case::of(PAIR);
+    let mut case = RunEvidenceFixture::of(PAIR);
     let missed = ["web (serve): it never started", "client (get): it never started"];
     for (ending, failures) in [
-        (Ending::Finished, &missed[..]),
-        (Ending::Duration, &missed[..]),
-        (Ending::Stopped, &[]),
-        (Ending::Interrupted(2), &[]),
+        (RunEndReason::Finished, &missed[..]),
+        (RunEndReason::Duration, &missed[..]),
+        (RunEndReason::Stopped, &[]),
+        (RunEndReason::Interrupted(2), &[]),
     ] {
         case.ending = ending;
         assert_eq!(self::failures(&case), failures, "{:?}", case.ending);
@@ -77,7 +77,7 @@ fn a_program_that_never_started_fails_a_run_that_has_not_been_cut_short() {
 fn an_exit_that_the_file_speaks_of_is_judged_by_the_file_alone() {
     let file = format!("{PAIR}expect: [{{node: client, exit: 3}}]");
     let with_exit = |code| {
-        let mut case = Case::of(&file);
+        let mut case = RunEvidenceFixture::of(&file);
         case.start(0);
         case.exit(2, code, 3);
         case.judge().verdict
@@ -91,7 +91,7 @@ fn an_exit_that_the_file_speaks_of_is_judged_by_the_file_alone() {
 #[test]
 fn a_program_ended_by_an_event_or_by_the_end_of_the_run_has_not_failed() {
     use windtunnel_model::plan::NodeVerb;
-    let mut case = Case::of(PAIR);
+    let mut case = RunEvidenceFixture::of(PAIR);
     case.start(0);
     case.supervisor.on_verb(NodeId(1), NodeVerb::Kill, Span::from_secs(1));
     case.exit(2, 137, 1);
@@ -103,7 +103,7 @@ fn a_program_ended_by_an_event_or_by_the_end_of_the_run_has_not_failed() {
 #[test]
 fn a_signal_that_ended_the_run_is_its_exit_code() {
     let mut case = done(0);
-    case.ending = Ending::Interrupted(2);
+    case.ending = RunEndReason::Interrupted(2);
     let verdict = case.judge().verdict;
     assert_eq!(verdict.exit_code, 130);
     assert!(verdict.text.starts_with("INTERRUPTED, FAITHFUL, PASSED: "), "{}", verdict.text);
@@ -112,13 +112,13 @@ fn a_signal_that_ended_the_run_is_its_exit_code() {
 #[test]
 fn why_a_run_could_not_go_on_is_the_first_failure_and_is_said_once() {
     let mut case = done(3);
-    case.ending = Ending::Fatal("node web has failed: gone".to_owned());
+    case.ending = RunEndReason::Fatal("node web has failed: gone".to_owned());
     let why = ["node web has failed: gone", "client (get): exited with 3"];
     assert_eq!(failures(&case), why);
     let text = case.judge().verdict.text;
     assert_eq!(text, "FAITHFUL, FAILED: node web has failed: gone (and 1 more)");
     // The program that failed is the reason why the run ended.
-    case.ending = Ending::Fatal(why[1].to_owned());
+    case.ending = RunEndReason::Fatal(why[1].to_owned());
     assert_eq!(failures(&case), [why[1]]);
 }
 
@@ -136,7 +136,7 @@ fn a_doubt_that_does_not_change_the_verdict_is_a_warning() {
     case.recorded.lost = 4;
     case.carried.failure = Some("cannot write nodes/web/stdout: disk full".to_owned());
     let key = ProgramKey { node: 1, program: 0 };
-    case.carried.volumes.insert(key, Volume { bytes: 17, discarded: 7 });
+    case.carried.volumes.insert(key, OutputByteCounts { bytes: 17, discarded: 7 });
     case.tally.overloads.times = 2;
     case.tally.overloads.lasted = Span::from_millis(300);
     case.tally.overloads.furthest = Span::from_millis(2);
@@ -156,7 +156,7 @@ fn a_doubt_that_does_not_change_the_verdict_is_a_warning() {
 
 #[test]
 fn lost_machines_fail_the_run_unless_the_file_goes_on_without_them() {
-    let lost = |since| Lost {
+    let lost = |since| LostMachine {
         host: "m2".to_owned(),
         why: "it did not answer for 5s".to_owned(),
         since,
@@ -164,9 +164,10 @@ fn lost_machines_fail_the_run_unless_the_file_goes_on_without_them() {
         stood: None,
     };
     for (policy, failed) in [("fail", true), ("continue", false)] {
-        let case = Case::of(&format!("{PAIR}on-host-loss: {policy}\n"));
+        let case = RunEvidenceFixture::of(&format!("{PAIR}on-host-loss: {policy}\n"));
         let gone = [lost(Some(Span::from_secs(2)))];
-        let evidence = Evidence { lost: &gone, ending: &Ending::Stopped, ..case.evidence() };
+        let evidence =
+            RunEvidence { lost: &gone, ending: &RunEndReason::Stopped, ..case.evidence() };
         let verdict = judge(&evidence).verdict;
         assert_eq!(!verdict.passed, failed, "{}", verdict.text);
         let warning = "host m2 was lost (it did not answer for 5s): what it counted is not here";
@@ -177,9 +178,10 @@ fn lost_machines_fail_the_run_unless_the_file_goes_on_without_them() {
 #[test]
 fn the_side_of_a_cut_network_that_is_not_the_run_says_where_the_run_is() {
     let case = done(0);
-    let lost = [Lost { host: "m2".into(), why: "cut".into(), since: None, nodes: 1, stood: None }];
-    let ending = Ending::host_lost("m2");
-    let evidence = Evidence { lost: &lost, cut_off: true, ending: &ending, ..case.evidence() };
+    let lost =
+        [LostMachine { host: "m2".into(), why: "cut".into(), since: None, nodes: 1, stood: None }];
+    let ending = RunEndReason::host_lost("m2");
+    let evidence = RunEvidence { lost: &lost, cut_off: true, ending: &ending, ..case.evidence() };
     let verdict = judge(&evidence).verdict;
     assert!(verdict.text.starts_with("PARTIAL, "), "{}", verdict.text);
     let failures = [
@@ -208,7 +210,7 @@ fn the_report_has_programs_with_their_lives_and_links_with_their_names() {
 
 #[test]
 fn what_is_missing_in_a_capture_of_the_run_makes_its_evidence_incomplete() {
-    let mut case = Case::of("nodes: {a: {}}");
+    let mut case = RunEvidenceFixture::of("nodes: {a: {}}");
     case.captures.push("3 of 10 packets of the capture of a are missing".to_owned());
     let verdict = case.judge().verdict;
     assert_eq!((verdict.passed, &verdict.incomplete), (true, &case.captures));

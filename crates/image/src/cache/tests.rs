@@ -1,8 +1,8 @@
 use super::*;
-use crate::digest::Digest;
-use crate::testing::{Builder, file, tar};
+use crate::digest::Sha256Digest;
+use crate::testing::{TestImageBuilder, file, tar};
 
-fn image(builder: &Builder, folder: &Path) -> Image {
+fn image(builder: &TestImageBuilder, folder: &Path) -> Image {
     Image::open(&builder.archive(&folder.join("image.tar")), None, None).unwrap()
 }
 
@@ -23,7 +23,7 @@ fn names(cache: &Cache) -> Vec<String> {
 #[test]
 fn a_layer_is_unpacked_once_and_only_its_owner_can_enter_the_cache() {
     let folder = tempfile::tempdir().unwrap();
-    let image = image(&Builder::new("{}").layer(&[file("a", b"1")]), folder.path());
+    let image = image(&TestImageBuilder::new("{}").layer(&[file("a", b"1")]), folder.path());
     let cache = cache(folder.path());
     let layer = &image.layers()[0];
     let mut read = 0;
@@ -43,7 +43,7 @@ fn layers_may_be_compressed_by_zstd_or_not_at_all() {
     let level = ruzstd::encoding::CompressionLevel::Fastest;
     let stored = ruzstd::encoding::compress_to_vec(&content[..], level);
     let other = tar(&[file("b", b"2")]);
-    let builder = Builder::new("{}").stored(content, stored).stored(other.clone(), other);
+    let builder = TestImageBuilder::new("{}").stored(content, stored).stored(other.clone(), other);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let unpacked =
         image.layers().iter().map(|layer| cache.layer(&image, layer, &[], &mut |_| ()).unwrap());
@@ -56,10 +56,11 @@ fn layers_may_be_compressed_by_zstd_or_not_at_all() {
 fn a_layer_with_another_digest_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     // Stored is another tar file than the one that the configuration names.
-    let builder = Builder::new("{}").stored(tar(&[file("a", b"1")]), tar(&[file("a", b"2")]));
+    let builder =
+        TestImageBuilder::new("{}").stored(tar(&[file("a", b"1")]), tar(&[file("a", b"2")]));
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let error = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap_err();
-    let expected = Digest::of(&tar(&[file("a", b"1")]));
+    let expected = Sha256Digest::of(&tar(&[file("a", b"1")]));
     assert!(error.to_string().contains(&expected.to_string()), "{error}");
     assert_eq!(names(&cache), Vec::<String>::new());
 }
@@ -67,7 +68,7 @@ fn a_layer_with_another_digest_leaves_nothing() {
 #[test]
 fn a_hostile_layer_is_named_with_its_entry_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let builder = Builder::new("{}").layer(&[file("good", b"1"), file("../x", b"2")]);
+    let builder = TestImageBuilder::new("{}").layer(&[file("good", b"1"), file("../x", b"2")]);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let error = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap_err();
     assert!(error.to_string().ends_with("`../x` leads out of its folder by `..`"), "{error}");
@@ -77,7 +78,7 @@ fn a_hostile_layer_is_named_with_its_entry_and_leaves_nothing() {
 #[test]
 fn what_an_interrupted_process_left_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let image = image(&Builder::new("{}").layer(&[file("a", b"1")]), folder.path());
+    let image = image(&TestImageBuilder::new("{}").layer(&[file("a", b"1")]), folder.path());
     let cache = cache(folder.path());
     let partial = cache.folder().join(key(&image.layers()[0])).with_extension("partial");
     fs::create_dir_all(partial.join("half")).unwrap();
@@ -89,7 +90,8 @@ fn what_an_interrupted_process_left_is_replaced() {
 #[test]
 fn many_at_once_unpack_it_once() {
     let folder = tempfile::tempdir().unwrap();
-    let image = image(&Builder::new("{}").layer(&[file("a", &[1; 300_000])]), folder.path());
+    let image =
+        image(&TestImageBuilder::new("{}").layer(&[file("a", &[1; 300_000])]), folder.path());
     let (image, cache) = (&image, &cache(folder.path()));
     let layer = &image.layers()[0];
     let news = std::thread::scope(|scope| {
@@ -106,7 +108,7 @@ fn many_at_once_unpack_it_once() {
 #[test]
 fn a_layer_that_is_in_use_is_not_cleared() {
     let folder = tempfile::tempdir().unwrap();
-    let builder = Builder::new("{}").layer(&[file("a", b"1")]).layer(&[file("b", b"2")]);
+    let builder = TestImageBuilder::new("{}").layer(&[file("a", b"1")]).layer(&[file("b", b"2")]);
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let used = cache.layer(&image, &image.layers()[0], &[], &mut |_| ()).unwrap();
     drop(cache.layer(&image, &image.layers()[1], &[], &mut |_| ()).unwrap());
@@ -123,10 +125,10 @@ fn a_layer_that_is_in_use_is_not_cleared() {
 fn a_layer_above_others_is_another_one_than_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let entries = [file("d/x", b"1")];
-    let alone = Builder::new("{}").layer(&entries);
+    let alone = TestImageBuilder::new("{}").layer(&entries);
     let mut private = crate::testing::other("d", tar::EntryType::Directory, "");
     private.mode = 0o700;
-    let above = Builder::new("{}").layer(&[private]).layer(&entries);
+    let above = TestImageBuilder::new("{}").layer(&[private]).layer(&entries);
     let alone = Image::open(&alone.archive(&folder.path().join("alone.tar")), None, None).unwrap();
     let above = Image::open(&above.archive(&folder.path().join("above.tar")), None, None).unwrap();
     let cache = cache(folder.path());

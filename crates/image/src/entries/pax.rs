@@ -2,16 +2,16 @@
 
 use std::io::{self, Read};
 
-use super::sparse::Map;
-use super::{Entries, Time, wrong};
+use super::sparse::SparseFileMap;
+use super::{Entries, UnixTimestamp, wrong};
 
 /// The records before an entry.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct PaxRecords {
     all: Vec<(String, Vec<u8>)>,
 }
 
-impl Records {
+impl PaxRecords {
     /// Adds those of a header.
     pub(super) fn extend(&mut self, mut text: &[u8]) -> io::Result<()> {
         let malformed = || wrong("a malformed extended header");
@@ -69,19 +69,19 @@ impl Records {
     }
 
     /// `-1.5` is half a second before `-1`.
-    pub(super) fn modified(&self) -> Option<Time> {
+    pub(super) fn modified(&self) -> Option<UnixTimestamp> {
         let text = self.text("mtime")?;
         let (whole, part) = text.split_once('.').unwrap_or((text, ""));
         let seconds: i64 = whole.parse().ok()?;
         let digits: String = part.chars().chain("000000000".chars()).take(9).collect();
         let nanoseconds: u32 = digits.parse().ok()?;
         if nanoseconds > 0 && whole.starts_with('-') {
-            return Some(Time {
+            return Some(UnixTimestamp {
                 seconds: seconds.checked_sub(1)?,
                 nanoseconds: 1_000_000_000 - nanoseconds,
             });
         }
-        Some(Time { seconds, nanoseconds })
+        Some(UnixTimestamp { seconds, nanoseconds })
     }
 
     pub(super) fn extended(&self) -> Vec<(String, Vec<u8>)> {
@@ -93,20 +93,20 @@ impl Records {
 
     /// The map of a sparse file, if it is one: in its records (formats 0.0 and 0.1), or at the
     /// beginning of its data (1.0), of which it is taken.
-    pub(super) fn map<R: Read>(&self, data: &mut Entries<R>) -> io::Result<Option<Map>> {
+    pub(super) fn map<R: Read>(&self, data: &mut Entries<R>) -> io::Result<Option<SparseFileMap>> {
         let version = (self.text("GNU.sparse.major"), self.text("GNU.sparse.minor"));
         let size = self.number("GNU.sparse.size").or_else(|| self.number("GNU.sparse.realsize"));
         let size = || size.ok_or_else(|| wrong("a sparse file whose size is not said"));
         match version {
             (Some("1"), Some("0")) => {
-                let mut map = Map::new(size()?);
+                let mut map = SparseFileMap::new(size()?);
                 read_map(data, &mut map)?;
                 Ok(Some(map))
             }
             (Some("0"), Some("0" | "1")) | (None, None) => match self.map_in_records()? {
                 None => Ok(None),
                 Some(numbers) => {
-                    let mut map = Map::new(size()?);
+                    let mut map = SparseFileMap::new(size()?);
                     numbers.chunks_exact(2).try_for_each(|pair| map.push(pair[0], pair[1]))?;
                     Ok(Some(map))
                 }
@@ -153,8 +153,8 @@ impl Records {
 
 /// Lines of decimal numbers: how many parts, then the offset and the length of each. The data begins
 /// with the next block.
-fn read_map<R: Read>(data: &mut Entries<R>, map: &mut Map) -> io::Result<()> {
-    let mut lines = Lines { data, block: Vec::new(), at: 0 };
+fn read_map<R: Read>(data: &mut Entries<R>, map: &mut SparseFileMap) -> io::Result<()> {
+    let mut lines = SparseMapLineReader { data, block: Vec::new(), at: 0 };
     for _ in 0..lines.number()? {
         let (at, length) = (lines.number()?, lines.number()?);
         map.push(at, length)?;
@@ -162,13 +162,13 @@ fn read_map<R: Read>(data: &mut Entries<R>, map: &mut Map) -> io::Result<()> {
     Ok(())
 }
 
-struct Lines<'a, R> {
+struct SparseMapLineReader<'a, R> {
     data: &'a mut Entries<R>,
     block: Vec<u8>,
     at: usize,
 }
 
-impl<R: Read> Lines<'_, R> {
+impl<R: Read> SparseMapLineReader<'_, R> {
     fn number(&mut self) -> io::Result<u64> {
         let malformed = || wrong("a malformed map of a sparse file");
         let mut number: u64 = 0;

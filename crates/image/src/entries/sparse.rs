@@ -15,15 +15,15 @@ pub(crate) struct Extent {
 
 /// The parts of a file, as the archive says.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(super) struct SparseFileMap {
     size: u64,
     extents: Vec<Extent>,
 }
 
-impl Map {
+impl SparseFileMap {
     /// Of a file that has so many bytes with its holes.
-    pub(super) fn new(size: u64) -> Map {
-        Map { size, extents: Vec::new() }
+    pub(super) fn new(size: u64) -> SparseFileMap {
+        SparseFileMap { size, extents: Vec::new() }
     }
 
     pub(super) fn push(&mut self, at: u64, length: u64) -> io::Result<()> {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{file, other, pax, tar};
 
-fn members(bytes: &[u8]) -> io::Result<Vec<Member>> {
+fn members(bytes: &[u8]) -> io::Result<Vec<TarEntryHeader>> {
     let mut entries = Entries::new(bytes);
     let mut found = Vec::new();
     while let Some(member) = entries.next()? {
@@ -29,7 +29,7 @@ fn records_are_taken_by_their_length_whatever_bytes_are_in_them() {
     assert_eq!(found[0].name, b"a/much/longer/name");
     let (name, value) = &found[0].extended[0];
     assert_eq!((name.as_str(), &value[..]), ("security.capability", capability.as_bytes()));
-    assert_eq!(found[0].modified, Time { seconds: -2, nanoseconds: 750_000_000 });
+    assert_eq!(found[0].modified, UnixTimestamp { seconds: -2, nanoseconds: 750_000_000 });
     assert_eq!((found[0].uid, found[0].size), (3_000_000, 7));
     assert!(found[0].link.is_empty(), "an empty value takes it back");
     assert_eq!((&found[1].name[..], found[1].uid), (&b"next"[..], 0), "of one entry only");

@@ -1,19 +1,20 @@
 use windtunnel_model::plan::Platform;
 
 use super::*;
-use crate::image::{Image, Missing, missing};
-use crate::testing::{Builder, file};
+use crate::image::{Image, MissingImageBlob, missing};
+use crate::testing::{TestImageBuilder, file};
 
 /// What a registry would have: the manifest's digest, and all blobs.
-fn source(folder: &Path) -> (Digest, PathBuf) {
-    let layout = Builder::new(r#"{"Cmd": ["serve"]}"#).layer(&[file("a", b"1")]).layout(folder);
-    let index: Index =
+fn source(folder: &Path) -> (Sha256Digest, PathBuf) {
+    let layout =
+        TestImageBuilder::new(r#"{"Cmd": ["serve"]}"#).layer(&[file("a", b"1")]).layout(folder);
+    let index: ImageIndex =
         serde_json::from_slice(&fs::read(layout.join("index.json")).unwrap()).unwrap();
-    (Digest::parse(&index.manifests[0].digest).unwrap(), layout.join(BLOBS))
+    (Sha256Digest::parse(&index.manifests[0].digest).unwrap(), layout.join(BLOBS))
 }
 
-fn give(from: &Path, to: &Fetched, lacks: &[Missing]) {
-    for Missing { digest, bytes, .. } in lacks {
+fn give(from: &Path, to: &RegistryImageCache, lacks: &[MissingImageBlob]) {
+    for MissingImageBlob { digest, bytes, .. } in lacks {
         let content = fs::read(from.join(digest.hex())).unwrap();
         assert_eq!(content.len() as u64, *bytes);
         fs::write(to.blob(digest), content).unwrap();
@@ -25,7 +26,7 @@ fn an_image_is_whole_when_nothing_that_it_names_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let (root, blobs) = source(&folder.path().join("source"));
     let cache = folder.path().join("cache");
-    let fetched = Fetched::open(&cache).unwrap();
+    let fetched = RegistryImageCache::open(&cache).unwrap();
     let manifest = fs::read(blobs.join(root.hex())).unwrap();
     let place = fetched.begin(&root, &manifest, "example.org/a:1").unwrap();
     assert_eq!(place, fetched_place(&cache, &root));
@@ -36,7 +37,7 @@ fn an_image_is_whole_when_nothing_that_it_names_is_missing() {
     give(&blobs, &fetched, &lacks);
     assert_eq!(missing(&place, None).unwrap(), []);
     assert_eq!(Image::open(&place, None, None).unwrap().config().cmd, ["serve"]);
-    let listed = Fetched::list(&cache).unwrap();
+    let listed = RegistryImageCache::list(&cache).unwrap();
     assert_eq!(listed, [FetchedImage { digest: root, reference: "example.org/a:1".into() }]);
 }
 
@@ -52,9 +53,9 @@ fn an_index_leads_to_the_manifest_for_this_processor() {
             {{"digest":"{manifest}","platform":{{"os":"linux","architecture":"{architecture}"}}}}]}}"#,
         "0".repeat(64)
     );
-    let fetched = Fetched::open(&folder.path().join("cache")).unwrap();
-    let place = fetched.begin(&Digest::of(index.as_bytes()), index.as_bytes(), "a").unwrap();
-    let wanted = Missing { digest: manifest.clone(), bytes: 0, is_manifest: true };
+    let fetched = RegistryImageCache::open(&folder.path().join("cache")).unwrap();
+    let place = fetched.begin(&Sha256Digest::of(index.as_bytes()), index.as_bytes(), "a").unwrap();
+    let wanted = MissingImageBlob { digest: manifest.clone(), bytes: 0, is_manifest: true };
     assert_eq!(missing(&place, None).unwrap(), [wanted]);
     fs::copy(blobs.join(manifest.hex()), fetched.blob(&manifest)).unwrap();
     assert_eq!(missing(&place, None).unwrap().len(), 2);
@@ -65,15 +66,15 @@ fn images_in_use_are_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let (root, blobs) = source(&folder.path().join("source"));
     let cache = folder.path().join("cache");
-    let fetched = Fetched::open(&cache).unwrap();
+    let fetched = RegistryImageCache::open(&cache).unwrap();
     let manifest = fs::read(blobs.join(root.hex())).unwrap();
     let place = fetched.begin(&root, &manifest, "a").unwrap();
-    let removed = Fetched::clear(&cache).unwrap();
+    let removed = RegistryImageCache::clear(&cache).unwrap();
     assert_eq!((removed.layers, removed.in_use), (0, 1));
     assert!(place.is_dir());
     drop(fetched);
-    let removed = Fetched::clear(&cache).unwrap();
+    let removed = RegistryImageCache::clear(&cache).unwrap();
     assert_eq!((removed.layers, removed.in_use), (1, 0));
     assert!(removed.bytes > 0 && !place.exists());
-    assert_eq!(Fetched::list(&cache).unwrap(), []);
+    assert_eq!(RegistryImageCache::list(&cache).unwrap(), []);
 }

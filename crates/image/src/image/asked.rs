@@ -8,15 +8,18 @@ use crate::error::ImageError;
 
 /// A platform that is asked for: by the file, or because it is this machine's.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct PlatformRequest {
     platform: Platform,
     is_own: bool,
 }
 
-impl Asked {
-    pub(super) fn new(platform: Option<&Platform>) -> Asked {
+impl PlatformRequest {
+    pub(super) fn new(platform: Option<&Platform>) -> PlatformRequest {
         let own = || Platform::of_machine(std::env::consts::ARCH);
-        Asked { platform: platform.cloned().unwrap_or_else(own), is_own: platform.is_none() }
+        PlatformRequest {
+            platform: platform.cloned().unwrap_or_else(own),
+            is_own: platform.is_none(),
+        }
     }
 
     /// What the programs of an image will be for that says nothing of it.
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
 
     fn best(asked: &str, all: &[&str]) -> Result<String, usize> {
-        let asked = Asked::new(Some(&asked.parse().unwrap()));
+        let asked = PlatformRequest::new(Some(&asked.parse().unwrap()));
         let all: Vec<Platform> = all.iter().map(|text| text.parse().unwrap()).collect();
         asked.best(all, |it| Some(it.clone())).map(|it| it.to_string()).map_err(|found| found.len())
     }
@@ -83,17 +86,17 @@ mod tests {
 
     #[test]
     fn a_machine_takes_a_later_variant_of_its_own_processor_if_there_is_no_other() {
-        let own = Asked::new(None);
+        let own = PlatformRequest::new(None);
         let later = Platform::new("linux", std::env::consts::ARCH, "v9");
         let all = vec![later.clone(), own.platform().clone()];
         assert_eq!(own.best(all, |it| Some(it.clone())).unwrap(), *own.platform());
         assert!(own.is_met_by(&later));
-        assert!(!Asked::new(Some(own.platform())).is_met_by(&later));
+        assert!(!PlatformRequest::new(Some(own.platform())).is_met_by(&later));
     }
 
     #[test]
     fn an_entry_that_names_no_platform_comes_last() {
-        let asked = Asked::new(Some(&"linux/arm64".parse().unwrap()));
+        let asked = PlatformRequest::new(Some(&"linux/arm64".parse().unwrap()));
         let all = vec![None, Some("linux/arm64".parse::<Platform>().unwrap())];
         assert!(asked.best(all, Clone::clone).unwrap().is_some());
         let all = vec![Some("linux/amd64".parse::<Platform>().unwrap()), None];

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use windtunnel_model::plan::Platform;
 
-use super::asked::Asked;
-use super::{Layer, Missing};
-use crate::digest::Digest;
-use crate::document::{Configuration, Descriptor, Index, Manifest, Saved};
+use super::asked::PlatformRequest;
+use super::{ImageLayer, MissingImageBlob};
+use crate::digest::Sha256Digest;
+use crate::document::{Configuration, Descriptor, DockerManifestEntry, ImageIndex, Manifest};
 use crate::error::ImageError;
-use crate::store::Store;
+use crate::store::ImageStorage;
 
 /// Its layers' files.
 pub(super) type Files = Vec<LayerFile>;
@@ -18,28 +18,28 @@ pub(super) type Files = Vec<LayerFile>;
 /// A layer as it is stored, with what is said of it.
 pub(super) struct LayerFile {
     file: String,
-    digest: Option<Digest>,
+    digest: Option<Sha256Digest>,
     bytes: Option<u64>,
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct ImageReader<'a> {
     pub(super) path: &'a Path,
-    pub(super) store: &'a Store,
-    pub(super) asked: Asked,
+    pub(super) store: &'a ImageStorage,
+    pub(super) asked: PlatformRequest,
 }
 
 /// What an image's documents lead to.
-pub(super) struct Found {
-    pub(super) id: Digest,
+pub(super) struct ResolvedImageManifest {
+    pub(super) id: Sha256Digest,
     pub(super) configuration: Configuration,
     /// What the image is for by what names it.
     pub(super) platform: Option<Platform>,
     pub(super) files: Files,
 }
 
-impl Reader<'_> {
-    pub(super) fn layout(&self, name: Option<&str>) -> Result<Found, ImageError> {
-        let index: Index = self.parse("index.json", &self.bytes("index.json")?)?;
+impl ImageReader<'_> {
+    pub(super) fn layout(&self, name: Option<&str>) -> Result<ResolvedImageManifest, ImageError> {
+        let index: ImageIndex = self.parse("index.json", &self.bytes("index.json")?)?;
         let chosen = self.of_platform(self.choose(index.manifests, name)?)?;
         let platform = chosen.platform();
         if let (Some(platform), true) = (&platform, !self.lacks([&chosen], true)?.is_empty()) {
@@ -53,15 +53,17 @@ impl Reader<'_> {
             Ok(LayerFile { file: blob_name(&digest), digest: Some(digest), bytes: layer.size })
         };
         let files = manifest.layers.iter().map(file).collect::<Result<_, _>>()?;
-        Ok(Found { id, configuration, platform, files })
+        Ok(ResolvedImageManifest { id, configuration, platform, files })
     }
 
-    pub(super) fn saved(&self, name: Option<&str>) -> Result<Found, ImageError> {
-        let all: Vec<Saved> = self.parse("manifest.json", &self.bytes("manifest.json")?)?;
-        let names: Vec<String> = all.iter().flat_map(Saved::tags).cloned().collect();
-        let is_called =
-            |saved: &Saved| name.is_none_or(|name| saved.tags().iter().any(|tag| tag == name));
-        let mut candidates: Vec<Saved> = all.into_iter().filter(is_called).collect();
+    pub(super) fn saved(&self, name: Option<&str>) -> Result<ResolvedImageManifest, ImageError> {
+        let all: Vec<DockerManifestEntry> =
+            self.parse("manifest.json", &self.bytes("manifest.json")?)?;
+        let names: Vec<String> = all.iter().flat_map(DockerManifestEntry::tags).cloned().collect();
+        let is_called = |saved: &DockerManifestEntry| {
+            name.is_none_or(|name| saved.tags().iter().any(|tag| tag == name))
+        };
+        let mut candidates: Vec<DockerManifestEntry> = all.into_iter().filter(is_called).collect();
         let tags = candidates.first().map(|first| first.tags().to_vec()).unwrap_or_default();
         let is_one = !tags.is_empty() && candidates.iter().all(|one| *one.tags() == *tags);
         let chosen = match candidates.len() {
@@ -75,12 +77,17 @@ impl Reader<'_> {
         // A layer's file may be named by any digest or none: it is checked by its content.
         let files = chosen.layers.into_iter();
         let files = files.map(|file| LayerFile { file, digest: None, bytes: None }).collect();
-        Ok(Found { id: Digest::of(&bytes), configuration, platform: None, files })
+        Ok(ResolvedImageManifest {
+            id: Sha256Digest::of(&bytes),
+            configuration,
+            platform: None,
+            files,
+        })
     }
 
     /// The one whose configuration names the platform.
-    fn saved_for(&self, all: Vec<Saved>) -> Result<Saved, ImageError> {
-        let platform = |saved: Saved| {
+    fn saved_for(&self, all: Vec<DockerManifestEntry>) -> Result<DockerManifestEntry, ImageError> {
+        let platform = |saved: DockerManifestEntry| {
             let read = self.parse(&saved.config, &self.bytes(&saved.config)?);
             Ok((read.map(|it: Configuration| it.platform())?, saved))
         };
@@ -122,7 +129,7 @@ impl Reader<'_> {
 
     /// What an index has for the platform.
     pub(super) fn below(&self, chosen: &Descriptor) -> Result<Descriptor, ImageError> {
-        let (_, index): (_, Index) = self.blob(chosen)?;
+        let (_, index): (_, ImageIndex) = self.blob(chosen)?;
         let all = index.manifests.into_iter().filter(|one| !one.is_attestation());
         self.for_platform(all.collect())
     }
@@ -135,12 +142,12 @@ impl Reader<'_> {
         &self,
         all: impl IntoIterator<Item = &'d Descriptor>,
         is_manifest: bool,
-    ) -> Result<Vec<Missing>, ImageError> {
+    ) -> Result<Vec<MissingImageBlob>, ImageError> {
         let mut lacks = Vec::new();
         for one in all {
             let digest = self.digest(&one.digest)?;
             if !self.store.has(&blob_name(&digest)) {
-                lacks.push(Missing { digest, bytes: one.size.unwrap_or(0), is_manifest });
+                lacks.push(MissingImageBlob { digest, bytes: one.size.unwrap_or(0), is_manifest });
             }
         }
         Ok(lacks)
@@ -173,7 +180,7 @@ impl Reader<'_> {
         &self,
         from: &Configuration,
         files: Files,
-    ) -> Result<Vec<Layer>, ImageError> {
+    ) -> Result<Vec<ImageLayer>, ImageError> {
         let ids = &from.rootfs.diff_ids;
         if ids.len() != files.len() {
             let why = format!("names {} layers, and the image has {}", ids.len(), files.len());
@@ -182,7 +189,7 @@ impl Reader<'_> {
         if ids.len() > LAYERS_MAX {
             return Err(self.document("the configuration", "has more than 500 layers"));
         }
-        let mut layers: Vec<Layer> = Vec::new();
+        let mut layers: Vec<ImageLayer> = Vec::new();
         for (id, LayerFile { file, digest, bytes }) in ids.iter().zip(files) {
             if !self.store.has(&file) {
                 return Err(self
@@ -192,9 +199,9 @@ impl Reader<'_> {
             let id = self.digest(id)?;
             let chain = match layers.last() {
                 None => id.clone(),
-                Some(below) => Digest::of(format!("{} {id}", below.chain).as_bytes()),
+                Some(below) => Sha256Digest::of(format!("{} {id}", below.chain).as_bytes()),
             };
-            layers.push(Layer { id, chain, stored: digest, file });
+            layers.push(ImageLayer { id, chain, stored: digest, file });
         }
         Ok(layers)
     }
@@ -217,12 +224,12 @@ impl Reader<'_> {
     pub(super) fn blob<T: DeserializeOwned>(
         &self,
         of: &Descriptor,
-    ) -> Result<(Digest, T), ImageError> {
+    ) -> Result<(Sha256Digest, T), ImageError> {
         let expected = self.digest(&of.digest)?;
         let name = blob_name(&expected);
         self.check_size(&name, of.size)?;
         let bytes = self.bytes(&name)?;
-        let found = Digest::of(&bytes);
+        let found = Sha256Digest::of(&bytes);
         if found != expected {
             return Err(ImageError::Digest {
                 path: self.path.to_owned(),
@@ -250,11 +257,11 @@ impl Reader<'_> {
             .map_err(|error| self.document(name, &format!("does not say what it should: {error}")))
     }
 
-    pub(super) fn digest(&self, text: &str) -> Result<Digest, ImageError> {
+    pub(super) fn digest(&self, text: &str) -> Result<Sha256Digest, ImageError> {
         let why = || {
             self.document("a document", &format!("names `{text:.80}`, which is no SHA-256 digest"))
         };
-        Digest::parse(text).ok_or_else(why)
+        Sha256Digest::parse(text).ok_or_else(why)
     }
 
     pub(super) fn document(&self, document: &str, why: &str) -> ImageError {
@@ -276,7 +283,7 @@ impl Reader<'_> {
     }
 }
 
-pub(super) fn blob_name(digest: &Digest) -> String {
+pub(super) fn blob_name(digest: &Sha256Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, Timespec, Timestamps, UTIME_OMIT,
 use rustix::io::Errno;
 
 use super::{LeftOut, place_of};
-use crate::entries::{Member, Time};
+use crate::entries::{TarEntryHeader, UnixTimestamp};
 use crate::ids::Ids;
 
 /// Whether an extended attribute is taken over: capabilities of programs, and what users set. Those of
@@ -20,12 +20,20 @@ pub(crate) fn is_taken_over(name: &str) -> bool {
 }
 
 /// When something was changed.
-pub(super) fn modified(about: &Metadata) -> Time {
-    Time { seconds: about.mtime(), nanoseconds: u32::try_from(about.mtime_nsec()).unwrap_or(0) }
+pub(super) fn modified(about: &Metadata) -> UnixTimestamp {
+    UnixTimestamp {
+        seconds: about.mtime(),
+        nanoseconds: u32::try_from(about.mtime_nsec()).unwrap_or(0),
+    }
 }
 
 /// Sets them. The mode comes after the owner, which takes bits away.
-pub(super) fn set(above: &OwnedFd, name: &OsStr, of: &Member, ids: &Ids) -> io::Result<LeftOut> {
+pub(super) fn set(
+    above: &OwnedFd,
+    name: &OsStr,
+    of: &TarEntryHeader,
+    ids: &Ids,
+) -> io::Result<LeftOut> {
     let mut left_out = LeftOut::default();
     match ids.owner(of.uid, of.gid) {
         Some((uid, gid)) => {
@@ -58,7 +66,7 @@ pub(super) fn set(above: &OwnedFd, name: &OsStr, of: &Member, ids: &Ids) -> io::
 }
 
 /// Sets when something was changed.
-pub(super) fn set_time(above: &OwnedFd, name: &OsStr, time: Time) -> io::Result<()> {
+pub(super) fn set_time(above: &OwnedFd, name: &OsStr, time: UnixTimestamp) -> io::Result<()> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: time.seconds, tv_nsec: time.nanoseconds.into() },

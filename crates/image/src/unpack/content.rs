@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::entries::{Entries, Member};
+use crate::entries::{Entries, TarEntryHeader};
 
 /// An error of the layer is another one than an error of the disk.
 pub(super) enum Error {
@@ -17,7 +17,7 @@ pub(super) enum Error {
 
 /// Makes a file of the data of an entry.
 pub(super) fn write<R: Read>(
-    member: &Member,
+    member: &TarEntryHeader,
     data: &mut Entries<R>,
     above: &OwnedFd,
     name: &OsStr,

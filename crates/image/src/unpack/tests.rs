@@ -1,7 +1,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
-use crate::testing::{Made, file, other, tar};
+use crate::testing::{TestLayerEntry, file, other, tar};
 
 struct Unpacked {
     folder: tempfile::TempDir,
@@ -15,7 +15,7 @@ impl Unpacked {
 }
 
 /// With a file beside the layer's folder that no layer may reach.
-fn unpacked(entries: &[Made]) -> Result<Unpacked, EntryError> {
+fn unpacked(entries: &[TestLayerEntry]) -> Result<Unpacked, EntryError> {
     let folder = tempfile::tempdir().unwrap();
     let layer = folder.path().join("layer");
     fs::create_dir(&layer).unwrap();
@@ -26,7 +26,7 @@ fn unpacked(entries: &[Made]) -> Result<Unpacked, EntryError> {
     Ok(Unpacked { folder, left_out })
 }
 
-fn refusal(entries: &[Made]) -> String {
+fn refusal(entries: &[TestLayerEntry]) -> String {
     match unpacked(entries).map(|it| it.left_out) {
         Err(EntryError::Refused(entry, why)) => format!("{entry} {why}"),
         other => panic!("{other:?}"),

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::stage::Stage;
+use super::stage::ClusterRunStage;
 
 /// What is known of a part.
 #[derive(Debug, Default)]
 pub(super) struct PartState {
     pub(super) port: Option<u16>,
     /// The last stage that it is through with.
-    pub(super) through: Option<Stage>,
-    pub(super) end: Option<End>,
+    pub(super) through: Option<ClusterRunStage>,
+    pub(super) end: Option<PartTermination>,
     /// Whether the run is over there, and results are about to be.
     pub(super) is_ending: bool,
     /// Members that say that its machine is lost.
@@ -26,7 +26,7 @@ pub(super) struct PartState {
 
 /// How a part is over.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum PartTermination {
     /// Its results are there.
     Ended,
     /// There are none.
@@ -75,7 +75,7 @@ mod tests {
         assert!(state(None, &[], None).is_waited_for());
         assert!(state(received, &[1], None).is_waited_for());
         assert!(!state(None, &[1], None).is_waited_for());
-        assert!(!state(received, &[], Some(End::Ended)).is_waited_for());
+        assert!(!state(received, &[], Some(PartTermination::Ended)).is_waited_for());
         let earlier = Instant::now().checked_sub(Duration::from_secs(5)).map(|at| (0, at));
         assert!(!state(earlier, &[1], None).is_waited_for());
         let ending = PartState { is_ending: true, ..state(earlier, &[1], None) };

@@ -3,22 +3,27 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windtunnel_host::{Folder, gather};
+use windtunnel_host::{RunOutputFolder, gather};
 
-use super::part_state::End;
+use super::part_state::PartTermination;
 use super::{Conductor, SILENT};
 use crate::error::LeadError;
-use crate::progress::Progress;
+use crate::progress::ClusterRunObserver;
 
 impl Conductor {
     /// Copies what the parts have written.
-    pub(crate) fn fetch(&self, folder: &Folder) -> Result<gather::Parts, LeadError> {
-        let mut gathered =
-            gather::Parts { placement: self.setup.placement.clone(), ..gather::Parts::default() };
+    pub(crate) fn fetch(
+        &self,
+        folder: &RunOutputFolder,
+    ) -> Result<gather::RunPartFolders, LeadError> {
+        let mut gathered = gather::RunPartFolders {
+            placement: self.setup.placement.clone(),
+            ..gather::RunPartFolders::default()
+        };
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
             let path = match &state.end {
-                Some(End::Ended) if self.is_lost(state) => {
+                Some(PartTermination::Ended) if self.is_lost(state) => {
                     gathered.silent.insert(number);
                     // It may have gone again, and the verdict does without it.
                     if self.parts.agents().fetch_at_once(number, &path).is_ok() {
@@ -26,15 +31,15 @@ impl Conductor {
                     }
                     Err("the other machines went on without it".to_owned())
                 }
-                Some(End::Ended) => {
+                Some(PartTermination::Ended) => {
                     self.parts.agents().fetch(number, &path)?;
                     Ok(path)
                 }
-                Some(End::Silent) => {
+                Some(PartTermination::Silent) => {
                     gathered.silent.insert(number);
                     Err(SILENT.to_owned())
                 }
-                Some(End::Failed(why) | End::Gone(why)) => Err(why.clone()),
+                Some(PartTermination::Failed(why) | PartTermination::Gone(why)) => Err(why.clone()),
                 None => Err("its part is not over".to_owned()),
             };
             gathered.members.push((member.host.clone(), path));
@@ -43,9 +48,9 @@ impl Conductor {
     }
 
     /// Nothing of the run is left at the agents, and nothing but the run folder here.
-    pub(crate) fn forget(&self, folder: &Folder, progress: &dyn Progress) {
+    pub(crate) fn forget(&self, folder: &RunOutputFolder, progress: &dyn ClusterRunObserver) {
         for (number, state) in (0..).zip(&self.members) {
-            if let Some(End::Ended) = state.end
+            if let Some(PartTermination::Ended) = state.end
                 && let Err(error) = self.parts.agents().forget(number)
             {
                 progress.warn(&error.to_string());
@@ -54,7 +59,7 @@ impl Conductor {
         let _ = fs::remove_dir_all(self.staging(folder));
     }
 
-    fn staging(&self, folder: &Folder) -> PathBuf {
+    fn staging(&self, folder: &RunOutputFolder) -> PathBuf {
         folder.file(".parts")
     }
 }

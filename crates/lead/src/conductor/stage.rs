@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use windtunnel_cluster::protocol::run::{Member, Order};
+use windtunnel_cluster::protocol::run::{PartCommand, RunMember};
 
 use super::Conductor;
 use super::part_state::PartState;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stage {
+pub(crate) enum ClusterRunStage {
     /// Parts open their sockets.
     Binding,
     /// Parts make their nodes.
@@ -26,24 +26,24 @@ impl Conductor {
     /// All parts are through with a stage.
     pub(super) fn next_stage(&mut self) {
         self.stage = match self.stage {
-            Stage::Binding => {
+            ClusterRunStage::Binding => {
                 self.send_addresses();
-                Stage::Preparing
+                ClusterRunStage::Preparing
             }
-            Stage::Preparing => Stage::Reaching,
-            Stage::Reaching => {
-                self.parts.order_all(&Order::Measure);
-                Stage::Measuring
+            ClusterRunStage::Preparing => ClusterRunStage::Reaching,
+            ClusterRunStage::Reaching => {
+                self.parts.order_all(&PartCommand::Measure);
+                ClusterRunStage::Measuring
             }
-            Stage::Measuring | Stage::Running => {
+            ClusterRunStage::Measuring | ClusterRunStage::Running => {
                 self.begin();
-                Stage::Running
+                ClusterRunStage::Running
             }
         };
     }
 
     fn send_addresses(&self) {
-        let address = |(member, state): (&Member, &PartState)| {
+        let address = |(member, state): (&RunMember, &PartState)| {
             state.port.map(|port| SocketAddr::new(member.address.ip(), port))
         };
         let all: Vec<Option<SocketAddr>> =
@@ -52,7 +52,7 @@ impl Conductor {
             let mut addresses = all.clone();
             addresses[member] = None;
             let number = u16::try_from(member).unwrap_or(u16::MAX);
-            self.parts.order(number, Order::Peers { addresses });
+            self.parts.order(number, PartCommand::Peers { addresses });
         }
     }
 
@@ -64,7 +64,7 @@ impl Conductor {
         let rtts: Vec<Duration> = self.members.iter().map(|member| member.rtt).collect();
         let lead = u64::try_from((at.elapsed() + lead(&rtts)).as_nanos()).unwrap_or(u64::MAX);
         let agent = self.setup.members[0].agent.clone();
-        self.parts.order_all(&Order::Begin { agent, at_ns: now_ns.saturating_add(lead) });
+        self.parts.order_all(&PartCommand::Begin { agent, at_ns: now_ns.saturating_add(lead) });
     }
 }
 

@@ -1,17 +1,17 @@
 //! How far a run is, by events of parts that the test makes up.
 
 use windtunnel_host::observer::OwnedNotice;
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use super::*;
 use crate::error::text;
 use crate::tests::{Recorder, key, setup};
 
 /// Of three members, with nothing to lead.
-fn conductor(stage: Stage) -> Conductor {
+fn conductor(stage: ClusterRunStage) -> Conductor {
     let setup = setup();
     let nowhere = RunSetup { members: Vec::new(), ..setup.clone() };
-    let parts = Parts::watch(&nowhere, &key());
+    let parts = PartSessions::watch(&nowhere, &key());
     Conductor::new(&setup, parts, Recorder::new(), stage, signals().unwrap())
 }
 
@@ -23,8 +23,8 @@ fn say(conductor: &mut Conductor, member: u16, said: FromPart) {
 /// A member's part says that another's machine is lost.
 fn lose(conductor: &mut Conductor, by: u16, host: &str) {
     let (host, why) = (host.to_owned(), "silent".to_owned());
-    let what = EventKind::HostLost { host, nodes: Vec::new(), why };
-    let event = Event { at_ns: 1, intended_ns: None, what };
+    let what = EventLogEntryKind::HostLost { host, nodes: Vec::new(), why };
+    let event = EventLogEntry { at_ns: 1, intended_ns: None, what };
     let notice = serde_json::to_string(&OwnedNotice::Event(event)).unwrap();
     say(conductor, by, FromPart::Notice { notice });
 }
@@ -40,7 +40,7 @@ fn lost(conductor: &Conductor) -> Vec<bool> {
 /// What is known of each member's results.
 fn results(conductor: &Conductor) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
-    let folder = Folder::create(&home.path().join("out"), &conductor.setup.plan).unwrap();
+    let folder = RunOutputFolder::create(&home.path().join("out"), &conductor.setup.plan).unwrap();
     let gathered = conductor.fetch(&folder).unwrap();
     let result =
         |(host, path): (String, Result<_, String>)| format!("{host}: {}", path.unwrap_err());
@@ -49,13 +49,13 @@ fn results(conductor: &Conductor) -> Vec<String> {
 
 #[test]
 fn each_message_brings_a_part_to_its_stage() {
-    let mut conductor = conductor(Stage::Binding);
+    let mut conductor = conductor(ClusterRunStage::Binding);
     let messages = [
-        (FromPart::Bound { port: 9 }, Stage::Binding),
-        (FromPart::Prepared, Stage::Preparing),
-        (FromPart::Reached, Stage::Reaching),
-        (FromPart::Measured, Stage::Measuring),
-        (FromPart::Begun, Stage::Running),
+        (FromPart::Bound { port: 9 }, ClusterRunStage::Binding),
+        (FromPart::Prepared, ClusterRunStage::Preparing),
+        (FromPart::Reached, ClusterRunStage::Reaching),
+        (FromPart::Measured, ClusterRunStage::Measuring),
+        (FromPart::Begun, ClusterRunStage::Running),
     ];
     for (message, stage) in messages {
         say(&mut conductor, 1, message);
@@ -70,21 +70,21 @@ fn each_message_brings_a_part_to_its_stage() {
 
 #[test]
 fn a_run_begins_when_all_parts_are_through_with_every_stage() {
-    let mut conductor = conductor(Stage::Binding);
+    let mut conductor = conductor(ClusterRunStage::Binding);
     for member in 0..3 {
         say(&mut conductor, member, FromPart::Bound { port: 9 });
     }
     conductor.next_stage();
-    assert_eq!(conductor.stage, Stage::Preparing);
+    assert_eq!(conductor.stage, ClusterRunStage::Preparing);
     (0..3).for_each(|member| say(&mut conductor, member, FromPart::Begun));
     conductor.until_begun().unwrap();
-    assert_eq!(conductor.stage, Stage::Running);
+    assert_eq!(conductor.stage, ClusterRunStage::Running);
     conductor.until_all_know().unwrap();
 }
 
 #[test]
 fn the_first_failure_before_the_beginning_is_the_reason_with_its_code_and_hint() {
-    let mut conductor = conductor(Stage::Preparing);
+    let mut conductor = conductor(ClusterRunStage::Preparing);
     for member in [1, 0, 2] {
         say(&mut conductor, member, failed(&format!("no memory {member}"), 3));
     }
@@ -97,7 +97,7 @@ fn the_first_failure_before_the_beginning_is_the_reason_with_its_code_and_hint()
 fn an_agent_that_refuses_or_goes_before_the_beginning_is_a_failure_of_a_machine() {
     let why = || "no run is here".to_owned();
     for event in [PartEvent::Refused(why()), PartEvent::Gone(why())] {
-        let mut conductor = conductor(Stage::Binding);
+        let mut conductor = conductor(ClusterRunStage::Binding);
         conductor.handle(2, event);
         // All are over, so that nothing is waited for.
         conductor.handle(0, PartEvent::Gone(String::new()));
@@ -112,7 +112,7 @@ fn an_agent_that_refuses_or_goes_before_the_beginning_is_a_failure_of_a_machine(
 
 #[test]
 fn a_part_that_ends_before_the_beginning_is_a_failure_too() {
-    let mut conductor = conductor(Stage::Measuring);
+    let mut conductor = conductor(ClusterRunStage::Measuring);
     (0..3).for_each(|member| say(&mut conductor, member, FromPart::Ended));
     let error = conductor.until_begun().unwrap_err();
     assert_eq!(error.to_string(), "host one: its part is over before the run began");
@@ -121,7 +121,7 @@ fn a_part_that_ends_before_the_beginning_is_a_failure_too() {
 
 #[test]
 fn after_a_signal_the_exit_code_is_that_of_the_signal() {
-    let mut conductor = conductor(Stage::Reaching);
+    let mut conductor = conductor(ClusterRunStage::Reaching);
     conductor.interrupted = Some(2);
     (0..3).for_each(|member| say(&mut conductor, member, failed("stopped", 5)));
     assert_eq!(conductor.until_begun().unwrap_err().exit_code(), 130);
@@ -130,7 +130,7 @@ fn after_a_signal_the_exit_code_is_that_of_the_signal() {
 
 #[test]
 fn a_failure_after_the_beginning_is_a_result_and_no_error() {
-    let mut conductor = conductor(Stage::Running);
+    let mut conductor = conductor(ClusterRunStage::Running);
     say(&mut conductor, 0, failed("it broke", 4));
     conductor.handle(1, PartEvent::Gone("cable cut".to_owned()));
     // What an agent says when its part is over changes nothing.
@@ -143,7 +143,7 @@ fn a_failure_after_the_beginning_is_a_result_and_no_error() {
 
 #[test]
 fn of_a_cut_network_the_smaller_side_is_lost_and_its_results_are_not_taken() {
-    let mut conductor = conductor(Stage::Running);
+    let mut conductor = conductor(ClusterRunStage::Running);
     lose(&mut conductor, 0, "three");
     assert_eq!(lost(&conductor), [false, false, true]);
     lose(&mut conductor, 2, "one");
@@ -159,7 +159,7 @@ fn of_a_cut_network_the_smaller_side_is_lost_and_its_results_are_not_taken() {
 
 #[test]
 fn of_two_halves_none_is_lost_and_a_host_that_is_no_member_is_ignored() {
-    let mut conductor = conductor(Stage::Running);
+    let mut conductor = conductor(ClusterRunStage::Running);
     lose(&mut conductor, 0, "two");
     lose(&mut conductor, 1, "one");
     lose(&mut conductor, 2, "elsewhere");
@@ -168,9 +168,9 @@ fn of_two_halves_none_is_lost_and_a_host_that_is_no_member_is_ignored() {
 
 #[test]
 fn a_run_is_over_when_all_parts_are_or_are_lost_and_silent() {
-    let mut conductor = conductor(Stage::Running);
+    let mut conductor = conductor(ClusterRunStage::Running);
     let home = tempfile::tempdir().unwrap();
-    let folder = Folder::create(&home.path().join("out"), &conductor.setup.plan).unwrap();
+    let folder = RunOutputFolder::create(&home.path().join("out"), &conductor.setup.plan).unwrap();
     lose(&mut conductor, 0, "three");
     say(&mut conductor, 0, failed("a", 4));
     say(&mut conductor, 1, failed("b", 4));
@@ -183,7 +183,7 @@ fn a_run_is_over_when_all_parts_are_or_are_lost_and_silent() {
 #[test]
 fn a_stage_in_which_nothing_moves_is_overdue_after_its_patience_and_names_who_waits() {
     let ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds)).unwrap();
-    let mut conductor = conductor(Stage::Reaching);
+    let mut conductor = conductor(ClusterRunStage::Reaching);
     say(&mut conductor, 0, FromPart::Reached);
     say(&mut conductor, 1, FromPart::Bound { port: 7448 });
     say(&mut conductor, 2, FromPart::Bound { port: 7449 });
@@ -205,7 +205,7 @@ fn a_stage_in_which_nothing_moves_is_overdue_after_its_patience_and_names_who_wa
 
 #[test]
 fn agents_that_are_not_reached_are_waited_for_less_long_than_nodes_that_are_made() {
-    let mut conductor = conductor(Stage::Preparing);
+    let mut conductor = conductor(ClusterRunStage::Preparing);
     say(&mut conductor, 0, FromPart::Prepared);
     conductor.last_moved = Instant::now().checked_sub(Duration::from_secs(20)).unwrap();
     say_unreached(&mut conductor, 1, &[2]);
@@ -222,7 +222,7 @@ fn say_unreached(conductor: &mut Conductor, member: u16, members: &[u16]) {
 
 #[test]
 fn a_machine_that_lacks_a_program_is_the_cause_and_not_lost_to_the_one_that_reported_first() {
-    let mut conductor = conductor(Stage::Preparing);
+    let mut conductor = conductor(ClusterRunStage::Preparing);
     say(&mut conductor, 0, failed("the run was stopped: host two is lost", 4));
     say(&mut conductor, 1, failed("node b: there is no program `iperf9` in PATH", 4));
     say(&mut conductor, 2, failed("the run was stopped: host two is lost", 4));

@@ -7,18 +7,18 @@ use crate::error::text;
 use crate::starting::{By, StartedAgent};
 use crate::tests::{Recorder, agent, key, numbered, unused};
 
-fn find(hosts: &[String], ssh: &str, key: &ClusterKey) -> Result<Found, LeadError> {
-    let machines = Machines {
+fn find(hosts: &[String], ssh: &str, key: &ClusterKey) -> Result<DiscoveredMachines, LeadError> {
+    let machines = MachineSelection {
         hosts: hosts.to_vec(),
         ssh: ssh.parse().unwrap(),
         remote_windtunnel: None,
         clock_offsets: None,
     };
-    let progress: Arc<dyn Progress> = Recorder::new();
+    let progress: Arc<dyn ClusterRunObserver> = Recorder::new();
     machines.find(key, &progress)
 }
 
-fn names(found: &Found) -> Vec<&str> {
+fn names(found: &DiscoveredMachines) -> Vec<&str> {
     found.cards.iter().map(|card| card.host.as_str()).collect()
 }
 
@@ -66,9 +66,9 @@ fn what_is_known_of_clocks_does_not_reach_agents_that_run_already() {
     let hosts = vec![agent.address().to_string(), "b".to_owned()];
     let clock_offsets = Some(Span::from_micros(50));
     let ssh = "false".parse().unwrap();
-    let machines = Machines { hosts, ssh, remote_windtunnel: None, clock_offsets };
+    let machines = MachineSelection { hosts, ssh, remote_windtunnel: None, clock_offsets };
     let recorder = Recorder::new();
-    let progress: Arc<dyn Progress> = Arc::<Recorder>::clone(&recorder);
+    let progress: Arc<dyn ClusterRunObserver> = Arc::<Recorder>::clone(&recorder);
     machines.find(&key, &progress).unwrap();
     assert_eq!(
         recorder.take(),
@@ -124,15 +124,15 @@ fn started_agents_need_a_clock_of_each_other_in_both_directions() {
     let key = key();
     let mut cards = [numbered("a", 1), numbered("b", 2)];
     let fake = agent(&key, cards.to_vec());
-    let client = Client::connect(&fake.address().to_string(), &key).unwrap();
+    let client = AgentClient::connect(&fake.address().to_string(), &key).unwrap();
     let (name, card) = ("m1".to_owned(), cards[0].clone());
-    let mut started = Started::default();
+    let mut started = LaunchedAgents::default();
     started.agents.push(StartedAgent { name, by: By::Ssh, client, card });
     let numbers = [cards[0].agent.clone(), cards[1].agent.clone()];
     let members: BTreeSet<&str> = numbers.iter().map(String::as_str).collect();
-    let judge = |cards: &[Card]| {
+    let judge = |cards: &[AgentDescription]| {
         let (hosts, silent, throughput) = (cards.to_vec(), Vec::new(), Vec::new());
-        stranger(&Hosts { asked: 0, hosts, silent, throughput }, &members, &started)
+        stranger(&ClusterHosts { asked: 0, hosts, silent, throughput }, &members, &started)
     };
     let unknown = "the agent on m1 (10.0.0.1:7447) is not known to the others";
     assert_eq!(judge(&cards[1..]).as_deref(), Some(unknown));

@@ -1,57 +1,60 @@
 //! What machines of a run answer, put together.
 
-use windtunnel_cluster::{ClientError, RunAgents};
+use windtunnel_cluster::{AgentClientError, RunAgents};
 use windtunnel_control::{
-    LaneStatus, RecordStatus, Reply, Request, RunStatus, ServiceList, Snapshot, services,
+    ControlReply, ControlRequest, LaneStatus, RecordStatus, RunStatus, ServiceList, Snapshot,
+    services,
 };
 
 use super::Presence;
 
 /// What is known of a run without a question.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct ControlProxyResponder {
     pub(super) name: String,
     /// By node: its name and member.
     pub(super) nodes: Vec<(String, u16)>,
 }
 
-impl Answers {
+impl ControlProxyResponder {
     /// The answer of all machines together, or of one that can give it.
     pub(super) fn answer(
         &self,
-        request: &Request,
+        request: &ControlRequest,
         agents: &RunAgents,
         present: &[Presence],
-    ) -> Reply {
+    ) -> ControlReply {
         let living = living(present);
         if living.is_empty() {
-            return Reply::Error { message: "the run is over".to_owned(), hint: None };
+            return ControlReply::Error { message: "the run is over".to_owned(), hint: None };
         }
         match request {
-            Request::Ps => match all(agents, &living, request) {
+            ControlRequest::Ps => match all(agents, &living, request) {
                 Ok(replies) => {
                     let statuses = replies
                         .into_iter()
                         .filter_map(|(member, reply)| Some((member, status_of(reply)?)));
-                    Reply::Ps(Box::new(self.status(statuses)))
+                    ControlReply::Ps(Box::new(self.status(statuses)))
                 }
                 Err(reply) => reply,
             },
-            Request::Snapshot => match all(agents, &living, request) {
+            ControlRequest::Snapshot => match all(agents, &living, request) {
                 Ok(replies) => self.snapshot(replies),
                 Err(reply) => reply,
             },
-            Request::RecordStart(_) | Request::RecordStop | Request::RecordStatus => {
+            ControlRequest::RecordStart(_)
+            | ControlRequest::RecordStop
+            | ControlRequest::RecordStatus => {
                 all(agents, &living, request).map_or_else(|reply| reply, records)
             }
-            Request::Services { .. } => match all(agents, &living, request) {
+            ControlRequest::Services { .. } => match all(agents, &living, request) {
                 Ok(replies) => self.services(replies),
                 Err(reply) => reply,
             },
-            Request::Reservations => {
+            ControlRequest::Reservations => {
                 all(agents, &living, request).map_or_else(|reply| reply, reservations)
             }
-            Request::Capture { place, .. } => Reply::Error {
+            ControlRequest::Capture { place, .. } => ControlReply::Error {
                 message: format!(
                     "frames of {place} cannot be captured: the run is over several machines, and a \
                      capture is written on the machine of its node"
@@ -96,24 +99,24 @@ impl Answers {
     }
 
     /// Replicas as their own parts see them, and the flows of all.
-    fn services(&self, replies: Vec<(u16, Reply)>) -> Reply {
+    fn services(&self, replies: Vec<(u16, ControlReply)>) -> ControlReply {
         let mut whole: Option<ServiceList> = None;
         for (member, reply) in replies {
-            let Reply::Services(list) = reply else { return reply };
+            let ControlReply::Services(list) = reply else { return reply };
             match &mut whole {
                 None => whole = Some(list),
                 Some(whole) => whole.add(list, |node| self.is_on(node, member)),
             }
         }
-        let over = || Reply::Error { message: "the run is over".to_owned(), hint: None };
-        whole.map_or_else(over, Reply::Services)
+        let over = || ControlReply::Error { message: "the run is over".to_owned(), hint: None };
+        whole.map_or_else(over, ControlReply::Services)
     }
 
-    fn snapshot(&self, replies: Vec<(u16, Reply)>) -> Reply {
+    fn snapshot(&self, replies: Vec<(u16, ControlReply)>) -> ControlReply {
         let mut whole: Option<Box<Snapshot>> = None;
         let mut statuses = Vec::new();
         for (member, reply) in replies {
-            let Reply::Snapshot(snapshot) = reply else { return reply };
+            let ControlReply::Snapshot(snapshot) = reply else { return reply };
             statuses.push((member, snapshot.status.clone()));
             match &mut whole {
                 None => whole = Some(snapshot),
@@ -125,51 +128,55 @@ impl Answers {
         match whole {
             Some(mut whole) => {
                 whole.status = self.status(statuses.into_iter());
-                Reply::Snapshot(whole)
+                ControlReply::Snapshot(whole)
             }
-            None => Reply::Error { message: "the run is over".to_owned(), hint: None },
+            None => ControlReply::Error { message: "the run is over".to_owned(), hint: None },
         }
     }
 }
 
 /// What all machines record, together; the first refusal, if one has refused.
-fn records(replies: Vec<(u16, Reply)>) -> Reply {
+fn records(replies: Vec<(u16, ControlReply)>) -> ControlReply {
     let mut whole: Option<RecordStatus> = None;
     for (_, reply) in replies {
-        let Reply::Records(status) = reply else { return reply };
+        let ControlReply::Records(status) = reply else { return reply };
         match &mut whole {
             None => whole = Some(status),
             Some(whole) => whole.add(status),
         }
     }
     whole.map_or_else(
-        || Reply::Error { message: "the run is over".to_owned(), hint: None },
-        Reply::Records,
+        || ControlReply::Error { message: "the run is over".to_owned(), hint: None },
+        ControlReply::Records,
     )
 }
 
 /// Those of all machines, each of which knows its own.
-fn reservations(replies: Vec<(u16, Reply)>) -> Reply {
+fn reservations(replies: Vec<(u16, ControlReply)>) -> ControlReply {
     let mut whole = Vec::new();
     for (_, reply) in replies {
-        let Reply::Reservations { parts } = reply else { return reply };
+        let ControlReply::Reservations { parts } = reply else { return reply };
         whole.extend(parts);
     }
-    Reply::Reservations { parts: whole }
+    ControlReply::Reservations { parts: whole }
 }
 
-fn status_of(reply: Reply) -> Option<RunStatus> {
+fn status_of(reply: ControlReply) -> Option<RunStatus> {
     match reply {
-        Reply::Ps(status) => Some(*status),
+        ControlReply::Ps(status) => Some(*status),
         _ => None,
     }
 }
 
-fn all(agents: &RunAgents, living: &[u16], request: &Request) -> Result<Vec<(u16, Reply)>, Reply> {
+fn all(
+    agents: &RunAgents,
+    living: &[u16],
+    request: &ControlRequest,
+) -> Result<Vec<(u16, ControlReply)>, ControlReply> {
     let replies = living.iter().map(|member| (*member, ask(agents, *member, request)));
     replies
         .map(|(member, reply)| match reply {
-            Reply::Error { .. } => Err(reply),
+            ControlReply::Error { .. } => Err(reply),
             reply => Ok((member, reply)),
         })
         .collect()
@@ -185,12 +192,12 @@ fn living(present: &[Presence]) -> Vec<u16> {
 }
 
 /// The answer of the first member that can give it.
-fn any(agents: &RunAgents, living: &[u16], request: &Request) -> Reply {
+fn any(agents: &RunAgents, living: &[u16], request: &ControlRequest) -> ControlReply {
     let mut failed = None;
     for member in living {
         match agents.control(*member, request) {
             // A reservation is on one machine, which not all know.
-            Ok(Reply::Elsewhere) => {}
+            Ok(ControlReply::Elsewhere) => {}
             Ok(reply) => return reply,
             Err(error) => {
                 let is_last = !may_be_asked_of_another(request, &error);
@@ -201,7 +208,7 @@ fn any(agents: &RunAgents, living: &[u16], request: &Request) -> Reply {
             }
         }
     }
-    failed.unwrap_or_else(|| Reply::Error {
+    failed.unwrap_or_else(|| ControlReply::Error {
         message: "the machine of that reservation is not there any more".to_owned(),
         hint: None,
     })
@@ -209,18 +216,18 @@ fn any(agents: &RunAgents, living: &[u16], request: &Request) -> Reply {
 
 /// Whether another machine can do what one has not confirmed: it was never asked, or to do it twice
 /// is to do it once.
-fn may_be_asked_of_another(request: &Request, error: &ClientError) -> bool {
-    matches!(error, ClientError::NoAgent { .. }) || matches!(request, Request::Stop)
+fn may_be_asked_of_another(request: &ControlRequest, error: &AgentClientError) -> bool {
+    matches!(error, AgentClientError::NoAgent { .. }) || matches!(request, ControlRequest::Stop)
 }
 
-fn ask(agents: &RunAgents, member: u16, request: &Request) -> Reply {
+fn ask(agents: &RunAgents, member: u16, request: &ControlRequest) -> ControlReply {
     agents.control(member, request).unwrap_or_else(|error| failure(&error))
 }
 
-fn failure(error: &ClientError) -> Reply {
+fn failure(error: &AgentClientError) -> ControlReply {
     let source = std::error::Error::source(error);
     let why = source.map_or_else(String::new, |source| format!(": {source}"));
-    Reply::Error { message: format!("{error}{why}"), hint: error.hint() }
+    ControlReply::Error { message: format!("{error}{why}"), hint: error.hint() }
 }
 
 pub(super) const HEADERS: &str =
@@ -254,13 +261,13 @@ mod tests {
 
     use super::*;
 
-    fn net() -> Answers {
+    fn net() -> ControlProxyResponder {
         let nodes = [("a", 0), ("b", 1), ("c", 1)].map(|(name, member)| (name.to_owned(), member));
-        Answers { name: "net".to_owned(), nodes: nodes.into() }
+        ControlProxyResponder { name: "net".to_owned(), nodes: nodes.into() }
     }
 
-    fn error(message: &str, hint: Option<&str>) -> Reply {
-        Reply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
+    fn error(message: &str, hint: Option<&str>) -> ControlReply {
+        ControlReply::Error { message: message.to_owned(), hint: hint.map(str::to_owned) }
     }
 
     #[test]
@@ -273,10 +280,11 @@ mod tests {
     #[test]
     fn another_machine_is_asked_where_nothing_can_be_done_twice() {
         let host = || "10.0.0.2:7447".to_owned();
-        let silent = ClientError::NoAgent { host: host(), why: "nothing was received".to_owned() };
+        let silent =
+            AgentClientError::NoAgent { host: host(), why: "nothing was received".to_owned() };
         let source = io::Error::from(io::ErrorKind::TimedOut);
-        let broken = ClientError::Broken { host: host(), source };
-        let seen = [&Request::Stop, &Request::Links]
+        let broken = AgentClientError::Broken { host: host(), source };
+        let seen = [&ControlRequest::Stop, &ControlRequest::Links]
             .map(|request| [&silent, &broken].map(|error| may_be_asked_of_another(request, error)));
         assert_eq!(seen, [[true, true], [true, false]]);
     }
@@ -325,7 +333,7 @@ mod tests {
             ..LaneStatus::default()
         };
         let snapshot = |pid, packets, lateness| {
-            Reply::Snapshot(Box::new(Snapshot {
+            ControlReply::Snapshot(Box::new(Snapshot {
                 status: status(1, pid),
                 sampled_ns: 2,
                 window_ns: 3,
@@ -333,7 +341,7 @@ mod tests {
             }))
         };
         let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
-        let Reply::Snapshot(whole) = net().snapshot(replies) else { panic!("no snapshot") };
+        let ControlReply::Snapshot(whole) = net().snapshot(replies) else { panic!("no snapshot") };
         let (first, second) = (&whole.links[0], &whole.links[1]);
         assert_eq!((first.offered_packets, first.offered_bit_per_s), (130, 1040));
         assert_eq!((first.delivered_packets, first.dropped_packets), (65, 2));

@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind};
 
 /// A line without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LaunchOutputLine {
     Text(Vec<u8>),
     /// It is longer than [`LINE_BYTES_MAX`]; nothing of it is kept.
     Overlong,
@@ -12,28 +12,28 @@ pub(super) enum Line {
 
 /// The lines of a stream, until it is over or broken.
 #[derive(Debug)]
-pub(super) struct Lines<R> {
+pub(super) struct LaunchLineReader<R> {
     stream: R,
     /// Whether the rest of an overlong line comes: it is read, so that the writer is not held up,
     /// and dropped.
     in_overlong: bool,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LaunchLineReader<R> {
     pub(super) fn of(stream: R) -> Self {
-        Lines { stream, in_overlong: false }
+        LaunchLineReader { stream, in_overlong: false }
     }
 }
 
-impl<R: BufRead> Iterator for Lines<R> {
-    type Item = Line;
+impl<R: BufRead> Iterator for LaunchLineReader<R> {
+    type Item = LaunchOutputLine;
 
     /// An overlong line is returned as soon as it is one: its end may never come.
-    fn next(&mut self) -> Option<Line> {
+    fn next(&mut self) -> Option<LaunchOutputLine> {
         let mut line = Vec::new();
         loop {
             let bytes = match self.stream.fill_buf() {
-                Ok([]) => return (!line.is_empty()).then_some(Line::Text(line)),
+                Ok([]) => return (!line.is_empty()).then_some(LaunchOutputLine::Text(line)),
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return None,
@@ -49,8 +49,8 @@ impl<R: BufRead> Iterator for Lines<R> {
             let was_overlong = self.in_overlong;
             self.in_overlong = (was_overlong || is_over) && end.is_none();
             match (was_overlong, end) {
-                (false, _) if is_over => return Some(Line::Overlong),
-                (false, Some(_)) => return Some(Line::Text(line)),
+                (false, _) if is_over => return Some(LaunchOutputLine::Overlong),
+                (false, Some(_)) => return Some(LaunchOutputLine::Text(line)),
                 _ => {}
             }
         }
@@ -67,12 +67,12 @@ mod tests {
     use super::*;
 
     /// The lines of what comes in pieces of so many bytes.
-    fn lines(stream: impl Read, piece: usize) -> Vec<Line> {
-        Lines::of(BufReader::with_capacity(piece, stream)).collect()
+    fn lines(stream: impl Read, piece: usize) -> Vec<LaunchOutputLine> {
+        LaunchLineReader::of(BufReader::with_capacity(piece, stream)).collect()
     }
 
-    fn text(text: &[u8]) -> Line {
-        Line::Text(text.to_vec())
+    fn text(text: &[u8]) -> LaunchOutputLine {
+        LaunchOutputLine::Text(text.to_vec())
     }
 
     #[test]
@@ -90,13 +90,13 @@ mod tests {
         for piece in [7, 8192, 2 * LINE_BYTES_MAX] {
             let streams = longest.chain(&b"\nx"[..]).chain(&longest[..]).chain(&b"\nnext\n"[..]);
             let seen = lines(streams, piece);
-            assert_eq!(seen, [text(&longest), Line::Overlong, text(b"next")]);
+            assert_eq!(seen, [text(&longest), LaunchOutputLine::Overlong, text(b"next")]);
         }
     }
 
     #[test]
     fn a_line_without_an_end_is_overlong_before_the_stream_is_over() {
-        let mut endless = Lines::of(BufReader::new(repeat(b'x')));
-        assert_eq!(endless.next(), Some(Line::Overlong));
+        let mut endless = LaunchLineReader::of(BufReader::new(repeat(b'x')));
+        assert_eq!(endless.next(), Some(LaunchOutputLine::Overlong));
     }
 }

@@ -16,12 +16,12 @@ use windtunnel_cluster::{ANNOUNCED, ClusterKey};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal;
 
-use super::lines::{Line, Lines};
-use crate::progress::Progress;
+use super::lines::{LaunchLineReader, LaunchOutputLine};
+use crate::progress::ClusterRunObserver;
 
 /// A program that holds agents.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct AgentLaunchCommand {
     /// What it is to people: `the ssh session with b`.
     pub(super) what: String,
     /// The program and its arguments.
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 /// Why there are no agents.
 #[derive(Debug)]
-pub(super) enum Why {
+pub(super) enum AgentLaunchFailure {
     /// The program does not start.
     NoProgram { program: String, error: io::Error },
     /// It is over.
@@ -49,29 +49,29 @@ pub(super) enum Why {
 
 /// Programs that hold agents until this is dropped.
 #[derive(Default)]
-pub(super) struct Sessions(Vec<Session>);
+pub(super) struct Sessions(Vec<AgentLaunchSession>);
 
-struct Session {
+struct AgentLaunchSession {
     what: String,
     child: Child,
     /// The agents live as long as it.
     input: Option<ChildStdin>,
-    shared: Arc<Shared>,
+    shared: Arc<LaunchSessionState>,
     /// Disconnected when standard error is over.
     talking: Receiver<()>,
 }
 
 /// Known to the threads that read.
-struct Shared {
+struct LaunchSessionState {
     said: Mutex<VecDeque<String>>,
     /// Whether its end is to be reported.
     is_needed: AtomicBool,
-    progress: Arc<dyn Progress>,
+    progress: Arc<dyn ClusterRunObserver>,
 }
 
 /// What comes from one of the sessions.
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum AgentLaunchEvent {
     Agent(SocketAddr),
     /// Of standard output or standard error.
     Overlong(&'static str),
@@ -80,28 +80,28 @@ enum Event {
 
 /// Reads what one session writes.
 #[derive(Clone)]
-struct Listener {
+struct LaunchOutputListener {
     number: usize,
     what: String,
-    events: Sender<(usize, Event)>,
-    shared: Arc<Shared>,
+    events: Sender<(usize, AgentLaunchEvent)>,
+    shared: Arc<LaunchSessionState>,
 }
 
 impl Sessions {
     /// Opens all at the same time. What became of each: its agents' addresses.
     pub(super) fn open(
-        plans: &[Plan],
+        plans: &[AgentLaunchCommand],
         key: &ClusterKey,
-        progress: &Arc<dyn Progress>,
-    ) -> (Self, Vec<Result<Vec<SocketAddr>, Why>>) {
+        progress: &Arc<dyn ClusterRunObserver>,
+    ) -> (Self, Vec<Result<Vec<SocketAddr>, AgentLaunchFailure>>) {
         let (sender, events) = channel();
-        let mut all = Waiting::default();
+        let mut all = PendingAgentLaunches::default();
         for (number, plan) in plans.iter().enumerate() {
-            all.add(plan, Session::open(plan, key, number, &sender, progress));
+            all.add(plan, AgentLaunchSession::open(plan, key, number, &sender, progress));
         }
         drop(sender);
         all.wait(plans, &events);
-        let sessions: Vec<Session> = all.sessions.into_iter().flatten().collect();
+        let sessions: Vec<AgentLaunchSession> = all.sessions.into_iter().flatten().collect();
         sessions.iter().for_each(|session| session.shared.is_needed.store(true, Ordering::Relaxed));
         let opened = all.addresses.into_iter().zip(all.failed);
         let opened = opened.map(|(addresses, why)| why.map_or(Ok(addresses), Err)).collect();
@@ -111,42 +111,43 @@ impl Sessions {
 
 /// Sessions that begin, each with what is known of it.
 #[derive(Default)]
-struct Waiting {
-    sessions: Vec<Option<Session>>,
+struct PendingAgentLaunches {
+    sessions: Vec<Option<AgentLaunchSession>>,
     addresses: Vec<Vec<SocketAddr>>,
-    failed: Vec<Option<Why>>,
+    failed: Vec<Option<AgentLaunchFailure>>,
 }
 
-impl Waiting {
-    fn add(&mut self, plan: &Plan, opened: io::Result<Session>) {
+impl PendingAgentLaunches {
+    fn add(&mut self, plan: &AgentLaunchCommand, opened: io::Result<AgentLaunchSession>) {
         self.addresses.push(Vec::new());
         let program = plan.words.first().cloned().unwrap_or_default();
         let (session, why) = match opened {
             Ok(session) => (Some(session), None),
-            Err(error) => (None, Some(Why::NoProgram { program, error })),
+            Err(error) => (None, Some(AgentLaunchFailure::NoProgram { program, error })),
         };
         self.sessions.push(session);
         self.failed.push(why);
     }
 
     /// Waits until each has all its agents, or has failed.
-    fn wait(&mut self, plans: &[Plan], events: &Receiver<(usize, Event)>) {
+    fn wait(&mut self, plans: &[AgentLaunchCommand], events: &Receiver<(usize, AgentLaunchEvent)>) {
         let until = Instant::now() + PATIENCE;
         while (0..plans.len()).any(|at| self.is_open(at, plans)) {
             match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok((at, Event::Agent(address))) if self.is_open(at, plans) => {
+                Ok((at, AgentLaunchEvent::Agent(address))) if self.is_open(at, plans) => {
                     self.addresses[at].push(address);
                 }
-                Ok((at, Event::Overlong(stream))) if self.is_open(at, plans) => {
-                    self.failed[at] = Some(Why::Overlong { stream });
+                Ok((at, AgentLaunchEvent::Overlong(stream))) if self.is_open(at, plans) => {
+                    self.failed[at] = Some(AgentLaunchFailure::Overlong { stream });
                 }
-                Ok((at, Event::Over)) if self.is_open(at, plans) => self.over(at),
+                Ok((at, AgentLaunchEvent::Over)) if self.is_open(at, plans) => self.over(at),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     for at in 0..plans.len() {
                         if self.is_open(at, plans) {
-                            let said = self.sessions[at].as_ref().map(Session::said);
-                            self.failed[at] = Some(Why::Silent { said: said.unwrap_or_default() });
+                            let said = self.sessions[at].as_ref().map(AgentLaunchSession::said);
+                            self.failed[at] =
+                                Some(AgentLaunchFailure::Silent { said: said.unwrap_or_default() });
                         }
                     }
                 }
@@ -154,7 +155,7 @@ impl Waiting {
         }
     }
 
-    fn is_open(&self, at: usize, plans: &[Plan]) -> bool {
+    fn is_open(&self, at: usize, plans: &[AgentLaunchCommand]) -> bool {
         self.failed[at].is_none() && self.addresses[at].len() < plans[at].agents
     }
 
@@ -162,17 +163,17 @@ impl Waiting {
         let Some(session) = &mut self.sessions[at] else { return };
         let status = ended(&mut session.child, FAREWELL);
         let _ = session.talking.recv_timeout(LAST_WORDS);
-        self.failed[at] = Some(Why::Ended { status, said: session.said() });
+        self.failed[at] = Some(AgentLaunchFailure::Ended { status, said: session.said() });
     }
 }
 
-impl Session {
+impl AgentLaunchSession {
     fn open(
-        plan: &Plan,
+        plan: &AgentLaunchCommand,
         key: &ClusterKey,
         number: usize,
-        events: &Sender<(usize, Event)>,
-        progress: &Arc<dyn Progress>,
+        events: &Sender<(usize, AgentLaunchEvent)>,
+        progress: &Arc<dyn ClusterRunObserver>,
     ) -> io::Result<Self> {
         let (program, arguments) = plan.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
@@ -186,11 +187,11 @@ impl Session {
             // If that fails the program is over, and says why. A pipe holds more than a key.
             let _ = input.write_all(key.text().as_bytes()).and_then(|()| input.flush());
         }
-        let shared = Arc::new(Shared::new(progress));
+        let shared = Arc::new(LaunchSessionState::new(progress));
         let (talks, talking) = channel();
         if let (Some(out), Some(talk)) = (child.stdout.take(), child.stderr.take()) {
             let (events, shared) = (events.clone(), Arc::clone(&shared));
-            let listener = Listener { number, what: plan.what.clone(), events, shared };
+            let listener = LaunchOutputListener { number, what: plan.what.clone(), events, shared };
             let other = listener.clone();
             thread::spawn(move || {
                 leave_signals();
@@ -201,7 +202,7 @@ impl Session {
                 listener.read_addresses(out);
             });
         }
-        Ok(Session { what: plan.what.clone(), child, input, shared, talking })
+        Ok(AgentLaunchSession { what: plan.what.clone(), child, input, shared, talking })
     }
 
     fn said(&self) -> Vec<String> {
@@ -210,9 +211,9 @@ impl Session {
     }
 }
 
-impl Shared {
-    fn new(progress: &Arc<dyn Progress>) -> Self {
-        Shared {
+impl LaunchSessionState {
+    fn new(progress: &Arc<dyn ClusterRunObserver>) -> Self {
+        LaunchSessionState {
             said: Mutex::default(),
             is_needed: AtomicBool::new(false),
             progress: Arc::clone(progress),
@@ -243,30 +244,30 @@ impl Drop for Sessions {
     }
 }
 
-impl Listener {
+impl LaunchOutputListener {
     fn read_addresses(&self, out: ChildStdout) {
-        for line in Lines::of(BufReader::new(out)) {
-            let Line::Text(line) = line else {
-                self.send(Event::Overlong("standard output"));
+        for line in LaunchLineReader::of(BufReader::new(out)) {
+            let LaunchOutputLine::Text(line) = line else {
+                self.send(AgentLaunchEvent::Overlong("standard output"));
                 continue;
             };
             // Other lines are the login messages of a shell.
             let line = String::from_utf8_lossy(&line);
             let address = line.trim().strip_prefix(ANNOUNCED).and_then(|text| text.parse().ok());
             if let Some(address) = address {
-                self.send(Event::Agent(address));
+                self.send(AgentLaunchEvent::Agent(address));
             }
         }
-        self.send(Event::Over);
+        self.send(AgentLaunchEvent::Over);
         if self.shared.is_needed.load(Ordering::Relaxed) {
             self.shared.progress.warn(&format!("{} is over before the run is", self.what));
         }
     }
 
     fn read_talk(&self, talk: ChildStderr, _talks: &Sender<()>) {
-        for line in Lines::of(BufReader::new(talk)) {
-            let Line::Text(line) = line else {
-                self.send(Event::Overlong("standard error"));
+        for line in LaunchLineReader::of(BufReader::new(talk)) {
+            let LaunchOutputLine::Text(line) = line else {
+                self.send(AgentLaunchEvent::Overlong("standard error"));
                 continue;
             };
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
@@ -278,7 +279,7 @@ impl Listener {
         }
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, event: AgentLaunchEvent) {
         // Once all sessions have begun, there is no receiver.
         let _ = self.events.send((self.number, event));
     }

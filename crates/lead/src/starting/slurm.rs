@@ -4,16 +4,19 @@
 use windtunnel_model::Span;
 
 use super::lines::LINE_BYTES_MAX;
-use super::session::{Plan, Why};
-use super::{Words, words_of_offsets};
-use crate::error::{Kind, LeadError};
+use super::session::{AgentLaunchCommand, AgentLaunchFailure};
+use super::{ShellCommandWords, words_of_offsets};
+use crate::error::{LeadError, LeadErrorKind};
 
 /// What an agent's machine is called until it says so itself.
 pub(super) const JOB: &str = "a machine of the allocation";
 
 /// How the agents of the allocation are started that this process is in: srun(1), with the
 /// variables of sbatch(1) and salloc(1).
-pub(super) fn plan(remote: Option<&Words>, clock_offsets: Option<Span>) -> Result<Plan, LeadError> {
+pub(super) fn plan(
+    remote: Option<&ShellCommandWords>,
+    clock_offsets: Option<Span>,
+) -> Result<AgentLaunchCommand, LeadError> {
     let nodes = nodes(|name| std::env::var(name).ok())?;
     let program = match remote {
         Some(words) => words.words.clone(),
@@ -21,24 +24,24 @@ pub(super) fn plan(remote: Option<&Words>, clock_offsets: Option<Span>) -> Resul
     };
     let mut words = words(nodes, program);
     words.extend(words_of_offsets(clock_offsets));
-    Ok(Plan { what: "srun".to_owned(), words, agents: nodes })
+    Ok(AgentLaunchCommand { what: "srun".to_owned(), words, agents: nodes })
 }
 
 /// Why there are no agents.
-pub(super) fn failed(why: &Why) -> LeadError {
+pub(super) fn failed(why: &AgentLaunchFailure) -> LeadError {
     let (text, hint) = match why {
-        Why::NoProgram { error, .. } => {
+        AgentLaunchFailure::NoProgram { error, .. } => {
             (format!("cannot run srun: {error}"), "it is part of Slurm: see that PATH has it")
         }
-        Why::Silent { said } => (
+        AgentLaunchFailure::Silent { said } => (
             format!("srun has not started all agents in a minute{}", lines(said)),
             "`squeue --steps` shows what the allocation is busy with",
         ),
-        Why::Overlong { stream } => (
+        AgentLaunchFailure::Overlong { stream } => (
             format!("a line of the {stream} of srun is over {LINE_BYTES_MAX} bytes"),
             "see what `srun hostname` writes in this allocation",
         ),
-        Why::Ended { said, .. } => {
+        AgentLaunchFailure::Ended { said, .. } => {
             let has = |text: &str| said.iter().any(|line| line.contains(text));
             let hint = if has("execve") || has("unexpected argument") {
                 "windtunnel has to be the same at the same path on all machines: name another with --remote-windtunnel"
@@ -48,19 +51,19 @@ pub(super) fn failed(why: &Why) -> LeadError {
             (format!("srun starts no agents{}", lines(said)), hint)
         }
     };
-    LeadError::new(Kind::Machine, text).with_hint(hint)
+    LeadError::new(LeadErrorKind::Machine, text).with_hint(hint)
 }
 
 fn nodes(variable: impl Fn(&str) -> Option<String>) -> Result<usize, LeadError> {
     if variable("SLURM_JOB_ID").is_none() {
         let text = "--hosts slurm: this is not inside a Slurm allocation (SLURM_JOB_ID is not set)";
         let hint = "run it in a script for `sbatch`, or in `salloc`: docs/slurm.md has an example";
-        return Err(LeadError::new(Kind::Usage, text).with_hint(hint));
+        return Err(LeadError::new(LeadErrorKind::Usage, text).with_hint(hint));
     }
     let nodes = variable("SLURM_JOB_NUM_NODES").and_then(|nodes| nodes.parse().ok());
     nodes.filter(|nodes| *nodes > 0).ok_or_else(|| {
         let text = "--hosts slurm: SLURM_JOB_NUM_NODES does not say how many machines there are";
-        LeadError::new(Kind::Usage, text)
+        LeadError::new(LeadErrorKind::Usage, text)
     })
 }
 
@@ -87,7 +90,10 @@ fn words(nodes: usize, program: Vec<String>) -> Vec<String> {
 
 fn own_path() -> Result<String, LeadError> {
     let failed = |why: String| {
-        LeadError::new(Kind::Machine, format!("cannot find out where windtunnel itself is: {why}"))
+        LeadError::new(
+            LeadErrorKind::Machine,
+            format!("cannot find out where windtunnel itself is: {why}"),
+        )
     };
     let path = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     path.into_os_string()
@@ -151,22 +157,22 @@ mod tests {
     #[test]
     fn each_failure_of_srun_is_one_of_the_machines_with_what_to_look_at() {
         let said = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        let ended = |lines: &[&str]| Why::Ended { status: None, said: said(lines) };
+        let ended = |lines: &[&str]| AgentLaunchFailure::Ended { status: None, said: said(lines) };
         let cases = [
             (
-                Why::NoProgram {
+                AgentLaunchFailure::NoProgram {
                     program: "srun".into(),
                     error: std::io::ErrorKind::NotFound.into(),
                 },
                 "error: cannot run srun: entity not found\nhint: it is part of Slurm: see that PATH has it",
             ),
             (
-                Why::Silent { said: said(&["srun: job 7 queued", ""]) },
+                AgentLaunchFailure::Silent { said: said(&["srun: job 7 queued", ""]) },
                 "error: srun has not started all agents in a minute: srun: job 7 queued\nhint: \
                  `squeue --steps` shows what the allocation is busy with",
             ),
             (
-                Why::Overlong { stream: "standard error" },
+                AgentLaunchFailure::Overlong { stream: "standard error" },
                 "error: a line of the standard error of srun is over 65536 bytes\nhint: see what \
                  `srun hostname` writes in this allocation",
             ),

@@ -7,24 +7,27 @@ use windtunnel_cluster::client::bare;
 use windtunnel_model::Span;
 
 use super::lines::LINE_BYTES_MAX;
-use super::session::{Plan, Why};
-use super::{Words, words_of_offsets};
-use crate::error::{Kind, LeadError};
-use crate::machines::Missing;
+use super::session::{AgentLaunchCommand, AgentLaunchFailure};
+use super::{ShellCommandWords, words_of_offsets};
+use crate::error::{LeadError, LeadErrorKind};
+use crate::machines::MachineWithoutAgent;
 
 /// How the agent of a machine is started.
 ///
 /// # Errors
 /// A name that ssh would take for an option.
 pub(super) fn plan(
-    ssh: &Words,
-    remote: Option<&Words>,
+    ssh: &ShellCommandWords,
+    remote: Option<&ShellCommandWords>,
     clock_offsets: Option<Span>,
-    machine: &Missing,
-) -> Result<Plan, LeadError> {
+    machine: &MachineWithoutAgent,
+) -> Result<AgentLaunchCommand, LeadError> {
     let (host, listen) = place(&machine.name);
     if host.starts_with('-') {
-        return Err(LeadError::new(Kind::Usage, format!("`{}` is not a machine", machine.name)));
+        return Err(LeadError::new(
+            LeadErrorKind::Usage,
+            format!("`{}` is not a machine", machine.name),
+        ));
     }
     let remote = remote.map_or("windtunnel", |words| words.text.as_str());
     let mut command =
@@ -37,18 +40,26 @@ pub(super) fn plan(
     // Without a terminal, and without questions: there is no user to answer them.
     words.extend(["-T", "-o", "BatchMode=yes"].map(str::to_owned));
     words.extend([host, command]);
-    Ok(Plan { what: format!("the ssh session with {}", machine.name), words, agents: 1 })
+    Ok(AgentLaunchCommand {
+        what: format!("the ssh session with {}", machine.name),
+        words,
+        agents: 1,
+    })
 }
 
 /// Whether there was no place for the agent because another one has it by now.
-pub(super) fn is_there_now(why: &Why) -> bool {
-    let Why::Ended { said, .. } = why else { return false };
+pub(super) fn is_there_now(why: &AgentLaunchFailure) -> bool {
+    let AgentLaunchFailure::Ended { said, .. } = why else { return false };
     said.iter().any(|line| line.contains("an agent runs already"))
 }
 
 /// Why no agent was started, with what ssh said.
-pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> LeadError {
-    let Missing { name, has_address, others } = machine;
+pub(super) fn failed(
+    ssh: &ShellCommandWords,
+    machine: &MachineWithoutAgent,
+    why: &AgentLaunchFailure,
+) -> LeadError {
+    let MachineWithoutAgent { name, has_address, others } = machine;
     let (host, _) = place(name);
     let what = match has_address {
         true => format!("no agent answers at {name}, and none can be started there"),
@@ -59,20 +70,20 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> LeadError {
         }
     };
     let (cause, hint) = match why {
-        Why::NoProgram { program, error } => (
+        AgentLaunchFailure::NoProgram { program, error } => (
             format!("cannot run {program}: {error}"),
             "install it, or name another with --ssh; or start an agent there with `windtunnel agent`"
                 .to_owned(),
         ),
-        Why::Silent { said } => (
+        AgentLaunchFailure::Silent { said } => (
             cause(said, "ssh has been silent for a minute"),
             format!("try `{ssh} {host}`: it has to work without a question"),
         ),
-        Why::Overlong { stream } => (
+        AgentLaunchFailure::Overlong { stream } => (
             format!("a line of the {stream} of ssh is over {LINE_BYTES_MAX} bytes"),
             format!("see what `{ssh} {host} true` writes: a shell there should say little"),
         ),
-        Why::Ended { status, said } => {
+        AgentLaunchFailure::Ended { status, said } => {
             let code = status.and_then(|status| status.code());
             let silent = match code {
                 Some(code) => format!("{ssh} ended with exit code {code}"),
@@ -86,12 +97,12 @@ pub(super) fn failed(ssh: &Words, machine: &Missing, why: &Why) -> LeadError {
         Some(others) if !has_address => format!("{hint}; agents are {others}"),
         _ => hint,
     };
-    LeadError::new(Kind::Machine, format!("{what}: {cause}")).with_hint(hint)
+    LeadError::new(LeadErrorKind::Machine, format!("{what}: {cause}")).with_hint(hint)
 }
 
 /// What to do about an end of ssh with this exit code: 255 is its own, all else the shell's or the
 /// agent's there.
-fn hint(ssh: &Words, host: &str, code: Option<i32>, said: &[String]) -> String {
+fn hint(ssh: &ShellCommandWords, host: &str, code: Option<i32>, said: &[String]) -> String {
     let has = |text: &str| said.iter().any(|line| line.contains(text));
     match code {
         Some(255) if has("Host key verification failed") => {
@@ -157,12 +168,12 @@ mod tests {
     use super::*;
     use crate::error::text;
 
-    fn words(text: &str) -> Words {
+    fn words(text: &str) -> ShellCommandWords {
         text.parse().unwrap()
     }
 
-    fn machine(name: &str) -> Missing {
-        Missing { name: name.into(), has_address: true, others: None }
+    fn machine(name: &str) -> MachineWithoutAgent {
+        MachineWithoutAgent { name: name.into(), has_address: true, others: None }
     }
 
     #[test]
@@ -207,7 +218,7 @@ mod tests {
     /// What is said if ssh has ended so.
     fn ended(code: i32, said: &[&str]) -> String {
         let said = said.iter().map(|line| (*line).to_owned()).collect();
-        let why = Why::Ended { status: Some(ExitStatus::from_raw(code << 8)), said };
+        let why = AgentLaunchFailure::Ended { status: Some(ExitStatus::from_raw(code << 8)), said };
         text(&failed(&words("ssh"), &machine("b"), &why))
     }
 
@@ -228,18 +239,18 @@ mod tests {
         let seen = ended(5, &["Welcome", "error: cannot do it", "hint: do it yourself"]);
         assert_eq!(seen, format!("{start}cannot do it\nhint: do it yourself"));
         assert!(ended(1, &[]).starts_with(&format!("{start}ssh ended with exit code 1\n")));
-        let misspelt = Missing {
+        let misspelt = MachineWithoutAgent {
             name: "m".into(),
             has_address: false,
             others: Some("m1 (10.0.0.1:7447)".into()),
         };
-        let why = Why::Ended { status: None, said: Vec::new() };
+        let why = AgentLaunchFailure::Ended { status: None, said: Vec::new() };
         let seen = text(&failed(&words("ssh"), &misspelt, &why));
         assert!(seen.ends_with("; agents are m1 (10.0.0.1:7447)"), "{seen}");
     }
 
     /// Why no agent was started, with the hint.
-    fn why(why: &Why) -> String {
+    fn why(why: &AgentLaunchFailure) -> String {
         text(&failed(&words("ssh -p 22"), &machine("b:80"), why))
     }
 
@@ -275,18 +286,20 @@ mod tests {
     #[test]
     fn a_missing_silent_or_endless_ssh_is_named_as_it_was_given() {
         let start = "error: no agent answers at b:80, and none can be started there: ";
-        let no_program =
-            Why::NoProgram { program: "ssh".into(), error: std::io::ErrorKind::NotFound.into() };
+        let no_program = AgentLaunchFailure::NoProgram {
+            program: "ssh".into(),
+            error: std::io::ErrorKind::NotFound.into(),
+        };
         let seen = why(&no_program);
         assert!(seen.starts_with(&format!("{start}cannot run ssh: entity not found\n")), "{seen}");
-        let seen = why(&Why::Silent { said: Vec::new() });
+        let seen = why(&AgentLaunchFailure::Silent { said: Vec::new() });
         assert_eq!(
             seen,
             format!(
                 "{start}ssh has been silent for a minute\nhint: try `ssh -p 22 b`: it has to work without a question"
             )
         );
-        let seen = why(&Why::Overlong { stream: "standard output" });
+        let seen = why(&AgentLaunchFailure::Overlong { stream: "standard output" });
         assert!(
             seen.contains("a line of the standard output of ssh is over 65536 bytes"),
             "{seen}"
@@ -299,11 +312,16 @@ mod tests {
     #[test]
     fn an_agent_that_runs_there_by_now_is_seen_by_its_error() {
         let is_there = |said: &str| {
-            is_there_now(&Why::Ended { status: None, said: vec!["x".into(), said.to_owned()] })
+            is_there_now(&AgentLaunchFailure::Ended {
+                status: None,
+                said: vec!["x".into(), said.to_owned()],
+            })
         };
         assert!(is_there("hint: an agent runs already, or name another port"));
         assert!(!is_there("error: cannot listen"));
-        assert!(!is_there_now(&Why::Silent { said: vec!["an agent runs already".to_owned()] }));
+        assert!(!is_there_now(&AgentLaunchFailure::Silent {
+            said: vec!["an agent runs already".to_owned()]
+        }));
     }
 
     #[test]

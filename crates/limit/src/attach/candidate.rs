@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 
 use windtunnel_sys::process::{self, Pid};
 
-use super::Refusal;
+use super::AttachRefusal;
 
 /// Whether a process can be made to install a filter, as far as that shows. One that has ended can.
-pub(super) fn check(pid: Pid) -> Result<(), Refusal> {
+pub(super) fn check(pid: Pid) -> Result<(), AttachRefusal> {
     let number = pid.as_raw_nonzero().get();
     let Ok(status) = fs::read_to_string(format!("/proc/{number}/status")) else { return Ok(()) };
     check_status(pid, &status)?;
@@ -35,7 +35,7 @@ pub(super) fn check(pid: Pid) -> Result<(), Refusal> {
 }
 
 /// Why a process may not be traced.
-pub(super) fn denied(pid: Pid, error: &io::Error) -> Refusal {
+pub(super) fn denied(pid: Pid, error: &io::Error) -> AttachRefusal {
     let number = pid.as_raw_nonzero().get();
     let status = fs::read_to_string(format!("/proc/{number}/status")).unwrap_or_default();
     if let Err(refusal) = check_status(pid, &status) {
@@ -44,21 +44,29 @@ pub(super) fn denied(pid: Pid, error: &io::Error) -> Refusal {
     let own = process::current_user().uid;
     let users = field(&status, "Uid:").unwrap_or_default();
     if users.split_ascii_whitespace().any(|user| user.parse() != Ok(own)) && own != 0 {
-        return Refusal::of(pid, "it is another user's", "run windtunnel as that user, or as root");
+        return AttachRefusal::of(
+            pid,
+            "it is another user's",
+            "run windtunnel as that user, or as root",
+        );
     }
     // Of what is in the folder, not of the folder itself.
     let owner = fs::metadata(format!("/proc/{number}/status")).map_or(own, |about| about.uid());
     if owner != own && own != 0 {
         let why = "it may not be looked into: it has made itself not dumpable, or gained rights by \
                    its file";
-        return Refusal::of(pid, why, "run windtunnel as root");
+        return AttachRefusal::of(pid, why, "run windtunnel as root");
     }
     if let Some(scope) = yama_scope().filter(|scope| *scope > 0) {
         let why = format!("the kernel lets no process trace it ({YAMA} is {scope})");
         let hint = "as root: sysctl kernel.yama.ptrace_scope=0; or run windtunnel as root";
-        return Refusal::of(pid, why, if scope < 3 { hint } else { "" });
+        return AttachRefusal::of(pid, why, if scope < 3 { hint } else { "" });
     }
-    Refusal::of(pid, format!("the kernel refuses to trace it: {error}"), "run windtunnel as root")
+    AttachRefusal::of(
+        pid,
+        format!("the kernel refuses to trace it: {error}"),
+        "run windtunnel as root",
+    )
 }
 
 /// Whether a process or thread has ended, or is about to: it has no memory any more.
@@ -70,27 +78,27 @@ pub(super) fn has_ended(pid: Pid) -> bool {
 }
 
 /// What `status` of proc_pid_status(5) says against it.
-fn check_status(pid: Pid, status: &str) -> Result<(), Refusal> {
+fn check_status(pid: Pid, status: &str) -> Result<(), AttachRefusal> {
     let number = |name| field(status, name).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     let tracer = number("TracerPid:");
     // Once it is stopped that is this process.
     if tracer != 0 && tracer != std::process::id() {
         let why = format!("process {tracer} traces it already, as a debugger does");
-        return Err(Refusal::of(pid, why, "end that one first"));
+        return Err(AttachRefusal::of(pid, why, "end that one first"));
     }
     if number("Seccomp:") != 0 {
         let why = "it is under a filter (seccomp) already, which may end it for a call that it does \
                    not know, or may show calls itself";
         let hint = "--cpu, --memory, --pids and --open-files need no filter; a command can be \
                     started under a limit";
-        return Err(Refusal::of(pid, why, hint));
+        return Err(AttachRefusal::of(pid, why, hint));
     }
     Ok(())
 }
 
-fn has_rings(pid: Pid) -> Refusal {
+fn has_rings(pid: Pid) -> AttachRefusal {
     let why = "it uses io_uring, whose rings move bytes without calls that could be looked at";
-    Refusal::of(pid, why, "started under a limit it gets none, and uses other calls")
+    AttachRefusal::of(pid, why, "started under a limit it gets none, and uses other calls")
 }
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

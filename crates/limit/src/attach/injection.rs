@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
-use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
+use windtunnel_sys::ptrace::{PtraceStop, Registers, Tracee};
 use windtunnel_sys::signal;
 
-use super::stopped::{self, Stopped, mended};
+use super::stopped::{self, PtraceStoppedProcess, mended};
 
 /// A thread that makes calls.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Injection {
 
 impl Injection {
     /// Begins in a thread of a process: in one that is in a call, if there is one.
-    pub(super) fn begin(process: &Stopped) -> io::Result<Injection> {
+    pub(super) fn begin(process: &PtraceStoppedProcess) -> io::Result<Injection> {
         let instruction = find_instruction(process.pid)?;
         let of_thread = |tracee: &Tracee| Some((tracee.clone(), tracee.registers().ok()??));
         let all: Vec<_> = process.threads.iter().filter_map(of_thread).collect();
@@ -43,7 +43,7 @@ impl Injection {
         let (tracee, registers) = in_call.or(all.first()).cloned().ok_or_else(ended)?;
         let mask = tracee.signal_mask()?;
         let waits_with_mask =
-            signal::Sets::of(tracee.thread()).is_ok_and(|sets| sets.blocked != mask);
+            signal::ThreadSignalSets::of(tracee.thread()).is_ok_and(|sets| sets.blocked != mask);
         let before = out_of_sequence(&tracee, registers);
         let (deferred, pid) = (Vec::new(), process.pid);
         tracee.set_signal_mask(u64::MAX)?;
@@ -91,20 +91,22 @@ impl Injection {
         let late_ns = clock::monotonic_ns().saturating_add(WAIT_NS);
         loop {
             match self.tracee.poll()? {
-                Some(Stop::Call) => return Ok(()),
-                Some(Stop::Ended) => {
+                Some(PtraceStop::Call) => return Ok(()),
+                Some(PtraceStop::Ended) => {
                     return Err(io::Error::new(io::ErrorKind::NotFound, "it has ended"));
                 }
                 // All signals wait but those that nothing blocks.
-                Some(Stop::Signal(signal)) if signal == Signal::STOP.as_raw() => {
+                Some(PtraceStop::Signal(signal)) if signal == Signal::STOP.as_raw() => {
                     self.deferred.push(signal);
                     self.tracee.resume_to_call(0)?;
                 }
-                Some(Stop::Signal(signal)) => {
+                Some(PtraceStop::Signal(signal)) => {
                     let why = format!("signal {signal} came instead of a system call");
                     return Err(io::Error::other(why));
                 }
-                Some(Stop::Interrupted | Stop::Other) => self.tracee.resume_to_call(0)?,
+                Some(PtraceStop::Interrupted | PtraceStop::Other) => {
+                    self.tracee.resume_to_call(0)?;
+                }
                 None if clock::monotonic_ns() > late_ns => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "it waits in the kernel"));
                 }

@@ -1,7 +1,7 @@
 //! The calls that a process makes to install a filter.
 //!
 //! All that can fail for a reason that shows before is done for all processes first
-//! ([`Prepared`]); it leaves nothing. What cannot be undone comes last.
+//! ([`SeccompInstallation`]); it leaves nothing. What cannot be undone comes last.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,15 +9,15 @@ use std::os::fd::OwnedFd;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process;
 use windtunnel_sys::seccomp::filter::{self, Instruction};
-use windtunnel_sys::seccomp::{self, Listener};
+use windtunnel_sys::seccomp::{self, SeccompListener};
 
 use super::injection::Injection;
-use super::stopped::Stopped;
-use super::{Refusal, candidate};
+use super::stopped::PtraceStoppedProcess;
+use super::{AttachRefusal, candidate};
 
 /// A process that is about to install a filter, which lies in a page of its own.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct SeccompInstallation {
     pidfd: OwnedFd,
     injection: Injection,
     page: u64,
@@ -26,17 +26,20 @@ pub(super) struct Prepared {
 /// A filter that a process has installed.
 #[derive(Debug)]
 pub(super) struct Installed {
-    pub(super) listener: Listener,
+    pub(super) listener: SeccompListener,
     /// The number of the first call that was shown: those of later ones are greater.
     pub(super) first_id: u64,
 }
 
-impl Prepared {
+impl SeccompInstallation {
     /// Looks at a stopped process, and has it map a page with a filter.
-    pub(super) fn of(process: &Stopped, filter: &[Instruction]) -> Result<Prepared, Refusal> {
+    pub(super) fn of(
+        process: &PtraceStoppedProcess,
+        filter: &[Instruction],
+    ) -> Result<SeccompInstallation, AttachRefusal> {
         check(process)?;
         let failed = |error: io::Error| {
-            Refusal::of(process.pid, format!("it cannot be prepared: {error}"), "")
+            AttachRefusal::of(process.pid, format!("it cannot be prepared: {error}"), "")
         };
         let pidfd = process::open_pidfd(process.pid).map_err(failed)?;
         // A number that no process has: what is asked is whether descriptors may be copied.
@@ -56,7 +59,7 @@ impl Prepared {
                 return Err(failed(error));
             }
         };
-        let prepared = Prepared { pidfd, injection, page };
+        let prepared = SeccompInstallation { pidfd, injection, page };
         let text = program(filter, page);
         if let Err(error) = process::write_memory(process.pid, page, &text) {
             prepared.undo();
@@ -92,7 +95,7 @@ impl Prepared {
         };
         drop(room);
         let of_process = i32::try_from(number).map_err(io::Error::other)?;
-        let listener = Listener::new(process::pidfd_getfd(&self.pidfd, of_process)?);
+        let listener = SeccompListener::new(process::pidfd_getfd(&self.pidfd, of_process)?);
         // From now on the calls of the process are shown, and wait for an answer.
         let mut first_id = None;
         let mut answer = || {
@@ -116,7 +119,7 @@ impl Prepared {
 }
 
 /// Lets a call go on that waits: its number.
-fn answer_one(listener: &Listener) -> Option<u64> {
+fn answer_one(listener: &SeccompListener) -> Option<u64> {
     let mut ready = [PollFd::new(listener, PollFlags::IN)];
     poll::wait(&mut ready, Some(std::time::Duration::ZERO)).ok().filter(|count| *count > 0)?;
     let shown = listener.receive().ok()??;
@@ -125,11 +128,11 @@ fn answer_one(listener: &Listener) -> Option<u64> {
 }
 
 /// What shows only while a process is stopped.
-fn check(process: &Stopped) -> Result<(), Refusal> {
+fn check(process: &PtraceStoppedProcess) -> Result<(), AttachRefusal> {
     candidate::check(process.pid)?;
     for tracee in &process.threads {
         let registers = tracee.registers().map_err(|error| {
-            Refusal::of(process.pid, format!("a thread cannot be looked at: {error}"), "")
+            AttachRefusal::of(process.pid, format!("a thread cannot be looked at: {error}"), "")
         })?;
         let why = match registers {
             None => "it is a program of 32 bits, of which the filter sees no calls",
@@ -138,7 +141,7 @@ fn check(process: &Stopped) -> Result<(), Refusal> {
             }
             Some(_) => continue,
         };
-        return Err(Refusal::of(process.pid, why, ""));
+        return Err(AttachRefusal::of(process.pid, why, ""));
     }
     Ok(())
 }

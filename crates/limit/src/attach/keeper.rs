@@ -9,30 +9,30 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::seccomp::running::filter_for;
-use windtunnel_sys::seccomp::{Filter, Handover, Listener};
+use windtunnel_sys::seccomp::{Handover, SeccompFilterKind, SeccompListener};
 use windtunnel_sys::{clock, descriptor, limits, poll, socket, unix};
 
-use super::install::{Installed, Prepared};
-use super::ledger::{LISTENERS_MAX, Ledger};
-use super::stopped::Stopped;
-use super::{Refusal, candidate};
+use super::install::{Installed, SeccompInstallation};
+use super::ledger::{LISTENERS_MAX, SeccompCallLedger};
+use super::stopped::PtraceStoppedProcess;
+use super::{AttachRefusal, candidate};
 use crate::outliving;
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 
 /// The keeper of the calling process. Dropping it leaves the programs to it.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct SeccompKeeper {
     socket: OwnedFd,
-    ledger: Ledger,
+    ledger: SeccompCallLedger,
     pid: Pid,
 }
 
 /// What was attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attached {
+pub struct AttachOutcome {
     pub processes: u64,
     /// How long they were stopped for it.
     pub stopped_ns: u64,
@@ -40,32 +40,37 @@ pub struct Attached {
 
 /// What processes are to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct AttachRequest {
     /// The first process of the tree.
     pub root: Pid,
-    pub filter: Filter,
+    pub filter: SeccompFilterKind,
     /// Whether they may name certain networks only.
     pub confines: bool,
 }
 
-impl Keeper {
+impl SeccompKeeper {
     /// Starts it. To be called before the process has threads. Listeners are handed over at the
     /// socket that is returned, as [`Handover`] says, in the order of the ledger.
     ///
     /// # Errors
     /// `EDEADLK` if it has; what fork(2) says.
-    pub fn start() -> io::Result<(Keeper, OwnedFd)> {
-        let ledger = Ledger::new()?;
+    pub fn start() -> io::Result<(SeccompKeeper, OwnedFd)> {
+        let ledger = SeccompCallLedger::new()?;
         let (socket, theirs) = unix::seqpacket_pair()?;
         let (door, handover) = unix::seqpacket_pair()?;
-        match namespace::fork_into(Flags::NONE)? {
+        match namespace::fork_into(NamespaceFlags::NONE)? {
             Fork::Child => {
                 drop((socket, door));
-                let work = Work { socket: theirs, handover, ledger, listeners: BTreeMap::new() };
+                let work = SeccompKeeperWorker {
+                    socket: theirs,
+                    handover,
+                    ledger,
+                    listeners: BTreeMap::new(),
+                };
                 work.run();
                 process::exit_now(0)
             }
-            Fork::Parent { pid, .. } => Ok((Keeper { socket, ledger, pid }, door)),
+            Fork::Parent { pid, .. } => Ok((SeccompKeeper { socket, ledger, pid }, door)),
         }
     }
 
@@ -77,7 +82,7 @@ impl Keeper {
 
     /// What it will know of calls that are not answered.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &SeccompCallLedger {
         &self.ledger
     }
 
@@ -85,9 +90,9 @@ impl Keeper {
     ///
     /// # Errors
     /// The first process that cannot be attached, and why.
-    pub fn attach(&self, order: Order) -> Result<Attached, Refusal> {
+    pub fn attach(&self, order: AttachRequest) -> Result<AttachOutcome, AttachRefusal> {
         let gone = |error: io::Error| {
-            Refusal::of(order.root, format!("the keeper does not answer: {error}"), "")
+            AttachRefusal::of(order.root, format!("the keeper does not answer: {error}"), "")
         };
         unix::send(&self.socket, &order.write(), &[]).map_err(gone)?;
         let mut buffer = vec![0; ANSWER_BYTES_MAX];
@@ -98,15 +103,15 @@ impl Keeper {
 }
 
 /// The keeper's life.
-struct Work {
+struct SeccompKeeperWorker {
     socket: OwnedFd,
     handover: OwnedFd,
-    ledger: Ledger,
+    ledger: SeccompCallLedger,
     /// By the order in which they were handed over.
-    listeners: BTreeMap<usize, Listener>,
+    listeners: BTreeMap<usize, SeccompListener>,
 }
 
-impl Work {
+impl SeccompKeeperWorker {
     fn run(mut self) {
         outliving::begin("limit-keeper");
         // It works without either of these.
@@ -126,37 +131,41 @@ impl Work {
     }
 
     /// Attaches, as the other end asks; `None`: it has gone.
-    fn take_order(&mut self) -> Option<(Pid, Result<Attached, Refusal>)> {
+    fn take_order(&mut self) -> Option<(Pid, Result<AttachOutcome, AttachRefusal>)> {
         let mut buffer = [0; ORDER_BYTES];
         let received = unix::receive(&self.socket, &mut buffer).ok()?;
-        let order = Order::read(&buffer[..received.bytes])?;
+        let order = AttachRequest::read(&buffer[..received.bytes])?;
         Some((order.root, self.attach(order)))
     }
 
-    fn attach(&mut self, order: Order) -> Result<Attached, Refusal> {
-        let tree = Tree::of(order.root);
+    fn attach(&mut self, order: AttachRequest) -> Result<AttachOutcome, AttachRefusal> {
+        let tree = ProcessTree::of(order.root);
         for pid in tree.walk() {
             candidate::check(pid)?;
         }
         let began_ns = clock::monotonic_ns();
         let mut stopped = Vec::new();
         let attached = stop_all(&tree, &mut stopped).and_then(|()| self.install(order, &stopped));
-        stopped.iter().for_each(Stopped::release);
-        stopped.iter().for_each(Stopped::release_restless);
+        stopped.iter().for_each(PtraceStoppedProcess::release);
+        stopped.iter().for_each(PtraceStoppedProcess::release_restless);
         let stopped_ns = clock::monotonic_ns().saturating_sub(began_ns);
-        attached.map(|processes| Attached { processes, stopped_ns })
+        attached.map(|processes| AttachOutcome { processes, stopped_ns })
     }
 
-    fn install(&mut self, order: Order, stopped: &[Stopped]) -> Result<u64, Refusal> {
+    fn install(
+        &mut self,
+        order: AttachRequest,
+        stopped: &[PtraceStoppedProcess],
+    ) -> Result<u64, AttachRefusal> {
         if stopped.len() > LISTENERS_MAX {
             let why =
                 format!("it has {} processes below, more than {LISTENERS_MAX}", stopped.len());
-            return Err(Refusal::of(order.root, why, ""));
+            return Err(AttachRefusal::of(order.root, why, ""));
         }
         let filter = filter_for(order.filter, order.confines);
         let mut prepared = Vec::new();
         for process in stopped {
-            match Prepared::of(process, &filter) {
+            match SeccompInstallation::of(process, &filter) {
                 Ok(one) => prepared.push((process.pid, one)),
                 Err(refusal) => {
                     prepared.into_iter().for_each(|(_, one)| one.undo());
@@ -185,7 +194,7 @@ impl Work {
     }
 
     /// What should not happen: some processes have a filter, and one has none.
-    fn half(&self, pid: Pid, error: &io::Error) -> Refusal {
+    fn half(&self, pid: Pid, error: &io::Error) -> AttachRefusal {
         let mut why = format!("it cannot install a filter: {error}");
         if !self.listeners.is_empty() {
             why.push_str(&format!(
@@ -194,7 +203,7 @@ impl Work {
             ));
         }
         let since = "kernels before Linux 5.19 cannot do this";
-        Refusal::of(pid, why, if error.raw_os_error() == Some(EINVAL) { since } else { "" })
+        AttachRefusal::of(pid, why, if error.raw_os_error() == Some(EINVAL) { since } else { "" })
     }
 
     /// Until the process that limits the programs has gone, or they have.
@@ -229,7 +238,7 @@ impl Work {
         }
         let paced = self.ledger.paced();
         if !paced.is_empty() {
-            let all = Tree::of(root).walk();
+            let all = ProcessTree::of(root).walk();
             all.into_iter().for_each(|pid| unpace(pid, &paced));
         }
     }
@@ -238,7 +247,7 @@ impl Work {
     fn pass(mut self) {
         drop(self.socket);
         drop(self.handover);
-        let Ok(set) = poll::Set::open() else { return };
+        let Ok(set) = poll::EpollSet::open() else { return };
         self.listeners.retain(|number, listener| set.add(&*listener, *number as u64).is_ok());
         while !self.listeners.is_empty() {
             let mut ready = Vec::new();
@@ -259,15 +268,18 @@ impl Work {
 }
 
 /// Stops a tree: what is made meanwhile, too.
-fn stop_all(tree: &Tree, stopped: &mut Vec<Stopped>) -> Result<(), Refusal> {
+fn stop_all(
+    tree: &ProcessTree,
+    stopped: &mut Vec<PtraceStoppedProcess>,
+) -> Result<(), AttachRefusal> {
     let late_ns = clock::monotonic_ns().saturating_add(STOP_NS);
     loop {
-        let is_known = |pid: &Pid| stopped.iter().any(|it: &Stopped| it.pid == *pid);
+        let is_known = |pid: &Pid| stopped.iter().any(|it: &PtraceStoppedProcess| it.pid == *pid);
         let all = tree.walk();
         let new: Vec<Pid> = all.into_iter().filter(|pid| !is_known(pid)).collect();
         let before = stopped.len();
         for pid in new {
-            let (process, outcome) = Stopped::of(pid, late_ns);
+            let (process, outcome) = PtraceStoppedProcess::of(pid, late_ns);
             stopped.extend(process);
             outcome?;
         }
@@ -294,50 +306,51 @@ fn unpace(pid: Pid, paced: &[(u64, u64)]) {
     }
 }
 
-impl Order {
+impl AttachRequest {
     fn write(&self) -> [u8; ORDER_BYTES] {
         let mut bytes = [0; ORDER_BYTES];
         bytes[..4].copy_from_slice(&self.root.as_raw_nonzero().get().to_le_bytes());
-        bytes[4] = u8::from(self.filter == Filter::Bytes);
+        bytes[4] = u8::from(self.filter == SeccompFilterKind::Bytes);
         bytes[5] = u8::from(self.confines);
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Option<Order> {
+    fn read(bytes: &[u8]) -> Option<AttachRequest> {
         let [a, b, c, d, all, confines] = bytes else { return None };
         let root = Pid::from_raw(i32::from_le_bytes([*a, *b, *c, *d]))?;
-        let filter = if *all == 0 { Filter::Destinations } else { Filter::Bytes };
-        Some(Order { root, filter, confines: *confines != 0 })
+        let filter =
+            if *all == 0 { SeccompFilterKind::Destinations } else { SeccompFilterKind::Bytes };
+        Some(AttachRequest { root, filter, confines: *confines != 0 })
     }
 }
 
-fn write_attached(attached: Attached) -> Vec<u8> {
+fn write_attached(attached: AttachOutcome) -> Vec<u8> {
     let [processes, stopped] = [attached.processes, attached.stopped_ns].map(u64::to_le_bytes);
     [&[GOOD], &processes[..], &stopped[..]].concat()
 }
 
 /// The number of the process, and its name, the cause and the hint with a zero between.
-fn write_refusal(refusal: &Refusal) -> Vec<u8> {
-    let Refusal { process, name, why, hint } = refusal;
+fn write_refusal(refusal: &AttachRefusal) -> Vec<u8> {
+    let AttachRefusal { process, name, why, hint } = refusal;
     let text = [name, why, hint].map(|text| text.replace('\0', "")).join("\0");
     let mut bytes = [&[REFUSED], &process.to_le_bytes()[..], text.as_bytes()].concat();
     bytes.truncate(ANSWER_BYTES_MAX);
     bytes
 }
 
-fn read_answer(bytes: &[u8]) -> Option<Result<Attached, Refusal>> {
+fn read_answer(bytes: &[u8]) -> Option<Result<AttachOutcome, AttachRefusal>> {
     let (kind, rest) = bytes.split_first()?;
     if *kind == GOOD {
         let (processes, stopped) = rest.split_first_chunk()?;
         let stopped_ns = u64::from_le_bytes(stopped.try_into().ok()?);
-        return Some(Ok(Attached { processes: u64::from_le_bytes(*processes), stopped_ns }));
+        return Some(Ok(AttachOutcome { processes: u64::from_le_bytes(*processes), stopped_ns }));
     }
     let (process, text) = rest.split_first_chunk()?;
     let text = String::from_utf8_lossy(text).into_owned();
     let mut parts = text.splitn(3, '\0').map(str::to_owned);
     let process = i32::from_le_bytes(*process);
     let mut part = || parts.next().unwrap_or_default();
-    Some(Err(Refusal { process, name: part(), why: part(), hint: part() }))
+    Some(Err(AttachRefusal { process, name: part(), why: part(), hint: part() }))
 }
 
 const ORDER_BYTES: usize = 6;
@@ -359,12 +372,12 @@ mod tests {
     #[test]
     fn orders_and_answers_are_read_as_they_were_written() {
         let root = Pid::from_raw(4711).unwrap();
-        let order = Order { root, filter: Filter::Destinations, confines: true };
-        assert_eq!(Order::read(&order.write()), Some(order));
-        assert_eq!(Order::read(&[1; 5]), None);
-        let attached = Attached { processes: 3, stopped_ns: 1_000 };
+        let order = AttachRequest { root, filter: SeccompFilterKind::Destinations, confines: true };
+        assert_eq!(AttachRequest::read(&order.write()), Some(order));
+        assert_eq!(AttachRequest::read(&[1; 5]), None);
+        let attached = AttachOutcome { processes: 3, stopped_ns: 1_000 };
         assert_eq!(read_answer(&write_attached(attached)), Some(Ok(attached)));
-        let refusal = Refusal {
+        let refusal = AttachRefusal {
             process: 7,
             name: "a b".to_owned(),
             why: "it is another user's".to_owned(),

@@ -14,12 +14,12 @@ use windtunnel_sys::shared_words::SharedWords;
 
 /// The ledger.
 #[derive(Debug, Clone)]
-pub struct Ledger(Arc<SharedWords>);
+pub struct SeccompCallLedger(Arc<SharedWords>);
 
 /// The part of the process that answers calls.
 #[derive(Debug)]
-pub struct Notes {
-    ledger: Ledger,
+pub struct SeccompCallLedgerWriter {
+    ledger: SeccompCallLedger,
     /// Places for calls that are free.
     free: Vec<usize>,
     /// Where a call is noted.
@@ -29,21 +29,21 @@ pub struct Notes {
     paced: std::collections::BTreeMap<u64, usize>,
 }
 
-impl Ledger {
+impl SeccompCallLedger {
     /// An empty one.
     ///
     /// # Errors
     /// What mmap(2) says.
-    pub fn new() -> io::Result<Ledger> {
+    pub fn new() -> io::Result<SeccompCallLedger> {
         let words = LISTENERS_MAX + 2 * CALLS_MAX + 2 * PACED_MAX;
-        Ok(Ledger(Arc::new(SharedWords::new(words)?)))
+        Ok(SeccompCallLedger(Arc::new(SharedWords::new(words)?)))
     }
 
     /// For the process that answers calls.
     #[must_use]
-    pub fn notes(&self) -> Notes {
+    pub fn notes(&self) -> SeccompCallLedgerWriter {
         let (places, paced) = Default::default();
-        Notes {
+        SeccompCallLedgerWriter {
             ledger: self.clone(),
             free: (0..CALLS_MAX).rev().collect(),
             places,
@@ -85,7 +85,7 @@ impl Ledger {
     }
 }
 
-impl Notes {
+impl SeccompCallLedgerWriter {
     /// A call was taken from a listener, by the order in which they came.
     pub fn take(&mut self, listener: usize, id: u64) {
         self.ledger.set_last(listener, id);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn calls_are_noted_until_they_are_answered() {
-        let ledger = Ledger::new().unwrap();
+        let ledger = SeccompCallLedger::new().unwrap();
         let mut notes = ledger.notes();
         notes.take(0, 70);
         notes.take(3, 80);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn more_calls_than_there_is_room_for_are_not_noted_and_no_other_is_lost() {
-        let ledger = Ledger::new().unwrap();
+        let ledger = SeccompCallLedger::new().unwrap();
         let mut notes = ledger.notes();
         let count = CALLS_MAX as u64 + 5;
         (1..=count).for_each(|id| notes.take(0, id));
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn streams_that_are_paced_no_more_make_room_for_others() {
-        let ledger = Ledger::new().unwrap();
+        let ledger = SeccompCallLedger::new().unwrap();
         let mut notes = ledger.notes();
         notes.pace(1, 10);
         for cookie in 2..2 * PACED_MAX as u64 {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_paced_by_its_last_rate_until_it_is_not() {
-        let ledger = Ledger::new().unwrap();
+        let ledger = SeccompCallLedger::new().unwrap();
         let mut notes = ledger.notes();
         notes.pace(7, 1000);
         notes.pace(8, 500);

@@ -11,33 +11,36 @@ use std::time::Duration;
 
 use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
-use windtunnel_sys::ptrace::{Registers, Stop, Tracee};
+use windtunnel_sys::ptrace::{PtraceStop, Registers, Tracee};
 use windtunnel_sys::signal;
 
-use super::Refusal;
+use super::AttachRefusal;
 use super::candidate::{self, has_ended};
 
 /// A process that is stopped.
 #[derive(Debug)]
-pub(super) struct Stopped {
+pub(super) struct PtraceStoppedProcess {
     pub(super) pid: Pid,
     pub(super) threads: Vec<Tracee>,
     /// Threads that had not stopped in time.
     restless: Vec<Tracee>,
 }
 
-impl Stopped {
+impl PtraceStoppedProcess {
     /// Stops a process, as far as it can be; `None`: it has ended. What is not stopped at `late_ns` is a
     /// reason to refuse.
-    pub(super) fn of(pid: Pid, late_ns: u64) -> (Option<Stopped>, Result<(), Refusal>) {
-        let mut stopped = Stopped { pid, threads: Vec::new(), restless: Vec::new() };
+    pub(super) fn of(
+        pid: Pid,
+        late_ns: u64,
+    ) -> (Option<PtraceStoppedProcess>, Result<(), AttachRefusal>) {
+        let mut stopped = PtraceStoppedProcess { pid, threads: Vec::new(), restless: Vec::new() };
         let outcome = stopped.stop(late_ns);
         let has_ended = stopped.threads.is_empty() && stopped.restless.is_empty();
         ((!has_ended).then_some(stopped), outcome)
     }
 
     /// A thread that makes more threads is stopped by then.
-    fn stop(&mut self, late_ns: u64) -> Result<(), Refusal> {
+    fn stop(&mut self, late_ns: u64) -> Result<(), AttachRefusal> {
         loop {
             let new = self.new_threads();
             if new.is_empty() {
@@ -68,10 +71,14 @@ impl Stopped {
         }
     }
 
-    fn refuse(&self, tracee: &Tracee, error: &io::Error) -> Refusal {
+    fn refuse(&self, tracee: &Tracee, error: &io::Error) -> AttachRefusal {
         let thread = tracee.thread().as_raw_nonzero();
         let why = format!("its thread {thread} does not stop: {error}");
-        Refusal::of(self.pid, why, "it may wait for a disk or a server of files: try again later")
+        AttachRefusal::of(
+            self.pid,
+            why,
+            "it may wait for a disk or a server of files: try again later",
+        )
     }
 
     fn new_threads(&self) -> Vec<Pid> {
@@ -115,11 +122,11 @@ pub(super) fn settle(tracee: &Tracee, late_ns: u64) -> io::Result<bool> {
         };
         // That it has gone shows at the next look.
         match stop {
-            Some(Stop::Interrupted) => return Ok(true),
-            Some(Stop::Ended) => return Ok(false),
+            Some(PtraceStop::Interrupted) => return Ok(true),
+            Some(PtraceStop::Ended) => return Ok(false),
             // It is delivered, and the thread stops after that.
-            Some(Stop::Signal(signal)) => drop(tracee.resume(signal)),
-            Some(Stop::Call | Stop::Other) => drop(tracee.resume(0)),
+            Some(PtraceStop::Signal(signal)) => drop(tracee.resume(signal)),
+            Some(PtraceStop::Call | PtraceStop::Other) => drop(tracee.resume(0)),
             None if clock::monotonic_ns() > late_ns => {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "it waits in the kernel"));
             }
@@ -144,7 +151,7 @@ pub(super) fn mended(
 
 /// Whether a signal is there that the program handles: it ended the call.
 fn has_signal(thread: Pid) -> bool {
-    signal::Sets::of(thread).is_ok_and(|sets| sets.due() != 0)
+    signal::ThreadSignalSets::of(thread).is_ok_and(|sets| sets.due() != 0)
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -190,7 +197,8 @@ mod tests {
         let Ok(mut child) = command.spawn() else { return };
         io::Read::read(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        let (stopped, outcome) = Stopped::of(pid, clock::monotonic_ns() + 10_000_000_000);
+        let (stopped, outcome) =
+            PtraceStoppedProcess::of(pid, clock::monotonic_ns() + 10_000_000_000);
         outcome.unwrap();
         let stopped = stopped.unwrap();
         assert_eq!(stopped.threads.len(), 4);
@@ -201,7 +209,7 @@ mod tests {
         assert!(stopped.threads.iter().all(|tracee| tracee.registers().is_err()));
         child.kill().unwrap();
         child.wait().unwrap();
-        let (stopped, outcome) = Stopped::of(pid, u64::MAX);
+        let (stopped, outcome) = PtraceStoppedProcess::of(pid, u64::MAX);
         outcome.unwrap();
         assert!(stopped.is_none());
     }

@@ -11,7 +11,7 @@ use windtunnel_sys::clock;
 
 use super::{get, malformed, put};
 use crate::disks::{Disks, Division, Number};
-use crate::place::{Place, Resource, write_only};
+use crate::place::{CgroupParentFolders, CgroupResource, write_only};
 
 /// What is asked of disks; what is `None` is as it was.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub struct DiskReading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskUse {
     pub disk: Number,
-    pub read: Done,
-    pub written: Done,
+    pub read: DiskTransferCounts,
+    pub written: DiskTransferCounts,
 }
 
 /// What was done in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct DiskTransferCounts {
     pub bytes: u64,
     pub requests: u64,
 }
@@ -61,8 +61,8 @@ pub(super) struct DiskFiles {
 
 impl DiskFiles {
     /// `None` where the place limits no disks, or cannot be opened.
-    pub(super) fn open(place: &Place, disks: &Disks) -> Option<DiskFiles> {
-        if !place.given.contains(&Resource::Disk) {
+    pub(super) fn open(place: &CgroupParentFolders, disks: &Disks) -> Option<DiskFiles> {
+        if !place.given.contains(&CgroupResource::Disk) {
             return None;
         }
         let folder = place.unified.as_deref()?;
@@ -135,7 +135,8 @@ impl DiskUse {
     fn of_line(line: &str) -> Option<DiskUse> {
         let mut words = line.split_ascii_whitespace();
         let disk = Number::of(words.next()?)?;
-        let (mut read, mut written) = (Done::default(), Done::default());
+        let (mut read, mut written) =
+            (DiskTransferCounts::default(), DiskTransferCounts::default());
         for (name, value) in words.filter_map(|word| word.split_once('=')) {
             let count = match name {
                 "rbytes" => &mut read.bytes,
@@ -163,12 +164,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::disks::Disk;
+    use crate::disks::BlockDevice;
 
     fn files(folder: &Path, divided_by: Option<Division>) -> Option<DiskFiles> {
         let unified = Some(folder.to_owned());
-        let place = Place { unified, given: vec![Resource::Disk], ..Place::default() };
-        let disk = Disk {
+        let place = CgroupParentFolders {
+            unified,
+            given: vec![CgroupResource::Disk],
+            ..CgroupParentFolders::default()
+        };
+        let disk = BlockDevice {
             number: Number(8, 0),
             name: "sda".to_owned(),
             has_size: true,
@@ -199,10 +204,13 @@ mod tests {
         let seen = files.read().unwrap();
         // The kernel takes lines; this is an ordinary file.
         assert_eq!(text(), "7:1 rbps=1000000 wbps=1000000");
-        let read = Done { bytes: 4096, requests: 1 };
-        let written = Done { bytes: 8192, requests: 2 };
-        let unused =
-            DiskUse { disk: Number(7, 1), read: Done::default(), written: Done::default() };
+        let read = DiskTransferCounts { bytes: 4096, requests: 1 };
+        let written = DiskTransferCounts { bytes: 8192, requests: 2 };
+        let unused = DiskUse {
+            disk: Number(7, 1),
+            read: DiskTransferCounts::default(),
+            written: DiskTransferCounts::default(),
+        };
         assert_eq!(seen.disks, [DiskUse { disk: Number(8, 0), read, written }, unused]);
     }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use windtunnel_sys::limits;
 
 use super::{changed, get, number, put, unreadable, value};
-use crate::place::{Place, Resource, read_write, write_only};
+use crate::place::{CgroupParentFolders, CgroupResource, read_write, write_only};
 
 /// What a group has of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,21 +44,21 @@ pub(super) struct MemoryFiles {
     used: File,
     peak: Option<File>,
     stat: File,
-    events: Events,
+    events: CgroupMemoryEventFiles,
     /// The most that was read, where the kernel does not keep it.
     seen: u64,
 }
 
 #[derive(Debug)]
-enum Events {
+enum CgroupMemoryEventFiles {
     V2 { events: File },
     V1 { failures: File, control: File },
 }
 
 impl MemoryFiles {
     /// `None` where the place limits no memory, or cannot be opened.
-    pub(super) fn open(place: &Place) -> Option<MemoryFiles> {
-        if place.given.contains(&Resource::Memory) {
+    pub(super) fn open(place: &CgroupParentFolders) -> Option<MemoryFiles> {
+        if place.given.contains(&CgroupResource::Memory) {
             let folder = place.unified.as_deref()?;
             let max = write_only(&folder.join("memory.swap.max"));
             // It is there only where the kernel counts swap.
@@ -70,18 +70,22 @@ impl MemoryFiles {
                 used: File::open(folder.join("memory.current")).ok()?,
                 peak: File::open(folder.join("memory.peak")).ok(),
                 stat: File::open(folder.join("memory.stat")).ok()?,
-                events: Events::V2 { events: File::open(folder.join("memory.events")).ok()? },
+                events: CgroupMemoryEventFiles::V2 {
+                    events: File::open(folder.join("memory.events")).ok()?,
+                },
                 seen: 0,
             });
         }
-        let folder = place.first_folder(Resource::Memory)?;
+        let folder = place.first_folder(CgroupResource::Memory)?;
         MemoryFiles::first_version(folder).ok()
     }
 
     fn first_version(folder: &Path) -> io::Result<MemoryFiles> {
         let open = |name: &str| File::open(folder.join(name));
-        let events =
-            Events::V1 { failures: open("memory.failcnt")?, control: open("memory.oom_control")? };
+        let events = CgroupMemoryEventFiles::V1 {
+            failures: open("memory.failcnt")?,
+            control: open("memory.oom_control")?,
+        };
         Ok(MemoryFiles {
             max: read_write(&folder.join("memory.limit_in_bytes"))?,
             asked: None,
@@ -133,11 +137,11 @@ impl MemoryFiles {
         let peak = self.peak.as_mut().and_then(|peak| number(peak, "memory peak").ok());
         let stat = get(&mut self.stat)?;
         let (reclaims, killed) = match &mut self.events {
-            Events::V2 { events } => {
+            CgroupMemoryEventFiles::V2 { events } => {
                 let text = get(events)?;
                 (value(&text, "max")?, value(&text, "oom_kill")?)
             }
-            Events::V1 { failures, control } => {
+            CgroupMemoryEventFiles::V1 { failures, control } => {
                 // Kernels before 4.13 do not count kills.
                 let killed = value(&get(control)?, "oom_kill").unwrap_or(0);
                 (number(failures, "memory.failcnt")?, killed)
@@ -182,7 +186,11 @@ mod tests {
             ("memory.events", "low 0\nhigh 0\nmax 5\noom 2\noom_kill 1\n"),
         ]);
         let unified = Some(folder.path().to_owned());
-        let place = Place { unified, given: vec![Resource::Memory], ..Place::default() };
+        let place = CgroupParentFolders {
+            unified,
+            given: vec![CgroupResource::Memory],
+            ..CgroupParentFolders::default()
+        };
         let mut files = MemoryFiles::open(&place).unwrap();
         files.limit(64_000_000).unwrap();
         let text = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();

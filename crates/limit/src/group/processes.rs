@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 
 use super::{changed, get, number, put, unreadable, value};
-use crate::place::{Place, Resource, read_write};
+use crate::place::{CgroupParentFolders, CgroupResource, read_write};
 
 /// How many processes and threads a group has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,10 +33,10 @@ pub(super) struct ProcessFiles {
 
 impl ProcessFiles {
     /// `None` where the place limits no processes, or cannot be opened.
-    pub(super) fn open(place: &Place) -> Option<ProcessFiles> {
-        let folder = match place.given.contains(&Resource::Processes) {
+    pub(super) fn open(place: &CgroupParentFolders) -> Option<ProcessFiles> {
+        let folder = match place.given.contains(&CgroupResource::Processes) {
             true => place.unified.as_deref()?,
-            false => place.first_folder(Resource::Processes)?,
+            false => place.first_folder(CgroupResource::Processes)?,
         };
         Some(ProcessFiles {
             max: read_write(&folder.join("pids.max")).ok()?,
@@ -90,7 +90,11 @@ mod tests {
             fs::write(folder.path().join(name), text).unwrap();
         }
         let unified = Some(folder.path().to_owned());
-        let place = Place { unified, given: vec![Resource::Processes], ..Place::default() };
+        let place = CgroupParentFolders {
+            unified,
+            given: vec![CgroupResource::Processes],
+            ..CgroupParentFolders::default()
+        };
         let mut files = ProcessFiles::open(&place).unwrap();
         assert_eq!(files.correct(), None, "nothing was asked");
         files.limit(345).unwrap();

@@ -15,16 +15,16 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::processor::Reading;
+use windtunnel_budget::processor::CpuUsageReading;
 use windtunnel_sys::clock;
 
 use super::{changed, get, malformed, put, unreadable, value};
-use crate::place::{Place, Resource, read_write, write_only};
+use crate::place::{CgroupParentFolders, CgroupResource, read_write, write_only};
 
 /// The limit, and what holds it.
 #[derive(Debug)]
 pub(super) struct ProcessorFiles {
-    files: Files,
+    files: CgroupCpuFiles,
     folder: PathBuf,
     /// What was set.
     asked: Option<Bandwidth>,
@@ -41,7 +41,7 @@ struct Bandwidth {
 
 /// What is open: the process may leave the machine's view of files later.
 #[derive(Debug)]
-enum Files {
+enum CgroupCpuFiles {
     V2 { max: File, burst: Option<File>, weight: File, stat: File },
     V1 { quota: File, period: File, burst: Option<File>, shares: File, stat: File, usage: File },
 }
@@ -49,16 +49,16 @@ enum Files {
 impl ProcessorFiles {
     /// `None` where the place limits no processors, or cannot be opened: what is then asked of the
     /// group fails.
-    pub(super) fn open(place: &Place) -> Option<ProcessorFiles> {
+    pub(super) fn open(place: &CgroupParentFolders) -> Option<ProcessorFiles> {
         let of = |files, folder: &Path| ProcessorFiles {
             files,
             folder: folder.to_owned(),
             asked: None,
             around: None,
         };
-        if place.given.contains(&Resource::Processor) {
+        if place.given.contains(&CgroupResource::Processor) {
             let folder = place.unified.as_deref()?;
-            let files = Files::V2 {
+            let files = CgroupCpuFiles::V2 {
                 max: read_write(&folder.join("cpu.max")).ok()?,
                 burst: write_only(&folder.join("cpu.max.burst")).ok(),
                 weight: write_only(&folder.join("cpu.weight")).ok()?,
@@ -66,9 +66,9 @@ impl ProcessorFiles {
             };
             return Some(of(files, folder));
         }
-        let cpu = place.first_folder(Resource::Processor)?;
+        let cpu = place.first_folder(CgroupResource::Processor)?;
         let account = place.account.as_deref()?;
-        let files = Files::V1 {
+        let files = CgroupCpuFiles::V1 {
             quota: read_write(&cpu.join("cpu.cfs_quota_us")).ok()?,
             period: read_write(&cpu.join("cpu.cfs_period_us")).ok()?,
             burst: write_only(&cpu.join("cpu.cfs_burst_us")).ok(),
@@ -82,7 +82,7 @@ impl ProcessorFiles {
     /// Limits it to thousandths of a processor, as far as the groups around leave it these.
     pub(super) fn limit(&mut self, share: u32) -> io::Result<()> {
         self.around = share_around(&self.folder).filter(|around| *around < share);
-        let is_first = matches!(self.files, Files::V1 { .. });
+        let is_first = matches!(self.files, CgroupCpuFiles::V1 { .. });
         let most = self.around.filter(|_| is_first);
         let (quota_us, period_us) = bandwidth(most.unwrap_or(share));
         let mut asked = Bandwidth { quota_us: Some(quota_us), period_us };
@@ -107,8 +107,8 @@ impl ProcessorFiles {
     pub(super) fn correct(&mut self) -> Option<String> {
         let bandwidth = self.asked?;
         let (file, none) = match &self.files {
-            Files::V2 { .. } => ("cpu.max", "max"),
-            Files::V1 { .. } => ("cpu.cfs_quota_us", "-1"),
+            CgroupCpuFiles::V2 { .. } => ("cpu.max", "max"),
+            CgroupCpuFiles::V1 { .. } => ("cpu.cfs_quota_us", "-1"),
         };
         let quota = bandwidth.quota_us.map_or_else(|| none.to_owned(), |quota| quota.to_string());
         let asked = format!("{quota} {}", bandwidth.period_us);
@@ -125,8 +125,8 @@ impl ProcessorFiles {
     /// The quota and the period that the kernel has.
     fn found(&mut self) -> io::Result<String> {
         match &mut self.files {
-            Files::V2 { max, .. } => get(max),
-            Files::V1 { quota, period, .. } => {
+            CgroupCpuFiles::V2 { max, .. } => get(max),
+            CgroupCpuFiles::V1 { quota, period, .. } => {
                 Ok(format!("{} {}", get(quota)?.trim(), get(period)?.trim()))
             }
         }
@@ -137,9 +137,11 @@ impl ProcessorFiles {
         // No burst may be more than its quota, the former one included.
         self.burst(0)?;
         match (&mut self.files, quota_us) {
-            (Files::V2 { max, .. }, None) => put(max, "max")?,
-            (Files::V2 { max, .. }, Some(quota)) => put(max, &format!("{quota} {period_us}"))?,
-            (Files::V1 { quota, period, .. }, quota_us) => {
+            (CgroupCpuFiles::V2 { max, .. }, None) => put(max, "max")?,
+            (CgroupCpuFiles::V2 { max, .. }, Some(quota)) => {
+                put(max, &format!("{quota} {period_us}"))?;
+            }
+            (CgroupCpuFiles::V1 { quota, period, .. }, quota_us) => {
                 // No pair of an old and a new value holds in between.
                 put(quota, "-1")?;
                 put(period, &period_us.to_string())?;
@@ -150,36 +152,38 @@ impl ProcessorFiles {
     }
 
     fn burst(&mut self, burst_us: u64) -> io::Result<()> {
-        let (Files::V2 { burst, .. } | Files::V1 { burst, .. }) = &mut self.files;
+        let (CgroupCpuFiles::V2 { burst, .. } | CgroupCpuFiles::V1 { burst, .. }) = &mut self.files;
         burst.as_mut().map_or(Ok(()), |burst| put(burst, &burst_us.to_string()))
     }
 
     /// The weight among groups that all have theirs from thousandths of a processor.
     pub(super) fn weigh(&mut self, share: u32) -> io::Result<()> {
         match &mut self.files {
-            Files::V2 { weight, .. } => put(weight, &(share / 10).clamp(1, WEIGHT_MAX).to_string()),
-            Files::V1 { shares, .. } => {
+            CgroupCpuFiles::V2 { weight, .. } => {
+                put(weight, &(share / 10).clamp(1, WEIGHT_MAX).to_string())
+            }
+            CgroupCpuFiles::V1 { shares, .. } => {
                 let value = u64::from(share) * 1024 / 1000;
                 put(shares, &value.clamp(2, SHARES_MAX).to_string())
             }
         }
     }
 
-    pub(super) fn read(&mut self) -> io::Result<Reading> {
+    pub(super) fn read(&mut self) -> io::Result<CpuUsageReading> {
         let now_ns = clock::monotonic_ns();
         let (used_ns, held_ns) = match &mut self.files {
-            Files::V2 { stat, .. } => {
+            CgroupCpuFiles::V2 { stat, .. } => {
                 let text = get(stat)?;
                 let used = value(&text, "usage_usec")?;
                 // Absent where nothing is limited.
                 (used * 1000, value(&text, "throttled_usec").unwrap_or(0) * 1000)
             }
-            Files::V1 { stat, usage, .. } => {
+            CgroupCpuFiles::V1 { stat, usage, .. } => {
                 let used = get(usage)?.trim().parse().map_err(|_| malformed("cpuacct.usage"))?;
                 (used, value(&get(stat)?, "throttled_time")?)
             }
         };
-        Ok(Reading { now_ns, used_ns, held_ns })
+        Ok(CpuUsageReading { now_ns, used_ns, held_ns })
     }
 }
 
@@ -253,9 +257,14 @@ mod tests {
     }
 
     fn files(folder: &Path) -> ProcessorFiles {
-        let first = vec![(Resource::Processor, folder.to_owned())];
+        let first = vec![(CgroupResource::Processor, folder.to_owned())];
         let account = Some(folder.to_owned());
-        ProcessorFiles::open(&Place { first, account, ..Place::default() }).unwrap()
+        ProcessorFiles::open(&CgroupParentFolders {
+            first,
+            account,
+            ..CgroupParentFolders::default()
+        })
+        .unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 
 use super::{get, malformed, value};
-use crate::place::Place;
+use crate::place::CgroupParentFolders;
 
 #[derive(Debug)]
 pub(super) enum TimeFile {
@@ -18,7 +18,10 @@ pub(super) enum TimeFile {
 
 impl TimeFile {
     /// Of a group at a place; `None` where it has no account of its own.
-    pub(super) fn open(place: &Place, outside: &Place) -> Option<TimeFile> {
+    pub(super) fn open(
+        place: &CgroupParentFolders,
+        outside: &CgroupParentFolders,
+    ) -> Option<TimeFile> {
         let unified = place.unified.as_ref().filter(|_| place.unified != outside.unified);
         if let Some(folder) = unified {
             return File::open(folder.join("cpu.stat")).ok().map(TimeFile::V2);

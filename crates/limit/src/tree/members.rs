@@ -8,20 +8,20 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid};
 
 use super::orphans::Orphans;
-use super::state::State;
+use super::state::ProcessState;
 use crate::scope;
 
 /// How the processes of a tree are found.
 #[derive(Debug)]
 pub(super) struct Walker {
-    root: Root,
+    root: ProcessTreeRoot,
     /// Whether the kernel says what children a thread has.
     has_children: bool,
 }
 
 /// Where a tree begins.
 #[derive(Debug, Clone, Copy)]
-enum Root {
+enum ProcessTreeRoot {
     /// Below the calling process, but for one of its children.
     Own { except: Option<Pid> },
     /// A process that is no child of this one, and all below it.
@@ -30,15 +30,15 @@ enum Root {
 
 /// The processes that the last walk has found.
 #[derive(Debug, Default)]
-pub(super) struct Members {
-    pub(super) all: Vec<Member>,
+pub(super) struct ProcessTreeMembers {
+    pub(super) all: Vec<ProcessTreeMember>,
     walked_ns: u64,
     /// Of a tree whose orphans do not come to this process.
     orphans: Option<Orphans>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
+pub(super) struct ProcessTreeMember {
     pub(super) pid: Pid,
     /// When it began: a number is given to another process later. 0: it is not needed.
     pub(super) began: u64,
@@ -47,13 +47,13 @@ pub(super) struct Member {
 impl Walker {
     /// Below the calling process, but for one of its children.
     pub(super) fn new(except: Option<Pid>) -> Walker {
-        Walker { root: Root::Own { except }, has_children: has_children() }
+        Walker { root: ProcessTreeRoot::Own { except }, has_children: has_children() }
     }
 
     /// A process and all below it.
     pub(super) fn of(root: Pid) -> Walker {
-        let began = State::of(root).map_or(0, |state| state.began);
-        Walker { root: Root::Other { root, began }, has_children: has_children() }
+        let began = ProcessState::of(root).map_or(0, |state| state.began);
+        Walker { root: ProcessTreeRoot::Other { root, began }, has_children: has_children() }
     }
 
     #[cfg(test)]
@@ -63,20 +63,20 @@ impl Walker {
 
     /// Whether orphans of the tree become children of another process than this one.
     pub(super) fn is_of_other(&self) -> bool {
-        matches!(self.root, Root::Other { .. })
+        matches!(self.root, ProcessTreeRoot::Other { .. })
     }
 
     /// All that there are, where those were known which may have lost their parents since.
-    pub(super) fn walk(&self, known: &[Member]) -> Vec<Pid> {
+    pub(super) fn walk(&self, known: &[ProcessTreeMember]) -> Vec<Pid> {
         let parents = if self.has_children { BTreeMap::new() } else { by_parents() };
         let mut found = match self.root {
-            Root::Own { except } => {
+            ProcessTreeRoot::Own { except } => {
                 let mut all = self.children(process::current(), &parents);
                 all.retain(|pid| Some(*pid) != except);
                 all
             }
-            Root::Other { root, began } if is_same(root, began) => vec![root],
-            Root::Other { .. } => Vec::new(),
+            ProcessTreeRoot::Other { root, began } if is_same(root, began) => vec![root],
+            ProcessTreeRoot::Other { .. } => Vec::new(),
         };
         let mut seen: HashSet<Pid> = found.iter().copied().collect();
         self.walk_from(0, &mut found, &mut seen, &parents);
@@ -128,7 +128,7 @@ fn has_children() -> bool {
 
 /// Whether a process lives, and is the one that began then.
 fn is_same(pid: Pid, began: u64) -> bool {
-    State::of(pid).is_some_and(|state| state.began == began && !state.has_ended())
+    ProcessState::of(pid).is_some_and(|state| state.began == began && !state.has_ended())
 }
 
 /// `1 2 3 `.
@@ -141,17 +141,17 @@ fn numbers_of(list: &str) -> Vec<Pid> {
 fn by_parents() -> BTreeMap<i32, Vec<Pid>> {
     let mut parents: BTreeMap<i32, Vec<Pid>> = BTreeMap::new();
     for pid in scope::numbers() {
-        if let Some(state) = State::of(pid) {
+        if let Some(state) = ProcessState::of(pid) {
             parents.entry(state.parent).or_default().push(pid);
         }
     }
     parents
 }
 
-impl Members {
+impl ProcessTreeMembers {
     /// Of the tree of another process: its orphans have to be looked for.
-    pub(super) fn of_other(walker: &Walker) -> Members {
-        let mut members = Members::default();
+    pub(super) fn of_other(walker: &Walker) -> ProcessTreeMembers {
+        let mut members = ProcessTreeMembers::default();
         members.walk(walker);
         let all = members.all.iter().map(|member| member.pid);
         members.orphans = Some(Orphans::of(&all.collect::<Vec<_>>()));
@@ -164,7 +164,7 @@ impl Members {
 
     pub(super) fn walk(&mut self, walker: &Walker) {
         self.walked_ns = clock::monotonic_ns();
-        let known: HashMap<Pid, Member> =
+        let known: HashMap<Pid, ProcessTreeMember> =
             self.all.iter().map(|member| (member.pid, *member)).collect();
         let mut found = walker.walk(&self.all);
         if let Some(orphans) = &mut self.orphans {
@@ -172,16 +172,17 @@ impl Members {
             found.extend(orphans.look(&found, has_ended, self.walked_ns));
         }
         let needs_began = walker.is_of_other();
-        let new = |pid| Member::new(pid, needs_began);
+        let new = |pid| ProcessTreeMember::new(pid, needs_began);
         let found = found.into_iter();
         self.all = found.map(|pid| known.get(&pid).copied().unwrap_or_else(|| new(pid))).collect();
     }
 }
 
-impl Member {
-    fn new(pid: Pid, needs_began: bool) -> Member {
-        let began = needs_began.then(|| State::of(pid)).flatten().map_or(0, |state| state.began);
-        Member { pid, began }
+impl ProcessTreeMember {
+    fn new(pid: Pid, needs_began: bool) -> ProcessTreeMember {
+        let began =
+            needs_began.then(|| ProcessState::of(pid)).flatten().map_or(0, |state| state.began);
+        ProcessTreeMember { pid, began }
     }
 }
 

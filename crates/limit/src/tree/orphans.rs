@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use windtunnel_sys::process::Pid;
 
-use super::state::State;
+use super::state::ProcessState;
 use crate::scope;
 
 /// What is known of groups and sessions.
@@ -62,15 +62,15 @@ impl Orphans {
         others.filter(|(_, state)| self.is_ours(state)).map(|(pid, _)| pid).collect()
     }
 
-    fn is_ours(&self, state: &State) -> bool {
+    fn is_ours(&self, state: &ProcessState) -> bool {
         let is_ours = |number| self.members.contains(&number) && !self.foreign.contains(&number);
         let has_begun_since = state.began >= self.since && !state.has_ended();
         has_begun_since && (is_ours(state.group) || is_ours(state.session))
     }
 }
 
-fn states() -> impl Iterator<Item = (Pid, State)> {
-    scope::numbers().filter_map(|pid| Some((pid, State::of(pid)?)))
+fn states() -> impl Iterator<Item = (Pid, ProcessState)> {
+    scope::numbers().filter_map(|pid| Some((pid, ProcessState::of(pid)?)))
 }
 
 const LOOK_EVERY_NS: u64 = 100_000_000;
@@ -85,7 +85,12 @@ mod tests {
         let pid = Pid::from_raw(7).unwrap();
         let mut orphans = Orphans::of(&[pid]);
         orphans.since = 100;
-        let state = |group, session, began| State { group, session, began, ..State::default() };
+        let state = |group, session, began| ProcessState {
+            group,
+            session,
+            began,
+            ..ProcessState::default()
+        };
         assert!(orphans.is_ours(&state(7, 3, 100)) && orphans.is_ours(&state(9, 7, 200)));
         assert!(!orphans.is_ours(&state(9, 3, 200)), "another group and session");
         assert!(!orphans.is_ours(&state(7, 3, 99)), "it was there before");

@@ -7,7 +7,7 @@ use windtunnel_sys::signal;
 
 /// The state of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct ProcessState {
     pub(crate) letter: char,
     pub(crate) parent: i32,
     pub(crate) group: i32,
@@ -23,14 +23,14 @@ pub(crate) struct State {
     pub(crate) began: u64,
 }
 
-impl State {
-    pub(crate) fn of(pid: Pid) -> Option<State> {
+impl ProcessState {
+    pub(crate) fn of(pid: Pid) -> Option<ProcessState> {
         let text = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        State::of_line(&text)
+        ProcessState::of_line(&text)
     }
 
     /// `pid (name) state ppid pgrp session tty …`: a name may hold anything.
-    fn of_line(text: &str) -> Option<State> {
+    fn of_line(text: &str) -> Option<ProcessState> {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut fields = rest.split_ascii_whitespace();
         let letter = fields.next()?.chars().next()?;
@@ -41,7 +41,7 @@ impl State {
         let flags = fields.next()?.parse().ok()?;
         let threads = fields.nth(10)?.parse().ok()?;
         let began = fields.nth(1)?.parse().ok()?;
-        Some(State {
+        Some(ProcessState {
             letter,
             parent,
             group,
@@ -85,27 +85,27 @@ impl State {
 
     /// The shell with job control whose foreground job a process is.
     pub(crate) fn shell_of(pid: Pid) -> Option<Pid> {
-        let state = State::of(pid)?;
+        let state = ProcessState::of(pid)?;
         let shell = Pid::from_raw(state.parent)?;
-        state.is_foreground_of(&State::of(shell)?).then_some(shell)
+        state.is_foreground_of(&ProcessState::of(shell)?).then_some(shell)
     }
 
     /// A shell with job control gives each job a process group of its own.
-    fn is_foreground_of(&self, parent: &State) -> bool {
+    fn is_foreground_of(&self, parent: &ProcessState) -> bool {
         let is_foreground = self.has_terminal && self.foreground == self.group;
         is_foreground && parent.session == self.session && parent.group != self.group
     }
 
     /// Signals of job control that wait for a process to go on, where a terminal controls it.
     pub(crate) fn pending_stops(pid: Pid) -> Vec<Signal> {
-        if State::of(pid).is_none_or(|state| !state.has_terminal) {
+        if ProcessState::of(pid).is_none_or(|state| !state.has_terminal) {
             return Vec::new();
         }
-        stops_of(signal::Sets::of(pid).unwrap_or_default())
+        stops_of(signal::ThreadSignalSets::of(pid).unwrap_or_default())
     }
 }
 
-fn stops_of(sets: signal::Sets) -> Vec<Signal> {
+fn stops_of(sets: signal::ThreadSignalSets) -> Vec<Signal> {
     let set = sets.pending_for_process;
     let is_in = |signal: &Signal| set & (1 << (signal.as_raw() - 1)) != 0;
     JOB_CONTROL.into_iter().filter(is_in).collect()
@@ -128,7 +128,7 @@ mod tests {
             let line = format!(
                 "7 (a ) T) {state} 3 5 6 {terminal} 7 64 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 1"
             );
-            State::of_line(&line).unwrap()
+            ProcessState::of_line(&line).unwrap()
         };
         let state = line("T", 34816, 4);
         let parts = (state.letter, state.parent, state.group, state.session);
@@ -139,36 +139,36 @@ mod tests {
         assert!(line("Z", 0, 2).can_run() && !line("Z", 0, 1).can_run());
         assert!(line("Z", 0, 1).has_ended() && !line("Z", 0, 2).has_ended() && !state.has_ended());
         assert!(state.is_beginning_or_ending());
-        assert!(!State { flags: 0x40_0000, ..state }.is_beginning_or_ending());
-        assert_eq!(State::of_line("7 (a) S"), None);
+        assert!(!ProcessState { flags: 0x40_0000, ..state }.is_beginning_or_ending());
+        assert_eq!(ProcessState::of_line("7 (a) S"), None);
     }
 
     #[test]
     fn only_a_shell_with_job_control_has_a_job_in_the_foreground() {
-        let state = |group, foreground| State {
+        let state = |group, foreground| ProcessState {
             group,
             session: 3,
             has_terminal: true,
             foreground,
-            ..State::default()
+            ..ProcessState::default()
         };
         let (job, shell) = (state(7, 7), state(3, 7));
         assert!(job.is_foreground_of(&shell));
         assert!(!state(7, 3).is_foreground_of(&shell), "in the background");
         assert!(!job.is_foreground_of(&state(7, 7)), "in the group of its parent");
-        assert!(!State { has_terminal: false, ..job }.is_foreground_of(&shell));
+        assert!(!ProcessState { has_terminal: false, ..job }.is_foreground_of(&shell));
     }
 
     #[test]
     fn pending_signals_of_job_control_are_found_and_no_others() {
         assert_eq!(
-            stops_of(signal::Sets::parse("Name:\tsh\nShdPnd:\t0000000000080000\n")),
+            stops_of(signal::ThreadSignalSets::parse("Name:\tsh\nShdPnd:\t0000000000080000\n")),
             [Signal::TSTP]
         );
         assert_eq!(
-            stops_of(signal::Sets::parse("ShdPnd:\t0000000000740002\n")),
+            stops_of(signal::ThreadSignalSets::parse("ShdPnd:\t0000000000740002\n")),
             [Signal::TTIN, Signal::TTOU]
         );
-        assert_eq!(stops_of(signal::Sets::parse("SigPnd:\t0000000000080000\n")), []);
+        assert_eq!(stops_of(signal::ThreadSignalSets::parse("SigPnd:\t0000000000080000\n")), []);
     }
 }

@@ -22,13 +22,13 @@ use std::sync::{Mutex, PoisonError};
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
 
-use super::state::State;
+use super::state::ProcessState;
 use crate::guard::Guard;
 
 /// What the tree does to processes and asks about them, each a step between which others come.
-pub(crate) trait Processes {
+pub(crate) trait ProcessController {
     /// The state of one.
-    fn state(&self, pid: Pid) -> Option<State>;
+    fn state(&self, pid: Pid) -> Option<ProcessState>;
 
     /// The processor time that it has used.
     fn used_ns(&self, pid: Pid) -> u64;
@@ -46,13 +46,17 @@ pub(crate) trait Processes {
     fn await_stop(&self, _pid: Pid) {}
 
     /// Waits until one that was taken from the list has been continued, or does not for now.
-    fn await_passage(&self, _pid: Pid, _list: &Mutex<List>) {}
+    fn await_passage(&self, _pid: Pid, _list: &Mutex<StoppedProcessList>) {}
 
     /// Sends a signal.
     fn signal(&self, pid: Pid, signal: Signal) -> io::Result<()>;
 
     /// Looks at what both threads know, or changes it.
-    fn share<T: fmt::Debug>(&self, list: &Mutex<List>, step: impl FnOnce(&mut List) -> T) -> T {
+    fn share<T: fmt::Debug>(
+        &self,
+        list: &Mutex<StoppedProcessList>,
+        step: impl FnOnce(&mut StoppedProcessList) -> T,
+    ) -> T {
         // Each change is complete in itself.
         step(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -60,19 +64,19 @@ pub(crate) trait Processes {
 
 /// The processes of this machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Machine<'a> {
+pub(crate) struct HostProcessController<'a> {
     pub(crate) guard: Option<&'a Guard>,
 }
 
 /// The processes that have been stopped, and may be stopped still.
 #[derive(Debug, Default)]
 pub(super) struct Stops {
-    list: Mutex<List>,
+    list: Mutex<StoppedProcessList>,
 }
 
 /// What both threads know.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct List {
+pub(crate) struct StoppedProcessList {
     /// In the order in which they were stopped: parents before their children.
     order: Vec<Pid>,
     /// The processor time that each had used when it was last seen stopped.
@@ -85,14 +89,18 @@ impl Stops {
     /// Stops those of some processes that run, parents before their children: a shell that runs when its
     /// job is stopped takes that for ^Z. Returns how many these were, and which could not be signalled as
     /// they are another user's.
-    pub(super) fn stop(&self, all: &[Pid], processes: &impl Processes) -> (u32, BTreeSet<i32>) {
+    pub(super) fn stop(
+        &self,
+        all: &[Pid],
+        processes: &impl ProcessController,
+    ) -> (u32, BTreeSet<i32>) {
         let (mut count, mut foreign) = (0, BTreeSet::new());
         // Those that may run still, of those that were stopped now or before.
         let mut parents: HashSet<Pid> = all.iter().copied().collect();
         for pid in all.iter().copied() {
             // One that is about to go on would do so after its children were stopped.
             processes.await_passage(pid, &self.list);
-            let Some(State { began, parent, .. }) = self.is_to_stop(pid, processes) else {
+            let Some(ProcessState { began, parent, .. }) = self.is_to_stop(pid, processes) else {
                 continue;
             };
             if let Some(parent) = Pid::from_raw(parent).filter(|parent| parents.remove(parent)) {
@@ -118,7 +126,7 @@ impl Stops {
 
     /// When a process began that runs, or could, and is to be stopped. One that the tree has stopped
     /// does if something else has continued it.
-    fn is_to_stop(&self, pid: Pid, processes: &impl Processes) -> Option<State> {
+    fn is_to_stop(&self, pid: Pid, processes: &impl ProcessController) -> Option<ProcessState> {
         if let Some(had_ns) = processes.share(&self.list, |list| list.used_ns.get(&pid).copied()) {
             let used_ns = processes.used_ns(pid);
             // Another process has the number now if it has used less.
@@ -127,7 +135,7 @@ impl Stops {
             }
             processes.share(&self.list, |list| list.see(pid, used_ns));
         }
-        processes.state(pid).filter(State::can_run)
+        processes.state(pid).filter(ProcessState::can_run)
     }
 
     /// Whether one is about to be continued.
@@ -137,10 +145,10 @@ impl Stops {
     }
 
     /// Continues what was stopped, the last first, until `is_stopped`.
-    pub(super) fn resume(&self, is_stopped: impl Fn() -> bool, processes: &impl Processes) {
+    pub(super) fn resume(&self, is_stopped: impl Fn() -> bool, processes: &impl ProcessController) {
         while !is_stopped() {
             // What goes on may take the processor from this thread, so the list is free meanwhile.
-            let Some(pid) = processes.share(&self.list, List::take) else { return };
+            let Some(pid) = processes.share(&self.list, StoppedProcessList::take) else { return };
             // A stop that is pending is forgotten by the kernel when a process goes on.
             let pending = processes.pending_stops(pid);
             // One that has ended needs no signal.
@@ -155,7 +163,7 @@ impl Stops {
 /// left alone.
 pub(crate) fn continue_all(
     marked: impl IntoIterator<Item = (Pid, u64)>,
-    processes: &impl Processes,
+    processes: &impl ProcessController,
 ) {
     for (pid, began) in marked {
         if processes.state(pid).is_none_or(|state| state.began == began) {
@@ -165,7 +173,7 @@ pub(crate) fn continue_all(
     }
 }
 
-impl List {
+impl StoppedProcessList {
     /// It has been stopped.
     fn note(&mut self, pid: Pid, used_ns: u64) {
         if self.used_ns.insert(pid, used_ns).is_none() {
@@ -192,9 +200,9 @@ impl List {
     }
 }
 
-impl Processes for Machine<'_> {
-    fn state(&self, pid: Pid) -> Option<State> {
-        State::of(pid)
+impl ProcessController for HostProcessController<'_> {
+    fn state(&self, pid: Pid) -> Option<ProcessState> {
+        ProcessState::of(pid)
     }
 
     fn used_ns(&self, pid: Pid) -> u64 {
@@ -202,7 +210,7 @@ impl Processes for Machine<'_> {
     }
 
     fn pending_stops(&self, pid: Pid) -> Vec<Signal> {
-        State::pending_stops(pid)
+        ProcessState::pending_stops(pid)
     }
 
     fn mark(&self, pid: Pid, began: u64) {
@@ -212,7 +220,7 @@ impl Processes for Machine<'_> {
     fn stop(&self, pid: Pid, began: u64) -> io::Result<()> {
         // The number is that of the same process as long as the descriptor is open.
         let process = process::open_pidfd(pid);
-        if State::of(pid).is_none_or(|state| state.began != began) {
+        if ProcessState::of(pid).is_none_or(|state| state.began != began) {
             return Err(io::ErrorKind::NotFound.into());
         }
         match process {
@@ -224,13 +232,13 @@ impl Processes for Machine<'_> {
 
     fn await_stop(&self, pid: Pid) {
         await_while(|| {
-            let state = State::of(pid).filter(State::can_run)?;
+            let state = ProcessState::of(pid).filter(ProcessState::can_run)?;
             // One that waits for a disk gets no signal.
             Some(if state.letter == 'D' { DISK_NS_MOST } else { AWAIT_NS_MOST })
         });
     }
 
-    fn await_passage(&self, pid: Pid, list: &Mutex<List>) {
+    fn await_passage(&self, pid: Pid, list: &Mutex<StoppedProcessList>) {
         await_while(|| self.share(list, |list| list.is_passing(pid)).then_some(AWAIT_NS_MOST));
     }
 

@@ -15,14 +15,14 @@ fn shell() -> Child {
     command.args(["-c", script]).stdout(Stdio::null()).spawn().unwrap()
 }
 
-fn end(mut child: Child, tree: &Tree) {
+fn end(mut child: Child, tree: &ProcessTree) {
     let all = tree.walk();
     all.into_iter().for_each(|pid| drop(process::kill(pid, Signal::KILL)));
     child.wait().unwrap();
 }
 
 /// The members of a tree, once it has so many.
-fn members(tree: &Tree, count: usize) -> Vec<Pid> {
+fn members(tree: &ProcessTree, count: usize) -> Vec<Pid> {
     loop {
         let all = tree.walk();
         if all.len() == count {
@@ -33,7 +33,7 @@ fn members(tree: &Tree, count: usize) -> Vec<Pid> {
 }
 
 fn is_stopped(pid: Pid) -> bool {
-    State::of(pid).is_some_and(|state| !state.can_run())
+    ProcessState::of(pid).is_some_and(|state| !state.can_run())
 }
 
 /// A signal takes effect a moment after it was sent.
@@ -47,7 +47,7 @@ fn until(holds: impl Fn() -> bool) {
 fn all_below_a_process_stops_and_goes_on_but_what_was_stopped_by_others() {
     let _alone = lock(&ALONE);
     let child = shell();
-    let tree = Tree::new(None);
+    let tree = ProcessTree::new(None);
     let all = members(&tree, 4);
     assert_eq!(all[0].as_raw_nonzero().get(), child.id().cast_signed(), "parents come first");
     process::kill(all[3], Signal::STOP).unwrap();
@@ -64,7 +64,7 @@ fn all_below_a_process_stops_and_goes_on_but_what_was_stopped_by_others() {
 fn what_something_else_continues_is_stopped_again_once_it_computes() {
     let _alone = lock(&ALONE);
     let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let tree = Tree::new(None);
+    let tree = ProcessTree::new(None);
     let all = members(&tree, 1);
     tree.stop();
     until(|| is_stopped(all[0]));
@@ -81,7 +81,7 @@ fn what_something_else_continues_is_stopped_again_once_it_computes() {
 fn a_tree_that_is_to_stop_again_is_not_continued_further() {
     let _alone = lock(&ALONE);
     let child = shell();
-    let tree = Tree::new(None);
+    let tree = ProcessTree::new(None);
     let all = members(&tree, 4);
     tree.stop();
     until(|| all.iter().all(|pid| is_stopped(*pid)));
@@ -94,7 +94,7 @@ fn a_tree_that_is_to_stop_again_is_not_continued_further() {
 fn both_ways_to_find_a_tree_find_the_same() {
     let _alone = lock(&ALONE);
     let child = shell();
-    let tree = Tree::new(None);
+    let tree = ProcessTree::new(None);
     let mut all = members(&tree, 4);
     let mut others = tree.walker.without_children_files().walk(&[]);
     let number = |pid: &Pid| pid.as_raw_nonzero().get();
@@ -119,10 +119,10 @@ impl Notes {
     }
 }
 
-impl stops::Processes for Notes {
-    fn state(&self, pid: Pid) -> Option<State> {
+impl stops::ProcessController for Notes {
+    fn state(&self, pid: Pid) -> Option<ProcessState> {
         let parent = i32::from(pid.as_raw_nonzero().get() > 1);
-        Some(State { letter: 'S', parent, threads: 1, began: 7, ..State::default() })
+        Some(ProcessState { letter: 'S', parent, threads: 1, began: 7, ..ProcessState::default() })
     }
 
     fn used_ns(&self, _: Pid) -> u64 {
@@ -144,7 +144,7 @@ impl stops::Processes for Notes {
         self.note("await", pid);
     }
 
-    fn await_passage(&self, pid: Pid, list: &Mutex<stops::List>) {
+    fn await_passage(&self, pid: Pid, list: &Mutex<stops::StoppedProcessList>) {
         let is_passing = || self.share(list, |list| list.is_passing(pid));
         if is_passing() {
             self.pass.iter().for_each(|pass| pass.send(()).unwrap());

@@ -7,7 +7,7 @@ use windtunnel_sys::process::Pid;
 use super::ended_children_ns;
 
 /// Nanoseconds that `root` and all that was ever below it have used; `processes` are those below it,
-/// parents before their children, as [`Tree::below`](crate::Tree::below) finds them.
+/// parents before their children, as [`ProcessTree::below`](crate::ProcessTree::below) finds them.
 ///
 /// It is never more than they used, and less by two ticks of the kernel at most for each that has
 /// children, and by what a child had whose parent has the kernel forget it (SIGCHLD ignored). No
@@ -44,7 +44,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::Tree;
+    use crate::ProcessTree;
 
     #[test]
     fn what_has_ended_below_a_process_counts_with_what_lives() {
@@ -54,13 +54,13 @@ mod tests {
         let root = Pid::from_raw(i32::try_from(shell.id()).unwrap()).unwrap();
         let name = |pid: &Pid| fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
         let sleeps = |pid: &Pid| name(pid).is_ok_and(|name| name == "sleep\n");
-        let is_asleep = || Tree::below(root).iter().any(sleeps);
+        let is_asleep = || ProcessTree::below(root).iter().any(sleeps);
         while !is_asleep() {
             std::thread::yield_now();
         }
-        let (all, own) = (below(root, &Tree::below(root)), own_ns(root));
+        let (all, own) = (below(root, &ProcessTree::below(root)), own_ns(root));
         let before = clock::ended_children_cpu_ns();
-        for pid in Tree::below(root).into_iter().chain([root]) {
+        for pid in ProcessTree::below(root).into_iter().chain([root]) {
             let _ = windtunnel_sys::process::kill(pid, windtunnel_sys::process::Signal::KILL);
         }
         shell.wait().unwrap();

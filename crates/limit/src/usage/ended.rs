@@ -2,14 +2,14 @@
 
 /// Compares what was last seen of processes that ended with what their parents' accounts gained.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct ExitedProcessCpuTime {
     accounts_ns: u64,
     /// What was seen and is yet to appear in an account.
     missing_ns: i128,
     forgotten_ns: u64,
 }
 
-impl Ended {
+impl ExitedProcessCpuTime {
     /// Processes of which `last_seen_ns` was seen together had ended when the accounts of all
     /// parents were `accounts_ns` together. The accounts may be behind by `rounding_ns`; what is
     /// missing beyond that never comes.
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn what_accounts_have_is_not_forgotten() {
-        let mut ended = Ended::default();
+        let mut ended = ExitedProcessCpuTime::default();
         ended.settle(100, 105, ROUNDING);
         // Cut to ticks: it comes later.
         ended.settle(15, 105, ROUNDING);
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn children_in_no_account_count_but_for_what_may_be_rounding() {
-        let mut ended = Ended::default();
+        let mut ended = ExitedProcessCpuTime::default();
         for _ in 0..100 {
             ended.settle(15, 0, ROUNDING);
         }
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_a_forgotten_parent_had_of_its_children_counts_too() {
-        let mut ended = Ended::default();
+        let mut ended = ExitedProcessCpuTime::default();
         ended.settle(50, 50, ROUNDING);
         // The parent goes, and its account with it.
         ended.settle(7, 0, ROUNDING);

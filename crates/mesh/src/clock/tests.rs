@@ -1,21 +1,21 @@
 //! Clocks that drift and step.
 
 use super::*;
-use crate::rng::Rng;
+use crate::rng::SeededRng;
 use proptest::prelude::*;
 
 /// Two clocks and the paths between them.
 struct Pair {
     skew_ppb: i128,
     offset: i128,
-    rng: Rng,
-    clock: PeerClock,
+    rng: SeededRng,
+    clock: PeerClockEstimate,
 }
 
 impl Pair {
     fn new(skew_ppb: i128, offset: i128, seed: u64) -> Self {
-        let rng = Rng::new(seed, "pair", "delays");
-        Pair { skew_ppb, offset, rng, clock: PeerClock::default() }
+        let rng = SeededRng::new(seed, "pair", "delays");
+        Pair { skew_ppb, offset, rng, clock: PeerClockEstimate::default() }
     }
 
     /// Their clock when ours shows `own`.
@@ -28,11 +28,16 @@ impl Pair {
     }
 
     /// An exchange over paths of `base` and something random below `jitter`, each way.
-    fn exchange(&mut self, sent: i128, base: i128, jitter: u64) -> (i128, Outcome) {
+    fn exchange(
+        &mut self,
+        sent: i128,
+        base: i128,
+        jitter: u64,
+    ) -> (i128, TimestampExchangeOutcome) {
         let there = sent + base + i128::from(self.rng.below(jitter));
         let leaves = there + 5_000;
         let back = leaves + base + i128::from(self.rng.below(jitter));
-        let outcome = self.clock.take(&Exchange {
+        let outcome = self.clock.take(&TimestampExchange {
             sent: Self::time(sent),
             came: Self::time(self.theirs(there)),
             left: Self::time(self.theirs(leaves)),
@@ -66,7 +71,7 @@ proptest! {
         for number in 0..200 {
             let sent = START + number * SECOND / 4;
             let (back, outcome) = pair.exchange(sent, i128::from(base), jitter);
-            prop_assert_eq!(outcome, Outcome::Taken);
+            prop_assert_eq!(outcome, TimestampExchangeOutcome::Taken);
             for later in [0, SECOND / 8] {
                 let (error, bound) = pair.error(back + later);
                 prop_assert!(error <= bound, "{} over {} at {}", error, bound, number);
@@ -103,7 +108,7 @@ fn a_step_is_noticed_and_a_change_of_skew_is_none() {
     }
     pair.offset += 10_000_000;
     let (back, outcome) = pair.exchange(START + 25 * SECOND, 100_000, 50_000);
-    let Outcome::Stepped(by) = outcome else { panic!("{outcome:?}") };
+    let TimestampExchangeOutcome::Stepped(by) = outcome else { panic!("{outcome:?}") };
     assert!((by - 10_000_000).abs() < 200_000, "{by}");
     assert!(pair.error(back).0 <= pair.error(back).1);
     // The clock goes on from where it is, but slower.
@@ -112,7 +117,7 @@ fn a_step_is_noticed_and_a_change_of_skew_is_none() {
     pair.offset += before - pair.theirs(START + 26 * SECOND);
     for number in 104..300 {
         let (back, outcome) = pair.exchange(START + number * SECOND / 4, 100_000, 50_000);
-        assert_eq!(outcome, Outcome::Taken, "exchange {number}");
+        assert_eq!(outcome, TimestampExchangeOutcome::Taken, "exchange {number}");
         if number > 140 {
             let (error, bound) = pair.error(back);
             assert!(error <= bound, "{error} over {bound}");
@@ -123,19 +128,19 @@ fn a_step_is_noticed_and_a_change_of_skew_is_none() {
 #[test]
 fn impossible_stamps_are_refused() {
     let at = Time::from_nanos;
-    let mut clock = PeerClock::default();
-    let odd = |sent, came, left, back| Exchange {
+    let mut clock = PeerClockEstimate::default();
+    let odd = |sent, came, left, back| TimestampExchange {
         sent: at(sent),
         came: at(came),
         left: at(left),
         back: at(back),
     };
     for exchange in [odd(10, 5, 4, 20), odd(10, 5, 6, 9), odd(10, 5, 50, 20)] {
-        assert_eq!(clock.take(&exchange), Outcome::Odd);
+        assert_eq!(clock.take(&exchange), TimestampExchangeOutcome::Odd);
     }
     assert_eq!(clock.read(at(30)), None);
     let extreme = odd(0, u64::MAX, u64::MAX, 1);
-    assert_eq!(clock.take(&extreme), Outcome::Taken);
+    assert_eq!(clock.take(&extreme), TimestampExchangeOutcome::Taken);
     assert_eq!(clock.read(at(u64::MAX)).unwrap().offset, i64::MAX);
 }
 
@@ -148,15 +153,15 @@ fn walls(offset: i64, error_us: u64) -> (Wall, Wall) {
 }
 
 /// Over paths of 20 ms there and 0 back, exchanges alone leave half of that open.
-fn asymmetric() -> PeerClock {
-    let mut clock = PeerClock::default();
-    let exchange = Exchange {
+fn asymmetric() -> PeerClockEstimate {
+    let mut clock = PeerClockEstimate::default();
+    let exchange = TimestampExchange {
         sent: Pair::time(START),
         came: Pair::time(START + 20_000_000),
         left: Pair::time(START + 20_000_000),
         back: Pair::time(START + 20_000_000),
     };
-    assert_eq!(clock.take(&exchange), Outcome::Taken);
+    assert_eq!(clock.take(&exchange), TimestampExchangeOutcome::Taken);
     clock
 }
 

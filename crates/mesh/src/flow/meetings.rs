@@ -16,11 +16,11 @@ pub(crate) struct Meetings {
     /// By node of this agent and member: the flows to it. This agent's own are among them.
     arriving: BTreeMap<NodeId, BTreeMap<u32, BTreeSet<FlowKey>>>,
     /// By node of another agent: this agent's flows to it, and the members whose flows they meet.
-    met: BTreeMap<NodeId, Met>,
+    met: BTreeMap<NodeId, SharedDestination>,
 }
 
 #[derive(Debug, Default)]
-struct Met {
+struct SharedDestination {
     own: BTreeSet<FlowKey>,
     members: BTreeSet<u32>,
 }

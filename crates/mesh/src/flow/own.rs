@@ -9,15 +9,15 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 
-use super::{Audience, Entry, Fingerprint, digest};
+use super::{Fingerprint, FlowAudience, FlowTableEntry, digest};
 
 #[derive(Debug)]
-struct Record {
+struct LocalFlowRecord {
     key: FlowKey,
-    flow: Option<Flow>,
-    audience: Audience,
+    flow: Option<ActiveFlow>,
+    audience: FlowAudience,
     /// The version of the flow's beginning: a member that was sent less need not receive its end.
     began: u64,
 }
@@ -26,7 +26,7 @@ struct Record {
 #[derive(Debug, Default)]
 pub(crate) struct OwnFlows {
     version: u64,
-    records: BTreeMap<u64, Record>,
+    records: BTreeMap<u64, LocalFlowRecord>,
     live: BTreeMap<FlowKey, u64>,
     /// Versions of the records of ended flows.
     ended: BTreeSet<u64>,
@@ -58,12 +58,12 @@ impl OwnFlows {
         self.views.get(member as usize).copied().unwrap_or_default()
     }
 
-    pub(crate) fn get(&self, key: &FlowKey) -> Option<(&Flow, &Audience)> {
+    pub(crate) fn get(&self, key: &FlowKey) -> Option<(&ActiveFlow, &FlowAudience)> {
         let record = self.records.get(self.live.get(key)?)?;
         record.flow.as_ref().map(|flow| (flow, &record.audience))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Flow, &Audience)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, ActiveFlow, &FlowAudience)> + '_ {
         self.live.iter().filter_map(|(key, version)| {
             let record = self.records.get(version)?;
             Some((*key, record.flow?, &record.audience))
@@ -72,40 +72,45 @@ impl OwnFlows {
 
     /// A flow began or changed. Returns the members that have to receive it; none if nothing is
     /// new.
-    pub(crate) fn set(&mut self, key: FlowKey, flow: Flow, audience: &Audience) -> Audience {
+    pub(crate) fn set(
+        &mut self,
+        key: FlowKey,
+        flow: ActiveFlow,
+        audience: &FlowAudience,
+    ) -> FlowAudience {
         if self.get(&key) == Some((&flow, audience)) {
-            return Audience::new(Vec::new());
+            return FlowAudience::new(Vec::new());
         }
-        let (mut gone, mut began) = (Audience::new(Vec::new()), self.version + 1);
+        let (mut gone, mut began) = (FlowAudience::new(Vec::new()), self.version + 1);
         if let Some(former) = self.withdraw(&key) {
             began = former.began;
             gone = former.audience.without(audience);
             if !gone.is_empty() {
-                self.record(Record { key, flow: None, audience: gone.clone(), began });
+                self.record(LocalFlowRecord { key, flow: None, audience: gone.clone(), began });
             }
         }
         let audience = audience.clone();
         let later: Vec<u32> = audience.iter().collect();
         let notified =
-            Audience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
+            FlowAudience::with_later(audience.at_once().chain(gone.iter()).collect(), &later);
         for member in audience.iter() {
             self.views[member as usize].add(digest(&key, self.version + 1));
         }
-        let version = self.record(Record { key, flow: Some(flow), audience, began });
+        let version = self.record(LocalFlowRecord { key, flow: Some(flow), audience, began });
         self.live.insert(key, version);
         notified
     }
 
     /// A flow ended. Returns the members that have to receive it; `None` if there was none.
-    pub(crate) fn end(&mut self, key: &FlowKey) -> Option<Audience> {
-        let Record { audience, began, .. } = self.withdraw(key)?;
-        self.record(Record { key: *key, flow: None, audience: audience.clone(), began });
+    pub(crate) fn end(&mut self, key: &FlowKey) -> Option<FlowAudience> {
+        let LocalFlowRecord { audience, began, .. } = self.withdraw(key)?;
+        self.record(LocalFlowRecord { key: *key, flow: None, audience: audience.clone(), began });
         Some(audience)
     }
 
     /// Forgets the oldest end if there are more than `limit`. Returns its version and the members
     /// that had to receive it.
-    pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, Audience)> {
+    pub(crate) fn forget_beyond(&mut self, limit: usize) -> Option<(u64, FlowAudience)> {
         if self.ended.len() <= limit {
             return None;
         }
@@ -121,17 +126,17 @@ impl OwnFlows {
         version: u64,
         member: u32,
         ends: u64,
-    ) -> impl Iterator<Item = Entry> + '_ {
+    ) -> impl Iterator<Item = FlowTableEntry> + '_ {
         let later = self.records.range(version.saturating_add(1)..);
         later.filter_map(move |(version, record)| {
             let relevant = record.flow.is_some() || record.began <= ends;
             let wanted = relevant && record.audience.contains(member);
             let change = FlowChange { key: record.key, flow: record.flow };
-            wanted.then_some(Entry { version: *version, change })
+            wanted.then_some(FlowTableEntry { version: *version, change })
         })
     }
 
-    fn record(&mut self, record: Record) -> u64 {
+    fn record(&mut self, record: LocalFlowRecord) -> u64 {
         self.version += 1;
         if record.flow.is_none() {
             self.ended.insert(self.version);
@@ -140,7 +145,7 @@ impl OwnFlows {
         self.version
     }
 
-    fn withdraw(&mut self, key: &FlowKey) -> Option<Record> {
+    fn withdraw(&mut self, key: &FlowKey) -> Option<LocalFlowRecord> {
         let version = self.live.remove(key)?;
         let record = self.records.remove(&version)?;
         for member in record.audience.iter() {
@@ -160,8 +165,8 @@ mod tests {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
-    fn flow(millis: u64) -> Flow {
-        Flow {
+    fn flow(millis: u64) -> ActiveFlow {
+        ActiveFlow {
             terms: FlowTerms::new(Span::from_millis(millis)).with_window(Bytes(65_536)),
             since: Time::ZERO,
         }
@@ -175,10 +180,10 @@ mod tests {
     #[test]
     fn a_flow_is_sent_once_at_its_last_version() {
         let mut own = OwnFlows::new(3);
-        let both = Audience::new(vec![1, 2]);
+        let both = FlowAudience::new(vec![1, 2]);
         assert_eq!(own.set(key(1), flow(10), &both).len(), 2);
         assert_eq!(own.set(key(1), flow(20), &both).len(), 2);
-        assert_eq!(own.set(key(2), flow(10), &Audience::new(vec![2])).len(), 1);
+        assert_eq!(own.set(key(2), flow(10), &FlowAudience::new(vec![2])).len(), 1);
         assert_eq!(received(&own, 0, 1), [(2, 1, true)]);
         assert_eq!(received(&own, 0, 2), [(2, 1, true), (3, 2, true)]);
         assert!(own.set(key(1), flow(20), &both).is_empty(), "nothing new");
@@ -188,14 +193,14 @@ mod tests {
     #[test]
     fn an_end_is_sent_to_members_that_knew_the_flow_until_it_is_forgotten() {
         let mut own = OwnFlows::new(3);
-        own.set(key(1), flow(10), &Audience::new(vec![1]));
-        own.set(key(2), flow(10), &Audience::new(vec![1]));
-        assert_eq!(own.end(&key(1)), Some(Audience::new(vec![1])));
+        own.set(key(1), flow(10), &FlowAudience::new(vec![1]));
+        own.set(key(2), flow(10), &FlowAudience::new(vec![1]));
+        assert_eq!(own.end(&key(1)), Some(FlowAudience::new(vec![1])));
         assert_eq!(own.end(&key(1)), None);
         assert_eq!(received(&own, 2, 1), [(3, 1, false)]);
         assert_eq!(received(&own, 2, 2), []);
         own.end(&key(2));
-        assert_eq!(own.forget_beyond(1), Some((3, Audience::new(vec![1]))));
+        assert_eq!(own.forget_beyond(1), Some((3, FlowAudience::new(vec![1]))));
         assert_eq!(own.forget_beyond(1), None);
         assert_eq!((own.floor(), received(&own, 0, 1)), (3, vec![(4, 2, false)]));
         assert_eq!(own.view(1), Fingerprint::default());
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn a_member_that_never_received_a_flow_is_not_sent_its_end() {
         let mut own = OwnFlows::new(3);
-        let audience = Audience::with_later(vec![1], &[2]);
+        let audience = FlowAudience::with_later(vec![1], &[2]);
         own.set(key(1), flow(10), &audience);
         own.set(key(1), flow(20), &audience);
         assert_eq!(own.end(&key(1)), Some(audience));
@@ -215,9 +220,9 @@ mod tests {
     #[test]
     fn a_member_that_leaves_the_audience_receives_an_end() {
         let mut own = OwnFlows::new(3);
-        own.set(key(1), flow(10), &Audience::new(vec![1]));
-        let notified = own.set(key(1), flow(10), &Audience::new(vec![2]));
-        assert_eq!(notified, Audience::new(vec![1, 2]));
+        own.set(key(1), flow(10), &FlowAudience::new(vec![1]));
+        let notified = own.set(key(1), flow(10), &FlowAudience::new(vec![2]));
+        assert_eq!(notified, FlowAudience::new(vec![1, 2]));
         assert_eq!(received(&own, 1, 1), [(2, 1, false)]);
         assert_eq!(received(&own, 1, 2), [(3, 1, true)]);
         assert_eq!((own.view(1).count, own.view(2).count), (0, 1));

@@ -8,9 +8,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 
-use super::{Entry, Fingerprint, digest};
+use super::{Fingerprint, FlowTableEntry, digest};
 use crate::wire::message::Delta;
 
 /// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
@@ -18,7 +18,7 @@ const AHEAD_MAX: usize = 64;
 
 /// The effect of a message.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct FlowUpdateEffect {
     pub(crate) changes: Vec<FlowChange>,
     /// All of it had been received before.
     pub(crate) stale: bool,
@@ -32,7 +32,7 @@ pub(crate) struct PeerFlows {
     have: u64,
     /// Ranges beyond `have`, as (version before the first, last).
     ahead: BTreeMap<u64, u64>,
-    flows: BTreeMap<FlowKey, (u64, Flow)>,
+    flows: BTreeMap<FlowKey, (u64, ActiveFlow)>,
     /// Ends beyond `have`.
     ended: BTreeMap<FlowKey, u64>,
     fingerprint: Fingerprint,
@@ -55,7 +55,7 @@ impl PeerFlows {
         self.flows.len()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowKey, ActiveFlow)> + '_ {
         self.flows.iter().map(|(key, (_, flow))| (*key, *flow))
     }
 
@@ -86,8 +86,9 @@ impl PeerFlows {
     }
 
     /// Takes a message in.
-    pub(crate) fn apply(&mut self, delta: &Delta, limit: usize) -> Applied {
-        let mut applied = Applied { stale: delta.top <= self.have, ..Applied::default() };
+    pub(crate) fn apply(&mut self, delta: &Delta, limit: usize) -> FlowUpdateEffect {
+        let mut applied =
+            FlowUpdateEffect { stale: delta.top <= self.have, ..FlowUpdateEffect::default() };
         if applied.stale {
             return applied;
         }
@@ -107,8 +108,8 @@ impl PeerFlows {
         applied
     }
 
-    fn enter(&mut self, entry: &Entry, limit: usize, applied: &mut Applied) {
-        let Entry { version, change } = *entry;
+    fn enter(&mut self, entry: &FlowTableEntry, limit: usize, applied: &mut FlowUpdateEffect) {
+        let FlowTableEntry { version, change } = *entry;
         let held = self.flows.get(&change.key).map(|(version, _)| *version);
         let known = held.max(self.ended.get(&change.key).copied());
         // A flow that is not held although everything up to `have` was received has ended.
@@ -138,7 +139,7 @@ impl PeerFlows {
     }
 
     /// Ends the flows that a full list of a range does not name.
-    fn sweep(&mut self, delta: &Delta, applied: &mut Applied) {
+    fn sweep(&mut self, delta: &Delta, applied: &mut FlowUpdateEffect) {
         let Delta { prev, top, ref entries, .. } = *delta;
         let named: BTreeSet<_> =
             entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
@@ -180,7 +181,7 @@ impl PeerFlows {
 mod tests {
     use super::*;
     use crate::RunId;
-    use crate::flow::Audience;
+    use crate::flow::FlowAudience;
     use crate::flow::own::OwnFlows;
     use proptest::prelude::*;
     use windtunnel_model::flow::FlowTerms;
@@ -190,18 +191,18 @@ mod tests {
         FlowKey { source: NodeId(0), destination: NodeId(1), number }
     }
 
-    fn flow(millis: u64) -> Flow {
-        Flow {
+    fn flow(millis: u64) -> ActiveFlow {
+        ActiveFlow {
             terms: FlowTerms::new(Span::from_millis(millis)).with_window(Bytes(65_536)),
             since: Time::ZERO,
         }
     }
 
-    fn entry(version: u64, number: u32, flow: Option<Flow>) -> Entry {
-        Entry { version, change: FlowChange { key: key(number), flow } }
+    fn entry(version: u64, number: u32, flow: Option<ActiveFlow>) -> FlowTableEntry {
+        FlowTableEntry { version, change: FlowChange { key: key(number), flow } }
     }
 
-    fn delta(prev: u64, top: u64, full: bool, entries: &[Entry]) -> Delta {
+    fn delta(prev: u64, top: u64, full: bool, entries: &[FlowTableEntry]) -> Delta {
         Delta { run: RunId(1), prev, top, full, entries: entries.to_vec() }
     }
 
@@ -290,7 +291,7 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Set(number, rtt) => {
-                        own.set(key(number), flow(rtt), &Audience::new(vec![1]));
+                        own.set(key(number), flow(rtt), &FlowAudience::new(vec![1]));
                     }
                     Step::End(number) => {
                         own.end(&key(number));

@@ -6,16 +6,16 @@ use foca::{OwnedNotification, State};
 use windtunnel_model::Span;
 
 use super::clocks::HURRY_FIRST;
-use super::{Ending, Event, Mesh, Message, Wake};
+use super::{AgentDepartureReason, Mesh, MeshEvent, MeshMessage, Wake};
 use crate::id::Identity;
-use crate::swim::{self, Scope, codec};
+use crate::swim::{self, FailureDetectionScope, codec};
 
 impl Mesh {
     /// Performs foca's pending actions.
     pub(super) fn perform_actions(&mut self) {
         let actions = self.ctx.swim.take_actions();
         for (to, data) in actions.send {
-            self.ctx.send(to.address, &Message::Swim(&data));
+            self.ctx.send(to.address, &MeshMessage::Swim(&data));
             self.runs.piggyback(&mut self.ctx, to.agent);
         }
         for news in actions.news {
@@ -90,7 +90,7 @@ impl Mesh {
             self.settle();
         }
         let (life, incarnation) = (self.ctx.identity(), self.ctx.swim.incarnation());
-        self.ctx.send(from.address, &Message::Alive { life, incarnation });
+        self.ctx.send(from.address, &MeshMessage::Alive { life, incarnation });
     }
 
     pub(super) fn on_alive(&mut self, life: Identity, incarnation: u16) {
@@ -110,11 +110,11 @@ impl Mesh {
         let own = self.ctx.identity();
         let others: Vec<_> = self.ctx.roster.lives().map(|life| life.address).collect();
         for to in others {
-            self.ctx.send(to, &Message::Leave(own));
+            self.ctx.send(to, &MeshMessage::Leave(own));
         }
         self.ctx.swim.leave(self.ctx.now);
         for (to, data) in self.ctx.swim.take_actions().send {
-            self.ctx.send(to.address, &Message::Swim(&data));
+            self.ctx.send(to.address, &MeshMessage::Swim(&data));
         }
     }
 
@@ -123,11 +123,11 @@ impl Mesh {
             return;
         }
         self.ctx.roster.add(life, self.ctx.now, HURRY_FIRST);
-        self.ctx.out.events.push_back(Event::AgentUp(life));
+        self.ctx.out.events.push_back(MeshEvent::AgentUp(life));
         let wait = self.ctx.first_ping_within();
         let first = self.ctx.rng.below(wait.as_nanos());
         self.ctx.timers.set(Wake::Clock(life.agent), self.ctx.now + Span::from_nanos(first + 1));
-        self.probes.begin_probes(&mut self.ctx, Scope::Cluster);
+        self.probes.begin_probes(&mut self.ctx, FailureDetectionScope::Cluster);
         self.runs.meet_in_runs(&mut self.ctx, life.agent);
     }
 
@@ -136,7 +136,10 @@ impl Mesh {
         if self.ctx.agent(life.agent) != Some(&life) {
             return;
         }
-        self.remove_agent(life, if left { Ending::Left } else { Ending::Lost });
+        self.remove_agent(
+            life,
+            if left { AgentDepartureReason::Left } else { AgentDepartureReason::Lost },
+        );
         let ask = (!left).then(|| self.ctx.now + self.ctx.rejoin_pace());
         let (limit, memory) = (self.ctx.config.limits.agents, Span::from(swim::MEMORY));
         self.ctx.roster.remember(life, ask, self.ctx.now, limit, memory);
@@ -158,13 +161,13 @@ impl Mesh {
             // Others had declared it lost, and we had not. For us it is the same agent as before.
             self.ctx.roster.rename(&was, now);
         } else {
-            self.remove_agent(was, Ending::Replaced);
+            self.remove_agent(was, AgentDepartureReason::Replaced);
             self.agent_up(now);
         }
     }
 
     /// Ends an agent's part in everything.
-    fn remove_agent(&mut self, life: Identity, how: Ending) {
+    fn remove_agent(&mut self, life: Identity, how: AgentDepartureReason) {
         self.ctx.roster.remove(&life);
         self.ctx.timers.cancel(Wake::Clock(life.agent));
         self.ctx.timers.cancel(Wake::Notice(life.agent));
@@ -174,14 +177,14 @@ impl Mesh {
             let Some(member) = self.runs.runs[&run].position(life.agent) else { continue };
             self.runs.lose_agent(&mut self.ctx, run, member);
         }
-        self.ctx.out.events.push_back(Event::AgentDown { life, how });
+        self.ctx.out.events.push_back(MeshEvent::AgentDown { life, how });
     }
 
     /// We have become a later life of ourselves.
     pub(super) fn renewed(&mut self, now: Identity) {
         let was = core::mem::replace(&mut self.life_reported, now);
         self.ctx.roster.replace_digest(&was, &now);
-        self.ctx.out.events.push_back(Event::Renewed { was, now });
+        self.ctx.out.events.push_back(MeshEvent::Renewed { was, now });
         let agents = self.ctx.roster.lives().copied().collect();
         self.ctx.swim.forget_downs(self.ctx.now, agents);
     }

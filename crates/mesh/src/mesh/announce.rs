@@ -3,16 +3,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{NodeId, Span};
 
-use super::context::{self, Context};
-use super::runs::Runs;
-use super::{Audience, Event, Message, RunId, Sender, Wake};
+use super::context::{self, MeshContext};
+use super::runs::RunParticipationTable;
+use super::{FlowAudience, MeshEvent, MeshMessage, MessageSender, RunId, Wake};
 use crate::flow::own::OwnFlows;
 use crate::id::AgentId;
-use crate::run::{Part, Peer, RunError};
-use crate::wire::message::{DELTA_HEAD_MAX, Delta, Digest, entry_len};
+use crate::run::{RunCommandError, RunPeer, RunPeerState};
+use crate::wire::message::{DELTA_HEAD_MAX, Delta, FlowTableDigest, entry_len};
 
 /// Datagrams for one member in one go.
 const BURST: usize = 8;
@@ -21,19 +21,19 @@ const MEET_MAX: usize = 64;
 /// A request for the same is answered again after this time only.
 const REPAIR_WAIT: Span = Span::from_millis(5);
 
-impl Runs {
+impl RunParticipationTable {
     pub(super) fn announce(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut MeshContext,
         id: RunId,
         key: FlowKey,
-        flow: Flow,
-        audience: &Audience,
-    ) -> Result<(), RunError> {
-        let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
+        flow: ActiveFlow,
+        audience: &FlowAudience,
+    ) -> Result<(), RunCommandError> {
+        let run = self.runs.get_mut(&id).ok_or(RunCommandError::Unknown(id))?;
         let limit = ctx.config.limits.flows;
         if run.own.len() >= limit && run.own.get(&key).is_none() {
-            return Err(RunError::TooManyFlows { run: id, limit });
+            return Err(RunCommandError::TooManyFlows { run: id, limit });
         }
         let audience = run.own.set(key, flow, audience);
         let met = run.meetings.begin_own(run.me, key);
@@ -43,11 +43,11 @@ impl Runs {
 
     pub(super) fn withdraw(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut MeshContext,
         id: RunId,
         key: &FlowKey,
-    ) -> Result<bool, RunError> {
-        let run = self.runs.get_mut(&id).ok_or(RunError::Unknown(id))?;
+    ) -> Result<bool, RunCommandError> {
+        let run = self.runs.get_mut(&id).ok_or(RunCommandError::Unknown(id))?;
         let Some(audience) = run.own.end(key) else { return Ok(false) };
         let met = run.meetings.begin_own(run.me, *key);
         run.meetings.end_own(run.me, key);
@@ -57,9 +57,9 @@ impl Runs {
 
     /// There is a change for the members of `audience`; those that share a destination (`met`)
     /// receive it at once, too.
-    fn notify(&mut self, ctx: &mut Context, id: RunId, audience: &Audience, met: &[u32]) {
+    fn notify(&mut self, ctx: &mut MeshContext, id: RunId, audience: &FlowAudience, met: &[u32]) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let confirmed = |member: &u32| run.peers[*member as usize].part == Part::Confirmed;
+        let confirmed = |member: &u32| run.peers[*member as usize].part == RunPeerState::Confirmed;
         let met = met.iter().copied().filter(|member| audience.contains(*member));
         let at_once: Vec<u32> = audience.at_once().chain(met).filter(confirmed).collect();
         let later: Vec<u32> = audience.iter().filter(confirmed).collect();
@@ -83,7 +83,7 @@ impl Runs {
     }
 
     /// Sends changes at once after a silence, else when the time of the batch is over.
-    pub(super) fn flush_soon(&mut self, ctx: &mut Context, id: RunId) {
+    pub(super) fn flush_soon(&mut self, ctx: &mut MeshContext, id: RunId) {
         let Some(run) = self.runs.get(&id) else { return };
         if run.dirty.is_empty() {
             return;
@@ -95,7 +95,7 @@ impl Runs {
     }
 
     /// Sends changes to the members that could wait.
-    pub(super) fn flush_later(&mut self, ctx: &mut Context, id: RunId) {
+    pub(super) fn flush_later(&mut self, ctx: &mut MeshContext, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         let later = core::mem::take(&mut run.later);
         // Their digests are sent along with the next changes.
@@ -106,7 +106,7 @@ impl Runs {
         self.flush(ctx, id);
     }
 
-    pub(super) fn flush(&mut self, ctx: &mut Context, id: RunId) {
+    pub(super) fn flush(&mut self, ctx: &mut MeshContext, id: RunId) {
         let (now, from, mtu) = (ctx.now, ctx.me(), ctx.config.mtu);
         let Some(run) = self.runs.get_mut(&id) else { return };
         if run.dirty.is_empty() {
@@ -124,7 +124,7 @@ impl Runs {
             let mut sent = false;
             for _ in 0..BURST {
                 let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
-                ctx.out.send(life.address, &Message::Delta(from, delta));
+                ctx.out.send(life.address, &MeshMessage::Delta(from, delta));
                 sent = true;
             }
             if sent {
@@ -147,7 +147,7 @@ impl Runs {
     }
 
     /// A member has come into a run.
-    pub(super) fn begin_digests(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+    pub(super) fn begin_digests(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
         let Some(run) = self.runs.get_mut(&id) else { return };
         run.peer(member).digest_wait = ctx.config.pace.digest_first;
         let at = ctx.about_after(ctx.config.pace.digest_first);
@@ -155,7 +155,7 @@ impl Runs {
     }
 
     /// Sends a member the digest of the flows it should hold.
-    pub(super) fn digest(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+    pub(super) fn digest(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
         let from = ctx.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
         let steady = context::seldom(ctx.config.pace.digest_steady, run.members.len());
@@ -169,12 +169,21 @@ impl Runs {
         let at = ctx.about_after(wait);
         ctx.timers.set(Wake::Digest(id, member), at);
         if whole {
-            ctx.send_to(agent, &Message::Digest(from, Digest { run: id, top, flows, lost }));
+            ctx.send_to(
+                agent,
+                &MeshMessage::Digest(from, FlowTableDigest { run: id, top, flows, lost }),
+            );
         }
     }
 
     /// A member asks for the changes after a version.
-    pub(super) fn on_want(&mut self, ctx: &mut Context, from: Sender, id: RunId, have: u64) {
+    pub(super) fn on_want(
+        &mut self,
+        ctx: &mut MeshContext,
+        from: MessageSender,
+        id: RunId,
+        have: u64,
+    ) {
         let Some(member) = self.confirmed(ctx, from, id) else { return };
         let now = ctx.now;
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -198,7 +207,7 @@ impl Runs {
     /// are informed of each other.
     pub(super) fn note_arrivals(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut MeshContext,
         id: RunId,
         member: u32,
         changes: &[FlowChange],
@@ -217,7 +226,7 @@ impl Runs {
             }
             let others: Vec<AgentId> =
                 met.into_iter().filter(|other| *other != me).map(|at| run.agent(at)).collect();
-            let meet = |agents| Message::Meet { from, run: id, node: key.destination, agents };
+            let meet = |agents| MeshMessage::Meet { from, run: id, node: key.destination, agents };
             for other in &others {
                 ctx.send_to(*other, &meet(vec![agent]));
             }
@@ -231,8 +240,8 @@ impl Runs {
     /// Others have flows to a node to which this agent has one, too.
     pub(super) fn on_meet(
         &mut self,
-        ctx: &mut Context,
-        from: Sender,
+        ctx: &mut MeshContext,
+        from: MessageSender,
         id: RunId,
         node: NodeId,
         agents: &[AgentId],
@@ -250,13 +259,13 @@ impl Runs {
     }
 
     /// A member has announced more than is kept.
-    pub(super) fn refuse_flows(&mut self, ctx: &mut Context, id: RunId, agent: AgentId) {
-        ctx.out.events.push_back(Event::FlowsRefused { run: id, agent });
+    pub(super) fn refuse_flows(&mut self, ctx: &mut MeshContext, id: RunId, agent: AgentId) {
+        ctx.out.events.push_back(MeshEvent::FlowsRefused { run: id, agent });
     }
 }
 
 /// Whether there is something that a member has not been sent.
-fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
+fn has_more(own: &OwnFlows, peer: &RunPeer, member: u32) -> bool {
     let full = peer.sent < peer.full_until;
     full || own.after(peer.sent, member, peer.sent_max).next().is_some()
 }
@@ -265,7 +274,7 @@ fn has_more(own: &OwnFlows, peer: &Peer, member: u32) -> bool {
 fn next_delta(
     id: RunId,
     own: &OwnFlows,
-    peer: &mut Peer,
+    peer: &mut RunPeer,
     member: u32,
     mtu: usize,
 ) -> Option<Delta> {

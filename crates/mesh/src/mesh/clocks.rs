@@ -2,9 +2,9 @@
 
 use windtunnel_model::{Span, Time};
 
-use super::context::{self, Context};
-use super::{Event, Mesh, Message, Sender, Wake};
-use crate::clock::{Exchange, Outcome, Wall};
+use super::context::{self, MeshContext};
+use super::{Mesh, MeshEvent, MeshMessage, MessageSender, Wake};
+use crate::clock::{TimestampExchange, TimestampExchangeOutcome, Wall};
 use crate::id::AgentId;
 use crate::wire::message::NOT_KEPT;
 
@@ -34,7 +34,7 @@ const IDLE_EACH: Span = Span::from_secs(2);
 const IDLE_FIRST: Span = Span::from_secs(2);
 const IDLE_GROWTH: u64 = 4;
 
-impl Context {
+impl MeshContext {
     /// How often clocks are compared with an agent.
     pub(super) fn clock_pace(&self, common_run: bool) -> Span {
         let base = self.config.pace.clock.max(Span::from_nanos(1));
@@ -90,11 +90,16 @@ impl Context {
                 known.pings.pop_front();
             }
             let to = known.life.address;
-            self.send(to, &Message::Ping { from, sent: now.as_nanos() });
+            self.send(to, &MeshMessage::Ping { from, sent: now.as_nanos() });
         }
     }
 
-    pub(super) fn on_pong(&mut self, from: Sender, [sent, came, left]: [Time; 3], theirs: Wall) {
+    pub(super) fn on_pong(
+        &mut self,
+        from: MessageSender,
+        [sent, came, left]: [Time; 3],
+        theirs: Wall,
+    ) {
         if !self.knows(from) {
             return;
         }
@@ -106,25 +111,26 @@ impl Context {
         known.pings.remove(asked);
         let (now, own, apart) = (self.now, self.wall, self.config.walls_apart);
         known.clock.claim(now, own, theirs, apart);
-        match known.clock.take(&Exchange { sent, came, left, back: self.now }) {
-            Outcome::Taken => {}
-            Outcome::Odd => self.out.counters.odd_clocks += 1,
-            Outcome::Stepped(by) => {
+        match known.clock.take(&TimestampExchange { sent, came, left, back: self.now }) {
+            TimestampExchangeOutcome::Taken => {}
+            TimestampExchangeOutcome::Odd => self.out.counters.odd_clocks += 1,
+            TimestampExchangeOutcome::Stepped(by) => {
                 let agent = from.agent;
-                self.out.events.push_back(Event::ClockStepped { agent, by });
+                self.out.events.push_back(MeshEvent::ClockStepped { agent, by });
             }
         }
     }
 }
 
 impl Mesh {
-    pub(super) fn on_ping(&mut self, from: Sender, sent: u64) {
+    pub(super) fn on_ping(&mut self, from: MessageSender, sent: u64) {
         if self.ctx.knows(from) {
             let now = self.ctx.now.as_nanos();
             let Wall { ahead_ns, error } = self.ctx.wall;
             let error = error.map_or(NOT_KEPT, Span::as_nanos);
             let (from_me, ahead) = (self.ctx.me(), ahead_ns.cast_unsigned());
-            let pong = Message::Pong { from: from_me, sent, came: now, left: now, ahead, error };
+            let pong =
+                MeshMessage::Pong { from: from_me, sent, came: now, left: now, ahead, error };
             self.ctx.send_to(from.agent, &pong);
             self.runs.piggyback(&mut self.ctx, from.agent);
         }

@@ -7,38 +7,38 @@ use foca::State;
 use windtunnel_model::{Span, Time};
 
 use crate::clock::Wall;
-use crate::config::Config;
-use crate::counters::Counters;
-use crate::event::{Event, Transmit};
+use crate::config::MeshConfiguration;
+use crate::counters::MeshTrafficCounters;
+use crate::event::{MeshEvent, OutgoingDatagram};
 use crate::id::{AgentId, Identity};
-use crate::rng::Rng;
+use crate::rng::SeededRng;
 use crate::roster::Roster;
 use crate::swim::{Swim, codec};
-use crate::timers::Timers;
-use crate::wire::message::{Message, Sender};
+use crate::timers::MeshTimerQueue;
+use crate::wire::message::{MeshMessage, MessageSender};
 
 #[derive(Debug)]
-pub(super) struct Context {
-    pub(super) config: Config,
+pub(super) struct MeshContext {
+    pub(super) config: MeshConfiguration,
     /// What this machine knows of its wall clock.
     pub(super) wall: Wall,
     pub(super) now: Time,
-    pub(super) rng: Rng,
+    pub(super) rng: SeededRng,
     pub(super) swim: Swim,
     pub(super) roster: Roster,
-    pub(super) timers: Timers,
+    pub(super) timers: MeshTimerQueue,
     pub(super) out: Out,
 }
 
 /// Outputs for the caller.
 #[derive(Debug, Default)]
 pub(super) struct Out {
-    pub(super) transmits: VecDeque<Transmit>,
-    pub(super) events: VecDeque<Event>,
-    pub(super) counters: Counters,
+    pub(super) transmits: VecDeque<OutgoingDatagram>,
+    pub(super) events: VecDeque<MeshEvent>,
+    pub(super) counters: MeshTrafficCounters,
 }
 
-impl Context {
+impl MeshContext {
     /// The present life of this agent.
     pub(super) fn identity(&self) -> Identity {
         self.swim.identity()
@@ -50,23 +50,23 @@ impl Context {
     }
 
     /// This agent as the sender of messages.
-    pub(super) fn me(&self) -> Sender {
-        Sender { agent: self.config.agent, epoch: self.identity().epoch }
+    pub(super) fn me(&self) -> MessageSender {
+        MessageSender { agent: self.config.agent, epoch: self.identity().epoch }
     }
 
-    pub(super) fn send(&mut self, to: SocketAddr, message: &Message<'_>) {
+    pub(super) fn send(&mut self, to: SocketAddr, message: &MeshMessage<'_>) {
         self.out.send(to, message);
     }
 
     /// Sends to an agent, if it is there.
-    pub(super) fn send_to(&mut self, agent: AgentId, message: &Message<'_>) {
+    pub(super) fn send_to(&mut self, agent: AgentId, message: &MeshMessage<'_>) {
         if let Some(life) = self.roster.life(agent) {
             self.out.send(life.address, message);
         }
     }
 
     /// Whether a message is from the present life of an agent that is there. Counts it if not.
-    pub(super) fn knows(&mut self, from: Sender) -> bool {
+    pub(super) fn knows(&mut self, from: MessageSender) -> bool {
         let known = self.roster.note_received(from, self.now);
         self.out.counters.strangers += u64::from(!known);
         known
@@ -88,7 +88,7 @@ impl Context {
     pub(super) fn send_lost(&mut self, life: Identity) {
         if life.agent != self.config.agent && self.roster.inform(life.agent, self.now) {
             let from = self.identity();
-            self.send(life.address, &Message::Lost { from, life });
+            self.send(life.address, &MeshMessage::Lost { from, life });
         }
     }
 
@@ -109,18 +109,18 @@ impl Context {
 }
 
 impl Out {
-    pub(super) fn send(&mut self, to: SocketAddr, message: &Message<'_>) {
+    pub(super) fn send(&mut self, to: SocketAddr, message: &MeshMessage<'_>) {
         let payload = message.encode();
         let counters = &mut self.counters;
         let kind = match message {
-            Message::Run(..) | Message::RunLeft(..) => &mut counters.runs,
-            Message::Delta(..) | Message::Meet { .. } => &mut counters.flows,
-            Message::Digest(..) | Message::Want { .. } => &mut counters.digests,
-            Message::Ping { .. } | Message::Pong { .. } => &mut counters.clocks,
+            MeshMessage::Run(..) | MeshMessage::RunLeft(..) => &mut counters.runs,
+            MeshMessage::Delta(..) | MeshMessage::Meet { .. } => &mut counters.flows,
+            MeshMessage::Digest(..) | MeshMessage::Want { .. } => &mut counters.digests,
+            MeshMessage::Ping { .. } | MeshMessage::Pong { .. } => &mut counters.clocks,
             _ => &mut counters.membership,
         };
         kind.count(payload.len());
-        self.transmits.push_back(Transmit { to, payload });
+        self.transmits.push_back(OutgoingDatagram { to, payload });
     }
 }
 

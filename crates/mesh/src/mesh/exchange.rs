@@ -2,18 +2,18 @@
 
 use windtunnel_model::Span;
 
-use super::context::Context;
-use super::runs::Runs;
-use super::{Event, Message, RunId, Sender, Wake};
-use crate::wire::message::{Delta, Digest};
+use super::context::MeshContext;
+use super::runs::RunParticipationTable;
+use super::{MeshEvent, MeshMessage, MessageSender, RunId, Wake};
+use crate::wire::message::{Delta, FlowTableDigest};
 
 /// Until a request for missing versions is repeated: doubled each time…
 const WANT_WAIT: Span = Span::from_millis(20);
 /// …up to this.
 const WANT_WAIT_MAX: Span = Span::from_millis(500);
 
-impl Runs {
-    pub(super) fn on_delta(&mut self, ctx: &mut Context, from: Sender, delta: &Delta) {
+impl RunParticipationTable {
+    pub(super) fn on_delta(&mut self, ctx: &mut MeshContext, from: MessageSender, delta: &Delta) {
         let Some(member) = self.confirmed(ctx, from, delta.run) else { return };
         let (id, agent, limit) = (delta.run, from.agent, ctx.config.limits.flows);
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -27,7 +27,7 @@ impl Runs {
         if !applied.changes.is_empty() {
             self.note_arrivals(ctx, id, member, &applied.changes);
             let changes = applied.changes;
-            ctx.out.events.push_back(Event::Flows { run: id, agent, changes });
+            ctx.out.events.push_back(MeshEvent::Flows { run: id, agent, changes });
         }
         if overflow {
             self.refuse_flows(ctx, id, agent);
@@ -42,7 +42,12 @@ impl Runs {
         }
     }
 
-    pub(super) fn on_digest(&mut self, ctx: &mut Context, from: Sender, digest: &Digest) {
+    pub(super) fn on_digest(
+        &mut self,
+        ctx: &mut MeshContext,
+        from: MessageSender,
+        digest: &FlowTableDigest,
+    ) {
         let Some(member) = self.confirmed(ctx, from, digest.run) else { return };
         let id = digest.run;
         let Some(run) = self.runs.get_mut(&id) else { return };
@@ -75,7 +80,7 @@ impl Runs {
     }
 
     /// Asks a member for missing versions, and again until they are there.
-    pub(super) fn want(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+    pub(super) fn want(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
         let from = ctx.me();
         let Some(run) = self.runs.get_mut(&id) else { return };
         let agent = run.agent(member);
@@ -87,6 +92,6 @@ impl Runs {
         peer.want_wait = Span::from_nanos(wait.as_nanos() * 2).min(WANT_WAIT_MAX);
         let at = ctx.about_after(wait);
         ctx.timers.set(Wake::Want(id, member), at);
-        ctx.send_to(agent, &Message::Want { from, run: id, have });
+        ctx.send_to(agent, &MeshMessage::Want { from, run: id, have });
     }
 }

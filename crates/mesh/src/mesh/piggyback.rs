@@ -6,22 +6,22 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Span, Time};
 
-use super::context::Context;
-use super::runs::Runs;
-use super::{AgentId, Run, RunId, Wake};
+use super::context::MeshContext;
+use super::runs::RunParticipationTable;
+use super::{AgentId, RunId, RunParticipation, Wake};
 
 /// Messages due within this part of their period are piggybacked.
 const PART: u64 = 2;
 
-impl Runs {
+impl RunParticipationTable {
     /// A message leaves for an agent: those that are soon due for it leave as well.
-    pub(super) fn piggyback(&mut self, ctx: &mut Context, agent: AgentId) {
+    pub(super) fn piggyback(&mut self, ctx: &mut MeshContext, agent: AgentId) {
         let Some(known) = ctx.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
         if known.hurry == 0 && self.is_soon(ctx, Wake::Clock(agent), known.pace) {
             ctx.ping(agent);
         }
-        let soon = |(id, run): (&RunId, &Run)| {
+        let soon = |(id, run): (&RunId, &RunParticipation)| {
             let member = run.position(agent)?;
             let wait = run.peers[member as usize].digest_wait;
             self.is_soon(ctx, Wake::Digest(*id, member), wait).then_some((*id, member))
@@ -30,7 +30,7 @@ impl Runs {
         digests.into_iter().for_each(|(id, member)| self.digest(ctx, id, member));
     }
 
-    fn is_soon(&self, ctx: &mut Context, wake: Wake, period: Span) -> bool {
+    fn is_soon(&self, ctx: &mut MeshContext, wake: Wake, period: Span) -> bool {
         let latest: Time = ctx.now + Span::from_nanos(period.as_nanos() / PART);
         ctx.timers.due(wake).is_some_and(|due| due <= latest)
     }
@@ -42,13 +42,13 @@ mod tests {
 
     use super::super::Mesh;
     use super::*;
-    use crate::{Config, PlanHash};
+    use crate::{MeshConfiguration, PlanHash};
 
     const PING: u8 = 15;
 
     fn agent(number: u16) -> Mesh {
         let address = SocketAddr::from(([10, 0, 0, 1], number));
-        let config = Config::new(AgentId(number.into()), 1, address);
+        let config = MeshConfiguration::new(AgentId(number.into()), 1, address);
         Mesh::new(config, number.into(), Time::ZERO)
     }
 

@@ -12,20 +12,20 @@ use alloc::vec::Vec;
 
 use windtunnel_model::Span;
 
-use super::context::Context;
-use super::runs::Runs;
+use super::context::MeshContext;
+use super::runs::RunParticipationTable;
 use super::suspicion::Suspicion;
-use super::{AgentId, Mesh, Message, Sender};
-use crate::config::{Detection, FAR_PROBE, NEIGHBOURS};
+use super::{AgentId, Mesh, MeshMessage, MessageSender};
+use crate::config::{FAR_PROBE, NEIGHBOURS, SwimParameters};
 use crate::id::Identity;
-use crate::swim::{Check, FAN_OUT, Scope};
+use crate::swim::{FAN_OUT, FailureDetectionScope, FailureDetectionTimer};
 
 /// Agents that another agent does not know and that are to be probed out of turn, at the most.
 const DOUBTFUL_MAX: usize = 64;
 
 /// The probes of both scopes.
 #[derive(Debug, Default)]
-pub(super) struct Probes {
+pub(super) struct FailureDetector {
     cluster: Round,
     run: Round,
     /// Number of the last probe.
@@ -54,11 +54,11 @@ struct PendingProbe {
     acked: bool,
 }
 
-impl Probes {
-    fn round(&mut self, scope: Scope) -> &mut Round {
+impl FailureDetector {
+    fn round(&mut self, scope: FailureDetectionScope) -> &mut Round {
         match scope {
-            Scope::Cluster => &mut self.cluster,
-            Scope::Run => &mut self.run,
+            FailureDetectionScope::Cluster => &mut self.cluster,
+            FailureDetectionScope::Run => &mut self.run,
         }
     }
 
@@ -74,42 +74,47 @@ impl Probes {
     }
 
     /// There may be an agent to probe now.
-    pub(super) fn begin_probes(&mut self, ctx: &mut Context, scope: Scope) {
+    pub(super) fn begin_probes(&mut self, ctx: &mut MeshContext, scope: FailureDetectionScope) {
         let period = ctx.base_detection(scope).probe_period;
         if !core::mem::replace(&mut self.round(scope).is_running, true) {
             let first = Span::from_nanos(ctx.rng.below(period.as_nanos()));
-            ctx.swim.check_after(ctx.now, Check::Next(scope), first);
+            ctx.swim.check_after(ctx.now, FailureDetectionTimer::Next(scope), first);
         }
     }
 
     /// A member of a common run is to be probed, too.
-    pub(super) fn probe_member(&mut self, ctx: &mut Context, agent: AgentId) {
+    pub(super) fn probe_member(&mut self, ctx: &mut MeshContext, agent: AgentId) {
         let due = &mut self.run.due;
         if !due.contains(&agent) {
             due.push_back(agent);
         }
-        self.begin_probes(ctx, Scope::Run);
+        self.begin_probes(ctx, FailureDetectionScope::Run);
     }
 
     /// The agent that is probed next; agents that are gone are skipped.
-    fn next_target(&mut self, ctx: &mut Context, runs: &Runs, scope: Scope) -> Option<Identity> {
+    fn next_target(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        scope: FailureDetectionScope,
+    ) -> Option<Identity> {
         for _ in 0..2 {
             while let Some(agent) = self.round(scope).due.pop_front() {
-                let wanted = scope == Scope::Cluster || runs.shares(agent);
+                let wanted = scope == FailureDetectionScope::Cluster || runs.shares(agent);
                 if let Some(life) = ctx.agent(agent).filter(|_| wanted) {
                     return Some(*life);
                 }
             }
             let due = match scope {
-                Scope::Cluster => self.next_in_cluster(ctx),
-                Scope::Run => self.members_in_turn(ctx, runs),
+                FailureDetectionScope::Cluster => self.next_in_cluster(ctx),
+                FailureDetectionScope::Run => self.members_in_turn(ctx, runs),
             };
             self.round(scope).due = due;
         }
         None
     }
 
-    fn next_in_cluster(&mut self, ctx: &mut Context) -> VecDeque<AgentId> {
+    fn next_in_cluster(&mut self, ctx: &mut MeshContext) -> VecDeque<AgentId> {
         let mut due = ctx.neighbours();
         let often = u64::from(FAR_PROBE) / u64::try_from(NEIGHBOURS).unwrap_or(1);
         if ctx.rng.below(often.max(1)) == 0 {
@@ -120,9 +125,13 @@ impl Probes {
     }
 
     /// All members of common runs in random order.
-    fn members_in_turn(&mut self, ctx: &mut Context, runs: &Runs) -> VecDeque<AgentId> {
+    fn members_in_turn(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+    ) -> VecDeque<AgentId> {
         let members: BTreeSet<AgentId> =
-            runs.runs.values().flat_map(super::Run::confirmed).collect();
+            runs.runs.values().flat_map(super::RunParticipation::confirmed).collect();
         let mut order: Vec<AgentId> = members.into_iter().collect();
         for last in (1..order.len()).rev() {
             let bound = u64::try_from(last).unwrap_or(0) + 1;
@@ -132,13 +141,19 @@ impl Probes {
     }
 
     /// No answer came in time: others ask.
-    fn ask_others(&mut self, ctx: &mut Context, runs: &Runs, scope: Scope, number: u32) {
+    fn ask_others(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        scope: FailureDetectionScope,
+        number: u32,
+    ) {
         let pending = self.round(scope).pending.as_ref();
         let Some(pending) = pending.filter(|it| it.number == number && !it.acked) else { return };
         let target = pending.life.agent;
         let near = match scope {
-            Scope::Cluster => ctx.neighbours(),
-            Scope::Run => self.members_in_turn(ctx, runs),
+            FailureDetectionScope::Cluster => ctx.neighbours(),
+            FailureDetectionScope::Run => self.members_in_turn(ctx, runs),
         };
         let mut helpers: Vec<AgentId> = near.into_iter().filter(|it| *it != target).collect();
         for _ in helpers.len()..FAN_OUT {
@@ -147,14 +162,14 @@ impl Probes {
         helpers.dedup();
         let from = ctx.me();
         for helper in helpers.into_iter().take(FAN_OUT) {
-            ctx.send_to(helper, &Message::ProbeFor { from, target, number });
+            ctx.send_to(helper, &MeshMessage::ProbeFor { from, target, number });
         }
     }
 
     pub(super) fn on_ack_for(
         &mut self,
-        ctx: &mut Context,
-        from: Sender,
+        ctx: &mut MeshContext,
+        from: MessageSender,
         target: AgentId,
         number: u32,
     ) {
@@ -171,16 +186,20 @@ impl Probes {
     }
 }
 
-impl Context {
-    pub(super) fn base_detection(&self, scope: Scope) -> Detection {
+impl MeshContext {
+    pub(super) fn base_detection(&self, scope: FailureDetectionScope) -> SwimParameters {
         match scope {
-            Scope::Cluster => self.config.idle,
-            Scope::Run => self.config.detection,
+            FailureDetectionScope::Cluster => self.config.idle,
+            FailureDetectionScope::Run => self.config.detection,
         }
     }
 
     /// An agent is probed; an ack takes a round trip.
-    pub(super) fn detection_of(&self, scope: Scope, agent: AgentId) -> Detection {
+    pub(super) fn detection_of(
+        &self,
+        scope: FailureDetectionScope,
+        agent: AgentId,
+    ) -> SwimParameters {
         let clock = self.roster.get(agent).and_then(|known| known.clock.read(self.now));
         self.base_detection(scope).stretched(clock.map_or(Span::ZERO, |clock| clock.rtt_min))
     }
@@ -196,23 +215,23 @@ impl Context {
 
     pub(super) fn send_probe(&mut self, to: AgentId, number: u32, origin: Option<AgentId>) {
         let (from, incarnation) = (self.identity(), self.swim.incarnation());
-        self.send_to(to, &Message::Probe { from, incarnation, to, number, origin });
+        self.send_to(to, &MeshMessage::Probe { from, incarnation, to, number, origin });
     }
 }
 
 impl Mesh {
     /// Handles a timer of failure detection.
-    pub(super) fn check(&mut self, check: Check) {
+    pub(super) fn check(&mut self, check: FailureDetectionTimer) {
         match check {
-            Check::Next(scope) => self.probe_next(scope),
-            Check::Unanswered(scope, number) => {
+            FailureDetectionTimer::Next(scope) => self.probe_next(scope),
+            FailureDetectionTimer::Unanswered(scope, number) => {
                 self.probes.ask_others(&mut self.ctx, &self.runs, scope, number);
             }
-            Check::Silent(life, incarnation) => self.judge(life, incarnation),
+            FailureDetectionTimer::Silent(life, incarnation) => self.judge(life, incarnation),
         }
     }
 
-    fn probe_next(&mut self, scope: Scope) {
+    fn probe_next(&mut self, scope: FailureDetectionScope) {
         let failed = self.probes.round(scope).pending.take().filter(|pending| !pending.acked);
         if let Some(PendingProbe { life, incarnation, .. }) = failed {
             self.probes.suspect(&mut self.ctx, &self.runs, scope, life, incarnation);
@@ -228,14 +247,18 @@ impl Mesh {
         let pending = PendingProbe { life, incarnation, number, acked: false };
         self.probes.round(scope).pending = Some(pending);
         self.ctx.send_probe(agent, number, None);
-        if scope == Scope::Cluster {
+        if scope == FailureDetectionScope::Cluster {
             self.ctx.compare_rosters(agent);
         }
         self.runs.piggyback(&mut self.ctx, agent);
         let detection = self.ctx.detection_of(scope, agent);
-        let unanswered = Check::Unanswered(scope, number);
+        let unanswered = FailureDetectionTimer::Unanswered(scope, number);
         self.ctx.swim.check_after(self.ctx.now, unanswered, detection.probe_wait);
-        self.ctx.swim.check_after(self.ctx.now, Check::Next(scope), detection.probe_period);
+        self.ctx.swim.check_after(
+            self.ctx.now,
+            FailureDetectionTimer::Next(scope),
+            detection.probe_period,
+        );
     }
 
     pub(super) fn on_probe(
@@ -248,7 +271,7 @@ impl Mesh {
     ) {
         if to == self.ctx.config.agent && self.note_alive(from, incarnation) {
             let (own, incarnation) = (self.ctx.identity(), self.ctx.swim.incarnation());
-            let ack = Message::ProbeAck { from: own, incarnation, number, origin };
+            let ack = MeshMessage::ProbeAck { from: own, incarnation, number, origin };
             self.ctx.send_to(from.agent, &ack);
             self.runs.piggyback(&mut self.ctx, from.agent);
         }
@@ -267,7 +290,7 @@ impl Mesh {
         match origin {
             Some(origin) => {
                 let (me, target) = (self.ctx.me(), from.agent);
-                self.ctx.send_to(origin, &Message::AckFor { from: me, target, number });
+                self.ctx.send_to(origin, &MeshMessage::AckFor { from: me, target, number });
             }
             None => self.probes.acked(from.agent, number),
         }

@@ -6,8 +6,8 @@ use core::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
 
-use super::context::Context;
-use super::{Mesh, Message, Sender, Wake};
+use super::context::MeshContext;
+use super::{Mesh, MeshMessage, MessageSender, Wake};
 use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity};
 use crate::wire::message::{IDENTITY_MAX, ROSTER_HEAD};
@@ -27,15 +27,15 @@ struct Pull {
 
 /// Addresses to ask, and the comparison of lists under way.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(super) struct AgentDiscovery {
     pull: Option<Pull>,
     /// Where to ask for others.
     pub(super) seeds: BTreeMap<SocketAddr, Time>,
 }
 
-impl Search {
+impl AgentDiscovery {
     /// Asks the agents that are due, and sets the next time.
-    pub(super) fn search(&mut self, ctx: &mut Context) {
+    pub(super) fn search(&mut self, ctx: &mut MeshContext) {
         let (now, pace) = (ctx.now, ctx.rejoin_pace());
         let known: Vec<SocketAddr> = ctx.roster.lives().map(|life| life.address).collect();
         // An agent that knows no other retries faster.
@@ -57,7 +57,7 @@ impl Search {
         }));
         let own = ctx.identity();
         for address in asked {
-            ctx.send(address, &Message::Join(own));
+            ctx.send(address, &MeshMessage::Join(own));
         }
         let next = self.seeds.values().copied();
         let next = next.chain(ctx.roster.next_rejoin()).min();
@@ -68,8 +68,8 @@ impl Search {
 
     pub(super) fn on_roster_sum(
         &mut self,
-        ctx: &mut Context,
-        from: Sender,
+        ctx: &mut MeshContext,
+        from: MessageSender,
         agents: Fingerprint,
         answer: bool,
     ) {
@@ -81,18 +81,18 @@ impl Search {
         }
         if answer {
             let (me, agents) = (ctx.me(), ctx.roster.fingerprint());
-            ctx.send_to(from.agent, &Message::RosterSum { from: me, agents, answer: false });
+            ctx.send_to(from.agent, &MeshMessage::RosterSum { from: me, agents, answer: false });
         }
     }
 
-    fn pull(&mut self, ctx: &mut Context, pull: Pull) {
+    fn pull(&mut self, ctx: &mut MeshContext, pull: Pull) {
         self.pull = Some(pull);
         let from = ctx.me();
-        ctx.send_to(pull.from, &Message::RosterAsk { from, after: pull.after });
+        ctx.send_to(pull.from, &MeshMessage::RosterAsk { from, after: pull.after });
         ctx.timers.set(Wake::Pull, ctx.now + PULL_WAIT);
     }
 
-    pub(super) fn pull_again(&mut self, ctx: &mut Context) {
+    pub(super) fn pull_again(&mut self, ctx: &mut MeshContext) {
         let Some(pull) = self.pull.take() else { return };
         if let Some(tries) = pull.tries.checked_sub(1).filter(|_| ctx.agent(pull.from).is_some()) {
             self.pull(ctx, Pull { tries, ..pull });
@@ -100,7 +100,7 @@ impl Search {
     }
 }
 
-impl Context {
+impl MeshContext {
     /// How often a lost agent is asked whether it is back.
     pub(super) fn rejoin_pace(&self) -> Span {
         let count = u64::try_from(self.roster.len()).unwrap_or(u64::MAX);
@@ -111,7 +111,7 @@ impl Context {
     /// Compares lists with an agent.
     pub(super) fn compare_rosters(&mut self, agent: AgentId) {
         let (from, agents) = (self.me(), self.roster.fingerprint());
-        self.send_to(agent, &Message::RosterSum { from, agents, answer: true });
+        self.send_to(agent, &MeshMessage::RosterSum { from, agents, answer: true });
     }
 
     pub(super) fn on_join(&mut self, from: SocketAddr, life: &Identity) {
@@ -120,8 +120,8 @@ impl Context {
             return;
         }
         match self.roster.latest_epoch(life.agent) {
-            Some(epoch) if epoch > life.epoch => self.send(from, &Message::Outdated { epoch }),
-            _ => self.send(from, &Message::Here(own)),
+            Some(epoch) if epoch > life.epoch => self.send(from, &MeshMessage::Outdated { epoch }),
+            _ => self.send(from, &MeshMessage::Here(own)),
         }
     }
 
@@ -131,14 +131,14 @@ impl Context {
         }
     }
 
-    pub(super) fn on_roster_ask(&mut self, from: Sender, after: Option<AgentId>) {
+    pub(super) fn on_roster_ask(&mut self, from: MessageSender, after: Option<AgentId>) {
         if !self.knows(from) {
             return;
         }
         let room = (self.config.mtu - ROSTER_HEAD) / IDENTITY_MAX;
         let (agents, more) = self.roster.page(self.identity(), after, room);
         let me = self.me();
-        self.send_to(from.agent, &Message::Roster { from: me, more, agents });
+        self.send_to(from.agent, &MeshMessage::Roster { from: me, more, agents });
     }
 }
 
@@ -156,7 +156,7 @@ impl Mesh {
         self.search.seeds.values_mut().for_each(|due| *due = now);
     }
 
-    pub(super) fn on_roster(&mut self, from: Sender, more: bool, agents: &[Identity]) {
+    pub(super) fn on_roster(&mut self, from: MessageSender, more: bool, agents: &[Identity]) {
         let asked = self.search.pull.filter(|pull| pull.from == from.agent);
         let Some(pull) = asked.filter(|_| self.ctx.knows(from)) else {
             self.ctx.out.counters.strangers += 1;

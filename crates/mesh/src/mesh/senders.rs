@@ -2,24 +2,29 @@
 
 use windtunnel_model::Span;
 
-use super::context::Context;
-use super::runs::Runs;
-use super::{AgentId, Message, RunId, Sender};
-use crate::run::{Part, Run};
+use super::context::MeshContext;
+use super::runs::RunParticipationTable;
+use super::{AgentId, MeshMessage, MessageSender, RunId};
+use crate::run::{RunParticipation, RunPeerState};
 
 /// How often an outsider is sent our view of it.
 const ANSWER_WAIT: Span = Span::from_millis(200);
 
-impl Runs {
+impl RunParticipationTable {
     /// The position of a sender in a run, if it is known and a member. Counts and answers if not.
-    pub(super) fn member(&mut self, ctx: &mut Context, from: Sender, id: RunId) -> Option<u32> {
+    pub(super) fn member(
+        &mut self,
+        ctx: &mut MeshContext,
+        from: MessageSender,
+        id: RunId,
+    ) -> Option<u32> {
         if !ctx.knows(from) {
             return None;
         }
         let Some(run) = self.runs.get(&id) else {
             ctx.out.counters.other_run += 1;
             if self.past.contains(&id) {
-                let left = Message::RunLeft(ctx.me(), id);
+                let left = MeshMessage::RunLeft(ctx.me(), id);
                 ctx.send_to(from.agent, &left);
             }
             return None;
@@ -32,16 +37,21 @@ impl Runs {
     }
 
     /// The position of a sender that has confirmed. Counts and answers if not.
-    pub(super) fn confirmed(&mut self, ctx: &mut Context, from: Sender, id: RunId) -> Option<u32> {
+    pub(super) fn confirmed(
+        &mut self,
+        ctx: &mut MeshContext,
+        from: MessageSender,
+        id: RunId,
+    ) -> Option<u32> {
         let member = self.member(ctx, from, id)?;
         let peer = self.runs.get_mut(&id)?.peer(member);
         match peer.part {
-            Part::Confirmed => return Some(member),
-            Part::Waiting => {
+            RunPeerState::Confirmed => return Some(member),
+            RunPeerState::Waiting => {
                 peer.early = true;
                 peer.acked = false;
             }
-            Part::Refused | Part::Left | Part::Lost => {}
+            RunPeerState::Refused | RunPeerState::Left | RunPeerState::Lost => {}
         }
         ctx.out.counters.outside += 1;
         self.answer_outsider(ctx, id, member);
@@ -49,21 +59,22 @@ impl Runs {
     }
 
     /// Sends an outsider our view of it, rate-limited.
-    pub(super) fn answer_outsider(&mut self, ctx: &mut Context, id: RunId, member: u32) {
+    pub(super) fn answer_outsider(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
         let now = ctx.now;
         let Some(run) = self.runs.get_mut(&id) else { return };
         let peer = run.peer(member);
         if peer.answered.is_none_or(|at| now.since(at) >= ANSWER_WAIT) {
             peer.answered = Some(now);
-            let ask = peer.part == Part::Waiting;
+            let ask = peer.part == RunPeerState::Waiting;
             self.send_state(ctx, id, member, ask);
         }
     }
 
     /// Whether an agent is a confirmed member of a common run.
     pub(super) fn shares(&self, agent: AgentId) -> bool {
-        let in_it = |run: &Run| {
-            run.position(agent).is_some_and(|at| run.peers[at as usize].part == Part::Confirmed)
+        let in_it = |run: &RunParticipation| {
+            run.position(agent)
+                .is_some_and(|at| run.peers[at as usize].part == RunPeerState::Confirmed)
         };
         self.runs.values().any(in_it)
     }
@@ -72,7 +83,8 @@ impl Runs {
     pub(super) fn patience_with(&self, agent: AgentId) -> impl Iterator<Item = (RunId, Span)> + '_ {
         self.runs.iter().filter_map(move |(id, run)| {
             let peer = &run.peers[run.position(agent)? as usize];
-            (peer.part == Part::Confirmed).then_some((*id, run.patience.unwrap_or(Span::ZERO)))
+            (peer.part == RunPeerState::Confirmed)
+                .then_some((*id, run.patience.unwrap_or(Span::ZERO)))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Agents that do not answer: suspected, silent, lost.
 //!
 //! An agent that a probe did not reach is *suspected*, and is sent that until it objects. One that
-//! has not objected for [`Detection::suspicion`](crate::config::Detection::suspicion) is *silent*,
+//! has not objected for [`SwimParameters::suspicion`](crate::config::SwimParameters::suspicion) is *silent*,
 //! which is reported to the runs that have more patience with it. It is *lost* to a run when it has
 //! been silent for that run's patience, and to the cluster when no run has any left.
 
@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 use foca::State;
 use windtunnel_model::{Span, Time};
 
-use super::context::Context;
-use super::probes::Probes;
-use super::runs::Runs;
-use super::{AgentId, Event, Mesh, Message, RunId, Wake};
+use super::context::MeshContext;
+use super::probes::FailureDetector;
+use super::runs::RunParticipationTable;
+use super::{AgentId, Mesh, MeshEvent, MeshMessage, RunId, Wake};
 use crate::id::Identity;
-use crate::swim::{Check, Scope};
+use crate::swim::{FailureDetectionScope, FailureDetectionTimer};
 
 /// A suspicion that is not decided yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(super) struct Suspicion {
     reported: bool,
 }
 
-impl Probes {
+impl FailureDetector {
     /// An agent does not answer: it is suspected, all are sent that, and it has time to refute it.
     pub(super) fn suspect(
         &mut self,
-        ctx: &mut Context,
-        runs: &Runs,
-        scope: Scope,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        scope: FailureDetectionScope,
         life: Identity,
         incarnation: u16,
     ) {
@@ -48,25 +48,44 @@ impl Probes {
         // It has objected to the one before.
         known.into_iter().for_each(|known| report_answer(ctx, runs, known));
         let (near, patience) = (
-            ctx.detection_of(Scope::Run, life.agent).suspicion,
+            ctx.detection_of(FailureDetectionScope::Run, life.agent).suspicion,
             ctx.detection_of(scope, life.agent).suspicion,
         );
         let suspicion = Suspicion { life, incarnation, since: ctx.now, patience, reported: false };
         self.suspicions.insert(life.agent, suspicion);
-        ctx.swim.check_after(ctx.now, Check::Silent(life, incarnation), near.min(patience));
+        ctx.swim.check_after(
+            ctx.now,
+            FailureDetectionTimer::Silent(life, incarnation),
+            near.min(patience),
+        );
         self.notice(ctx, runs, life, incarnation);
     }
 
-    fn notice(&mut self, ctx: &mut Context, runs: &Runs, life: Identity, incarnation: u16) {
+    fn notice(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        life: Identity,
+        incarnation: u16,
+    ) {
         let from = ctx.identity();
-        ctx.send(life.address, &Message::Suspected { from, life, incarnation });
-        let scope = if runs.shares(life.agent) { Scope::Run } else { Scope::Cluster };
+        ctx.send(life.address, &MeshMessage::Suspected { from, life, incarnation });
+        let scope = if runs.shares(life.agent) {
+            FailureDetectionScope::Run
+        } else {
+            FailureDetectionScope::Cluster
+        };
         let wait = ctx.detection_of(scope, life.agent).notice_period;
         ctx.timers.set(Wake::Notice(life.agent), ctx.after(wait));
     }
 
     /// A suspected agent may not have received that it is.
-    pub(super) fn notice_again(&mut self, ctx: &mut Context, runs: &Runs, agent: AgentId) {
+    pub(super) fn notice_again(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        agent: AgentId,
+    ) {
         let Some(known) = self.suspicions.get(&agent).copied() else { return };
         if ctx.swim.suspects(&known.life, known.incarnation) {
             self.notice(ctx, runs, known.life, known.incarnation);
@@ -93,7 +112,7 @@ impl Mesh {
         if !is_it || !self.ctx.swim.suspects(&life, incarnation) {
             return;
         }
-        let least = self.ctx.detection_of(Scope::Run, life.agent).suspicion;
+        let least = self.ctx.detection_of(FailureDetectionScope::Run, life.agent).suspicion;
         let patience: Vec<(RunId, Span)> = self.runs.patience_with(life.agent).collect();
         let patience = patience.into_iter().map(|(run, wait)| (run, wait.max(least)));
         let waited = self.ctx.now.since(known.since);
@@ -110,7 +129,11 @@ impl Mesh {
         let next = left.into_iter().map(|(_, wait)| wait).min().unwrap_or(known.patience);
         let next = if waited < least { next.min(least) } else { next };
         let wait = next.saturating_sub(waited);
-        self.ctx.swim.check_after(self.ctx.now, Check::Silent(life, incarnation), wait);
+        self.ctx.swim.check_after(
+            self.ctx.now,
+            FailureDetectionTimer::Silent(life, incarnation),
+            wait,
+        );
     }
 
     fn report_silence(&mut self, known: Suspicion, waited: Span, least: Span) {
@@ -125,7 +148,7 @@ impl Mesh {
         }
         let since = self.ctx.roster.get(agent).map_or(known.since, |it| it.last_received);
         for run in runs {
-            self.ctx.out.events.push_back(Event::RunSilent { run, agent, since });
+            self.ctx.out.events.push_back(MeshEvent::RunSilent { run, agent, since });
         }
     }
 
@@ -137,9 +160,9 @@ impl Mesh {
     }
 }
 
-fn report_answer(ctx: &mut Context, runs: &Runs, known: Suspicion) {
+fn report_answer(ctx: &mut MeshContext, runs: &RunParticipationTable, known: Suspicion) {
     let agent = known.life.agent;
     for (run, _) in runs.patience_with(agent).filter(|_| known.reported) {
-        ctx.out.events.push_back(Event::RunAnswers { run, agent });
+        ctx.out.events.push_back(MeshEvent::RunAnswers { run, agent });
     }
 }

@@ -3,14 +3,14 @@
 use alloc::vec::Vec;
 
 use windtunnel_model::Time;
-use windtunnel_model::flow::{Flow, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowKey};
 
 use super::Mesh;
-use super::runs::Runs;
+use super::runs::RunParticipationTable;
 use crate::clock::Clock;
-use crate::counters::Counters;
+use crate::counters::MeshTrafficCounters;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
-use crate::run::{Part, Run, RunError};
+use crate::run::{RunCommandError, RunParticipation, RunPeerState};
 
 /// A member of a run, for callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,24 +18,24 @@ pub struct MemberView {
     /// The member.
     pub agent: AgentId,
     /// Its part. This agent itself has confirmed.
-    pub part: Part,
+    pub part: RunPeerState,
     /// Its flows that are known here.
     pub flows: usize,
     /// Whether nothing of its flows is known to be missing here.
     pub complete: bool,
 }
 
-impl Runs {
+impl RunParticipationTable {
     /// The positions of other members in a run.
     pub(super) fn positions(
         &self,
         run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
-    ) -> Result<Vec<u32>, RunError> {
-        let known = self.runs.get(&run).ok_or(RunError::Unknown(run))?;
+    ) -> Result<Vec<u32>, RunCommandError> {
+        let known = self.runs.get(&run).ok_or(RunCommandError::Unknown(run))?;
         let mut members = Vec::new();
         for agent in agents {
-            let member = known.position(agent).ok_or(RunError::NoMember { run, agent })?;
+            let member = known.position(agent).ok_or(RunCommandError::NoMember { run, agent })?;
             if member != known.me {
                 members.push(member);
             }
@@ -49,7 +49,7 @@ impl Runs {
                 let own = index == run.me;
                 MemberView {
                     agent: *agent,
-                    part: if own { Part::Confirmed } else { peer.part },
+                    part: if own { RunPeerState::Confirmed } else { peer.part },
                     flows: if own { run.own.len() } else { peer.flows.len() },
                     complete: own || !peer.lacks(),
                 }
@@ -57,7 +57,10 @@ impl Runs {
         })
     }
 
-    pub(super) fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, Flow)> + '_ {
+    pub(super) fn flows(
+        &self,
+        run: RunId,
+    ) -> impl Iterator<Item = (AgentId, FlowKey, ActiveFlow)> + '_ {
         self.runs.get(&run).into_iter().flat_map(|run| {
             run.members
                 .iter()
@@ -66,7 +69,7 @@ impl Runs {
         })
     }
 
-    pub(super) fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+    pub(super) fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, ActiveFlow)> + '_ {
         let run = self.runs.get(&run).into_iter();
         run.flat_map(|run| run.own.iter().map(|(key, flow, _)| (key, flow)))
     }
@@ -110,7 +113,7 @@ impl Mesh {
     /// Whether all members of a run have confirmed, and none has left or been lost since.
     #[must_use]
     pub fn is_ready(&self, run: RunId) -> bool {
-        self.runs.runs.get(&run).is_some_and(Run::all_confirmed)
+        self.runs.runs.get(&run).is_some_and(RunParticipation::all_confirmed)
     }
 
     /// The members of a run, by id; none if the run is not known.
@@ -119,18 +122,18 @@ impl Mesh {
     }
 
     /// The flows of the other members of a run that this agent has received, by member and key.
-    pub fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, Flow)> + '_ {
+    pub fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, ActiveFlow)> + '_ {
         self.runs.flows(run)
     }
 
     /// The flows that this agent announces in a run, by key.
-    pub fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, Flow)> + '_ {
+    pub fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, ActiveFlow)> + '_ {
         self.runs.own_flows(run)
     }
 
     /// The counters since the beginning.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> MeshTrafficCounters {
         self.ctx.out.counters
     }
 }

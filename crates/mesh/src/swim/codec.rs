@@ -8,7 +8,7 @@ use bytes::{Buf, BufMut};
 use foca::{Header, Member, Message, State};
 
 use crate::id::Identity;
-use crate::wire::{Reader, Writer};
+use crate::wire::{MessageDecoder, MessageEncoder};
 
 /// Writes and reads foca's messages. An own incarnation comes first, where [`own_incarnation`]
 /// finds it.
@@ -26,12 +26,12 @@ pub(crate) enum CodecFault {
 
 /// The incarnation that a message of foca gives for its sender.
 pub(crate) fn own_incarnation(data: &[u8]) -> Option<u16> {
-    Reader::new(data).u16()
+    MessageDecoder::new(data).u16()
 }
 
 /// The life that sent a message of foca, if the message is one that `own` has to accept.
 pub(crate) fn sender_to(own: &Identity, data: &[u8]) -> Option<Identity> {
-    let header = header(&mut Reader::new(data))?;
+    let header = header(&mut MessageDecoder::new(data))?;
     let to_us = header.dst == *own
         || (header.dst.agent == own.agent && header.message == Message::Announce);
     to_us.then_some(header.src)
@@ -40,7 +40,7 @@ pub(crate) fn sender_to(own: &Identity, data: &[u8]) -> Option<Identity> {
 /// A message without the news that those lives are down for which `doubted` holds; `None` if it has
 /// none.
 pub(crate) fn without_downs(data: &[u8], doubted: impl Fn(&Identity) -> bool) -> Option<Vec<u8>> {
-    let mut reader = Reader::new(data);
+    let mut reader = MessageDecoder::new(data);
     header(&mut reader)?;
     let head = data.len() - reader.left();
     let count = reader.u16()?;
@@ -59,7 +59,7 @@ pub(crate) fn without_downs(data: &[u8], doubted: impl Fn(&Identity) -> bool) ->
 
 /// The agents that a message of foca speaks of. `None` if it is malformed.
 pub(crate) fn agents_named(data: &[u8]) -> Option<Vec<Identity>> {
-    let mut reader = Reader::new(data);
+    let mut reader = MessageDecoder::new(data);
     let mut agents = vec![header(&mut reader)?.src];
     if !reader.is_empty() {
         for _ in 0..reader.u16()? {
@@ -77,7 +77,7 @@ impl foca::Codec<Identity> for Codec {
         header: &Header<Identity>,
         buf: impl BufMut,
     ) -> Result<(), CodecFault> {
-        let mut w = Writer::default();
+        let mut w = MessageEncoder::default();
         w.u16(header.src_incarnation);
         w.identity(&header.src);
         w.identity(&header.dst);
@@ -94,7 +94,7 @@ impl foca::Codec<Identity> for Codec {
         member: &Member<Identity>,
         buf: impl BufMut,
     ) -> Result<(), CodecFault> {
-        let mut w = Writer::default();
+        let mut w = MessageEncoder::default();
         w.identity(member.id());
         w.u16(member.incarnation());
         w.u8(match member.state() {
@@ -110,7 +110,7 @@ impl foca::Codec<Identity> for Codec {
     }
 }
 
-fn put(writer: Writer, mut buf: impl BufMut) -> Result<(), CodecFault> {
+fn put(writer: MessageEncoder, mut buf: impl BufMut) -> Result<(), CodecFault> {
     if buf.remaining_mut() < writer.len() {
         return Err(CodecFault::Full);
     }
@@ -120,9 +120,9 @@ fn put(writer: Writer, mut buf: impl BufMut) -> Result<(), CodecFault> {
 
 fn take<T>(
     mut buf: impl Buf,
-    read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
+    read: impl FnOnce(&mut MessageDecoder<'_>) -> Option<T>,
 ) -> Result<T, CodecFault> {
-    let mut reader = Reader::new(buf.chunk());
+    let mut reader = MessageDecoder::new(buf.chunk());
     let before = reader.left();
     let value = read(&mut reader).ok_or(CodecFault::Malformed)?;
     let length = before - reader.left();
@@ -130,7 +130,7 @@ fn take<T>(
     Ok(value)
 }
 
-fn member(r: &mut Reader<'_>) -> Option<Member<Identity>> {
+fn member(r: &mut MessageDecoder<'_>) -> Option<Member<Identity>> {
     let (id, incarnation) = (r.identity()?, r.u16()?);
     let state = match r.u8()? {
         0 => State::Alive,
@@ -141,12 +141,12 @@ fn member(r: &mut Reader<'_>) -> Option<Member<Identity>> {
     Some(Member::new(id, incarnation, state))
 }
 
-fn header(r: &mut Reader<'_>) -> Option<Header<Identity>> {
+fn header(r: &mut MessageDecoder<'_>) -> Option<Header<Identity>> {
     let (src_incarnation, src, dst) = (r.u16()?, r.identity()?, r.identity()?);
     Some(Header { src, src_incarnation, dst, message: message(r)? })
 }
 
-fn message(r: &mut Reader<'_>) -> Option<Message<Identity>> {
+fn message(r: &mut MessageDecoder<'_>) -> Option<Message<Identity>> {
     Some(match r.u8()? {
         0 => Message::Ping(r.u8()?),
         1 => Message::Ack(r.u8()?),
@@ -163,7 +163,7 @@ fn message(r: &mut Reader<'_>) -> Option<Message<Identity>> {
     })
 }
 
-fn put_message(w: &mut Writer, message: &Message<Identity>) {
+fn put_message(w: &mut MessageEncoder, message: &Message<Identity>) {
     let (kind, probe, other) = match message {
         Message::Ping(probe) => (0, Some(probe), None),
         Message::Ack(probe) => (1, Some(probe), None),

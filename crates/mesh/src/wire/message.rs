@@ -14,8 +14,8 @@ pub(crate) use self::fields::entry_len;
 use self::fields::{
     delta, digest, meet, optional_agent, put_run_state, put_sender, roster, run_state, sender,
 };
-use super::{Reader, Writer};
-use crate::flow::{Entry, Fingerprint};
+use super::{MessageDecoder, MessageEncoder};
+use crate::flow::{Fingerprint, FlowTableEntry};
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 
 /// The version of all of it; others are refused and counted.
@@ -41,7 +41,7 @@ pub(crate) enum Fault {
 
 /// The sender of a message about a run, a flow or a clock: an agent in one of its starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sender {
+pub(crate) struct MessageSender {
     pub(crate) agent: AgentId,
     pub(crate) epoch: u64,
 }
@@ -70,12 +70,12 @@ pub(crate) struct Delta {
     pub(crate) top: u64,
     /// The entries are all flows that the receiver should hold of these versions.
     pub(crate) full: bool,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<FlowTableEntry>,
 }
 
 /// The sender's flows that the receiver should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Digest {
+pub(crate) struct FlowTableDigest {
     pub(crate) run: RunId,
     pub(crate) top: u64,
     pub(crate) flows: Fingerprint,
@@ -85,7 +85,7 @@ pub(crate) struct Digest {
 
 /// One of the messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Message<'a> {
+pub(crate) enum MeshMessage<'a> {
     /// Membership: foca's bytes.
     Swim(&'a [u8]),
     /// Asks an address for an agent; from this agent.
@@ -104,43 +104,43 @@ pub(crate) enum Message<'a> {
     Lost { from: Identity, life: Identity },
     /// The agents that the sender knows, in two numbers; `answer` asks for the receiver's if they
     /// differ.
-    RosterSum { from: Sender, agents: Fingerprint, answer: bool },
+    RosterSum { from: MessageSender, agents: Fingerprint, answer: bool },
     /// Which agents are there after this one?
-    RosterAsk { from: Sender, after: Option<AgentId> },
+    RosterAsk { from: MessageSender, after: Option<AgentId> },
     /// Those after the one that was named, in order; `more` if there are more.
-    Roster { from: Sender, more: bool, agents: Vec<Identity> },
+    Roster { from: MessageSender, more: bool, agents: Vec<Identity> },
     /// Part in a run.
-    Run(Sender, RunState),
+    Run(MessageSender, RunState),
     /// No more part in a run.
-    RunLeft(Sender, RunId),
+    RunLeft(MessageSender, RunId),
     /// Flows.
-    Delta(Sender, Delta),
+    Delta(MessageSender, Delta),
     /// The flows that the receiver should hold.
-    Digest(Sender, Digest),
+    Digest(MessageSender, FlowTableDigest),
     /// A request for the changes after this version.
-    Want { from: Sender, run: RunId, have: u64 },
+    Want { from: MessageSender, run: RunId, have: u64 },
     /// A request for a timestamp; it left at `sent`.
-    Ping { from: Sender, sent: u64 },
+    Ping { from: MessageSender, sent: u64 },
     /// The answer: the request arrived at `came`, this left at `left`.
     /// `ahead` and `error` are what the sender knows of its wall clock, two's complement and
     /// [`NOT_KEPT`] included.
-    Pong { from: Sender, sent: u64, came: u64, left: u64, ahead: u64, error: u64 },
+    Pong { from: MessageSender, sent: u64, came: u64, left: u64, ahead: u64, error: u64 },
     /// Does `to` live? `origin` is the agent that wants to know, if not the sender.
     Probe { from: Identity, incarnation: u16, to: AgentId, number: u32, origin: Option<AgentId> },
     /// This agent lives. `number` and `origin` are those of the probe.
     ProbeAck { from: Identity, incarnation: u16, number: u32, origin: Option<AgentId> },
     /// Ask this agent for me whether it lives.
-    ProbeFor { from: Sender, target: AgentId, number: u32 },
+    ProbeFor { from: MessageSender, target: AgentId, number: u32 },
     /// These have flows to this node, as you have: announce yours to them at once.
-    Meet { from: Sender, run: RunId, node: NodeId, agents: Vec<AgentId> },
+    Meet { from: MessageSender, run: RunId, node: NodeId, agents: Vec<AgentId> },
     /// It has answered.
-    AckFor { from: Sender, target: AgentId, number: u32 },
+    AckFor { from: MessageSender, target: AgentId, number: u32 },
 }
 
-impl<'a> Message<'a> {
+impl<'a> MeshMessage<'a> {
     /// Reads a datagram.
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = MessageDecoder::new(bytes);
         match reader.u8() {
             Some(VERSION) => {}
             Some(_) => return Err(Fault::Version),
@@ -148,150 +148,154 @@ impl<'a> Message<'a> {
         }
         let kind = reader.u8().ok_or(Fault::Malformed)?;
         if kind == 0 {
-            return Ok(Message::Swim(reader.rest()));
+            return Ok(MeshMessage::Swim(reader.rest()));
         }
-        let message = Message::body(kind, &mut reader).ok_or(Fault::Malformed)?;
+        let message = MeshMessage::body(kind, &mut reader).ok_or(Fault::Malformed)?;
         if reader.is_empty() { Ok(message) } else { Err(Fault::Malformed) }
     }
 
-    fn body(kind: u8, r: &mut Reader<'a>) -> Option<Self> {
+    fn body(kind: u8, r: &mut MessageDecoder<'a>) -> Option<Self> {
         Some(match kind {
-            1 => Message::Join(r.identity()?),
-            2 => Message::Here(r.identity()?),
-            3 => Message::Outdated { epoch: r.u64()? },
-            4 => Message::Suspected {
+            1 => MeshMessage::Join(r.identity()?),
+            2 => MeshMessage::Here(r.identity()?),
+            3 => MeshMessage::Outdated { epoch: r.u64()? },
+            4 => MeshMessage::Suspected {
                 from: r.identity()?,
                 life: r.identity()?,
                 incarnation: r.u16()?,
             },
-            5 => Message::Alive { life: r.identity()?, incarnation: r.u16()? },
-            6 => Message::Leave(r.identity()?),
+            5 => MeshMessage::Alive { life: r.identity()?, incarnation: r.u16()? },
+            6 => MeshMessage::Leave(r.identity()?),
             7 => {
                 let (from, count, sum) = (sender(r)?, u64::from(r.u32()?), r.u64()?);
                 let agents = Fingerprint { count, sum };
-                Message::RosterSum { from, agents, answer: r.flag()? }
+                MeshMessage::RosterSum { from, agents, answer: r.flag()? }
             }
             8 => {
                 let from = sender(r)?;
-                Message::RosterAsk { from, after: optional_agent(r)? }
+                MeshMessage::RosterAsk { from, after: optional_agent(r)? }
             }
             9 => roster(r)?,
-            10 => Message::Run(sender(r)?, run_state(r)?),
-            11 => Message::RunLeft(sender(r)?, RunId(r.u64()?)),
-            12 => Message::Delta(sender(r)?, delta(r)?),
-            13 => Message::Digest(sender(r)?, digest(r)?),
-            14 => Message::Want { from: sender(r)?, run: RunId(r.u64()?), have: r.varint()? },
-            15 => Message::Ping { from: sender(r)?, sent: r.u64()? },
+            10 => MeshMessage::Run(sender(r)?, run_state(r)?),
+            11 => MeshMessage::RunLeft(sender(r)?, RunId(r.u64()?)),
+            12 => MeshMessage::Delta(sender(r)?, delta(r)?),
+            13 => MeshMessage::Digest(sender(r)?, digest(r)?),
+            14 => MeshMessage::Want { from: sender(r)?, run: RunId(r.u64()?), have: r.varint()? },
+            15 => MeshMessage::Ping { from: sender(r)?, sent: r.u64()? },
             16 => {
                 let from = sender(r)?;
                 let [sent, came, left] = [r.u64()?, r.u64()?, r.u64()?];
-                Message::Pong { from, sent, came, left, ahead: r.u64()?, error: r.u64()? }
+                MeshMessage::Pong { from, sent, came, left, ahead: r.u64()?, error: r.u64()? }
             }
-            17 => Message::Lost { from: r.identity()?, life: r.identity()? },
-            18 => Message::Probe {
+            17 => MeshMessage::Lost { from: r.identity()?, life: r.identity()? },
+            18 => MeshMessage::Probe {
                 from: r.identity()?,
                 incarnation: r.u16()?,
                 to: r.agent()?,
                 number: r.u32()?,
                 origin: optional_agent(r)?,
             },
-            19 => Message::ProbeAck {
+            19 => MeshMessage::ProbeAck {
                 from: r.identity()?,
                 incarnation: r.u16()?,
                 number: r.u32()?,
                 origin: optional_agent(r)?,
             },
-            20 => Message::ProbeFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
+            20 => MeshMessage::ProbeFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
             22 => meet(r)?,
-            21 => Message::AckFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
+            21 => MeshMessage::AckFor { from: sender(r)?, target: r.agent()?, number: r.u32()? },
             _ => return None,
         })
     }
 
     /// The datagram.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
+        let mut w = MessageEncoder::default();
         w.u8(VERSION);
         w.u8(self.kind());
         match self {
-            Message::Swim(bytes) => w.put(bytes),
-            Message::Join(identity) | Message::Here(identity) | Message::Leave(identity) => {
+            MeshMessage::Swim(bytes) => w.put(bytes),
+            MeshMessage::Join(identity)
+            | MeshMessage::Here(identity)
+            | MeshMessage::Leave(identity) => {
                 w.identity(identity);
             }
-            Message::Outdated { epoch } => w.u64(*epoch),
-            Message::Suspected { from, life, incarnation } => {
+            MeshMessage::Outdated { epoch } => w.u64(*epoch),
+            MeshMessage::Suspected { from, life, incarnation } => {
                 w.identity(from);
                 w.identity(life);
                 w.u16(*incarnation);
             }
-            Message::Lost { from, life } => {
+            MeshMessage::Lost { from, life } => {
                 w.identity(from);
                 w.identity(life);
             }
-            Message::Alive { life, incarnation } => {
+            MeshMessage::Alive { life, incarnation } => {
                 w.identity(life);
                 w.u16(*incarnation);
             }
-            Message::RosterSum { .. } | Message::RosterAsk { .. } | Message::Roster { .. } => {
+            MeshMessage::RosterSum { .. }
+            | MeshMessage::RosterAsk { .. }
+            | MeshMessage::Roster { .. } => {
                 self.put_roster(&mut w);
             }
-            Message::Run(from, state) => {
+            MeshMessage::Run(from, state) => {
                 put_sender(&mut w, from);
                 put_run_state(&mut w, state);
             }
-            Message::RunLeft(from, run) => {
+            MeshMessage::RunLeft(from, run) => {
                 put_sender(&mut w, from);
                 w.u64(run.0);
             }
-            Message::Delta(..)
-            | Message::Digest(..)
-            | Message::Want { .. }
-            | Message::Meet { .. } => {
+            MeshMessage::Delta(..)
+            | MeshMessage::Digest(..)
+            | MeshMessage::Want { .. }
+            | MeshMessage::Meet { .. } => {
                 self.put_flows(&mut w);
             }
-            Message::Ping { from, sent } => {
+            MeshMessage::Ping { from, sent } => {
                 put_sender(&mut w, from);
                 w.u64(*sent);
             }
-            Message::Pong { from, sent, came, left, ahead, error } => {
+            MeshMessage::Pong { from, sent, came, left, ahead, error } => {
                 put_sender(&mut w, from);
                 for number in [sent, came, left, ahead, error] {
                     w.u64(*number);
                 }
             }
-            Message::Probe { .. }
-            | Message::ProbeAck { .. }
-            | Message::ProbeFor { .. }
-            | Message::AckFor { .. } => self.put_probe(&mut w),
+            MeshMessage::Probe { .. }
+            | MeshMessage::ProbeAck { .. }
+            | MeshMessage::ProbeFor { .. }
+            | MeshMessage::AckFor { .. } => self.put_probe(&mut w),
         }
         w.into_bytes()
     }
 
     fn kind(&self) -> u8 {
         match self {
-            Message::Swim(_) => 0,
-            Message::Join(_) => 1,
-            Message::Here(_) => 2,
-            Message::Outdated { .. } => 3,
-            Message::Suspected { .. } => 4,
-            Message::Alive { .. } => 5,
-            Message::Leave(_) => 6,
-            Message::RosterSum { .. } => 7,
-            Message::RosterAsk { .. } => 8,
-            Message::Roster { .. } => 9,
-            Message::Run(..) => 10,
-            Message::RunLeft(..) => 11,
-            Message::Delta(..) => 12,
-            Message::Digest(..) => 13,
-            Message::Want { .. } => 14,
-            Message::Ping { .. } => 15,
-            Message::Pong { .. } => 16,
-            Message::Lost { .. } => 17,
-            Message::Probe { .. } => 18,
-            Message::ProbeAck { .. } => 19,
-            Message::ProbeFor { .. } => 20,
-            Message::AckFor { .. } => 21,
-            Message::Meet { .. } => 22,
+            MeshMessage::Swim(_) => 0,
+            MeshMessage::Join(_) => 1,
+            MeshMessage::Here(_) => 2,
+            MeshMessage::Outdated { .. } => 3,
+            MeshMessage::Suspected { .. } => 4,
+            MeshMessage::Alive { .. } => 5,
+            MeshMessage::Leave(_) => 6,
+            MeshMessage::RosterSum { .. } => 7,
+            MeshMessage::RosterAsk { .. } => 8,
+            MeshMessage::Roster { .. } => 9,
+            MeshMessage::Run(..) => 10,
+            MeshMessage::RunLeft(..) => 11,
+            MeshMessage::Delta(..) => 12,
+            MeshMessage::Digest(..) => 13,
+            MeshMessage::Want { .. } => 14,
+            MeshMessage::Ping { .. } => 15,
+            MeshMessage::Pong { .. } => 16,
+            MeshMessage::Lost { .. } => 17,
+            MeshMessage::Probe { .. } => 18,
+            MeshMessage::ProbeAck { .. } => 19,
+            MeshMessage::ProbeFor { .. } => 20,
+            MeshMessage::AckFor { .. } => 21,
+            MeshMessage::Meet { .. } => 22,
         }
     }
 }
@@ -301,7 +305,7 @@ pub(crate) const DELTA_HEAD_MAX: usize = 2 + 16 + 8 + 10 + 10 + 1;
 /// Bytes of one entry, at the most.
 #[cfg(test)]
 pub(crate) const ENTRY_MAX: usize = 10 + 1 + 3 * 5 + 4 * 10;
-/// Bytes of a [`Message::Roster`] without agents.
+/// Bytes of a [`MeshMessage::Roster`] without agents.
 pub(crate) const ROSTER_HEAD: usize = 2 + 16 + 1;
 /// Bytes of an [`Identity`], at the most.
 pub(crate) const IDENTITY_MAX: usize = 8 + 8 + 5 + 19;

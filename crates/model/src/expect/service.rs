@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::Bounds;
+use super::ValueBounds;
 use crate::id::NodeId;
 use crate::probability::Probability;
 use crate::time::Span;
@@ -14,13 +14,13 @@ use crate::time::Span;
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceFact {
     /// How often a replica was expelled from a connection that others go on with.
-    Expelled(Bounds<u64>),
+    Expelled(ValueBounds<u64>),
     /// How many connections ended with their replica's node.
-    Lost(Bounds<u64>),
+    Lost(ValueBounds<u64>),
     /// Packets that no replica got.
-    Unserved(Bounds<u64>),
+    Unserved(ValueBounds<u64>),
     /// The share of all connections and flows that began which these replicas got.
-    Share(Vec<NodeId>, Bounds<Probability>),
+    Share(Vec<NodeId>, ValueBounds<Probability>),
     /// The longest time that the client of an expelled replica was sent nothing.
-    Gap(Bounds<Span>),
+    Gap(ValueBounds<Span>),
 }

@@ -4,25 +4,25 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cut, FixedRoute, ServiceChange};
+use super::{FixedRoute, PartitionMode, ServiceChange};
 use crate::demand::Demand;
-use crate::id::{Lane, NodeId, Vertex};
+use crate::id::{Lane, NetworkVertex, NodeId};
 use crate::profile::LinkPatch;
 use crate::time::Span;
 
 /// A change at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
+pub struct ScheduledEvent {
     /// After the run began.
     pub at: Span,
     /// What happens.
-    pub action: Action,
+    pub action: EventAction,
 }
 
 /// What an event does; all of it at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Action {
+pub enum EventAction {
     /// Sets properties and/or the state of links.
     Link(LinkChange),
     /// One phase of a flap: cuts lanes or mends them. A lane carries packets only if no flap holds
@@ -64,10 +64,10 @@ pub enum Action {
     /// Cuts links between groups, until healed. Vertices in no group keep their links.
     Partition {
         /// By two, where they are pairs.
-        groups: Vec<Vec<Vertex>>,
+        groups: Vec<Vec<NetworkVertex>>,
         /// Which of the links.
-        #[serde(default, skip_serializing_if = "Cut::is_between")]
-        cut: Cut,
+        #[serde(default, skip_serializing_if = "PartitionMode::is_between")]
+        cut: PartitionMode,
     },
     /// Ends the partition.
     Heal,
@@ -89,16 +89,16 @@ pub struct RouteChange {
     pub fix: Vec<FixedRoute>,
 }
 
-impl Action {
+impl EventAction {
     /// Whether it is about programs; everything else is about the network.
     #[must_use]
     pub const fn is_about_programs(&self) -> bool {
         matches!(
             self,
-            Action::Node { .. }
-                | Action::Churn { .. }
-                | Action::Absent { .. }
-                | Action::Limit { .. }
+            EventAction::Node { .. }
+                | EventAction::Churn { .. }
+                | EventAction::Absent { .. }
+                | EventAction::Limit { .. }
         )
     }
 }

@@ -16,7 +16,7 @@ use crate::plan::{Plan, written};
 
 /// What a node has that stands for the machine's outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Internet {
+pub struct InternetAccess {
     /// What leads to the machine's loopback, by IPv4, unless IPv4 is off.
     pub host_v4: Option<Ipv4Addr>,
     /// The same by IPv6.
@@ -26,7 +26,7 @@ pub struct Internet {
     pub allow: Option<Vec<Allow>>,
 }
 
-impl Internet {
+impl InternetAccess {
     /// The addresses that lead to the machine's loopback.
     pub fn host_addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
         self.host_v4.map(IpAddr::V4).into_iter().chain(self.host_v6.map(IpAddr::V6))

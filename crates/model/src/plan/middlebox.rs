@@ -8,12 +8,13 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, RouterInterface};
-use crate::id::{Lane, LinkId, RouterId, Vertex};
+use crate::id::{Lane, LinkId, NetworkVertex, RouterId};
 use crate::time::Span;
 
-pub use firewall::{Firewall, FirewallPolicy, Rule, RuleEnd, Traffic};
+pub use firewall::{Firewall, FirewallPolicy, FirewallRule, RuleEnd, TrafficSelector};
 pub use nat::{
-    Filtering, ForwardedPort, IpTransport, Mapping, Nat, PortAllocation, PortRange, Refresh,
+    Filtering, ForwardedPort, IpTransport, NatBehaviour, NatMappingBehaviour, PortAllocation,
+    PortRange, Refresh,
 };
 
 /// What a router does beside forwarding.
@@ -22,10 +23,10 @@ pub struct Middlebox {
     /// The router; each is there once at the most, in order.
     pub router: RouterId,
     /// The side of each interface of the router; both sides are there.
-    pub sides: Vec<Side>,
+    pub sides: Vec<MiddleboxSide>,
     /// What is translated of IPv4 packets between the sides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nat: Option<Nat>,
+    pub nat: Option<NatBehaviour>,
     /// Which packets pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firewall: Option<Firewall>,
@@ -34,7 +35,7 @@ pub struct Middlebox {
 /// A side of a middlebox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum MiddleboxSide {
     /// What is protected, or has addresses that mean nothing elsewhere.
     Inside,
     /// The other one.
@@ -79,13 +80,13 @@ impl Default for Timeouts {
     }
 }
 
-impl Side {
+impl MiddleboxSide {
     /// The word for it in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Side::Inside => "inside",
-            Side::Outside => "outside",
+            MiddleboxSide::Inside => "inside",
+            MiddleboxSide::Outside => "outside",
         }
     }
 }
@@ -93,13 +94,14 @@ impl Side {
 impl Middlebox {
     /// Positions of the interfaces inside.
     pub fn inside(&self) -> impl Iterator<Item = usize> + '_ {
-        let inside = self.sides.iter().enumerate().filter(|(_, side)| **side == Side::Inside);
+        let inside =
+            self.sides.iter().enumerate().filter(|(_, side)| **side == MiddleboxSide::Inside);
         inside.map(|(position, _)| position)
     }
 
     /// The side of the interface on a link; `None` if the router is not there.
     #[must_use]
-    pub fn side_of(&self, interfaces: &[RouterInterface], link: LinkId) -> Option<Side> {
+    pub fn side_of(&self, interfaces: &[RouterInterface], link: LinkId) -> Option<MiddleboxSide> {
         let position = interfaces.iter().position(|interface| interface.link == link)?;
         self.sides.get(position).copied()
     }
@@ -115,16 +117,20 @@ impl Plan {
 
     /// The first router whose NAT a way of vertices crosses from one side to the other.
     #[must_use]
-    pub fn nat_across(&self, path: &[Vertex]) -> Option<RouterId> {
+    pub fn nat_across(&self, path: &[NetworkVertex]) -> Option<RouterId> {
         path.windows(3).find_map(|way| {
-            let Vertex::Router(router) = way[1] else { return None };
+            let NetworkVertex::Router(router) = way[1] else { return None };
             let middlebox = self.middlebox(router).filter(|it| it.nat.is_some())?;
-            let side = |other: Vertex| self.side_towards(middlebox, other);
+            let side = |other: NetworkVertex| self.side_towards(middlebox, other);
             (side(way[0])? != side(way[2])?).then_some(router)
         })
     }
 
-    fn side_towards(&self, middlebox: &Middlebox, neighbour: Vertex) -> Option<Side> {
+    fn side_towards(
+        &self,
+        middlebox: &Middlebox,
+        neighbour: NetworkVertex,
+    ) -> Option<MiddleboxSide> {
         let interfaces = &self.routers[middlebox.router.index()].interfaces;
         let leads = |interface: &&RouterInterface| {
             let lane = Lane { link: interface.link, direction: interface.outward };

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::ready::Ready;
+use super::ready::ReadinessCondition;
 use crate::demand::Demand;
 use crate::id::NodeId;
 use crate::time::Span;
@@ -19,7 +19,7 @@ pub struct Program {
     /// Whether the run goes on without it and ends it.
     pub daemon: bool,
     /// When it counts as ready; `None`: as soon as it has started.
-    pub ready: Option<Ready>,
+    pub ready: Option<ReadinessCondition>,
     /// How long after its start it may take to be ready; `None`: a minute; for `exit`, and a command
     /// whose failures are counted, as long as it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,8 +43,8 @@ impl Program {
     /// The names of what is run for it: its own, and that of the command that says whether it is ready.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let check = match &self.ready {
-            Some(Ready::Command(check)) => check.argv.first(),
-            Some(Ready::OfImage(said)) => said.argv.first(),
+            Some(ReadinessCondition::Command(check)) => check.argv.first(),
+            Some(ReadinessCondition::OfImage(said)) => said.argv.first(),
             _ => None,
         };
         self.argv.first().into_iter().chain(check).map(String::as_str)
@@ -67,7 +67,7 @@ pub enum Restart {
 /// The user that programs of a node run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum User {
+pub enum ProgramUser {
     /// The user that runs windtunnel, with no capabilities beyond that user's.
     #[default]
     Invoker,

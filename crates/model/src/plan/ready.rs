@@ -11,7 +11,7 @@ use crate::time::Span;
 /// What makes a program ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ready {
+pub enum ReadinessCondition {
     /// Something in the node listens on this TCP port.
     Tcp(u16),
     /// Something in the node listens on some TCP port, or has bound some UDP port.
@@ -23,7 +23,7 @@ pub enum Ready {
     /// It has exited with 0.
     Exit,
     /// A command that runs beside it has exited with 0.
-    Command(Check),
+    Command(ReadinessCheck),
     /// The same, before an image has been looked at: its check, with what is said here in place of what
     /// it says.
     OfImage(Checking),
@@ -32,7 +32,7 @@ pub enum Ready {
 /// A command that says by its exit code whether a program is ready. The first check is made as soon as
 /// the program runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Check {
+pub struct ReadinessCheck {
     /// Its words, at least one.
     pub argv: Vec<String>,
     /// From the end of a check to the next.
@@ -77,9 +77,9 @@ impl Checking {
 
     /// The check of a file's own command: often, and as long as there is time.
     #[must_use]
-    pub fn of_file(self) -> Check {
+    pub fn of_file(self) -> ReadinessCheck {
         let every = self.every.unwrap_or(Span::from_secs(1));
-        Check {
+        ReadinessCheck {
             argv: self.argv,
             every,
             timeout: self.timeout.unwrap_or(Span::from_secs(10)),
@@ -92,9 +92,9 @@ impl Checking {
     /// The check of an image: what is not said is as Docker has it ("Dockerfile reference",
     /// HEALTHCHECK).
     #[must_use]
-    pub fn of_image(self) -> Check {
+    pub fn of_image(self) -> ReadinessCheck {
         let half_a_minute = Span::from_secs(30);
-        Check {
+        ReadinessCheck {
             argv: self.argv,
             every: self.every.unwrap_or(half_a_minute),
             timeout: self.timeout.unwrap_or(half_a_minute),
@@ -105,7 +105,7 @@ impl Checking {
     }
 }
 
-impl Check {
+impl ReadinessCheck {
     /// The most failures that can be asked for.
     pub const FALL_MAX: u32 = 1_000_000;
     /// The shortest of its times but `start_period`.
@@ -113,16 +113,16 @@ impl Check {
 
     /// Its words, as they are shown.
     #[must_use]
-    pub fn command(&self) -> Words<'_> {
-        Words(&self.argv)
+    pub fn command(&self) -> CommandLineDisplay<'_> {
+        CommandLineDisplay(&self.argv)
     }
 }
 
 /// Words of a command, shown in a line: in quotes where it has blanks or is empty.
 #[derive(Debug, Clone, Copy)]
-pub struct Words<'a>(&'a [String]);
+pub struct CommandLineDisplay<'a>(&'a [String]);
 
-impl fmt::Display for Words<'_> {
+impl fmt::Display for CommandLineDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, word) in self.0.iter().enumerate() {
             if position > 0 {
@@ -136,16 +136,16 @@ impl fmt::Display for Words<'_> {
     }
 }
 
-impl fmt::Display for Ready {
+impl fmt::Display for ReadinessCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ready::Tcp(port) => write!(f, "tcp:{port}"),
-            Ready::Listen => f.write_str("listen"),
-            Ready::Unix(path) => write!(f, "unix:{path}"),
-            Ready::Log(pattern) => write!(f, "log:{pattern}"),
-            Ready::Exit => f.write_str("exit"),
-            Ready::Command(check) => write!(f, "command:{}", check.command()),
-            Ready::OfImage(_) => f.write_str("healthcheck"),
+            ReadinessCondition::Tcp(port) => write!(f, "tcp:{port}"),
+            ReadinessCondition::Listen => f.write_str("listen"),
+            ReadinessCondition::Unix(path) => write!(f, "unix:{path}"),
+            ReadinessCondition::Log(pattern) => write!(f, "log:{pattern}"),
+            ReadinessCondition::Exit => f.write_str("exit"),
+            ReadinessCondition::Command(check) => write!(f, "command:{}", check.command()),
+            ReadinessCondition::OfImage(_) => f.write_str("healthcheck"),
         }
     }
 }

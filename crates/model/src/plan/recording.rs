@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::Plan;
 use crate::id::NodeId;
 use crate::quantity::Bytes;
-use crate::record::kind::Layer;
+use crate::record::kind::RecordSource;
 use crate::time::Span;
 use crate::valid::{Invalid, ensure};
 
-pub use pattern::{FlowEnd, FlowPattern, PatternError, Protocol};
+pub use pattern::{FlowEnd, FlowPattern, PatternError, PatternProtocol};
 
 /// What is recorded of a run, and how much of the disk it may fill.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recording {
+pub struct RecordingPolicy {
     /// Whether anything is.
     pub mode: RecordMode,
     /// Which events are; changes while the run lives.
@@ -96,11 +96,11 @@ pub enum OnRecordLoss {
 /// A set of layers, in the order of their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Layers(Vec<Layer>);
+pub struct Layers(Vec<RecordSource>);
 
-impl Default for Recording {
+impl Default for RecordingPolicy {
     fn default() -> Self {
-        Recording {
+        RecordingPolicy {
             mode: RecordMode::Off,
             choice: RecordChoice::default(),
             tcp_interval: Span::from_millis(10),
@@ -113,15 +113,15 @@ impl Default for Recording {
     }
 }
 
-impl Recording {
+impl RecordingPolicy {
     pub(crate) fn is_default(&self) -> bool {
-        *self == Recording::default()
+        *self == RecordingPolicy::default()
     }
 
     /// Of a mode, and otherwise as usual.
     #[must_use]
     pub fn of(mode: RecordMode) -> Self {
-        Recording { mode, ..Recording::default() }
+        RecordingPolicy { mode, ..RecordingPolicy::default() }
     }
 
     /// Whether it can be done with a plan.
@@ -157,7 +157,7 @@ impl Recording {
 impl RecordChoice {
     /// Whether events of a layer are wanted.
     #[must_use]
-    pub fn has_layer(&self, layer: Layer) -> bool {
+    pub fn has_layer(&self, layer: RecordSource) -> bool {
         self.layers.is_empty() || self.layers.has(layer)
     }
 
@@ -212,7 +212,7 @@ impl OnRecordLoss {
 impl Layers {
     /// A set.
     #[must_use]
-    pub fn of(mut layers: Vec<Layer>) -> Self {
+    pub fn of(mut layers: Vec<RecordSource>) -> Self {
         layers.sort_unstable();
         layers.dedup();
         Layers(layers)
@@ -226,12 +226,12 @@ impl Layers {
 
     /// Whether one is in it.
     #[must_use]
-    pub fn has(&self, layer: Layer) -> bool {
+    pub fn has(&self, layer: RecordSource) -> bool {
         self.0.contains(&layer)
     }
 
     /// Those in it.
-    pub fn iter(&self) -> impl Iterator<Item = Layer> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = RecordSource> + '_ {
         self.0.iter().copied()
     }
 }
@@ -241,7 +241,8 @@ impl TryFrom<Vec<String>> for Layers {
 
     fn try_from(names: Vec<String>) -> Result<Self, Invalid> {
         let layer = |name: &String| {
-            Layer::from_name(name).ok_or_else(|| Invalid::new(format!("`{name}` is not a layer")))
+            RecordSource::from_name(name)
+                .ok_or_else(|| Invalid::new(format!("`{name}` is not a layer")))
         };
         names.iter().map(layer).collect::<Result<Vec<_>, _>>().map(Layers::of)
     }
@@ -264,29 +265,31 @@ mod tests {
 
     #[test]
     fn what_is_recorded_is_the_same_after_it_was_a_text() {
-        let recording = Recording {
+        let recording = RecordingPolicy {
             mode: RecordMode::On,
             choice: RecordChoice {
-                layers: Layers::of([Layer::Tcp, Layer::Engine, Layer::Tcp].into()),
+                layers: Layers::of(
+                    [RecordSource::Tcp, RecordSource::Engine, RecordSource::Tcp].into(),
+                ),
                 nodes: [NodeId(3)].into(),
                 flows: ["tcp web:80".parse().unwrap()].into(),
                 direction: Some(RecordDirection::Reverse),
             },
             keep: Some(3),
             anonymous: true,
-            ..Recording::default()
+            ..RecordingPolicy::default()
         };
         let text = serde_json::to_string(&recording).unwrap();
         assert!(text.contains(r#""layers":["engine","tcp"]"#), "{text}");
-        assert_eq!(serde_json::from_str::<Recording>(&text).unwrap(), recording);
+        assert_eq!(serde_json::from_str::<RecordingPolicy>(&text).unwrap(), recording);
     }
 
     #[test]
     fn an_empty_choice_excludes_nothing() {
         let choice = RecordChoice::default();
-        assert!(Layer::ALL.iter().all(|layer| choice.has_layer(*layer)));
+        assert!(RecordSource::ALL.iter().all(|layer| choice.has_layer(*layer)));
         assert!(choice.has_node(NodeId(7)));
-        let calls = RecordChoice { layers: Layers::of([Layer::Calls].into()), ..choice };
-        assert!(calls.has_layer(Layer::Calls) && !calls.has_layer(Layer::Engine));
+        let calls = RecordChoice { layers: Layers::of([RecordSource::Calls].into()), ..choice };
+        assert!(calls.has_layer(RecordSource::Calls) && !calls.has_layer(RecordSource::Engine));
     }
 }

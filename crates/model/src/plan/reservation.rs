@@ -10,7 +10,7 @@ use crate::plan::Plan;
 
 /// Limits, minimum and weight of several nodes together, or of other reservations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Reservation {
+pub struct ResourceReservation {
     /// Unique among reservations, nodes and groups of these.
     pub name: String,
     /// The one that it is part of; `None`: of the machine.

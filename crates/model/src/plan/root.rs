@@ -10,7 +10,7 @@ use super::Platform;
 
 /// A file system of a node's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Root {
+pub struct NodeFilesystem {
     pub source: RootSource,
     /// The image's variables, which programs have on top of nothing else.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -18,7 +18,7 @@ pub struct Root {
     /// Where programs start that name no folder, in the node; `None`: `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The user of [`User::Image`](super::User), `999`, `redis` or `redis:redis` in terms of its own files:
+    /// The user of [`ProgramUser::Image`](super::ProgramUser), `999`, `redis` or `redis:redis` in terms of its own files:
     /// that of the file, or else of the image; `None`: root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -100,7 +100,7 @@ impl RootSource {
 /// What is before references to registries.
 pub const REGISTRY: &str = "oci://";
 
-impl Root {
+impl NodeFilesystem {
     /// Whether it is an image that has not been looked at yet.
     #[must_use]
     pub fn is_unread_image(&self) -> bool {

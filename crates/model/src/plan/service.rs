@@ -14,7 +14,7 @@ use crate::id::{NodeId, RouterId, ServiceId};
 use crate::time::Span;
 
 pub use change::{ServiceChange, ServiceUpdate};
-pub use port::{PortError, ServicePort, Transport};
+pub use port::{PortError, ServicePort, TransportProtocol};
 
 /// A service: packets to some ports of an address are redirected by routers to one of several
 /// nodes, its replicas.
@@ -37,8 +37,8 @@ pub struct Service {
     /// The routers that redirect, in order; at least one.
     pub at: Vec<RouterId>,
     /// Which replica gets what is new.
-    pub policy: Policy,
-    /// With [`Policy::Hash`]: how.
+    pub policy: LoadBalancingPolicy,
+    /// With [`LoadBalancingPolicy::Hash`]: how.
     #[serde(default, skip_serializing_if = "Hash::is_default")]
     pub hash: Hash,
     /// Which routers know the replica of a flow.
@@ -46,11 +46,11 @@ pub struct Service {
     pub pins: Pinning,
     /// What is looked at beside whether programs listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<Health>,
+    pub health: Option<ReplicaHealthCheck>,
     /// What becomes of connections whose replica is lost.
     pub fail_over: FailOver,
     /// With [`FailOver::New`]: what their clients are sent.
-    pub on_loss: OnLoss,
+    pub on_loss: ReplicaLossResponse,
     /// How packets get from the router to the replica.
     pub encapsulation: Encapsulation,
     /// What answers an echo request to its addresses; `None`: the origin, if there is one.
@@ -67,14 +67,14 @@ pub struct Service {
 pub struct Replica {
     /// The node.
     pub node: NodeId,
-    /// Its share of what is new, with [`Policy::Weighted`]; 0: nothing.
+    /// Its share of what is new, with [`LoadBalancingPolicy::Weighted`]; 0: nothing.
     pub weight: u32,
 }
 
 /// Which replica gets a new connection or flow, of those that can be reached from the router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Policy {
+pub enum LoadBalancingPolicy {
     /// The nearest by the sum of latencies; of equals, that over fewer links, then the first.
     #[default]
     Nearest,
@@ -120,9 +120,9 @@ pub enum Pinning {
 
 /// A probe, beside what is seen of a replica's sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
+pub struct ReplicaHealthCheck {
     /// What is done.
-    pub probe: Probe,
+    pub probe: HealthProbe,
     /// From the begin of one probe to that of the next.
     pub every: Span,
     /// A probe that takes longer has failed.
@@ -136,7 +136,7 @@ pub struct Health {
 /// What a probe does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Probe {
+pub enum HealthProbe {
     /// Opens a connection to the service's first TCP port.
     Tcp,
     /// Asks for this path over HTTP at the service's first TCP port: a status below 400 is healthy.
@@ -144,12 +144,12 @@ pub enum Probe {
     /// Runs this command in the replica's node: an exit with 0 is healthy.
     Command(Vec<String>),
     /// Sends a datagram to the service's first UDP port: an answer is healthy.
-    Udp(Question),
+    Udp(HealthProbeDatagram),
 }
 
 /// A datagram of a probe, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct HealthProbeDatagram {
     /// What is sent.
     pub send: Vec<u8>,
     /// What the answer must contain; nothing: any answer will do.
@@ -170,7 +170,7 @@ pub enum FailOver {
 /// What clients are sent whose connection is lost with its replica's node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnLoss {
+pub enum ReplicaLossResponse {
     /// Nothing: their packets are dropped, and counted.
     #[default]
     Silent,
@@ -204,12 +204,12 @@ pub enum Encapsulation {
     None,
 }
 
-impl Health {
+impl ReplicaHealthCheck {
     /// The most probes one after the other that a change may need.
     pub const STREAK_MAX: u32 = 100;
 }
 
-impl Question {
+impl HealthProbeDatagram {
     /// The most bytes of either: what a datagram over Ethernet has (1500 less 28).
     pub const BYTES_MAX: usize = 1472;
 }
@@ -227,12 +227,12 @@ impl Service {
             origin: None,
             replicas: replicas.into_iter().map(|node| Replica { node, weight: 1 }).collect(),
             at: Vec::new(),
-            policy: Policy::default(),
+            policy: LoadBalancingPolicy::default(),
             hash: Hash::default(),
             pins: Pinning::default(),
             health: None,
             fail_over: FailOver::default(),
-            on_loss: OnLoss::default(),
+            on_loss: ReplicaLossResponse::default(),
             encapsulation: Encapsulation::default(),
             ping: None,
             tcp_idle: Service::TCP_IDLE,
@@ -320,19 +320,19 @@ impl Pinning {
     }
 }
 
-impl Policy {
+impl LoadBalancingPolicy {
     /// The word for it in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Policy::Nearest => "nearest",
-            Policy::Hops => "hops",
-            Policy::Weighted => "weighted",
-            Policy::LeastConnections => "least-connections",
-            Policy::Hash => "hash",
-            Policy::Ordered => "ordered",
-            Policy::RoundRobin => "round-robin",
-            Policy::Random => "random",
+            LoadBalancingPolicy::Nearest => "nearest",
+            LoadBalancingPolicy::Hops => "hops",
+            LoadBalancingPolicy::Weighted => "weighted",
+            LoadBalancingPolicy::LeastConnections => "least-connections",
+            LoadBalancingPolicy::Hash => "hash",
+            LoadBalancingPolicy::Ordered => "ordered",
+            LoadBalancingPolicy::RoundRobin => "round-robin",
+            LoadBalancingPolicy::Random => "random",
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::probability::Probability;
 /// were offered; every MTU segment of a super-packet counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Loss {
+pub enum LossModel {
     /// None.
     None,
     /// Each with this probability, independently.
@@ -22,15 +22,15 @@ pub enum Loss {
     Listed(Vec<u64>),
 }
 
-impl Loss {
+impl LossModel {
     /// The share of packets lost in the long run (zero for a list), rounded down to parts per
     /// billion.
     #[must_use]
     pub fn long_run(&self) -> Probability {
         match self {
-            Loss::None | Loss::Listed(_) => Probability::NEVER,
-            Loss::Independent(probability) => *probability,
-            Loss::GilbertElliott(chain) => chain.long_run(),
+            LossModel::None | LossModel::Listed(_) => Probability::NEVER,
+            LossModel::Independent(probability) => *probability,
+            LossModel::GilbertElliott(chain) => chain.long_run(),
         }
     }
 }

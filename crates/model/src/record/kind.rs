@@ -3,7 +3,7 @@
 /// Where records come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Layer {
+pub enum RecordSource {
     /// The emulated network.
     Engine = 1,
     /// What programs call.
@@ -14,35 +14,36 @@ pub enum Layer {
     Kernel = 4,
 }
 
-impl Layer {
+impl RecordSource {
     /// All layers.
-    pub const ALL: [Layer; 4] = [Layer::Engine, Layer::Calls, Layer::Tcp, Layer::Kernel];
+    pub const ALL: [RecordSource; 4] =
+        [RecordSource::Engine, RecordSource::Calls, RecordSource::Tcp, RecordSource::Kernel];
 
     /// The name in files and on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Layer::Engine => "engine",
-            Layer::Calls => "calls",
-            Layer::Tcp => "tcp",
-            Layer::Kernel => "kernel",
+            RecordSource::Engine => "engine",
+            RecordSource::Calls => "calls",
+            RecordSource::Tcp => "tcp",
+            RecordSource::Kernel => "kernel",
         }
     }
 
     /// The layer of a name.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Layer> {
-        Layer::ALL.into_iter().find(|layer| layer.name() == name)
+    pub fn from_name(name: &str) -> Option<RecordSource> {
+        RecordSource::ALL.into_iter().find(|layer| layer.name() == name)
     }
 
     /// The layer of a number.
     #[must_use]
-    pub const fn from_number(number: u8) -> Option<Layer> {
+    pub const fn from_number(number: u8) -> Option<RecordSource> {
         match number {
-            1 => Some(Layer::Engine),
-            2 => Some(Layer::Calls),
-            3 => Some(Layer::Tcp),
-            4 => Some(Layer::Kernel),
+            1 => Some(RecordSource::Engine),
+            2 => Some(RecordSource::Calls),
+            3 => Some(RecordSource::Tcp),
+            4 => Some(RecordSource::Kernel),
             _ => None,
         }
     }
@@ -294,7 +295,7 @@ impl Kind {
 
     /// The layer whose events are of this kind; `None` for those of the file itself.
     #[must_use]
-    pub const fn layer(self) -> Option<Layer> {
-        Layer::from_number(self as u8 >> 4)
+    pub const fn layer(self) -> Option<RecordSource> {
+        RecordSource::from_number(self as u8 >> 4)
     }
 }

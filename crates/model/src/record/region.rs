@@ -129,7 +129,7 @@ pub const OFFSET_BITS: u32 = 56;
 
 /// Where things are in a region of so many rings, slots and sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Layout {
+pub struct RecordRegionLayout {
     /// How many rings.
     pub rings: u32,
     /// Slots of each, a power of two.
@@ -138,7 +138,7 @@ pub struct Layout {
     pub sockets: u32,
 }
 
-impl Layout {
+impl RecordRegionLayout {
     /// The whole length in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {

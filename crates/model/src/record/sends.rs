@@ -6,7 +6,7 @@
 //! Datagrams that are alike are taken in the order of their entries, so no entry is ever one behind
 //! for what was lost in between; one without a datagram is forgotten after a while.
 
-use super::{Record, halves};
+use super::{EventRecord, halves};
 
 /// A datagram is about to be sent.
 pub const SENDING: u8 = 1;
@@ -15,14 +15,14 @@ pub const FAILED: u8 = 2;
 
 /// An entry.
 #[must_use]
-pub const fn entry(time: u64, kind: u8, port: u16, digest: u64) -> Record {
+pub const fn entry(time: u64, kind: u8, port: u16, digest: u64) -> EventRecord {
     let [low, high] = halves(digest);
-    Record { time, kind, flags: 0, extra: port, flow: 0, args: [low, high, 0, 0] }
+    EventRecord { time, kind, flags: 0, extra: port, flow: 0, args: [low, high, 0, 0] }
 }
 
 /// The source port and the digest of an entry.
 #[must_use]
-pub const fn datagram(entry: &Record) -> (u16, u64) {
+pub const fn datagram(entry: &EventRecord) -> (u16, u64) {
     (entry.extra, entry.wide(0))
 }
 

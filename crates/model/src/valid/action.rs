@@ -4,7 +4,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 
 use crate::demand::Demand;
-use crate::plan::{Action, Cut, NodeVerb, Plan, RouteChange};
+use crate::plan::{EventAction, NodeVerb, PartitionMode, Plan, RouteChange};
 
 use super::{Invalid, Validate, ensure};
 
@@ -14,10 +14,10 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that does not fit.
-    pub fn validate_action(&self, action: &Action) -> Result<(), Invalid> {
+    pub fn validate_action(&self, action: &EventAction) -> Result<(), Invalid> {
         ensure(self.has_all(action), || "an event names what this run does not have".to_owned())?;
         match action {
-            Action::Link(change) => change.patches.iter().try_for_each(|(lane, patch)| {
+            EventAction::Link(change) => change.patches.iter().try_for_each(|(lane, patch)| {
                 let profile = &self.links[lane.link.index()].profiles[lane.direction.index()];
                 let free = patch.traces.rate.is_none() || profile.rate_limit.is_none();
                 ensure(free, || "a rate that a node limits follows no trace".to_owned())?;
@@ -25,22 +25,22 @@ impl Plan {
                 profile.takes(patch).map_err(named)?;
                 patch.validate(self)
             }),
-            Action::Churn { by, .. } => {
+            EventAction::Churn { by, .. } => {
                 ensure(matches!(by, NodeVerb::Kill | NodeVerb::Stop), || {
                     format!("nodes do not leave by `{}`", by.name())
                 })
             }
-            Action::Limit { limits, .. } => {
+            EventAction::Limit { limits, .. } => {
                 let Demand { cpu_millis, memory, pids, disk, .. } = *limits;
                 let live = Demand { cpu_millis, memory, pids, disk, ..Demand::default() };
                 let changes = live == *limits && !limits.is_unknown();
                 ensure(changes, || "an event limits what does not change in a run".to_owned())?;
                 limits.validate()
             }
-            Action::Route(RouteChange { fix, .. }) => {
+            EventAction::Route(RouteChange { fix, .. }) => {
                 fix.iter().try_for_each(|route| self.validate_route(route))
             }
-            Action::Service(changes) => changes.iter().try_for_each(|change| {
+            EventAction::Service(changes) => changes.iter().try_for_each(|change| {
                 ensure(change.update.is_asked_for(), || {
                     "an event says of a service what only its replicas can".to_owned()
                 })?;
@@ -50,30 +50,30 @@ impl Plan {
         }
     }
 
-    fn has_all(&self, action: &Action) -> bool {
+    fn has_all(&self, action: &EventAction) -> bool {
         match action {
-            Action::Link(change) => {
+            EventAction::Link(change) => {
                 let patched = change.patches.iter().map(|(lane, _)| lane);
                 patched
                     .chain(change.state.iter().map(|(lane, _)| lane))
                     .all(|it| self.has_lane(*it))
             }
-            Action::Flap { lanes, .. } => lanes.iter().all(|lane| self.has_lane(*lane)),
-            Action::Node { nodes, .. } | Action::Absent { nodes } | Action::Limit { nodes, .. } => {
-                nodes.iter().all(|node| self.has_node(*node))
-            }
-            Action::Churn { leave, join, .. } => {
+            EventAction::Flap { lanes, .. } => lanes.iter().all(|lane| self.has_lane(*lane)),
+            EventAction::Node { nodes, .. }
+            | EventAction::Absent { nodes }
+            | EventAction::Limit { nodes, .. } => nodes.iter().all(|node| self.has_node(*node)),
+            EventAction::Churn { leave, join, .. } => {
                 leave.iter().chain(join).all(|node| self.has_node(*node))
             }
-            Action::Partition { groups, cut } => {
-                let paired = *cut != Cut::Pairs || groups.len() % 2 == 0;
+            EventAction::Partition { groups, cut } => {
+                let paired = *cut != PartitionMode::Pairs || groups.len() % 2 == 0;
                 paired && groups.iter().flatten().all(|vertex| self.has_vertex(*vertex))
             }
-            Action::Route(change) => {
+            EventAction::Route(change) => {
                 let mut ends = change.release.iter().flat_map(|(from, to)| [from, to]);
                 ends.all(|node| self.has_node(*node))
             }
-            Action::Heal | Action::Reroute | Action::Service(_) => true,
+            EventAction::Heal | EventAction::Reroute | EventAction::Service(_) => true,
         }
     }
 }

@@ -3,7 +3,7 @@
 use alloc::borrow::ToOwned;
 
 use crate::expect::{
-    Claim, DROP_CAUSES, ExitWanted, Expectation, LinkFact, ProgramFact, ServiceFact,
+    DROP_CAUSES, ExitWanted, Expectation, ExpectationClaim, LinkFact, ProgramFact, ServiceFact,
 };
 use crate::plan::Plan;
 use crate::time::Span;
@@ -14,16 +14,16 @@ use super::{Invalid, ensure};
 pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), Invalid> {
     let window = wanted.window.is_none_or(|window| window.to.is_none_or(|to| window.from < to));
     let claim = match &wanted.claim {
-        Claim::Program { nodes, fact } => {
+        ExpectationClaim::Program { nodes, fact } => {
             !nodes.is_empty() && nodes.iter().all(|node| plan.has_node(*node)) && is_fact(fact)
         }
-        Claim::Path { from, to, every, .. } => {
+        ExpectationClaim::Path { from, to, every, .. } => {
             plan.has_node(*from)
                 && plan.has_node(*to)
                 && every.is_none_or(|every| every >= EVERY_MIN)
         }
-        Claim::Link { lane, fact } => plan.has_lane(*lane) && is_cause(fact),
-        Claim::Service { service, fact } => {
+        ExpectationClaim::Link { lane, fact } => plan.has_lane(*lane) && is_cause(fact),
+        ExpectationClaim::Service { service, fact } => {
             let known = match fact {
                 ServiceFact::Share(nodes, _) => nodes.iter().all(|node| plan.has_node(*node)),
                 _ => true,

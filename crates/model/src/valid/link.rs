@@ -3,10 +3,12 @@
 use alloc::borrow::ToOwned;
 use alloc::format;
 
-use crate::discipline::{Codel, Discipline, FlowQueues};
+use crate::discipline::{CodelParameters, FlowQueues, QueueDiscipline};
 use crate::plan::{Link, Plan};
 use crate::probability::Probability;
-use crate::profile::{Distribution, Jitter, LinkPatch, LinkProfile, Loss, Overhead, Setting};
+use crate::profile::{
+    Jitter, JitterDistribution, LinkPatch, LinkProfile, LossModel, Overhead, PropertySetting,
+};
 use crate::quantity::Bytes;
 use crate::time::Span;
 use crate::trace::Traces;
@@ -59,14 +61,14 @@ fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
 }
 
 fn of_jitter(jitter: &Jitter) -> Result<(), Invalid> {
-    let Distribution::Table(table) = &jitter.distribution else { return Ok(()) };
+    let JitterDistribution::Table(table) = &jitter.distribution else { return Ok(()) };
     ensure((2..=TABLE_MAX).contains(&table.len()) && table.is_sorted(), || {
         "the table of a jitter does not hold quantiles".to_owned()
     })
 }
 
-fn of_loss(loss: &Loss) -> Result<(), Invalid> {
-    let Loss::Listed(numbers) = loss else { return Ok(()) };
+fn of_loss(loss: &LossModel) -> Result<(), Invalid> {
+    let LossModel::Listed(numbers) = loss else { return Ok(()) };
     let rise = numbers.windows(2).all(|pair| pair[0] < pair[1]);
     ensure(rise && numbers.first().is_some_and(|first| *first > 0), || {
         "the numbers of lost packets do not rise from 1".to_owned()
@@ -83,7 +85,7 @@ impl LinkProfile {
     /// Whether a patch leaves the classes that share the rate as they are, and their minimums
     /// within it.
     pub(super) fn takes(&self, patch: &LinkPatch) -> Result<(), Invalid> {
-        let Discipline::Wf2q(shares) = &self.discipline else { return Ok(()) };
+        let QueueDiscipline::Wf2q(shares) = &self.discipline else { return Ok(()) };
         if shares.classes.is_empty() {
             return Ok(());
         }
@@ -95,7 +97,7 @@ impl LinkProfile {
             "a link of which programs have minimums follows no trace".to_owned()
         })?;
         let rate = match patch.rate {
-            Some(Setting::To(rate)) => rate.bits_per_second(),
+            Some(PropertySetting::To(rate)) => rate.bits_per_second(),
             _ => return Ok(()),
         };
         ensure(rate >= reserved, || {
@@ -104,23 +106,23 @@ impl LinkProfile {
     }
 }
 
-fn of_discipline(discipline: &Discipline) -> Result<(), Invalid> {
+fn of_discipline(discipline: &QueueDiscipline) -> Result<(), Invalid> {
     let sound = match discipline {
-        Discipline::DropTail | Discipline::DropHead => true,
-        Discipline::Codel(codel) => is_codel(codel),
-        Discipline::Red(red) => {
+        QueueDiscipline::DropTail | QueueDiscipline::DropHead => true,
+        QueueDiscipline::Codel(codel) => is_codel(codel),
+        QueueDiscipline::Red(red) => {
             !red.probability.is_never() && !red.weight.is_never() && red.packet != Bytes(0)
         }
-        Discipline::Pie(pie) => !pie.target.is_zero() && pie.update >= UPDATE_MIN,
-        Discipline::Pi2(pi2) => pi2.update() >= UPDATE_MIN && pi2.max_rtt <= RTT_MAX,
-        Discipline::FqCodel(queues) => are_queues(queues),
-        Discipline::Fair(fair) => are_queues(&fair.queues),
-        Discipline::Wf2q(shares) => shares.is_sound(),
+        QueueDiscipline::Pie(pie) => !pie.target.is_zero() && pie.update >= UPDATE_MIN,
+        QueueDiscipline::Pi2(pi2) => pi2.update() >= UPDATE_MIN && pi2.max_rtt <= RTT_MAX,
+        QueueDiscipline::FqCodel(queues) => are_queues(queues),
+        QueueDiscipline::Fair(fair) => are_queues(&fair.queues),
+        QueueDiscipline::Wf2q(shares) => shares.is_sound(),
     };
     ensure(sound, || "a discipline has parameters that it cannot work with".to_owned())
 }
 
-fn is_codel(codel: &Codel) -> bool {
+fn is_codel(codel: &CodelParameters) -> bool {
     !codel.interval.is_zero() && codel.target <= codel.interval
 }
 
@@ -131,9 +133,9 @@ fn are_queues(queues: &FlowQueues) -> bool {
 
 fn of_traces(plan: &Plan, traces: &Traces) -> Result<(), Invalid> {
     let columns = [
-        (traces.rate, trace::Column::Rate),
-        (traces.latency, trace::Column::Latency),
-        (traces.loss, trace::Column::Loss),
+        (traces.rate, trace::TraceDrivenProperty::Rate),
+        (traces.latency, trace::TraceDrivenProperty::Latency),
+        (traces.loss, trace::TraceDrivenProperty::Loss),
     ];
     let mut used = columns.into_iter().filter_map(|(following, column)| Some((following?, column)));
     used.try_for_each(|(following, column)| trace::is_followed(plan, following, column))

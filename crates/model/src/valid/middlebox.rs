@@ -5,7 +5,8 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 
 use crate::plan::{
-    Firewall, IpTransport, Middlebox, Nat, NetworkModel, Plan, PortRange, Rule, Side, Timeouts,
+    Firewall, FirewallRule, IpTransport, Middlebox, MiddleboxSide, NatBehaviour, NetworkModel,
+    Plan, PortRange, Timeouts,
 };
 use crate::realm::{Bypassed, Realms};
 
@@ -31,7 +32,7 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
 
 fn validate_one(interfaces: usize, middlebox: &Middlebox) -> Result<(), Invalid> {
     let sides = &middlebox.sides;
-    let both = sides.contains(&Side::Inside) && sides.contains(&Side::Outside);
+    let both = sides.contains(&MiddleboxSide::Inside) && sides.contains(&MiddleboxSide::Outside);
     ensure(sides.len() == interfaces && both, || "its sides are not known".to_owned())?;
     let does = middlebox.nat.is_some() || middlebox.firewall.is_some();
     ensure(does, || "it is no middlebox".to_owned())?;
@@ -39,11 +40,11 @@ fn validate_one(interfaces: usize, middlebox: &Middlebox) -> Result<(), Invalid>
     middlebox.firewall.iter().try_for_each(firewall)
 }
 
-fn nat(nat: &Nat) -> Result<(), Invalid> {
+fn nat(nat: &NatBehaviour) -> Result<(), Invalid> {
     timeouts(&nat.timeouts)?;
     nat.ports.iter().try_for_each(range)?;
     let count = nat.forwards.len();
-    ensure(count <= Nat::FORWARDS_MAX, || format!("{count} forwarded ports"))?;
+    ensure(count <= NatBehaviour::FORWARDS_MAX, || format!("{count} forwarded ports"))?;
     let mut seen = BTreeSet::new();
     for forward in &nat.forwards {
         let fits = forward.transport != IpTransport::Icmp
@@ -62,7 +63,7 @@ fn firewall(firewall: &Firewall) -> Result<(), Invalid> {
     firewall.rules.iter().try_for_each(rule)
 }
 
-fn rule(rule: &Rule) -> Result<(), Invalid> {
+fn rule(rule: &FirewallRule) -> Result<(), Invalid> {
     ensure(!rule.traffic.is_empty(), || "a rule is about nothing".to_owned())?;
     rule.traffic.iter().filter_map(|it| it.ports.as_ref()).try_for_each(range)?;
     let mut subnets = rule.from.subnets.iter().chain(&rule.to.subnets);

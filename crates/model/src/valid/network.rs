@@ -5,10 +5,10 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 
-use crate::id::{Direction, LanId, Lane, LinkId, NodeId, PortId, RouterId, Vertex};
+use crate::id::{LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, RouterId};
 use crate::lan::{Lan, Subnet};
 use crate::name;
-use crate::plan::{Interface, Link, LinkEnd, Plan};
+use crate::plan::{Link, LinkEnd, NodeInterface, Plan};
 
 use super::{Invalid, ensure, link, shown};
 
@@ -19,7 +19,7 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
         ends_exist(plan, LinkId::from_index(index), link)?;
     }
     for (index, node) in plan.nodes.iter().enumerate() {
-        let vertex = Vertex::Node(NodeId::from_index(index));
+        let vertex = NetworkVertex::Node(NodeId::from_index(index));
         for (position, interface) in node.interfaces.iter().enumerate() {
             let outward = Lane { link: interface.link, direction: interface.outward };
             is_attached(plan, vertex, position, outward)?;
@@ -27,14 +27,14 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
         }
     }
     for (index, router) in plan.routers.iter().enumerate() {
-        let vertex = Vertex::Router(RouterId::from_index(index));
+        let vertex = NetworkVertex::Router(RouterId::from_index(index));
         for (position, interface) in router.interfaces.iter().enumerate() {
             let outward = Lane { link: interface.link, direction: interface.outward };
             is_attached(plan, vertex, position, outward)?;
         }
     }
     for (index, lan) in plan.lans.iter().enumerate() {
-        let vertex = Vertex::Lan(LanId::from_index(index));
+        let vertex = NetworkVertex::Lan(LanId::from_index(index));
         for (position, lane) in lan.attachments.iter().enumerate() {
             is_attached(plan, vertex, position, *lane)?;
         }
@@ -91,20 +91,20 @@ fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), Invalid> {
 
 /// Both ends of a link are vertices that have it there.
 fn ends_exist(plan: &Plan, id: LinkId, link: &Link) -> Result<(), Invalid> {
-    for (end, direction) in link.ends.iter().zip(Direction::BOTH) {
+    for (end, direction) in link.ends.iter().zip(LinkDirection::BOTH) {
         let position = end.interface as usize;
         let attached = match end.vertex {
-            Vertex::Node(node) => {
+            NetworkVertex::Node(node) => {
                 let node = plan.nodes.get(node.index());
                 let at = node.and_then(|node| node.interfaces.get(position));
                 at.map(|interface| (interface.link, interface.outward))
             }
-            Vertex::Router(router) => {
+            NetworkVertex::Router(router) => {
                 let router = plan.routers.get(router.index());
                 let at = router.and_then(|router| router.interfaces.get(position));
                 at.map(|interface| (interface.link, interface.outward))
             }
-            Vertex::Lan(lan) => {
+            NetworkVertex::Lan(lan) => {
                 let lan = plan.lans.get(lan.index());
                 let at = lan.and_then(|lan| lan.attachments.get(position));
                 at.map(|lane| (lane.link, lane.direction))
@@ -118,7 +118,12 @@ fn ends_exist(plan: &Plan, id: LinkId, link: &Link) -> Result<(), Invalid> {
 }
 
 /// An interface is at the end of its link that names it: where the lane begins that leads out of it.
-fn is_attached(plan: &Plan, vertex: Vertex, position: usize, outward: Lane) -> Result<(), Invalid> {
+fn is_attached(
+    plan: &Plan,
+    vertex: NetworkVertex,
+    position: usize,
+    outward: Lane,
+) -> Result<(), Invalid> {
     let link = plan.links.get(outward.link.index());
     let end = link.map(|link| link.ends[outward.direction.index()]);
     let interface = u32::try_from(position).unwrap_or(u32::MAX);
@@ -130,7 +135,7 @@ fn is_attached(plan: &Plan, vertex: Vertex, position: usize, outward: Lane) -> R
     })
 }
 
-fn is_a_device(interface: &Interface, position: usize) -> Result<(), Invalid> {
+fn is_a_device(interface: &NodeInterface, position: usize) -> Result<(), Invalid> {
     ensure(interface.name == format!("eth{position}"), || {
         format!("`{}` is not the name of interface {position}", shown(&interface.name))
     })?;

@@ -5,7 +5,8 @@ use alloc::format;
 
 use crate::name;
 use crate::plan::{
-    Check, Checking, Node, Plan, Program, Ready, Root, RootSource, User, Volume, VolumeSource,
+    Checking, Node, NodeFilesystem, Plan, Program, ProgramUser, ReadinessCheck, ReadinessCondition,
+    RootSource, Volume, VolumeSource,
 };
 
 use super::{Invalid, Validate, ensure, shown};
@@ -51,14 +52,14 @@ fn setting(key: &str, value: &str) -> Result<(), Invalid> {
 fn root(node: &Node) -> Result<(), Invalid> {
     let is_path = |path: &str| path.starts_with('/') && is_text(path);
     let Some(root) = &node.root else {
-        let of_image = node.user == User::Image;
+        let of_image = node.user == ProgramUser::Image;
         return ensure(!of_image, || {
             "its user is that of an image that it does not have".to_owned()
         });
     };
     let source = match &root.source {
         RootSource::Folder(path) => {
-            is_path(path) && (node.user != User::Image || root.user.is_some())
+            is_path(path) && (node.user != ProgramUser::Image || root.user.is_some())
         }
         RootSource::Image { path, digest, .. } => {
             let digest = digest.as_deref();
@@ -79,15 +80,15 @@ fn root(node: &Node) -> Result<(), Invalid> {
     let volume = |volume: &Volume| {
         let source = match &volume.source {
             VolumeSource::Path(path) => is_path(path),
-            VolumeSource::Named(name) => Root::is_volume_name(name),
+            VolumeSource::Named(name) => NodeFilesystem::is_volume_name(name),
         };
-        source && Root::is_target(&volume.target)
+        source && NodeFilesystem::is_target(&volume.target)
     };
     ensure(root.volumes.iter().all(volume), || "it has a volume that cannot be one".to_owned())
 }
 
 fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
-    let of_image = node.root.as_ref().is_some_and(Root::is_unread_image);
+    let of_image = node.root.as_ref().is_some_and(NodeFilesystem::is_unread_image);
     let command = match program.argv.first() {
         Some(word) => !word.is_empty(),
         None => of_image,
@@ -103,11 +104,14 @@ fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
         "a program has a variable whose name or value cannot be one".to_owned()
     })?;
     let ready = match &program.ready {
-        Some(Ready::Unix(path)) => is_text(path),
-        Some(Ready::Log(pattern)) => pattern.len() <= PATTERN_BYTES_MAX,
-        Some(Ready::Command(check)) => is_check(check),
-        Some(Ready::OfImage(said)) => of_image && is_checking(said),
-        Some(Ready::Tcp(_) | Ready::Listen | Ready::Exit) | None => true,
+        Some(ReadinessCondition::Unix(path)) => is_text(path),
+        Some(ReadinessCondition::Log(pattern)) => pattern.len() <= PATTERN_BYTES_MAX,
+        Some(ReadinessCondition::Command(check)) => is_check(check),
+        Some(ReadinessCondition::OfImage(said)) => of_image && is_checking(said),
+        Some(
+            ReadinessCondition::Tcp(_) | ReadinessCondition::Listen | ReadinessCondition::Exit,
+        )
+        | None => true,
     };
     ensure(ready, || "what makes a program ready cannot be looked for".to_owned())?;
     program.demand.validate()?;
@@ -116,12 +120,12 @@ fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
     })
 }
 
-fn is_check(check: &Check) -> bool {
+fn is_check(check: &ReadinessCheck) -> bool {
     let words = check.argv.first().is_some_and(|word| !word.is_empty());
     let times = [check.every, check.timeout, check.start_every];
     words
         && check.argv.iter().all(|word| is_text(word))
-        && times.iter().all(|time| *time >= Check::TIME_MIN)
+        && times.iter().all(|time| *time >= ReadinessCheck::TIME_MIN)
         && check.fall.is_none_or(is_fall)
 }
 
@@ -129,12 +133,12 @@ fn is_checking(said: &Checking) -> bool {
     let times = [said.every, said.timeout, said.start_every];
     said.argv.iter().all(|word| is_text(word))
         && said.argv.first().is_none_or(|word| !word.is_empty())
-        && times.iter().flatten().all(|time| *time >= Check::TIME_MIN)
+        && times.iter().flatten().all(|time| *time >= ReadinessCheck::TIME_MIN)
         && said.fall.is_none_or(is_fall)
 }
 
 fn is_fall(fall: u32) -> bool {
-    (1..=Check::FALL_MAX).contains(&fall)
+    (1..=ReadinessCheck::FALL_MAX).contains(&fall)
 }
 
 /// Whether the kernel takes it as a word: texts end at NUL there.

@@ -8,8 +8,8 @@ use core::net::IpAddr;
 use crate::id::NodeId;
 use crate::name;
 use crate::plan::{
-    Encapsulation, FailOver, Health, Pinning, Plan, Policy, Probe, Question, Service,
-    ServiceChange, ServicePort, ServiceUpdate, Transport,
+    Encapsulation, FailOver, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Pinning, Plan,
+    ReplicaHealthCheck, Service, ServiceChange, ServicePort, ServiceUpdate, TransportProtocol,
 };
 use crate::time::Span;
 
@@ -58,8 +58,8 @@ fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     ensure(only_v4, || "only IPv4 packets are fragmented by routers".to_owned())?;
     service.health.as_ref().map_or(Ok(()), |health| probe(service, health))?;
     let is_apart = service.pins == Pinning::PerRouter;
-    let has_one_account =
-        service.fail_over == FailOver::Transparent || service.policy == Policy::LeastConnections;
+    let has_one_account = service.fail_over == FailOver::Transparent
+        || service.policy == LoadBalancingPolicy::LeastConnections;
     ensure(!(is_apart && has_one_account), || "its routers cannot be apart".to_owned())?;
     let idle = [service.tcp_idle, service.udp_idle];
     ensure(
@@ -105,23 +105,25 @@ fn weight(weight: u32) -> Result<(), Invalid> {
     ensure(weight <= Service::WEIGHT_MAX, || format!("a replica weighs {weight}"))
 }
 
-fn probe(service: &Service, health: &Health) -> Result<(), Invalid> {
+fn probe(service: &Service, health: &ReplicaHealthCheck) -> Result<(), Invalid> {
     let in_time = !health.every.is_zero() && !health.timeout.is_zero();
     ensure(in_time, || "its replicas are probed in no time".to_owned())?;
     let counts = [health.rise, health.fall];
-    ensure(counts.iter().all(|count| (1..=Health::STREAK_MAX).contains(count)), || {
-        "its replicas change after no probe, or after too many".to_owned()
-    })?;
-    let has_tcp = service.ports.iter().any(|port| port.transport == Transport::Tcp);
+    ensure(
+        counts.iter().all(|count| (1..=ReplicaHealthCheck::STREAK_MAX).contains(count)),
+        || "its replicas change after no probe, or after too many".to_owned(),
+    )?;
+    let has_tcp = service.ports.iter().any(|port| port.transport == TransportProtocol::Tcp);
     let is_text = |text: &str| !text.contains(char::is_control);
     let fits = match &health.probe {
-        Probe::Tcp => has_tcp,
-        Probe::Http(path) => has_tcp && path.starts_with('/') && is_text(path),
-        Probe::Udp(Question { send, expect }) => {
-            let has_udp = service.ports.iter().any(|port| port.transport == Transport::Udp);
-            has_udp && [send, expect].iter().all(|bytes| bytes.len() <= Question::BYTES_MAX)
+        HealthProbe::Tcp => has_tcp,
+        HealthProbe::Http(path) => has_tcp && path.starts_with('/') && is_text(path),
+        HealthProbe::Udp(HealthProbeDatagram { send, expect }) => {
+            let has_udp = service.ports.iter().any(|port| port.transport == TransportProtocol::Udp);
+            has_udp
+                && [send, expect].iter().all(|bytes| bytes.len() <= HealthProbeDatagram::BYTES_MAX)
         }
-        Probe::Command(words) => {
+        HealthProbe::Command(words) => {
             words.first().is_some_and(|word| !word.is_empty())
                 && words.iter().all(|word| !word.contains('\0'))
         }

@@ -5,22 +5,24 @@ use alloc::format;
 
 use crate::plan::Plan;
 use crate::time::Span;
-use crate::trace::{self as model, Content, Opportunities, Series, Trace, TraceMode, TraceUse};
+use crate::trace::{
+    self as model, LinkTrace, Opportunities, TraceContent, TraceMode, TraceSeries, TraceUse,
+};
 
 use super::{Invalid, ensure, shown};
 
 /// Which property of a lane follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub(super) enum TraceDrivenProperty {
     Rate,
     Latency,
     Loss,
 }
 
-pub(super) fn validate(trace: &Trace) -> Result<(), Invalid> {
+pub(super) fn validate(trace: &LinkTrace) -> Result<(), Invalid> {
     let sound = match &trace.content {
-        Content::Opportunities(opportunities) => are_opportunities(opportunities),
-        Content::Series(series) => is_series(series),
+        TraceContent::Opportunities(opportunities) => are_opportunities(opportunities),
+        TraceContent::Series(series) => is_series(series),
     };
     ensure(sound, || format!("the trace `{}` is none", shown(&trace.file)))
 }
@@ -38,7 +40,7 @@ fn are_opportunities(it: &Opportunities) -> bool {
         && fits(counts, OPPORTUNITIES_MAX)
 }
 
-fn is_series(it: &Series) -> bool {
+fn is_series(it: &TraceSeries) -> bool {
     let rows = it.time_ns.0.len();
     let columns = [&it.rate_bit_per_s, &it.latency_ns, &it.loss_ppb];
     let mut there = columns.into_iter().flatten().peekable();
@@ -51,32 +53,37 @@ fn is_series(it: &Series) -> bool {
 }
 
 /// Whether a property can follow its trace in that way.
-pub(super) fn is_followed(plan: &Plan, by: TraceUse, column: Column) -> Result<(), Invalid> {
+pub(super) fn is_followed(
+    plan: &Plan,
+    by: TraceUse,
+    column: TraceDrivenProperty,
+) -> Result<(), Invalid> {
     let trace = usize::try_from(by.trace).ok().and_then(|index| plan.traces.get(index));
     let fits = match trace.map(|trace| &trace.content) {
         None => false,
-        Some(Content::Opportunities(_)) => {
-            column == Column::Rate && by.mode == TraceMode::Opportunities
+        Some(TraceContent::Opportunities(_)) => {
+            column == TraceDrivenProperty::Rate && by.mode == TraceMode::Opportunities
         }
-        Some(Content::Series(series)) => can_follow(series, by, column),
+        Some(TraceContent::Series(series)) => can_follow(series, by, column),
     };
     ensure(fits && by.offset <= OFFSET_MAX, || {
         "a property follows a trace that does not have it".to_owned()
     })
 }
 
-fn can_follow(series: &Series, by: TraceUse, column: Column) -> bool {
-    let values: Option<&model::Column> = match column {
-        Column::Rate => series.rate_bit_per_s.as_ref(),
-        Column::Latency => series.latency_ns.as_ref(),
-        Column::Loss => series.loss_ppb.as_ref(),
+fn can_follow(series: &TraceSeries, by: TraceUse, column: TraceDrivenProperty) -> bool {
+    let values: Option<&model::TraceColumn> = match column {
+        TraceDrivenProperty::Rate => series.rate_bit_per_s.as_ref(),
+        TraceDrivenProperty::Latency => series.latency_ns.as_ref(),
+        TraceDrivenProperty::Loss => series.loss_ppb.as_ref(),
     };
     let Some(values) = values else { return false };
     let near = |pair: &[u64]| Span::from_nanos(pair[1] - pair[0]) <= LINE_MAX;
     let straight = series.time_ns.0.windows(2).all(near)
-        && (column != Column::Rate || values.0.iter().all(|rate| *rate <= LINE_RATE_MAX));
+        && (column != TraceDrivenProperty::Rate
+            || values.0.iter().all(|rate| *rate <= LINE_RATE_MAX));
     let repeats = !by.repeat || !series.length().is_zero();
-    let flows = column != Column::Rate || series.mean(values, by.mode) > 0;
+    let flows = column != TraceDrivenProperty::Rate || series.mean(values, by.mode) > 0;
     repeats
         && flows
         && match by.mode {

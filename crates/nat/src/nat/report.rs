@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use windtunnel_model::Time;
 use windtunnel_model::plan::IpTransport;
 
-use super::Nat;
-use super::mapping::Mapping;
-use crate::endpoint::Endpoint;
+use super::NetworkAddressTranslator;
+use super::mapping::EndpointMapping;
+use crate::endpoint::Ipv4Endpoint;
 
 /// What a NAT did, in numbers that only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,11 +29,11 @@ pub struct MappingState {
     /// Its protocol.
     pub transport: IpTransport,
     /// The endpoint inside.
-    pub internal: Endpoint,
+    pub internal: Ipv4Endpoint,
     /// That by which it is known outside.
-    pub external: Endpoint,
+    pub external: Ipv4Endpoint,
     /// The only remote endpoint that it is for, if there is one.
-    pub remote: Option<Endpoint>,
+    pub remote: Option<Ipv4Endpoint>,
     /// Whether it is a forwarded port.
     pub forwarded: bool,
     /// When it was made.
@@ -57,7 +57,7 @@ pub struct EndedMapping {
     pub ended: Time,
 }
 
-impl Nat {
+impl NetworkAddressTranslator {
     /// What it did.
     #[must_use]
     pub fn counters(&self) -> NatCounters {
@@ -99,7 +99,7 @@ impl Nat {
         self.ended.pop_front()
     }
 
-    pub(super) fn note_ended(&mut self, now: Time, mapping: &Mapping) {
+    pub(super) fn note_ended(&mut self, now: Time, mapping: &EndpointMapping) {
         if self.ended.len() >= Self::ENDED_MAX {
             self.counters.ended_lost += 1;
             return;
@@ -108,7 +108,7 @@ impl Nat {
     }
 }
 
-impl Mapping {
+impl EndpointMapping {
     fn state(&self) -> MappingState {
         MappingState {
             transport: self.transport,

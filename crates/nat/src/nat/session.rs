@@ -5,44 +5,46 @@ use core::net::Ipv4Addr;
 use windtunnel_model::Time;
 use windtunnel_model::plan::{Filtering, IpTransport, Refresh};
 
-use super::mapping::Mapping;
-use super::{Nat, Refusal};
-use crate::endpoint::{Endpoint, Flow, Key};
+use super::mapping::EndpointMapping;
+use super::{NetworkAddressTranslator, TranslationRefusal};
+use crate::endpoint::{FlowEndpoints, Ipv4Endpoint, PackedFlowKey};
 use crate::expiry::Deadline;
-use crate::tcp::Progress;
+use crate::tcp::TcpTrackingState;
 
 /// A mapping and a remote endpoint.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) transport: IpTransport,
-    pub(super) internal: Endpoint,
-    pub(super) external: Endpoint,
-    pub(super) remote: Endpoint,
+    pub(super) internal: Ipv4Endpoint,
+    pub(super) external: Ipv4Endpoint,
+    pub(super) remote: Ipv4Endpoint,
     pub(super) mapping: u32,
     /// Whether an inbound packet began it.
     pub(super) inbound: bool,
-    pub(super) progress: Progress,
+    pub(super) progress: TcpTrackingState,
     pub(super) deadline: Deadline,
     /// Out, in.
     pub(super) packets: [u64; 2],
 }
 
-impl Nat {
+impl NetworkAddressTranslator {
     /// Begins a session.
     pub(super) fn begin(
         &mut self,
         now: Time,
         mapping: u32,
-        remote: Endpoint,
+        remote: Ipv4Endpoint,
         inbound: bool,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<u32, TranslationRefusal> {
         if self.sessions.len() >= Self::SESSIONS_MAX {
-            return Err(Refusal::Exhausted);
+            return Err(TranslationRefusal::Exhausted);
         }
-        let Some(of) = self.mappings.get_mut(mapping) else { return Err(Refusal::NoMapping) };
+        let Some(of) = self.mappings.get_mut(mapping) else {
+            return Err(TranslationRefusal::NoMapping);
+        };
         of.sessions += 1;
-        let Mapping { transport, internal, external, forwarded, kept_until, .. } = *of;
-        let timeout = Progress::default().timeout(transport, &self.settings.timeouts);
+        let EndpointMapping { transport, internal, external, forwarded, kept_until, .. } = *of;
+        let timeout = TcpTrackingState::default().timeout(transport, &self.settings.timeouts);
         let number = self.sessions.insert(Session {
             transport,
             internal,
@@ -50,7 +52,7 @@ impl Nat {
             remote,
             mapping,
             inbound,
-            progress: Progress::default(),
+            progress: TcpTrackingState::default(),
             deadline: Deadline::NEVER,
             packets: [0; 2],
         });
@@ -93,16 +95,16 @@ impl Nat {
     }
 
     #[inline]
-    pub(super) fn find_outbound(&self, flow: &Flow, external: Ipv4Addr) -> Option<u32> {
-        let key = Key::outbound(flow, external);
+    pub(super) fn find_outbound(&self, flow: &FlowEndpoints, external: Ipv4Addr) -> Option<u32> {
+        let key = PackedFlowKey::outbound(flow, external);
         self.by_outbound.find(key.hash(&self.hash), |number| {
             self.sessions.get(number).is_some_and(|it| it.sends(flow, external))
         })
     }
 
     #[inline]
-    pub(super) fn find_inbound(&self, flow: &Flow) -> Option<u32> {
-        let key = Key::inbound(flow);
+    pub(super) fn find_inbound(&self, flow: &FlowEndpoints) -> Option<u32> {
+        let key = PackedFlowKey::inbound(flow);
         self.by_inbound.find(key.hash(&self.hash), |number| {
             self.sessions.get(number).is_some_and(|it| it.receives(flow))
         })
@@ -112,23 +114,23 @@ impl Nat {
 impl Session {
     /// Whether what leaves by an external address is of it.
     #[inline]
-    fn sends(&self, flow: &Flow, external: Ipv4Addr) -> bool {
+    fn sends(&self, flow: &FlowEndpoints, external: Ipv4Addr) -> bool {
         (self.internal, self.remote) == (flow.local, flow.remote)
             && (self.transport, self.external.address) == (flow.transport, external)
     }
 
     /// Whether what comes to an external endpoint is.
     #[inline]
-    fn receives(&self, flow: &Flow) -> bool {
+    fn receives(&self, flow: &FlowEndpoints) -> bool {
         (self.external, self.remote, self.transport) == (flow.local, flow.remote, flow.transport)
     }
 
     /// Of what leaves and of what comes.
-    fn keys(&self) -> [Key; 2] {
-        let flow = |local| Flow { transport: self.transport, local, remote: self.remote };
+    fn keys(&self) -> [PackedFlowKey; 2] {
+        let flow = |local| FlowEndpoints { transport: self.transport, local, remote: self.remote };
         [
-            Key::outbound(&flow(self.internal), self.external.address),
-            Key::inbound(&flow(self.external)),
+            PackedFlowKey::outbound(&flow(self.internal), self.external.address),
+            PackedFlowKey::inbound(&flow(self.external)),
         ]
     }
 }

@@ -5,22 +5,22 @@ use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-use windtunnel_limit::{Choice, Mechanism, Resource};
-use windtunnel_sys::mount::{self, Access, Propagation};
-use windtunnel_sys::namespace::{self, Flags};
+use windtunnel_limit::{CgroupResource, LimitMechanismChoice, Mechanism};
+use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
+use windtunnel_sys::namespace::{self, NamespaceFlags};
 use windtunnel_sys::packet;
-use windtunnel_sys::ping::{Family, Socket};
-use windtunnel_sys::schedule::{self, Policy};
+use windtunnel_sys::ping::{Family, PingSocket};
+use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use windtunnel_sys::{clock, limits, process};
 
-use super::trial::{Place, Problem, Trial};
-use super::{Check, hint};
+use super::trial::{PrerequisiteContext, PrerequisiteProblem, Trial};
+use super::{PrerequisiteCheck, hint};
 use crate::init;
 use crate::netlink::request::{self, Veth};
 use crate::netlink::{Netlink, NetlinkError};
 
 /// A switch of the kernel that can forbid everything; where it is missing, it does not.
-pub(super) struct Setting {
+pub(super) struct KernelRestriction {
     name: &'static str,
     path: &'static str,
     /// The value that forbids.
@@ -28,20 +28,20 @@ pub(super) struct Setting {
     hint: &'static str,
 }
 
-pub(super) const SETTINGS: [Setting; 3] = [
-    Setting {
+pub(super) const SETTINGS: [KernelRestriction; 3] = [
+    KernelRestriction {
         name: "user.max_user_namespaces",
         path: "/proc/sys/user/max_user_namespaces",
         forbids: 0,
         hint: "sudo sysctl -w user.max_user_namespaces=15000",
     },
-    Setting {
+    KernelRestriction {
         name: "kernel.unprivileged_userns_clone",
         path: "/proc/sys/kernel/unprivileged_userns_clone",
         forbids: 0,
         hint: "sudo sysctl -w kernel.unprivileged_userns_clone=1",
     },
-    Setting {
+    KernelRestriction {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         path: hint::APPARMOR_RESTRICTS,
         forbids: 1,
@@ -50,53 +50,66 @@ pub(super) const SETTINGS: [Setting; 3] = [
 ];
 
 pub(super) const TRIALS: [Trial; 12] = [
-    Trial { name: "user namespace", place: Place::Here, body: user_namespace },
-    Trial { name: "network namespace", place: Place::Fabric, body: || found("can be made") },
-    Trial { name: "node namespaces", place: Place::Node, body: own_pid },
-    Trial { name: "virtual devices", place: Place::Fabric, body: devices },
-    Trial { name: "packet socket", place: Place::Fabric, body: packet_socket },
-    Trial { name: "/proc of a node", place: Place::Node, body: proc },
-    Trial { name: "/sys of a node", place: Place::Node, body: sys },
-    Trial { name: "/etc/hosts of a node", place: Place::Node, body: hosts },
-    Trial { name: "overlay of images", place: Place::Node, body: super::files::overlay },
-    Trial { name: "ports and ping", place: Place::Node, body: ports_and_ping },
-    Trial { name: "IPv6", place: Place::Here, body: ipv6 },
-    Trial { name: "timers", place: Place::Here, body: timers },
+    Trial { name: "user namespace", place: PrerequisiteContext::Here, body: user_namespace },
+    Trial {
+        name: "network namespace",
+        place: PrerequisiteContext::Fabric,
+        body: || found("can be made"),
+    },
+    Trial { name: "node namespaces", place: PrerequisiteContext::Node, body: own_pid },
+    Trial { name: "virtual devices", place: PrerequisiteContext::Fabric, body: devices },
+    Trial { name: "packet socket", place: PrerequisiteContext::Fabric, body: packet_socket },
+    Trial { name: "/proc of a node", place: PrerequisiteContext::Node, body: proc },
+    Trial { name: "/sys of a node", place: PrerequisiteContext::Node, body: sys },
+    Trial { name: "/etc/hosts of a node", place: PrerequisiteContext::Node, body: hosts },
+    Trial {
+        name: "overlay of images",
+        place: PrerequisiteContext::Node,
+        body: super::files::overlay,
+    },
+    Trial { name: "ports and ping", place: PrerequisiteContext::Node, body: ports_and_ping },
+    Trial { name: "IPv6", place: PrerequisiteContext::Here, body: ipv6 },
+    Trial { name: "timers", place: PrerequisiteContext::Here, body: timers },
 ];
 
-impl Setting {
-    pub(super) fn check(&self) -> Check {
+impl KernelRestriction {
+    pub(super) fn check(&self) -> PrerequisiteCheck {
         match hint::setting(self.path) {
-            None => Check::good(self.name, "this kernel has no such switch"),
-            Some(value) if value != self.forbids => Check::good(self.name, format!("is {value}")),
-            Some(value) if process::current_user().uid == 0 => {
-                Check::good(self.name, format!("is {value}, which does not concern root"))
+            None => PrerequisiteCheck::good(self.name, "this kernel has no such switch"),
+            Some(value) if value != self.forbids => {
+                PrerequisiteCheck::good(self.name, format!("is {value}"))
             }
-            Some(value) => Check::bad(self.name, format!("is {value}"), Some(self.hint.into())),
+            Some(value) if process::current_user().uid == 0 => PrerequisiteCheck::good(
+                self.name,
+                format!("is {value}, which does not concern root"),
+            ),
+            Some(value) => {
+                PrerequisiteCheck::bad(self.name, format!("is {value}"), Some(self.hint.into()))
+            }
         }
     }
 }
 
 /// How many descriptors a run may have. A node takes two, and each of its programs two more.
-pub(super) fn open_files() -> Check {
+pub(super) fn open_files() -> PrerequisiteCheck {
     const NAME: &str = "open descriptors";
     match limits::open_files().hard {
-        None => Check::good(NAME, "without limit"),
+        None => PrerequisiteCheck::good(NAME, "without limit"),
         Some(limit) if limit >= 1024 => {
-            Check::good(NAME, format!("up to {limit}, for about {} nodes", limit / 6))
+            PrerequisiteCheck::good(NAME, format!("up to {limit}, for about {} nodes", limit / 6))
         }
         Some(limit) => {
             let hint = "raise the hard limit with `ulimit -Hn` as root, or in limits.conf";
-            Check::bad(NAME, format!("only up to {limit}"), Some(hint.into()))
+            PrerequisiteCheck::bad(NAME, format!("only up to {limit}"), Some(hint.into()))
         }
     }
 }
 
 /// How the packet loop competes with programs and all else. Nothing fails without.
-pub(super) fn priority() -> Check {
+pub(super) fn priority() -> PrerequisiteCheck {
     let thread = || {
-        schedule::set_policy(None, Policy::RealTime(2))?;
-        schedule::set_policy(None, Policy::Normal)
+        schedule::set_policy(None, SchedulingPolicy::RealTime(2))?;
+        schedule::set_policy(None, SchedulingPolicy::Normal)
     };
     let tried = std::thread::spawn(thread).join();
     let detail = match tried {
@@ -109,27 +122,31 @@ pub(super) fn priority() -> Check {
         ),
         Err(_) => "not known".to_owned(),
     };
-    Check::good("priority", detail)
+    PrerequisiteCheck::good("priority", detail)
 }
 
 /// What holds nodes to `cpu`, `memory`, `pids` and `disk`. Some mechanism always does, but for
 /// disks, which few runs ask for: none is a failure.
-pub(super) fn limits_of_nodes() -> Vec<Check> {
-    let choice = Choice::of_machine();
+pub(super) fn limits_of_nodes() -> Vec<PrerequisiteCheck> {
+    let choice = LimitMechanismChoice::of_machine();
     let names = ["processor limits", "memory limits", "process limits", "disk limits"];
-    let all = names.into_iter().zip(Resource::ALL);
+    let all = names.into_iter().zip(CgroupResource::ALL);
     all.map(|(name, resource)| limit_of_nodes(&choice, name, resource)).collect()
 }
 
-fn limit_of_nodes(choice: &Choice, name: &'static str, resource: Resource) -> Check {
+fn limit_of_nodes(
+    choice: &LimitMechanismChoice,
+    name: &'static str,
+    resource: CgroupResource,
+) -> PrerequisiteCheck {
     let mechanism = choice.mechanism_of(resource);
-    if resource == Resource::Disk {
+    if resource == CgroupResource::Disk {
         return limit_of_disks(choice, name, mechanism);
     }
-    let found = Check::good(name, format!("by {mechanism}"));
+    let found = PrerequisiteCheck::good(name, format!("by {mechanism}"));
     let less = match mechanism {
         Mechanism::GroupV1 | Mechanism::GroupV2 => return found,
-        Mechanism::Watch if resource == Resource::Memory => {
+        Mechanism::Watch if resource == CgroupResource::Memory => {
             ", which looks every 1 to 20 ms: between two looks, programs can have more"
         }
         Mechanism::Watch => ", which looks every 1 to 20 ms: a fork bomb can be faster",
@@ -139,46 +156,52 @@ fn limit_of_nodes(choice: &Choice, name: &'static str, resource: Resource) -> Ch
     let better = "control groups cost less, and hold limits of single programs, too: give the user a \
                   part of the tree of groups, as `systemd-run --user --scope -p Delegate=yes` does";
     let detail = format!("by {mechanism}{less} ({why})");
-    Check { detail, hint: Some(better.into()), ..found }
+    PrerequisiteCheck { detail, hint: Some(better.into()), ..found }
 }
 
-fn limit_of_disks(choice: &Choice, name: &'static str, mechanism: Mechanism) -> Check {
+fn limit_of_disks(
+    choice: &LimitMechanismChoice,
+    name: &'static str,
+    mechanism: Mechanism,
+) -> PrerequisiteCheck {
     match (mechanism, choice.undivided()) {
         (Mechanism::GroupV2, None) => {
-            Check::good(name, format!("by {mechanism}, and divided by weight"))
+            PrerequisiteCheck::good(name, format!("by {mechanism}, and divided by weight"))
         }
         (Mechanism::GroupV2, Some(why)) => {
             let hint = "weights need the scheduler BFQ (`echo bfq > /sys/block/DISK/queue/scheduler`) or \
                         io.cost on each disk";
             let detail = format!("by {mechanism}; not divided by weight ({why})");
-            Check { hint: Some(hint.into()), ..Check::good(name, detail) }
+            PrerequisiteCheck { hint: Some(hint.into()), ..PrerequisiteCheck::good(name, detail) }
         }
         (_, why) => {
             let detail = format!("none, `disk` is refused ({})", why.unwrap_or_default());
             let hint = "they need control groups of version 2 with the controllers io and memory";
-            Check { hint: Some(hint.into()), ..Check::good(name, detail) }
+            PrerequisiteCheck { hint: Some(hint.into()), ..PrerequisiteCheck::good(name, detail) }
         }
     }
 }
 
-fn user_namespace() -> Result<String, Problem> {
-    match namespace::unshare(Flags::USER) {
+fn user_namespace() -> Result<String, PrerequisiteProblem> {
+    match namespace::unshare(NamespaceFlags::USER) {
         Ok(()) => found("can be made"),
         Err(error) if process::current_user().uid == 0 => {
             found(&format!("denied ({error}), but root can do without"))
         }
-        Err(error) => {
-            Err(Problem::new("cannot be made", &error, Some(hint::user_namespace(&error))))
-        }
+        Err(error) => Err(PrerequisiteProblem::new(
+            "cannot be made",
+            &error,
+            Some(hint::user_namespace(&error)),
+        )),
     }
 }
 
-fn own_pid() -> Result<String, Problem> {
+fn own_pid() -> Result<String, PrerequisiteProblem> {
     let first = process::current().is_init();
     found(if first { "can be made" } else { "can be made, though not with processes of their own" })
 }
 
-fn devices() -> Result<String, Problem> {
+fn devices() -> Result<String, PrerequisiteProblem> {
     let pair = Veth {
         fabric_name: "wt0".into(),
         fabric_index: 1000,
@@ -197,29 +220,33 @@ fn devices() -> Result<String, Problem> {
     made.map(|()| "veth pairs can be made".into()).map_err(|error| {
         let NetlinkError { action, source } = error;
         let hint = "the kernel may lack the module: sudo modprobe veth";
-        Problem::new(&format!("cannot {action}"), &source, Some(hint.into()))
+        PrerequisiteProblem::new(&format!("cannot {action}"), &source, Some(hint.into()))
     })
 }
 
-fn packet_socket() -> Result<String, Problem> {
+fn packet_socket() -> Result<String, PrerequisiteProblem> {
     let hint = "the kernel may lack the module: sudo modprobe af_packet";
     let failed = |error: io::Error| {
-        Problem::new("cannot open a packet socket with a ring", &error, Some(hint.into()))
+        PrerequisiteProblem::new(
+            "cannot open a packet socket with a ring",
+            &error,
+            Some(hint.into()),
+        )
     };
-    let socket = packet::Socket::open(1024).map_err(failed)?;
+    let socket = packet::PacketSocket::open(1024).map_err(failed)?;
     found(&format!("a ring of {} slots, with virtio-net headers", socket.ring().slots()))
 }
 
-fn proc() -> Result<String, Problem> {
+fn proc() -> Result<String, PrerequisiteProblem> {
     mounted(|| mount::proc("/proc"), "programs of nodes see all processes of the machine")
 }
 
-fn sys() -> Result<String, Problem> {
+fn sys() -> Result<String, PrerequisiteProblem> {
     mounted(|| mount::sysfs("/sys"), "programs of nodes see the machine's devices in /sys")
 }
 
 /// Nodes do without, so that a refusal is not a failure.
-fn mounted(mount: fn() -> io::Result<()>, otherwise: &str) -> Result<String, Problem> {
+fn mounted(mount: fn() -> io::Result<()>, otherwise: &str) -> Result<String, PrerequisiteProblem> {
     private()?;
     match mount() {
         Ok(()) => found("can be mounted"),
@@ -227,51 +254,58 @@ fn mounted(mount: fn() -> io::Result<()>, otherwise: &str) -> Result<String, Pro
     }
 }
 
-fn hosts() -> Result<String, Problem> {
+fn hosts() -> Result<String, PrerequisiteProblem> {
     const HOSTS: &str = "/etc/hosts";
     private()?;
     if !Path::new(HOSTS).exists() {
         let hint = "create an empty /etc/hosts: sudo touch /etc/hosts";
         let detail = "does not exist, so nodes do not know each other by name".into();
-        return Err(Problem { detail, hint: Some(hint.into()) });
+        return Err(PrerequisiteProblem { detail, hint: Some(hint.into()) });
     }
-    mount::bind(HOSTS, HOSTS, Access::ReadOnly)
-        .map(|()| "can be replaced".into())
-        .map_err(|error| Problem::new("cannot be replaced", &error, Some(hint::CONTAINER.into())))
+    mount::bind(HOSTS, HOSTS, BindMountAccess::ReadOnly).map(|()| "can be replaced".into()).map_err(
+        |error| {
+            PrerequisiteProblem::new("cannot be replaced", &error, Some(hint::CONTAINER.into()))
+        },
+    )
 }
 
-pub(super) fn private() -> Result<(), Problem> {
+pub(super) fn private() -> Result<(), PrerequisiteProblem> {
     mount::set_propagation("/", Propagation::Private).map_err(|error| {
-        Problem::new("mounts cannot be private", &error, Some(hint::CONTAINER.into()))
+        PrerequisiteProblem::new("mounts cannot be private", &error, Some(hint::CONTAINER.into()))
     })
 }
 
-fn ports_and_ping() -> Result<String, Problem> {
+fn ports_and_ping() -> Result<String, PrerequisiteProblem> {
     private()?;
     // Where it is refused, the settings are tried through the old one, as in a run.
     let _ = mount::proc("/proc");
     let mut notes = Vec::new();
     init::apply_settings(false, false, &mut notes)
-        .map_err(|failure| Problem { detail: failure.message, hint: failure.hint })?;
+        .map_err(|failure| PrerequisiteProblem { detail: failure.message, hint: failure.hint })?;
     let old = "needs Linux 4.11 or newer";
-    TcpListener::bind("127.0.0.1:80")
-        .map_err(|error| Problem::new("port 80 cannot be bound", &error, Some(old.into())))?;
-    Socket::open(Family::V4)
-        .map_err(|error| Problem::new("no ping socket", &error, Some(old.into())))?;
+    TcpListener::bind("127.0.0.1:80").map_err(|error| {
+        PrerequisiteProblem::new("port 80 cannot be bound", &error, Some(old.into()))
+    })?;
+    PingSocket::open(Family::V4)
+        .map_err(|error| PrerequisiteProblem::new("no ping socket", &error, Some(old.into())))?;
     found("programs may bind port 80 and ping")
 }
 
-fn ipv6() -> Result<String, Problem> {
+fn ipv6() -> Result<String, PrerequisiteProblem> {
     if Path::new("/proc/sys/net/ipv6").exists() {
         return found("the kernel has it");
     }
     let hint = "boot without ipv6.disable=1, or leave IPv6 out of the file";
-    Err(Problem { detail: "the kernel does not have it".into(), hint: Some(hint.into()) })
+    Err(PrerequisiteProblem {
+        detail: "the kernel does not have it".into(),
+        hint: Some(hint.into()),
+    })
 }
 
 /// How late a sleeper wakes up, which bounds how faithful delays can be.
-fn timers() -> Result<String, Problem> {
-    let failed = |error: io::Error| Problem::new("the timers do not work", &error, None);
+fn timers() -> Result<String, PrerequisiteProblem> {
+    let failed =
+        |error: io::Error| PrerequisiteProblem::new("the timers do not work", &error, None);
     clock::set_timer_slack(NonZeroU64::MIN).map_err(failed)?;
     let mut late_ns = Vec::new();
     for _ in 0..SLEEPS {
@@ -285,7 +319,7 @@ fn timers() -> Result<String, Problem> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the last line of what can fail")]
-pub(super) fn found(detail: &str) -> Result<String, Problem> {
+pub(super) fn found(detail: &str) -> Result<String, PrerequisiteProblem> {
     Ok(detail.into())
 }
 

@@ -8,22 +8,22 @@ use windtunnel_sys::mount;
 use windtunnel_sys::process;
 
 use super::checks::{found, private};
-use super::trial::Problem;
-use super::{Check, hint};
+use super::trial::PrerequisiteProblem;
+use super::{PrerequisiteCheck, hint};
 use crate::namespaces::subordinate;
 
 /// Other users than one for the programs of nodes. Runs do without.
-pub(super) fn identities() -> Check {
+pub(super) fn identities() -> PrerequisiteCheck {
     const NAME: &str = "subordinate identities";
     let user = process::current_user();
     if user.uid == 0 {
-        return Check::good(NAME, "not needed: root has every identity");
+        return PrerequisiteCheck::good(NAME, "not needed: root has every identity");
     }
     let one =
         "nodes with `user: root` or an image have one user: chown and setuid to others fail there";
-    let without = |why: &str, hint: &str| Check {
+    let without = |why: &str, hint: &str| PrerequisiteCheck {
         hint: Some(hint.to_owned()),
-        ..Check::good(NAME, format!("{why}: {one}"))
+        ..PrerequisiteCheck::good(NAME, format!("{why}: {one}"))
     };
     let Some(maps) = subordinate::identities(user) else {
         let hint = "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER";
@@ -35,11 +35,11 @@ pub(super) fn identities() -> Check {
         return without("newuidmap and newgidmap are missing", "sudo apt install uidmap");
     }
     let count = maps.users.get(1).map_or(0, |range| range.count);
-    Check::good(NAME, format!("{count}, for the users of images"))
+    PrerequisiteCheck::good(NAME, format!("{count}, for the users of images"))
 }
 
 /// Whether layers of images can be shown as one tree. Otherwise they are copied.
-pub(super) fn overlay() -> Result<String, Problem> {
+pub(super) fn overlay() -> Result<String, PrerequisiteProblem> {
     private()?;
     let place = std::env::temp_dir().join(format!("windtunnel-doctor-{}", std::process::id()));
     let tried = try_overlay(&place);

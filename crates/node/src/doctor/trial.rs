@@ -4,23 +4,23 @@ use std::io;
 use std::panic;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::process;
 
-use super::Check;
+use super::PrerequisiteCheck;
 use crate::channel::{Channel, ChannelError};
 
 /// Something to try.
 pub(super) struct Trial {
     pub(super) name: &'static str,
-    pub(super) place: Place,
+    pub(super) place: PrerequisiteContext,
     /// What was found, or why it does not work.
-    pub(super) body: fn() -> Result<String, Problem>,
+    pub(super) body: fn() -> Result<String, PrerequisiteProblem>,
 }
 
 /// Where something is tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PrerequisiteContext {
     /// In a process as we are.
     Here,
     /// Where the host process is during a run.
@@ -31,31 +31,35 @@ pub(super) enum Place {
 
 /// Why something does not work, and what can be done.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Problem {
+pub(super) struct PrerequisiteProblem {
     pub(super) detail: String,
     pub(super) hint: Option<String>,
 }
 
 impl Trial {
-    pub(super) fn check(&self) -> Check {
-        match in_a_process(Flags::NONE, || self.attempt()) {
-            Ok(detail) => Check::good(self.name, detail),
-            Err(problem) => Check::bad(self.name, problem.detail, problem.hint),
+    pub(super) fn check(&self) -> PrerequisiteCheck {
+        match in_a_process(NamespaceFlags::NONE, || self.attempt()) {
+            Ok(detail) => PrerequisiteCheck::good(self.name, detail),
+            Err(problem) => PrerequisiteCheck::bad(self.name, problem.detail, problem.hint),
         }
     }
 
     /// Runs in a process of its own.
-    fn attempt(&self) -> Result<String, Problem> {
-        if self.place == Place::Here {
+    fn attempt(&self) -> Result<String, PrerequisiteProblem> {
+        if self.place == PrerequisiteContext::Here {
             return (self.body)();
         }
-        crate::enter().map_err(|error| Problem {
+        crate::enter().map_err(|error| PrerequisiteProblem {
             detail: format!("not tried, because the network cannot be left: {error}"),
             hint: error.hint(),
         })?;
         match self.place {
-            Place::Node => {
-                let flags = Flags::NET | Flags::MOUNT | Flags::PID | Flags::UTS | Flags::IPC;
+            PrerequisiteContext::Node => {
+                let flags = NamespaceFlags::NET
+                    | NamespaceFlags::MOUNT
+                    | NamespaceFlags::PID
+                    | NamespaceFlags::UTS
+                    | NamespaceFlags::IPC;
                 in_a_process(flags, self.body)
             }
             _ => (self.body)(),
@@ -63,19 +67,19 @@ impl Trial {
     }
 }
 
-impl Problem {
-    pub(super) fn new(what: &str, error: &io::Error, hint: Option<String>) -> Problem {
-        Problem { detail: format!("{what}: {error}"), hint }
+impl PrerequisiteProblem {
+    pub(super) fn new(what: &str, error: &io::Error, hint: Option<String>) -> PrerequisiteProblem {
+        PrerequisiteProblem { detail: format!("{what}: {error}"), hint }
     }
 }
 
 /// Forks a child that runs `body` and ends; what it found.
 fn in_a_process(
-    flags: Flags,
-    body: impl FnOnce() -> Result<String, Problem>,
-) -> Result<String, Problem> {
+    flags: NamespaceFlags,
+    body: impl FnOnce() -> Result<String, PrerequisiteProblem>,
+) -> Result<String, PrerequisiteProblem> {
     let cannot = |error: io::Error| {
-        Problem::new("no process can be made", &error, crate::hint::too_many(&error))
+        PrerequisiteProblem::new("no process can be made", &error, crate::hint::too_many(&error))
     };
     let (ours, theirs) = Channel::pair().map_err(cannot)?;
     match namespace::fork_into(flags).map_err(cannot)? {
@@ -89,15 +93,16 @@ fn in_a_process(
         }
         Fork::Parent { pid, .. } => {
             drop(theirs);
-            let report = ours.receive::<Result<String, Problem>>(None);
+            let report = ours.receive::<Result<String, PrerequisiteProblem>>(None);
             // It has ended, or is about to.
             let _ = process::wait_pid(pid, false);
             match report {
                 Ok(Some((found, _))) => found,
-                Ok(None) | Err(ChannelError::Gone) => {
-                    Err(Problem { detail: "the attempt was ended from outside".into(), hint: None })
-                }
-                Err(error) => Err(Problem { detail: error.to_string(), hint: None }),
+                Ok(None) | Err(ChannelError::Gone) => Err(PrerequisiteProblem {
+                    detail: "the attempt was ended from outside".into(),
+                    hint: None,
+                }),
+                Err(error) => Err(PrerequisiteProblem { detail: error.to_string(), hint: None }),
             }
         }
     }

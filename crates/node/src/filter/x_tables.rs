@@ -1,21 +1,29 @@
 //! The chains of tables of `iptables-legacy` and `ip6tables-legacy`. Source:
 //! linux/netfilter_ipv4/ip_tables.h, linux/netfilter_ipv6/ip6_tables.h, linux/netfilter/x_tables.h.
 
-use windtunnel_sys::x_tables::{HOOKS, Table, Version};
+use windtunnel_sys::x_tables::{HOOKS, XtablesFamily, XtablesTable};
 
-use super::{Act, Chain, Rule, shortened};
+use super::{Act, PacketFilterChain, PacketFilterRule, shortened};
 
 /// The chains of a table. `None`: it is not as it should be.
-pub(crate) fn chains(version: Version, name: &str, table: &Table) -> Option<Vec<Chain>> {
-    let layout = Layout::of(version);
-    let family = if version == Version::V4 { "iptables" } else { "ip6tables" };
+pub(crate) fn chains(
+    version: XtablesFamily,
+    name: &str,
+    table: &XtablesTable,
+) -> Option<Vec<PacketFilterChain>> {
+    let layout = XtablesEntryLayout::of(version);
+    let family = if version == XtablesFamily::V4 { "iptables" } else { "ip6tables" };
     let named = |chain: &str| {
-        Chain::new(format!("{family} table {}, chain {}", shortened(name), shortened(chain)))
+        PacketFilterChain::new(format!(
+            "{family} table {}, chain {}",
+            shortened(name),
+            shortened(chain)
+        ))
     };
-    let mut found: Vec<Chain> = Vec::new();
+    let mut found: Vec<PacketFilterChain> = Vec::new();
     let (mut at, mut rest) = (0, table.entries.as_slice());
     while !rest.is_empty() {
-        let entry = Entry::first(layout, rest)?;
+        let entry = XtablesEntry::first(layout, rest)?;
         let offset = u32::try_from(at).ok()?;
         if let Some(hook) = table.begins.iter().position(|begin| *begin == Some(offset)) {
             found.push(named(HOOK_NAMES[hook]));
@@ -58,7 +66,7 @@ pub(crate) fn matching(name: &str) -> Option<Act> {
 
 /// Where things are in an entry.
 #[derive(Debug, Clone, Copy)]
-struct Layout {
+struct XtablesEntryLayout {
     /// Of where the target is; where the next entry is stands behind that.
     target_at: usize,
     packets_at: usize,
@@ -66,17 +74,17 @@ struct Layout {
     bytes: usize,
 }
 
-impl Layout {
-    fn of(version: Version) -> Layout {
+impl XtablesEntryLayout {
+    fn of(version: XtablesFamily) -> XtablesEntryLayout {
         match version {
-            Version::V4 => Layout { target_at: 88, packets_at: 96, bytes: 112 },
-            Version::V6 => Layout { target_at: 140, packets_at: 152, bytes: 168 },
+            XtablesFamily::V4 => XtablesEntryLayout { target_at: 88, packets_at: 96, bytes: 112 },
+            XtablesFamily::V6 => XtablesEntryLayout { target_at: 140, packets_at: 152, bytes: 168 },
         }
     }
 }
 
 /// One entry, whose parts lie within it.
-struct Entry<'a> {
+struct XtablesEntry<'a> {
     bytes: usize,
     packets: u64,
     matches: &'a [u8],
@@ -85,8 +93,8 @@ struct Entry<'a> {
     data: &'a [u8],
 }
 
-impl Entry<'_> {
-    fn first(layout: Layout, entries: &[u8]) -> Option<Entry<'_>> {
+impl XtablesEntry<'_> {
+    fn first(layout: XtablesEntryLayout, entries: &[u8]) -> Option<XtablesEntry<'_>> {
         let target = short(entries, layout.target_at)?;
         let bytes = short(entries, layout.target_at + 2)?;
         let all = entries.get(..bytes)?;
@@ -94,7 +102,7 @@ impl Entry<'_> {
         let matches = all.get(layout.bytes..target)?;
         let target = all.get(target..)?;
         let data = target.get(EXTENSION_BYTES..)?;
-        Some(Entry { bytes, packets, matches, name: extension_name(target)?, data })
+        Some(XtablesEntry { bytes, packets, matches, name: extension_name(target)?, data })
     }
 
     /// The name of the chain that begins here, of those that programs have made, or `ERROR` behind
@@ -103,7 +111,7 @@ impl Entry<'_> {
         (self.name == "ERROR").then(|| text(self.data))
     }
 
-    fn rule(&self, is_policy: bool) -> Rule {
+    fn rule(&self, is_policy: bool) -> PacketFilterRule {
         let mut acts: Vec<Act> = Vec::new();
         let mut rest = self.matches;
         while let Some(name) = extension_name(rest) {
@@ -122,7 +130,7 @@ impl Entry<'_> {
         } else {
             acts.extend(target(&self.name));
         }
-        Rule { acts, packets: Some(self.packets), is_bound: false }
+        PacketFilterRule { acts, packets: Some(self.packets), is_bound: false }
     }
 }
 
@@ -152,8 +160,8 @@ mod tests {
     use super::*;
 
     /// An entry with a match (by name), a target, a verdict or the name of a chain.
-    fn entry(version: Version, matching: Option<&str>, target: &str, data: &[u8]) -> Vec<u8> {
-        let layout = Layout::of(version);
+    fn entry(version: XtablesFamily, matching: Option<&str>, target: &str, data: &[u8]) -> Vec<u8> {
+        let layout = XtablesEntryLayout::of(version);
         let extension = |name: &str, data: &[u8]| {
             let mut bytes = vec![0; EXTENSION_BYTES];
             bytes[2..2 + name.len()].copy_from_slice(name.as_bytes());
@@ -175,7 +183,7 @@ mod tests {
     }
 
     /// INPUT with a rule and a policy, and a chain of programs, as the kernel has them.
-    fn table(version: Version) -> Table {
+    fn table(version: XtablesFamily) -> XtablesTable {
         let parts = [
             entry(version, Some("limit"), "REJECT", &[0; 4]),
             entry(version, None, "", &DROP.to_ne_bytes()),
@@ -185,17 +193,21 @@ mod tests {
         ];
         let end = u32::try_from(parts[0].len()).unwrap();
         let mut table =
-            Table { begins: [None; HOOKS], ends: [None; HOOKS], entries: parts.concat() };
+            XtablesTable { begins: [None; HOOKS], ends: [None; HOOKS], entries: parts.concat() };
         (table.begins[1], table.ends[1]) = (Some(0), Some(end));
         table
     }
 
     #[test]
     fn rules_and_policies_are_those_of_their_chains() {
-        for (version, family) in [(Version::V4, "iptables"), (Version::V6, "ip6tables")] {
+        for (version, family) in [(XtablesFamily::V4, "iptables"), (XtablesFamily::V6, "ip6tables")]
+        {
             let chains = chains(version, "filter", &table(version)).unwrap();
-            let described: Vec<String> =
-                chains.iter().filter(|it| !it.is_idle()).map(Chain::to_string).collect();
+            let described: Vec<String> = chains
+                .iter()
+                .filter(|it| !it.is_idle())
+                .map(PacketFilterChain::to_string)
+                .collect();
             let input = format!(
                 "{family} table filter, chain INPUT: policy drop (7 packets), reject + rate limit \
                  (7 packets)"
@@ -207,19 +219,19 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_spoilt_is_none_or_less_and_no_panic() {
-        let whole = table(Version::V4);
+        let whole = table(XtablesFamily::V4);
         for length in 0..whole.entries.len() {
             let _ = chains(
-                Version::V4,
+                XtablesFamily::V4,
                 "filter",
-                &Table { entries: whole.entries[..length].to_vec(), ..whole.clone() },
+                &XtablesTable { entries: whole.entries[..length].to_vec(), ..whole.clone() },
             );
         }
         for at in 0..whole.entries.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut spoilt = whole.clone();
                 spoilt.entries[at] = value;
-                let _ = chains(Version::V4, "filter", &spoilt);
+                let _ = chains(XtablesFamily::V4, "filter", &spoilt);
             }
         }
     }

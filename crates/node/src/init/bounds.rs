@@ -5,22 +5,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use windtunnel_limit::watch::Allowed;
-use windtunnel_limit::{Scope, Watch};
-use windtunnel_sys::poll::Event;
+use windtunnel_limit::watch::ResourceWatchLimits;
+use windtunnel_limit::{ProcessScope, ResourceWatch};
+use windtunnel_sys::poll::EventFd;
 use windtunnel_sys::process::ProcessLimits;
 
-use crate::message::{ProgramBounds, ProgramUse, Reply};
+use crate::message::{NodeInitReply, ProgramBounds, ProgramUse};
 
 /// The limits of programs.
 #[derive(Debug, Default)]
-pub(super) struct Bounds {
+pub(super) struct ProgramBoundsTable {
     /// By position of the program; `None`: for those that are not here.
     given: BTreeMap<Option<usize>, (ProgramBounds, Vec<OwnedFd>)>,
-    watch: Option<Watch>,
+    watch: Option<ResourceWatch>,
 }
 
-impl Bounds {
+impl ProgramBoundsTable {
     /// Programs that start from now on have these.
     pub(super) fn give(&mut self, bounds: ProgramBounds, groups: Vec<OwnedFd>) {
         self.given.insert(bounds.program, (bounds, groups));
@@ -38,12 +38,13 @@ impl Bounds {
     }
 
     /// From now on, what is more than this is ended. What goes wrong is reported.
-    pub(super) fn watch(&mut self, allowed: Allowed) -> Option<Reply> {
+    pub(super) fn watch(&mut self, allowed: ResourceWatchLimits) -> Option<NodeInitReply> {
         let done = match &self.watch {
             Some(watch) => watch.set(allowed),
-            None => Watch::begin(Scope::Namespace, allowed).map(|watch| self.watch = Some(watch)),
+            None => ResourceWatch::begin(ProcessScope::Namespace, allowed)
+                .map(|watch| self.watch = Some(watch)),
         };
-        let failed = |error: io::Error| Reply::Used {
+        let failed = |error: io::Error| NodeInitReply::Used {
             used: ProgramUse::default(),
             failure: Some(format!("programs cannot be watched: {error}")),
         };
@@ -51,12 +52,12 @@ impl Bounds {
     }
 
     /// What becomes readable when there is something to report.
-    pub(super) fn news(&self) -> Option<&Event> {
-        self.watch.as_ref().map(Watch::news)
+    pub(super) fn news(&self) -> Option<&EventFd> {
+        self.watch.as_ref().map(ResourceWatch::news)
     }
 
     /// What programs use, if that is news.
-    pub(super) fn report(&self) -> Option<Reply> {
+    pub(super) fn report(&self) -> Option<NodeInitReply> {
         let seen = self.watch.as_ref()?.take()?;
         let used = ProgramUse {
             memory: seen.memory,
@@ -68,7 +69,7 @@ impl Bounds {
             ended_for_number: seen.ended_for_number,
             ended: seen.ended,
         };
-        Some(Reply::Used { used, failure: seen.failure })
+        Some(NodeInitReply::Used { used, failure: seen.failure })
     }
 }
 
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_program_without_limits_of_its_own_has_those_of_all() {
-        let mut bounds = Bounds::default();
+        let mut bounds = ProgramBoundsTable::default();
         assert_eq!(bounds.of(Some(0)).0, ProcessLimits::default());
         let all = ProgramBounds { open_files: Some(64), ..ProgramBounds::default() };
         bounds.give(all, Vec::new());

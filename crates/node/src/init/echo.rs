@@ -4,14 +4,14 @@ use std::io;
 use std::net::IpAddr;
 
 use windtunnel_sys::clock;
-use windtunnel_sys::ping::{Family, Socket};
+use windtunnel_sys::ping::{Family, PingSocket};
 
-use crate::message::{ECHO_PATIENCE_NS, Reply};
+use crate::message::{ECHO_PATIENCE_NS, NodeInitReply};
 
 /// One measurement under way. Times are of the monotonic clock, in nanoseconds.
-pub(super) struct Echo {
+pub(super) struct EchoMeasurement {
     token: u64,
-    socket: Socket,
+    socket: PingSocket,
     address: IpAddr,
     count: u16,
     interval_ns: u64,
@@ -21,7 +21,7 @@ pub(super) struct Echo {
     error: Option<String>,
 }
 
-impl Echo {
+impl EchoMeasurement {
     /// # Errors
     /// The reply, when nothing can be measured.
     pub(super) fn start(
@@ -29,9 +29,9 @@ impl Echo {
         address: IpAddr,
         count: u16,
         interval_ns: u64,
-    ) -> Result<Echo, Reply> {
+    ) -> Result<EchoMeasurement, NodeInitReply> {
         let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
-        let lost = |error: String| Reply::EchoDone {
+        let lost = |error: String| NodeInitReply::EchoDone {
             token,
             began_ns: clock::monotonic_ns(),
             echoes: Vec::new(),
@@ -40,11 +40,20 @@ impl Echo {
         if count > COUNT_MAX {
             return Err(lost(format!("more than {COUNT_MAX} echo requests")));
         }
-        let socket = Socket::open(family)
+        let socket = PingSocket::open(family)
             .map_err(|error| lost(format!("cannot open a ping socket: {error}")))?;
         let next_at_ns = clock::monotonic_ns();
         let requests = Vec::with_capacity(usize::from(count));
-        Ok(Echo { token, socket, address, count, interval_ns, next_at_ns, requests, error: None })
+        Ok(EchoMeasurement {
+            token,
+            socket,
+            address,
+            count,
+            interval_ns,
+            next_at_ns,
+            requests,
+            error: None,
+        })
     }
 
     /// Sends no more requests; replies to those that were sent are still waited for.
@@ -60,12 +69,12 @@ impl Echo {
     }
 
     /// For polling.
-    pub(super) fn socket(&self) -> &Socket {
+    pub(super) fn socket(&self) -> &PingSocket {
         &self.socket
     }
 
     /// Sends what is due and takes in what has come; the result when it is complete.
-    pub(super) fn advance(&mut self) -> io::Result<Option<Reply>> {
+    pub(super) fn advance(&mut self) -> io::Result<Option<NodeInitReply>> {
         self.receive()?;
         let now_ns = clock::monotonic_ns();
         while let Some(sequence) = self.next_sequence().filter(|_| now_ns >= self.next_at_ns) {
@@ -108,11 +117,11 @@ impl Echo {
         Ok(())
     }
 
-    fn result(&self) -> Reply {
+    fn result(&self) -> NodeInitReply {
         let began_ns = self.requests.first().map_or(0, |(sent_ns, _)| *sent_ns);
         let echo = |&(sent_ns, rtt): &(u64, Option<u64>)| ((sent_ns - began_ns) / 1000, rtt);
         let echoes = self.requests.iter().map(echo).collect();
-        Reply::EchoDone { token: self.token, began_ns, echoes, error: self.error.clone() }
+        NodeInitReply::EchoDone { token: self.token, began_ns, echoes, error: self.error.clone() }
     }
 }
 

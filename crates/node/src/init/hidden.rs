@@ -9,23 +9,23 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use windtunnel_sys::mount::{self, Access};
+use windtunnel_sys::mount::{self, BindMountAccess};
 
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 
 /// What is seen in place of what is hidden.
 #[derive(Debug, Clone, Copy)]
-pub struct Cover<'a> {
+pub struct MaskedPathCover<'a> {
     /// The mode of an empty folder, as the option of a tmpfs has it: `500`.
     pub folder_mode: &'a str,
     /// A file.
     pub file: &'a Path,
 }
 
-impl Cover<'static> {
+impl MaskedPathCover<'static> {
     /// An empty folder that can be read, and an empty file.
     pub(super) fn empty() -> Self {
-        Cover { folder_mode: "500", file: Path::new("/dev/null") }
+        MaskedPathCover { folder_mode: "500", file: Path::new("/dev/null") }
     }
 }
 
@@ -33,7 +33,11 @@ impl Cover<'static> {
 ///
 /// # Errors
 /// If one is there and could not be hidden.
-pub fn hide(paths: &[PathBuf], with: Cover<'_>, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub fn hide(
+    paths: &[PathBuf],
+    with: MaskedPathCover<'_>,
+    notes: &mut Vec<String>,
+) -> Result<(), NodeSetupFailure> {
     for path in paths {
         let there = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         let (metadata, path) = match there {
@@ -67,16 +71,16 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-fn cover(name: &Path, metadata: &Metadata, with: Cover<'_>) -> io::Result<()> {
+fn cover(name: &Path, metadata: &Metadata, with: MaskedPathCover<'_>) -> io::Result<()> {
     if metadata.is_dir() {
         mount::tmpfs(name, &format!("mode={},size=4k", with.folder_mode))
     } else {
-        mount::bind(with.file, name, Access::Same)
+        mount::bind(with.file, name, BindMountAccess::Same)
     }
 }
 
-fn failure(path: &Path, error: &io::Error) -> Failure {
-    Failure {
+fn failure(path: &Path, error: &io::Error) -> NodeSetupFailure {
+    NodeSetupFailure {
         stage: "mounts".into(),
         message: format!("cannot hide {}: {error}", path.display()),
         hint: None,
@@ -85,7 +89,7 @@ fn failure(path: &Path, error: &io::Error) -> Failure {
 
 /// A line of the table of mounts.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+struct MountTableEntry {
     /// The file system.
     device: String,
     /// Which folder of the file system is mounted.
@@ -94,12 +98,12 @@ struct Mount {
 }
 
 /// `36 35 98:0 /root /at options [optional fields] - type source options`.
-fn parse(table: &str) -> Vec<Mount> {
+fn parse(table: &str) -> Vec<MountTableEntry> {
     let mount = |line: &str| {
         let mut words = line.split(' ').skip(2);
         let device = words.next()?.to_owned();
         let (root, at) = (unescaped(words.next()?), unescaped(words.next()?));
-        Some(Mount { device, root, at })
+        Some(MountTableEntry { device, root, at })
     };
     table.lines().filter_map(mount).collect()
 }
@@ -127,7 +131,7 @@ fn unescaped(text: &str) -> PathBuf {
 }
 
 /// A path, and the other names that mounts give to what is there.
-fn names(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
+fn names(path: &Path, mounts: &[MountTableEntry]) -> Vec<PathBuf> {
     let mut names = vec![path.to_owned()];
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.at));
     // Of several at one place the last is on top.

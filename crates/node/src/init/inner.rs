@@ -20,26 +20,27 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, Target};
+use windtunnel_sys::namespace::{self, Fork, IdMap, NamespaceFlags, UserNamespaceTarget};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::unix;
 
 /// What programs may change as root, beside the mounts.
-pub(crate) const PROGRAMS_OWN: Flags = Flags::NET.with(Flags::UTS).with(Flags::IPC);
+pub(crate) const PROGRAMS_OWN: NamespaceFlags =
+    NamespaceFlags::NET.with(NamespaceFlags::UTS).with(NamespaceFlags::IPC);
 
 /// The inner namespaces, with their holder.
-pub(super) struct Inner {
+pub(super) struct InnerNamespaces {
     holder: Pid,
     pidfd: OwnedFd,
     channel: OwnedFd,
     user_namespace: OwnedFd,
 }
 
-impl Inner {
+impl InnerNamespaces {
     /// Makes them and joins all but the user namespace.
-    pub(super) fn make(maps: &IdMap) -> io::Result<Inner> {
+    pub(super) fn make(maps: &IdMap) -> io::Result<InnerNamespaces> {
         let (channel, theirs) = unix::seqpacket_pair()?;
-        let (holder, pidfd) = match namespace::fork_into(PROGRAMS_OWN.with(Flags::USER))? {
+        let (holder, pidfd) = match namespace::fork_into(PROGRAMS_OWN.with(NamespaceFlags::USER))? {
             Fork::Child => {
                 drop(channel);
                 process::exit_now(i32::from(hold(&theirs).is_err()))
@@ -50,9 +51,9 @@ impl Inner {
         let (number, user_namespace) = introduction(&channel)?;
         // A user that may not change its groups outside may not do so inside either, whatever is
         // written here.
-        namespace::write_id_maps(Target::Process(number), maps, false)?;
+        namespace::write_id_maps(UserNamespaceTarget::Process(number), maps, false)?;
         namespace::setns(&pidfd, PROGRAMS_OWN)?;
-        Ok(Inner { holder, pidfd, channel, user_namespace })
+        Ok(InnerNamespaces { holder, pidfd, channel, user_namespace })
     }
 
     /// Joins a copy of the mounts in which none can be taken away by the programs; their user
@@ -62,7 +63,7 @@ impl Inner {
         if unix::receive(&self.channel, &mut [0; 16])?.bytes == 0 {
             return Err(io::Error::other("its mounts cannot be copied"));
         }
-        namespace::setns(&self.pidfd, Flags::MOUNT)?;
+        namespace::setns(&self.pidfd, NamespaceFlags::MOUNT)?;
         drop(self.channel);
         process::wait_pid(self.holder, false)?;
         Ok(self.user_namespace)
@@ -79,7 +80,7 @@ fn hold(channel: &OwnedFd) -> io::Result<()> {
     if unix::receive(channel, &mut [0; 16])?.bytes == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    namespace::unshare(Flags::MOUNT)?;
+    namespace::unshare(NamespaceFlags::MOUNT)?;
     unix::send(channel, GO, &[])?;
     // Until the init has joined.
     unix::receive(channel, &mut [0; 16]).map(drop)

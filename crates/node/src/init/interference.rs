@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
 use windtunnel_sys::netdev;
-use windtunnel_sys::x_tables::{self, Version};
+use windtunnel_sys::x_tables::{self, XtablesFamily};
 
 use crate::filter;
 use crate::message::Interference;
-use crate::netlink::disciplines::Discipline;
+use crate::netlink::disciplines::DeviceQueueDiscipline;
 use crate::netlink::{Netlink, NetlinkError};
 
 /// Looks for all of it. What cannot be read is said in its place.
@@ -41,8 +41,8 @@ fn disciplines() -> io::Result<Vec<String>> {
     let all = settled(|| opened(Netlink::open())?.disciplines())?.into_iter();
     let matters =
         all.filter(|it| !USUAL.contains(&it.kind.as_str()) || it.dropped > 0 || it.waiting > 0);
-    let text = |it: Discipline| {
-        let Discipline { device, kind, dropped, waiting } = it;
+    let text = |it: DeviceQueueDiscipline| {
+        let DeviceQueueDiscipline { device, kind, dropped, waiting } = it;
         let device = device_name(device);
         format!("{kind} at {device} ({dropped} packets dropped, {waiting} waiting)")
     };
@@ -92,7 +92,7 @@ fn all_x_tables() -> Vec<String> {
     found
 }
 
-fn x_table(version: Version, name: &str) -> io::Result<Vec<String>> {
+fn x_table(version: XtablesFamily, name: &str) -> io::Result<Vec<String>> {
     let table = settled(|| x_tables::read(version, name, TABLE_BYTES_MAX))?;
     let chains = filter::x_tables::chains(version, name, &table).ok_or(ErrorKind::InvalidData)?;
     Ok(chains.iter().filter(|chain| !chain.is_idle()).map(ToString::to_string).collect())
@@ -138,8 +138,8 @@ fn device_name(index: u32) -> String {
 /// What devices have where no program has changed that.
 const USUAL: [&str; 5] = ["noqueue", "pfifo_fast", "mq", "fq_codel", "fq"];
 /// Files with the names of tables, and whose they are.
-const TABLES: [(&str, Version); 2] =
-    [("ip_tables_names", Version::V4), ("ip6_tables_names", Version::V6)];
+const TABLES: [(&str, XtablesFamily); 2] =
+    [("ip_tables_names", XtablesFamily::V4), ("ip6_tables_names", XtablesFamily::V6)];
 /// All that the kernel can have.
 const NAMES: &str = "filter nat mangle raw security";
 const SHOWN_MOST: usize = 20;

@@ -3,29 +3,29 @@
 use std::io;
 use std::sync::Arc;
 
-use windtunnel_limit::{Duty, Scope, Worker};
-use windtunnel_sys::poll::Event;
+use windtunnel_limit::{Duty, PausableThread, ProcessScope};
+use windtunnel_sys::poll::EventFd;
 
-use crate::message::{ProcessorWindow, Reply};
+use crate::message::{NodeInitReply, ProcessorWindow};
 
 /// The duty cycle, from the first request for one, and what works for the programs.
 #[derive(Debug, Default)]
 pub(super) struct ProcessorLimit {
     duty: Option<Duty>,
-    worker: Option<Arc<Worker>>,
+    worker: Option<Arc<PausableThread>>,
 }
 
 impl ProcessorLimit {
     /// Another limit holds from now on. What goes wrong is reported.
-    pub(super) fn set(&mut self, share: u32) -> Option<Reply> {
+    pub(super) fn set(&mut self, share: u32) -> Option<NodeInitReply> {
         let done = match &self.duty {
             Some(duty) => duty.set(share),
-            None => Duty::begin(Scope::Namespace, share).map(|duty| {
+            None => Duty::begin(ProcessScope::Namespace, share).map(|duty| {
                 self.worker.iter().for_each(|worker| duty.include(Arc::clone(worker)));
                 self.duty = Some(duty);
             }),
         };
-        let failed = |error: io::Error| Reply::Processor {
+        let failed = |error: io::Error| NodeInitReply::Processor {
             windows: Vec::new(),
             failure: Some(format!("programs cannot be limited: {error}")),
         };
@@ -33,7 +33,7 @@ impl ProcessorLimit {
     }
 
     /// What this thread does is done for the programs, and within their limit.
-    pub(super) fn include(&mut self, worker: Arc<Worker>) {
+    pub(super) fn include(&mut self, worker: Arc<PausableThread>) {
         self.duty.iter().for_each(|duty| duty.include(Arc::clone(&worker)));
         self.worker = Some(worker);
     }
@@ -50,12 +50,12 @@ impl ProcessorLimit {
     }
 
     /// What becomes readable when there is something to report.
-    pub(super) fn news(&self) -> Option<&Event> {
+    pub(super) fn news(&self) -> Option<&EventFd> {
         self.duty.as_ref().map(Duty::news)
     }
 
     /// What programs have had since the last call, if that is known.
-    pub(super) fn report(&self) -> Option<Reply> {
+    pub(super) fn report(&self) -> Option<NodeInitReply> {
         let (windows, failure) = self.duty.as_ref()?.take();
         if windows.is_empty() && failure.is_none() {
             return None;
@@ -67,6 +67,6 @@ impl ProcessorLimit {
             used_ns: window.used_ns,
             held_ns: window.held_ns,
         });
-        Some(Reply::Processor { windows: windows.collect(), failure })
+        Some(NodeInitReply::Processor { windows: windows.collect(), failure })
     }
 }

@@ -5,14 +5,14 @@ use std::io;
 use std::path::Path;
 
 use windtunnel_model::plan::Node;
-use windtunnel_sys::mount::{self, Access, Propagation};
+use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
 
 use crate::hint;
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::node_set::NodeFiles;
 
-pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
-    mount::set_propagation("/", Propagation::Private).map_err(|error| Failure {
+pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
+    mount::set_propagation("/", Propagation::Private).map_err(|error| NodeSetupFailure {
         stage: "mounts".into(),
         message: format!("cannot make the mounts private: {error}"),
         hint: Some("windtunnel cannot run where / is not a mount point (chroot)".into()),
@@ -33,7 +33,7 @@ pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Fa
 fn mount_sys(stage: &Path) -> io::Result<()> {
     mount::sysfs(stage)?;
     let bound = NETWORK_IN_SYS.iter().try_for_each(|part| {
-        mount::bind(stage.join(part), Path::new("/sys").join(part), Access::Same)
+        mount::bind(stage.join(part), Path::new("/sys").join(part), BindMountAccess::Same)
     });
     bound.and(mount::detach(stage))
 }
@@ -42,7 +42,7 @@ fn mount_sys(stage: &Path) -> io::Result<()> {
 /// results there.
 pub(super) fn protect(run: &Path, node: &Node, notes: &mut Vec<String>) {
     let own = run.join("nodes").join(&node.name);
-    let read = || mount::bind(run, run, Access::ReadOnly);
+    let read = || mount::bind(run, run, BindMountAccess::ReadOnly);
     let protected = match node.results {
         false => read(),
         // Its copy stays as it was; what is bound from below a mount that is read is read, too.

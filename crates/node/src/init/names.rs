@@ -3,19 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use windtunnel_sys::mount::{self, Access};
+use windtunnel_sys::mount::{self, BindMountAccess};
 use windtunnel_sys::process;
 
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::node_set::NodeFiles;
 
-pub(super) fn set_host_name(node: &str) -> Result<(), Failure> {
+pub(super) fn set_host_name(node: &str) -> Result<(), NodeSetupFailure> {
     process::set_host_name(node)
         .map_err(|error| failure(format!("cannot set the host name: {error}")))
 }
 
 /// Shows the node's own files in place of the machine's.
-pub(super) fn cover_files(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub(super) fn cover_files(
+    files: &NodeFiles,
+    notes: &mut Vec<String>,
+) -> Result<(), NodeSetupFailure> {
     cover("/etc/hosts", &files.hosts, notes)?;
     cover("/etc/resolv.conf", &files.resolv_conf, notes)?;
     if Path::new("/etc/hostname").exists() {
@@ -23,25 +26,25 @@ pub(super) fn cover_files(files: &NodeFiles, notes: &mut Vec<String>) -> Result<
     }
     for socket in NAME_SERVICES.iter().filter(|socket| Path::new(socket).exists()) {
         // Connecting to a file that is not a socket is refused, as if no service ran.
-        mount::bind("/dev/null", socket, Access::Same)
+        mount::bind("/dev/null", socket, BindMountAccess::Same)
             .map_err(|error| failure(format!("cannot cover {socket}: {error}")))?;
     }
     Ok(())
 }
 
 /// Has a file of ours appear in place of another, following links to it (resolv.conf often is one).
-fn cover(path: &str, ours: &Path, notes: &mut Vec<String>) -> Result<(), Failure> {
+fn cover(path: &str, ours: &Path, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
     let Ok(target) = fs::canonicalize(path) else {
         notes.push(format!("{path} does not exist on this machine, so the node has none"));
         return Ok(());
     };
-    mount::bind(ours, &target, Access::ReadOnly).map_err(|error| {
+    mount::bind(ours, &target, BindMountAccess::ReadOnly).map_err(|error| {
         failure(format!("cannot show a file of the node's own at {path}: {error}"))
     })
 }
 
-fn failure(message: String) -> Failure {
-    Failure { stage: "names".into(), message, hint: None }
+fn failure(message: String) -> NodeSetupFailure {
+    NodeSetupFailure { stage: "names".into(), message, hint: None }
 }
 
 /// Sockets by which the C library asks daemons outside of the node for names.

@@ -2,14 +2,17 @@
 
 use std::net::IpAddr;
 
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::net_config::NetConfig;
 use crate::net_config::edit::RouteEdit;
 use crate::net_config::prefixes::Prefix;
-use crate::netlink::request::{self, Hop, Own, Rule};
+use crate::netlink::request::{self, DeviceAddress, Hop, RoutingPolicyRule};
 use crate::netlink::{Netlink, NetlinkError};
 
-pub(super) fn configure(net_config: &NetConfig, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub(super) fn configure(
+    net_config: &NetConfig,
+    notes: &mut Vec<String>,
+) -> Result<(), NodeSetupFailure> {
     add_main(net_config).map_err(|error| failure(&error))?;
     // Two kernel options that some small kernels lack, and that most experiments can do without.
     if let Err(error) = add_choices(net_config) {
@@ -44,7 +47,7 @@ fn add_main(net_config: &NetConfig) -> Result<(), NetlinkError> {
 /// becomes of these. There is no detection of duplicates (RFC 4862, 5.4): all replicas have them.
 fn add_services(netlink: &mut Netlink, addresses: &[IpAddr]) -> Result<(), NetlinkError> {
     for &address in addresses {
-        let own = Own { address, subnet: None };
+        let own = DeviceAddress { address, subnet: None };
         let action = format!("add the service's address {address} to lo");
         netlink.create(request::address(LOOPBACK, own), action)?;
     }
@@ -99,16 +102,20 @@ fn action(to: Prefix, hop: Hop) -> String {
     }
 }
 
-fn about(rule: Rule) -> String {
+fn about(rule: RoutingPolicyRule) -> String {
     match rule.udp_port {
         Some(port) => format!("add a rule for what comes from UDP port {port}"),
         None => format!("add a rule for what comes from {}", rule.from),
     }
 }
 
-fn failure(error: &NetlinkError) -> Failure {
+fn failure(error: &NetlinkError) -> NodeSetupFailure {
     let NetlinkError { action, source } = error;
-    Failure { stage: "devices".into(), message: format!("cannot {action}: {source}"), hint: None }
+    NodeSetupFailure {
+        stage: "devices".into(),
+        message: format!("cannot {action}: {source}"),
+        hint: None,
+    }
 }
 
 /// The loopback device is the first of each namespace.

@@ -11,20 +11,23 @@ use windtunnel_sys::executable::{self, Calls};
 use windtunnel_sys::{sock_diag, unix};
 
 /// Where the calls of some programs are shown.
-pub(super) struct Supervision {
+pub(super) struct ProgramSupervision {
     socket: OwnedFd,
     /// The preload library, which supervised programs and their children must not load: their calls
     /// would be recorded twice.
     library: Option<String>,
 }
 
-impl Supervision {
+impl ProgramSupervision {
     /// The socket's other end belongs to the supervisor. It also gets a socket of the node, at
     /// which the preload library hands over listeners of programs that it starts.
-    pub(super) fn begin(socket: OwnedFd, library: Option<String>) -> io::Result<Supervision> {
+    pub(super) fn begin(
+        socket: OwnedFd,
+        library: Option<String>,
+    ) -> io::Result<ProgramSupervision> {
         let inside = unix::bind_abstract(HANDOVER_NAME)?;
         unix::send(&socket, b"inside", &[inside.as_fd()])?;
-        Ok(Supervision { socket, library })
+        Ok(ProgramSupervision { socket, library })
     }
 
     /// For the plan of a program that is to be supervised; `None` if the preload library sees its

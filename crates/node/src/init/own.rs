@@ -10,17 +10,21 @@ use crate::node_set::OwnRoot;
 
 /// What a program starts with that says nothing else.
 #[derive(Debug)]
-pub(super) struct Own {
+pub(super) struct DefaultProgramEnvironment {
     pub(super) variables: BTreeMap<OsString, OsString>,
     pub(super) folder: String,
 }
 
-impl Own {
-    pub(super) fn new(own: &OwnRoot, root: &plan::Root, node: &plan::Node) -> Own {
+impl DefaultProgramEnvironment {
+    pub(super) fn new(
+        own: &OwnRoot,
+        root: &plan::NodeFilesystem,
+        node: &plan::Node,
+    ) -> DefaultProgramEnvironment {
         let usual = [("PATH", PATH), ("HOME", own.home.as_str()), ("HOSTNAME", node.name.as_str())];
         let image = root.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let variables = usual.into_iter().chain(image);
-        Own {
+        DefaultProgramEnvironment {
             variables: variables.map(|(name, value)| (name.into(), value.into())).collect(),
             folder: root.cwd.clone().unwrap_or_else(|| "/".into()),
         }

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount;
 
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 
 /// Covers what is shared or of one user with empty folders in memory; what is `kept` stays where
 /// it is.
-pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
+pub(super) fn cover(kept: &[PathBuf]) -> Result<(), NodeSetupFailure> {
     let folders = folders(std::env::var_os("HOME").map(PathBuf::from));
     let kept = within(&folders, kept)?;
     let named = NAMED.iter().filter_map(|path| fs::canonicalize(path).ok());
@@ -42,7 +42,7 @@ pub(super) fn cover(kept: &[PathBuf]) -> Result<(), Failure> {
 
 /// A folder to be covered.
 #[derive(Debug, PartialEq, Eq)]
-struct Folder {
+struct PrivateFolder {
     path: PathBuf,
     is_temporary: bool,
     /// Whether the folders and links in it are there from the beginning.
@@ -92,17 +92,17 @@ impl Bone {
 }
 
 /// Those that are there, outer ones before inner ones.
-fn folders(home: Option<PathBuf>) -> Vec<Folder> {
+fn folders(home: Option<PathBuf>) -> Vec<PrivateFolder> {
     let usual = TEMPORARY.iter().map(|path| (PathBuf::from(path), true, false));
     let running = RUNNING.iter().map(|path| (PathBuf::from(path), false, true));
     let homes = HOMES.iter().map(PathBuf::from).chain(home).map(|path| (path, false, false));
-    let mut found: Vec<Folder> = Vec::new();
+    let mut found: Vec<PrivateFolder> = Vec::new();
     for (path, is_temporary, has_skeleton) in usual.chain(running).chain(homes) {
         let path = fs::canonicalize(path).ok().filter(|path| path.is_dir());
         // Every machine has a root folder.
         let path = path.filter(|path| path.parent().is_some());
         if let Some(path) = path.filter(|path| found.iter().all(|other| other.path != *path)) {
-            found.push(Folder { path, is_temporary, has_skeleton });
+            found.push(PrivateFolder { path, is_temporary, has_skeleton });
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -110,7 +110,10 @@ fn folders(home: Option<PathBuf>) -> Vec<Folder> {
 }
 
 /// Those of `kept` that would be covered, each with a copy that stays.
-fn within(folders: &[Folder], kept: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)>, Failure> {
+fn within(
+    folders: &[PrivateFolder],
+    kept: &[PathBuf],
+) -> Result<Vec<(PathBuf, OwnedFd)>, NodeSetupFailure> {
     let mut found = Vec::new();
     for path in kept {
         let Ok(path) = fs::canonicalize(path) else { continue };
@@ -118,7 +121,7 @@ fn within(folders: &[Folder], kept: &[PathBuf]) -> Result<Vec<(PathBuf, OwnedFd)
             continue;
         }
         if let Some(folder) = folders.iter().find(|folder| folder.path.starts_with(&path)) {
-            return Err(Failure {
+            return Err(NodeSetupFailure {
                 stage: STAGE.into(),
                 message: format!(
                     "a private node cannot keep {}: {} is to be hidden",
@@ -139,8 +142,8 @@ fn put_back(path: &Path, copy: &OwnedFd) -> io::Result<()> {
     mount::attach(copy, path)
 }
 
-fn failure(path: &Path, error: &io::Error) -> Failure {
-    Failure {
+fn failure(path: &Path, error: &io::Error) -> NodeSetupFailure {
+    NodeSetupFailure {
         stage: STAGE.into(),
         message: format!("cannot give the node a view of its own of {}: {error}", path.display()),
         hint: None,

@@ -7,34 +7,39 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use windtunnel_model::plan::Question;
-use windtunnel_sys::poll::Event;
+use windtunnel_model::plan::HealthProbeDatagram;
+use windtunnel_sys::poll::EventFd;
 
-use crate::message::{Ask, Probe, Reply};
+use crate::message::{NodeInitReply, ProgramProbe, ProgramProbeMethod};
 
 /// Probes that are under way.
-pub(super) struct Probes {
-    done: Arc<Event>,
-    results: Receiver<Reply>,
-    sender: Sender<Reply>,
+pub(super) struct ProgramProbeSet {
+    done: Arc<EventFd>,
+    results: Receiver<NodeInitReply>,
+    sender: Sender<NodeInitReply>,
     under_way: usize,
 }
 
-impl Probes {
-    pub(super) fn new() -> io::Result<Probes> {
+impl ProgramProbeSet {
+    pub(super) fn new() -> io::Result<ProgramProbeSet> {
         let (sender, results) = channel();
-        Ok(Probes { done: Arc::new(Event::open()?), results, sender, under_way: 0 })
+        Ok(ProgramProbeSet { done: Arc::new(EventFd::open()?), results, sender, under_way: 0 })
     }
 
     /// For polling: readable when a probe is over.
-    pub(super) fn done(&self) -> &Event {
+    pub(super) fn done(&self) -> &EventFd {
         &self.done
     }
 
     /// # Errors
     /// The reply, where it cannot begin.
-    pub(super) fn begin(&mut self, token: u64, probe: Probe, timeout_ns: u64) -> Result<(), Reply> {
-        let failed = |why: String| Reply::Probed { token, failure: Some(why) };
+    pub(super) fn begin(
+        &mut self,
+        token: u64,
+        probe: ProgramProbe,
+        timeout_ns: u64,
+    ) -> Result<(), NodeInitReply> {
+        let failed = |why: String| NodeInitReply::Probed { token, failure: Some(why) };
         if self.under_way >= UNDER_WAY_MAX {
             return Err(failed(format!("{UNDER_WAY_MAX} probes are under way already")));
         }
@@ -43,7 +48,7 @@ impl Probes {
         let spawned = thread.spawn(move || {
             let failure = look(&probe, Duration::from_nanos(timeout_ns)).err();
             // An init that has ended takes its threads with it.
-            let _ = sender.send(Reply::Probed { token, failure });
+            let _ = sender.send(NodeInitReply::Probed { token, failure });
             let _ = done.raise();
         });
         spawned.map_err(|error| failed(format!("no thread for a probe: {error}")))?;
@@ -52,7 +57,7 @@ impl Probes {
     }
 
     /// The result of one that is over.
-    pub(super) fn take(&mut self) -> Option<Reply> {
+    pub(super) fn take(&mut self) -> Option<NodeInitReply> {
         let _ = self.done.clear();
         let reply = self.results.try_recv().ok()?;
         self.under_way -= 1;
@@ -64,7 +69,7 @@ impl Probes {
 ///
 /// # Errors
 /// What is wrong, in words.
-fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
+fn look(probe: &ProgramProbe, timeout: Duration) -> Result<(), String> {
     let began = Instant::now();
     let too_long = || format!("it took longer than {} ms", timeout.as_millis());
     let reason = |error: io::Error| match error.kind() {
@@ -76,11 +81,11 @@ fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
         if left.is_zero() { Err(too_long()) } else { Ok(left) }
     };
     let address = SocketAddr::new(probe.address, probe.port);
-    if let Ask::Udp(question) = &probe.what {
+    if let ProgramProbeMethod::Udp(question) = &probe.what {
         return answer(address, question, left, reason);
     }
     let mut stream = TcpStream::connect_timeout(&address, left()?).map_err(reason)?;
-    let Ask::Http { path, host } = &probe.what else { return Ok(()) };
+    let ProgramProbeMethod::Http { path, host } = &probe.what else { return Ok(()) };
     stream.set_write_timeout(Some(left()?)).map_err(reason)?;
     stream.write_all(request(path, host).as_bytes()).map_err(reason)?;
     let mut line = Vec::new();
@@ -103,7 +108,7 @@ fn look(probe: &Probe, timeout: Duration) -> Result<(), String> {
 /// else, and the right one may still come.
 fn answer(
     address: SocketAddr,
-    question: &Question,
+    question: &HealthProbeDatagram,
     left: impl Fn() -> Result<Duration, String>,
     reason: impl Fn(io::Error) -> String,
 ) -> Result<(), String> {
@@ -168,11 +173,13 @@ mod tests {
 
     use super::*;
 
-    fn probe(listener: &TcpListener, http: Option<&str>) -> Probe {
+    fn probe(listener: &TcpListener, http: Option<&str>) -> ProgramProbe {
         let address = listener.local_addr().unwrap();
-        let what = http
-            .map_or(Ask::Tcp, |path| Ask::Http { path: path.to_owned(), host: "www".to_owned() });
-        Probe { address: address.ip(), port: address.port(), what }
+        let what = http.map_or(ProgramProbeMethod::Tcp, |path| ProgramProbeMethod::Http {
+            path: path.to_owned(),
+            host: "www".to_owned(),
+        });
+        ProgramProbe { address: address.ip(), port: address.port(), what }
     }
 
     fn server() -> TcpListener {
@@ -228,9 +235,9 @@ mod tests {
     fn answered(answers: &'static [&'static str], timeout: Duration) -> Result<(), String> {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
-        let question = Question { send: b"ping".to_vec(), expect: b"pong".to_vec() };
+        let question = HealthProbeDatagram { send: b"ping".to_vec(), expect: b"pong".to_vec() };
         let (ip, port) = (address.ip(), address.port());
-        let probe = Probe { address: ip, port, what: Ask::Udp(question) };
+        let probe = ProgramProbe { address: ip, port, what: ProgramProbeMethod::Udp(question) };
         let serving = std::thread::spawn(move || {
             let mut asked = [0; 16];
             let (length, from) = server.recv_from(&mut asked).unwrap();
@@ -259,20 +266,23 @@ mod tests {
     #[test]
     fn a_port_without_a_socket_is_refused_at_once() {
         let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let question = Question { send: Vec::new(), expect: Vec::new() };
+        let question = HealthProbeDatagram { send: Vec::new(), expect: Vec::new() };
         let (ip, port) = (address.ip(), address.port());
-        let refused = look(&Probe { address: ip, port, what: Ask::Udp(question) }, SECONDS);
+        let refused = look(
+            &ProgramProbe { address: ip, port, what: ProgramProbeMethod::Udp(question) },
+            SECONDS,
+        );
         assert!(refused.unwrap_err().contains("refused"));
     }
 
     #[test]
     fn a_result_comes_with_its_token() {
-        let (listener, mut probes) = (server(), Probes::new().unwrap());
+        let (listener, mut probes) = (server(), ProgramProbeSet::new().unwrap());
         probes.begin(7, probe(&listener, None), 10_000_000_000).unwrap();
         let mut wanted =
             [windtunnel_sys::poll::PollFd::new(probes.done(), windtunnel_sys::poll::PollFlags::IN)];
         windtunnel_sys::poll::wait(&mut wanted, Some(SECONDS)).unwrap();
-        assert_eq!(probes.take(), Some(Reply::Probed { token: 7, failure: None }));
+        assert_eq!(probes.take(), Some(NodeInitReply::Probed { token: 7, failure: None }));
         assert_eq!((probes.take(), probes.under_way), (None, 0));
     }
 }

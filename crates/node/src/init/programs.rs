@@ -8,55 +8,59 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use windtunnel_sys::clock;
-use windtunnel_sys::poll::Event;
+use windtunnel_sys::poll::EventFd;
 use windtunnel_sys::process::{
-    self, Pid, Session, Signal, SpawnError, SpawnPlan, Status, Step, User,
+    self, Pid, ProcessExitStatus, Signal, SpawnError, SpawnPlan, SpawnSession, SpawnStep,
+    UserIdentity,
 };
 
-use super::bounds::Bounds;
+use super::bounds::ProgramBoundsTable;
 use super::limit::ProcessorLimit;
-use super::observe::Supervision;
-use super::own::Own;
-use super::record::Left;
+use super::observe::ProgramSupervision;
+use super::own::DefaultProgramEnvironment;
+use super::record::ProgramRecordingFiles;
 use super::resumption::Resumption;
 use super::{InitSetup, receive, record};
 use crate::hint;
-use crate::message::{ExitStatus, Reply, Spawn};
+use crate::message::{ExitStatus, NodeInitReply, Spawn};
 
 /// The programs that run.
-pub(super) struct Programs {
+pub(super) struct NodeProgramTable {
     node: String,
     /// Where they are, unless in that of the init.
     user_namespace: Option<OwnedFd>,
     /// Whether they are root, whose programs are in folders of their own.
     are_root: bool,
     /// What they have of the node's own file system, if it has one.
-    own: Option<Own>,
+    own: Option<DefaultProgramEnvironment>,
     /// The user that they become.
-    account: Option<User>,
+    account: Option<UserIdentity>,
     /// Their supplementary groups, unless as they are.
     groups: Option<Vec<u32>>,
     /// By what they leave records, and declare what they send.
-    left: Option<Left>,
+    left: Option<ProgramRecordingFiles>,
     /// The nice value of programs. The init has a lower one, so that what limits them comes first.
     nice: i32,
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
-    supervision: Option<Supervision>,
+    supervision: Option<ProgramSupervision>,
     limit: ProcessorLimit,
     resumption: Resumption,
-    bounds: Bounds,
+    bounds: ProgramBoundsTable,
 }
 
-impl Programs {
+impl NodeProgramTable {
     pub(super) fn new(
         setup: &InitSetup<'_>,
         user_namespace: Option<OwnedFd>,
-        left: Option<Left>,
+        left: Option<ProgramRecordingFiles>,
     ) -> Self {
         let node = setup.node();
-        let own = setup.own.zip(node.root.as_ref()).map(|(own, root)| Own::new(own, root, node));
-        Programs {
+        let own = setup
+            .own
+            .zip(node.root.as_ref())
+            .map(|(own, root)| DefaultProgramEnvironment::new(own, root, node));
+        NodeProgramTable {
             node: node.name.clone(),
             user_namespace,
             are_root: node.programs_are_root(),
@@ -69,7 +73,7 @@ impl Programs {
             supervision: None,
             limit: ProcessorLimit::default(),
             resumption: Resumption::default(),
-            bounds: Bounds::default(),
+            bounds: ProgramBoundsTable::default(),
         }
     }
 
@@ -79,26 +83,28 @@ impl Programs {
         &mut self,
         mut descriptors: Vec<OwnedFd>,
         library: Option<String>,
-    ) -> Option<Reply> {
+    ) -> Option<NodeInitReply> {
         let socket = descriptors.pop()?;
-        match Supervision::begin(socket, library) {
+        match ProgramSupervision::begin(socket, library) {
             Ok(supervision) => self.supervision = Some(supervision),
-            Err(error) => return Some(Reply::SuperviseFailed { message: error.to_string() }),
+            Err(error) => {
+                return Some(NodeInitReply::SuperviseFailed { message: error.to_string() });
+            }
         }
         None
     }
 
     /// Limits the processor time of all programs together.
-    pub(super) fn limit_processor(&mut self, share: u32) -> Option<Reply> {
+    pub(super) fn limit_processor(&mut self, share: u32) -> Option<NodeInitReply> {
         self.resumption.end();
         self.limit.set(share)
     }
 
     /// Has packets that enter the node delivered within its limits.
-    pub(super) fn receive(&mut self, descriptors: Vec<OwnedFd>) -> Option<Reply> {
+    pub(super) fn receive(&mut self, descriptors: Vec<OwnedFd>) -> Option<NodeInitReply> {
         match receive::begin(descriptors, self.nice) {
             Ok(worker) => self.limit.include(worker),
-            Err(error) => return Some(Reply::ReceiveFailed { message: error.to_string() }),
+            Err(error) => return Some(NodeInitReply::ReceiveFailed { message: error.to_string() }),
         }
         None
     }
@@ -109,18 +115,18 @@ impl Programs {
     }
 
     /// What they may have beside processor time.
-    pub(super) fn bounds(&mut self) -> &mut Bounds {
+    pub(super) fn bounds(&mut self) -> &mut ProgramBoundsTable {
         &mut self.bounds
     }
 
     /// What becomes readable when there is something to report of limits.
-    pub(super) fn news(&self) -> impl Iterator<Item = &Event> {
+    pub(super) fn news(&self) -> impl Iterator<Item = &EventFd> {
         self.limit.news().into_iter().chain(self.bounds.news())
     }
 
     /// Starts a program in a session of its own.
-    pub(super) fn spawn(&mut self, spawn: &Spawn, stdio: &[OwnedFd]) -> Reply {
-        let failed = |message: String, errno| Reply::SpawnFailed {
+    pub(super) fn spawn(&mut self, spawn: &Spawn, stdio: &[OwnedFd]) -> NodeInitReply {
+        let failed = |message: String, errno| NodeInitReply::SpawnFailed {
             id: spawn.id,
             message,
             errno,
@@ -149,7 +155,8 @@ impl Programs {
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
         // In the init's session: the scheduler would weigh a session of its own like the packet
         // loop's (autogroups, sched(7)).
-        plan.session = if spawn.terminal { Session::NewWithTerminal } else { Session::NewGroup };
+        plan.session =
+            if spawn.terminal { SpawnSession::NewWithTerminal } else { SpawnSession::NewGroup };
         match process::spawn(&plan) {
             Ok(pid) => {
                 let at_ns = clock::monotonic_ns();
@@ -159,23 +166,23 @@ impl Programs {
                     // With the others, until these go on. It may have ended already.
                     let _ = process::kill_group(pid, Signal::STOP);
                 }
-                Reply::Spawned { id: spawn.id, pid: number.cast_unsigned(), at_ns }
+                NodeInitReply::Spawned { id: spawn.id, pid: number.cast_unsigned(), at_ns }
             }
-            Err(error) => Reply::SpawnFailed {
+            Err(error) => NodeInitReply::SpawnFailed {
                 id: spawn.id,
                 message: what_failed(&error, spawn, self.folder_of(spawn)),
                 errno: error.error.raw_os_error().unwrap_or(0),
-                by_program: error.step == Step::Exec,
+                by_program: error.step == SpawnStep::Exec,
             },
         }
     }
 
     /// Signals a program's process group, or all processes of the node. That no process is
     /// there (any more) is not a failure.
-    pub(super) fn signal(&mut self, id: Option<u64>, number: i32) -> Option<Reply> {
+    pub(super) fn signal(&mut self, id: Option<u64>, number: i32) -> Option<NodeInitReply> {
         let failed = |error: &io::Error| {
             let message = format!("cannot send signal {number}: {error}");
-            Some(Reply::SignalFailed { id, message })
+            Some(NodeInitReply::SignalFailed { id, message })
         };
         let Some(signal) = Signal::from_named_raw(number) else {
             return failed(&io::Error::from_raw_os_error(hint::ERRNO_EINVAL));
@@ -224,14 +231,14 @@ impl Programs {
 
     /// Reaps processes that have ended: the next of our programs among them, silently passing over
     /// orphans that programs have left to us.
-    pub(super) fn reap(&mut self) -> Option<Reply> {
+    pub(super) fn reap(&mut self) -> Option<NodeInitReply> {
         while let Ok(Some((pid, status))) = process::wait_any(true) {
             if let Some((id, _)) = self.running.remove(&pid.as_raw_nonzero().get()) {
                 let status = match status {
-                    Status::Exited(code) => ExitStatus::Code(code),
-                    Status::Killed(signal) => ExitStatus::Signal(signal),
+                    ProcessExitStatus::Exited(code) => ExitStatus::Code(code),
+                    ProcessExitStatus::Killed(signal) => ExitStatus::Signal(signal),
                 };
-                return Some(Reply::Exited { id, status });
+                return Some(NodeInitReply::Exited { id, status });
             }
         }
         None
@@ -296,8 +303,8 @@ fn add_folders_of_root(path: &mut OsString) {
 fn what_failed(error: &SpawnError, spawn: &Spawn, folder: Option<&str>) -> String {
     let program = spawn.argv.first().map_or("", String::as_str);
     match error.step {
-        Step::Exec => format!("{error} {program:?}"),
-        Step::Folder => format!("{error} {:?}", folder.unwrap_or("")),
+        SpawnStep::Exec => format!("{error} {program:?}"),
+        SpawnStep::Folder => format!("{error} {:?}", folder.unwrap_or("")),
         _ => format!("{error} for {program:?}"),
     }
 }

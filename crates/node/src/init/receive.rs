@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use sockets::Tables;
-use windtunnel_budget::discard::Controller;
-use windtunnel_limit::Worker;
+use sockets::UdpSocketTables;
+use windtunnel_budget::discard::DiscardController;
+use windtunnel_limit::PausableThread;
 use windtunnel_sys::clock;
-use windtunnel_sys::frame_queue::{Account, Taker};
-use windtunnel_sys::packet::{Outgoing, Outlet};
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags};
+use windtunnel_sys::frame_queue::{FrameConsumerStatistics, Taker};
+use windtunnel_sys::packet::{PacketSendSocket, TransmitFrame};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::schedule;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::Train;
@@ -27,11 +27,12 @@ use windtunnel_wire::vnet;
 ///
 /// # Errors
 /// `InvalidInput` for other descriptors; what the kernel says of memory and threads.
-pub(super) fn begin(descriptors: Vec<OwnedFd>, nice: i32) -> io::Result<Arc<Worker>> {
+pub(super) fn begin(descriptors: Vec<OwnedFd>, nice: i32) -> io::Result<Arc<PausableThread>> {
     let Ok([queue, socket, wake]) = <[OwnedFd; 3]>::try_from(descriptors) else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "it takes three descriptors"));
     };
-    let (taker, outlet, wake) = (Taker::open(queue)?, Outlet::from(socket), Event::from(wake));
+    let (taker, outlet, wake) =
+        (Taker::open(queue)?, PacketSendSocket::from(socket), EventFd::from(wake));
     let (send, receive) = sync_channel(1);
     std::thread::Builder::new().name("receive".into()).spawn(move || {
         // It works without, too.
@@ -41,8 +42,13 @@ pub(super) fn begin(descriptors: Vec<OwnedFd>, nice: i32) -> io::Result<Arc<Work
     receive.recv().map_err(io::Error::other)?
 }
 
-fn work(taker: Taker, outlet: Outlet, wake: Event, begun: &SyncSender<io::Result<Arc<Worker>>>) {
-    let worker = match Worker::of_this_thread() {
+fn work(
+    taker: Taker,
+    outlet: PacketSendSocket,
+    wake: EventFd,
+    begun: &SyncSender<io::Result<Arc<PausableThread>>>,
+) {
+    let worker = match PausableThread::of_this_thread() {
         Ok(worker) => Arc::new(worker),
         Err(error) => {
             // The init waits for it.
@@ -55,9 +61,9 @@ fn work(taker: Taker, outlet: Outlet, wake: Event, begun: &SyncSender<io::Result
         taker,
         outlet,
         wake,
-        controller: Controller::default(),
-        account: Account::default(),
-        tables: Tables::open(),
+        controller: DiscardController::default(),
+        account: FrameConsumerStatistics::default(),
+        tables: UdpSocketTables::open(),
         reviews: 0,
         review_at_ns: 0,
     };
@@ -71,11 +77,11 @@ fn work(taker: Taker, outlet: Outlet, wake: Event, begun: &SyncSender<io::Result
 
 struct Receiver {
     taker: Taker,
-    outlet: Outlet,
-    wake: Event,
-    controller: Controller,
-    account: Account,
-    tables: Tables,
+    outlet: PacketSendSocket,
+    wake: EventFd,
+    controller: DiscardController,
+    account: FrameConsumerStatistics,
+    tables: UdpSocketTables,
     reviews: u32,
     /// When the next review is due, however little came.
     review_at_ns: u64,
@@ -84,7 +90,7 @@ struct Receiver {
 impl Receiver {
     /// Delivers a few frames; false if there is none.
     fn deliver(&mut self) -> bool {
-        let nothing = Outgoing { interface: 0, vnet_header: &[0; 10], frame: &[] };
+        let nothing = TransmitFrame { interface: 0, vnet_header: &[0; 10], frame: &[] };
         let mut batch = [nothing; BATCH];
         let looked = self.taker.look(&mut batch);
         let frames = &batch[..looked.frames];
@@ -143,16 +149,16 @@ impl Receiver {
 }
 
 /// The port of a whole UDP datagram or the first fragment of one, and how many the frame stands for.
-fn udp_port(outgoing: &Outgoing<'_>) -> Option<(u16, u32)> {
+fn udp_port(outgoing: &TransmitFrame<'_>) -> Option<(u16, u32)> {
     const UDP: u8 = 17;
     let packet = ParsedPacket::parse(outgoing.frame).ok()?;
     let (_, destination) = packet.ports().filter(|_| packet.info.protocol == UDP)?;
-    let header = vnet::Header::parse(outgoing.vnet_header);
+    let header = vnet::VirtioNetHeader::parse(outgoing.vnet_header);
     Some((destination, Train::of(&packet, &header).count))
 }
 
 /// What a device does not take is lost, as the packet loop's frames are.
-fn send_all(outlet: &mut Outlet, batch: &[Outgoing<'_>]) {
+fn send_all(outlet: &mut PacketSendSocket, batch: &[TransmitFrame<'_>]) {
     let mut rest = batch;
     while !rest.is_empty() {
         match outlet.send(rest) {

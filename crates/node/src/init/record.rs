@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use windtunnel_sys::mount;
 
 use super::InitSetup;
-use crate::message::Failure;
-use crate::node_set::Recorded;
+use crate::message::NodeSetupFailure;
+use crate::node_set::ProgramRecordingSetup;
 
 /// Where programs find the files, and which there are.
 #[derive(Debug, Clone)]
-pub(super) struct Left {
+pub(super) struct ProgramRecordingFiles {
     place: PathBuf,
     calls: bool,
     /// The number of what is no program of the node, if programs declare what they send.
@@ -30,16 +30,17 @@ pub(super) struct Left {
 pub(super) fn mount(
     setup: &InitSetup<'_>,
     notes: &mut Vec<String>,
-) -> Result<Option<(Left, Vec<OwnedFd>)>, Failure> {
+) -> Result<Option<(ProgramRecordingFiles, Vec<OwnedFd>)>, NodeSetupFailure> {
     let Some(recorded) = setup.recorded else { return Ok(None) };
     let senders = recorded.has_senders(setup.id).then(|| setup.node().programs.len());
-    let left = Left { place: recorded.place.clone(), calls: recorded.calls, senders };
+    let left =
+        ProgramRecordingFiles { place: recorded.place.clone(), calls: recorded.calls, senders };
     if !left.calls && left.senders.is_none() {
         return Ok(None);
     }
     match make(recorded, &left) {
         Ok(files) => Ok(Some((left, files))),
-        Err(error) if left.calls => Err(Failure {
+        Err(error) if left.calls => Err(NodeSetupFailure {
             stage: "mounts".into(),
             message: format!(
                 "cannot show the files for recording at {}: {error}",
@@ -54,7 +55,10 @@ pub(super) fn mount(
     }
 }
 
-fn make(recorded: &Recorded, left: &Left) -> io::Result<Vec<OwnedFd>> {
+fn make(
+    recorded: &ProgramRecordingSetup,
+    left: &ProgramRecordingFiles,
+) -> io::Result<Vec<OwnedFd>> {
     mount::tmpfs(&recorded.place, "mode=755")?;
     let library = library(&recorded.place);
     fs::write(&library, recorded.library)?;
@@ -83,7 +87,7 @@ fn senders(place: &Path) -> PathBuf {
     place.join("senders")
 }
 
-impl Left {
+impl ProgramRecordingFiles {
     /// The variables of one of the node's programs (`None`: another one), in addition to its own, of
     /// which `preload` is one.
     pub(super) fn variables(
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_programs_own_preload_libraries_stay_in_front() {
-        let left = Left { place: "/p".into(), calls: true, senders: None };
+        let left = ProgramRecordingFiles { place: "/p".into(), calls: true, senders: None };
         let list = |own: Option<&str>| {
             let variables = left.variables(own.map(OsStr::new), None);
             let [(name, list), region] = &variables[..] else { panic!("{variables:?}") };
@@ -153,7 +157,7 @@ mod tests {
 
     #[test]
     fn programs_that_say_what_they_send_have_numbers() {
-        let left = Left { place: "/p".into(), calls: false, senders: Some(3) };
+        let left = ProgramRecordingFiles { place: "/p".into(), calls: false, senders: Some(3) };
         let last = |program| left.variables(None, program).pop().unwrap();
         let expected = |value: &str| (OsString::from("WINDTUNNEL_SENDS"), OsString::from(value));
         assert_eq!(last(Some(1)), expected("1:/p/senders"));

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use windtunnel_limit::{Scope, births};
+use windtunnel_limit::{ProcessScope, births};
 
 /// Looks for processes that were born stopped, for a while.
 #[derive(Debug, Default)]
 pub(super) struct Resumption {
-    next: Option<Look>,
+    next: Option<ResumptionCheck>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct ResumptionCheck {
     at_ns: u64,
     /// Since the one before.
     after: Duration,
@@ -20,7 +20,7 @@ struct Look {
 impl Resumption {
     /// All programs go on from `now_ns`.
     pub(super) fn begin(&mut self, now_ns: u64) {
-        self.next = Some(Look::after(FIRST, now_ns));
+        self.next = Some(ResumptionCheck::after(FIRST, now_ns));
     }
 
     /// They are stopped again, or a limit looks.
@@ -36,16 +36,16 @@ impl Resumption {
     /// Does it, if it is time.
     pub(super) fn turn(&mut self, now_ns: u64) {
         let Some(look) = self.next.filter(|look| look.at_ns <= now_ns) else { return };
-        births::resume(Scope::Namespace.processes());
+        births::resume(ProcessScope::Namespace.processes());
         let after = look.after * GROWTH;
-        self.next = (after <= LAST).then(|| Look::after(after, now_ns));
+        self.next = (after <= LAST).then(|| ResumptionCheck::after(after, now_ns));
     }
 }
 
-impl Look {
-    fn after(after: Duration, now_ns: u64) -> Look {
+impl ResumptionCheck {
+    fn after(after: Duration, now_ns: u64) -> ResumptionCheck {
         let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-        Look { at_ns: now_ns.saturating_add(after_ns), after }
+        ResumptionCheck { at_ns: now_ns.saturating_add(after_ns), after }
     }
 }
 

@@ -15,10 +15,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use windtunnel_image::{Inside, Kind, Merged};
-use windtunnel_sys::mount::{self, Access};
+use windtunnel_image::{ConfinedRootFolder, FilesystemEntryKind, Merged};
+use windtunnel_sys::mount::{self, BindMountAccess};
 
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::node_set::{NodeFiles, OwnRoot};
 
 /// Makes the tree, beside the one in which the process is.
@@ -26,11 +26,11 @@ pub(super) fn build(
     own: &OwnRoot,
     files: &NodeFiles,
     notes: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), NodeSetupFailure> {
     show(own, notes)?;
     let root = own.root();
-    let inside = Inside::open(&root).map_err(|error| failure("open", &root, &error))?;
-    let tree = Tree { inside, own };
+    let inside = ConfinedRootFolder::open(&root).map_err(|error| failure("open", &root, &error))?;
+    let tree = RootFilesystemTree { inside, own };
     tree.mount("/proc", |place| mount::proc(place).or_else(|_| bind("/proc", place)))?;
     tree.mount("/sys", |place| bind("/sys", place))?;
     tree.devices()?;
@@ -41,36 +41,36 @@ pub(super) fn build(
         ("/etc/hostname", &files.hostname),
     ];
     for (path, file) in ours {
-        tree.place(path, Kind::File, |place| bind(file, place))?;
+        tree.place(path, FilesystemEntryKind::File, |place| bind(file, place))?;
         tree.make_read_only(path)?;
     }
     tree.temporary()
 }
 
-fn volumes_and_folders(own: &OwnRoot, tree: &Tree) -> Result<(), Failure> {
+fn volumes_and_folders(own: &OwnRoot, tree: &RootFilesystemTree) -> Result<(), NodeSetupFailure> {
     for volume in &own.volumes {
         let is_folder = volume.source.is_dir();
-        let kind = if is_folder { Kind::Folder } else { Kind::File };
+        let kind = if is_folder { FilesystemEntryKind::Folder } else { FilesystemEntryKind::File };
         tree.place(&volume.target, kind, |place| bind(&volume.source, place))?;
         if volume.read_only {
             tree.make_read_only(&volume.target)?;
         }
     }
     for folder in own.folders.iter().filter(|folder| folder.as_str() != "/") {
-        let made = tree.inside.find_or_make(folder, Kind::Folder);
+        let made = tree.inside.find_or_make(folder, FilesystemEntryKind::Folder);
         made.map_err(|error| failure("make the working folder", Path::new(folder), &error))?;
     }
     Ok(())
 }
 
 /// Leaves the machine's file system for the tree.
-pub(super) fn enter(own: &OwnRoot) -> Result<(), Failure> {
+pub(super) fn enter(own: &OwnRoot) -> Result<(), NodeSetupFailure> {
     let root = own.root();
     mount::pivot(&root).map_err(|error| failure("make a root of", &root, &error))
 }
 
 /// Mounts the tree.
-fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), Failure> {
+fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
     let root = own.root();
     let (upper, work) = (own.upper(), own.work());
     let Err(denied) = mount::overlay(&root, &own.base, &own.lower, &upper, &work) else {
@@ -82,28 +82,33 @@ fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), Failure> {
     let lower = own.lower.iter().map(|folder| own.base.join(folder)).collect();
     let copied = Merged::new(lower).copy(Path::new(""), &upper);
     copied.map_err(|(path, error)| failure("copy", &path, &error))?;
-    mount::bind(&upper, &root, Access::Same).map_err(|error| failure("show", &root, &error))
+    mount::bind(&upper, &root, BindMountAccess::Same)
+        .map_err(|error| failure("show", &root, &error))
 }
 
 /// The tree, whose paths begin at its root.
-struct Tree<'o> {
-    inside: Inside,
+struct RootFilesystemTree<'o> {
+    inside: ConfinedRootFolder,
     own: &'o OwnRoot,
 }
 
-impl Tree<'_> {
+impl RootFilesystemTree<'_> {
     /// Mounts over a folder.
-    fn mount(&self, path: &str, mount: impl Fn(&Path) -> io::Result<()>) -> Result<(), Failure> {
-        self.place(path, Kind::Folder, mount)
+    fn mount(
+        &self,
+        path: &str,
+        mount: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<(), NodeSetupFailure> {
+        self.place(path, FilesystemEntryKind::Folder, mount)
     }
 
     /// Mounts over what is at the path, or is made there.
     fn place(
         &self,
         path: &str,
-        kind: Kind,
+        kind: FilesystemEntryKind,
         mount: impl Fn(&Path) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), NodeSetupFailure> {
         let place = self.inside.find_or_make(path, kind);
         let mounted = place.and_then(|place| mount(&place_of(&place)));
         mounted.map_err(|error| {
@@ -115,19 +120,23 @@ impl Tree<'_> {
     }
 
     /// What has been mounted there. It is looked up again: what was open is below the mount.
-    fn make_read_only(&self, path: &str) -> Result<(), Failure> {
+    fn make_read_only(&self, path: &str) -> Result<(), NodeSetupFailure> {
         let made = self.inside.find(path).and_then(|top| mount::make_read_only(place_of(&top)));
         made.map_err(|error| failure("protect", Path::new(path), &error))
     }
 
     /// `/dev`: the devices that programs expect, the machine's terminals, shared memory.
-    fn devices(&self) -> Result<(), Failure> {
+    fn devices(&self) -> Result<(), NodeSetupFailure> {
         self.mount("/dev", |place| mount::tmpfs(place, "mode=755,size=1m"))?;
         for device in DEVICES {
             let outside = Path::new("/dev").join(device);
             // By its real place: `ptmx` may be a link, and `net/tun` need not be there.
             let Ok(outside) = fs::canonicalize(outside) else { continue };
-            let kind = if outside.is_dir() { Kind::Folder } else { Kind::File };
+            let kind = if outside.is_dir() {
+                FilesystemEntryKind::Folder
+            } else {
+                FilesystemEntryKind::File
+            };
             self.place(&format!("/dev/{device}"), kind, |place| bind(&outside, place))?;
         }
         self.mount("/dev/shm", |place| mount::tmpfs(place, "mode=1777"))?;
@@ -139,11 +148,11 @@ impl Tree<'_> {
     }
 
     /// A `/tmp` where the image has none.
-    fn temporary(&self) -> Result<(), Failure> {
+    fn temporary(&self) -> Result<(), NodeSetupFailure> {
         if self.inside.find("/tmp").is_ok() {
             return Ok(());
         }
-        let made = self.inside.find_or_make("/tmp", Kind::Folder);
+        let made = self.inside.find_or_make("/tmp", FilesystemEntryKind::Folder);
         let made = made.and_then(|place| {
             fs::set_permissions(place_of(&place), Permissions::from_mode(0o1777))
         });
@@ -152,7 +161,7 @@ impl Tree<'_> {
 }
 
 fn bind(source: impl AsRef<Path>, place: &Path) -> io::Result<()> {
-    mount::bind(source, place, Access::Same)
+    mount::bind(source, place, BindMountAccess::Same)
 }
 
 /// A path to what is open.
@@ -161,8 +170,8 @@ fn place_of(open: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", open.as_raw_fd()))
 }
 
-fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure {
+fn failure(action: &str, path: &Path, error: &io::Error) -> NodeSetupFailure {
+    NodeSetupFailure {
         stage: "mounts".into(),
         message: format!("cannot {action} {} for its own file system: {error}", path.display()),
         hint: None,
@@ -171,11 +180,11 @@ fn failure(action: &str, path: &Path, error: &io::Error) -> Failure {
 
 /// overlayfs has to copy the folder before something can be made in it, with its owner and group, and
 /// a number that the user namespace does not map cannot be given to the copy.
-fn unmapped(path: &str, folder: &Path) -> Failure {
+fn unmapped(path: &str, folder: &Path) -> NodeSetupFailure {
     // A layer has a short name that leads to its folder: the user knows the latter.
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let folder = folder.display();
-    Failure {
+    NodeSetupFailure {
         stage: "mounts".into(),
         message: format!(
             "cannot show {path} for its own file system: {folder} belongs to a user or group that is \

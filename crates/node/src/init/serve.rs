@@ -3,44 +3,44 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_limit::watch::Allowed;
+use windtunnel_limit::watch::ResourceWatchLimits;
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::signal;
 
-use super::echo::Echo;
-use super::probe::Probes;
-use super::programs::Programs;
+use super::echo::EchoMeasurement;
+use super::probe::ProgramProbeSet;
+use super::programs::NodeProgramTable;
 use super::{gateway, interference, network, observe, watch};
 use crate::channel::{Channel, ChannelError};
-use crate::message::{Listener, Reply, Request};
+use crate::message::{ListeningEndpoint, NodeInitReply, NodeInitRequest};
 
 /// Serves until the channel fails; that it is [`ChannelError::Gone`] is the good end.
 pub(super) fn serve(
-    programs: Programs,
+    programs: NodeProgramTable,
     channel: &Channel,
-    signals: signal::Reader,
+    signals: signal::SignalReader,
     v6: bool,
 ) -> Result<(), ChannelError> {
-    let (watches, echoes, probes) = (Vec::new(), Vec::new(), Probes::new()?);
-    let mut server = Server { channel, signals, programs, watches, echoes, probes, v6 };
+    let (watches, echoes, probes) = (Vec::new(), Vec::new(), ProgramProbeSet::new()?);
+    let mut server = NodeInitServer { channel, signals, programs, watches, echoes, probes, v6 };
     loop {
         server.turn()?;
     }
 }
 
-struct Server<'a> {
+struct NodeInitServer<'a> {
     channel: &'a Channel,
-    signals: signal::Reader,
-    programs: Programs,
-    watches: Vec<(u64, Listener)>,
-    echoes: Vec<Echo>,
-    probes: Probes,
+    signals: signal::SignalReader,
+    programs: NodeProgramTable,
+    watches: Vec<(u64, ListeningEndpoint)>,
+    echoes: Vec<EchoMeasurement>,
+    probes: ProgramProbeSet,
     /// Whether the node has IPv6.
     v6: bool,
 }
 
-impl Server<'_> {
+impl NodeInitServer<'_> {
     fn turn(&mut self) -> Result<(), ChannelError> {
         self.wait()?;
         if let Some((request, descriptors)) = self.channel.receive(Some(Duration::ZERO))? {
@@ -82,71 +82,78 @@ impl Server<'_> {
 
     fn timeout(&self) -> Option<Duration> {
         let now_ns = clock::monotonic_ns();
-        let times = self.echoes.iter().map(Echo::wake_at_ns);
+        let times = self.echoes.iter().map(EchoMeasurement::wake_at_ns);
         let times = times.chain(self.programs.resumption().due_ns());
         let times = times.map(|at_ns| Duration::from_nanos(at_ns.saturating_sub(now_ns)));
         let look = (!self.watches.is_empty()).then_some(LOOK_EVERY);
         times.chain(look).min()
     }
 
-    fn handle(&mut self, request: Request, descriptors: Vec<OwnedFd>) -> Result<(), ChannelError> {
+    fn handle(
+        &mut self,
+        request: NodeInitRequest,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), ChannelError> {
         match request {
-            Request::Continue => Ok(()),
-            Request::Spawn(spawn) => {
+            NodeInitRequest::Continue => Ok(()),
+            NodeInitRequest::Spawn(spawn) => {
                 let reply = self.programs.spawn(&spawn, &descriptors);
                 self.reply(&reply)
             }
-            Request::Signal { id, signal, token } => self.signal(id, signal, token),
-            Request::Interference => self.reply(&Reply::Interference(interference::look())),
-            Request::Watch { token, what } => {
+            NodeInitRequest::Signal { id, signal, token } => self.signal(id, signal, token),
+            NodeInitRequest::Interference => {
+                self.reply(&NodeInitReply::Interference(interference::look()))
+            }
+            NodeInitRequest::Watch { token, what } => {
                 self.watches.push((token, what));
                 Ok(())
             }
-            Request::Unwatch { token } => {
+            NodeInitRequest::Unwatch { token } => {
                 self.watches.retain(|(other, _)| *other != token);
                 Ok(())
             }
-            Request::EndEcho { token } => {
+            NodeInitRequest::EndEcho { token } => {
                 let ended = self.echoes.iter_mut().filter(|echo| echo.token() == token);
-                ended.for_each(Echo::end);
+                ended.for_each(EchoMeasurement::end);
                 Ok(())
             }
-            Request::Routes(edit) => network::edit(&edit).or_else(|error| {
+            NodeInitRequest::Routes(edit) => network::edit(&edit).or_else(|error| {
                 let message = format!("{error}: {}", error.source);
-                self.reply(&Reply::RoutesFailed { message })
+                self.reply(&NodeInitReply::RoutesFailed { message })
             }),
             // A host process that has closed the other end is not interested any more.
-            Request::Diagnose => {
+            NodeInitRequest::Diagnose => {
                 let _ = descriptors.first().map(observe::diagnose);
                 Ok(())
             }
-            Request::Supervise { library } => {
+            NodeInitRequest::Supervise { library } => {
                 let failed = self.programs.supervise(descriptors, library);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::LimitProcessor { share } => {
+            NodeInitRequest::LimitProcessor { share } => {
                 let failed = self.programs.limit_processor(share);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::Receive => {
+            NodeInitRequest::Receive => {
                 let failed = self.programs.receive(descriptors);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::Gateway => self.begin_gateway(descriptors),
-            Request::Bound(bounds) => {
+            NodeInitRequest::Gateway => self.begin_gateway(descriptors),
+            NodeInitRequest::Bound(bounds) => {
                 self.programs.bounds().give(bounds, descriptors);
                 Ok(())
             }
-            Request::Probe { token, what, timeout_ns } => {
+            NodeInitRequest::Probe { token, what, timeout_ns } => {
                 let failed = self.probes.begin(token, what, timeout_ns).err();
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::LimitUse { memory, processes } => {
-                let failed = self.programs.bounds().watch(Allowed { memory, processes });
+            NodeInitRequest::LimitUse { memory, processes } => {
+                let failed =
+                    self.programs.bounds().watch(ResourceWatchLimits { memory, processes });
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            Request::Echo { token, address, count, interval_ns } => {
-                match Echo::start(token, address, count, interval_ns) {
+            NodeInitRequest::Echo { token, address, count, interval_ns } => {
+                match EchoMeasurement::start(token, address, count, interval_ns) {
                     Ok(echo) => self.echoes.push(echo),
                     Err(reply) => self.reply(&reply)?,
                 }
@@ -164,7 +171,7 @@ impl Server<'_> {
     ) -> Result<(), ChannelError> {
         let failed = self.programs.signal(id, signal);
         let at_ns = clock::monotonic_ns();
-        let sent = token.map(|token| Reply::Signalled { token, at_ns });
+        let sent = token.map(|token| NodeInitReply::Signalled { token, at_ns });
         failed.into_iter().chain(sent).try_for_each(|reply| self.reply(&reply))
     }
 
@@ -179,8 +186,8 @@ impl Server<'_> {
             .into_iter()
             .partition(|(_, what)| watch::listens(what));
         self.watches = open;
-        let found: Vec<(u64, Listener)> = found;
-        found.into_iter().try_for_each(|(token, _)| self.reply(&Reply::Listening { token }))
+        let found: Vec<(u64, ListeningEndpoint)> = found;
+        found.into_iter().try_for_each(|(token, _)| self.reply(&NodeInitReply::Listening { token }))
     }
 
     fn echo(&mut self) -> Result<(), ChannelError> {
@@ -194,7 +201,7 @@ impl Server<'_> {
     }
 
     /// A host process that is slow to listen is waited for; one that is gone is not.
-    fn reply(&self, reply: &Reply) -> Result<(), ChannelError> {
+    fn reply(&self, reply: &NodeInitReply) -> Result<(), ChannelError> {
         loop {
             match self.channel.send(reply, &[]) {
                 Err(ChannelError::Stuck) => {}

@@ -9,11 +9,15 @@ use windtunnel_sys::namespace::{self, IdRange};
 use windtunnel_sys::process;
 
 use super::mounts;
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::node_set::TableLimits;
 
 /// Sets the defaults. Devices take them over when they are made.
-pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<(), Failure> {
+pub(crate) fn apply(
+    forward: bool,
+    v6: bool,
+    notes: &mut Vec<String>,
+) -> Result<(), NodeSetupFailure> {
     let groups = ping_groups().map_err(|error| failure("ipv4/ping_group_range", &error))?;
     for (key, value) in v4_settings(forward, &groups) {
         write(key, value, notes)?;
@@ -23,7 +27,7 @@ pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<
             write(key, value, notes)?;
         }
     } else if v6 {
-        return Err(Failure {
+        return Err(NodeSetupFailure {
             stage: "settings".into(),
             message: "this kernel has no IPv6, but the node has an IPv6 address".into(),
             hint: Some("switch IPv6 off in the file, or boot without ipv6.disable=1".into()),
@@ -37,7 +41,7 @@ pub(crate) fn apply(forward: bool, v6: bool, notes: &mut Vec<String>) -> Result<
 pub(super) fn keep_limits(
     tables: Option<&TableLimits>,
     notes: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), NodeSetupFailure> {
     let settings = tables.into_iter().flat_map(|tables| &tables.settings);
     settings.into_iter().try_for_each(|(name, value)| write(&format!("ipv4/{name}"), value, notes))
 }
@@ -90,7 +94,7 @@ fn ping_groups() -> io::Result<String> {
 }
 
 /// An older kernel may lack a setting; whatever else is wrong is fatal.
-fn write(key: &str, value: &str, notes: &mut Vec<String>) -> Result<(), Failure> {
+fn write(key: &str, value: &str, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
     match fs::write(Path::new("/proc/sys/net").join(key), value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             notes.push(format!("this kernel has no setting net/{key}"));
@@ -100,8 +104,8 @@ fn write(key: &str, value: &str, notes: &mut Vec<String>) -> Result<(), Failure>
     }
 }
 
-fn failure(key: &str, error: &io::Error) -> Failure {
-    Failure {
+fn failure(key: &str, error: &io::Error) -> NodeSetupFailure {
+    NodeSetupFailure {
         stage: "settings".into(),
         message: format!("cannot set net/{key}: {error}"),
         hint: mounts::read_only_hint(error),

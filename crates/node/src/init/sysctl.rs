@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use super::mounts;
 use crate::hint;
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 
 /// Writes each setting, and reads it again: a number that the kernel has silently changed is
 /// refused as well.
-pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
+pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), NodeSetupFailure> {
     for (key, value) in settings {
-        let path = path_of(key).ok_or_else(|| Failure {
+        let path = path_of(key).ok_or_else(|| NodeSetupFailure {
             stage: STAGE.into(),
             message: format!("sysctl {key} is not a setting of a network namespace"),
             hint: Some("only net.* can be set per node, with dots between the words".into()),
@@ -21,7 +21,7 @@ pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), Failure> 
         fs::write(&path, value).map_err(|error| refused(key, value, &error))?;
         if let Some(taken) = fs::read_to_string(&path).ok().filter(|taken| differs(value, taken)) {
             let taken = taken.split_whitespace().collect::<Vec<_>>().join(" ");
-            return Err(Failure {
+            return Err(NodeSetupFailure {
                 stage: STAGE.into(),
                 message: format!("sysctl {key} = {value}: the kernel has made it {taken}"),
                 hint: Some(format!("write {taken} if that will do")),
@@ -50,7 +50,7 @@ fn differs(asked: &str, taken: &str) -> bool {
     }
 }
 
-fn refused(key: &str, value: &str, error: &io::Error) -> Failure {
+fn refused(key: &str, value: &str, error: &io::Error) -> NodeSetupFailure {
     let congestion = key == "net.ipv4.tcp_congestion_control";
     let (reason, hint) = match error.raw_os_error() {
         Some(hint::ERRNO_EPERM) if congestion => (
@@ -76,7 +76,7 @@ fn refused(key: &str, value: &str, error: &io::Error) -> Failure {
         _ => ("the kernel refuses it", mounts::read_only_hint(error)),
     };
     let message = format!("sysctl {key} = {value}: {reason} ({error})");
-    Failure { stage: STAGE.into(), message, hint }
+    NodeSetupFailure { stage: STAGE.into(), message, hint }
 }
 
 fn available() -> String {

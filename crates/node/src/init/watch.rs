@@ -3,22 +3,22 @@
 
 use std::fs;
 
-use crate::message::Listener;
+use crate::message::ListeningEndpoint;
 
 /// Whether something listens there, at this moment.
-pub(super) fn listens(what: &Listener) -> bool {
+pub(super) fn listens(what: &ListeningEndpoint) -> bool {
     let read = |table: &str| fs::read_to_string(table).unwrap_or_default();
     match what {
-        Listener::Tcp(port) => ["/proc/net/tcp", "/proc/net/tcp6"]
+        ListeningEndpoint::Tcp(port) => ["/proc/net/tcp", "/proc/net/tcp6"]
             .iter()
             .any(|table| tcp_ports(&read(table)).any(|listening| listening == *port)),
-        Listener::Any => {
+        ListeningEndpoint::Any => {
             let tcp = ["/proc/net/tcp", "/proc/net/tcp6"];
             let udp = ["/proc/net/udp", "/proc/net/udp6"];
             tcp.iter().any(|table| tcp_ports(&read(table)).next().is_some())
                 || udp.iter().any(|table| udp_is_bound(&read(table)))
         }
-        Listener::Unix(path) => {
+        ListeningEndpoint::Unix(path) => {
             unix_paths(&read("/proc/net/unix")).any(|listening| same_socket(path, listening))
         }
     }

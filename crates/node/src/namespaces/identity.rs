@@ -6,8 +6,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_sys::namespace::{self, Flags, Fork, IdMap, IdRange};
-use windtunnel_sys::process::{self, Pid, Status};
+use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 use windtunnel_sys::unix;
 
 pub(super) enum IdentityError {
@@ -24,11 +24,11 @@ pub(super) fn unshare_user(
 ) -> Result<(), IdentityError> {
     let parent = process::current();
     let (ours, theirs) = unix::seqpacket_pair().map_err(IdentityError::Denied)?;
-    match namespace::fork_into(Flags::NONE).map_err(IdentityError::Denied)? {
+    match namespace::fork_into(NamespaceFlags::NONE).map_err(IdentityError::Denied)? {
         Fork::Child => help(&theirs, ours, || write(parent, maps)),
         Fork::Parent { pid, .. } => {
             drop(theirs);
-            let outcome = namespace::unshare(Flags::USER).map_err(IdentityError::Denied);
+            let outcome = namespace::unshare(NamespaceFlags::USER).map_err(IdentityError::Denied);
             if outcome.is_ok() {
                 // Should the helper have died, its status says so.
                 let _ = unix::send(&ours, b"inside", &[]);
@@ -58,10 +58,10 @@ pub(super) fn same(maps: &IdMap) -> IdMap {
     IdMap { users: same(&maps.users), groups: same(&maps.groups) }
 }
 
-fn mapped(status: Option<Status>) -> Result<(), IdentityError> {
+fn mapped(status: Option<ProcessExitStatus>) -> Result<(), IdentityError> {
     match status {
-        Some(Status::Exited(0)) => Ok(()),
-        Some(Status::Exited(errno)) => {
+        Some(ProcessExitStatus::Exited(0)) => Ok(()),
+        Some(ProcessExitStatus::Exited(errno)) => {
             Err(IdentityError::Unmapped(io::Error::from_raw_os_error(errno)))
         }
         _ => Err(IdentityError::Unmapped(io::Error::from(io::ErrorKind::Interrupted))),

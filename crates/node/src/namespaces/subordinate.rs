@@ -7,10 +7,10 @@ use std::io;
 use std::process::Command;
 
 use windtunnel_sys::namespace::{IdMap, IdRange};
-use windtunnel_sys::process::{Pid, User};
+use windtunnel_sys::process::{Pid, UserIdentity};
 
 /// The invoker as itself, and its subordinate identities as themselves; `None` where it has none.
-pub(crate) fn identities(invoker: User) -> Option<IdMap> {
+pub(crate) fn identities(invoker: UserIdentity) -> Option<IdMap> {
     let read = |path| fs::read_to_string(path).ok();
     let name = name_of(&read("/etc/passwd")?, invoker.uid);
     let range = |table: &str| first_range(table, invoker.uid, name.as_deref());

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use windtunnel_model::id::LanId;
-use windtunnel_model::plan::Interface;
+use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{Plan, Subnet};
 
 use super::FAMILIES;
 use super::routes::Exits;
-use crate::netlink::request::{Own, Via};
+use crate::netlink::request::{DeviceAddress, Via};
 
 /// The node's end of one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +32,19 @@ pub(super) struct LanConfig {
 
 impl Device {
     /// Its addresses with their subnets.
-    pub(crate) fn own(&self) -> impl Iterator<Item = Own> {
+    pub(crate) fn own(&self) -> impl Iterator<Item = DeviceAddress> {
         let subnet = |address: IpAddr| {
             let lan = self.lan.as_ref()?;
             lan.subnets.iter().copied().find(|subnet| subnet.contains(address))
         };
-        let own =
-            self.addresses.iter().map(move |&address| Own { address, subnet: subnet(address) });
+        let own = self
+            .addresses
+            .iter()
+            .map(move |&address| DeviceAddress { address, subnet: subnet(address) });
         let local = self.lan.as_ref().and_then(|lan| lan.link_local);
         own.chain(local.map(|address| {
             let network = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0).into();
-            Own { address: address.into(), subnet: Some(Subnet { network, prefix: 64 }) }
+            DeviceAddress { address: address.into(), subnet: Some(Subnet { network, prefix: 64 }) }
         }))
     }
 
@@ -62,7 +64,12 @@ impl LanConfig {
     }
 }
 
-pub(super) fn side(plan: &Plan, exits: &Exits<'_>, interface: &Interface, id: LanId) -> LanConfig {
+pub(super) fn side(
+    plan: &Plan,
+    exits: &Exits<'_>,
+    interface: &NodeInterface,
+    id: LanId,
+) -> LanConfig {
     let lan = &plan.lans[id.index()];
     let has = |subnet: &Subnet| interface.addresses().any(|address| subnet.contains(address));
     LanConfig {

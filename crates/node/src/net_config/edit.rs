@@ -10,7 +10,7 @@ use windtunnel_routing::Routes;
 
 use super::NetConfig;
 use super::prefixes::Prefix;
-use crate::netlink::request::{Hop, Rule};
+use crate::netlink::request::{Hop, RoutingPolicyRule};
 
 /// Routes and rules that a node's kernel gets and loses, and addresses of services that it gets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub struct RouteEdit {
     pub(crate) set: Vec<(Prefix, Hop)>,
     /// No longer wanted, and replaced by none.
     pub(crate) remove: Vec<(Prefix, Hop)>,
-    pub(crate) add_rules: Vec<Rule>,
-    pub(crate) remove_rules: Vec<Rule>,
+    pub(crate) add_rules: Vec<RoutingPolicyRule>,
+    pub(crate) remove_rules: Vec<RoutingPolicyRule>,
 }
 
 impl RouteEdit {

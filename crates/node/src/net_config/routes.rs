@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use windtunnel_model::id::{LanId, Lane, NodeId, RouterId, Vertex};
+use windtunnel_model::id::{LanId, Lane, NetworkVertex, NodeId, RouterId};
 use windtunnel_model::{Plan, Subnet};
-use windtunnel_routing::{Routes, Target};
+use windtunnel_routing::{RouteDestination, Routes};
 
 use super::prefixes::Prefix;
 use crate::netlink::request::whole;
@@ -18,9 +18,9 @@ pub(crate) struct Exits<'a> {
 
 /// Somebody else's addresses that are reached alike.
 #[derive(Debug, Clone)]
-pub(crate) struct Destination {
-    owner: Vertex,
-    target: Target,
+pub(crate) struct RoutedAddressGroup {
+    owner: NetworkVertex,
+    target: RouteDestination,
     /// Single ones, or the whole subnet of a LAN.
     pub(crate) addresses: Vec<Prefix>,
 }
@@ -35,10 +35,10 @@ pub(crate) struct Passing {
     pub(crate) beyond: Option<Lane>,
 }
 
-impl Destination {
+impl RoutedAddressGroup {
     /// Whether it is a LAN as a whole.
     pub(crate) fn is_lan(&self) -> bool {
-        matches!(self.owner, Vertex::Lan(_))
+        matches!(self.owner, NetworkVertex::Lan(_))
     }
 }
 
@@ -48,11 +48,11 @@ impl<'a> Exits<'a> {
     }
 
     /// Every interface of every other node, every router, and every LAN.
-    pub(crate) fn destinations(&self) -> impl Iterator<Item = Destination> {
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = RoutedAddressGroup> {
         let others = self.plan.ports().filter(|(owner, _)| *owner != self.node);
-        let ports = others.map(|(owner, interface)| Destination {
-            owner: Vertex::Node(owner),
-            target: Target::Port(interface.port),
+        let ports = others.map(|(owner, interface)| RoutedAddressGroup {
+            owner: NetworkVertex::Node(owner),
+            target: RouteDestination::Port(interface.port),
             addresses: interface.addresses().map(host).collect(),
         });
         let routers = self.plan.routers.iter().enumerate().map(|(position, router)| {
@@ -60,21 +60,29 @@ impl<'a> Exits<'a> {
             let v4 = router.interfaces.iter().filter_map(|i| i.v4).map(IpAddr::V4);
             let v6 = router.interfaces.iter().filter_map(|i| i.v6).map(IpAddr::V6);
             let addresses = v4.chain(v6).map(host).collect();
-            Destination { owner: Vertex::Router(id), target: Target::Router(id), addresses }
+            RoutedAddressGroup {
+                owner: NetworkVertex::Router(id),
+                target: RouteDestination::Router(id),
+                addresses,
+            }
         });
         let lans = self.plan.lans.iter().enumerate().map(|(position, lan)| {
             let id = LanId::from_index(position);
             let subnets = [lan.v4, lan.v6].into_iter().flatten();
             let whole = |Subnet { network, prefix }| Prefix { address: network, length: prefix };
             let addresses = subnets.map(whole).collect();
-            Destination { owner: Vertex::Lan(id), target: Target::Lan(id), addresses }
+            RoutedAddressGroup {
+                owner: NetworkVertex::Lan(id),
+                target: RouteDestination::Lan(id),
+                addresses,
+            }
         });
         ports.chain(routers).chain(lans)
     }
 
     /// The position of the interface by which a destination is reached best.
-    pub(crate) fn best(&self, destination: &Destination) -> Option<usize> {
-        self.position(self.next(Vertex::Node(self.node), destination)?)
+    pub(crate) fn best(&self, destination: &RoutedAddressGroup) -> Option<usize> {
+        self.position(self.next(NetworkVertex::Node(self.node), destination)?)
     }
 
     /// The position of the interface by which the machine's outside is reached best.
@@ -88,15 +96,15 @@ impl<'a> Exits<'a> {
     }
 
     /// The machine's outside.
-    fn outside(&self) -> Option<Destination> {
+    fn outside(&self) -> Option<RoutedAddressGroup> {
         let id = self.plan.internet().filter(|id| *id != self.node)?;
         let interface = self.plan.nodes[id.index()].interfaces.first()?;
-        let target = Target::Port(interface.port);
-        Some(Destination { owner: Vertex::Node(id), target, addresses: Vec::new() })
+        let target = RouteDestination::Port(interface.port);
+        Some(RoutedAddressGroup { owner: NetworkVertex::Node(id), target, addresses: Vec::new() })
     }
 
     /// Whether packets that leave by an interface arrive without coming back through the node.
-    pub(crate) fn leads(&self, position: usize, destination: &Destination) -> bool {
+    pub(crate) fn leads(&self, position: usize, destination: &RoutedAddressGroup) -> bool {
         let interface = &self.plan.nodes[self.node.index()].interfaces[position];
         let lane = Lane { link: interface.link, direction: interface.outward };
         let end = self.plan.lane_end(lane);
@@ -104,10 +112,10 @@ impl<'a> Exits<'a> {
     }
 
     /// Whether the way to a destination is fixed, whatever address packets come from.
-    pub(crate) fn is_fixed(&self, destination: &Destination) -> bool {
+    pub(crate) fn is_fixed(&self, destination: &RoutedAddressGroup) -> bool {
         match destination.owner {
-            Vertex::Node(owner) => self.routes.is_fixed(self.node, owner),
-            Vertex::Router(_) | Vertex::Lan(_) => false,
+            NetworkVertex::Node(owner) => self.routes.is_fixed(self.node, owner),
+            NetworkVertex::Router(_) | NetworkVertex::Lan(_) => false,
         }
     }
 
@@ -115,20 +123,20 @@ impl<'a> Exits<'a> {
     pub(crate) fn passing(&self) -> Vec<Passing> {
         let of = |node: NodeId| {
             let interfaces = &self.plan.nodes[node.index()].interfaces;
-            interfaces.iter().flat_map(windtunnel_model::plan::Interface::addresses).collect()
+            interfaces.iter().flat_map(windtunnel_model::plan::NodeInterface::addresses).collect()
         };
         let passing = |(from, to, lane): (NodeId, NodeId, Lane)| {
             let beyond = match self.plan.lane_end(lane) {
-                at @ Vertex::Lan(_) => {
+                at @ NetworkVertex::Lan(_) => {
                     let port = self.plan.nodes[to.index()].interfaces.first()?.port;
-                    self.routes.next_hop_from(at, Some(from), Target::Port(port))
+                    self.routes.next_hop_from(at, Some(from), RouteDestination::Port(port))
                 }
                 _ => None,
             };
             let position = self.position(lane)?;
             Some(Passing { sources: of(from), destinations: of(to), position, beyond })
         };
-        self.routes.fixed_through(Vertex::Node(self.node)).filter_map(passing).collect()
+        self.routes.fixed_through(NetworkVertex::Node(self.node)).filter_map(passing).collect()
     }
 
     /// Whether an address is of a LAN's subnet.
@@ -141,12 +149,12 @@ impl<'a> Exits<'a> {
     pub(crate) fn gateway(
         &self,
         position: usize,
-        destination: &Destination,
+        destination: &RoutedAddressGroup,
         like: IpAddr,
     ) -> Option<IpAddr> {
         let interface = &self.plan.nodes[self.node.index()].interfaces[position];
         let lan = self.plan.lan_of(interface.link)?;
-        let lane = self.next(Vertex::Lan(lan), destination)?;
+        let lane = self.next(NetworkVertex::Lan(lan), destination)?;
         self.address_at_end(lane, like)
     }
 
@@ -154,13 +162,13 @@ impl<'a> Exits<'a> {
     pub(crate) fn way_out(&self, lan: LanId, like: IpAddr) -> Option<IpAddr> {
         let lanes = self.plan.lans[lan.index()].attachments.iter();
         let leads_out = |lane: &&Lane| match self.plan.lane_end(**lane) {
-            Vertex::Router(_) => true,
-            Vertex::Node(id) => {
+            NetworkVertex::Router(_) => true,
+            NetworkVertex::Node(id) => {
                 let node = &self.plan.nodes[id.index()];
                 let forwards = node.forward && node.interfaces.len() > 1;
                 id != self.node && (forwards || node.internet.is_some())
             }
-            Vertex::Lan(_) => false,
+            NetworkVertex::Lan(_) => false,
         };
         let profile =
             |lane: &Lane| &self.plan.links[lane.link.index()].profiles[lane.direction.index()];
@@ -174,7 +182,7 @@ impl<'a> Exits<'a> {
         if like.is_ipv4() { v4.map(IpAddr::V4) } else { v6.map(IpAddr::V6) }
     }
 
-    fn next(&self, at: Vertex, destination: &Destination) -> Option<Lane> {
+    fn next(&self, at: NetworkVertex, destination: &RoutedAddressGroup) -> Option<Lane> {
         self.routes.next_hop_from(at, Some(self.node), destination.target)
     }
 

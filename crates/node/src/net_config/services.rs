@@ -10,11 +10,11 @@ use std::net::IpAddr;
 
 use windtunnel_model::Plan;
 use windtunnel_model::id::{NodeId, ServiceId};
-use windtunnel_model::plan::{Service, Transport};
+use windtunnel_model::plan::{Service, TransportProtocol};
 
 use super::routes::Exits;
 use super::{FAMILIES, NetConfig, ways};
-use crate::netlink::request::{Hop, Rule};
+use crate::netlink::request::{Hop, RoutingPolicyRule};
 
 impl NetConfig {
     pub(super) fn add_services(&mut self, plan: &Plan, node: NodeId, exits: &Exits<'_>) {
@@ -23,7 +23,8 @@ impl NetConfig {
                 if !self.services.contains(&address) {
                     self.services.push(address);
                 }
-                let udp = service.ports.iter().filter(|port| port.transport == Transport::Udp);
+                let udp =
+                    service.ports.iter().filter(|port| port.transport == TransportProtocol::Udp);
                 let mut udp = udp.peekable();
                 if udp.peek().is_none() {
                     continue;
@@ -31,7 +32,8 @@ impl NetConfig {
                 let table = table_of(id);
                 self.add_routes_from(address, table, exits);
                 let from = FAMILIES[usize::from(address.is_ipv6())];
-                let rule = |port: u16| Rule { from, to: None, udp_port: Some(port), table };
+                let rule =
+                    |port: u16| RoutingPolicyRule { from, to: None, udp_port: Some(port), table };
                 self.rules.extend(udp.map(|port| rule(port.port)));
             }
         }
@@ -62,7 +64,7 @@ fn is_of_interface(plan: &Plan, node: NodeId, address: IpAddr) -> bool {
     let interfaces = &plan.nodes[node.index()].interfaces;
     interfaces
         .iter()
-        .flat_map(windtunnel_model::plan::Interface::addresses)
+        .flat_map(windtunnel_model::plan::NodeInterface::addresses)
         .any(|own| own == address)
 }
 
@@ -122,8 +124,12 @@ mod tests {
     fn what_leaves_from_a_udp_port_comes_from_the_services_address() {
         for (address, any) in [("10.1.0.53", "0.0.0.0"), ("fd01::53", "::")] {
             let config = net_config(vec![service(address, &["80/tcp", "53/udp"], &[1])], 1);
-            let rule =
-                Rule { from: any.parse().unwrap(), to: None, udp_port: Some(53), table: 2_000_000 };
+            let rule = RoutingPolicyRule {
+                from: any.parse().unwrap(),
+                to: None,
+                udp_port: Some(53),
+                table: 2_000_000,
+            };
             assert_eq!(config.rules, [rule]);
             let own = config.routes.iter().filter(|(_, hop)| hop.table == 2_000_000);
             let own: Vec<(u8, String)> =

@@ -4,7 +4,7 @@ use std::io;
 
 use super::Netlink;
 use super::attributes::{each_attribute, number, text};
-use super::message::{HEADER, Message};
+use super::message::{HEADER, RtnetlinkMessage};
 use super::number::{
     BR_STATE_FORWARDING, IFLA_BRPORT_STATE, IFLA_IFNAME, IFLA_INFO_SLAVE_DATA,
     IFLA_INFO_SLAVE_KIND, IFLA_LINKINFO, IFLA_MASTER, RTM_GETLINK, RTM_NEWLINK,
@@ -12,7 +12,7 @@ use super::number::{
 
 /// A port of a bridge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Port {
+pub(crate) struct BridgePort {
     pub(crate) name: String,
     /// Index of the bridge.
     pub(crate) bridge: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Port {
     pub(crate) state: u8,
 }
 
-impl Port {
+impl BridgePort {
     /// Why it forwards nothing; `None` if it forwards.
     pub(crate) fn idle(&self) -> Option<&'static str> {
         match self.state {
@@ -35,9 +35,9 @@ impl Port {
 
 impl Netlink {
     /// All ports of all bridges.
-    pub(crate) fn bridge_ports(&mut self) -> io::Result<Vec<Port>> {
+    pub(crate) fn bridge_ports(&mut self) -> io::Result<Vec<BridgePort>> {
         let mut all = Vec::new();
-        let request = Message::new(RTM_GETLINK, &[0; IFINFOMSG_BYTES]);
+        let request = RtnetlinkMessage::new(RTM_GETLINK, &[0; IFINFOMSG_BYTES]);
         self.dump(request, RTM_NEWLINK, |message| {
             all.extend(port(message)?);
             Some(())
@@ -48,7 +48,7 @@ impl Netlink {
 
 /// What a message says of a device, where that is a port; the outer `None`: the message is not as it
 /// should be.
-pub(crate) fn port(message: &[u8]) -> Option<Option<Port>> {
+pub(crate) fn port(message: &[u8]) -> Option<Option<BridgePort>> {
     let (mut name, mut bridge, mut kind, mut state) = (String::new(), 0, String::new(), None);
     each_attribute(message.get(HEADER + IFINFOMSG_BYTES..)?, |attribute, value| {
         match attribute {
@@ -72,7 +72,7 @@ pub(crate) fn port(message: &[u8]) -> Option<Option<Port>> {
         Some(())
     })?;
     let state = state.filter(|_| kind == "bridge");
-    Some(state.map(|state| Port { name, bridge, state }))
+    Some(state.map(|state| BridgePort { name, bridge, state }))
 }
 
 const IFINFOMSG_BYTES: usize = 16;
@@ -82,7 +82,8 @@ mod tests {
     use super::*;
 
     fn answer(kind: &str, state: u8) -> Vec<u8> {
-        let message = Message::new(RTM_NEWLINK, &[0; IFINFOMSG_BYTES]).text(IFLA_IFNAME, "eth0");
+        let message =
+            RtnetlinkMessage::new(RTM_NEWLINK, &[0; IFINFOMSG_BYTES]).text(IFLA_IFNAME, "eth0");
         let message = message.number(IFLA_MASTER, 7).nested(IFLA_LINKINFO, &[], |link| {
             link.text(IFLA_INFO_SLAVE_KIND, kind).nested(IFLA_INFO_SLAVE_DATA, &[], |data| {
                 data.attribute(IFLA_BRPORT_STATE, &[state])
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn a_port_has_its_bridge_and_its_state_and_other_devices_are_no_ports() {
         let found = port(&answer("bridge", 4)).unwrap().unwrap();
-        assert_eq!(found, Port { name: "eth0".into(), bridge: 7, state: 4 });
+        assert_eq!(found, BridgePort { name: "eth0".into(), bridge: 7, state: 4 });
         assert_eq!(found.idle(), Some("blocking"));
         assert_eq!(port(&answer("bridge", 3)).unwrap().unwrap().idle(), None);
         assert_eq!(port(&answer("bond", 4)), Some(None));

@@ -5,12 +5,12 @@ use std::io;
 
 use super::Netlink;
 use super::attributes::{each_attribute, text};
-use super::message::{HEADER, Message};
+use super::message::{HEADER, RtnetlinkMessage};
 use super::number::{RTM_GETQDISC, RTM_NEWQDISC, TCA_KIND, TCA_STATS};
 
 /// A queue discipline of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Discipline {
+pub(crate) struct DeviceQueueDiscipline {
     /// Index of the device.
     pub(crate) device: u32,
     /// Such as `netem`.
@@ -22,9 +22,9 @@ pub(crate) struct Discipline {
 
 impl Netlink {
     /// All disciplines of all devices.
-    pub(crate) fn disciplines(&mut self) -> io::Result<Vec<Discipline>> {
+    pub(crate) fn disciplines(&mut self) -> io::Result<Vec<DeviceQueueDiscipline>> {
         let mut all = Vec::new();
-        let request = Message::new(RTM_GETQDISC, &[0; TCMSG_BYTES]);
+        let request = RtnetlinkMessage::new(RTM_GETQDISC, &[0; TCMSG_BYTES]);
         self.dump(request, RTM_NEWQDISC, |message| {
             all.push(discipline(message)?);
             Some(())
@@ -33,10 +33,10 @@ impl Netlink {
     }
 }
 
-fn discipline(message: &[u8]) -> Option<Discipline> {
+fn discipline(message: &[u8]) -> Option<DeviceQueueDiscipline> {
     let number =
         |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
-    let mut found = Discipline {
+    let mut found = DeviceQueueDiscipline {
         device: number(message, HEADER + 4)?,
         kind: String::new(),
         dropped: 0,
@@ -65,7 +65,7 @@ mod tests {
     use super::super::take_all;
     use super::*;
 
-    fn take(datagram: &[u8], all: &mut Vec<Discipline>) -> io::Result<bool> {
+    fn take(datagram: &[u8], all: &mut Vec<DeviceQueueDiscipline>) -> io::Result<bool> {
         take_all(datagram, RTM_NEWQDISC, &mut false, &mut |message| {
             all.push(discipline(message)?);
             Some(())
@@ -79,7 +79,7 @@ mod tests {
         let mut stats = vec![0; 36];
         stats[12..16].copy_from_slice(&dropped.to_ne_bytes());
         stats[28..32].copy_from_slice(&waiting.to_ne_bytes());
-        let message = Message::new(RTM_NEWQDISC, &header);
+        let message = RtnetlinkMessage::new(RTM_NEWQDISC, &header);
         let mut bytes = Vec::new();
         message.text(TCA_KIND, kind).attribute(TCA_STATS, &stats).write(&mut bytes, 2, 1);
         bytes
@@ -90,11 +90,12 @@ mod tests {
         let mut all = Vec::new();
         let both = [answer("netem", 12, 3), answer("noqueue", 0, 0)].concat();
         assert!(!take(&both, &mut all).unwrap());
-        let netem = Discipline { device: 3, kind: "netem".into(), dropped: 12, waiting: 3 };
+        let netem =
+            DeviceQueueDiscipline { device: 3, kind: "netem".into(), dropped: 12, waiting: 3 };
         assert_eq!(all[0], netem);
         assert_eq!(all[1].kind, "noqueue");
         let mut done = Vec::new();
-        Message::new(NLMSG_DONE, &[0; 4]).write(&mut done, 2, 1);
+        RtnetlinkMessage::new(NLMSG_DONE, &[0; 4]).write(&mut done, 2, 1);
         assert!(take(&done, &mut all).unwrap());
     }
 

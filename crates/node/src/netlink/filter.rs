@@ -8,15 +8,15 @@ use std::io;
 
 use super::Netlink;
 use super::attributes::{each_attribute, text};
-use super::message::{HEADER, Message};
-use crate::filter::{Act, Chain, Rule, shortened};
+use super::message::{HEADER, RtnetlinkMessage};
+use crate::filter::{Act, PacketFilterChain, PacketFilterRule, shortened};
 use expression::Expressions;
 
 /// What there is of nf_tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ruleset {
     /// By family, table and name.
-    chains: BTreeMap<(u8, String, String), Chain>,
+    chains: BTreeMap<(u8, String, String), PacketFilterChain>,
     /// Tables by family and name, and whether they are asleep.
     tables: BTreeMap<(u8, String), bool>,
     /// Rules and chains for which there was no room.
@@ -48,7 +48,7 @@ impl Ruleset {
     /// What it does to packets, a few words for each chain.
     pub(crate) fn describe(&self) -> Vec<String> {
         let acting = self.chains.values().filter(|chain| !chain.is_idle());
-        let mut all: Vec<String> = acting.map(Chain::to_string).collect();
+        let mut all: Vec<String> = acting.map(PacketFilterChain::to_string).collect();
         if self.untold > 0 {
             all.push(format!("chains beyond the first {CHAINS_MAX}, which are not read"));
         }
@@ -97,7 +97,7 @@ impl Ruleset {
         if let Some(chain) = self.chain(family, table, name, hook)
             && drops
         {
-            chain.add(Rule { acts: vec![Act::PolicyDrop], packets, is_bound: false });
+            chain.add(PacketFilterRule { acts: vec![Act::PolicyDrop], packets, is_bound: false });
         }
         Some(())
     }
@@ -127,7 +127,7 @@ impl Ruleset {
         table: String,
         name: String,
         hook: Option<u32>,
-    ) -> Option<&mut Chain> {
+    ) -> Option<&mut PacketFilterChain> {
         if self.chains.len() >= CHAINS_MAX
             && !self.chains.contains_key(&(family, table.clone(), name.clone()))
         {
@@ -139,13 +139,17 @@ impl Ruleset {
         let hook = hook.map_or(String::new(), |hook| format!(" ({})", hook_name(family, hook)));
         let (shown, of) = (shortened(&name), shortened(&table));
         let place = format!("{} table {of}{asleep}, chain {shown}{hook}", family_name(family));
-        Some(self.chains.entry((family, table, name)).or_insert_with(|| Chain::new(place)))
+        Some(
+            self.chains
+                .entry((family, table, name))
+                .or_insert_with(|| PacketFilterChain::new(place)),
+        )
     }
 }
 
-fn request(message: u16) -> Message {
+fn request(message: u16) -> RtnetlinkMessage {
     // struct nfgenmsg: family (all), version, id.
-    Message::new(kind(message), &[0; NFGENMSG_BYTES])
+    RtnetlinkMessage::new(kind(message), &[0; NFGENMSG_BYTES])
 }
 
 const fn kind(message: u16) -> u16 {

@@ -3,16 +3,16 @@
 
 /// A request without the netlink header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Message {
+pub(crate) struct RtnetlinkMessage {
     /// `RTM_…`.
     kind: u16,
     body: Vec<u8>,
 }
 
-impl Message {
+impl RtnetlinkMessage {
     /// A message of this kind with its family's header and no attributes.
     pub(crate) fn new(kind: u16, family_header: &[u8]) -> Self {
-        let mut message = Message { kind, body: Vec::new() };
+        let mut message = RtnetlinkMessage { kind, body: Vec::new() };
         message.append(family_header);
         message
     }
@@ -41,7 +41,7 @@ impl Message {
         mut self,
         kind: u16,
         header: &[u8],
-        fill: impl FnOnce(Message) -> Message,
+        fill: impl FnOnce(RtnetlinkMessage) -> RtnetlinkMessage,
     ) -> Self {
         let start = self.body.len();
         self.body.extend([0; ATTRIBUTE_HEADER]);

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Subnet;
 
-use super::message::Message;
+use super::message::RtnetlinkMessage;
 use super::number::{
     AF_INET, AF_INET6, FR_ACT_TO_TBL, FRA_DST, FRA_IIFNAME, FRA_IP_PROTO, FRA_PRIORITY,
     FRA_SPORT_RANGE, FRA_SRC, FRA_TABLE, IFA_ADDRESS, IFA_BROADCAST, IFA_F_NODAD,
@@ -60,15 +60,15 @@ pub(crate) enum Via {
 
 /// An address of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct DeviceAddress {
     pub(crate) address: IpAddr,
     /// The subnet that it shares with others on a LAN; `None`: it is alone.
     pub(crate) subnet: Option<Subnet>,
 }
 
-pub(crate) fn veth(pair: &Veth<'_>) -> Message {
+pub(crate) fn veth(pair: &Veth<'_>) -> RtnetlinkMessage {
     let flags = IFF_UP | IFF_NOARP;
-    Message::new(RTM_NEWLINK, &link_header(pair.fabric_index, flags))
+    RtnetlinkMessage::new(RTM_NEWLINK, &link_header(pair.fabric_index, flags))
         .text(IFLA_IFNAME, &pair.fabric_name)
         .number(IFLA_MTU, FABRIC_MTU)
         .number(IFLA_NUM_TX_QUEUES, 1)
@@ -80,7 +80,7 @@ pub(crate) fn veth(pair: &Veth<'_>) -> Message {
 }
 
 /// The node's end, as a part of the request for the pair.
-fn node_end(data: Message, pair: &Veth<'_>) -> Message {
+fn node_end(data: RtnetlinkMessage, pair: &Veth<'_>) -> RtnetlinkMessage {
     let flags = if pair.on_lan { 0 } else { IFF_NOARP };
     data.nested(VETH_INFO_PEER, &link_header(pair.node_index, flags), |peer| {
         let peer = peer
@@ -96,16 +96,17 @@ fn node_end(data: Message, pair: &Veth<'_>) -> Message {
 
 /// Two devices of the calling thread's own network namespace, each the other's far end, of which the first
 /// one is up; the second one, which cannot be before it has its other end, has this Ethernet address.
-pub(crate) fn own_pair(ends: [(u32, &str); 2], mac: [u8; 6]) -> Message {
+pub(crate) fn own_pair(ends: [(u32, &str); 2], mac: [u8; 6]) -> RtnetlinkMessage {
     let [(near, near_name), (far, far_name)] = ends;
     let flags = IFF_UP | IFF_NOARP;
-    let sized = |message: Message| {
+    let sized = |message: RtnetlinkMessage| {
         message
             .number(IFLA_MTU, FABRIC_MTU)
             .number(IFLA_NUM_TX_QUEUES, 1)
             .number(IFLA_NUM_RX_QUEUES, 1)
     };
-    let message = Message::new(RTM_NEWLINK, &link_header(near, flags)).text(IFLA_IFNAME, near_name);
+    let message =
+        RtnetlinkMessage::new(RTM_NEWLINK, &link_header(near, flags)).text(IFLA_IFNAME, near_name);
     sized(message).nested(IFLA_LINKINFO, &[], |info| {
         info.text(IFLA_INFO_KIND, "veth").nested(IFLA_INFO_DATA, &[], |data| {
             data.nested(VETH_INFO_PEER, &link_header(far, IFF_NOARP), |peer| {
@@ -116,24 +117,24 @@ pub(crate) fn own_pair(ends: [(u32, &str); 2], mac: [u8; 6]) -> Message {
 }
 
 /// A route by which every address of a family is the node's own.
-pub(crate) fn all_is_local(like: IpAddr, table: u32) -> Message {
+pub(crate) fn all_is_local(like: IpAddr, table: u32) -> RtnetlinkMessage {
     let header = [[family(like), 0, 0, 0], [0, RTPROT_STATIC, RT_SCOPE_HOST, RTN_LOCAL], [0; 4]];
-    let message = Message::new(RTM_NEWROUTE, &header.concat());
+    let message = RtnetlinkMessage::new(RTM_NEWROUTE, &header.concat());
     message.number(RTA_OIF, LOOPBACK).number(RTA_TABLE, table)
 }
 
 /// Has what comes by a device use a table of its own.
-pub(crate) fn rule_of_device(like: IpAddr, device: &str, table: u32) -> Message {
+pub(crate) fn rule_of_device(like: IpAddr, device: &str, table: u32) -> RtnetlinkMessage {
     let header = [[family(like), 0, 0, 0], [0, 0, 0, FR_ACT_TO_TBL], [0; 4]];
-    Message::new(RTM_NEWRULE, &header.concat())
+    RtnetlinkMessage::new(RTM_NEWRULE, &header.concat())
         .text(FRA_IIFNAME, device)
         .number(FRA_TABLE, table)
         .number(FRA_PRIORITY, DEVICE_PRIORITY)
 }
 
 /// Takes a device up.
-pub(crate) fn up(device: u32) -> Message {
-    Message::new(RTM_SETLINK, &link_header(device, IFF_UP))
+pub(crate) fn up(device: u32) -> RtnetlinkMessage {
+    RtnetlinkMessage::new(RTM_SETLINK, &link_header(device, IFF_UP))
 }
 
 /// `ifinfomsg`: family, padding, hardware type, index, flags to set, mask of the flags to change.
@@ -144,8 +145,8 @@ fn link_header(index: u32, flags: u32) -> Vec<u8> {
 
 /// Gives a device an address: one of its own, without a subnet, or one of a LAN's subnet, to which
 /// the kernel then makes the route.
-pub(crate) fn address(device: u32, own: Own) -> Message {
-    let Own { address, subnet } = own;
+pub(crate) fn address(device: u32, own: DeviceAddress) -> RtnetlinkMessage {
+    let DeviceAddress { address, subnet } = own;
     let prefix = subnet.map_or(whole(address), |subnet| subnet.prefix);
     // `ifaddrmsg`: family, prefix length, flags, scope, index.
     let header = [family(address), prefix, IFA_F_NODAD, scope(address)];
@@ -153,7 +154,7 @@ pub(crate) fn address(device: u32, own: Own) -> Message {
         None => u32::from(IFA_F_NODAD) | IFA_F_NOPREFIXROUTE,
         Some(_) => u32::from(IFA_F_NODAD),
     };
-    let message = Message::new(RTM_NEWADDR, &[header, device.to_ne_bytes()].concat())
+    let message = RtnetlinkMessage::new(RTM_NEWADDR, &[header, device.to_ne_bytes()].concat())
         .attribute(IFA_ADDRESS, &octets(address))
         .attribute(IFA_LOCAL, &octets(address))
         .number(IFA_FLAGS, flags);
@@ -172,7 +173,7 @@ fn scope(address: IpAddr) -> u8 {
 
 /// Which packets use a table of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Rule {
+pub(crate) struct RoutingPolicyRule {
     /// The address that they come from; unspecified: any of its family, and none yet.
     pub(crate) from: IpAddr,
     /// The address that they go to; `None`: any.
@@ -184,16 +185,16 @@ pub(crate) struct Rule {
 }
 
 /// Adds a route.
-pub(crate) fn route(to: Prefix, hop: Hop) -> Message {
+pub(crate) fn route(to: Prefix, hop: Hop) -> RtnetlinkMessage {
     route_message(RTM_NEWROUTE, to, hop)
 }
 
 /// Removes a route.
-pub(crate) fn no_route(to: Prefix, hop: Hop) -> Message {
+pub(crate) fn no_route(to: Prefix, hop: Hop) -> RtnetlinkMessage {
     route_message(RTM_DELROUTE, to, hop)
 }
 
-fn route_message(kind: u16, to: Prefix, hop: Hop) -> Message {
+fn route_message(kind: u16, to: Prefix, hop: Hop) -> RtnetlinkMessage {
     let (scope, flags, gateway) = match hop.via {
         Via::Anyone => (RT_SCOPE_UNIVERSE, RTNH_F_ONLINK, Some(gateway(hop.source))),
         Via::Gateway(address) => (RT_SCOPE_UNIVERSE, 0, Some(address)),
@@ -206,7 +207,7 @@ fn route_message(kind: u16, to: Prefix, hop: Hop) -> Message {
         [0, RTPROT_STATIC, scope, RTN_UNICAST],
         flags.to_ne_bytes(),
     ];
-    let mut message = Message::new(kind, &header.concat())
+    let mut message = RtnetlinkMessage::new(kind, &header.concat())
         .number(RTA_OIF, hop.device)
         .attribute(RTA_PREFSRC, &octets(hop.source))
         .number(RTA_TABLE, hop.table);
@@ -220,19 +221,19 @@ fn route_message(kind: u16, to: Prefix, hop: Hop) -> Message {
 }
 
 /// Has packets use a table of their own.
-pub(crate) fn rule(rule: Rule) -> Message {
+pub(crate) fn rule(rule: RoutingPolicyRule) -> RtnetlinkMessage {
     rule_message(RTM_NEWRULE, rule)
 }
 
 /// Removes a rule.
-pub(crate) fn no_rule(rule: Rule) -> Message {
+pub(crate) fn no_rule(rule: RoutingPolicyRule) -> RtnetlinkMessage {
     rule_message(RTM_DELRULE, rule)
 }
 
-fn rule_message(kind: u16, rule: Rule) -> Message {
+fn rule_message(kind: u16, rule: RoutingPolicyRule) -> RtnetlinkMessage {
     let priority = match rule {
-        Rule { udp_port: Some(_), .. } => PORT_PRIORITY,
-        Rule { to: Some(_), .. } => PAIR_PRIORITY,
+        RoutingPolicyRule { udp_port: Some(_), .. } => PORT_PRIORITY,
+        RoutingPolicyRule { to: Some(_), .. } => PAIR_PRIORITY,
         _ => RULE_PRIORITY,
     };
     let source = Some(rule.from).filter(|from| !from.is_unspecified());
@@ -243,7 +244,7 @@ fn rule_message(kind: u16, rule: Rule) -> Message {
         [0, 0, 0, FR_ACT_TO_TBL],
         [0; 4],
     ];
-    let mut message = Message::new(kind, &header.concat());
+    let mut message = RtnetlinkMessage::new(kind, &header.concat());
     if let Some(from) = source {
         message = message.attribute(FRA_SRC, &octets(from));
     }

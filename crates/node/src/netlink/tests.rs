@@ -16,12 +16,12 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePor
 use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use windtunnel_model::Subnet;
 
-use super::message::Message;
-use super::request::{self, Hop, Own, Rule, Veth, Via};
+use super::message::RtnetlinkMessage;
+use super::request::{self, DeviceAddress, Hop, RoutingPolicyRule, Veth, Via};
 use crate::net_config::prefixes::Prefix;
 
 #[track_caller]
-fn assert_same(ours: Message, theirs: RouteNetlinkMessage) {
+fn assert_same(ours: RtnetlinkMessage, theirs: RouteNetlinkMessage) {
     let mut header = NetlinkHeader::default();
     (header.flags, header.sequence_number) = (0x605, 7);
     let mut message = NetlinkMessage::new(header, NetlinkPayload::from(theirs));
@@ -125,7 +125,7 @@ fn an_address_stands_alone_or_in_the_subnet_of_a_lan() {
         if prefix == 24 {
             message.attributes.push(AddressAttribute::Broadcast([10, 1, 2, 255].into()));
         }
-        let ours = request::address(9, Own { address, subnet });
+        let ours = request::address(9, DeviceAddress { address, subnet });
         assert_same(ours, RouteNetlinkMessage::NewAddress(message));
     }
 }
@@ -187,7 +187,7 @@ fn a_rule_for_a_pair_of_addresses_precedes_one_for_a_single_address() {
             RuleAttribute::Priority(priority),
         ];
         message.attributes.extend(to.map(RuleAttribute::Destination));
-        let rule = Rule { from, to, udp_port: None, table: 300 };
+        let rule = RoutingPolicyRule { from, to, udp_port: None, table: 300 };
         assert_same(request::rule(rule), RouteNetlinkMessage::NewRule(message.clone()));
         assert_same(request::no_rule(rule), RouteNetlinkMessage::DelRule(message));
     }
@@ -205,7 +205,7 @@ fn a_rule_for_a_udp_port_names_no_address() {
             RuleAttribute::IpProtocol(IpProtocol::Udp),
             RuleAttribute::SourcePortRange(RulePortRange { start: 53, end: 53 }),
         ];
-        let rule = Rule { from: any, to: None, udp_port: Some(53), table: 300 };
+        let rule = RoutingPolicyRule { from: any, to: None, udp_port: Some(53), table: 300 };
         assert_same(request::rule(rule), RouteNetlinkMessage::NewRule(message));
     }
 }

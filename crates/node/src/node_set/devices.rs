@@ -3,7 +3,7 @@
 use windtunnel_model::Plan;
 
 use super::steering::Steering;
-use super::{CreateError, FABRIC_INDEX_FIRST, Node, Options};
+use super::{CreateError, FABRIC_INDEX_FIRST, NodeSetOptions, RunningNode};
 use crate::net_config::device_index;
 use crate::netlink::request::{self, Veth};
 use crate::netlink::{Netlink, NetlinkError};
@@ -12,8 +12,8 @@ use crate::netlink::{Netlink, NetlinkError};
 /// a node have one processor, of which the nodes take turns. What is worth noting.
 pub(super) fn make(
     plan: &Plan,
-    nodes: &[Node],
-    options: &Options,
+    nodes: &[RunningNode],
+    options: &NodeSetOptions,
 ) -> Result<Option<String>, CreateError> {
     let (mut netlink, mut steering) = (Netlink::open()?, Steering::new());
     let processors = steering.processors();
@@ -34,8 +34,8 @@ pub(super) fn make(
 
 fn make_of(
     plan: &Plan,
-    made: &Node,
-    options: &Options,
+    made: &RunningNode,
+    options: &NodeSetOptions,
     netlink: &mut Netlink,
 ) -> Result<(), NetlinkError> {
     let node = &plan.nodes[made.id.index()];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::channel::ChannelError;
 use crate::hint;
-use crate::message::Failure;
+use crate::message::NodeSetupFailure;
 use crate::netlink::NetlinkError;
 
 /// Why the nodes of a plan could not be made. Whatever was made is gone again.
@@ -23,7 +23,7 @@ pub enum CreateError {
     Fabric(#[from] NetlinkError),
     /// A node said what is wrong.
     #[error("node {node}: {}", failure.message)]
-    Node { node: String, failure: Failure },
+    Node { node: String, failure: NodeSetupFailure },
     /// A node's init has ended without a word, or cannot be talked to.
     #[error("node {node} was lost during set-up")]
     Lost { node: String, source: ChannelError },

@@ -46,7 +46,7 @@ pub(super) fn write(plan: &Plan, run_dir: &Path) -> Result<(), CreateError> {
     write(&shared.resolv_conf, hosts::RESOLV_CONF)?;
     if let Some(outside) = plan.internet() {
         let servers = plan.nodes[outside.index()].interfaces.first().into_iter();
-        let servers = servers.flat_map(windtunnel_model::plan::Interface::addresses);
+        let servers = servers.flat_map(windtunnel_model::plan::NodeInterface::addresses);
         // A machine without one searches nothing.
         let machine = fs::read("/etc/resolv.conf").unwrap_or_default();
         let text = hosts::resolv_conf(servers, &String::from_utf8_lossy(&machine));

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use windtunnel_sys::process::User;
+use windtunnel_sys::process::UserIdentity;
 
 use crate::hint::setting;
 
@@ -21,7 +21,7 @@ pub struct OwnRoot {
     pub place: PathBuf,
     pub volumes: Vec<OwnVolume>,
     /// The user that programs are, by the numbers of the node; `None`: as the plan says.
-    pub account: Option<User>,
+    pub account: Option<UserIdentity>,
     /// Its supplementary groups; `None`: as they are.
     pub groups: Option<Vec<u32>>,
     /// The home of that user.

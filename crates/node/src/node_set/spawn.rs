@@ -16,22 +16,23 @@ use windtunnel_model::Plan;
 use windtunnel_model::id::NodeId;
 use windtunnel_routing::Routes;
 use windtunnel_sys::descriptor;
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 
 use super::files::{self, NodeFiles};
 use super::{
-    CreateError, FABRIC_INDEX_FIRST, Node, NodeSet, Options, TableLimits, devices, tables,
+    CreateError, FABRIC_INDEX_FIRST, NodeSet, NodeSetOptions, RunningNode, TableLimits, devices,
+    tables,
 };
 use crate::channel::Channel;
 use crate::init::{self, InitSetup};
-use crate::message::{Reply, Request};
+use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
 
 pub(super) fn create(
     plan: &Plan,
     routes: &Routes,
     namespaces: &Namespaces,
-    options: &Options,
+    options: &NodeSetOptions,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<NodeSet, CreateError> {
     files::write(plan, &options.run_dir)?;
@@ -82,7 +83,7 @@ pub(super) fn create(
     node_set.notes.extend(note);
     for node in &node_set.nodes {
         let lost = |source| CreateError::Lost { node: node.name.clone(), source };
-        node.send(&Request::Continue, &[]).map_err(lost)?;
+        node.send(&NodeInitRequest::Continue, &[]).map_err(lost)?;
     }
     let mut noted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (done, node) in node_set.nodes.iter().enumerate() {
@@ -110,11 +111,11 @@ fn give_own_tables(notes: &mut Vec<String>) -> Option<TableLimits> {
 
 /// Forks an init. Where its programs have a user namespace of their own, it makes that itself, with
 /// the namespaces that belong to it.
-fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateError> {
+fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<RunningNode, CreateError> {
     let name = setup.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
     let (host_end, init_end) = Channel::pair().map_err(failed)?;
-    let outer = Flags::MOUNT | Flags::PID;
+    let outer = NamespaceFlags::MOUNT | NamespaceFlags::PID;
     let flags = if setup.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {
         Fork::Child => {
@@ -124,7 +125,7 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateErr
             descriptor::close_all(others.chain([host_end.into_descriptor()]));
             init::live(setup, &init_end)
         }
-        Fork::Parent { pid, pidfd } => Ok(Node {
+        Fork::Parent { pid, pidfd } => Ok(RunningNode {
             id: setup.id,
             name,
             pid,
@@ -138,20 +139,25 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<Node, CreateErr
 
 /// A node's descriptors. Its name is not freed: in a forked child that would copy the page it is
 /// on.
-fn descriptors(node: Node) -> [OwnedFd; 2] {
-    let Node { name, pidfd, channel, .. } = node;
+fn descriptors(node: RunningNode) -> [OwnedFd; 2] {
+    let RunningNode { name, pidfd, channel, .. } = node;
     std::mem::forget(name);
     [pidfd, channel.into_descriptor()]
 }
 
 /// Waits for the end of a phase: its notes and descriptors, or why the node failed.
-fn answer(node: &Node, options: &Options) -> Result<(Vec<String>, Vec<OwnedFd>), CreateError> {
+fn answer(
+    node: &RunningNode,
+    options: &NodeSetOptions,
+) -> Result<(Vec<String>, Vec<OwnedFd>), CreateError> {
     let name = || node.name.clone();
     match node.channel.receive(Some(options.patience)) {
         Err(source) => Err(CreateError::Lost { node: name(), source }),
         Ok(None) => Err(CreateError::Silent { node: name(), seconds: options.patience.as_secs() }),
-        Ok(Some((Reply::Failed(failure), _))) => Err(CreateError::Node { node: name(), failure }),
-        Ok(Some((Reply::Ready { notes }, descriptors))) => Ok((notes, descriptors)),
+        Ok(Some((NodeInitReply::Failed(failure), _))) => {
+            Err(CreateError::Node { node: name(), failure })
+        }
+        Ok(Some((NodeInitReply::Ready { notes }, descriptors))) => Ok((notes, descriptors)),
         Ok(Some((_, descriptors))) => Ok((Vec::new(), descriptors)),
     }
 }

@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use windtunnel_sys::mount::{self, Access, Propagation};
-use windtunnel_sys::namespace::{self, Flags};
-use windtunnel_sys::process::{self, Session, SpawnPlan, Status, User};
+use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
+use windtunnel_sys::namespace::{self, NamespaceFlags};
+use windtunnel_sys::process::{self, ProcessExitStatus, SpawnPlan, SpawnSession, UserIdentity};
 
 use crate::in_a_process;
 use crate::support::Folder;
@@ -43,9 +43,9 @@ impl Account {
                 give_identities(&folder);
             }
             let status = self.run(&binary, &filters);
-            process::exit_now(i32::from(status != Some(Status::Exited(0))));
+            process::exit_now(i32::from(status != Some(ProcessExitStatus::Exited(0))));
         });
-        ended == Status::Exited(0)
+        ended == ProcessExitStatus::Exited(0)
     }
 
     /// Which cases it runs; `None`: none of the chosen ones.
@@ -60,7 +60,7 @@ impl Account {
         }
     }
 
-    fn run(self, binary: &Path, filters: &[String]) -> Option<Status> {
+    fn run(self, binary: &Path, filters: &[String]) -> Option<ProcessExitStatus> {
         let text = |text: &str| CString::new(text).expect("no zero");
         let program = binary.to_str().expect("temporary paths are text");
         let words = [program].into_iter().chain(filters.iter().map(String::as_str));
@@ -74,8 +74,8 @@ impl Account {
         let stdio = [input.as_fd(), output.as_fd(), error.as_fd()];
         let root = text("/");
         let mut plan = SpawnPlan::new(&arguments, &environment, stdio);
-        plan.user = Some(User { uid: ORDINARY, gid: ORDINARY });
-        plan.session = Session::Inherited;
+        plan.user = Some(UserIdentity { uid: ORDINARY, gid: ORDINARY });
+        plan.session = SpawnSession::Inherited;
         plan.folder = Some(&root);
         let pid = process::spawn(&plan).expect("the test starts as an ordinary user");
         process::wait_pid(pid, false).expect("the child is ours")
@@ -92,7 +92,7 @@ impl Account {
 /// Makes an account with subordinate identities, which this process and its children see and no
 /// else: newuidmap(1) wants an account, with a primary group, in /etc/passwd.
 fn give_identities(folder: &Folder) {
-    namespace::unshare(Flags::MOUNT).expect("root may");
+    namespace::unshare(NamespaceFlags::MOUNT).expect("root may");
     mount::set_propagation("/", Propagation::Private).expect("the mounts are ours");
     let accounts = fs::read_to_string("/etc/passwd").expect("all users may read it");
     let account = format!("{accounts}wt-test:x:{ORDINARY}:{ORDINARY}::/:/bin/sh\n");
@@ -100,7 +100,7 @@ fn give_identities(folder: &Folder) {
     for (name, text) in [("passwd", &account), ("subuid", &identities), ("subgid", &identities)] {
         let file = folder.path().join(name);
         fs::write(&file, text).expect("the folder is ours");
-        mount::bind(&file, Path::new("/etc").join(name), Access::Same)
+        mount::bind(&file, Path::new("/etc").join(name), BindMountAccess::Same)
             .unwrap_or_else(|error| panic!("/etc/{name}: {error}"));
     }
 }

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use windtunnel_model::plan::ROUTER_MAC;
-use windtunnel_node::{ExitStatus, Node, Reply, Request};
-use windtunnel_sys::packet::{Outgoing, Sender, Socket};
+use windtunnel_node::{ExitStatus, NodeInitReply, NodeInitRequest, RunningNode};
+use windtunnel_sys::packet::{PacketSender, PacketSocket, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
 use crate::Case;
@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
 
 /// Joins the two nodes of a row.
 struct Cable {
-    socket: Socket,
+    socket: PacketSocket,
     ends: [u32; 2],
     macs: [[u8; 6]; 2],
     whole: bool,
@@ -27,14 +27,14 @@ struct Cable {
 
 impl Cable {
     fn between(world: &World) -> Cable {
-        let socket = Socket::open(256).unwrap();
+        let socket = PacketSocket::open(256).unwrap();
         let ends = [world.node_set.fabric()[0], world.node_set.fabric()[1]];
         let macs = [0, 1].map(|node| world.plan.nodes[node].interfaces[0].mac());
         Cable { socket, ends, macs, whole: true }
     }
 
     /// Carries frames until the node reports something.
-    fn carry_until_reply(&mut self, node: &Node) -> Reply {
+    fn carry_until_reply(&mut self, node: &RunningNode) -> NodeInitReply {
         loop {
             let mut watched =
                 [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(node, PollFlags::IN)];
@@ -59,7 +59,7 @@ impl Cable {
             assert_eq!(frame[..6], self.macs[from]);
             frame[..6].copy_from_slice(&self.macs[to]);
             frame[6..12].copy_from_slice(&ROUTER_MAC);
-            let frame = Outgoing { interface: self.ends[to], vnet_header, frame };
+            let frame = TransmitFrame { interface: self.ends[to], vnet_header, frame };
             if self.whole {
                 send(&mut sender, frame);
             }
@@ -68,7 +68,7 @@ impl Cable {
 }
 
 /// Sends a frame once there is room: the kernel may still be delivering those before it.
-fn send(sender: &mut Sender<'_>, frame: Outgoing<'_>) {
+fn send(sender: &mut PacketSender<'_>, frame: TransmitFrame<'_>) {
     loop {
         match sender.send(&[frame]) {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -86,9 +86,10 @@ fn echoes() {
     let mut cable = Cable::between(&world);
     for v6 in [false, true] {
         let address = address(&world.plan, "b", v6);
-        let request = Request::Echo { token: 8, address, count: 20, interval_ns: 1_000_000 };
+        let request =
+            NodeInitRequest::Echo { token: 8, address, count: 20, interval_ns: 1_000_000 };
         world.node("a").send(&request, &[]).unwrap();
-        let Reply::EchoDone { token: 8, echoes, error: None, .. } =
+        let NodeInitReply::EchoDone { token: 8, echoes, error: None, .. } =
             cable.carry_until_reply(world.node("a"))
         else {
             panic!("echoes were lost");
@@ -106,9 +107,9 @@ fn lost() {
     let mut cable = Cable::between(&world);
     cable.whole = false;
     let address = address(&world.plan, "b", false);
-    let request = Request::Echo { token: 1, address, count: 2, interval_ns: 1_000_000 };
+    let request = NodeInitRequest::Echo { token: 1, address, count: 2, interval_ns: 1_000_000 };
     world.node("a").send(&request, &[]).unwrap();
-    let Reply::EchoDone { token: 1, echoes, error: None, .. } =
+    let NodeInitReply::EchoDone { token: 1, echoes, error: None, .. } =
         cable.carry_until_reply(world.node("a"))
     else {
         panic!("no result");
@@ -125,13 +126,14 @@ fn tcp() {
         while d := c.recv(65536): n += len(d)\n\
         print(n, c.getpeername()[0])";
     let output = start(world.node("b"), 1, &["/usr/bin/env", "python3", "-c", server]);
-    let watch = Request::Watch { token: 2, what: windtunnel_node::Listener::Tcp(80) };
+    let watch =
+        NodeInitRequest::Watch { token: 2, what: windtunnel_node::ListeningEndpoint::Tcp(80) };
     world.node("b").send(&watch, &[]).unwrap();
-    while cable.carry_until_reply(world.node("b")) != (Reply::Listening { token: 2 }) {}
+    while cable.carry_until_reply(world.node("b")) != (NodeInitReply::Listening { token: 2 }) {}
     let client =
         "import socket; c = socket.create_connection(('b', 80)); c.sendall(bytes(3000000))";
     drop(start(world.node("a"), 1, &["/usr/bin/env", "python3", "-c", client]));
-    let ended = Reply::Exited { id: 1, status: ExitStatus::Code(0) };
+    let ended = NodeInitReply::Exited { id: 1, status: ExitStatus::Code(0) };
     assert_eq!(cable.carry_until_reply(world.node("b")), ended);
     assert_eq!(read_to_end(output), "3000000 10.0.0.1\n");
 }

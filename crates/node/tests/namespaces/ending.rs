@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_node::Reply;
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_node::NodeInitReply;
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::unix;
@@ -45,7 +45,7 @@ fn killed_early() {
         let plan = star(&names);
         let namespaces = windtunnel_node::enter().unwrap();
         let routes = windtunnel_routing::Routes::compute(&plan);
-        let options = windtunnel_node::Options::new(folder.path().into());
+        let options = windtunnel_node::NodeSetOptions::new(folder.path().into());
         let stop = |done, _| {
             if done == 1 {
                 std::fs::remove_dir_all(folder.path()).unwrap();
@@ -79,7 +79,7 @@ fn hundred() {
 /// Forks a host process that is killed once it has reported, and everything below it with it.
 fn killed_when(host: impl FnOnce(&OwnedFd)) {
     let (ours, theirs) = unix::seqpacket_pair().unwrap();
-    let pidfd = match namespace::fork_into(Flags::NONE).unwrap() {
+    let pidfd = match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
         Fork::Child => {
             drop(ours);
             host(&theirs);
@@ -110,7 +110,7 @@ fn sleepers(world: &World) -> Vec<OwnedFd> {
     for node in world.node_set.nodes() {
         let script = "setsid sleep 1000 & exec sleep 1000";
         drop(start(node, 1, &["sh", "-c", script]));
-        assert!(matches!(next(node), Reply::Spawned { .. }));
+        assert!(matches!(next(node), NodeInitReply::Spawned { .. }));
     }
     descendants(process::current())
 }

@@ -1,6 +1,6 @@
 //! What cannot be is refused with the object, the reason and a hint.
 
-use windtunnel_model::plan::User;
+use windtunnel_model::plan::ProgramUser;
 use windtunnel_node::{CreateError, diagnose};
 
 use crate::Case;
@@ -20,7 +20,7 @@ pub(crate) const CASES: &[Case] = &[
 fn refusal(key: &str, value: &str) -> (String, String) {
     let mut plan = star(&["other", "odd"]);
     plan.nodes[1].sysctl.insert(key.into(), value.into());
-    plan.nodes[1].user = User::Root;
+    plan.nodes[1].user = ProgramUser::Root;
     let Err(error) = World::try_new(plan) else { panic!("{key} = {value} was taken") };
     (error.to_string(), error.hint().unwrap_or_default())
 }
@@ -61,7 +61,7 @@ fn folder() {
     let plan = star(&["a"]);
     let namespaces = windtunnel_node::enter().unwrap();
     let routes = windtunnel_routing::Routes::compute(&plan);
-    let options = windtunnel_node::Options::new("/proc/no/such".into());
+    let options = windtunnel_node::NodeSetOptions::new("/proc/no/such".into());
     let created = windtunnel_node::create(&plan, &routes, &namespaces, &options, |_, _| ());
     assert!(matches!(created, Err(CreateError::File { .. })));
 }

@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use windtunnel_model::plan::User;
+use windtunnel_model::plan::ProgramUser;
 use windtunnel_node::ExitStatus;
-use windtunnel_sys::mount::{self, Access, Propagation};
-use windtunnel_sys::namespace::{self, Flags};
+use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
+use windtunnel_sys::namespace::{self, NamespaceFlags};
 
 use crate::account::{Account, OTHERS};
 use crate::support::{Folder, World, star};
@@ -29,7 +29,7 @@ pub(crate) const CASES: &[Case] = &[
 /// A node_set of one node whose programs are root, and of one whose programs are not.
 fn world() -> World {
     let mut plan = star(&["a", "b"]);
-    plan.nodes[0].user = User::Root;
+    plan.nodes[0].user = ProgramUser::Root;
     World::new(plan)
 }
 
@@ -124,14 +124,14 @@ fn hidden() {
     fs::write(dir.join("inner"), SECRET).unwrap();
     symlink(&key, folder.path().join("link")).unwrap();
     let mut plan = star(&["a", "b"]);
-    plan.nodes[0].user = User::Root;
+    plan.nodes[0].user = ProgramUser::Root;
     let missing = folder.path().join("missing");
     let world = World::with(plan, |options, namespaces| {
         // A second mount of the same files, as machines have them for homes.
         assert!(namespaces.has_user_namespace());
-        namespace::unshare(Flags::MOUNT).unwrap();
+        namespace::unshare(NamespaceFlags::MOUNT).unwrap();
         mount::set_propagation("/", Propagation::Private).unwrap();
-        mount::bind(folder.path(), "/mnt", Access::Same).unwrap();
+        mount::bind(folder.path(), "/mnt", BindMountAccess::Same).unwrap();
         options.hidden = vec![folder.path().join("link"), dir.clone(), missing];
     });
     assert_eq!(fs::read_to_string(&key).unwrap(), SECRET);
@@ -166,7 +166,7 @@ fn private() {
     fs::set_permissions(experiment.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let mut plan = star(&["a", "b", "c"]);
     plan.nodes.iter_mut().take(2).for_each(|node| node.private = true);
-    plan.nodes[0].user = User::Root;
+    plan.nodes[0].user = ProgramUser::Root;
     let kept = experiment.path().to_owned();
     let world = World::with(plan, |options, _| options.kept = vec![kept]);
     let (file, kept) = (outside.path().join("file"), experiment.path().display());
@@ -202,7 +202,7 @@ fn run_folder() {
         node.results = true;
     }
     plan.nodes[1].private = true;
-    plan.nodes[2].user = User::Root;
+    plan.nodes[2].user = ProgramUser::Root;
     let world = World::with(plan, |_, _| ());
     let run = world.folder.path();
     for node in ["a", "b", "c", "d"] {

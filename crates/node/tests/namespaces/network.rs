@@ -1,6 +1,6 @@
 //! Devices, addresses, routes, names and settings, as programs see them.
 
-use windtunnel_model::plan::User;
+use windtunnel_model::plan::ProgramUser;
 use windtunnel_node::hosts_file;
 use windtunnel_sys::netdev;
 
@@ -149,7 +149,7 @@ fn settings() {
 
 fn root() {
     let mut plan = star(&["a", "b"]);
-    plan.nodes[0].user = User::Root;
+    plan.nodes[0].user = ProgramUser::Root;
     let world = World::new(plan);
     assert_eq!(world.output("a", "id -u"), "0\n");
     let text =

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 
-use windtunnel_node::{ExitStatus, Listener, Reply, Request};
+use windtunnel_node::{ExitStatus, ListeningEndpoint, NodeInitReply, NodeInitRequest};
 use windtunnel_sys::terminal;
 
 use crate::Case;
@@ -33,16 +33,22 @@ fn failures() {
     let node = world.node("a");
     drop(start(node, 5, &["/no/such/program", "x"]));
     let message = "cannot run the program \"/no/such/program\"".to_string();
-    assert_eq!(next(node), Reply::SpawnFailed { id: 5, message, errno: 2, by_program: true });
+    assert_eq!(
+        next(node),
+        NodeInitReply::SpawnFailed { id: 5, message, errno: 2, by_program: true }
+    );
     let mut request = spawn(6, &["true"]);
     request.cwd = Some("/no/such/folder".into());
     let null = File::open("/dev/null").unwrap();
     let stdio = [null.as_fd(), null.as_fd(), null.as_fd()];
-    node.send(&Request::Spawn(request), &stdio).unwrap();
+    node.send(&NodeInitRequest::Spawn(request), &stdio).unwrap();
     let message = "cannot enter the working folder \"/no/such/folder\"".to_string();
-    assert_eq!(next(node), Reply::SpawnFailed { id: 6, message, errno: 2, by_program: false });
-    node.send(&Request::Spawn(spawn(7, &["true"])), &stdio[..2]).unwrap();
-    assert!(matches!(next(node), Reply::SpawnFailed { id: 7, errno: 0, .. }));
+    assert_eq!(
+        next(node),
+        NodeInitReply::SpawnFailed { id: 6, message, errno: 2, by_program: false }
+    );
+    node.send(&NodeInitRequest::Spawn(spawn(7, &["true"])), &stdio[..2]).unwrap();
+    assert!(matches!(next(node), NodeInitReply::SpawnFailed { id: 7, errno: 0, .. }));
 }
 
 fn surroundings() {
@@ -54,7 +60,8 @@ fn surroundings() {
     request.env.insert("WINDTUNNEL_NODE".into(), "another".into());
     let (reader, writer) = std::io::pipe().unwrap();
     let null = File::open("/dev/null").unwrap();
-    node.send(&Request::Spawn(request), &[null.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
+    node.send(&NodeInitRequest::Spawn(request), &[null.as_fd(), writer.as_fd(), writer.as_fd()])
+        .unwrap();
     drop(writer);
     assert_eq!(read_to_end(reader.into()), "/usr\nblue a\n");
 }
@@ -64,23 +71,23 @@ fn signals() {
     let node = world.node("a");
     // The output ends when the last of the group has gone.
     let output = start(node, 3, &["sh", "-c", "sleep 1000 | sleep 1000"]);
-    assert!(matches!(next(node), Reply::Spawned { id: 3, .. }));
-    node.send(&Request::Signal { id: Some(3), signal: 9, token: None }, &[]).unwrap();
-    assert_eq!(next(node), Reply::Exited { id: 3, status: ExitStatus::Signal(9) });
+    assert!(matches!(next(node), NodeInitReply::Spawned { id: 3, .. }));
+    node.send(&NodeInitRequest::Signal { id: Some(3), signal: 9, token: None }, &[]).unwrap();
+    assert_eq!(next(node), NodeInitReply::Exited { id: 3, status: ExitStatus::Signal(9) });
     assert_eq!(read_to_end(output), "");
     // A process that is gone gets no signal, which is not a failure; an unknown signal is one.
-    node.send(&Request::Signal { id: Some(3), signal: 15, token: None }, &[]).unwrap();
-    node.send(&Request::Signal { id: None, signal: 99, token: None }, &[]).unwrap();
-    assert!(matches!(next(node), Reply::SignalFailed { id: None, .. }));
+    node.send(&NodeInitRequest::Signal { id: Some(3), signal: 15, token: None }, &[]).unwrap();
+    node.send(&NodeInitRequest::Signal { id: None, signal: 99, token: None }, &[]).unwrap();
+    assert!(matches!(next(node), NodeInitReply::SignalFailed { id: None, .. }));
 }
 
 fn all_processes() {
     let world = World::new(star(&["a"]));
     let node = world.node("a");
     let output = start(node, 1, &["sh", "-c", "setsid sleep 1000 & echo started"]);
-    assert!(matches!(next(node), Reply::Spawned { id: 1, .. }));
-    assert_eq!(next(node), Reply::Exited { id: 1, status: ExitStatus::Code(0) });
-    node.send(&Request::Signal { id: None, signal: 9, token: None }, &[]).unwrap();
+    assert!(matches!(next(node), NodeInitReply::Spawned { id: 1, .. }));
+    assert_eq!(next(node), NodeInitReply::Exited { id: 1, status: ExitStatus::Code(0) });
+    node.send(&NodeInitRequest::Signal { id: None, signal: 9, token: None }, &[]).unwrap();
     assert_eq!(read_to_end(output), "started\n");
 }
 
@@ -92,14 +99,14 @@ fn crowd() {
     for id in 0..200 {
         request.id = id;
         let fds = [reader.as_fd(), writer.as_fd(), writer.as_fd()];
-        node.send(&Request::Spawn(request.clone()), &fds).unwrap();
-        assert!(matches!(next(node), Reply::Spawned { .. }));
+        node.send(&NodeInitRequest::Spawn(request.clone()), &fds).unwrap();
+        assert!(matches!(next(node), NodeInitReply::Spawned { .. }));
     }
     // The last writer goes with the signal's victims, so all of them end together.
-    node.send(&Request::Signal { id: None, signal: 15, token: None }, &[]).unwrap();
+    node.send(&NodeInitRequest::Signal { id: None, signal: 15, token: None }, &[]).unwrap();
     let mut ended: Vec<u64> = (0..200)
         .map(|_| match next(node) {
-            Reply::Exited { id, status: ExitStatus::Signal(15) } => id,
+            NodeInitReply::Exited { id, status: ExitStatus::Signal(15) } => id,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -112,8 +119,12 @@ fn listeners() {
     let node = world.node("a");
     let path = std::env::temp_dir().join(format!("windtunnel-listener-{}", std::process::id()));
     let path = path.to_str().unwrap();
-    node.send(&Request::Watch { token: 1, what: Listener::Tcp(80) }, &[]).unwrap();
-    node.send(&Request::Watch { token: 2, what: Listener::Unix(path.into()) }, &[]).unwrap();
+    node.send(&NodeInitRequest::Watch { token: 1, what: ListeningEndpoint::Tcp(80) }, &[]).unwrap();
+    node.send(
+        &NodeInitRequest::Watch { token: 2, what: ListeningEndpoint::Unix(path.into()) },
+        &[],
+    )
+    .unwrap();
     // A connection would be accepted and reported.
     let server = format!(
         "import socket, select\n\
@@ -122,11 +133,11 @@ fn listeners() {
          print(select.select([t, u], [], [], 0.3)[0])"
     );
     let output = start(node, 9, &["/usr/bin/env", "python3", "-c", &server]);
-    let mut replies: Vec<Reply> = (0..3).map(|_| next(node)).collect();
+    let mut replies: Vec<NodeInitReply> = (0..3).map(|_| next(node)).collect();
     replies.sort_by_key(|reply| format!("{reply:?}"));
-    let listening = [Reply::Listening { token: 1 }, Reply::Listening { token: 2 }];
+    let listening = [NodeInitReply::Listening { token: 1 }, NodeInitReply::Listening { token: 2 }];
     assert_eq!(replies[..2], listening);
-    assert!(matches!(replies[2], Reply::Spawned { id: 9, .. }));
+    assert!(matches!(replies[2], NodeInitReply::Spawned { id: 9, .. }));
     assert_eq!(read_to_end(output), "[]\n");
     std::fs::remove_file(path).unwrap();
 }
@@ -134,14 +145,14 @@ fn listeners() {
 fn unwatched() {
     let world = World::new(star(&["a"]));
     let node = world.node("a");
-    node.send(&Request::Watch { token: 1, what: Listener::Tcp(81) }, &[]).unwrap();
-    node.send(&Request::Unwatch { token: 1 }, &[]).unwrap();
-    node.send(&Request::Watch { token: 2, what: Listener::Tcp(81) }, &[]).unwrap();
+    node.send(&NodeInitRequest::Watch { token: 1, what: ListeningEndpoint::Tcp(81) }, &[]).unwrap();
+    node.send(&NodeInitRequest::Unwatch { token: 1 }, &[]).unwrap();
+    node.send(&NodeInitRequest::Watch { token: 2, what: ListeningEndpoint::Tcp(81) }, &[]).unwrap();
     let server = "import socket, sys; s = socket.create_server(('', 81)); sys.stdin.read(1)";
     let _output =
         start(node, 1, &["/usr/bin/env", "python3", "-c", &format!("{server}; s.accept()")]);
-    assert!(matches!(next(node), Reply::Spawned { id: 1, .. }));
-    assert_eq!(next(node), Reply::Listening { token: 2 });
+    assert!(matches!(next(node), NodeInitReply::Spawned { id: 1, .. }));
+    assert_eq!(next(node), NodeInitReply::Listening { token: 2 });
 }
 
 fn terminals() {
@@ -151,8 +162,8 @@ fn terminals() {
     let mut request = spawn(4, &["sh", "-c", "read word </dev/tty; test -t 1 && echo got:$word"]);
     request.terminal = true;
     let end = pair.terminal.as_fd();
-    node.send(&Request::Spawn(request), &[end, end, end]).unwrap();
-    assert!(matches!(next(node), Reply::Spawned { id: 4, .. }));
+    node.send(&NodeInitRequest::Spawn(request), &[end, end, end]).unwrap();
+    assert!(matches!(next(node), NodeInitReply::Spawned { id: 4, .. }));
     let mut controller = File::from(pair.controller);
     controller.write_all(b"hello\n").unwrap();
     let mut text = String::new();
@@ -161,5 +172,5 @@ fn terminals() {
         let bytes = controller.read(&mut buffer).unwrap();
         text.push_str(std::str::from_utf8(&buffer[..bytes]).unwrap());
     }
-    assert_eq!(next(node), Reply::Exited { id: 4, status: ExitStatus::Code(0) });
+    assert_eq!(next(node), NodeInitReply::Exited { id: 4, status: ExitStatus::Code(0) });
 }

@@ -8,12 +8,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use windtunnel_model::id::{Direction, LinkId, PortId, RouterId, Vertex};
-use windtunnel_model::plan::{self, Interface, Link, LinkEnd, Router, RouterInterface, User};
+use windtunnel_model::id::{LinkDirection, LinkId, NetworkVertex, PortId, RouterId};
+use windtunnel_model::plan::{
+    self, Link, LinkEnd, NodeInterface, ProgramUser, Router, RouterInterface,
+};
 use windtunnel_model::{LinkProfile, NodeId, Plan};
 use windtunnel_node::{
-    CreateError, ExitStatus, Namespaces, Node, NodeSet, Options, Reply, Request, Spawn, create,
-    enter_for,
+    CreateError, ExitStatus, Namespaces, NodeInitReply, NodeInitRequest, NodeSet, NodeSetOptions,
+    RunningNode, Spawn, create, enter_for,
 };
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -65,18 +67,18 @@ impl World {
     }
 
     /// A world with something special about it.
-    pub(crate) fn with(plan: Plan, change: impl FnOnce(&mut Options, &Namespaces)) -> World {
+    pub(crate) fn with(plan: Plan, change: impl FnOnce(&mut NodeSetOptions, &Namespaces)) -> World {
         World::try_with(plan, change).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint()))
     }
 
     fn try_with(
         plan: Plan,
-        change: impl FnOnce(&mut Options, &Namespaces),
+        change: impl FnOnce(&mut NodeSetOptions, &Namespaces),
     ) -> Result<World, CreateError> {
         let folder = Folder::new("run");
         let namespaces = enter_for(&plan).expect("was tried before");
         let routes = Routes::compute(&plan);
-        let mut options = Options::new(folder.path().into());
+        let mut options = NodeSetOptions::new(folder.path().into());
         // The tests may be run by nice(1), and only the machine's root may be less nice again.
         options.nice = schedule::nice().expect("every process has one");
         change(&mut options, &namespaces);
@@ -84,7 +86,7 @@ impl World {
         Ok(World { plan, node_set, namespaces, folder })
     }
 
-    pub(crate) fn node(&self, name: &str) -> &Node {
+    pub(crate) fn node(&self, name: &str) -> &RunningNode {
         let id = self.plan.node_named(name).expect("the plan has it");
         self.node_set.node(id).expect("all nodes are here")
     }
@@ -95,7 +97,7 @@ impl World {
         let output = start(node, 1, &["sh", "-c", command]);
         let text = read_to_end(output);
         let exit = loop {
-            if let Reply::Exited { id: 1, status } = next(node) {
+            if let NodeInitReply::Exited { id: 1, status } = next(node) {
                 break status;
             }
         };
@@ -111,12 +113,12 @@ impl World {
 }
 
 /// Starts a program and returns the reading end of its output and errors.
-pub(crate) fn start(node: &Node, id: u64, argv: &[&str]) -> OwnedFd {
+pub(crate) fn start(node: &RunningNode, id: u64, argv: &[&str]) -> OwnedFd {
     let spawn = spawn(id, argv);
     let (reader, writer) = std::io::pipe().expect("a pipe can be made");
     let input = File::open("/dev/null").expect("every machine has it");
     let fds = [input.as_fd(), writer.as_fd(), writer.as_fd()];
-    node.send(&Request::Spawn(spawn), &fds).expect("the node lives");
+    node.send(&NodeInitRequest::Spawn(spawn), &fds).expect("the node lives");
     reader.into()
 }
 
@@ -126,7 +128,7 @@ pub(crate) fn spawn(id: u64, argv: &[&str]) -> Spawn {
 }
 
 /// The next reply, which must come.
-pub(crate) fn next(node: &Node) -> Reply {
+pub(crate) fn next(node: &RunningNode) -> NodeInitReply {
     poll::wait(&mut [PollFd::new(node, PollFlags::IN)], Some(PATIENCE)).expect("poll works");
     node.recv().expect("the node lives").expect("a reply within the time")
 }
@@ -141,16 +143,15 @@ pub(crate) fn read_to_end(descriptor: OwnedFd) -> String {
 /// the router's ends have 10.1 and fd01.
 pub(crate) fn star(names: &[&str]) -> Plan {
     let links = names.iter().enumerate().map(|(position, name)| {
-        let ends = [end(Vertex::Node(NodeId::from_index(position)), 0), end(HUB, position)];
+        let ends = [end(NetworkVertex::Node(NodeId::from_index(position)), 0), end(HUB, position)];
         link(format!("{name}--hub"), ends)
     });
-    let nodes = names
-        .iter()
-        .enumerate()
-        .map(|(position, name)| node(name, vec![interface(position, 0, position, Direction::Up)]));
+    let nodes = names.iter().enumerate().map(|(position, name)| {
+        node(name, vec![interface(position, 0, position, LinkDirection::Up)])
+    });
     let ends = (0..names.len()).map(|position| RouterInterface {
         link: LinkId::from_index(position),
-        outward: Direction::Down,
+        outward: LinkDirection::Down,
         v4: Some(v4(1, position)),
         v6: Some(v6(1, position)),
     });
@@ -166,8 +167,8 @@ pub(crate) fn row(names: &[&str]) -> Plan {
     for (position, name) in names.iter().enumerate() {
         let mut interfaces = Vec::new();
         let sides = [
-            (position > 0).then(|| (position - 1, Direction::Down)),
-            (position < last).then_some((position, Direction::Up)),
+            (position > 0).then(|| (position - 1, LinkDirection::Down)),
+            (position < last).then_some((position, LinkDirection::Up)),
         ];
         for (link, outward) in sides.into_iter().flatten() {
             interfaces.push(interface(port, interfaces.len(), link, outward));
@@ -176,7 +177,7 @@ pub(crate) fn row(names: &[&str]) -> Plan {
         nodes.push(node(name, interfaces));
     }
     let links = (0..last).map(|position| {
-        let at = |position| Vertex::Node(NodeId::from_index(position));
+        let at = |position| NetworkVertex::Node(NodeId::from_index(position));
         let ends = [end(at(position), usize::from(position > 0)), end(at(position + 1), 0)];
         link(format!("{}--{}", names[position], names[position + 1]), ends)
     });
@@ -187,13 +188,13 @@ fn plan(nodes: Vec<plan::Node>, routers: Vec<Router>, links: Vec<Link>) -> Plan 
     Plan { nodes, routers, links, ..Plan::default() }
 }
 
-fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
+fn node(name: &str, interfaces: Vec<NodeInterface>) -> plan::Node {
     plan::Node {
         name: name.into(),
         group: name.into(),
         aliases: Vec::new(),
         forward: false,
-        user: User::Invoker,
+        user: ProgramUser::Invoker,
         private: false,
         results: false,
         root: None,
@@ -209,8 +210,8 @@ fn node(name: &str, interfaces: Vec<Interface>) -> plan::Node {
     }
 }
 
-fn interface(port: usize, position: usize, link: usize, outward: Direction) -> Interface {
-    Interface {
+fn interface(port: usize, position: usize, link: usize, outward: LinkDirection) -> NodeInterface {
+    NodeInterface {
         port: PortId::from_index(port),
         name: format!("eth{position}"),
         link: LinkId::from_index(link),
@@ -225,7 +226,7 @@ fn link(name: String, ends: [LinkEnd; 2]) -> Link {
     Link { name, ends, profiles: [LinkProfile::default(), LinkProfile::default()] }
 }
 
-fn end(vertex: Vertex, interface: usize) -> LinkEnd {
+fn end(vertex: NetworkVertex, interface: usize) -> LinkEnd {
     LinkEnd { vertex, interface: u32::try_from(interface).expect("small") }
 }
 
@@ -245,7 +246,7 @@ pub(crate) fn address(plan: &Plan, node: &str, v6: bool) -> IpAddr {
     addresses.find(|address| address.is_ipv6() == v6).expect("it has both")
 }
 
-const HUB: Vertex = Vertex::Router(RouterId(0));
+const HUB: NetworkVertex = NetworkVertex::Router(RouterId(0));
 
 /// Nothing here takes long; what takes longer than this does not come.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);

@@ -8,12 +8,12 @@ use core::cmp::Reverse;
 use core::ops::Range;
 
 use super::cost::Cost;
-use super::state::State;
+use super::state::PlacementAssignment;
 
 /// Candidates, the cheapest first: cost, unit, label.
 type Open = BinaryHeap<Reverse<(Cost, usize, usize)>>;
 
-impl State<'_> {
+impl PlacementAssignment<'_> {
     /// Puts routers and LANs where they cost least for the groups as they are.
     pub(super) fn settle(&mut self) {
         let between = self.problem.groups..self.labels.len();

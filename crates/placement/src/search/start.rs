@@ -4,17 +4,17 @@ use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::problem::{Need, Problem};
+use crate::problem::{Need, PlacementProblem};
 
 /// A label for each unit, several times.
-pub(super) fn starts(problem: &Problem) -> Vec<Vec<usize>> {
+pub(super) fn starts(problem: &PlacementProblem) -> Vec<Vec<usize>> {
     let order = neighbourly(problem);
     vec![grown(problem), poured(problem, &order), dealt(problem), fitted(problem)]
 }
 
 /// Every division of the groups, with routers nowhere yet, if there are no more than `most`; else
 /// none.
-pub(super) fn each(problem: &Problem, most: usize) -> impl Iterator<Item = Vec<usize>> {
+pub(super) fn each(problem: &PlacementProblem, most: usize) -> impl Iterator<Item = Vec<usize>> {
     let (groups, hosts) = (problem.groups, problem.rooms.len());
     let count = u32::try_from(groups).ok().and_then(|groups| hosts.checked_pow(groups));
     let count = count.filter(|count| *count <= most).unwrap_or(0);
@@ -34,10 +34,10 @@ pub(super) fn each(problem: &Problem, most: usize) -> impl Iterator<Item = Vec<u
 
 /// Each machine grows from a seed by the unit that is tied most to its units, until its share is
 /// full.
-fn grown(problem: &Problem) -> Vec<usize> {
+fn grown(problem: &PlacementProblem) -> Vec<usize> {
     let nowhere = problem.rooms.len();
     let mut labels = vec![nowhere; problem.units.len()];
-    let mut filling = Filling::new(problem);
+    let mut filling = PartialMachineLoads::new(problem);
     place_pinned(problem, &mut labels, &mut filling);
     for host in by_share(problem) {
         let mut ties = vec![0i64; problem.units.len()];
@@ -72,7 +72,7 @@ fn grown(problem: &Problem) -> Vec<usize> {
 
 /// Raises the ties of a unit's neighbours.
 fn reach(
-    problem: &Problem,
+    problem: &PlacementProblem,
     unit: usize,
     ties: &mut [i64],
     open: &mut BinaryHeap<(i64, core::cmp::Reverse<usize>)>,
@@ -84,10 +84,10 @@ fn reach(
 }
 
 /// Machine after machine is filled in the order of a walk through the network.
-fn poured(problem: &Problem, order: &[usize]) -> Vec<usize> {
+fn poured(problem: &PlacementProblem, order: &[usize]) -> Vec<usize> {
     let nowhere = problem.rooms.len();
     let mut labels = vec![nowhere; problem.units.len()];
-    let mut filling = Filling::new(problem);
+    let mut filling = PartialMachineLoads::new(problem);
     place_pinned(problem, &mut labels, &mut filling);
     for host in 0..nowhere {
         for unit in order {
@@ -105,10 +105,10 @@ fn poured(problem: &Problem, order: &[usize]) -> Vec<usize> {
 }
 
 /// Round robin.
-fn dealt(problem: &Problem) -> Vec<usize> {
+fn dealt(problem: &PlacementProblem) -> Vec<usize> {
     let hosts = problem.rooms.len();
     let mut labels = vec![hosts; problem.units.len()];
-    let mut filling = Filling::new(problem);
+    let mut filling = PartialMachineLoads::new(problem);
     let mut next = 0;
     for (unit, label) in labels[..problem.groups].iter_mut().enumerate() {
         let mut turn = (0..hosts).map(|step| (next + step) % hosts);
@@ -124,10 +124,10 @@ fn dealt(problem: &Problem) -> Vec<usize> {
 
 /// The neediest first, each where it leaves the least room (best fit, decreasing): for tight
 /// machines.
-fn fitted(problem: &Problem) -> Vec<usize> {
+fn fitted(problem: &PlacementProblem) -> Vec<usize> {
     let hosts = problem.rooms.len();
     let mut labels = vec![hosts; problem.units.len()];
-    let mut filling = Filling::new(problem);
+    let mut filling = PartialMachineLoads::new(problem);
     let size = |need: Need| {
         let total = problem.rooms.iter().fold(Need::default(), |sum, room| Need {
             cpu: sum.cpu.saturating_add(room.need.cpu),
@@ -151,7 +151,11 @@ fn fitted(problem: &Problem) -> Vec<usize> {
 }
 
 /// Places units that are allowed on one machine only.
-fn place_pinned(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
+fn place_pinned(
+    problem: &PlacementProblem,
+    labels: &mut [usize],
+    filling: &mut PartialMachineLoads<'_>,
+) {
     for (unit, label) in labels[..problem.groups].iter_mut().enumerate() {
         let mut allowed = allowed(problem, unit);
         if let (Some(host), None) = (allowed.next(), allowed.next()) {
@@ -162,7 +166,7 @@ fn place_pinned(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'
 }
 
 /// Places the other units on the allowed machine with the most room.
-fn rest(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
+fn rest(problem: &PlacementProblem, labels: &mut [usize], filling: &mut PartialMachineLoads<'_>) {
     let nowhere = problem.rooms.len();
     for (unit, label) in labels[..problem.groups].iter_mut().enumerate() {
         if *label != nowhere {
@@ -180,7 +184,7 @@ fn rest(problem: &Problem, labels: &mut [usize], filling: &mut Filling<'_>) {
 }
 
 /// The groups in the order of a walk that stays near (depth first, heaviest links first).
-fn neighbourly(problem: &Problem) -> Vec<usize> {
+fn neighbourly(problem: &PlacementProblem) -> Vec<usize> {
     let mut seen = vec![false; problem.units.len()];
     let mut order = Vec::with_capacity(problem.groups);
     for root in 0..problem.groups {
@@ -202,29 +206,29 @@ fn neighbourly(problem: &Problem) -> Vec<usize> {
 }
 
 /// The machines, those with the largest share first.
-fn by_share(problem: &Problem) -> Vec<usize> {
-    let filling = Filling::new(problem);
+fn by_share(problem: &PlacementProblem) -> Vec<usize> {
+    let filling = PartialMachineLoads::new(problem);
     let mut hosts: Vec<usize> = (0..problem.rooms.len()).collect();
     hosts.sort_by_key(|host| (core::cmp::Reverse(filling.share(*host)), *host));
     hosts
 }
 
-fn allowed(problem: &Problem, unit: usize) -> impl Iterator<Item = usize> + '_ {
+fn allowed(problem: &PlacementProblem, unit: usize) -> impl Iterator<Item = usize> + '_ {
     let allowed = problem.units[unit].allowed.iter().enumerate();
     allowed.filter(|(_, allowed)| **allowed).map(|(host, _)| host)
 }
 
 /// The load of the machines so far.
-struct Filling<'p> {
-    problem: &'p Problem,
+struct PartialMachineLoads<'p> {
+    problem: &'p PlacementProblem,
     need: Vec<Need>,
     weight: Vec<i64>,
 }
 
-impl<'p> Filling<'p> {
-    fn new(problem: &'p Problem) -> Self {
+impl<'p> PartialMachineLoads<'p> {
+    fn new(problem: &'p PlacementProblem) -> Self {
         let hosts = problem.rooms.len();
-        Filling { problem, need: vec![Need::default(); hosts], weight: vec![0; hosts] }
+        PartialMachineLoads { problem, need: vec![Need::default(); hosts], weight: vec![0; hosts] }
     }
 
     fn add(&mut self, unit: usize, host: usize) {

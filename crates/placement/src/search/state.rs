@@ -4,19 +4,19 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::cost::Cost;
-use crate::problem::{Need, Problem, Room};
+use crate::problem::{MachineHeadroom, Need, PlacementProblem};
 
 /// A machine for every unit. Units without weight may be nowhere: the label after the last
 /// machine's.
 #[derive(Debug, Clone)]
-pub(super) struct State<'p> {
-    pub(super) problem: &'p Problem,
+pub(super) struct PlacementAssignment<'p> {
+    pub(super) problem: &'p PlacementProblem,
     pub(super) labels: Vec<usize>,
     pub(super) cost: Cost,
     /// By unit and label: the links of the unit with those of the label.
     ties: Vec<Tie>,
     /// By machine.
-    loads: Vec<Load>,
+    loads: Vec<MachineLoad>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,18 +28,18 @@ struct Tie {
 
 /// The load of a machine.
 #[derive(Debug, Clone, Copy, Default)]
-struct Load {
+struct MachineLoad {
     need: Need,
     weight: i64,
     up: i64,
     down: i64,
 }
 
-impl<'p> State<'p> {
-    pub(super) fn new(problem: &'p Problem, labels: Vec<usize>) -> Self {
+impl<'p> PlacementAssignment<'p> {
+    pub(super) fn new(problem: &'p PlacementProblem, labels: Vec<usize>) -> Self {
         let width = problem.rooms.len() + 1;
         let mut ties = vec![Tie::default(); problem.units.len() * width];
-        let mut loads = vec![Load::default(); problem.rooms.len()];
+        let mut loads = vec![MachineLoad::default(); problem.rooms.len()];
         let mut cost = Cost::default();
         for (id, unit) in problem.units.iter().enumerate() {
             let here = labels[id];
@@ -63,7 +63,7 @@ impl<'p> State<'p> {
         }
         cost +=
             loads.iter().zip(&problem.rooms).fold(Cost::default(), |sum, (l, r)| sum + l.cost(r));
-        State { problem, labels, cost, ties, loads }
+        PlacementAssignment { problem, labels, cost, ties, loads }
     }
 
     /// The label that stands for no machine.
@@ -94,13 +94,13 @@ impl<'p> State<'p> {
     }
 
     /// A machine's load after a unit came (`sign` 1) or went (-1).
-    fn with(&self, load: &Load, unit: usize, label: usize, sign: i64) -> Load {
+    fn with(&self, load: &MachineLoad, unit: usize, label: usize, sign: i64) -> MachineLoad {
         let moved = &self.problem.units[unit];
         let width = self.nowhere() + 1;
         let all = self.ties[unit * width..][..width].iter();
         let (out, back) = all.fold((0, 0), |sum, tie| (sum.0 + tie.out, sum.1 + tie.back));
         let own = self.ties[unit * width + label];
-        Load {
+        MachineLoad {
             need: load.need.plus(moved.need, sign),
             weight: load.weight + sign * moved.weight,
             // Links to others of the machine are cut while the unit is elsewhere, those to others
@@ -157,8 +157,8 @@ impl Need {
     }
 }
 
-impl Load {
-    fn cost(&self, room: &Room) -> Cost {
+impl MachineLoad {
+    fn cost(&self, room: &MachineHeadroom) -> Cost {
         let uneven = (self.weight - room.even.1).max(0) + (room.even.0 - self.weight).max(0);
         let (strict, uneven) = if room.strict { (uneven, 0) } else { (0, uneven) };
         Cost {
@@ -171,6 +171,6 @@ impl Load {
     }
 }
 
-fn too_far(problem: &Problem, a: usize, b: usize, latency: u64) -> i64 {
+fn too_far(problem: &PlacementProblem, a: usize, b: usize, latency: u64) -> i64 {
     i64::from(a != b && problem.one_way[a][b] > latency)
 }

@@ -3,9 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::state::State;
+use super::state::PlacementAssignment;
 
-impl State<'_> {
+impl PlacementAssignment<'_> {
     /// Exchanges pairs while that is better; whether any was.
     pub(super) fn swap(&mut self) -> bool {
         let before = self.cost;

@@ -3,48 +3,54 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::problem::{Edge, Need, Room, Unit};
+use crate::problem::{MachineHeadroom, Need, PlacementUnit, UnitEdge};
 use windtunnel_model::placement::Strategy as Filling;
 
 /// Units joined by links of a weight; the first `groups` are groups of one node each.
-fn problem(groups: usize, units: usize, hosts: usize, links: &[(usize, usize, i64)]) -> Problem {
-    let node = Unit {
+fn problem(
+    groups: usize,
+    units: usize,
+    hosts: usize,
+    links: &[(usize, usize, i64)],
+) -> PlacementProblem {
+    let node = PlacementUnit {
         need: Need { cpu: 1000, memory: 1, nodes: 1 },
         weight: 1000,
         allowed: vec![true; hosts],
-        ..Unit::default()
+        ..PlacementUnit::default()
     };
-    let router = Unit { allowed: vec![true; hosts], ..Unit::default() };
-    let mut all: Vec<Unit> = vec![node; groups];
+    let router = PlacementUnit { allowed: vec![true; hosts], ..PlacementUnit::default() };
+    let mut all: Vec<PlacementUnit> = vec![node; groups];
     all.resize(units, router);
     for &(a, b, weight) in links.iter().filter(|(a, b, _)| a != b) {
-        all[a].edges.push(Edge { to: b, weight, out: weight, back: weight });
-        all[b].edges.push(Edge { to: a, weight, out: weight, back: weight });
+        all[a].edges.push(UnitEdge { to: b, weight, out: weight, back: weight });
+        all[b].edges.push(UnitEdge { to: a, weight, out: weight, back: weight });
     }
     let need = Need { cpu: 1_000_000, memory: 1_000_000, nodes: 1_000_000 };
-    let room = Room { need, up: i64::MAX / 4, down: i64::MAX / 4, even: (0, 0), strict: false };
+    let room =
+        MachineHeadroom { need, up: i64::MAX / 4, down: i64::MAX / 4, even: (0, 0), strict: false };
     let one_way = vec![vec![0; hosts]; hosts];
-    Problem { units: all, groups, rooms: vec![room; hosts], one_way }
+    PlacementProblem { units: all, groups, rooms: vec![room; hosts], one_way }
 }
 
 /// The least cost over all ways to put the groups and routers anywhere.
-fn optimum(problem: &Problem) -> cost::Cost {
+fn optimum(problem: &PlacementProblem) -> cost::Cost {
     let hosts = problem.rooms.len();
     let choices = |unit: usize| if unit < problem.groups { hosts } else { hosts + 1 };
     let mut labels = vec![0; problem.units.len()];
-    let mut best = State::new(problem, labels.clone()).cost;
+    let mut best = PlacementAssignment::new(problem, labels.clone()).cost;
     loop {
         let Some(at) = (0..labels.len()).find(|unit| labels[*unit] + 1 < choices(*unit)) else {
             return best;
         };
         labels[at] += 1;
         labels[..at].fill(0);
-        best = best.min(State::new(problem, labels.clone()).cost);
+        best = best.min(PlacementAssignment::new(problem, labels.clone()).cost);
     }
 }
 
 /// The cost of a division of the groups with routers put where that is cheapest.
-fn cost_of(problem: &Problem, groups: &[usize]) -> cost::Cost {
+fn cost_of(problem: &PlacementProblem, groups: &[usize]) -> cost::Cost {
     let mut fixed = problem.clone();
     for (unit, label) in groups.iter().enumerate() {
         fixed.units[unit].allowed.fill(false);
@@ -52,7 +58,7 @@ fn cost_of(problem: &Problem, groups: &[usize]) -> cost::Cost {
     }
     let mut labels = groups.to_vec();
     labels.resize(problem.units.len(), problem.rooms.len());
-    let mut state = State::new(&fixed, labels);
+    let mut state = PlacementAssignment::new(&fixed, labels);
     state.settle();
     state.cost
 }
@@ -76,12 +82,12 @@ proptest! {
         problem.one_way = vec![vec![0, 5, 9], vec![5, 0, 7], vec![9, 7, 0]];
         problem.units[0].near.push((1, 6));
         problem.units[1].near.push((0, 6));
-        let mut state = State::new(&problem, vec![0; units]);
+        let mut state = PlacementAssignment::new(&problem, vec![0; units]);
         for (unit, label) in moves {
             let label = if unit < groups { label % 3 } else { label };
             if unit < units && state.labels[unit] != label {
                 state.apply(unit, label);
-                prop_assert_eq!(state.cost, State::new(&problem, state.labels.clone()).cost);
+                prop_assert_eq!(state.cost, PlacementAssignment::new(&problem, state.labels.clone()).cost);
             }
         }
     }

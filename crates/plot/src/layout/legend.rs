@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{Canvas, NUMBER, SERIES};
-use crate::drawing::{Anchor, Colour, Point, Stroke, dash};
-use crate::figure::{Figure, Series};
+use crate::drawing::{Anchor, Colour, DrawingPoint, Stroke, dash};
+use crate::figure::{Figure, PlotSeries};
 
 impl Canvas {
     /// Draws it where there is more than one name; the height that it takes.
     pub(super) fn legend(&mut self, figure: &Figure, left: f64, right: f64, top: f64) -> f64 {
         let mut names = BTreeSet::new();
         let all = figure.panels.iter().flat_map(|panel| &panel.series);
-        let rows: Vec<&Series> = all.filter(|series| names.insert(series.name.as_str())).collect();
+        let rows: Vec<&PlotSeries> =
+            all.filter(|series| names.insert(series.name.as_str())).collect();
         if rows.len() < 2 {
             return 0.0;
         }
@@ -27,8 +28,9 @@ impl Canvas {
                 width: SERIES * 1.2,
                 dash: dash(series.dash),
             };
-            self.line(vec![Point { x, y }, Point { x: x + SWATCH, y }], stroke);
-            let at = Point { x: x + SWATCH + SPACE, y: y + self.font.cap_height(NUMBER) / 2.0 };
+            self.line(vec![DrawingPoint { x, y }, DrawingPoint { x: x + SWATCH, y }], stroke);
+            let at =
+                DrawingPoint { x: x + SWATCH + SPACE, y: y + self.font.cap_height(NUMBER) / 2.0 };
             self.words(text, at, Anchor::Start, NUMBER);
             x += width + SPACE * 3.0;
         }

@@ -3,14 +3,14 @@
 use std::ops::RangeInclusive;
 
 use crate::figure::{Axis, Figure, Panel, Scale};
-use crate::quantity::Unit;
+use crate::quantity::AxisUnit;
 use crate::ticks::Ruler;
 
 /// An axis as it is drawn.
 #[derive(Debug)]
-pub(super) struct Drawn {
+pub(super) struct AxisLayout {
     pub(super) ruler: Ruler,
-    unit: Unit,
+    unit: AxisUnit,
     /// With the unit.
     pub(super) label: String,
 }
@@ -18,13 +18,13 @@ pub(super) struct Drawn {
 /// The axes of all panels.
 #[derive(Debug)]
 pub(super) struct Rulers {
-    pub(super) x: Vec<Drawn>,
-    pub(super) y: Vec<Drawn>,
+    pub(super) x: Vec<AxisLayout>,
+    pub(super) y: Vec<AxisLayout>,
     /// Whether a panel has its numbers below the next one.
     pub(super) shares_with_next: Vec<bool>,
 }
 
-impl Drawn {
+impl AxisLayout {
     /// An axis that shows these values.
     fn new(axis: &Axis, values: Option<(f64, f64)>, numbers: usize) -> Self {
         let fixed = axis.range.is_some();
@@ -40,7 +40,11 @@ impl Drawn {
             name => format!("{} ({name})", axis.label),
         };
         let least_step = if axis.quantity.is_whole() { 1.0 / unit.size } else { 0.0 };
-        Drawn { ruler: Ruler::new(low, high, axis.scale, fixed, least_step, numbers), unit, label }
+        AxisLayout {
+            ruler: Ruler::new(low, high, axis.scale, fixed, least_step, numbers),
+            unit,
+            label,
+        }
     }
 
     /// Where a value is, from 0 to 1.
@@ -62,34 +66,38 @@ impl Rulers {
             .map(|index| panels.get(index + 1).is_some_and(|next| next.x == panels[index].x))
             .collect();
         let each = height / f64::from(u32::try_from(panels.len()).unwrap_or(1));
-        let x: Vec<Drawn> = panels
+        let x: Vec<AxisLayout> = panels
             .iter()
             .map(|panel| {
                 let same = panels.iter().filter(|other| other.x == panel.x);
                 let range = extent(same.flat_map(xs), panel.x.scale);
                 let range = match panel.x.scale {
                     // A line ends where its values end.
-                    Scale::Linear => return Drawn::horizontal(panel, range, width),
+                    Scale::Linear => return AxisLayout::horizontal(panel, range, width),
                     Scale::Log => range,
                 };
-                Drawn::new(&panel.x, range, rooms(width, WIDE))
+                AxisLayout::new(&panel.x, range, rooms(width, WIDE))
             })
             .collect();
         let y = panels.iter().zip(&x).map(|(panel, x)| {
-            Drawn::new(&panel.y, extent(ys(panel, x.shown()), panel.y.scale), rooms(each, HIGH))
+            AxisLayout::new(
+                &panel.y,
+                extent(ys(panel, x.shown()), panel.y.scale),
+                rooms(each, HIGH),
+            )
         });
         let y = y.collect();
         Rulers { x, y, shares_with_next }
     }
 }
 
-impl Drawn {
+impl AxisLayout {
     /// A linear horizontal axis: as long as its values, not to the next number.
     fn horizontal(panel: &Panel, range: Option<(f64, f64)>, width: f64) -> Self {
         let (low, high) = panel.x.range.or(range).unwrap_or((0.0, 1.0));
         let low = if panel.x.range.is_none() { low.min(0.0) } else { low };
         let axis = Axis { range: Some((low, high)), ..panel.x.clone() };
-        Drawn::new(&axis, None, rooms(width, WIDE))
+        AxisLayout::new(&axis, None, rooms(width, WIDE))
     }
 }
 

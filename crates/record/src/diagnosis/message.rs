@@ -25,7 +25,7 @@ pub(super) struct Described {
 
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum TcpDiagnosisReply {
     /// A connection, in answer to a request.
     Connection(Described),
     /// A connection whose socket was destroyed.
@@ -57,7 +57,7 @@ pub(super) fn request(sequence: u32) -> [u8; REQUEST_BYTES] {
 ///
 /// # Errors
 /// `InvalidData` for a length that leads astray; what the kernel refused a request with.
-pub(super) fn read(datagram: &[u8], mut each: impl FnMut(Answer)) -> io::Result<()> {
+pub(super) fn read(datagram: &[u8], mut each: impl FnMut(TcpDiagnosisReply)) -> io::Result<()> {
     let mut rest = datagram;
     while !rest.is_empty() {
         let header: &[u8; HEADER_BYTES] = rest.first_chunk().ok_or_else(malformed)?;
@@ -71,7 +71,7 @@ pub(super) fn read(datagram: &[u8], mut each: impl FnMut(Answer)) -> io::Result<
                 if code < 0 {
                     return Err(io::Error::from_raw_os_error(code.saturating_neg()));
                 }
-                each(Answer::Done);
+                each(TcpDiagnosisReply::Done);
             }
             TCPDIAG_GETSOCK | SOCK_DIAG_BY_FAMILY => {
                 described(body, kind == SOCK_DIAG_BY_FAMILY)?.into_iter().for_each(&mut each);
@@ -84,7 +84,7 @@ pub(super) fn read(datagram: &[u8], mut each: impl FnMut(Answer)) -> io::Result<
 }
 
 /// `None`: a socket that listens, or of which the kernel does not say enough.
-fn described(body: &[u8], destroyed: bool) -> io::Result<Option<Answer>> {
+fn described(body: &[u8], destroyed: bool) -> io::Result<Option<TcpDiagnosisReply>> {
     let about: &[u8; ABOUT_BYTES] = body.first_chunk().ok_or_else(malformed)?;
     let mut info = None;
     let mut drops = 0;
@@ -106,13 +106,14 @@ fn described(body: &[u8], destroyed: bool) -> io::Result<Option<Answer>> {
     };
     let cookie = u64::from(word(about, 44)) | u64::from(word(about, 48)) << 32;
     if peer.port() == 0 {
-        return Ok(destroyed.then_some(Answer::Aborted(cookie)));
+        return Ok(destroyed.then_some(TcpDiagnosisReply::Aborted(cookie)));
     }
     let (unread, unacknowledged) = (word(about, 56), word(about, 60));
     let Some(info) = info.filter(|info| info.state != state::LISTEN) else { return Ok(None) };
     let file = word(about, 68);
     let described = Described { own, peer, cookie, file, unread, unacknowledged, drops, info };
-    let answer = if destroyed { Answer::Destroyed } else { Answer::Connection };
+    let answer =
+        if destroyed { TcpDiagnosisReply::Destroyed } else { TcpDiagnosisReply::Connection };
     Ok(Some(answer(described)))
 }
 
@@ -206,7 +207,7 @@ mod tests {
         message(18, 2, 4_000, &[(7, &memory), (8, &[0]), (2, &info)])
     }
 
-    fn answers(datagram: &[u8]) -> Vec<Answer> {
+    fn answers(datagram: &[u8]) -> Vec<TcpDiagnosisReply> {
         let mut answers = Vec::new();
         read(datagram, |answer| answers.push(answer)).unwrap();
         answers
@@ -215,7 +216,7 @@ mod tests {
     #[test]
     fn a_connection_is_read_with_its_ends_and_its_drops() {
         let done = [20_u32.to_ne_bytes().to_vec(), vec![3, 0, 2, 0], vec![0; 12]].concat();
-        let [Answer::Connection(described), Answer::Done] =
+        let [TcpDiagnosisReply::Connection(described), TcpDiagnosisReply::Done] =
             answers(&[connection(), done].concat())[..]
         else {
             panic!("a connection and the end");
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn a_destroyed_socket_without_a_peer_is_known_by_its_cookie() {
         let aborted = answers(&message(20, 2, 0, &[(2, &[1; 232])]));
-        assert_eq!(aborted, [Answer::Aborted(0x0102_0304_0506_0708)]);
+        assert_eq!(aborted, [TcpDiagnosisReply::Aborted(0x0102_0304_0506_0708)]);
     }
 
     #[test]

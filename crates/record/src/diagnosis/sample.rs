@@ -1,6 +1,6 @@
 //! One connection over time: what has changed since the last sample becomes records.
 
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
 use super::message::Described;
 use crate::flow;
@@ -36,7 +36,7 @@ impl Sampled {
         &mut self,
         described: &Described,
         time: u64,
-        emit: &mut dyn FnMut(&Record),
+        emit: &mut dyn FnMut(&EventRecord),
     ) {
         if !std::mem::replace(&mut self.is_defined, true) {
             let (own, peer) = (described.own, described.peer);
@@ -81,16 +81,16 @@ impl Sampled {
             if *last != Some(sample) {
                 *last = Some(sample);
                 let (flags, extra, args) = sample;
-                emit(&Record { time, kind: *kind as u8, flags, extra, flow: self.flow, args });
+                emit(&EventRecord { time, kind: *kind as u8, flags, extra, flow: self.flow, args });
             }
         }
         self.info = *info;
     }
 
     /// The socket was destroyed.
-    pub(super) fn end(&self, time: u64, emit: &mut dyn FnMut(&Record)) {
+    pub(super) fn end(&self, time: u64, emit: &mut dyn FnMut(&EventRecord)) {
         let (kind, flow) = (Kind::TcpEnd as u8, self.flow);
-        emit(&Record { time, kind, flags: 0, extra: 0, flow, args: [0; 4] });
+        emit(&EventRecord { time, kind, flags: 0, extra: 0, flow, args: [0; 4] });
     }
 
     /// Bytes received, and a flag where that may be one too many: whether a FIN is among them does
@@ -130,7 +130,7 @@ mod tests {
         Described { own, peer, cookie: 7, file: 1, unread: 0, unacknowledged: 0, drops: 0, info }
     }
 
-    fn kinds(records: &[Record]) -> Vec<Kind> {
+    fn kinds(records: &[EventRecord]) -> Vec<Kind> {
         records.iter().map(|record| Kind::from_number(record.kind).unwrap()).collect()
     }
 
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_connection_is_defined_once_and_only_what_has_changed_is_recorded() {
         let mut records = Vec::new();
-        let mut emit = |record: &Record| records.push(*record);
+        let mut emit = |record: &EventRecord| records.push(*record);
         let first = described(established());
         let mut sampled = Sampled::new(3, &first);
         sampled.update(&first, 1, &mut emit);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_syn_is_taken_off_once_it_has_shown_that_it_is_counted() {
         let mut records = Vec::new();
-        let mut emit = |record: &Record| records.push(*record);
+        let mut emit = |record: &EventRecord| records.push(*record);
         let in_flight = TcpInfo { unacked: 1, bytes_sent: 20, ..established() };
         let mut sampled = Sampled::new(0, &described(in_flight));
         sampled.update(&described(in_flight), 1, &mut emit);
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_closed_connection_has_the_bytes_that_it_had_or_says_that_one_may_be_a_fin() {
         let mut records = Vec::new();
-        let mut emit = |record: &Record| records.push(*record);
+        let mut emit = |record: &EventRecord| records.push(*record);
         let waiting = TcpInfo { state: state::CLOSE_WAIT, bytes_received: 5, ..established() };
         let closed = TcpInfo { state: state::CLOSED, ..waiting };
         let mut sampled = Sampled::new(0, &described(waiting));

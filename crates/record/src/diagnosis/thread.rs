@@ -8,34 +8,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_evidence::file::Source;
+use windtunnel_evidence::file::EventSource;
 use windtunnel_model::NodeId;
-use windtunnel_model::record::Record;
-use windtunnel_model::record::kind::Layer;
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags, Timer};
+use windtunnel_model::record::EventRecord;
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags, Timer};
 
-use super::{Diagnosis, Stats};
+use super::{Stats, TcpDiagnosis};
 use crate::drain::Feed;
-use crate::shelf::Shelf;
+use crate::shelf::SourceRecordBuffer;
 
 /// A thread that looks at nodes, until it is dropped or finished.
 #[derive(Debug)]
-pub struct DiagnosisThread {
-    stop: Arc<Event>,
+pub struct TcpDiagnosisThread {
+    stop: Arc<EventFd>,
     recording: Arc<AtomicBool>,
-    shown: Arc<Mutex<Findings>>,
+    shown: Arc<Mutex<TcpDiagnosisReport>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a [`DiagnosisThread`] has done.
+/// What a [`TcpDiagnosisThread`] has done.
 #[derive(Debug, Clone, Default)]
-pub struct Findings {
+pub struct TcpDiagnosisReport {
     pub stats: Stats,
     /// The first failure of the kernel to answer, and how many there were.
     pub failure: Option<(String, u64)>,
 }
 
-impl DiagnosisThread {
+impl TcpDiagnosisThread {
     /// Starts it, recording; a feed for each node, with room for so many records.
     ///
     /// # Errors
@@ -44,18 +44,19 @@ impl DiagnosisThread {
         nodes: Vec<(NodeId, OwnedFd)>,
         interval: Duration,
         room: usize,
-    ) -> io::Result<(DiagnosisThread, Vec<Box<dyn Feed>>)> {
+    ) -> io::Result<(TcpDiagnosisThread, Vec<Box<dyn Feed>>)> {
         let mut shelves = BTreeMap::new();
         let mut feeds: Vec<Box<dyn Feed>> = Vec::new();
         for (node, _) in &nodes {
-            let (shelf, feed) = Shelf::new(Source::of_node(Layer::Tcp, node.0, 0), room);
+            let (shelf, feed) =
+                SourceRecordBuffer::new(EventSource::of_node(RecordSource::Tcp, node.0, 0), room);
             shelves.insert(*node, shelf);
             feeds.push(Box::new(feed));
         }
-        let (stop, timer) = (Arc::new(Event::open()?), Timer::open()?);
+        let (stop, timer) = (Arc::new(EventFd::open()?), Timer::open()?);
         let (recording, shown) = (Arc::new(AtomicBool::new(true)), Arc::default());
-        let work = Work {
-            diagnosis: Diagnosis::new(nodes, interval),
+        let work = TcpDiagnosisWorker {
+            diagnosis: TcpDiagnosis::new(nodes, interval),
             interval,
             shelves,
             stop: Arc::clone(&stop),
@@ -66,7 +67,7 @@ impl DiagnosisThread {
         };
         let thread = std::thread::Builder::new().name("tcp state".to_owned());
         let thread = Some(thread.spawn(move || work.run())?);
-        Ok((DiagnosisThread { stop, recording, shown, thread }, feeds))
+        Ok((TcpDiagnosisThread { stop, recording, shown, thread }, feeds))
     }
 
     /// Records from now on, or no longer. Each start defines all flows anew and records the whole
@@ -77,14 +78,14 @@ impl DiagnosisThread {
 
     /// What has been done so far, at most one interval old.
     #[must_use]
-    pub fn findings(&self) -> Findings {
+    pub fn findings(&self) -> TcpDiagnosisReport {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at all nodes for a last time, and ends. The nodes' programs should have ended, or be
     /// about to.
     #[must_use]
-    pub fn finish(mut self) -> Findings {
+    pub fn finish(mut self) -> TcpDiagnosisReport {
         self.end();
         self.findings()
     }
@@ -99,24 +100,24 @@ impl DiagnosisThread {
     }
 }
 
-impl Drop for DiagnosisThread {
+impl Drop for TcpDiagnosisThread {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-struct Work {
-    diagnosis: Diagnosis,
+struct TcpDiagnosisWorker {
+    diagnosis: TcpDiagnosis,
     interval: Duration,
-    shelves: BTreeMap<NodeId, Shelf>,
-    stop: Arc<Event>,
+    shelves: BTreeMap<NodeId, SourceRecordBuffer>,
+    stop: Arc<EventFd>,
     timer: Timer,
     recording: Arc<AtomicBool>,
     was_recording: bool,
-    shown: Arc<Mutex<Findings>>,
+    shown: Arc<Mutex<TcpDiagnosisReport>>,
 }
 
-impl Work {
+impl TcpDiagnosisWorker {
     fn run(mut self) {
         while !self.is_stopped() {
             self.look(false);
@@ -142,7 +143,7 @@ impl Work {
             self.diagnosis.begin_anew();
         }
         self.was_recording = recording;
-        let mut put = |node: NodeId, record: &Record| {
+        let mut put = |node: NodeId, record: &EventRecord| {
             if let (true, Some(shelf)) = (recording, shelves.get(&node)) {
                 shelf.put(record);
             }

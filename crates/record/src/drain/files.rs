@@ -6,16 +6,18 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use windtunnel_evidence::file::{CLOCK, Header, Source, Writer, events_of};
-use windtunnel_model::record::kind::Layer;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_evidence::file::{
+    CLOCK, EventSource, RecordFileHeader, RecordFileWriter, events_of,
+};
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::record::{EventRecord, Kind};
 
-use super::gap::Gap;
-use super::status::{LayerStatus, Status};
+use super::gap::EventTally;
+use super::status::{LayerStatus, RecordDrainStatus};
 
 /// How much may lie on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct RecordFileLimits {
     /// The most bytes of all files together.
     pub max: u64,
     /// A file that has so many is followed by another.
@@ -26,28 +28,28 @@ pub struct Limits {
 
 /// The files. What is added waits in memory until it is flushed.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct RotatingRecordFiles {
     folder: PathBuf,
     prefix: String,
-    limits: Limits,
-    writer: Writer,
-    present: Option<Present>,
+    limits: RecordFileLimits,
+    writer: RecordFileWriter,
+    present: Option<CurrentRecordFile>,
     /// Earlier ones that are still there.
     kept: VecDeque<Former>,
-    state: State,
+    state: RecordWriteState,
     /// Bytes that wait to be written.
     staged: Vec<u8>,
     /// By source: the events in them.
-    staged_events: BTreeMap<Source, Gap>,
+    staged_events: BTreeMap<EventSource, EventTally>,
     /// By source: events for which a record is yet to say that they are lost.
-    unsaid: BTreeMap<Source, Gap>,
+    unsaid: BTreeMap<EventSource, EventTally>,
     layers: BTreeMap<u8, LayerStatus>,
-    totals: Status,
+    totals: RecordDrainStatus,
 }
 
 /// The file that is written.
 #[derive(Debug)]
-struct Present {
+struct CurrentRecordFile {
     file: File,
     path: PathBuf,
     created: u64,
@@ -65,7 +67,7 @@ struct Former {
 
 /// Whether events can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum RecordWriteState {
     Writing,
     /// The disk did not take them; it is asked again then.
     Refused {
@@ -75,21 +77,26 @@ enum State {
     Full,
 }
 
-impl Files {
-    pub(super) fn new(folder: PathBuf, prefix: String, header: Header, limits: Limits) -> Self {
-        Files {
+impl RotatingRecordFiles {
+    pub(super) fn new(
+        folder: PathBuf,
+        prefix: String,
+        header: RecordFileHeader,
+        limits: RecordFileLimits,
+    ) -> Self {
+        RotatingRecordFiles {
             folder,
             prefix,
             limits,
-            writer: Writer::new(header),
+            writer: RecordFileWriter::new(header),
             present: None,
             kept: VecDeque::new(),
-            state: State::Writing,
+            state: RecordWriteState::Writing,
             staged: Vec::new(),
             staged_events: BTreeMap::new(),
             unsaid: BTreeMap::new(),
             layers: BTreeMap::new(),
-            totals: Status::default(),
+            totals: RecordDrainStatus::default(),
         }
     }
 
@@ -103,8 +110,8 @@ impl Files {
         let path = self.folder.join(format!("{}{part:04}.wtr", self.prefix));
         let file = File::create_new(&path)?;
         self.totals.files = part;
-        let present = Present { file, path, created: now, bytes: 0, events: 0 };
-        if let Some(Present { path, bytes, events, .. }) = self.present.replace(present) {
+        let present = CurrentRecordFile { file, path, created: now, bytes: 0, events: 0 };
+        if let Some(CurrentRecordFile { path, bytes, events, .. }) = self.present.replace(present) {
             self.kept.push_back(Former { path, bytes, events });
         }
         self.writer.begin(now, &mut self.staged);
@@ -112,7 +119,7 @@ impl Files {
     }
 
     /// Adds records of a source, of which some may be [`Kind::Lost`].
-    pub(super) fn add(&mut self, now: u64, source: Source, records: &[Record]) {
+    pub(super) fn add(&mut self, now: u64, source: EventSource, records: &[EventRecord]) {
         if records.is_empty() {
             return;
         }
@@ -127,7 +134,7 @@ impl Files {
                 layer.records += 1;
             }
         }
-        if self.state == State::Writing {
+        if self.state == RecordWriteState::Writing {
             self.staged_events.entry(source).or_default().add(records);
             self.writer.add(now, source, records, &mut self.staged);
             if self.staged.len() >= STAGED_MAX {
@@ -135,14 +142,14 @@ impl Files {
             }
         } else {
             self.writer.keep_definitions(source, records);
-            let mut gap = Gap::default();
+            let mut gap = EventTally::default();
             gap.add(records);
             self.lose(source, &gap);
         }
     }
 
     /// How full a source was when it was looked at.
-    pub(super) fn note_fill(&mut self, source: Source, waiting: u64, room: u64) {
+    pub(super) fn note_fill(&mut self, source: EventSource, waiting: u64, room: u64) {
         let permille = waiting.saturating_mul(1000).checked_div(room).unwrap_or(0);
         let permille = u32::try_from(permille).unwrap_or(u32::MAX);
         let layer = self.layers.entry(source.layer).or_default();
@@ -153,16 +160,16 @@ impl Files {
 
     /// Writes what waits.
     pub(super) fn flush(&mut self, now: u64) {
-        if let State::Refused { again_at } = self.state
+        if let RecordWriteState::Refused { again_at } = self.state
             && now >= again_at
         {
             self.resume(now);
         }
-        if self.staged.is_empty() || self.state != State::Writing {
+        if self.staged.is_empty() || self.state != RecordWriteState::Writing {
             return;
         }
         if !self.fits() {
-            self.state = State::Full;
+            self.state = RecordWriteState::Full;
             let why = format!("there are {} bytes, as many as there may be", self.on_disk());
             self.totals.failure.get_or_insert(why);
             return self.drop_staged();
@@ -177,29 +184,30 @@ impl Files {
     }
 
     /// More or less may lie on the disk from now on.
-    pub(super) fn limit(&mut self, limits: Limits) {
+    pub(super) fn limit(&mut self, limits: RecordFileLimits) {
         self.limits = limits;
-        if self.state == State::Full {
-            self.state = State::Refused { again_at: 0 };
+        if self.state == RecordWriteState::Full {
+            self.state = RecordWriteState::Refused { again_at: 0 };
         }
     }
 
     /// Writes what waits, and what is lost, also beyond the limit.
     pub(super) fn finish(&mut self, now: u64) {
         self.flush(now);
-        if self.state != State::Writing && !self.unsaid.is_empty() {
+        if self.state != RecordWriteState::Writing && !self.unsaid.is_empty() {
             self.limits.max = u64::MAX;
             self.resume(now);
             self.flush(now);
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> RecordDrainStatus {
         let name = |number: u8| {
-            Layer::from_number(number).map_or_else(|| number.to_string(), |it| it.name().to_owned())
+            RecordSource::from_number(number)
+                .map_or_else(|| number.to_string(), |it| it.name().to_owned())
         };
         let layers = self.layers.iter().filter(|(number, _)| **number != CLOCK.layer);
-        Status {
+        RecordDrainStatus {
             layers: layers.map(|(number, layer)| (name(*number), *layer)).collect(),
             kept_bytes: self.on_disk(),
             ..self.totals.clone()
@@ -236,7 +244,7 @@ impl Files {
 
     /// Begins the next file where this one is large enough, and removes those that are too many.
     fn rotate(&mut self, now: u64) {
-        let full = |present: &Present| present.bytes >= self.limits.rotate;
+        let full = |present: &CurrentRecordFile| present.bytes >= self.limits.rotate;
         if !self.present.as_ref().is_some_and(full) || self.open(now).is_err() {
             return;
         }
@@ -255,7 +263,7 @@ impl Files {
 
     /// The disk did not take what waits: a part of it may be behind the end, where it is cut off.
     fn refuse(&mut self, now: u64, error: &io::Error) {
-        self.state = State::Refused { again_at: now + AGAIN_NS };
+        self.state = RecordWriteState::Refused { again_at: now + AGAIN_NS };
         if let Some(present) = &self.present {
             let why = format!("cannot write {}: {error}", present.path.display());
             self.totals.failure.get_or_insert(why);
@@ -274,7 +282,7 @@ impl Files {
     }
 
     /// Counts events as lost that have been counted as records.
-    fn lose(&mut self, source: Source, gap: &Gap) {
+    fn lose(&mut self, source: EventSource, gap: &EventTally) {
         let layer = self.layers.entry(source.layer).or_default();
         layer.records -= gap.fresh;
         layer.lost += gap.fresh;
@@ -295,10 +303,14 @@ impl Files {
         }
         let fits = self.fits();
         if fits && self.write().is_ok() {
-            self.state = State::Writing;
+            self.state = RecordWriteState::Writing;
             return;
         }
-        self.state = if fits { State::Refused { again_at: now + AGAIN_NS } } else { State::Full };
+        self.state = if fits {
+            RecordWriteState::Refused { again_at: now + AGAIN_NS }
+        } else {
+            RecordWriteState::Full
+        };
         self.staged.clear();
         for (source, gap) in &unsaid {
             self.writer.take_back(*source, gap.events);
@@ -308,7 +320,7 @@ impl Files {
 }
 
 #[cfg(test)]
-impl Files {
+impl RotatingRecordFiles {
     /// Writes to another file from now on.
     pub(super) fn divert(&mut self, to: File) -> Option<File> {
         self.present.as_mut().map(|present| std::mem::replace(&mut present.file, to))

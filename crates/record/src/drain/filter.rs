@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 
-use windtunnel_evidence::file::Source;
-use windtunnel_model::plan::{FlowPattern, Interface, Protocol, RecordChoice, RecordDirection};
-use windtunnel_model::record::kind::{Layer, MACHINE, NO_FLOW};
-use windtunnel_model::record::{Kind, Record, flag, words};
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::plan::{
+    FlowPattern, NodeInterface, PatternProtocol, RecordChoice, RecordDirection,
+};
+use windtunnel_model::record::kind::{MACHINE, NO_FLOW, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind, flag, words};
 use windtunnel_model::{NodeId, Plan};
 
 use super::unseen::{Homes, Unseen};
@@ -15,7 +17,7 @@ use super::unseen::{Homes, Unseen};
 /// Which records are wanted: those of layers, nodes, flows and a direction. It learns flows from
 /// their definitions.
 #[derive(Debug, Default)]
-pub struct Filter {
+pub struct RecordDrainFilter {
     /// By number; empty: all.
     layers: BTreeSet<u8>,
     /// Positions in the plan; empty: all.
@@ -23,7 +25,7 @@ pub struct Filter {
     flows: Option<FlowChoice>,
     direction: Option<RecordDirection>,
     /// By source and number.
-    known: HashMap<(Source, u32), Flow>,
+    known: HashMap<(EventSource, u32), FlowFilterEntry>,
     unseen: Unseen,
 }
 
@@ -34,34 +36,34 @@ pub(super) type Ends = [(IpAddr, u16); 2];
 #[derive(Debug, Clone, Default)]
 pub struct FlowChoice {
     /// One of them has to fit; empty: any flow.
-    patterns: Vec<Pattern>,
+    patterns: Vec<FlowFilterPattern>,
     /// Addresses of nodes, of which one has to be an end, where the source is of no node; empty:
     /// any.
     ends: BTreeSet<IpAddr>,
 }
 
 #[derive(Debug, Clone)]
-struct Pattern {
-    protocol: Option<Protocol>,
+struct FlowFilterPattern {
+    protocol: Option<PatternProtocol>,
     ends: Vec<(Option<BTreeSet<IpAddr>>, Option<u16>)>,
 }
 
 /// What definitions say of a flow.
 #[derive(Debug, Default)]
-struct Flow {
+struct FlowFilterEntry {
     /// Those that came, latest of each kind.
-    definitions: BTreeMap<u8, Record>,
+    definitions: BTreeMap<u8, EventRecord>,
     /// Whether it is wanted, once both ends are known.
     wanted: Option<bool>,
 }
 
-impl Filter {
+impl RecordDrainFilter {
     /// What a choice means in a plan. Names that the plan does not have fit nothing.
     #[must_use]
-    pub fn new(choice: &RecordChoice, plan: &Plan) -> Filter {
+    pub fn new(choice: &RecordChoice, plan: &Plan) -> RecordDrainFilter {
         let addresses = |node: NodeId| {
             let interfaces = plan.nodes.get(node.index()).map(|node| &node.interfaces[..]);
-            interfaces.unwrap_or_default().iter().flat_map(Interface::addresses)
+            interfaces.unwrap_or_default().iter().flat_map(NodeInterface::addresses)
         };
         let pattern = |pattern: &FlowPattern| {
             let ends = pattern.ends.iter().map(|end| {
@@ -71,12 +73,12 @@ impl Filter {
                 };
                 (end.host.as_ref().map(of_host), end.port)
             });
-            Pattern { protocol: pattern.protocol, ends: ends.collect() }
+            FlowFilterPattern { protocol: pattern.protocol, ends: ends.collect() }
         };
         let ends: BTreeSet<IpAddr> = choice.nodes.iter().copied().flat_map(addresses).collect();
-        let patterns: Vec<Pattern> = choice.flows.iter().map(pattern).collect();
+        let patterns: Vec<FlowFilterPattern> = choice.flows.iter().map(pattern).collect();
         let any = ends.is_empty() && patterns.is_empty();
-        Filter {
+        RecordDrainFilter {
             layers: choice.layers.iter().map(|layer| layer as u8).collect(),
             nodes: choice.nodes.iter().map(|node| node.0).collect(),
             flows: (!any).then_some(FlowChoice { patterns, ends }),
@@ -87,7 +89,7 @@ impl Filter {
     }
 
     /// Leaves out what is not wanted.
-    pub(super) fn apply(&mut self, source: Source, records: &mut Vec<Record>) {
+    pub(super) fn apply(&mut self, source: EventSource, records: &mut Vec<EventRecord>) {
         if !self.has_source(source) {
             // What it defines may be wanted later; what it has lost is not missing.
             records.iter().for_each(|record| self.learn(source, record));
@@ -102,11 +104,14 @@ impl Filter {
     }
 
     /// Another choice from now on. Returns the definitions of flows that are wanted only now.
-    pub(super) fn replace(&mut self, by: Filter) -> BTreeMap<Source, Vec<Record>> {
+    pub(super) fn replace(
+        &mut self,
+        by: RecordDrainFilter,
+    ) -> BTreeMap<EventSource, Vec<EventRecord>> {
         let mut before = std::mem::replace(self, by);
         let known = std::mem::take(&mut before.known);
         self.unseen = std::mem::take(&mut before.unseen);
-        let mut definitions: BTreeMap<Source, Vec<Record>> = BTreeMap::new();
+        let mut definitions: BTreeMap<EventSource, Vec<EventRecord>> = BTreeMap::new();
         for ((source, number), mut flow) in known {
             let was = flow.wanted != Some(false) && before.has_source(source);
             flow.wanted = self.judge(source, &flow);
@@ -128,19 +133,19 @@ impl Filter {
         let flows = self.known.iter().filter(|(_, flow)| flow.wanted == Some(true));
         let connections = flows.filter_map(|((source, _), flow)| {
             let (from, to) = flow.ends()?;
-            let is_tcp = Protocol::Tcp.has_number(from.flags);
+            let is_tcp = PatternProtocol::Tcp.has_number(from.flags);
             is_tcp.then(|| (*source, [(address(from), from.extra), (address(to), to.extra)]))
         });
         self.unseen.sentences(connections)
     }
 
-    fn has_source(&self, source: Source) -> bool {
+    fn has_source(&self, source: EventSource) -> bool {
         let of_node =
             source.node == MACHINE || self.nodes.is_empty() || self.nodes.contains(&source.node);
         of_node && (self.layers.is_empty() || self.layers.contains(&source.layer))
     }
 
-    fn apply_with_definitions(&mut self, source: Source, records: &mut Vec<Record>) {
+    fn apply_with_definitions(&mut self, source: EventSource, records: &mut Vec<EventRecord>) {
         let all = std::mem::take(records);
         for record in all {
             let before = self.known.get(&(source, record.flow)).and_then(|flow| flow.wanted);
@@ -169,7 +174,7 @@ impl Filter {
         }
     }
 
-    fn learn(&mut self, source: Source, record: &Record) {
+    fn learn(&mut self, source: EventSource, record: &EventRecord) {
         if !is_definition(record) {
             return;
         }
@@ -180,7 +185,7 @@ impl Filter {
         let mut flow = self.known.remove(&(source, record.flow)).unwrap_or_default();
         if record.kind == Kind::FlowFrom as u8 {
             // The number stands for another flow from now on.
-            flow = Flow::default();
+            flow = FlowFilterEntry::default();
         }
         flow.definitions.insert(record.kind, *record);
         flow.wanted = self.judge(source, &flow);
@@ -188,18 +193,18 @@ impl Filter {
     }
 
     /// Whether a flow is wanted; `None`: its ends are not known yet.
-    fn judge(&self, source: Source, flow: &Flow) -> Option<bool> {
+    fn judge(&self, source: EventSource, flow: &FlowFilterEntry) -> Option<bool> {
         let (from, to) = flow.ends()?;
         let Some(choice) = &self.flows else { return Some(true) };
         let ends = [(address(from), from.extra), (address(to), to.extra)];
         let of_nodes = choice.ends.is_empty()
             || source.node != MACHINE
             || ends.iter().any(|(address, _)| choice.ends.contains(address));
-        let fits = |pattern: &Pattern| pattern.fits(from.flags, ends);
+        let fits = |pattern: &FlowFilterPattern| pattern.fits(from.flags, ends);
         Some(of_nodes && (choice.patterns.is_empty() || choice.patterns.iter().any(fits)))
     }
 
-    fn wants(&self, source: Source, record: &Record) -> bool {
+    fn wants(&self, source: EventSource, record: &EventRecord) -> bool {
         if record.kind == Kind::Lost as u8 {
             return true;
         }
@@ -216,14 +221,14 @@ impl Filter {
     }
 }
 
-impl Flow {
-    fn ends(&self) -> Option<(&Record, &Record)> {
+impl FlowFilterEntry {
+    fn ends(&self) -> Option<(&EventRecord, &EventRecord)> {
         let of = |kind: Kind| self.definitions.get(&(kind as u8));
         Some((of(Kind::FlowFrom)?, of(Kind::FlowTo)?))
     }
 }
 
-impl Pattern {
+impl FlowFilterPattern {
     fn fits(&self, protocol: u8, ends: Ends) -> bool {
         let fits = |wanted: &(Option<BTreeSet<IpAddr>>, Option<u16>), end: &(IpAddr, u16)| {
             wanted.0.as_ref().is_none_or(|addresses| addresses.contains(&end.0))
@@ -250,7 +255,7 @@ pub struct Anonymity {
 }
 
 impl Anonymity {
-    pub(super) fn apply(&self, record: &mut Record) {
+    pub(super) fn apply(&self, record: &mut EventRecord) {
         if record.kind == Kind::FlowFrom as u8 || record.kind == Kind::FlowTo as u8 {
             let mut address = DISCARD.octets();
             let number = self.key.hash_one((record.arg_bytes(), record.extra));
@@ -263,18 +268,18 @@ impl Anonymity {
 /// The prefix that no traffic uses (RFC 6666).
 const DISCARD: Ipv6Addr = Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 0);
 
-fn is_definition(record: &Record) -> bool {
+fn is_definition(record: &EventRecord) -> bool {
     Kind::from_number(record.kind).is_some_and(Kind::is_definition)
 }
 
 /// Whether it is of one direction: a packet, a call, or one of the kernel's.
-fn has_direction(record: &Record) -> bool {
+fn has_direction(record: &EventRecord) -> bool {
     let kind = Kind::from_number(record.kind);
     let layer = kind.and_then(Kind::layer);
-    matches!(layer, Some(Layer::Engine | Layer::Calls | Layer::Kernel))
+    matches!(layer, Some(RecordSource::Engine | RecordSource::Calls | RecordSource::Kernel))
         && kind != Some(Kind::KernelProbe)
 }
 
-fn address(record: &Record) -> IpAddr {
+fn address(record: &EventRecord) -> IpAddr {
     Ipv6Addr::from(record.arg_bytes()).to_canonical()
 }

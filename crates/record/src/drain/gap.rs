@@ -1,11 +1,11 @@
 //! Events of a source that could not be written.
 
 use windtunnel_evidence::file::events_of;
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 
 /// How many events, and from when to when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Gap {
+pub(super) struct EventTally {
     pub(super) events: u64,
     /// Those that were not lost before.
     pub(super) fresh: u64,
@@ -13,9 +13,9 @@ pub(super) struct Gap {
     end: u64,
 }
 
-impl Gap {
+impl EventTally {
     /// Adds events. A [`Kind::Lost`] among them counts as what it stands for.
-    pub(super) fn add(&mut self, records: &[Record]) {
+    pub(super) fn add(&mut self, records: &[EventRecord]) {
         for record in records {
             let begin = if record.kind == Kind::Lost as u8 { record.wide(0) } else { record.time };
             if self.events == 0 || begin < self.begin {
@@ -28,7 +28,7 @@ impl Gap {
     }
 
     /// Adds those of another gap.
-    pub(super) fn join(&mut self, other: &Gap) {
+    pub(super) fn join(&mut self, other: &EventTally) {
         if other.events == 0 {
             return;
         }
@@ -39,14 +39,14 @@ impl Gap {
     }
 
     /// As it stands in a file.
-    pub(super) fn record(&self) -> Record {
+    pub(super) fn record(&self) -> EventRecord {
         let ([begin_low, begin_high], [low, high]) = (halves(self.begin), halves(self.events));
-        Record {
+        EventRecord {
             // A time of 0 is none.
             time: self.end.max(1),
             kind: Kind::Lost as u8,
             args: [begin_low, begin_high, low, high],
-            ..Record::default()
+            ..EventRecord::default()
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was read and written so far. Of each layer, `events` is `records` and `lost` together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Status {
+pub struct RecordDrainStatus {
     /// By the layer's name.
     pub layers: BTreeMap<String, LayerStatus>,
     /// Bytes of all files, also of those that were removed.
@@ -46,7 +46,7 @@ pub struct LayerStatus {
     pub fill_max_permille: u32,
 }
 
-impl Status {
+impl RecordDrainStatus {
     /// Events of all layers that are in no file.
     #[must_use]
     pub fn lost(&self) -> u64 {

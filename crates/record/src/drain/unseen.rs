@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use windtunnel_evidence::file::Source;
-use windtunnel_model::record::kind::{Blind, Layer};
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_evidence::file::EventSource;
+use windtunnel_model::record::kind::{Blind, RecordSource};
+use windtunnel_model::record::{EventRecord, Kind};
 
 use super::filter::Ends;
 
@@ -47,7 +47,7 @@ impl Homes {
 pub(super) struct Unseen {
     homes: Homes,
     /// Names of processes, by source and number of the process.
-    names: BTreeMap<(Source, u32), String>,
+    names: BTreeMap<(EventSource, u32), String>,
     /// What sources of calls say that they cannot see, and how often.
     said: BTreeMap<(u32, String), u64>,
 }
@@ -58,8 +58,8 @@ impl Unseen {
     }
 
     /// Looks at a definition.
-    pub(super) fn learn(&mut self, source: Source, record: &Record) {
-        if source.layer != Layer::Calls as u8 {
+    pub(super) fn learn(&mut self, source: EventSource, record: &EventRecord) {
+        if source.layer != RecordSource::Calls as u8 {
             return;
         }
         if record.kind == Kind::Process as u8 {
@@ -80,16 +80,16 @@ impl Unseen {
     /// the sources that have seen them.
     pub(super) fn sentences(
         &self,
-        flows: impl Iterator<Item = (Source, Ends)>,
+        flows: impl Iterator<Item = (EventSource, Ends)>,
     ) -> Vec<(u32, String)> {
         let (mut called, mut seen, mut passed) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (source, [one, other]) in flows {
-            if source.layer == Layer::Calls as u8 {
+            if source.layer == RecordSource::Calls as u8 {
                 called.insert((source.node, one, other));
                 continue;
             }
-            if source.layer == Layer::Tcp as u8 {
+            if source.layer == RecordSource::Tcp as u8 {
                 seen.extend(self.homes.of_socket(one.0).map(|node| (node, one, other)));
                 continue;
             }

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use aya::maps::{Map, MapData};
-use windtunnel_model::record::{BYTES, Record};
+use windtunnel_model::record::{BYTES, EventRecord};
 use windtunnel_sys::bpf_array::BpfArray;
 
-use super::Counts;
-use super::programs::{Programs, Unavailable};
+use super::KernelEventCounts;
+use super::programs::{BpfProgramSet, Unavailable};
 
 /// Rings with their slots, and sources.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(super) struct Arrays {
 }
 
 /// What is in the slot for a record.
-pub(super) enum Slot {
+pub(super) enum KernelRecordSlot {
     /// The number of its node, and the record.
-    Written(u32, Record),
+    Written(u32, EventRecord),
     /// A program has taken the slot, and writes it now.
     Taken,
     /// A later record is there: more programs than the spare slots are for have interrupted others.
@@ -33,7 +33,7 @@ pub(super) enum Slot {
 }
 
 impl Arrays {
-    pub(super) fn map(programs: &mut Programs) -> Result<Arrays, Unavailable> {
+    pub(super) fn map(programs: &mut BpfProgramSet) -> Result<Arrays, Unavailable> {
         let (cpus, ring_slots) = (programs.cpus, programs.slots);
         let mut maps = Vec::new();
         let mut map = |name, bytes| {
@@ -71,21 +71,28 @@ impl Arrays {
     }
 
     /// The record of a ring that has so many before it.
-    pub(super) fn slot(&self, cpu: u32, turn: u64) -> Slot {
+    pub(super) fn slot(&self, cpu: u32, turn: u64) -> KernelRecordSlot {
         #[expect(clippy::cast_possible_truncation, reason = "less than the number of slots")]
         let index = (turn & u64::from(self.ring_slots - 1)) as usize;
         let at = (cpu as usize * self.ring_slots as usize + index) * SLOT_BYTES;
         let word = |offset: usize| self.slots.word(at + offset);
         let written = word(0).load(Ordering::Acquire);
         if written != turn + 1 {
-            return if written > turn + 1 { Slot::Overwritten } else { Slot::Taken };
+            return if written > turn + 1 {
+                KernelRecordSlot::Overwritten
+            } else {
+                KernelRecordSlot::Taken
+            };
         }
         let mut bytes = [0; BYTES];
         for (index, chunk) in bytes.as_chunks_mut::<8>().0.iter_mut().enumerate() {
             *chunk = word(SLOT_RECORD + index * 8).load(Ordering::Relaxed).to_ne_bytes();
         }
         #[expect(clippy::cast_possible_truncation, reason = "the first half of the word")]
-        Slot::Written(word(SLOT_NODE).load(Ordering::Relaxed) as u32, Record::from_bytes(&bytes))
+        KernelRecordSlot::Written(
+            word(SLOT_NODE).load(Ordering::Relaxed) as u32,
+            EventRecord::from_bytes(&bytes),
+        )
     }
 
     /// Adds a source; its place.
@@ -114,9 +121,9 @@ impl Arrays {
     }
 
     /// What the programs have counted for the source at a place.
-    pub(super) fn counts(&self, place: usize) -> Counts {
+    pub(super) fn counts(&self, place: usize) -> KernelEventCounts {
         let word = |offset| self.sources.word(place + offset).load(Ordering::Acquire);
-        Counts { events: word(SOURCE_EVENTS), lost: word(SOURCE_LOST) }
+        KernelEventCounts { events: word(SOURCE_EVENTS), lost: word(SOURCE_LOST) }
     }
 }
 

@@ -9,7 +9,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel, include_bytes_aligned};
 use windtunnel_sys::capability;
 
-use super::{Scope, Settings};
+use super::{KernelTraceScope, KernelTraceSettings};
 
 /// Why the kernel layer is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Unavailable {
 
 /// The programs in the kernel.
 #[derive(Debug)]
-pub(super) struct Programs {
+pub(super) struct BpfProgramSet {
     object: Ebpf,
     processes: HashMap<MapData, u32, u32>,
     /// By tracepoint; `None`: not attached now.
@@ -30,10 +30,10 @@ pub(super) struct Programs {
     pub(super) slots: u32,
 }
 
-impl Programs {
-    pub(super) fn load(settings: Settings) -> Result<Programs, Unavailable> {
+impl BpfProgramSet {
+    pub(super) fn load(settings: KernelTraceSettings) -> Result<BpfProgramSet, Unavailable> {
         check_rights()?;
-        let by_process = settings.scope == Scope::Processes;
+        let by_process = settings.scope == KernelTraceScope::Processes;
         let (cpus, slots) = ring_size(settings.ring_slots)?;
         let btf = Btf::from_sys_fs().map_err(|error| {
             Unavailable::new(format!("the kernel has no type information: {}", chain(&error)))
@@ -51,7 +51,7 @@ impl Programs {
             .map_err(|error| Unavailable::new(chain(&error)))?;
         let processes = HashMap::try_from(map(&mut object, "processes")?)
             .map_err(|error| Unavailable::new(chain(&error)))?;
-        let mut programs = Programs {
+        let mut programs = BpfProgramSet {
             object,
             processes,
             loaded: BTreeMap::new(),
@@ -73,7 +73,7 @@ impl Programs {
 
     /// Kernels differ in the tracepoints that they have; without any of the network's there is
     /// nothing to record.
-    fn some_work(self) -> Result<Programs, Unavailable> {
+    fn some_work(self) -> Result<BpfProgramSet, Unavailable> {
         if OF_NETWORK.iter().any(|name| self.loaded.contains_key(name)) {
             return Ok(self);
         }

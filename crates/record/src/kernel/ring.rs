@@ -7,34 +7,34 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use windtunnel_model::record::{Kind, Record, halves};
+use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_sys::clock;
 
-use super::Counts;
-use super::arrays::{Arrays, Slot};
-use super::programs::{Programs, Unavailable};
+use super::KernelEventCounts;
+use super::arrays::{Arrays, KernelRecordSlot};
+use super::programs::{BpfProgramSet, Unavailable};
 
 /// The reader's end.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct KernelRecordRings {
     arrays: Arrays,
     /// By processor: how many of its records have been taken.
     tails: Vec<u64>,
     /// By processor: the time of the last one.
     last_ns: Vec<u64>,
     /// Records with their nodes that wait for earlier ones.
-    held: Vec<(u32, Record)>,
+    held: Vec<(u32, EventRecord)>,
     /// By node.
-    queues: BTreeMap<u32, Queue>,
+    queues: BTreeMap<u32, NodeRecordQueue>,
     /// Records that were overwritten before they were read, which no program counts.
     overwritten: u64,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct NodeRecordQueue {
     /// Of its source.
     place: usize,
-    records: VecDeque<Record>,
+    records: VecDeque<EventRecord>,
     /// Of the events lost, those that a record has said.
     said: u64,
     /// Events that all sources had lost when they were last looked at.
@@ -43,18 +43,19 @@ struct Queue {
     looked: u64,
 }
 
-impl Ring {
-    pub(super) fn new(programs: &mut Programs) -> Result<Ring, Unavailable> {
+impl KernelRecordRings {
+    pub(super) fn new(programs: &mut BpfProgramSet) -> Result<KernelRecordRings, Unavailable> {
         let arrays = Arrays::map(programs)?;
         let cpus = arrays.cpus as usize;
         let (tails, last_ns) = (vec![0; cpus], vec![0; cpus]);
         let queues = BTreeMap::new();
-        Ok(Ring { arrays, tails, last_ns, held: Vec::new(), queues, overwritten: 0 })
+        Ok(KernelRecordRings { arrays, tails, last_ns, held: Vec::new(), queues, overwritten: 0 })
     }
 
     pub(super) fn add(&mut self, key: u32, node: u32) -> Result<(), Unavailable> {
         let place = self.arrays.add(key, node)?;
-        let queue = Queue { place, looked: clock::monotonic_ns(), ..Queue::default() };
+        let queue =
+            NodeRecordQueue { place, looked: clock::monotonic_ns(), ..NodeRecordQueue::default() };
         self.queues.insert(node, queue);
         Ok(())
     }
@@ -65,12 +66,12 @@ impl Ring {
         }
     }
 
-    pub(super) fn counts(&self, node: u32) -> Counts {
-        let Some(queue) = self.queues.get(&node) else { return Counts::default() };
-        let Counts { events, lost } = self.arrays.counts(queue.place);
+    pub(super) fn counts(&self, node: u32) -> KernelEventCounts {
+        let Some(queue) = self.queues.get(&node) else { return KernelEventCounts::default() };
+        let KernelEventCounts { events, lost } = self.arrays.counts(queue.place);
         // Whose records were overwritten is not known; they are counted once.
         let is_first = self.queues.first_key_value().is_some_and(|(first, _)| *first == node);
-        Counts { events, lost: lost + if is_first { self.overwritten } else { 0 } }
+        KernelEventCounts { events, lost: lost + if is_first { self.overwritten } else { 0 } }
     }
 
     /// How many records wait in the fullest ring, and for how many it has room.
@@ -80,7 +81,7 @@ impl Ring {
         (waiting.max().unwrap_or(0), u64::from(self.arrays.ring_slots))
     }
 
-    pub(super) fn take(&mut self, node: u32, most: usize, records: &mut Vec<Record>) {
+    pub(super) fn take(&mut self, node: u32, most: usize, records: &mut Vec<EventRecord>) {
         let now = clock::monotonic_ns();
         // Read first: what is lost after that is said the next time.
         let lost_of_all = self.arrays.lost() + self.overwritten;
@@ -125,16 +126,16 @@ impl Ring {
         let mut until = now;
         while *tail < head {
             match self.arrays.slot(cpu, *tail) {
-                Slot::Written(_, record) if record.time > now => break,
-                Slot::Written(node, record) => {
+                KernelRecordSlot::Written(_, record) if record.time > now => break,
+                KernelRecordSlot::Written(node, record) => {
                     *last_ns = record.time;
                     self.held.push((node, record));
                 }
-                Slot::Taken => {
+                KernelRecordSlot::Taken => {
                     until = *last_ns;
                     break;
                 }
-                Slot::Overwritten => self.overwritten += 1,
+                KernelRecordSlot::Overwritten => self.overwritten += 1,
             }
             *tail += 1;
             if tail.is_multiple_of(GIVEN_BACK) {
@@ -149,12 +150,12 @@ impl Ring {
 /// After so many records slots are given back, so that programs find room while more are read.
 const GIVEN_BACK: u64 = 256;
 
-fn lost_record(begin: u64, end: u64, count: u64) -> Record {
+fn lost_record(begin: u64, end: u64, count: u64) -> EventRecord {
     let ([begin_low, begin_high], [low, high]) = (halves(begin), halves(count));
-    Record {
+    EventRecord {
         time: end,
         kind: Kind::Lost as u8,
         args: [begin_low, begin_high, low, high],
-        ..Record::default()
+        ..EventRecord::default()
     }
 }

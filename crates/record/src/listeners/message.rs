@@ -4,13 +4,13 @@
 use std::io;
 use std::net::IpAddr;
 
-use windtunnel_model::plan::Transport;
+use windtunnel_model::plan::TransportProtocol;
 
-use super::Target;
+use super::ListenerTarget;
 
 /// What the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ListenerSocketReply {
     Socket {
         cookie: u64,
         /// Whether it is a TCP socket that listens.
@@ -23,15 +23,15 @@ pub(super) enum Answer {
 }
 
 /// Asks for the socket that would take what comes to a target from an unknown peer.
-pub(super) fn lookup(sequence: u32, target: &Target) -> [u8; REQUEST_BYTES] {
+pub(super) fn lookup(sequence: u32, target: &ListenerTarget) -> [u8; REQUEST_BYTES] {
     let family = if target.address.is_ipv4() { AF_INET } else { AF_INET6 };
     let mut bytes = request(sequence, NLM_F_REQUEST, family, target.port.transport);
     let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
     // The kernel reads requests about UDP sockets from the other side ("swapped for historical
     // reasons", `udp_dump_one` of its udp_diag.c).
     let (port_at, address_at) = match target.port.transport {
-        Transport::Tcp => (SOURCE_PORT, SOURCE),
-        Transport::Udp => (DESTINATION_PORT, DESTINATION),
+        TransportProtocol::Tcp => (SOURCE_PORT, SOURCE),
+        TransportProtocol::Udp => (DESTINATION_PORT, DESTINATION),
     };
     put(port_at, &target.port.port.to_be_bytes());
     match target.address {
@@ -45,12 +45,17 @@ pub(super) fn lookup(sequence: u32, target: &Target) -> [u8; REQUEST_BYTES] {
 }
 
 /// Asks for all sockets that are in no state at all.
-pub(super) fn empty_dump(transport: Transport) -> [u8; REQUEST_BYTES] {
+pub(super) fn empty_dump(transport: TransportProtocol) -> [u8; REQUEST_BYTES] {
     request(u32::MAX, NLM_F_REQUEST | NLM_F_DUMP, AF_INET, transport)
 }
 
 /// A header and `struct inet_diag_req_v2`.
-fn request(sequence: u32, flags: u16, family: u8, transport: Transport) -> [u8; REQUEST_BYTES] {
+fn request(
+    sequence: u32,
+    flags: u16,
+    family: u8,
+    transport: TransportProtocol,
+) -> [u8; REQUEST_BYTES] {
     let mut bytes = [0; REQUEST_BYTES];
     let mut put = |at: usize, part: &[u8]| bytes[at..at + part.len()].copy_from_slice(part);
     put(0, &REQUEST_LENGTH.to_ne_bytes());
@@ -66,7 +71,7 @@ fn request(sequence: u32, flags: u16, family: u8, transport: Transport) -> [u8; 
 ///
 /// # Errors
 /// `InvalidData` for a message that is too short for what it is.
-pub(super) fn read(datagram: &[u8]) -> io::Result<Option<(u32, Answer)>> {
+pub(super) fn read(datagram: &[u8]) -> io::Result<Option<(u32, ListenerSocketReply)>> {
     let header: &[u8; HEADER_BYTES] = datagram.first_chunk().ok_or_else(malformed)?;
     let word = |bytes: &[u8], at: usize| -> io::Result<u32> {
         let bytes = bytes.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
@@ -75,15 +80,15 @@ pub(super) fn read(datagram: &[u8]) -> io::Result<Option<(u32, Answer)>> {
     let sequence = word(header, 8)?;
     let body = &datagram[HEADER_BYTES..];
     let answer = match u16::from_ne_bytes([header[4], header[5]]) {
-        NLMSG_DONE => Answer::Done,
+        NLMSG_DONE => ListenerSocketReply::Done,
         NLMSG_ERROR => match word(body, 0)?.cast_signed() {
-            0 => Answer::Done,
-            code => Answer::Failed(code.saturating_neg()),
+            0 => ListenerSocketReply::Done,
+            code => ListenerSocketReply::Failed(code.saturating_neg()),
         },
         SOCK_DIAG_BY_FAMILY => {
             let state = *body.get(1).ok_or_else(malformed)?;
             let cookie = u64::from(word(body, 44)?) | u64::from(word(body, 48)?) << 32;
-            Answer::Socket { cookie, listens: state == TCP_LISTEN }
+            ListenerSocketReply::Socket { cookie, listens: state == TCP_LISTEN }
         }
         _ => return Ok(None),
     };
@@ -120,9 +125,9 @@ const TCP_LISTEN: u8 = 10;
 mod tests {
     use super::*;
 
-    fn target(address: &str, port: &str) -> Target {
+    fn target(address: &str, port: &str) -> ListenerTarget {
         let (address, port) = (address.parse().unwrap(), port.parse().unwrap());
-        Target { address, port, device: 100 }
+        ListenerTarget { address, port, device: 100 }
     }
 
     #[test]
@@ -156,16 +161,16 @@ mod tests {
         body[44..52].copy_from_slice(&0x0102_0304_0506_0708_u64.to_le_bytes());
         let cookie = 0x0102_0304_0506_0708;
         let read = |body: &[u8]| read(&message(20, 9, body)).unwrap();
-        assert_eq!(read(&body), Some((9, Answer::Socket { cookie, listens: true })));
+        assert_eq!(read(&body), Some((9, ListenerSocketReply::Socket { cookie, listens: true })));
         body[1] = 7;
-        assert_eq!(read(&body), Some((9, Answer::Socket { cookie, listens: false })));
+        assert_eq!(read(&body), Some((9, ListenerSocketReply::Socket { cookie, listens: false })));
     }
 
     #[test]
     fn that_there_is_none_is_an_answer_with_an_errno() {
         let none = message(2, 3, &(-2_i32).to_ne_bytes());
-        assert_eq!(read(&none).unwrap(), Some((3, Answer::Failed(2))));
-        assert_eq!(read(&message(3, 4, &[0; 4])).unwrap(), Some((4, Answer::Done)));
+        assert_eq!(read(&none).unwrap(), Some((3, ListenerSocketReply::Failed(2))));
+        assert_eq!(read(&message(3, 4, &[0; 4])).unwrap(), Some((4, ListenerSocketReply::Done)));
         assert_eq!(read(&message(99, 4, &[])).unwrap(), None);
     }
 

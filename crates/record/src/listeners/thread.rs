@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use windtunnel_model::NodeId;
-use windtunnel_sys::poll::{self, Event, PollFd, PollFlags, Timer};
+use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags, Timer};
 
-use super::{ListenerStats, Listeners, Sighting, Target};
+use super::{ListenerMonitor, ListenerStats, ListenerTarget, Sighting};
 
 /// What a [`ListenerThread`] has found.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub enum Finding {
 /// A thread that looks at nodes until it is dropped.
 #[derive(Debug)]
 pub struct ListenerThread {
-    orders: Sender<Order>,
-    wake: Arc<Event>,
+    orders: Sender<ListenerMonitorCommand>,
+    wake: Arc<EventFd>,
     shown: Arc<Mutex<ListenerStats>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -35,8 +35,8 @@ pub struct ListenerThread {
 /// Opens the socket that a node is asked by: it may have to be waited for.
 type Opening = Box<dyn FnOnce() -> io::Result<OwnedFd> + Send>;
 
-enum Order {
-    Watch { node: NodeId, open: Opening, targets: Vec<Target> },
+enum ListenerMonitorCommand {
+    Watch { node: NodeId, open: Opening, targets: Vec<ListenerTarget> },
     Forget { node: NodeId },
     Lose { node: NodeId, losses: u32 },
     End,
@@ -47,13 +47,13 @@ impl ListenerThread {
     ///
     /// # Errors
     /// If the thread, or what wakes it, cannot be made.
-    pub fn start(notify: Arc<Event>) -> io::Result<(ListenerThread, Receiver<Finding>)> {
+    pub fn start(notify: Arc<EventFd>) -> io::Result<(ListenerThread, Receiver<Finding>)> {
         let (orders, ordered) = channel();
         let (findings, found) = channel();
-        let wake = Arc::new(Event::open()?);
+        let wake = Arc::new(EventFd::open()?);
         let shown = Arc::<Mutex<ListenerStats>>::default();
-        let work = Work {
-            listeners: Listeners::new(),
+        let work = ListenerMonitorWorker {
+            listeners: ListenerMonitor::new(),
             ordered,
             wake: Arc::clone(&wake),
             timer: Timer::open()?,
@@ -73,19 +73,19 @@ impl ListenerThread {
         &self,
         node: NodeId,
         open: impl FnOnce() -> io::Result<OwnedFd> + Send + 'static,
-        targets: Vec<Target>,
+        targets: Vec<ListenerTarget>,
     ) {
-        self.order(Order::Watch { node, open: Box::new(open), targets });
+        self.order(ListenerMonitorCommand::Watch { node, open: Box::new(open), targets });
     }
 
     /// Looks at a node no longer.
     pub fn forget(&self, node: NodeId) {
-        self.order(Order::Forget { node });
+        self.order(ListenerMonitorCommand::Forget { node });
     }
 
-    /// A node is lost, see [`Listeners::lose`].
+    /// A node is lost, see [`ListenerMonitor::lose`].
     pub fn lose(&self, node: NodeId, losses: u32) {
-        self.order(Order::Lose { node, losses });
+        self.order(ListenerMonitorCommand::Lose { node, losses });
     }
 
     /// What looking has cost until now.
@@ -100,7 +100,7 @@ impl ListenerThread {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn order(&self, order: Order) {
+    fn order(&self, order: ListenerMonitorCommand) {
         // A thread that has ended by a panic has said so.
         let _ = self.orders.send(order);
         let _ = self.wake.raise();
@@ -109,26 +109,26 @@ impl ListenerThread {
 
 impl Drop for ListenerThread {
     fn drop(&mut self) {
-        self.order(Order::End);
+        self.order(ListenerMonitorCommand::End);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-struct Work {
-    listeners: Listeners,
-    ordered: Receiver<Order>,
-    wake: Arc<Event>,
+struct ListenerMonitorWorker {
+    listeners: ListenerMonitor,
+    ordered: Receiver<ListenerMonitorCommand>,
+    wake: Arc<EventFd>,
     timer: Timer,
     findings: Sender<Finding>,
-    notify: Arc<Event>,
+    notify: Arc<EventFd>,
     shown: Arc<Mutex<ListenerStats>>,
     /// Looks at a node that have failed one after the other.
     failed: BTreeMap<NodeId, u32>,
 }
 
-impl Work {
+impl ListenerMonitorWorker {
     fn run(mut self) {
         loop {
             let closed = self.wait();
@@ -169,16 +169,16 @@ impl Work {
         let _ = self.wake.clear();
         while let Ok(order) = self.ordered.try_recv() {
             match order {
-                Order::Watch { node, open, targets } => {
+                ListenerMonitorCommand::Watch { node, open, targets } => {
                     let watched =
                         open().and_then(|socket| self.listeners.watch(node, socket, targets));
                     if let Err(error) = watched {
                         self.find(Finding::Failed { node, error });
                     }
                 }
-                Order::Forget { node } => self.listeners.forget(node),
-                Order::Lose { node, losses } => self.listeners.lose(node, losses),
-                Order::End => return false,
+                ListenerMonitorCommand::Forget { node } => self.listeners.forget(node),
+                ListenerMonitorCommand::Lose { node, losses } => self.listeners.lose(node, losses),
+                ListenerMonitorCommand::End => return false,
             }
         }
         true

@@ -9,7 +9,7 @@ use super::process::read_words;
 /// What is about to happen to a process.
 #[expect(missing_docs, reason = "the fields are the arguments of the calls")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum InterceptedSystemCall {
     /// Bytes go through descriptors: `sends` out of the program, by so many bytes at most.
     Transfer {
         call: Call,
@@ -47,14 +47,18 @@ pub enum Shown {
     Other,
 }
 
-impl Shown {
+impl InterceptedSystemCall {
     /// Reads the arguments; lists of buffers are in the memory of the thread.
     #[must_use]
-    pub fn of(shown: &Notification) -> Shown {
+    pub fn of(shown: &Notification) -> InterceptedSystemCall {
         let [a, b, c, d, e, _] = shown.arguments;
         let (from, to) = (low(a), low(b));
-        let transfer =
-            |call, sends, asked| Shown::Transfer { call, descriptor: from, sends, asked };
+        let transfer = |call, sends, asked| InterceptedSystemCall::Transfer {
+            call,
+            descriptor: from,
+            sends,
+            asked,
+        };
         let vector = |address, count| total(shown.thread, address, count);
         let message = |address| match read_words(shown.thread, address, 4)[..] {
             [_, _, buffers, count] => vector(buffers, count),
@@ -71,25 +75,31 @@ impl Shown {
             number::SENDTO => transfer(Call::Sendto, true, c),
             number::SENDMSG => transfer(Call::Sendmsg, true, message(b)),
             number::SENDMMSG => transfer(Call::Sendmmsg, true, 0),
-            number::SENDFILE => Shown::Between { from: None, to: (Call::Sendfile, from), asked: d },
+            number::SENDFILE => {
+                InterceptedSystemCall::Between { from: None, to: (Call::Sendfile, from), asked: d }
+            }
             number::SPLICE => {
                 let (from, to) = ((Call::SpliceFrom, from), (Call::SpliceTo, low(c)));
-                Shown::Between { from: Some(from), to, asked: e }
+                InterceptedSystemCall::Between { from: Some(from), to, asked: e }
             }
-            number::CONNECT => Shown::Connect { descriptor: from, address: b, length: c },
-            number::ACCEPT | number::ACCEPT4 => Shown::Accept { descriptor: from },
-            number::SHUTDOWN => Shown::Shutdown { descriptor: from, how: to.cast_unsigned() },
-            number::CLOSE => Shown::Close { first: from, last: from },
-            number::DUP2 | number::DUP3 if from == to => Shown::Other,
-            number::DUP2 | number::DUP3 => Shown::Close { first: to, last: to },
+            number::CONNECT => {
+                InterceptedSystemCall::Connect { descriptor: from, address: b, length: c }
+            }
+            number::ACCEPT | number::ACCEPT4 => InterceptedSystemCall::Accept { descriptor: from },
+            number::SHUTDOWN => {
+                InterceptedSystemCall::Shutdown { descriptor: from, how: to.cast_unsigned() }
+            }
+            number::CLOSE => InterceptedSystemCall::Close { first: from, last: from },
+            number::DUP2 | number::DUP3 if from == to => InterceptedSystemCall::Other,
+            number::DUP2 | number::DUP3 => InterceptedSystemCall::Close { first: to, last: to },
             number::CLOSE_RANGE if c & CLOSE_RANGE_CLOEXEC == 0 => {
                 let last = i32::try_from(b & 0xffff_ffff).unwrap_or(i32::MAX);
-                Shown::Close { first: from, last }
+                InterceptedSystemCall::Close { first: from, last }
             }
-            number::EXECVE | number::EXECVEAT => Shown::Exec,
-            number::EXIT_GROUP => Shown::Exit,
-            number::IO_URING_SETUP => Shown::Ring,
-            _ => Shown::Other,
+            number::EXECVE | number::EXECVEAT => InterceptedSystemCall::Exec,
+            number::EXIT_GROUP => InterceptedSystemCall::Exit,
+            number::IO_URING_SETUP => InterceptedSystemCall::Ring,
+            _ => InterceptedSystemCall::Other,
         }
     }
 }
@@ -116,27 +126,33 @@ const CLOSE_RANGE_CLOEXEC: u64 = 1 << 2;
 mod tests {
     use super::*;
 
-    fn shown(call: u32, arguments: [u64; 6]) -> Shown {
-        Shown::of(&Notification { id: 1, thread: 0, call, arguments })
+    fn shown(call: u32, arguments: [u64; 6]) -> InterceptedSystemCall {
+        InterceptedSystemCall::of(&Notification { id: 1, thread: 0, call, arguments })
     }
 
     #[test]
     fn descriptors_that_come_to_mean_something_else_are_closed() {
-        let closed = |first, last| Shown::Close { first, last };
+        let closed = |first, last| InterceptedSystemCall::Close { first, last };
         assert_eq!(shown(number::CLOSE, [7, 0, 0, 0, 0, 0]), closed(7, 7));
         assert_eq!(shown(number::DUP3, [7, 9, 0, 0, 0, 0]), closed(9, 9));
-        assert_eq!(shown(number::DUP3, [7, 7, 0, 0, 0, 0]), Shown::Other);
+        assert_eq!(shown(number::DUP3, [7, 7, 0, 0, 0, 0]), InterceptedSystemCall::Other);
         let all = shown(number::CLOSE_RANGE, [3, 0xffff_ffff, 0, 0, 0, 0]);
         assert_eq!(all, closed(3, i32::MAX));
-        assert_eq!(shown(number::CLOSE_RANGE, [3, 9, 4, 0, 0, 0]), Shown::Other);
+        assert_eq!(shown(number::CLOSE_RANGE, [3, 9, 4, 0, 0, 0]), InterceptedSystemCall::Other);
     }
 
     #[test]
     fn transfers_have_their_descriptor_and_length() {
         let read = shown(number::READ, [5, 0, 100, 0, 0, 0]);
         let call = Call::Read;
-        assert_eq!(read, Shown::Transfer { call, descriptor: 5, sends: false, asked: 100 });
+        assert_eq!(
+            read,
+            InterceptedSystemCall::Transfer { call, descriptor: 5, sends: false, asked: 100 }
+        );
         let file = shown(number::SENDFILE, [5, 6, 0, 100, 0, 0]);
-        assert_eq!(file, Shown::Between { from: None, to: (Call::Sendfile, 5), asked: 100 });
+        assert_eq!(
+            file,
+            InterceptedSystemCall::Between { from: None, to: (Call::Sendfile, 5), asked: 100 }
+        );
     }
 }

@@ -7,23 +7,25 @@ use std::os::fd::OwnedFd;
 
 use windtunnel_model::NodeId;
 use windtunnel_model::record::kind::{Call, Kind};
-use windtunnel_model::record::{Record, flag, words};
+use windtunnel_model::record::{EventRecord, flag, words};
 use windtunnel_sys::seccomp::Notification;
-use windtunnel_sys::socket::{self, Protocol};
+use windtunnel_sys::socket::{self, SocketProtocol};
 
 use super::FLOW_FIRST;
-use super::call::Shown;
-use super::process::{Process, Processes, read_address};
-use super::socket::{Pending, Position, Socket, definitions, saturate};
-use crate::shelf::Shelf;
+use super::call::InterceptedSystemCall;
+use super::process::{SupervisedProcess, SupervisedProcessTable, read_address};
+use super::socket::{
+    PendingSocketCall, SocketStreamPosition, SupervisedSocket, definitions, saturate,
+};
+use crate::shelf::SourceRecordBuffer;
 
 /// A node.
-pub(super) struct Node {
+pub(super) struct SupervisedNode {
     id: NodeId,
-    shelf: Shelf,
-    processes: Processes,
+    shelf: SourceRecordBuffer,
+    processes: SupervisedProcessTable,
     /// By cookie.
-    sockets: BTreeMap<u64, Socket>,
+    sockets: BTreeMap<u64, SupervisedSocket>,
     /// Calls of accept(2) that find a connection, by the port: their times. The process that uses
     /// the connection may be another.
     accepts: Vec<(u16, u64)>,
@@ -40,17 +42,17 @@ struct Caller {
 }
 
 /// A call on a socket.
-struct Use {
+struct SupervisedSocketCall {
     cookie: u64,
     /// The process's own, until the call goes on.
     copy: OwnedFd,
-    position: Position,
+    position: SocketStreamPosition,
 }
 
-impl Node {
-    pub(super) fn new(id: NodeId, shelf: Shelf) -> Node {
-        let (processes, sockets) = (Processes::default(), BTreeMap::new());
-        Node { id, shelf, processes, sockets, accepts: Vec::new(), flow_next: FLOW_FIRST }
+impl SupervisedNode {
+    pub(super) fn new(id: NodeId, shelf: SourceRecordBuffer) -> SupervisedNode {
+        let (processes, sockets) = (SupervisedProcessTable::default(), BTreeMap::new());
+        SupervisedNode { id, shelf, processes, sockets, accepts: Vec::new(), flow_next: FLOW_FIRST }
     }
 
     pub(super) fn id(&self) -> NodeId {
@@ -68,39 +70,39 @@ impl Node {
         let (pid, is_new, process) = self.processes.of_thread(shown.thread, time)?;
         if is_new {
             let (kind, flow, args) = (Kind::Process as u8, process.number, words(process.name));
-            self.shelf.put(&Record { time, kind, flags: 0, extra: 0, flow, args });
+            self.shelf.put(&EventRecord { time, kind, flags: 0, extra: 0, flow, args });
         }
         let caller = Caller { thread: shown.thread, pid, time, filter };
-        match Shown::of(shown) {
-            Shown::Transfer { call, descriptor, sends, asked } => {
+        match InterceptedSystemCall::of(shown) {
+            InterceptedSystemCall::Transfer { call, descriptor, sends, asked } => {
                 self.transfer(caller, descriptor, call, sends, asked)?;
             }
-            Shown::Between { from, to: (to_call, to), asked } => {
+            InterceptedSystemCall::Between { from, to: (to_call, to), asked } => {
                 if let Some((from_call, from)) = from {
                     self.transfer(caller, from, from_call, false, asked)?;
                 }
                 self.transfer(caller, to, to_call, true, asked)?;
             }
-            Shown::Connect { descriptor, address, length } => {
+            InterceptedSystemCall::Connect { descriptor, address, length } => {
                 let target = read_address(caller.thread, address, length);
                 self.connect(caller, descriptor, target)?;
             }
-            Shown::Accept { descriptor } => self.accept(caller, descriptor)?,
-            Shown::Shutdown { descriptor, how } => {
+            InterceptedSystemCall::Accept { descriptor } => self.accept(caller, descriptor)?,
+            InterceptedSystemCall::Shutdown { descriptor, how } => {
                 self.mark(caller, descriptor, Call::Shutdown, how)?;
             }
-            Shown::Close { first, last } => self.close(caller, first, last)?,
+            InterceptedSystemCall::Close { first, last } => self.close(caller, first, last)?,
             // It will have another name.
-            Shown::Exec => self.processes.forget(pid),
-            Shown::Exit => {
+            InterceptedSystemCall::Exec => self.processes.forget(pid),
+            InterceptedSystemCall::Exit => {
                 self.close(caller, 0, i32::MAX)?;
                 self.processes.forget(pid);
             }
-            Shown::Ring => {
+            InterceptedSystemCall::Ring => {
                 let program = self.name(pid);
                 return Ok(Some((program, "it uses io_uring".into())));
             }
-            Shown::Other => {}
+            InterceptedSystemCall::Other => {}
         }
         Ok(None)
     }
@@ -109,7 +111,8 @@ impl Node {
     /// done is not known. Calls of processes under the node's other filters go on.
     pub(super) fn end(&mut self, filter: u64) {
         for socket in self.sockets.values_mut() {
-            let ended = |call: &mut Option<Pending>| call.take_if(|it| it.filter == filter);
+            let ended =
+                |call: &mut Option<PendingSocketCall>| call.take_if(|it| it.filter == filter);
             for pending in socket.pending.iter_mut().filter_map(ended) {
                 self.shelf.put(&pending.with_result(socket.flow, 0));
             }
@@ -138,8 +141,8 @@ impl Node {
         }
         let offset = used.position.at[direction];
         let Caller { thread, time, filter, .. } = caller;
-        let mut pending = Pending { call, time, thread, filter, asked, offset, flags };
-        if socket.protocol == Protocol::Udp {
+        let mut pending = PendingSocketCall { call, time, thread, filter, asked, offset, flags };
+        if socket.protocol == SocketProtocol::Udp {
             let record = datagram(socket, &mut pending, &used);
             self.shelf.put(&record);
             return Ok(());
@@ -149,7 +152,7 @@ impl Node {
             let shared = before.thread != caller.thread && !used.position.is_nonblocking;
             let shared = if shared { flag::SHARED } else { 0 };
             pending.flags |= shared;
-            let before = Pending { flags: before.flags | shared, ..before };
+            let before = PendingSocketCall { flags: before.flags | shared, ..before };
             self.shelf.put(&before.record(socket.flow, &used.position));
         }
         socket.pending[direction] = Some(pending);
@@ -169,7 +172,8 @@ impl Node {
             let flags = if used.position.is_nonblocking { flag::NONBLOCKING } else { 0 };
             let Caller { thread, time, filter, .. } = caller;
             let call = Call::Connect;
-            let pending = Pending { call, time, thread, filter, asked: 0, offset: 0, flags };
+            let pending =
+                PendingSocketCall { call, time, thread, filter, asked: 0, offset: 0, flags };
             socket.connecting = Some((pending, target));
         }
         Ok(())
@@ -199,7 +203,7 @@ impl Node {
         }
         let Caller { thread, time, filter, .. } = caller;
         let (asked, offset) = (asked.into(), used.position.at[0]);
-        let pending = Pending { call, time, thread, filter, asked, offset, flags: 0 };
+        let pending = PendingSocketCall { call, time, thread, filter, asked, offset, flags: 0 };
         self.shelf.put(&pending.with_result(socket.flow, 0));
         Ok(())
     }
@@ -228,7 +232,11 @@ impl Node {
 
     /// The socket of a descriptor, with its flow defined as soon as its ends are known; `None`: not
     /// a socket of TCP or UDP, or one that listens.
-    fn used(&mut self, caller: Caller, descriptor: i32) -> io::Result<Option<Use>> {
+    fn used(
+        &mut self,
+        caller: Caller,
+        descriptor: i32,
+    ) -> io::Result<Option<SupervisedSocketCall>> {
         let Some(copy) = self.copy(caller, descriptor)? else { return Ok(None) };
         let cookie = socket::cookie(&copy)?;
         self.process(caller.pid, |process| {
@@ -240,20 +248,28 @@ impl Node {
             self.flow_next = self.flow_next.checked_add(1).unwrap_or(FLOW_FIRST);
             let (connecting, pending, datagrams) = (None, [None; 2], [0; 2]);
             let (is_defined, state) = (false, 0);
-            let made = Socket { protocol, flow, is_defined, connecting, pending, datagrams, state };
+            let made = SupervisedSocket {
+                protocol,
+                flow,
+                is_defined,
+                connecting,
+                pending,
+                datagrams,
+                state,
+            };
             self.sockets.insert(cookie, made);
         }
         let socket = self.sockets.get_mut(&cookie).ok_or(io::ErrorKind::NotFound)?;
         let position = match socket.protocol {
-            Protocol::Tcp => Position::of(&copy)?.after(&mut socket.state),
-            Protocol::Udp => Position {
+            SocketProtocol::Tcp => SocketStreamPosition::of(&copy)?.after(&mut socket.state),
+            SocketProtocol::Udp => SocketStreamPosition {
                 at: socket.datagrams,
                 fin_came: false,
                 state: 0,
                 is_nonblocking: socket::is_nonblocking(&copy)?,
             },
         };
-        let used = Use { cookie, copy, position };
+        let used = SupervisedSocketCall { cookie, copy, position };
         self.define(caller, descriptor, &used);
         // What the same thread did before is done.
         if let Some(socket) = self.sockets.get_mut(&cookie) {
@@ -267,9 +283,9 @@ impl Node {
     }
 
     /// Defines the flow of a socket whose ends are known now, and records how it came to be.
-    fn define(&mut self, caller: Caller, descriptor: i32, used: &Use) {
+    fn define(&mut self, caller: Caller, descriptor: i32, used: &SupervisedSocketCall) {
         let Some(socket) = self.sockets.get_mut(&used.cookie) else { return };
-        let is_tcp = socket.protocol == Protocol::Tcp;
+        let is_tcp = socket.protocol == SocketProtocol::Tcp;
         let mut accepted = None;
         let own = socket::local(&used.copy).map_or(0, |own| own.port());
         if socket.is_defined {
@@ -300,7 +316,8 @@ impl Node {
         if let Some(time) = accepted {
             let Caller { thread, filter, .. } = caller;
             let call = Call::Accept;
-            let pending = Pending { call, time, thread, filter, asked: 0, offset: 0, flags: 0 };
+            let pending =
+                PendingSocketCall { call, time, thread, filter, asked: 0, offset: 0, flags: 0 };
             self.shelf.put(&pending.with_result(socket.flow, 0));
         }
     }
@@ -325,7 +342,7 @@ impl Node {
         Ok(Some(copy))
     }
 
-    fn process(&mut self, pid: i32, change: impl FnOnce(&mut Process)) {
+    fn process(&mut self, pid: i32, change: impl FnOnce(&mut SupervisedProcess)) {
         if let Some(process) = self.processes.known(pid) {
             change(process);
         }
@@ -339,7 +356,11 @@ impl Node {
 
 /// The record of a call on a UDP socket. The kernel counts no datagrams: those that a call can move
 /// are taken to be moved, and the flag says that.
-fn datagram(socket: &mut Socket, pending: &mut Pending, used: &Use) -> Record {
+fn datagram(
+    socket: &mut SupervisedSocket,
+    pending: &mut PendingSocketCall,
+    used: &SupervisedSocketCall,
+) -> EventRecord {
     let direction = usize::from(pending.flags & flag::REVERSE != 0);
     pending.offset = socket.datagrams[direction];
     pending.flags |= flag::OFFSET_UNKNOWN;

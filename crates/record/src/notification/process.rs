@@ -9,7 +9,7 @@ use windtunnel_sys::process::{self, Pid};
 
 /// A process.
 #[derive(Debug)]
-pub struct Process {
+pub struct SupervisedProcess {
     /// Its number in its own PID namespace.
     pub number: u32,
     /// Its program's name.
@@ -22,19 +22,23 @@ pub struct Process {
 
 /// Processes by their threads, as the host process numbers them.
 #[derive(Debug, Default)]
-pub struct Processes {
+pub struct SupervisedProcessTable {
     /// For each thread, its process and when that was found out.
     threads: BTreeMap<i32, (i32, u64)>,
-    processes: BTreeMap<i32, Process>,
+    processes: BTreeMap<i32, SupervisedProcess>,
 }
 
-impl Processes {
+impl SupervisedProcessTable {
     /// The process of a thread whose call waits; whether it was not known. Numbers of processes
     /// come again, so what is known of a thread is not believed for longer than a second.
     ///
     /// # Errors
     /// If there is no such thread.
-    pub fn of_thread(&mut self, thread: i32, now_ns: u64) -> io::Result<(i32, bool, &mut Process)> {
+    pub fn of_thread(
+        &mut self,
+        thread: i32,
+        now_ns: u64,
+    ) -> io::Result<(i32, bool, &mut SupervisedProcess)> {
         let known = self.threads.get(&thread).filter(|(pid, found_ns)| {
             now_ns.saturating_sub(*found_ns) < BELIEVED_NS && self.processes.contains_key(pid)
         });
@@ -61,14 +65,14 @@ impl Processes {
             let length = text.len().min(name.len());
             name[..length].copy_from_slice(&text[..length]);
             let descriptors = BTreeMap::new();
-            self.processes.insert(pid, Process { number, name, pidfd, descriptors });
+            self.processes.insert(pid, SupervisedProcess { number, name, pidfd, descriptors });
         }
         let process = self.processes.get_mut(&pid).ok_or(io::ErrorKind::NotFound)?;
         Ok((pid, is_new, process))
     }
 
     /// A process that was seen.
-    pub fn known(&mut self, pid: i32) -> Option<&mut Process> {
+    pub fn known(&mut self, pid: i32) -> Option<&mut SupervisedProcess> {
         self.processes.get_mut(&pid)
     }
 
@@ -86,7 +90,7 @@ impl Processes {
     }
 }
 
-impl Process {
+impl SupervisedProcess {
     /// A copy of a descriptor, which has to be closed before the call goes on.
     ///
     /// # Errors

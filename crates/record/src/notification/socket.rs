@@ -6,22 +6,22 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use windtunnel_model::record::kind::{Call, Kind};
-use windtunnel_model::record::{Record, flag};
-use windtunnel_sys::socket::{self, Protocol, TCP_INFO_BYTES};
+use windtunnel_model::record::{EventRecord, flag};
+use windtunnel_sys::socket::{self, SocketProtocol, TCP_INFO_BYTES};
 
 use crate::flow;
 use crate::tcp_info::{TcpInfo, state};
 
 /// What is known of a socket.
 #[derive(Debug)]
-pub(super) struct Socket {
-    pub(super) protocol: Protocol,
+pub(super) struct SupervisedSocket {
+    pub(super) protocol: SocketProtocol,
     pub(super) flow: u32,
     pub(super) is_defined: bool,
     /// A call of connect(2) whose outcome was not seen: it, and where to.
-    pub(super) connecting: Option<(Pending, Option<SocketAddr>)>,
+    pub(super) connecting: Option<(PendingSocketCall, Option<SocketAddr>)>,
     /// The last call in each direction, of which the result is not known yet: sent, received.
-    pub(super) pending: [Option<Pending>; 2],
+    pub(super) pending: [Option<PendingSocketCall>; 2],
     /// Datagrams sent and received, as far as they were seen.
     pub(super) datagrams: [u64; 2],
     /// The last state of the connection before it was closed.
@@ -30,7 +30,7 @@ pub(super) struct Socket {
 
 /// A call that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingSocketCall {
     pub(super) call: Call,
     pub(super) time: u64,
     pub(super) thread: i32,
@@ -43,7 +43,7 @@ pub(super) struct Pending {
 
 /// How far a socket is, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct SocketStreamPosition {
     /// Bytes written and read by programs.
     pub at: [u64; 2],
     /// Whether the other side has ended its direction.
@@ -54,12 +54,12 @@ pub struct Position {
     pub is_nonblocking: bool,
 }
 
-impl Position {
+impl SocketStreamPosition {
     /// Of a TCP socket. What comes in meanwhile would spoil what was read: then once more.
     ///
     /// # Errors
     /// What getsockopt(2) says.
-    pub fn of(socket: &OwnedFd) -> io::Result<Position> {
+    pub fn of(socket: &OwnedFd) -> io::Result<SocketStreamPosition> {
         let is_nonblocking = socket::is_nonblocking(socket)?;
         let mut info = tcp_info(socket)?;
         for _ in 0..TRIES {
@@ -70,7 +70,7 @@ impl Position {
             let read = info.received().saturating_sub(unread);
             let at = [info.written(), read];
             if settled {
-                return Ok(Position {
+                return Ok(SocketStreamPosition {
                     at,
                     fin_came: info.fin_came(),
                     state: info.state,
@@ -81,14 +81,19 @@ impl Position {
         // Much comes in: read a moment later than the rest, and never more than came.
         let read = info.received().saturating_sub(socket::unread(socket).unwrap_or(0));
         let at = [info.written(), read];
-        Ok(Position { at, fin_came: info.fin_came(), state: info.state, is_nonblocking })
+        Ok(SocketStreamPosition {
+            at,
+            fin_came: info.fin_came(),
+            state: info.state,
+            is_nonblocking,
+        })
     }
 
     /// The position, given the last state. Of a closed connection it does not show whether the
     /// kernel counts a FIN among what it received. It does if one side had ended: a connection that
     /// is open is closed at once only by a reset.
     #[must_use]
-    pub fn after(mut self, last: &mut u8) -> Position {
+    pub fn after(mut self, last: &mut u8) -> SocketStreamPosition {
         use state::{CLOSE_WAIT, CLOSED, CLOSING, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK};
         if self.state != CLOSED {
             *last = self.state;
@@ -106,9 +111,9 @@ impl Position {
     }
 }
 
-impl Pending {
+impl PendingSocketCall {
     /// The record of the call, once it is known where its direction is after it.
-    pub(super) fn record(&self, flow: u32, after: &Position) -> Record {
+    pub(super) fn record(&self, flow: u32, after: &SocketStreamPosition) -> EventRecord {
         let reverse = self.flags & flag::REVERSE != 0;
         let moved = after.at[usize::from(reverse)].saturating_sub(self.offset);
         let nothing = moved == 0 && self.asked > 0 && after.is_nonblocking;
@@ -120,8 +125,8 @@ impl Pending {
         self.with_result(flow, result)
     }
 
-    pub(super) fn with_result(&self, flow: u32, result: u32) -> Record {
-        Record {
+    pub(super) fn with_result(&self, flow: u32, result: u32) -> EventRecord {
+        EventRecord {
             time: self.time,
             kind: Kind::Call as u8,
             flags: self.flags | flag::END_UNKNOWN,
@@ -134,18 +139,18 @@ impl Pending {
 
 /// The definition of a socket's flow; `None` while its other end is not known.
 pub(super) fn definitions(
-    socket: &Socket,
+    socket: &SupervisedSocket,
     descriptor: &OwnedFd,
     time: u64,
     cookie: u64,
     process: u32,
     number: i32,
-) -> Option<[Record; 3]> {
+) -> Option<[EventRecord; 3]> {
     let own = socket::local(descriptor).ok()?;
     let target = socket.connecting.as_ref().and_then(|(_, address)| *address);
     let (protocol, unconnected) = match socket.protocol {
-        Protocol::Tcp => (flow::TCP, None),
-        Protocol::Udp => (flow::UDP, Some(SocketAddr::new(own.ip(), 0))),
+        SocketProtocol::Tcp => (flow::TCP, None),
+        SocketProtocol::Udp => (flow::UDP, Some(SocketAddr::new(own.ip(), 0))),
     };
     let peer = socket::peer(descriptor).ok().flatten().or(target).or(unconnected)?;
     let [from, to] = flow::definitions(time, socket.flow, protocol, own, peer);

@@ -8,39 +8,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windtunnel_model::NodeId;
-use windtunnel_sys::poll::{Event, Set};
-use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener};
+use windtunnel_sys::poll::{EpollSet, EventFd};
+use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, SeccompListener};
 use windtunnel_sys::{clock, unix};
 
-use super::Findings;
-use super::node::Node;
-use crate::shelf::Shelf;
+use super::CallSupervisionReport;
+use super::node::SupervisedNode;
+use crate::shelf::SourceRecordBuffer;
 
-pub(super) struct Work {
-    set: Set,
-    nodes: Vec<Node>,
+pub(super) struct CallSupervisionWorker {
+    set: EpollSet,
+    nodes: Vec<SupervisedNode>,
     /// Where listeners are handed over, with the position of the node.
     doors: BTreeMap<u64, (usize, OwnedFd)>,
-    listeners: BTreeMap<u64, (usize, Listener)>,
+    listeners: BTreeMap<u64, (usize, SeccompListener)>,
     token_next: u64,
     recording: Arc<AtomicBool>,
-    findings: Arc<Mutex<Findings>>,
+    findings: Arc<Mutex<CallSupervisionReport>>,
 }
 
-impl Work {
+impl CallSupervisionWorker {
     pub(super) fn new(
-        set: Set,
-        stop: &Event,
-        shelves: Vec<(NodeId, OwnedFd, Shelf)>,
+        set: EpollSet,
+        stop: &EventFd,
+        shelves: Vec<(NodeId, OwnedFd, SourceRecordBuffer)>,
         recording: Arc<AtomicBool>,
-        findings: Arc<Mutex<Findings>>,
-    ) -> io::Result<Work> {
+        findings: Arc<Mutex<CallSupervisionReport>>,
+    ) -> io::Result<CallSupervisionWorker> {
         set.add(stop, STOP)?;
         let (doors, listeners) = (BTreeMap::new(), BTreeMap::new());
         let (nodes, token_next) = (Vec::new(), STOP + 1);
-        let mut work = Work { set, nodes, doors, listeners, token_next, recording, findings };
+        let mut work =
+            CallSupervisionWorker { set, nodes, doors, listeners, token_next, recording, findings };
         for (id, socket, shelf) in shelves {
-            work.nodes.push(Node::new(id, shelf));
+            work.nodes.push(SupervisedNode::new(id, shelf));
             work.open_door(work.nodes.len() - 1, socket)?;
         }
         Ok(work)
@@ -98,7 +99,7 @@ impl Work {
         // Whatever else a program of the node sends is not understood.
         let Some(handover) = Handover::read(message) else { return };
         match descriptor {
-            Some(descriptor) => self.add_listener(node, Listener::new(descriptor)),
+            Some(descriptor) => self.add_listener(node, SeccompListener::new(descriptor)),
             None => {
                 let error = io::Error::from_raw_os_error(handover.errno);
                 self.cannot_see(node, handover.program, format!("no filter: {error}"));
@@ -106,7 +107,7 @@ impl Work {
         }
     }
 
-    fn add_listener(&mut self, node: usize, listener: Listener) {
+    fn add_listener(&mut self, node: usize, listener: SeccompListener) {
         let token = self.token();
         if self.set.add(&listener, token).is_ok() {
             self.listeners.insert(token, (node, listener));
@@ -173,7 +174,7 @@ impl Work {
         });
     }
 
-    fn note(&self, change: impl FnOnce(&mut Findings)) {
+    fn note(&self, change: impl FnOnce(&mut CallSupervisionReport)) {
         change(&mut self.findings.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

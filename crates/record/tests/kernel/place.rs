@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use windtunnel_record::drain::Feed;
-use windtunnel_record::kernel::{Counts, Kernel, KernelFeed, Scope, Settings};
+use windtunnel_record::kernel::{
+    Kernel, KernelEventCounts, KernelFeed, KernelTraceScope, KernelTraceSettings,
+};
 
 use super::seen::Seen;
 
@@ -19,13 +21,14 @@ pub(crate) struct Place {
 
 impl Place {
     /// `None`, and why on standard error, where this process has not the rights.
-    pub(crate) fn new(scope: Scope, ring_slots: Option<u32>) -> Option<Place> {
+    pub(crate) fn new(scope: KernelTraceScope, ring_slots: Option<u32>) -> Option<Place> {
         if !has_rights() {
             eprintln!("skipped: the kernel layer needs CAP_BPF and CAP_PERFMON of the machine");
             return None;
         }
-        let mut kernel = Kernel::open(Settings { scope, ring_slots, counts_events: true })
-            .expect("this process has the rights");
+        let mut kernel =
+            Kernel::open(KernelTraceSettings { scope, ring_slots, counts_events: true })
+                .expect("this process has the rights");
         assert!(kernel.missing().is_empty(), "{:?}", kernel.missing());
         let spaces = [(); 2].map(|()| {
             let mut shell = Command::new("unshare");
@@ -37,13 +40,13 @@ impl Place {
             u32::try_from(file.ino()).unwrap()
         };
         let feeds = match scope {
-            Scope::Namespaces => (0..2)
+            KernelTraceScope::Namespaces => (0..2)
                 .map(|node: usize| {
                     kernel.add_namespace(inode(&spaces[node]), u32::try_from(node).unwrap())
                 })
                 .collect::<Result<_, _>>()
                 .unwrap(),
-            Scope::Processes => vec![kernel.add_processes(0).unwrap()],
+            KernelTraceScope::Processes => vec![kernel.add_processes(0).unwrap()],
         };
         let place = Place { kernel, feeds, spaces };
         place.cable();
@@ -86,7 +89,7 @@ impl Place {
         seen.try_into().unwrap_or_else(|_| panic!("there are not {SOURCES} sources"))
     }
 
-    pub(crate) fn counts(&self) -> Vec<Counts> {
+    pub(crate) fn counts(&self) -> Vec<KernelEventCounts> {
         self.feeds.iter().map(KernelFeed::counts).collect()
     }
 }

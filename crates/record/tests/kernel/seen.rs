@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::record::kind::NO_FLOW;
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 
 pub(crate) struct Seen {
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<EventRecord>,
     pub(crate) lost: u64,
 }
 
 impl Seen {
-    pub(crate) fn new(all: Vec<Record>) -> Seen {
-        let is_lost = |it: &Record| it.kind == Kind::Lost as u8;
+    pub(crate) fn new(all: Vec<EventRecord>) -> Seen {
+        let is_lost = |it: &EventRecord| it.kind == Kind::Lost as u8;
         let lost = all.iter().filter(|it| is_lost(it)).map(|it| it.wide(2)).sum();
         Seen { records: all.into_iter().filter(|it| !is_lost(it)).collect(), lost }
     }
 
-    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &Record> {
+    pub(crate) fn of(&self, kind: Kind) -> impl Iterator<Item = &EventRecord> {
         self.records.iter().filter(move |it| it.kind == kind as u8)
     }
 

@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_model::record::{Kind, Record, flag};
-use windtunnel_record::diagnosis::{Diagnosis, DiagnosisThread, INTERVAL};
+use windtunnel_model::record::{EventRecord, Kind, flag};
+use windtunnel_record::diagnosis::{INTERVAL, TcpDiagnosis, TcpDiagnosisThread};
 use windtunnel_record::tcp_info::TcpInfo;
 use windtunnel_sys::{clock, poll, sock_diag};
 
@@ -43,8 +43,8 @@ for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
 "#;
 
 struct Look {
-    diagnosis: Diagnosis,
-    records: Vec<Record>,
+    diagnosis: TcpDiagnosis,
+    records: Vec<EventRecord>,
 }
 
 impl Look {
@@ -57,7 +57,7 @@ impl Look {
         let nodes: Vec<_> =
             nodes.into_iter().map(|(node, socket)| (node, socket.unwrap())).collect();
         nodes.iter().for_each(|(_, socket)| change(socket));
-        Look { diagnosis: Diagnosis::new(nodes, INTERVAL), records: Vec::new() }
+        Look { diagnosis: TcpDiagnosis::new(nodes, INTERVAL), records: Vec::new() }
     }
 
     /// Looks at all nodes, once it is due, as often as it takes for those without connections.
@@ -71,12 +71,12 @@ impl Look {
         }
     }
 
-    fn of(&self, kind: Kind) -> Vec<Record> {
+    fn of(&self, kind: Kind) -> Vec<EventRecord> {
         self.records.iter().filter(|record| record.kind == kind as u8).copied().collect()
     }
 
     /// The last record of a kind for the socket with this port of its own.
-    fn last(&self, kind: Kind, port: u16) -> Record {
+    fn last(&self, kind: Kind, port: u16) -> EventRecord {
         let mut own = self.of(Kind::FlowFrom);
         own.retain(|record| record.extra == port);
         let flow = own.last().expect("the socket was seen").flow;
@@ -210,7 +210,7 @@ fn limits() {
         let world = World::new(star(&["a"]));
         std::fs::write(&file, read(&world).concat()).unwrap();
     });
-    assert_eq!(written, windtunnel_sys::process::Status::Exited(0));
+    assert_eq!(written, windtunnel_sys::process::ProcessExitStatus::Exited(0));
     let world = diagnosed();
     assert_eq!(read(&world).concat(), std::fs::read_to_string(&file).unwrap());
     let entries = world.output("a", "cat /proc/sys/net/ipv4/tcp_ehash_entries");
@@ -221,7 +221,7 @@ fn thread() {
     let world = diagnosed();
     let nodes = world.node_set.diagnosis(Duration::from_secs(10)).into_iter();
     let nodes = nodes.map(|(node, socket)| (node, socket.unwrap())).collect();
-    let (thread, mut feeds) = DiagnosisThread::start(nodes, INTERVAL, 1000).unwrap();
+    let (thread, mut feeds) = TcpDiagnosisThread::start(nodes, INTERVAL, 1000).unwrap();
     assert_eq!(world.output("b", &format!("python3 -c '{SHORT}'")), "done -1\n");
     let findings = thread.finish();
     assert_eq!((findings.stats.destroyed, findings.stats.lost), (2, 0));

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use windtunnel_model::NodeId;
-use windtunnel_record::listeners::{Finding, ListenerThread, Listeners, Sighting, Target};
-use windtunnel_sys::poll::Event;
+use windtunnel_record::listeners::{
+    Finding, ListenerMonitor, ListenerTarget, ListenerThread, Sighting,
+};
+use windtunnel_sys::poll::EventFd;
 use windtunnel_sys::{clock, poll};
 
 use crate::Case;
@@ -50,19 +52,19 @@ for line in sys.stdin:
 
 struct Bench {
     world: World,
-    listeners: Listeners,
+    listeners: ListenerMonitor,
     program: Program,
 }
 
-fn target(address: &str, port: &str) -> Target {
+fn target(address: &str, port: &str) -> ListenerTarget {
     let device = windtunnel_node::FIRST_DEVICE;
-    Target { address: address.parse().unwrap(), port: port.parse().unwrap(), device }
+    ListenerTarget { address: address.parse().unwrap(), port: port.parse().unwrap(), device }
 }
 
 impl Bench {
-    fn new(targets: &[Target]) -> Bench {
+    fn new(targets: &[ListenerTarget]) -> Bench {
         let world = World::new(star(&["a", "b"]));
-        let mut listeners = Listeners::new();
+        let mut listeners = ListenerMonitor::new();
         let sockets = world.node_set.diagnosis_of(|node| node.0 == 0, Duration::from_secs(10));
         for (node, socket) in sockets {
             listeners.watch(node, socket.unwrap(), targets.to_vec()).unwrap();
@@ -142,7 +144,10 @@ fn closing() {
     bench
         .world
         .node("a")
-        .send(&windtunnel_node::Request::Signal { id: Some(1), signal: 9, token: None }, &[])
+        .send(
+            &windtunnel_node::NodeInitRequest::Signal { id: Some(1), signal: 9, token: None },
+            &[],
+        )
         .unwrap();
     assert!(bench.has_message(PATIENCE));
     assert_eq!(bench.look(), off("10.1.0.80 53/udp"));
@@ -167,7 +172,7 @@ impl Bench {
 
 fn thread() {
     let world = World::new(star(&["a", "b"]));
-    let notify = Arc::new(Event::open().unwrap());
+    let notify = Arc::new(EventFd::open().unwrap());
     let (thread, found) = ListenerThread::start(notify).unwrap();
     for (node, socket) in world.node_set.diagnosis(Duration::from_secs(10)) {
         thread.watch(node, move || socket, vec![target("10.1.0.80", "80/tcp")]);
@@ -193,7 +198,7 @@ fn thread() {
 /// A hundred replicas, as far as the kernel's work goes: the sockets of one node a hundred times.
 fn hundred() {
     let world = World::new(star(&["a", "b"]));
-    let mut listeners = Listeners::new();
+    let mut listeners = ListenerMonitor::new();
     for number in 0..100 {
         let mut socket = world.node_set.diagnosis_of(|node| node.0 == 0, PATIENCE);
         let (_, socket) = socket.pop().unwrap();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windtunnel_model::record::kind::{Call, Kind};
-use windtunnel_model::record::{Record, flag};
-use windtunnel_node::{ExitStatus, Reply};
-use windtunnel_record::notification::{FLOW_FIRST, Findings, Supervision};
+use windtunnel_model::record::{EventRecord, flag};
+use windtunnel_node::{ExitStatus, NodeInitReply};
+use windtunnel_record::notification::{CallSupervisionReport, CallSupervisionThread, FLOW_FIRST};
 
 use crate::Case;
 use crate::program::Program;
@@ -20,10 +20,13 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Supervises all nodes of a world while `body` runs; what was recorded at each node.
-fn supervised(world: &World, body: impl FnOnce()) -> (Findings, Vec<Vec<Record>>) {
+fn supervised(
+    world: &World,
+    body: impl FnOnce(),
+) -> (CallSupervisionReport, Vec<Vec<EventRecord>>) {
     let nodes = world.node_set.nodes().iter();
     let sockets = nodes.map(|node| (node.id(), node.supervise(None).unwrap())).collect();
-    let (supervision, feeds) = Supervision::start(sockets, 100_000).unwrap();
+    let (supervision, feeds) = CallSupervisionThread::start(sockets, 100_000).unwrap();
     body();
     let findings = supervision.finish();
     let take = |mut feed: Box<dyn windtunnel_record::drain::Feed>| {
@@ -36,7 +39,7 @@ fn supervised(world: &World, body: impl FnOnce()) -> (Findings, Vec<Vec<Record>>
 
 fn ended(world: &World, node: &str, id: u64) -> ExitStatus {
     loop {
-        if let Reply::Exited { id: other, status } = next(world.node(node))
+        if let NodeInitReply::Exited { id: other, status } = next(world.node(node))
             && other == id
         {
             return status;
@@ -46,12 +49,12 @@ fn ended(world: &World, node: &str, id: u64) -> ExitStatus {
 
 /// The calls of each flow and direction, in the order of their times; flows by their own port and
 /// that of the other side.
-fn streams(records: &[Record]) -> BTreeMap<(u16, u16, bool), Vec<Record>> {
+fn streams(records: &[EventRecord]) -> BTreeMap<(u16, u16, bool), Vec<EventRecord>> {
     let side = |flow: u32, kind: Kind| {
         let mut sides = records.iter().filter(|record| record.kind == kind as u8);
         sides.find(|record| record.flow == flow).expect("the flow is defined").extra
     };
-    let mut streams: BTreeMap<_, Vec<Record>> = BTreeMap::new();
+    let mut streams: BTreeMap<_, Vec<EventRecord>> = BTreeMap::new();
     let moves =
         [Call::Write, Call::Writev, Call::Sendto, Call::Sendmsg, Call::Sendfile, Call::Read];
     let moves =
@@ -68,7 +71,7 @@ fn streams(records: &[Record]) -> BTreeMap<(u16, u16, bool), Vec<Record>> {
 }
 
 /// The bytes of a stream, of which each call begins where the one before has ended.
-fn total(calls: &[Record]) -> u32 {
+fn total(calls: &[EventRecord]) -> u32 {
     calls.iter().fold(0, |at, call| {
         assert_eq!(call.args[0], at, "{calls:?}");
         assert_ne!(call.flags & flag::END_UNKNOWN, 0);
@@ -86,18 +89,21 @@ fn transfer() {
         let node = world.node("a");
         let server = ["busybox", "httpd", "-f", "-p", "127.0.0.1:8000", "-h", served];
         drop(Program::start(node, 1, &server));
-        let watch = windtunnel_node::Request::Watch {
+        let watch = windtunnel_node::NodeInitRequest::Watch {
             token: 1,
-            what: windtunnel_node::Listener::Tcp(8000),
+            what: windtunnel_node::ListeningEndpoint::Tcp(8000),
         };
         node.send(&watch, &[]).unwrap();
-        while next(node) != (Reply::Listening { token: 1 }) {}
+        while next(node) != (NodeInitReply::Listening { token: 1 }) {}
         let client = ["busybox", "wget", "-q", "-O", "-", "http://127.0.0.1:8000/file"];
         let output = start(node, 2, &client);
         assert_eq!(read_to_end(output).as_bytes(), body, "the output is as without a recorder");
         assert_eq!(ended(&world, "a", 2), ExitStatus::Code(0));
-        node.send(&windtunnel_node::Request::Signal { id: None, signal: 9, token: None }, &[])
-            .unwrap();
+        node.send(
+            &windtunnel_node::NodeInitRequest::Signal { id: None, signal: 9, token: None },
+            &[],
+        )
+        .unwrap();
         ended(&world, "a", 1);
     });
     assert_eq!((findings.programs, findings.failed), (2, 0), "{findings:?}");
@@ -132,9 +138,9 @@ fn others() {
         assert_eq!(world.output("a", "echo hello"), "hello\n");
         drop(start(world.node("a"), 2, &["/no/such/program"]));
         let failed = next(world.node("a"));
-        assert!(matches!(failed, Reply::SpawnFailed { id: 2, errno: 2, .. }), "{failed:?}");
+        assert!(matches!(failed, NodeInitReply::SpawnFailed { id: 2, errno: 2, .. }), "{failed:?}");
     });
-    assert_eq!((findings, records), (Findings::default(), vec![vec![]]));
+    assert_eq!((findings, records), (CallSupervisionReport::default(), vec![vec![]]));
 }
 
 fn killed() {
@@ -150,8 +156,11 @@ fn killed() {
         let mut client = Program::start(node, 2, &["busybox", "nc", "127.0.0.1", "9000"]);
         client.go_on();
         assert_eq!(server.line(), "");
-        node.send(&windtunnel_node::Request::Signal { id: Some(2), signal: 9, token: None }, &[])
-            .unwrap();
+        node.send(
+            &windtunnel_node::NodeInitRequest::Signal { id: Some(2), signal: 9, token: None },
+            &[],
+        )
+        .unwrap();
         assert_eq!(server.line(), "b''", "the end of the connection");
         assert_eq!(ended(&world, "a", 1), ExitStatus::Code(0));
     });

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, PipeWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_node::{Node, Request};
+use windtunnel_node::{NodeInitRequest, RunningNode};
 
 use crate::support::spawn;
 
@@ -14,11 +14,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn start(node: &Node, id: u64, argv: &[&str]) -> Program {
+    pub(crate) fn start(node: &RunningNode, id: u64, argv: &[&str]) -> Program {
         let (theirs, input) = std::io::pipe().unwrap();
         let (output, writer) = std::io::pipe().unwrap();
         let fds = [theirs.as_fd(), writer.as_fd(), writer.as_fd()];
-        node.send(&Request::Spawn(spawn(id, argv)), &fds).unwrap();
+        node.send(&NodeInitRequest::Spawn(spawn(id, argv)), &fds).unwrap();
         Program { input, output: BufReader::new(OwnedFd::from(output).into()) }
     }
 

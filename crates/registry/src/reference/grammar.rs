@@ -4,15 +4,15 @@
 
 /// What a reference consists of, as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub(super) struct ImageReferenceParts<'a> {
     pub(super) name: &'a str,
     pub(super) tag: Option<&'a str>,
     pub(super) digest: Option<&'a str>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ImageReferenceParts<'a> {
     /// Takes a reference apart; what its name and digest mean is looked at later.
-    pub(super) fn of(text: &'a str) -> Result<Parts<'a>, String> {
+    pub(super) fn of(text: &'a str) -> Result<ImageReferenceParts<'a>, String> {
         let (rest, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(digest)),
             None => (text, None),
@@ -27,7 +27,7 @@ impl<'a> Parts<'a> {
             Some(tag) if !is_tag(tag) => Err(format!(
                 "the tag `{tag}` is not up to {TAG_CHARACTERS_MAX} letters, digits, `_`, `.` and `-`"
             )),
-            _ => Ok(Parts { name, tag, digest }),
+            _ => Ok(ImageReferenceParts { name, tag, digest }),
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<(String, String, Option<&str>), String> {
-        let parts = Parts::of(text)?;
+        let parts = ImageReferenceParts::of(text)?;
         let (registry, repository) = registry_and_repository(parts.name)?;
         Ok((registry, repository, parts.tag))
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_outside_of_the_grammar_is_refused_with_a_reason() {
         for text in INVALID {
-            let parts = Parts::of(text);
+            let parts = ImageReferenceParts::of(text);
             let read = parts.and_then(|parts| match parts.digest {
                 Some(digest) => Err(format!("`{digest}` is no digest")),
                 None => registry_and_repository(parts.name),
@@ -251,7 +251,10 @@ mod tests {
 
     #[test]
     fn a_digest_is_what_stands_behind_an_at_sign() {
-        let parts = Parts::of("h:1/a:t@sha256:00").unwrap();
-        assert_eq!(parts, Parts { name: "h:1/a", tag: Some("t"), digest: Some("sha256:00") });
+        let parts = ImageReferenceParts::of("h:1/a:t@sha256:00").unwrap();
+        assert_eq!(
+            parts,
+            ImageReferenceParts { name: "h:1/a", tag: Some("t"), digest: Some("sha256:00") }
+        );
     }
 }

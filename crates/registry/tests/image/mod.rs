@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use windtunnel_image::{Digest, Fetched};
+use windtunnel_image::{RegistryImageCache, Sha256Digest};
 use windtunnel_registry::{Reference, RegistryError, fetch};
 
 use crate::server::{Answer, Server};
@@ -19,7 +19,7 @@ impl Made {
     pub(crate) fn new() -> Made {
         // An empty tar file is a layer without entries.
         let layer = vec![0; 1024];
-        let rootfs = json!({"type": "layers", "diff_ids": [Digest::of(&layer).to_string()]});
+        let rootfs = json!({"type": "layers", "diff_ids": [Sha256Digest::of(&layer).to_string()]});
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
@@ -28,7 +28,7 @@ impl Made {
         let config = json!({"os": "linux", "architecture": architecture, "config": {"Cmd": ["serve"]},
                             "rootfs": rootfs});
         let config = config.to_string().into_bytes();
-        let named = |bytes: &[u8]| json!({"mediaType": "x", "digest": Digest::of(bytes).to_string(), "size": bytes.len()});
+        let named = |bytes: &[u8]| json!({"mediaType": "x", "digest": Sha256Digest::of(bytes).to_string(), "size": bytes.len()});
         let manifest =
             json!({"schemaVersion": 2, "config": named(&config), "layers": [named(&layer)]});
         Made { manifest: manifest.to_string().into_bytes(), config, layer }
@@ -42,7 +42,7 @@ impl Made {
         server
             .give("/v2/a/manifests/1", Answer::Bytes(self.manifest.clone()))
             .give(
-                &format!("/v2/a/manifests/{}", Digest::of(&self.manifest)),
+                &format!("/v2/a/manifests/{}", Sha256Digest::of(&self.manifest)),
                 Answer::Bytes(self.manifest.clone()),
             )
             .give(&blob(&self.config), Answer::Bytes(self.config.clone()))
@@ -51,7 +51,7 @@ impl Made {
 }
 
 pub(crate) fn blob(bytes: &[u8]) -> String {
-    format!("/v2/a/blobs/{}", Digest::of(bytes))
+    format!("/v2/a/blobs/{}", Sha256Digest::of(bytes))
 }
 
 pub(crate) fn get(
@@ -60,7 +60,7 @@ pub(crate) fn get(
     name: &str,
 ) -> Result<std::path::PathBuf, RegistryError> {
     let reference = Reference::parse(&format!("{}/{name}", server.address()))?;
-    let fetched = Fetched::open(cache)?;
+    let fetched = RegistryImageCache::open(cache)?;
     let (digest, place) =
         fetch(&reference, None, &fetched, &mut |done, total| assert!(done <= total))?;
     assert_eq!(place, fetched.place(&digest));
@@ -85,12 +85,12 @@ pub(crate) fn made_for(architecture: &str) -> Made {
     let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
     config["architecture"] = json!(architecture);
     config["config"]["Cmd"] = json!([architecture]);
-    let before = Digest::of(&made.config);
+    let before = Sha256Digest::of(&made.config);
     made.config = config.to_string().into_bytes();
     let manifest = String::from_utf8(made.manifest).unwrap();
     let mut manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["config"]["digest"], before.to_string());
-    manifest["config"]["digest"] = json!(Digest::of(&made.config).to_string());
+    manifest["config"]["digest"] = json!(Sha256Digest::of(&made.config).to_string());
     manifest["config"]["size"] = json!(made.config.len());
     made.manifest = manifest.to_string().into_bytes();
     made

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::document::{Distribution, Run};
+use crate::document::{DurationHistogram, RunSection};
 use crate::folder::Facts;
 
 /// A measure, with a value for each run that has it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct CrossRunMeasure {
     pub what: String,
     pub unit: &'static str,
     pub about: String,
@@ -19,7 +19,7 @@ pub(super) struct Found {
 }
 
 /// A figure of one run.
-struct Figure {
+struct RunMeasurement {
     /// What orders measures, and is the same for the same measure of other runs.
     key: (usize, String, String),
     unit: &'static str,
@@ -28,13 +28,13 @@ struct Figure {
 }
 
 /// All measures that any run has.
-pub(super) fn all(runs: &[Run], facts: &[Facts]) -> Vec<Found> {
-    let mut measures: BTreeMap<(usize, String, String), Found> = BTreeMap::new();
+pub(super) fn all(runs: &[RunSection], facts: &[Facts]) -> Vec<CrossRunMeasure> {
+    let mut measures: BTreeMap<(usize, String, String), CrossRunMeasure> = BTreeMap::new();
     for (index, (run, facts)) in runs.iter().zip(facts).enumerate() {
         for figure in figures(run, facts) {
             let (_, about, what) = figure.key.clone();
             let (link, direction) = figure.lane.unzip();
-            let found = measures.entry(figure.key).or_insert_with(|| Found {
+            let found = measures.entry(figure.key).or_insert_with(|| CrossRunMeasure {
                 what,
                 unit: figure.unit,
                 about,
@@ -48,7 +48,7 @@ pub(super) fn all(runs: &[Run], facts: &[Facts]) -> Vec<Found> {
     measures.into_values().collect()
 }
 
-fn figures(run: &Run, facts: &Facts) -> Vec<Figure> {
+fn figures(run: &RunSection, facts: &Facts) -> Vec<RunMeasurement> {
     let mut all = verdict(run);
     all.extend(times(run, facts));
     for lane in 0..run.lanes.len() {
@@ -57,27 +57,27 @@ fn figures(run: &Run, facts: &Facts) -> Vec<Figure> {
     all
 }
 
-fn verdict(run: &Run) -> Vec<Figure> {
+fn verdict(run: &RunSection) -> Vec<RunMeasurement> {
     let verdict = run.summary.as_ref().and_then(|summary| summary.get("verdict"));
     let says = |key: &str| verdict.and_then(|verdict| verdict.get(key)).and_then(Value::as_bool);
     let figure = |what: &str, key: &str| {
         let value = if says(key)? { 1.0 } else { 0.0 };
         let key = (0, "runs".to_owned(), what.to_owned());
-        Some(Figure { key, unit: "1", lane: None, value })
+        Some(RunMeasurement { key, unit: "1", lane: None, value })
     };
     [figure("passed", "passed"), figure("faithful", "faithful")].into_iter().flatten().collect()
 }
 
 /// Quantiles of times: of requests, round trips and lateness.
-fn times(run: &Run, facts: &Facts) -> Vec<Figure> {
-    let requests = Distribution::rounded(String::new(), facts.request_ns.iter().copied());
+fn times(run: &RunSection, facts: &Facts) -> Vec<RunMeasurement> {
+    let requests = DurationHistogram::rounded(String::new(), facts.request_ns.iter().copied());
     let mut all = quantiles(1, "recorded requests", "request", &requests);
     let of_flows = run.rtt.iter().filter(|rtt| rtt.flow.is_some());
     let mut together: BTreeMap<u64, u64> = BTreeMap::new();
     for (value, count) in of_flows.flat_map(|rtt| &rtt.bins) {
         *together.entry(*value).or_insert(0) += count;
     }
-    let together = Distribution::of(String::new(), &together);
+    let together = DurationHistogram::of(String::new(), &together);
     all.extend(quantiles(2, "recorded TCP flows", "rtt", &together));
     for path in run.rtt.iter().filter(|rtt| rtt.flow.is_none()) {
         all.extend(quantiles(3, &path.name, "rtt", path));
@@ -88,18 +88,18 @@ fn times(run: &Run, facts: &Facts) -> Vec<Figure> {
     all
 }
 
-fn quantiles(order: usize, about: &str, what: &str, of: &Distribution) -> Vec<Figure> {
+fn quantiles(order: usize, about: &str, what: &str, of: &DurationHistogram) -> Vec<RunMeasurement> {
     let figure = |(name, permille): (&str, u64)| {
         let key = (order, about.to_owned(), format!("{what} {name}"));
-        Some(Figure { key, unit: "ns", lane: None, value: float(of.quantile(permille)?) })
+        Some(RunMeasurement { key, unit: "ns", lane: None, value: float(of.quantile(permille)?) })
     };
     [("p50", 500), ("p99", 990)].into_iter().filter_map(figure).collect()
 }
 
-fn of_lane(run: &Run, facts: &Facts, lane: usize) -> Vec<Figure> {
+fn of_lane(run: &RunSection, facts: &Facts, lane: usize) -> Vec<RunMeasurement> {
     let names = &run.lanes[lane];
     let about = format!("{} {}", names.link, names.direction);
-    let figure = |what: &str, unit: &'static str, value: f64| Figure {
+    let figure = |what: &str, unit: &'static str, value: f64| RunMeasurement {
         key: (5 + lane, about.clone(), what.to_owned()),
         unit,
         lane: Some((names.link.clone(), names.direction.clone())),

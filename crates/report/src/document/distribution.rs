@@ -8,7 +8,7 @@ use crate::text::quantity::to_digits;
 
 /// How often values were seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Distribution {
+pub struct DurationHistogram {
     pub name: String,
     /// Of a lane.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,12 +22,12 @@ pub struct Distribution {
     pub bins: Vec<(u64, u64)>,
 }
 
-impl Distribution {
+impl DurationHistogram {
     /// Of these values and their counts.
     #[must_use]
-    pub fn of(name: String, values: &BTreeMap<u64, u64>) -> Distribution {
+    pub fn of(name: String, values: &BTreeMap<u64, u64>) -> DurationHistogram {
         let bins: Vec<(u64, u64)> = values.iter().map(|(value, count)| (*value, *count)).collect();
-        Distribution {
+        DurationHistogram {
             name,
             lane: None,
             flow: None,
@@ -39,13 +39,13 @@ impl Distribution {
 
     /// Of values in no order; each is rounded to three digits, so that they are few.
     #[must_use]
-    pub fn rounded(name: String, values: impl IntoIterator<Item = u64>) -> Distribution {
+    pub fn rounded(name: String, values: impl IntoIterator<Item = u64>) -> DurationHistogram {
         let (mut bins, mut max_ns) = (BTreeMap::new(), 0);
         for value in values {
             *bins.entry(to_digits(value, 3)).or_insert(0) += 1;
             max_ns = max_ns.max(value);
         }
-        Distribution { max_ns, ..Distribution::of(name, &bins) }
+        DurationHistogram { max_ns, ..DurationHistogram::of(name, &bins) }
     }
 
     /// The smallest value that at least so many thousandths of all do not exceed; `None` if there
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn quantiles_are_values_that_were_seen() {
-        let seen = Distribution::rounded(String::new(), (1..=100).map(|n| n * 1000));
+        let seen = DurationHistogram::rounded(String::new(), (1..=100).map(|n| n * 1000));
         assert_eq!((seen.count, seen.max_ns), (100, 100_000));
         assert_eq!(
             [1, 500, 990, 1000].map(|at| seen.quantile(at).unwrap()),
             [1000, 50_000, 99_000, 100_000]
         );
-        assert_eq!(Distribution::rounded(String::new(), []).quantile(500), None);
+        assert_eq!(DurationHistogram::rounded(String::new(), []).quantile(500), None);
     }
 }

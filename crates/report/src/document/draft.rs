@@ -2,16 +2,16 @@
 
 use windtunnel_model::Plan;
 
-use super::{Document, Map, Mode, Run};
+use super::{PageMode, ReportDocument, RunSection, TopologyMap};
 use crate::folder;
-use crate::series::Series;
+use crate::series::LinkTimeSeriesSet;
 
-impl Document {
+impl ReportDocument {
     /// The map of a plan, and what is asked of its links.
     #[must_use]
-    pub fn draft(plan: &Plan) -> Document {
-        let (map, lanes) = Map::of(plan);
-        let run = Run {
+    pub fn draft(plan: &Plan) -> ReportDocument {
+        let (map, lanes) = TopologyMap::of(plan);
+        let run = RunSection {
             id: plan.name.clone(),
             label: plan.name.clone(),
             group: 0,
@@ -19,7 +19,7 @@ impl Document {
             summary: None,
             incomplete: None,
             elapsed_ns: 0,
-            series: Series::new(lanes.len()),
+            series: LinkTimeSeriesSet::new(lanes.len()),
             map,
             lanes,
             events: Vec::new(),
@@ -33,6 +33,6 @@ impl Document {
             notes: Vec::new(),
             limits_series: Vec::new(),
         };
-        folder::document(Mode::Edit, vec![run], None)
+        folder::document(PageMode::Edit, vec![run], None)
     }
 }

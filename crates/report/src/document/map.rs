@@ -1,19 +1,19 @@
 //! The topology: vertices and links, without places.
 
 use serde::Serialize;
-use windtunnel_model::Vertex as Place;
+use windtunnel_model::NetworkVertex as Place;
 use windtunnel_model::{LinkProfile, Plan};
 
 /// Nodes, routers and LANs, and the links between them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Map {
-    pub vertices: Vec<Vertex>,
+pub struct TopologyMap {
+    pub vertices: Vec<MapVertex>,
     pub links: Vec<MapLink>,
 }
 
 /// A node, router or LAN.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Vertex {
+pub struct MapVertex {
     pub name: String,
     pub kind: VertexKind,
     /// The name in the file where several nodes were made of one.
@@ -48,7 +48,7 @@ pub struct MapLink {
 
 /// A link direction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Lane {
+pub struct MapDirectedLink {
     pub link: String,
     /// `from-to`.
     pub direction: String,
@@ -57,23 +57,23 @@ pub struct Lane {
     pub to: usize,
 }
 
-impl Map {
+impl TopologyMap {
     /// The map of a plan, and its lanes by lane index.
     #[must_use]
-    pub fn of(plan: &Plan) -> (Map, Vec<Lane>) {
+    pub fn of(plan: &Plan) -> (TopologyMap, Vec<MapDirectedLink>) {
         let nodes = plan.nodes.iter().map(node);
         let routers = plan.routers.iter().map(|router| {
             let addresses = router.interfaces.iter().flat_map(|it| addresses(it.v4, it.v6));
             plain(&router.name, VertexKind::Router, addresses.collect())
         });
         let lans = plan.lans.iter().map(|lan| plain(&lan.name, VertexKind::Lan, Vec::new()));
-        let vertices: Vec<Vertex> = nodes.chain(routers).chain(lans).collect();
+        let vertices: Vec<MapVertex> = nodes.chain(routers).chain(lans).collect();
         let (mut links, mut lanes) = (Vec::new(), Vec::new());
         for (index, link) in plan.links.iter().enumerate() {
             let ends = [0, 1].map(|end: usize| position(plan, link.ends[end].vertex));
             for (from, to) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                 let direction = format!("{}-{}", vertices[from].name, vertices[to].name);
-                lanes.push(Lane { link: link.name.clone(), direction, from, to });
+                lanes.push(MapDirectedLink { link: link.name.clone(), direction, from, to });
             }
             links.push(MapLink {
                 name: link.name.clone(),
@@ -82,7 +82,7 @@ impl Map {
                 asked: link.profiles.clone(),
             });
         }
-        (Map { vertices, links }, lanes)
+        (TopologyMap { vertices, links }, lanes)
     }
 }
 
@@ -95,20 +95,20 @@ fn position(plan: &Plan, vertex: Place) -> usize {
     }
 }
 
-fn node(node: &windtunnel_model::plan::Node) -> Vertex {
+fn node(node: &windtunnel_model::plan::Node) -> MapVertex {
     let of_all = node.interfaces.iter().flat_map(|interface| {
         let (v4, v6) = (interface.v4, interface.v6);
         addresses(v4, v6)
     });
-    Vertex {
+    MapVertex {
         group: (node.group != node.name).then(|| node.group.clone()),
         programs: node.programs.iter().map(|program| program.argv.join(" ")).collect(),
         ..plain(&node.name, VertexKind::Node, of_all.collect())
     }
 }
 
-fn plain(name: &str, kind: VertexKind, addresses: Vec<String>) -> Vertex {
-    Vertex { name: name.to_owned(), kind, group: None, addresses, programs: Vec::new() }
+fn plain(name: &str, kind: VertexKind, addresses: Vec<String>) -> MapVertex {
+    MapVertex { name: name.to_owned(), kind, group: None, addresses, programs: Vec::new() }
 }
 
 fn addresses(v4: Option<impl ToString>, v6: Option<impl ToString>) -> impl Iterator<Item = String> {

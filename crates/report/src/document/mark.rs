@@ -1,13 +1,13 @@
 //! Events as marks on time lines.
 
 use serde::Serialize;
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::text::event;
 
 /// An event, with its words and what it is about.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Mark {
+pub struct EventAnnotation {
     pub at_ns: u64,
     /// When it was to happen, if it was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +41,15 @@ pub enum MarkKind {
     Other,
 }
 
-impl Mark {
+impl EventAnnotation {
     /// The mark of an event, with the words that the terminal shows.
     #[must_use]
-    pub fn of(event: &Event) -> Mark {
+    pub fn of(event: &EventLogEntry) -> EventAnnotation {
         let value = serde_json::to_value(&event.what).unwrap_or_default();
         let text_of = |key: &str| value.get(key).and_then(|it| it.as_str()).map(str::to_owned);
         let nodes = value.get("nodes").and_then(|it| it.as_array());
         let nodes = nodes.into_iter().flatten().filter_map(|it| it.as_str()).map(str::to_owned);
-        Mark {
+        EventAnnotation {
             at_ns: event.at_ns,
             intended_ns: event.intended_ns,
             event: text_of("event").unwrap_or_default(),
@@ -61,50 +61,50 @@ impl Mark {
     }
 }
 
-fn kind(what: &EventKind) -> MarkKind {
+fn kind(what: &EventLogEntryKind) -> MarkKind {
     match what {
-        EventKind::RunBegan | EventKind::RunEnded { .. } => MarkKind::Run,
-        EventKind::ProgramStarted { .. }
-        | EventKind::ProgramFailed { .. }
-        | EventKind::ProgramAwaited { .. }
-        | EventKind::ProgramReady { .. }
-        | EventKind::ProgramExited { .. }
-        | EventKind::Executed { .. } => MarkKind::Program,
-        EventKind::Node { .. }
-        | EventKind::Absent { .. }
-        | EventKind::LinkState { .. }
-        | EventKind::LinkFlap { .. }
-        | EventKind::Partitioned { .. }
-        | EventKind::Healed
-        | EventKind::HostLost { .. } => MarkKind::Fault,
-        EventKind::CpuSet { .. }
-        | EventKind::ShareSet { .. }
-        | EventKind::LimitSet { .. }
-        | EventKind::LinkSet { .. }
-        | EventKind::RouteFixed { .. }
-        | EventKind::RouteFreed { .. }
-        | EventKind::Rerouted { .. }
-        | EventKind::RoutesChanged { .. } => MarkKind::Change,
-        EventKind::LimitReached { .. } => MarkKind::Limit,
-        EventKind::ServiceRegistered { .. }
-        | EventKind::ServiceWithdrawn { .. }
-        | EventKind::ServiceLost { .. }
-        | EventKind::ServiceHealth { .. }
-        | EventKind::ServiceSet { .. }
-        | EventKind::Redirected { .. }
-        | EventKind::ReplicaExpelled { .. }
-        | EventKind::ReplicaPromoted { .. }
-        | EventKind::ConnectionResumed { .. }
-        | EventKind::ConnectionLost { .. }
-        | EventKind::ConnectionUnkept { .. } => MarkKind::Service,
-        EventKind::Late { .. }
-        | EventKind::Overloaded { .. }
-        | EventKind::CaughtUp { .. }
-        | EventKind::BeganLate { .. }
-        | EventKind::HostSilent { .. }
-        | EventKind::HostAnswers { .. }
-        | EventKind::PeerSilent { .. }
-        | EventKind::PeerAnswers { .. } => MarkKind::Late,
+        EventLogEntryKind::RunBegan | EventLogEntryKind::RunEnded { .. } => MarkKind::Run,
+        EventLogEntryKind::ProgramStarted { .. }
+        | EventLogEntryKind::ProgramFailed { .. }
+        | EventLogEntryKind::ProgramAwaited { .. }
+        | EventLogEntryKind::ProgramReady { .. }
+        | EventLogEntryKind::ProgramExited { .. }
+        | EventLogEntryKind::Executed { .. } => MarkKind::Program,
+        EventLogEntryKind::Node { .. }
+        | EventLogEntryKind::Absent { .. }
+        | EventLogEntryKind::LinkState { .. }
+        | EventLogEntryKind::LinkFlap { .. }
+        | EventLogEntryKind::Partitioned { .. }
+        | EventLogEntryKind::Healed
+        | EventLogEntryKind::HostLost { .. } => MarkKind::Fault,
+        EventLogEntryKind::CpuSet { .. }
+        | EventLogEntryKind::ShareSet { .. }
+        | EventLogEntryKind::LimitSet { .. }
+        | EventLogEntryKind::LinkSet { .. }
+        | EventLogEntryKind::RouteFixed { .. }
+        | EventLogEntryKind::RouteFreed { .. }
+        | EventLogEntryKind::Rerouted { .. }
+        | EventLogEntryKind::RoutesChanged { .. } => MarkKind::Change,
+        EventLogEntryKind::LimitReached { .. } => MarkKind::Limit,
+        EventLogEntryKind::ServiceRegistered { .. }
+        | EventLogEntryKind::ServiceWithdrawn { .. }
+        | EventLogEntryKind::ServiceLost { .. }
+        | EventLogEntryKind::ServiceHealth { .. }
+        | EventLogEntryKind::ServiceSet { .. }
+        | EventLogEntryKind::Redirected { .. }
+        | EventLogEntryKind::ReplicaExpelled { .. }
+        | EventLogEntryKind::ReplicaPromoted { .. }
+        | EventLogEntryKind::ConnectionResumed { .. }
+        | EventLogEntryKind::ConnectionLost { .. }
+        | EventLogEntryKind::ConnectionUnkept { .. } => MarkKind::Service,
+        EventLogEntryKind::Late { .. }
+        | EventLogEntryKind::Overloaded { .. }
+        | EventLogEntryKind::CaughtUp { .. }
+        | EventLogEntryKind::BeganLate { .. }
+        | EventLogEntryKind::HostSilent { .. }
+        | EventLogEntryKind::HostAnswers { .. }
+        | EventLogEntryKind::PeerSilent { .. }
+        | EventLogEntryKind::PeerAnswers { .. } => MarkKind::Late,
         _ => MarkKind::Other,
     }
 }
@@ -115,14 +115,17 @@ mod tests {
 
     #[test]
     fn a_mark_names_what_it_is_about() {
-        let what =
-            EventKind::LinkState { link: "ocean".into(), direction: "a-b".into(), up: false };
-        let mark = Mark::of(&Event { at_ns: 7, intended_ns: Some(5), what });
+        let what = EventLogEntryKind::LinkState {
+            link: "ocean".into(),
+            direction: "a-b".into(),
+            up: false,
+        };
+        let mark = EventAnnotation::of(&EventLogEntry { at_ns: 7, intended_ns: Some(5), what });
         assert_eq!((mark.event.as_str(), mark.kind), ("link-state", MarkKind::Fault));
         assert_eq!((mark.links, mark.nodes), (vec!["ocean".to_owned()], vec![]));
         assert_eq!(mark.text, "link ocean a-b: down");
-        let what = EventKind::Absent { nodes: vec!["a".into(), "b".into()] };
-        let mark = Mark::of(&Event { at_ns: 7, intended_ns: None, what });
+        let what = EventLogEntryKind::Absent { nodes: vec!["a".into(), "b".into()] };
+        let mark = EventAnnotation::of(&EventLogEntry { at_ns: 7, intended_ns: None, what });
         assert_eq!((mark.nodes.join(" "), mark.intended_ns), ("a b".to_owned(), None));
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What a node's programs wrote to one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Output {
+pub struct NodeOutputExcerpt {
     pub node: String,
     /// `stdout` or `stderr`.
     pub stream: &'static str,
@@ -20,7 +20,7 @@ pub struct Output {
     pub tail: Option<String>,
 }
 
-impl Output {
+impl NodeOutputExcerpt {
     /// Reads at most `room` bytes of a file; `None` if there is nothing in it.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Output {
         node: &str,
         stream: &'static str,
         room: u64,
-    ) -> io::Result<Option<Output>> {
+    ) -> io::Result<Option<NodeOutputExcerpt>> {
         let bytes = file.metadata()?.len();
         if bytes == 0 {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Output {
             true => (part(0, room)?, None),
             false => (part(0, room / 2)?, Some(part(bytes - room / 2, room / 2)?)),
         };
-        Ok(Some(Output { node: node.to_owned(), stream, bytes, head, tail }))
+        Ok(Some(NodeOutputExcerpt { node: node.to_owned(), stream, bytes, head, tail }))
     }
 }
 
@@ -57,7 +57,9 @@ mod tests {
     fn of_a_long_output_the_beginning_and_the_end_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stdout");
-        let read = |room| Output::read(File::open(&path).unwrap(), "web", "stdout", room).unwrap();
+        let read = |room| {
+            NodeOutputExcerpt::read(File::open(&path).unwrap(), "web", "stdout", room).unwrap()
+        };
         std::fs::write(&path, "").unwrap();
         assert_eq!(read(100), None);
         std::fs::write(&path, "begin-middle-end").unwrap();

@@ -6,15 +6,18 @@ use std::io::{self, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use windtunnel_evidence::{Evidence, Loader};
+use windtunnel_evidence::{EvidenceLoader, RecordedRun};
 use windtunnel_model::Plan;
 use windtunnel_sys::below::Below;
-use windtunnel_trace::event::Event;
+use windtunnel_trace::event::EventLogEntry;
 
-use super::{Options, ReportError, line, name_of, record_files, unusable};
-use crate::document::{Distribution, Lane, LimitSeries, Map, Mark, Output, Run};
-use crate::flows::Flows;
-use crate::series::{Series, Table};
+use super::{ReportError, ReportSizeLimits, line, name_of, record_files, unusable};
+use crate::document::{
+    CpuLimitSeries, DurationHistogram, EventAnnotation, MapDirectedLink, NodeOutputExcerpt,
+    RunSection, TopologyMap,
+};
+use crate::flows::FlowEvidenceSummary;
+use crate::series::{LinkTimeSeriesSet, SampleTableReader};
 
 /// What is compared and not shown.
 #[derive(Debug, Default)]
@@ -27,12 +30,12 @@ pub(crate) struct Facts {
 
 /// The folder of a run, which may be a stranger's: regular files in it are read, and no others.
 #[derive(Debug)]
-struct Files<'a> {
+struct RunFolderReader<'a> {
     path: &'a Path,
     below: Below,
 }
 
-impl Files<'_> {
+impl RunFolderReader<'_> {
     /// The contents of a file that may be missing.
     fn optional(&self, name: &str) -> Result<Option<Vec<u8>>, ReportError> {
         match self.below.read(name, FILE_BYTES_MAX) {
@@ -56,11 +59,11 @@ impl Files<'_> {
 pub(super) fn run(
     folder: &Path,
     cells_max: usize,
-    options: &Options,
-) -> Result<(Run, Facts), ReportError> {
+    options: &ReportSizeLimits,
+) -> Result<(RunSection, Facts), ReportError> {
     let files = open(folder)?;
     let plan = plan(&files)?;
-    let (map, lanes) = Map::of(&plan);
+    let (map, lanes) = TopologyMap::of(&plan);
     let mut notes = Vec::new();
     let summary = summary(&files)?;
     let events = events(&files, &mut notes)?;
@@ -74,7 +77,7 @@ pub(super) fn run(
     });
     let name = name_of(folder);
     let facts = Facts { request_ns: flows.request_ns, packets: packets(summary.as_ref()) };
-    let run = Run {
+    let run = RunSection {
         id: name.clone(),
         label: name,
         group: 0,
@@ -99,12 +102,14 @@ pub(super) fn run(
     Ok((run, facts))
 }
 
-fn open(folder: &Path) -> Result<Files<'_>, ReportError> {
+fn open(folder: &Path) -> Result<RunFolderReader<'_>, ReportError> {
     match Below::open(folder) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(ReportError::NoRun(folder.to_owned()))
         }
-        below => below.map(|below| Files { path: folder, below }).map_err(unusable(folder)),
+        below => {
+            below.map(|below| RunFolderReader { path: folder, below }).map_err(unusable(folder))
+        }
     }
 }
 
@@ -117,7 +122,7 @@ pub fn read_plan(run: &Below) -> io::Result<Plan> {
     Ok(serde_json::from_slice(&run.read("plan.json", FILE_BYTES_MAX)?)?)
 }
 
-fn plan(files: &Files<'_>) -> Result<Plan, ReportError> {
+fn plan(files: &RunFolderReader<'_>) -> Result<Plan, ReportError> {
     match read_plan(&files.below) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(ReportError::NoRun(files.path.to_owned()))
@@ -126,7 +131,7 @@ fn plan(files: &Files<'_>) -> Result<Plan, ReportError> {
     }
 }
 
-fn summary(files: &Files<'_>) -> Result<Option<Value>, ReportError> {
+fn summary(files: &RunFolderReader<'_>) -> Result<Option<Value>, ReportError> {
     let Some(text) = files.optional("run.json")? else { return Ok(None) };
     let value = serde_json::from_slice(&text);
     value.map(Some).map_err(|error| ReportError::Unusable {
@@ -135,11 +140,14 @@ fn summary(files: &Files<'_>) -> Result<Option<Value>, ReportError> {
     })
 }
 
-fn events(files: &Files<'_>, notes: &mut Vec<String>) -> Result<Vec<Mark>, ReportError> {
+fn events(
+    files: &RunFolderReader<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<EventAnnotation>, ReportError> {
     let (mut marks, mut unknown, mut more) = (Vec::new(), 0_usize, 0_usize);
-    lines(files, "events.jsonl", |line| match serde_json::from_slice::<Event>(line) {
+    lines(files, "events.jsonl", |line| match serde_json::from_slice::<EventLogEntry>(line) {
         Ok(_) if marks.len() >= MARKS_MAX => more += 1,
-        Ok(event) => marks.push(Mark::of(&event)),
+        Ok(event) => marks.push(EventAnnotation::of(&event)),
         Err(_) => unknown += 1,
     })?;
     if unknown > 0 {
@@ -157,7 +165,11 @@ fn events(files: &Files<'_>, notes: &mut Vec<String>) -> Result<Vec<Mark>, Repor
 
 /// Whole lines of a file that may be missing, without their ends. A last one without an end was
 /// cut, and is left out.
-fn lines(files: &Files<'_>, name: &str, mut each: impl FnMut(&[u8])) -> Result<(), ReportError> {
+fn lines(
+    files: &RunFolderReader<'_>,
+    name: &str,
+    mut each: impl FnMut(&[u8]),
+) -> Result<(), ReportError> {
     let Some(mut input) = files.open(name)? else { return Ok(()) };
     let mut text = Vec::new();
     loop {
@@ -167,15 +179,21 @@ fn lines(files: &Files<'_>, name: &str, mut each: impl FnMut(&[u8])) -> Result<(
     }
 }
 
-fn series(files: &Files<'_>, lanes: &[Lane], cells_max: usize) -> Result<Series, ReportError> {
-    let Some(file) = files.open("links.csv")? else { return Ok(Series::new(lanes.len())) };
-    Table::new(lanes, cells_max).read(file).map_err(|error| ReportError::Unusable {
+fn series(
+    files: &RunFolderReader<'_>,
+    lanes: &[MapDirectedLink],
+    cells_max: usize,
+) -> Result<LinkTimeSeriesSet, ReportError> {
+    let Some(file) = files.open("links.csv")? else {
+        return Ok(LinkTimeSeriesSet::new(lanes.len()));
+    };
+    SampleTableReader::new(lanes, cells_max).read(file).map_err(|error| ReportError::Unusable {
         path: files.path.join("links.csv"),
         why: error.to_string(),
     })
 }
 
-fn elapsed(summary: Option<&Value>, events: &[Mark], series: &Series) -> u64 {
+fn elapsed(summary: Option<&Value>, events: &[EventAnnotation], series: &LinkTimeSeriesSet) -> u64 {
     let judged = summary.and_then(|summary| summary.get("elapsed_ns")).and_then(Value::as_u64);
     let last = events.last().map_or(0, |mark| mark.at_ns);
     let sampled = u64::try_from(series.bins).unwrap_or(0).saturating_mul(series.step_ns);
@@ -196,7 +214,7 @@ fn packets(summary: Option<&Value>) -> Vec<(u64, u64)> {
 
 /// Rows of a table that may be missing, each as its fields by the names of the heading.
 fn rows(
-    files: &Files<'_>,
+    files: &RunFolderReader<'_>,
     table: &str,
     names: &[&str],
     mut row: impl FnMut(&[&str]),
@@ -227,7 +245,10 @@ fn rows(
     }
 }
 
-fn lateness(files: &Files<'_>, lanes: &[Lane]) -> Result<Vec<Distribution>, ReportError> {
+fn lateness(
+    files: &RunFolderReader<'_>,
+    lanes: &[MapDirectedLink],
+) -> Result<Vec<DurationHistogram>, ReportError> {
     let mut bins: BTreeMap<Option<usize>, BTreeMap<u64, u64>> = BTreeMap::new();
     let index: BTreeMap<(&str, &str), usize> =
         lanes.iter().map(|lane| (lane.link.as_str(), lane.direction.as_str())).zip(0..).collect();
@@ -244,28 +265,28 @@ fn lateness(files: &Files<'_>, lanes: &[Lane]) -> Result<Vec<Distribution>, Repo
             || "all packets".to_owned(),
             |lane| format!("{} {}", lanes[lane].link, lanes[lane].direction),
         );
-        Distribution { lane, ..Distribution::of(name, &bins) }
+        DurationHistogram { lane, ..DurationHistogram::of(name, &bins) }
     };
     Ok(bins.into_iter().map(named).collect())
 }
 
 /// Round-trip times of windtunnel's own echo requests, by path.
-fn echoes(files: &Files<'_>) -> Result<Vec<Distribution>, ReportError> {
+fn echoes(files: &RunFolderReader<'_>) -> Result<Vec<DurationHistogram>, ReportError> {
     let mut paths: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     rows(files, "echoes.csv", &["from", "to", "rtt_s"], |row| {
         if let Some(rtt) = nanos(row[2]) {
             paths.entry(format!("echo {} → {}", row[0], row[1])).or_default().push(rtt);
         }
     })?;
-    Ok(paths.into_iter().map(|(name, values)| Distribution::rounded(name, values)).collect())
+    Ok(paths.into_iter().map(|(name, values)| DurationHistogram::rounded(name, values)).collect())
 }
 
-fn limits(files: &Files<'_>) -> Result<Vec<LimitSeries>, ReportError> {
-    let mut all: BTreeMap<(String, Option<usize>), LimitSeries> = BTreeMap::new();
+fn limits(files: &RunFolderReader<'_>) -> Result<Vec<CpuLimitSeries>, ReportError> {
+    let mut all: BTreeMap<(String, Option<usize>), CpuLimitSeries> = BTreeMap::new();
     let names = ["time_s", "node", "program", "asked_cpus", "delivered_cpus"];
     rows(files, "limits.csv", &names, |row| {
         let (node, program) = (row[1].to_owned(), row[2].parse().ok());
-        let limit = all.entry((node.clone(), program)).or_insert_with(|| LimitSeries {
+        let limit = all.entry((node.clone(), program)).or_insert_with(|| CpuLimitSeries {
             node,
             program,
             what: "cpu",
@@ -292,14 +313,21 @@ fn nanos(text: &str) -> Option<u64> {
 }
 
 /// What cannot be read is left out with a note: the programs of a run may have put it there.
-fn outputs(files: &Files<'_>, plan: &Plan, notes: &mut Vec<String>) -> Vec<Output> {
+fn outputs(
+    files: &RunFolderReader<'_>,
+    plan: &Plan,
+    notes: &mut Vec<String>,
+) -> Vec<NodeOutputExcerpt> {
     let room = (OUTPUT_BYTES_MAX / u64::try_from(plan.nodes.len().max(1)).unwrap_or(1))
         .clamp(OUTPUT_BYTES_LEAST, OUTPUT_BYTES_MOST);
     let mut outputs = Vec::new();
     for node in &plan.nodes {
         for stream in ["stdout", "stderr"] {
             let path = Path::new("nodes").join(&node.name).join(stream);
-            match files.below.file(&path).and_then(|it| Output::read(it, &node.name, stream, room))
+            match files
+                .below
+                .file(&path)
+                .and_then(|it| NodeOutputExcerpt::read(it, &node.name, stream, room))
             {
                 Ok(output) => outputs.extend(output),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -314,17 +342,17 @@ fn outputs(files: &Files<'_>, plan: &Plan, notes: &mut Vec<String>) -> Vec<Outpu
 }
 
 fn flows(
-    run: &Files<'_>,
-    options: &Options,
+    run: &RunFolderReader<'_>,
+    options: &ReportSizeLimits,
     notes: &mut Vec<String>,
-) -> Result<Flows, ReportError> {
+) -> Result<FlowEvidenceSummary, ReportError> {
     if options.records_bytes_max == 0 {
-        return Ok(Flows::default());
+        return Ok(FlowEvidenceSummary::default());
     }
     let records = run.path.join("records");
     let names = record_files(&run.below).map_err(unusable(&records))?;
     if names.is_empty() {
-        return Ok(Flows::default());
+        return Ok(FlowEvidenceSummary::default());
     }
     let length = |name: &PathBuf| Ok(run.below.file(name)?.metadata()?.len());
     let bytes: u64 =
@@ -334,22 +362,22 @@ fn flows(
             "records of {bytes} bytes are left out, as they are more than {}: --records-max takes more",
             options.records_bytes_max
         ));
-        return Ok(Flows::default());
+        return Ok(FlowEvidenceSummary::default());
     }
     match evidence(run, &names, bytes)? {
-        Ok(evidence) => Ok(Flows::of(&evidence)),
+        Ok(evidence) => Ok(FlowEvidenceSummary::of(&evidence)),
         Err(why) => {
             notes.push(format!("records cannot be read: {why}"));
-            Ok(Flows::default())
+            Ok(FlowEvidenceSummary::default())
         }
     }
 }
 
 fn evidence(
-    run: &Files<'_>,
+    run: &RunFolderReader<'_>,
     names: &[PathBuf],
     bytes: u64,
-) -> Result<Result<Evidence, String>, ReportError> {
+) -> Result<Result<RecordedRun, String>, ReportError> {
     let mut contents = Vec::with_capacity(names.len());
     for name in names {
         // A run that goes on writes meanwhile.
@@ -357,7 +385,7 @@ fn evidence(
         let read = run.below.read(name, most);
         contents.push(read.map_err(unusable(&run.path.join(name)))?);
     }
-    let mut loader = Loader::new();
+    let mut loader = EvidenceLoader::new();
     for (name, bytes) in names.iter().zip(&contents) {
         if let Err(error) = loader.add(bytes) {
             return Ok(Err(format!("{}: {error}", run.path.join(name).display())));

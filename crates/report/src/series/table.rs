@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::{LaneSeries, SAMPLE_NS, Series};
-use crate::document::Lane;
+use super::{LinkTimeSeries, LinkTimeSeriesSet, SAMPLE_NS};
+use crate::document::MapDirectedLink;
 use crate::folder::line as read_line;
 
 /// Why a table cannot be read.
@@ -19,18 +19,18 @@ pub(crate) enum TableError {
     Read(#[from] std::io::Error),
 }
 
-/// Reads rows into a [`Series`].
+/// Reads rows into a [`LinkTimeSeriesSet`].
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct SampleTableReader {
     /// By "link,direction".
     lanes: HashMap<Vec<u8>, usize>,
-    series: Series,
+    series: LinkTimeSeriesSet,
     cells_max: usize,
 }
 
 /// A column that is kept.
 #[derive(Debug, Clone, Copy)]
-enum Column {
+enum SampleColumn {
     Ignored,
     OfferedBytes,
     DeliveredBytes,
@@ -43,13 +43,13 @@ enum Column {
     Dropped(&'static str),
 }
 
-impl Table {
+impl SampleTableReader {
     /// A table of these lanes. Bins become wider while there are more than `cells_max` values.
-    pub(crate) fn new(lanes: &[Lane], cells_max: usize) -> Table {
-        let key = |lane: &Lane| format!("{},{}", lane.link, lane.direction).into_bytes();
-        Table {
+    pub(crate) fn new(lanes: &[MapDirectedLink], cells_max: usize) -> SampleTableReader {
+        let key = |lane: &MapDirectedLink| format!("{},{}", lane.link, lane.direction).into_bytes();
+        SampleTableReader {
             lanes: lanes.iter().map(key).zip(0..).collect(),
-            series: Series::new(lanes.len()),
+            series: LinkTimeSeriesSet::new(lanes.len()),
             cells_max,
         }
     }
@@ -58,7 +58,7 @@ impl Table {
     ///
     /// # Errors
     /// If it is no table of links, or cannot be read.
-    pub(crate) fn read(mut self, mut input: impl BufRead) -> Result<Series, TableError> {
+    pub(crate) fn read(mut self, mut input: impl BufRead) -> Result<LinkTimeSeriesSet, TableError> {
         let mut line = Vec::new();
         read_line(&mut input, &mut line)?;
         if line.last() != Some(&b'\n') {
@@ -79,7 +79,7 @@ impl Table {
         Ok(self.series)
     }
 
-    fn row(&mut self, row: &[u8], columns: &[Column]) -> Result<(), &'static str> {
+    fn row(&mut self, row: &[u8], columns: &[SampleColumn]) -> Result<(), &'static str> {
         let time_end = position(row, 0).ok_or("it has too few fields")?;
         let link_end = position(row, time_end + 1).ok_or("it has too few fields")?;
         let end = position(row, link_end + 1).ok_or("it has too few fields")?;
@@ -104,7 +104,7 @@ impl Table {
             let value = number(values.next().ok_or("it has too few fields")?);
             let value = value.ok_or("a field is no number")?;
             if value > 0 {
-                let lane = self.series.lanes[*lane].get_or_insert_with(LaneSeries::default);
+                let lane = self.series.lanes[*lane].get_or_insert_with(LinkTimeSeries::default);
                 put(lane, *column, bin, value);
             }
         }
@@ -113,7 +113,7 @@ impl Table {
 }
 
 /// The kept columns after time, link and direction.
-fn columns(heading: &[u8]) -> Result<Vec<Column>, TableError> {
+fn columns(heading: &[u8]) -> Result<Vec<SampleColumn>, TableError> {
     let text = String::from_utf8_lossy(heading);
     let mut names = text.trim_end().split(',');
     for wanted in ["time_s", "link", "direction"] {
@@ -131,37 +131,37 @@ fn columns(heading: &[u8]) -> Result<Vec<Column>, TableError> {
     Ok(names.into_iter().map(|name| column(name, reasons)).collect())
 }
 
-fn column(name: &str, reasons: bool) -> Column {
+fn column(name: &str, reasons: bool) -> SampleColumn {
     match name {
-        "offered_bytes" => Column::OfferedBytes,
-        "delivered_bytes" => Column::DeliveredBytes,
-        "delivered_wire_bytes" => Column::DeliveredWireBytes,
-        "delivered_packets" => Column::DeliveredPackets,
-        "marked_packets" => Column::MarkedPackets,
-        "queue_max_packets" => Column::QueueMaxPackets,
-        "queue_max_bytes" => Column::QueueMaxBytes,
-        "lateness_max_ns" => Column::LatenessMax,
-        "dropped_packets" if !reasons => Column::Dropped("all"),
+        "offered_bytes" => SampleColumn::OfferedBytes,
+        "delivered_bytes" => SampleColumn::DeliveredBytes,
+        "delivered_wire_bytes" => SampleColumn::DeliveredWireBytes,
+        "delivered_packets" => SampleColumn::DeliveredPackets,
+        "marked_packets" => SampleColumn::MarkedPackets,
+        "queue_max_packets" => SampleColumn::QueueMaxPackets,
+        "queue_max_bytes" => SampleColumn::QueueMaxBytes,
+        "lateness_max_ns" => SampleColumn::LatenessMax,
+        "dropped_packets" if !reasons => SampleColumn::Dropped("all"),
         _ => REASONS
             .iter()
             .find(|(column, _)| *column == name)
-            .map_or(Column::Ignored, |(_, reason)| Column::Dropped(reason)),
+            .map_or(SampleColumn::Ignored, |(_, reason)| SampleColumn::Dropped(reason)),
     }
 }
 
 /// Adds a count, or keeps the greater of two maxima.
-fn put(lane: &mut LaneSeries, column: Column, bin: usize, value: u64) {
+fn put(lane: &mut LinkTimeSeries, column: SampleColumn, bin: usize, value: u64) {
     let (values, join): (_, fn(u64, u64) -> u64) = match column {
-        Column::Ignored => return,
-        Column::OfferedBytes => (&mut lane.offered_bytes, u64::saturating_add),
-        Column::DeliveredBytes => (&mut lane.delivered_bytes, u64::saturating_add),
-        Column::DeliveredWireBytes => (&mut lane.delivered_wire_bytes, u64::saturating_add),
-        Column::DeliveredPackets => (&mut lane.delivered_packets, u64::saturating_add),
-        Column::MarkedPackets => (&mut lane.marked_packets, u64::saturating_add),
-        Column::QueueMaxPackets => (&mut lane.queue_max_packets, u64::max),
-        Column::QueueMaxBytes => (&mut lane.queue_max_bytes, u64::max),
-        Column::LatenessMax => (&mut lane.lateness_max_ns, u64::max),
-        Column::Dropped(reason) => {
+        SampleColumn::Ignored => return,
+        SampleColumn::OfferedBytes => (&mut lane.offered_bytes, u64::saturating_add),
+        SampleColumn::DeliveredBytes => (&mut lane.delivered_bytes, u64::saturating_add),
+        SampleColumn::DeliveredWireBytes => (&mut lane.delivered_wire_bytes, u64::saturating_add),
+        SampleColumn::DeliveredPackets => (&mut lane.delivered_packets, u64::saturating_add),
+        SampleColumn::MarkedPackets => (&mut lane.marked_packets, u64::saturating_add),
+        SampleColumn::QueueMaxPackets => (&mut lane.queue_max_packets, u64::max),
+        SampleColumn::QueueMaxBytes => (&mut lane.queue_max_bytes, u64::max),
+        SampleColumn::LatenessMax => (&mut lane.lateness_max_ns, u64::max),
+        SampleColumn::Dropped(reason) => {
             (lane.dropped.entry(reason.to_owned()).or_default(), u64::saturating_add)
         }
     };
@@ -210,12 +210,12 @@ const SAMPLES_MAX: u64 = 366 * 86_400 * 10;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_trace::sample::{COLUMNS, Row};
+    use windtunnel_trace::sample::{COLUMNS, LinkSampleRow};
 
     use super::*;
 
-    fn lanes() -> Vec<Lane> {
-        let lane = |direction: &str| Lane {
+    fn lanes() -> Vec<MapDirectedLink> {
+        let lane = |direction: &str| MapDirectedLink {
             link: "ocean".to_owned(),
             direction: direction.to_owned(),
             from: 0,
@@ -224,18 +224,20 @@ mod tests {
         vec![lane("a-b"), lane("b-a")]
     }
 
-    fn read(text: &str, cells_max: usize) -> Result<Series, String> {
-        Table::new(&lanes(), cells_max).read(text.as_bytes()).map_err(|error| error.to_string())
+    fn read(text: &str, cells_max: usize) -> Result<LinkTimeSeriesSet, String> {
+        SampleTableReader::new(&lanes(), cells_max)
+            .read(text.as_bytes())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn rows_come_into_the_bin_of_their_interval() {
         let mut text = format!("{COLUMNS}\n").into_bytes();
-        let row = |n: u64| Row {
+        let row = |n: u64| LinkSampleRow {
             delivered_bytes: n,
             queue_max_packets: n,
             dropped_loss: 2,
-            ..Row::default()
+            ..LinkSampleRow::default()
         };
         row(5).write_line(&mut text, 100_042_000, "ocean", "a-b");
         row(7).write_line(&mut text, 399_990_000, "ocean", "a-b");
@@ -259,7 +261,11 @@ mod tests {
     fn bins_become_wider_where_there_is_no_room() {
         let mut text = format!("{COLUMNS}\n").into_bytes();
         for n in 1..=40_000_u64 {
-            let row = Row { delivered_bytes: n, queue_max_packets: n, ..Row::default() };
+            let row = LinkSampleRow {
+                delivered_bytes: n,
+                queue_max_packets: n,
+                ..LinkSampleRow::default()
+            };
             row.write_line(&mut text, n * 100_000_000, "ocean", "a-b");
         }
         let series = read(&String::from_utf8(text).unwrap(), 10_000).unwrap();
@@ -272,14 +278,14 @@ mod tests {
     #[test]
     fn a_table_that_has_only_begun_has_no_bins() {
         for begun in ["", "time_s,link,dir"] {
-            assert_eq!(read(begun, 1000).unwrap(), Series::new(2));
+            assert_eq!(read(begun, 1000).unwrap(), LinkTimeSeriesSet::new(2));
         }
     }
 
     #[test]
     fn a_row_far_away_makes_bins_wide_and_no_large_table() {
         let mut text = format!("{COLUMNS}\n").into_bytes();
-        let row = Row { delivered_bytes: 5, ..Row::default() };
+        let row = LinkSampleRow { delivered_bytes: 5, ..LinkSampleRow::default() };
         row.write_line(&mut text, 100_000_000, "ocean", "a-b");
         row.write_line(&mut text, 30_000_000_000_000_000, "ocean", "a-b");
         let series = read(&String::from_utf8(text).unwrap(), 1000).unwrap();

@@ -1,6 +1,6 @@
 //! Events as text.
 
-use windtunnel_trace::event::{Event, EventKind, ServiceSetting, WhyRerouted};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind, ServiceSetting, WhyRerouted};
 use windtunnel_trace::moment;
 
 use crate::text::quantity;
@@ -8,7 +8,7 @@ use crate::text::quantity;
 /// One line about an event: its time, its text, and for a planned event the intended time and the
 /// lateness.
 #[must_use]
-pub fn text(event: &Event) -> String {
+pub fn text(event: &EventLogEntry) -> String {
     let line = format!("{}{}", at(event.at_ns), what(&event.what));
     match event.intended_ns {
         Some(intended) => {
@@ -35,37 +35,37 @@ fn some(names: &[String]) -> String {
 }
 
 /// A limit of a node that changed, or was met; or an event of another version, as it is written.
-fn limit(what: &EventKind) -> String {
+fn limit(what: &EventLogEntryKind) -> String {
     match what {
-        EventKind::CpuSet { node, cpus } => format!("{node}: cpu {:.1}%", cpus * 100.0),
-        EventKind::ShareSet { node, cpus, weight } => {
+        EventLogEntryKind::CpuSet { node, cpus } => format!("{node}: cpu {:.1}%", cpus * 100.0),
+        EventLogEntryKind::ShareSet { node, cpus, weight } => {
             let min = cpus.map(|cpus| format!(" min {:.1}%", cpus * 100.0)).unwrap_or_default();
             let weight = weight.map(|weight| format!(" weight {weight}")).unwrap_or_default();
             format!("{node}: cpu{min}{weight}")
         }
-        EventKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
-        EventKind::LimitReached { .. } => reached(what),
+        EventLogEntryKind::LimitSet { node, limit, value } => format!("{node}: {limit} {value}"),
+        EventLogEntryKind::LimitReached { .. } => reached(what),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
 }
 
 /// What has become of a replica of a service.
-fn service(what: &EventKind) -> String {
+fn service(what: &EventLogEntryKind) -> String {
     match what {
-        EventKind::ServiceRegistered { service, replica, port, .. } => {
+        EventLogEntryKind::ServiceRegistered { service, replica, port, .. } => {
             format!("service {service}: {replica} listens on {port}")
         }
-        EventKind::ServiceWithdrawn { service, replica, port, .. } => {
+        EventLogEntryKind::ServiceWithdrawn { service, replica, port, .. } => {
             format!("service {service}: {replica} no longer listens on {port}")
         }
-        EventKind::ServiceLost { service, replica, .. } => {
+        EventLogEntryKind::ServiceLost { service, replica, .. } => {
             format!("service {service}: {replica} is lost")
         }
-        EventKind::ServiceHealth { service, replica, why, .. } => match why {
+        EventLogEntryKind::ServiceHealth { service, replica, why, .. } => match why {
             Some(why) => format!("service {service}: {replica} is unhealthy: {why}"),
             None => format!("service {service}: {replica} is healthy again"),
         },
-        EventKind::ServiceSet { service, replica, set } => {
+        EventLogEntryKind::ServiceSet { service, replica, set } => {
             let set = match set {
                 ServiceSetting::Add => "is added".to_owned(),
                 ServiceSetting::Remove => "is removed".to_owned(),
@@ -75,7 +75,7 @@ fn service(what: &EventKind) -> String {
             };
             format!("service {service}: {replica} {set}")
         }
-        EventKind::Redirected { service, address, port, router, replica } => {
+        EventLogEntryKind::Redirected { service, address, port, router, replica } => {
             format!("service {service}: {router} redirects {address} {port} to {replica}")
         }
         _ => transparent(what),
@@ -83,9 +83,9 @@ fn service(what: &EventKind) -> String {
 }
 
 /// What happened to connections that outlive their server.
-fn transparent(what: &EventKind) -> String {
+fn transparent(what: &EventLogEntryKind) -> String {
     match what {
-        EventKind::ReplicaExpelled {
+        EventLogEntryKind::ReplicaExpelled {
             service,
             client,
             replica,
@@ -109,17 +109,17 @@ fn transparent(what: &EventKind) -> String {
             };
             format!("service {service}: {client} goes on without {replica}, {left} left: {why}")
         }
-        EventKind::ReplicaPromoted { service, client, replica, .. } => {
+        EventLogEntryKind::ReplicaPromoted { service, client, replica, .. } => {
             format!("service {service}: {client} is served by {replica}")
         }
-        EventKind::ConnectionResumed { service, client, silence_ns, .. } => {
+        EventLogEntryKind::ConnectionResumed { service, client, silence_ns, .. } => {
             let silence = quantity::nanos(*silence_ns);
             format!("service {service}: {client} is answered again, after {silence}")
         }
-        EventKind::ConnectionLost { service, client, .. } => {
+        EventLogEntryKind::ConnectionLost { service, client, .. } => {
             format!("service {service}: {client} has no server any more")
         }
-        EventKind::ConnectionUnkept { service, client, .. } => {
+        EventLogEntryKind::ConnectionUnkept { service, client, .. } => {
             format!("service {service}: the table is full: {client} ends with its replica")
         }
         _ => String::new(),
@@ -127,8 +127,8 @@ fn transparent(what: &EventKind) -> String {
 }
 
 /// What programs met at a limit.
-fn reached(what: &EventKind) -> String {
-    let EventKind::LimitReached { node, program, limit, asked, ended, names } = what else {
+fn reached(what: &EventLogEntryKind) -> String {
+    let EventLogEntryKind::LimitReached { node, program, limit, asked, ended, names } = what else {
         return String::new();
     };
     let of = match program {
@@ -145,103 +145,109 @@ fn reached(what: &EventKind) -> String {
 
 /// What happened, without its time.
 #[must_use]
-pub fn what(what: &EventKind) -> String {
+pub fn what(what: &EventLogEntryKind) -> String {
     match what {
-        EventKind::RunBegan => "the run begins".to_owned(),
-        EventKind::RunEnded { reason } => format!("the run ends: {reason}"),
-        EventKind::ProgramStarted { node, argv, .. } => format!("{node}: started {}", words(argv)),
-        EventKind::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
-        EventKind::ProgramAwaited { node, condition, .. } => {
+        EventLogEntryKind::RunBegan => "the run begins".to_owned(),
+        EventLogEntryKind::RunEnded { reason } => format!("the run ends: {reason}"),
+        EventLogEntryKind::ProgramStarted { node, argv, .. } => {
+            format!("{node}: started {}", words(argv))
+        }
+        EventLogEntryKind::ProgramFailed { node, message, .. } => format!("{node}: {message}"),
+        EventLogEntryKind::ProgramAwaited { node, condition, .. } => {
             format!("waiting for {node}: {condition}")
         }
-        EventKind::ProgramReady { node, .. } => format!("{node}: ready"),
-        EventKind::ProgramExited { node, code, signal, .. } => match signal {
+        EventLogEntryKind::ProgramReady { node, .. } => format!("{node}: ready"),
+        EventLogEntryKind::ProgramExited { node, code, signal, .. } => match signal {
             Some(signal) => format!("{node}: ended by signal {signal}"),
             None => format!("{node}: exited with {code}"),
         },
-        EventKind::Node { node, verb } => format!("{node}: {verb}"),
-        EventKind::LinkSet { link, direction, set } => {
+        EventLogEntryKind::Node { node, verb } => format!("{node}: {verb}"),
+        EventLogEntryKind::LinkSet { link, direction, set } => {
             format!("link {link} {direction}: {}", settings(set))
         }
-        EventKind::LinkState { link, direction, up } => {
+        EventLogEntryKind::LinkState { link, direction, up } => {
             format!("link {link} {direction}: {}", if *up { "up" } else { "down" })
         }
-        EventKind::LinkFlap { link, direction, up } => {
+        EventLogEntryKind::LinkFlap { link, direction, up } => {
             format!("link {link} {direction}: flap, {}", if *up { "up" } else { "down" })
         }
-        EventKind::Absent { nodes } => format!("not there until they join: {}", some(nodes)),
-        EventKind::Partitioned { groups, pairs: true, .. } => {
+        EventLogEntryKind::Absent { nodes } => {
+            format!("not there until they join: {}", some(nodes))
+        }
+        EventLogEntryKind::Partitioned { groups, pairs: true, .. } => {
             let pairs = groups.chunks(2);
             let pairs = pairs.map(|pair| pair.iter().map(|names| names.join(" ")));
             let pairs: Vec<String> =
                 pairs.map(|pair| pair.collect::<Vec<_>>().join(" | ")).collect();
             format!("partition: {}", pairs.join(", "))
         }
-        EventKind::Partitioned { groups, one_way, .. } => {
+        EventLogEntryKind::Partitioned { groups, one_way, .. } => {
             let groups: Vec<String> = groups.iter().map(|names| names.join(" ")).collect();
             // A cut of one way names its sources and its destinations.
             format!("partition: {}", groups.join(if *one_way { " -x-> " } else { " | " }))
         }
-        EventKind::Healed => "partition healed".to_owned(),
-        EventKind::RouteFixed { path } => format!("route: {}", path.join(" ")),
-        EventKind::RouteFreed { from, to } => format!("route: {from} to {to} by the shortest way"),
-        EventKind::Rerouted { why } => match why {
+        EventLogEntryKind::Healed => "partition healed".to_owned(),
+        EventLogEntryKind::RouteFixed { path } => format!("route: {}", path.join(" ")),
+        EventLogEntryKind::RouteFreed { from, to } => {
+            format!("route: {from} to {to} by the shortest way")
+        }
+        EventLogEntryKind::Rerouted { why } => match why {
             WhyRerouted::Event => "shortest routes computed again".to_owned(),
             WhyRerouted::Lanes => "shortest routes follow the links".to_owned(),
         },
-        EventKind::RoutesChanged { places, nodes } => changed_routes(*places, nodes),
-        EventKind::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
-        EventKind::Late { link, direction, lateness_max_ns } => {
+        EventLogEntryKind::RoutesChanged { places, nodes } => changed_routes(*places, nodes),
+        EventLogEntryKind::Executed { node, argv } => format!("{node}: executing {}", words(argv)),
+        EventLogEntryKind::Late { link, direction, lateness_max_ns } => {
             let most = quantity::nanos(*lateness_max_ns);
             format!("link {link} {direction}: packets left up to {most} late")
         }
-        EventKind::Overloaded { behind_ns, frozen } => format!(
+        EventLogEntryKind::Overloaded { behind_ns, frozen } => format!(
             "overloaded: the emulation is {} behind{}",
             quantity::nanos(*behind_ns),
             if *frozen { "; all programs are paused" } else { "" }
         ),
-        EventKind::CaughtUp { lasted_ns } => {
+        EventLogEntryKind::CaughtUp { lasted_ns } => {
             format!("caught up, after {}", quantity::nanos(*lasted_ns))
         }
-        EventKind::Warning { message } => format!("warning: {message}"),
+        EventLogEntryKind::Warning { message } => format!("warning: {message}"),
         _ => machines(what),
     }
 }
 
 /// What happens to machines of a run, services and limits.
-fn machines(what: &EventKind) -> String {
+fn machines(what: &EventLogEntryKind) -> String {
     match what {
-        EventKind::HostLost { host, nodes, why } => {
+        EventLogEntryKind::HostLost { host, nodes, why } => {
             format!("host {host} is lost, {why}; with it: {}", some(nodes))
         }
-        EventKind::HostSilent { host, since_ns } => {
+        EventLogEntryKind::HostSilent { host, since_ns } => {
             format!("host {host} has not answered since {}", quantity::nanos(*since_ns))
         }
-        EventKind::HostAnswers { host, lasted_ns } => {
+        EventLogEntryKind::HostAnswers { host, lasted_ns } => {
             format!("host {host} answers again, after {}", quantity::nanos(*lasted_ns))
         }
-        EventKind::BeganLate { host, late_ns } => {
+        EventLogEntryKind::BeganLate { host, late_ns } => {
             format!("the run has begun {} late on host {host}", quantity::nanos(*late_ns))
         }
-        EventKind::PeerSilent { host, peer, since_ns } => format!(
+        EventLogEntryKind::PeerSilent { host, peer, since_ns } => format!(
             "host {host} has got no answer of host {peer} since {}: packets between the two may be lost",
             quantity::nanos(*since_ns)
         ),
-        EventKind::PeerAnswers { host, peer, lasted_ns } => {
+        EventLogEntryKind::PeerAnswers { host, peer, lasted_ns } => {
             let lasted = quantity::nanos(*lasted_ns);
             format!("host {host} gets answers of host {peer} again, after {lasted}")
         }
-        EventKind::ServiceRegistered { .. }
-        | EventKind::ServiceWithdrawn { .. }
-        | EventKind::ServiceLost { .. }
-        | EventKind::ServiceHealth { .. }
-        | EventKind::ServiceSet { .. }
-        | EventKind::Redirected { .. }
-        | EventKind::ReplicaExpelled { .. }
-        | EventKind::ReplicaPromoted { .. }
-        | EventKind::ConnectionResumed { .. }
-        | EventKind::ConnectionLost { .. }
-        | EventKind::ConnectionUnkept { .. } => service(what),
+        EventLogEntryKind::ServiceRegistered { .. }
+        | EventLogEntryKind::ServiceWithdrawn { .. }
+        | EventLogEntryKind::ServiceLost { .. }
+        | EventLogEntryKind::ServiceHealth { .. }
+        | EventLogEntryKind::ServiceSet { .. }
+        | EventLogEntryKind::Redirected { .. }
+        | EventLogEntryKind::ReplicaExpelled { .. }
+        | EventLogEntryKind::ReplicaPromoted { .. }
+        | EventLogEntryKind::ConnectionResumed { .. }
+        | EventLogEntryKind::ConnectionLost { .. }
+        | EventLogEntryKind::ConnectionUnkept { .. } => service(what),
         _ => limit(what),
     }
 }
@@ -301,15 +307,18 @@ fn setting(value: &serde_json::Value) -> String {
 mod tests {
     use super::*;
 
-    fn line(at_ns: u64, what: EventKind) -> String {
-        text(&Event { at_ns, intended_ns: None, what })
+    fn line(at_ns: u64, what: EventLogEntryKind) -> String {
+        text(&EventLogEntry { at_ns, intended_ns: None, what })
     }
 
     #[test]
     fn a_change_of_a_link_is_shown_in_the_syntax_of_the_file() {
         let set = serde_json::json!({"loss": {"independent": "5%"}, "rate": {"to": "10mbit"}});
-        let what =
-            EventKind::LinkSet { link: "ocean".into(), direction: "paris-tokyo".into(), set };
+        let what = EventLogEntryKind::LinkSet {
+            link: "ocean".into(),
+            direction: "paris-tokyo".into(),
+            set,
+        };
         assert_eq!(
             line(5_000_120_000, what),
             "[   5.000s] link ocean paris-tokyo: loss=5% rate=10mbit"
@@ -335,15 +344,16 @@ mod tests {
 
     #[test]
     fn a_planned_event_is_shown_with_its_intended_and_its_actual_time() {
-        let what = EventKind::Node { node: "web".into(), verb: "kill".into() };
-        let event = Event { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
+        let what = EventLogEntryKind::Node { node: "web".into(), verb: "kill".into() };
+        let event = EventLogEntry { at_ns: 5_000_120_000, intended_ns: Some(5_000_000_000), what };
         assert_eq!(text(&event), "[   5.000s] web: kill (due at 5.000s, 120us late)");
     }
 
     #[test]
     fn an_event_and_its_due_time_are_cut_alike_so_that_it_is_never_shown_as_early() {
-        let what = EventKind::Node { node: "web".into(), verb: "kill".into() };
-        let event = Event { at_ns: 62_999_970_000, intended_ns: Some(62_999_960_000), what };
+        let what = EventLogEntryKind::Node { node: "web".into(), verb: "kill".into() };
+        let event =
+            EventLogEntry { at_ns: 62_999_970_000, intended_ns: Some(62_999_960_000), what };
         assert_eq!(text(&event), "[  62.999s] web: kill (due at 62.999s, 10us late)");
     }
 
@@ -351,10 +361,10 @@ mod tests {
     fn a_partition_of_one_way_shows_the_way() {
         let groups = vec![vec!["a".into(), "b".into()], vec!["c".into()]];
         let pairs = groups.clone();
-        let what = EventKind::Partitioned { groups, one_way: true, pairs: false };
+        let what = EventLogEntryKind::Partitioned { groups, one_way: true, pairs: false };
         assert_eq!(line(0, what), "[   0.000s] partition: a b -x-> c");
         let groups = [pairs.clone(), pairs].concat();
-        let what = EventKind::Partitioned { groups, one_way: false, pairs: true };
+        let what = EventLogEntryKind::Partitioned { groups, one_way: false, pairs: true };
         assert_eq!(line(0, what), "[   0.000s] partition: a b | c, a b | c");
     }
 
@@ -363,7 +373,7 @@ mod tests {
         let nodes = ["a", "b"].map(str::to_owned).to_vec();
         let (host, why) = ("three".to_owned(), "its agent does not answer".to_owned());
         assert_eq!(
-            line(0, EventKind::HostLost { host, nodes, why }),
+            line(0, EventLogEntryKind::HostLost { host, nodes, why }),
             "[   0.000s] host three is lost, its agent does not answer; with it: a b"
         );
     }
@@ -371,7 +381,7 @@ mod tests {
     #[test]
     fn an_awaited_condition_is_shown_in_the_syntax_of_the_file() {
         let condition = "tcp:80".to_owned();
-        let what = EventKind::ProgramAwaited { node: "web".into(), program: 0, condition };
+        let what = EventLogEntryKind::ProgramAwaited { node: "web".into(), program: 0, condition };
         assert_eq!(line(1_000_000_000, what), "[   1.000s] waiting for web: tcp:80");
     }
 
@@ -382,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_program_that_a_signal_ended_is_not_reported_as_exited() {
-        let exited = |code, signal| EventKind::ProgramExited {
+        let exited = |code, signal| EventLogEntryKind::ProgramExited {
             node: "web".into(),
             program: 0,
             code,

@@ -3,24 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::Span;
-use windtunnel_model::random::Draws;
+use windtunnel_model::random::RandomSequence;
 
 use super::Move;
 
 /// The members inside and outside, and the changes so far.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct MembershipLedger {
     inside: Vec<usize>,
     outside: Vec<usize>,
-    draws: Draws,
+    draws: RandomSequence,
     moves: BTreeMap<Span, (BTreeSet<usize>, BTreeSet<usize>)>,
 }
 
-impl Ledger {
+impl MembershipLedger {
     /// Members from 0 to below `members`, those of `inside` there.
-    pub(super) fn new(members: usize, inside: &BTreeSet<usize>, draws: Draws) -> Self {
+    pub(super) fn new(members: usize, inside: &BTreeSet<usize>, draws: RandomSequence) -> Self {
         let (inside, outside) = (0..members).partition(|member| inside.contains(member));
-        Ledger { inside, outside, draws, moves: BTreeMap::new() }
+        MembershipLedger { inside, outside, draws, moves: BTreeMap::new() }
     }
 
     pub(super) fn inside(&self) -> usize {

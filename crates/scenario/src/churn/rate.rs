@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use windtunnel_model::Span;
-use windtunnel_model::random::Draws;
+use windtunnel_model::random::RandomSequence;
 
-use super::ledger::Ledger;
+use super::ledger::MembershipLedger;
 use super::{Move, middle};
 
 /// How fast.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rate {
+pub(crate) struct ChurnRate {
     /// How many leave in each period, at the middles of equal parts of it.
     pub(crate) leavers: u64,
     /// The period.
@@ -28,12 +28,12 @@ pub(crate) struct Rate {
 pub(crate) fn by_rate(
     members: usize,
     absent: &BTreeSet<usize>,
-    rate: &Rate,
-    draws: Draws,
+    rate: &ChurnRate,
+    draws: RandomSequence,
     most: usize,
 ) -> Option<Vec<Move>> {
     let inside = (0..members).filter(|member| !absent.contains(member)).collect();
-    let mut ledger = Ledger::new(members, &inside, draws);
+    let mut ledger = MembershipLedger::new(members, &inside, draws);
     let mut away: VecDeque<(Span, usize)> = VecDeque::new();
     let mut left = 0;
     let periods = rate.periods.unwrap_or(u64::MAX);

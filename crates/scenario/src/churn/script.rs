@@ -8,34 +8,34 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::Span;
-use windtunnel_model::random::Draws;
+use windtunnel_model::random::RandomSequence;
 
-use super::ledger::Ledger;
-use super::statement::{Action, Churn, Statement, rounded, statement};
+use super::ledger::MembershipLedger;
+use super::statement::{Churn, ChurnAction, Statement, rounded, statement};
 use super::{Move, TextError, middle, part};
 
 /// Statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Script {
+pub(crate) struct ChurnScript {
     statements: Vec<Statement>,
 }
 
 /// What a script comes to.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ChurnScriptOutcome {
     pub(crate) moves: Vec<Move>,
     /// Joins that the maximum population has prevented, by line.
     pub(crate) prevented: BTreeMap<usize, u64>,
 }
 
-impl Script {
+impl ChurnScript {
     /// Reads statements, one a line.
-    pub(crate) fn parse(text: &str) -> Result<Script, TextError> {
+    pub(crate) fn parse(text: &str) -> Result<ChurnScript, TextError> {
         let mut statements = Vec::new();
         for (index, line) in text.lines().enumerate() {
             statements.extend(statement(line, index + 1)?);
         }
-        let stop = statements.iter().find(|s: &&Statement| s.action == Action::Stop);
+        let stop = statements.iter().find(|s: &&Statement| s.action == ChurnAction::Stop);
         let late =
             stop.and_then(|stop| statements.iter().find(|s| s.to > stop.from).zip(Some(stop)));
         if let Some((late, stop)) = late {
@@ -47,7 +47,7 @@ impl Script {
             let hint = Some("write lines such as `at 30s join 10`".to_owned());
             return Err(TextError { line: 1, column: 1, length: 1, message, hint });
         }
-        Ok(Script { statements })
+        Ok(ChurnScript { statements })
     }
 
     /// The moves of `members`, of which `inside` are there at the beginning, in at most `most`
@@ -56,10 +56,11 @@ impl Script {
         &self,
         members: usize,
         inside: &BTreeSet<usize>,
-        draws: Draws,
+        draws: RandomSequence,
         most: usize,
-    ) -> Result<Outcome, TextError> {
-        let mut play = Play::new(self, members, Ledger::new(members, inside, draws));
+    ) -> Result<ChurnScriptOutcome, TextError> {
+        let mut play =
+            ChurnInterpreter::new(self, members, MembershipLedger::new(members, inside, draws));
         let mut steps = 0;
         while let Some(((at, _, index, _), step)) = play.steps.pop_first() {
             steps += 1;
@@ -69,13 +70,13 @@ impl Script {
             }
             play.step(at, index, step)?;
         }
-        Ok(Outcome { moves: play.ledger.into_moves(), prevented: play.prevented })
+        Ok(ChurnScriptOutcome { moves: play.ledger.into_moves(), prevented: play.prevented })
     }
 }
 
 /// What happens at an instant.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum ChurnStep {
     /// A statement begins.
     Begin,
     /// A time of its churn begins.
@@ -90,11 +91,11 @@ enum Step {
 /// order.
 type When = (Span, bool, usize, u64);
 
-struct Play<'s> {
+struct ChurnInterpreter<'s> {
     statements: &'s [Statement],
     members: usize,
-    ledger: Ledger,
-    steps: BTreeMap<When, Step>,
+    ledger: MembershipLedger,
+    steps: BTreeMap<When, ChurnStep>,
     added: u64,
     /// In millionths.
     replacement: u64,
@@ -104,9 +105,9 @@ struct Play<'s> {
     prevented: BTreeMap<usize, u64>,
 }
 
-impl<'s> Play<'s> {
-    fn new(script: &'s Script, members: usize, ledger: Ledger) -> Self {
-        let mut play = Play {
+impl<'s> ChurnInterpreter<'s> {
+    fn new(script: &'s ChurnScript, members: usize, ledger: MembershipLedger) -> Self {
+        let mut play = ChurnInterpreter {
             statements: &script.statements,
             members,
             ledger,
@@ -118,29 +119,29 @@ impl<'s> Play<'s> {
             prevented: BTreeMap::new(),
         };
         for (index, statement) in script.statements.iter().enumerate() {
-            play.add(statement.from, true, index, Step::Begin);
+            play.add(statement.from, true, index, ChurnStep::Begin);
         }
         play
     }
 
-    fn add(&mut self, at: Span, begins: bool, index: usize, step: Step) {
+    fn add(&mut self, at: Span, begins: bool, index: usize, step: ChurnStep) {
         self.steps.insert((at, begins, index, self.added), step);
         self.added += 1;
     }
 
-    fn step(&mut self, at: Span, index: usize, step: Step) -> Result<(), TextError> {
+    fn step(&mut self, at: Span, index: usize, step: ChurnStep) -> Result<(), TextError> {
         match step {
-            Step::Begin => self.begin(at, index),
-            Step::Window => {
+            ChurnStep::Begin => self.begin(at, index),
+            ChurnStep::Window => {
                 self.window(at, index);
                 Ok(())
             }
-            Step::Join => self.join(at, index),
-            Step::Leave => match self.ledger.leave(at) {
+            ChurnStep::Join => self.join(at, index),
+            ChurnStep::Leave => match self.ledger.leave(at) {
                 Some(_) => Ok(()),
                 None => Err(self.none_to_leave(at, index)),
             },
-            Step::Swap => {
+            ChurnStep::Swap => {
                 self.owed += self.replacement;
                 let replaced = self.owed >= 1_000_000;
                 self.owed -= if replaced { 1_000_000 } else { 0 };
@@ -155,11 +156,11 @@ impl<'s> Play<'s> {
     fn begin(&mut self, at: Span, index: usize) -> Result<(), TextError> {
         let statement = &self.statements[index];
         match statement.action {
-            Action::Join(quantity) => {
+            ChurnAction::Join(quantity) => {
                 let count = quantity.of(self.ledger.inside());
-                self.spread(index, count, Step::Join)?;
+                self.spread(index, count, ChurnStep::Join)?;
             }
-            Action::Leave(quantity) => {
+            ChurnAction::Leave(quantity) => {
                 let count = quantity.of(self.ledger.inside());
                 let inside = u64::try_from(self.ledger.inside()).unwrap_or(u64::MAX);
                 if statement.from == statement.to && count > inside {
@@ -167,12 +168,12 @@ impl<'s> Play<'s> {
                         format!("{count} are to leave at {at}, but only {inside} are there");
                     return Err(wrong(statement, message));
                 }
-                self.spread(index, count, Step::Leave)?;
+                self.spread(index, count, ChurnStep::Leave)?;
             }
-            Action::Keep => {}
-            Action::SetReplacement(share) => self.replacement = share,
-            Action::SetMaximum(quantity) => self.maximum = quantity.of(self.members),
-            Action::Stop => {
+            ChurnAction::Keep => {}
+            ChurnAction::SetReplacement(share) => self.replacement = share,
+            ChurnAction::SetMaximum(quantity) => self.maximum = quantity.of(self.members),
+            ChurnAction::Stop => {
                 self.steps.clear();
                 while self.ledger.leave(at).is_some() {}
             }
@@ -184,7 +185,7 @@ impl<'s> Play<'s> {
     }
 
     /// `count` steps: at once, or at the ends of equal parts of the period.
-    fn spread(&mut self, index: usize, count: u64, step: Step) -> Result<(), TextError> {
+    fn spread(&mut self, index: usize, count: u64, step: ChurnStep) -> Result<(), TextError> {
         let statement = &self.statements[index];
         let (from, length) = (statement.from, statement.to.saturating_sub(statement.from));
         let members = u64::try_from(self.members).unwrap_or(u64::MAX);
@@ -213,10 +214,10 @@ impl<'s> Play<'s> {
         let length = per.min(rest);
         let count = rounded(share, self.ledger.inside(), length.as_nanos(), per.as_nanos());
         for i in 0..count {
-            self.add(middle(at, length, i, count), false, index, Step::Swap);
+            self.add(middle(at, length, i, count), false, index, ChurnStep::Swap);
         }
         if rest > per {
-            self.add(at + per, true, index, Step::Window);
+            self.add(at + per, true, index, ChurnStep::Window);
         }
     }
 

@@ -3,7 +3,7 @@
 use windtunnel_model::Span;
 
 use super::TextError;
-use super::token::{Line, Token};
+use super::token::{ScriptToken, TokenCursor};
 use crate::text::nearest;
 
 /// One statement.
@@ -16,28 +16,28 @@ pub(super) struct Statement {
     pub(super) from: Span,
     /// The same as `from` for what happens at one instant.
     pub(super) to: Span,
-    pub(super) action: Action,
+    pub(super) action: ChurnAction,
     pub(super) churn: Option<Churn>,
 }
 
 /// What it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    Join(Quantity),
-    Leave(Quantity),
+pub(super) enum ChurnAction {
+    Join(PopulationAmount),
+    Leave(PopulationAmount),
     /// The population stays as it is.
     Keep,
     /// The share of leaving nodes that are replaced, in millionths.
     SetReplacement(u64),
     /// No node joins beyond this.
-    SetMaximum(Quantity),
+    SetMaximum(PopulationAmount),
     /// All leave, and nothing more happens.
     Stop,
 }
 
 /// How many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub(super) enum PopulationAmount {
     Count(u64),
     /// In millionths of the population.
     Share(u64),
@@ -52,12 +52,12 @@ pub(super) struct Churn {
     pub(super) per: Option<Span>,
 }
 
-impl Quantity {
+impl PopulationAmount {
     /// How many that are of `population`, rounded to the nearest whole, halves up.
     pub(super) fn of(self, population: usize) -> u64 {
         match self {
-            Quantity::Count(count) => count,
-            Quantity::Share(millionths) => rounded(millionths, population, 1, 1),
+            PopulationAmount::Count(count) => count,
+            PopulationAmount::Share(millionths) => rounded(millionths, population, 1, 1),
         }
     }
 }
@@ -72,14 +72,16 @@ pub(super) fn rounded(millionths: u64, population: usize, numerator: u64, denomi
 
 /// The statement of a line; `None` for a line that says nothing.
 pub(super) fn statement(text: &str, number: usize) -> Result<Option<Statement>, TextError> {
-    let mut line = Line::new(text, number);
+    let mut line = TokenCursor::new(text, number);
     let Some(first) = line.peek() else { return Ok(None) };
     let (from, to) = times(&mut line, first)?;
     let word = line.peek();
     let action = action(&mut line, first)?;
     let churn = match (line.take(&["churn"]), action) {
         (None, _) => None,
-        (Some(_), Action::Join(_) | Action::Leave(_) | Action::Keep) if to > from => {
+        (Some(_), ChurnAction::Join(_) | ChurnAction::Leave(_) | ChurnAction::Keep)
+            if to > from =>
+        {
             Some(churn(&mut line)?)
         }
         (Some(token), _) => {
@@ -90,7 +92,7 @@ pub(super) fn statement(text: &str, number: usize) -> Result<Option<Statement>, 
     line.end()?;
     let word = word.unwrap_or(first);
     let (column, length) = (word.column, word.text.chars().count());
-    let keeps = action == Action::Keep && churn.is_none();
+    let keeps = action == ChurnAction::Keep && churn.is_none();
     if to == from && keeps {
         return Err(line.error(word, "at one instant there is nothing to keep".to_owned()));
     }
@@ -98,7 +100,7 @@ pub(super) fn statement(text: &str, number: usize) -> Result<Option<Statement>, 
 }
 
 /// `at T`, `from T to T`, or nothing in front of `set`.
-fn times(line: &mut Line<'_>, first: Token<'_>) -> Result<(Span, Span), TextError> {
+fn times(line: &mut TokenCursor<'_>, first: ScriptToken<'_>) -> Result<(Span, Span), TextError> {
     if line.take(&["at"]).is_some() {
         let at = line.time()?;
         return Ok((at, at));
@@ -123,23 +125,23 @@ fn times(line: &mut Line<'_>, first: Token<'_>) -> Result<(Span, Span), TextErro
     }
 }
 
-fn action(line: &mut Line<'_>, first: Token<'_>) -> Result<Action, TextError> {
+fn action(line: &mut TokenCursor<'_>, first: ScriptToken<'_>) -> Result<ChurnAction, TextError> {
     let at_instant = !first.text.eq_ignore_ascii_case("from");
     let many = "a number of nodes such as 10, or a share such as 20%";
     if line.take(&["join", "add", "increase", "inc"]).is_some() {
-        return Ok(Action::Join(quantity(line, many)?));
+        return Ok(ChurnAction::Join(quantity(line, many)?));
     }
     if let Some(word) = line.take(&["leave", "remove", "decrease", "dec"]) {
         let quantity = quantity(line, many)?;
-        if let Quantity::Share(1_000_001..) = quantity {
+        if let PopulationAmount::Share(1_000_001..) = quantity {
             return Err(line.error(word, "more than all cannot leave".to_owned()));
         }
-        return Ok(Action::Leave(quantity));
+        return Ok(ChurnAction::Leave(quantity));
     }
     if line.take(&["const", "constant", "keep"]).is_some() {
-        return Ok(Action::Keep);
+        return Ok(ChurnAction::Keep);
     }
-    let only_at = |line: &Line<'_>, word: Token<'_>| match at_instant {
+    let only_at = |line: &TokenCursor<'_>, word: ScriptToken<'_>| match at_instant {
         true => Ok(()),
         false => {
             let shown = word.text;
@@ -148,7 +150,7 @@ fn action(line: &mut Line<'_>, first: Token<'_>) -> Result<Action, TextError> {
         }
     };
     if let Some(word) = line.take(&["stop"]) {
-        return only_at(line, word).map(|()| Action::Stop);
+        return only_at(line, word).map(|()| ChurnAction::Stop);
     }
     if let Some(word) = line.take(&["set"]) {
         only_at(line, word)?;
@@ -157,7 +159,7 @@ fn action(line: &mut Line<'_>, first: Token<'_>) -> Result<Action, TextError> {
     let churn = line.peek().is_some_and(|token| token.text.eq_ignore_ascii_case("churn"));
     match line.peek() {
         // Churn alone keeps the population.
-        Some(_) if churn => Ok(Action::Keep),
+        Some(_) if churn => Ok(ChurnAction::Keep),
         Some(word) => {
             let error = line.wrong("`join`, `leave`, `keep`, `set` or `stop`");
             Err(guess(error, word, &WORDS))
@@ -166,7 +168,7 @@ fn action(line: &mut Line<'_>, first: Token<'_>) -> Result<Action, TextError> {
     }
 }
 
-fn setting(line: &mut Line<'_>) -> Result<Action, TextError> {
+fn setting(line: &mut TokenCursor<'_>) -> Result<ChurnAction, TextError> {
     if line.take(&["replacement"]).is_some() {
         line.expect("ratio")?;
         line.expect("to")?;
@@ -174,7 +176,7 @@ fn setting(line: &mut Line<'_>) -> Result<Action, TextError> {
         let number = line.peek();
         let (share, is_share) = line.amount(needed)?;
         return match (number, is_share) {
-            (_, true) if share <= 1_000_000 => Ok(Action::SetReplacement(share)),
+            (_, true) if share <= 1_000_000 => Ok(ChurnAction::SetReplacement(share)),
             (Some(number), _) => Err(line.error(number, format!("here {needed} is needed"))),
             (None, _) => Err(line.wrong(needed)),
         };
@@ -183,7 +185,7 @@ fn setting(line: &mut Line<'_>) -> Result<Action, TextError> {
         line.expect("population")?;
         line.expect("to")?;
         let needed = "a number of nodes such as 10, or a share of all such as 80%";
-        return Ok(Action::SetMaximum(quantity(line, needed)?));
+        return Ok(ChurnAction::SetMaximum(quantity(line, needed)?));
     }
     let error = line.wrong("`replacement ratio` or `maximum population`");
     match line.peek() {
@@ -192,7 +194,7 @@ fn setting(line: &mut Line<'_>) -> Result<Action, TextError> {
     }
 }
 
-fn churn(line: &mut Line<'_>) -> Result<Churn, TextError> {
+fn churn(line: &mut TokenCursor<'_>) -> Result<Churn, TextError> {
     let needed = "a share such as 50%";
     let number = line.peek();
     let (share, is_share) = line.amount(needed)?;
@@ -212,12 +214,12 @@ fn churn(line: &mut Line<'_>) -> Result<Churn, TextError> {
     Ok(Churn { share, per })
 }
 
-fn quantity(line: &mut Line<'_>, needed: &str) -> Result<Quantity, TextError> {
+fn quantity(line: &mut TokenCursor<'_>, needed: &str) -> Result<PopulationAmount, TextError> {
     let (value, share) = line.amount(needed)?;
-    Ok(if share { Quantity::Share(value) } else { Quantity::Count(value) })
+    Ok(if share { PopulationAmount::Share(value) } else { PopulationAmount::Count(value) })
 }
 
-fn guess(error: TextError, word: Token<'_>, words: &[&str]) -> TextError {
+fn guess(error: TextError, word: ScriptToken<'_>, words: &[&str]) -> TextError {
     match nearest(word.text, words.iter().copied()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,

@@ -3,21 +3,21 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::Span;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 
-use super::script::Outcome;
-use super::{Move, Rate, Script, Speed, Trace, by_rate};
+use super::script::ChurnScriptOutcome;
+use super::{ChurnRate, ChurnScript, ChurnTrace, Move, Speed, by_rate};
 
-fn draws() -> Draws {
-    Draws::new(Stream::named(7, &["test"]))
+fn draws() -> RandomSequence {
+    RandomSequence::new(RandomStream::named(7, &["test"]))
 }
 
 fn secs(secs: u64) -> Span {
     Span::from_secs(secs)
 }
 
-fn play(script: &str, members: usize) -> Outcome {
-    let script = Script::parse(script).unwrap_or_else(|error| panic!("{error:?}"));
+fn play(script: &str, members: usize) -> ChurnScriptOutcome {
+    let script = ChurnScript::parse(script).unwrap_or_else(|error| panic!("{error:?}"));
     script.moves(members, &BTreeSet::new(), draws(), 100_000).unwrap()
 }
 
@@ -45,7 +45,7 @@ fn leavers(moves: &[Move], from: u64, to: u64) -> usize {
 }
 
 fn refused(script: &str, members: usize) -> (usize, usize, String) {
-    let played = Script::parse(script)
+    let played = ChurnScript::parse(script)
         .and_then(|script| script.moves(members, &BTreeSet::new(), draws(), 100_000));
     let error = played.unwrap_err();
     (error.line, error.column, error.message)
@@ -63,7 +63,7 @@ at 20m stop
 
 #[test]
 fn the_population_follows_a_script_exactly() {
-    let Outcome { moves, prevented } = play(SHAPES, 40);
+    let ChurnScriptOutcome { moves, prevented } = play(SHAPES, 40);
     assert!(prevented.is_empty());
     // 30 s: +10. From 300 s: one each 30 s, the tenth at 600 s.
     for (at, expected) in [
@@ -95,11 +95,12 @@ fn the_population_follows_a_script_exactly() {
 #[test]
 fn the_same_seed_gives_the_same_moves_and_another_seed_others() {
     assert_eq!(play(SHAPES, 40), play(SHAPES, 40));
-    let other = Draws::new(Stream::named(8, &["test"]));
-    let script = Script::parse(SHAPES).unwrap();
+    let other = RandomSequence::new(RandomStream::named(8, &["test"]));
+    let script = ChurnScript::parse(SHAPES).unwrap();
     let other = script.moves(40, &BTreeSet::new(), other, 100_000).unwrap();
     assert_ne!(play(SHAPES, 40), other);
-    let sizes = |outcome: &Outcome| (0..1300).map(|at| population(&outcome.moves, at)).collect();
+    let sizes =
+        |outcome: &ChurnScriptOutcome| (0..1300).map(|at| population(&outcome.moves, at)).collect();
     let (one, two): (Vec<usize>, Vec<usize>) = (sizes(&play(SHAPES, 40)), sizes(&other));
     assert_eq!(one, two, "which members move is random, how many is not");
 }
@@ -107,7 +108,8 @@ fn the_same_seed_gives_the_same_moves_and_another_seed_others() {
 #[test]
 fn periods_that_overlap_add_up() {
     // +10 over 0 to 100 s (each 10 s) and −3 over 50 to 80 s (at 60, 70, 80 s).
-    let Outcome { moves, .. } = play("from 0s to 100s join 10\nfrom 50s to 80s leave 3\n", 10);
+    let ChurnScriptOutcome { moves, .. } =
+        play("from 0s to 100s join 10\nfrom 50s to 80s leave 3\n", 10);
     for (at, expected) in [(50, 5), (60, 5), (70, 5), (80, 5), (90, 6), (100, 7)] {
         assert_eq!(population(&moves, at), expected, "at {at}s");
     }
@@ -117,7 +119,7 @@ fn periods_that_overlap_add_up() {
 fn churn_per_time_is_a_share_of_the_population_at_each_times_beginning() {
     // 10 nodes, 20% per minute for 2.5 minutes: 2, 2, and half of 2.
     let script = "at 0s join 10\nfrom 0s to 2m,30s keep churn 20% per 1m\n";
-    let Outcome { moves, .. } = play(script, 12);
+    let ChurnScriptOutcome { moves, .. } = play(script, 12);
     assert_eq!(leavers(&moves, 0, 60), 2);
     assert_eq!(leavers(&moves, 60, 120), 2);
     assert_eq!(leavers(&moves, 120, 150), 1);
@@ -129,7 +131,8 @@ fn churn_per_time_is_a_share_of_the_population_at_each_times_beginning() {
 
 #[test]
 fn a_replaced_node_starts_afresh_if_no_other_is_outside() {
-    let Outcome { moves, .. } = play("at 0s join 4\nfrom 10s to 20s keep churn 50%\n", 4);
+    let ChurnScriptOutcome { moves, .. } =
+        play("at 0s join 4\nfrom 10s to 20s keep churn 50%\n", 4);
     let swaps: Vec<&Move> = moves.iter().filter(|step| !step.leave.is_empty()).collect();
     assert_eq!(swaps.len(), 2);
     assert!(swaps.iter().all(|step| step.leave == step.join));
@@ -139,14 +142,14 @@ fn a_replaced_node_starts_afresh_if_no_other_is_outside() {
 fn a_replacement_ratio_below_all_lets_the_population_shrink() {
     // 8 leave, every second is replaced: 10 − 8 + 4.
     let script = "set replacement ratio to 50%\nat 0s join 10\nfrom 0s to 80s keep churn 80%\n";
-    let Outcome { moves, .. } = play(script, 20);
+    let ChurnScriptOutcome { moves, .. } = play(script, 20);
     assert_eq!(leavers(&moves, 0, 80), 8);
     assert_eq!(population(&moves, 80), 6);
 }
 
 #[test]
 fn no_node_joins_beyond_the_maximum_population_and_a_notice_says_so() {
-    let Outcome { moves, prevented } =
+    let ChurnScriptOutcome { moves, prevented } =
         play("set maximum population to 40%\nat 1s join 3\nat 2s join 4\n", 10);
     assert_eq!((population(&moves, 1), population(&moves, 2)), (3, 4));
     assert_eq!(prevented.into_iter().collect::<Vec<_>>(), [(3, 3)]);
@@ -154,7 +157,7 @@ fn no_node_joins_beyond_the_maximum_population_and_a_notice_says_so() {
 
 #[test]
 fn shares_are_of_the_population_and_rounded_to_the_nearest() {
-    let Outcome { moves, .. } =
+    let ChurnScriptOutcome { moves, .. } =
         play("at 1s join 5\nat 2s leave 50%\nat 3s add 10%\nat 4s add 50%\n", 9);
     // Half of 5 is 3 (halves up), a tenth of 2 is none, half of 2 is one.
     let sizes: Vec<usize> = (1..=4).map(|at| population(&moves, at)).collect();
@@ -167,7 +170,7 @@ fn times_add_up_in_every_spelling() {
         ["2h30m10s", "2h,30m and 10s", "2 hours, 30 min, and 10 seconds", "9010s", "150.5m -"]
     {
         let text = time.trim_end_matches(" -");
-        let Outcome { moves, .. } = play(&format!("AT {text} Join 1"), 1);
+        let ChurnScriptOutcome { moves, .. } = play(&format!("AT {text} Join 1"), 1);
         let expected = if text == time { 9010 } else { 9030 };
         assert_eq!(moves[0].at, secs(expected), "{text}");
     }
@@ -207,7 +210,8 @@ fn mistakes_in_a_script_have_a_line_and_a_column() {
 #[test]
 fn a_rate_takes_so_many_in_each_period_and_brings_them_back() {
     // 20% of 10 each 60 s: two, at 15 and 45 s of each period, away for 30 s.
-    let rate = Rate { leavers: 2, every: secs(60), away: secs(30), end: None, periods: Some(2) };
+    let rate =
+        ChurnRate { leavers: 2, every: secs(60), away: secs(30), end: None, periods: Some(2) };
     let moves = by_rate(10, &BTreeSet::new(), &rate, draws(), 1000).unwrap();
     let all: BTreeSet<usize> = (0..10).collect();
     for (at, expected) in
@@ -222,13 +226,14 @@ fn a_rate_takes_so_many_in_each_period_and_brings_them_back() {
 
 #[test]
 fn a_rate_that_leaves_no_node_is_refused() {
-    let rate = Rate { leavers: 2, every: secs(10), away: secs(60), end: None, periods: Some(9) };
+    let rate =
+        ChurnRate { leavers: 2, every: secs(10), away: secs(60), end: None, periods: Some(9) };
     assert_eq!(by_rate(2, &BTreeSet::new(), &rate, draws(), 1000), None);
 }
 
 #[test]
 fn the_population_follows_a_trace_exactly() {
-    let trace = Trace::parse("0 10 20\n# a comment\n5.5, 15\n\n7\n").unwrap();
+    let trace = ChurnTrace::parse("0 10 20\n# a comment\n5.5, 15\n\n7\n").unwrap();
     let moves = trace.moves(Speed::default());
     let there = |at| inside(&moves, Span::from_millis(at), BTreeSet::new());
     assert_eq!(there(0), [0].into());
@@ -245,10 +250,10 @@ fn the_population_follows_a_trace_exactly() {
 
 #[test]
 fn mistakes_in_a_trace_have_a_line_and_a_column() {
-    let error = Trace::parse("1 2\n3  x\n").unwrap_err();
+    let error = ChurnTrace::parse("1 2\n3  x\n").unwrap_err();
     assert_eq!((error.line, error.column), (2, 4));
     assert_eq!(error.message, "`x` is not a number of seconds, such as 30 or 2.5");
-    let error = Trace::parse("30 30").unwrap_err();
+    let error = ChurnTrace::parse("30 30").unwrap_err();
     assert_eq!((error.line, error.column), (1, 4));
-    assert!(Trace::parse("\n#\n").is_err());
+    assert!(ChurnTrace::parse("\n#\n").is_err());
 }

@@ -6,7 +6,7 @@ use super::{TextError, decimal};
 
 /// One word, number or sign with its place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token<'t> {
+pub(super) struct ScriptToken<'t> {
     pub(super) text: &'t str,
     /// From 1, in characters.
     pub(super) column: usize,
@@ -14,28 +14,28 @@ pub(super) struct Token<'t> {
 
 /// One line while it is read.
 #[derive(Debug)]
-pub(super) struct Line<'t> {
+pub(super) struct TokenCursor<'t> {
     number: usize,
-    tokens: Vec<Token<'t>>,
+    tokens: Vec<ScriptToken<'t>>,
     next: usize,
     end: usize,
 }
 
-impl<'t> Line<'t> {
+impl<'t> TokenCursor<'t> {
     /// What is left of a line without its comment.
     pub(super) fn new(text: &'t str, number: usize) -> Self {
         let end = [text.find('#'), text.find("//")].into_iter().flatten().min();
         let text = &text[..end.unwrap_or(text.len())];
         let tokens = tokens(text);
-        Line { number, tokens, next: 0, end: text.trim_end().chars().count() + 1 }
+        TokenCursor { number, tokens, next: 0, end: text.trim_end().chars().count() + 1 }
     }
 
-    pub(super) fn peek(&self) -> Option<Token<'t>> {
+    pub(super) fn peek(&self) -> Option<ScriptToken<'t>> {
         self.tokens.get(self.next).copied()
     }
 
     /// Takes the next token if it is one of `words`, in whatever case.
-    pub(super) fn take(&mut self, words: &[&str]) -> Option<Token<'t>> {
+    pub(super) fn take(&mut self, words: &[&str]) -> Option<ScriptToken<'t>> {
         let token = self.peek()?;
         words.iter().any(|word| token.text.eq_ignore_ascii_case(word)).then(|| {
             self.next += 1;
@@ -98,7 +98,7 @@ impl<'t> Line<'t> {
     }
 
     /// A mistake at a token.
-    pub(super) fn error(&self, token: Token<'_>, message: String) -> TextError {
+    pub(super) fn error(&self, token: ScriptToken<'_>, message: String) -> TextError {
         TextError {
             line: self.number,
             column: token.column,
@@ -108,20 +108,20 @@ impl<'t> Line<'t> {
         }
     }
 
-    fn wrong_at(&self, token: Option<Token<'_>>, needed: &str) -> TextError {
+    fn wrong_at(&self, token: Option<ScriptToken<'_>>, needed: &str) -> TextError {
         match token {
             Some(token) => {
                 let shown = crate::text::shorten(token.text);
                 self.error(token, format!("here {needed} is needed, not `{shown}`"))
             }
             None => {
-                let end = Token { text: " ", column: self.end };
+                let end = ScriptToken { text: " ", column: self.end };
                 self.error(end, format!("here {needed} is missing"))
             }
         }
     }
 
-    fn number(&mut self, needed: &str) -> Result<Token<'t>, TextError> {
+    fn number(&mut self, needed: &str) -> Result<ScriptToken<'t>, TextError> {
         let token = self.peek().filter(|token| decimal(token.text, 6).is_some());
         let token = token.ok_or_else(|| self.wrong(needed))?;
         self.next += 1;
@@ -148,14 +148,14 @@ fn unit_of(word: &str) -> Option<u64> {
 }
 
 /// Runs of letters, runs of digits with a point, and single signs.
-fn tokens(text: &str) -> Vec<Token<'_>> {
+fn tokens(text: &str) -> Vec<ScriptToken<'_>> {
     let kind = |c: char| match c {
         c if c.is_whitespace() => 0,
         c if c.is_ascii_digit() || c == '.' => 1,
         c if c.is_alphanumeric() || c == '_' || c == '-' => 2,
         _ => 3,
     };
-    let mut tokens: Vec<Token<'_>> = Vec::new();
+    let mut tokens: Vec<ScriptToken<'_>> = Vec::new();
     let (mut start, mut last) = (0, 0);
     for (column, (at, c)) in (1..).zip(text.char_indices()) {
         let this = kind(c);
@@ -164,7 +164,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             Some(token) if goes_on => token.text = &text[start..at + c.len_utf8()],
             _ if this != 0 => {
                 start = at;
-                tokens.push(Token { text: &text[at..at + c.len_utf8()], column });
+                tokens.push(ScriptToken { text: &text[at..at + c.len_utf8()], column });
             }
             _ => {}
         }

@@ -8,15 +8,15 @@ use super::{Move, Speed, TextError, decimal};
 
 /// Which members are there when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trace {
+pub(crate) struct ChurnTrace {
     /// By member: ascending times, each odd one a join, each even one a leave.
     pub(crate) members: Vec<Vec<Span>>,
 }
 
-impl Trace {
+impl ChurnTrace {
     /// Reads lines of ascending seconds with up to nine decimals. Empty lines, and what follows
     /// `#`, are passed over.
-    pub(crate) fn parse(text: &str) -> Result<Trace, TextError> {
+    pub(crate) fn parse(text: &str) -> Result<ChurnTrace, TextError> {
         let mut members = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or("");
@@ -33,7 +33,7 @@ impl Trace {
                 message: "the trace has no line with times".to_owned(),
                 hint: Some("write a line a node, such as `30 300 600`: on, off, on".to_owned()),
             }),
-            false => Ok(Trace { members }),
+            false => Ok(ChurnTrace { members }),
         }
     }
 

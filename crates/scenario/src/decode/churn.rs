@@ -6,18 +6,18 @@ use windtunnel_model::{Probability, Span};
 
 use super::event::NodeNames;
 use super::fault::{
-    Amount, AmountForm, EndDraft, Ending, Period, read_end, read_optional_at, read_share,
+    AmountForm, EndDraft, Ending, NodeAmount, Period, read_end, read_optional_at, read_share,
 };
-use super::{At, Decoder, Field, Fields};
+use super::{Decoder, Field, Fields, LocatedValue};
 use crate::churn::Speed;
-use crate::grammar::{Definitions, Form, Map, Required, form, map, text, words};
+use crate::grammar::{MapSchema, Required, SchemaDefinitions, ValueForm, form, map, text, words};
 use crate::text::shorten;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 /// Churn.
 #[derive(Debug)]
 pub(crate) struct ChurnDraft {
-    pub(crate) nodes: Vec<At<String>>,
+    pub(crate) nodes: Vec<LocatedValue<String>>,
     /// How programs end: killed or stopped.
     pub(crate) leave: NodeVerb,
     pub(crate) kind: ChurnKind,
@@ -26,16 +26,28 @@ pub(crate) struct ChurnDraft {
 /// The description of which nodes leave and join when.
 #[derive(Debug)]
 pub(crate) enum ChurnKind {
-    Rate { rate: At<Probability>, every: At<Span>, away: Option<Span>, end: EndDraft },
-    Script { text: TextDraft, speed: Speed, present: Option<At<Amount>> },
-    Trace { text: TextDraft, speed: Speed },
+    Rate {
+        rate: LocatedValue<Probability>,
+        every: LocatedValue<Span>,
+        away: Option<Span>,
+        end: EndDraft,
+    },
+    Script {
+        text: TextDraft,
+        speed: Speed,
+        present: Option<LocatedValue<NodeAmount>>,
+    },
+    Trace {
+        text: TextDraft,
+        speed: Speed,
+    },
 }
 
 /// A text in the file, or in another.
 #[derive(Debug)]
 pub(crate) enum TextDraft {
-    Here(At<String>),
-    There(At<String>),
+    Here(LocatedValue<String>),
+    There(LocatedValue<String>),
 }
 
 map! {
@@ -150,21 +162,21 @@ map! {
 
 form! {
     /// A path.
-    Path: At<String>, by read_path, like text
+    Path: LocatedValue<String>, by read_path, like text
 }
 
-fn read_path(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+fn read_path(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a path")
 }
 
 /// A text of several lines, or `{file: PATH}`.
 struct Text;
 
-impl Form for Text {
+impl ValueForm for Text {
     type Value = TextDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TextDraft> {
-        if let Kind::Map(_) = &field.value.kind {
+        if let YamlValueKind::Map(_) = &field.value.kind {
             let fields = from.table::<Elsewhere>(field, &format!("a {}", field.key))?;
             let path = from.need(&fields, Elsewhere::FILE, &format!("this {}", field.key))?;
             return Some(TextDraft::There(path));
@@ -172,7 +184,7 @@ impl Form for Text {
         from.text_at(field, "a text of several lines, or {file: PATH}").map(TextDraft::Here)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Text",
             "A text of several lines, here or in a file.",
@@ -181,7 +193,7 @@ impl Form for Text {
     }
 }
 
-impl Form for Speed {
+impl ValueForm for Speed {
     type Value = Speed;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Speed> {
@@ -197,7 +209,7 @@ impl Form for Speed {
         speed
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         json!({"type": "number"})
     }
 }

@@ -4,38 +4,39 @@ mod flows;
 
 use serde_json::Value as Json;
 use windtunnel_model::profile::{
-    Codel, Discipline, Fair, FlowQueues, Pi2, Pie, QueueLimit, Red, Wf2q,
+    CodelParameters, Fair, FlowQueues, Pi2Parameters, PieParameters, QueueDiscipline, QueueLimit,
+    RedParameters, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::property::{Queue, read_length};
+use super::property::{QueueLimitForm, read_length};
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, Map, form, map, words};
+use crate::grammar::{MapSchema, SchemaDefinitions, SchemaKey, ValueForm, form, map, words};
 use crate::text::list;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 words! {
     /// The disciplines.
-    DisciplineName: fn() -> Discipline {
+    DisciplineName: fn() -> QueueDiscipline {
         /// The newcomer is dropped when the queue is full.
-        "drop-tail" => || Discipline::DropTail,
+        "drop-tail" => || QueueDiscipline::DropTail,
         /// The oldest is dropped when the queue is full.
-        "drop-head" => || Discipline::DropHead,
+        "drop-head" => || QueueDiscipline::DropHead,
         /// Controlled delay (RFC 8289), marking packets that can carry ECN.
-        "codel" => || Discipline::Codel(Codel::default()),
+        "codel" => || QueueDiscipline::Codel(CodelParameters::default()),
         /// Random early detection (Floyd and Jacobson 1993).
-        "red" => || Discipline::Red(Red::default()),
+        "red" => || QueueDiscipline::Red(RedParameters::default()),
         /// Proportional integral controller enhanced (RFC 8033).
-        "pie" => || Discipline::Pie(Pie::default()),
+        "pie" => || QueueDiscipline::Pie(PieParameters::default()),
         /// PI squared (De Schepper et al. 2016, RFC 9332).
-        "pi2" => || Discipline::Pi2(Pi2::default()),
+        "pi2" => || QueueDiscipline::Pi2(Pi2Parameters::default()),
         /// A queue for each flow, with CoDel in each (RFC 8290).
-        "fq-codel" => || Discipline::FqCodel(FlowQueues::default()),
+        "fq-codel" => || QueueDiscipline::FqCodel(FlowQueues::default()),
         /// As fq-codel, but hosts share first, and then the flows of each.
-        "fair" => || Discipline::Fair(Fair::default()),
+        "fair" => || QueueDiscipline::Fair(Fair::default()),
         /// Flows share alike to within a packet: weighted fair queueing (WF²Q+; Bennett and Zhang
         /// 1997).
-        "wf2q" => || Discipline::Wf2q(Wf2q::default()),
+        "wf2q" => || QueueDiscipline::Wf2q(Wf2qParameters::default()),
     }
 }
 
@@ -43,30 +44,30 @@ map! {
     /// A discipline with parameters: exactly one of these.
     DisciplineForm {
         /// Controlled delay (RFC 8289).
-        "codel" CODEL: Codel,
+        "codel" CODEL: CodelParameters,
         /// Random early detection (Floyd and Jacobson 1993).
-        "red" RED: Red,
+        "red" RED: RedParameters,
         /// Proportional integral controller enhanced (RFC 8033).
-        "pie" PIE: Pie,
+        "pie" PIE: PieParameters,
         /// PI squared (De Schepper et al. 2016, RFC 9332).
-        "pi2" PI2: Pi2,
+        "pi2" PI2: Pi2Parameters,
         /// A queue for each flow, with CoDel in each (RFC 8290).
         "fq-codel" FQ_CODEL: FlowQueues,
         /// As fq-codel, but hosts share first, and then the flows of each.
         "fair" FAIR: Fair,
         /// Weighted fair queueing (WF²Q+; Bennett and Zhang 1997).
-        "wf2q" WF2Q: Wf2q,
+        "wf2q" WF2Q: Wf2qParameters,
     }
 }
 
-impl Form for Discipline {
-    type Value = Discipline;
+impl ValueForm for QueueDiscipline {
+    type Value = QueueDiscipline;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Discipline> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueDiscipline> {
         if field.scalar().is_some() {
             return Some(DisciplineName::read(from, field)?());
         }
-        if !matches!(field.value.kind, Kind::Map(_)) {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let names: Vec<&str> = DisciplineName::WORDS.iter().map(|(name, _)| *name).collect();
             return from.wrong_type(field, &format!("{} or {{codel: …}}", list(&names)));
         }
@@ -84,17 +85,17 @@ impl Form for Discipline {
             from.mistake_with_hint(other.place, message, "keep one of them");
             return None;
         }
-        let codel = from.read(&fields, DisciplineForm::CODEL)?.map(Discipline::Codel);
-        let red = from.read(&fields, DisciplineForm::RED)?.map(Discipline::Red);
-        let pie = from.read(&fields, DisciplineForm::PIE)?.map(Discipline::Pie);
-        let pi2 = from.read(&fields, DisciplineForm::PI2)?.map(Discipline::Pi2);
-        let flows = from.read(&fields, DisciplineForm::FQ_CODEL)?.map(Discipline::FqCodel);
-        let fair = from.read(&fields, DisciplineForm::FAIR)?.map(Discipline::Fair);
-        let wf2q = from.read(&fields, DisciplineForm::WF2Q)?.map(Discipline::Wf2q);
+        let codel = from.read(&fields, DisciplineForm::CODEL)?.map(QueueDiscipline::Codel);
+        let red = from.read(&fields, DisciplineForm::RED)?.map(QueueDiscipline::Red);
+        let pie = from.read(&fields, DisciplineForm::PIE)?.map(QueueDiscipline::Pie);
+        let pi2 = from.read(&fields, DisciplineForm::PI2)?.map(QueueDiscipline::Pi2);
+        let flows = from.read(&fields, DisciplineForm::FQ_CODEL)?.map(QueueDiscipline::FqCodel);
+        let fair = from.read(&fields, DisciplineForm::FAIR)?.map(QueueDiscipline::Fair);
+        let wf2q = from.read(&fields, DisciplineForm::WF2Q)?.map(QueueDiscipline::Wf2q);
         codel.or(red).or(pie).or(pi2).or(flows).or(fair).or(wf2q)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Discipline",
             "Which packets are dropped when packets wait, and which go first.",
@@ -118,21 +119,25 @@ map! {
     }
 }
 
-impl Form for Codel {
-    type Value = Codel;
+impl ValueForm for CodelParameters {
+    type Value = CodelParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Codel> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<CodelParameters> {
         let fields = from.table::<CodelKeys>(field, "codel")?;
         read_codel(from, field, &fields)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         CodelKeys::definition(definitions)
     }
 }
 
-fn read_codel(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Option<Codel> {
-    let mut codel = Codel::default();
+fn read_codel(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+    fields: &Fields<'_>,
+) -> Option<CodelParameters> {
+    let mut codel = CodelParameters::default();
     set(from, fields, CodelKeys::TARGET, &mut codel.target)?;
     set(from, fields, CodelKeys::INTERVAL, &mut codel.interval)?;
     set(from, fields, CodelKeys::ECN, &mut codel.ecn)?;
@@ -173,15 +178,15 @@ map! {
     }
 }
 
-impl Form for Red {
-    type Value = Red;
+impl ValueForm for RedParameters {
+    type Value = RedParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Red> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RedParameters> {
         let fields = from.table::<RedKeys>(field, "red")?;
-        let mut red = Red {
+        let mut red = RedParameters {
             min: from.read(&fields, RedKeys::MIN)?,
             max: from.read(&fields, RedKeys::MAX)?,
-            ..Red::default()
+            ..RedParameters::default()
         };
         set(from, &fields, RedKeys::PROBABILITY, &mut red.probability)?;
         set(from, &fields, RedKeys::WEIGHT, &mut red.weight)?;
@@ -203,7 +208,7 @@ impl Form for Red {
         Some(red)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         RedKeys::definition(definitions)
     }
 }
@@ -226,12 +231,12 @@ map! {
     }
 }
 
-impl Form for Pie {
-    type Value = Pie;
+impl ValueForm for PieParameters {
+    type Value = PieParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pie> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PieParameters> {
         let fields = from.table::<PieKeys>(field, "pie")?;
-        let mut pie = Pie::default();
+        let mut pie = PieParameters::default();
         set(from, &fields, PieKeys::TARGET, &mut pie.target)?;
         set(from, &fields, PieKeys::UPDATE, &mut pie.update)?;
         set(from, &fields, PieKeys::BURST, &mut pie.burst)?;
@@ -248,7 +253,7 @@ impl Form for Pie {
         None
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         PieKeys::definition(definitions)
     }
 }
@@ -266,12 +271,12 @@ map! {
     }
 }
 
-impl Form for Pi2 {
-    type Value = Pi2;
+impl ValueForm for Pi2Parameters {
+    type Value = Pi2Parameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pi2> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pi2Parameters> {
         let fields = from.table::<Pi2Keys>(field, "pi2")?;
-        let mut pi2 = Pi2::default();
+        let mut pi2 = Pi2Parameters::default();
         set(from, &fields, Pi2Keys::TARGET, &mut pi2.target)?;
         set(from, &fields, Pi2Keys::MAX_RTT, &mut pi2.max_rtt)?;
         set(from, &fields, Pi2Keys::ECN, &mut pi2.ecn)?;
@@ -286,16 +291,16 @@ impl Form for Pi2 {
         None
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         Pi2Keys::definition(definitions)
     }
 }
 
 /// Puts the value of a key, where the file has it, in place of the default.
-fn set<F: Form>(
+fn set<F: ValueForm>(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    key: Key<F>,
+    key: SchemaKey<F>,
     slot: &mut F::Value,
 ) -> Option<()> {
     if let Some(value) = from.read(fields, key)? {
@@ -306,7 +311,7 @@ fn set<F: Form>(
 
 form! {
     /// A length of a queue.
-    Length: QueueLimit, by read_length_form, like Queue::schema
+    Length: QueueLimit, by read_length_form, like QueueLimitForm::schema
 }
 
 fn read_length_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {

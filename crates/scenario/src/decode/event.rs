@@ -4,53 +4,55 @@ mod partition;
 
 use windtunnel_model::Span;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Cut, NodeVerb};
+use windtunnel_model::plan::{NodeVerb, PartitionMode};
 
 use super::churn::{Churn, ChurnDraft};
-use super::fault::{Amount, AmountForm, Ending, Flap, FlapDraft, Period, RepeatDraft, read_end};
-use super::limits::NewLimits;
+use super::fault::{
+    AmountForm, Ending, Flap, FlapDraft, NodeAmount, Period, RepeatDraft, read_end,
+};
+use super::limits::LimitChangeForm;
 use super::link::{Both, LinkKeys};
 use super::route::{EventRoute, RouteDraft};
 use super::service::{OfServices, ServiceEventDraft, read_service_event};
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Item, Map, Name, Names, form, map, words};
-use crate::position::Place;
-use crate::tree::{Kind, Value};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{ListElement, MapSchema, Name, NameListForm, form, map, words};
+use crate::position::SourceLocation;
+use crate::tree::{YamlValue, YamlValueKind};
 use partition::Partition;
 
 /// An event as the file has it.
 #[derive(Debug)]
 pub(crate) struct EventDraft {
-    pub(crate) place: Place,
-    pub(crate) at: At<Span>,
+    pub(crate) place: SourceLocation,
+    pub(crate) at: LocatedValue<Span>,
     pub(crate) repeat: Option<RepeatDraft>,
-    pub(crate) kind: EventKind,
+    pub(crate) kind: EventDraftKind,
 }
 
 /// What it does.
 #[derive(Debug)]
-pub(crate) enum EventKind {
+pub(crate) enum EventDraftKind {
     Link {
-        links: Vec<At<String>>,
-        direction: Option<At<String>>,
+        links: Vec<LocatedValue<String>>,
+        direction: Option<LocatedValue<String>>,
         set: Box<LinkKeys>,
         /// Taken up (`true`) or down.
         state: Option<bool>,
     },
     Node {
-        nodes: Vec<At<String>>,
+        nodes: Vec<LocatedValue<String>>,
         verb: NodeVerb,
         /// Only so many of them.
-        some: Option<At<Amount>>,
+        some: Option<LocatedValue<NodeAmount>>,
     },
     Limit {
-        nodes: Vec<At<String>>,
+        nodes: Vec<LocatedValue<String>>,
         limits: Demand,
     },
     Partition {
-        place: Place,
-        groups: Vec<Vec<At<String>>>,
-        cut: Cut,
+        place: SourceLocation,
+        groups: Vec<Vec<LocatedValue<String>>>,
+        cut: PartitionMode,
     },
     Heal,
     Route(RouteDraft),
@@ -115,7 +117,7 @@ map! {
         /// The nodes or groups that are concerned.
         "node" NODE: NodeNames,
         /// New limits; what is not named stays as it is. Programs go on under them.
-        "limit" LIMIT: NewLimits,
+        "limit" LIMIT: LimitChangeForm,
         /// What happens to them.
         "do" DO: Verb,
         /// Only so many of the nodes, or this share of them (rounded, at least one), chosen by the
@@ -140,15 +142,15 @@ words! {
     }
 }
 
-impl Item for Event {
+impl ListElement for Event {
     const LIST: &'static str = "a list of events";
 }
 
 /// Events that happen now: one, or a list of them.
-pub(crate) fn decode_now(from: &mut Decoder<'_>, root: &Value) -> Vec<EventDraft> {
+pub(crate) fn decode_now(from: &mut Decoder<'_>, root: &YamlValue) -> Vec<EventDraft> {
     let field = Field { key: "", place: root.place, value: root };
     let fields = match &root.kind {
-        Kind::List(items) => items.iter().map(|item| field.with(item)).collect(),
+        YamlValueKind::List(items) => items.iter().map(|item| field.with(item)).collect(),
         _ => vec![field],
     };
     fields.into_iter().filter_map(|field| read_now(from, field)).collect()
@@ -159,7 +161,7 @@ fn read_event(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
     // What nodes do all the time needs no beginning.
     let from_start = fields.has(Event::CHURN) && !fields.has(Event::AT);
     let at = match from_start {
-        true => Some(At { value: Span::ZERO, place: fields.place }),
+        true => Some(LocatedValue { value: Span::ZERO, place: fields.place }),
         false => {
             from.required(&fields, Event::AT, "this event");
             from.read_at(&fields, Event::AT)
@@ -169,7 +171,7 @@ fn read_event(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
 }
 
 fn read_now(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
-    if !matches!(field.value.kind, Kind::Map(_)) {
+    if !matches!(field.value.kind, YamlValueKind::Map(_)) {
         let message = "here an event such as {link: NAME, down: true} is needed";
         from.mistake(field.wrong(), message);
         return None;
@@ -179,14 +181,14 @@ fn read_now(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
         from.mistake_with_hint(at.place, "`at`: this event happens now", "leave `at` out");
         return None;
     }
-    let at = At { value: Span::ZERO, place: fields.place };
+    let at = LocatedValue { value: Span::ZERO, place: fields.place };
     read_at(from, &fields, Some(at))
 }
 
 fn read_at(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    at: Option<At<Span>>,
+    at: Option<LocatedValue<Span>>,
 ) -> Option<EventDraft> {
     let subject = find_subject(from, fields)?;
     let repeat = read_repeat(from, fields);
@@ -194,12 +196,12 @@ fn read_at(
         "link" => read_link_event(from, fields),
         "node" => read_node_event(from, fields),
         "partition" => from.read(fields, Event::PARTITION).flatten(),
-        "route" => from.read(fields, Event::ROUTE).flatten().map(EventKind::Route),
-        "reroute" => from.read(fields, Event::REROUTE).flatten().map(|()| EventKind::Reroute),
-        "flap" => from.read(fields, Event::FLAP).flatten().map(EventKind::Flap),
-        "churn" => from.read(fields, Event::CHURN).flatten().map(EventKind::Churn),
-        "service" => read_service_event(from, fields).map(EventKind::Service),
-        _ => from.read(fields, Event::HEAL).flatten().map(|()| EventKind::Heal),
+        "route" => from.read(fields, Event::ROUTE).flatten().map(EventDraftKind::Route),
+        "reroute" => from.read(fields, Event::REROUTE).flatten().map(|()| EventDraftKind::Reroute),
+        "flap" => from.read(fields, Event::FLAP).flatten().map(EventDraftKind::Flap),
+        "churn" => from.read(fields, Event::CHURN).flatten().map(EventDraftKind::Churn),
+        "service" => read_service_event(from, fields).map(EventDraftKind::Service),
+        _ => from.read(fields, Event::HEAL).flatten().map(|()| EventDraftKind::Heal),
     };
     Some(EventDraft { place: fields.place, at: at?, repeat: repeat?, kind: kind? })
 }
@@ -264,7 +266,7 @@ fn read_repeat(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Option<Rep
     Some(Some(RepeatDraft { every: every?, end: end? }))
 }
 
-fn read_link_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventKind> {
+fn read_link_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventDraftKind> {
     let links = from.read(fields, OfLinks::LINK).flatten();
     let direction = from.read(fields, OfLinks::DIRECTION);
     let set = from.read(fields, OfLinks::SET).flatten().unwrap_or_default();
@@ -280,10 +282,10 @@ fn read_link_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventK
         from.mistake_with_hint(fields.place, "this event changes nothing", hint);
         return None;
     }
-    Some(EventKind::Link { links: links?, direction: direction?, set: Box::new(set), state })
+    Some(EventDraftKind::Link { links: links?, direction: direction?, set: Box::new(set), state })
 }
 
-fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventKind> {
+fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventDraftKind> {
     let nodes = from.read(fields, OfNodes::NODE).flatten();
     let some = from.read_at(fields, OfNodes::SOME);
     if let Some(limit) = fields.get(OfNodes::LIMIT) {
@@ -293,39 +295,39 @@ fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventK
             from.mistake_with_hint(limit.place, message, "write two events with the same `at`");
             return None;
         }
-        return Some(EventKind::Limit { nodes: nodes?, limits: limits? });
+        return Some(EventDraftKind::Limit { nodes: nodes?, limits: limits? });
     }
     let verb = from.need(fields, OfNodes::DO, "this event")?;
     if fields.has(OfNodes::SOME) && some.is_none() {
         return None;
     }
-    Some(EventKind::Node { nodes: nodes?, verb, some })
+    Some(EventDraftKind::Node { nodes: nodes?, verb, some })
 }
 
 form! {
     /// Names of links.
-    pub(super) LinkNames: Vec<At<String>>, by read_link_names, like Names::schema
+    pub(super) LinkNames: Vec<LocatedValue<String>>, by read_link_names, like NameListForm::schema
 }
 
-fn read_link_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+fn read_link_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
     from.names(field, "a link's name or a list of them")
 }
 
 form! {
     /// Names of nodes and groups.
-    pub(super) NodeNames: Vec<At<String>>, by read_node_names, like Names::schema
+    pub(super) NodeNames: Vec<LocatedValue<String>>, by read_node_names, like NameListForm::schema
 }
 
-fn read_node_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+fn read_node_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
     from.names(field, "a node's name or a list of them")
 }
 
 form! {
     /// `up`, `down` or `a-b`.
-    pub(super) DirectionName: At<String>, by read_direction_name, like Name::schema
+    pub(super) DirectionName: LocatedValue<String>, by read_direction_name, like Name::schema
 }
 
-fn read_direction_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+fn read_direction_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "`up`, `down` or the two ends as `from-to`")
 }
 

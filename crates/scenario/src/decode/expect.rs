@@ -9,35 +9,52 @@ mod service;
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::expect::{
-    LinkFact, PacketCount, PathFact, ProgramFact, RateStatistic, Window,
+    ExpectationWindow, LinkFact, PacketCount, PathFact, ProgramFact, RateStatistic,
 };
 
 use super::event::DirectionName;
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Item, Map, Name, form, map, text, texts};
-use crate::position::Place;
-use bounds::{Count, ShareBounds, TimeBounds};
-use drops::Drops;
-use figure::{Lateness, QueueFigures, RateFact, RateFigures, RttFigures};
-use program::{ExitCode, Log, Members, read_of_node};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{
+    ListElement, MapSchema, Name, SchemaDefinitions, ValueForm, form, map, text, texts,
+};
+use crate::position::SourceLocation;
+use bounds::{CountBoundsForm, ShareBounds, TimeBounds};
+use drops::DropBoundsForm;
+use figure::{LatenessFigures, QueueFigures, RateFact, RateFigures, RttFigures};
+use program::{ExitCode, LogExpectationForm, Members, read_of_node};
 pub(crate) use service::ServiceExpected;
 use service::{ServiceFacts, read_of_service};
 
 /// An expectation as the file has it; each of its facts becomes one of the plan.
 #[derive(Debug)]
 pub(crate) struct ExpectDraft {
-    pub(crate) place: Place,
-    pub(crate) window: Option<At<Window>>,
+    pub(crate) place: SourceLocation,
+    pub(crate) window: Option<LocatedValue<ExpectationWindow>>,
     pub(crate) subject: Subject,
 }
 
 /// What it is about.
 #[derive(Debug)]
 pub(crate) enum Subject {
-    Node { node: At<String>, any: bool, facts: Vec<ProgramFact> },
-    Path { ends: [At<String>; 2], every: Option<At<Span>>, facts: Vec<PathFact> },
-    Link { link: At<String>, direction: At<String>, facts: Vec<LinkFact> },
-    Service { service: At<String>, expected: ServiceExpected },
+    Node {
+        node: LocatedValue<String>,
+        any: bool,
+        facts: Vec<ProgramFact>,
+    },
+    Path {
+        ends: [LocatedValue<String>; 2],
+        every: Option<LocatedValue<Span>>,
+        facts: Vec<PathFact>,
+    },
+    Link {
+        link: LocatedValue<String>,
+        direction: LocatedValue<String>,
+        facts: Vec<LinkFact>,
+    },
+    Service {
+        service: LocatedValue<String>,
+        expected: ServiceExpected,
+    },
 }
 
 map! {
@@ -50,7 +67,7 @@ map! {
         /// Of a group: `each` (default) member must do it, or `any` suffices.
         "of" OF: Members,
         /// The two nodes of a path.
-        "path" PATH: Ends,
+        "path" PATH: PathEndsForm,
         /// Bounds of the round-trip time of windtunnel's own echo requests: sent in the window
         /// `between`, or without one 20 before the programs start.
         "rtt" RTT: RttFigures,
@@ -70,17 +87,17 @@ map! {
         "loss" LOSS: ShareBounds,
         /// Bounds of the number of packets dropped, of its share, or by cause; a number alone is
         /// exact.
-        "drops" DROPS: Drops,
+        "drops" DROPS: DropBoundsForm,
         /// Bounds of what waited in its queue, in packets, bytes or time.
         "queue" QUEUE: QueueFigures,
         /// Bounds of the number of packets that came to its start.
-        "offered" OFFERED: Count,
+        "offered" OFFERED: CountBoundsForm,
         /// Bounds of the number of packets that came out at its end.
-        "delivered" DELIVERED: Count,
+        "delivered" DELIVERED: CountBoundsForm,
         /// Bounds of the number of packets marked with ECN congestion experienced.
-        "marked" MARKED: Count,
+        "marked" MARKED: CountBoundsForm,
         /// Bounds of how late packets left it.
-        "lateness" LATENESS: Lateness,
+        "lateness" LATENESS: LatenessFigures,
         /// The service that is meant.
         "service" SERVICE: Name,
         ..ServiceFacts,
@@ -103,11 +120,11 @@ map! {
         /// How long the last life of its programs lasted, to the end of the run at the most.
         "runtime" RUNTIME: TimeBounds,
         /// What its programs write: a regular expression that a line must match, or more.
-        "log" LOG: Log,
+        "log" LOG: LogExpectationForm,
     }
 }
 
-impl Item for Expect {
+impl ListElement for Expect {
     const LIST: &'static str = "a list of expectations";
 }
 
@@ -170,10 +187,10 @@ fn find_subject(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<&'static 
 /// `between: [10s, 20s]` or `[10s, end]`.
 struct Between;
 
-impl Form for Between {
-    type Value = Window;
+impl ValueForm for Between {
+    type Value = ExpectationWindow;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Window> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectationWindow> {
         let needed = "a list of two times after the run began, such as [10s, 20s] or [10s, end]";
         let ends: Vec<_> = from.list(field, needed)?.collect();
         let [start, end] = ends[..] else {
@@ -190,10 +207,10 @@ impl Form for Between {
             from.mistake(field.value.place, message);
             return None;
         }
-        Some(Window { from: start, to: end })
+        Some(ExpectationWindow { from: start, to: end })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let pattern = r"^(end|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$";
         let description = "A time with a unit, or `end` for the end of the run.";
         let time = definitions.text("TimeOrEnd", description, pattern, "20s");
@@ -204,7 +221,7 @@ impl Form for Between {
 fn read_of_path(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    window: Option<&At<Window>>,
+    window: Option<&LocatedValue<ExpectationWindow>>,
 ) -> Option<Subject> {
     let ends = from.read(fields, Expect::PATH).flatten();
     let rtt = from.read_or(fields, Expect::RTT, Vec::new());
@@ -225,8 +242,8 @@ fn read_of_path(
 fn read_every(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    window: Option<&At<Window>>,
-) -> Option<Option<At<Span>>> {
+    window: Option<&LocatedValue<ExpectationWindow>>,
+) -> Option<Option<LocatedValue<Span>>> {
     let Some(field) = fields.get(Expect::EVERY) else { return Some(None) };
     let every = Span::read(from, field)?;
     let echoes = fields.has(Expect::RTT) || fields.has(Expect::LOSS);
@@ -240,27 +257,27 @@ fn read_every(
         from.mistake(field.wrong(), format!("every: {every} is less than {EVERY_LEAST}"));
         return None;
     }
-    Some(Some(At { value: every, place: field.value.place }))
+    Some(Some(LocatedValue { value: every, place: field.value.place }))
 }
 
 /// The two ends of a path.
-struct Ends;
+struct PathEndsForm;
 
-impl Form for Ends {
-    type Value = [At<String>; 2];
+impl ValueForm for PathEndsForm {
+    type Value = [LocatedValue<String>; 2];
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[At<String>; 2]> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[LocatedValue<String>; 2]> {
         let needed = "a list of two nodes";
         let names = from.list(field, needed)?;
         let names: Vec<_> = names.map(|name| Name::read(from, name)).collect::<Option<_>>()?;
-        let ends = <[At<String>; 2]>::try_from(names).ok();
+        let ends = <[LocatedValue<String>; 2]>::try_from(names).ok();
         if ends.is_none() {
             from.mistake(field.wrong(), format!("`path` must be {needed}"));
         }
         ends
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let mut schema = texts(definitions);
         (schema["minItems"], schema["maxItems"]) = (json!(2), json!(2));
         schema
@@ -269,10 +286,10 @@ impl Form for Ends {
 
 form! {
     /// The name of a link.
-    LinkName: At<String>, by read_link_name, like text
+    LinkName: LocatedValue<String>, by read_link_name, like text
 }
 
-fn read_link_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+fn read_link_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a link's name")
 }
 
@@ -286,7 +303,7 @@ fn read_of_link(from: &mut Decoder<'_>, fields: &Fields<'_>, in_window: bool) ->
     let loss = from.read(fields, Expect::LOSS);
     let drops = from.read_or(fields, Expect::DROPS, Vec::new());
     let queue = from.read_or(fields, Expect::QUEUE, Vec::new());
-    let late = from.read_or(fields, Expect::LATENESS, Lateness::default());
+    let late = from.read_or(fields, Expect::LATENESS, LatenessFigures::default());
     let mut facts = Vec::new();
     facts.extend(rate?.into_iter().map(|fact| match fact {
         RateFact::Level(what, bounds) => LinkFact::Rate(what, bounds),

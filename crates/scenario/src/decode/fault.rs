@@ -4,29 +4,31 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::{Probability, Span};
 
 use super::event::{DirectionName, LinkNames};
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, Required, Whole, form, map};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{
+    BoundedInteger, Required, SchemaDefinitions, SchemaKey, ValueForm, form, map,
+};
 
 /// When something that goes on ends; all `None`: with the run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EndDraft {
     /// After its beginning.
-    pub(crate) after: Option<At<Span>>,
+    pub(crate) after: Option<LocatedValue<Span>>,
     /// After the beginning of the run.
-    pub(crate) until: Option<At<Span>>,
+    pub(crate) until: Option<LocatedValue<Span>>,
     pub(crate) times: Option<u64>,
 }
 
 /// An event that happens again.
 #[derive(Debug, Clone)]
 pub(crate) struct RepeatDraft {
-    pub(crate) every: At<Span>,
+    pub(crate) every: LocatedValue<Span>,
     pub(crate) end: EndDraft,
 }
 
 /// A number of nodes, or a share of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Amount {
+pub(crate) enum NodeAmount {
     Count(u64),
     Share(Probability),
 }
@@ -34,9 +36,9 @@ pub(crate) enum Amount {
 /// A flap.
 #[derive(Debug)]
 pub(crate) struct FlapDraft {
-    pub(crate) links: Vec<At<String>>,
-    pub(crate) direction: Option<At<String>>,
-    pub(crate) every: At<Span>,
+    pub(crate) links: Vec<LocatedValue<String>>,
+    pub(crate) direction: Option<LocatedValue<String>>,
+    pub(crate) every: LocatedValue<Span>,
     pub(crate) down: Span,
     pub(crate) random: bool,
     pub(crate) end: EndDraft,
@@ -46,7 +48,7 @@ map! {
     /// What ends what is repeated.
     Ending {
         /// How many times at the most: an event, cuts of a flap, periods of churn.
-        "times" TIMES: Whole<1, { u64::MAX }>,
+        "times" TIMES: BoundedInteger<1, { u64::MAX }>,
         /// For so long after `at`.
         "for" FOR: Span,
         /// Until this time of the run.
@@ -106,17 +108,17 @@ fn read_flap(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlapDraft> {
 
 form! {
     /// A time that is not nothing.
-    pub(super) Period: At<Span>, by read_period, like Span::schema
+    pub(super) Period: LocatedValue<Span>, by read_period, like Span::schema
 }
 
-fn read_period(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<Span>> {
+fn read_period(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<Span>> {
     let (value, place) = (Span::read(from, field)?, field.value.place);
     if value < SHORTEST {
         let message = format!("{}: `{value}` is shorter than {SHORTEST}", field.key);
         from.mistake(place, message);
         return None;
     }
-    Some(At { value, place })
+    Some(LocatedValue { value, place })
 }
 
 /// A number of nodes, or a share of them.
@@ -124,19 +126,19 @@ pub(super) struct AmountForm;
 
 const AMOUNT: &str = "a number of nodes such as 2, or a share such as 20%";
 
-impl Form for AmountForm {
-    type Value = Amount;
+impl ValueForm for AmountForm {
+    type Value = NodeAmount;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Amount> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeAmount> {
         let text = from.text(field, AMOUNT)?;
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match digits {
-            true => from.integer(field, 1..=u64::MAX, AMOUNT).map(Amount::Count),
-            false => read_share(from, field, AMOUNT).map(Amount::Share),
+            true => from.integer(field, 1..=u64::MAX, AMOUNT).map(NodeAmount::Count),
+            false => read_share(from, field, AMOUNT).map(NodeAmount::Share),
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Amount",
             "A number of nodes or a share of them.",
@@ -163,14 +165,14 @@ pub(super) fn read_share(
 }
 
 /// A value with its place, if the file has it; `None` if it is wrong.
-pub(super) fn read_optional_at<F: Form>(
+pub(super) fn read_optional_at<F: ValueForm>(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    key: Key<F>,
-) -> Option<Option<At<F::Value>>> {
+    key: SchemaKey<F>,
+) -> Option<Option<LocatedValue<F::Value>>> {
     let Some(field) = fields.get(key) else { return Some(None) };
     let value = F::read(from, field)?;
-    Some(Some(At { value, place: field.value.place }))
+    Some(Some(LocatedValue { value, place: field.value.place }))
 }
 
 /// Nothing is repeated faster: a million events are a second of this.

@@ -12,24 +12,27 @@ use super::machine::{HostLoss, HostTimeout, Placement, WhichDelays};
 use super::model::{Division, Model, read_model};
 use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
 use super::pool::{GivenPools, read_pools};
-use super::record::Record;
-use super::reserve::Reserve;
+use super::record::RecordingForm;
+use super::reserve::ReservationMapForm;
 use super::route::Route;
 use super::router::Routers;
-use super::service::Services;
+use super::service::ServiceMapForm;
 use super::{
-    At, Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys,
+    Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, LocatedValue,
     MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
     RouterDraft, ServiceDraft,
 };
-use crate::grammar::{Definitions, Form, Key, List, Required, Whole, form, map, text, words};
-use crate::position::Place;
+use crate::grammar::{
+    BoundedInteger, ListForm, Required, SchemaDefinitions, SchemaKey, ValueForm, form, map, text,
+    words,
+};
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::{Kind, Value};
+use crate::tree::{YamlValue, YamlValueKind};
 
 /// The file in its own terms, every single key valid.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct ScenarioDraft {
     pub(crate) name: Option<String>,
     pub(crate) seed: Option<u64>,
     pub(crate) duration: Option<Span>,
@@ -43,7 +46,7 @@ pub(crate) struct Draft {
     pub(crate) routing: Routing,
     pub(crate) routes: Vec<RouteDraft>,
     pub(crate) allow_unreachable: bool,
-    pub(crate) on_overload: Option<At<OnOverload>>,
+    pub(crate) on_overload: Option<LocatedValue<OnOverload>>,
     pub(crate) model: ModelDraft,
     pub(crate) machines: MachineKeys,
     pub(crate) record: RecordDraft,
@@ -63,7 +66,7 @@ map! {
         "name" NAME: ExperimentName,
         /// Seed of every random stream; default 1. The same seed and the same packets give the same
         /// random decisions.
-        "seed" SEED: Whole<0, { u64::MAX }>,
+        "seed" SEED: BoundedInteger<0, { u64::MAX }>,
         /// How long the run lasts at the most; default: until every program except daemons has
         /// exited.
         "duration" DURATION: Duration,
@@ -77,7 +80,7 @@ map! {
         /// What holds for every link or node that does not say otherwise.
         "defaults" DEFAULTS: Defaults,
         /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
-        "nodes" NODES: Required<Nodes>,
+        "nodes" NODES: Required<NodeMapForm>,
         /// Routers: they forward packets and answer ICMP, and run no programs. A list of names, or a
         /// map of names with what else they do: `nat`, `firewall`.
         "routers" ROUTERS: Routers,
@@ -85,12 +88,12 @@ map! {
         /// [laptop, office]`). A list of names, or a map with the subnet of each.
         "lans" LANS: Lans,
         /// The links. Nodes have one interface a link, `eth0`, `eth1` … in this order.
-        "links" LINKS: List<Link>,
+        "links" LINKS: ListForm<Link>,
         /// How routers find their ways: what a shortest route minimises (`latency`, the default, or
         /// `hops`), or a map that says more.
         "routing" ROUTING: Routing,
         /// Routes to use instead of the shortest.
-        "routes" ROUTES: List<Route>,
+        "routes" ROUTES: ListForm<Route>,
         /// Accept nodes that cannot reach each other; default false.
         "allow-unreachable" ALLOW_UNREACHABLE: bool,
         /// What is done when this machine has less processor time than programs and emulation need;
@@ -112,17 +115,17 @@ map! {
         "host-timeout" HOST_TIMEOUT: HostTimeout,
         /// What is recorded of the run as evidence: `true`, `standby`, `off` (the default), a list of
         /// layers, or a map that says more.
-        "record" RECORD: Record,
+        "record" RECORD: RecordingForm,
         /// What several nodes have together of their machine, by name: limits, minima and weights,
         /// each within another one or the machine. A name is none of a node.
-        "reserve" RESERVE: Reserve,
+        "reserve" RESERVE: ReservationMapForm,
         /// Addresses that several nodes answer for, by name: routers redirect new connections to one
         /// of these nodes. A name is none of a node.
-        "services" SERVICES: Services,
+        "services" SERVICES: ServiceMapForm,
         /// Changes at times after the run began.
-        "events" EVENTS: List<Event>,
+        "events" EVENTS: ListForm<Event>,
         /// What must hold at the end; else the run fails.
-        "expect" EXPECT: List<Expect>,
+        "expect" EXPECT: ListForm<Expect>,
     }
 }
 
@@ -150,15 +153,17 @@ words! {
 }
 
 /// The file's own terms; what is wrong goes to `from`, and its part of the draft is missing then.
-pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
+pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &YamlValue) -> ScenarioDraft {
     let field = Field { key: "", place: root.place, value: root };
-    if !matches!(root.kind, Kind::Map(_)) {
+    if !matches!(root.kind, YamlValueKind::Map(_)) {
         from.wrong_type::<()>(field, "the keys of a scenario, such as `nodes:` and `links:`");
-        return Draft::default();
+        return ScenarioDraft::default();
     }
-    let Some(file) = from.table::<File>(field, "a scenario") else { return Draft::default() };
+    let Some(file) = from.table::<File>(field, "a scenario") else {
+        return ScenarioDraft::default();
+    };
     let (link_defaults, node_defaults) = read_some(from, &file, File::DEFAULTS);
-    Draft {
+    ScenarioDraft {
         name: from.read(&file, File::NAME).flatten(),
         seed: from.read(&file, File::SEED).flatten(),
         duration: from.read(&file, File::DURATION).flatten(),
@@ -190,7 +195,7 @@ pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &Value) -> Draft {
 }
 
 /// The value of a key; nothing where nothing is written after it.
-fn read_some<F: Form>(from: &mut Decoder<'_>, file: &Fields<'_>, key: Key<F>) -> F::Value
+fn read_some<F: ValueForm>(from: &mut Decoder<'_>, file: &Fields<'_>, key: SchemaKey<F>) -> F::Value
 where
     F::Value: Default,
 {
@@ -201,15 +206,15 @@ where
 fn read_nodes(from: &mut Decoder<'_>, file: &Fields<'_>) -> Vec<NodeDraft> {
     if !file.has(File::NODES) && !file.unknown {
         let hint = "write `nodes: {a: {run: …}, b: {}}` and links between them";
-        from.mistake_with_hint(Place::START, "this scenario lacks `nodes`", hint);
+        from.mistake_with_hint(SourceLocation::START, "this scenario lacks `nodes`", hint);
     }
     from.read(file, File::NODES).flatten().unwrap_or_default()
 }
 
 /// A map of nodes by name.
-struct Nodes;
+struct NodeMapForm;
 
-impl Form for Nodes {
+impl ValueForm for NodeMapForm {
     type Value = Vec<NodeDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<NodeDraft>> {
@@ -220,7 +225,7 @@ impl Form for Nodes {
         Some(entries.all().filter_map(|node| Node::read(from, node)).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let node = Node::schema(definitions);
         json!({"type": "object", "additionalProperties": {"anyOf": [node, {"type": "null"}]}})
     }

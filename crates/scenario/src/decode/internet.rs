@@ -4,18 +4,18 @@ use std::str::FromStr;
 
 use windtunnel_model::plan::{Allow, Publish};
 
-use super::{At, Decoder, Field};
-use crate::grammar::{Names, form};
+use super::{Decoder, Field, LocatedValue};
+use crate::grammar::{NameListForm, form};
 use crate::text::shorten;
 
 form! {
     /// Addresses outside, each perhaps with a prefix and ports, and `dns`.
-    pub(super) Allowed: Vec<Allow>, by read_allowed, like Names::schema
+    pub(super) Allowed: Vec<Allow>, by read_allowed, like NameListForm::schema
 }
 
 form! {
     /// Ports of the machine with the ports of the node that they lead to.
-    pub(super) Published: Vec<At<Publish>>, by read_published, like Names::schema
+    pub(super) Published: Vec<LocatedValue<Publish>>, by read_published, like NameListForm::schema
 }
 
 fn read_allowed(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Allow>> {
@@ -25,7 +25,7 @@ fn read_allowed(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Allow>> 
     Some(read.into_iter().map(|it| it.value).collect())
 }
 
-fn read_published(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<Publish>>> {
+fn read_published(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<Publish>>> {
     let needed = "ports such as 8080:80";
     let hint = "the machine's port comes first: `8080:80` leads from it to port 80 of the node; \
                 `0.0.0.0:8080:80` lets other machines in";
@@ -38,12 +38,12 @@ fn read_each<T: FromStr<Err: std::fmt::Display>>(
     field: Field<'_>,
     needed: &str,
     hint: &str,
-) -> Option<Vec<At<T>>> {
+) -> Option<Vec<LocatedValue<T>>> {
     let texts = from.names(field, needed)?;
     let mut read = Vec::new();
     for text in &texts {
         match text.value.parse() {
-            Ok(value) => read.push(At { value, place: text.place }),
+            Ok(value) => read.push(LocatedValue { value, place: text.place }),
             Err(_) => {
                 let shown = shorten(&text.value);
                 let message = format!("{}: `{shown}` is none of {needed}", field.key);

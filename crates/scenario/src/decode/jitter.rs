@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
-use windtunnel_model::profile::{Distribution, Jitter};
+use windtunnel_model::profile::{Jitter, JitterDistribution};
 
 use super::{Decoder, Field};
-use crate::grammar::{Definitions, Form, map, words};
-use crate::tree::Kind;
+use crate::grammar::{SchemaDefinitions, ValueForm, map, words};
+use crate::tree::YamlValueKind;
 
 map! {
     /// The distribution of a random delay: `spread` with `distribution`, or a `table`.
@@ -19,23 +19,23 @@ map! {
         /// shape 3, cut at 40 spreads).
         "distribution" DISTRIBUTION: Shape,
         /// Quantiles at equal steps of probability, two or more, not decreasing, linear in between.
-        "table" TABLE: Quantiles,
+        "table" TABLE: JitterQuantilesForm,
     }
 }
 
 words! {
     /// The form of a distribution.
-    Shape as "Distribution"; Distribution {
+    Shape as "Distribution"; JitterDistribution {
         /// From 0 to the spread.
-        "uniform" => Distribution::Uniform,
+        "uniform" => JitterDistribution::Uniform,
         /// The absolute value of a normal variable.
-        "normal" => Distribution::Normal,
+        "normal" => JitterDistribution::Normal,
         /// Pareto of the second kind.
-        "pareto" => Distribution::Pareto,
+        "pareto" => JitterDistribution::Pareto,
     }
 }
 
-impl Form for Jitter {
+impl ValueForm for Jitter {
     type Value = Jitter;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Jitter> {
@@ -43,9 +43,9 @@ impl Form for Jitter {
             (Some("none"), _) => Some(Jitter::default()),
             (Some(_), _) => {
                 let spread = from.quantity(field, "a time such as 2ms, or `none`")?;
-                Some(Jitter { spread, distribution: Distribution::Uniform })
+                Some(Jitter { spread, distribution: JitterDistribution::Uniform })
             }
-            (None, Kind::Map(_)) => read_map(from, field),
+            (None, YamlValueKind::Map(_)) => read_map(from, field),
             _ => {
                 let needed = "a time such as 2ms, or {spread: 2ms, distribution: normal}, or \
                               {table: […]}";
@@ -54,7 +54,7 @@ impl Form for Jitter {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Jitter",
             "Random delay.",
@@ -66,7 +66,7 @@ impl Form for Jitter {
     }
 }
 
-fn time_or_none(definitions: &mut Definitions) -> Json {
+fn time_or_none(definitions: &mut SchemaDefinitions) -> Json {
     let pattern = r"^(none|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$";
     definitions.text("TimeOrNone", "A time with a unit, or `none`.", pattern, "2ms")
 }
@@ -79,23 +79,24 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Jitter> {
             from.mistake(table.place, message);
             return None;
         }
-        let distribution = Distribution::Table(Quantiles::read(from, table)?);
+        let distribution = JitterDistribution::Table(JitterQuantilesForm::read(from, table)?);
         return Some(Jitter { spread: Span::ZERO, distribution });
     }
     let spread = from.need(&fields, JitterForm::SPREAD, "jitter");
-    let distribution = from.read_or(&fields, JitterForm::DISTRIBUTION, Distribution::Uniform)?;
+    let distribution =
+        from.read_or(&fields, JitterForm::DISTRIBUTION, JitterDistribution::Uniform)?;
     Some(Jitter { spread: spread?, distribution })
 }
 
 /// Quantiles at equal steps of probability.
-struct Quantiles;
+struct JitterQuantilesForm;
 
-impl Quantiles {
+impl JitterQuantilesForm {
     const LEAST: usize = 2;
     const MOST: usize = 1000;
 }
 
-impl Form for Quantiles {
+impl ValueForm for JitterQuantilesForm {
     type Value = Vec<Span>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Span>> {
@@ -114,7 +115,7 @@ impl Form for Quantiles {
         None
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         json!({
             "type": "array",
             "items": Span::schema(definitions),

@@ -6,17 +6,17 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Subnet;
 
 use super::pool::read_pool;
-use super::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Name, form, map, one_or_two, texts};
+use super::{Decoder, Field, LocatedValue};
+use crate::grammar::{Name, SchemaDefinitions, ValueForm, form, map, one_or_two, texts};
 use crate::text::shorten;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 /// A LAN as the file has it.
 #[derive(Debug)]
 pub(crate) struct LanDraft {
-    pub(crate) name: At<String>,
+    pub(crate) name: LocatedValue<String>,
     /// The subnets that it is given.
-    pub(crate) subnets: Vec<At<Subnet>>,
+    pub(crate) subnets: Vec<LocatedValue<Subnet>>,
 }
 
 map! {
@@ -31,11 +31,11 @@ map! {
 /// LANs: a list of names, or a map of names with what is known of each.
 pub(super) struct Lans;
 
-impl Form for Lans {
+impl ValueForm for Lans {
     type Value = Vec<LanDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LanDraft>> {
-        if let Kind::Map(_) = field.value.kind {
+        if let YamlValueKind::Map(_) = field.value.kind {
             let entries = from.map(field, "a map of names and LANs")?;
             return Some(entries.all().filter_map(|entry| read_lan(from, entry)).collect());
         }
@@ -44,8 +44,8 @@ impl Form for Lans {
         Some(names.map(|name| LanDraft { name, subnets: Vec::new() }).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let map = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let map = |definitions: &mut SchemaDefinitions| {
             let lan = Lan::schema(definitions);
             json!({"type": "object", "additionalProperties": {"anyOf": [lan, {"type": "null"}]}})
         };
@@ -58,7 +58,7 @@ impl Form for Lans {
 }
 
 fn read_lan(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<LanDraft> {
-    let name = At { value: entry.key.to_owned(), place: entry.place };
+    let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
     if !entry.is_some() {
         return Some(LanDraft { name, subnets: Vec::new() });
     }
@@ -68,14 +68,15 @@ fn read_lan(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<LanDraft> {
 
 form! {
     /// A subnet, or one of each family.
-    Subnets: Vec<At<Subnet>>, by read_subnets, like one_or_two
+    Subnets: Vec<LocatedValue<Subnet>>, by read_subnets, like one_or_two
 }
 
-fn read_subnets(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<Subnet>>> {
-    let mut subnets: Vec<At<Subnet>> = Vec::new();
+fn read_subnets(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<Subnet>>> {
+    let mut subnets: Vec<LocatedValue<Subnet>> = Vec::new();
     for text in from.names(field, "a subnet such as 192.168.1.0/24, or a list of two")? {
         let (network, prefix) = read_pool(from, &text.value, text.place)?;
-        let same = |known: &At<Subnet>| known.value.network.is_ipv4() == network.is_ipv4();
+        let same =
+            |known: &LocatedValue<Subnet>| known.value.network.is_ipv4() == network.is_ipv4();
         if subnets.iter().any(same) {
             let family = if matches!(network, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
             let shown = shorten(&text.value);
@@ -83,7 +84,7 @@ fn read_subnets(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<Subne
             from.mistake(text.place, message);
             return None;
         }
-        subnets.push(At { value: Subnet { network, prefix }, place: text.place });
+        subnets.push(LocatedValue { value: Subnet { network, prefix }, place: text.place });
     }
     Some(subnets)
 }

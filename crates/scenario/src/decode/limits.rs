@@ -6,34 +6,34 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, Map, Whole, map};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, SchemaKey, ValueForm, map};
 use crate::text::{list, shorten};
-use crate::tree::{Kind, Value};
+use crate::tree::{YamlValue, YamlValueKind};
 use disk::DiskRate;
 
-pub(crate) use disk::Disk;
+pub(crate) use disk::DiskDemandDraft;
 
 /// What a node, `defaults.node` or a program may say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LimitKeys {
-    pub(crate) cpu: Option<At<Cpu>>,
-    pub(crate) memory: Option<At<Memory>>,
+    pub(crate) cpu: Option<LocatedValue<CpuDemandDraft>>,
+    pub(crate) memory: Option<LocatedValue<MemoryDemandDraft>>,
     pub(crate) pids: Option<u32>,
     pub(crate) open_files: Option<u32>,
-    pub(crate) disk: Option<Disk>,
+    pub(crate) disk: Option<DiskDemandDraft>,
 }
 
 /// What a node and `defaults.node` may say of its packets.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RateKeys {
-    pub(crate) send: Option<At<Rate>>,
-    pub(crate) receive: Option<At<Rate>>,
+    pub(crate) send: Option<LocatedValue<Rate>>,
+    pub(crate) receive: Option<LocatedValue<Rate>>,
 }
 
 /// Shares of processors, in thousandths of one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cpu {
+pub(crate) struct CpuDemandDraft {
     limit: Option<u32>,
     min: Option<u32>,
     weight: Option<u32>,
@@ -42,7 +42,7 @@ pub(crate) struct Cpu {
 
 /// Sizes of memory.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryDemandDraft {
     limit: Option<Bytes>,
     reserved: Option<Bytes>,
 }
@@ -96,20 +96,20 @@ map! {
         /// sleeping and waiting take as long as they do, and nothing more is given when the machine
         /// is idle. So much must be free on the machine, beside what this user's other runs have
         /// reserved there. A map says one of these by itself. Of `count` nodes, each has so much.
-        "cpu" CPU: Cpu,
+        "cpu" CPU: CpuDemandDraft,
         /// Memory that it may use, a node with all its programs together. What needs more is
         /// ended, and nothing else. So much must be free on the machine, in the same way; a map says
         /// one of these by itself.
-        "memory" MEMORY: Memory,
+        "memory" MEMORY: MemoryDemandDraft,
         /// How many processes and threads it may have at a time, a node with all its programs
         /// together. Of more, none starts.
-        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        "pids" PIDS: BoundedInteger<1, { Demand::PIDS_MAX as u64 }>,
         /// How many descriptors each of its processes may have open (RLIMIT_NOFILE).
         "open-files" OPEN_FILES:
-            Whole<{ Demand::OPEN_FILES_MIN as u64 }, { Demand::OPEN_FILES_MAX as u64 }>,
+            BoundedInteger<{ Demand::OPEN_FILES_MIN as u64 }, { Demand::OPEN_FILES_MAX as u64 }>,
         /// What it may read of each disk at most, and what it may write, a node with all its
         /// programs together; a map says that and a weight. Needs control groups of version 2.
-        "disk" DISK: Disk,
+        "disk" DISK: DiskDemandDraft,
     }
 }
 
@@ -129,22 +129,26 @@ map! {
     /// Shares of processors: at least one of these.
     CpuKeys as "Cpu" {
         /// At most so much, also on an idle machine; nothing is reserved.
-        "limit" LIMIT: Processors,
+        "limit" LIMIT: ProcessorCountForm,
         /// At least so much whenever it is wanted: a reservation. Needs control groups.
-        "min" MIN: Processors,
+        "min" MIN: ProcessorCountForm,
         /// Its part of what is not reserved or not used, in proportion to the weights of other
         /// nodes; default 1. Needs control groups.
-        "weight" WEIGHT: Whole<1, { Demand::WEIGHT_MAX as u64 }>,
+        "weight" WEIGHT: BoundedInteger<1, { Demand::WEIGHT_MAX as u64 }>,
     }
 }
 
-impl Form for Cpu {
-    type Value = Cpu;
+impl ValueForm for CpuDemandDraft {
+    type Value = CpuDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Cpu> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
-            let limit = Processors::read(from, field)?;
-            return Some(Cpu { limit: Some(limit), reserved: Some(limit), ..Cpu::default() });
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<CpuDemandDraft> {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
+            let limit = ProcessorCountForm::read(from, field)?;
+            return Some(CpuDemandDraft {
+                limit: Some(limit),
+                reserved: Some(limit),
+                ..CpuDemandDraft::default()
+            });
         }
         let fields = from.table::<CpuKeys>(field, "cpu")?;
         let limit = from.read(&fields, CpuKeys::LIMIT)?;
@@ -161,14 +165,14 @@ impl Form for Cpu {
             from.mistake(fields.place, message);
             return None;
         }
-        Some(Cpu { limit, min, weight, reserved: min })
+        Some(CpuDemandDraft { limit, min, weight, reserved: min })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Processors",
             "Shares of processors.",
-            &[("A limit.", Processors::schema), ("By name.", CpuKeys::definition)],
+            &[("A limit.", ProcessorCountForm::schema), ("By name.", CpuKeys::definition)],
         )
     }
 }
@@ -177,20 +181,20 @@ map! {
     /// Sizes of memory: at least one of these.
     MemoryKeys as "Memory" {
         /// At most so much; nothing is reserved.
-        "limit" LIMIT: Size,
+        "limit" LIMIT: MemoryLimitForm,
         /// So much must be free on the machine, beside what this user's other runs have reserved
         /// there.
         "min" MIN: Bytes,
     }
 }
 
-impl Form for Memory {
-    type Value = Memory;
+impl ValueForm for MemoryDemandDraft {
+    type Value = MemoryDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Memory> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
-            let size = Size::read(from, field)?;
-            return Some(Memory { limit: Some(size), reserved: Some(size) });
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<MemoryDemandDraft> {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
+            let size = MemoryLimitForm::read(from, field)?;
+            return Some(MemoryDemandDraft { limit: Some(size), reserved: Some(size) });
         }
         let fields = from.table::<MemoryKeys>(field, "memory")?;
         let limit = from.read(&fields, MemoryKeys::LIMIT)?;
@@ -206,22 +210,22 @@ impl Form for Memory {
             from.mistake(fields.place, "memory: `min` is more than `limit`");
             return None;
         }
-        Some(Memory { limit, reserved })
+        Some(MemoryDemandDraft { limit, reserved })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "MemorySizes",
             "Sizes of memory.",
-            &[("A limit.", Size::schema), ("By name.", MemoryKeys::definition)],
+            &[("A limit.", MemoryLimitForm::schema), ("By name.", MemoryKeys::definition)],
         )
     }
 }
 
 /// A size that a program fits into.
-struct Size;
+struct MemoryLimitForm;
 
-impl Form for Size {
+impl ValueForm for MemoryLimitForm {
     type Value = Bytes;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Bytes> {
@@ -234,7 +238,7 @@ impl Form for Size {
         Some(bytes)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         Bytes::schema(definitions)
     }
 }
@@ -243,20 +247,20 @@ map! {
     /// Limits that change while a node runs: at least one of these.
     NewLimitKeys as "NewLimits" {
         /// How much processor time it may use from now on: `25%` of a processor, or `2.5` processors.
-        "cpu" CPU: Processors,
+        "cpu" CPU: ProcessorCountForm,
         /// Memory that it may use from now on.
-        "memory" MEMORY: Size,
+        "memory" MEMORY: MemoryLimitForm,
         /// How many processes and threads it may have from now on.
-        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        "pids" PIDS: BoundedInteger<1, { Demand::PIDS_MAX as u64 }>,
         /// What it may read of each disk from now on, and write. Needs control groups of version 2.
         "disk" DISK: DiskRate,
     }
 }
 
 /// Limits that an event sets.
-pub(super) struct NewLimits;
+pub(super) struct LimitChangeForm;
 
-impl Form for NewLimits {
+impl ValueForm for LimitChangeForm {
     type Value = Demand;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Demand> {
@@ -273,16 +277,16 @@ impl Form for NewLimits {
         Some(Demand { cpu_millis, memory, pids, disk, ..Demand::default() })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         NewLimitKeys::definition(definitions)
     }
 }
 
 /// `cpu` of a node or reservation that is changed while it runs: its limit, or its minimum, its
 /// weight or both.
-pub(crate) fn decode_new_cpu(from: &mut Decoder<'_>, value: &Value) -> Option<Demand> {
+pub(crate) fn decode_new_cpu(from: &mut Decoder<'_>, value: &YamlValue) -> Option<Demand> {
     let field = Field { key: "cpu", place: value.place, value };
-    let Cpu { limit, min, weight, .. } = Cpu::read(from, field)?;
+    let CpuDemandDraft { limit, min, weight, .. } = CpuDemandDraft::read(from, field)?;
     if limit.is_some() && (min.is_some() || weight.is_some()) {
         let message = "cpu: a limit and a share are set one at a time";
         from.mistake_with_hint(value.place, message, "a limit is written without `{limit: …}`");
@@ -312,19 +316,19 @@ pub(super) fn read_rates(from: &mut Decoder<'_>, fields: &Fields<'_>) -> RateKey
 }
 
 /// A number that its form bounds.
-pub(super) fn number<F: Form<Value = u64>>(
+pub(super) fn number<F: ValueForm<Value = u64>>(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    key: Key<F>,
+    key: SchemaKey<F>,
 ) -> Option<Option<u32>> {
     let value = from.read(fields, key)?;
     Some(value.map(|value| u32::try_from(value).unwrap_or(u32::MAX)))
 }
 
 /// A number of processors, or a percentage of one, in thousandths.
-struct Processors;
+struct ProcessorCountForm;
 
-impl Form for Processors {
+impl ValueForm for ProcessorCountForm {
     type Value = u32;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
@@ -337,7 +341,7 @@ impl Form for Processors {
         None
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         json!({"anyOf": [
             {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_PROCESSORS},
             {"type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%?$"},

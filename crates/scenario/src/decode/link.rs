@@ -4,17 +4,17 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::LinkPatch;
 
 use super::property::{Direction, read_properties};
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Item, Required, form, map, texts};
-use crate::position::Place;
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{ListElement, Required, SchemaDefinitions, ValueForm, form, map, texts};
+use crate::position::SourceLocation;
 use crate::preset::{Preset, presets};
 
 /// A link as the file has it.
 #[derive(Debug)]
 pub(crate) struct LinkDraft {
-    pub(crate) place: Place,
-    pub(crate) name: Option<At<String>>,
-    pub(crate) between: [At<String>; 2],
+    pub(crate) place: SourceLocation,
+    pub(crate) name: Option<LocatedValue<String>>,
+    pub(crate) between: [LocatedValue<String>; 2],
     pub(crate) keys: LinkKeys,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct LinkKeys {
     /// Up and down; they win over `both`.
     pub(crate) each: [LinkPatch; 2],
     /// Where each key of `both`, up and down was written.
-    places: Vec<(&'static str, Place)>,
+    places: Vec<(&'static str, SourceLocation)>,
 }
 
 impl LinkKeys {
@@ -40,7 +40,7 @@ impl LinkKeys {
     }
 
     /// Where `key` was written, for whatever direction.
-    pub(crate) fn place(&self, key: &str) -> Option<Place> {
+    pub(crate) fn place(&self, key: &str) -> Option<SourceLocation> {
         self.places.iter().find(|(known, _)| *known == key).map(|(_, place)| *place)
     }
 }
@@ -71,7 +71,7 @@ map! {
     /// them.
     Link, LinkDraft, by read_link {
         /// The two ends: names of nodes, groups (one link a member), routers or LANs.
-        "between" BETWEEN: Required<Ends>,
+        "between" BETWEEN: Required<LinkEndsForm>,
         /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
         "name" NAME: String,
         ..Direction,
@@ -79,7 +79,7 @@ map! {
     }
 }
 
-impl Item for Link {
+impl ListElement for Link {
     const LIST: &'static str = "a list of links";
 }
 
@@ -92,17 +92,17 @@ fn read_link(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkDraft> {
 }
 
 /// The two ends of a link.
-struct Ends;
+struct LinkEndsForm;
 
-impl Form for Ends {
-    type Value = [At<String>; 2];
+impl ValueForm for LinkEndsForm {
+    type Value = [LocatedValue<String>; 2];
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[At<String>; 2]> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[LocatedValue<String>; 2]> {
         let needed = "a list of two names of nodes, groups, routers or LANs";
         let names = from.list(field, needed)?;
         let names: Vec<_> = names.map(|item| from.text_at(item, "names")).collect::<Option<_>>()?;
         let count = names.len();
-        let pair = <[At<String>; 2]>::try_from(names).ok();
+        let pair = <[LocatedValue<String>; 2]>::try_from(names).ok();
         if pair.is_none() {
             let message = format!("`between` must be {needed}, here are {count}");
             from.mistake(field.wrong(), message);
@@ -110,7 +110,7 @@ impl Form for Ends {
         pair
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let mut schema = texts(definitions);
         (schema["minItems"], schema["maxItems"]) = (Json::from(2), Json::from(2));
         schema
@@ -145,14 +145,14 @@ fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> LinkKeys {
 
 form! {
     /// The properties of one direction, and where each is written.
-    OneDirection: (LinkPatch, Vec<(&'static str, Place)>), by read_direction,
+    OneDirection: (LinkPatch, Vec<(&'static str, SourceLocation)>), by read_direction,
     like Direction::definition
 }
 
 fn read_direction(
     from: &mut Decoder<'_>,
     field: Field<'_>,
-) -> Option<(LinkPatch, Vec<(&'static str, Place)>)> {
+) -> Option<(LinkPatch, Vec<(&'static str, SourceLocation)>)> {
     let (mut patch, mut places) = (LinkPatch::default(), Vec::new());
     let fields = from.table::<Direction>(field, &format!("one direction (`{}`)", field.key))?;
     read_properties(from, &fields, &mut patch, &mut places);
@@ -162,14 +162,14 @@ fn read_direction(
 /// The name of a preset.
 struct PresetName;
 
-impl Form for PresetName {
+impl ValueForm for PresetName {
     type Value = &'static Preset;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<&'static Preset> {
         from.choice(field, &Preset::choices())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
         let description = "A kind of access link; docs/presets.md has the values.";
         let schema = json!({"type": "string", "enum": names});

@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
-use windtunnel_model::profile::{GilbertElliott, Loss};
+use windtunnel_model::profile::{GilbertElliott, LossModel};
 
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, map};
-use crate::tree::Kind;
+use crate::grammar::{SchemaDefinitions, ValueForm, map};
+use crate::tree::YamlValueKind;
 
 map! {
     /// Loss in bursts (Gilbert–Elliott: `good-to-bad`, `bad-to-good` …), or of listed `packets`.
@@ -24,16 +24,16 @@ map! {
     }
 }
 
-impl Form for Loss {
-    type Value = Loss;
+impl ValueForm for LossModel {
+    type Value = LossModel;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Loss> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LossModel> {
         if field.scalar().is_some() {
             let probability = Probability::read(from, field)?;
             let none = probability.is_never();
-            return Some(if none { Loss::None } else { Loss::Independent(probability) });
+            return Some(if none { LossModel::None } else { LossModel::Independent(probability) });
         }
-        if !matches!(field.value.kind, Kind::Map(_)) {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let needed = "a probability such as 0.1%, `none`, {good-to-bad: …, bad-to-good: …} or \
                           {packets: […]}";
             return from.wrong_type(field, needed);
@@ -48,10 +48,10 @@ impl Form for Loss {
             return None;
         }
         let numbers = PacketNumbers::read(from, packets)?;
-        Some(if numbers.is_empty() { Loss::None } else { Loss::Listed(numbers) })
+        Some(if numbers.is_empty() { LossModel::None } else { LossModel::Listed(numbers) })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Loss",
             "Packets that vanish.",
@@ -63,7 +63,7 @@ impl Form for Loss {
     }
 }
 
-fn read_bursts(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Loss> {
+fn read_bursts(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<LossModel> {
     let what = "loss in bursts";
     let good_to_bad = from.need(fields, LossForm::GOOD_TO_BAD, what);
     let bad_to_good = from.need(fields, LossForm::BAD_TO_GOOD, what);
@@ -82,13 +82,13 @@ fn read_bursts(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Loss> {
         from.mistake_with_hint(place, message, hint);
         return None;
     }
-    Some(Loss::GilbertElliott(chain))
+    Some(LossModel::GilbertElliott(chain))
 }
 
 /// Numbers of packets, from 1; they come out sorted.
 struct PacketNumbers;
 
-impl Form for PacketNumbers {
+impl ValueForm for PacketNumbers {
     type Value = Vec<u64>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<u64>> {
@@ -101,7 +101,7 @@ impl Form for PacketNumbers {
         Some(numbers)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let number = json!({"type": "integer", "minimum": 1});
         let number = definitions.named("PacketNumber", "The number of a packet, from 1.", number);
         json!({"type": "array", "items": number})

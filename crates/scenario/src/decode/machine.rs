@@ -5,17 +5,17 @@ use windtunnel_model::placement::{
     Delays, HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST, OnHostLoss, Strategy,
 };
 
-use super::{At, Decoder, Field};
-use crate::grammar::{Form, form, text, words};
+use super::{Decoder, Field, LocatedValue};
+use crate::grammar::{ValueForm, form, text, words};
 use crate::text::shorten;
 
 /// The file's own keys about machines.
 #[derive(Debug, Default)]
 pub(crate) struct MachineKeys {
-    pub(crate) placement: Option<At<Strategy>>,
-    pub(crate) on_host_loss: Option<At<OnHostLoss>>,
-    pub(crate) delays: Option<At<Delays>>,
-    pub(crate) host_timeout: Option<At<Span>>,
+    pub(crate) placement: Option<LocatedValue<Strategy>>,
+    pub(crate) on_host_loss: Option<LocatedValue<OnHostLoss>>,
+    pub(crate) delays: Option<LocatedValue<Delays>>,
+    pub(crate) host_timeout: Option<LocatedValue<Span>>,
     /// Whether there are several machines.
     pub(crate) several: bool,
 }

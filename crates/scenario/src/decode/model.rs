@@ -1,17 +1,17 @@
 //! How the network is emulated, and how its bandwidth is divided.
 
-use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 
 use super::file::File;
-use super::{At, Decoder, Fields};
+use super::{Decoder, Fields, LocatedValue};
 use crate::error::Diagnostics;
-use crate::grammar::{Form, words};
+use crate::grammar::{ValueForm, words};
 
 /// `model` and `sharing`.
 #[derive(Debug, Default)]
 pub(crate) struct ModelDraft {
-    model: Option<At<Kind>>,
-    sharing: Option<At<Sharing>>,
+    model: Option<LocatedValue<NetworkModelKind>>,
+    sharing: Option<LocatedValue<BandwidthSharing>>,
     /// What they come to, once that is [settled](ModelDraft::settle).
     pub(crate) settled: NetworkModel,
     /// Why it is the model of paths.
@@ -20,7 +20,7 @@ pub(crate) struct ModelDraft {
 
 /// `model`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NetworkModelKind {
     Hops,
     Paths,
 }
@@ -43,14 +43,14 @@ impl ModelDraft {
         if several_machines {
             self.why = Paths::SeveralMachines;
             self.settled = NetworkModel::Paths(sharing);
-            if let Some(At { value: Kind::Hops, place }) = &self.model {
+            if let Some(LocatedValue { value: NetworkModelKind::Hops, place }) = &self.model {
                 let message = "model: over several machines only the model of paths can be used";
                 let hint = "leave it out or write `model: paths`, or run it on one machine";
                 found.mistake_with_hint(*place, message, hint);
             }
             return;
         }
-        if asked == Some(Kind::Paths) {
+        if asked == Some(NetworkModelKind::Paths) {
             self.settled = NetworkModel::Paths(sharing);
         } else if let Some(sharing) = &self.sharing {
             let message =
@@ -63,22 +63,22 @@ impl ModelDraft {
 
 words! {
     /// How the network between nodes is emulated.
-    Model as "NetworkModel"; Kind {
+    Model as "NetworkModel"; NetworkModelKind {
         /// Each packet passes the queue of every link on its way.
-        "hops" => Kind::Hops,
+        "hops" => NetworkModelKind::Hops,
         /// Each packet waits at its source only, for the share of its path that its flow has;
         /// delay and loss are those of the path.
-        "paths" => Kind::Paths,
+        "paths" => NetworkModelKind::Paths,
     }
 }
 
 words! {
     /// How flows divide the bandwidth of a link that they share.
-    Division as "Sharing"; Sharing {
+    Division as "Sharing"; BandwidthSharing {
         /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
-        "rtt-aware" => Sharing::RttAware,
+        "rtt-aware" => BandwidthSharing::RttAware,
         /// Equally.
-        "equal" => Sharing::Equal,
+        "equal" => BandwidthSharing::Equal,
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn read_model(from: &mut Decoder<'_>, file: &Fields<'_>) -> ModelDraf
     let mut draft = ModelDraft::default();
     if let Some(field) = file.get(File::MODEL) {
         let model = Model::read(from, field);
-        draft.model = model.map(|value| At { value, place: field.wrong() });
+        draft.model = model.map(|value| LocatedValue { value, place: field.wrong() });
         if model.is_none() {
             // Whether `sharing` fits a misspelt model cannot be known.
             return draft;

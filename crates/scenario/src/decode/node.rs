@@ -4,22 +4,24 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::Value as Json;
-use windtunnel_model::plan::{Allow, Publish, Root, User};
+use windtunnel_model::plan::{Allow, NodeFilesystem, ProgramUser, Publish};
 use windtunnel_model::profile::QueueLimit;
 
 use super::internet::{Allowed, Published};
 use super::limits::{LimitKeys, LimitTable, RateKeys, RateTable, read_limits, read_rates};
 use super::machine::Pin;
 use super::program::{
-    ProgramDraft, ProgramKeys, ProgramTable, Run, Startup, Texts, merged, read_program_keys,
-    read_programs,
+    ProgramDraft, ProgramKeys, ProgramListForm, ProgramTable, Startup, Texts, merged,
+    read_program_keys, read_programs,
 };
 use super::receive_queue::ReceiveQueue;
 use super::root::{RootKeys, RootTable, read_root};
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Names, Whole, form, map, one_or_two, words};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{
+    BoundedInteger, NameListForm, SchemaDefinitions, ValueForm, form, map, one_or_two, words,
+};
 use crate::text::shorten;
-use crate::tree::{Kind, Value};
+use crate::tree::{YamlValue, YamlValueKind};
 
 /// The most nodes after every `count` is expanded.
 pub(crate) const MOST_NODES: u64 = windtunnel_model::Plan::NODES_MAX as u64;
@@ -27,12 +29,12 @@ pub(crate) const MOST_NODES: u64 = windtunnel_model::Plan::NODES_MAX as u64;
 /// A node as the file has it; what `defaults.node` says is mixed in later.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeDraft {
-    pub(crate) name: At<String>,
-    pub(crate) count: Option<At<u64>>,
-    pub(crate) addresses: Vec<At<IpAddr>>,
-    pub(crate) aliases: Vec<At<String>>,
-    pub(crate) allow: Option<At<Vec<Allow>>>,
-    pub(crate) publish: Option<At<Vec<At<Publish>>>>,
+    pub(crate) name: LocatedValue<String>,
+    pub(crate) count: Option<LocatedValue<u64>>,
+    pub(crate) addresses: Vec<LocatedValue<IpAddr>>,
+    pub(crate) aliases: Vec<LocatedValue<String>>,
+    pub(crate) allow: Option<LocatedValue<Vec<Allow>>>,
+    pub(crate) publish: Option<LocatedValue<Vec<LocatedValue<Publish>>>>,
     pub(crate) keys: NodeKeys,
     pub(crate) programs: Vec<ProgramDraft>,
     pub(crate) root: RootKeys,
@@ -42,11 +44,11 @@ pub(crate) struct NodeDraft {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeKeys {
     pub(crate) forward: Option<bool>,
-    pub(crate) user: Option<User>,
+    pub(crate) user: Option<ProgramUser>,
     pub(crate) private: Option<bool>,
     pub(crate) results: Option<bool>,
     pub(crate) sysctl: BTreeMap<String, String>,
-    pub(crate) pin: Option<At<String>>,
+    pub(crate) pin: Option<LocatedValue<String>>,
     pub(crate) limits: LimitKeys,
     pub(crate) rates: RateKeys,
     pub(crate) receive_queue: Option<QueueLimit>,
@@ -102,7 +104,7 @@ map! {
     Node, NodeDraft, by read_node {
         /// The command: a text that is split into words as a shell would (no shell runs it: write
         /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
-        "run" RUN: Run,
+        "run" RUN: ProgramListForm,
         /// A workload that `windtunnel records workload` has written: the node does again what the
         /// programs of the node with its name did, as client and as server, over this network. A
         /// relative path starts at the working folder of the programs.
@@ -110,7 +112,7 @@ map! {
         ..ProgramTable,
         ..Startup,
         /// Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group.
-        "count" COUNT: Whole<1, MOST_NODES>,
+        "count" COUNT: BoundedInteger<1, MOST_NODES>,
         /// Whether the node passes packets on between its interfaces, so that routes may lead
         /// through it; default false.
         "forward" FORWARD: bool,
@@ -118,7 +120,7 @@ map! {
         /// configure its network, or `image` (default with `image`): the user that the image names,
         /// or root. With `root` or `image` also a user of these files, by name or number, and perhaps
         /// a group: `1000`, `redis`, `redis:data`.
-        "user" USER: Account,
+        "user" USER: AccountForm,
         ..RootTable,
         /// Whether it has a view of its own of files that processes share or that are private to
         /// other users, as a container has: `/tmp`, `/var/tmp`, `/dev/shm`, `/home`, `/root`, `/run`
@@ -160,23 +162,23 @@ map! {
 
 words! {
     /// The user that programs of all nodes run as.
-    CommonAccount: User {
+    CommonAccount: ProgramUser {
         /// The user that runs windtunnel.
-        "invoker" => User::Invoker,
+        "invoker" => ProgramUser::Invoker,
         /// Root of the node.
-        "root" => User::Root,
+        "root" => ProgramUser::Root,
     }
 }
 
 words! {
     /// A user that each node with an image has.
-    CommonUser as "User"; User {
+    CommonUser as "User"; ProgramUser {
         /// The user that runs windtunnel.
-        "invoker" => User::Invoker,
+        "invoker" => ProgramUser::Invoker,
         /// Root of the node.
-        "root" => User::Root,
+        "root" => ProgramUser::Root,
         /// The user that the node's image names, or root of the node if it names none.
-        "image" => User::Image,
+        "image" => ProgramUser::Image,
     }
 }
 
@@ -184,29 +186,29 @@ words! {
 #[derive(Debug, Clone)]
 pub(crate) enum AccountDraft {
     /// One that has a word.
-    User(User),
+    User(ProgramUser),
     /// A user of the node's own files.
     Written(String),
 }
 
 /// The user that programs run as.
-struct Account;
+struct AccountForm;
 
-impl Form for Account {
+impl ValueForm for AccountForm {
     type Value = AccountDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<AccountDraft> {
         let known = |text: &str| CommonUser::WORDS.iter().any(|(word, _)| *word == text);
         match field.scalar() {
-            Some(text) if !known(text) && Root::is_account(text) => {
+            Some(text) if !known(text) && NodeFilesystem::is_account(text) => {
                 Some(AccountDraft::Written(text.to_owned()))
             }
             _ => CommonUser::read(from, field).map(AccountDraft::User),
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let written = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let written = |definitions: &mut SchemaDefinitions| {
             let description = "A user of the node's own files, and perhaps a group.";
             let pattern = "^[A-Za-z0-9_.$@-]+(:[A-Za-z0-9_.$@-]+)?$";
             definitions.text("FileUser", description, pattern, "1000:1000")
@@ -237,10 +239,10 @@ pub(super) fn read_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<
 }
 
 fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
-    let name = At { value: field.key.to_owned(), place: field.place };
+    let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     // `box:` with nothing after it is a node without properties.
-    let empty = Value { place: field.place, kind: Kind::Map(Vec::new()) };
-    let null = matches!(field.value.kind, Kind::Null);
+    let empty = YamlValue { place: field.place, kind: YamlValueKind::Map(Vec::new()) };
+    let null = matches!(field.value.kind, YamlValueKind::Null);
     let field = if null { Field { value: &empty, ..field } } else { field };
     let fields = from.table::<Node>(field, "a node")?;
     let count = from.read_at(&fields, Node::COUNT);
@@ -251,7 +253,7 @@ fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
     let account = from.read(&fields, Node::USER).flatten();
     keys.user = account.as_ref().map(|account| match account {
         AccountDraft::User(user) => *user,
-        AccountDraft::Written(_) => User::Image,
+        AccountDraft::Written(_) => ProgramUser::Image,
     });
     let aliases = from.read_or(&fields, Node::ALIASES, Vec::new());
     let root = read_root(from, &fields, account.as_ref());
@@ -289,10 +291,10 @@ fn read_keys(from: &mut Decoder<'_>, fields: &Fields<'_>) -> NodeKeys {
 
 form! {
     /// Further names of a node.
-    Aliases: Vec<At<String>>, by read_aliases, like Names::schema
+    Aliases: Vec<LocatedValue<String>>, by read_aliases, like NameListForm::schema
 }
 
-fn read_aliases(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+fn read_aliases(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
     let texts = from.names(field, "a name or a list of names")?;
     if texts.len() > windtunnel_model::plan::Node::ALIASES_MAX {
         let most = windtunnel_model::plan::Node::ALIASES_MAX;
@@ -309,10 +311,10 @@ fn read_aliases(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<Strin
 
 form! {
     /// An address, or one of each family.
-    Addresses: Vec<At<IpAddr>>, by read_addresses, like one_or_two
+    Addresses: Vec<LocatedValue<IpAddr>>, by read_addresses, like one_or_two
 }
 
-fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<IpAddr>>> {
+fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<IpAddr>>> {
     let needed = "an address, or a list of an IPv4 and an IPv6 address";
     let texts = from.names(field, needed)?;
     let read = texts.into_iter().map(|text| read_address(from, &text));
@@ -326,9 +328,12 @@ fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<IpA
     Some(addresses)
 }
 
-fn read_address(from: &mut Decoder<'_>, text: &At<String>) -> Option<At<IpAddr>> {
+fn read_address(
+    from: &mut Decoder<'_>,
+    text: &LocatedValue<String>,
+) -> Option<LocatedValue<IpAddr>> {
     if let Ok(value) = text.value.parse() {
-        return Some(At { value, place: text.place });
+        return Some(LocatedValue { value, place: text.place });
     }
     let shown = shorten(&text.value);
     let message = format!("address: `{shown}` is not an IPv4 or IPv6 address");

@@ -4,32 +4,32 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::file::File;
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Key, form, one_or_two};
-use crate::position::Place;
+use crate::grammar::{SchemaKey, form, one_or_two};
+use crate::position::SourceLocation;
 use crate::text::shorten;
 
 /// One pool a family; `None` where the family is off.
 #[derive(Debug, Clone)]
 pub(crate) struct Pools {
-    pub(crate) v4: Option<Pool<Ipv4Addr>>,
-    pub(crate) v6: Option<Pool<Ipv6Addr>>,
+    pub(crate) v4: Option<AddressPool<Ipv4Addr>>,
+    pub(crate) v6: Option<AddressPool<Ipv6Addr>>,
 }
 
 /// A range of addresses.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pool<A> {
+pub(crate) struct AddressPool<A> {
     pub(crate) network: A,
     pub(crate) prefix: u8,
     /// Where the file has it; its start if it is the default.
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        let place = Place::START;
+        let place = SourceLocation::START;
         Pools {
-            v4: Some(Pool { network: Ipv4Addr::new(10, 0, 0, 0), prefix: 16, place }),
-            v6: Some(Pool {
+            v4: Some(AddressPool { network: Ipv4Addr::new(10, 0, 0, 0), prefix: 16, place }),
+            v6: Some(AddressPool {
                 network: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0),
                 prefix: 64,
                 place,
@@ -49,10 +49,10 @@ fn read_given_pools(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pools> {
         let place = text.place;
         match read_pool(from, &text.value, place)? {
             (IpAddr::V4(network), prefix) if given.v4.is_none() => {
-                given.v4 = Some(Pool { network, prefix, place });
+                given.v4 = Some(AddressPool { network, prefix, place });
             }
             (IpAddr::V6(network), prefix) if given.v6.is_none() => {
-                given.v6 = Some(Pool { network, prefix, place });
+                given.v6 = Some(AddressPool { network, prefix, place });
             }
             _ => {
                 let shown = shorten(&text.value);
@@ -85,8 +85,8 @@ pub(super) fn read_pools(from: &mut Decoder<'_>, file: &Fields<'_>) -> Option<Po
 fn read_switch(
     from: &mut Decoder<'_>,
     file: &Fields<'_>,
-    key: Key<bool>,
-    pool: Option<Place>,
+    key: SchemaKey<bool>,
+    pool: Option<SourceLocation>,
 ) -> Option<bool> {
     let on = from.read_or(file, key, true)?;
     if let (false, Some(place)) = (on, pool) {
@@ -98,7 +98,11 @@ fn read_switch(
 }
 
 /// A pool with its prefix.
-pub(super) fn read_pool(from: &mut Decoder<'_>, text: &str, place: Place) -> Option<(IpAddr, u8)> {
+pub(super) fn read_pool(
+    from: &mut Decoder<'_>,
+    text: &str,
+    place: SourceLocation,
+) -> Option<(IpAddr, u8)> {
     let shown = shorten(text);
     let parsed = text.split_once('/').and_then(|(network, prefix)| {
         Some((network.parse::<IpAddr>().ok()?, prefix.parse::<u8>().ok()?))

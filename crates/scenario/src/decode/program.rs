@@ -9,21 +9,24 @@ use windtunnel_model::plan::Restart;
 use super::limits::{LimitKeys, LimitTable, read_limits};
 use super::node::Node;
 use super::ready::ReadyDraft;
-use super::share::{Share, ShareTable};
-use super::{At, Decoder, Field, Fields, root};
-use crate::grammar::{Definitions, Form, Item, List, Names, Required, form, map, text, words};
-use crate::position::Place;
+use super::share::{LinkShareDraft, ShareTable};
+use super::{Decoder, Field, Fields, LocatedValue, root};
+use crate::grammar::{
+    ListElement, ListForm, NameListForm, Required, SchemaDefinitions, ValueForm, form, map, text,
+    words,
+};
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::{Key, Kind};
+use crate::tree::{YamlKey, YamlValueKind};
 
 /// What a program, its node and `defaults.node` may say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramKeys {
     pub(crate) daemon: Option<bool>,
     pub(crate) ready: Option<ReadyDraft>,
-    pub(crate) after: Vec<At<String>>,
-    pub(crate) start: Option<At<Span>>,
-    pub(crate) cwd: Option<At<String>>,
+    pub(crate) after: Vec<LocatedValue<String>>,
+    pub(crate) start: Option<LocatedValue<Span>>,
+    pub(crate) cwd: Option<LocatedValue<String>>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) restart: Option<Restart>,
 }
@@ -33,16 +36,16 @@ pub(crate) struct ProgramKeys {
 pub(crate) struct ProgramDraft {
     pub(crate) argv: Vec<String>,
     /// Where the command is written, or the first word of a list of words.
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) keys: ProgramKeys,
     pub(crate) limits: LimitKeys,
     /// What it has of its node's link.
-    pub(crate) share: Option<At<Share>>,
+    pub(crate) share: Option<LocatedValue<LinkShareDraft>>,
 }
 
 impl ProgramDraft {
     /// A command for which only its node says something.
-    fn new(argv: Vec<String>, place: Place) -> ProgramDraft {
+    fn new(argv: Vec<String>, place: SourceLocation) -> ProgramDraft {
         let (keys, limits) = (ProgramKeys::default(), LimitKeys::default());
         ProgramDraft { argv, place, keys, limits, share: None }
     }
@@ -101,7 +104,7 @@ map! {
         /// map with a `timeout`; default: as soon as it has started.
         "ready" READY: ReadyDraft,
         /// Nodes or groups whose programs must be ready first.
-        "after" AFTER: Names,
+        "after" AFTER: NameListForm,
     }
 }
 
@@ -109,7 +112,7 @@ map! {
     /// One of several programs of a node; what it does not say is taken from its node.
     Program, ProgramDraft, by read_program {
         /// The command: a text of words or a list of words.
-        "run" RUN: Required<Words>,
+        "run" RUN: Required<CommandForm>,
         ..ProgramTable,
         ..Startup,
         ..LimitTable,
@@ -117,7 +120,7 @@ map! {
     }
 }
 
-impl Item for Program {
+impl ListElement for Program {
     const LIST: &'static str = "a list of programs";
 }
 
@@ -136,7 +139,7 @@ words! {
 /// When a program is started again, in words or as a boolean.
 struct RestartForm;
 
-impl Form for RestartForm {
+impl ValueForm for RestartForm {
     type Value = Restart;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Restart> {
@@ -145,7 +148,7 @@ impl Form for RestartForm {
         from.choice(field, &choices)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Restart",
             "Whether a program is started again.",
@@ -189,20 +192,20 @@ pub(super) fn read_programs(
         }
         return Some(Vec::new());
     };
-    if Run::is_several(run)
+    if ProgramListForm::is_several(run)
         && let Some(ready) = fields.get(Startup::READY)
     {
         let message = "`ready` of a node with a list of programs belongs to one of them";
         from.mistake_with_hint(ready.place, message, "write it beside that program's `run`");
     }
-    let mut programs = Run::read(from, run)?;
+    let mut programs = ProgramListForm::read(from, run)?;
     programs.extend(replay);
     Some(programs)
 }
 
 /// The program behind `replay` is windtunnel itself: what forks a node's programs has it as its
 /// executable.
-fn replaying(file: &At<String>) -> ProgramDraft {
+fn replaying(file: &LocatedValue<String>) -> ProgramDraft {
     let argv = ["/proc/self/exe", "play", &file.value].map(str::to_owned).to_vec();
     ProgramDraft::new(argv, file.place)
 }
@@ -216,23 +219,25 @@ fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft>
 }
 
 /// What a node runs: a command, or a list of programs.
-pub(super) struct Run;
+pub(super) struct ProgramListForm;
 
-impl Run {
+impl ProgramListForm {
     fn is_several(field: Field<'_>) -> bool {
         match &field.value.kind {
-            Kind::List(items) => items.iter().any(|item| matches!(item.kind, Kind::Map(_))),
+            YamlValueKind::List(items) => {
+                items.iter().any(|item| matches!(item.kind, YamlValueKind::Map(_)))
+            }
             _ => false,
         }
     }
 }
 
-impl Form for Run {
+impl ValueForm for ProgramListForm {
     type Value = Vec<ProgramDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ProgramDraft>> {
-        if !Run::is_several(field) {
-            let (argv, place) = Words::read(from, field)?;
+        if !ProgramListForm::is_several(field) {
+            let (argv, place) = CommandForm::read(from, field)?;
             return Some(vec![ProgramDraft::new(argv, place)]);
         }
         let items = from.list(field, Program::LIST)?;
@@ -240,24 +245,27 @@ impl Form for Run {
         programs.into_iter().collect()
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Run",
             "What a node runs.",
-            &[("One program.", Words::schema), ("Several programs.", <List<Program>>::schema)],
+            &[
+                ("One program.", CommandForm::schema),
+                ("Several programs.", <ListForm<Program>>::schema),
+            ],
         )
     }
 }
 
 /// A command, and where it or the first word of a list of words is written.
-pub(super) struct Words;
+pub(super) struct CommandForm;
 
-impl Form for Words {
-    type Value = (Vec<String>, Place);
+impl ValueForm for CommandForm {
+    type Value = (Vec<String>, SourceLocation);
 
     fn read(from: &mut Decoder<'_>, run: Field<'_>) -> Option<Self::Value> {
         let (argv, place) = match &run.value.kind {
-            Kind::List(items) => {
+            YamlValueKind::List(items) => {
                 let words = items.iter().map(|item| read_word(from, run.with(item)));
                 let place = items.first().map_or(run.value.place, |word| word.place);
                 (words.collect::<Option<Vec<_>>>()?, place)
@@ -285,8 +293,8 @@ impl Form for Words {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let list = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let list = |definitions: &mut SchemaDefinitions| {
             let word = word(definitions);
             json!({"type": "array", "items": word, "minItems": 1})
         };
@@ -302,7 +310,7 @@ impl Form for Words {
 }
 
 fn read_word(from: &mut Decoder<'_>, item: Field<'_>) -> Option<String> {
-    if matches!(item.value.kind, Kind::Null) {
+    if matches!(item.value.kind, YamlValueKind::Null) {
         let message = format!("{}: a word is missing; write '' for an empty one", item.key);
         from.mistake(item.value.place, message);
         return None;
@@ -333,7 +341,7 @@ pub(super) fn split_words(
 }
 
 /// The schema of a text; numbers and booleans are taken as they are written.
-fn word(definitions: &mut Definitions) -> Json {
+fn word(definitions: &mut SchemaDefinitions) -> Json {
     definitions.any_of(
         "Word",
         "A text; numbers and booleans are taken as they are written.",
@@ -370,7 +378,7 @@ impl Texts {
         from: &mut Decoder<'_>,
         field: Field<'_>,
         needed: &str,
-        check: fn(&mut Decoder<'_>, &Key),
+        check: fn(&mut Decoder<'_>, &YamlKey),
     ) -> Option<BTreeMap<String, String>> {
         let fields = from.map(field, needed)?;
         let mut found = BTreeMap::new();
@@ -379,13 +387,13 @@ impl Texts {
                 found.insert(entry.key.to_owned(), text.to_owned());
             }
         }
-        if let Kind::Map(entries) = &field.value.kind {
+        if let YamlValueKind::Map(entries) = &field.value.kind {
             entries.iter().for_each(|(key, _)| check(from, key));
         }
         Some(found)
     }
 
-    pub(super) fn schema(definitions: &mut Definitions) -> Json {
+    pub(super) fn schema(definitions: &mut SchemaDefinitions) -> Json {
         json!({"type": "object", "additionalProperties": word(definitions)})
     }
 }

@@ -1,15 +1,17 @@
 //! The properties of one direction of a link: their keys, their forms, and what they set.
 
 use serde_json::{Value as Json, json};
-use windtunnel_model::profile::{Discipline, Jitter, Loss, Overhead, QueueLimit, Reorder, Setting};
+use windtunnel_model::profile::{
+    Jitter, LossModel, Overhead, PacketReordering, PropertySetting, QueueDiscipline, QueueLimit,
+};
 use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
 
 use super::trace::{TableTrace, TraceRate};
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, hint_for_unit, map};
-use crate::position::Place;
+use crate::grammar::{SchemaDefinitions, SchemaKey, ValueForm, hint_for_unit, map};
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::{Kind, Value};
+use crate::tree::{YamlValue, YamlValueKind};
 
 /// Declares the properties: a table of keys, and where each value goes in a patch.
 macro_rules! properties {
@@ -42,14 +44,14 @@ properties! {
     "jitter" JITTER: Jitter => |patch, jitter| patch.jitter = Some(jitter),
     /// Packets that vanish: a probability (each independently), bursts, a list of packet
     /// numbers, or `none` (default).
-    "loss" LOSS: Loss => |patch, loss| patch.loss = Some(loss),
+    "loss" LOSS: LossModel => |patch, loss| patch.loss = Some(loss),
     /// Probability that a packet arrives twice; default 0%.
     "duplicate" DUPLICATE: Probability => |patch, share| patch.duplicate = Some(share),
     /// Probability that one bit of a packet is flipped; default 0%.
     "corrupt" CORRUPT: Probability => |patch, share| patch.corrupt = Some(share),
     /// Packets that overtake others: `none` (default: jitter keeps the order), `jitter` (it
     /// may reorder), or a probability of being held back by 1ms.
-    "reorder" REORDER: Reorder => |patch, reorder| patch.reorder = Some(reorder),
+    "reorder" REORDER: PacketReordering => |patch, reorder| patch.reorder = Some(reorder),
     /// Bandwidth; `none` (default) for no limit, no queue and no overhead; or a file of delivery
     /// opportunities (mahimahi's format).
     "rate" RATE: RateForm => |patch, rate| rate.put(patch),
@@ -58,14 +60,14 @@ properties! {
     /// `none`, or a size.
     "overhead" OVERHEAD: Overhead => |patch, overhead| patch.overhead = Some(overhead),
     /// The largest IP packet in bytes; default 1500. At least 1280, without IPv6 68.
-    "mtu" MTU: Mtu => |patch, mtu| patch.mtu = Some(mtu),
+    "mtu" MTU: MtuForm => |patch, mtu| patch.mtu = Some(mtu),
     /// Room in front of the rate, in packets, bytes or time; default: the larger of 100
     /// packets and what the rate carries in 50ms; with `pie` and `pi2` 1000 packets, with
     /// `fq-codel` and `fair` 10240. With a trace, times count at its mean rate.
-    "queue" QUEUE: Queue => |patch, queue| patch.queue = Some(queue),
+    "queue" QUEUE: QueueLimitForm => |patch, queue| patch.queue = Some(queue),
     /// Which packets are dropped when packets wait: `drop-tail` (default), `drop-head`, `codel`,
     /// `red`, `pie`, `pi2`, `fq-codel`, `fair` or `wf2q`.
-    "discipline" DISCIPLINE: Discipline => |patch, it| patch.discipline = Some(it),
+    "discipline" DISCIPLINE: QueueDiscipline => |patch, it| patch.discipline = Some(it),
     /// A table (CSV) of `time` with `rate`, `latency` or `loss`, which these then follow: its file,
     /// or a map with more.
     "trace" TRACE: TableTrace => |patch, table| table.put(patch),
@@ -75,7 +77,7 @@ properties! {
 pub(crate) fn decode_property(
     from: &mut Decoder<'_>,
     key: &str,
-    value: &Value,
+    value: &YamlValue,
     patch: &mut LinkPatch,
 ) {
     read_property(from, Field { key, place: value.place, value }, patch);
@@ -86,7 +88,7 @@ pub(super) fn read_properties(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
     patch: &mut LinkPatch,
-    places: &mut Vec<(&'static str, Place)>,
+    places: &mut Vec<(&'static str, SourceLocation)>,
 ) {
     for key in PROPERTIES {
         let Some(field) = fields.find(key) else { continue };
@@ -99,8 +101,8 @@ pub(super) fn read_properties(
     }
 }
 
-fn put<F: Form>(
-    key: Key<F>,
+fn put<F: ValueForm>(
+    key: SchemaKey<F>,
     from: &mut Decoder<'_>,
     field: Field<'_>,
     patch: &mut LinkPatch,
@@ -124,7 +126,7 @@ pub(crate) fn parse_queue(text: &str) -> Option<QueueLimit> {
 
 /// A bandwidth that is always the same, or `none`; or delivery opportunities.
 pub(crate) enum RateForm {
-    Steady(Setting<Rate>),
+    Steady(PropertySetting<Rate>),
     Trace(TraceRate),
 }
 
@@ -133,12 +135,13 @@ impl RateForm {
         match self {
             RateForm::Steady(rate) => (patch.rate, patch.traces.rate) = (Some(rate), None),
             RateForm::Trace(TraceRate { mean, following }) => {
-                (patch.rate, patch.traces.rate) = (Some(Setting::To(mean)), Some(following));
+                (patch.rate, patch.traces.rate) =
+                    (Some(PropertySetting::To(mean)), Some(following));
             }
         }
     }
 
-    fn steady(definitions: &mut Definitions) -> Json {
+    fn steady(definitions: &mut SchemaDefinitions) -> Json {
         definitions.text(
             "Rate",
             "Bits a second (bit, kbit, mbit, gbit, tbit), bytes a second (B/s, KB/s, MB/s, GB/s), \
@@ -149,22 +152,22 @@ impl RateForm {
     }
 }
 
-impl Form for RateForm {
+impl ValueForm for RateForm {
     type Value = RateForm;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RateForm> {
         match (field.scalar(), &field.value.kind) {
-            (Some("none"), _) => Some(RateForm::Steady(Setting::Default)),
-            (None, Kind::Map(_)) => TraceRate::read(from, field).map(RateForm::Trace),
+            (Some("none"), _) => Some(RateForm::Steady(PropertySetting::Default)),
+            (None, YamlValueKind::Map(_)) => TraceRate::read(from, field).map(RateForm::Trace),
             (None, _) => from.wrong_type(field, "a rate such as 10mbit, `none`, or {trace: FILE}"),
             (Some(_), _) => {
                 let rate = from.quantity(field, "a rate such as 10mbit, or `none`")?;
-                Some(RateForm::Steady(Setting::To(rate)))
+                Some(RateForm::Steady(PropertySetting::To(rate)))
             }
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "RateOrTrace",
             "A bandwidth.",
@@ -176,20 +179,20 @@ impl Form for RateForm {
     }
 }
 
-impl Form for Overhead {
-    type Value = Setting<Overhead>;
+impl ValueForm for Overhead {
+    type Value = PropertySetting<Overhead>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Setting<Overhead>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PropertySetting<Overhead>> {
         const MOST: u64 = 1000;
         match field.scalar() {
-            Some("ethernet") => return Some(Setting::To(Overhead::ETHERNET)),
-            Some("none") => return Some(Setting::To(Overhead::NONE)),
-            Some("default") => return Some(Setting::Default),
+            Some("ethernet") => return Some(PropertySetting::To(Overhead::ETHERNET)),
+            Some("none") => return Some(PropertySetting::To(Overhead::NONE)),
+            Some("default") => return Some(PropertySetting::Default),
             _ => {}
         }
         let bytes: Bytes = from.quantity(field, "`ethernet`, `none` or a size such as 42B")?;
         match u32::try_from(bytes.0) {
-            Ok(small) if bytes.0 <= MOST => Some(Setting::To(Overhead(small))),
+            Ok(small) if bytes.0 <= MOST => Some(PropertySetting::To(Overhead(small))),
             _ => {
                 let message = format!("overhead: `{bytes}` a packet is more than {MOST}B");
                 from.mistake(field.wrong(), message);
@@ -198,7 +201,7 @@ impl Form for Overhead {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.text(
             "Overhead",
             "`ethernet`, `none`, `default`, or a size.",
@@ -209,16 +212,16 @@ impl Form for Overhead {
 }
 
 /// The largest packet, as a number of bytes or a size.
-pub(crate) struct Mtu;
+pub(crate) struct MtuForm;
 
-impl Mtu {
+impl MtuForm {
     /// What every IPv4 link carries (RFC 791), and what the length field can say. IPv6 is judged
     /// with the whole file.
     const LEAST: u32 = 68;
     const MOST: u32 = 65_535;
 }
 
-impl Form for Mtu {
+impl ValueForm for MtuForm {
     type Value = u32;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
@@ -239,8 +242,8 @@ impl Form for Mtu {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let number = |_: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let number = |_: &mut SchemaDefinitions| {
             let (least, most) = (Self::LEAST, Self::MOST);
             json!({"type": "integer", "minimum": least, "maximum": most})
         };
@@ -253,20 +256,20 @@ impl Form for Mtu {
 }
 
 /// The room of a queue, or `default`.
-pub(crate) struct Queue;
+pub(crate) struct QueueLimitForm;
 
-impl Form for Queue {
-    type Value = Setting<QueueLimit>;
+impl ValueForm for QueueLimitForm {
+    type Value = PropertySetting<QueueLimit>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Setting<QueueLimit>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PropertySetting<QueueLimit>> {
         if field.scalar() == Some("default") {
-            return Some(Setting::Default);
+            return Some(PropertySetting::Default);
         }
         let needed = "packets, bytes or a time, such as 100p, 256KB or 50ms, or `default`";
-        read_length(from, field, needed).map(Setting::To)
+        read_length(from, field, needed).map(PropertySetting::To)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.text(
             "Queue",
             "Packets (`100p`), bytes (`256KB`), a time (`50ms`), or `default`.",

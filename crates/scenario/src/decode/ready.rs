@@ -2,30 +2,30 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Check, Checking, Ready};
+use windtunnel_model::plan::{Checking, ReadinessCheck, ReadinessCondition};
 
-use super::program::{Words, split_words};
+use super::program::{CommandForm, split_words};
 use super::service::Period;
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Whole, check_regex, form, map};
-use crate::position::Place;
+use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, check_regex, form, map};
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 /// When a program is ready, and how long that may take.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadyDraft {
-    pub(crate) what: Ready,
+    pub(crate) what: ReadinessCondition,
     pub(crate) within: Option<Span>,
     /// Where it is written.
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
 }
 
 map! {
     /// When a program counts as ready, by one condition, and how long that may take.
     ReadyForm {
         /// Something in the node listens on this TCP port.
-        "tcp" TCP: Port,
+        "tcp" TCP: TcpPortForm,
         /// `true`: something in the node listens on some TCP port, or has bound some UDP port.
         "listen" LISTEN: True,
         /// Something in the node listens on the Unix socket with this path.
@@ -37,7 +37,7 @@ map! {
         /// This command exits with 0. It runs in the node, as the program does: as the same user,
         /// with the same files, variables and limits; first as soon as the program has started, and
         /// then `every` so often until it is ready.
-        "command" COMMAND: Words,
+        "command" COMMAND: CommandForm,
         /// `true`: the same with the command that the node's image says (`HEALTHCHECK`); a command: that
         /// in its place. Times that are not said here are the image's, or else Docker's.
         "healthcheck" HEALTHCHECK: Healthcheck,
@@ -48,7 +48,7 @@ map! {
         /// After so many checks one after the other that fail, the run ends as failed; that of the
         /// first one, made at once, does not count. Default: it ends after `timeout` only, with
         /// `healthcheck` 3.
-        "fall" FALL: Whole<1, { Check::FALL_MAX as u64 }>,
+        "fall" FALL: BoundedInteger<1, { ReadinessCheck::FALL_MAX as u64 }>,
         /// Failures of checks that begin within this time after the program's start do not count for
         /// `fall`; default 0s.
         "start-period" START_PERIOD: Span,
@@ -60,11 +60,11 @@ map! {
     }
 }
 
-impl Form for ReadyDraft {
+impl ValueForm for ReadyDraft {
     type Value = ReadyDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReadyDraft> {
-        if let Kind::Map(_) = field.value.kind {
+        if let YamlValueKind::Map(_) = field.value.kind {
             let fields = from.table::<ReadyForm>(field, "`ready`")?;
             return read_map(from, field, &fields);
         }
@@ -72,8 +72,8 @@ impl Form for ReadyDraft {
         Some(ReadyDraft { what: read_short(from, field, text)?, within: None, place: field.place })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let short = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let short = |definitions: &mut SchemaDefinitions| {
             let description = "`tcp:PORT`, `listen` (some TCP or UDP port), `unix:PATH`, `log:REGEX`, `exit`, \
                  `command:WORDS` or `healthcheck`.";
             let pattern = "^(exit|listen|healthcheck|tcp:[0-9]+|unix:.+|log:.+|command:.+)$";
@@ -90,19 +90,19 @@ impl Form for ReadyDraft {
     }
 }
 
-fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<Ready> {
+fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<ReadinessCondition> {
     match text.split_once(':') {
-        None if text == "exit" => Some(Ready::Exit),
-        None if text == "listen" => Some(Ready::Listen),
-        None if text == "healthcheck" => Some(Ready::OfImage(Checking::default())),
-        Some(("tcp", port)) => read_port(from, field, port).map(Ready::Tcp),
-        Some(("unix", path)) if !path.is_empty() => Some(Ready::Unix(path.to_owned())),
+        None if text == "exit" => Some(ReadinessCondition::Exit),
+        None if text == "listen" => Some(ReadinessCondition::Listen),
+        None if text == "healthcheck" => Some(ReadinessCondition::OfImage(Checking::default())),
+        Some(("tcp", port)) => read_port(from, field, port).map(ReadinessCondition::Tcp),
+        Some(("unix", path)) if !path.is_empty() => Some(ReadinessCondition::Unix(path.to_owned())),
         Some(("log", pattern)) if !pattern.is_empty() => {
-            check_regex(from, field, pattern).then(|| Ready::Log(pattern.to_owned()))
+            check_regex(from, field, pattern).then(|| ReadinessCondition::Log(pattern.to_owned()))
         }
         Some(("command", text)) if !text.trim().is_empty() => {
             let argv = split_words(from, field, text)?;
-            Some(Ready::Command(Checking { argv, ..Checking::default() }.of_file()))
+            Some(ReadinessCondition::Command(Checking { argv, ..Checking::default() }.of_file()))
         }
         _ => {
             from.mistake(field.wrong(), format!("ready: `{}` is not {FORMS}", shorten(text)));
@@ -129,16 +129,16 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Op
         return None;
     }
     let said = read_checking(from, fields)?;
-    let tcp = from.read(fields, ReadyForm::TCP)?.map(Ready::Tcp);
-    let listen = from.read(fields, ReadyForm::LISTEN)?.map(|()| Ready::Listen);
-    let unix = from.read(fields, ReadyForm::UNIX)?.map(Ready::Unix);
-    let log = from.read(fields, ReadyForm::LOG)?.map(Ready::Log);
-    let exit = from.read(fields, ReadyForm::EXIT)?.map(|()| Ready::Exit);
+    let tcp = from.read(fields, ReadyForm::TCP)?.map(ReadinessCondition::Tcp);
+    let listen = from.read(fields, ReadyForm::LISTEN)?.map(|()| ReadinessCondition::Listen);
+    let unix = from.read(fields, ReadyForm::UNIX)?.map(ReadinessCondition::Unix);
+    let log = from.read(fields, ReadyForm::LOG)?.map(ReadinessCondition::Log);
+    let exit = from.read(fields, ReadyForm::EXIT)?.map(|()| ReadinessCondition::Exit);
     let command = from.read(fields, ReadyForm::COMMAND)?;
     let of_image = from.read(fields, ReadyForm::HEALTHCHECK)?;
     let with = |argv| Checking { argv, ..said.clone() };
-    let command = command.map(|(argv, _)| Ready::Command(with(argv).of_file()));
-    let of_image = of_image.map(|argv| Ready::OfImage(with(argv)));
+    let command = command.map(|(argv, _)| ReadinessCondition::Command(with(argv).of_file()));
+    let of_image = of_image.map(|argv| ReadinessCondition::OfImage(with(argv)));
     let what = tcp.or(listen).or(unix).or(log).or(exit).or(command).or(of_image);
     if what.is_none() && !fields.unknown {
         let message = "`ready` has no condition";
@@ -162,9 +162,9 @@ fn read_checking(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Checking
 }
 
 /// A TCP port.
-struct Port;
+struct TcpPortForm;
 
-impl Form for Port {
+impl ValueForm for TcpPortForm {
     type Value = u16;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u16> {
@@ -172,7 +172,7 @@ impl Form for Port {
         read_port(from, field, port)
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         json!({"type": "integer", "minimum": 1, "maximum": 65535})
     }
 }
@@ -202,23 +202,23 @@ fn read_true(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
 /// `true`, or a command in place of that of an image.
 struct Healthcheck;
 
-impl Form for Healthcheck {
+impl ValueForm for Healthcheck {
     type Value = Vec<String>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<String>> {
         match &field.value.kind {
-            Kind::Text(text) if ["true", "false"].contains(&text.as_str()) => {
+            YamlValueKind::Text(text) if ["true", "false"].contains(&text.as_str()) => {
                 read_true(from, field).map(|()| Vec::new())
             }
-            _ => Words::read(from, field).map(|(argv, _)| argv),
+            _ => CommandForm::read(from, field).map(|(argv, _)| argv),
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Healthcheck",
             "The check of an image.",
-            &[("`true`: its own.", bool::schema), ("A command in its place.", Words::schema)],
+            &[("`true`: its own.", bool::schema), ("A command in its place.", CommandForm::schema)],
         )
     }
 }

@@ -3,13 +3,13 @@
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Bytes, Packets};
 
-use super::property::{Queue, read_length};
+use super::property::{QueueLimitForm, read_length};
 use super::{Decoder, Field};
 use crate::grammar::form;
 
 form! {
     /// Packets or bytes.
-    pub(super) ReceiveQueue: QueueLimit, by read_limit, like Queue::schema
+    pub(super) ReceiveQueue: QueueLimit, by read_limit, like QueueLimitForm::schema
 }
 
 fn read_limit(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {

@@ -2,23 +2,23 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::plan::{
-    FlowPattern, Layers, OnRecordLoss, RecordChoice, RecordDirection, RecordMode, Recording,
+    FlowPattern, Layers, OnRecordLoss, RecordChoice, RecordDirection, RecordMode, RecordingPolicy,
 };
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Bytes, Span};
 
 use super::event::NodeNames;
-use super::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Whole, form, map, text, words};
-use crate::tree::Kind;
+use super::{Decoder, Field, LocatedValue};
+use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, text, words};
+use crate::tree::YamlValueKind;
 
 /// `record` in the file's own terms.
 #[derive(Debug, Default)]
 pub(crate) struct RecordDraft {
     /// With the names in `choice` still missing.
-    pub(crate) recording: Recording,
-    pub(crate) nodes: Vec<At<String>>,
-    pub(crate) flows: Vec<At<FlowPattern>>,
+    pub(crate) recording: RecordingPolicy,
+    pub(crate) nodes: Vec<LocatedValue<String>>,
+    pub(crate) flows: Vec<LocatedValue<FlowPattern>>,
 }
 
 map! {
@@ -46,7 +46,7 @@ map! {
         "rotate" ROTATE: Bytes,
         /// How many files are kept: the oldest is removed, and its events counted, when there are
         /// more. Default: all, up to `max`.
-        "keep" KEEP: Whole<1, 1_000_000>,
+        "keep" KEEP: BoundedInteger<1, 1_000_000>,
         /// Whether addresses and ports are left out of the records; flows stay distinct. Default
         /// false.
         "anonymous" ANONYMOUS: bool,
@@ -57,15 +57,15 @@ map! {
 
 words! {
     /// A layer of events.
-    LayerForm as "Layer"; Layer {
+    LayerForm as "Layer"; RecordSource {
         /// The emulated network: each packet at each link.
-        "engine" => Layer::Engine,
+        "engine" => RecordSource::Engine,
         /// What programs call on sockets.
-        "calls" => Layer::Calls,
+        "calls" => RecordSource::Calls,
         /// The state of TCP connections.
-        "tcp" => Layer::Tcp,
+        "tcp" => RecordSource::Tcp,
         /// The kernel's stack; needs CAP_BPF.
-        "kernel" => Layer::Kernel,
+        "kernel" => RecordSource::Kernel,
     }
 }
 
@@ -104,28 +104,30 @@ words! {
 }
 
 /// `record`.
-pub(crate) struct Record;
+pub(crate) struct RecordingForm;
 
-impl Form for Record {
+impl ValueForm for RecordingForm {
     type Value = RecordDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RecordDraft> {
         let of = |recording| RecordDraft { recording, ..RecordDraft::default() };
         match &field.value.kind {
-            Kind::Text(_) => Short::read(from, field).map(|mode| of(Recording::of(mode))),
-            Kind::List(_) => {
+            YamlValueKind::Text(_) => {
+                Short::read(from, field).map(|mode| of(RecordingPolicy::of(mode)))
+            }
+            YamlValueKind::List(_) => {
                 let choice =
                     RecordChoice { layers: LayerNames::read(from, field)?, ..Default::default() };
-                Some(of(Recording { choice, ..Recording::of(RecordMode::On) }))
+                Some(of(RecordingPolicy { choice, ..RecordingPolicy::of(RecordMode::On) }))
             }
-            Kind::Map(_) => read_map(from, field),
-            Kind::Null => {
+            YamlValueKind::Map(_) => read_map(from, field),
+            YamlValueKind::Null => {
                 from.wrong_type(field, "true, standby, off, a list of layers or a map of keys")
             }
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Record",
             "What is recorded of the run as evidence, into `records` of the run folder.",
@@ -138,7 +140,7 @@ impl Form for Record {
     }
 }
 
-fn short(definitions: &mut Definitions) -> Json {
+fn short(definitions: &mut SchemaDefinitions) -> Json {
     let words = Short::schema(definitions);
     json!({"anyOf": [{"type": "boolean"}, words]})
 }
@@ -146,12 +148,13 @@ fn short(definitions: &mut Definitions) -> Json {
 /// A list of layers.
 struct LayerNames;
 
-impl Form for LayerNames {
+impl ValueForm for LayerNames {
     type Value = Layers;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Layers> {
         let items = from.list(field, "a list of layers")?;
-        let layers: Vec<Layer> = items.filter_map(|item| LayerForm::read(from, item)).collect();
+        let layers: Vec<RecordSource> =
+            items.filter_map(|item| LayerForm::read(from, item)).collect();
         if layers.is_empty() {
             let message = format!("`{}` names no layer: nothing would be recorded", field.key);
             from.mistake(field.wrong(), message);
@@ -160,27 +163,27 @@ impl Form for LayerNames {
         Some(Layers::of(layers))
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         json!({"type": "array", "items": LayerForm::schema(definitions), "minItems": 1})
     }
 }
 
 form! {
     /// One pattern of flows or a list of them.
-    Flows: Vec<At<FlowPattern>>, by read_flows, like flows_schema
+    Flows: Vec<LocatedValue<FlowPattern>>, by read_flows, like flows_schema
 }
 
-fn flows_schema(definitions: &mut Definitions) -> Json {
+fn flows_schema(definitions: &mut SchemaDefinitions) -> Json {
     let _ = text(definitions);
     json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 }
 
-fn read_flows(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<FlowPattern>>> {
+fn read_flows(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<FlowPattern>>> {
     let texts = from.names(field, "a pattern of flows or a list of them")?;
     let mut patterns = Vec::new();
-    for At { value, place } in texts {
+    for LocatedValue { value, place } in texts {
         match value.parse() {
-            Ok(pattern) => patterns.push(At { value: pattern, place }),
+            Ok(pattern) => patterns.push(LocatedValue { value: pattern, place }),
             Err(error) => from.mistake(place, format!("{}: {error}", field.key)),
         }
     }
@@ -188,14 +191,14 @@ fn read_flows(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<FlowPat
 }
 
 fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RecordDraft> {
-    let usual = Recording::default();
+    let usual = RecordingPolicy::default();
     let fields = from.table::<RecordForm>(field, "record")?;
     let standby = from.read_or(&fields, RecordForm::STANDBY, false)?;
     let layers = from.read_or(&fields, RecordForm::LAYERS, Layers::default())?;
     let nodes = from.read_or(&fields, RecordForm::NODES, Vec::new())?;
     let flows = from.read_or(&fields, RecordForm::FLOWS, Vec::new())?;
     let direction = from.read(&fields, RecordForm::DIRECTION)?;
-    let recording = Recording {
+    let recording = RecordingPolicy {
         mode: if standby { RecordMode::Standby } else { RecordMode::On },
         choice: RecordChoice { layers, direction, ..RecordChoice::default() },
         tcp_interval: from.read_or(&fields, RecordForm::TCP_INTERVAL, usual.tcp_interval)?,

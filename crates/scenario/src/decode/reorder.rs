@@ -1,12 +1,12 @@
 //! `reorder`: packets that overtake others.
 
 use serde_json::Value as Json;
-use windtunnel_model::profile::Reorder;
+use windtunnel_model::profile::PacketReordering;
 use windtunnel_model::{Probability, Span};
 
 use super::{Decoder, Field};
-use crate::grammar::{Definitions, Form, form, map};
-use crate::tree::Kind;
+use crate::grammar::{SchemaDefinitions, ValueForm, form, map};
+use crate::tree::YamlValueKind;
 
 map! {
     /// Packets that are held back so that others overtake them.
@@ -29,19 +29,25 @@ map! {
 /// How long a packet is held back where the file does not say.
 const DEFAULT_EXTRA: Span = Span::from_millis(1);
 
-impl Form for Reorder {
-    type Value = Reorder;
+impl ValueForm for PacketReordering {
+    type Value = PacketReordering;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PacketReordering> {
         match (field.scalar(), &field.value.kind) {
-            (Some("none"), _) => Some(Reorder::default()),
-            (Some("jitter"), _) => Some(Reorder { by_jitter: true, ..Reorder::default() }),
+            (Some("none"), _) => Some(PacketReordering::default()),
+            (Some("jitter"), _) => {
+                Some(PacketReordering { by_jitter: true, ..PacketReordering::default() })
+            }
             (Some(_), _) => {
                 let needed = "`none`, `jitter` or a probability such as 1%";
                 let probability = from.quantity(field, needed)?;
-                Some(Reorder { probability, extra: DEFAULT_EXTRA, ..Reorder::default() })
+                Some(PacketReordering {
+                    probability,
+                    extra: DEFAULT_EXTRA,
+                    ..PacketReordering::default()
+                })
             }
-            (None, Kind::Map(_)) => read_map(from, field),
+            (None, YamlValueKind::Map(_)) => read_map(from, field),
             _ => {
                 let needed = "`none`, `jitter`, a probability, or {probability: 1%, extra: 5ms}";
                 from.wrong_type(field, needed)
@@ -49,7 +55,7 @@ impl Form for Reorder {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Reorder",
             "Packets that overtake others.",
@@ -61,7 +67,7 @@ impl Form for Reorder {
     }
 }
 
-fn short(definitions: &mut Definitions) -> Json {
+fn short(definitions: &mut SchemaDefinitions) -> Json {
     definitions.text(
         "ReorderText",
         "`none`, `jitter`, or a probability.",
@@ -85,7 +91,7 @@ fn read_correlation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probabil
     Some(correlation)
 }
 
-fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
+fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PacketReordering> {
     let fields = from.table::<ReorderForm>(field, "reorder")?;
     let probability = from.read_or(&fields, ReorderForm::PROBABILITY, Probability::NEVER)?;
     let extra = from.read_or(&fields, ReorderForm::EXTRA, DEFAULT_EXTRA)?;
@@ -97,5 +103,5 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Reorder> {
         return None;
     }
     let extra = if probability.is_never() { Span::ZERO } else { extra };
-    Some(Reorder { by_jitter, probability, extra, correlation })
+    Some(PacketReordering { by_jitter, probability, extra, correlation })
 }

@@ -3,16 +3,16 @@
 use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 
-use super::limits::{Cpu, Disk, LimitKeys, Memory, number};
-use super::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Names, Required, Whole, map};
+use super::limits::{CpuDemandDraft, DiskDemandDraft, LimitKeys, MemoryDemandDraft, number};
+use super::{Decoder, Field, LocatedValue};
+use crate::grammar::{BoundedInteger, NameListForm, Required, SchemaDefinitions, ValueForm, map};
 
 /// A reservation as the file has it.
 #[derive(Debug)]
 pub(crate) struct ReservationDraft {
-    pub(crate) name: At<String>,
+    pub(crate) name: LocatedValue<String>,
     /// Nodes, groups of them, or other reservations.
-    pub(crate) of: Vec<At<String>>,
+    pub(crate) of: Vec<LocatedValue<String>>,
     pub(crate) limits: LimitKeys,
 }
 
@@ -21,24 +21,24 @@ map! {
     Reservation, ReservationDraft, by read_reservation {
         /// Nodes, groups of them (each counts as its members), or other reservations. Each is part of
         /// one reservation at the most.
-        "of" OF: Required<Names>,
+        "of" OF: Required<NameListForm>,
         /// Processor time of all together, as for a node: a limit of which so much must be free, or a
         /// map with `limit`, `min` and `weight`. With `min`, no more can be reserved within it.
-        "cpu" CPU: Cpu,
+        "cpu" CPU: CpuDemandDraft,
         /// Memory of all together, as for a node.
-        "memory" MEMORY: Memory,
+        "memory" MEMORY: MemoryDemandDraft,
         /// How many processes and threads all may have together.
-        "pids" PIDS: Whole<1, { Demand::PIDS_MAX as u64 }>,
+        "pids" PIDS: BoundedInteger<1, { Demand::PIDS_MAX as u64 }>,
         /// What all may read of each disk together at most, and write; or a map with `limit` and
         /// `weight`.
-        "disk" DISK: Disk,
+        "disk" DISK: DiskDemandDraft,
     }
 }
 
 /// A map of reservations by name.
-pub(super) struct Reserve;
+pub(super) struct ReservationMapForm;
 
-impl Form for Reserve {
+impl ValueForm for ReservationMapForm {
     type Value = Vec<ReservationDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ReservationDraft>> {
@@ -46,7 +46,7 @@ impl Form for Reserve {
         Some(entries.all().filter_map(|entry| read_reservation(from, entry)).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let reservation = Reservation::schema(definitions);
         json!({"type": "object", "additionalProperties": reservation})
     }
@@ -57,7 +57,7 @@ pub(crate) fn read_reservation(
     from: &mut Decoder<'_>,
     field: Field<'_>,
 ) -> Option<ReservationDraft> {
-    let name = At { value: field.key.to_owned(), place: field.place };
+    let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     let fields = from.table::<Reservation>(field, "a reservation")?;
     let of = from.need(&fields, Reservation::OF, "this reservation")?;
     let limits = LimitKeys {

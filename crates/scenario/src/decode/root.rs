@@ -1,20 +1,22 @@
 //! A file system of a node's own: a folder or an image, and what is mounted in it.
 
-use windtunnel_model::plan::{REGISTRY, Root, RootSource, User, Volume, VolumeSource};
+use windtunnel_model::plan::{
+    NodeFilesystem, ProgramUser, REGISTRY, RootSource, Volume, VolumeSource,
+};
 
 use super::node::AccountDraft;
 use super::platform::WrittenPlatform;
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Names, form, map, texts};
-use crate::position::Place;
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{NameListForm, form, map, texts};
+use crate::position::SourceLocation;
 use crate::text::shorten;
 
 /// What a node says of its files; paths are as they are written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RootKeys {
-    pub(crate) source: Option<At<RootSource>>,
+    pub(crate) source: Option<LocatedValue<RootSource>>,
     /// Where its platform is written.
-    pub(crate) platform: Option<Place>,
+    pub(crate) platform: Option<SourceLocation>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) keep: bool,
     /// The user of these files that programs are.
@@ -74,7 +76,7 @@ pub(super) fn read_root(
         if let RootSource::Image { platform: of_image, .. } = &mut value {
             *of_image = platform;
         }
-        At { value, place: field.place }
+        LocatedValue { value, place: field.place }
     });
     refuse_useless(from, fields, source.as_ref(), account);
     let account = match account {
@@ -88,7 +90,7 @@ pub(super) fn read_root(
 fn refuse_useless(
     from: &mut Decoder<'_>,
     fields: &Fields<'_>,
-    source: Option<&At<RootSource>>,
+    source: Option<&LocatedValue<RootSource>>,
     account: Option<&AccountDraft>,
 ) {
     if let (None, Some(AccountDraft::Written(user)), Some(field)) =
@@ -108,7 +110,7 @@ fn refuse_useless(
         refuse("args", "`args` are for the entry point of an `image`, which this node has not");
         refuse("platform", "`platform` is that of an `image`, which this node has not");
     }
-    if matches!(account, Some(AccountDraft::User(User::Image))) && !is_image {
+    if matches!(account, Some(AccountDraft::User(ProgramUser::Image))) && !is_image {
         refuse("user", "user: `image` is the user of an `image`, which this node has not");
     }
     if source.is_none() {
@@ -128,7 +130,7 @@ fn refuse_useless(
 }
 
 /// Whether the node runs an image's own command where it says nothing else.
-pub(super) fn image_place(fields: &Fields<'_>) -> Option<Place> {
+pub(super) fn image_place(fields: &Fields<'_>) -> Option<SourceLocation> {
     fields.get(RootTable::IMAGE).map(|image| image.value.place)
 }
 
@@ -207,7 +209,7 @@ fn read_args(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<String>> {
 
 form! {
     /// Files from outside of a node's own.
-    Volumes: Vec<Volume>, by read_volumes, like Names::schema
+    Volumes: Vec<Volume>, by read_volumes, like NameListForm::schema
 }
 
 fn read_volumes(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Volume>> {
@@ -216,7 +218,7 @@ fn read_volumes(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Volume>>
     texts.iter().map(|text| read_volume(from, text)).collect()
 }
 
-fn read_volume(from: &mut Decoder<'_>, text: &At<String>) -> Option<Volume> {
+fn read_volume(from: &mut Decoder<'_>, text: &LocatedValue<String>) -> Option<Volume> {
     let read = volume(&text.value);
     if let Err(why) = &read {
         let message = format!("volumes: `{}` {why}", shorten(&text.value));
@@ -234,12 +236,12 @@ fn volume(text: &str) -> Result<Volume, &'static str> {
         _ => (text, false),
     };
     let (source, target) = rest.rsplit_once(':').ok_or("has no `:` between source and target")?;
-    if !Root::is_target(target) {
+    if !NodeFilesystem::is_target(target) {
         return Err("has a target that is not an absolute path below the root");
     }
     let source = if source.contains('/') || source.starts_with('.') {
         VolumeSource::Path(source.to_owned())
-    } else if Root::is_volume_name(source) {
+    } else if NodeFilesystem::is_volume_name(source) {
         VolumeSource::Named(source.to_owned())
     } else {
         return Err("has a source that is neither a path nor a name");

@@ -4,15 +4,17 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{Routing, RoutingMetric};
 
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Item, Name, Names, form, map, texts, words};
-use crate::position::Place;
-use crate::tree::Kind;
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{
+    ListElement, Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts, words,
+};
+use crate::position::SourceLocation;
+use crate::tree::YamlValueKind;
 
 /// A route that is fixed.
 #[derive(Debug)]
 pub(crate) struct RouteDraft {
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) way: WayDraft,
     pub(crate) one_way: bool,
 }
@@ -21,11 +23,11 @@ pub(crate) struct RouteDraft {
 #[derive(Debug)]
 pub(crate) enum WayDraft {
     /// Every vertex of it.
-    Path(Vec<At<String>>),
+    Path(Vec<LocatedValue<String>>),
     /// The shortest from one to the next: two ends and those between.
-    Via { from: At<String>, to: At<String>, via: Vec<At<String>> },
+    Via { from: LocatedValue<String>, to: LocatedValue<String>, via: Vec<LocatedValue<String>> },
     /// Between these ends none is fixed any longer.
-    Shortest { from: At<String>, to: At<String> },
+    Shortest { from: LocatedValue<String>, to: LocatedValue<String> },
 }
 
 words! {
@@ -52,11 +54,11 @@ map! {
     }
 }
 
-impl Form for Routing {
+impl ValueForm for Routing {
     type Value = Routing;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Routing> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             return Some(Metric::read(from, field)?.into());
         }
         let fields = from.table::<RoutingForm>(field, "the routing")?;
@@ -68,7 +70,7 @@ impl Form for Routing {
         })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Routing",
             "How routers find their ways.",
@@ -83,7 +85,7 @@ impl Form for Routing {
 /// A time, or `never`.
 struct TimeOrNever;
 
-impl Form for TimeOrNever {
+impl ValueForm for TimeOrNever {
     type Value = Option<Span>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Option<Span>> {
@@ -93,7 +95,7 @@ impl Form for TimeOrNever {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let pattern = r"^(never|[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s|min|h))$";
         definitions.text("TimeOrNever", "A time with a unit, or `never`.", pattern, "200ms")
     }
@@ -105,7 +107,7 @@ map! {
     Route, RouteDraft, by read_fixed {
         /// The way from node to node, each neighbours joined by a link (the shortest if there are
         /// several). An end may be a group: its members all have such a route.
-        "path" PATH: Way,
+        "path" PATH: RoutePathForm,
         /// Where it begins: a node or group.
         "from" FROM: Name,
         /// Where it ends: a node or group.
@@ -119,22 +121,22 @@ map! {
     }
 }
 
-impl Item for Route {
+impl ListElement for Route {
     const LIST: &'static str = "a list of routes";
 }
 
 /// The names of all vertices of a route.
-struct Way;
+struct RoutePathForm;
 
-impl Form for Way {
-    type Value = Vec<At<String>>;
+impl ValueForm for RoutePathForm {
+    type Value = Vec<LocatedValue<String>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
         let items = from.list(field, "a list of names from node to node")?;
         items.map(|item| Name::read(from, item)).collect()
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let mut schema = texts(definitions);
         schema["minItems"] = json!(2);
         schema
@@ -143,10 +145,13 @@ impl Form for Way {
 
 form! {
     /// What a route passes; nothing where it is the shortest.
-    Via: Option<Vec<At<String>>>, by read_via_form, like Names::schema
+    Via: Option<Vec<LocatedValue<String>>>, by read_via_form, like NameListForm::schema
 }
 
-fn read_via_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Option<Vec<At<String>>>> {
+fn read_via_form(
+    from: &mut Decoder<'_>,
+    field: Field<'_>,
+) -> Option<Option<Vec<LocatedValue<String>>>> {
     if field.scalar() == Some("shortest") {
         return Some(None);
     }
@@ -167,26 +172,26 @@ fn read_fixed(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
 /// `route` of an event: a list of names, or a map.
 pub(super) struct EventRoute;
 
-impl Form for EventRoute {
+impl ValueForm for EventRoute {
     type Value = RouteDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
         match &field.value.kind {
-            Kind::List(_) => {
-                let way = WayDraft::Path(Way::read(from, field)?);
+            YamlValueKind::List(_) => {
+                let way = WayDraft::Path(RoutePathForm::read(from, field)?);
                 Some(RouteDraft { place: field.place, way, one_way: false })
             }
-            Kind::Map(_) => read_route(from, field),
+            YamlValueKind::Map(_) => read_route(from, field),
             _ => from.wrong_type(field, "a list of names from node to node, or a map"),
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "EventRoute",
             "The route that an event fixes.",
             &[
-                ("The way from node to node and back.", Way::schema),
+                ("The way from node to node and back.", RoutePathForm::schema),
                 ("All of it.", Route::definition),
             ],
         )
@@ -207,7 +212,7 @@ fn read_route(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
         from.mistake_with_hint(stray.place, message, hint);
         return None;
     }
-    Some(RouteDraft { place, way: WayDraft::Path(Way::read(from, path)?), one_way })
+    Some(RouteDraft { place, way: WayDraft::Path(RoutePathForm::read(from, path)?), one_way })
 }
 
 fn read_via(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<WayDraft> {

@@ -7,10 +7,10 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::Timeouts;
 
-use super::{At, Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Name, Names, form, map, texts};
+use super::{Decoder, Field, Fields, LocatedValue};
+use crate::grammar::{Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts};
 use crate::text::shorten;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 use firewall::FirewallForm;
 pub(crate) use firewall::{FirewallDraft, RuleDraft};
 use nat::NatForm;
@@ -19,16 +19,16 @@ pub(crate) use nat::{ForwardDraft, NatDraft};
 /// A router as the file has it.
 #[derive(Debug)]
 pub(crate) struct RouterDraft {
-    pub(crate) name: At<String>,
+    pub(crate) name: LocatedValue<String>,
     /// Links or neighbours on the inside.
-    pub(crate) inside: Option<Vec<At<String>>>,
-    pub(crate) outside: Option<Vec<At<String>>>,
-    pub(crate) nat: Option<At<NatDraft>>,
-    pub(crate) firewall: Option<At<FirewallDraft>>,
+    pub(crate) inside: Option<Vec<LocatedValue<String>>>,
+    pub(crate) outside: Option<Vec<LocatedValue<String>>>,
+    pub(crate) nat: Option<LocatedValue<NatDraft>>,
+    pub(crate) firewall: Option<LocatedValue<FirewallDraft>>,
 }
 
 impl RouterDraft {
-    fn plain(name: At<String>) -> Self {
+    fn plain(name: LocatedValue<String>) -> Self {
         RouterDraft { name, inside: None, outside: None, nat: None, firewall: None }
     }
 
@@ -44,9 +44,9 @@ map! {
         /// The links that lead inside, or the neighbours at their ends (nodes, groups, routers, LANs);
         /// the others are outside. Default: all links but those towards other routers, if these
         /// are on one side of the router.
-        "inside" INSIDE: Names,
+        "inside" INSIDE: NameListForm,
         /// The links that lead outside, or the neighbours at their ends; the others are inside.
-        "outside" OUTSIDE: Names,
+        "outside" OUTSIDE: NameListForm,
         /// Translates the IPv4 addresses of what passes between inside and outside.
         "nat" NAT: NatForm,
         /// Lets some packets pass and others not.
@@ -57,11 +57,11 @@ map! {
 /// Routers: a list of names, or a map of names with what each does.
 pub(super) struct Routers;
 
-impl Form for Routers {
+impl ValueForm for Routers {
     type Value = Vec<RouterDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<RouterDraft>> {
-        if let Kind::Map(_) = field.value.kind {
+        if let YamlValueKind::Map(_) = field.value.kind {
             let entries = from.map(field, "a map of names and routers")?;
             return Some(entries.all().filter_map(|entry| read_router(from, entry)).collect());
         }
@@ -70,8 +70,8 @@ impl Form for Routers {
         Some(names.map(RouterDraft::plain).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let map = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let map = |definitions: &mut SchemaDefinitions| {
             let router = Router::schema(definitions);
             json!({"type": "object", "additionalProperties": {"anyOf": [router, {"type": "null"}]}})
         };
@@ -84,7 +84,7 @@ impl Form for Routers {
 }
 
 fn read_router(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<RouterDraft> {
-    let name = At { value: entry.key.to_owned(), place: entry.place };
+    let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
     if !entry.is_some() {
         return Some(RouterDraft::plain(name));
     }
@@ -173,7 +173,7 @@ form! {
     PortsForm: windtunnel_model::plan::PortRange, by read_ports, like ports_schema
 }
 
-fn ports_schema(definitions: &mut Definitions) -> Json {
+fn ports_schema(definitions: &mut SchemaDefinitions) -> Json {
     let description = "A port, or ports from the first to the last.";
     let pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$";
     definitions.text("PortRange", description, pattern, "40000-49999")

@@ -8,16 +8,17 @@ use std::net::IpAddr;
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, Hash, Health, OnLoss, Ping, Pinning, Policy, Service as Model,
-    ServicePort,
+    Encapsulation, FailOver, Hash, LoadBalancingPolicy, Ping, Pinning, ReplicaHealthCheck,
+    ReplicaLossResponse, Service as Model, ServicePort,
 };
 
-use super::{At, Decoder, Field};
+use super::{Decoder, Field, LocatedValue};
 use crate::grammar::{
-    Definitions, Form, Name, Names, Required, Whole, form, map, one_or_two, words,
+    BoundedInteger, Name, NameListForm, Required, SchemaDefinitions, ValueForm, form, map,
+    one_or_two, words,
 };
 use crate::text::{list, shorten};
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 pub(crate) use event::ServiceEventDraft;
 pub(super) use event::{OfServices, read_service_event};
 use health::HealthForm;
@@ -26,23 +27,23 @@ pub(super) use health::Period;
 /// A service as the file has it.
 #[derive(Debug)]
 pub(crate) struct ServiceDraft {
-    pub(crate) name: At<String>,
+    pub(crate) name: LocatedValue<String>,
     /// At most one a family.
-    pub(crate) addresses: Vec<At<IpAddr>>,
-    pub(crate) ports: Vec<At<ServicePort>>,
-    pub(crate) origin: Option<At<String>>,
-    pub(crate) replicas: Vec<At<String>>,
+    pub(crate) addresses: Vec<LocatedValue<IpAddr>>,
+    pub(crate) ports: Vec<LocatedValue<ServicePort>>,
+    pub(crate) origin: Option<LocatedValue<String>>,
+    pub(crate) replicas: Vec<LocatedValue<String>>,
     /// `None`: all routers.
-    pub(crate) at: Option<Vec<At<String>>>,
-    pub(crate) policy: Option<At<PolicyDraft>>,
+    pub(crate) at: Option<Vec<LocatedValue<String>>>,
+    pub(crate) policy: Option<LocatedValue<PolicyDraft>>,
     /// How the policy `hash` does it.
-    pub(crate) hash: Option<At<Hash>>,
-    pub(crate) pins: Option<At<Pinning>>,
-    pub(crate) health: Option<At<Health>>,
-    pub(crate) fail_over: Option<At<FailOver>>,
-    pub(crate) on_loss: Option<OnLoss>,
+    pub(crate) hash: Option<LocatedValue<Hash>>,
+    pub(crate) pins: Option<LocatedValue<Pinning>>,
+    pub(crate) health: Option<LocatedValue<ReplicaHealthCheck>>,
+    pub(crate) fail_over: Option<LocatedValue<FailOver>>,
+    pub(crate) on_loss: Option<ReplicaLossResponse>,
     pub(crate) encapsulation: Encapsulation,
-    pub(crate) ping: Option<At<Ping>>,
+    pub(crate) ping: Option<LocatedValue<Ping>>,
     pub(crate) tcp_idle: Span,
     pub(crate) udp_idle: Span,
 }
@@ -50,12 +51,12 @@ pub(crate) struct ServiceDraft {
 /// Which replica gets what is new.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyDraft {
-    pub(crate) policy: Policy,
+    pub(crate) policy: LoadBalancingPolicy,
     pub(crate) weights: Weights,
 }
 
 /// Replicas and their weights.
-pub(crate) type Weights = Vec<(At<String>, u32)>;
+pub(crate) type Weights = Vec<(LocatedValue<String>, u32)>;
 
 map! {
     /// An address that several nodes answer for. Routers redirect each new connection to one of
@@ -66,15 +67,15 @@ map! {
         "address" ADDRESS: Addresses,
         /// What is redirected, such as `80/tcp` or `[80/tcp, 53/udp]`. Other ports of the address
         /// are those of the `origin`.
-        "ports" PORTS: Required<Ports>,
+        "ports" PORTS: Required<ServicePortsForm>,
         /// The node whose address it is: it gets what no router redirects. Without one, that is
         /// unreachable.
         "origin" ORIGIN: Name,
         /// The nodes that packets are redirected to, or groups of them. One gets something as soon
         /// as a program in it listens on the port.
-        "replicas" REPLICAS: Required<Names>,
+        "replicas" REPLICAS: Required<NameListForm>,
         /// The routers that redirect; default: all.
-        "at" AT: Names,
+        "at" AT: NameListForm,
         /// Which replica gets a new connection; default nearest.
         "policy" POLICY: PolicyForm,
         /// How the policy `hash` spreads what is new; default rendezvous. Alone it says `policy: hash`,
@@ -103,21 +104,21 @@ map! {
 
 words! {
     /// Which replica gets a new connection.
-    PolicyWord: Policy {
+    PolicyWord: LoadBalancingPolicy {
         /// The nearest by latency, from the router that redirects and as links and routes are then.
-        "nearest" => Policy::Nearest,
+        "nearest" => LoadBalancingPolicy::Nearest,
         /// The nearest by the number of links.
-        "hops" => Policy::Hops,
+        "hops" => LoadBalancingPolicy::Hops,
         /// That with the fewest live connections and flows; of equals, the first.
-        "least-connections" => Policy::LeastConnections,
+        "least-connections" => LoadBalancingPolicy::LeastConnections,
         /// By a hash, so that most stay at their replica where others come and go: `hash` says how.
-        "hash" => Policy::Hash,
+        "hash" => LoadBalancingPolicy::Hash,
         /// The first that is there.
-        "ordered" => Policy::Ordered,
+        "ordered" => LoadBalancingPolicy::Ordered,
         /// Each in its turn, in the order of the file.
-        "round-robin" => Policy::RoundRobin,
+        "round-robin" => LoadBalancingPolicy::RoundRobin,
         /// By a random draw for each connection, by the seed; all alike.
-        "random" => Policy::Random,
+        "random" => LoadBalancingPolicy::Random,
     }
 }
 
@@ -165,11 +166,11 @@ words! {
 
 words! {
     /// What clients are sent whose connection is lost with the node of its replica.
-    OnLossWord as "OnLoss"; OnLoss {
+    OnLossWord as "OnLoss"; ReplicaLossResponse {
         /// Nothing: their packets are dropped.
-        "silent" => OnLoss::Silent,
+        "silent" => ReplicaLossResponse::Silent,
         /// A reset, in the name of the replica.
-        "reset" => OnLoss::Reset,
+        "reset" => ReplicaLossResponse::Reset,
     }
 }
 
@@ -197,9 +198,9 @@ words! {
 }
 
 /// A map of services by name.
-pub(super) struct Services;
+pub(super) struct ServiceMapForm;
 
-impl Form for Services {
+impl ValueForm for ServiceMapForm {
     type Value = Vec<ServiceDraft>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ServiceDraft>> {
@@ -207,14 +208,14 @@ impl Form for Services {
         Some(entries.all().filter_map(|entry| read_service(from, entry)).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let service = Service::schema(definitions);
         json!({"type": "object", "additionalProperties": service})
     }
 }
 
 fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft> {
-    let name = At { value: field.key.to_owned(), place: field.place };
+    let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     let fields = from.table::<Service>(field, "a service")?;
     let ports = from.need(&fields, Service::PORTS, "this service");
     let replicas = from.need(&fields, Service::REPLICAS, "this service");
@@ -241,11 +242,11 @@ fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft
 
 form! {
     /// An address, or one of each family.
-    Addresses: Vec<At<IpAddr>>, by read_addresses, like one_or_two
+    Addresses: Vec<LocatedValue<IpAddr>>, by read_addresses, like one_or_two
 }
 
-fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<IpAddr>>> {
-    let mut addresses: Vec<At<IpAddr>> = Vec::new();
+fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<IpAddr>>> {
+    let mut addresses: Vec<LocatedValue<IpAddr>> = Vec::new();
     for text in from.names(field, "an address such as 10.1.0.80, or a list of two")? {
         let (place, shown) = (text.place, shorten(&text.value));
         let Ok(value) = text.value.parse::<IpAddr>() else {
@@ -258,26 +259,26 @@ fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<IpA
             from.mistake(place, message);
             return None;
         }
-        addresses.push(At { value, place });
+        addresses.push(LocatedValue { value, place });
     }
     Some(addresses)
 }
 
 /// Ports: one, or a list of them.
-struct Ports;
+struct ServicePortsForm;
 
-impl Form for Ports {
-    type Value = Vec<At<ServicePort>>;
+impl ValueForm for ServicePortsForm {
+    type Value = Vec<LocatedValue<ServicePort>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<ServicePort>>> {
-        let mut ports: Vec<At<ServicePort>> = Vec::new();
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<ServicePort>>> {
+        let mut ports: Vec<LocatedValue<ServicePort>> = Vec::new();
         for text in from.names(field, "a port such as 80/tcp, or a list of them")? {
             let port = read_port(from, &text)?;
             if ports.iter().any(|known| known.value == port) {
                 from.mistake(text.place, format!("ports: `{port}` is there twice"));
                 return None;
             }
-            ports.push(At { value: port, place: text.place });
+            ports.push(LocatedValue { value: port, place: text.place });
         }
         if ports.is_empty() || ports.len() > Model::PORTS_MAX {
             let (count, most) = (ports.len(), Model::PORTS_MAX);
@@ -287,8 +288,8 @@ impl Form for Ports {
         Some(ports)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let several = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let several = |definitions: &mut SchemaDefinitions| {
             let port = port_schema(definitions);
             json!({"type": "array", "items": port, "minItems": 1})
         };
@@ -300,12 +301,12 @@ impl Form for Ports {
     }
 }
 
-fn port_schema(definitions: &mut Definitions) -> Json {
+fn port_schema(definitions: &mut SchemaDefinitions) -> Json {
     let description = "A port of a transport protocol.";
     definitions.text("ServicePort", description, "^[1-9][0-9]{0,4}/(tcp|udp)$", "80/tcp")
 }
 
-fn read_port(from: &mut Decoder<'_>, text: &At<String>) -> Option<ServicePort> {
+fn read_port(from: &mut Decoder<'_>, text: &LocatedValue<String>) -> Option<ServicePort> {
     let shown = shorten(&text.value);
     let port = text.value.parse::<ServicePort>().ok();
     if port.is_none() {
@@ -324,14 +325,14 @@ fn read_port(from: &mut Decoder<'_>, text: &At<String>) -> Option<ServicePort> {
 /// A policy: a word, or a map of weights.
 struct PolicyForm;
 
-impl Form for PolicyForm {
+impl ValueForm for PolicyForm {
     type Value = PolicyDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PolicyDraft> {
-        if let Kind::Map(_) = field.value.kind {
+        if let YamlValueKind::Map(_) = field.value.kind {
             let fields = from.table::<WeightedForm>(field, "a policy")?;
             let weights = from.need(&fields, WeightedForm::WEIGHTED, "this policy")?;
-            return Some(PolicyDraft { policy: Policy::Weighted, weights });
+            return Some(PolicyDraft { policy: LoadBalancingPolicy::Weighted, weights });
         }
         let words: Vec<&str> = PolicyWord::WORDS.iter().map(|(word, _)| *word).collect();
         let needed = format!("{}, or {{weighted: {{…}}}}", list(&words));
@@ -345,7 +346,7 @@ impl Form for PolicyForm {
         Some(PolicyDraft { policy, weights: Vec::new() })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Policy",
             "Which replica gets a new connection.",
@@ -357,7 +358,7 @@ impl Form for PolicyForm {
 /// Replicas and their weights.
 pub(super) struct WeightsForm;
 
-impl Form for WeightsForm {
+impl ValueForm for WeightsForm {
     type Value = Weights;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Weights> {
@@ -367,14 +368,14 @@ impl Form for WeightsForm {
             return None;
         }
         let weight = |from: &mut Decoder<'_>, entry: Field<'_>| {
-            let weight = Whole::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
-            let name = At { value: entry.key.to_owned(), place: entry.place };
+            let weight = BoundedInteger::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
+            let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
             Some((name, u32::try_from(weight).ok()?))
         };
         entries.all().map(|entry| weight(from, entry)).collect()
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         let most = Model::WEIGHT_MAX;
         let weight = json!({"type": "integer", "minimum": 0, "maximum": most});
         json!({"type": "object", "additionalProperties": weight, "minProperties": 1})

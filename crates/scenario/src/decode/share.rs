@@ -7,18 +7,18 @@ use windtunnel_model::profile::SendShare;
 
 use super::limits::number;
 use super::{Decoder, Field};
-use crate::grammar::{Definitions, Form, Map, Whole, map};
+use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
 use crate::text::list;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 /// A part of a link's rate.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Share {
+pub(crate) struct LinkShareDraft {
     min: Option<Rate>,
     weight: Option<u32>,
 }
 
-impl Share {
+impl LinkShareDraft {
     /// The class of a program with this name.
     pub(crate) fn named(self, name: String) -> SendShare {
         SendShare { name, min: self.min, weight: self.weight.unwrap_or(Demand::WEIGHT_DEFAULT) }
@@ -35,7 +35,7 @@ map! {
         /// What it has of the rate of its node's link when others want it, too. The node must have
         /// one link. All programs of the node then share it, those without `send` with weight 1,
         /// and so does everything else that the node sends.
-        "send" SEND: Share,
+        "send" SEND: LinkShareDraft,
     }
 }
 
@@ -46,15 +46,15 @@ map! {
         "min" MIN: Rate,
         /// Its part of what is no program's minimum, in proportion to the weights of the others;
         /// default 1.
-        "weight" WEIGHT: Whole<1, { Demand::WEIGHT_MAX as u64 }>,
+        "weight" WEIGHT: BoundedInteger<1, { Demand::WEIGHT_MAX as u64 }>,
     }
 }
 
-impl Form for Share {
-    type Value = Share;
+impl ValueForm for LinkShareDraft {
+    type Value = LinkShareDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Share> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkShareDraft> {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let message = "`send` of a program is a share of its node's link, such as {weight: 2}";
             let hint = "`send: 1MB/s` beside `run` limits the node";
             from.mistake_with_hint(field.wrong(), message, hint);
@@ -67,10 +67,10 @@ impl Form for Share {
             from.mistake(fields.place, format!("send lacks one of {}", list(&ShareKeys::list())));
             return None;
         }
-        Some(Share { min, weight })
+        Some(LinkShareDraft { min, weight })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         ShareKeys::definition(definitions)
     }
 }

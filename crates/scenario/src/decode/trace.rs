@@ -1,15 +1,15 @@
 //! `rate: {trace: …}` and `trace: {file: …}`: properties that follow a file.
 
 use serde_json::Value as Json;
-use windtunnel_model::profile::{Loss, Setting};
-use windtunnel_model::trace::{Content, Series};
+use windtunnel_model::profile::{LossModel, PropertySetting};
+use windtunnel_model::trace::{TraceContent, TraceSeries};
 use windtunnel_model::{LinkPatch, Probability, Rate, Span, TraceMode, TraceUse};
 
 use super::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Required, form, map, text, words};
+use crate::grammar::{Required, SchemaDefinitions, ValueForm, form, map, text, words};
 use crate::text::shorten;
-use crate::trace::Form as FileForm;
-use crate::tree::Kind;
+use crate::trace::TraceFormat as FileForm;
+use crate::tree::YamlValueKind;
 
 map! {
     /// Delivery opportunities from a file: on each line the millisecond at which 1500 bytes may
@@ -64,7 +64,7 @@ pub(crate) struct TraceRate {
     pub(super) following: TraceUse,
 }
 
-impl Form for TraceRate {
+impl ValueForm for TraceRate {
     type Value = TraceRate;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TraceRate> {
@@ -75,7 +75,7 @@ impl Form for TraceRate {
         let (file, repeat, offset) = (file?, repeat?, offset?);
         let name = from.text(file, "the name of a file of milliseconds")?;
         let (trace, content) = from.trace_file(name, FileForm::Mahimahi, file.value.place)?;
-        let Content::Opportunities(recorded) = content else { return None };
+        let TraceContent::Opportunities(recorded) = content else { return None };
         let Some(mean) = recorded.mean() else {
             let message = format!("the trace `{}` has less than 1 bit/s", shorten(name));
             from.mistake(file.value.place, message);
@@ -85,7 +85,7 @@ impl Form for TraceRate {
         Some(TraceRate { mean, following: TraceUse { trace, mode, repeat, offset } })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         RateTrace::definition(definitions)
     }
 }
@@ -96,14 +96,14 @@ pub(crate) struct TableTrace {
     following: TraceUse,
     rate: Option<Rate>,
     latency: Option<Span>,
-    loss: Option<Loss>,
+    loss: Option<LossModel>,
 }
 
 impl TableTrace {
     pub(super) fn put(self, patch: &mut LinkPatch) {
         let following = Some(self.following);
         if let Some(rate) = self.rate {
-            (patch.rate, patch.traces.rate) = (Some(Setting::To(rate)), following);
+            (patch.rate, patch.traces.rate) = (Some(PropertySetting::To(rate)), following);
         }
         if let Some(latency) = self.latency {
             (patch.latency, patch.traces.latency) = (Some(latency), following);
@@ -114,19 +114,19 @@ impl TableTrace {
     }
 }
 
-impl Form for TableTrace {
+impl ValueForm for TableTrace {
     type Value = TableTrace;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TableTrace> {
         let (file, mode, repeat, offset) = match &field.value.kind {
-            Kind::Text(text) if text == "none" => {
+            YamlValueKind::Text(text) if text == "none" => {
                 let hint = "set the `rate`, `latency` or `loss` that shall follow no trace";
                 let message = "trace: `none` does not say which values hold instead";
                 from.mistake_with_hint(field.wrong(), message, hint);
                 return None;
             }
-            Kind::Text(_) => (field, TraceMode::Hold, false, Span::ZERO),
-            Kind::Map(_) => {
+            YamlValueKind::Text(_) => (field, TraceMode::Hold, false, Span::ZERO),
+            YamlValueKind::Map(_) => {
                 let fields = from.table::<TraceForm>(field, "a trace")?;
                 let mode = from.read_or(&fields, TraceForm::MODE, TraceMode::Hold);
                 let file = from.required(&fields, TraceForm::FILE, "this trace");
@@ -142,7 +142,7 @@ impl Form for TableTrace {
         let name = from.text(file, "the name of a table (CSV)")?;
         let place = file.value.place;
         let (trace, content) = from.trace_file(name, FileForm::Csv, place)?;
-        let Content::Series(table) = content else { return None };
+        let TraceContent::Series(table) = content else { return None };
         match follow(table, TraceUse { trace, mode, repeat, offset }) {
             Ok(following) => Some(following),
             Err(message) => {
@@ -152,7 +152,7 @@ impl Form for TableTrace {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "TraceFile",
             "A table of values over time.",
@@ -198,7 +198,7 @@ pub(super) fn check_alone(
 }
 
 /// The means of a table's columns; says what is wrong with it.
-fn follow(table: &Series, following: TraceUse) -> Result<TableTrace, String> {
+fn follow(table: &TraceSeries, following: TraceUse) -> Result<TableTrace, String> {
     if following.repeat && table.length().is_zero() {
         return Err("repeats after no time: its last row is at 0s".to_owned());
     }
@@ -226,7 +226,8 @@ fn follow(table: &Series, following: TraceUse) -> Result<TableTrace, String> {
         let mean = u32::try_from(table.mean(loss, following.mode)).ok();
         let mean = mean.and_then(Probability::from_parts_per_billion);
         let mean = mean.unwrap_or(Probability::ALWAYS);
-        found.loss = Some(if mean.is_never() { Loss::None } else { Loss::Independent(mean) });
+        found.loss =
+            Some(if mean.is_never() { LossModel::None } else { LossModel::Independent(mean) });
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 //!
 //! Their lines are numbered after those of the file, so that one place says which text it is in.
 
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::shorten;
 
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl OptionTexts {
     }
 
     /// Where a place is, for messages about another one.
-    pub(crate) fn whereabouts(&self, place: Place) -> String {
+    pub(crate) fn whereabouts(&self, place: SourceLocation) -> String {
         match self.find(place) {
             Some((option, text, _)) => format!("`{option} {}`", shorten(text)),
             None => format!("line {}", place.line),
@@ -44,9 +44,9 @@ impl OptionTexts {
     }
 
     /// The option and its text in which a place is, and the place there; `None`: it is in the file.
-    pub(super) fn find(&self, place: Place) -> Option<(&str, &str, Place)> {
+    pub(super) fn find(&self, place: SourceLocation) -> Option<(&str, &str, SourceLocation)> {
         let text = self.texts.iter().rev().find(|text| place.line > text.before)?;
-        let place = Place { line: place.line - text.before, ..place };
+        let place = SourceLocation { line: place.line - text.before, ..place };
         Some((text.option, &text.text, place))
     }
 }
@@ -68,7 +68,7 @@ mod tests {
         let mut found = Diagnostics::of(FILE);
         let first = found.options.add("--reserve", "a=1");
         let second = found.options.add("--reserve", "b=\n2");
-        let at = |line, column| Place { line, column, length: 1 };
+        let at = |line, column| SourceLocation { line, column, length: 1 };
         found.mistake(at(second + 2, 1), "two");
         found.mistake(at(first + 1, 3), "one");
         found.mistake(at(2, 1), "file");

@@ -6,12 +6,12 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{Form, Key, Map, hint_for_unit, is_extension};
+use super::{MapSchema, SchemaKey, ValueForm, hint_for_unit, is_extension};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::{list, nearest, shorten};
 use crate::trace::TraceFiles;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 pub(crate) use fields::{Field, Fields};
 
 /// What reads the tree: where mistakes go, and the other files that the scenario names.
@@ -22,21 +22,21 @@ pub(crate) struct Decoder<'a> {
 
 /// Something with the place where it was written.
 #[derive(Debug, Clone)]
-pub(crate) struct At<T> {
+pub(crate) struct LocatedValue<T> {
     pub(crate) value: T,
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
 }
 
 impl Decoder<'_> {
     /// Reports a mistake.
-    pub(crate) fn mistake(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn mistake(&mut self, place: SourceLocation, message: impl Into<String>) {
         self.diagnostics.mistake(place, message);
     }
 
     /// Reports a mistake and how to repair it.
     pub(crate) fn mistake_with_hint(
         &mut self,
-        place: Place,
+        place: SourceLocation,
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
@@ -44,15 +44,15 @@ impl Decoder<'_> {
     }
 
     /// Adds a notice about a place.
-    pub(crate) fn notice(&mut self, place: Place, message: impl Into<String>) {
+    pub(crate) fn notice(&mut self, place: SourceLocation, message: impl Into<String>) {
         self.diagnostics.notice(place, message);
     }
 
     /// The value of a key: `Some(None)` if the file has none, `None` if it is wrong.
-    pub(crate) fn read<F: Form>(
+    pub(crate) fn read<F: ValueForm>(
         &mut self,
         fields: &Fields<'_>,
-        key: Key<F>,
+        key: SchemaKey<F>,
     ) -> Option<Option<F::Value>> {
         match fields.get(key) {
             Some(field) => F::read(self, field).map(Some),
@@ -61,40 +61,40 @@ impl Decoder<'_> {
     }
 
     /// The value of a key, or `default` if the file has none.
-    pub(crate) fn read_or<F: Form>(
+    pub(crate) fn read_or<F: ValueForm>(
         &mut self,
         fields: &Fields<'_>,
-        key: Key<F>,
+        key: SchemaKey<F>,
         default: F::Value,
     ) -> Option<F::Value> {
         self.read(fields, key).map(|value| value.unwrap_or(default))
     }
 
     /// The value of a key with the place of the key, if the file has it and it is right.
-    pub(crate) fn read_at_key<F: Form>(
+    pub(crate) fn read_at_key<F: ValueForm>(
         &mut self,
         fields: &Fields<'_>,
-        key: Key<F>,
-    ) -> Option<At<F::Value>> {
+        key: SchemaKey<F>,
+    ) -> Option<LocatedValue<F::Value>> {
         let field = fields.get(key)?;
-        F::read(self, field).map(|value| At { value, place: field.place })
+        F::read(self, field).map(|value| LocatedValue { value, place: field.place })
     }
 
     /// The value of a key with its own place, if the file has it and it is right.
-    pub(crate) fn read_at<F: Form>(
+    pub(crate) fn read_at<F: ValueForm>(
         &mut self,
         fields: &Fields<'_>,
-        key: Key<F>,
-    ) -> Option<At<F::Value>> {
+        key: SchemaKey<F>,
+    ) -> Option<LocatedValue<F::Value>> {
         let field = fields.get(key)?;
-        F::read(self, field).map(|value| At { value, place: field.value.place })
+        F::read(self, field).map(|value| LocatedValue { value, place: field.value.place })
     }
 
     /// The value of a key that must be there; `what` names the map in messages ("this link").
-    pub(crate) fn need<F: Form>(
+    pub(crate) fn need<F: ValueForm>(
         &mut self,
         fields: &Fields<'_>,
-        key: Key<F>,
+        key: SchemaKey<F>,
         what: &str,
     ) -> Option<F::Value> {
         let field = self.required(fields, key, what)?;
@@ -102,14 +102,18 @@ impl Decoder<'_> {
     }
 
     /// A map with the keys of the table `M` and extensions only; `what` names it in messages.
-    pub(crate) fn table<'t, M: Map>(&mut self, field: Field<'t>, what: &str) -> Option<Fields<'t>> {
+    pub(crate) fn table<'t, M: MapSchema>(
+        &mut self,
+        field: Field<'t>,
+        what: &str,
+    ) -> Option<Fields<'t>> {
         self.fields(field, what, &M::list())
     }
 
     /// A map with any keys.
     pub(crate) fn map<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<Fields<'t>> {
         match &field.value.kind {
-            Kind::Map(entries) => {
+            YamlValueKind::Map(entries) => {
                 let place = field.value.place;
                 Some(Fields { place, entries, keyed: false, unknown: false })
             }
@@ -139,7 +143,13 @@ impl Decoder<'_> {
     }
 
     /// Reports a key that a map does not have.
-    pub(crate) fn unknown_key(&mut self, key: &str, place: Place, what: &str, known: &[&str]) {
+    pub(crate) fn unknown_key(
+        &mut self,
+        key: &str,
+        place: SourceLocation,
+        what: &str,
+        known: &[&str],
+    ) {
         let message = format!("unknown key `{}` of {what}", shorten(key));
         if self.diagnostics.is_full() {
             return self.mistake(place, message);
@@ -176,7 +186,7 @@ impl Decoder<'_> {
         needed: &str,
     ) -> Option<impl Iterator<Item = Field<'t>> + Clone + use<'t>> {
         match &field.value.kind {
-            Kind::List(items) => Some(items.iter().map(move |item| field.with(item))),
+            YamlValueKind::List(items) => Some(items.iter().map(move |item| field.with(item))),
             _ => self.wrong_type(field, needed),
         }
     }
@@ -184,20 +194,24 @@ impl Decoder<'_> {
     /// A scalar's text.
     pub(crate) fn text<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<&'t str> {
         match &field.value.kind {
-            Kind::Text(text) if text.contains('\0') => {
+            YamlValueKind::Text(text) if text.contains('\0') => {
                 let message = format!("`{}` holds a NUL character", shorten(text));
                 self.mistake(field.wrong(), message);
                 None
             }
-            Kind::Text(text) => Some(text),
+            YamlValueKind::Text(text) => Some(text),
             _ => self.wrong_type(field, needed),
         }
     }
 
     /// A scalar's text with its place.
-    pub(crate) fn text_at(&mut self, field: Field<'_>, needed: &str) -> Option<At<String>> {
+    pub(crate) fn text_at(
+        &mut self,
+        field: Field<'_>,
+        needed: &str,
+    ) -> Option<LocatedValue<String>> {
         let value = self.text(field, needed)?.to_owned();
-        Some(At { value, place: field.value.place })
+        Some(LocatedValue { value, place: field.value.place })
     }
 
     /// A quantity with a unit.
@@ -284,9 +298,13 @@ impl Decoder<'_> {
     }
 
     /// One name or a list of names.
-    pub(crate) fn names(&mut self, field: Field<'_>, needed: &str) -> Option<Vec<At<String>>> {
+    pub(crate) fn names(
+        &mut self,
+        field: Field<'_>,
+        needed: &str,
+    ) -> Option<Vec<LocatedValue<String>>> {
         match &field.value.kind {
-            Kind::List(items) => {
+            YamlValueKind::List(items) => {
                 items.iter().map(|item| self.text_at(field.with(item), needed)).collect()
             }
             _ => Some(vec![self.text_at(field, needed)?]),
@@ -296,15 +314,15 @@ impl Decoder<'_> {
     /// Reports that a key holds something of another type.
     pub(crate) fn wrong_type<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T> {
         let found = match &field.value.kind {
-            Kind::Null if !field.key.is_empty() => {
+            YamlValueKind::Null if !field.key.is_empty() => {
                 let message = format!("`{}` has no value: it must be {needed}", shorten(field.key));
                 self.mistake(field.wrong(), message);
                 return None;
             }
-            Kind::Null => "nothing".to_owned(),
-            Kind::Text(text) => format!("the text `{}`", shorten(text)),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a map".to_owned(),
+            YamlValueKind::Null => "nothing".to_owned(),
+            YamlValueKind::Text(text) => format!("the text `{}`", shorten(text)),
+            YamlValueKind::List(_) => "a list".to_owned(),
+            YamlValueKind::Map(_) => "a map".to_owned(),
         };
         let message = match field.key {
             "" => format!("the file must hold {needed}, not {found}"),

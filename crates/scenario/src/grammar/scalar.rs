@@ -5,25 +5,25 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::{At, Decoder, Definitions, Field, Form, form};
+use super::{Decoder, Field, LocatedValue, SchemaDefinitions, ValueForm, form};
 use crate::text::shorten;
 
-impl Form for bool {
+impl ValueForm for bool {
     type Value = bool;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<bool> {
         from.flag(field)
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         json!({"type": "boolean"})
     }
 }
 
 /// A whole number from `LEAST` to `MOST`.
-pub(crate) struct Whole<const LEAST: u64, const MOST: u64>;
+pub(crate) struct BoundedInteger<const LEAST: u64, const MOST: u64>;
 
-impl<const LEAST: u64, const MOST: u64> Form for Whole<LEAST, MOST> {
+impl<const LEAST: u64, const MOST: u64> ValueForm for BoundedInteger<LEAST, MOST> {
     type Value = u64;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u64> {
@@ -35,7 +35,7 @@ impl<const LEAST: u64, const MOST: u64> Form for Whole<LEAST, MOST> {
         from.integer(field, LEAST..=MOST, &needed)
     }
 
-    fn schema(_: &mut Definitions) -> Json {
+    fn schema(_: &mut SchemaDefinitions) -> Json {
         match MOST {
             u64::MAX => json!({"type": "integer", "minimum": LEAST}),
             most => json!({"type": "integer", "minimum": LEAST, "maximum": most}),
@@ -50,14 +50,14 @@ macro_rules! quantity {
         $form:ty, $name:literal, $description:literal, $pattern:literal, $example:literal,
         $needed:literal
     ) => {
-        impl Form for $form {
+        impl ValueForm for $form {
             type Value = $form;
 
             fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<$form> {
                 from.quantity(field, $needed)
             }
 
-            fn schema(definitions: &mut Definitions) -> Json {
+            fn schema(definitions: &mut SchemaDefinitions) -> Json {
                 definitions.text($name, $description, $pattern, $example)
             }
         }
@@ -81,7 +81,7 @@ quantity!(
     "a size such as 1400B"
 );
 
-impl Form for Probability {
+impl ValueForm for Probability {
     type Value = Probability;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
@@ -91,7 +91,7 @@ impl Form for Probability {
         }
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let description = "A probability in percent (also ppm, ppb), or `none`.";
         let pattern = r"^(none|[0-9]+(\.[0-9]+)? ?(%|ppm|ppb))$";
         definitions.text("Probability", description, pattern, "0.1%")
@@ -99,16 +99,16 @@ impl Form for Probability {
 }
 
 /// One name or a list of names.
-pub(crate) struct Names;
+pub(crate) struct NameListForm;
 
-impl Form for Names {
-    type Value = Vec<At<String>>;
+impl ValueForm for NameListForm {
+    type Value = Vec<LocatedValue<String>>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
         from.names(field, "a name or a list of names")
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Names",
             "One name or a list of names.",
@@ -118,8 +118,8 @@ impl Form for Names {
 }
 
 /// The schema of one text, or one for IPv4 and one for IPv6.
-pub(crate) fn one_or_two(definitions: &mut Definitions) -> Json {
-    let two = |definitions: &mut Definitions| {
+pub(crate) fn one_or_two(definitions: &mut SchemaDefinitions) -> Json {
+    let two = |definitions: &mut SchemaDefinitions| {
         let mut schema = texts(definitions);
         (schema["minItems"], schema["maxItems"]) = (json!(1), json!(2));
         schema
@@ -129,50 +129,50 @@ pub(crate) fn one_or_two(definitions: &mut Definitions) -> Json {
 }
 
 /// A text.
-pub(crate) fn text(_: &mut Definitions) -> Json {
+pub(crate) fn text(_: &mut SchemaDefinitions) -> Json {
     json!({"type": "string"})
 }
 
 /// A list of texts.
-pub(crate) fn texts(_: &mut Definitions) -> Json {
+pub(crate) fn texts(_: &mut SchemaDefinitions) -> Json {
     json!({"type": "array", "items": {"type": "string"}})
 }
 
-impl Form for String {
-    type Value = At<String>;
+impl ValueForm for String {
+    type Value = LocatedValue<String>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
         from.text_at(field, "a text")
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         text(definitions)
     }
 }
 
 form! {
     /// A name.
-    pub(crate) Name: At<String>, by read_name, like text
+    pub(crate) Name: LocatedValue<String>, by read_name, like text
 }
 
-fn read_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<At<String>> {
+fn read_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a name")
 }
 
 /// A list that is read although some of its items are wrong.
-pub(crate) struct List<F>(PhantomData<F>);
+pub(crate) struct ListForm<F>(PhantomData<F>);
 
-/// What may stand in a [`List`].
-pub(crate) trait Item: Form {
+/// What may stand in a [`ListForm`].
+pub(crate) trait ListElement: ValueForm {
     /// What messages call the list.
     const LIST: &'static str;
 }
 
-impl Item for Name {
+impl ListElement for Name {
     const LIST: &'static str = "a list of names";
 }
 
-impl<F: Item> Form for List<F> {
+impl<F: ListElement> ValueForm for ListForm<F> {
     type Value = Vec<F::Value>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<F::Value>> {
@@ -180,7 +180,7 @@ impl<F: Item> Form for List<F> {
         Some(items.filter_map(|item| F::read(from, item)).collect())
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         json!({"type": "array", "items": F::schema(definitions)})
     }
 }

@@ -2,23 +2,23 @@
 
 use serde_json::{Map as Object, Value as Json, json};
 
-use super::{Form, Map};
+use super::{MapSchema, ValueForm};
 
 /// The named parts of a schema.
 #[derive(Debug, Default)]
-pub(crate) struct Definitions(pub(crate) Object<String, Json>);
+pub(crate) struct SchemaDefinitions(pub(crate) Object<String, Json>);
 
 /// The keys of a map of the schema.
-pub(crate) struct Properties<'d> {
-    definitions: &'d mut Definitions,
+pub(crate) struct SchemaProperties<'d> {
+    definitions: &'d mut SchemaDefinitions,
     keys: Object<String, Json>,
     required: Vec<Json>,
 }
 
 /// One of several forms of a value: its description and its schema.
-type Alternative = (&'static str, fn(&mut Definitions) -> Json);
+type Alternative = (&'static str, fn(&mut SchemaDefinitions) -> Json);
 
-impl Definitions {
+impl SchemaDefinitions {
     /// A reference to the definition called `name`, which is made the first time.
     fn refer(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Json) -> Json {
         if !self.0.contains_key(name) {
@@ -31,16 +31,16 @@ impl Definitions {
     }
 
     /// A map with fixed keys.
-    pub(crate) fn map<M: Map>(&mut self, name: &str, description: &str) -> Json {
+    pub(crate) fn map<M: MapSchema>(&mut self, name: &str, description: &str) -> Json {
         self.refer(name, |definitions| definitions.map_inline::<M>(description))
     }
 
     /// A map with fixed keys, without a name.
-    pub(crate) fn map_inline<M: Map>(&mut self, description: &str) -> Json {
+    pub(crate) fn map_inline<M: MapSchema>(&mut self, description: &str) -> Json {
         let mut properties =
-            Properties { definitions: self, keys: Object::new(), required: Vec::new() };
+            SchemaProperties { definitions: self, keys: Object::new(), required: Vec::new() };
         M::properties(&mut properties);
-        let Properties { keys, required, .. } = properties;
+        let SchemaProperties { keys, required, .. } = properties;
         let mut schema = json!({
             "type": "object",
             "description": description.trim_start(),
@@ -108,9 +108,9 @@ impl Definitions {
     }
 }
 
-impl Properties<'_> {
+impl SchemaProperties<'_> {
     /// Adds a key.
-    pub(crate) fn add<F: Form>(&mut self, key: &str, description: &str) {
+    pub(crate) fn add<F: ValueForm>(&mut self, key: &str, description: &str) {
         let schema = described(F::schema(self.definitions), description);
         self.keys.insert(key.to_owned(), schema);
         if F::REQUIRED {

@@ -13,7 +13,7 @@ map! {
     /// of two lines.
     Lamp {
         /// How bright.
-        "level" LEVEL: Required<Whole<1, 9>>,
+        "level" LEVEL: Required<BoundedInteger<1, 9>>,
         ..Timing,
         /// Its colour.
         "colour" COLOUR: Colour,
@@ -97,7 +97,7 @@ fn an_unknown_key_gets_the_nearest_and_hides_that_one_is_missing() {
 
 #[test]
 fn the_schema_comes_from_the_same_table() {
-    let mut definitions = Definitions::default();
+    let mut definitions = SchemaDefinitions::default();
     assert_eq!(Lamp::definition(&mut definitions), json!({"$ref": "#/definitions/Lamp"}));
     let lamp = &definitions.0["Lamp"];
     assert_eq!(lamp["description"], "A lamp of two lines.");

@@ -5,17 +5,17 @@ mod subnets;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::{Encapsulation, Interface, LinkEnd};
-use windtunnel_model::{LanId, NodeId, Plan, Subnet, Vertex};
+use windtunnel_model::plan::{Encapsulation, LinkEnd, NodeInterface};
+use windtunnel_model::{LanId, NetworkVertex, NodeId, Plan, Subnet};
 
-use crate::decode::{Draft, Pool, is_usable};
+use crate::decode::{AddressPool, ScenarioDraft, is_usable};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 
 /// Gives every interface its addresses. On LANs: routers in the order of the links, then nodes,
 /// from the LAN's subnet. Elsewhere: every node's first interface in the file's order, then nodes'
 /// further interfaces, then routers', then services.
-pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+pub(super) fn assign(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     subnets::assign(found, draft, plan);
     if !found.is_clean() {
         return;
@@ -36,8 +36,8 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
         + plan.routers.iter().map(|router| router.interfaces.len()).sum::<usize>();
     let lans4: Vec<Subnet> = plan.lans.iter().filter_map(|lan| lan.v4).collect();
     let lans6: Vec<Subnet> = plan.lans.iter().filter_map(|lan| lan.v6).collect();
-    let mut v4 = draft.pools.v4.map(|pool| Source::new(subnet_of(pool), &taken, &lans4));
-    let mut v6 = draft.pools.v6.map(|pool| Source::new(subnet_of(pool), &taken, &lans6));
+    let mut v4 = draft.pools.v4.map(|pool| AddressAllocator::new(subnet_of(pool), &taken, &lans4));
+    let mut v6 = draft.pools.v6.map(|pool| AddressAllocator::new(subnet_of(pool), &taken, &lans6));
     for node in &mut plan.nodes {
         if let Some(first) = node.interfaces.first_mut() {
             fill(&mut first.v4, &mut first.v6, &mut v4, &mut v6);
@@ -69,7 +69,9 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
         (v6, draft.pools.v6.map(|pool| (pool.place, format!("{}/{}", pool.network, pool.prefix)))),
     ];
     for (source, pool) in pools {
-        if let (Some(Source { exhausted: true, .. }), Some((place, pool))) = (source, pool) {
+        if let (Some(AddressAllocator { exhausted: true, .. }), Some((place, pool))) =
+            (source, pool)
+        {
             let what =
                 if plan.services.is_empty() { "interfaces" } else { "interfaces and services" };
             let message = format!("address: the pool {pool} is too small for {needed} {what}");
@@ -83,8 +85,8 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
 fn fill(
     slot4: &mut Option<Ipv4Addr>,
     slot6: &mut Option<Ipv6Addr>,
-    v4: &mut Option<Source>,
-    v6: &mut Option<Source>,
+    v4: &mut Option<AddressAllocator>,
+    v6: &mut Option<AddressAllocator>,
 ) {
     if let (None, Some(source)) = (&slot4, v4) {
         let bits = source.take().and_then(|bits| u32::try_from(bits).ok());
@@ -96,7 +98,11 @@ fn fill(
 }
 
 /// Puts the addresses that nodes fix on their interfaces.
-fn fix(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) -> BTreeMap<IpAddr, Place> {
+fn fix(
+    found: &mut Diagnostics,
+    draft: &ScenarioDraft,
+    plan: &mut Plan,
+) -> BTreeMap<IpAddr, SourceLocation> {
     let mut taken = BTreeMap::new();
     let mut first = 0;
     for node in &draft.nodes {
@@ -142,7 +148,7 @@ fn position_for(plan: &Plan, id: NodeId, address: IpAddr) -> usize {
     interfaces.position(|i| lan.is_some() && plan.lan_of(i.link) == lan).unwrap_or(0)
 }
 
-fn interface_for(plan: &mut Plan, id: NodeId, address: IpAddr) -> Option<&mut Interface> {
+fn interface_for(plan: &mut Plan, id: NodeId, address: IpAddr) -> Option<&mut NodeInterface> {
     let position = position_for(plan, id, address);
     plan.nodes[id.index()].interfaces.get_mut(position)
 }
@@ -172,7 +178,7 @@ fn misplaced(plan: &Plan, id: NodeId, address: IpAddr) -> Option<String> {
 }
 
 /// Whether this is the network's or the broadcast address of the IPv4 pool or of a LAN.
-pub(super) fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
+pub(super) fn is_edge(draft: &ScenarioDraft, plan: &Plan, address: IpAddr) -> bool {
     let pool = draft.pools.v4.map(subnet_of);
     let lans = plan.lans.iter().filter_map(|lan| lan.v4);
     pool.into_iter().chain(lans).any(|subnet| {
@@ -180,7 +186,7 @@ pub(super) fn is_edge(draft: &Draft, plan: &Plan, address: IpAddr) -> bool {
     })
 }
 
-fn notice_unlinked(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+fn notice_unlinked(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let mut first = 0;
     for node in &draft.nodes {
         if plan.nodes[first].interfaces.is_empty() {
@@ -194,14 +200,14 @@ fn notice_unlinked(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 /// Gives the interfaces on a LAN the addresses that they lack.
 fn assign_on(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     plan: &mut Plan,
     id: LanId,
-    taken: &BTreeMap<IpAddr, Place>,
+    taken: &BTreeMap<IpAddr, SourceLocation>,
 ) {
     let lan = &plan.lans[id.index()];
-    let mut v4 = lan.v4.map(|subnet| Source::new(subnet, taken, &[]));
-    let mut v6 = lan.v6.map(|subnet| Source::new(subnet, taken, &[]));
+    let mut v4 = lan.v4.map(|subnet| AddressAllocator::new(subnet, taken, &[]));
+    let mut v6 = lan.v6.map(|subnet| AddressAllocator::new(subnet, taken, &[]));
     let mut ends: Vec<LinkEnd> = lan
         .attachments
         .iter()
@@ -210,21 +216,21 @@ fn assign_on(
     // Stable: within a kind the order of the links; routers have the lowest addresses, as is the
     // custom.
     ends.sort_by_key(|end| match end.vertex {
-        Vertex::Router(_) | Vertex::Lan(_) => 0,
-        Vertex::Node(id) => 1 + id.index(),
+        NetworkVertex::Router(_) | NetworkVertex::Lan(_) => 0,
+        NetworkVertex::Node(id) => 1 + id.index(),
     });
     for end in ends {
         let position = end.interface as usize;
         let (slot4, slot6) = match end.vertex {
-            Vertex::Node(id) => {
+            NetworkVertex::Node(id) => {
                 let interface = &mut plan.nodes[id.index()].interfaces[position];
                 (&mut interface.v4, &mut interface.v6)
             }
-            Vertex::Router(id) => {
+            NetworkVertex::Router(id) => {
                 let interface = &mut plan.routers[id.index()].interfaces[position];
                 (&mut interface.v4, &mut interface.v6)
             }
-            Vertex::Lan(_) => continue,
+            NetworkVertex::Lan(_) => continue,
         };
         if let (None, Some(source)) = (&slot4, &mut v4) {
             let bits = source.take().and_then(|bits| u32::try_from(bits).ok());
@@ -243,12 +249,12 @@ fn assign_on(
     }
 }
 
-fn subnet_of<A: Into<IpAddr>>(pool: Pool<A>) -> Subnet {
+fn subnet_of<A: Into<IpAddr>>(pool: AddressPool<A>) -> Subnet {
     Subnet { network: pool.network.into(), prefix: pool.prefix }
 }
 
 /// Addresses of a range one after the other, as numbers, without those that are taken.
-struct Source {
+struct AddressAllocator {
     next: u128,
     last: u128,
     taken: Vec<u128>,
@@ -257,14 +263,14 @@ struct Source {
     exhausted: bool,
 }
 
-impl Source {
-    fn new(range: Subnet, taken: &BTreeMap<IpAddr, Place>, lans: &[Subnet]) -> Self {
+impl AddressAllocator {
+    fn new(range: Subnet, taken: &BTreeMap<IpAddr, SourceLocation>, lans: &[Subnet]) -> Self {
         let (next, last) = range.hosts();
         let of_family = |address: &&IpAddr| address.is_ipv4() == range.network.is_ipv4();
         let taken = taken.keys().filter(of_family).map(number).collect();
         // With the edges, which are not a host's either.
         let lans = lans.iter().map(|lan| (number(&lan.network), lan.hosts().1 + 1)).collect();
-        Source { next, last, taken, lans, exhausted: false }
+        AddressAllocator { next, last, taken, lans, exhausted: false }
     }
 
     fn take(&mut self) -> Option<u128> {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use windtunnel_model::Plan;
 
 use super::internet::HOST;
-use crate::decode::Draft;
+use crate::decode::ScenarioDraft;
 use crate::error::Diagnostics;
 
 /// Checks the further names of all nodes. Resolvers take no notice of capital letters.
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     if draft.nodes.iter().all(|node| node.aliases.is_empty()) {
         return;
     }

@@ -1,17 +1,17 @@
 //! Numbers and shares of nodes.
 
 use windtunnel_model::plan::NodeVerb;
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{NodeId, Plan, Probability, Span};
 
-use crate::decode::{Amount, At};
+use crate::decode::{LocatedValue, NodeAmount};
 use crate::error::Diagnostics;
 
 /// So many of the nodes, by the seed: each occurrence and each verb has random numbers of its own.
 pub(super) fn chosen(
     found: &mut Diagnostics,
     mut nodes: Vec<NodeId>,
-    some: &At<Amount>,
+    some: &LocatedValue<NodeAmount>,
     verb: NodeVerb,
     at: Span,
     plan: &Plan,
@@ -19,18 +19,22 @@ pub(super) fn chosen(
     let count = count_of(found, some, nodes.len())?;
     let names: Vec<&str> = nodes.iter().map(|id| plan.nodes[id.index()].name.as_str()).collect();
     let name = ["some", verb.name(), &at.to_string(), &names.join(" ")];
-    let mut draws = Draws::new(Stream::named(plan.seed, &name));
+    let mut draws = RandomSequence::new(RandomStream::named(plan.seed, &name));
     let mut chosen: Vec<NodeId> = (0..count).filter_map(|_| draws.take(&mut nodes)).collect();
     chosen.sort_unstable();
     Some(chosen)
 }
 
 /// How many of `all` an amount is: shares are rounded, halves up, and are at least one.
-pub(super) fn count_of(found: &mut Diagnostics, some: &At<Amount>, all: usize) -> Option<usize> {
+pub(super) fn count_of(
+    found: &mut Diagnostics,
+    some: &LocatedValue<NodeAmount>,
+    all: usize,
+) -> Option<usize> {
     let whole = u64::try_from(all).unwrap_or(u64::MAX);
     let count = match some.value {
-        Amount::Count(count) => count,
-        Amount::Share(share) => share_of(share, whole).max(1),
+        NodeAmount::Count(count) => count,
+        NodeAmount::Share(share) => share_of(share, whole).max(1),
     };
     if count > whole {
         found.mistake(some.place, format!("{count} nodes: there are only {all}"));

@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Action, Event};
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::plan::{EventAction, ScheduledEvent};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{NodeId, Probability, Span};
 
-use super::Budget;
+use super::ExpansionBudget;
 use super::amount::{count_of, share_of};
-use super::end::End;
-use super::event::{Scene, Timeline, members, weight};
+use super::end::RepetitionEnd;
+use super::event::{EventTimeline, Scene, members, weight};
 use crate::LARGEST_FILE;
-use crate::churn::{Move, Rate, Script, Speed, TextError, Trace, by_rate};
-use crate::decode::{Amount, At, ChurnDraft, ChurnKind, EndDraft, EventDraft, TextDraft};
+use crate::churn::{ChurnRate, ChurnScript, ChurnTrace, Move, Speed, TextError, by_rate};
+use crate::decode::{
+    ChurnDraft, ChurnKind, EndDraft, EventDraft, LocatedValue, NodeAmount, TextDraft,
+};
 use crate::error::Diagnostics;
-use crate::position::{Place, line};
+use crate::position::{SourceLocation, line};
 
 /// The most moves that one description may come to.
 const MOST_MOVES: usize = 1_000_000;
@@ -24,13 +26,13 @@ pub(super) fn expand(
     event: &EventDraft,
     churn: &ChurnDraft,
     scene: &Scene<'_>,
-    budget: &mut Budget,
-    timeline: &mut Timeline,
+    budget: &mut ExpansionBudget,
+    timeline: &mut EventTimeline,
 ) -> Option<()> {
     let mut nodes = members(found, scene.directory, scene.plan, &churn.nodes, "churn")?;
     nodes.retain(|id| !scene.plan.nodes[id.index()].programs.is_empty());
     check_shared(found, churn, &nodes, scene, timeline)?;
-    let stage = Stage { event, nodes: &nodes, scene };
+    let stage = ChurnResolver { event, nodes: &nodes, scene };
     let moves = match &churn.kind {
         ChurnKind::Rate { rate, every, away, end } => {
             stage.by_rate(found, rate, every, *away, end, budget)?
@@ -42,11 +44,11 @@ pub(super) fn expand(
     };
     let named = |members: Vec<usize>| members.into_iter().map(|member| nodes[member]).collect();
     for Move { at, leave, join } in moves {
-        let action = Action::Churn { leave: named(leave), by: churn.leave, join: named(join) };
+        let action = EventAction::Churn { leave: named(leave), by: churn.leave, join: named(join) };
         if !budget.spend(found, 1 + weight(&action), event.place) {
             return None;
         }
-        timeline.events.push(Event { at: event.at.value + at, action });
+        timeline.events.push(ScheduledEvent { at: event.at.value + at, action });
     }
     Some(())
 }
@@ -57,7 +59,7 @@ fn check_shared(
     churn: &ChurnDraft,
     nodes: &[NodeId],
     scene: &Scene<'_>,
-    timeline: &mut Timeline,
+    timeline: &mut EventTimeline,
 ) -> Option<()> {
     let knows = !matches!(churn.kind, ChurnKind::Rate { .. });
     for node in nodes {
@@ -75,19 +77,19 @@ fn check_shared(
 }
 
 /// The nodes of a churn, and the scene.
-struct Stage<'a> {
+struct ChurnResolver<'a> {
     event: &'a EventDraft,
     nodes: &'a [NodeId],
     scene: &'a Scene<'a>,
 }
 
-impl Stage<'_> {
-    fn draws(&self, kind: &str) -> Draws {
+impl ChurnResolver<'_> {
+    fn draws(&self, kind: &str) -> RandomSequence {
         let plan = self.scene.plan;
         let names: Vec<&str> =
             self.nodes.iter().map(|id| plan.nodes[id.index()].name.as_str()).collect();
         let at = (self.scene.now + self.event.at.value).to_string();
-        Draws::new(Stream::named(plan.seed, &["churn", kind, &at, &names.join(" ")]))
+        RandomSequence::new(RandomStream::named(plan.seed, &["churn", kind, &at, &names.join(" ")]))
     }
 
     /// Members that are outside now; none, before the run.
@@ -99,11 +101,11 @@ impl Stage<'_> {
     fn by_rate(
         &self,
         found: &mut Diagnostics,
-        rate: &At<Probability>,
-        every: &At<Span>,
+        rate: &LocatedValue<Probability>,
+        every: &LocatedValue<Span>,
         away: Option<Span>,
         end: &EndDraft,
-        budget: &mut Budget,
+        budget: &mut ExpansionBudget,
     ) -> Option<Vec<Move>> {
         let count = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
         let leavers = share_of(rate.value, count);
@@ -112,11 +114,11 @@ impl Stage<'_> {
             found.mistake(rate.place, message);
             return None;
         }
-        let end = End::of(found, self.event, end, self.scene)?;
+        let end = RepetitionEnd::of(found, self.event, end, self.scene)?;
         let periods = end.repetitions(self.event.at.value, every.value);
         budget.announce(found, periods.saturating_mul(leavers), every.place)?;
         let away = away.unwrap_or(Span::from_nanos(every.value.as_nanos() / 2));
-        let rate_of = Rate {
+        let rate_of = ChurnRate {
             leavers,
             every: every.value,
             away,
@@ -141,13 +143,13 @@ impl Stage<'_> {
         found: &mut Diagnostics,
         text: &TextDraft,
         speed: Speed,
-        present: Option<&At<Amount>>,
-        timeline: &mut Timeline,
+        present: Option<&LocatedValue<NodeAmount>>,
+        timeline: &mut EventTimeline,
     ) -> Option<Vec<Move>> {
         let words = self.words(found, text)?;
         let mut draws = self.draws("script");
         let inside = self.inside(found, present, &mut draws)?;
-        let outcome = Script::parse(&words)
+        let outcome = ChurnScript::parse(&words)
             .and_then(|script| script.moves(self.nodes.len(), &inside, draws, MOST_MOVES));
         let outcome = match outcome {
             Ok(outcome) => outcome,
@@ -169,8 +171,8 @@ impl Stage<'_> {
     fn inside(
         &self,
         found: &mut Diagnostics,
-        present: Option<&At<Amount>>,
-        draws: &mut Draws,
+        present: Option<&LocatedValue<NodeAmount>>,
+        draws: &mut RandomSequence,
     ) -> Option<BTreeSet<usize>> {
         let mut all: Vec<usize> = (0..self.nodes.len()).collect();
         match (present, self.scene.absent) {
@@ -196,10 +198,10 @@ impl Stage<'_> {
         found: &mut Diagnostics,
         text: &TextDraft,
         speed: Speed,
-        timeline: &mut Timeline,
+        timeline: &mut EventTimeline,
     ) -> Option<Vec<Move>> {
         let words = self.words(found, text)?;
-        let trace = match Trace::parse(&words) {
+        let trace = match ChurnTrace::parse(&words) {
             Ok(trace) => trace,
             Err(error) => return self.report(found, text, &words, error),
         };
@@ -219,11 +221,13 @@ impl Stage<'_> {
     }
 
     /// Members that are not inside do not start with the run.
-    fn leave_out(&self, timeline: &mut Timeline, inside: &BTreeSet<usize>) {
+    fn leave_out(&self, timeline: &mut EventTimeline, inside: &BTreeSet<usize>) {
         let outside = (0..self.nodes.len()).filter(|member| !inside.contains(member));
         let nodes: Vec<NodeId> = outside.map(|member| self.nodes[member]).collect();
         if self.scene.absent.is_none() && !nodes.is_empty() {
-            timeline.events.push(Event { at: Span::ZERO, action: Action::Absent { nodes } });
+            timeline
+                .events
+                .push(ScheduledEvent { at: Span::ZERO, action: EventAction::Absent { nodes } });
         }
     }
 
@@ -266,7 +270,7 @@ impl Stage<'_> {
                 let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
                 let TextError { line, column, length, message, hint } = error;
                 let (line, column) = (number(line), number(column));
-                let place = Place { line, column, length: number(length) };
+                let place = SourceLocation { line, column, length: number(length) };
                 found.mistake_in(&path.value, words, place, message, hint);
                 return None;
             }
@@ -287,7 +291,7 @@ impl Stage<'_> {
 }
 
 impl TextDraft {
-    fn place(&self) -> Place {
+    fn place(&self) -> SourceLocation {
         match self {
             TextDraft::Here(at) | TextDraft::There(at) => at.place,
         }
@@ -317,7 +321,12 @@ fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
 
 /// Where a place of a text in several lines is in the file; `None` if the file writes it
 /// differently.
-fn inner(file: &str, start: Place, text: &str, error: &TextError) -> Option<Place> {
+fn inner(
+    file: &str,
+    start: SourceLocation,
+    text: &str,
+    error: &TextError,
+) -> Option<SourceLocation> {
     let (first, opening) = text.lines().enumerate().find(|(_, line)| !line.trim().is_empty())?;
     let lines = u32::try_from(file.lines().count()).ok()?;
     let opens = |number: &u32| line(file, *number).trim() == opening.trim();
@@ -326,7 +335,7 @@ fn inner(file: &str, start: Place, text: &str, error: &TextError) -> Option<Plac
     let written = line(file, begins + inside).trim_end();
     let meant = text.lines().nth(error.line - 1)?.trim_end();
     let indent = written.strip_suffix(meant)?.chars().count();
-    Some(Place {
+    Some(SourceLocation {
         line: begins + inside,
         column: u32::try_from(indent + error.column).ok()?,
         length: u32::try_from(error.length).ok()?,

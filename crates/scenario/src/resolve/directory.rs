@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use windtunnel_model::name::{LABEL_LETTERS_MAX, LabelError, check_label};
-use windtunnel_model::{LanId, LinkId, NodeId, Plan, RouterId, Vertex};
+use windtunnel_model::{LanId, LinkId, NetworkVertex, NodeId, Plan, RouterId};
 
-use crate::decode::{At, Draft, MOST_NODES};
+use crate::decode::{LocatedValue, MOST_NODES, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::{nearest, shorten};
 
 /// The names of the file.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
-    names: BTreeMap<String, Named>,
-    places: BTreeMap<String, Place>,
+    names: BTreeMap<String, NamedEntity>,
+    places: BTreeMap<String, SourceLocation>,
     links: BTreeMap<String, Vec<LinkId>>,
     /// By the first node of each entry of `nodes`: the entry's position.
     entries: BTreeMap<NodeId, usize>,
@@ -25,7 +25,7 @@ pub(super) struct Directory {
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Named {
+pub(super) enum NamedEntity {
     /// One node.
     Node(NodeId),
     /// All that `count` made of one node: positions among the nodes.
@@ -40,43 +40,48 @@ pub(super) enum Named {
     Service,
 }
 
-impl Named {
+impl NamedEntity {
     /// All vertices of that name.
-    pub(super) fn vertices(&self) -> Vec<Vertex> {
+    pub(super) fn vertices(&self) -> Vec<NetworkVertex> {
         match self {
-            Named::Node(id) => vec![Vertex::Node(*id)],
-            Named::Group(range) => range.clone().map(|id| Vertex::Node(NodeId(id))).collect(),
-            Named::Router(id) => vec![Vertex::Router(*id)],
-            Named::Lan(id) => vec![Vertex::Lan(*id)],
-            Named::Reservation | Named::Service => Vec::new(),
+            NamedEntity::Node(id) => vec![NetworkVertex::Node(*id)],
+            NamedEntity::Group(range) => {
+                range.clone().map(|id| NetworkVertex::Node(NodeId(id))).collect()
+            }
+            NamedEntity::Router(id) => vec![NetworkVertex::Router(*id)],
+            NamedEntity::Lan(id) => vec![NetworkVertex::Lan(*id)],
+            NamedEntity::Reservation | NamedEntity::Service => Vec::new(),
         }
     }
 
     /// All nodes of that name; `None` for a router or LAN.
     pub(super) fn nodes(&self) -> Option<Vec<NodeId>> {
         match self {
-            Named::Node(id) => Some(vec![*id]),
-            Named::Group(range) => Some(range.clone().map(NodeId).collect()),
-            Named::Router(_) | Named::Lan(_) | Named::Reservation | Named::Service => None,
+            NamedEntity::Node(id) => Some(vec![*id]),
+            NamedEntity::Group(range) => Some(range.clone().map(NodeId).collect()),
+            NamedEntity::Router(_)
+            | NamedEntity::Lan(_)
+            | NamedEntity::Reservation
+            | NamedEntity::Service => None,
         }
     }
 
     /// What kind of thing it is.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Named::Node(_) => "node",
-            Named::Group(_) => "group",
-            Named::Router(_) => "router",
-            Named::Lan(_) => "LAN",
-            Named::Reservation => "reservation",
-            Named::Service => "service",
+            NamedEntity::Node(_) => "node",
+            NamedEntity::Group(_) => "group",
+            NamedEntity::Router(_) => "router",
+            NamedEntity::Lan(_) => "LAN",
+            NamedEntity::Reservation => "reservation",
+            NamedEntity::Service => "service",
         }
     }
 }
 
 impl Directory {
     /// Names every node, member, router and LAN of `draft`.
-    pub(super) fn new(found: &mut Diagnostics, draft: &Draft) -> Self {
+    pub(super) fn new(found: &mut Diagnostics, draft: &ScenarioDraft) -> Self {
         let mut directory = Directory::default();
         let mut next = 0u32;
         for (entry, node) in draft.nodes.iter().enumerate() {
@@ -98,39 +103,44 @@ impl Directory {
                 continue;
             }
             if node.count.is_none() {
-                directory.add(found, &node.name.value, node.name.place, Named::Node(NodeId(first)));
+                directory.add(
+                    found,
+                    &node.name.value,
+                    node.name.place,
+                    NamedEntity::Node(NodeId(first)),
+                );
                 continue;
             }
-            let group = Named::Group(first..next);
+            let group = NamedEntity::Group(first..next);
             directory.add(found, &node.name.value, node.name.place, group);
             for (member, id) in (1..).zip(first..next) {
                 let name = format!("{}-{member}", node.name.value);
-                directory.add(found, &name, node.name.place, Named::Node(NodeId(id)));
+                directory.add(found, &name, node.name.place, NamedEntity::Node(NodeId(id)));
             }
         }
         for (index, router) in draft.routers.iter().enumerate() {
             let name = &router.name;
             if check_name(found, name, "a router", LABEL_LETTERS_MAX) {
-                let named = Named::Router(RouterId::from_index(index));
+                let named = NamedEntity::Router(RouterId::from_index(index));
                 directory.add(found, &name.value, name.place, named);
             }
         }
         for (index, lan) in draft.lans.iter().enumerate() {
             if check_name(found, &lan.name, "a LAN", LABEL_LETTERS_MAX) {
-                let named = Named::Lan(LanId::from_index(index));
+                let named = NamedEntity::Lan(LanId::from_index(index));
                 directory.add(found, &lan.name.value, lan.name.place, named);
             }
         }
         for reservation in &draft.reserve {
             let name = &reservation.name;
             if check_name(found, name, "a reservation", LABEL_LETTERS_MAX) {
-                directory.add(found, &name.value, name.place, Named::Reservation);
+                directory.add(found, &name.value, name.place, NamedEntity::Reservation);
             }
         }
         for service in &draft.services {
             let name = &service.name;
             if check_name(found, name, "a service", LABEL_LETTERS_MAX) {
-                directory.add(found, &name.value, name.place, Named::Service);
+                directory.add(found, &name.value, name.place, NamedEntity::Service);
             }
         }
         directory
@@ -141,16 +151,16 @@ impl Directory {
         let mut directory = Directory::default();
         for (index, node) in plan.nodes.iter().enumerate() {
             let id = NodeId::from_index(index);
-            directory.names.insert(node.name.clone(), Named::Node(id));
+            directory.names.insert(node.name.clone(), NamedEntity::Node(id));
             if node.group != node.name {
                 let group = directory.names.entry(node.group.clone());
-                if let Named::Group(range) = group.or_insert(Named::Group(id.0..id.0)) {
+                if let NamedEntity::Group(range) = group.or_insert(NamedEntity::Group(id.0..id.0)) {
                     range.end = id.0 + 1;
                 }
             }
         }
         for (index, router) in plan.routers.iter().enumerate() {
-            let named = Named::Router(RouterId::from_index(index));
+            let named = NamedEntity::Router(RouterId::from_index(index));
             directory.names.insert(router.name.clone(), named);
         }
         let mut groups: BTreeMap<String, Vec<LinkId>> = BTreeMap::new();
@@ -174,7 +184,13 @@ impl Directory {
         directory
     }
 
-    fn add(&mut self, found: &mut Diagnostics, name: &str, place: Place, named: Named) {
+    fn add(
+        &mut self,
+        found: &mut Diagnostics,
+        name: &str,
+        place: SourceLocation,
+        named: NamedEntity,
+    ) {
         if let Some(first) = self.places.get(name) {
             let first = found.options.whereabouts(*first);
             found.mistake(place, format!("`{name}` names something else already, in {first}"));
@@ -185,15 +201,19 @@ impl Directory {
     }
 
     /// What `name` stands for; reports it if that is nothing.
-    pub(super) fn named(&self, found: &mut Diagnostics, name: &At<String>) -> Option<&Named> {
+    pub(super) fn named(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<&NamedEntity> {
         let known = self.names.get(&name.value);
         if known.is_none() {
             let candidates = self.names.keys().map(String::as_str);
-            let lans = self.names.values().any(|named| matches!(named, Named::Lan(_)));
+            let lans = self.names.values().any(|named| matches!(named, NamedEntity::Lan(_)));
             let what = if lans { "node, group, router or LAN" } else { "node, group or router" };
             unknown(found, name, what, candidates);
         }
-        if let Some(nowhere @ (Named::Reservation | Named::Service)) = known {
+        if let Some(nowhere @ (NamedEntity::Reservation | NamedEntity::Service)) = known {
             let message = format!("`{}` is a {}, which is no place", name.value, nowhere.kind());
             found.mistake(name.place, message);
             return None;
@@ -202,9 +222,13 @@ impl Directory {
     }
 
     /// The router called `name`.
-    pub(super) fn router(&self, found: &mut Diagnostics, name: &At<String>) -> Option<RouterId> {
+    pub(super) fn router(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<RouterId> {
         match self.names.get(&name.value) {
-            Some(Named::Router(id)) => Some(*id),
+            Some(NamedEntity::Router(id)) => Some(*id),
             Some(other) => {
                 let message =
                     format!("`{}` is a {}: here a router is needed", name.value, other.kind());
@@ -212,7 +236,8 @@ impl Directory {
                 None
             }
             None => {
-                let routers = self.names.iter().filter(|(_, it)| matches!(it, Named::Router(_)));
+                let routers =
+                    self.names.iter().filter(|(_, it)| matches!(it, NamedEntity::Router(_)));
                 unknown(found, name, "router", routers.map(|(name, _)| name.as_str()));
                 None
             }
@@ -220,15 +245,23 @@ impl Directory {
     }
 
     /// The one node called `name`; a group is refused.
-    pub(super) fn node(&self, found: &mut Diagnostics, name: &At<String>) -> Option<NodeId> {
-        if let Some(Named::Group(_)) = self.names.get(&name.value) {
+    pub(super) fn node(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<NodeId> {
+        if let Some(NamedEntity::Group(_)) = self.names.get(&name.value) {
             self.vertex(found, name)?;
         }
         self.nodes(found, name)?.first().copied()
     }
 
     /// The nodes of `name`: one, or a group's members.
-    pub(super) fn nodes(&self, found: &mut Diagnostics, name: &At<String>) -> Option<Vec<NodeId>> {
+    pub(super) fn nodes(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<Vec<NodeId>> {
         match self.names.get(&name.value).map(|named| (named.nodes(), named.kind())) {
             Some((Some(nodes), _)) => Some(nodes),
             Some((None, kind)) => {
@@ -250,13 +283,17 @@ impl Directory {
     }
 
     /// The one vertex of `name`; a group is refused.
-    pub(super) fn vertex(&self, found: &mut Diagnostics, name: &At<String>) -> Option<Vertex> {
+    pub(super) fn vertex(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<NetworkVertex> {
         match self.named(found, name)? {
-            Named::Node(id) => Some(Vertex::Node(*id)),
-            Named::Router(id) => Some(Vertex::Router(*id)),
-            Named::Lan(id) => Some(Vertex::Lan(*id)),
-            Named::Reservation | Named::Service => None,
-            Named::Group(_) => {
+            NamedEntity::Node(id) => Some(NetworkVertex::Node(*id)),
+            NamedEntity::Router(id) => Some(NetworkVertex::Router(*id)),
+            NamedEntity::Lan(id) => Some(NetworkVertex::Lan(*id)),
+            NamedEntity::Reservation | NamedEntity::Service => None,
+            NamedEntity::Group(_) => {
                 let message = format!("`{}` is a group: here one node is needed", name.value);
                 found.mistake_with_hint(
                     name.place,
@@ -293,7 +330,11 @@ impl Directory {
     }
 
     /// The links that `name` stands for.
-    pub(super) fn links(&self, found: &mut Diagnostics, name: &At<String>) -> Option<&[LinkId]> {
+    pub(super) fn links(
+        &self,
+        found: &mut Diagnostics,
+        name: &LocatedValue<String>,
+    ) -> Option<&[LinkId]> {
         let known = self.links.get(&name.value);
         if known.is_none() {
             unknown(found, name, "link", self.links.keys().map(String::as_str));
@@ -303,17 +344,17 @@ impl Directory {
 }
 
 /// The name by which the file knows a vertex: the group's for its members.
-pub(super) fn file_name(plan: &Plan, vertex: Vertex) -> &str {
+pub(super) fn file_name(plan: &Plan, vertex: NetworkVertex) -> &str {
     match vertex {
-        Vertex::Node(id) => &plan.nodes[id.index()].group,
-        Vertex::Router(id) => &plan.routers[id.index()].name,
-        Vertex::Lan(id) => &plan.lans[id.index()].name,
+        NetworkVertex::Node(id) => &plan.nodes[id.index()].group,
+        NetworkVertex::Router(id) => &plan.routers[id.index()].name,
+        NetworkVertex::Lan(id) => &plan.lans[id.index()].name,
     }
 }
 
 pub(super) fn unknown<'a>(
     found: &mut Diagnostics,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     what: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) {
@@ -341,7 +382,12 @@ fn count_digits(is_group: bool) -> usize {
 }
 
 /// A host name's label (RFC 1123) in lower case.
-fn check_name(found: &mut Diagnostics, name: &At<String>, what: &str, most: usize) -> bool {
+fn check_name(
+    found: &mut Diagnostics,
+    name: &LocatedValue<String>,
+    what: &str,
+    most: usize,
+) -> bool {
     let text = name.value.as_str();
     let shown = shorten(text);
     let Err(error) = check_label(text, most) else { return true };

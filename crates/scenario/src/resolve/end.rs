@@ -8,13 +8,13 @@ use crate::error::Diagnostics;
 
 /// When something that goes on ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct End {
+pub(super) struct RepetitionEnd {
     /// It does not happen then any more.
     pub(super) at: Span,
     pub(super) times: u64,
 }
 
-impl End {
+impl RepetitionEnd {
     /// What the file says, at the latest the end of the run; it is a mistake if there is none.
     pub(super) fn of(
         found: &mut Diagnostics,
@@ -48,7 +48,7 @@ impl End {
             return None;
         }
         let limit = if times.is_some() { None } else { duration };
-        Some(End { at: at.or(limit).unwrap_or(NEVER), times: times.unwrap_or(u64::MAX) })
+        Some(RepetitionEnd { at: at.or(limit).unwrap_or(NEVER), times: times.unwrap_or(u64::MAX) })
     }
 
     /// How often something happens that begins at `begin` and comes again `every` so much later.

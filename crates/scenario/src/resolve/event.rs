@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Action, Cut, Event, LinkChange};
-use windtunnel_model::{Direction, Lane, LinkId, NodeId, Plan, Span, Vertex};
+use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, ScheduledEvent};
+use windtunnel_model::{Lane, LinkDirection, LinkId, NetworkVertex, NodeId, Plan, Span};
 
-use super::Budget;
+use super::ExpansionBudget;
 use super::amount::chosen;
 use super::directory::{Directory, file_name};
-use super::end::End;
-use crate::decode::{At, Draft, EventDraft, EventKind, LinkKeys, Paths};
+use super::end::RepetitionEnd;
+use crate::decode::{EventDraft, EventDraftKind, LinkKeys, LocatedValue, Paths, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::shorten;
-use crate::{ReadFile, Source};
+use crate::{ReadFile, ScenarioSource};
 
 /// What events are resolved against.
 pub(crate) struct Scene<'a> {
@@ -34,23 +34,23 @@ pub(crate) struct Scene<'a> {
 
 /// Events while they are worked out.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
-    pub(super) events: Vec<Event>,
+pub(super) struct EventTimeline {
+    pub(super) events: Vec<ScheduledEvent>,
     /// The nodes that take part in a churn, and whether it is by a script or a trace.
     pub(super) churned: BTreeMap<NodeId, bool>,
     /// By their times, the places of events that begin a partition.
-    parted: BTreeMap<Span, Place>,
+    parted: BTreeMap<Span, SourceLocation>,
     /// Events of which it has been said that they undo another one's partition.
-    replaces: BTreeSet<Place>,
+    replaces: BTreeSet<SourceLocation>,
 }
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
-    source: &Source<'_>,
+    draft: &ScenarioDraft,
+    source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
     directory: &Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
 ) {
     let text = String::from_utf8_lossy(source.text);
@@ -58,7 +58,7 @@ pub(super) fn resolve(
     let added = &super::service::added(draft, directory);
     let (text, now, absent) = (&text, Span::ZERO, None);
     let scene = Scene { directory, plan, why, text, files, now, absent, added };
-    let mut timeline = Timeline::default();
+    let mut timeline = EventTimeline::default();
     for event in &draft.events {
         if let Some(duration) = draft.duration
             && event.at.value > duration
@@ -70,7 +70,7 @@ pub(super) fn resolve(
         expand(found, event, &scene, budget, &mut timeline);
     }
     // What is absent from the beginning is so before anything starts.
-    let absent = |event: &Event| matches!(event.action, Action::Absent { .. });
+    let absent = |event: &ScheduledEvent| matches!(event.action, EventAction::Absent { .. });
     timeline.events.sort_by_key(|event| (!absent(event), event.at));
     plan.events = timeline.events;
 }
@@ -80,14 +80,14 @@ pub(super) fn expand(
     found: &mut Diagnostics,
     event: &EventDraft,
     scene: &Scene<'_>,
-    budget: &mut Budget,
-    timeline: &mut Timeline,
+    budget: &mut ExpansionBudget,
+    timeline: &mut EventTimeline,
 ) -> Option<()> {
     match &event.kind {
-        EventKind::Flap(flap) => {
+        EventDraftKind::Flap(flap) => {
             return super::flap::expand(found, event, flap, scene, budget, timeline);
         }
-        EventKind::Churn(churn) => {
+        EventDraftKind::Churn(churn) => {
             return super::churn::expand(found, event, churn, scene, budget, timeline);
         }
         _ => {}
@@ -96,12 +96,12 @@ pub(super) fn expand(
     let first = action(found, event, at, scene, budget)?;
     let Some(repeat) = &event.repeat else {
         notice_replaced(found, event, at, timeline);
-        timeline.events.push(Event { at, action: first });
+        timeline.events.push(ScheduledEvent { at, action: first });
         return Some(());
     };
     // Only what is chosen anew is another action the next time.
-    let is_chosen = matches!(event.kind, EventKind::Node { some: Some(_), .. });
-    let end = End::of(found, event, &repeat.end, scene)?;
+    let is_chosen = matches!(event.kind, EventDraftKind::Node { some: Some(_), .. });
+    let end = RepetitionEnd::of(found, event, &repeat.end, scene)?;
     budget.announce(found, end.repetitions(at, repeat.every.value), repeat.every.place)?;
     let mut at = at;
     for _ in 0..end.times {
@@ -114,7 +114,7 @@ pub(super) fn expand(
             false => return None,
         };
         notice_replaced(found, event, at, timeline);
-        timeline.events.push(Event { at, action });
+        timeline.events.push(ScheduledEvent { at, action });
         at = at + repeat.every.value;
     }
     Some(())
@@ -122,15 +122,20 @@ pub(super) fn expand(
 
 /// Of two partitions that begin at one instant the first does nothing, nor one that is ended at the
 /// instant at which it begins: events of one time take effect in the order of the file.
-fn notice_replaced(found: &mut Diagnostics, event: &EventDraft, at: Span, timeline: &mut Timeline) {
+fn notice_replaced(
+    found: &mut Diagnostics,
+    event: &EventDraft,
+    at: Span,
+    timeline: &mut EventTimeline,
+) {
     let before = match event.kind {
-        EventKind::Partition { .. } => timeline.parted.insert(at, event.place),
-        EventKind::Heal => timeline.parted.remove(&at),
+        EventDraftKind::Partition { .. } => timeline.parted.insert(at, event.place),
+        EventDraftKind::Heal => timeline.parted.remove(&at),
         _ => return,
     };
     let Some(before) = before.filter(|_| timeline.replaces.insert(event.place)) else { return };
     let (what, instead) = match event.kind {
-        EventKind::Heal => ("ends", "heal it at a later time"),
+        EventDraftKind::Heal => ("ends", "heal it at a later time"),
         _ => ("takes the place of", "write one partition with more groups, or with `pairs`"),
     };
     let message = format!(
@@ -146,27 +151,27 @@ fn action(
     event: &EventDraft,
     at: Span,
     scene: &Scene<'_>,
-    budget: &mut Budget,
-) -> Option<Action> {
+    budget: &mut ExpansionBudget,
+) -> Option<EventAction> {
     let (directory, plan) = (scene.directory, scene.plan);
     let action = match &event.kind {
-        EventKind::Heal => Action::Heal,
-        EventKind::Reroute => Action::Reroute,
-        EventKind::Route(route) => {
-            Action::Route(super::route::change(found, route, directory, budget, plan)?)
+        EventDraftKind::Heal => EventAction::Heal,
+        EventDraftKind::Reroute => EventAction::Reroute,
+        EventDraftKind::Route(route) => {
+            EventAction::Route(super::route::change(found, route, directory, budget, plan)?)
         }
-        EventKind::Node { nodes, verb, some } => {
+        EventDraftKind::Node { nodes, verb, some } => {
             let mut nodes = members(found, directory, plan, nodes, verb.name())?;
             if let Some(some) = some {
                 nodes = chosen(found, nodes, some, *verb, scene.now + at, plan)?;
             }
-            Action::Node { nodes, verb: *verb }
+            EventAction::Node { nodes, verb: *verb }
         }
-        EventKind::Limit { nodes, limits } => {
+        EventDraftKind::Limit { nodes, limits } => {
             let nodes = members(found, directory, plan, nodes, "limit")?;
-            Action::Limit { nodes, limits: *limits }
+            EventAction::Limit { nodes, limits: *limits }
         }
-        EventKind::Partition { groups, cut: Cut::Pairs, .. } => {
+        EventDraftKind::Partition { groups, cut: PartitionMode::Pairs, .. } => {
             let mut all = Vec::new();
             for pair in groups.chunks(2) {
                 let sides = partition(found, directory, plan, pair)?;
@@ -174,22 +179,22 @@ fn action(
                 notice_idle(found, plan, &sides, place.unwrap_or(event.place));
                 all.extend(sides);
             }
-            Action::Partition { groups: all, cut: Cut::Pairs }
+            EventAction::Partition { groups: all, cut: PartitionMode::Pairs }
         }
-        EventKind::Partition { place, groups, cut } => {
+        EventDraftKind::Partition { place, groups, cut } => {
             let groups = partition(found, directory, plan, groups)?;
             notice_idle(found, plan, &groups, *place);
-            Action::Partition { groups, cut: *cut }
+            EventAction::Partition { groups, cut: *cut }
         }
-        EventKind::Link { links, direction, set, state } => {
+        EventDraftKind::Link { links, direction, set, state } => {
             check_mtu(found, plan, set);
             super::model::check_keys(found, plan, scene.why, set);
             let lanes = all_lanes(found, scene, links, direction.as_ref())?;
             check_direction(found, event.place, direction.as_ref(), set)?;
-            Action::Link(change(set, *state, &lanes))
+            EventAction::Link(change(set, *state, &lanes))
         }
-        EventKind::Service(event) => super::service::change(found, event, scene)?,
-        EventKind::Flap(_) | EventKind::Churn(_) => return None,
+        EventDraftKind::Service(event) => super::service::change(found, event, scene)?,
+        EventDraftKind::Flap(_) | EventDraftKind::Churn(_) => return None,
     };
     budget.spend(found, 1 + weight(&action), event.place).then_some(action)
 }
@@ -198,8 +203,8 @@ fn action(
 pub(super) fn all_lanes(
     found: &mut Diagnostics,
     scene: &Scene<'_>,
-    links: &[At<String>],
-    direction: Option<&At<String>>,
+    links: &[LocatedValue<String>],
+    direction: Option<&LocatedValue<String>>,
 ) -> Option<Vec<Lane>> {
     let mut all = Vec::new();
     for name in links {
@@ -211,28 +216,33 @@ pub(super) fn all_lanes(
 }
 
 /// How many things an action is about.
-pub(super) fn weight(action: &Action) -> usize {
+pub(super) fn weight(action: &EventAction) -> usize {
     match action {
-        Action::Link(change) => change.patches.len() + change.state.len(),
-        Action::Flap { lanes, .. } => lanes.len(),
-        Action::Node { nodes, .. } | Action::Absent { nodes } | Action::Limit { nodes, .. } => {
-            nodes.len()
-        }
-        Action::Churn { leave, join, .. } => leave.len() + join.len(),
-        Action::Partition { groups, .. } => groups.iter().map(Vec::len).sum(),
-        Action::Route(change) => {
+        EventAction::Link(change) => change.patches.len() + change.state.len(),
+        EventAction::Flap { lanes, .. } => lanes.len(),
+        EventAction::Node { nodes, .. }
+        | EventAction::Absent { nodes }
+        | EventAction::Limit { nodes, .. } => nodes.len(),
+        EventAction::Churn { leave, join, .. } => leave.len() + join.len(),
+        EventAction::Partition { groups, .. } => groups.iter().map(Vec::len).sum(),
+        EventAction::Route(change) => {
             let paths = change.fix.iter().map(|route| route.path.len());
             change.release.len() + paths.sum::<usize>()
         }
-        Action::Service(changes) => changes.len(),
-        Action::Heal | Action::Reroute => 0,
+        EventAction::Service(changes) => changes.len(),
+        EventAction::Heal | EventAction::Reroute => 0,
     }
 }
 
 /// A partition whose sides have no link between them, and no LAN in common, does nothing, which is
 /// hardly meant.
-fn notice_idle(found: &mut Diagnostics, plan: &Plan, groups: &[Vec<Vertex>], place: Place) {
-    let owners: BTreeMap<Vertex, usize> = groups
+fn notice_idle(
+    found: &mut Diagnostics,
+    plan: &Plan,
+    groups: &[Vec<NetworkVertex>],
+    place: SourceLocation,
+) {
+    let owners: BTreeMap<NetworkVertex, usize> = groups
         .iter()
         .enumerate()
         .flat_map(|(index, group)| group.iter().map(move |vertex| (*vertex, index)))
@@ -279,8 +289,8 @@ fn check_mtu(found: &mut Diagnostics, plan: &Plan, set: &LinkKeys) {
 /// With `direction`, what is set for the other direction would be lost.
 fn check_direction(
     found: &mut Diagnostics,
-    place: Place,
-    direction: Option<&At<String>>,
+    place: SourceLocation,
+    direction: Option<&LocatedValue<String>>,
     set: &LinkKeys,
 ) -> Option<()> {
     let each = set.each.iter().any(|patch| !patch.is_empty());
@@ -297,13 +307,13 @@ pub(super) fn lanes(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    name: &At<String>,
-    direction: Option<&At<String>>,
+    name: &LocatedValue<String>,
+    direction: Option<&LocatedValue<String>>,
 ) -> Option<Vec<Lane>> {
     let links = directory.links(found, name)?;
     let mut lanes = Vec::new();
     for link in links {
-        let both = Direction::BOTH.map(|direction| Lane { link: *link, direction });
+        let both = LinkDirection::BOTH.map(|direction| Lane { link: *link, direction });
         match direction {
             None => lanes.extend(both),
             Some(asked) => lanes.push(one_way(found, plan, *link, both, asked)?),
@@ -317,7 +327,7 @@ fn one_way(
     plan: &Plan,
     link: LinkId,
     both: [Lane; 2],
-    asked: &At<String>,
+    asked: &LocatedValue<String>,
 ) -> Option<Lane> {
     let ways = both.map(|lane| {
         let (from, to) = (plan.lane_start(lane), plan.lane_end(lane));
@@ -344,7 +354,7 @@ pub(super) fn members(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    names: &[At<String>],
+    names: &[LocatedValue<String>],
     verb: &str,
 ) -> Option<Vec<NodeId>> {
     let mut nodes = Vec::new();
@@ -366,9 +376,9 @@ fn partition(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    groups: &[Vec<At<String>>],
-) -> Option<Vec<Vec<Vertex>>> {
-    let mut owners: BTreeMap<Vertex, usize> = BTreeMap::new();
+    groups: &[Vec<LocatedValue<String>>],
+) -> Option<Vec<Vec<NetworkVertex>>> {
+    let mut owners: BTreeMap<NetworkVertex, usize> = BTreeMap::new();
     let mut resolved = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         let mut vertices = Vec::new();

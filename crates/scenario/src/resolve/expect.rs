@@ -1,20 +1,22 @@
 //! Expectations: names worked out.
 
-use windtunnel_model::expect::{Claim, Expectation, LinkFact, PathFact, ProgramFact, Window};
-use windtunnel_model::plan::Ready;
-use windtunnel_model::{NodeId, Plan, Span, Vertex};
+use windtunnel_model::expect::{
+    Expectation, ExpectationClaim, ExpectationWindow, LinkFact, PathFact, ProgramFact,
+};
+use windtunnel_model::plan::ReadinessCondition;
+use windtunnel_model::{NetworkVertex, NodeId, Plan, Span};
 
-use super::Budget;
+use super::ExpansionBudget;
 use super::directory::Directory;
 use super::event::lanes;
-use crate::decode::{At, Draft, ExpectDraft, Subject};
+use crate::decode::{ExpectDraft, LocatedValue, ScenarioDraft, Subject};
 use crate::error::Diagnostics;
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
 ) {
     for expectation in &draft.expect {
@@ -44,8 +46,12 @@ pub(super) fn resolve(
 }
 
 /// The window, if the run lasts as long as it.
-fn window(found: &mut Diagnostics, draft: &ExpectDraft, plan: &Plan) -> Option<Option<Window>> {
-    let Some(At { value: window, place }) = &draft.window else { return Some(None) };
+fn window(
+    found: &mut Diagnostics,
+    draft: &ExpectDraft,
+    plan: &Plan,
+) -> Option<Option<ExpectationWindow>> {
+    let Some(LocatedValue { value: window, place }) = &draft.window else { return Some(None) };
     let Some(duration) = plan.duration else { return Some(Some(*window)) };
     let beyond = [Some(window.from), window.to].into_iter().flatten().find(|at| *at > duration);
     if beyond.is_some() || window.from == duration {
@@ -61,10 +67,10 @@ fn programs(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     any: bool,
     facts: &[ProgramFact],
-) -> Option<Vec<Claim>> {
+) -> Option<Vec<ExpectationClaim>> {
     let nodes = directory.nodes(found, name)?;
     if nodes.iter().any(|id| plan.nodes[id.index()].programs.is_empty()) {
         let what = match facts.first() {
@@ -78,7 +84,9 @@ fn programs(
     }
     let waits = |id: &NodeId| {
         let daemons = plan.nodes[id.index()].programs.iter();
-        daemons.into_iter().all(|program| matches!(program.ready, None | Some(Ready::Exit)))
+        daemons
+            .into_iter()
+            .all(|program| matches!(program.ready, None | Some(ReadinessCondition::Exit)))
     };
     if facts.iter().any(|fact| matches!(fact, ProgramFact::Ready(_))) && nodes.iter().all(waits) {
         let message =
@@ -88,7 +96,10 @@ fn programs(
     let groups: Vec<Vec<NodeId>> =
         if any { vec![nodes] } else { nodes.into_iter().map(|node| vec![node]).collect() };
     let claims = groups.into_iter().flat_map(|nodes| {
-        let fact = |fact: &ProgramFact| Claim::Program { nodes: nodes.clone(), fact: fact.clone() };
+        let fact = |fact: &ProgramFact| ExpectationClaim::Program {
+            nodes: nodes.clone(),
+            fact: fact.clone(),
+        };
         facts.iter().map(fact).collect::<Vec<_>>()
     });
     Some(claims.collect())
@@ -98,11 +109,11 @@ fn path(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    ends: &[At<String>; 2],
-    window: Option<Window>,
-    every: Option<&At<Span>>,
+    ends: &[LocatedValue<String>; 2],
+    window: Option<ExpectationWindow>,
+    every: Option<&LocatedValue<Span>>,
     facts: &[PathFact],
-) -> Option<Vec<Claim>> {
+) -> Option<Vec<ExpectationClaim>> {
     let [from, to] = [&ends[0], &ends[1]].map(|end| node(found, directory, plan, end));
     let (from, to) = (from?, to?);
     if from == to {
@@ -131,7 +142,7 @@ fn path(
         }
         _ => None,
     };
-    let claim = |fact: &PathFact| Claim::Path {
+    let claim = |fact: &PathFact| ExpectationClaim::Path {
         from,
         to,
         fact: *fact,
@@ -144,10 +155,10 @@ fn links(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    link: &At<String>,
-    direction: &At<String>,
+    link: &LocatedValue<String>,
+    direction: &LocatedValue<String>,
     facts: &[LinkFact],
-) -> Option<Vec<Claim>> {
+) -> Option<Vec<ExpectationClaim>> {
     let lanes = lanes(found, directory, plan, link, Some(direction))?;
     let queue = facts.iter().any(|fact| matches!(fact, LinkFact::Queue(..)));
     let unlimited = |lane: &windtunnel_model::Lane| {
@@ -158,9 +169,9 @@ fn links(
             format!("`{}` has no rate when the run begins: nothing waits in its queue", link.value);
         found.notice(link.place, message);
     }
-    let claims = lanes
-        .into_iter()
-        .flat_map(|lane| facts.iter().map(move |fact| Claim::Link { lane, fact: fact.clone() }));
+    let claims = lanes.into_iter().flat_map(|lane| {
+        facts.iter().map(move |fact| ExpectationClaim::Link { lane, fact: fact.clone() })
+    });
     Some(claims.collect())
 }
 
@@ -169,15 +180,15 @@ fn node(
     found: &mut Diagnostics,
     directory: &Directory,
     plan: &Plan,
-    name: &At<String>,
+    name: &LocatedValue<String>,
 ) -> Option<NodeId> {
     let message = match directory.vertex(found, name)? {
-        Vertex::Router(_) => format!("`{}` is a router: here a node is needed", name.value),
-        Vertex::Lan(_) => format!("`{}` is a LAN: here a node is needed", name.value),
-        Vertex::Node(id) if plan.nodes[id.index()].interfaces.is_empty() => {
+        NetworkVertex::Router(_) => format!("`{}` is a router: here a node is needed", name.value),
+        NetworkVertex::Lan(_) => format!("`{}` is a LAN: here a node is needed", name.value),
+        NetworkVertex::Node(id) if plan.nodes[id.index()].interfaces.is_empty() => {
             format!("`{}` has no link, so nothing has a path to it", name.value)
         }
-        Vertex::Node(id) => return Some(id),
+        NetworkVertex::Node(id) => return Some(id),
     };
     found.mistake(name.place, message);
     None

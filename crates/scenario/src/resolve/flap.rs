@@ -1,12 +1,12 @@
 //! Flaps: one event a cut and one a mend.
 
-use windtunnel_model::plan::{Action, Event};
-use windtunnel_model::random::{Draws, Stream};
+use windtunnel_model::plan::{EventAction, ScheduledEvent};
+use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{Lane, Span};
 
-use super::Budget;
-use super::end::End;
-use super::event::{Scene, Timeline, all_lanes};
+use super::ExpansionBudget;
+use super::end::RepetitionEnd;
+use super::event::{EventTimeline, Scene, all_lanes};
 use crate::decode::{EventDraft, FlapDraft};
 use crate::error::Diagnostics;
 
@@ -15,15 +15,15 @@ pub(super) fn expand(
     event: &EventDraft,
     flap: &FlapDraft,
     scene: &Scene<'_>,
-    budget: &mut Budget,
-    timeline: &mut Timeline,
+    budget: &mut ExpansionBudget,
+    timeline: &mut EventTimeline,
 ) -> Option<()> {
     let lanes = all_lanes(found, scene, &flap.links, flap.direction.as_ref())?;
-    let end = End::of(found, event, &flap.end, scene)?;
+    let end = RepetitionEnd::of(found, event, &flap.end, scene)?;
     // A cut and a mend each; random phases have the same mean.
     let cuts = end.repetitions(event.at.value, flap.every.value);
     budget.announce(found, cuts.saturating_mul(2), flap.every.place)?;
-    let mut phases = Phases::new(flap, event.at.value, scene, &lanes);
+    let mut phases = FlapSchedule::new(flap, event.at.value, scene, &lanes);
     for _ in 0..end.times {
         let (cut, mend) = phases.next();
         if cut >= end.at {
@@ -35,21 +35,21 @@ pub(super) fn expand(
             return None;
         }
         for (at, up) in [(cut, false), (mend, true)] {
-            let action = Action::Flap { lanes: lanes.clone(), up };
-            timeline.events.push(Event { at, action });
+            let action = EventAction::Flap { lanes: lanes.clone(), up };
+            timeline.events.push(ScheduledEvent { at, action });
         }
     }
     Some(())
 }
 
 /// When a flap cuts and mends.
-struct Phases<'f> {
+struct FlapSchedule<'f> {
     flap: &'f FlapDraft,
     next: Span,
-    draws: Draws,
+    draws: RandomSequence,
 }
 
-impl<'f> Phases<'f> {
+impl<'f> FlapSchedule<'f> {
     fn new(flap: &'f FlapDraft, begin: Span, scene: &Scene<'_>, lanes: &[Lane]) -> Self {
         let plan = scene.plan;
         let names: Vec<String> = lanes
@@ -57,7 +57,11 @@ impl<'f> Phases<'f> {
             .map(|lane| format!("{} {}", plan.links[lane.link.index()].name, lane.direction.name()))
             .collect();
         let name = ["flap", &(scene.now + begin).to_string(), &names.join(" ")];
-        Phases { flap, next: begin, draws: Draws::new(Stream::named(plan.seed, &name)) }
+        FlapSchedule {
+            flap,
+            next: begin,
+            draws: RandomSequence::new(RandomStream::named(plan.seed, &name)),
+        }
     }
 
     fn next(&mut self) -> (Span, Span) {

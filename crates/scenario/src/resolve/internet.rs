@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Internet, NetworkModel, Node, User};
+use windtunnel_model::plan::{InternetAccess, NetworkModel, Node, ProgramUser};
 
-use crate::decode::{Draft, NodeDraft, NodeKeys};
+use crate::decode::{NodeDraft, NodeKeys, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 
 /// The name of the node that stands for the machine's outside.
 pub(crate) const INTERNET: &str = "internet";
@@ -27,13 +27,13 @@ pub(super) fn node(node: &NodeDraft, keys: &NodeKeys) -> Node {
         name: node.name.value.clone(),
         group: node.name.value.clone(),
         sysctl: keys.sysctl.clone(),
-        internet: Some(Internet { allow, ..Internet::default() }),
+        internet: Some(InternetAccess { allow, ..InternetAccess::default() }),
         ..Node::default()
     }
 }
 
 /// Checks what is written of the outside, as far as no addresses are needed for that.
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let outside = draft.nodes.iter().find(|node| is_outside(node));
     for node in &draft.nodes {
         match &node.allow {
@@ -71,7 +71,7 @@ fn check_keys(found: &mut Diagnostics, outside: &NodeDraft) {
         ("count", outside.count.is_some()),
         ("aliases", !outside.aliases.is_empty()),
         ("forward", keys.forward == Some(true)),
-        ("user", keys.user == Some(User::Root)),
+        ("user", keys.user == Some(ProgramUser::Root)),
         ("private", keys.private == Some(true)),
         ("results", keys.results == Some(true)),
         ("receive-queue", keys.receive_queue.is_some()),
@@ -86,7 +86,7 @@ fn check_keys(found: &mut Diagnostics, outside: &NodeDraft) {
 }
 
 /// `host` leads to the machine.
-fn check_names(found: &mut Diagnostics, draft: &Draft) {
+fn check_names(found: &mut Diagnostics, draft: &ScenarioDraft) {
     let nodes = draft.nodes.iter().filter(|node| node.count.is_none()).map(|node| &node.name);
     let routers = draft.routers.iter().map(|router| &router.name);
     let names = nodes.chain(routers).chain(draft.lans.iter().map(|lan| &lan.name));
@@ -111,8 +111,8 @@ fn check_published(found: &mut Diagnostics, node: &NodeDraft, has_outside: bool)
 }
 
 /// One listens at a port of the machine.
-fn check_ports(found: &mut Diagnostics, draft: &Draft) {
-    let mut taken: BTreeMap<SocketAddr, Place> = BTreeMap::new();
+fn check_ports(found: &mut Diagnostics, draft: &ScenarioDraft) {
+    let mut taken: BTreeMap<SocketAddr, SourceLocation> = BTreeMap::new();
     for publish in draft.nodes.iter().filter_map(|node| node.publish.as_ref()) {
         for port in &publish.value {
             for address in port.value.addresses() {

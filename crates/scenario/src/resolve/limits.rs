@@ -5,14 +5,14 @@
 //! long as with the lesser of the two rates.
 
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{Action, Node, Program};
+use windtunnel_model::plan::{EventAction, Node, Program};
 use windtunnel_model::{Bytes, Lane, Plan, Rate};
 
-use crate::decode::{At, Draft, NodeDraft};
+use crate::decode::{LocatedValue, NodeDraft, ScenarioDraft};
 use crate::error::Diagnostics;
 
 /// Bounds the rates of lanes. The events have to be in the plan.
-pub(super) fn resolve(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     for node in &draft.nodes {
         let rates = node.keys.rates.or(&draft.node_defaults.rates);
         for (key, rate) in [("send", &rates.send), ("receive", &rates.receive)] {
@@ -55,7 +55,13 @@ pub(super) fn cores(millis: u64) -> String {
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
 
-fn limit(found: &mut Diagnostics, plan: &mut Plan, node: &NodeDraft, key: &str, rate: &At<Rate>) {
+fn limit(
+    found: &mut Diagnostics,
+    plan: &mut Plan,
+    node: &NodeDraft,
+    key: &str,
+    rate: &LocatedValue<Rate>,
+) {
     let name = &node.name.value;
     let members = plan.nodes.iter().filter(|member| member.group == *name);
     let lanes: Vec<Option<Lane>> = members.map(|member| only_lane(member, key)).collect();
@@ -84,9 +90,9 @@ pub(super) fn only_lane(node: &Node, key: &str) -> Option<Lane> {
     Some(if key == "send" { outward } else { outward.reverse() })
 }
 
-fn follows_a_trace_later(events: &[windtunnel_model::plan::Event], lane: Lane) -> bool {
+fn follows_a_trace_later(events: &[windtunnel_model::plan::ScheduledEvent], lane: Lane) -> bool {
     events.iter().any(|event| match &event.action {
-        Action::Link(change) => {
+        EventAction::Link(change) => {
             change.patches.iter().any(|(at, patch)| *at == lane && patch.traces.rate.is_some())
         }
         _ => false,

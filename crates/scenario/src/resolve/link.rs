@@ -4,29 +4,31 @@ mod names;
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Interface, Link, LinkEnd, RouterInterface};
-use windtunnel_model::profile::{Discipline, Distribution, Loss, QueueLimit, Setting};
-use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, Plan, PortId, Vertex};
+use windtunnel_model::plan::{Link, LinkEnd, NodeInterface, RouterInterface};
+use windtunnel_model::profile::{
+    JitterDistribution, LossModel, PropertySetting, QueueDiscipline, QueueLimit,
+};
+use windtunnel_model::{Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, PortId};
 
-use super::Budget;
-use super::directory::{Directory, Named};
-use crate::decode::{Draft, EventKind, LinkDraft, LinkKeys};
-use crate::error::{Diagnostics, Notice};
-use names::Names;
+use super::ExpansionBudget;
+use super::directory::{Directory, NamedEntity};
+use crate::decode::{EventDraftKind, LinkDraft, LinkKeys, ScenarioDraft};
+use crate::error::{Diagnostics, ScenarioNotice};
+use names::LinkNameRegistry;
 
 /// The most links after every group is expanded.
 const MOST_LINKS: usize = Plan::LINKS_MAX;
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &mut Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
 ) {
-    let mut names = Names::default();
+    let mut names = LinkNameRegistry::default();
     let mut placed = Vec::new();
-    let mut attached = Attached::default();
+    let mut attached = LanAttachments::default();
     for link in &draft.links {
         let ends =
             [&link.between[0], &link.between[1]].map(|name| directory.named(found, name).cloned());
@@ -37,7 +39,8 @@ pub(super) fn resolve(
                 return;
             }
             if let Some(name) = &link.name {
-                let group = matches!(a, Named::Group(_)) || matches!(b, Named::Group(_));
+                let group =
+                    matches!(a, NamedEntity::Group(_)) || matches!(b, NamedEntity::Group(_));
                 names.reserve(found, &name.value, name.place, group.then_some(pairs.len()));
             }
             attached.check(found, link, &pairs);
@@ -56,10 +59,10 @@ pub(super) fn resolve(
 fn pairs(
     found: &mut Diagnostics,
     link: &LinkDraft,
-    a: &Named,
-    b: &Named,
-) -> Option<Vec<[Vertex; 2]>> {
-    if let (Named::Group(_), Named::Group(_)) = (a, b) {
+    a: &NamedEntity,
+    b: &NamedEntity,
+) -> Option<Vec<[NetworkVertex; 2]>> {
+    if let (NamedEntity::Group(_), NamedEntity::Group(_)) = (a, b) {
         let [first, second] = [&link.between[0].value, &link.between[1].value];
         let message =
             format!("`{first}` and `{second}` are both groups: which nodes are to be joined?");
@@ -67,7 +70,7 @@ fn pairs(
         found.mistake_with_hint(link.between[1].place, message, hint);
         return None;
     }
-    if let (Named::Lan(_), Named::Lan(_)) = (a, b) {
+    if let (NamedEntity::Lan(_), NamedEntity::Lan(_)) = (a, b) {
         let [first, second] = [&link.between[0].value, &link.between[1].value];
         let message = if first == second {
             format!("this link joins `{first}` to itself")
@@ -96,15 +99,15 @@ fn pairs(
 
 fn add_links(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &mut Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
-    names: &mut Names,
-    placed: &[(&LinkDraft, [Vertex; 2])],
+    names: &mut LinkNameRegistry,
+    placed: &[(&LinkDraft, [NetworkVertex; 2])],
 ) {
     let rate_comes = draft.events.iter().any(|event| match &event.kind {
-        EventKind::Link { set, .. } => {
+        EventDraftKind::Link { set, .. } => {
             ["rate", "trace", "preset"].into_iter().any(|key| set.place(key).is_some())
         }
         _ => false,
@@ -140,8 +143,8 @@ fn add_links(
             }
             ids.push(id);
             let ends = [
-                attach(plan, pair[0], id, Direction::Up),
-                attach(plan, pair[1], id, Direction::Down),
+                attach(plan, pair[0], id, LinkDirection::Up),
+                attach(plan, pair[1], id, LinkDirection::Down),
             ];
             plan.links.push(Link { name, ends, profiles: profiles.clone() });
         }
@@ -155,22 +158,22 @@ fn add_links(
 }
 
 /// Gives a vertex one more interface.
-fn attach(plan: &mut Plan, vertex: Vertex, link: LinkId, outward: Direction) -> LinkEnd {
+fn attach(plan: &mut Plan, vertex: NetworkVertex, link: LinkId, outward: LinkDirection) -> LinkEnd {
     let (v4, v6) = (None, None);
     let position = match vertex {
-        Vertex::Node(id) => {
+        NetworkVertex::Node(id) => {
             let interfaces = &mut plan.nodes[id.index()].interfaces;
             let name = format!("eth{}", interfaces.len());
             let port = PortId(0);
-            interfaces.push(Interface { port, name, link, outward, v4, v6, mtu: 0 });
+            interfaces.push(NodeInterface { port, name, link, outward, v4, v6, mtu: 0 });
             interfaces.len() - 1
         }
-        Vertex::Router(id) => {
+        NetworkVertex::Router(id) => {
             let interfaces = &mut plan.routers[id.index()].interfaces;
             interfaces.push(RouterInterface { link, outward, v4, v6 });
             interfaces.len() - 1
         }
-        Vertex::Lan(id) => {
+        NetworkVertex::Lan(id) => {
             let attachments = &mut plan.lans[id.index()].attachments;
             attachments.push(Lane { link, direction: outward });
             attachments.len() - 1
@@ -212,7 +215,7 @@ fn origin(defaults: &LinkKeys, own: &LinkKeys, profiles: &[LinkProfile; 2]) -> O
 
 fn check_keys(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     link: &LinkDraft,
     profiles: &[LinkProfile; 2],
     rate_comes: bool,
@@ -239,7 +242,8 @@ fn check_keys(
     let ends = [&link.between[0].value, &link.between[1].value];
     for (direction, other) in [(0, 1), (1, 0)] {
         let (each, missing) = (&link.keys.each[direction], &profiles[other]);
-        if each.rate.is_some_and(|rate| rate != Setting::Default) && missing.rate.is_none() {
+        if each.rate.is_some_and(|rate| rate != PropertySetting::Default) && missing.rate.is_none()
+        {
             let (from, to) = (ends[other], ends[1 - other]);
             let message =
                 format!("from `{from}` to `{to}` this link has no rate, only the other way");
@@ -250,7 +254,7 @@ fn check_keys(
 
 /// What is wrong with a profile that is not sound.
 fn unsound(profile: &LinkProfile) -> String {
-    let (Discipline::Red(red), Some(rate)) = (&profile.discipline, profile.rate) else {
+    let (QueueDiscipline::Red(red), Some(rate)) = (&profile.discipline, profile.rate) else {
         return "the discipline does not suit this link".to_owned();
     };
     let (min, max) = red.thresholds(profile, rate);
@@ -261,7 +265,7 @@ fn unsound(profile: &LinkProfile) -> String {
 fn notice_queues(found: &mut Diagnostics, plan: &Plan) {
     let mut chosen: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for link in &plan.links {
-        for (profile, direction) in link.profiles.iter().zip(Direction::BOTH) {
+        for (profile, direction) in link.profiles.iter().zip(LinkDirection::BOTH) {
             if let (None, Some(QueueLimit::Packets(packets))) =
                 (profile.queue, profile.effective_queue())
             {
@@ -277,18 +281,18 @@ fn notice_queues(found: &mut Diagnostics, plan: &Plan) {
             more => format!(" and {more} more"),
         };
         let message = format!("queue of {packets} packets by default: {some}{more}");
-        found.notices.push(Notice { place: None, message });
+        found.notices.push(ScenarioNotice { place: None, message });
     }
 }
 
 /// What the lists of a profile take, in numbers.
 fn weight(profile: &LinkProfile) -> usize {
     let loss = match &profile.loss {
-        Loss::Listed(packets) => packets.len(),
+        LossModel::Listed(packets) => packets.len(),
         _ => 0,
     };
     let jitter = match &profile.jitter.distribution {
-        Distribution::Table(table) => table.len(),
+        JitterDistribution::Table(table) => table.len(),
         _ => 0,
     };
     1 + loss + jitter
@@ -296,19 +300,19 @@ fn weight(profile: &LinkProfile) -> usize {
 
 /// The vertices attached to each LAN, and in which line.
 #[derive(Debug, Default)]
-struct Attached(BTreeMap<[Vertex; 2], u32>);
+struct LanAttachments(BTreeMap<[NetworkVertex; 2], u32>);
 
-impl Attached {
+impl LanAttachments {
     /// Refuses a second attachment of one vertex: its two interfaces would be of one subnet.
-    fn check(&mut self, found: &mut Diagnostics, link: &LinkDraft, pairs: &[[Vertex; 2]]) {
+    fn check(&mut self, found: &mut Diagnostics, link: &LinkDraft, pairs: &[[NetworkVertex; 2]]) {
         for pair in pairs {
-            if !pair.iter().any(|vertex| matches!(vertex, Vertex::Lan(_))) {
+            if !pair.iter().any(|vertex| matches!(vertex, NetworkVertex::Lan(_))) {
                 continue;
             }
             let mut key = *pair;
             key.sort_unstable();
             if let Some(line) = self.0.insert(key, link.place.line) {
-                let lan_first = matches!(pair[0], Vertex::Lan(_));
+                let lan_first = matches!(pair[0], NetworkVertex::Lan(_));
                 let [first, second] = [&link.between[0], &link.between[1]];
                 let (a, b) = if lan_first { (second, first) } else { (first, second) };
                 let message =

@@ -2,17 +2,17 @@
 
 use windtunnel_model::plan::OnOverload;
 
-use crate::decode::Draft;
+use crate::decode::ScenarioDraft;
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 
 /// On one machine, reports which keys of the file have no effect there: one notice for all.
-pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
+pub(super) fn notice(found: &mut Diagnostics, draft: &ScenarioDraft) {
     if draft.machines.several {
         return notice_of_freeze(found, draft);
     }
-    let mut written: Vec<(&str, Place)> = Vec::new();
-    let mut note = |key: &'static str, place: Option<Place>| {
+    let mut written: Vec<(&str, SourceLocation)> = Vec::new();
+    let mut note = |key: &'static str, place: Option<SourceLocation>| {
         if let (Some(place), false) = (place, written.iter().any(|(known, _)| *known == key)) {
             written.push((key, place));
         }
@@ -33,7 +33,7 @@ pub(super) fn notice(found: &mut Diagnostics, draft: &Draft) {
 }
 
 /// No machine waits for another.
-fn notice_of_freeze(found: &mut Diagnostics, draft: &Draft) {
+fn notice_of_freeze(found: &mut Diagnostics, draft: &ScenarioDraft) {
     if let Some(policy) = &draft.on_overload
         && policy.value == OnOverload::Freeze
     {

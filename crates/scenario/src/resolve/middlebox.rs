@@ -5,19 +5,23 @@ mod side;
 
 use std::net::Ipv4Addr;
 
-use windtunnel_model::plan::{Firewall, ForwardedPort, Middlebox, Nat, NetworkModel, Side};
+use windtunnel_model::plan::{
+    Firewall, ForwardedPort, Middlebox, MiddleboxSide, NatBehaviour, NetworkModel,
+};
 use windtunnel_model::realm::{Bypassed, Realms};
 use windtunnel_model::{Plan, RouterId};
 
 use super::directory::Directory;
-use crate::decode::{At, Draft, FirewallDraft, ForwardDraft, NatDraft, RouterDraft};
+use crate::decode::{
+    FirewallDraft, ForwardDraft, LocatedValue, NatDraft, RouterDraft, ScenarioDraft,
+};
 use crate::error::Diagnostics;
 use crate::text::shorten;
 
 /// The middleboxes of the file, once all interfaces have their addresses.
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &mut Plan,
 ) {
@@ -37,7 +41,7 @@ pub(super) fn resolve(
                 let nat = nat(found, draft, directory, plan, &middlebox, written);
                 middlebox.nat = Some(nat);
             }
-            if let Some(At { value, .. }) = &router.firewall {
+            if let Some(LocatedValue { value, .. }) = &router.firewall {
                 middlebox.firewall = Some(firewall(found, value, directory, plan));
             }
             middleboxes.push(middlebox);
@@ -62,7 +66,7 @@ pub(super) fn resolve(
 }
 
 /// Refuses what the network's model has no place for.
-fn refuse_model(found: &mut Diagnostics, draft: &Draft, router: &RouterDraft) {
+fn refuse_model(found: &mut Diagnostics, draft: &ScenarioDraft, router: &RouterDraft) {
     if draft.model.settled == NetworkModel::Hops {
         return;
     }
@@ -80,24 +84,24 @@ fn refuse_model(found: &mut Diagnostics, draft: &Draft, router: &RouterDraft) {
 
 fn nat(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &Plan,
     middlebox: &Middlebox,
-    written: &At<NatDraft>,
-) -> Nat {
-    let At { value: nat, place } = written;
+    written: &LocatedValue<NatDraft>,
+) -> NatBehaviour {
+    let LocatedValue { value: nat, place } = written;
     if draft.pools.v4.is_none() {
         let message = "nat: IPv4 is off, and nothing else is translated";
         let hint = "leave `ipv4: false` out; an IPv6 prefix is not translated (NPTv6)";
         found.mistake_with_hint(*place, message, hint);
     }
-    let mut model = Nat::new(nat.kind.0, nat.kind.1);
+    let mut model = NatBehaviour::new(nat.kind.0, nat.kind.1);
     model.allocation = nat.allocation.unwrap_or(model.allocation);
     model.ports = nat.ports;
     (model.timeouts, model.refresh, model.hairpin) = (nat.timeouts, nat.refresh, nat.hairpin);
-    if nat.forwards.len() > Nat::FORWARDS_MAX {
-        let (count, most) = (nat.forwards.len(), Nat::FORWARDS_MAX);
+    if nat.forwards.len() > NatBehaviour::FORWARDS_MAX {
+        let (count, most) = (nat.forwards.len(), NatBehaviour::FORWARDS_MAX);
         found.mistake(*place, format!("forward: {count} ports are more than {most}"));
         return model;
     }
@@ -118,7 +122,7 @@ fn nat(
             to_port,
         }));
     }
-    debug_assert!(middlebox.sides.contains(&Side::Inside));
+    debug_assert!(middlebox.sides.contains(&MiddleboxSide::Inside));
     model
 }
 
@@ -129,7 +133,7 @@ fn forwarded(
     directory: &Directory,
     plan: &Plan,
 ) -> Option<(Ipv4Addr, u16)> {
-    let At { value, place } = &forward.to;
+    let LocatedValue { value, place } = &forward.to;
     let (name, port) = match value.split_once(':') {
         None => (value.as_str(), Some(forward.port.value)),
         Some((name, port)) => (name, port.parse::<u16>().ok().filter(|port| *port > 0)),
@@ -139,7 +143,7 @@ fn forwarded(
         found.mistake_with_hint(*place, message, "write a node and a port, such as `web:80`");
         return None;
     };
-    let named = At { value: name.to_owned(), place: *place };
+    let named = LocatedValue { value: name.to_owned(), place: *place };
     let node = directory.node(found, &named)?;
     let address = plan.nodes[node.index()].interfaces.iter().find_map(|it| it.v4);
     if address.is_none() {
@@ -149,7 +153,7 @@ fn forwarded(
 }
 
 /// Forwarded ports lead inside.
-fn check_forwards(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+fn check_forwards(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let Ok(Some(realms)) = Realms::of(plan) else { return };
     for middlebox in &plan.middleboxes {
         let (Some(nat), Some(draft)) =
@@ -158,7 +162,7 @@ fn check_forwards(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
             continue;
         };
         let router = &plan.routers[middlebox.router.index()];
-        let inside = middlebox.sides.iter().position(|side| *side == Side::Inside);
+        let inside = middlebox.sides.iter().position(|side| *side == MiddleboxSide::Inside);
         let inside = inside.and_then(|at| router.interfaces.get(at));
         let realm = inside.map(|it| realms.of_link(it.link));
         for (forward, draft) in nat.forwards.iter().zip(&draft.value.forwards) {
@@ -174,7 +178,7 @@ fn check_forwards(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 }
 
 /// Nothing hides what has an IPv6 address.
-fn notice_v6(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+fn notice_v6(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     if draft.pools.v6.is_none() {
         return;
     }

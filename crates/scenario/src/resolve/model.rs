@@ -2,10 +2,10 @@
 
 use windtunnel_model::expect::LinkFact;
 use windtunnel_model::plan::NetworkModel;
-use windtunnel_model::profile::{Discipline, Setting};
+use windtunnel_model::profile::{PropertySetting, QueueDiscipline};
 use windtunnel_model::{LinkPatch, Plan};
 
-use crate::decode::{Draft, LinkKeys, Paths, Subject};
+use crate::decode::{LinkKeys, Paths, ScenarioDraft, Subject};
 use crate::error::Diagnostics;
 
 /// Shares are exact below this many bits a second
@@ -13,7 +13,7 @@ use crate::error::Diagnostics;
 const RATE_END: u64 = 1 << 48;
 
 /// Refuses what the file's network model has no place for.
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft) {
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft) {
     if draft.model.settled == NetworkModel::Hops {
         return;
     }
@@ -54,10 +54,10 @@ fn refuse(found: &mut Diagnostics, why: Paths, keys: &LinkKeys) {
 
 /// What of a patch the model of paths has no place for: its key, and why.
 pub(crate) fn unfit(patch: &LinkPatch) -> Option<(&'static str, &'static str)> {
-    if patch.discipline.as_ref().is_some_and(|it| *it != Discipline::DropTail) {
+    if patch.discipline.as_ref().is_some_and(|it| *it != QueueDiscipline::DropTail) {
         return Some(("discipline", "packets wait at their sources, not at this link"));
     }
-    if let Some(Setting::To(rate)) = patch.rate
+    if let Some(PropertySetting::To(rate)) = patch.rate
         && rate.bits_per_second() >= RATE_END
     {
         return Some(("rate", "a link has less than 281 tbit, or no rate at all"));

@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::Lan;
-use windtunnel_model::plan::{Node, Program, Ready, Restart, RootSource, Router, User};
+use windtunnel_model::plan::{
+    Node, Program, ProgramUser, ReadinessCondition, Restart, RootSource, Router,
+};
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::directory::Directory;
-use super::{Budget, internet, limits, root};
-use crate::decode::{Draft, NodeDraft, NodeKeys, ReadyDraft};
+use super::{ExpansionBudget, internet, limits, root};
+use crate::decode::{NodeDraft, NodeKeys, ReadyDraft, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::{Source, WrittenProgram};
+use crate::{ScenarioSource, WrittenProgram};
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
-    source: &Source<'_>,
+    draft: &ScenarioDraft,
+    source: &ScenarioSource<'_>,
     directory: &Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
 ) {
     for node in &draft.nodes {
@@ -48,7 +50,9 @@ pub(super) fn resolve(
                 aliases: node.aliases.iter().map(|alias| alias.value.clone()).collect(),
                 forward: keys.forward.unwrap_or(false),
                 user: match &root {
-                    Some(root) if root.is_unread_image() => node.keys.user.unwrap_or(User::Image),
+                    Some(root) if root.is_unread_image() => {
+                        node.keys.user.unwrap_or(ProgramUser::Image)
+                    }
                     _ => keys.user.unwrap_or_default(),
                 },
                 private: keys.private.unwrap_or(false),
@@ -81,10 +85,10 @@ pub(super) fn resolve(
 
 fn programs(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     node: &NodeDraft,
     keys: &NodeKeys,
-    source: &Source<'_>,
+    source: &ScenarioSource<'_>,
     directory: &Directory,
 ) -> Vec<Program> {
     let mut programs = Vec::new();
@@ -144,14 +148,16 @@ fn refuse_check_without_image(
 ) {
     let source = node.root.source.as_ref();
     let is_image = source.is_some_and(|it| matches!(it.value, RootSource::Image { .. }));
-    if let Some(ready) = ready.filter(|it| !is_image && matches!(it.what, Ready::OfImage(_))) {
+    if let Some(ready) =
+        ready.filter(|it| !is_image && matches!(it.what, ReadinessCondition::OfImage(_)))
+    {
         let message = "ready: `healthcheck` is that of an `image`, which this node has not";
         found.mistake_with_hint(ready.place, message, "write `ready: command:WORDS`");
     }
 }
 
 /// Where programs are written, by the name of their node in the file.
-pub(super) fn written(draft: &Draft) -> BTreeMap<String, Vec<WrittenProgram>> {
+pub(super) fn written(draft: &ScenarioDraft) -> BTreeMap<String, Vec<WrittenProgram>> {
     let of_node = |node: &NodeDraft| {
         let common = node.keys.or(&draft.node_defaults).program;
         let programs = node.programs.iter().map(|program| {

@@ -1,13 +1,13 @@
 //! Cycles in `after`.
 
-use crate::decode::{At, Draft, NodeDraft};
+use crate::decode::{LocatedValue, NodeDraft, ScenarioDraft};
 use crate::error::Diagnostics;
 use crate::resolve::directory::Directory;
 
 /// Refuses nodes that wait for each other.
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft, directory: &Directory) {
-    let graph = Graph::new(found, draft, directory);
-    let mut states = vec![State::New; draft.nodes.len()];
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, directory: &Directory) {
+    let graph = StartDependencyGraph::new(found, draft, directory);
+    let mut states = vec![VisitState::New; draft.nodes.len()];
     for start in 0..draft.nodes.len() {
         if let Some(cycle) = graph.cycle_from(start, &mut states) {
             report(found, draft, &cycle);
@@ -17,20 +17,20 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, directory: &Director
 }
 
 /// By entry of `nodes`: the entries that it waits for, and where it says so.
-struct Graph<'d> {
-    waits: Vec<Vec<(usize, &'d At<String>)>>,
+struct StartDependencyGraph<'d> {
+    waits: Vec<Vec<(usize, &'d LocatedValue<String>)>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum VisitState {
     New,
     Open,
     Done,
 }
 
-impl<'d> Graph<'d> {
-    fn new(found: &mut Diagnostics, draft: &'d Draft, directory: &Directory) -> Self {
-        let mut entry_of = |name: &At<String>| {
+impl<'d> StartDependencyGraph<'d> {
+    fn new(found: &mut Diagnostics, draft: &'d ScenarioDraft, directory: &Directory) -> Self {
+        let mut entry_of = |name: &LocatedValue<String>| {
             let node = directory.nodes(found, name)?.first().copied()?;
             Some(directory.entry(node))
         };
@@ -38,7 +38,7 @@ impl<'d> Graph<'d> {
             let names = names(node);
             names.filter_map(|name| Some((entry_of(name)?, name))).collect()
         });
-        Graph { waits: waits.collect() }
+        StartDependencyGraph { waits: waits.collect() }
     }
 
     /// The names along a cycle that is reached from `start`, if there is one. It keeps its own
@@ -46,27 +46,27 @@ impl<'d> Graph<'d> {
     fn cycle_from(
         &self,
         start: usize,
-        states: &mut [State],
-    ) -> Option<Vec<(usize, &'d At<String>)>> {
-        if states[start] != State::New {
+        states: &mut [VisitState],
+    ) -> Option<Vec<(usize, &'d LocatedValue<String>)>> {
+        if states[start] != VisitState::New {
             return None;
         }
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
-        states[start] = State::Open;
+        states[start] = VisitState::Open;
         while let Some((entry, next)) = path.last_mut() {
             let Some((other, _)) = self.waits[*entry].get(*next) else {
-                states[*entry] = State::Done;
+                states[*entry] = VisitState::Done;
                 path.pop();
                 continue;
             };
             *next += 1;
             match states[*other] {
-                State::Done => {}
-                State::New => {
-                    states[*other] = State::Open;
+                VisitState::Done => {}
+                VisitState::New => {
+                    states[*other] = VisitState::Open;
                     path.push((*other, 0));
                 }
-                State::Open => {
+                VisitState::Open => {
                     let from = path.iter().position(|(entry, _)| entry == other).unwrap_or(0);
                     let steps = path[from..].iter();
                     return Some(
@@ -82,12 +82,16 @@ impl<'d> Graph<'d> {
 }
 
 /// What a node waits for: at the node, or at each of its programs.
-fn names(node: &NodeDraft) -> impl Iterator<Item = &At<String>> {
+fn names(node: &NodeDraft) -> impl Iterator<Item = &LocatedValue<String>> {
     let own = node.keys.program.after.iter().filter(|_| !node.programs.is_empty());
     own.chain(node.programs.iter().flat_map(|program| &program.keys.after))
 }
 
-fn report(found: &mut Diagnostics, draft: &Draft, cycle: &[(usize, &At<String>)]) {
+fn report(
+    found: &mut Diagnostics,
+    draft: &ScenarioDraft,
+    cycle: &[(usize, &LocatedValue<String>)],
+) {
     const SHOWN: usize = 8;
     let Some((first, name)) = cycle.first() else { return };
     let first = &draft.nodes[*first].name.value;

@@ -8,14 +8,14 @@ mod realm;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::expect::Claim;
-use windtunnel_model::{NodeId, Plan, RouterId, Vertex};
+use windtunnel_model::expect::ExpectationClaim;
+use windtunnel_model::{NetworkVertex, NodeId, Plan, RouterId};
 
-use crate::decode::{Draft, Subject};
+use crate::decode::{ScenarioDraft, Subject};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     realm::check(found, draft, plan);
     let touched = Components::of(plan, |id| plan.nodes[id.index()].forward).touched;
     if draft.allow_unreachable {
@@ -53,7 +53,12 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 }
 
 /// Even where nodes may be unreachable, a path that is to be measured must exist.
-fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[BTreeSet<usize>]) {
+fn check_paths(
+    found: &mut Diagnostics,
+    draft: &ScenarioDraft,
+    plan: &Plan,
+    touched: &[BTreeSet<usize>],
+) {
     let direct = direct(plan);
     check_published(found, draft, plan, touched, &direct);
     // Each fact of a draft has become an expectation.
@@ -62,7 +67,7 @@ fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[B
         _ => None,
     });
     let paths = plan.expectations.iter().filter_map(|expectation| match expectation.claim {
-        Claim::Path { from, to, .. } => Some((from.index(), to.index())),
+        ExpectationClaim::Path { from, to, .. } => Some((from.index(), to.index())),
         _ => None,
     });
     for (ends, (from, to)) in drafts.flatten().zip(paths) {
@@ -77,7 +82,7 @@ fn check_paths(found: &mut Diagnostics, draft: &Draft, plan: &Plan, touched: &[B
 /// What comes by a published port comes from the machine's outside.
 fn check_published(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     plan: &Plan,
     touched: &[BTreeSet<usize>],
     direct: &BTreeSet<(usize, usize)>,
@@ -115,16 +120,16 @@ impl Components {
 
 fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components {
     let nodes = plan.nodes.len();
-    let number = |vertex: Vertex| match vertex {
-        Vertex::Node(id) => id.index(),
-        Vertex::Router(id) => nodes + id.index(),
-        Vertex::Lan(id) => nodes + plan.routers.len() + id.index(),
+    let number = |vertex: NetworkVertex| match vertex {
+        NetworkVertex::Node(id) => id.index(),
+        NetworkVertex::Router(id) => nodes + id.index(),
+        NetworkVertex::Lan(id) => nodes + plan.routers.len() + id.index(),
     };
-    let forwards = |vertex: Vertex| match vertex {
-        Vertex::Node(id) => node_forwards(id),
-        Vertex::Router(_) | Vertex::Lan(_) => true,
+    let forwards = |vertex: NetworkVertex| match vertex {
+        NetworkVertex::Node(id) => node_forwards(id),
+        NetworkVertex::Router(_) | NetworkVertex::Lan(_) => true,
     };
-    let mut sets = Sets::new(nodes + plan.routers.len() + plan.lans.len());
+    let mut sets = DisjointSetForest::new(nodes + plan.routers.len() + plan.lans.len());
     for link in &plan.links {
         let [a, b] = [link.ends[0].vertex, link.ends[1].vertex];
         if forwards(a) && forwards(b) {
@@ -140,7 +145,7 @@ fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components
     for link in &plan.links {
         let [a, b] = [link.ends[0].vertex, link.ends[1].vertex];
         for (at, other) in [(a, b), (b, a)] {
-            if let (Vertex::Node(id), true) = (at, forwards(other)) {
+            if let (NetworkVertex::Node(id), true) = (at, forwards(other)) {
                 touched[id.index()].insert(sets.root(number(other)));
             }
         }
@@ -153,7 +158,7 @@ fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components
 fn direct(plan: &Plan) -> BTreeSet<(usize, usize)> {
     let ends = plan.links.iter().map(|link| (link.ends[0].vertex, link.ends[1].vertex));
     ends.filter_map(|pair| match pair {
-        (Vertex::Node(a), Vertex::Node(b)) => {
+        (NetworkVertex::Node(a), NetworkVertex::Node(b)) => {
             Some((a.index().min(b.index()), a.index().max(b.index())))
         }
         _ => None,
@@ -163,7 +168,7 @@ fn direct(plan: &Plan) -> BTreeSet<(usize, usize)> {
 
 fn report(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     plan: &Plan,
     a: NodeId,
     b: NodeId,
@@ -171,7 +176,7 @@ fn report(
 ) {
     let [from, to] = [a, b].map(|id| &plan.nodes[id.index()]);
     let entry = draft.nodes.iter().find(|node| node.name.value == from.group);
-    let place = entry.map_or(Place::START, |node| node.name.place);
+    let place = entry.map_or(SourceLocation::START, |node| node.name.place);
     let more = match separate {
         1 => String::new(),
         separate => format!(" ({separate} pairs of nodes in all)"),
@@ -183,14 +188,14 @@ fn report(
 }
 
 /// Disjoint sets of numbers (union by size with path halving; Tarjan, van Leeuwen 1984).
-struct Sets {
+struct DisjointSetForest {
     parents: Vec<usize>,
     sizes: Vec<usize>,
 }
 
-impl Sets {
+impl DisjointSetForest {
     fn new(count: usize) -> Self {
-        Sets { parents: (0..count).collect(), sizes: vec![1; count] }
+        DisjointSetForest { parents: (0..count).collect(), sizes: vec![1; count] }
     }
 
     fn root(&mut self, mut at: usize) -> usize {

@@ -4,12 +4,12 @@ use windtunnel_model::Plan;
 use windtunnel_model::plan::RecordChoice;
 
 use super::directory::Directory;
-use crate::decode::Draft;
+use crate::decode::ScenarioDraft;
 use crate::error::Diagnostics;
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &mut Plan,
 ) {
@@ -28,5 +28,5 @@ pub(super) fn resolve(
     let flows = record.flows.iter().map(|pattern| pattern.value.clone()).collect();
     let choice = record.recording.choice.clone();
     let choice = RecordChoice { nodes, flows, ..choice };
-    plan.record = windtunnel_model::plan::Recording { choice, ..record.recording.clone() };
+    plan.record = windtunnel_model::plan::RecordingPolicy { choice, ..record.recording.clone() };
 }

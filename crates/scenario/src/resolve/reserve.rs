@@ -1,21 +1,21 @@
 //! Reservations: what is part of which, and whether it fits.
 
-use windtunnel_model::plan::Reservation;
+use windtunnel_model::plan::ResourceReservation;
 use windtunnel_model::{Bytes, Plan, ReservationId};
 
 use super::directory::Directory;
 use super::limits::cores;
-use crate::decode::{At, Draft, ReservationDraft};
+use crate::decode::{LocatedValue, ReservationDraft, ScenarioDraft};
 use crate::error::Diagnostics;
 
 /// The nodes have to be in the plan.
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &mut Plan,
 ) {
-    let reservations = draft.reserve.iter().map(|it| Reservation {
+    let reservations = draft.reserve.iter().map(|it| ResourceReservation {
         name: it.name.value.clone(),
         parent: None,
         demand: it.limits.demand(),
@@ -42,7 +42,7 @@ pub(super) fn resolve(
 
 fn put_nodes(
     found: &mut Diagnostics,
-    part: &At<String>,
+    part: &LocatedValue<String>,
     directory: &Directory,
     id: ReservationId,
     plan: &mut Plan,
@@ -57,7 +57,7 @@ fn put_nodes(
 
 fn put_within(
     found: &mut Diagnostics,
-    part: &At<String>,
+    part: &LocatedValue<String>,
     inner: ReservationId,
     id: ReservationId,
     plan: &mut Plan,
@@ -74,7 +74,7 @@ fn put_within(
     plan.reservations[inner.index()].parent = Some(id);
 }
 
-fn again(found: &mut Diagnostics, part: &At<String>, other: ReservationId, plan: &Plan) {
+fn again(found: &mut Diagnostics, part: &LocatedValue<String>, other: ReservationId, plan: &Plan) {
     let other = &plan.reservations[other.index()].name;
     let message = format!("`{}` is part of reservation `{other}` already", part.value);
     found.mistake(part.place, message);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Root, RootSource, VolumeSource};
+use windtunnel_model::plan::{NodeFilesystem, RootSource, VolumeSource};
 
 use super::node::absolute;
 use crate::WrittenRoot;
-use crate::decode::{Draft, RootKeys};
+use crate::decode::{RootKeys, ScenarioDraft};
 
 /// The file system that a node's keys mean, with paths from `base`.
-pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
+pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<NodeFilesystem> {
     let mut source = keys.source.as_ref()?.value.clone();
     if source.reference().is_none() {
         let (RootSource::Folder(path) | RootSource::Image { path, .. }) = &mut source;
@@ -22,11 +22,11 @@ pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<Root> {
         }
     }
     let (env, cwd, user) = (BTreeMap::new(), None, keys.account.clone());
-    Some(Root { source, env, cwd, user, volumes, keep: keys.keep })
+    Some(NodeFilesystem { source, env, cwd, user, volumes, keep: keys.keep })
 }
 
 /// Where `root` or `image` of nodes is written, by the name of the node in the file.
-pub(super) fn written(draft: &Draft) -> BTreeMap<String, WrittenRoot> {
+pub(super) fn written(draft: &ScenarioDraft) -> BTreeMap<String, WrittenRoot> {
     let place = |keys: &RootKeys| {
         let source = keys.source.as_ref()?.place;
         Some(WrittenRoot { source, platform: keys.platform })

@@ -4,20 +4,20 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::plan::{FixedRoute, RouteChange};
-use windtunnel_model::{NodeId, Plan, Vertex};
-use windtunnel_routing::{Routes, Target};
+use windtunnel_model::{NetworkVertex, NodeId, Plan};
+use windtunnel_routing::{RouteDestination, Routes};
 
-use super::Budget;
+use super::ExpansionBudget;
 use super::directory::Directory;
-use crate::decode::{At, Draft, RouteDraft, WayDraft};
+use crate::decode::{LocatedValue, RouteDraft, ScenarioDraft, WayDraft};
 use crate::error::Diagnostics;
 
 /// `routes`.
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &mut Plan,
 ) {
     let mut fixed = BTreeSet::new();
@@ -29,7 +29,7 @@ pub(super) fn resolve(
                 plan.routes.push(route_there);
                 continue;
             }
-            let name = |vertex: Option<Vertex>| {
+            let name = |vertex: Option<NetworkVertex>| {
                 vertex.map_or("", |vertex| plan.vertex_name(vertex)).to_owned()
             };
             let (from, to) = (name(ends.0), name(ends.1));
@@ -44,7 +44,7 @@ pub(super) fn change(
     found: &mut Diagnostics,
     route: &RouteDraft,
     directory: &Directory,
-    budget: &mut Budget,
+    budget: &mut ExpansionBudget,
     plan: &Plan,
 ) -> Option<RouteChange> {
     let (from, to, between) = match &route.way {
@@ -60,7 +60,7 @@ pub(super) fn change(
     };
     let [from_nodes, to_nodes] = [from, to].map(|name| ends(found, directory, name));
     let (from_nodes, to_nodes) = (from_nodes?, to_nodes?);
-    let vertices: Vec<Vertex> =
+    let vertices: Vec<NetworkVertex> =
         between.iter().map(|name| directory.vertex(found, name)).collect::<Option<_>>()?;
     // A name that two ends share means every two different members.
     let shared = from.value == to.value && from_nodes.len() > 1;
@@ -77,7 +77,8 @@ pub(super) fn change(
         change.release.dedup();
         return Some(change);
     }
-    let mut ways = Ways { found, plan, directory_names: (from, between, to), routes: None };
+    let mut ways =
+        RouteResolver { found, plan, directory_names: (from, between, to), routes: None };
     let mut known = BTreeSet::new();
     for (a, b) in pairs {
         // Where the way back is the same way, a group towards itself would fix it twice.
@@ -108,7 +109,11 @@ pub(super) fn change(
 }
 
 /// The nodes that a route may begin or end at.
-fn ends(found: &mut Diagnostics, directory: &Directory, name: &At<String>) -> Option<Vec<NodeId>> {
+fn ends(
+    found: &mut Diagnostics,
+    directory: &Directory,
+    name: &LocatedValue<String>,
+) -> Option<Vec<NodeId>> {
     let named = directory.named(found, name)?;
     let nodes = named.nodes();
     if nodes.is_none() {
@@ -120,20 +125,26 @@ fn ends(found: &mut Diagnostics, directory: &Directory, name: &At<String>) -> Op
 }
 
 /// Finds and checks the ways of one route of the file.
-struct Ways<'a> {
+struct RouteResolver<'a> {
     found: &'a mut Diagnostics,
     plan: &'a Plan,
     /// What the file calls the first end, those between, and the last.
-    directory_names: (&'a At<String>, &'a [At<String>], &'a At<String>),
+    directory_names:
+        (&'a LocatedValue<String>, &'a [LocatedValue<String>], &'a LocatedValue<String>),
     /// Computed when a way has to be found.
     routes: Option<Routes>,
 }
 
-impl Ways<'_> {
+impl RouteResolver<'_> {
     /// The way along all of these; neighbours must be joined.
-    fn along(&mut self, from: NodeId, between: &[Vertex], to: NodeId) -> Option<Vec<Vertex>> {
-        let ends = (Vertex::Node(from), Vertex::Node(to));
-        let path: Vec<Vertex> =
+    fn along(
+        &mut self,
+        from: NodeId,
+        between: &[NetworkVertex],
+        to: NodeId,
+    ) -> Option<Vec<NetworkVertex>> {
+        let ends = (NetworkVertex::Node(from), NetworkVertex::Node(to));
+        let path: Vec<NetworkVertex> =
             std::iter::once(ends.0).chain(between.iter().copied()).chain([ends.1]).collect();
         for index in 1..path.len() {
             let name = self.name(index);
@@ -154,10 +165,16 @@ impl Ways<'_> {
     }
 
     /// The way that is the shortest from each of these to the next.
-    fn over(&mut self, from: NodeId, via: &[Vertex], to: NodeId) -> Option<Vec<Vertex>> {
+    fn over(
+        &mut self,
+        from: NodeId,
+        via: &[NetworkVertex],
+        to: NodeId,
+    ) -> Option<Vec<NetworkVertex>> {
         let plan = self.plan;
-        let mut path = vec![Vertex::Node(from)];
-        let stops: Vec<Vertex> = via.iter().copied().chain([Vertex::Node(to)]).collect();
+        let mut path = vec![NetworkVertex::Node(from)];
+        let stops: Vec<NetworkVertex> =
+            via.iter().copied().chain([NetworkVertex::Node(to)]).collect();
         for (index, stop) in stops.iter().enumerate() {
             let name = self.name(index + 1);
             if let Some(node) = self.idle(*stop).filter(|_| index + 1 < stops.len()) {
@@ -188,7 +205,7 @@ impl Ways<'_> {
     }
 
     /// The name in the file of the vertex at a position among those that the route names.
-    fn name(&self, position: usize) -> At<String> {
+    fn name(&self, position: usize) -> LocatedValue<String> {
         let (from, between, to) = self.directory_names;
         let name = match position.checked_sub(1) {
             None => from,
@@ -198,9 +215,9 @@ impl Ways<'_> {
     }
 
     /// The name of a node that passes nothing on.
-    fn idle(&self, vertex: Vertex) -> Option<String> {
+    fn idle(&self, vertex: NetworkVertex) -> Option<String> {
         match vertex {
-            Vertex::Node(id) if !self.plan.nodes[id.index()].forward => {
+            NetworkVertex::Node(id) if !self.plan.nodes[id.index()].forward => {
                 Some(self.plan.nodes[id.index()].name.clone())
             }
             _ => None,
@@ -208,14 +225,16 @@ impl Ways<'_> {
     }
 }
 
-fn joined(plan: &Plan, a: Vertex, b: Vertex) -> bool {
+fn joined(plan: &Plan, a: NetworkVertex, b: NetworkVertex) -> bool {
     let links = match a {
-        Vertex::Node(id) => plan.nodes[id.index()].interfaces.iter().map(|i| i.link).collect(),
-        Vertex::Router(id) => {
+        NetworkVertex::Node(id) => {
+            plan.nodes[id.index()].interfaces.iter().map(|i| i.link).collect()
+        }
+        NetworkVertex::Router(id) => {
             let interfaces = plan.routers[id.index()].interfaces.iter();
             interfaces.map(|i| i.link).collect::<Vec<_>>()
         }
-        Vertex::Lan(id) => {
+        NetworkVertex::Lan(id) => {
             let attachments = plan.lans[id.index()].attachments.iter();
             attachments.map(|lane| lane.link).collect::<Vec<_>>()
         }
@@ -223,10 +242,12 @@ fn joined(plan: &Plan, a: Vertex, b: Vertex) -> bool {
     links.into_iter().any(|link| plan.links[link.index()].ends.iter().any(|end| end.vertex == b))
 }
 
-fn target(plan: &Plan, vertex: Vertex) -> Option<Target> {
+fn target(plan: &Plan, vertex: NetworkVertex) -> Option<RouteDestination> {
     match vertex {
-        Vertex::Router(id) => Some(Target::Router(id)),
-        Vertex::Lan(id) => Some(Target::Lan(id)),
-        Vertex::Node(id) => Some(Target::Port(plan.nodes[id.index()].interfaces.first()?.port)),
+        NetworkVertex::Router(id) => Some(RouteDestination::Router(id)),
+        NetworkVertex::Lan(id) => Some(RouteDestination::Lan(id)),
+        NetworkVertex::Node(id) => {
+            Some(RouteDestination::Port(plan.nodes[id.index()].interfaces.first()?.port))
+        }
     }
 }

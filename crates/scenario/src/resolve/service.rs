@@ -5,14 +5,16 @@ mod expect;
 mod transparent;
 
 use windtunnel_model::plan::{
-    Action, FailOver, Hash, Health, NetworkModel, Ping, Pinning, Plan, Policy, Probe, Replica,
-    Service, ServiceChange, ServiceUpdate, Transport,
+    EventAction, FailOver, Hash, HealthProbe, LoadBalancingPolicy, NetworkModel, Ping, Pinning,
+    Plan, Replica, ReplicaHealthCheck, Service, ServiceChange, ServiceUpdate, TransportProtocol,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId};
 
 use super::directory::{Directory, unknown};
 use super::event::Scene;
-use crate::decode::{At, Draft, RouterDraft, ServiceDraft, ServiceEventDraft, Weights};
+use crate::decode::{
+    LocatedValue, RouterDraft, ScenarioDraft, ServiceDraft, ServiceEventDraft, Weights,
+};
 use crate::error::Diagnostics;
 use crate::text::shorten;
 
@@ -22,7 +24,7 @@ pub(super) use expect::expect;
 /// The services of the file, with all but the addresses that are not given.
 pub(super) fn resolve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &mut Plan,
 ) {
@@ -32,7 +34,7 @@ pub(super) fn resolve(
     for (draft, service) in whole.services.iter().zip(&mut plan.services) {
         if let Some(policy) = &draft.policy {
             weigh(found, directory, &policy.value.weights, service, &plan.nodes);
-            let is_weighted = service.policy == Policy::Weighted;
+            let is_weighted = service.policy == LoadBalancingPolicy::Weighted;
             if is_weighted && service.replicas.iter().all(|replica| replica.weight == 0) {
                 let message = format!("policy: all replicas of `{}` weigh 0", service.name);
                 let hint = "none would get anything: give one of them a weight of 1 or more";
@@ -41,7 +43,7 @@ pub(super) fn resolve(
         }
         transparent::check(found, whole, draft, service);
         directors(found, draft, service);
-        if let Some(At { value: Ping::Router, place }) = draft.ping
+        if let Some(LocatedValue { value: Ping::Router, place }) = draft.ping
             && whole.model.settled != NetworkModel::Hops
         {
             let hint = "use `ping: replica`, or the model of hops on one machine";
@@ -51,7 +53,8 @@ pub(super) fn resolve(
     }
     if draft.machines.several {
         let policies = draft.services.iter().filter_map(|service| service.policy.as_ref());
-        for policy in policies.filter(|it| it.value.policy == Policy::LeastConnections) {
+        for policy in policies.filter(|it| it.value.policy == LoadBalancingPolicy::LeastConnections)
+        {
             let message = "policy: `least-connections` knows the connections of one machine only";
             let hint = "over several machines use another policy, such as `weighted`";
             found.mistake_with_hint(policy.place, message, hint);
@@ -61,17 +64,18 @@ pub(super) fn resolve(
 
 /// Refuses a hash that nothing uses, and routers that are apart where they cannot be.
 fn directors(found: &mut Diagnostics, draft: &ServiceDraft, service: &Service) {
-    if let Some(hash) = draft.hash.as_ref().filter(|_| service.policy != Policy::Hash) {
+    if let Some(hash) = draft.hash.as_ref().filter(|_| service.policy != LoadBalancingPolicy::Hash)
+    {
         let message = format!("hash: the policy `{}` uses none", service.policy.name());
         found.mistake_with_hint(hash.place, message, "write `policy: hash`, or leave `hash` out");
     }
-    let Some(At { value: Pinning::PerRouter, place }) = draft.pins else { return };
+    let Some(LocatedValue { value: Pinning::PerRouter, place }) = draft.pins else { return };
     let reason = match (service.fail_over, service.policy) {
         (FailOver::Transparent, _) => Some((
             "with `fail-over: transparent` one router keeps each connection, whatever routes do",
             "use `fail-over: new`, or leave `pins` out",
         )),
-        (_, Policy::LeastConnections) => Some((
+        (_, LoadBalancingPolicy::LeastConnections) => Some((
             "`least-connections` counts the connections of all routers together",
             "use another policy, such as `round-robin`, or leave `pins` out",
         )),
@@ -100,7 +104,7 @@ fn service(
     if let Some(std::net::IpAddr::V6(address)) = given(false) {
         v6 = Some(address);
     }
-    if let Some(At { value: health, place }) = &draft.health
+    if let Some(LocatedValue { value: health, place }) = &draft.health
         && let Some(needed) = needed(health)
         && draft.ports.iter().all(|port| port.value.transport != needed)
     {
@@ -117,8 +121,8 @@ fn service(
         at: routers(found, draft, directory, plan, routers_of),
         policy: match (&draft.policy, &draft.hash) {
             (Some(policy), _) => policy.value.policy,
-            (None, Some(_)) => Policy::Hash,
-            (None, None) => Policy::default(),
+            (None, Some(_)) => LoadBalancingPolicy::Hash,
+            (None, None) => LoadBalancingPolicy::default(),
         },
         hash: draft.hash.as_ref().map_or(Hash::default(), |hash| hash.value),
         pins: draft.pins.as_ref().map_or(Pinning::default(), |pins| pins.value),
@@ -133,11 +137,11 @@ fn service(
 }
 
 /// Of which protocol a port is probed.
-fn needed(health: &Health) -> Option<Transport> {
+fn needed(health: &ReplicaHealthCheck) -> Option<TransportProtocol> {
     match health.probe {
-        Probe::Tcp | Probe::Http(_) => Some(Transport::Tcp),
-        Probe::Udp(_) => Some(Transport::Udp),
-        Probe::Command(_) => None,
+        HealthProbe::Tcp | HealthProbe::Http(_) => Some(TransportProtocol::Tcp),
+        HealthProbe::Udp(_) => Some(TransportProtocol::Udp),
+        HealthProbe::Command(_) => None,
     }
 }
 
@@ -231,7 +235,7 @@ fn weigh(
 
 fn not_a_replica(
     found: &mut Diagnostics,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     service: &Service,
     nodes: &[windtunnel_model::plan::Node],
 ) {
@@ -246,13 +250,13 @@ pub(super) fn change(
     found: &mut Diagnostics,
     event: &ServiceEventDraft,
     scene: &Scene<'_>,
-) -> Option<Action> {
+) -> Option<EventAction> {
     let plan = scene.plan;
     let id = named(found, &event.service, plan)?;
     let service = &plan.services[id.index()];
     let mut changes = Vec::new();
     let mut note = |update| changes.push(ServiceChange { service: id, update });
-    let ways = (!event.add.is_empty()).then(|| check::Ways::of(plan));
+    let ways = (!event.add.is_empty()).then(|| check::RouterReachability::of(plan));
     for (name, ways) in event.add.iter().zip(ways.iter().cycle()) {
         for replica in scene.directory.nodes(found, name)? {
             check::can_be_replica(found, plan, ways, service, name, replica)?;
@@ -272,7 +276,7 @@ pub(super) fn change(
         }
     }
     for (name, weight) in &event.weight {
-        if service.policy != Policy::Weighted {
+        if service.policy != LoadBalancingPolicy::Weighted {
             let message = format!("`{}` has no weights: its policy is another one", service.name);
             found.mistake(name.place, message);
             return None;
@@ -281,7 +285,7 @@ pub(super) fn change(
             note(ServiceUpdate::Weight { replica, weight: *weight });
         }
     }
-    Some(Action::Service(changes))
+    Some(EventAction::Service(changes))
 }
 
 /// The replicas of a name; those that events add are some, too.
@@ -289,7 +293,7 @@ fn replicas_named(
     found: &mut Diagnostics,
     scene: &Scene<'_>,
     service: &Service,
-    name: &At<String>,
+    name: &LocatedValue<String>,
 ) -> Option<Vec<NodeId>> {
     let nodes = scene.directory.nodes(found, name)?;
     let known = |node: &NodeId| {
@@ -303,7 +307,7 @@ fn replicas_named(
     None
 }
 
-fn named(found: &mut Diagnostics, name: &At<String>, plan: &Plan) -> Option<ServiceId> {
+fn named(found: &mut Diagnostics, name: &LocatedValue<String>, plan: &Plan) -> Option<ServiceId> {
     let id = plan.service_named(&name.value);
     if id.is_none() {
         unknown(found, name, "service", plan.services.iter().map(|it| it.name.as_str()));
@@ -312,10 +316,10 @@ fn named(found: &mut Diagnostics, name: &At<String>, plan: &Plan) -> Option<Serv
 }
 
 /// The nodes that events of the file make replicas, each with its service.
-pub(super) fn added(draft: &Draft, directory: &Directory) -> Vec<(String, NodeId)> {
+pub(super) fn added(draft: &ScenarioDraft, directory: &Directory) -> Vec<(String, NodeId)> {
     let mut added = Vec::new();
     for event in &draft.events {
-        let crate::decode::EventKind::Service(event) = &event.kind else { continue };
+        let crate::decode::EventDraftKind::Service(event) = &event.kind else { continue };
         for name in &event.add {
             // What is unknown is reported with the event.
             let nodes = directory.nodes(&mut Diagnostics::default(), name).unwrap_or_default();

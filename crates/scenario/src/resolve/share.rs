@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Action, NetworkModel};
-use windtunnel_model::profile::{Discipline, SendShare, Setting, Wf2q};
+use windtunnel_model::plan::{EventAction, NetworkModel};
+use windtunnel_model::profile::{PropertySetting, QueueDiscipline, SendShare, Wf2qParameters};
 use windtunnel_model::{Lane, LinkPatch, Plan, Rate};
 
 use super::limits::only_lane;
-use crate::decode::{At, Draft, NodeDraft, ProgramDraft, Share};
+use crate::decode::{LinkShareDraft, LocatedValue, NodeDraft, ProgramDraft, ScenarioDraft};
 use crate::error::Diagnostics;
 
 /// Gives lanes their classes. The events have to be in the plan, and the rates that nodes bound.
-pub(super) fn resolve(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     for node in &draft.nodes {
         let Some(first) = node.programs.iter().find_map(|program| program.share.as_ref()) else {
             continue;
@@ -38,7 +38,7 @@ fn share(
     found: &mut Diagnostics,
     plan: &mut Plan,
     node: &NodeDraft,
-    first: &At<Share>,
+    first: &LocatedValue<LinkShareDraft>,
     lane: Option<Lane>,
 ) -> Option<()> {
     let name = &node.name.value;
@@ -56,11 +56,11 @@ fn share(
         let message = format!("send: link `{}` has no rate that programs could share", link.name);
         return refuse(message, "give the link a `rate`, or the node `send: 1MB/s`");
     };
-    if profile.discipline != Discipline::DropTail {
+    if profile.discipline != QueueDiscipline::DropTail {
         let message = format!("send: the queue of link `{}` has another `discipline`", link.name);
         return refuse(message, "programs share by the discipline wf2q: leave the other one out");
     }
-    let classes = Wf2q { classes: classes(&node.programs), ..Wf2q::default() };
+    let classes = Wf2qParameters { classes: classes(&node.programs), ..Wf2qParameters::default() };
     if let Some(message) = unfit(plan, lane, &classes) {
         return refuse(message, "leave one of the two out");
     }
@@ -74,7 +74,7 @@ fn share(
         return None;
     }
     let profile = &mut plan.links[lane.link.index()].profiles[lane.direction.index()];
-    profile.discipline = Discipline::Wf2q(classes);
+    profile.discipline = QueueDiscipline::Wf2q(classes);
     Some(())
 }
 
@@ -92,13 +92,13 @@ fn classes(programs: &[ProgramDraft]) -> Vec<SendShare> {
     programs.iter().map(class).collect()
 }
 
-fn last_min(programs: &[ProgramDraft]) -> Option<&At<Share>> {
+fn last_min(programs: &[ProgramDraft]) -> Option<&LocatedValue<LinkShareDraft>> {
     let shares = programs.iter().rev().filter_map(|program| program.share.as_ref());
     shares.into_iter().find(|share| share.value.has_min())
 }
 
 /// Why a lane cannot have these classes: what it follows, or what events do to it.
-fn unfit(plan: &Plan, lane: Lane, classes: &Wf2q) -> Option<String> {
+fn unfit(plan: &Plan, lane: Lane, classes: &Wf2qParameters) -> Option<String> {
     let link = &plan.links[lane.link.index()];
     let traced = link.profiles[lane.direction.index()].traces.rate.is_some()
         || patches(plan, lane).any(|patch| patch.traces.rate.is_some());
@@ -113,7 +113,7 @@ fn unfit(plan: &Plan, lane: Lane, classes: &Wf2q) -> Option<String> {
 /// The least rate that a lane ever has by the file.
 fn least_rate(plan: &Plan, lane: Lane, rate: Rate) -> Rate {
     let later = patches(plan, lane).filter_map(|patch| match patch.rate {
-        Some(Setting::To(rate)) => Some(rate),
+        Some(PropertySetting::To(rate)) => Some(rate),
         _ => None,
     });
     later.fold(rate, Rate::min)
@@ -121,7 +121,7 @@ fn least_rate(plan: &Plan, lane: Lane, rate: Rate) -> Rate {
 
 fn patches(plan: &Plan, lane: Lane) -> impl Iterator<Item = &LinkPatch> {
     let changes = plan.events.iter().filter_map(|event| match &event.action {
-        Action::Link(change) => Some(&change.patches),
+        EventAction::Link(change) => Some(&change.patches),
         _ => None,
     });
     changes.flatten().filter(move |(at, _)| *at == lane).map(|(_, patch)| patch)

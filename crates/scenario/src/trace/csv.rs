@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use windtunnel_model::trace::{Column, Series};
+use windtunnel_model::trace::{TraceColumn, TraceSeries};
 use windtunnel_model::{Probability, QuantityError, Rate, Span};
 
-use super::Wrong;
+use super::TraceSyntaxError;
 use crate::text::{nearest, shorten};
 
 /// The columns that a table may have.
@@ -14,38 +14,38 @@ const COLUMNS: [&str; 4] = ["time", "rate", "latency", "loss"];
 
 /// A cell with the place where it stands.
 #[derive(Debug, Clone, Copy)]
-struct Cell<'t> {
+struct CsvCell<'t> {
     text: &'t str,
     line: usize,
     column: usize,
 }
 
-impl Cell<'_> {
-    fn wrong(&self, message: impl Into<String>) -> Wrong {
-        Wrong::at(self.line, self.column, self.text.chars().count(), message)
+impl CsvCell<'_> {
+    fn wrong(&self, message: impl Into<String>) -> TraceSyntaxError {
+        TraceSyntaxError::at(self.line, self.column, self.text.chars().count(), message)
     }
 }
 
-pub(super) fn parse(text: &str) -> Result<Series, Wrong> {
+pub(super) fn parse(text: &str) -> Result<TraceSeries, TraceSyntaxError> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     let Some((number, header)) = lines.next() else {
-        return Err(Wrong::at(1, 1, 1, "the trace is empty").hint(HEADER_HINT));
+        return Err(TraceSyntaxError::at(1, 1, 1, "the trace is empty").hint(HEADER_HINT));
     };
     let names = header_of(&cells(header, number))?;
-    let mut columns: [Option<Column>; 4] = [None, None, None, None];
+    let mut columns: [Option<TraceColumn>; 4] = [None, None, None, None];
     for name in &names {
-        columns[*name] = Some(Column::default());
+        columns[*name] = Some(TraceColumn::default());
     }
     for (number, line) in lines {
         let row = cells(line, number);
         if row.len() != names.len() {
             let message = format!("{} values, but the header names {}", row.len(), names.len());
-            return Err(Wrong::at(number, 1, line.chars().count(), message));
+            return Err(TraceSyntaxError::at(number, 1, line.chars().count(), message));
         }
         for (cell, name) in row.iter().zip(&names) {
             let value = value(cell, *name)?;
-            let Some(Column(values)) = columns[*name].as_mut() else { continue };
+            let Some(TraceColumn(values)) = columns[*name].as_mut() else { continue };
             if let (0, Some(before)) = (*name, values.last().filter(|before| **before >= value)) {
                 let before = Span::from_nanos(*before);
                 return Err(cell.wrong(format!("`{}` is not later than {before}", cell.text)));
@@ -56,13 +56,18 @@ pub(super) fn parse(text: &str) -> Result<Series, Wrong> {
     let [time, rate_bit_per_s, latency_ns, loss_ppb] = columns;
     let time_ns = time.unwrap_or_default();
     if time_ns.0.is_empty() {
-        return Err(Wrong::at(number, 1, header.chars().count(), "no row follows the header"));
+        return Err(TraceSyntaxError::at(
+            number,
+            1,
+            header.chars().count(),
+            "no row follows the header",
+        ));
     }
-    Ok(Series { time_ns, rate_bit_per_s, latency_ns, loss_ppb })
+    Ok(TraceSeries { time_ns, rate_bit_per_s, latency_ns, loss_ppb })
 }
 
 /// The columns that a header names, as positions among the known.
-fn header_of(cells: &[Cell<'_>]) -> Result<Vec<usize>, Wrong> {
+fn header_of(cells: &[CsvCell<'_>]) -> Result<Vec<usize>, TraceSyntaxError> {
     let mut names = Vec::new();
     for cell in cells {
         let Some(name) = COLUMNS.iter().position(|known| *known == cell.text) else {
@@ -73,7 +78,7 @@ fn header_of(cells: &[Cell<'_>]) -> Result<Vec<usize>, Wrong> {
         }
         names.push(name);
     }
-    let first = Cell { text: COLUMNS[0], ..cells[0] };
+    let first = CsvCell { text: COLUMNS[0], ..cells[0] };
     if !names.contains(&0) {
         return Err(first.wrong("the column `time` is missing").hint(HEADER_HINT));
     }
@@ -83,7 +88,7 @@ fn header_of(cells: &[Cell<'_>]) -> Result<Vec<usize>, Wrong> {
     Ok(names)
 }
 
-fn unknown_column(cell: &Cell<'_>) -> Wrong {
+fn unknown_column(cell: &CsvCell<'_>) -> TraceSyntaxError {
     let wrong = cell.wrong(format!("`{}` is not a column of a trace", shorten(cell.text)));
     if cell.line == 1 && !cell.text.is_empty() && cell.text.bytes().all(|b| b.is_ascii_digit()) {
         return wrong.hint("a file of milliseconds is named by `rate: {trace: …}` on the link");
@@ -94,18 +99,18 @@ fn unknown_column(cell: &Cell<'_>) -> Wrong {
     }
 }
 
-fn cells(line: &str, number: usize) -> Vec<Cell<'_>> {
+fn cells(line: &str, number: usize) -> Vec<CsvCell<'_>> {
     let mut column = 1;
     let cells = line.split(',').map(|part| {
         let blanks = part.chars().take_while(|c| c.is_whitespace()).count();
-        let cell = Cell { text: part.trim(), line: number, column: column + blanks };
+        let cell = CsvCell { text: part.trim(), line: number, column: column + blanks };
         column += part.chars().count() + 1;
         cell
     });
     cells.collect()
 }
 
-fn value(cell: &Cell<'_>, column: usize) -> Result<u64, Wrong> {
+fn value(cell: &CsvCell<'_>, column: usize) -> Result<u64, TraceSyntaxError> {
     match column {
         0 => quantity::<Span>(cell).map(Span::as_nanos),
         1 => {
@@ -132,7 +137,7 @@ fn rate_of_tool(text: &str) -> Option<String> {
     ["", "k", "m", "g", "t"].contains(&&*size).then(|| format!("{}{size}bit", number.trim_end()))
 }
 
-fn quantity<T>(cell: &Cell<'_>) -> Result<T, Wrong>
+fn quantity<T>(cell: &CsvCell<'_>) -> Result<T, TraceSyntaxError>
 where
     T: FromStr,
     T::Err: fmt::Display,
@@ -152,11 +157,11 @@ mod tests {
         let text = "# measured\nlatency, time ,loss\n40ms,0s,0.1%\n\n50ms, 500ms ,0%\n";
         let table = parse(text).expect("it is a table");
         assert_eq!(table.time_ns.0, [0, 500_000_000]);
-        assert_eq!(table.latency_ns, Some(Column(vec![40_000_000, 50_000_000])));
-        assert_eq!(table.loss_ppb, Some(Column(vec![1_000_000, 0])));
+        assert_eq!(table.latency_ns, Some(TraceColumn(vec![40_000_000, 50_000_000])));
+        assert_eq!(table.loss_ppb, Some(TraceColumn(vec![1_000_000, 0])));
         assert_eq!(table.rate_bit_per_s, None);
         let outage = parse("time,rate\n0s,10mbit\n1s,0mbit\n").expect("it is a table");
-        assert_eq!(outage.rate_bit_per_s, Some(Column(vec![10_000_000, 0])));
+        assert_eq!(outage.rate_bit_per_s, Some(TraceColumn(vec![10_000_000, 0])));
     }
 
     #[test]
@@ -164,7 +169,7 @@ mod tests {
         let text = "time,rate\n0s,2.2Mbps\n1s,512 kbps\n2s,1Gb/s\n3s,0Mbps\n4s,9bps\n5s,1Kbps\n";
         let table = parse(text).expect("it is a table");
         let bits = vec![2_200_000, 512_000, 1_000_000_000, 0, 9, 1_000];
-        assert_eq!(table.rate_bit_per_s, Some(Column(bits)));
+        assert_eq!(table.rate_bit_per_s, Some(TraceColumn(bits)));
         // Bits or bytes? `import` does not guess either.
         for ambiguous in ["2MBPS", "2MB", "2xbps", "Mbps"] {
             let wrong = parse(&format!("time,rate\n0s,{ambiguous}\n")).expect_err(ambiguous);

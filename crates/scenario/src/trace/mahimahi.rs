@@ -1,15 +1,16 @@
 //! The format of mahimahi's link: on each line the millisecond of one delivery opportunity.
 
-use windtunnel_model::trace::{Column, Opportunities};
+use windtunnel_model::trace::{Opportunities, TraceColumn};
 
-use super::Wrong;
+use super::TraceSyntaxError;
 use crate::text::shorten;
 
 /// The longest trace, in milliseconds: a year.
 const LONGEST_MS: u64 = 366 * 24 * 3_600_000;
 
-pub(super) fn parse(text: &str) -> Result<Opportunities, Wrong> {
-    let mut trace = Opportunities { delta_ms: Column::default(), count: Column::default() };
+pub(super) fn parse(text: &str) -> Result<Opportunities, TraceSyntaxError> {
+    let mut trace =
+        Opportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
     let mut before = 0;
     let mut last_line = 1;
     for (index, line) in text.lines().enumerate() {
@@ -17,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Opportunities, Wrong> {
         let at = millisecond(line, number)?;
         if at < before {
             let message = format!("`{at}` is earlier than the line before, {before}");
-            let wrong = Wrong::at(number, 1, line.trim().chars().count(), message);
+            let wrong = TraceSyntaxError::at(number, 1, line.trim().chars().count(), message);
             return Err(wrong.hint("the milliseconds of a trace do not decrease"));
         }
         match trace.count.0.last_mut() {
@@ -30,19 +31,21 @@ pub(super) fn parse(text: &str) -> Result<Opportunities, Wrong> {
         (before, last_line) = (at, number);
     }
     if trace.count.0.is_empty() {
-        return Err(Wrong::at(1, 1, 1, "the trace is empty"));
+        return Err(TraceSyntaxError::at(1, 1, 1, "the trace is empty"));
     }
     if before == 0 {
-        let wrong = Wrong::at(last_line, 1, 1, "the trace lasts for no time: it ends at 0");
+        let wrong =
+            TraceSyntaxError::at(last_line, 1, 1, "the trace lasts for no time: it ends at 0");
         return Err(wrong.hint("the last line is the time after which the trace repeats"));
     }
     Ok(trace)
 }
 
-fn millisecond(line: &str, number: usize) -> Result<u64, Wrong> {
+fn millisecond(line: &str, number: usize) -> Result<u64, TraceSyntaxError> {
     let text = line.trim();
     let column = line.chars().take_while(|c| c.is_whitespace()).count() + 1;
-    let wrong = |message: String| Wrong::at(number, column, text.chars().count(), message);
+    let wrong =
+        |message: String| TraceSyntaxError::at(number, column, text.chars().count(), message);
     if text.is_empty() {
         return Err(wrong("an empty line: each line is a millisecond".to_owned()));
     }

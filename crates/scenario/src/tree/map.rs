@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use super::{Key, Kind, TreeError, Value, error};
-use crate::position::Place;
+use super::{TreeError, YamlKey, YamlValue, YamlValueKind, error};
+use crate::position::SourceLocation;
 
 /// A map whose end has not come.
 #[derive(Debug, Default)]
 pub(super) struct OpenMap {
-    entries: Vec<(Key, Value)>,
+    entries: Vec<(YamlKey, YamlValue)>,
     /// The keys of `entries`, with the line of each.
     known: BTreeMap<String, u32>,
-    key: Option<Pending>,
-    merge: Option<Merge>,
+    key: Option<PendingMapKey>,
+    merge: Option<YamlMergeKey>,
 }
 
 /// A key whose value has not come.
 #[derive(Debug)]
-enum Pending {
-    Key(Key),
-    Merge(Place),
+enum PendingMapKey {
+    Key(YamlKey),
+    Merge(SourceLocation),
 }
 
 /// What `<<` brings, and how many entries stand before it.
 #[derive(Debug)]
-struct Merge {
-    place: Place,
+struct YamlMergeKey {
+    place: SourceLocation,
     before: usize,
-    maps: Vec<Vec<(Key, Value)>>,
+    maps: Vec<Vec<(YamlKey, YamlValue)>>,
 }
 
 impl OpenMap {
@@ -37,12 +37,12 @@ impl OpenMap {
     }
 
     /// Adds a key, or the value of the last one. `plain`: it is a scalar without quotes.
-    pub(super) fn add(&mut self, value: Value, plain: bool) -> Result<(), TreeError> {
+    pub(super) fn add(&mut self, value: YamlValue, plain: bool) -> Result<(), TreeError> {
         match self.key.take() {
-            Some(Pending::Key(key)) => self.entries.push((key, value)),
-            Some(Pending::Merge(place)) => {
+            Some(PendingMapKey::Key(key)) => self.entries.push((key, value)),
+            Some(PendingMapKey::Merge(place)) => {
                 let before = self.entries.len();
-                self.merge = Some(Merge { place, before, maps: maps(place, value)? });
+                self.merge = Some(YamlMergeKey { place, before, maps: maps(place, value)? });
             }
             None => self.key = Some(self.new_key(value, plain)?),
         }
@@ -51,8 +51,10 @@ impl OpenMap {
 
     /// The entries in the order of the text. Merged ones stand where `<<` does; keys that are
     /// written out win, and of several maps the first that has a key (<https://yaml.org/type/merge.html>).
-    pub(super) fn close(mut self) -> Vec<(Key, Value)> {
-        let Some(Merge { before, maps, .. }) = self.merge.take() else { return self.entries };
+    pub(super) fn close(mut self) -> Vec<(YamlKey, YamlValue)> {
+        let Some(YamlMergeKey { before, maps, .. }) = self.merge.take() else {
+            return self.entries;
+        };
         let mut known = self.known;
         let mut merged = Vec::new();
         for (key, value) in maps.into_iter().flatten() {
@@ -65,52 +67,55 @@ impl OpenMap {
         self.entries.into_iter().chain(merged).chain(after).collect()
     }
 
-    fn new_key(&mut self, value: Value, plain: bool) -> Result<Pending, TreeError> {
+    fn new_key(&mut self, value: YamlValue, plain: bool) -> Result<PendingMapKey, TreeError> {
         let place = value.place;
         let text = match value.kind {
-            Kind::Text(text) => text,
-            Kind::Null => return Err(error(place, "a key must be a text, here is none")),
-            Kind::List(_) | Kind::Map(_) => {
+            YamlValueKind::Text(text) => text,
+            YamlValueKind::Null => return Err(error(place, "a key must be a text, here is none")),
+            YamlValueKind::List(_) | YamlValueKind::Map(_) => {
                 return Err(error(place, "a key must be a text, not a list or a map"));
             }
         };
         if plain && text == MERGE {
             return match &self.merge {
-                None => Ok(Pending::Merge(place)),
-                Some(Merge { place: first, .. }) => Err(twice(MERGE, place, first.line)
+                None => Ok(PendingMapKey::Merge(place)),
+                Some(YamlMergeKey { place: first, .. }) => Err(twice(MERGE, place, first.line)
                     .hint("merge several maps with one list: `<<: [*first, *second]`")),
             };
         }
         if let Some(first) = self.known.insert(text.clone(), place.line) {
             return Err(twice(&text, place, first).hint("keep one of the two"));
         }
-        Ok(Pending::Key(Key { place, text }))
+        Ok(PendingMapKey::Key(YamlKey { place, text }))
     }
 }
 
 /// The maps that are the value of the `<<` at `place`.
-fn maps(place: Place, value: Value) -> Result<Vec<Vec<(Key, Value)>>, TreeError> {
-    let map = |value: Value| match value.kind {
-        Kind::Map(entries) => Ok(entries),
+fn maps(
+    place: SourceLocation,
+    value: YamlValue,
+) -> Result<Vec<Vec<(YamlKey, YamlValue)>>, TreeError> {
+    let map = |value: YamlValue| match value.kind {
+        YamlValueKind::Map(entries) => Ok(entries),
         other => Err(no_map(place, &other)),
     };
     match value.kind {
-        Kind::List(items) => items.into_iter().map(map).collect(),
+        YamlValueKind::List(items) => items.into_iter().map(map).collect(),
         _ => Ok(vec![map(value)?]),
     }
 }
 
-fn no_map(place: Place, kind: &Kind) -> TreeError {
+fn no_map(place: SourceLocation, kind: &YamlValueKind) -> TreeError {
     let found = match kind {
-        Kind::Text(text) => format!("the text `{}`", crate::text::shorten(text)),
-        Kind::List(_) => "a list".to_owned(),
-        Kind::Null | Kind::Map(_) => "nothing".to_owned(),
+        YamlValueKind::Text(text) => format!("the text `{}`", crate::text::shorten(text)),
+        YamlValueKind::List(_) => "a list".to_owned(),
+        YamlValueKind::Null | YamlValueKind::Map(_) => "nothing".to_owned(),
     };
     error(place, format!("`<<` merges a map or a list of maps, not {found}"))
         .hint("mark a map with `&name` and merge it with `<<: *name`")
 }
 
-fn twice(key: &str, place: Place, first: u32) -> TreeError {
+fn twice(key: &str, place: SourceLocation, first: u32) -> TreeError {
     let shown = crate::text::shorten(key);
     error(place, format!("`{shown}` is given twice, first in line {first}"))
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::ScanError;
 
-use crate::position::{Place, line, line_start};
+use crate::position::{SourceLocation, line, line_start};
 
 /// The most lines that are indented.
 const MOST_LINES: usize = 1000;
@@ -25,26 +25,26 @@ const MOST_LINES: usize = 1000;
 const MOST_AGAIN: usize = 64 << 20;
 
 /// A text of which some lines were indented.
-pub(super) struct Moved<'t> {
+pub(super) struct ReindentedText<'t> {
     pub(super) text: Cow<'t, str>,
     /// Columns that were put before a line.
     by: BTreeMap<u32, u32>,
     again: usize,
 }
 
-impl<'t> Moved<'t> {
+impl<'t> ReindentedText<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Moved { text: Cow::Borrowed(text), by: BTreeMap::new(), again: 0 }
+        ReindentedText { text: Cow::Borrowed(text), by: BTreeMap::new(), again: 0 }
     }
 
     /// A place in the text as it was.
-    pub(super) fn original(&self, place: Place) -> Place {
+    pub(super) fn original(&self, place: SourceLocation) -> SourceLocation {
         let by = self.by.get(&place.line).copied().unwrap_or(0);
-        Place { column: place.column.saturating_sub(by).max(1), ..place }
+        SourceLocation { column: place.column.saturating_sub(by).max(1), ..place }
     }
 
     /// Whether this text has a flow collection at a place.
-    pub(super) fn is_flow(&self, place: Place) -> bool {
+    pub(super) fn is_flow(&self, place: SourceLocation) -> bool {
         let by = self.by.get(&place.line).copied().unwrap_or(0);
         let column = usize::try_from(place.column.saturating_add(by)).unwrap_or(usize::MAX);
         let line = line_start(&self.text, place.line).map(|start| &self.text[start..]);
@@ -59,11 +59,15 @@ impl<'t> Moved<'t> {
 
     /// The flow collection with which the line before the refused one ends, if that has nothing
     /// else: the parser still waits whether it is a key.
-    pub(super) fn unnoticed(&self, error: &ScanError) -> Option<Place> {
+    pub(super) fn unnoticed(&self, error: &ScanError) -> Option<SourceLocation> {
         let refused = u32::try_from(error.marker().line()).ok()?;
         if error.info().contains("flow construct") {
             let column = u32::try_from(error.marker().col()).ok()?;
-            return Some(Place { line: refused - 1, column: column.saturating_add(2), length: 1 });
+            return Some(SourceLocation {
+                line: refused - 1,
+                column: column.saturating_add(2),
+                length: 1,
+            });
         }
         let is_bracket = |c: char| "[{".contains(c);
         for number in (1..refused).rev() {
@@ -76,14 +80,14 @@ impl<'t> Moved<'t> {
             let first =
                 text.chars().position(is_bracket).filter(|_| bare && text.ends_with(is_bracket));
             let column = u32::try_from(first?).ok()?.saturating_add(1);
-            return Some(self.original(Place { line: number, column, length: 1 }));
+            return Some(self.original(SourceLocation { line: number, column, length: 1 }));
         }
         None
     }
 
     /// Indents the line that was refused inside of the flow collection at `flow` as deep as that
     /// begins. Whether the text is to be read again.
-    pub(super) fn indent(&mut self, error: &ScanError, flow: Place) -> bool {
+    pub(super) fn indent(&mut self, error: &ScanError, flow: SourceLocation) -> bool {
         let marker = error.marker();
         let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let (number, column) = (clamp(marker.line()), clamp(marker.col()));
@@ -111,16 +115,16 @@ impl<'t> Moved<'t> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Value, parse};
+    use super::super::{YamlValue, YamlValueKind, parse};
     use super::*;
 
     /// The texts of a tree, in its order.
-    fn texts(value: &Value) -> Vec<String> {
+    fn texts(value: &YamlValue) -> Vec<String> {
         match &value.kind {
-            Kind::Null => vec!["null".to_owned()],
-            Kind::Text(text) => vec![text.clone()],
-            Kind::List(items) => items.iter().flat_map(texts).collect(),
-            Kind::Map(entries) => entries
+            YamlValueKind::Null => vec!["null".to_owned()],
+            YamlValueKind::Text(text) => vec![text.clone()],
+            YamlValueKind::List(items) => items.iter().flat_map(texts).collect(),
+            YamlValueKind::Map(entries) => entries
                 .iter()
                 .flat_map(|(key, value)| [vec![key.text.clone()], texts(value)].concat())
                 .collect(),
@@ -146,10 +150,10 @@ mod tests {
     #[test]
     fn places_are_those_of_the_text_as_it_was() {
         let root = parse("a: [\nb\n]\nc: d\n").unwrap().unwrap();
-        let Kind::Map(entries) = &root.kind else { panic!("{root:?}") };
-        let Kind::List(items) = &entries[0].1.kind else { panic!("{root:?}") };
-        assert_eq!(items[0].place, Place { line: 2, column: 1, length: 1 });
-        assert_eq!(entries[1].0.place, Place { line: 4, column: 1, length: 1 });
+        let YamlValueKind::Map(entries) = &root.kind else { panic!("{root:?}") };
+        let YamlValueKind::List(items) = &entries[0].1.kind else { panic!("{root:?}") };
+        assert_eq!(items[0].place, SourceLocation { line: 2, column: 1, length: 1 });
+        assert_eq!(entries[1].0.place, SourceLocation { line: 4, column: 1, length: 1 });
         let error = parse("a: [\nb,\n]\nc: !x d\n").unwrap_err();
         assert_eq!((error.place.line, error.place.column), (4, 4));
     }

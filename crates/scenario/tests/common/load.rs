@@ -1,12 +1,15 @@
 //! What the tests share.
 
-use windtunnel_scenario::{Instead, Loaded, Source, load_instead};
+use windtunnel_scenario::{Instead, Loaded, ScenarioSource, load_instead};
 
 /// Loads a text as `name`.yaml in /home/me, with trace files from tests/traces; over several
 /// machines if the name starts with `machines-`.
-pub(crate) fn load_text(name: &str, text: &[u8]) -> Result<Loaded, windtunnel_scenario::Errors> {
+pub(crate) fn load_text(
+    name: &str,
+    text: &[u8],
+) -> Result<Loaded, windtunnel_scenario::ScenarioErrors> {
     let file = format!("{name}.yaml");
-    let source = Source { name: &file, text, default_name: name, base_dir: "/home/me" };
+    let source = ScenarioSource { name: &file, text, default_name: name, base_dir: "/home/me" };
     let several_machines = name.starts_with("machines-");
     let instead = Instead { several_machines, ..Instead::default() };
     let files = |trace: &str| {

@@ -1,8 +1,8 @@
 //! Events, and what repetitions, flaps and churn come to.
 
-use windtunnel_model::plan::{Action, Cut, Plan};
-use windtunnel_model::profile::Setting;
-use windtunnel_model::{NodeId, Span, Vertex};
+use windtunnel_model::plan::{EventAction, PartitionMode, Plan};
+use windtunnel_model::profile::PropertySetting;
+use windtunnel_model::{NetworkVertex, NodeId, Span};
 
 use super::{notices, plan};
 
@@ -16,22 +16,22 @@ fn events_are_sorted_by_time_and_keep_the_files_order_at_one_time() {
     let plan = plan(text);
     let times: Vec<String> = plan.events.iter().map(|event| event.at.to_string()).collect();
     assert_eq!(times, ["0ns", "1s", "1s", "9s"]);
-    let Action::Link(change) = &plan.events[0].action else { panic!("{:?}", plan.events[0]) };
+    let EventAction::Link(change) = &plan.events[0].action else { panic!("{:?}", plan.events[0]) };
     let latencies: Vec<_> = change.patches.iter().map(|(_, patch)| patch.latency).collect();
     assert_eq!(latencies, [Some(Span::from_millis(2)), Some(Span::from_millis(1))]);
     assert_eq!(change.state.iter().map(|(_, up)| *up).collect::<Vec<_>>(), [false, false]);
-    let Action::Link(change) = &plan.events[1].action else { panic!("{:?}", plan.events[1]) };
+    let EventAction::Link(change) = &plan.events[1].action else { panic!("{:?}", plan.events[1]) };
     let lanes: Vec<String> = change.patches.iter().map(|(lane, _)| plan.lane_name(*lane)).collect();
     assert_eq!(lanes, ["b-1-r", "b-2-r"]);
-    assert!(matches!(plan.events[2].action, Action::Node { .. }));
+    assert!(matches!(plan.events[2].action, EventAction::Node { .. }));
 }
 
 #[test]
 fn an_event_may_take_a_rate_away() {
     let text = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], name: l, rate: 1mbit}]\n\
                 events: [{at: 1s, link: l, set: {rate: none}}]\n";
-    let Action::Link(change) = &plan(text).events[0].action else { panic!("a link event") };
-    assert_eq!(change.patches[0].1.rate, Some(Setting::Default));
+    let EventAction::Link(change) = &plan(text).events[0].action else { panic!("a link event") };
+    assert_eq!(change.patches[0].1.rate, Some(PropertySetting::Default));
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn repetitions_flaps_and_some_nodes_come_to_events_of_their_own() {
                 - {at: 500ms, flap: {link: g-1, direction: up, every: 200ms, down: 50ms, for: 430ms}}\n";
     let plan = plan(text);
     let restarts = plan.events.iter().filter_map(|event| match &event.action {
-        Action::Node { nodes, .. } => Some((event.at.to_string(), nodes.clone())),
+        EventAction::Node { nodes, .. } => Some((event.at.to_string(), nodes.clone())),
         _ => None,
     });
     let restarts: Vec<(String, Vec<NodeId>)> = restarts.collect();
@@ -52,7 +52,7 @@ fn repetitions_flaps_and_some_nodes_come_to_events_of_their_own() {
     assert!(restarts.iter().all(|(_, nodes)| nodes.len() == 3), "{restarts:?}");
     assert!(restarts.iter().any(|(_, nodes)| *nodes != restarts[0].1), "{restarts:?}");
     let flaps = plan.events.iter().filter_map(|event| match &event.action {
-        Action::Flap { lanes, up } => Some((event.at.to_string(), lanes.len(), *up)),
+        EventAction::Flap { lanes, up } => Some((event.at.to_string(), lanes.len(), *up)),
         _ => None,
     });
     // The third cut, at 900 ms, does not outlive the flap, which ends at 930 ms.
@@ -92,9 +92,11 @@ fn a_node_that_joins_by_a_script_is_absent_before_all_other_events() {
                 events:\n  - {at: 0s, heal: true}\n  \
                 - churn: {nodes: peers, present: 40%, script: at 10s join 3, speed-up: 2}\n";
     let plan = plan(text);
-    let Action::Absent { nodes } = &plan.events[0].action else { panic!("{:?}", plan.events) };
+    let EventAction::Absent { nodes } = &plan.events[0].action else { panic!("{:?}", plan.events) };
     assert_eq!(nodes.len(), 3);
-    let Action::Churn { join, .. } = &plan.events[2].action else { panic!("{:?}", plan.events) };
+    let EventAction::Churn { join, .. } = &plan.events[2].action else {
+        panic!("{:?}", plan.events)
+    };
     assert_eq!((plan.events[2].at, join), (Span::from_secs(5), nodes));
 }
 
@@ -140,9 +142,9 @@ fn a_partition_may_be_of_pairs_that_share_nodes() {
     let text = "nodes: {n: {count: 5}}\nlans: {l: }\nlinks: [{between: [n, l]}]\nevents:\n  \
                 - {at: 1s, partition: {pairs: [[n-1, n-3], [n-1, n-4], [n-2, [n-4, n-5]]]}}\n";
     let plan = plan(text);
-    let node = |number| Vertex::Node(NodeId(number));
+    let node = |number| NetworkVertex::Node(NodeId(number));
     let groups = [[0].as_slice(), &[2], &[0], &[3], &[1], &[3, 4]];
     let groups = groups.map(|side| side.iter().map(|number| node(*number)).collect()).to_vec();
-    assert_eq!(plan.events[0].action, Action::Partition { groups, cut: Cut::Pairs });
+    assert_eq!(plan.events[0].action, EventAction::Partition { groups, cut: PartitionMode::Pairs });
     assert!(notices(text).is_empty());
 }

@@ -1,8 +1,8 @@
 //! Properties of links and of their two directions.
 
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Loss, Overhead, Pie,
-    QueueLimit, Red, Wf2q,
+    CodelParameters, Fair, FairBy, FlowQueues, GilbertElliott, JitterDistribution, LossModel,
+    Overhead, PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -22,8 +22,8 @@ fn a_links_own_keys_win_over_the_defaults_of_one_direction() {
                 nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 3ms}]\n";
     let [up, down] = plan(text).links.remove(0).profiles;
     assert_eq!((up.latency, down.latency), (Span::from_millis(3), Span::from_millis(3)));
-    assert_eq!(up.loss, Loss::Independent(percent(2)));
-    assert_eq!(down.loss, Loss::Independent(percent(1)));
+    assert_eq!(up.loss, LossModel::Independent(percent(2)));
+    assert_eq!(down.loss, LossModel::Independent(percent(1)));
 }
 
 #[test]
@@ -38,28 +38,31 @@ fn none_takes_a_default_away() {
 fn every_form_of_jitter_is_read() {
     let form = |keys| link(keys)[0].jitter.clone();
     assert_eq!(form("jitter: 2ms").spread, Span::from_millis(2));
-    assert_eq!(form("jitter: 2ms").distribution, Distribution::Uniform);
+    assert_eq!(form("jitter: 2ms").distribution, JitterDistribution::Uniform);
     let pareto = form("jitter: {spread: 1ms, distribution: pareto}");
-    assert_eq!((pareto.spread, pareto.distribution), (Span::from_millis(1), Distribution::Pareto));
+    assert_eq!(
+        (pareto.spread, pareto.distribution),
+        (Span::from_millis(1), JitterDistribution::Pareto)
+    );
     let table = form("jitter: {table: [0ms, 1ms, 5ms]}").distribution;
     let times = [0, 1, 5].map(Span::from_millis).to_vec();
-    assert_eq!(table, Distribution::Table(times));
+    assert_eq!(table, JitterDistribution::Table(times));
     assert!(form("jitter: none").is_none());
 }
 
 #[test]
 fn every_form_of_loss_is_read() {
     let form = |keys| link(keys)[0].loss.clone();
-    assert_eq!(form("loss: 10%"), Loss::Independent(percent(10)));
-    assert_eq!(form("loss: 0%"), Loss::None);
-    assert_eq!(form("loss: {packets: [7, 3, 3]}"), Loss::Listed(vec![3, 7]));
+    assert_eq!(form("loss: 10%"), LossModel::Independent(percent(10)));
+    assert_eq!(form("loss: 0%"), LossModel::None);
+    assert_eq!(form("loss: {packets: [7, 3, 3]}"), LossModel::Listed(vec![3, 7]));
     let chain = GilbertElliott {
         good_to_bad: percent(1),
         bad_to_good: percent(30),
         loss_in_good: Probability::NEVER,
         loss_in_bad: Probability::ALWAYS,
     };
-    assert_eq!(form("loss: {good-to-bad: 1%, bad-to-good: 30%}"), Loss::GilbertElliott(chain));
+    assert_eq!(form("loss: {good-to-bad: 1%, bad-to-good: 30%}"), LossModel::GilbertElliott(chain));
 }
 
 #[test]
@@ -82,13 +85,14 @@ fn every_form_of_a_queue_and_its_framing_is_read() {
     let [up, _] = link("rate: 1mbit, queue: 50ms, overhead: 42B, mtu: 1400B, discipline: codel");
     assert_eq!(up.queue, Some(QueueLimit::Time(Span::from_millis(50))));
     assert_eq!((up.overhead, up.mtu), (Some(Overhead(42)), 1400));
-    assert_eq!(up.discipline, Discipline::Codel(Codel::default()));
+    assert_eq!(up.discipline, QueueDiscipline::Codel(CodelParameters::default()));
     let [up, _] = link("rate: 1mbit, queue: 16KiB, overhead: ethernet, mtu: 9000");
     assert_eq!(up.queue, Some(QueueLimit::Bytes(Bytes(16_384))));
     assert_eq!((up.overhead, up.mtu), (Some(Overhead::ETHERNET), 9000));
     let [up, _] = link("rate: 1mbit, discipline: {codel: {target: 10ms, ecn: false}}");
-    let codel = Codel { target: Span::from_millis(10), ecn: false, ..Codel::default() };
-    assert_eq!(up.discipline, Discipline::Codel(codel));
+    let codel =
+        CodelParameters { target: Span::from_millis(10), ecn: false, ..CodelParameters::default() };
+    assert_eq!(up.discipline, QueueDiscipline::Codel(codel));
 }
 
 #[test]
@@ -97,14 +101,14 @@ fn every_form_of_active_queue_management_is_read() {
         let [up, _] = link(&format!("rate: 1mbit, discipline: {text}"));
         up.discipline
     };
-    assert_eq!(form("red"), Discipline::Red(Red::default()));
-    assert_eq!(form("pie"), Discipline::Pie(Pie::default()));
-    assert_eq!(form("fq-codel"), Discipline::FqCodel(FlowQueues::default()));
-    assert_eq!(form("fair"), Discipline::Fair(Fair::default()));
-    assert_eq!(form("wf2q"), Discipline::Wf2q(Wf2q::default()));
-    let wf2q = Wf2q { flows: 8, ..Wf2q::default() };
-    assert_eq!(form("{wf2q: {flows: 8}}"), Discipline::Wf2q(wf2q));
-    let red = Red {
+    assert_eq!(form("red"), QueueDiscipline::Red(RedParameters::default()));
+    assert_eq!(form("pie"), QueueDiscipline::Pie(PieParameters::default()));
+    assert_eq!(form("fq-codel"), QueueDiscipline::FqCodel(FlowQueues::default()));
+    assert_eq!(form("fair"), QueueDiscipline::Fair(Fair::default()));
+    assert_eq!(form("wf2q"), QueueDiscipline::Wf2q(Wf2qParameters::default()));
+    let wf2q = Wf2qParameters { flows: 8, ..Wf2qParameters::default() };
+    assert_eq!(form("{wf2q: {flows: 8}}"), QueueDiscipline::Wf2q(wf2q));
+    let red = RedParameters {
         min: Some(QueueLimit::Packets(Packets(5))),
         max: Some(QueueLimit::Time(Span::from_millis(200))),
         probability: percent(10),
@@ -116,8 +120,8 @@ fn every_form_of_active_queue_management_is_read() {
     };
     let text = "{red: {min: 5p, max: 200ms, probability: 10%, weight: 1%, packet: 500B, gentle: true, \
                 adaptive: true, ecn: false}}";
-    assert_eq!(form(text), Discipline::Red(red));
-    let pie = Pie {
+    assert_eq!(form(text), QueueDiscipline::Red(red));
+    let pie = PieParameters {
         target: Span::from_millis(20),
         update: Span::from_millis(30),
         burst: Span::from_millis(100),
@@ -125,13 +129,17 @@ fn every_form_of_active_queue_management_is_read() {
         ecn: false,
     };
     let text = "{pie: {target: 20ms, update: 30ms, burst: 100ms, derandomise: true, ecn: false}}";
-    assert_eq!(form(text), Discipline::Pie(pie));
-    let codel = Codel { target: Span::from_millis(1), interval: Span::from_millis(20), ecn: false };
+    assert_eq!(form(text), QueueDiscipline::Pie(pie));
+    let codel = CodelParameters {
+        target: Span::from_millis(1),
+        interval: Span::from_millis(20),
+        ecn: false,
+    };
     let queues = FlowQueues { flows: 16, quantum: 300, codel };
     let keys = "flows: 16, quantum: 300B, target: 1ms, interval: 20ms, ecn: false";
-    assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), Discipline::FqCodel(queues));
+    assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), QueueDiscipline::FqCodel(queues));
     let fair = Fair { by: FairBy::Source, queues };
-    assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), Discipline::Fair(fair));
+    assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), QueueDiscipline::Fair(fair));
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use windtunnel_model::expect::{Bounds, Claim, ServiceFact};
+use windtunnel_model::expect::{ExpectationClaim, ServiceFact, ValueBounds};
 use windtunnel_model::plan::{
-    Action, Encapsulation, FailOver, Hash, Health, OnLoss, Pinning, Policy, Probe, Question,
-    Service, ServiceChange, ServiceUpdate, Transport,
+    Encapsulation, EventAction, FailOver, Hash, HealthProbe, HealthProbeDatagram,
+    LoadBalancingPolicy, Pinning, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
+    ServiceUpdate, TransportProtocol,
 };
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Span};
 
@@ -38,8 +39,11 @@ fn a_service_has_an_address_behind_all_others_and_every_router_redirects() {
         service.replicas.iter().map(|it| (it.node, it.weight)).collect();
     assert_eq!(replicas, [(NodeId(1), 1), (NodeId(2), 1)]);
     assert_eq!(service.at, [RouterId(0), RouterId(1)]);
-    assert_eq!((service.policy, service.fail_over), (Policy::Nearest, FailOver::New));
-    assert_eq!((service.on_loss, service.encapsulation), (OnLoss::Silent, Encapsulation::Clamp));
+    assert_eq!((service.policy, service.fail_over), (LoadBalancingPolicy::Nearest, FailOver::New));
+    assert_eq!(
+        (service.on_loss, service.encapsulation),
+        (ReplicaLossResponse::Silent, Encapsulation::Clamp)
+    );
     assert_eq!((service.health, service.origin), (None, None));
     assert_eq!(service.tcp_idle, Span::from_secs(7440), "RFC 5382, REQ-5");
     assert_eq!(service.udp_idle, Span::from_secs(30));
@@ -83,7 +87,7 @@ fn services_share_an_address_by_their_ports() {
     let port = plan.services[1].ports[1];
     assert_eq!(
         (port.port, port.transport, port.to_string().as_str()),
-        (53, Transport::Udp, "53/udp")
+        (53, TransportProtocol::Udp, "53/udp")
     );
 }
 
@@ -98,16 +102,19 @@ fn everything_that_is_said_is_in_the_plan() {
     let weights: Vec<(NodeId, u32)> =
         service.replicas.iter().map(|it| (it.node, it.weight)).collect();
     assert_eq!(weights, [(NodeId(3), 3), (NodeId(2), 1)]);
-    assert_eq!((service.at, service.policy), (vec![RouterId(1)], Policy::Weighted));
-    let health = Health {
-        probe: Probe::Http("/up".to_owned()),
+    assert_eq!((service.at, service.policy), (vec![RouterId(1)], LoadBalancingPolicy::Weighted));
+    let health = ReplicaHealthCheck {
+        probe: HealthProbe::Http("/up".to_owned()),
         every: Span::from_secs(2),
         timeout: Span::from_millis(500),
         rise: 1,
         fall: 1,
     };
     assert_eq!(service.health, Some(health));
-    assert_eq!((service.on_loss, service.encapsulation), (OnLoss::Reset, Encapsulation::None));
+    assert_eq!(
+        (service.on_loss, service.encapsulation),
+        (ReplicaLossResponse::Reset, Encapsulation::None)
+    );
     assert_eq!((service.tcp_idle, service.udp_idle), (Span::from_secs(3600), Span::from_secs(5)));
 }
 
@@ -118,8 +125,8 @@ fn a_probe_has_a_period_and_a_time_in_which_it_must_end() {
         only(&services).health.unwrap()
     };
     let second = Span::from_secs(1);
-    let tcp = Health {
-        probe: Probe::Tcp,
+    let tcp = ReplicaHealthCheck {
+        probe: HealthProbe::Tcp,
         every: Span::from_millis(200),
         timeout: second,
         rise: 1,
@@ -127,8 +134,13 @@ fn a_probe_has_a_period_and_a_time_in_which_it_must_end() {
     };
     assert_eq!(health("{tcp: 200ms}"), tcp);
     let words = ["curl", "-f", "localhost"].map(str::to_owned).to_vec();
-    let command =
-        Health { probe: Probe::Command(words), every: second, timeout: second, rise: 1, fall: 1 };
+    let command = ReplicaHealthCheck {
+        probe: HealthProbe::Command(words),
+        every: second,
+        timeout: second,
+        rise: 1,
+        fall: 1,
+    };
     assert_eq!(health("{command: curl -f localhost}"), command);
 }
 
@@ -143,13 +155,13 @@ fn events_change_what_replicas_get() {
     let of = |updates: &[ServiceUpdate]| {
         let change =
             |update: &ServiceUpdate| ServiceChange { service: ServiceId(0), update: *update };
-        Action::Service(updates.iter().map(change).collect())
+        EventAction::Service(updates.iter().map(change).collect())
     };
     let drain = |drain| ServiceUpdate::Drain { replica: NodeId(1), drain };
     let weight = |id| ServiceUpdate::Weight { replica: NodeId(id), weight: 5 };
     let first = [ServiceUpdate::Add { replica: NodeId(3) }, drain(true)];
     let second = [ServiceUpdate::Remove { replica: NodeId(3) }, drain(false), weight(1), weight(2)];
-    let actions: Vec<&Action> = plan.events.iter().map(|event| &event.action).collect();
+    let actions: Vec<&EventAction> = plan.events.iter().map(|event| &event.action).collect();
     assert_eq!(actions, [&of(&first), &of(&second)]);
 }
 
@@ -202,12 +214,16 @@ fn a_plan_from_elsewhere_whose_services_contradict_themselves_is_refused() {
 fn a_probe_of_datagrams_has_its_bytes_and_counts() {
     let health = "health: {udp: 'hex:00 0aff', expect: ok, every: 2s, rise: 2, fall: 3}";
     let service = only(&format!("{{www: {{ports: 53/udp, replicas: s, {health}}}}}"));
-    let probe = Probe::Udp(Question { send: vec![0, 10, 255], expect: b"ok".to_vec() });
+    let probe =
+        HealthProbe::Udp(HealthProbeDatagram { send: vec![0, 10, 255], expect: b"ok".to_vec() });
     let (every, timeout) = (Span::from_secs(2), Span::from_secs(1));
-    assert_eq!(service.health, Some(Health { probe, every, timeout, rise: 2, fall: 3 }));
+    assert_eq!(
+        service.health,
+        Some(ReplicaHealthCheck { probe, every, timeout, rise: 2, fall: 3 })
+    );
     let service = only("{www: {ports: 80/tcp, replicas: s, health: {tcp: 1s}, policy: random}}");
     let health = service.health.unwrap();
-    assert_eq!((health.rise, health.fall, service.policy), (1, 1, Policy::Random));
+    assert_eq!((health.rise, health.fall, service.policy), (1, 1, LoadBalancingPolicy::Random));
 }
 
 #[test]
@@ -218,9 +234,10 @@ fn each_fact_of_a_service_is_an_expectation_of_its_own() {
     ));
     assert_eq!(plan.validate(), Ok(()));
     let service = ServiceId(0);
-    let claims: Vec<&Claim> = plan.expectations.iter().map(|asked| &asked.claim).collect();
-    let exactly = Bounds { min: Some(0), max: Some(0) };
-    let bounds = |min: Option<&str>, max: Option<&str>| Bounds {
+    let claims: Vec<&ExpectationClaim> =
+        plan.expectations.iter().map(|asked| &asked.claim).collect();
+    let exactly = ValueBounds { min: Some(0), max: Some(0) };
+    let bounds = |min: Option<&str>, max: Option<&str>| ValueBounds {
         min: min.map(|text| text.parse().unwrap()),
         max: max.map(|text| text.parse().unwrap()),
     };
@@ -230,7 +247,7 @@ fn each_fact_of_a_service_is_an_expectation_of_its_own() {
         ServiceFact::Share(both, bounds(Some("100%"), None)),
         ServiceFact::Share(vec![NodeId(2)], bounds(None, Some("60%"))),
     ];
-    let wanted = wanted.map(|fact| Claim::Service { service, fact });
+    let wanted = wanted.map(|fact| ExpectationClaim::Service { service, fact });
     assert_eq!(claims, wanted.iter().collect::<Vec<_>>());
 }
 
@@ -239,9 +256,12 @@ fn directors_that_do_not_talk_to_each_other_are_two_keys_and_a_hash_is_a_policy(
     let plain = only("{www: {ports: 80/tcp, replicas: s}}");
     assert_eq!((plain.hash, plain.pins), (Hash::Rendezvous, Pinning::Shared));
     let own = only("{www: {ports: 80/tcp, replicas: s, hash: maglev, pins: per-router}}");
-    assert_eq!((own.policy, own.hash, own.pins), (Policy::Hash, Hash::Maglev, Pinning::PerRouter));
+    assert_eq!(
+        (own.policy, own.hash, own.pins),
+        (LoadBalancingPolicy::Hash, Hash::Maglev, Pinning::PerRouter)
+    );
     let said = only("{www: {ports: 80/tcp, replicas: s, policy: hash, hash: rendezvous}}");
-    assert_eq!((said.policy, said.hash), (Policy::Hash, Hash::Rendezvous));
+    assert_eq!((said.policy, said.hash), (LoadBalancingPolicy::Hash, Hash::Rendezvous));
     // What a plan does not use is not in it: its digest is as before.
     let json = serde_json::to_string(&plain).unwrap();
     assert!(!json.contains("pins") && !json.contains(r#""hash""#), "{json}");

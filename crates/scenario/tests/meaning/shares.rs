@@ -1,7 +1,7 @@
 //! Programs that share the link of their node.
 
 use windtunnel_model::Rate;
-use windtunnel_model::profile::{Discipline, SendShare};
+use windtunnel_model::profile::{QueueDiscipline, SendShare};
 
 use super::plan;
 
@@ -17,13 +17,13 @@ fn the_link_of_a_node_has_a_class_for_each_program_once_one_of_them_has_a_share(
         weight,
     };
     for link in &plan.links {
-        let Discipline::Wf2q(shares) = &link.profiles[0].discipline else {
+        let QueueDiscipline::Wf2q(shares) = &link.profiles[0].discipline else {
             panic!("{:?}", link.profiles[0].discipline);
         };
         let expected =
             [class("sh", Some(200_000), 3), class("sh-2", None, 1), class("crawl", Some(1000), 1)];
         assert_eq!(shares.classes, expected);
-        assert_eq!(link.profiles[1].discipline, Discipline::DropTail, "the way back");
+        assert_eq!(link.profiles[1].discipline, QueueDiscipline::DropTail, "the way back");
     }
 }
 
@@ -32,5 +32,5 @@ fn a_rate_that_only_the_node_bounds_can_be_shared() {
     let plan = plan(
         "nodes: {box: {send: 1mbit, run: [{run: a, send: {min: 1mbit}}]}, isp: {}}\nlinks: [{between: [isp, box]}]",
     );
-    assert!(matches!(&plan.links[0].profiles[1].discipline, Discipline::Wf2q(_)));
+    assert!(matches!(&plan.links[0].profiles[1].discipline, QueueDiscipline::Wf2q(_)));
 }

@@ -10,7 +10,7 @@ pub struct FlowId(pub u64);
 
 /// A flow with a share that changed since the last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct FlowShareChange {
     /// The flow.
     pub flow: FlowId,
     /// The rate at which it may send, in bits a second of the wire; `None`: nothing limits it.
@@ -19,7 +19,7 @@ pub struct Change {
 
 /// Why a flow has no more than its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
+pub enum ShareConstraint {
     /// Nothing: neither its lanes nor its terms.
     Nothing,
     /// Its window or its demand.

@@ -12,14 +12,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::flow::{Flow, FlowState};
-use super::lane::{Lane, LaneFlows};
-use super::{Shares, level};
+use super::flow::{FlowConstraints, FlowState};
+use super::lane::{LaneFillLevel, LaneFlows};
+use super::{MaxMinShares, level};
 
-impl<M> Shares<M> {
+impl<M> MaxMinShares<M> {
     /// Finds all levels, and the values derived from them.
     pub(super) fn fill(&mut self) {
-        let filling = Filling::new(self);
+        let filling = ProgressiveFilling::new(self);
         let levels = filling.run();
         for (state, level) in self.states.iter_mut().zip(levels) {
             state.level = level;
@@ -62,30 +62,30 @@ impl<M> Shares<M> {
 }
 
 /// The levels that are known so far.
-struct Filling<'a> {
+struct ProgressiveFilling<'a> {
     lane_flows: &'a [LaneFlows],
-    flows: &'a [Flow],
+    flows: &'a [FlowConstraints],
     states: &'a [FlowState],
-    rooms: Vec<Room>,
+    rooms: Vec<ResidualCapacity>,
     /// By place; `level::NONE` while the flow still rises.
     levels: Vec<u128>,
 }
 
 /// The capacity of a lane left for flows that still rise.
 #[derive(Clone, Copy)]
-struct Room {
+struct ResidualCapacity {
     grains: u128,
     /// The weights of those flows.
     rising: u64,
 }
 
-impl<'a> Filling<'a> {
-    fn new<M>(shares: &'a Shares<M>) -> Self {
-        let room = |(lane, flows_here): (&Lane, &LaneFlows)| Room {
+impl<'a> ProgressiveFilling<'a> {
+    fn new<M>(shares: &'a MaxMinShares<M>) -> Self {
+        let room = |(lane, flows_here): (&LaneFillLevel, &LaneFlows)| ResidualCapacity {
             grains: lane.capacity,
             rising: if lane.is_limited() { flows_here.load } else { 0 },
         };
-        Filling {
+        ProgressiveFilling {
             lane_flows: &shares.lane_flows,
             flows: &shares.flows,
             states: &shares.states,
@@ -95,14 +95,14 @@ impl<'a> Filling<'a> {
     }
 
     fn run(mut self) -> Vec<u128> {
-        let first = |(lane, room): (u32, &Room)| {
+        let first = |(lane, room): (u32, &ResidualCapacity)| {
             (room.rising > 0).then(|| Reverse((level::reaching(room.grains, room.rising), lane)))
         };
         let mut heap: BinaryHeap<_> = (0..).zip(&self.rooms).filter_map(first).collect();
         let mut now = 0;
         while let Some(mut top) = heap.peek_mut() {
             let Reverse((key, lane)) = *top;
-            let Room { grains, rising } = self.rooms[lane as usize];
+            let ResidualCapacity { grains, rising } = self.rooms[lane as usize];
             if rising == 0 {
                 PeekMut::pop(top);
                 continue;

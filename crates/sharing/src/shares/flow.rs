@@ -20,24 +20,24 @@ pub(super) struct FlowState {
 /// The fields needed to find levels. A vacant place has no lanes. One line of the cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(super) struct Flow {
+pub(super) struct FlowConstraints {
     /// The least level at which it has all that its terms, or the narrowest of its lanes, allow.
     pub ceiling: u128,
-    pub path: Path,
-    /// Whether its place is in `Shares::noted`.
+    pub path: LanePath,
+    /// Whether its place is in `MaxMinShares::noted`.
     pub noted: bool,
 }
 
 /// The lanes of a flow, in order: in place, if they are not many.
 #[derive(Debug, Clone)]
-pub(super) enum Path {
+pub(super) enum LanePath {
     Short { length: u8, lanes: [u32; SHORT] },
     Long(Box<[u32]>),
 }
 
 /// The rest.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct FlowShareRecord {
     pub id: FlowId,
     pub terms: FlowTerms,
     /// The share that was reported last.
@@ -46,46 +46,46 @@ pub(super) struct Record {
     pub seats: Box<[u32]>,
 }
 
-impl Flow {
+impl FlowConstraints {
     /// A flow that takes no part yet.
-    pub(super) fn new(path: Path) -> Self {
-        Flow { ceiling: level::NONE, path, noted: false }
+    pub(super) fn new(path: LanePath) -> Self {
+        FlowConstraints { ceiling: level::NONE, path, noted: false }
     }
 
     /// At a vacant place.
     pub(super) fn vacant() -> Self {
-        Flow::new(Path::new(&[]))
+        FlowConstraints::new(LanePath::new(&[]))
     }
 }
 
-impl Path {
+impl LanePath {
     pub(super) fn new(path: &[u32]) -> Self {
         let mut lanes = [0; SHORT];
         match (lanes.get_mut(..path.len()), u8::try_from(path.len())) {
             (Some(start), Ok(length)) => {
                 start.copy_from_slice(path);
-                Path::Short { length, lanes }
+                LanePath::Short { length, lanes }
             }
-            _ => Path::Long(path.into()),
+            _ => LanePath::Long(path.into()),
         }
     }
 
     pub(super) fn lanes(&self) -> &[u32] {
         match self {
-            Path::Short { length, lanes } => &lanes[..usize::from(*length)],
-            Path::Long(lanes) => lanes,
+            LanePath::Short { length, lanes } => &lanes[..usize::from(*length)],
+            LanePath::Long(lanes) => lanes,
         }
     }
 }
 
-impl Record {
+impl FlowShareRecord {
     pub(super) fn new(id: FlowId, terms: FlowTerms, seats: Box<[u32]>) -> Self {
-        Record { id, terms, reported: None, seats }
+        FlowShareRecord { id, terms, reported: None, seats }
     }
 
     /// Of a vacant place.
     pub(super) fn vacant() -> Self {
-        Record::new(FlowId(0), FlowTerms::new(Span::ZERO), Box::default())
+        FlowShareRecord::new(FlowId(0), FlowTerms::new(Span::ZERO), Box::default())
     }
 }
 
@@ -98,14 +98,14 @@ mod tests {
 
     #[test]
     fn a_flow_is_one_line_of_the_cache() {
-        assert_eq!(size_of::<Flow>(), 64);
+        assert_eq!(size_of::<FlowConstraints>(), 64);
     }
 
     #[test]
     fn paths_of_any_length_are_kept() {
         for length in [0, 1, 7, 8, 9, 300] {
             let lanes: Vec<u32> = (0..length).collect();
-            assert_eq!(Path::new(&lanes).lanes(), lanes);
+            assert_eq!(LanePath::new(&lanes).lanes(), lanes);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::level;
 /// A lane and its use by flows. Sums are kept for limited lanes only. One line of the cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(super) struct Lane {
+pub(super) struct LaneFillLevel {
     /// In grains; `level::NONE` without limit.
     pub capacity: u128,
     /// The sum over its flows: Σ weight · level.
@@ -16,7 +16,7 @@ pub(super) struct Lane {
     pub level: u128,
     /// The weights of the flows at its level.
     pub held: u64,
-    /// Whether it is in `Shares::touched`.
+    /// Whether it is in `MaxMinShares::touched`.
     pub touched: bool,
     /// Whether it waits for its turn.
     pub queued: bool,
@@ -33,7 +33,7 @@ pub(super) struct LaneFlows {
 
 /// How a lane's level fits to the use by its flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(super) enum LaneFit {
     /// It fits.
     Even,
     /// Its flows could have more.
@@ -42,21 +42,21 @@ pub(super) enum Fit {
     High,
 }
 
-impl Lane {
+impl LaneFillLevel {
     pub(super) fn new(capacity: u128) -> Self {
         let level = level::NONE;
-        Lane { capacity, used: 0, level, held: 0, touched: false, queued: false }
+        LaneFillLevel { capacity, used: 0, level, held: 0, touched: false, queued: false }
     }
 
     /// See the proof in `shares`: U − S < C ≤ U, or no level and U < C.
-    pub(super) fn fit(&self) -> Fit {
+    pub(super) fn fit(&self) -> LaneFit {
         if self.used >= self.capacity {
             let one_less = self.used - u128::from(self.held);
-            if one_less < self.capacity { Fit::Even } else { Fit::High }
+            if one_less < self.capacity { LaneFit::Even } else { LaneFit::High }
         } else if self.level == level::NONE {
-            Fit::Even
+            LaneFit::Even
         } else {
-            Fit::Low
+            LaneFit::Low
         }
     }
 

@@ -1,10 +1,10 @@
 //! Places of flows: taken, entered on the lanes of the path, and left.
 
-use super::flow::{Flow, FlowState, Record};
-use super::{Change, FLOWS_MAX, Shares, level};
-use crate::Model;
+use super::flow::{FlowConstraints, FlowShareRecord, FlowState};
+use super::{FLOWS_MAX, FlowShareChange, MaxMinShares, level};
+use crate::SharingModel;
 
-impl<M: Model> Shares<M> {
+impl<M: SharingModel> MaxMinShares<M> {
     /// A place for one more flow.
     pub(super) fn vacate(&mut self) -> Option<u32> {
         if let Some(place) = self.vacant.pop() {
@@ -12,8 +12,8 @@ impl<M: Model> Shares<M> {
         }
         let place = u32::try_from(self.flows.len()).ok().filter(|place| *place < FLOWS_MAX)?;
         self.states.push(FlowState { level: level::NONE, weight: 1 });
-        self.flows.push(Flow::vacant());
-        self.records.push(Record::vacant());
+        self.flows.push(FlowConstraints::vacant());
+        self.records.push(FlowShareRecord::vacant());
         Some(place)
     }
 
@@ -68,7 +68,7 @@ impl<M: Model> Shares<M> {
     }
 
     /// The noted flows with a share that differs from the reported one.
-    pub(super) fn collect(&mut self) -> &[Change] {
+    pub(super) fn collect(&mut self) -> &[FlowShareChange] {
         self.news = 0;
         self.changes.clear();
         for place in self.noted.drain(..) {
@@ -81,7 +81,7 @@ impl<M: Model> Shares<M> {
             let record = &mut self.records[place as usize];
             if record.reported != Some(share) {
                 record.reported = Some(share);
-                self.changes.push(Change { flow: record.id, share });
+                self.changes.push(FlowShareChange { flow: record.id, share });
             }
         }
         self.changes.sort_unstable_by_key(|change| change.flow);

@@ -20,22 +20,22 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::flow::FlowState;
-use super::lane::{Fit, Lane};
-use super::{Shares, level};
+use super::lane::{LaneFillLevel, LaneFit};
+use super::{MaxMinShares, level};
 
 /// Kept to spare allocations.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scratch {
+pub(super) struct RelaxationScratch {
     /// Lanes that do not fit, by the level at which that shows, then by number.
     queue: BinaryHeap<Reverse<(u128, u32)>>,
-    parts: Vec<Part>,
+    parts: Vec<BottleneckFlow>,
     /// Steps since the shares began to be made to fit.
     effort: usize,
 }
 
 /// A flow as the lane that holds it back sees it.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct BottleneckFlow {
     /// Where it stays if this lane does not hold it back.
     level: u128,
     weight: u64,
@@ -49,7 +49,7 @@ struct Filled {
     held: u64,
 }
 
-impl<M> Shares<M> {
+impl<M> MaxMinShares<M> {
     /// Makes all lanes fit, from the few that do not. False when that took too long: then nothing
     /// fits, but the inputs of `fill` are valid.
     pub(super) fn relax(&mut self) -> bool {
@@ -60,9 +60,9 @@ impl<M> Shares<M> {
             let lane = &mut self.lanes[index as usize];
             lane.queued = false;
             match lane.fit() {
-                Fit::Even => continue,
-                Fit::Low => self.raise(index),
-                Fit::High => self.lower(index),
+                LaneFit::Even => continue,
+                LaneFit::Low => self.raise(index),
+                LaneFit::High => self.lower(index),
             }
             if self.scratch.effort > most {
                 self.give_up();
@@ -79,9 +79,9 @@ impl<M> Shares<M> {
             let lane = &mut self.lanes[index as usize];
             lane.touched = false;
             let key = match lane.fit() {
-                Fit::Even => continue,
-                Fit::Low => lane.level,
-                Fit::High => lowest(lane, self.lane_flows[index as usize].load),
+                LaneFit::Even => continue,
+                LaneFit::Low => lane.level,
+                LaneFit::High => lowest(lane, self.lane_flows[index as usize].load),
             };
             lane.queued = true;
             self.scratch.queue.push(Reverse((key, index)));
@@ -111,7 +111,7 @@ impl<M> Shares<M> {
             let around = around.map(|lane| self.lanes[*lane as usize].level);
             let level = around.fold(flow.ceiling, u128::min);
             used += level * u128::from(weight);
-            parts.push(Part { level, weight, place: *place });
+            parts.push(BottleneckFlow { level, weight, place: *place });
         }
         let new = if used < capacity {
             Filled { level: level::NONE, used, held: 0 }
@@ -150,7 +150,7 @@ impl<M> Shares<M> {
     fn set(&mut self, index: u32, new: &Filled) {
         let lane = &mut self.lanes[index as usize];
         (lane.level, lane.used, lane.held) = (new.level, new.used, new.held);
-        debug_assert_eq!(lane.fit(), Fit::Even, "a lane fits after its turn");
+        debug_assert_eq!(lane.fit(), LaneFit::Even, "a lane fits after its turn");
     }
 
     /// A flow has another level now, as the lanes of its path get to know, except the one that is
@@ -188,7 +188,7 @@ impl<M> Shares<M> {
 
 /// A level that an overfull lane will not go below: the one at which it would be
 /// full if flows that are below its old level stayed, or if all flows had it.
-fn lowest(lane: &Lane, load: u64) -> u128 {
+fn lowest(lane: &LaneFillLevel, load: u64) -> u128 {
     if lane.held > 0 {
         let others = lane.used - u128::from(lane.held) * lane.level;
         if others < lane.capacity {

@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 use network::{Call, Path, calls, network};
 use proptest::prelude::*;
 use windtunnel_model::Rate;
-use windtunnel_sharing::{Equal, FlowId, Limit, Model, RttAware, Shares, Sharing};
+use windtunnel_sharing::{
+    Equal, FlowId, MaxMinShares, RttAware, ShareConstraint, SharingModel, SharingModelKind,
+};
 
 /// All shares of a table, by flow.
-fn all<M: Model>(shares: &Shares<M>) -> BTreeMap<FlowId, Option<Rate>> {
+fn all<M: SharingModel>(shares: &MaxMinShares<M>) -> BTreeMap<FlowId, Option<Rate>> {
     shares.flows().map(|id| (id, shares.share(id).unwrap())).collect()
 }
 
@@ -62,9 +64,9 @@ proptest! {
             let share = table.share(FlowId(id)).unwrap();
             let ceiling = model.ceiling(&path.terms);
             match table.limit(FlowId(id)).unwrap() {
-                Limit::Nothing => prop_assert_eq!((share, ceiling), (None, None)),
-                Limit::Ceiling => prop_assert_eq!(share, ceiling),
-                Limit::Lane(lane) => {
+                ShareConstraint::Nothing => prop_assert_eq!((share, ceiling), (None, None)),
+                ShareConstraint::Ceiling => prop_assert_eq!(share, ceiling),
+                ShareConstraint::Lane(lane) => {
                     prop_assert!(path.lanes.contains(&lane));
                     let most = network.capacities[lane as usize].unwrap();
                     let flows = network.on(lane).count() as u64;
@@ -125,7 +127,7 @@ proptest! {
         let straight = network.table(model);
         let mut ids: Vec<usize> = (0..network.paths.len()).collect();
         ids.sort_by_key(|id| order[*id % order.len()]);
-        let mut table = Shares::new(model, &network.rates()).unwrap();
+        let mut table = MaxMinShares::new(model, &network.rates()).unwrap();
         for (turn, id) in ids.iter().enumerate() {
             let path = &network.paths[*id];
             table.start(FlowId(*id as u64), &path.lanes, path.terms).unwrap();
@@ -139,7 +141,7 @@ proptest! {
 
     #[test]
     fn a_model_chosen_by_value_is_that_model(network in network()) {
-        prop_assert_eq!(all(&network.table(Sharing::RttAware)), all(&network.table(RttAware)));
-        prop_assert_eq!(all(&network.table(Sharing::Equal)), all(&network.table(Equal)));
+        prop_assert_eq!(all(&network.table(SharingModelKind::RttAware)), all(&network.table(RttAware)));
+        prop_assert_eq!(all(&network.table(SharingModelKind::Equal)), all(&network.table(Equal)));
     }
 }

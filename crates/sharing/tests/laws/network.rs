@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::{Bytes, Rate, Span};
-use windtunnel_sharing::{FlowId, Model, Shares, Sharing};
+use windtunnel_sharing::{FlowId, MaxMinShares, SharingModel, SharingModelKind};
 
 use crate::reference;
 
@@ -32,13 +32,17 @@ pub(crate) enum Call {
 }
 
 impl Network {
-    pub(crate) fn table<M: Model>(&self, model: M) -> Shares<M> {
+    pub(crate) fn table<M: SharingModel>(&self, model: M) -> MaxMinShares<M> {
         self.table_of(model, &(0..).zip(self.paths.clone()).collect())
     }
 
     /// A new table with these flows, with shares found from nothing.
-    pub(crate) fn table_of<M: Model>(&self, model: M, running: &BTreeMap<u64, Path>) -> Shares<M> {
-        let mut shares = Shares::new(model, &self.rates()).unwrap();
+    pub(crate) fn table_of<M: SharingModel>(
+        &self,
+        model: M,
+        running: &BTreeMap<u64, Path>,
+    ) -> MaxMinShares<M> {
+        let mut shares = MaxMinShares::new(model, &self.rates()).unwrap();
         for (id, path) in running {
             shares.start(FlowId(*id), &path.lanes, path.terms).unwrap();
         }
@@ -59,12 +63,12 @@ impl Network {
 
     /// The same for the solver in fractions. Weights are 1/RTT in themselves, not those of the
     /// crate.
-    pub(crate) fn reference(&self, model: Sharing) -> Vec<reference::Flow> {
+    pub(crate) fn reference(&self, model: SharingModelKind) -> Vec<reference::Flow> {
         let flow = |path: &Path| reference::Flow {
             lanes: path.lanes.iter().map(|lane| *lane as usize).collect(),
             weight: match model {
-                Sharing::RttAware => reference::whole(path.terms.rtt.as_nanos()).recip(),
-                Sharing::Equal => reference::whole(1),
+                SharingModelKind::RttAware => reference::whole(path.terms.rtt.as_nanos()).recip(),
+                SharingModelKind::Equal => reference::whole(1),
             },
             ceiling: model
                 .ceiling(&path.terms)
@@ -88,11 +92,11 @@ impl Call {
         }
     }
 
-    pub(crate) fn make<M: Model>(
+    pub(crate) fn make<M: SharingModel>(
         self,
         network: &mut Network,
         running: &mut BTreeMap<u64, Path>,
-        table: &mut Shares<M>,
+        table: &mut MaxMinShares<M>,
     ) {
         let flow = self.flow(running);
         let lanes = u32::try_from(network.capacities.len()).unwrap();
@@ -119,8 +123,8 @@ impl Call {
     }
 }
 
-pub(crate) fn model() -> impl Strategy<Value = Sharing> {
-    prop_oneof![2 => Just(Sharing::RttAware), 1 => Just(Sharing::Equal)]
+pub(crate) fn model() -> impl Strategy<Value = SharingModelKind> {
+    prop_oneof![2 => Just(SharingModelKind::RttAware), 1 => Just(SharingModelKind::Equal)]
 }
 
 /// Few different ones, so that lanes tie; some odd ones; some without limit; some narrower than a

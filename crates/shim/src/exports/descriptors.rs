@@ -8,14 +8,14 @@ use crate::c;
 use crate::calls::{control, of_any};
 use crate::clock;
 use crate::descriptors::{self, closing, closing_range, duplicated, forget, known, release};
-use crate::limit::{self, Limit};
+use crate::limit::{self, LimitedTransfer};
 use crate::next;
-use crate::pacing::Direction;
+use crate::pacing::TransferDirection;
 use crate::record::kind::Call;
 use crate::record::region::socket_state::NONBLOCKING;
 use crate::region;
 use crate::senders;
-use crate::sockets::Socket;
+use crate::sockets::RegionSocketEntry;
 use crate::watch;
 
 /// Closes by `next`, recorded if it is a socket.
@@ -51,7 +51,7 @@ fn copied(from: c_int, to: c_int) -> c_int {
 
 /// Whether calls on a socket block has been changed.
 fn set_nonblocking(fd: c_int, is_nonblocking: bool) {
-    if let Some(socket) = of_any(fd).and_then(descriptors::Word::entry) {
+    if let Some(socket) = of_any(fd).and_then(descriptors::DescriptorSocketWord::entry) {
         let (set, clear) = if is_nonblocking { (NONBLOCKING, 0) } else { (0, NONBLOCKING) };
         socket.change_state(set, clear);
     }
@@ -73,7 +73,7 @@ fn after_fcntl(fd: c_int, order: c_int, argument: usize, result: c_int) -> c_int
 
 /// The C library reads and writes the socket of a stream itself.
 #[cold]
-fn note_stdio(socket: &Socket<'_>) {
+fn note_stdio(socket: &RegionSocketEntry<'_>) {
     let recording = region().recording();
     socket.set_stdio();
     if recording & 1 != 0 {
@@ -168,10 +168,10 @@ export! {
     fn fdopen(fd: c_int, mode: *const c_char) -> *mut c_void {
         // SAFETY: the caller's arguments are passed on.
         let stream = unsafe { next::fdopen(fd, mode) };
-        if !stream.is_null() && Limit::of(fd, Direction::Send, true).is_some() {
+        if !stream.is_null() && LimitedTransfer::of(fd, TransferDirection::Send, true).is_some() {
             crate::launch::hold_stream(fd);
         }
-        if !stream.is_null() && let Some(socket) = of_any(fd).and_then(descriptors::Word::entry) {
+        if !stream.is_null() && let Some(socket) = of_any(fd).and_then(descriptors::DescriptorSocketWord::entry) {
             note_stdio(&socket);
         }
         stream

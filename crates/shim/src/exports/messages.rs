@@ -3,17 +3,19 @@
 
 use core::ffi::{c_int, c_void};
 
-use super::bytes::Parts;
+use super::bytes::VectoredArguments;
 use super::export;
-use crate::c::{self, Control, Message, Messages};
-use crate::calls::{self, Arguments, Outcome, Spec, datagrams, of_socket, segment, transfer};
+use crate::c::{self, ControlMessageHeader, Messages, SocketMessageHeader};
+use crate::calls::{
+    self, Spec, SyscallArguments, SyscallOutcome, datagrams, of_socket, segment, transfer,
+};
 use crate::clock;
-use crate::descriptors::{self, Word};
-use crate::limit::Limit;
+use crate::descriptors::{self, DescriptorSocketWord};
+use crate::limit::LimitedTransfer;
 use crate::names::{self, End};
 use crate::next;
-use crate::paced::{self, Admitted, Cut};
-use crate::pacing::Direction;
+use crate::paced::{self, IoVecSlice, ReceiveAdmission};
+use crate::pacing::TransferDirection;
 use crate::record::flag;
 use crate::record::kind::Call;
 use crate::region;
@@ -21,12 +23,12 @@ use crate::senders;
 
 /// A message that the kernel has just read or written.
 #[derive(Debug, Clone, Copy)]
-struct Whole(*const Message);
+struct MessageArguments(*const SocketMessageHeader);
 
-impl Arguments for Whole {
+impl SyscallArguments for MessageArguments {
     fn asked(self) -> usize {
         let message = self.read();
-        Parts(message.parts, message.parts_count).asked()
+        VectoredArguments(message.parts, message.parts_count).asked()
     }
 
     fn peer(self) -> Option<End> {
@@ -48,16 +50,19 @@ impl Arguments for Whole {
     }
 }
 
-impl Whole {
-    fn read(self) -> Message {
+impl MessageArguments {
+    fn read(self) -> SocketMessageHeader {
         // SAFETY: the kernel has just read it.
         unsafe { self.0.read_unaligned() }
     }
 }
 
 /// Calls `visit` for each control message, with its data and their length.
-fn controls(message: &Message, mut visit: impl FnMut(Control, *const c_void, usize)) {
-    const HEAD: usize = size_of::<Control>();
+fn controls(
+    message: &SocketMessageHeader,
+    mut visit: impl FnMut(ControlMessageHeader, *const c_void, usize),
+) {
+    const HEAD: usize = size_of::<ControlMessageHeader>();
     let mut at = 0_usize;
     if message.control.is_null() {
         return;
@@ -66,7 +71,7 @@ fn controls(message: &Message, mut visit: impl FnMut(Control, *const c_void, usi
         // SAFETY: within the length, which the kernel has read or written.
         let here = unsafe { message.control.cast::<u8>().add(at) };
         // SAFETY: as above.
-        let control = unsafe { here.cast::<Control>().read_unaligned() };
+        let control = unsafe { here.cast::<ControlMessageHeader>().read_unaligned() };
         if control.length < HEAD || control.length > message.control_length - at {
             return;
         }
@@ -78,8 +83,8 @@ fn controls(message: &Message, mut visit: impl FnMut(Control, *const c_void, usi
 }
 
 /// Descriptors that a message carries.
-fn carried(message: *const Message, mut visit: impl FnMut(c_int)) {
-    controls(&Whole(message).read(), |control, data, length| {
+fn carried(message: *const SocketMessageHeader, mut visit: impl FnMut(c_int)) {
+    controls(&MessageArguments(message).read(), |control, data, length| {
         if control.level != c::SOL_SOCKET || control.kind != c::SCM_RIGHTS {
             return;
         }
@@ -92,7 +97,7 @@ fn carried(message: *const Message, mut visit: impl FnMut(c_int)) {
 
 /// Descriptors leave in a message: the entries of sockets stay until the receiver has them, at the
 /// price of one that stays for good when it never closes them here.
-fn sent_away(fd: c_int, message: *const Message) {
+fn sent_away(fd: c_int, message: *const SocketMessageHeader) {
     if descriptors::word(fd).is_other() {
         carried(message, |fd| {
             let word = descriptors::known(fd);
@@ -104,7 +109,7 @@ fn sent_away(fd: c_int, message: *const Message) {
 }
 
 /// Descriptors have come in a message.
-fn arrived(fd: c_int, message: *const Message) {
+fn arrived(fd: c_int, message: *const SocketMessageHeader) {
     if descriptors::word(fd).is_other() {
         carried(message, descriptors::forget);
     }
@@ -114,9 +119,10 @@ fn arrived(fd: c_int, message: *const Message) {
 ///
 /// # Safety
 /// As the function itself.
-unsafe fn sent(fd: c_int, message: *const Message, flags: c_int) -> isize {
-    let limit = Limit::of(fd, Direction::Send, true).filter(|_| !message.is_null());
-    let whole = Whole(message);
+unsafe fn sent(fd: c_int, message: *const SocketMessageHeader, flags: c_int) -> isize {
+    let limit =
+        LimitedTransfer::of(fd, TransferDirection::Send, true).filter(|_| !message.is_null());
+    let whole = MessageArguments(message);
     let all = if limit.is_some() { whole.asked() } else { 0 };
     let peer = || whole.peer();
     paced::sends(limit, flags, all, peer, |from, part| {
@@ -126,7 +132,7 @@ unsafe fn sent(fd: c_int, message: *const Message, flags: c_int) -> isize {
         }
         let read = whole.read();
         // SAFETY: the kernel is to read the same buffers.
-        let cut = unsafe { Cut::new(read.parts, read.parts_count, from, part) };
+        let cut = unsafe { IoVecSlice::new(read.parts, read.parts_count, from, part) };
         let piece = cut.message(&read, from);
         // SAFETY: the message and its buffers live.
         unsafe { next::sendmsg(fd, &raw const piece, flags) }
@@ -137,9 +143,10 @@ unsafe fn sent(fd: c_int, message: *const Message, flags: c_int) -> isize {
 ///
 /// # Safety
 /// As the function itself.
-unsafe fn received(fd: c_int, message: *mut Message, flags: c_int) -> isize {
-    let limit = Limit::of(fd, Direction::Receive, true).filter(|_| !message.is_null());
-    let whole = Whole(message);
+unsafe fn received(fd: c_int, message: *mut SocketMessageHeader, flags: c_int) -> isize {
+    let limit =
+        LimitedTransfer::of(fd, TransferDirection::Receive, true).filter(|_| !message.is_null());
+    let whole = MessageArguments(message);
     let all = if limit.is_some() { whole.asked() } else { 0 };
     paced::receives(
         limit,
@@ -153,12 +160,16 @@ unsafe fn received(fd: c_int, message: *mut Message, flags: c_int) -> isize {
             }
             let read = whole.read();
             // SAFETY: the kernel is to write the same buffers.
-            let cut = unsafe { Cut::new(read.parts, read.parts_count, from, part) };
+            let cut = unsafe { IoVecSlice::new(read.parts, read.parts_count, from, part) };
             let mut piece = cut.message(&read, from);
             // SAFETY: the message and its buffers live.
             let result = unsafe { next::recvmsg(fd, &raw mut piece, flags) };
             if from == 0 && result >= 0 {
-                let all = Message { parts: read.parts, parts_count: read.parts_count, ..piece };
+                let all = SocketMessageHeader {
+                    parts: read.parts,
+                    parts_count: read.parts_count,
+                    ..piece
+                };
                 // SAFETY: the caller's message.
                 unsafe { message.write_unaligned(all) };
             }
@@ -172,7 +183,8 @@ unsafe fn received(fd: c_int, message: *mut Message, flags: c_int) -> isize {
 /// # Safety
 /// As the function itself.
 unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int) -> c_int {
-    let limit = Limit::of(fd, Direction::Send, true).filter(|_| !messages.is_null());
+    let limit =
+        LimitedTransfer::of(fd, TransferDirection::Send, true).filter(|_| !messages.is_null());
     let Some(limit) = limit else {
         // SAFETY: the caller's.
         return unsafe { next::sendmmsg(fd, messages, count, flags) };
@@ -184,7 +196,7 @@ unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int
         // SAFETY: as above.
         let (some, bytes) = unsafe { gathered(&limit, here, count - sent) };
         // SAFETY: as above.
-        let peer = unsafe { Whole(&raw const (*here).message) }.peer();
+        let peer = unsafe { MessageArguments(&raw const (*here).message) }.peer();
         let claim = match paced::claimed(&limit, flags, Some(began), bytes, peer) {
             Ok(claim) => claim,
             Err(_) if sent > 0 => break,
@@ -210,9 +222,10 @@ unsafe fn sent_many(fd: c_int, messages: *mut Messages, count: u32, flags: c_int
 ///
 /// # Safety
 /// So many messages are there.
-unsafe fn gathered(limit: &Limit, messages: *const Messages, count: u32) -> (u32, usize) {
+unsafe fn gathered(limit: &LimitedTransfer, messages: *const Messages, count: u32) -> (u32, usize) {
     // SAFETY: the caller's.
-    let whole = |at: u32| unsafe { Whole(&raw const (*messages.add(at as usize)).message) };
+    let whole =
+        |at: u32| unsafe { MessageArguments(&raw const (*messages.add(at as usize)).message) };
     let is_one_budget = limit.region.per() != crate::pacing::Per::Peer;
     let (mut some, mut bytes) = (1, whole(0).asked());
     while some < count && is_one_budget {
@@ -237,15 +250,16 @@ unsafe fn received_many(
     timeout: *mut c_void,
 ) -> c_int {
     let moves = flags & (c::MSG_PEEK | c::MSG_ERRQUEUE) == 0;
-    let limit = Limit::of(fd, Direction::Receive, true).filter(|it| moves && it.rate() != 0);
+    let limit = LimitedTransfer::of(fd, TransferDirection::Receive, true)
+        .filter(|it| moves && it.rate() != 0);
     let Some(limit) = limit else {
         // SAFETY: the caller's.
         return unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
     };
     let mut claimed = match paced::admitted(&limit, flags, 1) {
-        Admitted::Refused => return paced::fail(c::EAGAIN) as c_int,
-        Admitted::Now(claimed) => Some(claimed),
-        Admitted::Later => None,
+        ReceiveAdmission::Refused => return paced::fail(c::EAGAIN) as c_int,
+        ReceiveAdmission::Now(claimed) => Some(claimed),
+        ReceiveAdmission::Later => None,
     };
     // SAFETY: the caller's.
     let result = unsafe { next::recvmmsg(fd, messages, count, flags, timeout) };
@@ -253,7 +267,8 @@ unsafe fn received_many(
         // SAFETY: the kernel has just written so many.
         let one = unsafe { messages.add(at) };
         // SAFETY: as above.
-        let (message, bytes) = unsafe { (Whole(&raw const (*one).message), (*one).length) };
+        let (message, bytes) =
+            unsafe { (MessageArguments(&raw const (*one).message), (*one).length) };
         let peer = if limit.word.is_stream() { None } else { message.peer() };
         match claimed.as_mut().map(core::mem::take) {
             Some(claimed) => limit.correct(peer, claimed, u64::from(bytes)),
@@ -270,7 +285,7 @@ unsafe fn received_many(
 
 /// Records a call that moved several messages: each has a record, with the times of the call.
 fn many(
-    word: Word,
+    word: DescriptorSocketWord,
     fd: c_int,
     spec: Spec,
     messages: *const Messages,
@@ -285,14 +300,15 @@ fn many(
     let mut flags = if shared_before | shared_after { flag::SHARED } else { 0 };
     if count < 0 && recording & 1 != 0 {
         let (offset, result) = (socket.advance(spec.direction, 0), count as isize);
-        let outcome = Outcome { begin, offset, flags, result };
+        let outcome = SyscallOutcome { begin, offset, flags, result };
         calls::record(&socket, recording, &spec, || 0, &outcome);
     }
     for at in 0..count.max(0) as usize {
         // SAFETY: the kernel has just read and written so many.
         let one = unsafe { messages.add(at) };
         // SAFETY: as above.
-        let (message, bytes) = unsafe { (Whole(&raw const (*one).message), (*one).length) };
+        let (message, bytes) =
+            unsafe { (MessageArguments(&raw const (*one).message), (*one).length) };
         let (target, moved) = if word.is_stream() {
             (socket, u64::from(bytes))
         } else {
@@ -303,7 +319,7 @@ fn many(
         let is_moved = spec.moves();
         let offset = target.advance(spec.direction, if is_moved { moved } else { 0 });
         if recording & 1 != 0 {
-            let outcome = Outcome { begin, offset, flags, result: bytes as isize };
+            let outcome = SyscallOutcome { begin, offset, flags, result: bytes as isize };
             calls::record(&target, recording, &spec, || message.asked(), &outcome);
         }
         flags &= flag::SHARED;
@@ -312,12 +328,12 @@ fn many(
 }
 
 export! {
-    fn sendmsg(fd: c_int, message: *const Message, flags: c_int) -> isize {
+    fn sendmsg(fd: c_int, message: *const SocketMessageHeader, flags: c_int) -> isize {
         let spec = Spec::sends(Call::Sendmsg, flags);
         // SAFETY: the caller's arguments are passed on.
         let next = || senders::message(fd, message, || unsafe { sent(fd, message, flags) });
         if let Some(word) = of_socket(fd) {
-            return transfer(word, fd, spec, Whole(message), next);
+            return transfer(word, fd, spec, MessageArguments(message), next);
         }
         let result = next();
         if result >= 0 {
@@ -326,11 +342,11 @@ export! {
         result
     }
 
-    fn recvmsg(fd: c_int, message: *mut Message, flags: c_int) -> isize {
+    fn recvmsg(fd: c_int, message: *mut SocketMessageHeader, flags: c_int) -> isize {
         let spec = Spec::receives(Call::Recvmsg, flags);
         if let Some(word) = of_socket(fd) {
             // SAFETY: the caller's arguments are passed on.
-            return transfer(word, fd, spec, Whole(message), || unsafe { received(fd, message, flags) });
+            return transfer(word, fd, spec, MessageArguments(message), || unsafe { received(fd, message, flags) });
         }
         // SAFETY: as above.
         let result = unsafe { received(fd, message, flags) };

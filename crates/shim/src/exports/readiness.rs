@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 
 use super::export;
 use crate::c::{EpollEvent, PollFd};
-use crate::pacing::Direction;
+use crate::pacing::TransferDirection;
 use crate::watch::{self, Waiter};
 use crate::{clock, limit, next, turns};
 
@@ -157,7 +157,9 @@ fn held_of(at: usize, asked: [u64; 2], now: u64) -> ([u64; 2], u64) {
             continue;
         }
         let (is_waiting, due) = turns::waiting(fd, now);
-        for (set, direction) in [Direction::Receive, Direction::Send].into_iter().enumerate() {
+        for (set, direction) in
+            [TransferDirection::Receive, TransferDirection::Send].into_iter().enumerate()
+        {
             let bits = u64::from(is_waiting[direction as usize]) << bit & asked[set];
             held[set] |= bits;
             first = if bits != 0 { first.min(due) } else { first };

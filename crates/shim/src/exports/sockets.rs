@@ -111,7 +111,7 @@ export! {
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::setsockopt(fd, level, name, value, length) };
         if result == 0 && level == c::SOL_UDP && name == c::UDP_SEGMENT && length >= 4
-            && let Some(socket) = of_socket(fd).and_then(descriptors::Word::entry)
+            && let Some(socket) = of_socket(fd).and_then(descriptors::DescriptorSocketWord::entry)
         {
             // SAFETY: the kernel has just read a number.
             socket.set_segment(unsafe { value.cast::<c_int>().read_unaligned() } as u16);

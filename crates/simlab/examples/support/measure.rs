@@ -24,7 +24,7 @@ pub(crate) fn processor_ns() -> u64 {
 /// Hands a packet of the first node to an engine, and takes out all that is due; how much came out.
 #[inline]
 pub(crate) fn pass(engine: &mut Engine, at_ns: u64, frame: &mut [u8]) -> usize {
-    let (now, header) = (Time::from_nanos(at_ns), vnet::Header::default());
+    let (now, header) = (Time::from_nanos(at_ns), vnet::VirtioNetHeader::default());
     let mut bytes = usize::from(engine.handle_packet(now, PortId(0), header, frame).is_some());
     while let Some(departure) = engine.poll_output() {
         bytes += departure.frame.len();

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_mesh::{AgentId, Mesh, Part, RunId};
+use windtunnel_mesh::{AgentId, Mesh, RunId, RunPeerState};
 use windtunnel_model::{Span, Time};
 
 use super::MeshWorld;
-use super::machine::Machine;
+use super::machine::SimulatedMachine;
 
 /// How often it is looked.
 const STEP: Span = Span::from_millis(50);
@@ -105,14 +105,14 @@ impl MeshWorld {
 
     /// Of each run: members are Confirmed on both sides or Lost on both, and flows are those of
     /// the confirmed that are meant for this agent.
-    fn parts(&self, index: usize, machine: &Machine, mesh: &Mesh) -> Option<String> {
+    fn parts(&self, index: usize, machine: &SimulatedMachine, mesh: &Mesh) -> Option<String> {
         for (run, own) in &machine.runs {
             for member in mesh.members(*run).filter(|member| member.agent != machine.agent) {
                 let of = member.agent;
                 let other = &self.machines[self.machine_of(of)];
                 let theirs = other.mesh.as_ref().filter(|_| other.runs.contains_key(run));
                 let Some(theirs) = theirs else {
-                    if member.part == Part::Confirmed {
+                    if member.part == RunPeerState::Confirmed {
                         return Some(format!("{of} is not in run {run} any more, but {member:?}"));
                     }
                     continue;
@@ -122,12 +122,12 @@ impl MeshWorld {
                 let back = theirs.members(*run).find(|back| back.agent == machine.agent);
                 let back = back.map(|back| back.part);
                 match (member.part, back) {
-                    (Part::Confirmed, Some(Part::Confirmed)) if same => {}
-                    (Part::Refused, Some(Part::Refused) | None) if !same => {}
-                    (Part::Lost, Some(Part::Lost)) if same => {}
+                    (RunPeerState::Confirmed, Some(RunPeerState::Confirmed)) if same => {}
+                    (RunPeerState::Refused, Some(RunPeerState::Refused) | None) if !same => {}
+                    (RunPeerState::Lost, Some(RunPeerState::Lost)) if same => {}
                     (part, back) => {
                         let cut = self.sides[index] != self.sides[self.machine_of(of)];
-                        if !cut || part == Part::Confirmed {
+                        if !cut || part == RunPeerState::Confirmed {
                             return Some(format!("{of} in run {run}: {part:?}, and back {back:?}"));
                         }
                     }
@@ -140,9 +140,9 @@ impl MeshWorld {
         None
     }
 
-    fn flows(&self, machine: &Machine, run: RunId, mesh: &Mesh) -> Option<String> {
+    fn flows(&self, machine: &SimulatedMachine, run: RunId, mesh: &Mesh) -> Option<String> {
         let mut truth = Vec::new();
-        for member in mesh.members(run).filter(|member| member.part == Part::Confirmed) {
+        for member in mesh.members(run).filter(|member| member.part == RunPeerState::Confirmed) {
             let other = &self.machines[self.machine_of(member.agent)];
             let Some(part) = other.runs.get(&run).filter(|_| other.agent != machine.agent) else {
                 continue;

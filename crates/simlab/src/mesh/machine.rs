@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
-use windtunnel_model::flow::{Flow, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowKey};
 use windtunnel_model::{Span, Time};
 
 use super::IP_UDP;
-use super::view::View;
+use super::view::MeshStateView;
 
 /// The first machine's address; the others' follow.
 const FIRST: u32 = 0x0a00_0001;
@@ -23,18 +23,18 @@ pub struct HostClock {
 
 /// A machine's part in a run.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct MachineRunState {
     /// The hash that it goes by.
     pub plan: PlanHash,
     /// The members.
     pub members: BTreeSet<AgentId>,
     /// Its flows, and the agents that each is announced to.
-    pub flows: BTreeMap<FlowKey, (Flow, BTreeSet<AgentId>)>,
+    pub flows: BTreeMap<FlowKey, (ActiveFlow, BTreeSet<AgentId>)>,
 }
 
 /// A machine.
 #[derive(Debug)]
-pub struct Machine {
+pub struct SimulatedMachine {
     /// Its agent's id.
     pub agent: AgentId,
     /// Its address.
@@ -46,9 +46,9 @@ pub struct Machine {
     /// How often its agent has been started.
     pub starts: u64,
     /// Its parts in runs.
-    pub runs: BTreeMap<RunId, Part>,
+    pub runs: BTreeMap<RunId, MachineRunState>,
     /// The view that its agent's events give.
-    pub view: View,
+    pub view: MeshStateView,
     /// Datagrams and bytes sent since the machine was made, with headers of IP and UDP.
     pub sent: (u64, u64),
     /// The same, that came.
@@ -93,17 +93,17 @@ impl HostClock {
     }
 }
 
-impl Part {
+impl MachineRunState {
     pub(super) fn new(plan: PlanHash, members: Vec<AgentId>) -> Self {
-        Part { plan, members: members.into_iter().collect(), flows: BTreeMap::new() }
+        MachineRunState { plan, members: members.into_iter().collect(), flows: BTreeMap::new() }
     }
 }
 
-impl Machine {
+impl SimulatedMachine {
     pub(super) fn new(index: usize, clock: HostClock) -> Self {
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         let address = SocketAddr::from(((FIRST + number).to_be_bytes(), 9000));
-        Machine {
+        SimulatedMachine {
             // Ids are in no order that means anything.
             agent: AgentId(u64::from(number.wrapping_mul(0x9e37_79b1)) + 1),
             address,
@@ -111,7 +111,7 @@ impl Machine {
             mesh: None,
             starts: 0,
             runs: BTreeMap::new(),
-            view: View::default(),
+            view: MeshStateView::default(),
             sent: (0, 0),
             received: (0, 0),
             receivers: BTreeSet::new(),
@@ -130,7 +130,7 @@ impl Machine {
 
     pub(super) fn begin(&mut self, mesh: Mesh) {
         self.mesh = Some(mesh);
-        self.view = View::default();
+        self.view = MeshStateView::default();
         self.runs.clear();
     }
 

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_mesh::{Counters, Event, PlanHash, RunId};
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_mesh::{MeshEvent, MeshTrafficCounters, PlanHash, RunId};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 
 use super::{LinkConditions, MeshWorld};
-use crate::Rng;
+use crate::SimulationRng;
 
 /// The run of these worlds.
 pub const RUN: RunId = RunId(1);
 
 /// Times in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Times(pub Vec<Span>);
+pub struct SortedDurations(pub Vec<Span>);
 
 /// Traffic in a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
+pub struct PeakAgentTraffic {
     /// Datagrams a second, of the agent that sent most bytes.
     pub datagrams: u64,
     /// Bit/s of it, with the headers of IPv4 and UDP.
@@ -29,16 +29,16 @@ pub struct Sent {
 #[derive(Debug, Clone)]
 pub struct Spread {
     /// From the start of a flow until one more agent knows it, for each flow and agent.
-    pub known: Times,
+    pub known: SortedDurations,
     /// The traffic of the busiest agent meanwhile.
-    pub sent: Sent,
+    pub sent: PeakAgentTraffic,
     /// The same, by kind, as counted by the first agent since it started.
-    pub counters: Counters,
+    pub counters: MeshTrafficCounters,
 }
 
 /// The load of [`spread`].
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct FlowSpreadLoad {
     /// Machines.
     pub machines: usize,
     /// Nodes on them, one after the other.
@@ -51,10 +51,10 @@ pub struct Load {
     pub conditions: LinkConditions,
 }
 
-impl Times {
+impl SortedDurations {
     fn of(mut times: Vec<Span>) -> Self {
         times.sort_unstable();
-        Times(times)
+        SortedDurations(times)
     }
 
     /// The time that `share` percent of them do not exceed.
@@ -96,9 +96,9 @@ pub fn losses(
     kills: usize,
     seed: u64,
     state: AgentState,
-) -> Times {
+) -> SortedDurations {
     let mut world = MeshWorld::of(count, seed, conditions);
-    let mut rng = Rng::new(seed ^ 0x6c6f_7373);
+    let mut rng = SimulationRng::new(seed ^ 0x6c6f_7373);
     let all: Vec<usize> = (0..count).collect();
     let mut times = Vec::new();
     for number in 0..kills {
@@ -115,7 +115,7 @@ pub fn losses(
         world.start(victim, &seeds);
         world.settle(Span::from_secs(30)).unwrap_or_else(|difference| panic!("{difference}"));
     }
-    Times::of(times)
+    SortedDurations::of(times)
 }
 
 /// Kills an agent. How long it takes until every other knows that.
@@ -128,7 +128,7 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
         assert!(world.now().since(begin) < Span::from_secs(30), "{missing} do not notice");
         world.run_for(Span::from_millis(5));
         for report in world.take_events() {
-            if let Event::AgentDown { life, .. } = report.event {
+            if let MeshEvent::AgentDown { life, .. } = report.event {
                 assert_eq!(life.agent, agent, "an agent was declared lost that lives");
                 missing -= 1;
                 last = report.at;
@@ -144,12 +144,12 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
 /// # Panics
 /// If some agent does not know of some start in the end.
 #[must_use]
-pub fn spread(load: &Load, seed: u64) -> Spread {
+pub fn spread(load: &FlowSpreadLoad, seed: u64) -> Spread {
     let mut world = in_run(load.machines, seed, load.conditions);
     world.run_for(Span::from_secs(2));
     world.take_events();
     let all: Vec<usize> = (0..load.machines).collect();
-    let mut rng = Rng::new(seed ^ 0x666c_6f77);
+    let mut rng = SimulationRng::new(seed ^ 0x666c_6f77);
     let before = sent(&world);
     let (begin, mut live) = (world.now(), Vec::new());
     let mut starts: BTreeMap<FlowKey, Time> = BTreeMap::new();
@@ -167,7 +167,7 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
             let key = FlowKey { source, destination, number };
             let machine = source.index() % load.machines;
             let terms = FlowTerms::new(Span::from_millis(40)).with_window(Bytes(65_536));
-            let flow = Flow { terms, since: world.now() };
+            let flow = ActiveFlow { terms, since: world.now() };
             starts.insert(key, world.now());
             live.push((machine, key));
             world.set_flow(machine, RUN, key, flow, &all);
@@ -183,13 +183,18 @@ pub fn spread(load: &Load, seed: u64) -> Spread {
     world.settle(Span::from_secs(10)).unwrap_or_else(|difference| panic!("{difference}"));
     note(&mut world, &starts, &mut known);
     let counters = world.machines()[0].mesh.as_ref().map(windtunnel_mesh::Mesh::counters);
-    Spread { known: Times::of(known), sent, counters: counters.unwrap_or_default() }
+    Spread { known: SortedDurations::of(known), sent, counters: counters.unwrap_or_default() }
 }
 
 /// Traffic of the busiest of `count` agents in one run in `span` if nothing happens, and how long
 /// they took to find each other and to agree on the run.
 #[must_use]
-pub fn quiet(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, Span) {
+pub fn quiet(
+    count: usize,
+    conditions: LinkConditions,
+    span: Span,
+    seed: u64,
+) -> (PeakAgentTraffic, Span) {
     let start = MeshWorld::new(0, conditions).now();
     let mut world = in_run(count, seed, conditions);
     let settled = world.now().since(start);
@@ -202,7 +207,12 @@ pub fn quiet(count: usize, conditions: LinkConditions, span: Span, seed: u64) ->
 /// Traffic of the busiest of `count` agents without any run in `span`, a quarter of an hour after
 /// they found each other, and the greatest number of receivers of one agent.
 #[must_use]
-pub fn idle(count: usize, conditions: LinkConditions, span: Span, seed: u64) -> (Sent, usize) {
+pub fn idle(
+    count: usize,
+    conditions: LinkConditions,
+    span: Span,
+    seed: u64,
+) -> (PeakAgentTraffic, usize) {
     let mut world = MeshWorld::of(count, seed, conditions);
     world.run_for(Span::from_secs(900));
     let before = sent(&world);
@@ -240,7 +250,7 @@ fn join_all(world: &mut MeshWorld, run: RunId, all: &[usize]) {
 
 fn note(world: &mut MeshWorld, starts: &BTreeMap<FlowKey, Time>, known: &mut Vec<Span>) {
     for report in world.take_events() {
-        let Event::Flows { changes, .. } = report.event else { continue };
+        let MeshEvent::Flows { changes, .. } = report.event else { continue };
         for change in changes.iter().filter(|change| change.flow.is_some()) {
             known.push(report.at.since(starts[&change.key]));
         }
@@ -251,14 +261,14 @@ fn sent(world: &MeshWorld) -> Vec<(u64, u64)> {
     world.machines().iter().map(|machine| machine.sent).collect()
 }
 
-fn most(world: &MeshWorld, before: &[(u64, u64)], span: Span) -> Sent {
+fn most(world: &MeshWorld, before: &[(u64, u64)], span: Span) -> PeakAgentTraffic {
     let a_second = |count: u64| {
         u64::try_from(u128::from(count) * 1_000_000_000 / u128::from(span.as_nanos())).unwrap_or(0)
     };
     let machines = world.machines().iter().zip(before);
-    let each = machines.map(|(machine, before)| Sent {
+    let each = machines.map(|(machine, before)| PeakAgentTraffic {
         datagrams: a_second(machine.sent.0 - before.0),
         bits: 8 * a_second(machine.sent.1 - before.1),
     });
-    each.max_by_key(|sent| sent.bits).unwrap_or(Sent { datagrams: 0, bits: 0 })
+    each.max_by_key(|sent| sent.bits).unwrap_or(PeakAgentTraffic { datagrams: 0, bits: 0 })
 }

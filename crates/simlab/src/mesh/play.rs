@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use windtunnel_mesh::{PlanHash, RunId};
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Rate, Span, Time};
 
-use super::machine::Machine;
+use super::machine::SimulatedMachine;
 use super::{LinkConditions, MeshWorld};
-use crate::Rng;
+use crate::SimulationRng;
 
 /// How long agents may take to know the truth after the last change.
 const LIMIT: Span = Span::from_secs(30);
@@ -20,7 +20,7 @@ const STEP_MIN: Span = Span::from_millis(20);
 
 /// The result of a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Played {
+pub struct MeshFuzzOutcome {
     /// Stands for every datagram and event.
     pub transcript: u64,
     /// How long it took after the last change until all agents knew the truth.
@@ -29,9 +29,9 @@ pub struct Played {
 
 /// Events that may happen in a world.
 #[derive(Debug)]
-struct Script {
+struct MeshFuzzer {
     world: MeshWorld,
-    rng: Rng,
+    rng: SimulationRng,
     runs: Vec<(RunId, Vec<usize>)>,
     /// Something has happened after which an agent may be taken for lost.
     violent: bool,
@@ -43,8 +43,8 @@ struct Script {
 /// # Panics
 /// If an event makes no sense, or if an agent's view is wrong in the end.
 #[must_use]
-pub fn play(seed: u64, machines: Option<usize>) -> Played {
-    let mut rng = Rng::new(seed);
+pub fn play(seed: u64, machines: Option<usize>) -> MeshFuzzOutcome {
+    let mut rng = SimulationRng::new(seed);
     let conditions = conditions(&mut rng);
     let mut world = MeshWorld::new(seed, conditions);
     world.set_ended_limit(rng.pick(&[2, 20, 4096]));
@@ -54,7 +54,7 @@ pub fn play(seed: u64, machines: Option<usize>) -> Played {
         world.add_machine();
         world.start(index, &[0, 1.min(index)]);
     }
-    let mut script = Script { world, rng, runs: Vec::new(), violent: false };
+    let mut script = MeshFuzzer { world, rng, runs: Vec::new(), violent: false };
     script.begin_run(count);
     let operations = 5 + script.rng.below(45);
     for _ in 0..operations {
@@ -65,7 +65,7 @@ pub fn play(seed: u64, machines: Option<usize>) -> Played {
     script.end()
 }
 
-fn conditions(rng: &mut Rng) -> LinkConditions {
+fn conditions(rng: &mut SimulationRng) -> LinkConditions {
     let micros = |micros| Span::from_micros(micros);
     let conditions = rng.pick(&[
         LinkConditions::LAN,
@@ -76,7 +76,7 @@ fn conditions(rng: &mut Rng) -> LinkConditions {
     conditions.losing(conditions.loss.min(rng.below(100_000)))
 }
 
-impl Script {
+impl MeshFuzzer {
     fn begin_run(&mut self, count: usize) {
         let run = RunId(1000 + self.runs.len() as u64);
         let members: Vec<usize> = (0..count).filter(|_| self.rng.below(5) > 0).collect();
@@ -143,7 +143,7 @@ impl Script {
                 let rtt = Span::from_millis(1 + self.rng.below(3));
                 let demand = Rate::from_bits_per_second(demand);
                 let terms = FlowTerms { rtt, demand, window: Some(Bytes(65_536)) };
-                let flow = Flow { terms, since: Time::ZERO };
+                let flow = ActiveFlow { terms, since: Time::ZERO };
                 // The audience of a pair of nodes is mostly the same each time.
                 let pick = if self.rng.below(20) == 0 { self.rng.below(8) } else { 3 };
                 let to = members.iter().filter(|member| **member as u64 % 3 != pick % 3);
@@ -168,7 +168,7 @@ impl Script {
     /// agent that no other knows cannot be found.
     fn introduce_strangers(&mut self) {
         let machines = self.world.machines();
-        let is_alone = |machine: &&Machine| {
+        let is_alone = |machine: &&SimulatedMachine| {
             machine.mesh.as_ref().is_some_and(|mesh| mesh.agents().next().is_none())
         };
         let alone = machines.iter().zip(0..).filter(|(machine, _)| is_alone(machine));
@@ -181,7 +181,7 @@ impl Script {
         }
     }
 
-    fn end(mut self) -> Played {
+    fn end(mut self) -> MeshFuzzOutcome {
         self.world.heal();
         self.introduce_strangers();
         if self.violent {
@@ -197,7 +197,7 @@ impl Script {
         // Quiet is quiet: a second later nothing has changed.
         self.world.run_for(Span::from_secs(1));
         assert_eq!(self.world.difference(), None, "the truth was known, and is not any more");
-        Played { transcript: self.world.transcript(), settled }
+        MeshFuzzOutcome { transcript: self.world.transcript(), settled }
     }
 }
 

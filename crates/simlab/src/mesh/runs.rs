@@ -1,11 +1,11 @@
 //! Runs and flows of machines.
 
-use windtunnel_mesh::{AgentId, Audience, PlanHash, RunId};
+use windtunnel_mesh::{AgentId, FlowAudience, PlanHash, RunId};
 use windtunnel_model::NodeId;
-use windtunnel_model::flow::{Flow, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowKey};
 
 use super::MeshWorld;
-use super::machine::Part;
+use super::machine::MachineRunState;
 
 impl MeshWorld {
     /// The agent of a machine takes part in a run.
@@ -14,7 +14,7 @@ impl MeshWorld {
     /// If the mesh refuses it.
     pub fn join_run(&mut self, index: usize, run: RunId, plan: PlanHash, members: &[usize]) {
         let agents: Vec<AgentId> = members.iter().map(|m| self.machines[*m].agent).collect();
-        self.machines[index].runs.insert(run, Part::new(plan, agents.clone()));
+        self.machines[index].runs.insert(run, MachineRunState::new(plan, agents.clone()));
         let joined = self.act(index, |mesh, now| mesh.join_run(now, run, plan, &agents));
         assert_eq!(joined, Some(Ok(())));
     }
@@ -31,13 +31,20 @@ impl MeshWorld {
     ///
     /// # Panics
     /// If the mesh refuses it.
-    pub fn set_flow(&mut self, index: usize, run: RunId, key: FlowKey, flow: Flow, to: &[usize]) {
+    pub fn set_flow(
+        &mut self,
+        index: usize,
+        run: RunId,
+        key: FlowKey,
+        flow: ActiveFlow,
+        to: &[usize],
+    ) {
         let agents: Vec<AgentId> = to.iter().map(|m| self.machines[*m].agent).collect();
         let machine = &mut self.machines[index];
         let Some(part) = machine.runs.get_mut(&run) else { return };
         part.flows.insert(key, (flow, agents.iter().copied().collect()));
         self.act(index, |mesh, now| {
-            let audience: Audience = mesh.audience(run, agents).expect("members of the run");
+            let audience: FlowAudience = mesh.audience(run, agents).expect("members of the run");
             mesh.set_flow(now, run, key, flow, &audience).expect("within the limits");
         });
     }
@@ -51,7 +58,7 @@ impl MeshWorld {
         index: usize,
         run: RunId,
         key: FlowKey,
-        flow: Flow,
+        flow: ActiveFlow,
         at_once: &[usize],
         others: &[usize],
     ) {

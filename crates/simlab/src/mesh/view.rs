@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_mesh::{AgentId, Event, Mesh, Part, RunId};
-use windtunnel_model::flow::{Flow, FlowKey};
+use windtunnel_mesh::{AgentId, Mesh, MeshEvent, RunId, RunPeerState};
+use windtunnel_model::flow::{ActiveFlow, FlowKey};
 
 /// The state after the events so far.
 #[derive(Debug, Clone, Default)]
-pub struct View {
+pub struct MeshStateView {
     /// The agents that are there, in which start.
     pub agents: BTreeMap<AgentId, u64>,
     /// Members that have confirmed and are neither lost nor gone.
@@ -22,35 +22,35 @@ pub struct View {
     /// Members with other plans.
     pub refused: BTreeSet<(RunId, AgentId)>,
     /// The others' flows.
-    pub flows: BTreeMap<(RunId, AgentId, FlowKey), Flow>,
+    pub flows: BTreeMap<(RunId, AgentId, FlowKey), ActiveFlow>,
     /// How many steps of clocks were noticed.
     pub steps: u64,
     /// How often this agent has been declared lost.
     pub renewals: u64,
 }
 
-impl View {
+impl MeshStateView {
     /// Takes an event in.
     ///
     /// # Panics
     /// If it makes no sense after those before.
-    pub fn see(&mut self, event: &Event) {
+    pub fn see(&mut self, event: &MeshEvent) {
         match event {
-            Event::AgentUp(life) => {
+            MeshEvent::AgentUp(life) => {
                 let known = self.agents.insert(life.agent, life.epoch);
                 assert_eq!(known, None, "{life} is there already");
             }
-            Event::AgentDown { life, .. } => {
+            MeshEvent::AgentDown { life, .. } => {
                 let known = self.agents.remove(&life.agent);
                 assert_eq!(known, Some(life.epoch), "{life} was not there");
                 let ghost = self.flows.keys().find(|(_, agent, _)| *agent == life.agent);
                 assert_eq!(ghost, None, "a flow of an agent that has ended");
             }
-            Event::Renewed { was, now } => {
+            MeshEvent::Renewed { was, now } => {
                 assert!((was.epoch, was.renewal) < (now.epoch, now.renewal), "{was} before {now}");
                 self.renewals += 1;
             }
-            Event::Flows { run, agent, changes } => {
+            MeshEvent::Flows { run, agent, changes } => {
                 assert!(self.confirmed.contains(&(*run, *agent)), "flows of an outsider");
                 for change in changes {
                     let key = (*run, *agent, change.key);
@@ -61,14 +61,14 @@ impl View {
                     assert!(was.is_some() || change.flow.is_some(), "the end of no flow");
                 }
             }
-            Event::ClockStepped { .. } => self.steps += 1,
+            MeshEvent::ClockStepped { .. } => self.steps += 1,
             event => self.see_run(event),
         }
     }
 
-    fn see_run(&mut self, event: &Event) {
+    fn see_run(&mut self, event: &MeshEvent) {
         match event {
-            Event::RunConfirmed { run, agent } => {
+            MeshEvent::RunConfirmed { run, agent } => {
                 let member_of = (*run, *agent);
                 assert!(
                     !self.lost.contains(&member_of) && !self.left.contains(&member_of),
@@ -76,19 +76,19 @@ impl View {
                 );
                 assert!(self.confirmed.insert(member_of), "confirmed twice");
             }
-            Event::RunRefused { run, agent, ours, theirs, why } => {
+            MeshEvent::RunRefused { run, agent, ours, theirs, why } => {
                 assert!(
-                    ours != theirs || *why != windtunnel_mesh::Refusal::Plan,
+                    ours != theirs || *why != windtunnel_mesh::RunViewMismatch::Plan,
                     "the same plan is refused"
                 );
                 self.refused.insert((*run, *agent));
             }
-            Event::RunReady { run } => assert!(self.ready.insert(*run), "ready twice"),
-            Event::RunLeft { run, agent } => {
+            MeshEvent::RunReady { run } => assert!(self.ready.insert(*run), "ready twice"),
+            MeshEvent::RunLeft { run, agent } => {
                 self.confirmed.remove(&(*run, *agent));
                 assert!(self.left.insert((*run, *agent)), "left twice");
             }
-            Event::RunLost { run, agent, .. } => {
+            MeshEvent::RunLost { run, agent, .. } => {
                 self.confirmed.remove(&(*run, *agent));
                 assert!(self.lost.insert((*run, *agent)), "lost twice");
             }
@@ -114,7 +114,9 @@ impl View {
             for member in mesh.members(run).filter(|member| member.agent != own) {
                 let member_of = (run, member.agent);
                 let seen = (self.confirmed.contains(&member_of), self.lost.contains(&member_of));
-                if seen != (member.part == Part::Confirmed, member.part == Part::Lost) {
+                if seen
+                    != (member.part == RunPeerState::Confirmed, member.part == RunPeerState::Lost)
+                {
                     return Some(format!("{member:?}, by events {seen:?} (confirmed, lost)"));
                 }
             }

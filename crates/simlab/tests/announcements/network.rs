@@ -50,7 +50,7 @@ pub(crate) fn network() -> impl Strategy<Value = Network> {
 
 impl Network {
     pub(crate) fn plan(&self) -> Plan {
-        let source = windtunnel_scenario::Source {
+        let source = windtunnel_scenario::ScenarioSource {
             name: "net.yaml",
             text: self.text.as_bytes(),
             default_name: "net",

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use windtunnel_engine::{Audiences, Engine, Limits, NetworkChange, Part};
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_engine::{Audiences, Engine, EngineLimits, NetworkChange, NetworkPart};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::plan::{LinkChange, NetworkModel};
-use windtunnel_model::{Lane, NodeId, Plan, Rate, Span, Time, Vertex};
-use windtunnel_routing::{Routes, Target};
-use windtunnel_sharing::{FlowId, Shares, Sharing};
+use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, Rate, Span, Time};
+use windtunnel_routing::{RouteDestination, Routes};
+use windtunnel_sharing::{FlowId, MaxMinShares, SharingModelKind};
 use windtunnel_simlab::mesh::measure::{self, RUN};
 use windtunnel_simlab::{LinkConditions, MeshWorld};
 
@@ -57,7 +57,7 @@ const MILLIS: [u64; 8] = [1, 2, 5, 10, 30, 60, 100, 300];
 pub(crate) struct Play {
     world: MeshWorld,
     plan: Plan,
-    sharing: Sharing,
+    sharing: SharingModelKind,
     /// By node.
     machines: Vec<usize>,
     engines: Vec<Engine>,
@@ -65,7 +65,7 @@ pub(crate) struct Play {
     /// As the reference has them.
     routes: Routes,
     up: Vec<bool>,
-    flows: BTreeMap<FlowKey, Flow>,
+    flows: BTreeMap<FlowKey, ActiveFlow>,
 }
 
 impl Play {
@@ -77,8 +77,8 @@ impl Play {
         let nodes_of = |machine| machines.iter().map(move |on| *on == machine);
         let engine = |machine: usize| {
             let number = u32::try_from(machine).expect("few");
-            let part = Part { number, here: nodes_of(machine).collect() };
-            Engine::of_part(&plan, Limits { packet_memory: 1 << 20 }, &part)
+            let part = NetworkPart { number, here: nodes_of(machine).collect() };
+            Engine::of_part(&plan, EngineLimits { packet_memory: 1 << 20 }, &part)
         };
         for machine in 0..count {
             let nodes = nodes_of(machine).enumerate().filter(|(_, here)| *here);
@@ -93,8 +93,8 @@ impl Play {
             world,
             engines: (0..count).map(engine).collect(),
             sharing: match sharing {
-                windtunnel_model::plan::Sharing::RttAware => Sharing::RttAware,
-                windtunnel_model::plan::Sharing::Equal => Sharing::Equal,
+                windtunnel_model::plan::BandwidthSharing::RttAware => SharingModelKind::RttAware,
+                windtunnel_model::plan::BandwidthSharing::Equal => SharingModelKind::Equal,
             },
             audiences: Vec::new(),
             routes: Routes::compute(&plan),
@@ -120,7 +120,7 @@ impl Play {
                 };
                 let demand = demand.and_then(Rate::from_bits_per_second);
                 let terms = FlowTerms { demand, ..FlowTerms::new(*rtt) };
-                let flow = Flow { terms, since: Time::ZERO };
+                let flow = ActiveFlow { terms, since: Time::ZERO };
                 self.flows.insert(key, flow);
                 self.announce(key, flow);
             }
@@ -217,10 +217,11 @@ impl Play {
         capacities: &[Option<Rate>],
     ) -> BTreeMap<FlowKey, Option<Rate>> {
         let own = self.flows.iter().filter(|(key, _)| self.machine_of(**key) == machine);
-        let mut known: BTreeMap<FlowKey, Flow> = own.map(|(key, flow)| (*key, *flow)).collect();
+        let mut known: BTreeMap<FlowKey, ActiveFlow> =
+            own.map(|(key, flow)| (*key, *flow)).collect();
         let received = self.world.machines()[machine].view.flows.iter();
         known.extend(received.map(|((_, _, key), flow)| (*key, *flow)));
-        let mut table = Shares::new(self.sharing, capacities).expect("small rates");
+        let mut table = MaxMinShares::new(self.sharing, capacities).expect("small rates");
         for (id, (key, flow)) in (0..).zip(&known) {
             let lanes = self.engines[machine].lanes_of(*key);
             let lanes: Vec<u32> =
@@ -232,10 +233,10 @@ impl Play {
         known.keys().zip(0..).map(|(key, id)| (*key, share(id))).collect()
     }
 
-    fn as_reference(&self, key: FlowKey, flow: &Flow) -> reference::Flow {
+    fn as_reference(&self, key: FlowKey, flow: &ActiveFlow) -> reference::Flow {
         let weight = match self.sharing {
-            Sharing::RttAware => 1e9 / flow.terms.rtt.as_nanos() as f64,
-            Sharing::Equal => 1.0,
+            SharingModelKind::RttAware => 1e9 / flow.terms.rtt.as_nanos() as f64,
+            SharingModelKind::Equal => 1.0,
         };
         let demand = flow.terms.demand;
         let demand = demand.map_or(f64::INFINITY, |it| it.bits_per_second() as f64);
@@ -249,18 +250,18 @@ impl Play {
         let (own, aimed) = (interfaces(key.source), interfaces(key.destination));
         let number = usize::try_from(key.number).expect("small");
         let from = &own[number % own.len()];
-        let to = Target::Port(aimed[number / own.len() % aimed.len()].port);
+        let to = RouteDestination::Port(aimed[number / own.len() % aimed.len()].port);
         let mut lanes = vec![Lane { link: from.link, direction: from.outward }];
         loop {
             let at = self.plan.lane_end(lanes[lanes.len() - 1]);
             match (at, self.routes.next_hop(at, to)) {
-                (Vertex::Router(_), Some(next)) => lanes.push(next),
+                (NetworkVertex::Router(_), Some(next)) => lanes.push(next),
                 _ => return lanes,
             }
         }
     }
 
-    fn announce(&mut self, key: FlowKey, flow: Flow) {
+    fn announce(&mut self, key: FlowKey, flow: ActiveFlow) {
         let machine = self.machine_of(key);
         let audience = self.audiences[machine].audience_of(&self.plan, &self.routes, key);
         let audience = audience.expect("no route is fixed, no router receives");

@@ -1,6 +1,6 @@
 //! Clocks of other agents.
 
-use windtunnel_mesh::Event;
+use windtunnel_mesh::MeshEvent;
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::measure::RUN;
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
@@ -43,7 +43,9 @@ fn clocks_are_known_within_their_bounds_and_a_step_is_noticed() {
     world.run_for(SECOND);
     let stepped = world.machines()[1].agent;
     let ahead = world.take_events().into_iter().filter_map(|report| match report.event {
-        Event::ClockStepped { agent, by } if report.machine != 1 && agent == stepped => Some(by),
+        MeshEvent::ClockStepped { agent, by } if report.machine != 1 && agent == stepped => {
+            Some(by)
+        }
         _ => None,
     });
     let ahead: Vec<i64> = ahead.collect();

@@ -1,8 +1,8 @@
 //! Announcements of flows.
 
-use windtunnel_mesh::Event;
+use windtunnel_mesh::MeshEvent;
 use windtunnel_model::Span;
-use windtunnel_simlab::mesh::measure::{self, Load, RUN};
+use windtunnel_simlab::mesh::measure::{self, FlowSpreadLoad, RUN};
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
 
 use crate::{PLAN, SECOND, flow, flows, key, settle};
@@ -13,8 +13,13 @@ fn a_flow_is_known_to_all_sixteen_agents_within_the_targets() {
     // agent come with 37.5 · 2 ms = 7.5 % within the time of a batch. Network: 50 µs in the
     // mean, 60 at the most.
     let span = Span::from_secs(5);
-    let load =
-        Load { machines: 16, nodes: 150, starts: 300, span, conditions: LinkConditions::LAN };
+    let load = FlowSpreadLoad {
+        machines: 16,
+        nodes: 150,
+        starts: 300,
+        span,
+        conditions: LinkConditions::LAN,
+    };
     let result = measure::spread(&load, 5);
     assert!(result.known.0.len() > 15 * 1200, "{}", result.known.0.len());
     assert!(result.known.mean() < Span::from_micros(50 + 150), "{}", result.known.mean());
@@ -29,7 +34,7 @@ fn a_flow_is_known_to_all_sixteen_agents_within_the_targets() {
 fn lost_announcements_are_repaired_and_cost_no_more_than_a_quarter_of_a_second() {
     let span = Span::from_secs(5);
     let conditions = LinkConditions::LAN.losing(20_000);
-    let load = Load { machines: 16, nodes: 150, starts: 300, span, conditions };
+    let load = FlowSpreadLoad { machines: 16, nodes: 150, starts: 300, span, conditions };
     let result = measure::spread(&load, 6);
     assert!(result.counters.repairs > 0);
     assert!(result.known.percentile(95) < Span::from_millis(5), "{}", result.known.percentile(95));
@@ -72,7 +77,7 @@ fn the_first_change_leaves_at_once_and_the_next_together_after_the_time_of_a_bat
         .take_events()
         .into_iter()
         .filter_map(|report| match report.event {
-            Event::Flows { changes, .. } => Some((report.at.since(begin), changes.len())),
+            MeshEvent::Flows { changes, .. } => Some((report.at.since(begin), changes.len())),
             _ => None,
         })
         .collect();

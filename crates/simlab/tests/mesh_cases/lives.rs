@@ -1,6 +1,6 @@
 //! Restarts, cuts and departures of agents.
 
-use windtunnel_mesh::{Ending, Event, Part};
+use windtunnel_mesh::{AgentDepartureReason, MeshEvent, RunPeerState};
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::measure::{self, RUN};
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
@@ -16,13 +16,13 @@ fn a_killed_agent_takes_its_flows_along_and_comes_back_empty() {
     world.crash(0);
     world.run_for(SECOND);
     assert_eq!((flows(&world, 1), flows(&world, 2)), (0, 0));
-    assert_eq!((part(&world, 1, 0), part(&world, 2, 0)), (Part::Lost, Part::Lost));
+    assert_eq!((part(&world, 1, 0), part(&world, 2, 0)), (RunPeerState::Lost, RunPeerState::Lost));
     world.start(0, &[1]);
     settle(&mut world);
     // The plan may be the same; the run goes on without it.
     world.join_run(0, RUN, PLAN, &[0, 1, 2]);
     settle(&mut world);
-    assert_eq!((part(&world, 1, 0), part(&world, 0, 1)), (Part::Lost, Part::Lost));
+    assert_eq!((part(&world, 1, 0), part(&world, 0, 1)), (RunPeerState::Lost, RunPeerState::Lost));
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn an_agent_that_restarts_faster_than_it_is_missed_is_a_new_life_all_the_same() 
     for machine in [1, 2] {
         let events: Vec<_> =
             world.take_events().into_iter().filter(|report| report.machine == machine).collect();
-        let over = |event: &Event| matches!(event, Event::AgentDown { life, how: Ending::Replaced } if life.agent == agent);
+        let over = |event: &MeshEvent| matches!(event, MeshEvent::AgentDown { life, how: AgentDepartureReason::Replaced } if life.agent == agent);
         assert!(machine == 2 || events.iter().any(|report| over(&report.event)), "{events:?}");
-        assert_eq!((flows(&world, machine), part(&world, machine, 0)), (0, Part::Lost));
+        assert_eq!((flows(&world, machine), part(&world, machine, 0)), (0, RunPeerState::Lost));
     }
 }
 
@@ -76,11 +76,14 @@ fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
     for (one, other) in [(0, 1), (2, 3)] {
         assert_eq!(
             (part(&world, one, other), part(&world, other, one)),
-            (Part::Confirmed, Part::Confirmed)
+            (RunPeerState::Confirmed, RunPeerState::Confirmed)
         );
     }
     for (one, other) in [(0, 2), (1, 3), (0, 3), (1, 2)] {
-        assert_eq!((part(&world, one, other), part(&world, other, one)), (Part::Lost, Part::Lost));
+        assert_eq!(
+            (part(&world, one, other), part(&world, other, one)),
+            (RunPeerState::Lost, RunPeerState::Lost)
+        );
     }
 }
 
@@ -98,7 +101,7 @@ fn an_agent_that_cannot_send_for_a_while_is_cut_off_and_knows_it() {
     assert!(renewals > 0);
     assert_eq!(
         (part(&world, 0, 1), part(&world, 1, 0), part(&world, 1, 2)),
-        (Part::Lost, Part::Lost, Part::Confirmed)
+        (RunPeerState::Lost, RunPeerState::Lost, RunPeerState::Confirmed)
     );
 }
 
@@ -113,9 +116,9 @@ fn an_agent_that_leaves_is_gone_at_once_and_is_not_reported_lost() {
         .take_events()
         .into_iter()
         .filter_map(|report| match report.event {
-            Event::AgentDown { life, how } => Some((life.agent, how)),
+            MeshEvent::AgentDown { life, how } => Some((life.agent, how)),
             _ => None,
         })
         .collect();
-    assert_eq!(endings, vec![(leaver, Ending::Left); 4]);
+    assert_eq!(endings, vec![(leaver, AgentDepartureReason::Left); 4]);
 }

@@ -1,9 +1,9 @@
 //! Losses: how soon they are noticed, and false alarms.
 
-use windtunnel_mesh::Event;
-use windtunnel_mesh::config::Detection;
+use windtunnel_mesh::MeshEvent;
+use windtunnel_mesh::config::SwimParameters;
 use windtunnel_model::Span;
-use windtunnel_simlab::mesh::machine::Machine;
+use windtunnel_simlab::mesh::machine::SimulatedMachine;
 use windtunnel_simlab::mesh::measure::{self, AgentState};
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
 
@@ -12,7 +12,7 @@ use crate::SECOND;
 #[test]
 fn lost_members_of_a_run_are_noticed_by_all_within_a_second() {
     for (agents, kills) in [(2, 60), (16, 30), (100, 6)] {
-        let bound = Detection::default().noticed_within(agents);
+        let bound = SwimParameters::default().noticed_within(agents);
         assert!(bound <= SECOND);
         for loss in [0, 50_000] {
             let conditions = LinkConditions::LAN.losing(loss);
@@ -25,7 +25,7 @@ fn lost_members_of_a_run_are_noticed_by_all_within_a_second() {
 
 #[test]
 fn lost_agents_without_a_run_are_noticed_by_their_neighbours() {
-    let bound = Detection::idle().noticed_by_neighbours_within();
+    let bound = SwimParameters::idle().noticed_by_neighbours_within();
     assert_eq!(bound, Span::from_millis(5000 + 3000 + 500));
     for (agents, kills) in [(2, 20), (16, 10), (100, 4)] {
         for loss in [0, 50_000] {
@@ -43,7 +43,7 @@ fn members_far_away_are_asked_no_more_than_near_ones_and_their_loss_is_noticed()
     let sent = |conditions| measure::quiet(6, conditions, Span::from_secs(10), 1).0.datagrams;
     let (near_sent, far_sent) = (sent(LinkConditions::LAN), sent(far));
     assert!(far_sent <= near_sent, "{far_sent} datagrams a second, near {near_sent}");
-    let bound = Detection::for_rtt(Span::from_millis(81)).noticed_within(6);
+    let bound = SwimParameters::for_rtt(Span::from_millis(81)).noticed_within(6);
     let times = measure::losses(6, far, 10, 7, AgentState::Run);
     let worst = times.0.last().copied().expect("kills");
     assert!(worst <= bound, "{worst} over {bound}");
@@ -102,8 +102,9 @@ fn agents_that_get_a_processor_only_now_and_then_declare_no_other_lost() {
         }
         world.run_for(SECOND);
         assert_eq!(world.false_alarms(), 0, "seed {seed}");
-        let stalls =
-            |machine: &Machine| machine.mesh.as_ref().map_or(0, |mesh| mesh.counters().stalls);
+        let stalls = |machine: &SimulatedMachine| {
+            machine.mesh.as_ref().map_or(0, |mesh| mesh.counters().stalls)
+        };
         assert!(world.machines().iter().map(stalls).sum::<u64>() > 100);
     }
 }
@@ -117,7 +118,7 @@ fn an_agent_that_was_away_for_long_declares_no_other_lost_and_is_lost_itself() {
         world.stall(3, Span::from_millis(1500));
         world.run_for(Span::from_secs(4));
         let downs = world.take_events().into_iter().filter_map(|report| match report.event {
-            Event::AgentDown { life, .. } => Some((report.machine, life.address)),
+            MeshEvent::AgentDown { life, .. } => Some((report.machine, life.address)),
             _ => None,
         });
         let downs: Vec<_> = downs.collect();

@@ -8,8 +8,8 @@ mod runs;
 mod silence;
 mod star;
 
-use windtunnel_mesh::{Part, PlanHash};
-use windtunnel_model::flow::{Flow, FlowKey, FlowTerms};
+use windtunnel_mesh::{PlanHash, RunPeerState};
+use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::{Bytes, NodeId, Span, Time};
 use windtunnel_simlab::mesh::MeshWorld;
 use windtunnel_simlab::mesh::measure::RUN;
@@ -21,15 +21,15 @@ fn key(number: u32) -> FlowKey {
     FlowKey { source: NodeId(0), destination: NodeId(1), number }
 }
 
-fn flow() -> Flow {
-    Flow {
+fn flow() -> ActiveFlow {
+    ActiveFlow {
         terms: FlowTerms::new(Span::from_millis(40)).with_window(Bytes(65_536)),
         since: Time::ZERO,
     }
 }
 
 /// The part that a machine's agent takes another's to have.
-fn part(world: &MeshWorld, machine: usize, of: usize) -> Part {
+fn part(world: &MeshWorld, machine: usize, of: usize) -> RunPeerState {
     let agent = world.machines()[of].agent;
     let mesh = world.machines()[machine].mesh.as_ref().expect("it lives");
     mesh.members(RUN).find(|member| member.agent == agent).expect("a member").part

@@ -1,6 +1,6 @@
 //! Agreement on runs.
 
-use windtunnel_mesh::{AgentId, Event, LossCause, Part, PlanHash, RunId};
+use windtunnel_mesh::{AgentId, LossCause, MeshEvent, PlanHash, RunId, RunPeerState};
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::measure::{self, RUN};
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
@@ -23,12 +23,12 @@ fn another_plan_is_refused_with_both_hashes_and_the_agent() {
         let agent = world.machines()[agent].agent;
         let refusals = events.iter().filter(|report| {
             report.machine == machine
-                && matches!(&report.event, Event::RunRefused { run: RUN, agent: a, ours: o, theirs: t, .. }
+                && matches!(&report.event, MeshEvent::RunRefused { run: RUN, agent: a, ours: o, theirs: t, .. }
                     if (*a, *o, *t) == (agent, ours, theirs))
         });
         assert_eq!(refusals.count(), 1, "machine {machine} about {agent}");
     }
-    let ready = events.iter().any(|report| matches!(report.event, Event::RunReady { .. }));
+    let ready = events.iter().any(|report| matches!(report.event, MeshEvent::RunReady { .. }));
     assert!(!ready, "a run is not ready with a member that has another plan");
 }
 
@@ -43,13 +43,16 @@ fn a_run_is_ready_for_all_when_the_last_member_has_come() {
         world.machines()[machine].mesh.as_ref().is_some_and(|mesh| mesh.is_ready(RUN))
     };
     assert!((0..4).all(|machine| !ready(&world, machine)));
-    assert_eq!((part(&world, 0, 1), part(&world, 0, 3)), (Part::Confirmed, Part::Waiting));
+    assert_eq!(
+        (part(&world, 0, 1), part(&world, 0, 3)),
+        (RunPeerState::Confirmed, RunPeerState::Waiting)
+    );
     world.join_run(3, RUN, PLAN, &[0, 1, 2, 3]);
     settle(&mut world);
     assert!((0..4).all(|machine| ready(&world, machine)));
     world.leave_run(2, RUN);
     settle(&mut world);
-    assert!(!ready(&world, 0) && part(&world, 0, 2) == Part::Left);
+    assert!(!ready(&world, 0) && part(&world, 0, 2) == RunPeerState::Left);
 }
 
 #[test]
@@ -81,7 +84,9 @@ fn a_loss_that_one_agent_saw_is_agreed_on_by_all_members() {
         .take_events()
         .into_iter()
         .filter_map(|report| match report.event {
-            Event::RunLost { agent, cause, .. } if agent == lost => Some((report.machine, cause)),
+            MeshEvent::RunLost { agent, cause, .. } if agent == lost => {
+                Some((report.machine, cause))
+            }
             _ => None,
         })
         .collect();

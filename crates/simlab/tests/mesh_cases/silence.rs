@@ -1,6 +1,6 @@
 //! Members of a run that are silent for a while: how long each run bears it.
 
-use windtunnel_mesh::{Event, Part, RunId};
+use windtunnel_mesh::{MeshEvent, RunId, RunPeerState};
 use windtunnel_model::Span;
 use windtunnel_simlab::mesh::measure::{self, RUN};
 use windtunnel_simlab::mesh::{LinkConditions, MeshWorld};
@@ -29,9 +29,9 @@ fn reports(world: &mut MeshWorld, run: RunId) -> [Vec<usize>; 3] {
     let mut seen = [Vec::new(), Vec::new(), Vec::new()];
     for report in world.take_events() {
         let (kind, of, agent) = match report.event {
-            Event::RunSilent { run, agent, .. } => (0, run, agent),
-            Event::RunAnswers { run, agent } => (1, run, agent),
-            Event::RunLost { run, agent, .. } => (2, run, agent),
+            MeshEvent::RunSilent { run, agent, .. } => (0, run, agent),
+            MeshEvent::RunAnswers { run, agent } => (1, run, agent),
+            MeshEvent::RunLost { run, agent, .. } => (2, run, agent),
             _ => continue,
         };
         if (of, agent) == (run, last) {
@@ -52,8 +52,8 @@ fn a_member_that_is_away_for_less_than_its_run_bears_is_silent_and_goes_on() {
         assert!(!silent.is_empty(), "seed {seed}");
         assert_eq!((&silent, lost), (&answers, Vec::new()), "seed {seed}");
         assert_eq!(world.false_alarms(), 0, "seed {seed}");
-        assert!((0..3).all(|machine| part(&world, machine, 3) == Part::Confirmed));
-        assert!((0..3).all(|machine| part(&world, 3, machine) == Part::Confirmed));
+        assert!((0..3).all(|machine| part(&world, machine, 3) == RunPeerState::Confirmed));
+        assert!((0..3).all(|machine| part(&world, 3, machine) == RunPeerState::Confirmed));
         assert_eq!(world.machines()[3].view.renewals, 0, "it was never down for anyone");
     }
 }
@@ -116,8 +116,8 @@ fn agents_without_the_run_that_give_a_member_up_do_not_decide_for_it() {
         world.stall(4, Span::from_secs(12));
         world.run_for(Span::from_secs(30));
         assert!(world.false_alarms() > 0, "seed {seed}: the others have given it up");
-        assert_eq!(part(&world, 0, 4), Part::Confirmed, "seed {seed}");
-        assert_eq!(part(&world, 4, 0), Part::Confirmed, "seed {seed}");
+        assert_eq!(part(&world, 0, 4), RunPeerState::Confirmed, "seed {seed}");
+        assert_eq!(part(&world, 4, 0), RunPeerState::Confirmed, "seed {seed}");
     }
 }
 
@@ -140,5 +140,8 @@ fn a_run_that_becomes_more_patient_keeps_what_is_silent_already() {
     bear(&mut world, &[0, 1], RUN, Span::from_secs(10));
     world.run_for(Span::from_secs(6));
     assert_eq!(reports(&mut world, RUN)[2], [0; 0]);
-    assert_eq!((part(&world, 0, 2), part(&world, 2, 0)), (Part::Confirmed, Part::Confirmed));
+    assert_eq!(
+        (part(&world, 0, 2), part(&world, 2, 0)),
+        (RunPeerState::Confirmed, RunPeerState::Confirmed)
+    );
 }

@@ -1,6 +1,7 @@
 use super::*;
 
-const NONE: Outgoing<'static> = Outgoing { interface: 0, vnet_header: &[0; 10], frame: &[] };
+const NONE: TransmitFrame<'static> =
+    TransmitFrame { interface: 0, vnet_header: &[0; 10], frame: &[] };
 
 fn queue(bytes: usize) -> (Giver, Taker) {
     let (giver, file) = Giver::create(bytes).unwrap();
@@ -9,7 +10,7 @@ fn queue(bytes: usize) -> (Giver, Taker) {
 
 fn give(giver: &mut Giver, interface: u32, byte: u8, length: usize) -> bool {
     let frame = vec![byte; length];
-    giver.give(&Outgoing { interface, vnet_header: &[byte; 10], frame: &frame }, 1)
+    giver.give(&TransmitFrame { interface, vnet_header: &[byte; 10], frame: &frame }, 1)
 }
 
 /// Interface, first byte and length of each frame.
@@ -36,7 +37,7 @@ fn frames_come_out_as_they_went_in() {
     assert_eq!(take(&mut taker, 2), [(1, 1, 0), (2, 2, 14)]);
     assert_eq!(giver.queued().packets, 1);
     assert_eq!(take(&mut taker, 2), [(3, 3, 60_000)]);
-    assert_eq!((giver.queued(), giver.used()), (Amount::default(), 0));
+    assert_eq!((giver.queued(), giver.used()), (PacketByteCount::default(), 0));
 }
 
 #[test]
@@ -120,14 +121,14 @@ fn two_threads_lose_and_repeat_nothing() {
 fn a_train_counts_as_its_packets() {
     let (mut giver, mut taker) = queue(0);
     let frame = vec![0; 30_000];
-    assert!(giver.give(&Outgoing { interface: 1, vnet_header: &[0; 10], frame: &frame }, 21));
-    assert_eq!(giver.queued(), Amount { packets: 21, bytes: 30_000 });
+    assert!(giver.give(&TransmitFrame { interface: 1, vnet_header: &[0; 10], frame: &frame }, 21));
+    assert_eq!(giver.queued(), PacketByteCount { packets: 21, bytes: 30_000 });
     assert_eq!(taker.waiting(), 21);
-    taker.publish(Account { computed_ns: 7, overflowed: 2 });
+    taker.publish(FrameConsumerStatistics { computed_ns: 7, overflowed: 2 });
     assert_eq!(take(&mut taker, 1).len(), 1);
-    assert_eq!(giver.queued(), Amount::default());
+    assert_eq!(giver.queued(), PacketByteCount::default());
     assert_eq!(taker.waiting(), 0);
-    assert_eq!(giver.account(), Account { computed_ns: 7, overflowed: 2 });
+    assert_eq!(giver.account(), FrameConsumerStatistics { computed_ns: 7, overflowed: 2 });
 }
 
 #[test]

@@ -30,33 +30,33 @@ pub const FRAME_BYTES_MAX: usize = SLOT_BYTES - ETHERNET_OFFSET;
 
 /// The frames that the kernel has delivered and that were not given back yet.
 #[derive(Debug)]
-pub struct Ring {
+pub struct PacketReceiveRing {
     /// INVARIANT: the start of a live mapping of `blocks * BLOCK_BYTES` bytes until drop.
     base: NonNull<u8>,
     slots: usize,
     /// The slot that the kernel fills next.
     cursor: Cell<usize>,
-    /// INVARIANT: `held[i]` exactly while a `Slot` of index `i` exists (or was leaked), so that
-    /// no two `Slot`s share memory.
+    /// INVARIANT: `held[i]` exactly while a `ReceiveRingFrame` of index `i` exists (or was leaked), so that
+    /// no two `ReceiveRingFrame`s share memory.
     held: Box<[Cell<bool>]>,
 }
 
 /// One arrived frame. Its memory goes back to the kernel on drop.
 #[derive(Debug)]
-pub struct Slot<'ring> {
-    ring: &'ring Ring,
+pub struct ReceiveRingFrame<'ring> {
+    ring: &'ring PacketReceiveRing,
     index: usize,
     header: libc::tpacket2_hdr,
     /// The offset of the frame, and its length; INVARIANT: within the slot.
     frame: (usize, usize),
 }
 
-impl Ring {
+impl PacketReceiveRing {
     /// Makes the socket's ring and maps it, halving the number of slots on `ENOMEM`.
-    pub(super) fn map(socket: BorrowedFd<'_>, slots: usize) -> io::Result<Ring> {
+    pub(super) fn map(socket: BorrowedFd<'_>, slots: usize) -> io::Result<PacketReceiveRing> {
         let mut blocks = slots.div_ceil(SLOTS_MIN).max(1);
         loop {
-            match Ring::map_blocks(socket, blocks) {
+            match PacketReceiveRing::map_blocks(socket, blocks) {
                 Err(error) if error.raw_os_error() == Some(libc::ENOMEM) && blocks > 1 => {
                     blocks /= 2;
                 }
@@ -65,7 +65,7 @@ impl Ring {
         }
     }
 
-    fn map_blocks(socket: BorrowedFd<'_>, blocks: usize) -> io::Result<Ring> {
+    fn map_blocks(socket: BorrowedFd<'_>, blocks: usize) -> io::Result<PacketReceiveRing> {
         request_ring(socket, blocks)?;
         let length = blocks * BLOCK_BYTES;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -84,7 +84,7 @@ impl Ring {
         let base = NonNull::new(mapped.cast()).expect("mmap never maps address 0 unasked");
         let slots = blocks * SLOTS_MIN;
         let held = (0..slots).map(|_| Cell::new(false)).collect();
-        Ok(Ring { base, slots, cursor: Cell::new(0), held })
+        Ok(PacketReceiveRing { base, slots, cursor: Cell::new(0), held })
     }
 
     /// How many slots the ring has.
@@ -94,18 +94,18 @@ impl Ring {
 
     /// The oldest frame not taken yet, if there is one. Earlier slots may still be held; a slot
     /// that is held while the ring comes round to it makes the kernel drop (and count) frames.
-    pub fn next(&self) -> Option<Slot<'_>> {
+    pub fn next(&self) -> Option<ReceiveRingFrame<'_>> {
         let index = self.cursor.get();
         if self.held[index].get() || self.status(index).load(Ordering::Acquire) & USER == 0 {
             return None;
         }
         let start = self.slot(index);
         // SAFETY: the kernel has handed over the slot, which begins with this header; no other
-        // `Slot` holds it.
+        // `ReceiveRingFrame` holds it.
         let header = unsafe { start.cast::<libc::tpacket2_hdr>().read() };
         self.cursor.set((index + 1) % self.slots);
         self.held[index].set(true);
-        Some(Slot::new(self, index, header))
+        Some(ReceiveRingFrame::new(self, index, header))
     }
 
     /// The status word of a slot.
@@ -126,24 +126,28 @@ impl Ring {
 }
 
 // SAFETY: the mapping belongs to the ring alone and to no thread in particular.
-unsafe impl Send for Ring {}
+unsafe impl Send for PacketReceiveRing {}
 
-impl Drop for Ring {
+impl Drop for PacketReceiveRing {
     fn drop(&mut self) {
         let length = self.slots / SLOTS_MIN * BLOCK_BYTES;
-        // SAFETY: the mapping was made with this length, and no `Slot` outlives the ring.
+        // SAFETY: the mapping was made with this length, and no `ReceiveRingFrame` outlives the ring.
         // An error could only mean that this is not a mapping, against the invariant.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast::<c_void>(), length) };
     }
 }
 
-impl<'ring> Slot<'ring> {
-    fn new(ring: &'ring Ring, index: usize, header: libc::tpacket2_hdr) -> Slot<'ring> {
+impl<'ring> ReceiveRingFrame<'ring> {
+    fn new(
+        ring: &'ring PacketReceiveRing,
+        index: usize,
+        header: libc::tpacket2_hdr,
+    ) -> ReceiveRingFrame<'ring> {
         // The kernel keeps to these bounds; checking them makes the slices below sound whatever
         // it writes.
         let offset = usize::from(header.tp_mac).clamp(FRAME_OFFSET, SLOT_BYTES);
         let length = usize::try_from(header.tp_snaplen).unwrap_or(0).min(SLOT_BYTES - offset);
-        let mut slot = Slot { ring, index, header, frame: (offset, length) };
+        let mut slot = ReceiveRingFrame { ring, index, header, frame: (offset, length) };
         if slot.truncated() {
             // The kernel writes no virtio-net header for a cut frame: what is there is old.
             slot.parts_mut().0.fill(0);
@@ -222,7 +226,7 @@ impl<'ring> Slot<'ring> {
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for ReceiveRingFrame<'_> {
     fn drop(&mut self) {
         self.ring.status(self.index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.ring.held[self.index].set(false);

@@ -13,7 +13,7 @@ pub const BATCH_MAX: usize = 64;
 
 /// One frame to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub struct TransmitFrame<'a> {
     /// The index of the interface out of which it goes.
     pub interface: u32,
     /// `struct virtio_net_hdr`: what is left to segment and to checksum; all zero for nothing.
@@ -22,23 +22,26 @@ pub struct Outgoing<'a> {
     pub frame: &'a [u8],
 }
 
-/// The sending side of a [`Socket`](super::Socket).
+/// The sending side of a [`PacketSocket`](super::PacketSocket).
 #[derive(Debug)]
-pub struct Sender<'socket> {
+pub struct PacketSender<'socket> {
     descriptor: BorrowedFd<'socket>,
-    scratch: &'socket mut Scratch,
+    scratch: &'socket mut SendBatchBuffers,
 }
 
 /// The arrays that sendmmsg(2) wants, made once so that a call allocates nothing.
-pub(super) struct Scratch {
+pub(super) struct SendBatchBuffers {
     messages: Box<[libc::mmsghdr; BATCH_MAX]>,
     pieces: Box<[[libc::iovec; 2]; BATCH_MAX]>,
     addresses: Box<[libc::sockaddr_ll; BATCH_MAX]>,
 }
 
-impl<'socket> Sender<'socket> {
-    pub(super) fn new(descriptor: BorrowedFd<'socket>, scratch: &'socket mut Scratch) -> Self {
-        Sender { descriptor, scratch }
+impl<'socket> PacketSender<'socket> {
+    pub(super) fn new(
+        descriptor: BorrowedFd<'socket>,
+        scratch: &'socket mut SendBatchBuffers,
+    ) -> Self {
+        PacketSender { descriptor, scratch }
     }
 
     /// Hands the first [`BATCH_MAX`] frames to their interfaces, in order, and returns how many
@@ -49,7 +52,7 @@ impl<'socket> Sender<'socket> {
     /// dropped the frame, `ENETDOWN` when the interface is down, `ENXIO` when it is gone,
     /// `EINVAL` for a frame or header that makes no sense, `EMSGSIZE` for one above the MTU
     /// (GSO packets excepted).
-    pub fn send(&mut self, batch: &[Outgoing<'_>]) -> io::Result<usize> {
+    pub fn send(&mut self, batch: &[TransmitFrame<'_>]) -> io::Result<usize> {
         let count = batch.len().min(BATCH_MAX);
         if count == 0 {
             return Ok(0);
@@ -66,26 +69,26 @@ impl<'socket> Sender<'socket> {
     }
 }
 
-impl AsFd for Sender<'_> {
+impl AsFd for PacketSender<'_> {
     /// For polling: writable when the send buffer has room.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor
     }
 }
 
-impl Scratch {
-    pub(super) fn new() -> Scratch {
+impl SendBatchBuffers {
+    pub(super) fn new() -> SendBatchBuffers {
         let piece = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
         // SAFETY: every field of a mmsghdr is a number or a pointer, and zero is valid for each.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
-        Scratch {
+        SendBatchBuffers {
             messages: Box::new([message; BATCH_MAX]),
             pieces: Box::new([[piece; 2]; BATCH_MAX]),
             addresses: Box::new([link_address(0, 0); BATCH_MAX]),
         }
     }
 
-    fn fill(&mut self, index: usize, outgoing: &Outgoing<'_>) {
+    fn fill(&mut self, index: usize, outgoing: &TransmitFrame<'_>) {
         // An index beyond i32 names no interface, and neither does -1: the kernel says ENXIO.
         let interface = i32::try_from(outgoing.interface).unwrap_or(-1);
         let protocol = outgoing.frame.get(ETHERTYPE).and_then(|bytes| bytes.first_chunk::<2>());
@@ -102,9 +105,9 @@ impl Scratch {
 }
 
 // SAFETY: the pointers inside are written anew by each call and read by that call only.
-unsafe impl Send for Scratch {}
+unsafe impl Send for SendBatchBuffers {}
 
-impl fmt::Debug for Scratch {
+impl fmt::Debug for SendBatchBuffers {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scratch").finish_non_exhaustive()
     }

@@ -18,10 +18,10 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal};
 
-use child::Prepared;
+use child::ForkedChildContext;
 
 use crate::ffi::check;
-use crate::seccomp::Filter;
+use crate::seccomp::SeccompFilterKind;
 
 /// What to start, and as what. Lists are complete: nothing is inherited by name.
 #[derive(Clone, Copy, Debug)]
@@ -39,11 +39,11 @@ pub struct SpawnPlan<'a> {
     /// caller ignores, as a program that a shell starts.
     pub inherits: bool,
     /// The session and process group.
-    pub session: Session,
+    pub session: SpawnSession,
     /// A user namespace to join, which gives all capabilities in it, or the caller's.
     pub user_namespace: Option<BorrowedFd<'a>>,
     /// Another user, or the caller's.
-    pub user: Option<User>,
+    pub user: Option<UserIdentity>,
     /// Its supplementary groups: exactly these, or as they are without `user`, and none with it. Where
     /// the user namespace denies it to change them (setgroups(2)), they are the caller's.
     pub supplementary: Option<&'a [u32]>,
@@ -57,7 +57,7 @@ pub struct SpawnPlan<'a> {
     /// namespace in which the program starts, or else `no_new_privs`.
     pub supervisor: Option<BorrowedFd<'a>>,
     /// Which calls are shown.
-    pub filter: Filter,
+    pub filter: SeccompFilterKind,
     /// Whether the program does not start where its calls cannot be shown.
     pub must_show: bool,
     /// The nice value, -20 to 19, or the caller's.
@@ -72,7 +72,7 @@ pub struct SpawnPlan<'a> {
 
 /// The session and process group of a new program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Session {
+pub enum SpawnSession {
     /// The caller's.
     #[default]
     Inherited,
@@ -98,7 +98,7 @@ pub struct ProcessLimits {
 
 /// A user and its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct UserIdentity {
     /// The user, in the caller's user namespace.
     pub uid: u32,
     pub gid: u32,
@@ -107,13 +107,13 @@ pub struct User {
 /// Why a program was not started.
 #[derive(Debug)]
 pub struct SpawnError {
-    pub step: Step,
+    pub step: SpawnStep,
     pub error: io::Error,
 }
 
 /// The steps on the way to a running program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SpawnStep {
     Fork,
     /// The new session or group.
     Session,
@@ -148,14 +148,14 @@ impl<'a> SpawnPlan<'a> {
             folder: None,
             stdio,
             inherits: false,
-            session: Session::Inherited,
+            session: SpawnSession::Inherited,
             user_namespace: None,
             user: None,
             supplementary: None,
             drop_capabilities: false,
             no_new_privs: false,
             supervisor: None,
-            filter: Filter::Bytes,
+            filter: SeccompFilterKind::Bytes,
             must_show: false,
             nice: None,
             groups: &[],
@@ -171,9 +171,9 @@ impl<'a> SpawnPlan<'a> {
 /// # Errors
 /// The step that failed and its errno: for example `Exec` with `ENOENT` for an unknown program.
 pub fn spawn(plan: &SpawnPlan<'_>) -> Result<Pid, SpawnError> {
-    let fork_failed = |error| SpawnError { step: Step::Fork, error };
-    let mut prepared =
-        Prepared::new(plan).map_err(|error| SpawnError { step: Step::Exec, error })?;
+    let fork_failed = |error| SpawnError { step: SpawnStep::Fork, error };
+    let mut prepared = ForkedChildContext::new(plan)
+        .map_err(|error| SpawnError { step: SpawnStep::Exec, error })?;
     let (reader, writer) = report_pipe().map_err(fork_failed)?;
     let before = block_all_signals().map_err(fork_failed)?;
     // SAFETY: the child only makes system calls on memory prepared above, until it has become
@@ -207,7 +207,7 @@ fn report_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, rustix::io::fcntl_dupfd_cloexec(&writer, FIRST_BEYOND_STDIO)?))
 }
 
-fn report(writer: &OwnedFd, step: Step, errno: Errno) {
+fn report(writer: &OwnedFd, step: SpawnStep, errno: Errno) {
     let step = STEPS.iter().position(|known| *known == step).unwrap_or(STEPS.len() - 1);
     let [step, ..] = step.to_le_bytes();
     let [a, b, c, d] = errno.raw_os_error().to_ne_bytes();
@@ -255,18 +255,18 @@ fn empty_set() -> libc::sigset_t {
 impl fmt::Display for SpawnError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self.step {
-            Step::Fork => "cannot make a process",
-            Step::Session => "cannot make a session",
-            Step::Terminal => "cannot take the terminal",
-            Step::Stdio => "cannot set up standard input and output",
-            Step::Group => "cannot enter the control group",
-            Step::Limit => "cannot set the limits of the process",
-            Step::Namespace => "cannot join the user namespace",
-            Step::User => "cannot change the user",
-            Step::Folder => "cannot enter the working folder",
-            Step::Privileges => "cannot give up privileges",
-            Step::Supervisor => "cannot have its calls shown",
-            Step::Exec => "cannot run the program",
+            SpawnStep::Fork => "cannot make a process",
+            SpawnStep::Session => "cannot make a session",
+            SpawnStep::Terminal => "cannot take the terminal",
+            SpawnStep::Stdio => "cannot set up standard input and output",
+            SpawnStep::Group => "cannot enter the control group",
+            SpawnStep::Limit => "cannot set the limits of the process",
+            SpawnStep::Namespace => "cannot join the user namespace",
+            SpawnStep::User => "cannot change the user",
+            SpawnStep::Folder => "cannot enter the working folder",
+            SpawnStep::Privileges => "cannot give up privileges",
+            SpawnStep::Supervisor => "cannot have its calls shown",
+            SpawnStep::Exec => "cannot run the program",
         })
     }
 }
@@ -277,19 +277,19 @@ impl std::error::Error for SpawnError {
     }
 }
 
-const STEPS: [Step; 12] = [
-    Step::Fork,
-    Step::Session,
-    Step::Terminal,
-    Step::Stdio,
-    Step::Group,
-    Step::Limit,
-    Step::Namespace,
-    Step::User,
-    Step::Folder,
-    Step::Privileges,
-    Step::Supervisor,
-    Step::Exec,
+const STEPS: [SpawnStep; 12] = [
+    SpawnStep::Fork,
+    SpawnStep::Session,
+    SpawnStep::Terminal,
+    SpawnStep::Stdio,
+    SpawnStep::Group,
+    SpawnStep::Limit,
+    SpawnStep::Namespace,
+    SpawnStep::User,
+    SpawnStep::Folder,
+    SpawnStep::Privileges,
+    SpawnStep::Supervisor,
+    SpawnStep::Exec,
 ];
 
 const FIRST_BEYOND_STDIO: RawFd = 3;

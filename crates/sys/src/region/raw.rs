@@ -3,36 +3,41 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::record::region::{HEADER_BYTES, Layout, RING_HEADER_BYTES, header, ring};
-use super::record::{BYTES, Record};
+use super::record::region::{HEADER_BYTES, RING_HEADER_BYTES, RecordRegionLayout, header, ring};
+use super::record::{BYTES, EventRecord};
 
 /// A region of known layout at an address. Everything in it is read and written atomically, so that
 /// nothing that another process does to it is undefined here.
 #[derive(Debug, Clone, Copy)]
-pub struct Raw {
+pub struct RecordRegionView {
     /// INVARIANT: the start of a mapping of `layout.bytes()`, aligned to a page, that lives as long
     /// as any copy of this value is used.
     base: *mut u8,
-    layout: Layout,
+    layout: RecordRegionLayout,
     slots_from: usize,
     sockets_from: usize,
 }
 
-impl Raw {
+impl RecordRegionView {
     /// The region at an address. Its words count as offsets only through [`check`].
     ///
     /// # Safety
     /// `layout.bytes()` from the address on are mapped for reading and writing while any copy of
     /// the result is used; the address is that of a page; the layout is valid by [`check`].
     #[must_use]
-    pub const unsafe fn new(base: *mut u8, layout: Layout) -> Raw {
-        Raw { base, layout, slots_from: layout.slot(0, 0), sockets_from: layout.socket(0) }
+    pub const unsafe fn new(base: *mut u8, layout: RecordRegionLayout) -> RecordRegionView {
+        RecordRegionView {
+            base,
+            layout,
+            slots_from: layout.slot(0, 0),
+            sockets_from: layout.socket(0),
+        }
     }
 
     /// The layout.
     #[must_use]
     #[inline]
-    pub const fn layout(&self) -> Layout {
+    pub const fn layout(&self) -> RecordRegionLayout {
         self.layout
     }
 
@@ -59,7 +64,7 @@ impl Raw {
     /// Writes a record to a ring (any number: it is taken modulo the number of rings). False: there
     /// was no room, and it was counted as lost.
     #[inline]
-    pub fn push(&self, ring: u32, record: &Record) -> bool {
+    pub fn push(&self, ring: u32, record: &EventRecord) -> bool {
         let ring = if ring < self.layout.rings { ring } else { ring % self.layout.rings };
         let Some(position) = self.take(ring) else {
             self.lose(ring, record.time);
@@ -172,14 +177,14 @@ impl Raw {
 }
 
 // SAFETY: everything is accessed atomically, and the mapping belongs to no thread.
-unsafe impl Send for Raw {}
+unsafe impl Send for RecordRegionView {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for RecordRegionView {}
 
 /// Whether a region of so many bytes can have this layout: there is a ring, slots and entries are
 /// powers of two, all numbers are within bounds, and everything is within the bytes.
 #[must_use]
-pub const fn check(layout: &Layout, bytes: u64) -> bool {
+pub const fn check(layout: &RecordRegionLayout, bytes: u64) -> bool {
     layout.rings >= 1
         && layout.rings <= RINGS_MAX
         && layout.slots.is_power_of_two()
@@ -197,7 +202,7 @@ pub(super) const fn ring_at(ring: u32) -> usize {
 
 /// The words of a slot.
 #[inline]
-fn pack(record: &Record) -> [u64; 4] {
+fn pack(record: &EventRecord) -> [u64; 4] {
     let [a, b, c, d] = record.args.map(u64::from);
     let kind = u64::from(record.kind) | u64::from(record.flags) << 8;
     let kind = kind | u64::from(record.extra) << 16 | u64::from(record.flow) << 32;
@@ -208,8 +213,8 @@ fn pack(record: &Record) -> [u64; 4] {
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "fields are taken out of the words")]
 #[allow(dead_code, reason = "writers do not read records")]
-pub(super) fn unpack([time, kind, ab, cd]: [u64; 4]) -> Record {
-    Record {
+pub(super) fn unpack([time, kind, ab, cd]: [u64; 4]) -> EventRecord {
+    EventRecord {
         time,
         kind: kind as u8,
         flags: (kind >> 8) as u8,

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use windtunnel_model::record::Record;
+use windtunnel_model::record::EventRecord;
 use windtunnel_model::record::region::ring;
 
-use super::Region;
+use super::MappedRecordRegion;
 use super::raw::{ring_at, unpack};
 
 /// Takes records out of the rings of a region. There may be one at a time for each ring.
 #[derive(Debug)]
-pub struct Reader {
-    region: Arc<Region>,
-    rings: Vec<Position>,
+pub struct RecordRegionReader {
+    region: Arc<MappedRecordRegion>,
+    rings: Vec<RingReadPosition>,
 }
 
 /// Where the reader is in a ring. What the region says of it is read once.
 #[derive(Debug, Clone, Copy, Default)]
-struct Position {
+struct RingReadPosition {
     tail: u64,
     /// Lost events that were reported.
     lost: u64,
@@ -34,9 +34,9 @@ pub struct Drained {
     /// How many records were added.
     pub records: usize,
     /// What was lost since the drain before. It belongs behind the records.
-    pub gap: Option<Gap>,
+    pub gap: Option<RecordRingGap>,
     /// A writer has taken the slot that is next and not written it: it is writing, is stopped, or
-    /// was killed. The number is that of the slot; see [`Reader::pass_over`].
+    /// was killed. The number is that of the slot; see [`RecordRegionReader::pass_over`].
     pub waits_for: Option<u64>,
     /// There may be more to drain.
     pub is_more: bool,
@@ -46,7 +46,7 @@ pub struct Drained {
 
 /// Events that were not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gap {
+pub struct RecordRingGap {
     /// The time of the earliest.
     pub begin_ns: u64,
     /// That of the latest.
@@ -55,22 +55,22 @@ pub struct Gap {
     pub count: u64,
 }
 
-impl Reader {
+impl RecordRegionReader {
     /// The reader of all rings, from where the last one stopped.
     #[must_use]
-    pub fn new(region: Arc<Region>) -> Reader {
+    pub fn new(region: Arc<MappedRecordRegion>) -> RecordRegionReader {
         let position = |index| {
             let word = |at| region.raw().word(ring_at(index) + at).load(Ordering::Relaxed);
             let (tail, lost) = (word(ring::TAIL), word(ring::LOST_REPORTED));
-            Position { tail, lost, ..Position::default() }
+            RingReadPosition { tail, lost, ..RingReadPosition::default() }
         };
         let rings = (0..region.layout().rings).map(position).collect();
-        Reader { region, rings }
+        RecordRegionReader { region, rings }
     }
 
     /// The region.
     #[must_use]
-    pub fn region(&self) -> &Arc<Region> {
+    pub fn region(&self) -> &Arc<MappedRecordRegion> {
         &self.region
     }
 
@@ -93,7 +93,7 @@ impl Reader {
     ///
     /// # Panics
     /// If there is no such ring.
-    pub fn drain(&mut self, ring: u32, max: usize, into: &mut Vec<Record>) -> Drained {
+    pub fn drain(&mut self, ring: u32, max: usize, into: &mut Vec<EventRecord>) -> Drained {
         let position = &mut self.rings[ring as usize];
         let raw = self.region.raw();
         let head = raw.word(ring_at(ring) + ring::HEAD).load(Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl Reader {
     ///
     /// # Panics
     /// If there is no such ring.
-    pub fn pass_over(&mut self, ring: u32, slot: u64, now_ns: u64) -> Option<Gap> {
+    pub fn pass_over(&mut self, ring: u32, slot: u64, now_ns: u64) -> Option<RecordRingGap> {
         let position = &mut self.rings[ring as usize];
         let raw = self.region.raw();
         let head = raw.word(ring_at(ring) + ring::HEAD).load(Ordering::Relaxed);
@@ -140,11 +140,11 @@ impl Reader {
         }
         position.tail = position.tail.wrapping_add(1);
         raw.word(ring_at(ring) + ring::TAIL).store(position.tail, Ordering::Release);
-        Some(Gap { begin_ns: position.last_ns.min(now_ns), end_ns: now_ns, count: 1 })
+        Some(RecordRingGap { begin_ns: position.last_ns.min(now_ns), end_ns: now_ns, count: 1 })
     }
 
     /// What was lost since this was called last.
-    fn gap(&mut self, ring: u32) -> Option<Gap> {
+    fn gap(&mut self, ring: u32) -> Option<RecordRingGap> {
         let position = &mut self.rings[ring as usize];
         let raw = self.region.raw();
         let lost = raw.word(ring_at(ring) + ring::LOST).load(Ordering::Acquire);
@@ -159,7 +159,7 @@ impl Reader {
         if earliest != 0 {
             position.gap = (!earliest, latest.max(!earliest));
         }
-        Some(Gap { begin_ns: position.gap.0, end_ns: position.gap.1, count })
+        Some(RecordRingGap { begin_ns: position.gap.0, end_ns: position.gap.1, count })
     }
 }
 

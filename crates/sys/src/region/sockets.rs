@@ -4,22 +4,22 @@
 use core::hint;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use super::raw::Raw;
+use super::raw::RecordRegionView;
 use super::record::kind::{Blind, Kind, NO_FLOW};
 use super::record::region::{OFFSET_BITS, SOCKETS_PROBED, header, socket, socket_state};
-use super::record::{Record, halves, words};
+use super::record::{EventRecord, halves, words};
 
 /// An entry of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Socket<'region> {
-    raw: &'region Raw,
+pub struct RegionSocketEntry<'region> {
+    raw: &'region RecordRegionView,
     entry: u32,
     at: usize,
 }
 
 /// The way of the bytes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum SocketCallDirection {
     /// Out of the program.
     Sent,
     /// Into the program.
@@ -44,7 +44,7 @@ pub struct Tuple {
 
 /// What a new entry starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct InitialSocketEntry {
     /// The socket's ends.
     pub tuple: Tuple,
     /// Bits of [`socket_state`].
@@ -68,23 +68,23 @@ pub fn key(cookie: u64, peer: Option<(&[u8; 16], u16)>) -> u64 {
     if hash == 0 || hash == CLAIMED { 1 } else { hash }
 }
 
-impl Raw {
+impl RecordRegionView {
     /// The entry of a number (modulo their number, which must not be 0).
     #[must_use]
     #[inline]
-    pub fn entry(&self, entry: u32) -> Socket<'_> {
-        Socket { raw: self, entry, at: self.socket(entry) }
+    pub fn entry(&self, entry: u32) -> RegionSocketEntry<'_> {
+        RegionSocketEntry { raw: self, entry, at: self.socket(entry) }
     }
 
     /// All entries with a socket; those of peers are as well.
-    pub fn entries(&self) -> impl Iterator<Item = Socket<'_>> {
+    pub fn entries(&self) -> impl Iterator<Item = RegionSocketEntry<'_>> {
         let all = (0..self.layout().sockets).map(|entry| self.entry(entry));
         all.filter(|entry| ![0, CLAIMED].contains(&entry.key()) && entry.references() != 0)
     }
 
     /// The entry of a key, if it has references.
     #[must_use]
-    pub fn find(&self, key: u64) -> Option<Socket<'_>> {
+    pub fn find(&self, key: u64) -> Option<RegionSocketEntry<'_>> {
         self.probe(key).find(|entry| entry.key() == key && entry.references() != 0)
     }
 
@@ -94,15 +94,15 @@ impl Raw {
         &self,
         key: u64,
         cookie: u64,
-        origin: impl FnOnce() -> Origin,
-    ) -> Option<(Socket<'_>, bool)> {
+        origin: impl FnOnce() -> InitialSocketEntry,
+    ) -> Option<(RegionSocketEntry<'_>, bool)> {
         if self.layout().sockets == 0 {
             return None;
         }
-        if let Some(found) = self.find(key).filter(Socket::refer) {
+        if let Some(found) = self.find(key).filter(RegionSocketEntry::refer) {
             return Some((found, false));
         }
-        let claim = |entry: &Socket<'_>| {
+        let claim = |entry: &RegionSocketEntry<'_>| {
             let key = self.word(entry.at + socket::KEY);
             key.compare_exchange(0, CLAIMED, Acquire, Relaxed).is_ok()
         };
@@ -125,7 +125,7 @@ impl Raw {
 
     /// The entry with this key before one in the table, after those that are being made there
     /// are there.
-    fn first_of(&self, key: u64, before: u32) -> Option<Socket<'_>> {
+    fn first_of(&self, key: u64, before: u32) -> Option<RegionSocketEntry<'_>> {
         for entry in self.probe(key) {
             for _ in 0..CLAIMED_SPINS {
                 if entry.key() != CLAIMED {
@@ -139,7 +139,7 @@ impl Raw {
     }
 
     /// The entries that a key can have.
-    fn probe(&self, key: u64) -> impl Iterator<Item = Socket<'_>> {
+    fn probe(&self, key: u64) -> impl Iterator<Item = RegionSocketEntry<'_>> {
         let sockets = self.layout().sockets;
         #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the entry")]
         let first = key as u32;
@@ -148,7 +148,7 @@ impl Raw {
     }
 }
 
-impl<'region> Socket<'region> {
+impl<'region> RegionSocketEntry<'region> {
     /// The number of the entry.
     #[must_use]
     #[inline]
@@ -208,7 +208,7 @@ impl<'region> Socket<'region> {
 
     /// A call begins: how far the direction is, and whether another call goes on there.
     #[inline]
-    pub fn begin(&self, direction: Direction) -> (u64, bool) {
+    pub fn begin(&self, direction: SocketCallDirection) -> (u64, bool) {
         let word = self.raw.word(self.at + place(direction)).fetch_add(ONE_CALL, Relaxed);
         (word & OFFSET_MASK, word >> OFFSET_BITS != 0)
     }
@@ -216,7 +216,7 @@ impl<'region> Socket<'region> {
     /// It has ended and moved so many bytes (datagrams): the offset of the first, and whether
     /// another call goes on.
     #[inline]
-    pub fn end(&self, direction: Direction, count: u64) -> (u64, bool) {
+    pub fn end(&self, direction: SocketCallDirection, count: u64) -> (u64, bool) {
         let change = count.wrapping_sub(ONE_CALL);
         let word = self.raw.word(self.at + place(direction)).fetch_add(change, Relaxed);
         (word & OFFSET_MASK, word >> OFFSET_BITS != 1)
@@ -224,7 +224,7 @@ impl<'region> Socket<'region> {
 
     /// Bytes (datagrams) were moved, by a call of which nothing else is recorded.
     #[inline]
-    pub fn advance(&self, direction: Direction, count: u64) -> u64 {
+    pub fn advance(&self, direction: SocketCallDirection, count: u64) -> u64 {
         self.raw.word(self.at + place(direction)).fetch_add(count, Relaxed) & OFFSET_MASK
     }
 
@@ -253,7 +253,7 @@ impl<'region> Socket<'region> {
 
     /// The entry of one peer of this socket, which is not connected.
     #[must_use]
-    pub fn peer(&self, address: &[u8; 16], port: u16) -> Option<Socket<'region>> {
+    pub fn peer(&self, address: &[u8; 16], port: u16) -> Option<RegionSocketEntry<'region>> {
         let key = key(self.cookie(), Some((address, port)));
         if let Some(found) = self.raw.find(key) {
             return Some(found);
@@ -261,7 +261,7 @@ impl<'region> Socket<'region> {
         let origin = || {
             let tuple = Tuple { to: *address, to_port: port, ..self.tuple() };
             let (pid, descriptor) = (self.half(socket::PID), self.half(socket::DESCRIPTOR));
-            Origin { tuple, state: self.state(), pid, descriptor }
+            InitialSocketEntry { tuple, state: self.state(), pid, descriptor }
         };
         let (made, is_new) = self.raw.hold(key, self.cookie(), origin)?;
         if is_new {
@@ -321,7 +321,7 @@ impl<'region> Socket<'region> {
     #[cold]
     pub fn define(&self, ring: u32, time_ns: u64, recording: u32) {
         let tuple = self.tuple();
-        let record = |kind: Kind, port, args| Record {
+        let record = |kind: Kind, port, args| EventRecord {
             time: time_ns,
             kind: kind as u8,
             flags: tuple.protocol,
@@ -334,7 +334,7 @@ impl<'region> Socket<'region> {
         let records = [
             record(Kind::FlowFrom, tuple.from_port, words(tuple.from)),
             record(Kind::FlowTo, tuple.to_port, words(tuple.to)),
-            Record { flags: 0, ..record(Kind::FlowSocket, 0, socket) },
+            EventRecord { flags: 0, ..record(Kind::FlowSocket, 0, socket) },
         ];
         let unseen = unseen(time_ns, self.flow(), Blind::Stdio as u32, socket[2]);
         let is_stdio = self.state() & socket_state::STDIO != 0;
@@ -345,7 +345,7 @@ impl<'region> Socket<'region> {
     }
 
     /// What a new entry holds, before it has a key.
-    fn start(&self, cookie: u64, origin: &Origin, flow: u32) {
+    fn start(&self, cookie: u64, origin: &InitialSocketEntry, flow: u32) {
         let half = |at: usize, value: u32| self.raw.half(self.at + at).store(value, Relaxed);
         for at in [socket::SENT, socket::RECEIVED] {
             self.raw.word(self.at + at).store(0, Relaxed);
@@ -408,17 +408,17 @@ impl<'region> Socket<'region> {
 
 /// A record of calls that a source cannot see; `flow`: of which, or [`NO_FLOW`].
 #[must_use]
-pub fn unseen(time_ns: u64, flow: u32, reason: u32, pid: u32) -> Record {
+pub fn unseen(time_ns: u64, flow: u32, reason: u32, pid: u32) -> EventRecord {
     debug_assert!(flow != 0, "0 is no flow: NO_FLOW is {NO_FLOW}");
     let args = [reason, pid, 0, 0];
-    Record { time: time_ns, kind: Kind::Unseen as u8, flow, args, ..Record::default() }
+    EventRecord { time: time_ns, kind: Kind::Unseen as u8, flow, args, ..EventRecord::default() }
 }
 
 #[inline]
-fn place(direction: Direction) -> usize {
+fn place(direction: SocketCallDirection) -> usize {
     match direction {
-        Direction::Sent => socket::SENT,
-        Direction::Received => socket::RECEIVED,
+        SocketCallDirection::Sent => socket::SENT,
+        SocketCallDirection::Received => socket::RECEIVED,
     }
 }
 

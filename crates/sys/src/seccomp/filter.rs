@@ -23,7 +23,7 @@ pub struct Instruction {
 /// `struct sock_fprog`: what seccomp(2) takes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Program {
+pub struct SeccompProgram {
     pub length: u16,
     pub instructions: *const Instruction,
 }
@@ -257,12 +257,12 @@ pub const fn refusals() -> [Instruction; REFUSALS_LENGTH] {
     ]
 }
 
-impl Program {
+impl SeccompProgram {
     /// What seccomp(2) takes, for as long as the instructions live.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "programs are shorter than 256")]
-    pub const fn of(instructions: &[Instruction]) -> Program {
-        Program { length: instructions.len() as u16, instructions: instructions.as_ptr() }
+    pub const fn of(instructions: &[Instruction]) -> SeccompProgram {
+        SeccompProgram { length: instructions.len() as u16, instructions: instructions.as_ptr() }
     }
 }
 

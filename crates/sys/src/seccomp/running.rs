@@ -3,19 +3,19 @@
 //! leaves a program as it was.
 
 use super::filter::{self, Instruction, number};
-use super::{Filter, Notification};
+use super::{Notification, SeccompFilterKind};
 
 /// A filter for a process that runs already. `confines`: it shows the ways to send that
-/// [`Filter::Destinations`] does not, too.
+/// [`SeccompFilterKind::Destinations`] does not, too.
 #[must_use]
-pub fn filter_for(filter: Filter, confines: bool) -> Vec<Instruction> {
+pub fn filter_for(filter: SeccompFilterKind, confines: bool) -> Vec<Instruction> {
     let mut whole = shown(&filter::refusals());
     if confines {
         whole.extend(shown(&filter::other_ways()));
     }
     match filter {
-        Filter::Bytes => whole.extend(filter::program()),
-        Filter::Destinations => whole.extend(filter::destinations()),
+        SeccompFilterKind::Bytes => whole.extend(filter::program()),
+        SeccompFilterKind::Destinations => whole.extend(filter::destinations()),
     }
     whole
 }
@@ -71,7 +71,7 @@ mod tests {
         let verdict = |filter, confines, call, argument| {
             answer(&filter_for(filter, confines), HERE, call, argument)
         };
-        for filter in [Filter::Bytes, Filter::Destinations] {
+        for filter in [SeccompFilterKind::Bytes, SeccompFilterKind::Destinations] {
             for confines in [false, true] {
                 assert_eq!(verdict(filter, confines, number::IO_URING_SETUP, 0), NOTIFY);
                 assert_eq!(verdict(filter, confines, number::SOCKET, 262), NOTIFY);
@@ -85,9 +85,9 @@ mod tests {
                 assert_eq!(answer(&whole, 0x4000_0003, number::READ, 0), ALLOW);
             }
         }
-        assert_eq!(verdict(Filter::Bytes, true, number::READ, 0), NOTIFY);
-        assert_eq!(verdict(Filter::Destinations, true, number::READ, 0), ALLOW);
-        assert_eq!(verdict(Filter::Destinations, false, number::SENDTO, 64), NOTIFY);
+        assert_eq!(verdict(SeccompFilterKind::Bytes, true, number::READ, 0), NOTIFY);
+        assert_eq!(verdict(SeccompFilterKind::Destinations, true, number::READ, 0), ALLOW);
+        assert_eq!(verdict(SeccompFilterKind::Destinations, false, number::SENDTO, 64), NOTIFY);
     }
 
     #[test]

@@ -7,15 +7,19 @@ use std::io::Read;
 use std::os::fd::AsFd;
 
 use windtunnel_sys::capability::{self, Effective};
-use windtunnel_sys::namespace::Flags;
+use windtunnel_sys::namespace::NamespaceFlags;
 use windtunnel_sys::process::{self, SpawnPlan};
 
 use crate::{Case, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "root_of_a_namespace_has_capabilities", flags: Flags::NET, body: has },
-    Case { name: "dropped_capabilities_are_gone_for_good", flags: Flags::NET, body: dropped },
-    Case { name: "a_program_can_be_started_without", flags: Flags::NET, body: started },
+    Case { name: "root_of_a_namespace_has_capabilities", flags: NamespaceFlags::NET, body: has },
+    Case {
+        name: "dropped_capabilities_are_gone_for_good",
+        flags: NamespaceFlags::NET,
+        body: dropped,
+    },
+    Case { name: "a_program_can_be_started_without", flags: NamespaceFlags::NET, body: started },
 ];
 
 const SETS: [&str; 5] = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];

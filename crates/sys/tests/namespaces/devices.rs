@@ -3,20 +3,32 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_sys::namespace::Flags;
-use windtunnel_sys::ping::{Family, Socket};
+use windtunnel_sys::namespace::NamespaceFlags;
+use windtunnel_sys::ping::{Family, PingSocket};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
-use windtunnel_sys::x_tables::{self, Version};
+use windtunnel_sys::x_tables::{self, XtablesFamily};
 use windtunnel_sys::{clock, netdev};
 
 use crate::{Case, Outcome, ip};
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "a_fresh_namespace_has_lo_as_device_1", flags: Flags::NET, body: loopback },
-    Case { name: "a_ping_is_answered_over_ipv4", flags: Flags::NET, body: ping_v4 },
-    Case { name: "a_ping_is_answered_over_ipv6", flags: Flags::NET, body: ping_v6 },
-    Case { name: "a_ping_of_the_other_family_is_refused", flags: Flags::NET, body: other_family },
-    Case { name: "tables_of_iptables_are_read_with_their_hooks", flags: Flags::NET, body: tables },
+    Case {
+        name: "a_fresh_namespace_has_lo_as_device_1",
+        flags: NamespaceFlags::NET,
+        body: loopback,
+    },
+    Case { name: "a_ping_is_answered_over_ipv4", flags: NamespaceFlags::NET, body: ping_v4 },
+    Case { name: "a_ping_is_answered_over_ipv6", flags: NamespaceFlags::NET, body: ping_v6 },
+    Case {
+        name: "a_ping_of_the_other_family_is_refused",
+        flags: NamespaceFlags::NET,
+        body: other_family,
+    },
+    Case {
+        name: "tables_of_iptables_are_read_with_their_hooks",
+        flags: NamespaceFlags::NET,
+        body: tables,
+    },
 ];
 
 fn loopback() -> Outcome {
@@ -56,7 +68,7 @@ fn other_family() -> Outcome {
 }
 
 fn tables() -> Outcome {
-    for version in [Version::V4, Version::V6] {
+    for version in [XtablesFamily::V4, XtablesFamily::V6] {
         let read = |name, bytes_max| x_tables::read(version, name, bytes_max);
         let table = match read("filter", 1 << 20) {
             Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => {
@@ -76,7 +88,7 @@ fn tables() -> Outcome {
     Ok(())
 }
 
-fn open(family: Family) -> Socket {
+fn open(family: Family) -> PingSocket {
     fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0").unwrap();
-    Socket::open(family).unwrap()
+    PingSocket::open(family).unwrap()
 }

@@ -2,18 +2,26 @@
 
 use std::fs;
 
-use windtunnel_sys::mount::{self, Access, Propagation};
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::process;
 
 use crate::{Case, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "a_bound_file_shows_and_can_be_read_only", flags: Flags::MOUNT, body: binding },
-    Case { name: "a_new_proc_shows_the_new_processes", flags: Flags::MOUNT, body: new_proc },
+    Case {
+        name: "a_bound_file_shows_and_can_be_read_only",
+        flags: NamespaceFlags::MOUNT,
+        body: binding,
+    },
+    Case {
+        name: "a_new_proc_shows_the_new_processes",
+        flags: NamespaceFlags::MOUNT,
+        body: new_proc,
+    },
     Case {
         name: "a_new_sysfs_shows_the_new_devices",
-        flags: Flags::NET.with(Flags::MOUNT),
+        flags: NamespaceFlags::NET.with(NamespaceFlags::MOUNT),
         body: new_sysfs,
     },
 ];
@@ -22,24 +30,24 @@ fn binding() -> Outcome {
     private_tmp();
     fs::write("/tmp/one", "first").unwrap();
     fs::write("/tmp/two", "second").unwrap();
-    mount::bind("/tmp/one", "/tmp/two", Access::Same).unwrap();
+    mount::bind("/tmp/one", "/tmp/two", BindMountAccess::Same).unwrap();
     assert_eq!(fs::read_to_string("/tmp/two").unwrap(), "first");
     fs::write("/tmp/two", "changed").unwrap();
     mount::detach("/tmp/two").unwrap();
     assert_eq!(fs::read_to_string("/tmp/two").unwrap(), "second");
-    mount::bind("/tmp/one", "/tmp/two", Access::ReadOnly).unwrap();
+    mount::bind("/tmp/one", "/tmp/two", BindMountAccess::ReadOnly).unwrap();
     let error = fs::write("/tmp/two", "again").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EROFS));
     assert_eq!(fs::read_to_string("/tmp/two").unwrap(), "changed");
     // A file of the outer system, whose mount has flags that may not be cleared from inside.
-    mount::bind("/proc/version", "/tmp/one", Access::ReadOnly).unwrap();
+    mount::bind("/proc/version", "/tmp/one", BindMountAccess::ReadOnly).unwrap();
     assert_eq!(fs::read("/tmp/one").unwrap(), fs::read("/proc/version").unwrap());
     Ok(())
 }
 
 fn new_proc() -> Outcome {
     private_tmp();
-    match namespace::fork_into(Flags::PID).unwrap() {
+    match namespace::fork_into(NamespaceFlags::PID).unwrap() {
         Fork::Child => {
             let mounted = mount::proc("/proc").map_err(|error| error.raw_os_error());
             if mounted == Err(Some(libc::EPERM)) {
@@ -51,9 +59,11 @@ fn new_proc() -> Outcome {
             process::exit_now(0)
         }
         Fork::Parent { pid, .. } => match process::wait_pid(pid, false).unwrap() {
-            Some(process::Status::Exited(EPERM_CODE)) => Err("the outer /proc is hidden".into()),
+            Some(process::ProcessExitStatus::Exited(EPERM_CODE)) => {
+                Err("the outer /proc is hidden".into())
+            }
             status => {
-                assert_eq!(status, Some(process::Status::Exited(0)));
+                assert_eq!(status, Some(process::ProcessExitStatus::Exited(0)));
                 Ok(())
             }
         },

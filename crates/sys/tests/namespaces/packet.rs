@@ -3,24 +3,38 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use windtunnel_sys::namespace::Flags;
-use windtunnel_sys::packet::{Drops, Outgoing, SLOTS_MIN, Socket, VNET_HEADER_BYTES};
+use windtunnel_sys::namespace::NamespaceFlags;
+use windtunnel_sys::packet::{
+    PacketSocket, PacketSocketStatistics, SLOTS_MIN, TransmitFrame, VNET_HEADER_BYTES,
+};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
 use windtunnel_sys::{capability, clock};
 
 use crate::{Case, Outcome, ip};
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "frames_arrive_with_device_and_time", flags: Flags::NET, body: arrival },
-    Case { name: "several_slots_are_held_at_once", flags: Flags::NET, body: holding },
-    Case { name: "a_full_ring_drops_and_counts", flags: Flags::NET, body: counting },
-    Case { name: "a_leaked_slot_is_never_given_out_again", flags: Flags::NET, body: leaking },
-    Case { name: "a_ring_comes_round_many_times", flags: Flags::NET, body: coming_round },
-    Case { name: "sent_frames_arrive_in_order", flags: Flags::NET, body: sending },
-    Case { name: "a_frame_for_no_device_is_an_error", flags: Flags::NET, body: no_device },
-    Case { name: "sending_stops_at_the_first_bad_frame", flags: Flags::NET, body: partial },
-    Case { name: "the_send_buffer_grows", flags: Flags::NET, body: send_buffer },
-    Case { name: "without_the_right_there_is_no_socket", flags: Flags::NET, body: no_right },
+    Case { name: "frames_arrive_with_device_and_time", flags: NamespaceFlags::NET, body: arrival },
+    Case { name: "several_slots_are_held_at_once", flags: NamespaceFlags::NET, body: holding },
+    Case { name: "a_full_ring_drops_and_counts", flags: NamespaceFlags::NET, body: counting },
+    Case {
+        name: "a_leaked_slot_is_never_given_out_again",
+        flags: NamespaceFlags::NET,
+        body: leaking,
+    },
+    Case { name: "a_ring_comes_round_many_times", flags: NamespaceFlags::NET, body: coming_round },
+    Case { name: "sent_frames_arrive_in_order", flags: NamespaceFlags::NET, body: sending },
+    Case { name: "a_frame_for_no_device_is_an_error", flags: NamespaceFlags::NET, body: no_device },
+    Case {
+        name: "sending_stops_at_the_first_bad_frame",
+        flags: NamespaceFlags::NET,
+        body: partial,
+    },
+    Case { name: "the_send_buffer_grows", flags: NamespaceFlags::NET, body: send_buffer },
+    Case {
+        name: "without_the_right_there_is_no_socket",
+        flags: NamespaceFlags::NET,
+        body: no_right,
+    },
 ];
 
 /// Ethernet, IPv4 and UDP headers.
@@ -44,7 +58,7 @@ fn talk(talkers: &(UdpSocket, UdpSocket), text: &[u8]) {
 
 fn arrival() -> Outcome {
     let talkers = talkers()?;
-    let socket = Socket::open(SLOTS_MIN + 1).unwrap();
+    let socket = PacketSocket::open(SLOTS_MIN + 1).unwrap();
     assert_eq!(socket.ring().slots(), 2 * SLOTS_MIN);
     assert!(socket.ring().next().is_none());
     let before = clock::realtime_ns();
@@ -59,14 +73,14 @@ fn arrival() -> Outcome {
     assert!((before..=clock::realtime_ns()).contains(&slot.arrival_ns()));
     slot.release();
     assert!(socket.ring().next().is_none());
-    assert_eq!(socket.statistics().unwrap(), Drops { packets: 1, drops: 0 });
-    assert_eq!(socket.statistics().unwrap(), Drops::default());
+    assert_eq!(socket.statistics().unwrap(), PacketSocketStatistics { packets: 1, drops: 0 });
+    assert_eq!(socket.statistics().unwrap(), PacketSocketStatistics::default());
     Ok(())
 }
 
 fn holding() -> Outcome {
     let talkers = talkers()?;
-    let socket = Socket::open(SLOTS_MIN).unwrap();
+    let socket = PacketSocket::open(SLOTS_MIN).unwrap();
     for text in [b"one", b"two", b"six"] {
         talk(&talkers, text);
     }
@@ -85,9 +99,9 @@ fn holding() -> Outcome {
 
 fn counting() -> Outcome {
     let talkers = talkers()?;
-    let socket = Socket::open(SLOTS_MIN).unwrap();
+    let socket = PacketSocket::open(SLOTS_MIN).unwrap();
     (0..20).for_each(|_| talk(&talkers, b"x"));
-    assert_eq!(socket.statistics().unwrap(), Drops { packets: 20, drops: 5 });
+    assert_eq!(socket.statistics().unwrap(), PacketSocketStatistics { packets: 20, drops: 5 });
     let taken = std::iter::from_fn(|| socket.ring().next()).count();
     assert_eq!(taken, SLOTS_MIN);
     Ok(())
@@ -95,7 +109,7 @@ fn counting() -> Outcome {
 
 fn leaking() -> Outcome {
     let talkers = talkers()?;
-    let socket = Socket::open(SLOTS_MIN).unwrap();
+    let socket = PacketSocket::open(SLOTS_MIN).unwrap();
     talk(&talkers, b"x");
     std::mem::forget(socket.ring().next().unwrap());
     for _ in 1..SLOTS_MIN {
@@ -110,20 +124,20 @@ fn leaking() -> Outcome {
 
 fn coming_round() -> Outcome {
     let talkers = talkers()?;
-    let socket = Socket::open(3 * SLOTS_MIN).unwrap();
+    let socket = PacketSocket::open(3 * SLOTS_MIN).unwrap();
     for number in 0..1000_u32 {
         talk(&talkers, &number.to_be_bytes());
         let slot = socket.ring().next().unwrap();
         assert_eq!(&slot.frame()[HEADERS..], number.to_be_bytes());
     }
-    assert_eq!(socket.statistics().unwrap(), Drops { packets: 1000, drops: 0 });
+    assert_eq!(socket.statistics().unwrap(), PacketSocketStatistics { packets: 1000, drops: 0 });
     Ok(())
 }
 
 fn sending() -> Outcome {
     ip("link set lo up")?;
-    let mut sender = Socket::open(SLOTS_MIN).unwrap();
-    let receiver = Socket::open(5 * SLOTS_MIN).unwrap();
+    let mut sender = PacketSocket::open(SLOTS_MIN).unwrap();
+    let receiver = PacketSocket::open(5 * SLOTS_MIN).unwrap();
     let frames: Vec<[u8; 60]> = (0..70)
         .map(|number| {
             let mut frame = FRAME;
@@ -131,7 +145,7 @@ fn sending() -> Outcome {
             frame
         })
         .collect();
-    let outgoing = |frame| Outgoing { frame, ..outgoing(1) };
+    let outgoing = |frame| TransmitFrame { frame, ..outgoing(1) };
     let batch: Vec<_> = frames.iter().map(|frame| outgoing(frame.as_slice())).collect();
     // More than one call takes: the rest is for the next one.
     assert_eq!(sender.send(&batch).unwrap(), 64);
@@ -147,7 +161,7 @@ fn sending() -> Outcome {
 
 fn no_device() -> Outcome {
     ip("link set lo up")?;
-    let mut socket = Socket::open(SLOTS_MIN).unwrap();
+    let mut socket = PacketSocket::open(SLOTS_MIN).unwrap();
     for interface in [77, u32::MAX] {
         let error = socket.send(&[outgoing(interface)]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENXIO));
@@ -157,7 +171,7 @@ fn no_device() -> Outcome {
 
 fn partial() -> Outcome {
     ip("link set lo up")?;
-    let mut socket = Socket::open(SLOTS_MIN).unwrap();
+    let mut socket = PacketSocket::open(SLOTS_MIN).unwrap();
     let batch = [outgoing(1), outgoing(1), outgoing(77), outgoing(1)];
     assert_eq!(socket.send(&batch).unwrap(), 2);
     let error = socket.send(&batch[2..]).unwrap_err();
@@ -166,21 +180,21 @@ fn partial() -> Outcome {
 }
 
 fn send_buffer() -> Outcome {
-    let socket = Socket::open(SLOTS_MIN).unwrap();
+    let socket = PacketSocket::open(SLOTS_MIN).unwrap();
     assert_eq!(socket.set_send_buffer(100_000).unwrap(), 200_000);
     Ok(())
 }
 
 fn no_right() -> Outcome {
     capability::drop_all().unwrap();
-    let error = Socket::open(SLOTS_MIN).unwrap_err();
+    let error = PacketSocket::open(SLOTS_MIN).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EPERM));
     Ok(())
 }
 
 /// Something to send out of a device.
-fn outgoing(interface: u32) -> Outgoing<'static> {
-    Outgoing { interface, vnet_header: &[0; VNET_HEADER_BYTES], frame: &FRAME }
+fn outgoing(interface: u32) -> TransmitFrame<'static> {
+    TransmitFrame { interface, vnet_header: &[0; VNET_HEADER_BYTES], frame: &FRAME }
 }
 
 /// A frame that no stack wants: of a local experimental Ethernet type.

@@ -4,27 +4,31 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use windtunnel_sys::mount;
-use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::process::{self, Pid, Signal, Status};
-use windtunnel_sys::signal::Reader;
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus, Signal};
+use windtunnel_sys::signal::SignalReader;
 
 use crate::{Case, Outcome};
 
 pub(crate) const CASES: &[Case] = &[
-    Case { name: "the_init_reaps_orphans", flags: Flags::PID, body: orphans },
-    Case { name: "the_init_can_end_everybody_else", flags: Flags::PID, body: end_all },
-    Case { name: "a_child_ends_with_its_parent", flags: Flags::PID, body: parent_death },
+    Case { name: "the_init_reaps_orphans", flags: NamespaceFlags::PID, body: orphans },
+    Case { name: "the_init_can_end_everybody_else", flags: NamespaceFlags::PID, body: end_all },
+    Case { name: "a_child_ends_with_its_parent", flags: NamespaceFlags::PID, body: parent_death },
     Case {
         name: "a_child_may_be_born_stopped",
-        flags: Flags::PID.with(Flags::MOUNT),
+        flags: NamespaceFlags::PID.with(NamespaceFlags::MOUNT),
         body: born_stopped,
     },
-    Case { name: "a_childs_end_is_a_signal_to_read", flags: Flags::NONE, body: child_signal },
+    Case {
+        name: "a_childs_end_is_a_signal_to_read",
+        flags: NamespaceFlags::NONE,
+        body: child_signal,
+    },
 ];
 
 /// Forks without new namespaces; in the child, runs `body` and exits with its code.
 fn fork(body: impl FnOnce() -> i32) -> Pid {
-    match namespace::fork_into(Flags::NONE).unwrap() {
+    match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
         Fork::Child => process::exit_now(body()),
         Fork::Parent { pid, .. } => pid,
     }
@@ -41,11 +45,11 @@ fn orphans() -> Outcome {
     });
     // The child's child lives until it is written to.
     let (pid, status) = process::wait_any(false).unwrap().unwrap();
-    assert_eq!((pid, status), (child, Status::Exited(3)));
+    assert_eq!((pid, status), (child, ProcessExitStatus::Exited(3)));
     assert_eq!(process::wait_any(true).unwrap(), None);
     writer.write_all(b"x").unwrap();
     let (_, status) = process::wait_any(false).unwrap().unwrap();
-    assert_eq!(status, Status::Exited(7));
+    assert_eq!(status, ProcessExitStatus::Exited(7));
     Ok(())
 }
 
@@ -96,7 +100,7 @@ fn end_all() -> Outcome {
     for _ in children {
         let (pid, status) = process::wait_any(false).unwrap().unwrap();
         assert!(children.contains(&pid));
-        assert_eq!(status, Status::Killed(9));
+        assert_eq!(status, ProcessExitStatus::Killed(9));
     }
     let error = process::wait_any(false).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ECHILD));
@@ -119,20 +123,21 @@ fn parent_death() -> Outcome {
     });
     let statuses = [process::wait_any(false), process::wait_any(false)];
     for (pid, status) in statuses.map(|ended| ended.unwrap().unwrap()) {
-        let expected = if pid == parent { Status::Exited(0) } else { Status::Killed(9) };
+        let expected =
+            if pid == parent { ProcessExitStatus::Exited(0) } else { ProcessExitStatus::Killed(9) };
         assert_eq!(status, expected);
     }
     Ok(())
 }
 
 fn child_signal() -> Outcome {
-    let reader = Reader::open(&[Signal::CHILD]).unwrap();
+    let reader = SignalReader::open(&[Signal::CHILD]).unwrap();
     let child = fork(|| 4);
     let mut watched =
         [windtunnel_sys::poll::PollFd::new(&reader, windtunnel_sys::poll::PollFlags::IN)];
     windtunnel_sys::poll::wait(&mut watched, None).unwrap();
     let received = reader.read().unwrap().unwrap();
     assert_eq!((received.signal, received.sender), (Signal::CHILD.as_raw(), Some(child)));
-    assert_eq!(process::wait_any(true).unwrap(), Some((child, Status::Exited(4))));
+    assert_eq!(process::wait_any(true).unwrap(), Some((child, ProcessExitStatus::Exited(4))));
     Ok(())
 }

@@ -7,17 +7,17 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_sys::namespace::{self, Flags, Fork};
-use windtunnel_sys::packet::{Outgoing, Ring, Sender, Socket};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::packet::{PacketReceiveRing, PacketSender, PacketSocket, TransmitFrame};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
-use windtunnel_sys::process::{self, Pid, Status};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 use windtunnel_sys::{netdev, unix};
 
 use crate::{Case, Outcome, ip};
 
 pub(crate) const CASES: &[Case] = &[Case {
     name: "tcp_passes_in_gso_packets_between_two_namespaces",
-    flags: Flags::NET,
+    flags: NamespaceFlags::NET,
     body: relay,
 }];
 
@@ -48,13 +48,16 @@ fn relay() -> Outcome {
     let client = End::fork(|_| send_all(TcpStream::connect("10.9.0.1:5001").unwrap()));
     connect(&server, "left", "10.9.0.1/24")?;
     connect(&client, "right", "10.9.0.2/24")?;
-    let mut socket = Socket::open(480).unwrap();
+    let mut socket = PacketSocket::open(480).unwrap();
     socket.set_send_buffer(4 << 20).unwrap();
     unix::receive(&server.control, &mut [0; 8]).unwrap();
     unix::send(&client.control, b"go", &[]).unwrap();
     let seen = carry(&mut socket, &client.pidfd);
     for end in [&client, &server] {
-        assert_eq!(process::wait_pidfd(&end.pidfd, false).unwrap(), Some(Status::Exited(0)));
+        assert_eq!(
+            process::wait_pidfd(&end.pidfd, false).unwrap(),
+            Some(ProcessExitStatus::Exited(0))
+        );
     }
     assert_eq!(socket.statistics().unwrap().drops, 0);
     assert!(seen.frame_bytes_max > 1514, "{seen:?}");
@@ -63,7 +66,7 @@ fn relay() -> Outcome {
 }
 
 /// Carries frames between the two devices until the process of `until` is gone.
-fn carry(socket: &mut Socket, until: &OwnedFd) -> Seen {
+fn carry(socket: &mut PacketSocket, until: &OwnedFd) -> Seen {
     let ends = ["left", "right"].map(|name| netdev::index_of(name).unwrap());
     let mut seen = Seen::default();
     loop {
@@ -79,7 +82,12 @@ fn carry(socket: &mut Socket, until: &OwnedFd) -> Seen {
     }
 }
 
-fn carry_arrived(ring: &Ring, sender: &mut Sender<'_>, ends: [u32; 2], seen: &mut Seen) {
+fn carry_arrived(
+    ring: &PacketReceiveRing,
+    sender: &mut PacketSender<'_>,
+    ends: [u32; 2],
+    seen: &mut Seen,
+) {
     while let Some(slot) = ring.next() {
         assert!(!slot.truncated());
         seen.frames += 1;
@@ -87,12 +95,12 @@ fn carry_arrived(ring: &Ring, sender: &mut Sender<'_>, ends: [u32; 2], seen: &mu
         seen.frame_bytes_max = seen.frame_bytes_max.max(slot.frame().len());
         let interface = if slot.interface() == ends[0] { ends[1] } else { ends[0] };
         let (vnet_header, frame) = (slot.vnet_header(), slot.frame());
-        send_one(sender, Outgoing { interface, vnet_header, frame });
+        send_one(sender, TransmitFrame { interface, vnet_header, frame });
     }
 }
 
 /// Sends a frame, or loses it where there is no room.
-fn send_one(sender: &mut Sender<'_>, outgoing: Outgoing<'_>) {
+fn send_one(sender: &mut PacketSender<'_>, outgoing: TransmitFrame<'_>) {
     match sender.send(&[outgoing]) {
         Ok(sent) => assert_eq!(sent, 1),
         // A cable may lose: TCP repeats. (No room, or a device that is down.)
@@ -116,7 +124,7 @@ impl End {
     /// Forks an end, which configures its device when given its address, and then runs `body`.
     fn fork(body: impl FnOnce(&OwnedFd) -> bool) -> End {
         let (control, theirs) = unix::seqpacket_pair().unwrap();
-        match namespace::fork_into(Flags::NET).unwrap() {
+        match namespace::fork_into(NamespaceFlags::NET).unwrap() {
             Fork::Parent { pid, pidfd } => End { pid, pidfd, control },
             Fork::Child => {
                 drop(control);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::random::Stream;
-use windtunnel_model::{Direction, Probability};
+use windtunnel_model::random::RandomStream;
+use windtunnel_model::{LinkDirection, Probability};
 
 use super::GenerateError;
 use crate::topology::MOST_LINKS;
@@ -107,8 +107,8 @@ fn is_connected(count: usize, edges: &[[usize; 2]]) -> bool {
     reached == count
 }
 
-fn stream(seed: u64, what: &str) -> Stream {
-    Stream::derive(seed, "generate", Direction::Up, what)
+fn stream(seed: u64, what: &str) -> RandomStream {
+    RandomStream::derive(seed, "generate", LinkDirection::Up, what)
 }
 
 /// A fraction, rounded up to 0.01 % so that it is easy to write, at most 1.

@@ -6,7 +6,7 @@ use super::{GenerateError, random};
 
 /// A shape of routers. Numbers are of routers, where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum TopologyShape {
     /// Nodes around one router.
     Star {
         /// How many nodes.
@@ -83,56 +83,60 @@ pub(super) struct Skeleton {
     pub(super) takers: Vec<usize>,
 }
 
-impl Shape {
+impl TopologyShape {
     /// The word for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Shape::Star { .. } => "star",
-            Shape::Chain { .. } => "chain",
-            Shape::Ring { .. } => "ring",
-            Shape::FullMesh { .. } => "full-mesh",
-            Shape::Tree { .. } => "tree",
-            Shape::Grid { .. } => "grid",
-            Shape::Torus { .. } => "torus",
-            Shape::Dumbbell { .. } => "dumbbell",
-            Shape::Butterfly { .. } => "butterfly",
-            Shape::Random { .. } => "random",
-            Shape::ScaleFree { .. } => "scale-free",
+            TopologyShape::Star { .. } => "star",
+            TopologyShape::Chain { .. } => "chain",
+            TopologyShape::Ring { .. } => "ring",
+            TopologyShape::FullMesh { .. } => "full-mesh",
+            TopologyShape::Tree { .. } => "tree",
+            TopologyShape::Grid { .. } => "grid",
+            TopologyShape::Torus { .. } => "torus",
+            TopologyShape::Dumbbell { .. } => "dumbbell",
+            TopologyShape::Butterfly { .. } => "butterfly",
+            TopologyShape::Random { .. } => "random",
+            TopologyShape::ScaleFree { .. } => "scale-free",
         }
     }
 
     /// Whether it depends on the seed.
     pub(super) const fn is_random(self) -> bool {
-        matches!(self, Shape::Random { .. } | Shape::ScaleFree { .. })
+        matches!(self, TopologyShape::Random { .. } | TopologyShape::ScaleFree { .. })
     }
 
     /// What it is, with its numbers: a sentence for the head of the file.
     pub(super) fn definition(self) -> String {
         match self {
-            Shape::Star { nodes } => format!("A star: {nodes} nodes around one router."),
-            Shape::Chain { routers } => format!("A chain of {routers} routers."),
-            Shape::Ring { routers } => format!("A ring of {routers} routers."),
-            Shape::FullMesh { routers } => {
+            TopologyShape::Star { nodes } => format!("A star: {nodes} nodes around one router."),
+            TopologyShape::Chain { routers } => format!("A chain of {routers} routers."),
+            TopologyShape::Ring { routers } => format!("A ring of {routers} routers."),
+            TopologyShape::FullMesh { routers } => {
                 format!("A full mesh: {routers} routers, each joined to every other.")
             }
-            Shape::Tree { fanout, depth } => {
+            TopologyShape::Tree { fanout, depth } => {
                 format!("A complete tree of {depth} levels below its root, fan-out {fanout}.")
             }
-            Shape::Grid { rows, columns } => format!("A grid of {rows} by {columns} routers."),
-            Shape::Torus { rows, columns } => format!("A torus of {rows} by {columns} routers."),
-            Shape::Dumbbell { left, right } => {
+            TopologyShape::Grid { rows, columns } => {
+                format!("A grid of {rows} by {columns} routers.")
+            }
+            TopologyShape::Torus { rows, columns } => {
+                format!("A torus of {rows} by {columns} routers.")
+            }
+            TopologyShape::Dumbbell { left, right } => {
                 format!("A dumbbell: {left} and {right} nodes on two sides of one link.")
             }
-            Shape::Butterfly { dimension } => format!(
+            TopologyShape::Butterfly { dimension } => format!(
                 "A butterfly of dimension {dimension} (Leighton 1992): router r-L-W is on level L; it \
                  is joined to r-(L+1)-W and to r-(L+1)-V, where V is W with bit L flipped."
             ),
-            Shape::Random { routers, .. } => format!(
+            TopologyShape::Random { routers, .. } => format!(
                 "A connected random graph G(n, p) with {routers} routers, p = {} (Gilbert 1959).",
                 self.probability()
             ),
-            Shape::ScaleFree { routers, attach } => format!(
+            TopologyShape::ScaleFree { routers, attach } => format!(
                 "A scale-free graph: {routers} routers, preferential attachment with {attach} links \
                  a newcomer (Barabási and Albert 1999)."
             ),
@@ -143,44 +147,44 @@ impl Shape {
     pub(super) fn size(self) -> Result<(u64, u64), GenerateError> {
         let wide = u64::from;
         let size = match self {
-            Shape::Star { nodes } => {
+            TopologyShape::Star { nodes } => {
                 self.least("the number of nodes", nodes, 1)?;
                 (1, wide(nodes))
             }
-            Shape::Chain { routers } => (self.routers(routers, 2)?, wide(routers) - 1),
-            Shape::Ring { routers } => (self.routers(routers, 3)?, wide(routers)),
-            Shape::FullMesh { routers } => {
+            TopologyShape::Chain { routers } => (self.routers(routers, 2)?, wide(routers) - 1),
+            TopologyShape::Ring { routers } => (self.routers(routers, 3)?, wide(routers)),
+            TopologyShape::FullMesh { routers } => {
                 let n = self.routers(routers, 2)?;
                 (n, n * (n - 1) / 2)
             }
-            Shape::Tree { fanout, depth } => {
+            TopologyShape::Tree { fanout, depth } => {
                 self.least("the fan-out", fanout, 1)?;
                 self.least("the depth", depth, 1)?;
                 let routers = tree_routers(wide(fanout), depth);
                 (routers, routers - 1)
             }
-            Shape::Grid { rows, columns } => {
+            TopologyShape::Grid { rows, columns } => {
                 let (rows, columns) = self.sides(rows, columns, 1)?;
                 (rows * columns, (rows * columns).saturating_mul(2).saturating_sub(rows + columns))
             }
-            Shape::Torus { rows, columns } => {
+            TopologyShape::Torus { rows, columns } => {
                 let (rows, columns) = self.sides(rows, columns, 3)?;
                 (rows * columns, (rows * columns).saturating_mul(2))
             }
-            Shape::Dumbbell { left, right } => {
+            TopologyShape::Dumbbell { left, right } => {
                 self.least("the number of nodes on the left", left, 1)?;
                 self.least("the number of nodes on the right", right, 1)?;
                 (2, 1 + wide(left) + wide(right))
             }
-            Shape::Butterfly { dimension } => {
+            TopologyShape::Butterfly { dimension } => {
                 self.least("the dimension", dimension, 1)?;
                 let rows = 1_u64.checked_shl(dimension).unwrap_or(u64::MAX);
                 let levels = wide(dimension);
                 (rows.saturating_mul(levels + 1), rows.saturating_mul(2 * levels))
             }
             // How many links there will be is random; what is drawn is counted afterwards.
-            Shape::Random { routers, .. } => (self.routers(routers, 2)?, wide(routers) - 1),
-            Shape::ScaleFree { routers, attach } => {
+            TopologyShape::Random { routers, .. } => (self.routers(routers, 2)?, wide(routers) - 1),
+            TopologyShape::ScaleFree { routers, attach } => {
                 self.least("the number of links of a newcomer", attach, 1)?;
                 let (n, m) = (self.routers(routers, attach.saturating_add(1))?, wide(attach));
                 (n, m * (m + 1) / 2 + m * n.saturating_sub(m + 1))
@@ -192,29 +196,31 @@ impl Shape {
     /// Routers, edges, and the routers that nodes are attached to. Its size has been checked.
     pub(super) fn skeleton(self, seed: u64) -> Result<Skeleton, GenerateError> {
         Ok(match self {
-            Shape::Star { .. } | Shape::Dumbbell { .. } => Skeleton::numbered(0, Vec::new()),
-            Shape::Chain { routers } => {
+            TopologyShape::Star { .. } | TopologyShape::Dumbbell { .. } => {
+                Skeleton::numbered(0, Vec::new())
+            }
+            TopologyShape::Chain { routers } => {
                 let edges = (1..index(routers)).map(|at| [at - 1, at]).collect();
                 Skeleton::numbered(routers, edges)
             }
-            Shape::Ring { routers } => {
+            TopologyShape::Ring { routers } => {
                 let count = index(routers);
                 let edges = (0..count).map(|at| [at, (at + 1) % count]).collect();
                 Skeleton::numbered(routers, edges)
             }
-            Shape::FullMesh { routers } => {
+            TopologyShape::FullMesh { routers } => {
                 let count = index(routers);
                 let edges = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect();
                 Skeleton::numbered(routers, edges)
             }
-            Shape::Tree { fanout, depth } => tree(fanout, depth),
-            Shape::Grid { rows, columns } => lattice(rows, columns, false),
-            Shape::Torus { rows, columns } => lattice(rows, columns, true),
-            Shape::Butterfly { dimension } => butterfly(dimension),
-            Shape::Random { routers, .. } => {
+            TopologyShape::Tree { fanout, depth } => tree(fanout, depth),
+            TopologyShape::Grid { rows, columns } => lattice(rows, columns, false),
+            TopologyShape::Torus { rows, columns } => lattice(rows, columns, true),
+            TopologyShape::Butterfly { dimension } => butterfly(dimension),
+            TopologyShape::Random { routers, .. } => {
                 Skeleton::numbered(routers, random::gilbert(routers, self.probability(), seed)?)
             }
-            Shape::ScaleFree { routers, attach } => {
+            TopologyShape::ScaleFree { routers, attach } => {
                 Skeleton::numbered(routers, random::barabasi(routers, attach, seed))
             }
         })
@@ -222,7 +228,7 @@ impl Shape {
 
     fn probability(self) -> Probability {
         match self {
-            Shape::Random { routers, probability } => {
+            TopologyShape::Random { routers, probability } => {
                 probability.unwrap_or_else(|| random::comfortable(routers))
             }
             _ => Probability::ALWAYS,
@@ -250,17 +256,17 @@ impl Shape {
 
     const fn noun(self) -> &'static str {
         match self {
-            Shape::Star { .. } => "a star",
-            Shape::Chain { .. } => "a chain",
-            Shape::Ring { .. } => "a ring",
-            Shape::FullMesh { .. } => "a full mesh",
-            Shape::Tree { .. } => "a tree",
-            Shape::Grid { .. } => "a grid",
-            Shape::Torus { .. } => "a torus",
-            Shape::Dumbbell { .. } => "a dumbbell",
-            Shape::Butterfly { .. } => "a butterfly",
-            Shape::Random { .. } => "a random graph",
-            Shape::ScaleFree { .. } => "this scale-free graph",
+            TopologyShape::Star { .. } => "a star",
+            TopologyShape::Chain { .. } => "a chain",
+            TopologyShape::Ring { .. } => "a ring",
+            TopologyShape::FullMesh { .. } => "a full mesh",
+            TopologyShape::Tree { .. } => "a tree",
+            TopologyShape::Grid { .. } => "a grid",
+            TopologyShape::Torus { .. } => "a torus",
+            TopologyShape::Dumbbell { .. } => "a dumbbell",
+            TopologyShape::Butterfly { .. } => "a butterfly",
+            TopologyShape::Random { .. } => "a random graph",
+            TopologyShape::ScaleFree { .. } => "this scale-free graph",
         }
     }
 }

@@ -5,24 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_model::Span;
 
 use super::names::Namer;
-use super::{ImportError, Options};
-use crate::topology::{Link, MOST_LINKS, MOST_NODES, Node, Topology};
+use super::{ImportError, ImportOptions};
+use crate::topology::{MOST_LINKS, MOST_NODES, Topology, TopologyLink, TopologyNode};
 
 /// Attaches nodes, gives them their command, finds parts without a link between them, and checks
 /// sizes.
-pub(super) fn finish(topology: &mut Topology, options: &Options) -> Result<(), ImportError> {
+pub(super) fn finish(topology: &mut Topology, options: &ImportOptions) -> Result<(), ImportError> {
     hosts(topology, options)?;
     if topology.nodes.is_empty() {
         return Err(ImportError::NoNode);
     }
-    let count = |node: &Node| u64::from(node.count.unwrap_or(1));
+    let count = |node: &TopologyNode| u64::from(node.count.unwrap_or(1));
     let members: BTreeMap<&str, u64> =
         topology.nodes.iter().map(|node| (node.name.as_str(), count(node))).collect();
     let of = |end: &String| members.get(end.as_str()).copied().unwrap_or(1);
     let links = topology.links.iter().map(|link| of(&link.between[0]) * of(&link.between[1]));
     at_most("links", links.sum(), MOST_LINKS)?;
     at_most("nodes", topology.nodes.iter().map(count).sum(), MOST_NODES)?;
-    let runs = |node: &Node| node.more.iter().any(|(key, _)| ["image", "run"].contains(key));
+    let runs =
+        |node: &TopologyNode| node.more.iter().any(|(key, _)| ["image", "run"].contains(key));
     for node in topology.nodes.iter_mut().filter(|node| !runs(node) && node.name != "internet") {
         node.run = node.run.take().or_else(|| options.run.clone());
     }
@@ -36,7 +37,7 @@ pub(super) fn finish(topology: &mut Topology, options: &Options) -> Result<(), I
 }
 
 /// One more node, or a group of them, at each router that is to have some.
-fn hosts(topology: &mut Topology, options: &Options) -> Result<(), ImportError> {
+fn hosts(topology: &mut Topology, options: &ImportOptions) -> Result<(), ImportError> {
     let wanted = options.hosts_at.iter().map(String::as_str).collect::<BTreeSet<_>>();
     let found = |name: &str| {
         topology
@@ -74,8 +75,13 @@ fn hosts(topology: &mut Topology, options: &Options) -> Result<(), ImportError> 
             count => (namer.take_group(&label, "host", count), Some(count)),
         };
         let between = [name.clone(), router.name];
-        topology.links.push(Link { between, up, down, ..Link::default() });
-        topology.nodes.push(Node { name, count, start: Span::ZERO, ..Node::default() });
+        topology.links.push(TopologyLink { between, up, down, ..TopologyLink::default() });
+        topology.nodes.push(TopologyNode {
+            name,
+            count,
+            start: Span::ZERO,
+            ..TopologyNode::default()
+        });
     }
     Ok(())
 }

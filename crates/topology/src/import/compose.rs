@@ -22,30 +22,30 @@ mod volume;
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind, Value};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::input::{Input, shorten};
+use super::input::{ImportSourceText, shorten};
 use super::names::{self, Namer};
-use super::{Options, Surroundings, find};
-use crate::topology::{Notes, Topology};
+use super::{ImportOptions, Surroundings, find};
+use crate::topology::{ConversionReport, Topology};
 use alias::Aliases;
-use load::Loader;
-use port::Published;
-use reader::{Map, Reader};
-use service::{Needs, Service};
-use source::Sources;
+use load::ComposeFileLoader;
+use port::ComposePublishedPorts;
+use reader::{ComposeReader, Map};
+use service::{ComposeService, Needs};
+use source::ComposeSourceFiles;
 
 /// Each service becomes a node, each network a LAN.
 pub(super) fn convert(
-    input: &Input<'_>,
-    options: &Options,
+    input: &ImportSourceText<'_>,
+    options: &ImportOptions,
     surroundings: &Surroundings<'_>,
 ) -> Result<Topology, Mistake> {
     let options = with_variables(input, options, surroundings)?;
-    let mut loader = Loader::new(surroundings, &options);
+    let mut loader = ComposeFileLoader::new(surroundings, &options);
     let root = loader.load(input)?;
-    let Loader { sources, notes, .. } = loader;
-    let reader = Reader { sources: &sources, variables: &options.variables };
+    let ComposeFileLoader { sources, notes, .. } = loader;
+    let reader = ComposeReader { sources: &sources, variables: &options.variables };
     let root = reader.map(&root, "the file")?;
     let mut topology = Topology { notes, ..Topology::default() };
     if let Some(name) = find(root, "name") {
@@ -54,10 +54,10 @@ pub(super) fn convert(
     }
     note_keys(root, &mut topology.notes);
     let Some(services) = find(root, "services") else {
-        return Err(reader.at(Sources::START, "there is no `services:` in this file"));
+        return Err(reader.at(ComposeSourceFiles::START, "there is no `services:` in this file"));
     };
     let services = reader.map(services, "services")?;
-    let Chosen { kept: services, dropped } =
+    let ComposeServiceSelection { kept: services, dropped } =
         chosen(&reader, services, &options, &mut topology.notes)?;
     let mut namer = Namer::default();
     namer.take("internet", "internet");
@@ -67,10 +67,10 @@ pub(super) fn convert(
         .collect();
     let mut networks = network::read(&reader, root, &mut namer, &mut topology)?;
     let needs = needs(&reader, &services, &nodes, &dropped, &mut topology.notes)?;
-    let (mut published, mut aliases) = (Published::default(), Aliases::default());
+    let (mut published, mut aliases) = (ComposePublishedPorts::default(), Aliases::default());
     for (key, value) in &services {
         let (nodes, needs, read) = (&nodes, &needs, surroundings.read);
-        let service = Service { reader: &reader, key, nodes, needs, root, read };
+        let service = ComposeService { reader: &reader, key, nodes, needs, root, read };
         service.read(value, &mut networks, &mut published, &mut topology)?;
         let keys = reader.map(value, "a service")?;
         aliases.read(&reader, &key.text, keys, nodes, &mut topology.notes)?;
@@ -84,15 +84,15 @@ pub(super) fn convert(
 
 /// The variables of the shell, and beside them those of the file `.env`.
 fn with_variables(
-    input: &Input<'_>,
-    options: &Options,
+    input: &ImportSourceText<'_>,
+    options: &ImportOptions,
     surroundings: &Surroundings<'_>,
-) -> Result<Options, Mistake> {
+) -> Result<ImportOptions, Mistake> {
     let mut options = options.clone();
     let Ok(bytes) = (surroundings.read)(".env") else { return Ok(options) };
     let text = String::from_utf8_lossy(&bytes);
     let read = environment::read(&text, &options.variables).map_err(|why| {
-        input.at(Sources::START, format!("the file `.env` beside it: {why}"), None)
+        input.at(ComposeSourceFiles::START, format!("the file `.env` beside it: {why}"), None)
     })?;
     for (name, value) in read {
         options.variables.entry(name).or_insert(value.unwrap_or_default());
@@ -101,19 +101,19 @@ fn with_variables(
 }
 
 /// Services by whether they are there.
-struct Chosen {
-    kept: Vec<(Key, Value)>,
+struct ComposeServiceSelection {
+    kept: Vec<(YamlKey, YamlValue)>,
     dropped: BTreeSet<String>,
 }
 
 /// The services of the profiles that are chosen, and the names of the others. One with 0 replicas
 /// is not there either.
 fn chosen(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     services: &Map,
-    options: &Options,
-    notes: &mut Notes,
-) -> Result<Chosen, Mistake> {
+    options: &ImportOptions,
+    notes: &mut ConversionReport,
+) -> Result<ComposeServiceSelection, Mistake> {
     let asked = options.variables.get("COMPOSE_PROFILES").map_or("", String::as_str);
     let asked: BTreeSet<&str> =
         asked.split(',').chain(options.profiles.iter().map(String::as_str)).collect();
@@ -137,20 +137,20 @@ fn chosen(
         }
         dropped.insert(key.text.clone());
     }
-    Ok(Chosen { kept, dropped })
+    Ok(ComposeServiceSelection { kept, dropped })
 }
 
 /// What services need of others, which those others have to say.
 fn needs(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     services: &Map,
     nodes: &BTreeMap<String, String>,
     dropped: &BTreeSet<String>,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Needs, Mistake> {
     let mut needs = Needs::default();
     for (key, value) in services {
-        let Kind::Map(keys) = &value.kind else { continue };
+        let YamlValueKind::Map(keys) = &value.kind else { continue };
         let Some(depends) = find(keys, "depends_on") else { continue };
         for (name, condition) in service::dependencies(reader, depends, nodes, dropped, notes)? {
             let of: &mut BTreeSet<String> = match condition {
@@ -186,7 +186,7 @@ fn settle_ends(topology: &mut Topology) {
     }
 }
 
-fn note_keys(root: &Map, notes: &mut Notes) {
+fn note_keys(root: &Map, notes: &mut ConversionReport) {
     for (key, _) in root {
         match key.text.as_str() {
             "name" | "services" | "networks" | "secrets" | "configs" => {}
@@ -199,14 +199,15 @@ fn note_keys(root: &Map, notes: &mut Notes) {
 }
 
 /// Volumes by name need no declaration; what one says beside its name is not carried over.
-fn note_volumes(root: &Map, notes: &mut Notes) {
-    let Some(Value { kind: Kind::Map(volumes), .. }) = find(root, "volumes") else { return };
+fn note_volumes(root: &Map, notes: &mut ConversionReport) {
+    let Some(YamlValue { kind: YamlValueKind::Map(volumes), .. }) = find(root, "volumes") else {
+        return;
+    };
     for (name, value) in volumes {
-        let Kind::Map(keys) = &value.kind else { continue };
+        let YamlValueKind::Map(keys) = &value.kind else { continue };
         for (key, value) in keys {
             let (key, name) = (shorten(&key.text), shorten(&name.text));
-            let is_usual =
-                matches!(&value.kind, Kind::Text(text) if text == "local" || text == "false");
+            let is_usual = matches!(&value.kind, YamlValueKind::Text(text) if text == "local" || text == "false");
             if ["name", "labels"].contains(&&*key) || is_usual {
                 notes.leave_out("Keys of volumes", format!("{key} of {name}"));
                 continue;

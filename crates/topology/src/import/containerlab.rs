@@ -6,14 +6,16 @@ mod switch;
 use std::collections::BTreeMap;
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{self, Key, Kind, Place, Value};
+use windtunnel_scenario::yaml::{self, SourceLocation, YamlKey, YamlValue, YamlValueKind};
 
-use super::delay::{Delay, Shape};
-use super::input::{Input, shorten};
+use super::delay::{DelayDistribution, DelayJitterShape};
+use super::input::{ImportSourceText, shorten};
 use super::names::{self, Namer};
-use super::{Options, decimal, find};
-use crate::topology::{Link, Node, Notes, Properties, Router, Topology};
-use kind::Definitions;
+use super::{ImportOptions, decimal, find};
+use crate::topology::{
+    ConversionReport, LinkDirectionProperties, Topology, TopologyLink, TopologyNode, TopologyRouter,
+};
+use kind::ContainerlabDefaults;
 
 /// Kinds whose nodes are hosts for programs; some others are switches, and all others routers with
 /// an operating system of their own.
@@ -21,14 +23,17 @@ const HOSTS: [&str; 2] = ["linux", "ext-container"];
 /// Ends of links that are not nodes.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
-type Map = [(Key, Value)];
+type Map = [(YamlKey, YamlValue)];
 
 /// Each node of kind `linux` becomes a node, each bridge a LAN, each other one a router.
-pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistake> {
+pub(super) fn convert(
+    input: &ImportSourceText<'_>,
+    _: &ImportOptions,
+) -> Result<Topology, Mistake> {
     let parsed = yaml::parse(&input.text);
     let root = parsed.map_err(|error| input.at(error.place, error.message, error.hint))?;
-    let empty = Value { place: Place::START, kind: Kind::Null };
-    let reader = Reader { input };
+    let empty = YamlValue { place: SourceLocation::START, kind: YamlValueKind::Null };
+    let reader = ContainerlabReader { input };
     let root = reader.map(root.as_ref().unwrap_or(&empty), "the file")?;
     let mut topology = Topology::default();
     if let Some(name) = find(root, "name") {
@@ -40,7 +45,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
         topology.notes.lose("Keys of the file", shorten(&key.text));
     }
     let Some(inner) = find(root, "topology") else {
-        return Err(input.at(Place::START, "there is no `topology:` in this file", None));
+        return Err(input.at(SourceLocation::START, "there is no `topology:` in this file", None));
     };
     let inner = reader.map(inner, "topology")?;
     let mut names = BTreeMap::new();
@@ -60,11 +65,11 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
     Ok(topology)
 }
 
-struct Reader<'a> {
-    input: &'a Input<'a>,
+struct ContainerlabReader<'a> {
+    input: &'a ImportSourceText<'a>,
 }
 
-impl Reader<'_> {
+impl ContainerlabReader<'_> {
     fn nodes(
         &self,
         inner: &Map,
@@ -72,13 +77,13 @@ impl Reader<'_> {
         names: &mut BTreeMap<String, String>,
     ) -> Result<(), Mistake> {
         let Some(nodes) = find(inner, "nodes") else {
-            return Err(self.input.at(Place::START, "the topology has no `nodes:`", None));
+            return Err(self.input.at(SourceLocation::START, "the topology has no `nodes:`", None));
         };
-        let definitions = Definitions::read(self, inner, &mut topology.notes)?;
+        let definitions = ContainerlabDefaults::read(self, inner, &mut topology.notes)?;
         let mut namer = Namer::default();
         for (key, value) in self.map(nodes, "nodes")? {
             let keys = match value.kind {
-                Kind::Null => &[][..],
+                YamlValueKind::Null => &[][..],
                 _ => self.map(value, "a node")?,
             };
             let kind = definitions.kind_of(self, key, keys)?;
@@ -86,12 +91,16 @@ impl Reader<'_> {
             names.insert(key.text.clone(), name.clone());
             let comment = names::comment(&key.text, &name);
             if HOSTS.contains(&kind) {
-                topology.nodes.push(Node { name: name.clone(), comment, ..Node::default() });
+                topology.nodes.push(TopologyNode {
+                    name: name.clone(),
+                    comment,
+                    ..TopologyNode::default()
+                });
             } else if switch::is_switch(kind) {
                 topology.lans.push(name.clone());
             } else {
                 topology.access.insert(name.clone(), Default::default());
-                topology.routers.push(Router { name: name.clone(), comment });
+                topology.routers.push(TopologyRouter { name: name.clone(), comment });
                 note_router(&mut topology.notes, &name, kind);
             }
             note_keys(&mut topology.notes, &name, keys);
@@ -101,7 +110,7 @@ impl Reader<'_> {
 
     fn link(
         &self,
-        value: &Value,
+        value: &YamlValue,
         topology: &mut Topology,
         names: &BTreeMap<String, String>,
     ) -> Result<(), Mistake> {
@@ -139,18 +148,18 @@ impl Reader<'_> {
         }
         let up = self.properties(keys, &format!("{a}--{b}"), &mut topology.notes)?;
         let down = up.clone();
-        topology.links.push(Link { between: [a, b], up, down, ..Link::default() });
+        topology.links.push(TopologyLink { between: [a, b], up, down, ..TopologyLink::default() });
         Ok(())
     }
 
     /// `node:interface` or `{node: …, interface: …}`; `None` for an end outside of the topology.
     fn end(
         &self,
-        value: &Value,
+        value: &YamlValue,
         names: &BTreeMap<String, String>,
     ) -> Result<Option<String>, Mistake> {
         let (node, place) = match &value.kind {
-            Kind::Map(keys) => match find(keys, "node") {
+            YamlValueKind::Map(keys) => match find(keys, "node") {
                 Some(node) => (self.text(node, "node")?, node.place),
                 None => {
                     return Err(self.input.at(value.place, "this endpoint has no `node`", None));
@@ -172,9 +181,15 @@ impl Reader<'_> {
     }
 
     /// `mtu`, and impairments as `containerlab tools netem set` names them.
-    fn properties(&self, keys: &Map, link: &str, notes: &mut Notes) -> Result<Properties, Mistake> {
-        let mut properties = Properties::default();
-        let mut delay = Delay { shape: Shape::Uniform, ..Delay::default() };
+    fn properties(
+        &self,
+        keys: &Map,
+        link: &str,
+        notes: &mut ConversionReport,
+    ) -> Result<LinkDirectionProperties, Mistake> {
+        let mut properties = LinkDirectionProperties::default();
+        let mut delay =
+            DelayDistribution { shape: DelayJitterShape::Uniform, ..DelayDistribution::default() };
         for (key, value) in keys {
             match key.text.as_str() {
                 "type" | "endpoints" => {}
@@ -197,10 +212,10 @@ impl Reader<'_> {
         // With a rate, netem sends each packet after the one before.
         properties.reorders = !delay.jitter.is_zero() && properties.rate.is_none();
         let (latency, jitter) = delay.parts();
-        Ok(Properties { latency, jitter, ..properties })
+        Ok(LinkDirectionProperties { latency, jitter, ..properties })
     }
 
-    fn mtu(&self, value: &Value) -> Result<u32, Mistake> {
+    fn mtu(&self, value: &YamlValue) -> Result<u32, Mistake> {
         self.quantity(value, "an MTU from 1280 to 65535", |text| {
             text.trim().parse().ok().filter(|mtu| (1280..=65_535).contains(mtu))
         })
@@ -208,7 +223,7 @@ impl Reader<'_> {
 
     fn quantity<T>(
         &self,
-        value: &Value,
+        value: &YamlValue,
         needed: &str,
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<T, Mistake> {
@@ -218,24 +233,24 @@ impl Reader<'_> {
         })
     }
 
-    fn map<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map, Mistake> {
+    fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, Mistake> {
         match &value.kind {
-            Kind::Map(keys) => Ok(keys),
+            YamlValueKind::Map(keys) => Ok(keys),
             _ => Err(self.input.at(value.place, format!("{what} must be a map of keys"), None)),
         }
     }
 
-    fn list<'v>(&self, value: &'v Value, what: &str) -> Result<&'v [Value], Mistake> {
+    fn list<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v [YamlValue], Mistake> {
         match &value.kind {
-            Kind::List(items) => Ok(items),
-            Kind::Null => Ok(&[]),
+            YamlValueKind::List(items) => Ok(items),
+            YamlValueKind::Null => Ok(&[]),
             _ => Err(self.input.at(value.place, format!("`{what}` must be a list"), None)),
         }
     }
 
-    fn text<'v>(&self, value: &'v Value, what: &str) -> Result<&'v str, Mistake> {
+    fn text<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v str, Mistake> {
         match &value.kind {
-            Kind::Text(text) => Ok(text),
+            YamlValueKind::Text(text) => Ok(text),
             _ => Err(self.input.at(value.place, format!("`{what}` must be a text"), None)),
         }
     }
@@ -251,33 +266,33 @@ fn percent(text: &str) -> Option<windtunnel_model::Probability> {
     windtunnel_model::Probability::from_parts_per_billion(parts)
 }
 
-fn note_router(notes: &mut Notes, name: &str, kind: &str) {
+fn note_router(notes: &mut ConversionReport, name: &str, kind: &str) {
     let text = "Nodes with a network operating system are routers here: they forward by the \
                 shortest route, and their configuration is not read";
     notes.assume(text, format!("{name} ({})", shorten(kind)));
 }
 
 /// The keys of a map; of other values none.
-fn keys_of(value: &Value) -> &Map {
+fn keys_of(value: &YamlValue) -> &Map {
     match &value.kind {
-        Kind::Map(keys) => keys,
+        YamlValueKind::Map(keys) => keys,
         _ => &[],
     }
 }
 
 /// What a node's keys would have done.
-fn note_keys(notes: &mut Notes, name: &str, keys: &Map) {
+fn note_keys(notes: &mut ConversionReport, name: &str, keys: &Map) {
     for (key, value) in keys {
         match (key.text.as_str(), &value.kind) {
             ("kind", _) => {}
-            ("image", Kind::Text(image)) => note_image(notes, name, image),
+            ("image", YamlValueKind::Text(image)) => note_image(notes, name, image),
             ("labels" | "group", _) => notes.leave_out("Keys of nodes", shorten(&key.text)),
             (other, _) => notes.lose("Keys of nodes", format!("{} of {name}", shorten(other))),
         }
     }
 }
 
-fn note_image(notes: &mut Notes, name: &str, image: &str) {
+fn note_image(notes: &mut ConversionReport, name: &str, image: &str) {
     notes.lose("Images are not run", format!("{name} ({})", shorten(image)));
 }
 

@@ -5,21 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::Mistake;
 
-use super::graph::{Attribute, Attributes, Edge, Graph, Vertex};
-use super::input::{Input, shorten};
+use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex};
+use super::input::{ImportSourceText, shorten};
 
 /// What the two columns with the ends are called.
 const ENDS: [[&str; 2]; 4] =
     [["source", "target"], ["from", "to"], ["src", "dst"], ["node1", "node2"]];
 
 /// Whether the first line is a header with both ends.
-pub(super) fn looks_like_csv(input: &Input<'_>) -> bool {
+pub(super) fn looks_like_csv(input: &ImportSourceText<'_>) -> bool {
     let header = rows(input).next().and_then(Result::ok);
     header.is_some_and(|header| find_ends(&header).is_some())
 }
 
 /// The graph of the edges; vertices are numbered in the order in which they are named.
-pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
     let mut rows = rows(input);
     let header = rows.next().unwrap_or(Ok(Vec::new()))?;
     let Some(ends) = find_ends(&header) else {
@@ -28,7 +28,7 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
             format!("the columns with the ends of an edge are called {}", names.join(" or "));
         return Err(input.mistake_with_hint(0, 1, "the first line names no ends of edges", hint));
     };
-    let mut graph = Graph::default();
+    let mut graph = AttributedGraph::default();
     let mut known = BTreeMap::new();
     for row in rows {
         let row = row?;
@@ -50,14 +50,14 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
         };
         let ends = [end(ends[0])?, end(ends[1])?];
         let offset = row[0].offset;
-        graph.edges.push(Edge { ends, directed: false, attributes, offset });
+        graph.edges.push(GraphEdge { ends, directed: false, attributes, offset });
     }
     direct(&mut graph);
     Ok(graph)
 }
 
 /// A row goes both ways, unless there is one back: then each says one direction.
-fn direct(graph: &mut Graph) {
+fn direct(graph: &mut AttributedGraph) {
     let ends: BTreeSet<[usize; 2]> = graph.edges.iter().map(|edge| edge.ends).collect();
     let mut noted = BTreeSet::new();
     for edge in &mut graph.edges {
@@ -72,8 +72,8 @@ fn direct(graph: &mut Graph) {
 }
 
 fn vertex(
-    input: &Input<'_>,
-    graph: &mut Graph,
+    input: &ImportSourceText<'_>,
+    graph: &mut AttributedGraph,
     known: &mut BTreeMap<String, usize>,
     end: &Attribute,
 ) -> Result<usize, Mistake> {
@@ -81,7 +81,7 @@ fn vertex(
         return Err(input.mistake(end.offset, 1, "an end of this edge has no name"));
     }
     Ok(*known.entry(end.text.clone()).or_insert_with(|| {
-        graph.vertices.push(Vertex { id: end.text.clone(), attributes: Attributes::new() });
+        graph.vertices.push(GraphVertex { id: end.text.clone(), attributes: Attributes::new() });
         graph.vertices.len() - 1
     }))
 }
@@ -93,7 +93,9 @@ fn find_ends(header: &[Attribute]) -> Option<[usize; 2]> {
 }
 
 /// The rows that are neither empty nor comments (`#`), each field without blanks around it.
-fn rows<'i>(input: &'i Input<'_>) -> impl Iterator<Item = Result<Vec<Attribute>, Mistake>> + 'i {
+fn rows<'i>(
+    input: &'i ImportSourceText<'_>,
+) -> impl Iterator<Item = Result<Vec<Attribute>, Mistake>> + 'i {
     let mut offset = 0;
     let lines = input.text.split_inclusive('\n').map(move |line| {
         let start = offset;
@@ -105,7 +107,11 @@ fn rows<'i>(input: &'i Input<'_>) -> impl Iterator<Item = Result<Vec<Attribute>,
 }
 
 /// The fields of a line; one in quotes may hold commas, and a quote that is doubled.
-fn fields(input: &Input<'_>, line: &str, offset: usize) -> Result<Vec<Attribute>, Mistake> {
+fn fields(
+    input: &ImportSourceText<'_>,
+    line: &str,
+    offset: usize,
+) -> Result<Vec<Attribute>, Mistake> {
     let mut found = Vec::new();
     let mut rest = line;
     loop {

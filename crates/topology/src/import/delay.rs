@@ -3,14 +3,14 @@
 //! latency and a jitter of theirs become. Source: tc-netem(8); the kernel's `net/sched/sch_netem.c`.
 
 use windtunnel_model::Span;
-use windtunnel_model::profile::{Distribution, Jitter};
+use windtunnel_model::profile::{Jitter, JitterDistribution};
 
-use crate::topology::{Notes, Properties};
+use crate::topology::{ConversionReport, LinkDirectionProperties};
 use crate::yaml::jitter_value;
 
 /// The form of a jitter around its mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Shape {
+pub(super) enum DelayJitterShape {
     /// From the mean less the jitter to the mean with it; netem's where no distribution is named.
     #[default]
     Uniform,
@@ -20,39 +20,43 @@ pub(super) enum Shape {
 
 /// A mean with what is around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Delay {
+pub(super) struct DelayDistribution {
     pub(super) mean: Span,
     pub(super) jitter: Span,
-    pub(super) shape: Shape,
+    pub(super) shape: DelayJitterShape,
 }
 
-impl Delay {
+impl DelayDistribution {
     /// The least delay, which is our latency, and what random delay is on top of it.
     pub(super) fn parts(self) -> (Span, Jitter) {
-        let Delay { mean, jitter, shape } = self;
+        let DelayDistribution { mean, jitter, shape } = self;
         if jitter.is_zero() {
             return (mean, Jitter::default());
         }
-        if shape == Shape::Uniform && jitter <= mean {
+        if shape == DelayJitterShape::Uniform && jitter <= mean {
             let spread = jitter.saturating_add(jitter);
             return (mean.saturating_sub(jitter), Jitter { spread, ..Jitter::default() });
         }
         let quantiles: Vec<Span> = (0..=2 * HALF).map(|percent| self.quantile(percent)).collect();
         let least = quantiles.first().copied().unwrap_or_default();
         let table = quantiles.iter().map(|quantile| quantile.saturating_sub(least)).collect();
-        let distribution = Distribution::Table(table);
+        let distribution = JitterDistribution::Table(table);
         (least, Jitter { spread: Span::ZERO, distribution })
     }
 
     /// Properties with this delay and no others.
-    pub(super) fn properties(self) -> Properties {
+    pub(super) fn properties(self) -> LinkDirectionProperties {
         let (latency, jitter) = self.parts();
-        Properties { latency, jitter, ..Properties::default() }
+        LinkDirectionProperties { latency, jitter, ..LinkDirectionProperties::default() }
     }
 
     /// What a change from `before` sets: the least delay depends on the jitter, so both. `reorders`:
     /// packets overtake each other by it.
-    pub(super) fn changes(self, before: Delay, reorders: bool) -> Vec<(&'static str, String)> {
+    pub(super) fn changes(
+        self,
+        before: DelayDistribution,
+        reorders: bool,
+    ) -> Vec<(&'static str, String)> {
         let (latency, jitter) = self.parts();
         let mut set = vec![("latency", latency.to_string())];
         if !(before.jitter.is_zero() && self.jitter.is_zero()) {
@@ -65,15 +69,15 @@ impl Delay {
     }
 
     /// Says how a jitter was read, and where a part of it would be below zero.
-    pub(super) fn note(self, notes: &mut Notes, item: &str) {
+    pub(super) fn note(self, notes: &mut ConversionReport, item: &str) {
         if self.jitter.is_zero() {
             return;
         }
         let text = match self.shape {
-            Shape::Uniform => {
+            DelayJitterShape::Uniform => {
                 "Jitter is uniform around the latency: the least delay is the latency less the jitter"
             }
-            Shape::Normal => {
+            DelayJitterShape::Normal => {
                 "Jitter is normal around the latency, with this standard deviation: a table of its percentiles"
             }
         };
@@ -102,8 +106,8 @@ impl Delay {
     fn offset(self, percent: usize) -> Span {
         let steps = percent.abs_diff(HALF);
         let (numerator, denominator) = match self.shape {
-            Shape::Uniform => (u128::try_from(steps).unwrap_or(0), 50),
-            Shape::Normal => (u128::from(DEVIATIONS[steps]), 10_000),
+            DelayJitterShape::Uniform => (u128::try_from(steps).unwrap_or(0), 50),
+            DelayJitterShape::Normal => (u128::from(DEVIATIONS[steps]), 10_000),
         };
         let nanos =
             (u128::from(self.jitter.as_nanos()) * numerator + denominator / 2) / denominator;
@@ -132,9 +136,9 @@ mod tests {
 
     /// Mean and standard deviation in ms of a latency with a table on top: between quantiles the
     /// density is flat, so each step has the moments of a uniform variable.
-    fn moments(delay: Delay) -> (f64, f64) {
+    fn moments(delay: DelayDistribution) -> (f64, f64) {
         let (latency, jitter) = delay.parts();
-        let Distribution::Table(table) = jitter.distribution else { panic!("{jitter:?}") };
+        let JitterDistribution::Table(table) = jitter.distribution else { panic!("{jitter:?}") };
         let at = |span: Span| {
             f64::from(u32::try_from((latency + span).as_nanos() / 1_000).unwrap()) / 1_000.0
         };
@@ -150,16 +154,21 @@ mod tests {
 
     #[test]
     fn a_uniform_jitter_is_on_both_sides_of_the_latency() {
-        let delay = Delay { mean: ms(50), jitter: ms(10), shape: Shape::Uniform };
+        let delay =
+            DelayDistribution { mean: ms(50), jitter: ms(10), shape: DelayJitterShape::Uniform };
         assert_eq!(delay.parts(), (ms(40), Jitter { spread: ms(20), ..Jitter::default() }));
-        let all = Delay { mean: ms(10), jitter: ms(10), shape: Shape::Uniform };
+        let all =
+            DelayDistribution { mean: ms(10), jitter: ms(10), shape: DelayJitterShape::Uniform };
         assert_eq!(all.parts(), (ms(0), Jitter { spread: ms(20), ..Jitter::default() }));
     }
 
     #[test]
     fn a_normal_jitter_has_the_latency_as_its_mean_and_its_deviation() {
-        let (mean, deviation) =
-            moments(Delay { mean: ms(100), jitter: ms(10), shape: Shape::Normal });
+        let (mean, deviation) = moments(DelayDistribution {
+            mean: ms(100),
+            jitter: ms(10),
+            shape: DelayJitterShape::Normal,
+        });
         assert!((mean - 100.0).abs() < 0.001, "{mean}");
         assert!((deviation - 10.0).abs() < 0.001, "{deviation}");
     }
@@ -167,19 +176,21 @@ mod tests {
     /// Uniform over −20 to 40 ms with all below zero at zero: the mean is ∫ x/60 from 0 to 40.
     #[test]
     fn delays_below_zero_are_zero() {
-        let delay = Delay { mean: ms(10), jitter: ms(30), shape: Shape::Uniform };
+        let delay =
+            DelayDistribution { mean: ms(10), jitter: ms(30), shape: DelayJitterShape::Uniform };
         let (mean, _) = moments(delay);
         assert!((mean - 40.0 * 40.0 / 120.0).abs() < 0.01, "{mean}");
         assert!(delay.below_zero());
-        assert!(!Delay { mean: ms(30), ..delay }.below_zero());
+        assert!(!DelayDistribution { mean: ms(30), ..delay }.below_zero());
     }
 
     #[test]
     fn a_change_of_the_latency_keeps_the_jitter_around_it() {
-        let before = Delay { mean: ms(50), jitter: ms(10), shape: Shape::Uniform };
-        let set = Delay { mean: ms(80), ..before }.changes(before, false);
+        let before =
+            DelayDistribution { mean: ms(50), jitter: ms(10), shape: DelayJitterShape::Uniform };
+        let set = DelayDistribution { mean: ms(80), ..before }.changes(before, false);
         assert_eq!(set, [("latency", "70ms".to_owned()), ("jitter", "20ms".to_owned())]);
-        let none = Delay { jitter: Span::ZERO, ..before };
+        let none = DelayDistribution { jitter: Span::ZERO, ..before };
         assert_eq!(none.changes(before, true)[1], ("jitter", "none".to_owned()));
         assert_eq!(before.changes(none, true)[2], ("reorder", "jitter".to_owned()));
     }

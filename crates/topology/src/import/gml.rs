@@ -5,25 +5,25 @@
 
 use windtunnel_scenario::Mistake;
 
-use super::graph::{Attribute, Attributes, Edge, Graph, Index, Vertex};
-use super::input::{Input, shorten};
+use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
+use super::input::{ImportSourceText, shorten};
 
 /// Lists may stand this deep in each other.
 const DEEPEST: usize = 32;
 
 /// A key with its value.
 #[derive(Debug)]
-struct Pair {
+struct GmlKeyValue {
     key: String,
     offset: usize,
-    value: Value,
+    value: GmlValue,
 }
 
 #[derive(Debug)]
-enum Value {
+enum GmlValue {
     /// A number or a text, without its quotes, and where it stands.
     Scalar(Attribute),
-    List(Vec<Pair>),
+    List(Vec<GmlKeyValue>),
 }
 
 /// Whether the first word is a key of GML with a list, a number or a text.
@@ -39,17 +39,17 @@ pub(super) fn looks_like_gml(text: &str) -> bool {
 }
 
 /// Reads a graph.
-pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
     let (graphs, others): (Vec<_>, Vec<_>) =
-        Reader { input, at: 0 }.pairs()?.into_iter().partition(|pair| pair.key == "graph");
+        GmlParser { input, at: 0 }.pairs()?.into_iter().partition(|pair| pair.key == "graph");
     let mut graphs = graphs.into_iter();
     let Some(found) = graphs.next() else {
         return Err(input.mistake(0, 1, "there is no `graph [ … ]` in this file"));
     };
-    let Value::List(pairs) = found.value else {
+    let GmlValue::List(pairs) = found.value else {
         return Err(input.mistake(found.offset, 5, "`graph` must be a list: `graph [ … ]`"));
     };
-    let (mut graph, mut index) = (Graph::default(), Index::default());
+    let (mut graph, mut index) = (AttributedGraph::default(), VertexIdIndex::default());
     let more = graphs.len();
     if more > 0 {
         graph.unread.push(format!("{more} more graphs"));
@@ -61,38 +61,40 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
     let mut edges = Vec::new();
     for pair in pairs {
         match (pair.key.as_str(), pair.value) {
-            ("node", Value::List(pairs)) => {
+            ("node", GmlValue::List(pairs)) => {
                 let mut attributes = flat(pairs, &mut graph);
                 let id = required(input, &mut attributes, "id", "node", pair.offset)?;
-                let vertex = Vertex { id: id.text, attributes };
+                let vertex = GraphVertex { id: id.text, attributes };
                 index.add(input, &mut graph, vertex, pair.offset)?;
             }
-            ("edge", Value::List(pairs)) => {
+            ("edge", GmlValue::List(pairs)) => {
                 let mut attributes = flat(pairs, &mut graph);
                 let source = required(input, &mut attributes, "source", "edge", pair.offset)?;
                 let target = required(input, &mut attributes, "target", "edge", pair.offset)?;
                 edges.push((source, target, attributes, pair.offset));
             }
-            ("node" | "edge", Value::Scalar(_)) => {
+            ("node" | "edge", GmlValue::Scalar(_)) => {
                 let message = format!("`{0}` must be a list: `{0} [ … ]`", pair.key);
                 return Err(input.mistake(pair.offset, 4, message));
             }
-            ("directed", Value::Scalar(value)) => graph.directed = value.text.trim() == "1",
-            (_, Value::Scalar(value)) => {
+            ("directed", GmlValue::Scalar(value)) => graph.directed = value.text.trim() == "1",
+            (_, GmlValue::Scalar(value)) => {
                 graph.attributes.insert(pair.key, value);
             }
-            (_, Value::List(_)) => graph.unread.push(format!("the list `{}`", shorten(&pair.key))),
+            (_, GmlValue::List(_)) => {
+                graph.unread.push(format!("the list `{}`", shorten(&pair.key)));
+            }
         }
     }
     for (source, target, attributes, offset) in edges {
         let ends = [index.find(input, &source)?, index.find(input, &target)?];
-        graph.edges.push(Edge { ends, directed: graph.directed, attributes, offset });
+        graph.edges.push(GraphEdge { ends, directed: graph.directed, attributes, offset });
     }
     Ok(graph)
 }
 
 fn required(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     attributes: &mut Attributes,
     key: &str,
     of: &str,
@@ -105,30 +107,30 @@ fn required(
 
 /// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are
 /// drawings.
-fn flat(pairs: Vec<Pair>, graph: &mut Graph) -> Attributes {
+fn flat(pairs: Vec<GmlKeyValue>, graph: &mut AttributedGraph) -> Attributes {
     let mut attributes = Attributes::new();
     for pair in pairs {
         match pair.value {
-            Value::Scalar(value) if !attributes.contains_key(&pair.key) => {
+            GmlValue::Scalar(value) if !attributes.contains_key(&pair.key) => {
                 attributes.insert(pair.key, value);
             }
-            Value::Scalar(_) => graph.note_unread(format!("a second `{}`", shorten(&pair.key))),
-            Value::List(_) => graph.note_unread(format!("the list `{}`", shorten(&pair.key))),
+            GmlValue::Scalar(_) => graph.note_unread(format!("a second `{}`", shorten(&pair.key))),
+            GmlValue::List(_) => graph.note_unread(format!("the list `{}`", shorten(&pair.key))),
         }
     }
     attributes
 }
 
-struct Reader<'a> {
-    input: &'a Input<'a>,
+struct GmlParser<'a> {
+    input: &'a ImportSourceText<'a>,
     at: usize,
 }
 
-impl Reader<'_> {
+impl GmlParser<'_> {
     /// All pairs of the file; lists are kept on a stack, so that depth costs no call stack.
-    fn pairs(mut self) -> Result<Vec<Pair>, Mistake> {
-        let mut done: Vec<Pair> = Vec::new();
-        let mut open: Vec<(String, usize, Vec<Pair>)> = Vec::new();
+    fn pairs(mut self) -> Result<Vec<GmlKeyValue>, Mistake> {
+        let mut done: Vec<GmlKeyValue> = Vec::new();
+        let mut open: Vec<(String, usize, Vec<GmlKeyValue>)> = Vec::new();
         loop {
             self.skip();
             let Some(c) = self.peek() else { break };
@@ -139,7 +141,7 @@ impl Reader<'_> {
                     return Err(self.wrong(start, "a `]` without a `[`"));
                 };
                 let into = open.last_mut().map_or(&mut done, |(_, _, list)| list);
-                into.push(Pair { key, offset, value: Value::List(list) });
+                into.push(GmlKeyValue { key, offset, value: GmlValue::List(list) });
                 continue;
             }
             let key = self.word();
@@ -162,9 +164,9 @@ impl Reader<'_> {
                     return Err(self.wrong(start, &format!("`{}` has no value", shorten(&key))));
                 }
                 Some(_) => {
-                    let value = Value::Scalar(self.scalar()?);
+                    let value = GmlValue::Scalar(self.scalar()?);
                     let into = open.last_mut().map_or(&mut done, |(_, _, list)| list);
-                    into.push(Pair { key, offset: start, value });
+                    into.push(GmlKeyValue { key, offset: start, value });
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_scenario::Mistake;
 
-use super::input::{Input, shorten};
+use super::input::{ImportSourceText, shorten};
 
 /// An attribute's text and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +18,11 @@ pub(super) type Attributes = BTreeMap<String, Attribute>;
 
 /// A graph.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Graph {
+pub(super) struct AttributedGraph {
     pub(super) directed: bool,
     pub(super) attributes: Attributes,
-    pub(super) vertices: Vec<Vertex>,
-    pub(super) edges: Vec<Edge>,
+    pub(super) vertices: Vec<GraphVertex>,
+    pub(super) edges: Vec<GraphEdge>,
     /// What the format has and this graph has not, such as hyperedges.
     pub(super) unread: Vec<String>,
     /// What the format leaves open and the reader chose: a statement, and what it is about.
@@ -31,21 +31,21 @@ pub(super) struct Graph {
 
 /// A vertex.
 #[derive(Debug, Clone)]
-pub(super) struct Vertex {
+pub(super) struct GraphVertex {
     pub(super) id: String,
     pub(super) attributes: Attributes,
 }
 
 /// An edge; its ends are positions among the vertices.
 #[derive(Debug, Clone)]
-pub(super) struct Edge {
+pub(super) struct GraphEdge {
     pub(super) ends: [usize; 2],
     pub(super) directed: bool,
     pub(super) attributes: Attributes,
     pub(super) offset: usize,
 }
 
-impl Graph {
+impl AttributedGraph {
     /// Notes what is not read, once.
     pub(super) fn note_unread(&mut self, what: String) {
         if !self.unread.contains(&what) {
@@ -54,7 +54,7 @@ impl Graph {
     }
 }
 
-impl Vertex {
+impl GraphVertex {
     /// What people call it.
     pub(super) fn label(&self) -> &str {
         let label = self.attributes.get("label").map(|label| label.text.trim());
@@ -64,17 +64,17 @@ impl Vertex {
 
 /// Finds vertices by id while a graph is read.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub(super) struct VertexIdIndex {
     by_id: BTreeMap<String, usize>,
 }
 
-impl Index {
+impl VertexIdIndex {
     /// Adds a vertex with a new id.
     pub(super) fn add(
         &mut self,
-        input: &Input<'_>,
-        graph: &mut Graph,
-        vertex: Vertex,
+        input: &ImportSourceText<'_>,
+        graph: &mut AttributedGraph,
+        vertex: GraphVertex,
         offset: usize,
     ) -> Result<(), Mistake> {
         if self.by_id.insert(vertex.id.clone(), graph.vertices.len()).is_some() {
@@ -86,7 +86,11 @@ impl Index {
     }
 
     /// The vertex with this id.
-    pub(super) fn find(&self, input: &Input<'_>, end: &Attribute) -> Result<usize, Mistake> {
+    pub(super) fn find(
+        &self,
+        input: &ImportSourceText<'_>,
+        end: &Attribute,
+    ) -> Result<usize, Mistake> {
         self.by_id.get(&end.text).copied().ok_or_else(|| {
             let message = format!("no node has the id `{}`", shorten(&end.text));
             input.mistake(end.offset, end.text.chars().count(), message)

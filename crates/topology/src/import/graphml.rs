@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use roxmltree::Node;
 use windtunnel_scenario::Mistake;
 
-use super::graph::{Attribute, Attributes, Edge, Graph, Index, Vertex};
-use super::input::{Input, shorten};
+use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
+use super::input::{ImportSourceText, shorten};
 use super::xml::{self, elements};
 
 /// Declared attributes: their names and defaults by (`for`, `id`).
-struct Keys {
+struct GraphMlKeyDeclarations {
     names: BTreeMap<String, String>,
     defaults: Vec<(String, String, Attribute)>,
 }
 
 /// Reads the first graph of the file.
-pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "graphml" {
@@ -28,20 +28,20 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
     let Some(first) = graphs.first() else {
         return Err(xml::mistake(input, root, "there is no <graph> in this file"));
     };
-    let mut graph = Graph {
+    let mut graph = AttributedGraph {
         directed: first.attribute("edgedefault") == Some("directed"),
         attributes: keys.attributes(*first, "graph"),
-        ..Graph::default()
+        ..AttributedGraph::default()
     };
     if graphs.len() > 1 {
         graph.unread.push(format!("{} more graphs", graphs.len() - 1));
     }
-    let (mut index, mut edges) = (Index::default(), Vec::new());
+    let (mut index, mut edges) = (VertexIdIndex::default(), Vec::new());
     for node in elements(*first) {
         match node.tag_name().name() {
             "node" => {
                 let id = xml::required(input, node, "id")?.to_owned();
-                let vertex = Vertex { id, attributes: keys.attributes(node, "node") };
+                let vertex = GraphVertex { id, attributes: keys.attributes(node, "node") };
                 unread(&mut graph, node, &["id"]);
                 if elements(node).any(|inner| inner.tag_name().name() == "graph") {
                     graph
@@ -68,13 +68,13 @@ pub(super) fn read(input: &Input<'_>) -> Result<Graph, Mistake> {
         };
         let attributes = keys.attributes(node, "edge");
         unread(&mut graph, node, &["id", "source", "target", "directed"]);
-        graph.edges.push(Edge { ends, directed, attributes, offset: node.range().start });
+        graph.edges.push(GraphEdge { ends, directed, attributes, offset: node.range().start });
     }
     Ok(graph)
 }
 
 /// Notes what a node or an edge has beside `data` of texts.
-fn unread(graph: &mut Graph, node: Node<'_, '_>, known: &[&str]) {
+fn unread(graph: &mut AttributedGraph, node: Node<'_, '_>, known: &[&str]) {
     let of = node.tag_name().name();
     // Such as `parse.indegree`: what a parser may allocate for.
     let attributes = node.attributes().map(|attribute| attribute.name());
@@ -91,8 +91,11 @@ fn unread(graph: &mut Graph, node: Node<'_, '_>, known: &[&str]) {
     }
 }
 
-fn keys(input: &Input<'_>, root: Node<'_, '_>) -> Result<Keys, Mistake> {
-    let mut keys = Keys { names: BTreeMap::new(), defaults: Vec::new() };
+fn keys(
+    input: &ImportSourceText<'_>,
+    root: Node<'_, '_>,
+) -> Result<GraphMlKeyDeclarations, Mistake> {
+    let mut keys = GraphMlKeyDeclarations { names: BTreeMap::new(), defaults: Vec::new() };
     for key in elements(root).filter(|node| node.tag_name().name() == "key") {
         let id = xml::required(input, key, "id")?;
         let name = key.attribute("attr.name").unwrap_or(id);
@@ -108,7 +111,7 @@ fn keys(input: &Input<'_>, root: Node<'_, '_>) -> Result<Keys, Mistake> {
     Ok(keys)
 }
 
-impl Keys {
+impl GraphMlKeyDeclarations {
     /// The attributes of an element of this kind, by the names that were declared.
     fn attributes(&self, node: Node<'_, '_>, kind: &str) -> Attributes {
         let mut attributes = Attributes::new();

@@ -3,33 +3,33 @@
 use std::borrow::Cow;
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::Place;
+use windtunnel_scenario::yaml::SourceLocation;
 
 use super::{LARGEST_IMPORT, Original, xml};
 
 /// A file's text.
 #[derive(Debug)]
-pub(super) struct Input<'a> {
+pub(super) struct ImportSourceText<'a> {
     pub(super) name: &'a str,
     pub(super) text: Cow<'a, str>,
     /// Whether it was read as ISO-8859-1.
     pub(super) latin1: bool,
 }
 
-impl<'a> Input<'a> {
+impl<'a> ImportSourceText<'a> {
     /// The text: UTF-8, else ISO-8859-1 for which every byte is a character.
     pub(super) fn new(original: &Original<'a>) -> Result<Self, Mistake> {
         let bytes = original.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(original.text);
         let name = original.name;
         if bytes.len() > LARGEST_IMPORT {
             let message = format!("the file is larger than {} MiB", LARGEST_IMPORT >> 20);
-            return Err(Mistake::at(name, "", Place::START, message, None));
+            return Err(Mistake::at(name, "", SourceLocation::START, message, None));
         }
         let (text, latin1) = match std::str::from_utf8(bytes) {
             Ok(text) => (Cow::Borrowed(text), false),
             Err(_) => (Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()), true),
         };
-        let input = Input { name, text: xml::without_late_declaration(text), latin1 };
+        let input = ImportSourceText { name, text: xml::without_late_declaration(text), latin1 };
         match input.text.find('\0') {
             Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is not a text")),
             None if input.text.trim().is_empty() => Err(input.mistake(0, 1, "the file is empty")),
@@ -61,14 +61,14 @@ impl<'a> Input<'a> {
     /// A mistake at a place.
     pub(super) fn at(
         &self,
-        place: Place,
+        place: SourceLocation,
         message: impl Into<String>,
         hint: Option<String>,
     ) -> Mistake {
         Mistake::at(self.name, &self.text, place, message, hint)
     }
 
-    fn place(&self, offset: usize, length: usize) -> Place {
+    fn place(&self, offset: usize, length: usize) -> SourceLocation {
         let mut end = offset.min(self.text.len());
         while !self.text.is_char_boundary(end) {
             end -= 1;
@@ -77,7 +77,7 @@ impl<'a> Input<'a> {
         let line = before.matches(['\n', '\r']).count() + 1;
         let column = before.rsplit(['\n', '\r']).next().unwrap_or("").chars().count() + 1;
         let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        Place { line: clamp(line), column: clamp(column), length: clamp(length) }
+        SourceLocation { line: clamp(line), column: clamp(column), length: clamp(length) }
     }
 }
 

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use roxmltree::Node as Element;
 use windtunnel_scenario::Mistake;
 
-use super::Options;
-use super::input::{Input, shorten};
+use super::ImportOptions;
+use super::input::{ImportSourceText, shorten};
 use super::names::{self, Namer};
 use super::xml::{self, elements};
-use crate::topology::{Link, Node, Router, Topology};
-use link::Known;
+use crate::topology::{Topology, TopologyLink, TopologyNode, TopologyRouter};
+use link::KollapsLink;
 
 /// Attributes of services that are understood.
 const SERVICE: [&str; 7] = ["name", "image", "command", "replicas", "share", "reuse", "supervisor"];
@@ -24,7 +24,7 @@ const DESCRIPTIONS: [&str; 6] =
 
 /// A service or bridge: its name in the scenario, and how many there are.
 #[derive(Debug, Clone)]
-struct Vertex {
+struct KollapsVertex {
     /// Where its links end: the node, the group, or a router.
     name: String,
     /// The node or group; `None` for a bridge.
@@ -36,16 +36,19 @@ struct Vertex {
 
 /// The experiment while it is read.
 struct Experiment<'a> {
-    input: &'a Input<'a>,
+    input: &'a ImportSourceText<'a>,
     namer: Namer,
     link_names: Namer,
-    vertices: BTreeMap<String, Vertex>,
-    links: Vec<Known>,
+    vertices: BTreeMap<String, KollapsVertex>,
+    links: Vec<KollapsLink>,
     topology: Topology,
 }
 
 /// Services become nodes or groups, bridges routers.
-pub(super) fn convert(input: &Input<'_>, options: &Options) -> Result<Topology, Mistake> {
+pub(super) fn convert(
+    input: &ImportSourceText<'_>,
+    options: &ImportOptions,
+) -> Result<Topology, Mistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "experiment" {
@@ -129,7 +132,7 @@ impl Experiment<'_> {
         };
         let shared = element.attribute("share") == Some("true") && replicas > 1;
         let name = if links > 1 { self.place(&node, count.is_some()) } else { node.clone() };
-        let vertex = Vertex { name, node: Some(node.clone()), replicas, shared };
+        let vertex = KollapsVertex { name, node: Some(node.clone()), replicas, shared };
         self.vertices.insert(label.to_owned(), vertex);
         if let Some(image) = element.attribute("image") {
             let command =
@@ -139,7 +142,13 @@ impl Experiment<'_> {
         }
         let comment = names::comment(label, &node);
         let forward = links > 1 && count.is_some();
-        self.topology.nodes.push(Node { name: node, count, forward, comment, ..Node::default() });
+        self.topology.nodes.push(TopologyNode {
+            name: node,
+            count,
+            forward,
+            comment,
+            ..TopologyNode::default()
+        });
         Ok(())
     }
 
@@ -156,8 +165,8 @@ impl Experiment<'_> {
                     by a link without properties";
         self.topology.notes.assume(text, node);
         let between = [node.to_owned(), router.clone()];
-        self.topology.links.push(Link { between, ..Link::default() });
-        self.topology.routers.push(Router { name: router.clone(), comment: None });
+        self.topology.links.push(TopologyLink { between, ..TopologyLink::default() });
+        self.topology.routers.push(TopologyRouter { name: router.clone(), comment: None });
         router
     }
 
@@ -166,16 +175,16 @@ impl Experiment<'_> {
         self.known_only(element, &["name"], "bridges");
         self.unknown_before(element, label)?;
         let name = self.namer.take(label, "bridge");
-        let vertex = Vertex { name: name.clone(), node: None, replicas: 1, shared: false };
+        let vertex = KollapsVertex { name: name.clone(), node: None, replicas: 1, shared: false };
         self.vertices.insert(label.to_owned(), vertex);
         self.topology.access.insert(name.clone(), Default::default());
         let comment = names::comment(label, &name);
-        self.topology.routers.push(Router { name, comment });
+        self.topology.routers.push(TopologyRouter { name, comment });
         Ok(())
     }
 
     /// The vertex that a link names; `None` for a supervisor.
-    fn end(&self, element: Element<'_, '_>, name: &str) -> Result<Option<Vertex>, Mistake> {
+    fn end(&self, element: Element<'_, '_>, name: &str) -> Result<Option<KollapsVertex>, Mistake> {
         let label = xml::required(self.input, element, name)?;
         if let Some(vertex) = self.vertices.get(label) {
             return Ok(Some(vertex.clone()));

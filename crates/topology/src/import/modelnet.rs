@@ -7,12 +7,14 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Packets, Probability, Rate, Span};
 use windtunnel_scenario::Mistake;
 
-use super::input::{Input, shorten};
+use super::input::{ImportSourceText, shorten};
 use super::names::Namer;
 use super::pair::{Directed, pair};
 use super::xml::{self, elements};
-use super::{Options, decimal};
-use crate::topology::{Link, Node, Properties, Router, Topology};
+use super::{ImportOptions, decimal};
+use crate::topology::{
+    LinkDirectionProperties, Topology, TopologyLink, TopologyNode, TopologyRouter,
+};
 
 /// Attributes of vertices, edges and specs that are understood.
 const CARRIED: [&str; 10] = [
@@ -46,7 +48,10 @@ struct Vertices {
 }
 
 /// Virtual nodes become nodes, all other vertices routers.
-pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistake> {
+pub(super) fn convert(
+    input: &ImportSourceText<'_>,
+    _: &ImportOptions,
+) -> Result<Topology, Mistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "topology" {
@@ -92,7 +97,7 @@ pub(super) fn convert(input: &Input<'_>, _: &Options) -> Result<Topology, Mistak
 }
 
 fn vertices<'d, 'i: 'd>(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     elements: impl Iterator<Item = Element<'d, 'i>>,
     topology: &mut Topology,
 ) -> Result<Vertices, Mistake> {
@@ -145,7 +150,7 @@ impl Vertices {
     }
 }
 
-fn read(input: &Input<'_>, element: Element<'_, '_>) -> Result<Specs, Mistake> {
+fn read(input: &ImportSourceText<'_>, element: Element<'_, '_>) -> Result<Specs, Mistake> {
     let value = |name, needed| (name, needed);
     let (plr, probability) = value("dbl_plr", "a probability from 0 to 1");
     let (kbps, rate) = value("dbl_kbps", "a rate in kbit/s of more than zero");
@@ -165,10 +170,10 @@ fn read(input: &Input<'_>, element: Element<'_, '_>) -> Result<Specs, Mistake> {
 
 /// The edge's own values before those of its specs.
 fn properties(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     specs: &BTreeMap<String, Specs>,
-) -> Result<Properties, Mistake> {
+) -> Result<LinkDirectionProperties, Mistake> {
     let own = read(input, element)?;
     let common = match element.attribute("specs") {
         None => Specs::default(),
@@ -178,16 +183,20 @@ fn properties(
             xml::mistake(input, element, message)
         })?,
     };
-    Ok(Properties {
+    Ok(LinkDirectionProperties {
         latency: own.latency.or(common.latency).unwrap_or_default(),
         loss: own.loss.or(common.loss).unwrap_or_default(),
         rate: own.rate.or(common.rate),
         queue: own.queue.or(common.queue).map(|packets| QueueLimit::Packets(Packets(packets))),
-        ..Properties::default()
+        ..LinkDirectionProperties::default()
     })
 }
 
-fn links(vertices: &mut Vertices, edges: Vec<Directed<Properties>>, topology: &mut Topology) {
+fn links(
+    vertices: &mut Vertices,
+    edges: Vec<Directed<LinkDirectionProperties>>,
+    topology: &mut Topology,
+) {
     let paired = pair(edges);
     let mut degrees = vec![0_usize; vertices.names.len()];
     for end in paired.iter().flat_map(|paired| paired.ends) {
@@ -203,7 +212,7 @@ fn links(vertices: &mut Vertices, edges: Vec<Directed<Properties>>, topology: &m
         }
         let down = paired.down.unwrap_or_else(|| paired.up.clone());
         let up = paired.up;
-        topology.links.push(Link { between, up, down, ..Link::default() });
+        topology.links.push(TopologyLink { between, up, down, ..TopologyLink::default() });
     }
     topology.links.append(&mut own);
 }
@@ -216,18 +225,18 @@ fn place(vertices: &mut Vertices, degrees: &[usize], topology: &mut Topology) ->
     for (at, name) in vertices.names.iter().enumerate() {
         if !vertices.virtual_nodes[at] {
             topology.access.insert(name.clone(), Default::default());
-            topology.routers.push(Router { name: name.clone(), comment: None });
+            topology.routers.push(TopologyRouter { name: name.clone(), comment: None });
             continue;
         }
-        topology.nodes.push(Node { name: name.clone(), ..Node::default() });
+        topology.nodes.push(TopologyNode { name: name.clone(), ..TopologyNode::default() });
         if degrees[at] > 1 {
             let router = vertices.namer.take(&name.replacen("n-", "r-", 1), "r");
             let text = "Paths may lead through these virtual nodes: each has a router of its own, to which \
                         it is attached by a link without properties";
             topology.notes.assume(text, format!("{name} ({router})"));
             let between = [name.clone(), router.clone()];
-            topology.links.push(Link { between, ..Link::default() });
-            topology.routers.push(Router { name: router.clone(), comment: None });
+            topology.links.push(TopologyLink { between, ..TopologyLink::default() });
+            topology.routers.push(TopologyRouter { name: router.clone(), comment: None });
             meetings[at] = router;
         }
     }

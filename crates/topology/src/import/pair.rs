@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::topology::{Link, Properties, Topology};
+use crate::topology::{LinkDirectionProperties, Topology, TopologyLink};
 
 /// An edge from one vertex to another, as the file has it.
 #[derive(Debug, Clone)]
@@ -56,14 +56,18 @@ pub(super) fn pair<T>(edges: Vec<Directed<T>>) -> Vec<Paired<T>> {
 
 /// Adds links between routers for edges; one without an edge back goes both ways alike, noted as
 /// `lonely`.
-pub(super) fn connect(topology: &mut Topology, edges: Vec<Directed<Properties>>, lonely: &str) {
+pub(super) fn connect(
+    topology: &mut Topology,
+    edges: Vec<Directed<LinkDirectionProperties>>,
+    lonely: &str,
+) {
     for Paired { ends, up, down } in pair(edges) {
         let between = ends.map(|end| topology.routers[end].name.clone());
         if down.is_none() {
             topology.notes.lose(lonely, between.join("--"));
         }
         let down = down.unwrap_or_else(|| up.clone());
-        topology.links.push(Link { between, up, down, ..Link::default() });
+        topology.links.push(TopologyLink { between, up, down, ..TopologyLink::default() });
     }
 }
 

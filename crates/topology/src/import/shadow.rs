@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use windtunnel_model::{Probability, Rate};
 use windtunnel_scenario::Mistake;
 
-use super::delay::{Delay, Shape};
-use super::graph::{Attribute, Attributes, Edge, Graph};
-use super::input::{Input, shorten};
+use super::delay::{DelayDistribution, DelayJitterShape};
+use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge};
+use super::input::{ImportSourceText, shorten};
 use super::names::{self, Namer};
 use super::pair::{Directed, connect};
-use super::{Options, decimal};
-use crate::topology::{Notes, Properties, Router, Topology};
+use super::{ImportOptions, decimal};
+use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
 /// Attributes of nodes that are understood.
 const OF_NODES: [&str; 4] = ["host_bandwidth_up", "host_bandwidth_down", "label", "id"];
@@ -21,7 +21,7 @@ const OF_EDGES: [&str; 5] = ["latency", "jitter", "packet_loss", "label", "id"];
 const DESCRIPTIONS: [&str; 5] = ["country_code", "city_code", "type", "asn", "geocode"];
 
 /// Whether a graph has what only Shadow's graphs have.
-pub(super) fn is_shadow(graph: &Graph) -> bool {
+pub(super) fn is_shadow(graph: &AttributedGraph) -> bool {
     let any = |attributes: &Attributes, keys: &[&str]| {
         keys.iter().any(|key| attributes.contains_key(*key))
     };
@@ -32,9 +32,9 @@ pub(super) fn is_shadow(graph: &Graph) -> bool {
 
 /// Each node of the graph becomes a router whose hosts have the bandwidths of the node.
 pub(super) fn convert(
-    input: &Input<'_>,
-    graph: &Graph,
-    options: &Options,
+    input: &ImportSourceText<'_>,
+    graph: &AttributedGraph,
+    options: &ImportOptions,
 ) -> Result<Topology, Mistake> {
     let mut topology = Topology::default();
     let mut namer = Namer::default();
@@ -44,11 +44,17 @@ pub(super) fn convert(
             Some(text) => bandwidth(input, key, text).map(Some),
             None => Ok(None),
         };
-        let up = Properties { rate: rate("host_bandwidth_up")?, ..Properties::default() };
-        let down = Properties { rate: rate("host_bandwidth_down")?, ..Properties::default() };
+        let up = LinkDirectionProperties {
+            rate: rate("host_bandwidth_up")?,
+            ..LinkDirectionProperties::default()
+        };
+        let down = LinkDirectionProperties {
+            rate: rate("host_bandwidth_down")?,
+            ..LinkDirectionProperties::default()
+        };
         topology.access.insert(name.clone(), [up, down]);
         let comment = names::comment(vertex.label(), &name);
-        topology.routers.push(Router { name, comment });
+        topology.routers.push(TopologyRouter { name, comment });
     }
     topology.notes.assume(
         "Each node of the graph is a router, and its hosts' links have its bandwidths; which hosts there are \
@@ -64,9 +70,9 @@ pub(super) fn convert(
 }
 
 fn links(
-    input: &Input<'_>,
-    graph: &Graph,
-    options: &Options,
+    input: &ImportSourceText<'_>,
+    graph: &AttributedGraph,
+    options: &ImportOptions,
     topology: &mut Topology,
 ) -> Result<(), Mistake> {
     let mut edges = Vec::new();
@@ -89,15 +95,15 @@ fn links(
 /// An edge from a node to itself is what lies between two hosts of that node. It is exact where the
 /// graph has one node: all of it is put on the way from a host into the router.
 fn within(
-    graph: &Graph,
-    options: &Options,
+    graph: &AttributedGraph,
+    options: &ImportOptions,
     name: &str,
-    properties: &Properties,
+    properties: &LinkDirectionProperties,
     topology: &mut Topology,
 ) {
     if graph.vertices.len() == 1 {
         if let Some([up, _]) = topology.access.get_mut(name) {
-            *up = Properties { rate: up.rate, ..properties.clone() };
+            *up = LinkDirectionProperties { rate: up.rate, ..properties.clone() };
         }
         let text = "What lies between two hosts is on the way from each host into the router, so that it counts \
                     once for each packet";
@@ -112,11 +118,11 @@ fn within(
 }
 
 fn properties(
-    input: &Input<'_>,
-    edge: &Edge,
+    input: &ImportSourceText<'_>,
+    edge: &GraphEdge,
     name: &str,
-    notes: &mut Notes,
-) -> Result<Properties, Mistake> {
+    notes: &mut ConversionReport,
+) -> Result<LinkDirectionProperties, Mistake> {
     let time = |key: &str| match edge.attributes.get(key) {
         Some(text) => {
             let needed = "a time with a unit such as \"50 ms\"";
@@ -132,25 +138,29 @@ fn properties(
             .ok_or_else(|| wrong(input, "packet_loss", text, "a probability from 0 to 1"))?,
         None => Probability::NEVER,
     };
-    let delay = Delay { mean, jitter: time("jitter")?.unwrap_or_default(), shape: Shape::Uniform };
+    let delay = DelayDistribution {
+        mean,
+        jitter: time("jitter")?.unwrap_or_default(),
+        shape: DelayJitterShape::Uniform,
+    };
     if !delay.jitter.is_zero() {
         notes.assume("Jitter is carried over, and Shadow itself ignores it", "");
     }
     delay.note(notes, name);
-    Ok(Properties { loss, ..delay.properties() })
+    Ok(LinkDirectionProperties { loss, ..delay.properties() })
 }
 
-fn bandwidth(input: &Input<'_>, key: &str, text: &Attribute) -> Result<Rate, Mistake> {
+fn bandwidth(input: &ImportSourceText<'_>, key: &str, text: &Attribute) -> Result<Rate, Mistake> {
     let needed = "a rate of more than zero with a unit such as \"100 Mbit\"";
     decimal::rate(&text.text, None).ok_or_else(|| wrong(input, key, text, needed))
 }
 
-fn wrong(input: &Input<'_>, key: &str, text: &Attribute, needed: &str) -> Mistake {
+fn wrong(input: &ImportSourceText<'_>, key: &str, text: &Attribute, needed: &str) -> Mistake {
     let message = format!("{key}: `{}` is not {needed}", shorten(&text.text));
     input.mistake(text.offset, text.text.chars().count(), message)
 }
 
-fn unread(graph: &Graph, topology: &mut Topology) {
+fn unread(graph: &AttributedGraph, topology: &mut Topology) {
     let vertices = graph.vertices.iter().flat_map(|vertex| vertex.attributes.keys());
     let edges = graph.edges.iter().flat_map(|edge| edge.attributes.keys());
     let vertices = vertices.map(String::as_str).filter(|key| !OF_NODES.contains(key));

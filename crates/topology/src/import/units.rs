@@ -9,18 +9,24 @@ use super::graph::Attributes;
 
 /// A quantity and the attribute that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found<'a, T> {
+pub(super) struct AttributeQuantity<'a, T> {
     pub(super) key: &'a str,
     pub(super) value: T,
 }
 
 /// The rate of an edge. `whole` are the attributes of the graph, which may name a unit for all.
-pub(super) fn rate<'a>(edge: &'a Attributes, whole: &Attributes) -> Option<Found<'a, Rate>> {
+pub(super) fn rate<'a>(
+    edge: &'a Attributes,
+    whole: &Attributes,
+) -> Option<AttributeQuantity<'a, Rate>> {
     find(edge, whole, &RATES, bits_per_second)
 }
 
 /// The latency of an edge.
-pub(super) fn latency<'a>(edge: &'a Attributes, whole: &Attributes) -> Option<Found<'a, Span>> {
+pub(super) fn latency<'a>(
+    edge: &'a Attributes,
+    whole: &Attributes,
+) -> Option<AttributeQuantity<'a, Span>> {
     find(edge, whole, &TIMES, |number, unit| decimal::time(&format!("{number} {unit}"), None))
 }
 
@@ -46,7 +52,7 @@ fn find<'a, T>(
     whole: &Attributes,
     names: &[&str],
     read: impl Fn(&str, &str) -> Option<T>,
-) -> Option<Found<'a, T>> {
+) -> Option<AttributeQuantity<'a, T>> {
     names.iter().find_map(|wanted| {
         edge.iter().find_map(|(key, attribute)| {
             let (name, suffix) = parts(key);
@@ -60,7 +66,7 @@ fn find<'a, T>(
                 ("", suffix) => suffix,
                 (own, _) => own,
             };
-            Some(Found { key, value: read(number, unit)? })
+            Some(AttributeQuantity { key, value: read(number, unit)? })
         })
     })
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use roxmltree::{Document, Node, ParsingOptions};
 use windtunnel_scenario::Mistake;
 
-use super::input::{Input, shorten};
+use super::input::{ImportSourceText, shorten};
 
 /// The most elements, texts and comments.
 const MOST_NODES: u32 = 2_000_000;
@@ -30,12 +30,12 @@ pub(super) fn without_late_declaration(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// The document, or the first mistake.
-pub(super) fn parse<'t>(input: &'t Input<'_>) -> Result<Document<'t>, Mistake> {
+pub(super) fn parse<'t>(input: &'t ImportSourceText<'_>) -> Result<Document<'t>, Mistake> {
     let options =
         ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     Document::parse_with_options(&input.text, options).map_err(|error| {
         let position = error.pos();
-        let place = windtunnel_scenario::yaml::Place {
+        let place = windtunnel_scenario::yaml::SourceLocation {
             line: position.row.max(1),
             column: position.col.max(1),
             length: 1,
@@ -53,7 +53,7 @@ pub(super) fn parse<'t>(input: &'t Input<'_>) -> Result<Document<'t>, Mistake> {
 
 /// A mistake about an element.
 pub(super) fn mistake(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     node: Node<'_, '_>,
     message: impl Into<String>,
 ) -> Mistake {
@@ -63,7 +63,7 @@ pub(super) fn mistake(
 
 /// An attribute that must be there and not empty.
 pub(super) fn required<'d>(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     node: Node<'d, '_>,
     name: &str,
 ) -> Result<&'d str, Mistake> {
@@ -77,7 +77,7 @@ pub(super) fn required<'d>(
 
 /// An attribute read by `read`; `needed` says what it should have been.
 pub(super) fn value<T>(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     node: Node<'_, '_>,
     name: &str,
     needed: &str,

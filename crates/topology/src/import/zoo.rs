@@ -7,12 +7,12 @@ use windtunnel_model::{Rate, Span};
 use windtunnel_scenario::Mistake;
 
 use super::geography::Coordinates;
-use super::graph::{Edge, Graph, Vertex};
-use super::input::{Input, shorten};
+use super::graph::{AttributedGraph, GraphEdge, GraphVertex};
+use super::input::{ImportSourceText, shorten};
 use super::names::{self, Namer};
 use super::pair::{Directed, connect};
-use super::{Options, decimal, units};
-use crate::topology::{Notes, Properties, Router, Topology};
+use super::{ImportOptions, decimal, units};
+use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
 /// Attributes that describe and change nothing that a packet would notice.
 const DESCRIPTIONS: [&str; 20] = [
@@ -47,9 +47,9 @@ const HEAD: [&str; 5] = ["Network", "GeoLocation", "Source", "NetworkDate", "Not
 
 /// Each vertex becomes a router, each edge a link.
 pub(super) fn convert(
-    input: &Input<'_>,
-    graph: &Graph,
-    options: &Options,
+    input: &ImportSourceText<'_>,
+    graph: &AttributedGraph,
+    options: &ImportOptions,
 ) -> Result<Topology, Mistake> {
     let mut topology = Topology::default();
     let label = ["Network", "label"].iter().find_map(|key| graph.attributes.get(*key));
@@ -75,13 +75,13 @@ pub(super) fn convert(
             topology.access.insert(name.clone(), Default::default());
         }
         let comment = names::comment(vertex.label(), &name);
-        topology.routers.push(Router { name, comment });
+        topology.routers.push(TopologyRouter { name, comment });
     }
     topology.notes.assume(
         "Each place is a router, and has a node of its own by a link without properties",
         "",
     );
-    let edges = Edges { input, graph, places: &places, default: options.latency };
+    let edges = ZooLinkBuilder { input, graph, places: &places, default: options.latency };
     let read = edges.links(&mut topology)?;
     for (text, item) in &graph.assumed {
         topology.notes.assume(text, item.clone());
@@ -90,7 +90,10 @@ pub(super) fn convert(
     Ok(topology)
 }
 
-fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>, Mistake> {
+fn coordinates(
+    input: &ImportSourceText<'_>,
+    vertex: &GraphVertex,
+) -> Result<Option<Coordinates>, Mistake> {
     let attributes = &vertex.attributes;
     let (Some(latitude), Some(longitude)) =
         (attributes.get("Latitude"), attributes.get("Longitude"))
@@ -115,14 +118,14 @@ fn coordinates(input: &Input<'_>, vertex: &Vertex) -> Result<Option<Coordinates>
 type Read<'a> = BTreeSet<(usize, &'a str)>;
 
 /// What is needed to make links of edges.
-struct Edges<'a> {
-    input: &'a Input<'a>,
-    graph: &'a Graph,
+struct ZooLinkBuilder<'a> {
+    input: &'a ImportSourceText<'a>,
+    graph: &'a AttributedGraph,
     places: &'a [Option<Coordinates>],
     default: Span,
 }
 
-impl<'a> Edges<'a> {
+impl<'a> ZooLinkBuilder<'a> {
     /// Returns the attributes that were read, by edge.
     fn links(&self, topology: &mut Topology) -> Result<Read<'a>, Mistake> {
         let mut edges = Vec::new();
@@ -145,7 +148,8 @@ impl<'a> Edges<'a> {
             if rate.is_none() {
                 unrated.push(both);
             }
-            let properties = Properties { latency, rate, ..Properties::default() };
+            let properties =
+                LinkDirectionProperties { latency, rate, ..LinkDirectionProperties::default() };
             edges.push(match edge.directed {
                 true => Directed::one_way(edge.ends, properties),
                 false => Directed::both_ways(edge.ends, properties),
@@ -178,9 +182,9 @@ impl<'a> Edges<'a> {
     /// attribute that it is from goes to `keys`.
     fn latency(
         &self,
-        edge: &'a Edge,
+        edge: &'a GraphEdge,
         both: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
         keys: &mut Vec<&'a str>,
     ) -> Result<(Span, bool), Mistake> {
         const MILLISECOND: u64 = 1_000_000;
@@ -218,9 +222,9 @@ impl<'a> Edges<'a> {
 
     fn rate(
         &self,
-        edge: &'a Edge,
+        edge: &'a GraphEdge,
         both: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
         keys: &mut Vec<&'a str>,
     ) -> Option<Rate> {
         let text = |key: &str| {
@@ -256,7 +260,7 @@ impl<'a> Edges<'a> {
 }
 
 /// Attributes that nothing was made of, with how often they occur.
-fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
+fn unread(graph: &AttributedGraph, read: &Read<'_>, notes: &mut ConversionReport) {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let vertices = (0..).zip(&graph.vertices).map(|(at, v)| ("node", at, &v.attributes));
     let edges = (0..).zip(&graph.edges).map(|(at, e)| ("edge", at, &e.attributes));
@@ -294,7 +298,7 @@ fn unread(graph: &Graph, read: &Read<'_>, notes: &mut Notes) {
 }
 
 /// Whether an attribute has a unit, so that it was not read because another one came before it.
-fn second(graph: &Graph, key: &str, read: &Read<'_>) -> bool {
+fn second(graph: &AttributedGraph, key: &str, read: &Read<'_>) -> bool {
     (0..).zip(&graph.edges).any(|(at, edge)| {
         let only = edge.attributes.get_key_value(key).filter(|_| !read.contains(&(at, key)));
         let only = only.map(|(key, attribute)| [(key.clone(), attribute.clone())].into());

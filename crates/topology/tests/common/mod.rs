@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::profile::Loss;
+use windtunnel_model::profile::LossModel;
 use windtunnel_model::{LinkProfile, Plan};
-use windtunnel_scenario::Source;
-use windtunnel_topology::{Link, Properties, Topology};
+use windtunnel_scenario::ScenarioSource;
+use windtunnel_topology::{LinkDirectionProperties, Topology, TopologyLink};
 
 /// The plan of a topology's file.
 pub(crate) fn load(topology: &Topology) -> Plan {
     let text = topology.to_yaml();
-    let source = Source {
+    let source = ScenarioSource {
         name: "written.yaml",
         text: text.as_bytes(),
         default_name: "written",
@@ -68,14 +68,15 @@ fn assert_links(topology: &Topology, plan: &Plan, groups: &BTreeMap<&str, Vec<St
     assert_eq!(at, plan.links.len());
 }
 
-fn assert_profiles(link: &Link, profiles: &[LinkProfile; 2]) {
+fn assert_profiles(link: &TopologyLink, profiles: &[LinkProfile; 2]) {
     for (said, profile) in [&link.up, &link.down].into_iter().zip(profiles) {
-        let Properties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } = said;
+        let LinkDirectionProperties { latency, jitter, reorders, loss, rate, overhead, queue, mtu } =
+            said;
         assert_eq!((profile.latency, &profile.jitter), (*latency, jitter), "{link:?}");
         assert_eq!(profile.reorder.by_jitter, *reorders, "{link:?}");
         let lost = match loss.is_never() {
-            true => Loss::None,
-            false => Loss::Independent(*loss),
+            true => LossModel::None,
+            false => LossModel::Independent(*loss),
         };
         assert_eq!(profile.loss, lost, "{link:?}");
         assert_eq!((profile.rate, profile.queue), (*rate, *queue), "{link:?}");

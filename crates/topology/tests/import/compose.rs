@@ -1,8 +1,12 @@
 //! Compose files: services with images, what waits for what, and each key that is not carried over.
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Checking, Node, Ready, Restart, RootSource, User, VolumeSource};
-use windtunnel_topology::{Format, Options, Original, Surroundings, Topology, import_with};
+use windtunnel_model::plan::{
+    Checking, Node, ProgramUser, ReadinessCondition, Restart, RootSource, VolumeSource,
+};
+use windtunnel_topology::{
+    ImportOptions, Original, Surroundings, Topology, TopologyFormat, import_with,
+};
 
 use super::{items, read_with, refused};
 use crate::common::load;
@@ -10,8 +14,8 @@ use crate::common::load;
 const SHOP: &str = include_str!("../data/compose.yaml");
 
 fn read(text: &str) -> Topology {
-    let (format, topology) = read_with(text, &Options::default()).expect("it can be read");
-    assert_eq!(format, Format::Compose);
+    let (format, topology) = read_with(text, &ImportOptions::default()).expect("it can be read");
+    assert_eq!(format, TopologyFormat::Compose);
     topology
 }
 
@@ -19,7 +23,7 @@ fn read(text: &str) -> Topology {
 fn read_files(
     files: &[(&str, &str)],
     over: &[&str],
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<Topology, String> {
     let text = |name: &str| {
         let found = files.iter().find(|(known, _)| *known == name.trim_start_matches("./"));
@@ -65,7 +69,7 @@ fn services_become_nodes_with_images_commands_and_variables() {
     assert!(root.volumes[1].read_only);
     let web = node("web-app");
     assert_eq!(web.programs[0].argv, ["/bin/serve", "--port", "80"]);
-    assert_eq!((web.user, web.programs[0].cwd.as_deref()), (User::Root, Some("/srv")));
+    assert_eq!((web.user, web.programs[0].cwd.as_deref()), (ProgramUser::Root, Some("/srv")));
     assert_eq!(web.programs[0].restart, Restart::Always);
 }
 
@@ -76,8 +80,8 @@ fn services_wait_for_what_they_depend_on() {
     let program = |name: &str| &plan.nodes[id(name).index()].programs[0];
     let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(str::to_owned).to_vec();
     let check = Checking { argv, ..Checking::default() };
-    assert_eq!(program("db").ready, Some(Ready::OfImage(check)));
-    assert_eq!(program("migrate").ready, Some(Ready::Exit));
+    assert_eq!(program("db").ready, Some(ReadinessCondition::OfImage(check)));
+    assert_eq!(program("migrate").ready, Some(ReadinessCondition::Exit));
     assert_eq!(program("web-app").after, [id("db"), id("migrate")]);
     let daemons = ["db", "web-app", "migrate", "test"].map(|name| program(name).daemon);
     assert_eq!(daemons, [true, true, false, false], "the run ends when the test has");
@@ -131,7 +135,7 @@ fn variables_are_those_of_the_shell_and_then_of_the_file_beside_it() {
     let files = [("compose.yaml", compose), (".env", "TAG=7\nX=file\nY=${X}\n")];
     let variables = [("X", "shell"), ("PATH_OF_SHELL", "/bin")];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    let options = Options { variables, ..Options::default() };
+    let options = ImportOptions { variables, ..ImportOptions::default() };
     let a = line(&read_files(&files, &[], &options).unwrap(), "a");
     assert!(a.contains("image: \"oci://a:7\""), "{a}");
     assert!(a.contains("{\"PATH_OF_SHELL\": \"/bin\", \"X\": \"shell-shell\"}"), "{a}");
@@ -161,7 +165,7 @@ fn files_go_over_others_include_and_extend_them_and_mistakes_are_where_they_are(
         ),
         ("db/db.env", "USER='me'\n"),
     ];
-    let topology = read_files(&files, &[], &Options::default()).unwrap();
+    let topology = read_files(&files, &[], &ImportOptions::default()).unwrap();
     let web = line(&topology, "web");
     assert!(web.contains("args: [\"serve\"]") && web.contains("after: [\"db\"]"), "{web}");
     let db = line(&topology, "db");
@@ -169,15 +173,16 @@ fn files_go_over_others_include_and_extend_them_and_mistakes_are_where_they_are(
         db.contains("volumes: [\"./db/./init:/init\"]") && db.contains("\"USER\": \"me\""),
         "{db}"
     );
-    let web = line(&read_files(&files, &["override.yaml"], &Options::default()).unwrap(), "web");
+    let web =
+        line(&read_files(&files, &["override.yaml"], &ImportOptions::default()).unwrap(), "web");
     assert!(web.contains("args: [\"debug\"]"), "{web}");
     assert!(web.contains("{\"LEVEL\": \"9\", \"NAME\": \"x\"}"), "{web}");
     let mut wrong = files;
     wrong[2].1 = "services:\n  base:\n    image: web:1\n    cpus: many\n";
-    let error = read_files(&wrong, &[], &Options::default()).unwrap_err();
+    let error = read_files(&wrong, &[], &ImportOptions::default()).unwrap_err();
     assert!(error.starts_with("common.yaml:4:11: cpus: `many` is not"), "{error}");
     wrong[2].1 = "services:\n  base:\n    extends: {file: common.yaml, service: base}\n";
-    let error = read_files(&wrong, &[], &Options::default()).unwrap_err();
+    let error = read_files(&wrong, &[], &ImportOptions::default()).unwrap_err();
     assert!(error.contains("files include each other"), "{error}");
 }
 
@@ -187,7 +192,7 @@ fn services_of_profiles_and_without_replicas_are_there_when_they_are_asked_for()
                 none: {image: n, scale: 0}\n";
     let names = |profiles: &[&str]| {
         let profiles = profiles.iter().map(|profile| (*profile).to_owned()).collect();
-        let options = Options { profiles, ..Options::default() };
+        let options = ImportOptions { profiles, ..ImportOptions::default() };
         let topology = read_files(&[("c.yaml", text)], &[], &options).unwrap();
         topology.nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>()
     };
@@ -274,7 +279,10 @@ fn a_health_check_is_a_command_with_the_times_of_the_file_and_else_of_the_image(
         start_period: seconds(60),
         start_every: Some(Span::from_millis(500)),
     };
-    assert_eq!((&program.ready, program.ready_within), (&Some(Ready::OfImage(check)), None));
+    assert_eq!(
+        (&program.ready, program.ready_within),
+        (&Some(ReadinessCondition::OfImage(check)), None)
+    );
     assert!(program.daemon);
     assert_eq!(items(&topology.notes.lost, "Keys of dependencies"), ["depends_on.db.restart"]);
 }
@@ -288,21 +296,21 @@ fn health_checks_mean_what_compose_makes_of_them() {
     let nothing = Checking::default;
     let quoted = r#"test -z "$X" || echo 'a "b" c'"#;
     for (written, expected) in [
-        ("{test: curl -f localhost}", Ready::OfImage(shell("curl -f localhost"))),
+        ("{test: curl -f localhost}", ReadinessCondition::OfImage(shell("curl -f localhost"))),
         // A dollar sign is written twice.
         (
             r#"{test: [CMD-SHELL, "test -z \"$$X\" || echo 'a \"b\" c'"]}"#,
-            Ready::OfImage(shell(quoted)),
+            ReadinessCondition::OfImage(shell(quoted)),
         ),
-        ("{test: [], interval: 0s, retries: 0}", Ready::OfImage(nothing())),
-        ("", Ready::OfImage(nothing())),
-        ("{timeout: 0}", Ready::OfImage(nothing())),
-        ("{retries: 7}", Ready::OfImage(Checking { fall: Some(7), ..nothing() })),
-        ("{x-note: y}", Ready::OfImage(nothing())),
+        ("{test: [], interval: 0s, retries: 0}", ReadinessCondition::OfImage(nothing())),
+        ("", ReadinessCondition::OfImage(nothing())),
+        ("{timeout: 0}", ReadinessCondition::OfImage(nothing())),
+        ("{retries: 7}", ReadinessCondition::OfImage(Checking { fall: Some(7), ..nothing() })),
+        ("{x-note: y}", ReadinessCondition::OfImage(nothing())),
         // Docker refuses to wait for what has none.
-        ("{test: [NONE]}", Ready::Listen),
-        ("{test: NONE}", Ready::OfImage(shell("NONE"))),
-        ("{disable: true, test: [CMD, pg_isready]}", Ready::Listen),
+        ("{test: [NONE]}", ReadinessCondition::Listen),
+        ("{test: NONE}", ReadinessCondition::OfImage(shell("NONE"))),
+        ("{disable: true, test: [CMD, pg_isready]}", ReadinessCondition::Listen),
     ] {
         let plan = load(&read(&checked(written)));
         let ready = plan.nodes[plan.node_named("db").unwrap().index()].programs[0].ready.clone();
@@ -407,11 +415,11 @@ fn users_are_carried_by_name_and_by_number() {
         let node = &plan.nodes[plan.node_named(node).unwrap().index()];
         (node.user, node.root.as_ref().unwrap().user.clone())
     };
-    assert_eq!(user("a"), (User::Image, Some("1000:1000".into())));
-    assert_eq!(user("b"), (User::Image, Some("redis".into())));
-    assert_eq!(user("c"), (User::Root, None));
-    assert_eq!(user("d"), (User::Image, Some("0:7".into())));
-    assert_eq!(user("e"), (User::Image, None));
+    assert_eq!(user("a"), (ProgramUser::Image, Some("1000:1000".into())));
+    assert_eq!(user("b"), (ProgramUser::Image, Some("redis".into())));
+    assert_eq!(user("c"), (ProgramUser::Root, None));
+    assert_eq!(user("d"), (ProgramUser::Image, Some("0:7".into())));
+    assert_eq!(user("e"), (ProgramUser::Image, None));
     let error = refused("services:\n  a: {image: x, user: 'a b'}\n");
     assert_eq!(error, "in/net.txt:2:23: user: `a b` is no user");
 }

@@ -1,17 +1,17 @@
 //! Edges that go one way each, in all formats, and what surrounds a latency.
 
 use windtunnel_model::Span;
-use windtunnel_topology::{Format, Link, Properties};
+use windtunnel_topology::{LinkDirectionProperties, TopologyFormat, TopologyLink};
 
 use super::{items, read, refused};
 
 /// Ends, with latency and rate there and back.
-fn seen(links: &[Link]) -> Vec<String> {
-    let way = |way: &Properties| match way.rate {
+fn seen(links: &[TopologyLink]) -> Vec<String> {
+    let way = |way: &LinkDirectionProperties| match way.rate {
         Some(rate) => format!("{} {rate}", way.latency),
         None => way.latency.to_string(),
     };
-    let one = |link: &Link| {
+    let one = |link: &TopologyLink| {
         format!("{}: {}, back {}", link.between.join("--"), way(&link.up), way(&link.down))
     };
     links.iter().map(one).collect()
@@ -23,7 +23,7 @@ fn links_of_kollaps_that_go_one_way_each_are_one_link() {
                 <links><link origin='a' dest='b' latency='40' upload='100Mbps'/>\
                 <link origin='b' dest='a' latency='45' upload='20Mbps'/></links>\
                 <dynamic><schedule origin='b' dest='a' time='9' upload='5Mbps'/></dynamic></experiment>";
-    let topology = read(text, Format::Kollaps);
+    let topology = read(text, TopologyFormat::Kollaps);
     assert_eq!(seen(&topology.links), ["a--b: 40ms 100mbit, back 45ms 20mbit"]);
     assert!(!topology.notes.lost.iter().any(|note| note.text.contains("one way")));
     assert!(
@@ -39,7 +39,7 @@ fn a_change_of_a_link_that_goes_one_way_in_kollaps_changes_both_ways_that_stand_
          <links>{link}</links><dynamic><schedule origin='a' dest='b' time='1' upload='5Mbps'/>\
          <schedule origin='b' dest='a' time='2' upload='6Mbps'/></dynamic></experiment>"
     );
-    let topology = read(&text, Format::Kollaps);
+    let topology = read(&text, TopologyFormat::Kollaps);
     assert!(topology.to_yaml().contains("{at: 1s, link: a-b, set: {rate: 5mbit}}"));
     let lost = items(&topology.notes.lost, "Changes of a direction that the file has no link for");
     assert_eq!(lost, ["b--a at 2s"]);
@@ -55,7 +55,7 @@ fn a_schedule_of_kollaps_changes_the_way_back_as_well() {
              <dynamic><schedule origin='a' dest='b' time='35.0' {change}/></dynamic></experiment>"
         )
     };
-    let changed = |change: &str| read(&text(change), Format::Kollaps).to_yaml();
+    let changed = |change: &str| read(&text(change), TopologyFormat::Kollaps).to_yaml();
     assert!(changed("upload='5Mbps' download='5Mbps'").contains("link: a-b, set: {rate: 5mbit}}"));
     assert!(
         changed("download='5Mbps'").contains("link: a-b, direction: down, set: {rate: 5mbit}}")
@@ -72,7 +72,7 @@ fn a_schedule_of_kollaps_changes_the_way_back_as_well() {
 fn rows_of_csv_that_name_the_same_ends_are_one_link_and_others_stay_parallel() {
     let text = "source,target,latency,bandwidth_mbps\n\
                 a,b,5,100\nb,a,7,20\nb,c,1,10\nb,c,2,10\nc,b,3,30\n";
-    let topology = read(text, Format::Csv);
+    let topology = read(text, TopologyFormat::Csv);
     let links = &topology.links[..3];
     let expected = [
         "a--b: 5ms 100mbit, back 7ms 20mbit",
@@ -91,13 +91,13 @@ fn the_same_jitter_is_the_same_delay_in_every_format() {
                   edge [ source 0 target 1 latency \"50 ms\" jitter \"10 ms\" ] ]";
     let lab = "topology:\n  nodes: {a: {kind: linux}, b: {kind: linux}}\n  links:\n    \
                - {endpoints: [\"a:e\", \"b:e\"], delay: 50ms, jitter: 10ms, rate: 1000}\n";
-    for (text, format) in [(shadow, Format::Shadow), (lab, Format::Containerlab)] {
+    for (text, format) in [(shadow, TopologyFormat::Shadow), (lab, TopologyFormat::Containerlab)] {
         let way = &read(text, format).links[0].up;
         let delay = (way.latency, way.jitter.spread, way.reorders);
         assert_eq!(delay, (Span::from_millis(40), Span::from_millis(20), false), "{format:?}");
     }
     let small = lab.replace("50ms", "5ms");
-    let notes = read(&small, Format::Containerlab).notes;
+    let notes = read(&small, TopologyFormat::Containerlab).notes;
     assert_eq!(items(&notes.assumed, "The jitter is so large"), ["a--b (5ms ± 10ms)"]);
 }
 
@@ -106,7 +106,7 @@ fn switches_of_containerlab_are_lans_and_a_second_cable_is_reported() {
     let text = "topology:\n  nodes: {a: {kind: linux}, b: {kind: linux}, s: {kind: bridge}, t: {kind: bridge}}\n  \
                 links:\n    - {endpoints: [\"a:e1\", \"s:1\"], delay: 5ms}\n    - {endpoints: [\"a:e2\", \"s:2\"]}\n    \
                 - {endpoints: [\"s:3\", \"t:1\"], loss: 1}\n    - {endpoints: [\"b:e1\", \"t:2\"]}\n";
-    let topology = read(text, Format::Containerlab);
+    let topology = read(text, TopologyFormat::Containerlab);
     assert_eq!((topology.lans, topology.routers.len()), (vec!["s".to_owned()], 0));
     let expected = ["a--s: 5ms, back 5ms", "b--s: 0ns, back 0ns"];
     assert_eq!(seen(&topology.links), expected);
@@ -128,14 +128,14 @@ fn a_configuration_of_shadow_is_not_taken_for_its_graph() {
 fn what_a_graph_has_beside_its_attributes_is_listed() {
     let gml = "Creator \"x\"\nscale 2\ngraph [ node [ id 0 latency 5 ] node [ id 1 ] \
                edge [ source 0 target 1 delay 5 delay 6 ] ]\ngraph [ ]\n";
-    let notes = read(gml, Format::Gml).notes;
+    let notes = read(gml, TopologyFormat::Gml).notes;
     let parts = items(&notes.lost, "Parts of the file that are not read");
     assert_eq!(parts, ["1 more graphs", "`scale`", "a second `delay`"]);
     assert_eq!(items(&notes.lost, "Attributes whose meaning is not known"), ["latency (1 node)"]);
     let graphml = "<graphml><graph><node id='a'/><node id='b'><port name='p'/></node>\
                    <edge source='a' target='b' sourceport='p'><data key='d'><y:Line xmlns:y='u'/></data></edge>\
                    </graph></graphml>";
-    let notes = read(graphml, Format::GraphMl).notes;
+    let notes = read(graphml, TopologyFormat::GraphMl).notes;
     let parts = items(&notes.lost, "Parts of the file that are not read");
     assert_eq!(
         parts,

@@ -1,7 +1,7 @@
 //! Files of other emulators: Shadow, ModelNet, containerlab and Kollaps.
 
 use windtunnel_model::{Rate, Span};
-use windtunnel_topology::{Format, Options};
+use windtunnel_topology::{ImportOptions, TopologyFormat};
 
 use super::{
     KOLLAPS, LAB, MODELNET, PLACES, SHADOW, SWITCH, items, path, read, read_with, refused,
@@ -10,7 +10,7 @@ use crate::common::{assert_loads_as_it_says, load};
 
 #[test]
 fn shadows_hosts_have_the_bandwidths_of_their_node_and_edges_their_direction() {
-    let topology = read(SHADOW, Format::Shadow);
+    let topology = read(SHADOW, TopologyFormat::Shadow);
     let plan = load(&topology);
     // 100 Mbit up at net-0, 10 Mbit down at far, 50 ms between them; 60 ms back.
     // The jitter of 2 ms is around the 50 ms.
@@ -25,7 +25,7 @@ fn shadows_hosts_have_the_bandwidths_of_their_node_and_edges_their_direction() {
 
 #[test]
 fn a_single_shadow_node_is_a_switch_whose_latency_counts_once() {
-    let options = Options { hosts: Some(2), ..Options::default() };
+    let options = ImportOptions { hosts: Some(2), ..ImportOptions::default() };
     let (_, topology) = read_with(SWITCH, &options).unwrap();
     assert_loads_as_it_says(&topology);
     let plan = load(&topology);
@@ -38,13 +38,13 @@ fn a_single_shadow_node_is_a_switch_whose_latency_counts_once() {
 
 #[test]
 fn modelnet_paths_are_those_of_the_published_vectors() {
-    let topology = read(MODELNET, Format::ModelNet);
+    let topology = read(MODELNET, TopologyFormat::ModelNet);
     // Five hops: 100.5 + 30 + 40.25 + 30 + 30.25 = 231 ms, and the least rate is 1024 kbit/s. Two
     // more hops without properties lead from each node to its router.
     assert_eq!(path(&load(&topology), "n-1", "n-2"), ("231ms".to_owned(), Some(1_024_000), 5 + 2));
     // Through vertex 0 it is 200 + 120 = 320 ms at 64 kbit/s: what is left without the fast way.
     let lines = MODELNET.lines().filter(|line| !line.contains("\"fast\""));
-    let slow = read(&lines.collect::<Vec<_>>().join("\n"), Format::ModelNet);
+    let slow = read(&lines.collect::<Vec<_>>().join("\n"), TopologyFormat::ModelNet);
     assert_eq!(path(&load(&slow), "n-1", "n-2"), ("320ms".to_owned(), Some(64_000), 2));
 }
 
@@ -57,7 +57,8 @@ fn modelnet_edges_from_a_vertex_to_itself_are_dropped_and_reported() {
     // A router, a virtual node with two links, one twice, and a vertex that nothing else names.
     let edges: String = ["0", "1", "1", "99"].map(own).concat();
     let text = MODELNET.replace("  <edges>\n", &format!("  <edges>\n{edges}"));
-    let (plain, topology) = (read(MODELNET, Format::ModelNet), read(&text, Format::ModelNet));
+    let (plain, topology) =
+        (read(MODELNET, TopologyFormat::ModelNet), read(&text, TopologyFormat::ModelNet));
     assert_eq!(
         items(&topology.notes.lost, "Edges from a vertex to itself"),
         ["g-0", "n-1", "n-1", "99"]
@@ -71,10 +72,10 @@ fn modelnet_edges_from_a_vertex_to_itself_are_dropped_and_reported() {
 #[test]
 fn a_comment_or_blanks_may_stand_before_the_xml_declaration() {
     for before in ["<!-- made\nby hand -->", "\n  ", "\u{feff}<!-- a --> <!-- <?xml ?> -->\n"] {
-        let topology = read(&format!("{before}{MODELNET}"), Format::ModelNet);
-        assert_eq!(topology.links, read(MODELNET, Format::ModelNet).links, "{before:?}");
-        let places = read(&format!("{before}{PLACES}"), Format::GraphMl);
-        assert_eq!(places.links, read(PLACES, Format::GraphMl).links, "{before:?}");
+        let topology = read(&format!("{before}{MODELNET}"), TopologyFormat::ModelNet);
+        assert_eq!(topology.links, read(MODELNET, TopologyFormat::ModelNet).links, "{before:?}");
+        let places = read(&format!("{before}{PLACES}"), TopologyFormat::GraphMl);
+        assert_eq!(places.links, read(PLACES, TopologyFormat::GraphMl).links, "{before:?}");
     }
     // Places in the file are those of the file.
     let late = "<!-- a\n-->\n<?xml version='1.0'?><topology><vertices><vertex role='stub'/></vertices></topology>";
@@ -87,7 +88,8 @@ fn a_comment_or_blanks_may_stand_before_the_xml_declaration() {
 fn rates_count_what_the_tool_counts_for_each_packet() {
     // tc's HTB and netem count the frame with its header of 14 bytes: a packet of 1500 bytes takes
     // 1514 * 8 / 10^7 s at 10 Mbit/s, and TCP with timestamps gets 1448 of 1514 bytes, 9.564 Mbit/s.
-    for (text, format) in [(KOLLAPS, Format::Kollaps), (LAB, Format::Containerlab)] {
+    for (text, format) in [(KOLLAPS, TopologyFormat::Kollaps), (LAB, TopologyFormat::Containerlab)]
+    {
         let plan = load(&read(text, format));
         let mut shaped = 0;
         for lane in plan.links.iter().flat_map(|link| &link.profiles) {
@@ -102,7 +104,7 @@ fn rates_count_what_the_tool_counts_for_each_packet() {
         assert!(shaped > 0, "{format:?}");
     }
     // Shadow's packets have no link layer.
-    let plan = load(&read(SHADOW, Format::Shadow));
+    let plan = load(&read(SHADOW, TopologyFormat::Shadow));
     let lanes = plan.links.iter().flat_map(|link| &link.profiles);
     let shaped: Vec<u64> = lanes
         .filter(|lane| lane.rate.is_some())
@@ -110,14 +112,14 @@ fn rates_count_what_the_tool_counts_for_each_packet() {
         .collect();
     assert!(!shaped.is_empty() && shaped.iter().all(|bytes| *bytes == 1500), "{shaped:?}");
     // What the edges of a graph mean is not known: Ethernet's whole framing, as everywhere.
-    let plan = load(&read(MODELNET, Format::ModelNet));
+    let plan = load(&read(MODELNET, TopologyFormat::ModelNet));
     let frame = plan.links[0].profiles[0].wire_packet();
     assert_eq!(frame, 1538);
 }
 
 #[test]
 fn modelnet_edges_without_one_back_are_completed_and_reported() {
-    let topology = read(MODELNET, Format::ModelNet);
+    let topology = read(MODELNET, TopologyFormat::ModelNet);
     let lonely = items(&topology.notes.assumed, "These edges have none back");
     assert_eq!(lonely.len(), 6);
     assert!(!lonely.contains(&"g-6--r-2"));
@@ -133,7 +135,7 @@ fn modelnet_edges_without_one_back_are_completed_and_reported() {
 
 #[test]
 fn containers_become_nodes_and_network_systems_routers() {
-    let topology = read(LAB, Format::Containerlab);
+    let topology = read(LAB, TopologyFormat::Containerlab);
     assert_eq!(topology.name, "lab");
     let nodes: Vec<_> =
         topology.nodes.iter().map(|node| (node.name.as_str(), node.forward)).collect();
@@ -174,7 +176,7 @@ topology:
     - endpoints: [\"s2:e2\", \"h2:eth1\"]
     - endpoints: [\"s2:e3\", \"h3:eth1\"]
 ";
-    let topology = read(text, Format::Containerlab);
+    let topology = read(text, TopologyFormat::Containerlab);
     let nodes: Vec<_> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(nodes, ["h1", "h2", "h3"]);
     let routers: Vec<_> = topology.routers.iter().map(|router| router.name.as_str()).collect();
@@ -189,7 +191,7 @@ topology:
 
 #[test]
 fn kollaps_services_become_groups_and_share_what_they_share() {
-    let topology = read(KOLLAPS, Format::Kollaps);
+    let topology = read(KOLLAPS, TopologyFormat::Kollaps);
     let nodes: Vec<_> =
         topology.nodes.iter().map(|node| (node.name.as_str(), node.count)).collect();
     assert_eq!(nodes, [("client", Some(3)), ("server", None), ("peer", Some(2)), ("proxy", None)]);
@@ -200,7 +202,7 @@ fn kollaps_services_become_groups_and_share_what_they_share() {
     assert_eq!(path(&plan, "server", "client-2"), (least, Some(50_000_000), 3));
     // By the least latency it is shorter through the proxy: 10 + 1 + 2 + 5 ms.
     let config = "<config><routing shortest_path=\"latency\"/></config><services>";
-    let plan = load(&read(&KOLLAPS.replacen("<services>", config, 1), Format::Kollaps));
+    let plan = load(&read(&KOLLAPS.replacen("<services>", config, 1), TopologyFormat::Kollaps));
     assert_eq!(path(&plan, "client-2", "server"), ("18ms".to_owned(), Some(10_000_000), 4));
     // Both replicas meet at one router, behind which their link of 7 ms and 2 Mbit/s is one.
     assert_eq!(path(&plan, "peer-1", "server"), ("12ms".to_owned(), Some(2_000_000), 3));
@@ -212,7 +214,7 @@ fn kollaps_services_become_groups_and_share_what_they_share() {
 
 #[test]
 fn the_schedule_of_kollaps_becomes_events_where_it_can() {
-    let topology = read(KOLLAPS, Format::Kollaps);
+    let topology = read(KOLLAPS, TopologyFormat::Kollaps);
     let yaml = topology.to_yaml();
     let table = &yaml[yaml.find("{table: ").unwrap()..];
     let table = &table[..=table.find('}').unwrap()];
@@ -238,7 +240,7 @@ fn the_schedule_of_kollaps_becomes_events_where_it_can() {
     );
     let lost = items(&topology.notes.lost, "What services do");
     assert_eq!(lost, ["crash of server at 40s", "join of server at 50s", "leave of peer at 1min"]);
-    let options = Options { run: Some("sleep 9".to_owned()), ..Options::default() };
+    let options = ImportOptions { run: Some("sleep 9".to_owned()), ..ImportOptions::default() };
     let (_, topology) = read_with(KOLLAPS, &options).unwrap();
     assert_loads_as_it_says(&topology);
     let yaml = topology.to_yaml();

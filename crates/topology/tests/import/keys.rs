@@ -12,7 +12,7 @@ mod kollaps;
 
 use std::collections::BTreeSet;
 
-use windtunnel_topology::{Note, Options, Original, Surroundings, import_with};
+use windtunnel_topology::{ConversionRemark, ImportOptions, Original, Surroundings, import_with};
 
 use crate::common::load;
 
@@ -55,7 +55,7 @@ fn what_each_row_says_is_what_becomes_of_the_tools_file() {
     for Case { tool, key, carried, file, beside, figure } in cases() {
         let run = key.ends_with("of a service").then(|| "true".to_owned());
         let hosts = key.ends_with("several hosts").then_some(2);
-        let options = Options { run, hosts, ..Options::default() };
+        let options = ImportOptions { run, hosts, ..ImportOptions::default() };
         let original = Original { name: "in/net.txt", text: file.as_bytes(), default_name: "net" };
         let read = |name: &str| {
             let found = beside.iter().find(|(known, _)| *known == name);
@@ -67,7 +67,7 @@ fn what_each_row_says_is_what_becomes_of_the_tools_file() {
         load(&topology);
         let yaml = topology.to_yaml();
         let scenario: Vec<&str> = yaml.lines().filter(|line| !line.starts_with('#')).collect();
-        let listed = |notes: &[Note]| {
+        let listed = |notes: &[ConversionRemark]| {
             notes.iter().map(|note| note.shown(usize::MAX)).collect::<Vec<_>>().join("\n")
         };
         let place = match carried {
@@ -80,7 +80,7 @@ fn what_each_row_says_is_what_becomes_of_the_tools_file() {
             assert!(place.contains(part), "{tool}: {key}: no `{part}` in\n{place}\nof\n{yaml}");
         }
         if carried == "approximated" {
-            let of_images = |note: &&Note| note.text.starts_with("Images are fetched");
+            let of_images = |note: &&ConversionRemark| note.text.starts_with("Images are fetched");
             let says = topology.notes.assumed.iter().any(|note| !of_images(&note));
             assert!(says, "{tool}: {key}: nothing says how");
         }

@@ -1,10 +1,10 @@
 //! The document, read back by a small reader of well-formed XML.
 
 use super::*;
-use crate::report::{Machine, Planned, Verdict};
+use crate::report::{MachineReport, RunVerdict, SchedulePunctuality};
 
-fn report() -> Report {
-    let expectation = |line, met| Expectation {
+fn report() -> RunReport {
+    let expectation = |line, met| ExpectationResult {
         line,
         about: "node a log /<\"x\" & 'y'>/".into(),
         asked: "at least 1 lines".into(),
@@ -12,7 +12,7 @@ fn report() -> Report {
         met,
         look: "nodes/a/stdout".into(),
     };
-    let program = |node: &str, failed| Program {
+    let program = |node: &str, failed| ProgramReport {
         node: node.into(),
         program: 0,
         argv: vec!["run".into(), "<it>".into()],
@@ -27,7 +27,7 @@ fn report() -> Report {
         output_bytes: 0,
         output_discarded_bytes: 0,
     };
-    Report {
+    RunReport {
         windtunnel: "0.1.0".into(),
         name: "v1.2".into(),
         seed: 7,
@@ -37,7 +37,7 @@ fn report() -> Report {
         elapsed_ns: 4_250_000_000,
         setup_ns: 0,
         ended: "every program has exited".into(),
-        verdict: Verdict {
+        verdict: RunVerdict {
             faithful: false,
             disturbed: false,
             passed: false,
@@ -52,8 +52,8 @@ fn report() -> Report {
         attempts: Vec::new(),
         lost: Vec::new(),
         lateness: crate::lateness::Summary::default(),
-        planned: Planned::default(),
-        machine: Machine::default(),
+        planned: SchedulePunctuality::default(),
+        machine: MachineReport::default(),
         hosts: Vec::new(),
         programs: vec![program("a", true), program("b", false)],
         limits: Vec::new(),

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Planned, is_zero};
+use super::{SchedulePunctuality, is_zero};
 use crate::lateness;
 
 /// One machine of a run over several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Host {
+pub struct HostReport {
     /// Its name.
     pub host: String,
     /// Release of its kernel.
@@ -15,12 +15,12 @@ pub struct Host {
     /// How many nodes it had.
     pub nodes: usize,
     /// What it did.
-    pub machine: Machine,
+    pub machine: MachineReport,
     /// Lateness over all packets delivered to its nodes.
     pub lateness: lateness::Summary,
     /// What was planned for times of the run there.
     #[serde(default)]
-    pub planned: Planned,
+    pub planned: SchedulePunctuality,
     /// Packets that it sent to the other machines.
     pub sent_packets: u64,
     /// Bytes of the datagrams that it sent, without the headers of IP and UDP.
@@ -34,7 +34,7 @@ pub struct Host {
     pub refused_datagrams: u64,
     /// What went between it and each other machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<Peer>,
+    pub peers: Vec<PeerTrafficReport>,
     /// How soon it knew of flows of the other machines that share a link with one of its own,
     /// since both were there.
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct LostHost {
 /// What went between a machine of a run and another one. What one has sent and the other has not
 /// received was lost between the machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peer {
+pub struct PeerTrafficReport {
     /// Name of the other machine.
     pub host: String,
     /// Datagrams with packets that went to it.
@@ -78,13 +78,13 @@ pub struct Peer {
     pub silent_ns: u64,
     /// How well its clock was known; absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<PeerClock>,
+    pub clock: Option<PeerClockAccuracy>,
 }
 
 /// How well a machine knew the clock of another one, at the worst in the run. Packets of the other
 /// one may be early or late by so much that no count of lateness has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerClock {
+pub struct PeerClockAccuracy {
     /// Nanoseconds by which the other's monotonic clock was ahead, about.
     pub ahead_ns: i64,
     /// That was wrong by no more than this, in nanoseconds.
@@ -115,7 +115,7 @@ pub struct FlowStarts {
 
 /// What the machine did during the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineReport {
     /// Processors that windtunnel may use.
     pub cpus: usize,
     /// Packets that the kernel dropped before the engine saw them.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whether what was planned for times happened then.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct SchedulePunctuality {
     /// How much has happened.
     pub happened: u64,
     /// Of that, later than its bound.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The records of a run, in its folder `records`. Of each layer, events are records and lost
 /// together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Records {
+pub struct RecordingReport {
     /// By the layer's name.
     pub layers: BTreeMap<String, RecordLayer>,
     /// Layers that were asked for and are missing, with the reason.
@@ -56,9 +56,9 @@ pub struct RecordLayer {
     pub fill_max_permille: u32,
 }
 
-impl Records {
+impl RecordingReport {
     /// Adds the records of another machine of the same run.
-    pub fn add(&mut self, other: &Records) {
+    pub fn add(&mut self, other: &RecordingReport) {
         for (name, theirs) in &other.layers {
             let layer = self.layers.entry(name.clone()).or_default();
             layer.events += theirs.events;

@@ -5,12 +5,12 @@ const PARTS_MAX: usize = 32;
 
 /// Disjoint parts, in order, that do not touch each other.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Ranges {
+pub(super) struct FragmentRangeSet {
     parts: [(u32, u32); PARTS_MAX],
     count: usize,
 }
 
-impl Ranges {
+impl FragmentRangeSet {
     /// Adds the part from `start` to before `end`. `false`: it is empty, overlaps another, or there
     /// are too many.
     pub(super) fn insert(&mut self, start: u32, end: u32) -> bool {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn parts_join_in_any_order() {
-        let mut ranges = Ranges::default();
+        let mut ranges = FragmentRangeSet::default();
         for (start, end) in [(4, 6), (0, 2), (8, 9), (2, 4), (6, 8)] {
             assert!(!ranges.are_all(9));
             assert!(ranges.insert(start, end));
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn too_many_gaps_are_refused() {
-        let mut ranges = Ranges::default();
+        let mut ranges = FragmentRangeSet::default();
         assert!((0..32).all(|part| ranges.insert(4 * part, 4 * part + 2)));
         assert!(!ranges.insert(400, 402));
         assert!(ranges.insert(2, 4), "a gap that closes is none more");
@@ -81,7 +81,7 @@ mod tests {
         fn parts_are_taken_if_and_only_if_no_byte_is_there(
             parts in proptest::collection::vec((0..60u32, 1..9u32), 1..60)
         ) {
-            let (mut ranges, mut there) = (Ranges::default(), [false; 70]);
+            let (mut ranges, mut there) = (FragmentRangeSet::default(), [false; 70]);
             for (start, length) in parts {
                 let bytes = &mut there[start as usize..(start + length) as usize];
                 let free = bytes.iter().all(|byte| !byte);

@@ -3,19 +3,22 @@
 use std::net::SocketAddr;
 
 use windtunnel_model::Time;
-use windtunnel_wire::tunnel::{Answer, HEADER_LEN, Header, Kind, Malformed, Piece, Question};
+use windtunnel_wire::tunnel::{
+    HEADER_LEN, Piece, TunnelDatagramKind, TunnelHeader, TunnelParseError, TunnelProbeReply,
+    TunnelProbeRequest,
+};
 
-use crate::counters::Refused;
-use crate::join::Contradiction;
-use crate::peer::{Peer, index};
-use crate::seal::{Forged, Series};
-use crate::window::Verdict;
+use crate::counters::DatagramRefusalCounters;
+use crate::join::FragmentConflict;
+use crate::peer::{TunnelPeer, index};
+use crate::seal::{DatagramSeries, Forged};
+use crate::window::AntiReplayVerdict;
 
-use super::{Frame, Members, Received};
+use super::{FrameBuffer, ReceivedFrame, TunnelMembership};
 
-/// Why a datagram is not accepted; see [`Refused`].
+/// Why a datagram is not accepted; see [`DatagramRefusalCounters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum DatagramRefusalCause {
     Malformed,
     OtherRun,
     Stranger,
@@ -25,7 +28,7 @@ enum Cause {
     Forged,
 }
 
-impl Members {
+impl TunnelMembership {
     /// Takes in one datagram. Frames that it makes whole go to `hand`; a probe's answer is returned
     /// for the member that asked.
     pub(crate) fn accept(
@@ -33,8 +36,8 @@ impl Members {
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        hand: &mut impl FnMut(Received<'_>),
-    ) -> Option<(u16, Answer)> {
+        hand: &mut impl FnMut(ReceivedFrame<'_>),
+    ) -> Option<(u16, TunnelProbeReply)> {
         match self.try_accept(now, from, datagram, hand) {
             Ok(answer) => answer,
             Err(cause) => {
@@ -49,17 +52,17 @@ impl Members {
         now: Time,
         from: SocketAddr,
         datagram: &mut [u8],
-        hand: &mut impl FnMut(Received<'_>),
-    ) -> Result<Option<(u16, Answer)>, Cause> {
-        let header = Header::parse(datagram)?;
+        hand: &mut impl FnMut(ReceivedFrame<'_>),
+    ) -> Result<Option<(u16, TunnelProbeReply)>, DatagramRefusalCause> {
+        let header = TunnelHeader::parse(datagram)?;
         if header.run != self.run {
-            return Err(Cause::OtherRun);
+            return Err(DatagramRefusalCause::OtherRun);
         }
         let peer = self.peers.get_mut(usize::from(header.sender)).and_then(Option::as_mut);
         let known = peer.filter(|peer| header.receiver == self.own && is_at(peer, from));
-        let peer = known.ok_or(Cause::Stranger)?;
+        let peer = known.ok_or(DatagramRefusalCause::Stranger)?;
         if header.sealed != self.sealed {
-            return Err(Cause::OtherSecurity);
+            return Err(DatagramRefusalCause::OtherSecurity);
         }
         let size = datagram.len();
         let payload = open(peer, &header, datagram)?;
@@ -68,7 +71,7 @@ impl Members {
         self.counters.received.datagrams += 1;
         self.counters.received.bytes += size as u64;
         match header.kind {
-            Kind::Data => {
+            TunnelDatagramKind::Data => {
                 let mut frames = 0;
                 let outcome = unpack(now, peer, header.sender, payload, &mut |received| {
                     frames += 1;
@@ -83,13 +86,13 @@ impl Members {
                 }
                 outcome.map(|()| None)
             }
-            Kind::Probe => {
-                let Question { stamp } = Question::parse(payload)?;
-                let size = u16::try_from(size).map_err(|_| Cause::Malformed)?;
-                Ok(Some((header.sender, Answer { stamp, size })))
+            TunnelDatagramKind::Probe => {
+                let TunnelProbeRequest { stamp } = TunnelProbeRequest::parse(payload)?;
+                let size = u16::try_from(size).map_err(|_| DatagramRefusalCause::Malformed)?;
+                Ok(Some((header.sender, TunnelProbeReply { stamp, size })))
             }
-            Kind::Ack => {
-                let Answer { stamp, size } = Answer::parse(payload)?;
+            TunnelDatagramKind::Ack => {
+                let TunnelProbeReply { stamp, size } = TunnelProbeReply::parse(payload)?;
                 let rtt = now.since(Time::from_nanos(stamp));
                 peer.path.answered(now, usize::from(size), rtt);
                 self.due = self.due.min(peer.path.due());
@@ -102,15 +105,15 @@ impl Members {
 /// Proves a datagram genuine and new, and returns its payload in the clear. Only then is its number
 /// taken note of.
 fn open<'a>(
-    peer: &mut Peer,
-    header: &Header,
+    peer: &mut TunnelPeer,
+    header: &TunnelHeader,
     datagram: &'a mut [u8],
-) -> Result<&'a mut [u8], Cause> {
-    let series = index(Series::of(header.kind));
+) -> Result<&'a mut [u8], DatagramRefusalCause> {
+    let series = index(DatagramSeries::of(header.kind));
     match peer.incoming.windows[series].look(header.sequence) {
-        Verdict::New => {}
-        Verdict::Seen => return Err(Cause::Replayed),
-        Verdict::TooOld => return Err(Cause::TooLate),
+        AntiReplayVerdict::New => {}
+        AntiReplayVerdict::Seen => return Err(DatagramRefusalCause::Replayed),
+        AntiReplayVerdict::TooOld => return Err(DatagramRefusalCause::TooLate),
     }
     let payload = match &mut peer.incoming.keys {
         Some(keys) => keys[series].open(header.sequence, datagram)?,
@@ -123,20 +126,20 @@ fn open<'a>(
 /// Hands over the frames of a payload that are whole, and those that its pieces make whole.
 fn unpack(
     now: Time,
-    peer: &mut Peer,
+    peer: &mut TunnelPeer,
     from: u16,
     payload: &mut [u8],
-    hand: &mut impl FnMut(Received<'_>),
-) -> Result<(), Cause> {
+    hand: &mut impl FnMut(ReceivedFrame<'_>),
+) -> Result<(), DatagramRefusalCause> {
     let mut at = 0;
     while let Some(placed) = Piece::parse(payload, at)? {
         let piece = &mut payload[placed.start..placed.end];
         match placed.label {
             Some(label) if placed.is_whole() => {
-                hand(Received { from, label, frame: Frame::in_datagram(piece) });
+                hand(ReceivedFrame { from, label, frame: FrameBuffer::in_datagram(piece) });
             }
             _ => peer.joiner.add(now, &placed, piece, |label, frame| {
-                hand(Received { from, label: *label, frame: Frame::joined(frame) });
+                hand(ReceivedFrame { from, label: *label, frame: FrameBuffer::joined(frame) });
             })?,
         }
         at = placed.end;
@@ -145,39 +148,39 @@ fn unpack(
 }
 
 /// The flow label of IPv6 is not part of the address.
-fn is_at(peer: &Peer, from: SocketAddr) -> bool {
+fn is_at(peer: &TunnelPeer, from: SocketAddr) -> bool {
     peer.address.ip() == from.ip() && peer.address.port() == from.port()
 }
 
-impl Cause {
-    fn count(self, refused: &mut Refused) {
+impl DatagramRefusalCause {
+    fn count(self, refused: &mut DatagramRefusalCounters) {
         let counter = match self {
-            Cause::Malformed => &mut refused.malformed,
-            Cause::OtherRun => &mut refused.other_run,
-            Cause::Stranger => &mut refused.stranger,
-            Cause::OtherSecurity => &mut refused.other_security,
-            Cause::Replayed => &mut refused.replayed,
-            Cause::TooLate => &mut refused.too_late,
-            Cause::Forged => &mut refused.forged,
+            DatagramRefusalCause::Malformed => &mut refused.malformed,
+            DatagramRefusalCause::OtherRun => &mut refused.other_run,
+            DatagramRefusalCause::Stranger => &mut refused.stranger,
+            DatagramRefusalCause::OtherSecurity => &mut refused.other_security,
+            DatagramRefusalCause::Replayed => &mut refused.replayed,
+            DatagramRefusalCause::TooLate => &mut refused.too_late,
+            DatagramRefusalCause::Forged => &mut refused.forged,
         };
         *counter += 1;
     }
 }
 
-impl From<Malformed> for Cause {
-    fn from(_: Malformed) -> Self {
-        Cause::Malformed
+impl From<TunnelParseError> for DatagramRefusalCause {
+    fn from(_: TunnelParseError) -> Self {
+        DatagramRefusalCause::Malformed
     }
 }
 
-impl From<Contradiction> for Cause {
-    fn from(_: Contradiction) -> Self {
-        Cause::Malformed
+impl From<FragmentConflict> for DatagramRefusalCause {
+    fn from(_: FragmentConflict) -> Self {
+        DatagramRefusalCause::Malformed
     }
 }
 
-impl From<Forged> for Cause {
+impl From<Forged> for DatagramRefusalCause {
     fn from(_: Forged) -> Self {
-        Cause::Forged
+        DatagramRefusalCause::Forged
     }
 }

@@ -3,15 +3,24 @@
 use std::net::SocketAddr;
 
 use windtunnel_model::Time;
-use windtunnel_wire::tunnel::{Answer, HEADER_LEN, Kind, Question, TAG_LEN};
+use windtunnel_wire::tunnel::{
+    HEADER_LEN, TAG_LEN, TunnelDatagramKind, TunnelProbeReply, TunnelProbeRequest,
+};
 
-use crate::counters::{Counters, Unsent};
-use crate::peer::Peer;
+use crate::counters::{TunnelCounters, Unsent};
+use crate::peer::TunnelPeer;
 
-use super::{Carrier, Flushed, Members, Outgoing, Refusal, fits};
+use super::{
+    DatagramCarrier, DatagramCarrierRefusal, Flushed, OutgoingFrame, TunnelMembership, fits,
+};
 
-impl Members {
-    pub(crate) fn push(&mut self, now: Time, outgoing: &Outgoing<'_>, carrier: &mut impl Carrier) {
+impl TunnelMembership {
+    pub(crate) fn push(
+        &mut self,
+        now: Time,
+        outgoing: &OutgoingFrame<'_>,
+        carrier: &mut impl DatagramCarrier,
+    ) {
         let peer = self.peers.get_mut(usize::from(outgoing.to)).and_then(Option::as_mut);
         let (Some(peer), true) = (peer, fits(outgoing.frame)) else {
             self.flushed.unsent.unfit += 1;
@@ -30,7 +39,7 @@ impl Members {
             if offset == frame.len() {
                 return;
             }
-            peer.outgoing.finish(Kind::Data, peer.batch.close(true));
+            peer.outgoing.finish(TunnelDatagramKind::Data, peer.batch.close(true));
             if !peer.batch.is_full() {
                 continue;
             }
@@ -43,16 +52,16 @@ impl Members {
         }
     }
 
-    pub(crate) fn flush(&mut self, now: Time, carrier: &mut impl Carrier) -> Flushed {
+    pub(crate) fn flush(&mut self, now: Time, carrier: &mut impl DatagramCarrier) -> Flushed {
         for number in self.waiting.drain(..) {
             let peer = self.peers.get_mut(usize::from(number)).and_then(Option::as_mut);
             let Some(peer) = peer else { continue };
             peer.queued = false;
             if peer.batch.is_open() {
-                peer.outgoing.finish(Kind::Data, peer.batch.close(false));
+                peer.outgoing.finish(TunnelDatagramKind::Data, peer.batch.close(false));
             }
             // A refusal has been counted.
-            let _: Result<(), Refusal> =
+            let _: Result<(), DatagramCarrierRefusal> =
                 deliver(now, peer, carrier, &mut self.flushed, &mut self.counters);
             self.due = self.due.min(peer.path.due());
         }
@@ -63,42 +72,47 @@ impl Members {
     }
 
     /// Sends the probe that is due to a peer, and notes when the next one is.
-    pub(super) fn probe(&mut self, now: Time, number: usize, carrier: &mut impl Carrier) {
+    pub(super) fn probe(&mut self, now: Time, number: usize, carrier: &mut impl DatagramCarrier) {
         let Some(peer) = &mut self.peers[number] else { return };
         while let Some(size) = peer.path.poll(now) {
             let probe = &mut self.scratch[..size];
             probe.fill(0);
-            let question = Question { stamp: now.as_nanos() }.emit();
-            probe[HEADER_LEN..HEADER_LEN + Question::LEN].copy_from_slice(&question);
-            peer.outgoing.finish(Kind::Probe, probe);
+            let question = TunnelProbeRequest { stamp: now.as_nanos() }.emit();
+            probe[HEADER_LEN..HEADER_LEN + TunnelProbeRequest::LEN].copy_from_slice(&question);
+            peer.outgoing.finish(TunnelDatagramKind::Probe, probe);
             match carry(carrier, peer.address, probe, size, false, &mut self.counters) {
-                Err(Refusal::TooBig) => peer.path.too_big(now, size),
+                Err(DatagramCarrierRefusal::TooBig) => peer.path.too_big(now, size),
                 // A probe that is not sent gets no answer: its time-out handles that.
-                Ok(()) | Err(Refusal::Blocked | Refusal::Failed) => {}
+                Ok(()) | Err(DatagramCarrierRefusal::Blocked | DatagramCarrierRefusal::Failed) => {}
             }
         }
         self.due = self.due.min(peer.path.due());
     }
 
-    pub(crate) fn answer(&mut self, number: u16, answer: Answer, carrier: &mut impl Carrier) {
+    pub(crate) fn answer(
+        &mut self,
+        number: u16,
+        answer: TunnelProbeReply,
+        carrier: &mut impl DatagramCarrier,
+    ) {
         let Some(Some(peer)) = self.peers.get_mut(usize::from(number)) else { return };
         let tag = if self.sealed { TAG_LEN } else { 0 };
-        let size = HEADER_LEN + Answer::LEN + tag;
+        let size = HEADER_LEN + TunnelProbeReply::LEN + tag;
         let datagram = &mut self.scratch[..size];
-        datagram[HEADER_LEN..HEADER_LEN + Answer::LEN].copy_from_slice(&answer.emit());
-        peer.outgoing.finish(Kind::Ack, datagram);
+        datagram[HEADER_LEN..HEADER_LEN + TunnelProbeReply::LEN].copy_from_slice(&answer.emit());
+        peer.outgoing.finish(TunnelDatagramKind::Ack, datagram);
         // The other side asks again.
-        let _: Result<(), Refusal> =
+        let _: Result<(), DatagramCarrierRefusal> =
             carry(carrier, peer.address, datagram, size, false, &mut self.counters);
     }
 }
 
-impl Refusal {
+impl DatagramCarrierRefusal {
     fn count(self, unsent: &mut Unsent, frames: u64) {
         let counter = match self {
-            Refusal::Blocked => &mut unsent.blocked,
-            Refusal::TooBig => &mut unsent.too_big,
-            Refusal::Failed => &mut unsent.failed,
+            DatagramCarrierRefusal::Blocked => &mut unsent.blocked,
+            DatagramCarrierRefusal::TooBig => &mut unsent.too_big,
+            DatagramCarrierRefusal::Failed => &mut unsent.failed,
         };
         *counter += frames;
     }
@@ -107,11 +121,11 @@ impl Refusal {
 /// Hands the closed datagrams of a peer's batch over and empties it.
 fn deliver(
     now: Time,
-    peer: &mut Peer,
-    carrier: &mut impl Carrier,
+    peer: &mut TunnelPeer,
+    carrier: &mut impl DatagramCarrier,
     flushed: &mut Flushed,
-    counters: &mut Counters,
-) -> Result<(), Refusal> {
+    counters: &mut TunnelCounters,
+) -> Result<(), DatagramCarrierRefusal> {
     let (bytes, size) = peer.batch.closed();
     let frames = peer.batch.frames();
     let longest = size.min(bytes.len());
@@ -128,7 +142,7 @@ fn deliver(
         }
         Err(refusal) => refusal.count(&mut flushed.unsent, frames),
     }
-    if outcome == Err(Refusal::TooBig) {
+    if outcome == Err(DatagramCarrierRefusal::TooBig) {
         peer.path.too_big(now, longest);
     }
     peer.batch.reset(peer.path.size());
@@ -136,13 +150,13 @@ fn deliver(
 }
 
 fn carry(
-    carrier: &mut impl Carrier,
+    carrier: &mut impl DatagramCarrier,
     to: SocketAddr,
     bytes: &[u8],
     size: usize,
     patience: bool,
-    counters: &mut Counters,
-) -> Result<(), Refusal> {
+    counters: &mut TunnelCounters,
+) -> Result<(), DatagramCarrierRefusal> {
     carrier.carry(to, bytes, size, patience)?;
     counters.sent.datagrams += bytes.len().div_ceil(size) as u64;
     counters.sent.bytes += bytes.len() as u64;

@@ -15,7 +15,7 @@ struct World {
 }
 
 impl World {
-    fn run(&mut self, path: &mut Path, time: Span) {
+    fn run(&mut self, path: &mut PeerPathState, time: Span) {
         let end = self.now + time;
         while path.due() <= end {
             self.now = self.now.max(path.due());
@@ -39,13 +39,13 @@ fn world(device: usize, way: usize) -> World {
 #[test]
 fn the_mtu_of_the_device_is_found_at_once() {
     for (device, found) in [(65_507, 65_487), (1472, 1472), (1452, 1452), (8972, 8972)] {
-        let mut path = Path::new();
+        let mut path = PeerPathState::new();
         world(device, device).run(&mut path, Span::from_millis(20));
         assert_eq!(path.size(), found);
         assert_eq!(path.rtt(), Some(RTT));
     }
     for device in (SAFE..9000).step_by(77) {
-        let mut path = Path::new();
+        let mut path = PeerPathState::new();
         world(device, device).run(&mut path, Span::from_millis(20));
         assert!((device - FINE..=device).contains(&path.size()), "{device}: {}", path.size());
     }
@@ -53,7 +53,7 @@ fn the_mtu_of_the_device_is_found_at_once() {
 
 #[test]
 fn a_narrow_place_behind_the_device_is_found_by_silence() {
-    let (mut path, mut world) = (Path::new(), world(8972, 1372));
+    let (mut path, mut world) = (PeerPathState::new(), world(8972, 1372));
     world.run(&mut path, Span::from_secs(10));
     assert_eq!(path.size(), 1372);
     // One probe a second, until larger sizes are tried again after a minute.
@@ -67,7 +67,7 @@ fn a_narrow_place_behind_the_device_is_found_by_silence() {
 
 #[test]
 fn a_black_hole_is_left_within_two_and_a_half_seconds() {
-    let (mut path, mut world) = (Path::new(), world(8972, 8972));
+    let (mut path, mut world) = (PeerPathState::new(), world(8972, 8972));
     world.run(&mut path, Span::from_secs(1));
     world.way = 1400;
     // KEEP and four times the patience.
@@ -79,7 +79,7 @@ fn a_black_hole_is_left_within_two_and_a_half_seconds() {
 
 #[test]
 fn a_device_that_became_narrower_is_believed_at_once() {
-    let (mut path, mut world) = (Path::new(), world(8972, 8972));
+    let (mut path, mut world) = (PeerPathState::new(), world(8972, 8972));
     world.run(&mut path, Span::from_secs(1));
     world.device = 1392;
     path.too_big(world.now, path.size());
@@ -90,7 +90,7 @@ fn a_device_that_became_narrower_is_believed_at_once() {
 
 #[test]
 fn a_silent_peer_is_greeted_more_and_more_rarely_and_found_again() {
-    let (mut path, mut world) = (Path::new(), world(1472, 1472));
+    let (mut path, mut world) = (PeerPathState::new(), world(1472, 1472));
     world.deaf = true;
     world.run(&mut path, Span::from_secs(10));
     assert_eq!((path.size(), path.rtt()), (SAFE, None));
@@ -106,7 +106,7 @@ fn a_peer_is_silent_once_it_has_answered_nothing_for_two_seconds_also_in_a_searc
     for searching in [false, true] {
         // A search in which each size is answered by silence takes many seconds.
         let way = if searching { 1300 } else { 8972 };
-        let (mut path, mut world) = (Path::new(), world(8972, way));
+        let (mut path, mut world) = (PeerPathState::new(), world(8972, way));
         world.run(&mut path, Span::from_millis(if searching { 100 } else { 5000 }));
         assert_eq!(path.silent_since(world.now), None);
         world.deaf = true;
@@ -127,7 +127,7 @@ fn a_peer_is_silent_once_it_has_answered_nothing_for_two_seconds_also_in_a_searc
 
 #[test]
 fn a_way_that_loses_sizes_which_are_too_large_is_not_silent() {
-    let (mut path, mut world) = (Path::new(), world(8972, 1300));
+    let (mut path, mut world) = (PeerPathState::new(), world(8972, 1300));
     for _ in 0..200 {
         world.run(&mut path, Span::from_millis(50));
         assert_eq!(path.silent_since(world.now), None);
@@ -136,14 +136,14 @@ fn a_way_that_loses_sizes_which_are_too_large_is_not_silent() {
 
 #[test]
 fn a_device_too_narrow_for_anything_is_not_asked_without_end() {
-    let (mut path, mut world) = (Path::new(), world(1000, 1000));
+    let (mut path, mut world) = (PeerPathState::new(), world(1000, 1000));
     world.run(&mut path, Span::from_secs(10));
     assert!(world.probes < 40, "{}", world.probes);
 }
 
 #[test]
 fn the_least_round_trip_of_the_last_seconds_is_kept() {
-    let mut path = Path::new();
+    let mut path = PeerPathState::new();
     let at = |secs| Time::ZERO + Span::from_secs(secs);
     for (second, rtt, least) in [(5, 9, 9), (6, 3, 3), (7, 8, 3), (10, 7, 3), (15, 6, 6)] {
         path.answered(at(second), SAFE, Span::from_millis(rtt));

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_wire::tunnel::Header;
+use windtunnel_wire::tunnel::TunnelHeader;
 
 use super::{End, SEALED, address, frame, ms};
-use crate::counters::Refused;
-use crate::members::Refusal;
+use crate::counters::DatagramRefusalCounters;
+use crate::members::DatagramCarrierRefusal;
 use crate::setup::Security;
 
-fn refused(side: &End) -> Refused {
+fn refused(side: &End) -> DatagramRefusalCounters {
     let counters = side.members.counters();
     assert_eq!(counters.received.frames, 0, "nothing was handed over");
     counters.refused
@@ -24,7 +24,10 @@ fn each_reason_has_its_counter() {
         assert_eq!(b.accept(ms(1), &genuine[..length]), []);
     }
     let malformed = genuine.len() as u64;
-    assert_eq!(refused(&b), Refused { malformed, ..Refused::default() });
+    assert_eq!(
+        refused(&b),
+        DatagramRefusalCounters { malformed, ..DatagramRefusalCounters::default() }
+    );
 
     let mut b = End::new(1, SEALED);
     for bit in 0..genuine.len() * 8 {
@@ -42,19 +45,27 @@ fn each_reason_has_its_counter() {
         assert!(side.members.counters().lost == 0);
         refused(&side)
     };
-    let none = Refused::default();
+    let none = DatagramRefusalCounters::default();
     let fresh = || End::new(1, SEALED);
     let of_run = |run| End::of_run(run, 0, SEALED).send(ms(1), b"x").remove(0);
-    assert_eq!(only(&of_run(8), 0, fresh()), Refused { other_run: 1, ..none });
-    assert_eq!(only(&genuine, 5, fresh()), Refused { stranger: 1, ..none }, "another address");
+    assert_eq!(only(&of_run(8), 0, fresh()), DatagramRefusalCounters { other_run: 1, ..none });
+    assert_eq!(
+        only(&genuine, 5, fresh()),
+        DatagramRefusalCounters { stranger: 1, ..none },
+        "another address"
+    );
     let own = End::new(1, SEALED).send(ms(1), b"x").remove(0);
-    assert_eq!(only(&own, 0, fresh()), Refused { stranger: 1, ..none }, "reflected");
+    assert_eq!(
+        only(&own, 0, fresh()),
+        DatagramRefusalCounters { stranger: 1, ..none },
+        "reflected"
+    );
     let other_key = End::new(0, Security::Sealed([4; 32])).send(ms(1), b"x").remove(0);
-    assert_eq!(only(&other_key, 0, fresh()), Refused { forged: 1, ..none });
+    assert_eq!(only(&other_key, 0, fresh()), DatagramRefusalCounters { forged: 1, ..none });
     let plain = End::new(0, Security::Plain).send(ms(1), b"x").remove(0);
-    assert_eq!(only(&plain, 0, fresh()), Refused { other_security: 1, ..none });
+    assert_eq!(only(&plain, 0, fresh()), DatagramRefusalCounters { other_security: 1, ..none });
     let other = End::new(1, Security::Plain);
-    assert_eq!(only(&genuine, 0, other), Refused { other_security: 1, ..none });
+    assert_eq!(only(&genuine, 0, other), DatagramRefusalCounters { other_security: 1, ..none });
 }
 
 #[test]
@@ -70,7 +81,14 @@ fn a_replayed_datagram_is_not_accepted() {
         }
         assert_eq!(b.accept(ms(1), &first), []);
         let refused = b.members.counters().refused;
-        assert_eq!(refused, Refused { replayed: 1, too_late: 1, ..Refused::default() });
+        assert_eq!(
+            refused,
+            DatagramRefusalCounters {
+                replayed: 1,
+                too_late: 1,
+                ..DatagramRefusalCounters::default()
+            }
+        );
     }
 }
 
@@ -122,8 +140,8 @@ fn no_number_is_used_twice_whatever_becomes_of_the_datagrams() {
     for round in 0..300_u32 {
         let now = ms(u64::from(round) * 7);
         a.wire.refusal = match round % 5 {
-            3 => Some(Refusal::Blocked),
-            4 => Some(Refusal::TooBig),
+            3 => Some(DatagramCarrierRefusal::Blocked),
+            4 => Some(DatagramCarrierRefusal::TooBig),
             _ => None,
         };
         a.push(now, round, &frame(1, 700 * (round as usize % 100) + 1));
@@ -131,8 +149,8 @@ fn no_number_is_used_twice_whatever_becomes_of_the_datagrams() {
         a.members.handle_timeout(now, &mut a.wire);
         b.members.handle_timeout(now, &mut b.wire);
         for datagram in a.wire.datagrams.drain(..).collect::<Vec<_>>() {
-            let header = Header::parse(&datagram).unwrap();
-            let data = header.kind == windtunnel_wire::tunnel::Kind::Data;
+            let header = TunnelHeader::parse(&datagram).unwrap();
+            let data = header.kind == windtunnel_wire::tunnel::TunnelDatagramKind::Data;
             assert!(seen.insert((data, header.sequence)), "{header:?} twice");
             datagrams += 1;
             b.accept(now, &datagram);

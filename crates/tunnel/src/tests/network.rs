@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{End, SEALED, frame, label, ms};
 use crate::counters::Unsent;
-use crate::members::{Flushed, Outgoing, Refusal};
+use crate::members::{DatagramCarrierRefusal, Flushed, OutgoingFrame};
 use crate::setup::Security;
 
 /// Frames of all the sizes that matter: small, about a datagram's, GSO packets.
@@ -175,7 +175,7 @@ fn sizes_grow_to_the_mtu_of_the_path_and_reach_both_sides() {
 
 #[test]
 fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
-    for refusal in [Refusal::Blocked, Refusal::Failed] {
+    for refusal in [DatagramCarrierRefusal::Blocked, DatagramCarrierRefusal::Failed] {
         let mut a = End::new(0, SEALED);
         a.wire.refusal = Some(refusal);
         a.push(ms(1), 1, &frame(1, 60));
@@ -184,11 +184,18 @@ fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
         a.push(ms(1), 3, &frame(1, 66_000));
         a.push(ms(1), 4, &[]);
         a.push(ms(1), 5, &frame(1, (66 << 10) + 1));
-        a.members.push(ms(1), &Outgoing { to: 9, label: label(1), frame: b"nobody" }, &mut a.wire);
+        a.members.push(
+            ms(1),
+            &OutgoingFrame { to: 9, label: label(1), frame: b"nobody" },
+            &mut a.wire,
+        );
         let flushed = a.flush(ms(1));
         let Unsent { blocked, failed, unfit, too_big } = flushed.unsent;
-        let (as_expected, other) =
-            if refusal == Refusal::Blocked { (blocked, failed) } else { (failed, blocked) };
+        let (as_expected, other) = if refusal == DatagramCarrierRefusal::Blocked {
+            (blocked, failed)
+        } else {
+            (failed, blocked)
+        };
         assert_eq!((as_expected, other, unfit, too_big, flushed.sent), (3, 0, 3, 0, 0));
         assert_eq!(a.members.counters().unsent, flushed.unsent);
         a.wire.refusal = None;

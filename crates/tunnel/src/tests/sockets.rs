@@ -9,29 +9,29 @@ use windtunnel_sys::clock::monotonic_ns;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
 use super::{SEALED, frame, label};
-use crate::{OpenError, Outgoing, Security, Setup, Tunnel};
+use crate::{OpenError, OutgoingFrame, Security, TunnelSettings, UdpTunnel};
 
 fn now() -> Time {
     Time::from_nanos(monotonic_ns())
 }
 
-fn pair(at: &str, security: Security) -> Option<[Tunnel; 2]> {
+fn pair(at: &str, security: Security) -> Option<[UdpTunnel; 2]> {
     let sockets = [UdpSocket::bind(at), UdpSocket::bind(at)];
     let [Ok(first), Ok(second)] = sockets else { return None };
     let addresses = [&first, &second].map(|socket| socket.local_addr().unwrap());
     let setup = |own| {
         let peers = addresses.iter().copied().map(Some).collect();
-        Setup { run: 1, own, peers, security }
+        TunnelSettings { run: 1, own, peers, security }
     };
-    let open = |socket, own| Tunnel::open(socket, setup(own)).unwrap();
+    let open = |socket, own| UdpTunnel::open(socket, setup(own)).unwrap();
     Some([open(first, 0), open(second, 1)])
 }
 
 /// Serves both until `done`; waits for the sockets, not for time.
 fn serve(
-    tunnels: &mut [Tunnel; 2],
+    tunnels: &mut [UdpTunnel; 2],
     arrived: &mut Vec<(u16, u32, Vec<u8>)>,
-    done: impl Fn(&[Tunnel; 2], &[(u16, u32, Vec<u8>)]) -> bool,
+    done: impl Fn(&[UdpTunnel; 2], &[(u16, u32, Vec<u8>)]) -> bool,
 ) {
     let mut idle = 0;
     while !done(tunnels, arrived) {
@@ -68,8 +68,10 @@ fn frames_of_all_sizes_cross_the_loopback_device() {
                 for (own, tunnel) in (0..2).zip(&mut tunnels) {
                     let port = u32::try_from(round).unwrap();
                     let bytes = frame(round + own as usize, size);
-                    tunnel
-                        .push(now(), &Outgoing { to: 1 - own, label: label(port), frame: &bytes });
+                    tunnel.push(
+                        now(),
+                        &OutgoingFrame { to: 1 - own, label: label(port), frame: &bytes },
+                    );
                     let flushed = tunnel.flush(now());
                     assert_eq!((flushed.sent, flushed.unsent.total()), (1, 0));
                 }
@@ -127,7 +129,8 @@ fn a_setup_that_cannot_work_is_refused_with_the_reason() {
     let open = |peers: &[&str]| {
         let peers = peers.iter().map(|address| address.parse().ok()).collect();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        Tunnel::open(socket, Setup { run: 1, own: 0, peers, security: SEALED }).map(drop)
+        UdpTunnel::open(socket, TunnelSettings { run: 1, own: 0, peers, security: SEALED })
+            .map(drop)
     };
     let error = open(&["", "10.0.0.1:5", "10.0.0.1:5"]).unwrap_err();
     assert_eq!(error.to_string(), "members 1 and 2 have the same address, 10.0.0.1:5");
@@ -137,7 +140,7 @@ fn a_setup_that_cannot_work_is_refused_with_the_reason() {
     assert_eq!(format!("{SEALED:?}"), "Sealed(..)", "keys are not shown");
 }
 
-fn local(tunnel: &Tunnel) -> SocketAddr {
+fn local(tunnel: &UdpTunnel) -> SocketAddr {
     let socket = UdpSocket::from(tunnel.as_fd().try_clone_to_owned().unwrap());
     socket.local_addr().unwrap()
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
-use crate::members::{Carrier, Refusal};
+use crate::members::{DatagramCarrier, DatagramCarrierRefusal};
 
 /// Bytes that are asked for on either side of the socket; an ordinary user gets `net.core.rmem_max`
 /// and `wmem_max` at the most.
@@ -28,13 +28,13 @@ pub struct Buffers {
     pub send: usize,
 }
 
-pub(super) struct Link {
+pub(super) struct TunnelSocket {
     socket: UdpSocket,
     state: UdpSocketState,
     waits: u32,
 }
 
-impl Link {
+impl TunnelSocket {
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
@@ -43,7 +43,7 @@ impl Link {
         if sockopt::set_socket_send_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
             sockopt::set_socket_send_buffer_size(&socket, BUFFER_BYTES)?;
         }
-        Ok(Link { socket, state, waits: 0 })
+        Ok(TunnelSocket { socket, state, waits: 0 })
     }
 
     pub(super) fn receive(
@@ -72,7 +72,7 @@ impl Link {
         contents: &[u8],
         size: usize,
         patience: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramCarrierRefusal> {
         let segment_size = (contents.len() > size).then_some(size);
         let transmit = Transmit { destination, ecn: None, contents, segment_size, src_ip: None };
         loop {
@@ -80,13 +80,17 @@ impl Link {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if !patience || self.waits == WAITS_MAX {
-                        return Err(Refusal::Blocked);
+                        return Err(DatagramCarrierRefusal::Blocked);
                     }
                     self.wait();
                 }
                 Err(error) => {
                     let too_big = Errno::from_io_error(&error) == Some(Errno::MSGSIZE);
-                    return Err(if too_big { Refusal::TooBig } else { Refusal::Failed });
+                    return Err(if too_big {
+                        DatagramCarrierRefusal::TooBig
+                    } else {
+                        DatagramCarrierRefusal::Failed
+                    });
                 }
             }
         }
@@ -101,19 +105,19 @@ impl Link {
     }
 }
 
-impl Carrier for Link {
+impl DatagramCarrier for TunnelSocket {
     fn carry(
         &mut self,
         to: SocketAddr,
         bytes: &[u8],
         size: usize,
         patience: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramCarrierRefusal> {
         let before = self.state.max_gso_segments();
         if before > 1 || bytes.len() <= size {
             match self.send(to, bytes, size, patience) {
                 // A device without checksums for GSO: from now on each datagram is sent by itself.
-                Err(Refusal::Failed) if self.state.max_gso_segments() < before => {}
+                Err(DatagramCarrierRefusal::Failed) if self.state.max_gso_segments() < before => {}
                 outcome => return outcome,
             }
         }
@@ -121,7 +125,7 @@ impl Carrier for Link {
     }
 }
 
-impl AsFd for Link {
+impl AsFd for TunnelSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

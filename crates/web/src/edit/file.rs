@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 /// What came of saving.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Saved {
+pub(super) enum ScenarioSaveOutcome {
     /// The version of what was written.
     New(String),
     /// The file is another than the page knows.
@@ -32,10 +32,10 @@ pub(super) fn state(path: &Path) -> Option<(u64, u64, Option<SystemTime>)> {
 }
 
 /// Replaces the file in one step, so that it is whole whatever happens, with the same mode and owner.
-pub(super) fn save(path: &Path, text: &str, known: &str) -> io::Result<Saved> {
+pub(super) fn save(path: &Path, text: &str, known: &str) -> io::Result<ScenarioSaveOutcome> {
     let (there, version_there) = read(path)?;
     if version_there != known {
-        return Ok(Saved::Conflict { text: there, version: version_there });
+        return Ok(ScenarioSaveOutcome::Conflict { text: there, version: version_there });
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -45,7 +45,7 @@ pub(super) fn save(path: &Path, text: &str, known: &str) -> io::Result<Saved> {
         let _ = fs::remove_file(&aside);
     }
     written?;
-    Ok(Saved::New(version(text)))
+    Ok(ScenarioSaveOutcome::New(version(text)))
 }
 
 fn write(path: &Path, aside: &Path, text: &str) -> io::Result<()> {
@@ -82,7 +82,9 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let (_, first) = read(&path).unwrap();
         let before = state(&path);
-        let Saved::New(second) = save(&path, "a: 2\n", &first).unwrap() else { panic!() };
+        let ScenarioSaveOutcome::New(second) = save(&path, "a: 2\n", &first).unwrap() else {
+            panic!()
+        };
         assert_eq!(read(&path).unwrap(), ("a: 2\n".to_owned(), second));
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o640);
         assert_ne!(state(&path), before);
@@ -97,7 +99,7 @@ mod tests {
         let (_, first) = read(&path).unwrap();
         fs::write(&path, "a: 7\n").unwrap();
         let conflict = save(&path, "a: 2\n", &first).unwrap();
-        assert!(matches!(conflict, Saved::Conflict { text, .. } if text == "a: 7\n"));
+        assert!(matches!(conflict, ScenarioSaveOutcome::Conflict { text, .. } if text == "a: 7\n"));
         assert_eq!(fs::read_to_string(&path).unwrap(), "a: 7\n");
     }
 }

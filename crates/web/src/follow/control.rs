@@ -4,20 +4,22 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use windtunnel_control::{Client, ClientError, LaneProperties, Reply, Request, Snapshot};
+use windtunnel_control::{
+    ControlClient, ControlClientError, ControlReply, ControlRequest, LaneProperties, Snapshot,
+};
 
 use super::Followed;
-use super::samples::Counts;
-use crate::hub::Message;
+use super::samples::DirectionPacketCounts;
+use crate::hub::ServerSentEvent;
 
 /// Asks until the run is not followed any more.
 pub(super) fn follow(followed: &Followed) {
-    let mut seen = Seen::default();
+    let mut seen = RunSnapshotFollower::default();
     let mut client = None;
     while !followed.has_stopped() && !followed.hub.has_ended() {
         let connected = match client.take() {
             Some(client) => Ok(client),
-            None => Client::connect(followed.folder()),
+            None => ControlClient::connect(followed.folder()),
         };
         // A run that is over is noticed by what follows the files.
         client = connected.and_then(|client| seen.ask(client, followed)).ok();
@@ -27,23 +29,27 @@ pub(super) fn follow(followed: &Followed) {
 
 /// What was last sent.
 #[derive(Debug, Default)]
-struct Seen {
+struct RunSnapshotFollower {
     links: Vec<LaneProperties>,
-    counts: Counts,
+    counts: DirectionPacketCounts,
     sampled_ns: u64,
 }
 
-impl Seen {
-    fn ask(&mut self, mut client: Client, followed: &Followed) -> Result<Client, ClientError> {
-        if let Reply::Snapshot(snapshot) = client.ask(&Request::Snapshot)? {
+impl RunSnapshotFollower {
+    fn ask(
+        &mut self,
+        mut client: ControlClient,
+        followed: &Followed,
+    ) -> Result<ControlClient, ControlClientError> {
+        if let ControlReply::Snapshot(snapshot) = client.ask(&ControlRequest::Snapshot)? {
             let status = &snapshot.status;
-            followed.hub.write(Message::new("status", status));
+            followed.hub.write(ServerSentEvent::new("status", status));
             self.sample(&snapshot, followed);
         }
-        if let Reply::Links(list) = client.ask(&Request::Links)?
+        if let ControlReply::Links(list) = client.ask(&ControlRequest::Links)?
             && list.links != self.links
         {
-            followed.hub.write(Message::new("links", &json!({ "links": list.links })));
+            followed.hub.write(ServerSentEvent::new("links", &json!({ "links": list.links })));
             self.links = list.links;
         }
         Ok(client)

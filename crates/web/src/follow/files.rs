@@ -3,25 +3,25 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use windtunnel_report::document::{Map, Mark};
+use windtunnel_report::document::{EventAnnotation, TopologyMap};
 use windtunnel_report::read_plan;
 use windtunnel_sys::below::Below;
-use windtunnel_trace::event::Event;
+use windtunnel_trace::event::EventLogEntry;
 
 use super::outputs::Outputs;
 use super::samples::Samples;
-use super::tail::Tail;
-use crate::hub::{Hub, Message};
+use super::tail::FileTailReader;
+use crate::hub::{Hub, ServerSentEvent};
 
 #[derive(Debug)]
-pub(super) struct Files {
-    links: Tail,
+pub(super) struct RunFileFollower {
+    links: FileTailReader,
     samples: Samples,
-    events: Tail,
+    events: FileTailReader,
     outputs: Option<Outputs>,
 }
 
-impl Files {
+impl RunFileFollower {
     /// At the ends of what is there.
     ///
     /// # Errors
@@ -29,11 +29,11 @@ impl Files {
     pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
         let folder = Arc::new(Below::open(folder)?);
         let plan = read_plan(&folder).ok();
-        let lanes = plan.as_ref().map(|plan| Map::of(plan).1).unwrap_or_default();
-        Ok(Files {
-            links: Tail::at_end(&folder, "links.csv".into()),
+        let lanes = plan.as_ref().map(|plan| TopologyMap::of(plan).1).unwrap_or_default();
+        Ok(RunFileFollower {
+            links: FileTailReader::at_end(&folder, "links.csv".into()),
             samples: Samples::new(&lanes),
-            events: Tail::at_end(&folder, "events.jsonl".into()),
+            events: FileTailReader::at_end(&folder, "events.jsonl".into()),
             outputs: plan.as_ref().map(|plan| Outputs::open(&folder, plan)),
         })
     }
@@ -51,8 +51,8 @@ impl Files {
         }
         for line in self.events.lines(EVENTS_BYTES) {
             // What a later version writes is left out here; the document says so.
-            let Ok(event) = serde_json::from_str::<Event>(&line) else { continue };
-            hub.write(Message::new("event", &Mark::of(&event)).at(event.at_ns));
+            let Ok(event) = serde_json::from_str::<EventLogEntry>(&line) else { continue };
+            hub.write(ServerSentEvent::new("event", &EventAnnotation::of(&event)).at(event.at_ns));
         }
         if let Some(outputs) = &mut self.outputs {
             outputs.read(hub);

@@ -7,28 +7,28 @@ use serde::Serialize;
 use windtunnel_model::Plan;
 use windtunnel_sys::below::Below;
 
-use super::tail::Tail;
-use crate::hub::{Hub, Message};
+use super::tail::FileTailReader;
+use crate::hub::{Hub, ServerSentEvent};
 
 /// The files of all programs.
 #[derive(Debug)]
 pub(super) struct Outputs {
-    files: Vec<Output>,
+    files: Vec<ProgramOutputFile>,
     /// Which is looked at next.
     next: usize,
 }
 
 #[derive(Debug)]
-struct Output {
+struct ProgramOutputFile {
     node: String,
     program: usize,
     stream: &'static str,
-    tail: Tail,
+    tail: FileTailReader,
 }
 
 /// Text that a program has written.
 #[derive(Debug, Serialize)]
-struct Written<'a> {
+struct ProgramOutputChunk<'a> {
     node: &'a str,
     program: usize,
     stream: &'static str,
@@ -52,8 +52,13 @@ impl Outputs {
                         false => stream.to_owned(),
                     };
                     let path = Path::new("nodes").join(&node.name).join(name);
-                    let tail = Tail::at_end(folder, path);
-                    files.push(Output { node: node.name.clone(), program, stream, tail });
+                    let tail = FileTailReader::at_end(folder, path);
+                    files.push(ProgramOutputFile {
+                        node: node.name.clone(),
+                        program,
+                        stream,
+                        tail,
+                    });
                 }
             }
         }
@@ -76,16 +81,16 @@ impl Outputs {
             let bytes = output.tail.bytes(BYTES);
             let text = whole_characters(&bytes, &mut output.tail);
             let (node, program, stream) = (&output.node, output.program, output.stream);
-            hub.write(Message::new(
+            hub.write(ServerSentEvent::new(
                 "output",
-                &Written { node, program, stream, text, offset, skipped },
+                &ProgramOutputChunk { node, program, stream, text, offset, skipped },
             ));
         }
     }
 }
 
 /// The text; a character at the end of which a part is missing is read again.
-fn whole_characters(bytes: &[u8], tail: &mut Tail) -> String {
+fn whole_characters(bytes: &[u8], tail: &mut FileTailReader) -> String {
     if let Err(error) = std::str::from_utf8(bytes) {
         let (end, cut) = (error.valid_up_to(), error.error_len().is_none());
         if cut && end > 0 {

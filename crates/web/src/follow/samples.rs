@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windtunnel_control::Snapshot;
-use windtunnel_report::document::Lane;
-use windtunnel_trace::sample::Row;
+use windtunnel_report::document::MapDirectedLink;
+use windtunnel_trace::sample::LinkSampleRow;
 
-use crate::hub::Message;
+use crate::hub::ServerSentEvent;
 
 /// What links did since the sample before.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-struct Sample {
+struct LinkActivitySample {
     at_ns: u64,
     window_ns: u64,
     /// The lane's index, then: offered, delivered and delivered wire bytes, delivered and dropped
@@ -26,19 +26,23 @@ struct Sample {
 #[derive(Debug)]
 pub(super) struct Samples {
     lanes: BTreeMap<(String, String), u64>,
-    current: Sample,
+    current: LinkActivitySample,
     before_ns: Option<u64>,
 }
 
 impl Samples {
-    pub(super) fn new(lanes: &[Lane]) -> Self {
+    pub(super) fn new(lanes: &[MapDirectedLink]) -> Self {
         let lanes = lanes.iter().map(|lane| (lane.link.clone(), lane.direction.clone()));
-        Samples { lanes: lanes.zip(0..).collect(), current: Sample::default(), before_ns: None }
+        Samples {
+            lanes: lanes.zip(0..).collect(),
+            current: LinkActivitySample::default(),
+            before_ns: None,
+        }
     }
 
     /// Takes a line; the sample that is whole, if the line begins another.
-    pub(super) fn take(&mut self, line: &str) -> Option<Message> {
-        let (at_ns, link, direction, row) = Row::read(line)?;
+    pub(super) fn take(&mut self, line: &str) -> Option<ServerSentEvent> {
+        let (at_ns, link, direction, row) = LinkSampleRow::read(line)?;
         let whole = if at_ns == self.current.at_ns { None } else { self.whole() };
         self.current.at_ns = at_ns;
         let lane = self.lanes.get(&(link.to_owned(), direction.to_owned()));
@@ -62,7 +66,7 @@ impl Samples {
     }
 
     /// The sample whose rows have all been taken.
-    pub(super) fn whole(&mut self) -> Option<Message> {
+    pub(super) fn whole(&mut self) -> Option<ServerSentEvent> {
         let mut sample = std::mem::take(&mut self.current);
         if sample.at_ns == 0 {
             return None;
@@ -72,17 +76,17 @@ impl Samples {
         // Of the first one, when nothing is known of that before; or after times in which no link
         // did anything.
         sample.window_ns = window.filter(|window| *window < 2 * INTERVAL_NS).unwrap_or(INTERVAL_NS);
-        Some(Message::new("sample", &sample).at(sample.at_ns))
+        Some(ServerSentEvent::new("sample", &sample).at(sample.at_ns))
     }
 }
 
 /// Packets that directions had delivered and dropped.
 #[derive(Debug, Default)]
-pub(super) struct Counts(Vec<(u64, u64)>);
+pub(super) struct DirectionPacketCounts(Vec<(u64, u64)>);
 
-impl Counts {
+impl DirectionPacketCounts {
     /// A sample from what a run answers, where its files are on other machines: of the last second.
-    pub(super) fn sample(&mut self, snapshot: &Snapshot) -> Message {
+    pub(super) fn sample(&mut self, snapshot: &Snapshot) -> ServerSentEvent {
         let window_ns = snapshot.window_ns;
         let bytes = |bit_per_s: u64| {
             let bits = u128::from(bit_per_s) * u128::from(window_ns) / 1_000_000_000;
@@ -111,8 +115,13 @@ impl Counts {
                 lanes.push(row);
             }
         }
-        let sample = Sample { at_ns: snapshot.sampled_ns, window_ns, lanes, ..Sample::default() };
-        Message::new("sample", &sample).at(snapshot.sampled_ns)
+        let sample = LinkActivitySample {
+            at_ns: snapshot.sampled_ns,
+            window_ns,
+            lanes,
+            ..LinkActivitySample::default()
+        };
+        ServerSentEvent::new("sample", &sample).at(snapshot.sampled_ns)
     }
 }
 
@@ -122,11 +131,11 @@ const INTERVAL_NS: u64 = 100_000_000;
 mod tests {
     use super::*;
 
-    fn lane(link: &str, direction: &str) -> Lane {
-        Lane { link: link.to_owned(), direction: direction.to_owned(), from: 0, to: 1 }
+    fn lane(link: &str, direction: &str) -> MapDirectedLink {
+        MapDirectedLink { link: link.to_owned(), direction: direction.to_owned(), from: 0, to: 1 }
     }
 
-    fn line(at_ns: u64, direction: &str, row: Row) -> String {
+    fn line(at_ns: u64, direction: &str, row: LinkSampleRow) -> String {
         let mut line = Vec::new();
         row.write_line(&mut line, at_ns, "ocean", direction);
         String::from_utf8(line).unwrap()
@@ -135,16 +144,22 @@ mod tests {
     #[test]
     fn rows_of_one_interval_are_a_sample_without_idle_lanes() {
         let mut samples = Samples::new(&[lane("ocean", "a-b"), lane("ocean", "b-a")]);
-        let busy = Row { delivered_bytes: 7, queue_max_packets: 3, ..Row::default() };
+        let busy =
+            LinkSampleRow { delivered_bytes: 7, queue_max_packets: 3, ..LinkSampleRow::default() };
         assert_eq!(samples.take("time_s,link,direction\n"), None);
-        assert_eq!(samples.take(&line(100_000_000, "a-b", Row::default())), None);
+        assert_eq!(samples.take(&line(100_000_000, "a-b", LinkSampleRow::default())), None);
         assert_eq!(samples.take(&line(100_000_000, "b-a", busy)), None);
         let first = samples.take(&line(200_050_000, "a-b", busy)).unwrap();
         assert_eq!(
             first.data,
             r#"{"at_ns":100000000,"window_ns":100000000,"lanes":[[1,0,7,0,0,0,0,3,0,0]]}"#
         );
-        let drop = Row { dropped_packets: 5, dropped_loss: 2, dropped_aqm: 3, ..Row::default() };
+        let drop = LinkSampleRow {
+            dropped_packets: 5,
+            dropped_loss: 2,
+            dropped_aqm: 3,
+            ..LinkSampleRow::default()
+        };
         assert_eq!(samples.take(&line(200_050_000, "b-a", drop)), None);
         let second = samples.whole().unwrap();
         let dropped = r#""dropped":[[1,"loss",2],[1,"aqm",3]]"#;

@@ -8,7 +8,7 @@ use windtunnel_sys::below::Below;
 
 /// A place in a file that need not be there yet.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct FileTailReader {
     folder: Arc<Below>,
     path: PathBuf,
     /// What has been read.
@@ -19,12 +19,17 @@ pub(super) struct Tail {
     inside: bool,
 }
 
-impl Tail {
+impl FileTailReader {
     /// At the end of what is there; the path is one below the folder.
     pub(super) fn at_end(folder: &Arc<Below>, path: PathBuf) -> Self {
         let partial = Vec::new();
-        let mut tail =
-            Tail { folder: Arc::clone(folder), path, position: 0, partial, inside: false };
+        let mut tail = FileTailReader {
+            folder: Arc::clone(folder),
+            path,
+            position: 0,
+            partial,
+            inside: false,
+        };
         tail.position = tail.length();
         tail.inside = tail.position > 0 && tail.last_byte() != Some(b'\n');
         tail
@@ -117,8 +122,8 @@ mod tests {
         file.write_all(text.as_bytes()).unwrap();
     }
 
-    fn tail(folder: &Path) -> Tail {
-        Tail::at_end(&Arc::new(Below::open(folder).unwrap()), "f".into())
+    fn tail(folder: &Path) -> FileTailReader {
+        FileTailReader::at_end(&Arc::new(Below::open(folder).unwrap()), "f".into())
     }
 
     #[test]

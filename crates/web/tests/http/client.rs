@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
-use windtunnel_web::Server;
+use windtunnel_web::WebServer;
 
 /// A server in a thread; it ends with this value.
 pub(crate) struct Served {
@@ -32,7 +32,7 @@ pub(crate) struct Open {
 }
 
 impl Served {
-    pub(crate) fn start(server: Server) -> Self {
+    pub(crate) fn start(server: WebServer) -> Self {
         let port = server.address().port();
         let token = server.url().split_once("token=").unwrap().1.to_owned();
         let (stop, stopped) = std::sync::mpsc::channel::<()>();

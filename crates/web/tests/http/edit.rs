@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use windtunnel_web::{Check, Options, Server, Shown};
+use windtunnel_web::{Check, WebServer, WebServerContent, WebServerOptions};
 
 use crate::client::{Served, ask};
 
 fn serve(path: &Path) -> Served {
     let check: Check = Arc::new(|text| json!({ "errors": [], "length": text.len() }));
-    let shown = Shown::File { path: path.to_owned(), check };
+    let shown = WebServerContent::File { path: path.to_owned(), check };
     let options =
-        Options { listen: "127.0.0.1:0".parse().unwrap(), program: "/none".into(), shown };
-    Served::start(Server::bind(options).unwrap())
+        WebServerOptions { listen: "127.0.0.1:0".parse().unwrap(), program: "/none".into(), shown };
+    Served::start(WebServer::bind(options).unwrap())
 }
 
 #[test]

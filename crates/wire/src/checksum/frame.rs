@@ -1,6 +1,6 @@
 //! The checksums of a whole frame: finishing partial ones, and checking all of them.
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 use super::{add, pseudo_header, sum};
@@ -10,7 +10,7 @@ use super::{add, pseudo_header, sum};
 /// Answers whether the checksum is complete now; `false` means that the header points outside the
 /// frame, which is then left as it is. Meant for single packets: a train that is completed can no
 /// longer be divided by the kernel.
-pub fn complete(frame: &mut [u8], vnet: &mut vnet::Header) -> bool {
+pub fn complete(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader) -> bool {
     if !vnet.needs_csum() {
         return true;
     }
@@ -52,7 +52,7 @@ pub fn holds(packet: &ParsedPacket<'_>) -> bool {
 }
 
 /// What a transport checksum covers, and where it is kept.
-pub(crate) struct Cover {
+pub(crate) struct ChecksumCoverage {
     /// Frame offset of the field.
     pub(crate) field: usize,
     start: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Cover {
     pseudo: u16,
 }
 
-impl Cover {
+impl ChecksumCoverage {
     /// The cover of a packet's checksum: `None` when its protocol has none we know, or when it is
     /// a fragment, whose checksum covers the other fragments too.
     pub(crate) fn of(frame: &[u8], info: &Info) -> Result<Option<Self>, TooShort> {
@@ -89,7 +89,7 @@ pub(crate) struct TooShort;
 
 /// Computes the transport checksum from nothing.
 pub(crate) fn fill(frame: &mut [u8], info: &Info) -> Option<()> {
-    let cover = Cover::of(frame, info).ok()??;
+    let cover = ChecksumCoverage::of(frame, info).ok()??;
     bytes::put_u16(frame, cover.field, 0)?;
     let mut value = !cover.sum(frame);
     if value == 0 && info.protocol == udp::PROTOCOL {
@@ -100,7 +100,7 @@ pub(crate) fn fill(frame: &mut [u8], info: &Info) -> Option<()> {
 
 /// Puts the pseudo-header's sum into the field, as `NEEDS_CSUM` wants it; `None`: there is no such field.
 pub fn write_partial(frame: &mut [u8], info: &Info) -> Option<()> {
-    let cover = Cover::of(frame, info).ok()??;
+    let cover = ChecksumCoverage::of(frame, info).ok()??;
     bytes::put_u16(frame, cover.field, cover.pseudo)
 }
 
@@ -109,7 +109,9 @@ fn field_offset(info: &Info) -> Option<usize> {
         _ if info.is_fragment => None,
         (tcp::PROTOCOL, _) => Some(tcp::CHECKSUM),
         (udp::PROTOCOL, _) => Some(udp::CHECKSUM),
-        (icmp::PROTOCOL_V4, Version::V4) | (icmp::PROTOCOL_V6, Version::V6) => Some(icmp::CHECKSUM),
+        (icmp::PROTOCOL_V4, IpVersion::V4) | (icmp::PROTOCOL_V6, IpVersion::V6) => {
+            Some(icmp::CHECKSUM)
+        }
         _ => None,
     }
 }
@@ -117,18 +119,18 @@ fn field_offset(info: &Info) -> Option<usize> {
 fn header_holds(packet: &ParsedPacket<'_>) -> bool {
     let ParsedPacket { info, frame } = packet;
     let header = frame.get(ethernet::HEADER_LEN..info.transport).unwrap_or_default();
-    info.version == Version::V6 || (header.len() >= ipv4::HEADER_LEN && sum(header) == 0xffff)
+    info.version == IpVersion::V6 || (header.len() >= ipv4::HEADER_LEN && sum(header) == 0xffff)
 }
 
 fn transport_holds(packet: &ParsedPacket<'_>) -> bool {
     let ParsedPacket { info, frame } = packet;
-    let cover = match Cover::of(frame, info) {
+    let cover = match ChecksumCoverage::of(frame, info) {
         Ok(Some(cover)) => cover,
         Ok(None) => return true,
         Err(TooShort) => return false,
     };
     if info.protocol == udp::PROTOCOL && bytes::u16_at(frame, cover.field) == Some(0) {
-        return info.version == Version::V4;
+        return info.version == IpVersion::V4;
     }
     cover.sum(frame) == 0xffff
 }

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, vnet};
 
 use super::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6, HEADER_LEN};
@@ -15,21 +15,21 @@ const TTL: u8 = 64;
 /// Answers `false`, and leaves the frame alone, for a frame that holds no echo request, has a
 /// wrong checksum, is a fragment or a multicast, or takes an IPv6 routing header. Options of the
 /// IPv4 header and other IPv6 extension headers are sent back as they came.
-pub fn echo_reply_in_place(frame: &mut [u8], vnet: &mut vnet::Header) -> bool {
+pub fn echo_reply_in_place(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader) -> bool {
     let Ok(packet) = ParsedPacket::parse(frame) else { return false };
     if !is_answerable(&packet, vnet) {
         return false;
     }
     let info = packet.info;
-    *vnet = vnet::Header::default();
+    *vnet = vnet::VirtioNetHeader::default();
     reply(frame, &info).is_some()
 }
 
-fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::Header) -> bool {
+fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::VirtioNetHeader) -> bool {
     let (info, payload) = (&packet.info, packet.payload());
     let asked = match info.version {
-        Version::V4 => (super::PROTOCOL_V4, ECHO_REQUEST_V4),
-        Version::V6 => (super::PROTOCOL_V6, ECHO_REQUEST_V6),
+        IpVersion::V4 => (super::PROTOCOL_V4, ECHO_REQUEST_V4),
+        IpVersion::V6 => (super::PROTOCOL_V6, ECHO_REQUEST_V6),
     };
     let source_is_host = !info.source.is_multicast() && !info.source.is_unspecified();
     (info.protocol, payload.first().copied()) == (asked.0, Some(asked.1))
@@ -41,7 +41,7 @@ fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::Header) -> bool {
 }
 
 fn reply(frame: &mut [u8], info: &Info) -> Option<()> {
-    let outer = ethernet::View::parse(frame).ok()?;
+    let outer = ethernet::EthernetFrame::parse(frame).ok()?;
     let (destination, source) = (outer.source(), outer.destination());
     ethernet::set_addresses(frame, destination, source);
     let at = ethernet::HEADER_LEN;

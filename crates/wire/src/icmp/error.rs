@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6};
 
 use super::HEADER_LEN;
@@ -18,7 +18,7 @@ const TTL: u8 = 64;
 /// What went wrong with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum IcmpErrorKind {
     /// It has passed too many routers.
     TimeExceeded,
     /// There is no route to its destination.
@@ -41,9 +41,9 @@ pub enum Kind {
 
 /// The sender of an error: its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
+pub struct IcmpErrorReply {
     /// What went wrong.
-    pub kind: Kind,
+    pub kind: IcmpErrorKind,
     /// The router's address, of the packet's own IP version.
     pub source: IpAddr,
     /// The Ethernet address of source and destination alike; the fabric sets real ones.
@@ -58,7 +58,7 @@ pub struct Reply {
 ///
 /// `None` when the original is not an IP packet, `source` is of the other version, or `out` is too
 /// short (1294 bytes always do). Ask [`may_send_error`] first.
-pub fn write_error(reply: &Reply, original: &[u8], out: &mut [u8]) -> Option<usize> {
+pub fn write_error(reply: &IcmpErrorReply, original: &[u8], out: &mut [u8]) -> Option<usize> {
     let info = Info::parse(original).ok()?;
     let packet = original.get(ethernet::HEADER_LEN..info.end)?;
     match (info.source, reply.source) {
@@ -74,7 +74,7 @@ pub fn write_error(reply: &Reply, original: &[u8], out: &mut [u8]) -> Option<usi
 #[must_use]
 pub fn may_send_error(packet: &ParsedPacket<'_>) -> bool {
     let ParsedPacket { info, frame } = packet;
-    let link_group = ethernet::View::parse(frame).is_ok_and(|view| view.is_multicast());
+    let link_group = ethernet::EthernetFrame::parse(frame).is_ok_and(|view| view.is_multicast());
     let source_is_host = match info.source {
         IpAddr::V4(v4) => {
             // 0.0.0.0/8 is "this network", 240.0.0.0/4 is reserved and broadcast.
@@ -86,30 +86,30 @@ pub fn may_send_error(packet: &ParsedPacket<'_>) -> bool {
     source_is_host && !excluded
 }
 
-impl Kind {
+impl IcmpErrorKind {
     /// Type, code and second word of the message.
-    fn encode(self, version: Version) -> (u8, u8, u32) {
+    fn encode(self, version: IpVersion) -> (u8, u8, u32) {
         match (self, version) {
             (Self::Said { kind, code, word }, _) => (kind, code, word),
-            (Self::TimeExceeded, Version::V4) => (super::TIME_EXCEEDED_V4, 0, 0),
-            (Self::NetUnreachable, Version::V4) => (super::UNREACHABLE_V4, 0, 0),
-            (Self::HostUnreachable, Version::V4) => (super::UNREACHABLE_V4, 1, 0),
-            (Self::PortUnreachable, Version::V4) => (super::UNREACHABLE_V4, 3, 0),
-            (Self::AdminProhibited, Version::V4) => (super::UNREACHABLE_V4, 13, 0),
+            (Self::TimeExceeded, IpVersion::V4) => (super::TIME_EXCEEDED_V4, 0, 0),
+            (Self::NetUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 0, 0),
+            (Self::HostUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 1, 0),
+            (Self::PortUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 3, 0),
+            (Self::AdminProhibited, IpVersion::V4) => (super::UNREACHABLE_V4, 13, 0),
             // RFC 1191, 4: the MTU is the low half of the word.
-            (Self::TooBig { mtu }, Version::V4) => (super::UNREACHABLE_V4, 4, mtu.min(0xffff)),
-            (Self::TimeExceeded, Version::V6) => (super::TIME_EXCEEDED_V6, 0, 0),
-            (Self::NetUnreachable, Version::V6) => (super::UNREACHABLE_V6, 0, 0),
-            (Self::HostUnreachable, Version::V6) => (super::UNREACHABLE_V6, 3, 0),
-            (Self::PortUnreachable, Version::V6) => (super::UNREACHABLE_V6, 4, 0),
-            (Self::AdminProhibited, Version::V6) => (super::UNREACHABLE_V6, 1, 0),
-            (Self::TooBig { mtu }, Version::V6) => (super::PACKET_TOO_BIG_V6, 0, mtu),
+            (Self::TooBig { mtu }, IpVersion::V4) => (super::UNREACHABLE_V4, 4, mtu.min(0xffff)),
+            (Self::TimeExceeded, IpVersion::V6) => (super::TIME_EXCEEDED_V6, 0, 0),
+            (Self::NetUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 0, 0),
+            (Self::HostUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 3, 0),
+            (Self::PortUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 4, 0),
+            (Self::AdminProhibited, IpVersion::V6) => (super::UNREACHABLE_V6, 1, 0),
+            (Self::TooBig { mtu }, IpVersion::V6) => (super::PACKET_TOO_BIG_V6, 0, mtu),
         }
     }
 }
 
 fn write_v4(
-    reply: &Reply,
+    reply: &IcmpErrorReply,
     from: Ipv4Addr,
     to: Ipv4Addr,
     packet: &[u8],
@@ -128,11 +128,11 @@ fn write_v4(
     bytes::put(frame, at + 12, from.octets())?;
     bytes::put(frame, at + 16, to.octets())?;
     ipv4::set_checksum(frame)?;
-    write_message(frame, reply.kind.encode(Version::V4), quote)
+    write_message(frame, reply.kind.encode(IpVersion::V4), quote)
 }
 
 fn write_v6(
-    reply: &Reply,
+    reply: &IcmpErrorReply,
     from: Ipv6Addr,
     to: Ipv6Addr,
     packet: &[u8],
@@ -148,7 +148,7 @@ fn write_v6(
     bytes::put_u16(frame, at + 4, bytes::len16(length)?)?;
     bytes::put(frame, at + 8, from.octets())?;
     bytes::put(frame, at + 24, to.octets())?;
-    write_message(frame, reply.kind.encode(Version::V6), quote)
+    write_message(frame, reply.kind.encode(IpVersion::V6), quote)
 }
 
 fn write_outer(frame: &mut [u8], mac: [u8; 6], ethertype: u16) -> Option<()> {

@@ -63,7 +63,12 @@ impl Neighbour {
         let [.., b, c, d] = target.octets();
         // RFC 4291, 2.7.1: the solicited-node address; RFC 2464, 7: its Ethernet address.
         let group = Ipv6Addr::from_bits(SOLICITED_NODE | target.to_bits() & 0xff_ffff);
-        let body = Body { kind: SOLICITATION, flags: 0, target, option: (SOURCE_OPTION, mac) };
+        let body = NeighbourDiscoveryMessage {
+            kind: SOLICITATION,
+            flags: 0,
+            target,
+            option: (SOURCE_OPTION, mac),
+        };
         body.write([0x33, 0x33, 0xff, b, c, d], mac, source, group, out)
     }
 
@@ -86,19 +91,24 @@ impl Neighbour {
         };
         let flags = ROUTER | OVERRIDE | solicited;
         let target = self.target;
-        let body = Body { kind: ADVERTISEMENT, flags, target, option: (TARGET_OPTION, own) };
+        let body = NeighbourDiscoveryMessage {
+            kind: ADVERTISEMENT,
+            flags,
+            target,
+            option: (TARGET_OPTION, own),
+        };
         body.write(mac, own, target, to, out)
     }
 }
 
-struct Body {
+struct NeighbourDiscoveryMessage {
     kind: u8,
     flags: u8,
     target: Ipv6Addr,
     option: (u8, [u8; 6]),
 }
 
-impl Body {
+impl NeighbourDiscoveryMessage {
     fn write(
         &self,
         to_mac: [u8; 6],

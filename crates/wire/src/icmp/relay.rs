@@ -1,7 +1,7 @@
 //! Errors about the outer packet of a tunnel, made those about the inner one (RFC 2003, 4; RFC 2473,
 //! 8).
 
-use crate::packet::{Info, ParsedPacket, Version};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipip, ipv4, ipv6};
 
 use super::{HEADER_LEN, PACKET_TOO_BIG_V6, UNREACHABLE_V4};
@@ -21,8 +21,8 @@ pub fn relay(frame: &[u8], out: &mut [u8]) -> Option<usize> {
     }
     let outer = message.get(HEADER_LEN..)?;
     let (overhead, to, inner) = match info.version {
-        Version::V4 => inner_v4(outer)?,
-        Version::V6 => inner_v6(outer)?,
+        IpVersion::V4 => inner_v4(outer)?,
+        IpVersion::V6 => inner_v6(outer)?,
     };
     let length = info.transport + HEADER_LEN + inner.len();
     let out = out.get_mut(..length)?;
@@ -30,19 +30,19 @@ pub fn relay(frame: &[u8], out: &mut [u8]) -> Option<usize> {
     bytes::copy(inner, out.get_mut(info.transport + HEADER_LEN..)?)?;
     let at = ethernet::HEADER_LEN;
     match info.version {
-        Version::V4 => {
+        IpVersion::V4 => {
             bytes::put_u16(out, at + 2, bytes::len16(length - at)?)?;
             bytes::copy(to, out.get_mut(at + 16..)?)?;
             ipv4::set_checksum(out)?;
         }
-        Version::V6 => {
+        IpVersion::V6 => {
             bytes::put_u16(out, at + 4, bytes::len16(length - at - ipv6::HEADER_LEN)?)?;
             bytes::copy(to, out.get_mut(at + 24..)?)?;
         }
     }
     let is_size = match (info.version, bytes::u8_at(message, 0)?, bytes::u8_at(message, 1)?) {
-        (Version::V4, UNREACHABLE_V4, FRAGMENTATION_NEEDED) => true,
-        (Version::V6, kind, _) => kind == PACKET_TOO_BIG_V6,
+        (IpVersion::V4, UNREACHABLE_V4, FRAGMENTATION_NEEDED) => true,
+        (IpVersion::V6, kind, _) => kind == PACKET_TOO_BIG_V6,
         _ => false,
     };
     if is_size {
@@ -78,7 +78,7 @@ fn inner_v6(outer: &[u8]) -> Option<(u32, &[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Quote, Reply, write_error};
+    use super::super::{IcmpErrorKind, IcmpErrorReply, IcmpQuotedFlow, write_error};
     use super::*;
     use crate::build;
 
@@ -98,8 +98,8 @@ mod tests {
             };
             let mut wrapped = vec![0; 2000];
             let length = ipip::wrap(&inner, &outer, &mut wrapped).unwrap();
-            let reply = Reply {
-                kind: Kind::TooBig { mtu: 1400 },
+            let reply = IcmpErrorReply {
+                kind: IcmpErrorKind::TooBig { mtu: 1400 },
                 source: by.parse().unwrap(),
                 mac: [2; 6],
             };
@@ -112,7 +112,7 @@ mod tests {
             let relayed = ParsedPacket::parse(relayed).unwrap();
             let info = relayed.info;
             assert_eq!((info.source, info.destination), (by.parse().unwrap(), client.ip()));
-            let quote = Quote::of(&relayed).unwrap();
+            let quote = IcmpQuotedFlow::of(&relayed).unwrap();
             assert_eq!((quote.source, quote.destination), (client.ip(), service.ip()));
             assert_eq!(bytes::u32_at(relayed.payload(), 4), Some(mtu));
         }
@@ -123,7 +123,7 @@ mod tests {
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
         let about = build::udp(from, to, b"hello");
         let source = [10, 9, 9, 9].into();
-        let reply = Reply { kind: Kind::TimeExceeded, source, mac: [2; 6] };
+        let reply = IcmpErrorReply { kind: IcmpErrorKind::TimeExceeded, source, mac: [2; 6] };
         let mut error = [0; 1294];
         let length = write_error(&reply, &about, &mut error).unwrap();
         assert_eq!(relay(&error[..length], &mut [0; 1294]), None);

@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-use crate::packet::{Info, Version};
+use crate::packet::{Info, IpVersion};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp, udp, vnet};
 
-use super::{Form, Train};
+use super::{SegmentationKind, Train};
 
 /// Writes some successive packets of a train as a frame of their own, and answers its length and
 /// header: a shorter train, or a plain packet where there is only one.
@@ -18,27 +18,32 @@ use super::{Form, Train};
 /// (`header_len + payload_range(range).len()` bytes; the frame's own length always does).
 pub fn write_range(
     frame: &[u8],
-    vnet: &vnet::Header,
+    vnet: &vnet::VirtioNetHeader,
     range: Range<u32>,
     out: &mut [u8],
-) -> Option<(usize, vnet::Header)> {
+) -> Option<(usize, vnet::VirtioNetHeader)> {
     let train = Train::new(frame, vnet);
     if range.is_empty() || range.end > train.count {
         return None;
     }
     if range == (0..train.count) {
         let mut header = *vnet;
-        if train.count == 1 && train.form != Form::Plain {
+        if train.count == 1 && train.form != SegmentationKind::Plain {
             header.clear_gso();
         }
         return Some((bytes::copy(frame, out)?, header));
     }
-    let length = Cut { frame, train: &train, vnet, range: range.clone() }.write(out)?;
+    let length =
+        PacketTrainSlice { frame, train: &train, vnet, range: range.clone() }.write(out)?;
     Some((length, header_of(&train, vnet, &range)))
 }
 
 /// The header of a part of a train.
-fn header_of(train: &Train, vnet: &vnet::Header, range: &Range<u32>) -> vnet::Header {
+fn header_of(
+    train: &Train,
+    vnet: &vnet::VirtioNetHeader,
+    range: &Range<u32>,
+) -> vnet::VirtioNetHeader {
     let mut header = *vnet;
     if range.len() == 1 {
         header.clear_gso();
@@ -52,14 +57,14 @@ fn header_of(train: &Train, vnet: &vnet::Header, range: &Range<u32>) -> vnet::He
 }
 
 /// A proper part of a train that is being written.
-struct Cut<'a> {
+struct PacketTrainSlice<'a> {
     frame: &'a [u8],
     train: &'a Train,
-    vnet: &'a vnet::Header,
+    vnet: &'a vnet::VirtioNetHeader,
     range: Range<u32>,
 }
 
-impl Cut<'_> {
+impl PacketTrainSlice<'_> {
     fn write(&self, out: &mut [u8]) -> Option<usize> {
         let info = Info::parse(self.frame).ok()?;
         let header_len = bytes::index(self.train.header_len);
@@ -71,9 +76,9 @@ impl Cut<'_> {
         bytes::copy(payload, out.get_mut(header_len..)?)?;
         self.patch_ip(&info, out)?;
         match self.train.form {
-            Form::Tcp => self.patch_tcp(info.transport, span.start, out)?,
-            Form::Udp => patch_udp(info.transport, out)?,
-            Form::Plain => return None,
+            SegmentationKind::Tcp => self.patch_tcp(info.transport, span.start, out)?,
+            SegmentationKind::Udp => patch_udp(info.transport, out)?,
+            SegmentationKind::Plain => return None,
         }
         self.patch_checksum(out)?;
         Some(out.len())
@@ -82,7 +87,7 @@ impl Cut<'_> {
     fn patch_ip(&self, info: &Info, out: &mut [u8]) -> Option<()> {
         let at = ethernet::HEADER_LEN;
         let ip_len = out.len() - at;
-        if info.version == Version::V6 {
+        if info.version == IpVersion::V6 {
             return bytes::put_u16(out, at + 4, bytes::len16(ip_len - ipv6::HEADER_LEN)?);
         }
         bytes::put_u16(out, at + 2, bytes::len16(ip_len)?)?;
@@ -111,8 +116,8 @@ impl Cut<'_> {
         if self.vnet.needs_csum() {
             return checksum::write_partial(out, &info);
         }
-        let none = self.train.form == Form::Udp
-            && info.version == Version::V4
+        let none = self.train.form == SegmentationKind::Udp
+            && info.version == IpVersion::V4
             && bytes::u16_at(out, info.transport + udp::CHECKSUM) == Some(0);
         if none { Some(()) } else { checksum::fill(out, &info) }
     }

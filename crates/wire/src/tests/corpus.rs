@@ -7,8 +7,9 @@ use crate::{build, fuzz_one, tcp, vnet};
 /// The corpus as it was first made; `WINDTUNNEL_WIRE_CORPUS=write` makes the files again.
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let [(from, to), (from6, to6)] = pairs();
-    let plain = vnet::Header::default();
-    let join = |(frame, header): (Vec<u8>, vnet::Header)| [&header.emit()[..], &frame].concat();
+    let plain = vnet::VirtioNetHeader::default();
+    let join =
+        |(frame, header): (Vec<u8>, vnet::VirtioNetHeader)| [&header.emit()[..], &frame].concat();
     let flags = tcp::ACK | tcp::PSH | tcp::CWR;
     let extended = |frame| {
         let options = [0, 1, 5, 2, 0, 0, 1, 8, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -16,7 +17,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         build::with_extension(frame, 0, &options)
     };
     let (long, header) = build::tcp_train(from6, to6, 9, flags, &payload(700), 300);
-    let behind = vnet::Header { csum_start: 78, hdr_len: 98, ..header };
+    let behind = vnet::VirtioNetHeader { csum_start: 78, hdr_len: 98, ..header };
     let ping = build::echo_request(from.ip(), to.ip(), 1, 2, b"ping");
     let mut divided = build::udp(from, to, &payload(64));
     divided[20..22].copy_from_slice(&[0x20, 0x05]);
@@ -65,7 +66,7 @@ proptest! {
         numbers in any::<[u16; 4]>(),
         edits in proptest::collection::vec((0..90usize, any::<u8>()), 0..6)
     ) {
-        let header = vnet::Header {
+        let header = vnet::VirtioNetHeader {
             flags: numbers[0].to_le_bytes()[0] & 3,
             gso_type,
             hdr_len: numbers[1],

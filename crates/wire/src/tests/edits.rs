@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::{endpoints, frames, pairs, payload};
 use crate::ecn::{self, Codepoint};
-use crate::hop::{Refusal, decrement_ttl};
-use crate::packet::{Info, Malformed, ParsedPacket, Version};
+use crate::hop::{ForwardingError, decrement_ttl};
+use crate::packet::{Info, IpVersion, PacketParseError, ParsedPacket};
 use crate::{build, checksum, corrupt, flow, tcp, vnet};
 
 #[test]
@@ -11,7 +11,7 @@ fn the_facts_of_a_packet_are_read_once() {
     let [(from, to), (from6, to6)] = pairs();
     let frame = build::with_dont_fragment(build::tcp(from, to, 1, tcp::SYN, b"abc"));
     let info = Info::parse(&frame).unwrap();
-    assert_eq!((info.version, info.source, info.destination), (Version::V4, from.ip(), to.ip()));
+    assert_eq!((info.version, info.source, info.destination), (IpVersion::V4, from.ip(), to.ip()));
     assert_eq!((info.protocol, info.transport, info.end), (6, 34, 57));
     assert_eq!((info.ip_len, info.ttl, info.ecn), (43, 64, Codepoint::NotEct));
     assert!(info.dont_fragment && !info.is_fragment && !info.is_multicast && !info.is_icmp_error);
@@ -26,12 +26,12 @@ fn the_facts_of_a_packet_are_read_once() {
 fn a_malformed_packet_is_named() {
     let [(from, to), _] = pairs();
     let mut frame = build::udp(from, to, b"abc");
-    assert_eq!(Info::parse(&frame[..40]), Err(Malformed::TotalLength));
-    assert_eq!(Info::parse(&frame[..10]), Err(Malformed::Truncated));
+    assert_eq!(Info::parse(&frame[..40]), Err(PacketParseError::TotalLength));
+    assert_eq!(Info::parse(&frame[..10]), Err(PacketParseError::Truncated));
     frame[13] = 6;
-    assert_eq!(Info::parse(&frame), Err(Malformed::NotIp(0x0806)));
+    assert_eq!(Info::parse(&frame), Err(PacketParseError::NotIp(0x0806)));
     assert_eq!(
-        Malformed::NotIp(0x0806).to_string(),
+        PacketParseError::NotIp(0x0806).to_string(),
         "frame of ethertype 0x0806 holds no ip packet"
     );
 }
@@ -64,15 +64,15 @@ fn multicast_and_broadcast_are_recognised_by_either_layer() {
 fn a_flow_hashes_the_same_forever_and_fragments_have_no_ports() {
     let [(from, to), (from6, to6)] = pairs();
     let mut frame = build::udp(from, to, b"abc");
-    let key = flow::Key::parse(&frame).unwrap();
+    let key = flow::FiveTuple::parse(&frame).unwrap();
     assert_eq!((key.source_port, key.destination_port, key.protocol), (1000, 2000, 17));
     assert_eq!(key.hash64(), HASH_V4);
-    assert_eq!(flow::Key::parse(&build::udp(to, from, b"")).unwrap(), key.reversed());
+    assert_eq!(flow::FiveTuple::parse(&build::udp(to, from, b"")).unwrap(), key.reversed());
     assert_ne!(key.hash64(), key.reversed().hash64());
-    let key6 = flow::Key::parse(&build::udp(from6, to6, b"")).unwrap();
+    let key6 = flow::FiveTuple::parse(&build::udp(from6, to6, b"")).unwrap();
     assert_eq!(key6.hash64(), HASH_V6);
     frame[20] = 0x20;
-    let key = flow::Key::parse(&frame).unwrap();
+    let key = flow::FiveTuple::parse(&frame).unwrap();
     assert_eq!((key.source_port, key.destination_port), (0, 0));
 }
 
@@ -95,12 +95,12 @@ fn the_last_hop_is_refused_and_changes_nothing() {
         for ttl in [0, 1] {
             let mut frame = build::with_ttl(build::udp(from, to, b""), ttl);
             let before = frame.clone();
-            assert_eq!(decrement_ttl(&mut frame), Err(Refusal::Expired));
+            assert_eq!(decrement_ttl(&mut frame), Err(ForwardingError::Expired));
             assert_eq!(frame, before);
         }
         assert_eq!(decrement_ttl(&mut build::with_ttl(build::udp(from, to, b""), 2)), Ok(1));
     }
-    assert_eq!(decrement_ttl(&mut [0; 60]), Err(Refusal::NotIp));
+    assert_eq!(decrement_ttl(&mut [0; 60]), Err(ForwardingError::NotIp));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_udp_checksum_that_comes_out_as_zero_is_sent_as_ones() {
     assert!(checksum::complete(&mut frame, &mut header));
     assert_eq!((frame[40], frame[41]), (0xff, 0xff));
     assert!(checksum::verify(&frame));
-    assert_eq!(header, vnet::Header::default());
+    assert_eq!(header, vnet::VirtioNetHeader::default());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_checksum_outside_the_frame_is_not_completed() {
     let (mut frame, mut header) = build::partial(build::udp(from, to, b""));
     let before = frame.clone();
     for (csum_start, csum_offset) in [(34, 7), (34, u16::MAX), (u16::MAX, u16::MAX), (42, 0)] {
-        header = vnet::Header { csum_start, csum_offset, ..header };
+        header = vnet::VirtioNetHeader { csum_start, csum_offset, ..header };
         assert!(!checksum::complete(&mut frame, &mut header));
         assert!(header.needs_csum() && frame == before);
     }
@@ -159,7 +159,7 @@ fn a_routing_header_makes_the_checksum_cover_the_final_destination() {
     assert_eq!(info.destination.to_string(), "fd00::77");
     assert_eq!(info.final_destination, to.ip());
     assert!(checksum::verify(&frame));
-    assert_eq!(flow::Key::of(&packet).destination, to.ip());
+    assert_eq!(flow::FiveTuple::of(&packet).destination, to.ip());
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn every_random_number_damages_even_an_empty_datagram() {
         assert_eq!(frame[40..42], bit.to_be_bytes());
         for random in 0..16 {
             let mut hit = frame.clone();
-            assert!(corrupt::corrupt(&mut hit, &mut vnet::Header::default(), random));
+            assert!(corrupt::corrupt(&mut hit, &mut vnet::VirtioNetHeader::default(), random));
             assert!(!checksum::verify(&hit), "bit {random} of {bit:#06x}");
         }
     }
@@ -219,7 +219,7 @@ fn a_datagram_without_checksum_keeps_none_so_that_its_flipped_bit_arrives() {
         whole[at..at + 2].fill(0);
         for random in 0..24 {
             let mut frame = whole.clone();
-            assert!(corrupt::corrupt(&mut frame, &mut vnet::Header::default(), random));
+            assert!(corrupt::corrupt(&mut frame, &mut vnet::VirtioNetHeader::default(), random));
             assert_eq!(frame[..at + 2], whole[..at + 2], "the checksum is still 0");
             let bits = |(a, b): (&u8, &u8)| (a ^ b).count_ones();
             assert_eq!(frame.iter().zip(&whole).map(bits).sum::<u32>(), 1);
@@ -254,7 +254,7 @@ proptest! {
             prop_assert!(checksum::verify(&whole));
             let (mut frame, mut header) = build::partial(whole.clone());
             prop_assert!(checksum::complete(&mut frame, &mut header));
-            prop_assert_eq!((frame, header), (whole, vnet::Header::default()));
+            prop_assert_eq!((frame, header), (whole, vnet::VirtioNetHeader::default()));
         }
     }
 
@@ -265,10 +265,10 @@ proptest! {
         let info = Info::parse(&whole).unwrap();
         let (mut frame, mut header) = match (partial, info.protocol) {
             (true, 6 | 17) => build::partial(whole.clone()),
-            _ => (whole.clone(), vnet::Header { flags: vnet::DATA_VALID, ..Default::default() }),
+            _ => (whole.clone(), vnet::VirtioNetHeader { flags: vnet::DATA_VALID, ..Default::default() }),
         };
         prop_assert!(corrupt::corrupt(&mut frame, &mut header, random));
-        prop_assert_eq!(header, vnet::Header::default());
+        prop_assert_eq!(header, vnet::VirtioNetHeader::default());
         prop_assert!(!checksum::verify(&frame));
         let bits = |a: &[u8], b: &[u8]| -> u32 {
             a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()

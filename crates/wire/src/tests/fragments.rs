@@ -17,11 +17,12 @@ fn pieces(frame: &[u8], mtu: u32) -> Vec<Vec<u8>> {
 
 /// Puts fragments together as RFC 791 says; `None` where a byte is missing or doubled.
 fn reassemble(pieces: &[Vec<u8>]) -> Option<Vec<u8>> {
-    let mut whole =
-        pieces.first()?[..14 + ipv4::View::parse(&pieces[0][14..]).ok()?.header_len()].to_vec();
+    let mut whole = pieces.first()?
+        [..14 + ipv4::Ipv4Packet::parse(&pieces[0][14..]).ok()?.header_len()]
+        .to_vec();
     let header_len = whole.len();
     for (index, piece) in pieces.iter().enumerate() {
-        let view = ipv4::View::parse(&piece[14..]).ok()?;
+        let view = ipv4::Ipv4Packet::parse(&piece[14..]).ok()?;
         let last = index + 1 == pieces.len();
         let in_place = bytes::index(view.fragment_offset()) == whole.len() - header_len;
         if !in_place || view.more_fragments() == last || !checksum::verify(piece) {

@@ -1,15 +1,17 @@
 use std::net::IpAddr;
 
 use super::{pairs, payload};
-use crate::icmp::{self, Kind, Reply, echo_reply_in_place, may_send_error, write_error};
+use crate::icmp::{
+    self, IcmpErrorKind, IcmpErrorReply, echo_reply_in_place, may_send_error, write_error,
+};
 use crate::packet::{Info, ParsedPacket};
 use crate::{build, checksum, tcp, vnet};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-fn error(kind: Kind, source: &str, original: &[u8]) -> Option<Vec<u8>> {
+fn error(kind: IcmpErrorKind, source: &str, original: &[u8]) -> Option<Vec<u8>> {
     let mut out = vec![0xaa; 1294];
-    let reply = Reply { kind, source: source.parse().unwrap(), mac: MAC };
+    let reply = IcmpErrorReply { kind, source: source.parse().unwrap(), mac: MAC };
     let length = write_error(&reply, original, &mut out)?;
     out.truncate(length);
     Some(out)
@@ -19,7 +21,7 @@ fn error(kind: Kind, source: &str, original: &[u8]) -> Option<Vec<u8>> {
 fn a_literal_time_exceeded_is_exact() {
     let [(from, to), _] = pairs();
     let original = build::udp(from, to, b"");
-    let frame = error(Kind::TimeExceeded, "10.0.0.9", &original).unwrap();
+    let frame = error(IcmpErrorKind::TimeExceeded, "10.0.0.9", &original).unwrap();
     let head = [
         2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 9, 0x08, 0x00, // Ethernet
         0x45, 0xc0, 0, 56, 0, 0, 0x40, 0, 64, 1, 0x25, 0xfc, 10, 0, 0, 9, 10, 0, 0, 1, // IP
@@ -33,12 +35,12 @@ fn a_literal_time_exceeded_is_exact() {
 #[test]
 fn types_and_codes_are_those_of_the_rfcs() {
     let cases = [
-        (Kind::TimeExceeded, [11, 0], [3, 0]),
-        (Kind::NetUnreachable, [3, 0], [1, 0]),
-        (Kind::HostUnreachable, [3, 1], [1, 3]),
-        (Kind::PortUnreachable, [3, 3], [1, 4]),
-        (Kind::AdminProhibited, [3, 13], [1, 1]),
-        (Kind::TooBig { mtu: 1400 }, [3, 4], [2, 0]),
+        (IcmpErrorKind::TimeExceeded, [11, 0], [3, 0]),
+        (IcmpErrorKind::NetUnreachable, [3, 0], [1, 0]),
+        (IcmpErrorKind::HostUnreachable, [3, 1], [1, 3]),
+        (IcmpErrorKind::PortUnreachable, [3, 3], [1, 4]),
+        (IcmpErrorKind::AdminProhibited, [3, 13], [1, 1]),
+        (IcmpErrorKind::TooBig { mtu: 1400 }, [3, 4], [2, 0]),
     ];
     let [(from, to), (from6, to6)] = pairs();
     for (kind, v4, v6) in cases {
@@ -49,7 +51,7 @@ fn types_and_codes_are_those_of_the_rfcs() {
         assert!(checksum::verify(&frame) && checksum::verify(&frame6));
         let info = Info::parse(&frame6).unwrap();
         assert_eq!((info.destination, info.ttl), (from6.ip(), 64));
-        if matches!(kind, Kind::TooBig { .. }) {
+        if matches!(kind, IcmpErrorKind::TooBig { .. }) {
             assert_eq!(frame[38..42], [0, 0, 0x05, 0x78]);
             assert_eq!(frame6[58..62], [0, 0, 0x05, 0x78]);
         }
@@ -60,11 +62,11 @@ fn types_and_codes_are_those_of_the_rfcs() {
 fn long_packets_are_quoted_up_to_the_limit_of_their_version() {
     let [(from, to), (from6, to6)] = pairs();
     let original = build::udp(from, to, &payload(3000));
-    let frame = error(Kind::PortUnreachable, "10.0.0.9", &original).unwrap();
+    let frame = error(IcmpErrorKind::PortUnreachable, "10.0.0.9", &original).unwrap();
     assert_eq!(frame.len(), 14 + 576);
     assert_eq!(frame[42..], original[14..14 + 548]);
     let original = build::udp(from6, to6, &payload(3000));
-    let frame = error(Kind::PortUnreachable, "fd00::9", &original).unwrap();
+    let frame = error(IcmpErrorKind::PortUnreachable, "fd00::9", &original).unwrap();
     assert_eq!(frame.len(), 14 + 1280);
     assert_eq!(frame[62..], original[14..14 + 1232]);
 }
@@ -73,9 +75,9 @@ fn long_packets_are_quoted_up_to_the_limit_of_their_version() {
 fn an_error_needs_a_packet_room_and_a_source_of_its_version() {
     let [(from, to), _] = pairs();
     let original = build::udp(from, to, b"");
-    assert_eq!(error(Kind::TimeExceeded, "fd00::9", &original), None);
-    assert_eq!(error(Kind::TimeExceeded, "10.0.0.9", &[0; 60]), None);
-    let reply = Reply { kind: Kind::TimeExceeded, source: from.ip(), mac: MAC };
+    assert_eq!(error(IcmpErrorKind::TimeExceeded, "fd00::9", &original), None);
+    assert_eq!(error(IcmpErrorKind::TimeExceeded, "10.0.0.9", &[0; 60]), None);
+    let reply = IcmpErrorReply { kind: IcmpErrorKind::TimeExceeded, source: from.ip(), mac: MAC };
     assert_eq!(write_error(&reply, &original, &mut [0; 69]), None);
     assert_eq!(write_error(&reply, &original, &mut [0; 70]), Some(70));
 }
@@ -89,7 +91,11 @@ fn no_error_answers_an_error_but_one_answers_ping() {
     for ((from, to), source) in pairs().into_iter().zip(["10.0.0.9", "fd00::9"]) {
         let ping = build::echo_request(from.ip(), to.ip(), 1, 1, b"");
         assert!(may(&ping) && may(&build::udp(from, to, b"")));
-        for kind in [Kind::TimeExceeded, Kind::PortUnreachable, Kind::TooBig { mtu: 1280 }] {
+        for kind in [
+            IcmpErrorKind::TimeExceeded,
+            IcmpErrorKind::PortUnreachable,
+            IcmpErrorKind::TooBig { mtu: 1280 },
+        ] {
             assert!(!may(&error(kind, source, &ping).unwrap()));
         }
         // A redirect, and an ICMP message without even a type.
@@ -135,7 +141,8 @@ fn a_literal_echo_request_becomes_its_reply() {
     let [(from, to), _] = pairs();
     let mut frame = build::echo_request(from.ip(), to.ip(), 1, 2, b"ab");
     assert_eq!(frame[34..], [8, 0, 0x96, 0x9a, 0, 1, 0, 2, b'a', b'b']);
-    let mut header = vnet::Header { flags: vnet::DATA_VALID, ..vnet::Header::default() };
+    let mut header =
+        vnet::VirtioNetHeader { flags: vnet::DATA_VALID, ..vnet::VirtioNetHeader::default() };
     assert!(echo_reply_in_place(&mut frame, &mut header));
     let expected = [
         2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00, // Ethernet
@@ -143,7 +150,7 @@ fn a_literal_echo_request_becomes_its_reply() {
         0, 0, 0x9e, 0x9a, 0, 1, 0, 2, b'a', b'b', // ICMP
     ];
     assert_eq!(frame, expected);
-    assert_eq!(header, vnet::Header::default());
+    assert_eq!(header, vnet::VirtioNetHeader::default());
 }
 
 #[test]
@@ -151,15 +158,15 @@ fn replies_swap_addresses_and_verify_in_both_versions() {
     for (from, to) in pairs() {
         let mut frame =
             build::with_ttl(build::echo_request(from.ip(), to.ip(), 7, 8, &payload(1400)), 3);
-        assert!(echo_reply_in_place(&mut frame, &mut vnet::Header::default()));
+        assert!(echo_reply_in_place(&mut frame, &mut vnet::VirtioNetHeader::default()));
         let packet = ParsedPacket::parse(&frame).unwrap();
         let info = packet.info;
         assert_eq!((info.source, info.destination, info.ttl), (to.ip(), from.ip(), 64));
-        let view = icmp::View::parse(packet.payload()).unwrap();
+        let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
         assert_eq!((view.identifier(), view.sequence(), view.code()), (7, 8, 0));
         assert_eq!(view.body(), payload(1400));
         assert!(checksum::verify(&frame));
-        assert!(!echo_reply_in_place(&mut frame, &mut vnet::Header::default()), "a reply");
+        assert!(!echo_reply_in_place(&mut frame, &mut vnet::VirtioNetHeader::default()), "a reply");
     }
 }
 
@@ -169,7 +176,7 @@ fn damaged_divided_and_foreign_packets_get_no_reply() {
     let ping = build::echo_request(from.ip(), to.ip(), 7, 8, b"abc");
     let refused = |frame: &[u8]| {
         let mut copy = frame.to_vec();
-        !echo_reply_in_place(&mut copy, &mut vnet::Header::default()) && copy == frame
+        !echo_reply_in_place(&mut copy, &mut vnet::VirtioNetHeader::default()) && copy == frame
     };
     let mut damaged = ping.clone();
     damaged[43] ^= 1;

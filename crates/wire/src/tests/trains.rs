@@ -8,17 +8,17 @@ use crate::{build, bytes, checksum, ipv4, tcp, udp, vnet};
 /// Writes some packets of a train into a frame of their own.
 fn cut(
     frame: &[u8],
-    header: &vnet::Header,
+    header: &vnet::VirtioNetHeader,
     range: core::ops::Range<u32>,
-) -> (Vec<u8>, vnet::Header) {
+) -> (Vec<u8>, vnet::VirtioNetHeader) {
     let mut out = vec![0xaa; frame.len()];
     let (length, header) = write_range(frame, header, range, &mut out).unwrap();
     out.truncate(length);
     (out, header)
 }
 
-fn segment(frame: &[u8]) -> tcp::View<'_> {
-    tcp::View::parse(ParsedPacket::parse(frame).unwrap().payload()).unwrap()
+fn segment(frame: &[u8]) -> tcp::TcpSegment<'_> {
+    tcp::TcpSegment::parse(ParsedPacket::parse(frame).unwrap().payload()).unwrap()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_train_is_measured_per_packet() {
 #[test]
 fn a_plain_packet_is_a_train_of_one_and_copied() {
     let [(from, to), _] = pairs();
-    let plain = vnet::Header::default();
+    let plain = vnet::VirtioNetHeader::default();
     let mut frame = build::udp(from, to, b"hello");
     frame.extend([0; 13]);
     let train = Train::new(&frame, &plain);
@@ -60,7 +60,7 @@ fn a_gso_type_that_contradicts_the_frame_makes_a_plain_packet() {
         (vnet::GSO_TCPV4, 0, 34),
         (vnet::GSO_TCPV4, 1000, 35),
     ] {
-        let header = vnet::Header { gso_type, gso_size, csum_start, ..header };
+        let header = vnet::VirtioNetHeader { gso_type, gso_size, csum_start, ..header };
         assert_eq!(Train::new(&frame, &header).count, 1);
     }
 }
@@ -81,11 +81,11 @@ fn the_middle_packet_of_a_literal_train_is_exact() {
         0x14, 0x1f, 0, 0, b'c', b'd',
     ];
     assert_eq!(middle, expected);
-    let plain = vnet::Header {
+    let plain = vnet::VirtioNetHeader {
         flags: vnet::NEEDS_CSUM,
         csum_start: 34,
         csum_offset: 16,
-        ..vnet::Header::default()
+        ..vnet::VirtioNetHeader::default()
     };
     assert_eq!(header, plain);
 }
@@ -147,8 +147,11 @@ fn datagrams_without_checksum_stay_without() {
     let [(from, to), _] = pairs();
     let mut frame = build::udp(from, to, &payload(20));
     frame[40..42].fill(0);
-    let header =
-        vnet::Header { gso_type: vnet::GSO_UDP_L4, gso_size: 10, ..vnet::Header::default() };
+    let header = vnet::VirtioNetHeader {
+        gso_type: vnet::GSO_UDP_L4,
+        gso_size: 10,
+        ..vnet::VirtioNetHeader::default()
+    };
     let (single, _) = cut(&frame, &header, 1..2);
     assert_eq!(single[40..42], [0, 0]);
     assert!(checksum::verify(&single));
@@ -162,7 +165,7 @@ fn trains_made_by_linux_hold_what_we_take_for_a_partial_checksum() {
         (&include_bytes!("../../corpus/kernel-udp4-train")[..], 4, 42, 500),
     ];
     for (capture, count, header_len, gso_size) in captures {
-        let (header, frame) = vnet::Header::split(capture).unwrap();
+        let (header, frame) = vnet::VirtioNetHeader::split(capture).unwrap();
         let train = Train::new(frame, &header);
         assert_eq!((train.count, train.header_len, train.gso_size), (count, header_len, gso_size));
         assert_eq!(u32::from(header.hdr_len), header_len);
@@ -177,7 +180,7 @@ fn trains_made_by_linux_hold_what_we_take_for_a_partial_checksum() {
 }
 
 /// A train, and whether its checksum is partial.
-fn trains() -> impl Strategy<Value = (Vec<u8>, vnet::Header)> {
+fn trains() -> impl Strategy<Value = (Vec<u8>, vnet::VirtioNetHeader)> {
     let shape = (1..9000usize, 1..2000u16, any::<u32>(), any::<[bool; 2]>());
     (endpoints(), shape).prop_map(|((from, to), (length, size, sequence, [tcp, partial]))| {
         let data = payload(length);
@@ -197,8 +200,8 @@ fn transport_payload(frame: &[u8]) -> Vec<u8> {
     let packet = ParsedPacket::parse(frame).unwrap();
     let payload = packet.payload();
     match packet.info.protocol {
-        tcp::PROTOCOL => tcp::View::parse(payload).unwrap().payload().to_vec(),
-        _ => udp::View::parse(payload).unwrap().payload().to_vec(),
+        tcp::PROTOCOL => tcp::TcpSegment::parse(payload).unwrap().payload().to_vec(),
+        _ => udp::UdpDatagram::parse(payload).unwrap().payload().to_vec(),
     }
 }
 
@@ -219,7 +222,7 @@ proptest! {
                 let sent = segment(&single).sequence().wrapping_sub(segment(&frame).sequence());
                 prop_assert_eq!(bytes::index(sent), carried.len());
             }
-            if let Ok(ip) = ipv4::View::parse(&single[14..]) {
+            if let Ok(ip) = ipv4::Ipv4Packet::parse(&single[14..]) {
                 prop_assert_eq!(u32::from(ip.identification()), 0x1234 + index);
             }
             carried.extend(transport_payload(&single));

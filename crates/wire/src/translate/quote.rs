@@ -2,8 +2,8 @@
 
 use core::net::Ipv4Addr;
 
-use super::{Ends, HeaderOffsets, IDENTIFIER, TIMESTAMP, change_checksum, rewrite};
-use crate::packet::{Info, ParsedPacket, Version};
+use super::{EndpointRewrite, HeaderOffsets, IDENTIFIER, TIMESTAMP, change_checksum, rewrite};
+use crate::packet::{Info, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp};
 
 /// The packet that an ICMP error of IPv4 quotes.
@@ -27,7 +27,7 @@ impl Quoted {
     }
 
     fn find(frame: &[u8], info: &Info) -> Option<Quoted> {
-        if !info.is_icmp_error || info.is_fragment || info.version != Version::V4 {
+        if !info.is_icmp_error || info.is_fragment || info.version != IpVersion::V4 {
             return None;
         }
         let at = info.transport + icmp::HEADER_LEN;
@@ -61,7 +61,12 @@ impl Quoted {
 /// Writes other addresses into an error, and other ends into what it quotes. Type, code and the rest
 /// stay (RFC 5508, REQ-4 and REQ-5). `false` where it quotes too little or its checksum is wrong
 /// (REQ-3); nothing is changed then.
-pub fn error(frame: &mut [u8], info: &Info, outer: &Ends, inner: &Ends) -> bool {
+pub fn error(
+    frame: &mut [u8],
+    info: &Info,
+    outer: &EndpointRewrite,
+    inner: &EndpointRewrite,
+) -> bool {
     let Some(quoted) = Quoted::find(frame, info) else { return false };
     checksum::verify(frame) && change(frame, info, &quoted, outer, inner).is_some()
 }
@@ -70,8 +75,8 @@ fn change(
     frame: &mut [u8],
     info: &Info,
     quoted: &Quoted,
-    outer: &Ends,
-    inner: &Ends,
+    outer: &EndpointRewrite,
+    inner: &EndpointRewrite,
 ) -> Option<()> {
     let change = rewrite(frame, quoted.offsets, quoted.protocol, inner)?;
     let field = quoted.offsets.transport

@@ -2,7 +2,7 @@
 
 use crate::{bytes, vnet};
 
-use super::{FRAME_MAX, Malformed};
+use super::{FRAME_MAX, TunnelParseError};
 
 /// A piece of a frame, or a whole one. It reaches to the frame's end or to the payload's, whichever
 /// comes first.
@@ -26,12 +26,12 @@ pub struct Label {
     /// When it is to arrive, in nanoseconds of the clock that the machines have agreed on.
     pub intended: u64,
     /// The virtio-net header, in the byte order of the machine that sends it.
-    pub vnet: [u8; vnet::Header::LEN],
+    pub vnet: [u8; vnet::VirtioNetHeader::LEN],
 }
 
 /// Where a piece lies in a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
+pub struct PiecePosition {
     /// The piece.
     pub piece: Piece,
     /// With the first piece of a frame: what is said of it.
@@ -51,7 +51,7 @@ impl Piece {
     ///
     /// # Errors
     /// A piece beyond its frame's end, a frame that is too long, a first piece without its label.
-    pub fn parse(payload: &[u8], at: usize) -> Result<Option<Placed>, Malformed> {
+    pub fn parse(payload: &[u8], at: usize) -> Result<Option<PiecePosition>, TunnelParseError> {
         let Some(fields) = bytes::array_at::<{ Self::LEN }>(payload, at) else { return Ok(None) };
         let [f0, f1, f2, f3, t0, t1, t2, t3, o0, o1, o2, o3] = fields;
         let piece = Piece {
@@ -63,7 +63,7 @@ impl Piece {
             return Ok(None);
         }
         if bytes::index(piece.total) > FRAME_MAX || piece.offset >= piece.total {
-            return Err(Malformed::Piece);
+            return Err(TunnelParseError::Piece);
         }
         let behind = at + Self::LEN;
         let (label, start) = match piece.offset {
@@ -73,9 +73,9 @@ impl Piece {
         let left = bytes::index(piece.total - piece.offset);
         let end = payload.len().min(start + left);
         if end <= start {
-            return Err(Malformed::Truncated);
+            return Err(TunnelParseError::Truncated);
         }
-        Ok(Some(Placed { piece, label, start, end }))
+        Ok(Some(PiecePosition { piece, label, start, end }))
     }
 
     /// Writes as much as `out` holds of a piece of `frame` from `offset` on, with the label where
@@ -105,7 +105,7 @@ impl Piece {
     }
 }
 
-impl Placed {
+impl PiecePosition {
     /// Whether the piece is a whole frame.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -117,7 +117,7 @@ impl Label {
     /// Bytes of a label.
     pub const LEN: usize = 26;
 
-    fn parse(payload: &[u8], at: usize) -> Result<Self, Malformed> {
+    fn parse(payload: &[u8], at: usize) -> Result<Self, TunnelParseError> {
         let read = || {
             Some(Self {
                 port: bytes::u32_at(payload, at)?,
@@ -126,7 +126,7 @@ impl Label {
                 vnet: bytes::array_at(payload, at + 16)?,
             })
         };
-        read().ok_or(Malformed::Truncated)
+        read().ok_or(TunnelParseError::Truncated)
     }
 
     fn emit(&self) -> [u8; Self::LEN] {
@@ -178,11 +178,15 @@ mod tests {
     fn a_piece_that_contradicts_its_frame_is_refused() {
         let mut beyond = SECOND.to_vec();
         beyond[11] = 5;
-        assert_eq!(Piece::parse(&beyond, 0), Err(Malformed::Piece));
+        assert_eq!(Piece::parse(&beyond, 0), Err(TunnelParseError::Piece));
         let mut long = FIRST.to_vec();
         long[5] = 2;
-        assert_eq!(Piece::parse(&long, 0), Err(Malformed::Piece));
-        assert_eq!(Piece::parse(&FIRST[..37], 0), Err(Malformed::Truncated), "half a label");
-        assert_eq!(Piece::parse(&FIRST[..38], 0), Err(Malformed::Truncated), "no byte of it");
+        assert_eq!(Piece::parse(&long, 0), Err(TunnelParseError::Piece));
+        assert_eq!(Piece::parse(&FIRST[..37], 0), Err(TunnelParseError::Truncated), "half a label");
+        assert_eq!(
+            Piece::parse(&FIRST[..38], 0),
+            Err(TunnelParseError::Truncated),
+            "no byte of it"
+        );
     }
 }

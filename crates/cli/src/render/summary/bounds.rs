@@ -1,17 +1,17 @@
 //! Limits of memory, processes, descriptors and disks in a summary.
 
 use windtunnel_model::Bytes;
-use windtunnel_trace::report::{NodeBound, Report};
+use windtunnel_trace::report::{NodeBound, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// What is limited beside what was used of it.
-pub(super) fn bounds(report: &Report) -> String {
+pub(super) fn bounds(report: &RunReport) -> String {
     if report.bounds.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("node", Align::Left),
         ("limit", Align::Left),
         ("asked", Align::Right),

@@ -1,16 +1,16 @@
 //! Limited nodes of a summary.
 
-use windtunnel_trace::report::{NodeLimit, Report};
+use windtunnel_trace::report::{NodeLimit, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// The processor time that limited nodes asked for beside what they had.
-pub(super) fn limits(report: &Report) -> String {
+pub(super) fn limits(report: &RunReport) -> String {
     if report.limits.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("node", Align::Left),
         ("cpu", Align::Right),
         ("delivered", Align::Right),

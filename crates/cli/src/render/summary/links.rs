@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::{LinkProfile, Probability, Span};
 use windtunnel_trace::lateness::Summary;
-use windtunnel_trace::report::{Achieved, Link, Phase, Report};
+use windtunnel_trace::report::{Achieved, LinkPhaseReport, LinkReport, RunReport};
 
 use crate::render::paths::asked_rate;
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// Requested values beside achieved ones: a row for each direction, or for each phase of one that
 /// was changed.
-pub(super) fn links(report: &Report) -> String {
+pub(super) fn links(report: &RunReport) -> String {
     let shown = report.links.iter().filter(|link| link.offered_packets > 0);
-    let rows: Vec<Row<'_>> = shown.flat_map(Row::all).collect();
+    let rows: Vec<LinkSummaryRow<'_>> = shown.flat_map(LinkSummaryRow::all).collect();
     if rows.is_empty() {
         return String::new();
     }
@@ -35,7 +35,7 @@ pub(super) fn links(report: &Report) -> String {
             ("lateness p99", Align::Right),
         ])
         .collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for row in rows.iter().take(LINKS_MAX) {
         table.row(row.cells(phases));
     }
@@ -49,8 +49,8 @@ pub(super) fn links(report: &Report) -> String {
 }
 
 /// A direction, or one of its phases.
-struct Row<'a> {
-    link: &'a Link,
+struct LinkSummaryRow<'a> {
+    link: &'a LinkReport,
     during: Option<(u64, u64)>,
     asked: &'a LinkProfile,
     achieved: &'a Achieved,
@@ -59,10 +59,10 @@ struct Row<'a> {
     lateness: &'a Summary,
 }
 
-impl<'a> Row<'a> {
-    fn all(link: &'a Link) -> Vec<Row<'a>> {
+impl<'a> LinkSummaryRow<'a> {
+    fn all(link: &'a LinkReport) -> Vec<LinkSummaryRow<'a>> {
         if link.phases.is_empty() {
-            return vec![Row {
+            return vec![LinkSummaryRow {
                 link,
                 during: None,
                 asked: &link.asked,
@@ -72,18 +72,18 @@ impl<'a> Row<'a> {
                 lateness: &link.lateness,
             }];
         }
-        let row = |phase: &'a Phase| {
-            let Phase { asked, achieved, dropped_packets: dropped, lateness, .. } = phase;
+        let row = |phase: &'a LinkPhaseReport| {
+            let LinkPhaseReport { asked, achieved, dropped_packets: dropped, lateness, .. } = phase;
             let during = Some((phase.from_ns, phase.until_ns));
             let delivered = phase.delivered_packets;
-            Row { link, during, asked, achieved, delivered, dropped, lateness }
+            LinkSummaryRow { link, during, asked, achieved, delivered, dropped, lateness }
         };
         link.phases.iter().map(row).collect()
     }
 
     fn cells(&self, phases: bool) -> Vec<String> {
         let dash = || "-".to_owned();
-        let Row { link, asked, achieved, .. } = self;
+        let LinkSummaryRow { link, asked, achieved, .. } = self;
         let dropped: Vec<String> = self
             .dropped
             .iter()

@@ -1,19 +1,19 @@
 //! Nodes of a summary that had no time for all that came to them.
 
-use windtunnel_trace::report::{NodeReceived, Report};
+use windtunnel_trace::report::{NodeReceived, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// What came beside what was dropped before the node's kernel worked for it, of nodes where that
 /// was something.
-pub(super) fn received(report: &Report) -> String {
+pub(super) fn received(report: &RunReport) -> String {
     let lossy = |node: &&NodeReceived| node.delivered < node.came || node.overflowed > 0;
     let nodes: Vec<&NodeReceived> = report.received.iter().filter(lossy).collect();
     if nodes.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("receiver", Align::Left),
         ("packets", Align::Right),
         ("queue full", Align::Right),

@@ -1,17 +1,17 @@
 //! What routers redirected for services, in a summary.
 
 use windtunnel_model::Span;
-use windtunnel_trace::report::{ReplicaReport, Report, ServiceReport};
+use windtunnel_trace::report::{ReplicaReport, RunReport, ServiceReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// A line for each service.
-pub(super) fn services(report: &Report) -> String {
+pub(super) fn services(report: &RunReport) -> String {
     if report.services.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("service", Align::Left),
         ("redirected", Align::Right),
         ("connections and flows", Align::Left),

@@ -1,17 +1,17 @@
 //! Programs of a summary that shared the link of their node.
 
 use windtunnel_model::Rate;
-use windtunnel_trace::report::{NodeShares, ProgramShare, Report};
+use windtunnel_trace::report::{NodeShares, ProgramShare, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// What each program sent, and what is not known of it.
-pub(super) fn shares(report: &Report) -> String {
+pub(super) fn shares(report: &RunReport) -> String {
     if report.shares.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("sender", Align::Left),
         ("program", Align::Left),
         ("min", Align::Right),

@@ -1,13 +1,13 @@
 //! Connections that outlived their server, in a summary.
 
 use windtunnel_model::Span;
-use windtunnel_trace::report::{FailOverReport, Report};
+use windtunnel_trace::report::{FailOverReport, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// A line for each service with `fail-over: transparent`.
-pub(super) fn transparent(report: &Report) -> String {
+pub(super) fn transparent(report: &RunReport) -> String {
     let services = report.services.iter();
     let of = |it: &'_ windtunnel_trace::report::ServiceReport| {
         Some((it.service.clone(), it.transparent?))
@@ -16,7 +16,7 @@ pub(super) fn transparent(report: &Report) -> String {
     if services.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("service", Align::Left),
         ("kept", Align::Right),
         ("one replica", Align::Right),

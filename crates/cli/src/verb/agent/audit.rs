@@ -1,14 +1,14 @@
 //! Lines of an agent's log about what others have it do.
 
 use windtunnel_cluster::protocol::run::text_of;
-use windtunnel_cluster::{Begun, Command};
+use windtunnel_cluster::{CommandAuditRecord, RunAuditRecord};
 
 use crate::render::quantity;
 use crate::render::text::{escaped, is_active};
 
 /// A run that begins here, or is refused.
-pub(super) fn begun(begun: &Begun, outcome: &Result<(), String>) -> String {
-    let Begun { run, name, from, by, nodes, programs } = begun;
+pub(super) fn begun(begun: &RunAuditRecord, outcome: &Result<(), String>) -> String {
+    let RunAuditRecord { run, name, from, by, nodes, programs } = begun;
     let (run, nodes) = (text_of(*run), quantity::count(*nodes, "node"));
     let by = if by.is_empty() { String::new() } else { format!(" by {}", plain(by)) };
     let mut shown: Vec<String> = programs.iter().take(PROGRAMS).map(|it| plain(it)).collect();
@@ -27,8 +27,8 @@ pub(super) fn begun(begun: &Begun, outcome: &Result<(), String>) -> String {
 }
 
 /// A command in a node. Its arguments may hold secrets and are not shown.
-pub(super) fn command(command: &Command) -> String {
-    let Command { run, node, from, argv } = command;
+pub(super) fn command(command: &CommandAuditRecord) -> String {
+    let CommandAuditRecord { run, node, from, argv } = command;
     let program = argv.first().map_or_else(String::new, |program| plain(program));
     let run = text_of(*run);
     format!("agent: run {run}: command in {}, from {from}: {program}", plain(node))
@@ -46,8 +46,8 @@ const PROGRAMS: usize = 12;
 mod tests {
     use super::*;
 
-    fn of(programs: &[String]) -> Begun {
-        Begun {
+    fn of(programs: &[String]) -> RunAuditRecord {
+        RunAuditRecord {
             run: 0xabc,
             name: "net-1".to_owned(),
             from: "10.0.0.5:4000".parse().expect("an address"),
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn a_hostile_text_stays_on_its_line() {
         let hostile = "x\r\x1b[2Kagent: all is well\n".to_owned();
-        let run = Begun { by: hostile.clone(), ..of(std::slice::from_ref(&hostile)) };
+        let run = RunAuditRecord { by: hostile.clone(), ..of(std::slice::from_ref(&hostile)) };
         let line = begun(&run, &Err(hostile));
         assert!(!line.contains(char::is_control), "{line:?}");
-        let of_node = Command {
+        let of_node = CommandAuditRecord {
             run: 1,
             node: "a".to_owned(),
             from: "10.0.0.5:4000".parse().expect("an address"),

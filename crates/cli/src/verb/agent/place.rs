@@ -6,8 +6,8 @@ use std::str::FromStr;
 use windtunnel_cluster::agent::speaking_to;
 use windtunnel_model::Bytes;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// `--advertise`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +54,10 @@ pub(crate) struct Slurm {
 impl Slurm {
     /// # Errors
     /// This process is not in a step.
-    pub(crate) fn of_step(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub(crate) fn of_step(variable: impl Fn(&str) -> Option<String>) -> Result<Self, VerbFailure> {
         if variable("SLURM_STEP_ID").is_none() {
             let text = "--slurm: this is not a step of a Slurm job (SLURM_STEP_ID is not set)";
-            return Err(Failure::new(Exit::Usage, text).hint("start it with `srun`"));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint("start it with `srun`"));
         }
         let number = |name: &str| variable(name).and_then(|text| text.parse::<u64>().ok());
         // No limit is written as none or as 0.

@@ -2,24 +2,24 @@
 
 use std::path::PathBuf;
 
-use windtunnel_cluster::protocol::Reserved;
-use windtunnel_cluster::protocol::run::{Member, RunSetup};
-use windtunnel_host::Options;
-use windtunnel_scenario::{Instead, Source};
+use windtunnel_cluster::protocol::AllocatedResources;
+use windtunnel_cluster::protocol::run::{RunMember, RunSetup};
+use windtunnel_host::RunOptions;
+use windtunnel_scenario::{Instead, ScenarioSource};
 
 /// Two nodes and a link between them: namespaces, devices, addresses and packets of both families.
 pub(super) fn run() -> RunSetup {
-    let source = Source { name: "trial", text: FILE, default_name: "trial", base_dir: "/" };
+    let source = ScenarioSource { name: "trial", text: FILE, default_name: "trial", base_dir: "/" };
     let instead = Instead { several_machines: true, ..Instead::default() };
     let plan = windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
         .expect("the file has no mistake")
         .plan;
     let root = PathBuf::from("/");
-    let member = Member {
+    let member = RunMember {
         agent: "0".to_owned(),
         host: "trial".to_owned(),
         address: ([127, 0, 0, 1], 0).into(),
-        has: Reserved::default(),
+        has: AllocatedResources::default(),
     };
     RunSetup {
         run: 0,
@@ -29,7 +29,7 @@ pub(super) fn run() -> RunSetup {
         members: vec![member],
         key: None,
         base_dir: root.clone(),
-        shared: Options::new(root.clone(), root).shared(),
+        shared: RunOptions::new(root.clone(), root).shared(),
         by: String::new(),
     }
 }

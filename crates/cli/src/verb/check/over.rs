@@ -3,25 +3,25 @@
 use std::path::Path;
 
 use windtunnel_host::Concern;
-use windtunnel_lead::{Site, look};
+use windtunnel_lead::{PlacementHostSet, look};
 use windtunnel_model::Plan;
-use windtunnel_placement::{Placement, Refused};
+use windtunnel_placement::{Placement, PlacementRefusal};
 use windtunnel_scenario::Loaded;
 
-use crate::cluster::machines::Machines;
+use crate::cluster::machines::ClusterHostOptions;
 use crate::cluster::{concerns, progress, refuse_silent, refuse_spread, report_started};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::load;
-use crate::render::placement::{self, Placed};
+use crate::render::placement::{self, PlacementOutput};
 
 /// Machines, and whether they carry a plan.
 #[derive(Debug)]
 pub(super) struct MachineCheck {
-    site: Site,
-    outcome: Result<Placement, Box<Refused>>,
+    site: PlacementHostSet,
+    outcome: Result<Placement, Box<PlacementRefusal>>,
     /// What placement does not know of, and a run would be refused for.
-    refused: Option<Failure>,
+    refused: Option<VerbFailure>,
     /// Warnings about a plan that is not refused.
     pub(super) concerns: Vec<Concern>,
 }
@@ -29,10 +29,10 @@ pub(super) struct MachineCheck {
 impl MachineCheck {
     /// Checks the plan on the machines of `--hosts`; `None` without that option.
     pub(super) fn ask(
-        machines: &Machines,
+        machines: &ClusterHostOptions,
         loaded: &Loaded,
         path: &Path,
-    ) -> Result<Option<Self>, Failure> {
+    ) -> Result<Option<Self>, VerbFailure> {
         let plan = &loaded.plan;
         if !machines.are_named() {
             return Ok(None);
@@ -40,7 +40,7 @@ impl MachineCheck {
         let key = machines.key()?;
         let found = machines.find(&key, &progress(false))?;
         report_started(&found.started);
-        let site = Site::of(&found.cards);
+        let site = PlacementHostSet::of(&found.cards);
         let outcome = site.place(plan);
         let mut all: Vec<Concern> = Vec::new();
         let mut refused = refuse_silent(&found.silent).err();
@@ -58,7 +58,7 @@ impl MachineCheck {
         Ok(Some(MachineCheck { site, outcome, refused, concerns: all }))
     }
 
-    pub(super) fn json(&self, plan: &Plan) -> Placed {
+    pub(super) fn json(&self, plan: &Plan) -> PlacementOutput {
         let outcome = self.outcome.as_ref().map_err(|refused| &**refused);
         placement::json(outcome, plan, &self.site.hosts)
     }
@@ -90,25 +90,26 @@ impl MachineCheck {
     }
 
     /// Why it is refused for what is not about placement, if it is.
-    pub(super) fn beside_placement(self) -> Option<Failure> {
+    pub(super) fn beside_placement(self) -> Option<VerbFailure> {
         self.refused
     }
 
     /// Why it is refused, if it is.
-    pub(super) fn refused(self) -> Option<Failure> {
-        self.outcome.err().map(Failure::Refused).or(self.refused)
+    pub(super) fn refused(self) -> Option<VerbFailure> {
+        self.outcome.err().map(VerbFailure::Refused).or(self.refused)
     }
 }
 
 /// What machines do not have of what their nodes need; a run would end before it begins.
-fn absent(missing: &[(String, String)]) -> Option<Failure> {
+fn absent(missing: &[(String, String)]) -> Option<VerbFailure> {
     let lines: Vec<String> =
         missing.iter().take(LINES_MAX).map(|(host, line)| format!("host {host}: {line}")).collect();
     let more = missing.len().saturating_sub(LINES_MAX);
     let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
     let hint = "programs and files are not copied: each has to be on the machine of its node";
-    (!lines.is_empty())
-        .then(|| Failure::new(Exit::Machine, format!("{}{more}", lines.join("\n"))).hint(hint))
+    (!lines.is_empty()).then(|| {
+        VerbFailure::new(ExitCategory::Machine, format!("{}{more}", lines.join("\n"))).hint(hint)
+    })
 }
 
 const LINES_MAX: usize = 20;

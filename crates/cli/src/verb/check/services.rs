@@ -6,7 +6,7 @@ use windtunnel_model::{NodeId, Plan};
 
 /// A service, as `check` shows it.
 #[derive(Debug, Serialize)]
-pub(super) struct Planned {
+pub(super) struct ServicePlanSummary {
     service: String,
     addresses: Vec<String>,
     ports: Vec<String>,
@@ -19,9 +19,9 @@ pub(super) struct Planned {
 }
 
 /// All of a plan.
-pub(super) fn planned(plan: &Plan) -> Vec<Planned> {
+pub(super) fn planned(plan: &Plan) -> Vec<ServicePlanSummary> {
     let name = |node: NodeId| plan.nodes[node.index()].name.clone();
-    let of = |service: &Service| Planned {
+    let of = |service: &Service| ServicePlanSummary {
         service: service.name.clone(),
         addresses: service.addresses().map(|it| it.to_string()).collect(),
         ports: service.ports.iter().map(ToString::to_string).collect(),
@@ -34,8 +34,8 @@ pub(super) fn planned(plan: &Plan) -> Vec<Planned> {
 }
 
 /// A line for each.
-pub(super) fn text(services: &[Planned]) -> String {
-    let line = |it: &Planned| {
+pub(super) fn text(services: &[ServicePlanSummary]) -> String {
+    let line = |it: &ServicePlanSummary| {
         let origin = it.origin.as_ref().map(|origin| format!(", origin {origin}"));
         format!(
             "service {}: {} {}, {} of {}, redirected at {}{}\n",
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn a_service_has_a_line_that_names_some_of_its_nodes() {
         let names = |count: usize| (1..=count).map(|it| format!("s{it}")).collect();
-        let www = Planned {
+        let www = ServicePlanSummary {
             service: "www".to_owned(),
             addresses: vec!["10.1.0.80".to_owned()],
             ports: vec!["80/tcp".to_owned()],

@@ -2,56 +2,57 @@
 
 use std::io;
 
-use windtunnel_control::{Client, Reply, Request};
+use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal::Reader;
-use windtunnel_sys::terminal::{self, Pair};
+use windtunnel_sys::signal::SignalReader;
+use windtunnel_sys::terminal::{self, PseudoterminalPair};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::relay::{self, Relay};
 use crate::verb::Outcome;
 
 /// Has the run start the command of `request`, stands for it, and returns its exit code.
-pub(crate) fn run(mut client: Client, request: Request) -> Outcome {
-    let signals = Reader::open(&FORWARDED).map_err(|error| failed("take over signals", &error))?;
+pub(crate) fn run(mut client: ControlClient, request: ControlRequest) -> Outcome {
+    let signals =
+        SignalReader::open(&FORWARDED).map_err(|error| failed("take over signals", &error))?;
     if !relay::is_wanted() {
         let ends = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
         client.send(&request, &ends)?;
-        return Session { client, signals, relay: None }.until_exit();
+        return ExecSession { client, signals, relay: None }.until_exit();
     }
-    let Pair { controller, terminal } =
+    let PseudoterminalPair { controller, terminal } =
         terminal::open_pair().map_err(|error| failed("make a terminal", &error))?;
     let relay = Relay::new(controller).map_err(|error| failed("use a terminal", &error))?;
     client.send(&with_terminal(request), &relay::through(&terminal))?;
     // Only the command may hold its terminal, else its end would not be seen.
     drop(terminal);
-    Session { client, signals, relay: Some(relay) }.until_exit()
+    ExecSession { client, signals, relay: Some(relay) }.until_exit()
 }
 
 /// SIGWINCH is not passed on: the kernel sends one when the size of the command's terminal changes.
 const FORWARDED: [Signal; 5] =
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::WINCH];
 
-fn with_terminal(mut request: Request) -> Request {
-    if let Request::Exec { terminal, .. } = &mut request {
+fn with_terminal(mut request: ControlRequest) -> ControlRequest {
+    if let ControlRequest::Exec { terminal, .. } = &mut request {
         *terminal = true;
     }
     request
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+fn failed(what: &str, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }
 
-struct Session {
-    client: Client,
-    signals: Reader,
+struct ExecSession {
+    client: ControlClient,
+    signals: SignalReader,
     relay: Option<Relay>,
 }
 
-impl Session {
+impl ExecSession {
     fn until_exit(mut self) -> Outcome {
         let code = loop {
             let ready = self.wait().map_err(|error| failed("wait", &error))?;
@@ -74,36 +75,36 @@ impl Session {
     }
 
     /// Reads one answer; the exit code if it is the last.
-    fn answer(&mut self) -> Result<Option<u8>, Failure> {
+    fn answer(&mut self) -> Result<Option<u8>, VerbFailure> {
         match self.client.receive()? {
-            Reply::Started { .. } => {
+            ControlReply::Started { .. } => {
                 if let Some(relay) = &mut self.relay {
                     // Only now, so that a refusal is printed on a terminal in its usual mode.
                     relay.begin().map_err(|error| failed("use the terminal", &error))?;
                 }
                 Ok(None)
             }
-            Reply::Done => Ok(None),
-            Reply::Exited { code } => Ok(Some(code)),
+            ControlReply::Done => Ok(None),
+            ControlReply::Exited { code } => Ok(Some(code)),
             other => {
                 self.relay = None;
-                Err(Failure::unexpected(other))
+                Err(VerbFailure::unexpected(other))
             }
         }
     }
 
-    fn forward_signals(&mut self) -> Result<(), Failure> {
+    fn forward_signals(&mut self) -> Result<(), VerbFailure> {
         while let Ok(Some(received)) = self.signals.read() {
             match &mut self.relay {
                 Some(relay) if received.signal == Signal::WINCH.as_raw() => relay.adopt_size(),
                 None if received.signal == Signal::WINCH.as_raw() => {}
-                _ => self.client.send(&Request::Signal { signal: received.signal }, &[])?,
+                _ => self.client.send(&ControlRequest::Signal { signal: received.signal }, &[])?,
             }
         }
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<Ready> {
+    fn wait(&self) -> io::Result<ExecSessionReadiness> {
         let mut polled = vec![
             PollFd::new(&self.client, PollFlags::IN),
             PollFd::new(&self.signals, PollFlags::IN),
@@ -115,7 +116,7 @@ impl Session {
             poll::wait(&mut polled, None)?;
         }
         let relay = self.relay.as_ref().map(|relay| relay.ready(&polled[2..]));
-        Ok(Ready {
+        Ok(ExecSessionReadiness {
             reply: !polled[0].revents().is_empty() || self.client.has_buffered(),
             signal: !polled[1].revents().is_empty(),
             relay: relay.unwrap_or_default(),
@@ -124,8 +125,8 @@ impl Session {
 }
 
 /// Descriptors that are ready.
-struct Ready {
+struct ExecSessionReadiness {
     reply: bool,
     signal: bool,
-    relay: relay::Ready,
+    relay: relay::TerminalRelayReadiness,
 }

@@ -1,27 +1,27 @@
 //! `explain --layers`: from programs to the wire and back.
 
-use windtunnel_evidence::Evidence;
-use windtunnel_evidence::modulation::{Named, Quantiles, Series};
+use windtunnel_evidence::RecordedRun;
+use windtunnel_evidence::modulation::{ModulationReport, QuantileSummary, SizeSpacingStatistics};
 
-use crate::exit::Exit;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::quantity::{bytes, nanos};
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
-pub(super) fn run(evidence: &Evidence, json: bool) -> Outcome {
-    let all = Named::all(evidence);
+pub(super) fn run(evidence: &RecordedRun, json: bool) -> Outcome {
+    let all = ModulationReport::all(evidence);
     if json {
         output::json(&all)?;
     } else {
         output::data(&all.iter().map(text).collect::<String>())?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
-fn text(named: &Named) -> String {
-    let Named { protocol, from, to, modulation } = named;
-    let mut table = Table::new(&[
+fn text(named: &ModulationReport) -> String {
+    let ModulationReport { protocol, from, to, modulation } = named;
+    let mut table = TextTable::new(&[
         ("", Align::Left),
         ("count", Align::Right),
         ("bytes", Align::Right),
@@ -39,7 +39,7 @@ fn text(named: &Named) -> String {
     format!("flow {}: {from} → {to} ({protocol})\n{}\n", modulation.flow, table.render("  "))
 }
 
-fn series(table: &mut Table, name: &str, series: Option<&Series>) {
+fn series(table: &mut TextTable, name: &str, series: Option<&SizeSpacingStatistics>) {
     let Some(series) = series else { return };
     let (count, sum) = (series.count.to_string(), bytes(series.bytes));
     let sizes = values(&series.size, |size| format!("{size}B"));
@@ -51,12 +51,12 @@ fn series(table: &mut Table, name: &str, series: Option<&Series>) {
     }
 }
 
-fn delay(table: &mut Table, name: &str, delay: Option<&Quantiles>) {
+fn delay(table: &mut TextTable, name: &str, delay: Option<&QuantileSummary>) {
     let Some(delay) = delay else { return };
     let first = [name.to_owned(), String::new(), String::new(), "delay".to_owned()];
     table.row(first.into_iter().chain(values(delay, nanos)));
 }
 
-fn values(quantiles: &Quantiles, text: impl Fn(u64) -> String) -> [String; 4] {
+fn values(quantiles: &QuantileSummary, text: impl Fn(u64) -> String) -> [String; 4] {
     [quantiles.p50, quantiles.p90, quantiles.p99, quantiles.max].map(text)
 }

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// A case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Template {
+pub(crate) enum ScenarioTemplate {
     /// A server, a client and the network between them
     ClientServer,
     /// A service in Europe, America and Asia
@@ -27,7 +27,7 @@ pub(crate) enum Template {
     DataCenter,
 }
 
-impl Template {
+impl ScenarioTemplate {
     /// Its name on the command line.
     pub(super) fn name(self) -> &'static str {
         self.parts().0
@@ -41,22 +41,26 @@ impl Template {
 
     fn parts(self) -> (&'static str, &'static str) {
         match self {
-            Template::ClientServer => {
+            ScenarioTemplate::ClientServer => {
                 ("client-server", include_str!("../../../templates/client-server.yaml"))
             }
-            Template::ThreeRegions => {
+            ScenarioTemplate::ThreeRegions => {
                 ("three-regions", include_str!("../../../templates/three-regions.yaml"))
             }
-            Template::Mobile => ("mobile", include_str!("../../../templates/mobile.yaml")),
-            Template::Cluster => ("cluster", include_str!("../../../templates/cluster.yaml")),
-            Template::Satellite => ("satellite", include_str!("../../../templates/satellite.yaml")),
-            Template::Cdn => ("cdn", include_str!("../../../templates/cdn.yaml")),
-            Template::P2p => ("p2p", include_str!("../../../templates/p2p.yaml")),
-            Template::Raft => ("raft", include_str!("../../../templates/raft.yaml")),
-            Template::LossyWifi => {
+            ScenarioTemplate::Mobile => ("mobile", include_str!("../../../templates/mobile.yaml")),
+            ScenarioTemplate::Cluster => {
+                ("cluster", include_str!("../../../templates/cluster.yaml"))
+            }
+            ScenarioTemplate::Satellite => {
+                ("satellite", include_str!("../../../templates/satellite.yaml"))
+            }
+            ScenarioTemplate::Cdn => ("cdn", include_str!("../../../templates/cdn.yaml")),
+            ScenarioTemplate::P2p => ("p2p", include_str!("../../../templates/p2p.yaml")),
+            ScenarioTemplate::Raft => ("raft", include_str!("../../../templates/raft.yaml")),
+            ScenarioTemplate::LossyWifi => {
                 ("lossy-wifi", include_str!("../../../templates/lossy-wifi.yaml"))
             }
-            Template::DataCenter => {
+            ScenarioTemplate::DataCenter => {
                 ("data-center", include_str!("../../../templates/data-center.yaml"))
             }
         }
@@ -69,13 +73,13 @@ mod tests {
 
     #[test]
     fn each_template_is_a_valid_file_named_as_on_the_command_line() {
-        for template in Template::value_variants() {
+        for template in ScenarioTemplate::value_variants() {
             let name = template.to_possible_value().unwrap().get_name().to_owned();
             assert_eq!(template.name(), name);
             let text = template.text(Some("s.json"));
             assert!(text.starts_with("# yaml-language-server: $schema=s.json\n# "), "{name}");
             let text = text.as_bytes();
-            let source = windtunnel_scenario::Source {
+            let source = windtunnel_scenario::ScenarioSource {
                 name: &name,
                 text,
                 default_name: &name,

@@ -1,18 +1,20 @@
 //! What is said at the end of a command, and of one that runs.
 
 use windtunnel_host::limit::{
-    AmountUse, Attached, Ended, Held, Moved, ProcessorUse, Refused, Running, Status, Used,
+    AmountUse, AttachOutcome, AttachedProcessStatus, CommandLimitReport, CommandLimitStatus,
+    CommandResourceUsage, DirectionThroughput, LimitEnforcementCounts, ProcessorUse,
+    RefusedDestinations,
 };
 use windtunnel_model::Span;
 
 use crate::render::quantity;
 
 /// What was asked and delivered, and what was not held.
-pub(super) fn lines(ended: &Ended, is_limited: bool) -> Vec<String> {
+pub(super) fn lines(ended: &CommandLimitReport, is_limited: bool) -> Vec<String> {
     let status = &ended.status;
     let has_rate = [&status.send, &status.receive].iter().any(|it| it.limit_bps.is_some());
     // A group that has rates later has moved something by then.
-    let is_news = is_limited && (has_rate || status.used == Used::default());
+    let is_news = is_limited && (has_rate || status.used == CommandResourceUsage::default());
     let mut lines = if is_news { moved(status) } else { Vec::new() };
     lines.extend(used(&ended.status.used));
     lines.extend(ended.refused.as_ref().filter(|refused| refused.count > 0).map(refusals));
@@ -23,11 +25,11 @@ pub(super) fn lines(ended: &Ended, is_limited: bool) -> Vec<String> {
 }
 
 /// What is said once a program is limited that ran already.
-pub(super) fn begun(pid: i32, attached: Option<Attached>) -> String {
+pub(super) fn begun(pid: i32, attached: Option<AttachOutcome>) -> String {
     let Some(attached) = attached else {
         return format!("limit: process {pid} is limited, until it has ended or Ctrl-C");
     };
-    let Attached { processes, stopped_ns } = attached;
+    let AttachOutcome { processes, stopped_ns } = attached;
     format!(
         "limit: process {pid} is limited, until it has ended or Ctrl-C; filters installed: {processes}, \
          stopped for {}",
@@ -36,8 +38,8 @@ pub(super) fn begun(pid: i32, attached: Option<Attached>) -> String {
 }
 
 /// What becomes of the programs.
-fn detached(running: &Running) -> String {
-    let Running { pid, keeper, .. } = running;
+fn detached(running: &AttachedProcessStatus) -> String {
+    let AttachedProcessStatus { pid, keeper, .. } = running;
     let keeper = keeper.map(|keeper| {
         format!("; their filter stays, and process {keeper} lets all calls pass until they end")
     });
@@ -60,7 +62,7 @@ pub(super) fn of(part: &AmountUse, value: fn(u64) -> String) -> String {
 }
 
 /// What was asked and delivered.
-fn moved(status: &Status) -> Vec<String> {
+fn moved(status: &CommandLimitStatus) -> Vec<String> {
     let each = [("sent", &status.send), ("received", &status.receive)];
     let parts: Vec<String> = each.map(|(verb, moved)| part(verb, moved)).into();
     let mut lines = vec![format!("limit: {}", parts.join("; "))];
@@ -81,7 +83,7 @@ fn moved(status: &Status) -> Vec<String> {
 }
 
 /// How programs were held.
-fn held(held: &Held) -> String {
+fn held(held: &LimitEnforcementCounts) -> String {
     format!(
         "held: {} programs by the library; {} processes, static or without it, by notification, in {} \
          calls",
@@ -89,7 +91,7 @@ fn held(held: &Held) -> String {
     )
 }
 
-fn part(verb: &str, moved: &Moved) -> String {
+fn part(verb: &str, moved: &DirectionThroughput) -> String {
     let bytes = quantity::bytes(moved.bytes);
     let delivered = moved.delivered_bps.map(quantity::rate);
     let delivered = delivered.map(|rate| format!(" at {rate}")).unwrap_or_default();
@@ -99,7 +101,7 @@ fn part(verb: &str, moved: &Moved) -> String {
 }
 
 /// What it has had of the machine, and by which mechanism it was held.
-fn used(used: &Used) -> Option<String> {
+fn used(used: &CommandResourceUsage) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(cpu) = &used.cpu {
         let throttled = quantity::nanos(cpu.throttled_ns);
@@ -135,7 +137,7 @@ fn amount(name: &str, part: &AmountUse, value: fn(u64) -> String) -> String {
 }
 
 /// What was refused of connections and messages.
-fn refusals(refused: &Refused) -> String {
+fn refusals(refused: &RefusedDestinations) -> String {
     let first: Vec<String> = refused.first.iter().map(ToString::to_string).collect();
     let calls = quantity::count(usize::try_from(refused.count).unwrap_or(usize::MAX), "call");
     let hidden = match refused.hidden {
@@ -146,7 +148,7 @@ fn refusals(refused: &Refused) -> String {
 }
 
 /// What a limit was that could not be held.
-fn not_held(used: &Used) -> Vec<String> {
+fn not_held(used: &CommandResourceUsage) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(cpu) = &used.cpu {
         if cpu.exceeded_windows > 0 {

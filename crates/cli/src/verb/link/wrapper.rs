@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use windtunnel_host::{Foreground, Notice, Observer};
+use windtunnel_host::{Foreground, Observer, ObserverNotice};
 use windtunnel_model::NodeId;
-use windtunnel_sys::poll::{self, Event as Wake, PollFd, PollFlags};
+use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal::Reader;
-use windtunnel_sys::terminal::{self, Pair};
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_sys::signal::SignalReader;
+use windtunnel_sys::terminal::{self, PseudoterminalPair};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::relay::{self, Relay};
 use crate::render::event;
@@ -43,18 +43,18 @@ struct WrapperState {
 
 struct Terminal {
     relay: Relay,
-    sizes: Reader,
+    sizes: SignalReader,
 }
 
 impl Wrapper {
     /// The command of `node`, and the descriptors that it inherits. Call before there are threads.
-    pub(super) fn new(node: &str, id: NodeId) -> Result<(Self, Foreground), Failure> {
+    pub(super) fn new(node: &str, id: NodeId) -> Result<(Self, Foreground), VerbFailure> {
         let over = Wake::open().map_err(|error| failed("make an event descriptor", &error))?;
         let mut seen = WrapperState::default();
         let (stdio, has_terminal) = if relay::is_wanted() {
-            let Pair { controller, terminal } =
+            let PseudoterminalPair { controller, terminal } =
                 terminal::open_pair().map_err(|error| failed("make a terminal", &error))?;
-            let sizes = Reader::open(&[Signal::WINCH])
+            let sizes = SignalReader::open(&[Signal::WINCH])
                 .map_err(|error| failed("take over a signal", &error))?;
             let relay = Relay::new(controller).map_err(|error| failed("use a terminal", &error))?;
             seen.terminal = Some(Terminal { relay, sizes });
@@ -93,18 +93,18 @@ impl Wrapper {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn event(&self, event: &Event) {
+    fn event(&self, event: &EventLogEntry) {
         match &event.what {
-            EventKind::ProgramStarted { node, .. } if *node == self.node => self.began(),
-            EventKind::ProgramFailed { node, .. } if *node == self.node => {
-                self.seen().exit = Some(Exit::NOT_EXECUTABLE);
+            EventLogEntryKind::ProgramStarted { node, .. } if *node == self.node => self.began(),
+            EventLogEntryKind::ProgramFailed { node, .. } if *node == self.node => {
+                self.seen().exit = Some(ExitCategory::NOT_EXECUTABLE);
             }
-            EventKind::ProgramExited { node, code, .. } if *node == self.node => {
+            EventLogEntryKind::ProgramExited { node, code, .. } if *node == self.node => {
                 self.seen().exit = Some(*code);
                 let _ = self.over.raise();
             }
             // The command has not begun: the terminal is still ours.
-            EventKind::ProgramAwaited { .. } if !self.seen().began => {
+            EventLogEntryKind::ProgramAwaited { .. } if !self.seen().began => {
                 output::talk(&event::text(event));
             }
             _ => {}
@@ -122,10 +122,10 @@ impl Wrapper {
 }
 
 impl Observer for Wrapper {
-    fn notice(&self, notice: &Notice<'_>) {
+    fn notice(&self, notice: &ObserverNotice<'_>) {
         match notice {
-            Notice::Event(event) => self.event(event),
-            Notice::Output { source, line, .. } => {
+            ObserverNotice::Event(event) => self.event(event),
+            ObserverNotice::Output { source, line, .. } => {
                 let lines = &mut self.seen().lines;
                 lines.push_back(format!("{source} | {}", shown(line)));
                 if lines.len() > LINES_KEPT {
@@ -174,7 +174,7 @@ impl Terminal {
     }
 }
 
-fn copies(ends: [std::os::fd::BorrowedFd<'_>; 3]) -> Result<[OwnedFd; 3], Failure> {
+fn copies(ends: [std::os::fd::BorrowedFd<'_>; 3]) -> Result<[OwnedFd; 3], VerbFailure> {
     let copy = |end: std::os::fd::BorrowedFd<'_>| {
         end.as_fd()
             .try_clone_to_owned()
@@ -184,8 +184,8 @@ fn copies(ends: [std::os::fd::BorrowedFd<'_>; 3]) -> Result<[OwnedFd; 3], Failur
     Ok([copy(input)?, copy(output)?, copy(error)?])
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+fn failed(what: &str, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }
 
 /// 128 + SIGKILL.

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Socket, Type};
-use windtunnel_evidence::workload::{Connection, Protocol, Start};
+use windtunnel_evidence::workload::{ConnectionStart, WorkloadConnection, WorkloadProtocol};
 
-use super::steps::{self, Played};
-use super::{Play, datagrams};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::steps::{self, ReplayByteCounts};
+use super::{WorkloadReplay, datagrams};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// The own port of connection `n` is this and `n`: by it the server knows which one it is.
 const FIRST_PORT: u16 = 20_000;
@@ -30,22 +30,25 @@ pub(super) fn own_port(number: u32) -> u16 {
 }
 
 /// Plays connection `number`.
-pub(super) fn play(play: &Play, number: u32) -> Result<Vec<Played>, Failure> {
+pub(super) fn play(
+    play: &WorkloadReplay,
+    number: u32,
+) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
     let connection = &play.connections[number as usize - 1];
     match connection.start {
-        Start::AtNs(at) => steps::pause(play.begin, at),
-        Start::After { connection, steps, think_ns } => {
+        ConnectionStart::AtNs(at) => steps::pause(play.begin, at),
+        ConnectionStart::After { connection, steps, think_ns } => {
             play.progress.wait(connection, steps);
             steps::pause(Instant::now(), think_ns);
         }
     }
     let done = |steps| play.progress.set(number, steps);
     let played = match connection.protocol {
-        Protocol::Tcp => open(connection).and_then(|stream| {
+        WorkloadProtocol::Tcp => open(connection).and_then(|stream| {
             done(0);
             steps::play(stream, &connection.client_steps, done)
         }),
-        Protocol::Udp => datagrams::play_client(connection, done),
+        WorkloadProtocol::Udp => datagrams::play_client(connection, done),
     };
     // Those that begin after it do so also if it has failed.
     done(usize::MAX);
@@ -53,21 +56,21 @@ pub(super) fn play(play: &Play, number: u32) -> Result<Vec<Played>, Failure> {
 }
 
 /// Why a connection could not be played.
-pub(super) fn failed(connection: &Connection, error: &io::Error) -> Failure {
-    let Connection { connection: number, client, server, port, .. } = connection;
+pub(super) fn failed(connection: &WorkloadConnection, error: &io::Error) -> VerbFailure {
+    let WorkloadConnection { connection: number, client, server, port, .. } = connection;
     let text = format!("connection {number} ({client} to {server}:{port}): {error}");
-    Failure::new(Exit::Check, text)
+    VerbFailure::new(ExitCategory::Check, text)
 }
 
 /// The address of the server's node.
-pub(super) fn address(connection: &Connection) -> io::Result<SocketAddr> {
+pub(super) fn address(connection: &WorkloadConnection) -> io::Result<SocketAddr> {
     let mut addresses = (connection.server.as_str(), connection.port).to_socket_addrs()?;
     addresses
         .next()
         .ok_or_else(|| io::Error::other(format!("{} has no address", connection.server)))
 }
 
-fn open(connection: &Connection) -> io::Result<TcpStream> {
+fn open(connection: &WorkloadConnection) -> io::Result<TcpStream> {
     let address = address(connection)?;
     let begin = Instant::now();
     loop {

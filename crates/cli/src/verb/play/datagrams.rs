@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use windtunnel_evidence::workload::{Action, Connection};
+use windtunnel_evidence::workload::{WorkloadAction, WorkloadConnection};
 
 use super::client::{address, failed, number_of, own_port};
-use super::steps::{Played, largest, pause};
-use super::{Play, Thread, spawn};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::steps::{ReplayByteCounts, largest, pause};
+use super::{Thread, WorkloadReplay, spawn};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// Plays the client's side. An answer that does not come is waited for, then left out.
 pub(super) fn play_client(
-    connection: &Connection,
+    connection: &WorkloadConnection,
     mut done: impl FnMut(usize),
-) -> io::Result<Played> {
+) -> io::Result<ReplayByteCounts> {
     let address = address(connection)?;
     let socket = bound(own_port(connection.connection), address.is_ipv6())?;
     socket.connect(address)?;
@@ -27,16 +27,16 @@ pub(super) fn play_client(
     done(0);
     let steps = &connection.client_steps;
     let mut buffer = vec![0; largest(steps).max(1)];
-    let mut played = Played::default();
+    let mut played = ReplayByteCounts::default();
     let mut before = Instant::now();
     for (number, step) in (1..).zip(steps) {
         pause(before, step.think_ns);
         match step.action {
-            Action::Write(bytes) => {
+            WorkloadAction::Write(bytes) => {
                 socket.send(&buffer[..bytes as usize])?;
                 played.written += u64::from(bytes);
             }
-            Action::Read(_) => match socket.recv(&mut buffer) {
+            WorkloadAction::Read(_) => match socket.recv(&mut buffer) {
                 Ok(bytes) => played.read += bytes as u64,
                 Err(error) if is_patience_over(&error) => {}
                 Err(error) => return Err(error),
@@ -51,23 +51,23 @@ pub(super) fn play_client(
 
 /// Serves connections of a port until all their steps are done, or no datagram has come for long.
 pub(super) fn start_server(
-    play: &Arc<Play>,
+    play: &Arc<WorkloadReplay>,
     port: u16,
     numbers: Vec<u32>,
-) -> Result<Thread, Failure> {
+) -> Result<Thread, VerbFailure> {
     let socket = bound(port, true).or_else(|_| bound(port, false)).map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot bind port {port}: {error}"))
+        VerbFailure::new(ExitCategory::Machine, format!("cannot bind port {port}: {error}"))
     })?;
     let play = Arc::clone(play);
     spawn(move || serve(&play, &Arc::new(socket), &numbers))
 }
 
 fn serve(
-    play: &Arc<Play>,
+    play: &Arc<WorkloadReplay>,
     socket: &Arc<UdpSocket>,
     numbers: &[u32],
-) -> Result<Vec<Played>, Failure> {
-    let machine = |error| Failure::caused(Exit::Machine, error);
+) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
+    let machine = |error| VerbFailure::caused(ExitCategory::Machine, error);
     let (mut inboxes, mut threads) = (BTreeMap::new(), Vec::new());
     for number in numbers {
         let (sender, receiver) = channel();
@@ -84,7 +84,9 @@ fn serve(
     drop(inboxes);
     let mut played = Vec::new();
     for thread in threads {
-        let done = thread.join().map_err(|_| Failure::new(Exit::Internal, "a thread panicked"))?;
+        let done = thread
+            .join()
+            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
         played.extend(done?);
     }
     Ok(played)
@@ -117,22 +119,22 @@ fn distribute(
 }
 
 fn answer(
-    connection: &Connection,
+    connection: &WorkloadConnection,
     socket: &UdpSocket,
     inbox: &Receiver<Datagram>,
-) -> io::Result<Played> {
+) -> io::Result<ReplayByteCounts> {
     let steps = &connection.server_steps;
     let buffer = vec![0; largest(steps)];
-    let (mut played, mut peer) = (Played::default(), None);
+    let (mut played, mut peer) = (ReplayByteCounts::default(), None);
     let mut before = Instant::now();
     for step in steps {
         match (step.action, peer) {
-            (Action::Read(_), _) => {
+            (WorkloadAction::Read(_), _) => {
                 let Ok((from, bytes)) = inbox.recv() else { break };
                 peer = Some(from);
                 played.read += bytes as u64;
             }
-            (Action::Write(bytes), Some(peer)) => {
+            (WorkloadAction::Write(bytes), Some(peer)) => {
                 pause(before, step.think_ns);
                 socket.send_to(&buffer[..bytes as usize], peer)?;
                 played.written += u64::from(bytes);

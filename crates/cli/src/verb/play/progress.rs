@@ -4,14 +4,14 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// By connection: how many steps its client has done; `None`: it has not connected.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ReplayProgress {
     done: Mutex<Vec<Option<usize>>>,
     changed: Condvar,
 }
 
-impl Progress {
-    pub(super) fn new(connections: usize) -> Progress {
-        Progress { done: Mutex::new(vec![None; connections]), changed: Condvar::new() }
+impl ReplayProgress {
+    pub(super) fn new(connections: usize) -> ReplayProgress {
+        ReplayProgress { done: Mutex::new(vec![None; connections]), changed: Condvar::new() }
     }
 
     /// The client of a connection has done so many steps.

@@ -3,26 +3,31 @@
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 
-use windtunnel_evidence::workload::{Action, Connection, Protocol, Step};
+use windtunnel_evidence::workload::{
+    WorkloadAction, WorkloadConnection, WorkloadProtocol, WorkloadStep,
+};
 
-use super::steps::{self, Played};
-use super::{Play, Thread, client, datagrams, served, spawn};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::steps::{self, ReplayByteCounts};
+use super::{Thread, WorkloadReplay, client, datagrams, served, spawn};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// Listens on all ports that the node serves.
-pub(super) fn start(play: &Arc<Play>, node: &str) -> Result<Vec<Thread>, Failure> {
+pub(super) fn start(play: &Arc<WorkloadReplay>, node: &str) -> Result<Vec<Thread>, VerbFailure> {
     let mut threads = Vec::new();
-    for (port, connections) in served(play, node, Protocol::Tcp) {
+    for (port, connections) in served(play, node, WorkloadProtocol::Tcp) {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
             .or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
         let listener = listener.map_err(|error| {
-            Failure::new(Exit::Machine, format!("cannot listen on port {port}: {error}"))
+            VerbFailure::new(
+                ExitCategory::Machine,
+                format!("cannot listen on port {port}: {error}"),
+            )
         })?;
         let (play, most) = (Arc::clone(play), connections.len());
         threads.push(spawn(move || accept(&play, &listener, most))?);
     }
-    for (port, connections) in served(play, node, Protocol::Udp) {
+    for (port, connections) in served(play, node, WorkloadProtocol::Udp) {
         let numbers = connections.iter().map(|it| it.connection).collect();
         threads.push(datagrams::start_server(play, port, numbers)?);
     }
@@ -30,11 +35,15 @@ pub(super) fn start(play: &Arc<Play>, node: &str) -> Result<Vec<Thread>, Failure
 }
 
 /// Accepts all connections of a port, and plays them.
-fn accept(play: &Arc<Play>, listener: &TcpListener, most: usize) -> Result<Vec<Played>, Failure> {
+fn accept(
+    play: &Arc<WorkloadReplay>,
+    listener: &TcpListener,
+    most: usize,
+) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
     let mut threads = Vec::new();
     while threads.len() < most {
         let (stream, peer) =
-            listener.accept().map_err(|error| Failure::caused(Exit::Machine, error))?;
+            listener.accept().map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))?;
         let number = client::number_of(peer.port());
         let known = number.and_then(|number| play.connections.get(number.checked_sub(1)? as usize));
         let Some(connection) = known else {
@@ -46,16 +55,21 @@ fn accept(play: &Arc<Play>, listener: &TcpListener, most: usize) -> Result<Vec<P
     }
     let mut played = Vec::new();
     for thread in threads {
-        let done = thread.join().map_err(|_| Failure::new(Exit::Internal, "a thread panicked"))?;
+        let done = thread
+            .join()
+            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
         played.extend(done?);
     }
     Ok(played)
 }
 
-fn serve(connection: &Connection, stream: TcpStream) -> Result<Vec<Played>, Failure> {
+fn serve(
+    connection: &WorkloadConnection,
+    stream: TcpStream,
+) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
     let steps = &connection.server_steps;
     let mut rest = stream.try_clone().map_err(|error| client::failed(connection, &error))?;
-    let is_closed = |step: &Step| matches!(step.action, Action::Close(_));
+    let is_closed = |step: &WorkloadStep| matches!(step.action, WorkloadAction::Close(_));
     let played = steps::play(stream, steps, |_| {}).and_then(|played| {
         // A program that did not close ended with its client.
         if !steps.last().is_some_and(is_closed) {

@@ -6,26 +6,26 @@ use std::ops::Add;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windtunnel_evidence::workload::{Action, Step};
+use windtunnel_evidence::workload::{WorkloadAction, WorkloadStep};
 
 /// What was moved.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Played {
+pub(super) struct ReplayByteCounts {
     pub(super) written: u64,
     pub(super) read: u64,
 }
 
-impl Add for Played {
-    type Output = Played;
+impl Add for ReplayByteCounts {
+    type Output = ReplayByteCounts;
 
-    fn add(self, other: Played) -> Played {
-        Played { written: self.written + other.written, read: self.read + other.read }
+    fn add(self, other: ReplayByteCounts) -> ReplayByteCounts {
+        ReplayByteCounts { written: self.written + other.written, read: self.read + other.read }
     }
 }
 
-impl<'a> std::iter::Sum<&'a Played> for Played {
-    fn sum<I: Iterator<Item = &'a Played>>(all: I) -> Played {
-        all.fold(Played::default(), |sum, one| sum + *one)
+impl<'a> std::iter::Sum<&'a ReplayByteCounts> for ReplayByteCounts {
+    fn sum<I: Iterator<Item = &'a ReplayByteCounts>>(all: I) -> ReplayByteCounts {
+        all.fold(ReplayByteCounts::default(), |sum, one| sum + *one)
     }
 }
 
@@ -35,28 +35,28 @@ impl<'a> std::iter::Sum<&'a Played> for Played {
 /// If the connection fails, or ends before all bytes have come.
 pub(super) fn play(
     mut stream: TcpStream,
-    steps: &[Step],
+    steps: &[WorkloadStep],
     mut done: impl FnMut(usize),
-) -> io::Result<Played> {
+) -> io::Result<ReplayByteCounts> {
     // Small writes go out at once, as those of most programs that wait for answers do.
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; largest(steps)];
-    let mut played = Played::default();
+    let mut played = ReplayByteCounts::default();
     let mut before = Instant::now();
     for (number, step) in (1..).zip(steps) {
         pause(before, step.think_ns);
         match step.action {
-            Action::Write(bytes) => {
+            WorkloadAction::Write(bytes) => {
                 stream.write_all(&buffer[..bytes as usize])?;
                 played.written += u64::from(bytes);
             }
-            Action::Read(bytes) => {
+            WorkloadAction::Read(bytes) => {
                 stream.read_exact(&mut buffer[..bytes as usize])?;
                 played.read += u64::from(bytes);
             }
-            Action::ReadEnd(_) => drain(&mut stream)?,
-            Action::Shutdown(_) => stream.shutdown(Shutdown::Write)?,
-            Action::Close(_) => {
+            WorkloadAction::ReadEnd(_) => drain(&mut stream)?,
+            WorkloadAction::Shutdown(_) => stream.shutdown(Shutdown::Write)?,
+            WorkloadAction::Close(_) => {
                 drop(stream);
                 done(number);
                 return Ok(played);
@@ -90,9 +90,9 @@ pub(super) fn pause(after: Instant, think_ns: u64) {
     }
 }
 
-pub(super) fn largest(steps: &[Step]) -> usize {
+pub(super) fn largest(steps: &[WorkloadStep]) -> usize {
     let sizes = steps.iter().map(|step| match step.action {
-        Action::Write(bytes) | Action::Read(bytes) => bytes as usize,
+        WorkloadAction::Write(bytes) | WorkloadAction::Read(bytes) => bytes as usize,
         _ => 0,
     });
     sizes.max().unwrap_or(0)

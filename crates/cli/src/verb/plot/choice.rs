@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use windtunnel_scenario::nearest;
 
-use super::document::{Lane, Run};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::document::{PlotDirectedLink, PlotRun};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// A link, or one direction of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,20 +37,22 @@ impl LinkChoice {
     }
 
     /// The lanes of a run that are meant.
-    pub(super) fn lanes(&self, run: &Run) -> Result<Vec<usize>, Failure> {
+    pub(super) fn lanes(&self, run: &PlotRun) -> Result<Vec<usize>, VerbFailure> {
         let LinkChoice { link, direction } = self;
-        let of_link: Vec<(usize, &Lane)> =
+        let of_link: Vec<(usize, &PlotDirectedLink)> =
             run.lanes.iter().enumerate().filter(|(_, lane)| lane.link == *link).collect();
         if of_link.is_empty() {
             let mut names: Vec<&str> = run.lanes.iter().map(|lane| lane.link.as_str()).collect();
             names.dedup();
             let text = format!("the run {} has no link `{link}`", run.id);
-            return Err(Failure::new(Exit::Usage, text).hint(hint(link, &names)));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint(link, &names)));
         }
         let Some(direction) = direction else {
             return Ok(of_link.into_iter().map(|(index, _)| index).collect());
         };
-        let meant = |&(position, &(_, lane)): &(usize, &(usize, &Lane))| match direction.as_str() {
+        let meant = |&(position, &(_, lane)): &(usize, &(usize, &PlotDirectedLink))| match direction
+            .as_str()
+        {
             "up" => position % 2 == 0,
             "down" => position % 2 == 1,
             name => lane.direction == name,
@@ -61,7 +63,7 @@ impl LinkChoice {
             let names = of_link.iter().map(|(_, lane)| lane.direction.as_str());
             let names: Vec<&str> = ["up", "down"].into_iter().chain(names).collect();
             let text = format!("the link `{link}` has no direction `{direction}`");
-            return Err(Failure::new(Exit::Usage, text).hint(hint(direction, &names)));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint(direction, &names)));
         }
         Ok(found)
     }

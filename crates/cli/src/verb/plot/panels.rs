@@ -1,16 +1,18 @@
 //! From the document of runs to a figure.
 
-use windtunnel_plot::{Axis, Figure, Mark, Panel, Quantity, Series, Shape, Size};
+use windtunnel_plot::{
+    Axis, AxisQuantity, Figure, FigureSize, Panel, PlotSeries, SeriesInterpolation, VerticalMarker,
+};
 
-use super::Arguments;
-use super::document::{Distribution, Document, LaneSeries, Run};
-use super::what::{Merge, What};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::PlotArguments;
+use super::document::{PlotDocument, PlotHistogram, PlotLinkSeries, PlotRun};
+use super::what::{BinAggregation, PlotPanelKind};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// A line of a panel: which run and lane, how it looks and is called.
 #[derive(Debug)]
-struct Line {
+struct PlotCurve {
     run: usize,
     lane: usize,
     name: String,
@@ -20,38 +22,38 @@ struct Line {
 
 /// The figure, and how many link directions are not in it.
 pub(super) fn figure(
-    arguments: &Arguments,
-    document: &Document,
-) -> Result<(Figure, usize), Failure> {
+    arguments: &PlotArguments,
+    document: &PlotDocument,
+) -> Result<(Figure, usize), VerbFailure> {
     let labels = labels(arguments, document)?;
     let (lanes, left_out) = lanes(arguments, document)?;
     let lines = lines(document, &lanes, &labels);
     let mut panels = Vec::with_capacity(arguments.what.len());
     for &what in &arguments.what {
         let mut panel = match what {
-            What::RttCdf | What::LatenessCdf => {
+            PlotPanelKind::RttCdf | PlotPanelKind::LatenessCdf => {
                 distributions(what, arguments, document, &lanes, &labels)?
             }
-            What::Cpu => processors(document, &labels)?,
+            PlotPanelKind::Cpu => processors(document, &labels)?,
             _ => over_time(what, arguments, document, &lines),
         };
-        if panel.x.quantity == Quantity::Seconds {
+        if panel.x.quantity == AxisQuantity::Seconds {
             panel.x.range = Some(range(arguments, document)?);
             panel.marks = marks(arguments, document);
         }
         panels.push(panel);
     }
-    let size = arguments.size.unwrap_or_else(|| Size::of_panels(panels.len()));
+    let size = arguments.size.unwrap_or_else(|| FigureSize::of_panels(panels.len()));
     let title = title(arguments, document, &lines);
     Ok((Figure { title, size, panels }, left_out))
 }
 
 /// What the legend calls each run. Repetitions of one have one name, and one colour, where they are
 /// laid over others.
-fn labels(arguments: &Arguments, document: &Document) -> Result<Vec<String>, Failure> {
+fn labels(arguments: &PlotArguments, document: &PlotDocument) -> Result<Vec<String>, VerbFailure> {
     let (given, runs) = (&arguments.labels, document.runs.len());
     let groups = groups(document);
-    let own = |run: &Run| match groups {
+    let own = |run: &PlotRun| match groups {
         0 => run.label.clone(),
         _ => document.comparison.as_ref().map_or_else(
             || run.label.clone(),
@@ -69,23 +71,26 @@ fn labels(arguments: &Arguments, document: &Document) -> Result<Vec<String>, Fai
     }
     let text = format!("{} names for {runs} runs", given.len());
     let hint = "give --label a name for each run, in their order";
-    Err(Failure::new(Exit::Usage, text).hint(hint))
+    Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint))
 }
 
 /// How many groups there are, if a colour is one of a group: where repetitions are laid over others.
-fn groups(document: &Document) -> usize {
+fn groups(document: &PlotDocument) -> usize {
     let groups = document.comparison.as_ref().map_or(0, |comparison| comparison.groups.len());
     if groups > 1 && document.runs.iter().all(|run| run.group < groups) { groups } else { 0 }
 }
 
 /// The colour of a run among several.
-fn colour(document: &Document, index: usize) -> usize {
+fn colour(document: &PlotDocument, index: usize) -> usize {
     if groups(document) > 0 { document.runs[index].group } else { index }
 }
 
 /// The lanes of each run that are asked for, without those that were idle in all runs; or the
 /// busiest.
-fn lanes(arguments: &Arguments, document: &Document) -> Result<(Vec<Vec<usize>>, usize), Failure> {
+fn lanes(
+    arguments: &PlotArguments,
+    document: &PlotDocument,
+) -> Result<(Vec<Vec<usize>>, usize), VerbFailure> {
     if arguments.links.is_empty() {
         return Ok(busiest(document));
     }
@@ -106,15 +111,15 @@ fn lanes(arguments: &Arguments, document: &Document) -> Result<(Vec<Vec<usize>>,
 }
 
 /// By bytes that were delivered in all runs, in the order of the file.
-fn busiest(document: &Document) -> (Vec<Vec<usize>>, usize) {
+fn busiest(document: &PlotDocument) -> (Vec<Vec<usize>>, usize) {
     let Some(first) = document.runs.first() else { return (Vec::new(), 0) };
-    let place = |run: &Run, lane: usize| {
+    let place = |run: &PlotRun, lane: usize| {
         let asked = &first.lanes[lane];
         run.lanes.iter().position(|l| l.link == asked.link && l.direction == asked.direction)
     };
     let bytes = |lane: usize| -> f64 {
-        let of = |run: &Run| {
-            place(run, lane).and_then(|lane| series(run, lane).map(LaneSeries::delivered))
+        let of = |run: &PlotRun| {
+            place(run, lane).and_then(|lane| series(run, lane).map(PlotLinkSeries::delivered))
         };
         document.runs.iter().filter_map(of).sum()
     };
@@ -127,12 +132,12 @@ fn busiest(document: &Document) -> (Vec<Vec<usize>>, usize) {
     let left_out = busy.len().saturating_sub(most);
     let mut chosen: Vec<usize> = busy.into_iter().take(most).map(|(lane, _)| lane).collect();
     chosen.sort_unstable();
-    let of = |run: &Run| chosen.iter().filter_map(|lane| place(run, *lane)).collect();
+    let of = |run: &PlotRun| chosen.iter().filter_map(|lane| place(run, *lane)).collect();
     (document.runs.iter().map(of).collect(), left_out)
 }
 
 /// One run: a colour for each lane. Several: a colour for each run, and dashes for lanes.
-fn lines(document: &Document, lanes: &[Vec<usize>], labels: &[String]) -> Vec<Line> {
+fn lines(document: &PlotDocument, lanes: &[Vec<usize>], labels: &[String]) -> Vec<PlotCurve> {
     let several = document.runs.len() > 1;
     let one_link = one_link(document, lanes).is_some();
     let one_lane = lanes.iter().all(|lanes| lanes.len() <= 1);
@@ -152,14 +157,14 @@ fn lines(document: &Document, lanes: &[Vec<usize>], labels: &[String]) -> Vec<Li
                 }
                 (false, _) => (lane_name, position, position / COLOURS),
             };
-            lines.push(Line { run: index, lane, name, colour, dash });
+            lines.push(PlotCurve { run: index, lane, name, colour, dash });
         }
     }
     lines
 }
 
 /// The link, if all lanes are of one.
-fn one_link<'d>(document: &'d Document, lanes: &[Vec<usize>]) -> Option<&'d str> {
+fn one_link<'d>(document: &'d PlotDocument, lanes: &[Vec<usize>]) -> Option<&'d str> {
     let each = document.runs.iter().zip(lanes);
     let mut links =
         each.flat_map(|(run, lanes)| lanes.iter().map(|lane| run.lanes[*lane].link.as_str()));
@@ -167,14 +172,18 @@ fn one_link<'d>(document: &'d Document, lanes: &[Vec<usize>]) -> Option<&'d str>
     links.all(|link| link == first).then_some(first)
 }
 
-fn title(arguments: &Arguments, document: &Document, lines: &[Line]) -> Option<String> {
+fn title(
+    arguments: &PlotArguments,
+    document: &PlotDocument,
+    lines: &[PlotCurve],
+) -> Option<String> {
     if arguments.no_title {
         return None;
     }
     if let Some(title) = &arguments.title {
         return Some(title.clone());
     }
-    let of = |line: &Line| &document.runs[line.run].lanes[line.lane];
+    let of = |line: &PlotCurve| &document.runs[line.run].lanes[line.lane];
     let first = of(lines.first()?);
     let one_link = lines.iter().all(|line| of(line).link == first.link);
     let one_lane = one_link && lines.iter().all(|line| of(line).direction == first.direction);
@@ -190,18 +199,23 @@ fn title(arguments: &Arguments, document: &Document, lines: &[Line]) -> Option<S
     }
 }
 
-fn over_time(what: What, arguments: &Arguments, document: &Document, lines: &[Line]) -> Panel {
+fn over_time(
+    what: PlotPanelKind,
+    arguments: &PlotArguments,
+    document: &PlotDocument,
+    lines: &[PlotCurve],
+) -> Panel {
     let mut panel = Panel::new(Axis::seconds(), what.axis());
     let Some((column, merge)) = what.column() else { return panel };
     for line in lines {
         let run = &document.runs[line.run];
         let values = series(run, line.lane).map(column).unwrap_or_default();
         let points = points(&values, run, merge, merged(arguments, run));
-        panel.series.push(Series {
+        panel.series.push(PlotSeries {
             name: line.name.clone(),
             colour: line.colour,
             dash: line.dash,
-            shape: Shape::Line,
+            shape: SeriesInterpolation::Line,
             points,
         });
     }
@@ -210,7 +224,7 @@ fn over_time(what: What, arguments: &Arguments, document: &Document, lines: &[Li
 
 /// A point in the middle of each step. What is left at the end of the run belongs to the last step, if
 /// it is less than half of one: a rate of so short a time says little.
-fn points(values: &[f64], run: &Run, merge: Merge, bins: usize) -> Vec<(f64, f64)> {
+fn points(values: &[f64], run: &PlotRun, merge: BinAggregation, bins: usize) -> Vec<(f64, f64)> {
     let step_s = seconds(run.series.step_ns);
     let end_s = seconds(run.elapsed_ns);
     let end_of = |bin: usize| (number(bin) * step_s).min(end_s);
@@ -229,8 +243,10 @@ fn points(values: &[f64], run: &Run, merge: Merge, bins: usize) -> Vec<(f64, f64
         let (begin, end) = (end_of(first), end_of(last));
         let of_step = (first..last).map(value);
         let merged = match merge {
-            Merge::Largest => of_step.fold(0.0, f64::max),
-            Merge::Rate(scale) => of_step.sum::<f64>() * scale / (end - begin).max(step_s / 1e3),
+            BinAggregation::Largest => of_step.fold(0.0, f64::max),
+            BinAggregation::Rate(scale) => {
+                of_step.sum::<f64>() * scale / (end - begin).max(step_s / 1e3)
+            }
         };
         (f64::midpoint(begin, end), merged)
     };
@@ -238,7 +254,7 @@ fn points(values: &[f64], run: &Run, merge: Merge, bins: usize) -> Vec<(f64, f64
 }
 
 /// How many bins of the document become one point.
-fn merged(arguments: &Arguments, run: &Run) -> usize {
+fn merged(arguments: &PlotArguments, run: &PlotRun) -> usize {
     let step_ns = run.series.step_ns.max(1);
     let bins = match arguments.step {
         Some(step) => (step.as_nanos() + step_ns / 2) / step_ns,
@@ -251,20 +267,20 @@ fn merged(arguments: &Arguments, run: &Run) -> usize {
     usize::try_from(bins).unwrap_or(usize::MAX).max(1)
 }
 
-fn range(arguments: &Arguments, document: &Document) -> Result<(f64, f64), Failure> {
+fn range(arguments: &PlotArguments, document: &PlotDocument) -> Result<(f64, f64), VerbFailure> {
     let longest = document.runs.iter().map(|run| run.elapsed_ns).max().unwrap_or(0);
     let from = arguments.from.map_or(0.0, |from| seconds(from.as_nanos()));
     let to = arguments.to.map_or(seconds(longest), |to| seconds(to.as_nanos()));
     if from >= to {
         let text = format!("nothing lies between {from} s and {to} s");
         let hint = format!("the runs last {} s", seconds(longest));
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
     }
     Ok((from, to))
 }
 
 /// What was changed or failed in the first run; of links only those that are drawn.
-fn marks(arguments: &Arguments, document: &Document) -> Vec<Mark> {
+fn marks(arguments: &PlotArguments, document: &PlotDocument) -> Vec<VerticalMarker> {
     let Some(run) = document.runs.first().filter(|_| !arguments.no_marks) else {
         return Vec::new();
     };
@@ -277,8 +293,9 @@ fn marks(arguments: &Arguments, document: &Document) -> Vec<Mark> {
         .events
         .iter()
         .filter(|mark| ["fault", "change"].contains(&mark.kind.as_str()) && chosen(&mark.links));
-    let mut marks: Vec<Mark> =
-        shown.map(|mark| Mark { at: seconds(mark.at_ns), text: mark.text.clone() }).collect();
+    let mut marks: Vec<VerticalMarker> = shown
+        .map(|mark| VerticalMarker { at: seconds(mark.at_ns), text: mark.text.clone() })
+        .collect();
     // Both directions of a link change at the same time.
     marks.dedup_by(|a, b| (a.at - b.at).abs() < 1e-6);
     marks
@@ -286,22 +303,22 @@ fn marks(arguments: &Arguments, document: &Document) -> Vec<Mark> {
 
 /// Of round-trip times or lateness: cumulated over a logarithmic axis.
 fn distributions(
-    what: What,
-    arguments: &Arguments,
-    document: &Document,
+    what: PlotPanelKind,
+    arguments: &PlotArguments,
+    document: &PlotDocument,
     lanes: &[Vec<usize>],
     labels: &[String],
-) -> Result<Panel, Failure> {
+) -> Result<Panel, VerbFailure> {
     let (label, key) = match what {
-        What::RttCdf => ("round-trip time", "round-trip times"),
+        PlotPanelKind::RttCdf => ("round-trip time", "round-trip times"),
         _ => ("lateness", "distributions of lateness"),
     };
-    let mut panel = Panel::new(Axis::new(label, Quantity::Nanoseconds).log(), what.axis());
+    let mut panel = Panel::new(Axis::new(label, AxisQuantity::Nanoseconds).log(), what.axis());
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
-        let all = if what == What::RttCdf { &run.rtt } else { &run.lateness };
-        let chosen: Vec<&Distribution> = match what {
-            What::RttCdf => all.iter().collect(),
+        let all = if what == PlotPanelKind::RttCdf { &run.rtt } else { &run.lateness };
+        let chosen: Vec<&PlotHistogram> = match what {
+            PlotPanelKind::RttCdf => all.iter().collect(),
             _ if arguments.links.is_empty() => all.iter().take(1).collect(),
             _ => all
                 .iter()
@@ -311,12 +328,12 @@ fn distributions(
         if chosen.is_empty() {
             let text = format!("the run {} has no {key}", run.id);
             let hint = match what {
-                What::RttCdf => {
+                PlotPanelKind::RttCdf => {
                     "`windtunnel run --record` records those of TCP connections; an expectation of `rtt` measures a path"
                 }
                 _ => "packets are needed on the links that are asked for",
             };
-            return Err(Failure::new(Exit::Usage, text).hint(hint));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
         }
         let merged = several || chosen.len() > COLOURS;
         if merged {
@@ -344,7 +361,7 @@ fn distributions(
     Ok(panel)
 }
 
-fn cumulated(name: &str, colour: usize, mut bins: Vec<(f64, f64)>) -> Series {
+fn cumulated(name: &str, colour: usize, mut bins: Vec<(f64, f64)>) -> PlotSeries {
     bins.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: f64 = bins.iter().map(|(_, count)| count).sum();
     let mut sum = 0.0;
@@ -356,12 +373,12 @@ fn cumulated(name: &str, colour: usize, mut bins: Vec<(f64, f64)>) -> Series {
         sum += count;
         points.push((value, sum / all.max(1.0)));
     }
-    Series { shape: Shape::Steps, ..Series::new(name, colour, points) }
+    PlotSeries { shape: SeriesInterpolation::Steps, ..PlotSeries::new(name, colour, points) }
 }
 
 /// What limited nodes had of processors, and what they were to have.
-fn processors(document: &Document, labels: &[String]) -> Result<Panel, Failure> {
-    let mut panel = Panel::new(Axis::seconds(), What::Cpu.axis());
+fn processors(document: &PlotDocument, labels: &[String]) -> Result<Panel, VerbFailure> {
+    let mut panel = Panel::new(Axis::seconds(), PlotPanelKind::Cpu.axis());
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
         for (position, limit) in run.limits_series.iter().filter(|l| l.what == "cpu").enumerate() {
@@ -373,21 +390,20 @@ fn processors(document: &Document, labels: &[String]) -> Result<Panel, Failure> 
             let points = |values: &[f64]| -> Vec<(f64, f64)> {
                 limit.at_ns.iter().map(|at| at / 1e9).zip(values.iter().copied()).collect()
             };
-            panel.series.push(Series::new(&of(""), colour, points(&limit.delivered)));
-            let asked = Series::new(&of(" asked"), colour, points(&limit.asked));
-            panel.series.push(Series { dash: 2, shape: Shape::Steps, ..asked });
+            panel.series.push(PlotSeries::new(&of(""), colour, points(&limit.delivered)));
+            let asked = PlotSeries::new(&of(" asked"), colour, points(&limit.asked));
+            panel.series.push(PlotSeries { dash: 2, shape: SeriesInterpolation::Steps, ..asked });
         }
     }
     if panel.series.is_empty() {
         let text = "no node of the runs had a limit of processor time";
-        return Err(
-            Failure::new(Exit::Usage, text).hint("`cpu` of a node in the scenario sets one")
-        );
+        return Err(VerbFailure::new(ExitCategory::Usage, text)
+            .hint("`cpu` of a node in the scenario sets one"));
     }
     Ok(panel)
 }
 
-fn series(run: &Run, lane: usize) -> Option<&LaneSeries> {
+fn series(run: &PlotRun, lane: usize) -> Option<&PlotLinkSeries> {
     run.series.lanes.get(lane)?.as_ref()
 }
 

@@ -1,12 +1,12 @@
 //! Figures from a small document.
 
 use serde_json::json;
-use windtunnel_plot::{Figure, Shape};
+use windtunnel_plot::{Figure, SeriesInterpolation};
 
 use super::*;
 
 /// Two runs of a link with two directions and an idle one; 20 bins of 100 ms.
-fn document() -> Document {
+fn document() -> PlotDocument {
     let run = |id: &str, scale: u64| {
         let bytes: Vec<u64> = (0..20).map(|bin| bin * scale).collect();
         json!({
@@ -33,14 +33,14 @@ fn document() -> Document {
     serde_json::from_value(json!({"runs": [run("one", 1000), run("two", 2000)]})).unwrap()
 }
 
-fn arguments(words: &[&str]) -> Arguments {
+fn arguments(words: &[&str]) -> PlotArguments {
     use clap::{Args, FromArgMatches};
-    let command = Arguments::augment_args(clap::Command::new("plot"));
+    let command = PlotArguments::augment_args(clap::Command::new("plot"));
     let words = std::iter::once("plot").chain(words.iter().copied());
-    Arguments::from_arg_matches(&command.get_matches_from(words)).unwrap()
+    PlotArguments::from_arg_matches(&command.get_matches_from(words)).unwrap()
 }
 
-fn drawn(words: &[&str], document: &Document) -> Figure {
+fn drawn(words: &[&str], document: &PlotDocument) -> Figure {
     match panels::figure(&arguments(words), document) {
         Ok((figure, _)) => figure,
         Err(failure) => panic!("{}", failure.text()),
@@ -54,7 +54,7 @@ fn refused(words: &[&str]) -> String {
     }
 }
 
-fn one() -> Document {
+fn one() -> PlotDocument {
     let mut document = document();
     document.runs.truncate(1);
     document
@@ -78,7 +78,7 @@ fn runs_are_laid_over_each_other_in_one_colour_each() {
 
 #[test]
 fn directions_of_one_run_have_colours_and_those_of_several_have_dashes() {
-    let look = |document: &Document| -> Vec<_> {
+    let look = |document: &PlotDocument| -> Vec<_> {
         let figure = drawn(&["--link", "ocean"], document);
         figure.panels[0].series.iter().map(|s| (s.name.clone(), s.colour, s.dash)).collect()
     };
@@ -112,7 +112,7 @@ fn changes_of_what_is_drawn_are_marked() {
 fn distributions_are_cumulated_over_all_packets_or_those_of_a_link() {
     let figure = drawn(&["--what", "lateness-cdf"], &document());
     let series = &figure.panels[0].series[1];
-    assert_eq!((series.name.as_str(), series.shape), ("two", Shape::Steps));
+    assert_eq!((series.name.as_str(), series.shape), ("two", SeriesInterpolation::Steps));
     assert_eq!(series.points, [(100.0, 0.0), (100.0, 0.25), (1000.0, 1.0)]);
     let figure = drawn(&["--what", "lateness-cdf", "--link", "ocean:up"], &one());
     assert_eq!(figure.panels[0].series[0].points, [(5.0, 0.0), (5.0, 1.0)]);
@@ -135,7 +135,7 @@ fn unknown_names_are_refused_with_those_that_there_are() {
     );
     assert!(refused(&["--from", "3s"]).contains("hint: the runs last 2 s"));
     assert!(refused(&["--label", "a,b,c"]).starts_with("error: 3 names for 2 runs"));
-    let what = "troughput".parse::<What>().unwrap_err();
+    let what = "troughput".parse::<PlotPanelKind>().unwrap_err();
     assert!(what.starts_with("did you mean `throughput`? there are throughput, offered"), "{what}");
 }
 

@@ -2,13 +2,13 @@
 
 use std::str::FromStr;
 
-use windtunnel_plot::{Axis, Quantity};
+use windtunnel_plot::{Axis, AxisQuantity};
 
-use super::document::LaneSeries;
+use super::document::PlotLinkSeries;
 
 /// A panel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum PlotPanelKind {
     Throughput,
     Offered,
     Queue,
@@ -23,67 +23,79 @@ pub(crate) enum What {
 
 /// How the bins of a step become one value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Merge {
+pub(super) enum BinAggregation {
     /// Their sum over their time, times this.
     Rate(f64),
     Largest,
 }
 
 /// The values of a link direction, by bin.
-pub(super) type Column = fn(&LaneSeries) -> Vec<f64>;
+pub(super) type Column = fn(&PlotLinkSeries) -> Vec<f64>;
 
-impl What {
-    const ALL: [(&'static str, What); 10] = [
-        ("throughput", What::Throughput),
-        ("offered", What::Offered),
-        ("queue", What::Queue),
-        ("queue-bytes", What::QueueBytes),
-        ("drops", What::Drops),
-        ("marked", What::Marked),
-        ("lateness", What::Lateness),
-        ("cpu", What::Cpu),
-        ("rtt-cdf", What::RttCdf),
-        ("lateness-cdf", What::LatenessCdf),
+impl PlotPanelKind {
+    const ALL: [(&'static str, PlotPanelKind); 10] = [
+        ("throughput", PlotPanelKind::Throughput),
+        ("offered", PlotPanelKind::Offered),
+        ("queue", PlotPanelKind::Queue),
+        ("queue-bytes", PlotPanelKind::QueueBytes),
+        ("drops", PlotPanelKind::Drops),
+        ("marked", PlotPanelKind::Marked),
+        ("lateness", PlotPanelKind::Lateness),
+        ("cpu", PlotPanelKind::Cpu),
+        ("rtt-cdf", PlotPanelKind::RttCdf),
+        ("lateness-cdf", PlotPanelKind::LatenessCdf),
     ];
 
     pub(super) fn axis(self) -> Axis {
         match self {
-            What::Throughput => Axis::new("throughput", Quantity::BitRate),
-            What::Offered => Axis::new("offered", Quantity::BitRate),
-            What::Queue => Axis::new("queue", Quantity::Packets),
-            What::QueueBytes => Axis::new("queue", Quantity::Bytes),
-            What::Drops => Axis::new("drops", Quantity::PacketRate),
-            What::Marked => Axis::new("ECN marks", Quantity::PacketRate),
-            What::Lateness => Axis::new("lateness", Quantity::Nanoseconds),
-            What::Cpu => Axis::new("processors", Quantity::Cpus),
-            What::RttCdf => cdf("share of samples"),
-            What::LatenessCdf => cdf("share of packets"),
+            PlotPanelKind::Throughput => Axis::new("throughput", AxisQuantity::BitRate),
+            PlotPanelKind::Offered => Axis::new("offered", AxisQuantity::BitRate),
+            PlotPanelKind::Queue => Axis::new("queue", AxisQuantity::Packets),
+            PlotPanelKind::QueueBytes => Axis::new("queue", AxisQuantity::Bytes),
+            PlotPanelKind::Drops => Axis::new("drops", AxisQuantity::PacketRate),
+            PlotPanelKind::Marked => Axis::new("ECN marks", AxisQuantity::PacketRate),
+            PlotPanelKind::Lateness => Axis::new("lateness", AxisQuantity::Nanoseconds),
+            PlotPanelKind::Cpu => Axis::new("processors", AxisQuantity::Cpus),
+            PlotPanelKind::RttCdf => cdf("share of samples"),
+            PlotPanelKind::LatenessCdf => cdf("share of packets"),
         }
     }
 
     /// The column of a link direction, of panels that draw one.
-    pub(super) fn column(self) -> Option<(Column, Merge)> {
+    pub(super) fn column(self) -> Option<(Column, BinAggregation)> {
         const BITS: f64 = 8.0;
-        let column: (Column, Merge) = match self {
-            What::Throughput => (|lane| lane.delivered_bytes.clone(), Merge::Rate(BITS)),
-            What::Offered => (|lane| lane.offered_bytes.clone(), Merge::Rate(BITS)),
-            What::Queue => (|lane| lane.queue_max_packets.clone(), Merge::Largest),
-            What::QueueBytes => (|lane| lane.queue_max_bytes.clone(), Merge::Largest),
-            What::Drops => (LaneSeries::dropped, Merge::Rate(1.0)),
-            What::Marked => (|lane| lane.marked_packets.clone(), Merge::Rate(1.0)),
-            What::Lateness => (|lane| lane.lateness_max_ns.clone(), Merge::Largest),
-            What::Cpu | What::RttCdf | What::LatenessCdf => return None,
+        let column: (Column, BinAggregation) = match self {
+            PlotPanelKind::Throughput => {
+                (|lane| lane.delivered_bytes.clone(), BinAggregation::Rate(BITS))
+            }
+            PlotPanelKind::Offered => {
+                (|lane| lane.offered_bytes.clone(), BinAggregation::Rate(BITS))
+            }
+            PlotPanelKind::Queue => {
+                (|lane| lane.queue_max_packets.clone(), BinAggregation::Largest)
+            }
+            PlotPanelKind::QueueBytes => {
+                (|lane| lane.queue_max_bytes.clone(), BinAggregation::Largest)
+            }
+            PlotPanelKind::Drops => (PlotLinkSeries::dropped, BinAggregation::Rate(1.0)),
+            PlotPanelKind::Marked => {
+                (|lane| lane.marked_packets.clone(), BinAggregation::Rate(1.0))
+            }
+            PlotPanelKind::Lateness => {
+                (|lane| lane.lateness_max_ns.clone(), BinAggregation::Largest)
+            }
+            PlotPanelKind::Cpu | PlotPanelKind::RttCdf | PlotPanelKind::LatenessCdf => return None,
         };
         Some(column)
     }
 }
 
-impl FromStr for What {
+impl FromStr for PlotPanelKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = What::ALL.iter().find(|(name, _)| *name == text);
-        let names = || What::ALL.map(|(name, _)| name);
+        let found = PlotPanelKind::ALL.iter().find(|(name, _)| *name == text);
+        let names = || PlotPanelKind::ALL.map(|(name, _)| name);
         found.map(|(_, what)| *what).ok_or_else(|| {
             let near = windtunnel_scenario::nearest(text, names());
             let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
@@ -93,5 +105,5 @@ impl FromStr for What {
 }
 
 fn cdf(label: &str) -> Axis {
-    Axis { range: Some((0.0, 1.0)), ..Axis::new(label, Quantity::Share) }
+    Axis { range: Some((0.0, 1.0)), ..Axis::new(label, AxisQuantity::Share) }
 }

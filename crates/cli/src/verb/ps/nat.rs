@@ -2,11 +2,11 @@
 
 use windtunnel_control::NatStatus;
 
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// The mappings of all NATs, some of each.
 pub(super) fn render(nats: &[NatStatus]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("nat", Align::Left),
         ("type", Align::Left),
         ("protocol", Align::Left),

@@ -5,21 +5,23 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
-use windtunnel_host::outside::{self, OutsideError, Recorded, Wanted};
+use windtunnel_host::outside::{
+    self, OutsideError, ProcessRecordingOptions, ProcessRecordingSummary,
+};
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::Layers;
-use windtunnel_model::record::kind::Layer;
-use windtunnel_trace::report::Records;
+use windtunnel_model::record::kind::RecordSource;
+use windtunnel_trace::report::RecordingReport;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::Outcome;
 use crate::verb::run::{layer, new_run_folder};
 
 /// What is recorded outside any emulation.
 #[derive(Debug, clap::Args)]
-pub(super) struct Outside {
+pub(super) struct HostRecordingOptions {
     /// Record this process, and those that it starts, until it ends or Ctrl-C: the kernel layer
     /// (which needs CAP_BPF and CAP_PERFMON) and TCP's state
     #[arg(long, value_name = "PID", env = "WINDTUNNEL_PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -36,7 +38,7 @@ pub(super) struct Outside {
         value_delimiter = ',',
         value_parser = layer
     )]
-    layers: Vec<Layer>,
+    layers: Vec<RecordSource>,
     /// Leave addresses and ports out of the records; flows stay distinct
     #[arg(long, env = "WINDTUNNEL_ANONYMOUS", value_parser = FalseyValueParser::new())]
     anonymous: bool,
@@ -48,14 +50,14 @@ pub(super) struct Outside {
     pub(super) command: Vec<OsString>,
 }
 
-impl Outside {
+impl HostRecordingOptions {
     pub(super) fn run(&self) -> Outcome {
         match self.pid {
             Some(pid) => {
                 let wanted = self.wanted(&format!("process-{pid}"))?;
                 let recorded = outside::process(&wanted, pid).map_err(failed)?;
                 close(&recorded, &wanted.folder);
-                Ok(Exit::Fine.code())
+                Ok(ExitCategory::Fine.code())
             }
             None => {
                 let program = self.command.first().map_or(OsStr::new(""), |program| program);
@@ -67,8 +69,8 @@ impl Outside {
         }
     }
 
-    fn wanted(&self, name: &str) -> Result<Wanted, Failure> {
-        Ok(Wanted {
+    fn wanted(&self, name: &str) -> Result<ProcessRecordingOptions, VerbFailure> {
+        Ok(ProcessRecordingOptions {
             folder: new_run_folder(self.out.as_deref(), name)?,
             link_latest: self.out.is_none(),
             layers: Layers::of(self.layers.clone()),
@@ -87,7 +89,7 @@ fn waits(living: u64) {
 }
 
 /// The line on standard error at the end.
-fn close(recorded: &Recorded, folder: &Path) {
+fn close(recorded: &ProcessRecordingSummary, folder: &Path) {
     output::talk(&line(&recorded.records, folder));
     for what in &recorded.records.unseen {
         output::talk(&format!("not seen: {what}"));
@@ -95,14 +97,14 @@ fn close(recorded: &Recorded, folder: &Path) {
 }
 
 /// How many records of each layer, how many were lost, where they are, and what is not there.
-fn line(records: &Records, folder: &Path) -> String {
+fn line(records: &RecordingReport, folder: &Path) -> String {
     let layers = records.layers.iter().filter(|(_, layer)| layer.events > 0);
     let counts: Vec<String> =
         layers.map(|(name, layer)| format!("{name} {}", layer.records)).collect();
     let counts = if counts.is_empty() { "none".to_owned() } else { counts.join(", ") };
     let lost: u64 = records.layers.values().map(|layer| layer.lost).sum();
     let mut line = format!("records: {counts}; {lost} lost; in {}", folder.display());
-    let engine = Layer::Engine.name();
+    let engine = RecordSource::Engine.name();
     let others = records.unavailable.iter().filter(|(name, _)| *name != engine);
     for (name, why) in others {
         line.push_str(&format!("; no layer {name}: {why}"));
@@ -122,15 +124,15 @@ fn name_of(program: &OsStr) -> String {
     if name.is_empty() { "record".to_owned() } else { name }
 }
 
-fn failed(error: OutsideError) -> Failure {
+fn failed(error: OutsideError) -> VerbFailure {
     let hint = match &error {
-        OutsideError::Layer { layer: Layer::Kernel, .. } => {
+        OutsideError::Layer { layer: RecordSource::Kernel, .. } => {
             Some("run it as root, or leave the layer out: --layers tcp")
         }
-        OutsideError::Layer { layer: Layer::Calls, .. } => {
+        OutsideError::Layer { layer: RecordSource::Calls, .. } => {
             Some("`windtunnel record -- COMMAND` records them from the start")
         }
-        OutsideError::Layer { layer: Layer::Engine, .. } => {
+        OutsideError::Layer { layer: RecordSource::Engine, .. } => {
             Some("`windtunnel run --record` records a run of an emulated network")
         }
         OutsideError::Folder(_) => Some("name another place with --out DIR"),
@@ -138,15 +140,17 @@ fn failed(error: OutsideError) -> Failure {
     };
     let code = match &error {
         OutsideError::Command { source, .. } => match source.error.kind() {
-            std::io::ErrorKind::NotFound => Exit::NOT_FOUND,
-            _ => Exit::NOT_EXECUTABLE,
+            std::io::ErrorKind::NotFound => ExitCategory::NOT_FOUND,
+            _ => ExitCategory::NOT_EXECUTABLE,
         },
-        OutsideError::NoProcess(_) => Exit::Usage.code(),
-        OutsideError::Layer { layer: Layer::Engine | Layer::Calls, .. } => Exit::Usage.code(),
-        _ => Exit::Machine.code(),
+        OutsideError::NoProcess(_) => ExitCategory::Usage.code(),
+        OutsideError::Layer { layer: RecordSource::Engine | RecordSource::Calls, .. } => {
+            ExitCategory::Usage.code()
+        }
+        _ => ExitCategory::Machine.code(),
     };
     let error: Box<dyn Error + Send + Sync> = error.into();
-    Failure::Error { error, hint: hint.map(str::to_owned), code }
+    VerbFailure::Error { error, hint: hint.map(str::to_owned), code }
 }
 
 const NAME_LETTERS_MAX: usize = 60;
@@ -166,17 +170,17 @@ mod tests {
             lost_at_source: lost,
             fill_max_permille: 0,
         };
-        let records = Records {
+        let records = RecordingReport {
             layers: [("calls".to_owned(), layer(7, 2)), ("tcp".to_owned(), layer(5, 0))].into(),
             unavailable: [("engine", "no network"), ("kernel", "this process has not CAP_BPF")]
                 .map(|(name, why)| (name.to_owned(), why.to_owned()))
                 .into(),
-            ..Records::default()
+            ..RecordingReport::default()
         };
         let expected = "records: calls 7, tcp 5; 2 lost; in runs/x; no layer kernel: this process \
                         has not CAP_BPF";
         assert_eq!(line(&records, Path::new("runs/x")), expected);
-        let none = line(&Records::default(), Path::new("o"));
+        let none = line(&RecordingReport::default(), Path::new("o"));
         assert_eq!(none, "records: none; 0 lost; in o");
     }
 

@@ -1,19 +1,19 @@
 //! Which records of a run are wanted.
 
-use windtunnel_evidence::export::Place;
-use windtunnel_evidence::filter::{Filter, Sieve, UnknownName};
-use windtunnel_evidence::{Entry, Evidence};
+use windtunnel_evidence::export::CaptureLocation;
+use windtunnel_evidence::filter::{RecordFilter, Sieve, UnknownName};
+use windtunnel_evidence::{AttributedRecord, RecordedRun};
 use windtunnel_model::Span;
 use windtunnel_model::record::Kind;
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::record::kind::RecordSource;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::records::RunFolder;
 
 /// The records of a run, or some of them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Choice {
+pub(crate) struct RecordSelection {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct Which {
         value_delimiter = ',',
         value_parser = layer
     )]
-    layers: Vec<Layer>,
+    layers: Vec<RecordSource>,
     /// Only what these nodes recorded, and packets on lanes from or to them
     #[arg(long = "node", value_name = "NODE", env = "WINDTUNNEL_NODE", value_delimiter = ',')]
     nodes: Vec<String>,
@@ -63,24 +63,25 @@ pub(crate) struct Which {
     kinds: Vec<Kind>,
 }
 
-impl Choice {
+impl RecordSelection {
     /// The run's records, and which of them are wanted.
-    pub(crate) fn load(&self) -> Result<(Evidence, Sieve), Failure> {
+    pub(crate) fn load(&self) -> Result<(RecordedRun, Sieve), VerbFailure> {
         let evidence = self.run.load()?;
         let ns = |time: Option<Span>| {
             time.map(|time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
         };
-        let filter = Filter { from_ns: ns(self.from), to_ns: ns(self.to), ..self.which.filter() };
+        let filter =
+            RecordFilter { from_ns: ns(self.from), to_ns: ns(self.to), ..self.which.filter() };
         let sieve = filter.prepare(&evidence).map_err(|error| unknown(&error))?;
         Ok((evidence, sieve))
     }
 
     /// The links that are named, else the nodes.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> CaptureLocation {
         match (self.which.links.as_slice(), self.which.nodes.as_slice()) {
-            ([], []) => Place::All,
-            ([], nodes) => Place::Nodes(nodes.to_vec()),
-            (links, _) => Place::Links(links.to_vec()),
+            ([], []) => CaptureLocation::All,
+            ([], nodes) => CaptureLocation::Nodes(nodes.to_vec()),
+            (links, _) => CaptureLocation::Links(links.to_vec()),
         }
     }
 
@@ -92,37 +93,37 @@ impl Choice {
 
 impl Which {
     /// As a filter without times.
-    pub(crate) fn filter(&self) -> Filter {
-        Filter {
+    pub(crate) fn filter(&self) -> RecordFilter {
+        RecordFilter {
             layers: self.layers.clone(),
             kinds: self.kinds.clone(),
             nodes: self.nodes.clone(),
             flows: self.flows.clone(),
             links: self.links.clone(),
-            ..Filter::default()
+            ..RecordFilter::default()
         }
     }
 }
 
 /// The records that a sieve lets through.
 pub(crate) fn wanted<'e>(
-    evidence: &'e Evidence,
+    evidence: &'e RecordedRun,
     sieve: &'e Sieve,
-) -> impl Iterator<Item = &'e Entry> + Clone {
+) -> impl Iterator<Item = &'e AttributedRecord> + Clone {
     evidence.records().iter().filter(|entry| sieve.passes(evidence, entry))
 }
 
-pub(crate) fn unknown(error: &UnknownName) -> Failure {
+pub(crate) fn unknown(error: &UnknownName) -> VerbFailure {
     let known = error.known.iter().take(NAMES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
     let more = if error.known.len() > NAMES_SHOWN { ", …" } else { "" };
     let hint = format!("there are: {known}{more}");
-    let failure = Failure::new(Exit::Usage, error.to_string());
+    let failure = VerbFailure::new(ExitCategory::Usage, error.to_string());
     if error.known.is_empty() { failure } else { failure.hint(hint) }
 }
 
-fn layer(text: &str) -> Result<Layer, String> {
-    let found = Layer::ALL.into_iter().find(|layer| layer.name() == text);
-    let names = || Layer::ALL.map(Layer::name).join(", ");
+fn layer(text: &str) -> Result<RecordSource, String> {
+    let found = RecordSource::ALL.into_iter().find(|layer| layer.name() == text);
+    let names = || RecordSource::ALL.map(RecordSource::name).join(", ");
     found.ok_or_else(|| format!("layers are: {}", names()))
 }
 

@@ -4,15 +4,15 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use windtunnel_evidence::Evidence;
+use windtunnel_evidence::RecordedRun;
 use windtunnel_evidence::export::{self, Points};
 use windtunnel_evidence::filter::Sieve;
 
-use super::choice::{Choice, wanted};
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::Destination;
+use super::choice::{RecordSelection, wanted};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::OutputDestination;
 use crate::verb::Outcome;
 
 /// Write records in a format of other programs
@@ -21,9 +21,9 @@ use crate::verb::Outcome;
 /// of connections. The others have a row for each record. --json is for failures only: what is
 /// exported is the output.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsExportArguments {
     #[command(flatten)]
-    choice: Choice,
+    choice: RecordSelection,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
     format: To,
@@ -38,9 +38,9 @@ pub(crate) struct Arguments {
     )]
     points: Option<Points>,
     #[command(flatten)]
-    destination: Destination,
+    destination: OutputDestination,
     #[command(flatten)]
-    talk: Format,
+    talk: OutputFormat,
 }
 
 /// Formats.
@@ -62,12 +62,14 @@ fn points(word: &str) -> Points {
     if word == "all" { Points::All } else { Points::Once }
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsExportArguments) -> Outcome {
     let binary = matches!(arguments.format, To::Parquet | To::Pcapng);
     let path = arguments.destination.path();
     if binary && path.is_none() && io::stdout().is_terminal() {
         let text = "this format is not for a terminal";
-        return Err(Failure::new(Exit::Usage, text).hint("-o FILE, or a pipe to a program"));
+        return Err(
+            VerbFailure::new(ExitCategory::Usage, text).hint("-o FILE, or a pipe to a program")
+        );
     }
     let (evidence, sieve) = arguments.choice.load()?;
     match arguments.destination.create()? {
@@ -76,20 +78,20 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             let written = write(arguments, &evidence, &sieve, file);
             written.map_err(|error| {
                 let text = format!("cannot write {}: {error}", path.display());
-                Failure::new(Exit::Machine, text)
+                VerbFailure::new(ExitCategory::Machine, text)
             })?;
         }
         None => {
             let written = write(arguments, &evidence, &sieve, io::stdout().lock());
-            written.map_err(|error| Failure::writing(&error))?;
+            written.map_err(|error| VerbFailure::writing(&error))?;
         }
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn write(
-    arguments: &Arguments,
-    evidence: &Evidence,
+    arguments: &RecordsExportArguments,
+    evidence: &RecordedRun,
     sieve: &Sieve,
     out: impl Write,
 ) -> io::Result<()> {

@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 use windtunnel_control::registry;
-use windtunnel_evidence::Entry;
+use windtunnel_evidence::AttributedRecord;
 use windtunnel_evidence::export::json_line;
-use windtunnel_evidence::filter::Filter;
-use windtunnel_evidence::follow::{Follower, Growing, Rates};
-use windtunnel_evidence::rows::Rows;
+use windtunnel_evidence::filter::RecordFilter;
+use windtunnel_evidence::follow::{Follower, Growing, RateAccumulator};
+use windtunnel_evidence::rows::RecordFormatter;
 use windtunnel_model::Span;
 
 use super::choice::{Which, unknown};
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::records::{RunFolder, files, open};
 use crate::verb::Outcome;
 
@@ -34,7 +34,7 @@ use crate::verb::Outcome;
 /// slows down neither the run nor other readers; what was removed before it was read is counted in
 /// a record `lost`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsFollowArguments {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
@@ -43,12 +43,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_EVERY")]
     every: Option<Span>,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsFollowArguments) -> Outcome {
     let every_ns = match arguments.every.map(Span::as_nanos) {
-        Some(0) => return Err(Failure::new(Exit::Usage, "--every is to be longer than 0")),
+        Some(0) => {
+            return Err(VerbFailure::new(ExitCategory::Usage, "--every is to be longer than 0"));
+        }
         every => every,
     };
     let mut follow = Follow {
@@ -57,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         follower: Follower::new(),
         open: BTreeMap::new(),
         is_checked: false,
-        rates: every_ns.map(|ns| (Rates::default(), ns, None)),
+        rates: every_ns.map(|ns| (RateAccumulator::default(), ns, None)),
         out: BufWriter::new(io::stdout().lock()),
     };
     loop {
@@ -73,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         for file in found {
             is_new |= follow.read(&file)?;
         }
-        follow.out.flush().map_err(|error| Failure::writing(&error))?;
+        follow.out.flush().map_err(|error| VerbFailure::writing(&error))?;
         if !is_new && !live {
             break;
         }
@@ -82,24 +84,24 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         }
     }
     follow.end()?;
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 struct Follow<'a> {
     run: PathBuf,
-    filter: Filter,
+    filter: RecordFilter,
     follower: Follower,
     /// Files that have been begun.
     open: BTreeMap<PathBuf, (File, Growing)>,
     is_checked: bool,
     /// With the length of an interval, and which one goes on, by its number.
-    rates: Option<(Rates, u64, Option<u64>)>,
+    rates: Option<(RateAccumulator, u64, Option<u64>)>,
     out: BufWriter<io::StdoutLock<'a>>,
 }
 
 impl Follow<'_> {
     /// Reads what is new in a file. Answers whether there was something.
-    fn read(&mut self, path: &PathBuf) -> Result<bool, Failure> {
+    fn read(&mut self, path: &PathBuf) -> Result<bool, VerbFailure> {
         if !self.open.contains_key(path) {
             let file = match open(&self.run, path) {
                 Ok(file) => file,
@@ -127,15 +129,15 @@ impl Follow<'_> {
         }
     }
 
-    fn write(&mut self, new: &[Entry]) -> Result<(), Failure> {
+    fn write(&mut self, new: &[AttributedRecord]) -> Result<(), VerbFailure> {
         let evidence = self.follower.evidence();
         if !self.is_checked && !evidence.members().is_empty() {
             // Flows are not known before they come.
-            let names = Filter { flows: Vec::new(), ..self.filter.clone() };
+            let names = RecordFilter { flows: Vec::new(), ..self.filter.clone() };
             names.prepare(evidence).map_err(|error| unknown(&error))?;
             self.is_checked = true;
         }
-        let (rows, sieve) = (Rows::new(evidence), self.filter.sieve(evidence));
+        let (rows, sieve) = (RecordFormatter::new(evidence), self.filter.sieve(evidence));
         let mut text = Vec::new();
         for entry in new.iter().filter(|entry| sieve.passes(evidence, entry)) {
             let Some((rates, length_ns, present)) = &mut self.rates else {
@@ -151,24 +153,24 @@ impl Follow<'_> {
             }
             rates.add(evidence, entry);
         }
-        self.out.write_all(&text).map_err(|error| Failure::writing(&error))
+        self.out.write_all(&text).map_err(|error| VerbFailure::writing(&error))
     }
 
     /// Writes what the last interval has so far.
-    fn end(mut self) -> Result<(), Failure> {
-        let rows = Rows::new(self.follower.evidence());
+    fn end(mut self) -> Result<(), VerbFailure> {
+        let rows = RecordFormatter::new(self.follower.evidence());
         let mut text = Vec::new();
         if let Some((rates, length_ns, Some(present))) = &mut self.rates {
             interval(rates, &rows, *present, *length_ns, &mut text);
         }
         let written = self.out.write_all(&text).and_then(|()| self.out.flush());
-        written.map_err(|error| Failure::writing(&error))
+        written.map_err(|error| VerbFailure::writing(&error))
     }
 }
 
 /// An object of an interval.
 #[derive(Debug, Serialize)]
-struct Line<'a, T> {
+struct IntervalJsonLine<'a, T> {
     kind: &'a str,
     begin_ns: u64,
     end_ns: u64,
@@ -178,22 +180,36 @@ struct Line<'a, T> {
 
 /// Events that were lost in an interval.
 #[derive(Debug, Serialize)]
-struct Lost {
+struct LostEventCount {
     count: u64,
 }
 
-fn interval(rates: &mut Rates, rows: &Rows<'_>, number: u64, length_ns: u64, text: &mut Vec<u8>) {
+fn interval(
+    rates: &mut RateAccumulator,
+    rows: &RecordFormatter<'_>,
+    number: u64,
+    length_ns: u64,
+    text: &mut Vec<u8>,
+) {
     let (begin_ns, end_ns) = (number * length_ns, (number + 1) * length_ns);
     let lost = rates.take_lost();
     if lost > 0 {
-        put(&Line { kind: "lost", begin_ns, end_ns, of: Lost { count: lost } }, text);
+        put(
+            &IntervalJsonLine {
+                kind: "lost",
+                begin_ns,
+                end_ns,
+                of: LostEventCount { count: lost },
+            },
+            text,
+        );
     }
     let (flows, lanes) = rates.take(rows, length_ns);
     for of in flows {
-        put(&Line { kind: "flow_rate", begin_ns, end_ns, of }, text);
+        put(&IntervalJsonLine { kind: "flow_rate", begin_ns, end_ns, of }, text);
     }
     for of in lanes {
-        put(&Line { kind: "lane_rate", begin_ns, end_ns, of }, text);
+        put(&IntervalJsonLine { kind: "lane_rate", begin_ns, end_ns, of }, text);
     }
 }
 
@@ -203,8 +219,8 @@ fn put(line: &impl Serialize, text: &mut Vec<u8>) {
     text.push(b'\n');
 }
 
-fn unreadable(path: &std::path::Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Exit::Usage, format!("cannot use {}: {error}", path.display()))
+fn unreadable(path: &std::path::Path, error: &dyn std::fmt::Display) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Usage, format!("cannot use {}: {error}", path.display()))
 }
 
 /// A run writes its files about as often.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use windtunnel_evidence::file::Direction;
-use windtunnel_evidence::rows::{Rows, Value, errno, is_packet, signed};
-use windtunnel_evidence::{Entry, Evidence};
+use windtunnel_evidence::file::FlowDirection;
+use windtunnel_evidence::rows::{ExportFieldValue, RecordFormatter, errno, is_packet, signed};
+use windtunnel_evidence::{AttributedRecord, RecordedRun};
 use windtunnel_model::record::kind::Call;
 use windtunnel_model::record::{Kind, flag};
 
@@ -12,16 +12,16 @@ use crate::render::quantity::nanos;
 
 /// Turns records into lines whose columns line up.
 #[derive(Debug)]
-pub(crate) struct Lines<'e> {
-    evidence: &'e Evidence,
-    rows: Rows<'e>,
+pub(crate) struct RecordLineFormatter<'e> {
+    evidence: &'e RecordedRun,
+    rows: RecordFormatter<'e>,
     node_width: usize,
     flow_width: usize,
 }
 
-impl<'e> Lines<'e> {
-    pub(crate) fn new(evidence: &'e Evidence) -> Self {
-        let rows = Rows::new(evidence);
+impl<'e> RecordLineFormatter<'e> {
+    pub(crate) fn new(evidence: &'e RecordedRun) -> Self {
+        let rows = RecordFormatter::new(evidence);
         let nodes = evidence.origins().iter().filter_map(|origin| evidence.node_name(*origin));
         let node_width = nodes.map(|name| name.chars().count()).max().unwrap_or(0).max(4);
         let flows = (0..evidence.flows().len()).map(|flow| {
@@ -30,7 +30,12 @@ impl<'e> Lines<'e> {
         });
         let flow_width = flows.max().unwrap_or(0).max(4);
         let number = evidence.flows().len().to_string().len() + 1;
-        Lines { evidence, rows, node_width, flow_width: (flow_width + number).min(FLOW_WIDTH_MAX) }
+        RecordLineFormatter {
+            evidence,
+            rows,
+            node_width,
+            flow_width: (flow_width + number).min(FLOW_WIDTH_MAX),
+        }
     }
 
     /// The headings.
@@ -47,9 +52,9 @@ impl<'e> Lines<'e> {
     }
 
     /// The record's line; `paint` colours its layer's name.
-    pub(crate) fn line(&self, entry: &Entry, paint: impl Fn(&str) -> String) -> String {
+    pub(crate) fn line(&self, entry: &AttributedRecord, paint: impl Fn(&str) -> String) -> String {
         let origin = self.evidence.origin_of(entry);
-        let layer = origin.layer().map_or("?", windtunnel_model::record::kind::Layer::name);
+        let layer = origin.layer().map_or("?", windtunnel_model::record::kind::RecordSource::name);
         let mut line = seconds(self.rows.since_origin(entry.record.time));
         // Writing to memory cannot fail.
         let _ = write!(
@@ -66,16 +71,16 @@ impl<'e> Lines<'e> {
     }
 
     /// `3 client:4000 → web:80`, in the direction of the record's bytes.
-    fn flow(&self, entry: &Entry) -> String {
+    fn flow(&self, entry: &AttributedRecord) -> String {
         let Some(flow) = entry.flow() else { return "-".to_owned() };
         let (from, to) = self.rows.ends(flow);
         match entry.direction() {
-            Direction::Forward => format!("{flow} {from} → {to}"),
-            Direction::Reverse => format!("{flow} {from} ← {to}"),
+            FlowDirection::Forward => format!("{flow} {from} → {to}"),
+            FlowDirection::Reverse => format!("{flow} {from} ← {to}"),
         }
     }
 
-    fn what(&self, entry: &Entry) -> String {
+    fn what(&self, entry: &AttributedRecord) -> String {
         match entry.kind() {
             Some(Kind::Call) => call(entry, self.rows.flags(entry)),
             Some(Kind::Lost) => format!("{} events lost", entry.record.wide(2)),
@@ -84,7 +89,7 @@ impl<'e> Lines<'e> {
         }
     }
 
-    fn packet(&self, kind: Kind, entry: &Entry) -> String {
+    fn packet(&self, kind: Kind, entry: &AttributedRecord) -> String {
         let record = &entry.record;
         let [offset, length, _, last] = record.args;
         let lane = self.rows.lane(entry);
@@ -109,22 +114,22 @@ impl<'e> Lines<'e> {
     }
 
     /// The kind, and what its arguments are.
-    fn fields(&self, entry: &Entry) -> String {
+    fn fields(&self, entry: &AttributedRecord) -> String {
         let mut text = String::new();
         self.rows.fields(entry, &mut |name, value| {
             let _ = match (name, value) {
-                ("kind", Value::Text(kind)) => write!(text, "{kind}"),
+                ("kind", ExportFieldValue::Text(kind)) => write!(text, "{kind}"),
                 _ if COLUMNS.contains(&name) => Ok(()),
-                (_, Value::Text(value)) => write!(text, " {name}={value}"),
-                (_, Value::Number(value)) => write!(text, " {name}={value}"),
-                (_, Value::Signed(value)) => write!(text, " {name}={value}"),
+                (_, ExportFieldValue::Text(value)) => write!(text, " {name}={value}"),
+                (_, ExportFieldValue::Number(value)) => write!(text, " {name}={value}"),
+                (_, ExportFieldValue::Signed(value)) => write!(text, " {name}={value}"),
             };
         });
         text
     }
 }
 
-fn call(entry: &Entry, flags: &str) -> String {
+fn call(entry: &AttributedRecord, flags: &str) -> String {
     let record = &entry.record;
     let [offset, asked, result, duration] = record.args;
     let name = Call::from_number(record.extra).map_or("call", Call::name);

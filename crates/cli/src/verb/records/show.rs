@@ -5,11 +5,11 @@ use std::io::{self, BufWriter, Write};
 use anstyle::AnsiColor;
 use windtunnel_evidence::export;
 
-use super::choice::{Choice, wanted};
-use super::line::Lines;
-use crate::arguments::Format;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::choice::{RecordSelection, wanted};
+use super::line::RecordLineFormatter;
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::render::paint;
 use crate::verb::Outcome;
@@ -20,30 +20,31 @@ use crate::verb::Outcome;
 /// count the bytes of a direction from the first one after the SYN, or its datagrams. With --json
 /// there is an object for each record, one a line.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsShowArguments {
     #[command(flatten)]
-    choice: Choice,
+    choice: RecordSelection,
     /// Show so many at most
     #[arg(short = 'n', long, value_name = "NUMBER", env = "WINDTUNNEL_LINES")]
     lines: Option<usize>,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsShowArguments) -> Outcome {
     let (evidence, sieve) = arguments.choice.load()?;
     if arguments.format.json {
         let entries = wanted(&evidence, &sieve).take(arguments.lines.unwrap_or(usize::MAX));
         let mut out = BufWriter::new(io::stdout().lock());
         let written = export::json_lines(&evidence, entries, &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Failure::writing(&error))?;
-        return Ok(Exit::Fine.code());
+        written.map_err(|error| VerbFailure::writing(&error))?;
+        return Ok(ExitCategory::Fine.code());
     }
-    let lines = Lines::new(&evidence);
+    let lines = RecordLineFormatter::new(&evidence);
     let colours = output::data_colours();
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut put =
-        |line: &str| writeln!(out, "{}", line.trim_end()).map_err(|error| Failure::writing(&error));
+    let mut put = |line: &str| {
+        writeln!(out, "{}", line.trim_end()).map_err(|error| VerbFailure::writing(&error))
+    };
     put(&lines.headings())?;
     let mut rest = wanted(&evidence, &sieve);
     for entry in rest.by_ref().take(arguments.lines.unwrap_or(usize::MAX)) {
@@ -54,8 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if more > 0 {
         put(&format!("… and {more} more"))?;
     }
-    out.flush().map_err(|error| Failure::writing(&error))?;
-    Ok(Exit::Fine.code())
+    out.flush().map_err(|error| VerbFailure::writing(&error))?;
+    Ok(ExitCategory::Fine.code())
 }
 
 /// By the layer's number.

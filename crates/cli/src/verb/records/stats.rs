@@ -1,25 +1,25 @@
 //! `records stats`: what records say in sum.
 
-use windtunnel_evidence::statistics::{FlowSum, Statistics, Way};
+use windtunnel_evidence::statistics::{FlowDirectionCounters, FlowSum, Statistics};
 
-use super::choice::{Choice, wanted};
-use crate::arguments::Format;
-use crate::exit::Exit;
+use super::choice::{RecordSelection, wanted};
+use crate::arguments::OutputFormat;
+use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::quantity::{bytes, count, nanos};
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 use crate::verb::Outcome;
 
 /// Sum records up by layer, flow and link direction; list gaps and what was not seen
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsStatsArguments {
     #[command(flatten)]
-    choice: Choice,
+    choice: RecordSelection,
     #[command(flatten)]
-    format: Format,
+    format: OutputFormat,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsStatsArguments) -> Outcome {
     let (evidence, sieve) = arguments.choice.load()?;
     let statistics = Statistics::of(&evidence, wanted(&evidence, &sieve));
     if arguments.format.json {
@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     } else {
         output::data(&render(&statistics))?;
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }
 
 fn render(statistics: &Statistics) -> String {
@@ -37,7 +37,7 @@ fn render(statistics: &Statistics) -> String {
 }
 
 fn layers(statistics: &Statistics) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("layer", Align::Left),
         ("sources", Align::Right),
         ("records", Align::Right),
@@ -56,7 +56,7 @@ fn flows(flows: &[FlowSum]) -> String {
     if flows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("flow", Align::Right),
         ("", Align::Left),
         ("from", Align::Left),
@@ -85,7 +85,7 @@ fn flows(flows: &[FlowSum]) -> String {
     text
 }
 
-fn way(way: &Way) -> [String; 6] {
+fn way(way: &FlowDirectionCounters) -> [String; 6] {
     [
         bytes(way.written_bytes),
         bytes(way.read_bytes),
@@ -100,7 +100,7 @@ fn lanes(statistics: &Statistics) -> String {
     if statistics.lanes.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("link", Align::Left),
         ("from", Align::Left),
         ("to", Align::Left),

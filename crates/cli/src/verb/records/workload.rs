@@ -2,9 +2,9 @@
 
 use windtunnel_evidence::workload::workload;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::output::{self, Destination};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::output::{self, OutputDestination};
 use crate::records::RunFolder;
 use crate::verb::Outcome;
 
@@ -13,21 +13,21 @@ use crate::verb::Outcome;
 /// Each connection is a line: both sides' writes, reads and closes, and the time between them that
 /// was thinking, not waiting for the network.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RecordsWorkloadArguments {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
-    destination: Destination,
+    destination: OutputDestination,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+pub(crate) fn run(arguments: &RecordsWorkloadArguments) -> Outcome {
     let workload = workload(&arguments.run.load()?);
     for problem in &workload.problems {
         output::talk(&format!("left out: {problem}"));
     }
     if workload.connections.is_empty() {
         let text = "no connection has calls of both its sides in the records";
-        let failure = Failure::new(Exit::Check, text);
+        let failure = VerbFailure::new(ExitCategory::Check, text);
         return Err(failure.hint("the layer `calls` must be recorded at both nodes"));
     }
     let lines = workload.to_lines();
@@ -35,5 +35,5 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Some(_) => arguments.destination.write(&lines)?,
         None => output::data(&lines)?,
     }
-    Ok(Exit::Fine.code())
+    Ok(ExitCategory::Fine.code())
 }

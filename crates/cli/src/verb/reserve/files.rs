@@ -1,15 +1,15 @@
 //! The parts of a run as folders and files: which there are, what they hold, and what a text that is
 //! written into one asks for.
 
-use windtunnel_control::{Request, Reservation};
+use windtunnel_control::{ControlRequest, ReservationStatus};
 
-use crate::failure::Failure;
+use crate::failure::VerbFailure;
 use crate::render::quantity;
 use crate::verb::set::limit_request;
 
 /// What there is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum ReservationFileEntry {
     /// The top, a node or a reservation.
     Folder,
     File {
@@ -19,7 +19,7 @@ pub(super) enum Entry {
 }
 
 /// A file of each part: its name, its content, and whether it can be written.
-type File = (&'static str, fn(&Reservation) -> Option<String>, bool);
+type File = (&'static str, fn(&ReservationStatus) -> Option<String>, bool);
 
 const FILES: [File; 16] = [
     ("cpu.min", |part| Some(quantity::processors(part.cpu_min_millis)), true),
@@ -48,22 +48,26 @@ const FILES: [File; 16] = [
 pub(super) const REFUSED: &str = "refused";
 
 /// What is at a path without a slash in front; `None`: nothing.
-pub(super) fn entry(parts: &[Reservation], path: &str, refused: &str) -> Option<Entry> {
+pub(super) fn entry(
+    parts: &[ReservationStatus],
+    path: &str,
+    refused: &str,
+) -> Option<ReservationFileEntry> {
     if path == REFUSED {
-        return Some(Entry::File { text: refused.to_owned(), writable: false });
+        return Some(ReservationFileEntry::File { text: refused.to_owned(), writable: false });
     }
     if path.is_empty() || part(parts, path).is_some() {
-        return Some(Entry::Folder);
+        return Some(ReservationFileEntry::Folder);
     }
     let (folder, name) = path.rsplit_once('/')?;
     let part = part(parts, folder)?;
     let (_, content, writable) = FILES.into_iter().find(|(other, ..)| *other == name)?;
     let text = format!("{}\n", content(part).as_deref().unwrap_or("-"));
-    Some(Entry::File { text, writable })
+    Some(ReservationFileEntry::File { text, writable })
 }
 
 /// The names in the folder at a path, with whether each is a folder.
-pub(super) fn names(parts: &[Reservation], path: &str) -> Vec<(String, bool)> {
+pub(super) fn names(parts: &[ReservationStatus], path: &str) -> Vec<(String, bool)> {
     let inside = (!path.is_empty()).then(|| name_of(path));
     let within = parts.iter().filter(|part| part.parent.as_deref() == inside);
     let folders = within.map(|part| (part.name.clone(), true));
@@ -75,7 +79,7 @@ pub(super) fn names(parts: &[Reservation], path: &str) -> Vec<(String, bool)> {
 }
 
 /// What a text asks for that is written into the file at a path.
-pub(super) fn request(path: &str, text: &str) -> Result<Request, Failure> {
+pub(super) fn request(path: &str, text: &str) -> Result<ControlRequest, VerbFailure> {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let text = text.trim();
     let (key, value) = match file {
@@ -85,7 +89,7 @@ pub(super) fn request(path: &str, text: &str) -> Result<Request, Failure> {
     };
     let malformed = || {
         let message = format!("`{}` is no value for {file}", windtunnel_model::valid::shown(text));
-        Failure::new(crate::exit::Exit::Usage, message)
+        VerbFailure::new(crate::exit::ExitCategory::Usage, message)
     };
     // One value, and nothing that would be read as several.
     if text.is_empty() || text.contains(['{', '}', ',', ':', '\n']) {
@@ -96,11 +100,12 @@ pub(super) fn request(path: &str, text: &str) -> Result<Request, Failure> {
 }
 
 /// The part at a path, in which each name is in the folder of the part around it.
-fn part<'a>(parts: &'a [Reservation], path: &str) -> Option<&'a Reservation> {
-    let mut around: Option<&Reservation> = None;
+fn part<'a>(parts: &'a [ReservationStatus], path: &str) -> Option<&'a ReservationStatus> {
+    let mut around: Option<&ReservationStatus> = None;
     for name in path.split('/') {
         let parent = around.map(|part| part.name.as_str());
-        let is_there = |part: &&Reservation| part.name == name && part.parent.as_deref() == parent;
+        let is_there =
+            |part: &&ReservationStatus| part.name == name && part.parent.as_deref() == parent;
         around = Some(parts.iter().find(is_there)?);
     }
     around
@@ -114,24 +119,38 @@ fn name_of(path: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn parts() -> Vec<Reservation> {
-        let site =
-            Reservation { name: "site".into(), cpu_min_millis: 500, ..Reservation::default() };
+    fn parts() -> Vec<ReservationStatus> {
+        let site = ReservationStatus {
+            name: "site".into(),
+            cpu_min_millis: 500,
+            ..ReservationStatus::default()
+        };
         let parent = Some("site".to_owned());
-        vec![site, Reservation { name: "db".into(), node: true, parent, ..Reservation::default() }]
+        vec![
+            site,
+            ReservationStatus {
+                name: "db".into(),
+                node: true,
+                parent,
+                ..ReservationStatus::default()
+            },
+        ]
     }
 
     #[test]
     fn parts_are_folders_in_the_part_around_them_with_a_file_for_each_value() {
         let parts = parts();
         let at = |path: &str| entry(&parts, path, "too much\n");
-        assert_eq!((at(""), at("site"), at("site/db")), (Some(Entry::Folder), at(""), at("")));
+        assert_eq!(
+            (at(""), at("site"), at("site/db")),
+            (Some(ReservationFileEntry::Folder), at(""), at(""))
+        );
         assert_eq!(
             (at("db"), at("site/site"), at("site/db/x"), at("x/y")),
             (None, None, None, None)
         );
         let text = |path: &str| match at(path) {
-            Some(Entry::File { text, .. }) => text,
+            Some(ReservationFileEntry::File { text, .. }) => text,
             other => panic!("{path}: {other:?}"),
         };
         assert_eq!(text("site/cpu.min"), "0.5\n");
@@ -149,12 +168,12 @@ mod tests {
     fn a_text_asks_for_one_value_of_its_part() {
         let asked = |path: &str, text: &str| request(path, text).unwrap();
         let share =
-            |min_millis, weight| Request::SetShare { name: "db".into(), min_millis, weight };
+            |min_millis, weight| ControlRequest::SetShare { name: "db".into(), min_millis, weight };
         assert_eq!(asked("site/db/cpu.min", "50%\n"), share(Some(500), None));
         assert_eq!(asked("site/db/cpu.weight", "3"), share(None, Some(3)));
         assert_eq!(
             asked("site/db/cpu.limit", " 1.5\n"),
-            Request::SetCpu { node: "db".into(), millis: 1500 }
+            ControlRequest::SetCpu { node: "db".into(), millis: 1500 }
         );
         for (path, text) in [
             ("db/cpu.min", ""),

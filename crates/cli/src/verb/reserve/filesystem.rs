@@ -9,44 +9,45 @@ use fuser::{
     INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, TimeOrNow, WriteFlags,
 };
-use windtunnel_control::{Reply, Request, Reservation};
+use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
 
-use super::files::{self, Entry};
-use crate::failure::Failure;
-use crate::live::Live;
+use super::files::{self, ReservationFileEntry};
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 
 /// The files of one live run.
 #[derive(Debug)]
-pub(super) struct Files {
-    live: Live,
+pub(super) struct ReservationFilesystem {
+    live: LiveRunSelector,
     owner: (u32, u32),
-    state: Mutex<State>,
+    state: Mutex<ReservationMountState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReservationMountState {
     /// Paths by their number, from that of the top on: they live as long as the mount.
     paths: Vec<String>,
     /// Why the last text was refused.
     refused: String,
 }
 
-impl Files {
-    pub(super) fn of(live: Live, owner: (u32, u32)) -> Files {
-        let state = State { paths: vec![String::new()], refused: String::new() };
-        Files { live, owner, state: Mutex::new(state) }
+impl ReservationFilesystem {
+    pub(super) fn of(live: LiveRunSelector, owner: (u32, u32)) -> ReservationFilesystem {
+        let state = ReservationMountState { paths: vec![String::new()], refused: String::new() };
+        ReservationFilesystem { live, owner, state: Mutex::new(state) }
     }
 
-    fn parts(&self) -> Result<Vec<Reservation>, Errno> {
-        let asked = self.live.connect().and_then(|mut run| Ok(run.ask(&Request::Reservations)?));
+    fn parts(&self) -> Result<Vec<ReservationStatus>, Errno> {
+        let asked =
+            self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::Reservations)?));
         match asked {
-            Ok(Reply::Reservations { parts }) => Ok(parts),
+            Ok(ControlReply::Reservations { parts }) => Ok(parts),
             // The run has ended.
             _ => Err(Errno::EIO),
         }
     }
 
-    fn entry(&self, path: &str) -> Result<Entry, Errno> {
+    fn entry(&self, path: &str) -> Result<ReservationFileEntry, Errno> {
         let refused = self.state().refused.clone();
         files::entry(&self.parts()?, path, &refused).ok_or(Errno::ENOENT)
     }
@@ -68,9 +69,13 @@ impl Files {
     fn attributes(&self, path: &str) -> Result<FileAttr, Errno> {
         let entry = self.entry(path)?;
         let (kind, perm, size) = match &entry {
-            Entry::Folder => (FileType::Directory, 0o555, 0),
-            Entry::File { text, writable: false } => (FileType::RegularFile, 0o444, text.len()),
-            Entry::File { text, writable: true } => (FileType::RegularFile, 0o644, text.len()),
+            ReservationFileEntry::Folder => (FileType::Directory, 0o555, 0),
+            ReservationFileEntry::File { text, writable: false } => {
+                (FileType::RegularFile, 0o444, text.len())
+            }
+            ReservationFileEntry::File { text, writable: true } => {
+                (FileType::RegularFile, 0o644, text.len())
+            }
         };
         let (uid, gid) = self.owner;
         Ok(FileAttr {
@@ -94,8 +99,8 @@ impl Files {
 
     fn text(&self, number: INodeNo) -> Result<String, Errno> {
         match self.entry(&self.path(number)?)? {
-            Entry::File { text, .. } => Ok(text),
-            Entry::Folder => Err(Errno::EISDIR),
+            ReservationFileEntry::File { text, .. } => Ok(text),
+            ReservationFileEntry::Folder => Err(Errno::EISDIR),
         }
     }
 
@@ -114,7 +119,7 @@ impl Files {
     /// invalid.
     fn set(&self, number: INodeNo, data: &[u8]) -> Result<(), Errno> {
         let path = self.path(number)?;
-        if !matches!(self.entry(&path)?, Entry::File { writable: true, .. }) {
+        if !matches!(self.entry(&path)?, ReservationFileEntry::File { writable: true, .. }) {
             return Err(Errno::EACCES);
         }
         let text = std::str::from_utf8(data).map_err(|_| Errno::EINVAL)?;
@@ -124,19 +129,19 @@ impl Files {
         done.map(|_| self.state().refused.clear())
     }
 
-    fn refuse(&self, why: &Failure, errno: Errno) -> Errno {
+    fn refuse(&self, why: &VerbFailure, errno: Errno) -> Errno {
         self.state().refused = format!("{}\n", why.text().trim_end());
         errno
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReservationMountState> {
         // Each change is complete in itself.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What changes by itself is looked at each time.
-impl Filesystem for Files {
+impl Filesystem for ReservationFilesystem {
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let found = self.path(parent).and_then(|folder| {
             self.attributes(&join(&folder, name.to_str().ok_or(Errno::ENOENT)?))

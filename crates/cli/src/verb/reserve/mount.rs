@@ -8,13 +8,13 @@ use std::time::Duration;
 use fuser::{BackgroundSession, Config, MountOption};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
-use windtunnel_sys::signal::Reader;
+use windtunnel_sys::signal::SignalReader;
 
-use super::filesystem::Files;
+use super::filesystem::ReservationFilesystem;
 use super::watcher;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::live::Live;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
+use crate::live::LiveRunSelector;
 use crate::output;
 use crate::verb::Outcome;
 
@@ -25,21 +25,21 @@ use crate::verb::Outcome;
 /// sends. What is written changes the run at once; a value that does not fit fails with EBUSY, and the
 /// file `refused` at the top says why. Until Ctrl-C, or the end of the run. Needs root or fusermount3.
 #[derive(Debug, clap::Args)]
-pub(super) struct Mount {
+pub(super) struct ReserveMountArguments {
     /// The folder [default: `reserve` in that of the run]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
     #[command(flatten)]
-    live: Live,
+    live: LiveRunSelector,
 }
 
-impl Mount {
+impl ReserveMountArguments {
     pub(super) fn run(&self) -> Outcome {
         // A run that is over has nothing to show.
         self.live.connect()?;
         let run = self.live.folder()?.to_owned();
         let folder = self.folder.clone().unwrap_or_else(|| run.join("reserve"));
-        let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+        let signals = SignalReader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
             .map_err(|error| cannot("take over signals", &error))?;
         let is_new = make(&folder).map_err(|error| cannot("make the folder", &error))?;
         // The mount of a process that is killed is not to stay.
@@ -48,26 +48,26 @@ impl Mount {
         let session = session.map_err(|error| {
             remove(&folder, is_new);
             let message = format!("cannot mount at {}: {error}", folder.display());
-            Failure::new(Exit::Machine, message).hint(
+            VerbFailure::new(ExitCategory::Machine, message).hint(
                 "it needs /dev/fuse, and root or fusermount3; `reserve tree --json` and `set` do the \
                  same",
             )
         })?;
         output::talk(&format!("{}: until Ctrl-C, or the end of the run", folder.display()));
-        wait(&session, &signals, &Live::of(Some(run)));
+        wait(&session, &signals, &LiveRunSelector::of(Some(run)));
         // At once, also where a shell is inside: its folder ends with this process, and no mount is left
         // that answers nothing. It may have been unmounted by another process, and an ordinary user
         // needs fusermount3 for it, which the session calls.
         let _ = windtunnel_sys::mount::detach(&folder);
         drop(session);
         remove(&folder, is_new);
-        Ok(Exit::Fine.code())
+        Ok(ExitCategory::Fine.code())
     }
 }
 
 fn start(folder: &Path, run: PathBuf) -> io::Result<BackgroundSession> {
     let user = process::current_user();
-    let files = Files::of(Live::of(Some(run)), (user.uid, user.gid));
+    let files = ReservationFilesystem::of(LiveRunSelector::of(Some(run)), (user.uid, user.gid));
     let mut config = Config::default();
     let source = MountOption::FSName("windtunnel".to_owned());
     config.mount_options =
@@ -76,7 +76,7 @@ fn start(folder: &Path, run: PathBuf) -> io::Result<BackgroundSession> {
 }
 
 /// Until the run has ended, a signal has come or the folder was unmounted.
-fn wait(session: &BackgroundSession, signals: &Reader, live: &Live) {
+fn wait(session: &BackgroundSession, signals: &SignalReader, live: &LiveRunSelector) {
     loop {
         let came = poll::wait(&mut [PollFd::new(signals, PollFlags::IN)], Some(LOOK_EVERY));
         if matches!(came, Ok(1..)) || session.guard.is_finished() || live.connect().is_err() {
@@ -105,8 +105,8 @@ fn remove(folder: &Path, is_new: bool) {
     }
 }
 
-fn cannot(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+fn cannot(what: &str, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(300);

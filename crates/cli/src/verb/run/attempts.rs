@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windtunnel_trace::report::{Attempt, Report};
+use windtunnel_trace::report::{Attempt, RunReport};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 
 /// The folders of a run's attempts: the last one has the run folder itself, and the others have
@@ -20,13 +20,14 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// At most `most` attempts at a run into `folder`.
-    pub(super) fn new(most: u32, folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn new(most: u32, folder: &Path) -> Result<Self, VerbFailure> {
         let attempts = Attempts { most, folder: folder.to_owned(), former: Vec::new() };
         for number in 1..most {
             let kept = attempts.kept(number)?;
             if kept.exists() {
                 let text = format!("{} is there already", kept.display());
-                return Err(Failure::new(Exit::Machine, text).hint("name another folder: --out"));
+                return Err(VerbFailure::new(ExitCategory::Machine, text)
+                    .hint("name another folder: --out"));
             }
         }
         Ok(attempts)
@@ -36,8 +37,8 @@ impl Attempts {
     /// disturbed or no attempt is left; `None` if the run is detached.
     pub(super) fn carry_out(
         mut self,
-        mut attempt: impl FnMut(&[Attempt]) -> Result<Option<Report>, Failure>,
-    ) -> Result<Option<Report>, Failure> {
+        mut attempt: impl FnMut(&[Attempt]) -> Result<Option<RunReport>, VerbFailure>,
+    ) -> Result<Option<RunReport>, VerbFailure> {
         for number in 1.. {
             let report = attempt(&self.former)?;
             match &report {
@@ -47,16 +48,16 @@ impl Attempts {
                 _ => return Ok(report),
             }
         }
-        Err(Failure::new(Exit::Internal, "four thousand million attempts"))
+        Err(VerbFailure::new(ExitCategory::Internal, "four thousand million attempts"))
     }
 
     /// Moves the results of an attempt aside.
-    fn keep(&mut self, number: u32, report: &Report) -> Result<(), Failure> {
+    fn keep(&mut self, number: u32, report: &RunReport) -> Result<(), VerbFailure> {
         let kept = self.kept(number)?;
         fs::rename(&self.folder, &kept).map_err(|error| {
             let from = self.folder.display();
             let text = format!("cannot repeat the run: {from} cannot become {}", kept.display());
-            Failure::new(Exit::Machine, format!("{text}: {error}"))
+            VerbFailure::new(ExitCategory::Machine, format!("{text}: {error}"))
         })?;
         let verdict = &report.verdict.text;
         output::talk(&format!(
@@ -70,7 +71,7 @@ impl Attempts {
     }
 
     /// The folder to which an attempt is moved: `runs/web-20261121-034800-attempt-1`.
-    fn kept(&self, number: u32) -> Result<PathBuf, Failure> {
+    fn kept(&self, number: u32) -> Result<PathBuf, VerbFailure> {
         // `.` and `..` have another name, which the folder's parent knows.
         let whole = fs::canonicalize(&self.folder);
         let named = match self.folder.file_name() {
@@ -79,7 +80,7 @@ impl Attempts {
         };
         let named = named.ok_or_else(|| {
             let text = format!("--attempts: {} cannot be moved aside", self.folder.display());
-            Failure::new(Exit::Machine, text).hint("name another folder: --out")
+            VerbFailure::new(ExitCategory::Machine, text).hint("name another folder: --out")
         })?;
         let mut name = named.file_name().unwrap_or_default().to_owned();
         name.push(format!("-attempt-{number}"));
@@ -88,8 +89,10 @@ impl Attempts {
 }
 
 /// Whether a machine alone is at fault, and the run was not ended by a signal or a user.
-fn is_repeated(report: &Report) -> bool {
-    report.verdict.disturbed && !report.partial && report.verdict.exit_code <= Exit::Check.code()
+fn is_repeated(report: &RunReport) -> bool {
+    report.verdict.disturbed
+        && !report.partial
+        && report.verdict.exit_code <= ExitCategory::Check.code()
 }
 
 #[cfg(test)]
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     /// A report with a verdict alone.
-    fn report(disturbed: bool, faithful: bool, exit_code: u8) -> Report {
+    fn report(disturbed: bool, faithful: bool, exit_code: u8) -> RunReport {
         let text = if faithful { "FAITHFUL" } else { "NOT FAITHFUL" };
         let value = serde_json::json!({
             "windtunnel": "0", "name": "x", "seed": 0, "plan_hash": "", "began_unix_s": 0,
@@ -107,15 +110,15 @@ mod tests {
                 "exit_code": exit_code, "text": text,
                 "unfaithful": [], "failures": [], "warnings": [],
             },
-            "lateness": windtunnel_trace::lateness::Lateness::default().summary(),
-            "machine": windtunnel_trace::report::Machine::default(),
+            "lateness": windtunnel_trace::lateness::LatenessHistogram::default().summary(),
+            "machine": windtunnel_trace::report::MachineReport::default(),
             "programs": [], "expectations": [], "links": [], "routers": [],
         });
         serde_json::from_value(value).unwrap()
     }
 
     /// Does attempts with these reports; returns how many were done, and the last report's text.
-    fn attempt(most: u32, reports: &[Report]) -> (usize, Vec<String>) {
+    fn attempt(most: u32, reports: &[RunReport]) -> (usize, Vec<String>) {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("out");
         let attempts = Attempts::new(most, &folder).unwrap();

@@ -7,32 +7,37 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::namespace::{self, Flags, Fork};
+use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
-use windtunnel_sys::signal::Reader;
-use windtunnel_trace::report::Report;
+use windtunnel_sys::signal::SignalReader;
+use windtunnel_trace::report::RunReport;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// The message from the child to its parent.
 #[derive(Serialize, Deserialize)]
 enum ChildResult {
-    Report(Box<Report>),
+    Report(Box<RunReport>),
     Failure { text: String, hint: Option<String>, code: u8 },
 }
 
 /// Has a child do a run, and returns its result. Signals that end a run are passed on to the
 /// child, which ends with its parent. The calling process must have one thread only.
-pub(super) fn run(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
+pub(super) fn run(
+    run: impl FnOnce() -> Result<RunReport, VerbFailure>,
+) -> Result<RunReport, VerbFailure> {
     let cannot = |error: io::Error| {
-        Failure::new(Exit::Machine, format!("cannot run in a process of its own: {error}"))
+        VerbFailure::new(
+            ExitCategory::Machine,
+            format!("cannot run in a process of its own: {error}"),
+        )
     };
     let answer = memfd_create("report", MemfdFlags::CLOEXEC).map_err(io::Error::from);
     let mut answer = File::from(answer.map_err(cannot)?);
-    let signals = Reader::open(&PASSED_ON).map_err(cannot)?;
-    match namespace::fork_into(Flags::NONE).map_err(cannot)? {
+    let signals = SignalReader::open(&PASSED_ON).map_err(cannot)?;
+    match namespace::fork_into(NamespaceFlags::NONE).map_err(cannot)? {
         Fork::Child => {
             drop(signals);
             let code = in_child(run, &mut answer);
@@ -47,18 +52,20 @@ pub(super) fn run(run: impl FnOnce() -> Result<Report, Failure>) -> Result<Repor
 }
 
 /// The child's side. Its group is its own: the terminal's Ctrl-C comes through the parent, once.
-fn in_child(run: impl FnOnce() -> Result<Report, Failure>, answer: &mut File) -> i32 {
+fn in_child(run: impl FnOnce() -> Result<RunReport, VerbFailure>, answer: &mut File) -> i32 {
     let alone = rustix::process::setpgid(None, None).map_err(io::Error::from);
     let alone = alone.and_then(|()| process::set_parent_death_signal(Some(Signal::TERM)));
     let result = match alone {
-        Err(error) => {
-            ChildResult::Failure { text: error.to_string(), hint: None, code: Exit::Machine.code() }
-        }
+        Err(error) => ChildResult::Failure {
+            text: error.to_string(),
+            hint: None,
+            code: ExitCategory::Machine.code(),
+        },
         Ok(()) => match run() {
             Ok(report) => ChildResult::Report(Box::new(report)),
             Err(failure) => {
                 let (text, code) = (failure.causes(), failure.code());
-                let hint = if let Failure::Error { hint, .. } = failure { hint } else { None };
+                let hint = if let VerbFailure::Error { hint, .. } = failure { hint } else { None };
                 ChildResult::Failure { text, hint, code }
             }
         },
@@ -68,7 +75,7 @@ fn in_child(run: impl FnOnce() -> Result<Report, Failure>, answer: &mut File) ->
 }
 
 /// Waits for the end of the child.
-fn wait(child: &OwnedFd, signals: &Reader) -> io::Result<process::Status> {
+fn wait(child: &OwnedFd, signals: &SignalReader) -> io::Result<process::ProcessExitStatus> {
     loop {
         while let Some(received) = signals.read()? {
             let signal = PASSED_ON.into_iter().find(|one| one.as_raw() == received.signal);
@@ -87,18 +94,18 @@ fn wait(child: &OwnedFd, signals: &Reader) -> io::Result<process::Status> {
 }
 
 /// Reads the message of the child.
-fn result(answer: &mut File, status: process::Status) -> Result<Report, Failure> {
+fn result(answer: &mut File, status: process::ProcessExitStatus) -> Result<RunReport, VerbFailure> {
     let mut text = Vec::new();
     let read = answer.rewind().and_then(|()| answer.read_to_end(&mut text));
     let message = read.and_then(|_| serde_json::from_slice(&text).map_err(io::Error::from));
     match message {
         Ok(ChildResult::Report(report)) => Ok(*report),
         Ok(ChildResult::Failure { text, hint, code }) => {
-            Err(Failure::Error { error: text.into(), hint, code })
+            Err(VerbFailure::Error { error: text.into(), hint, code })
         }
         Err(_) => {
             let text = format!("the process of the run ended without a report: {status:?}");
-            Err(Failure::new(Exit::Internal, text))
+            Err(VerbFailure::new(ExitCategory::Internal, text))
         }
     }
 }

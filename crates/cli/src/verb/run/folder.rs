@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::clock::{self, LocalTime};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// The folder of `--out`, or a new one in `runs`.
-pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, VerbFailure> {
     match out {
         Some(folder) => Ok(folder.to_owned()),
         None => new_folder(Path::new("runs"), name, &timestamp()),
@@ -19,10 +19,10 @@ pub(crate) fn new_run_folder(out: Option<&Path>, name: &str) -> Result<PathBuf, 
 
 /// A folder below `parent` of this run alone: made here, so that two runs in one second do not
 /// share it.
-fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure> {
+fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, VerbFailure> {
     let cannot = |path: &Path, error: io::Error| {
         let text = format!("cannot make the run folder {}: {error}", path.display());
-        Failure::new(Exit::Machine, text).hint("name another place with --out DIR")
+        VerbFailure::new(ExitCategory::Machine, text).hint("name another place with --out DIR")
     };
     fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
     for attempt in 1_u32.. {
@@ -34,7 +34,7 @@ fn new_folder(parent: &Path, name: &str, time: &str) -> Result<PathBuf, Failure>
             Err(error) => return Err(cannot(&path, error)),
         }
     }
-    Err(Failure::new(Exit::Internal, "four thousand million runs in one second"))
+    Err(VerbFailure::new(ExitCategory::Internal, "four thousand million runs in one second"))
 }
 
 /// The local time for a folder's name: `20261121-034800`.

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::text_of;
-use windtunnel_host::{Observer, Options};
-use windtunnel_lead::{LiveRun, Run, Site};
+use windtunnel_host::{Observer, RunOptions};
+use windtunnel_lead::{ClusterRunRequest, LiveClusterRun, PlacementHostSet};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_scenario::Loaded;
 
 use super::attempts::Attempts;
-use super::{Arguments, CarriedOut, places, plan_of};
+use super::{CarriedOut, RunArguments, places, plan_of};
 use crate::cluster::{progress, refuse_silent, refuse_spread, refuse_to_detach, report_started};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::render::face::Face;
 
@@ -22,13 +22,13 @@ use crate::render::face::Face;
 pub(super) fn carry_out(
     loaded: Loaded,
     base_dir: PathBuf,
-    arguments: &Arguments,
-) -> Result<(Plan, CarriedOut), Failure> {
+    arguments: &RunArguments,
+) -> Result<(Plan, CarriedOut), VerbFailure> {
     let manner = &arguments.manner;
     if !manner.captures.is_empty() {
         let text = "--pcap is for runs on one machine";
         let hint = "--record, then `records export --format pcapng` has the packets' headers";
-        return Err(Failure::new(Exit::Usage, text).hint(hint));
+        return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
     }
     let (plain, quiet) = (arguments.plain, manner.is_quiet());
     let key = arguments.machines.key()?;
@@ -56,7 +56,7 @@ pub(super) fn carry_out(
     let reservations = loaded.reservations.clone();
     let plan = plan_of(loaded, manner)?;
     if !reservations.is_empty() {
-        let site = Site::of(&found.cards);
+        let site = PlacementHostSet::of(&found.cards);
         let file = arguments.scenario.path()?.display().to_string();
         // What does not fit at all is refused when the run begins.
         if let Ok(placement) = site.place(&plan) {
@@ -66,11 +66,12 @@ pub(super) fn carry_out(
     let (folder, options, results) = places(manner, &plan, base_dir)?;
     let attempts = Attempts::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {
-        let options = Options { attempts: former.to_vec(), ..options.clone() };
+        let options = RunOptions { attempts: former.to_vec(), ..options.clone() };
         let face = Arc::new(Face::new(&plan, manner.showing.manner()));
         let observer: Arc<dyn Observer> = Arc::<Face>::clone(&face);
-        let run = Run { plan: &plan, options: &options, found: &found, key: &key, plain };
-        let begun = run.begin(&observer, &progress).map_err(Failure::from);
+        let run =
+            ClusterRunRequest { plan: &plan, options: &options, found: &found, key: &key, plain };
+        let begun = run.begin(&observer, &progress).map_err(VerbFailure::from);
         let result = begun.and_then(|run| match arguments.detach {
             true => detach(run, quiet).map(|()| None),
             false => Ok(Some(run.finish()?)),
@@ -82,7 +83,7 @@ pub(super) fn carry_out(
 }
 
 /// Leaves a run to its machines, and prints its number.
-fn detach(mut run: LiveRun, quiet: bool) -> Result<(), Failure> {
+fn detach(mut run: LiveClusterRun, quiet: bool) -> Result<(), VerbFailure> {
     run.detach()?;
     let (number, first) = (text_of(run.setup().run), run.setup().members.first());
     if !quiet {

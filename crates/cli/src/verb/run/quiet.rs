@@ -2,30 +2,30 @@
 
 use std::io;
 
-use windtunnel_host::Activity;
+use windtunnel_host::MachineActivity;
 use windtunnel_model::Span;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 
 /// Waits until this machine is quiet, for at most `most`; with `quiet` nothing is printed.
-pub(super) fn wait(most: Span, late_above: Span, quiet: bool) -> Result<(), Failure> {
+pub(super) fn wait(most: Span, late_above: Span, quiet: bool) -> Result<(), VerbFailure> {
     let print = |text: &str| {
         if !quiet {
             output::talk(text);
         }
     };
-    wait_with(most, late_above, Activity::watch, print).map_err(|error| {
+    wait_with(most, late_above, MachineActivity::watch, print).map_err(|error| {
         let text = format!("--wait-quiet: cannot measure the load of this machine: {error}");
-        Failure::new(Exit::Machine, text)
+        VerbFailure::new(ExitCategory::Machine, text)
     })
 }
 
 fn wait_with(
     most: Span,
     late_above: Span,
-    mut watch: impl FnMut() -> io::Result<Activity>,
+    mut watch: impl FnMut() -> io::Result<MachineActivity>,
     mut print: impl FnMut(&str),
 ) -> io::Result<()> {
     let mut waited = Span::ZERO;
@@ -52,16 +52,16 @@ fn wait_with(
 }
 
 /// Measured values beside allowed ones.
-fn describe(seen: &Activity, late_above: Span) -> String {
+fn describe(seen: &MachineActivity, late_above: Span) -> String {
     format!(
         "timers up to {}us late (at most {}us), processors busy for {}% (at most {}%), {}% taken by \
          the hypervisor (at most {}%)",
         seen.latest.as_nanos() / 1_000,
-        Activity::latest_allowed(late_above).as_nanos() / 1_000,
+        MachineActivity::latest_allowed(late_above).as_nanos() / 1_000,
         seen.busy_percent,
-        Activity::BUSY_ALLOWED,
+        MachineActivity::BUSY_ALLOWED,
         seen.stolen_percent,
-        Activity::STOLEN_ALLOWED,
+        MachineActivity::STOLEN_ALLOWED,
     )
 }
 
@@ -81,7 +81,7 @@ mod tests {
         let watch = || {
             let busy_percent = *left.next().expect("no more seconds than were given");
             let (watched, latest) = (Span::from_secs(1), Span::from_millis(3));
-            Ok(Activity { watched, latest, busy_percent, stolen_percent: 0 })
+            Ok(MachineActivity { watched, latest, busy_percent, stolen_percent: 0 })
         };
         let mut lines = Vec::new();
         let print = |text: &str| lines.push(text.to_owned());

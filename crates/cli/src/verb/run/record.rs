@@ -3,15 +3,15 @@
 use std::str::FromStr;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_model::plan::{Layers, RecordMode, Recording};
-use windtunnel_model::record::kind::Layer;
+use windtunnel_model::plan::{Layers, RecordMode, RecordingPolicy};
+use windtunnel_model::record::kind::RecordSource;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 
 /// What is recorded.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct RecordArguments {
+pub(crate) struct RecordFlags {
     /// Record evidence into `records` of the run folder, instead of what the file says: `true` (all
     /// layers), `standby` (until `windtunnel record start`), `off`, or layers such as
     /// `engine,calls`
@@ -23,7 +23,7 @@ pub(crate) struct RecordArguments {
         require_equals = true,
         default_missing_value = "true"
     )]
-    record: Option<What>,
+    record: Option<RecordOptionValue>,
     /// Leave addresses and ports out of the records; flows stay distinct
     #[arg(long, env = "WINDTUNNEL_ANONYMOUS", value_parser = FalseyValueParser::new())]
     anonymous: bool,
@@ -34,37 +34,38 @@ pub(crate) struct RecordArguments {
 
 /// The value of `--record`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct What {
+struct RecordOptionValue {
     mode: RecordMode,
     layers: Layers,
 }
 
-impl FromStr for What {
+impl FromStr for RecordOptionValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let of = |mode| Ok(What { mode, layers: Layers::default() });
+        let of = |mode| Ok(RecordOptionValue { mode, layers: Layers::default() });
         match text {
             "true" => return of(RecordMode::On),
             "standby" => return of(RecordMode::Standby),
             "off" | "false" => return of(RecordMode::Off),
             _ => {}
         }
-        let layers: Result<Vec<Layer>, String> = text.split(',').map(layer).collect();
-        Ok(What { mode: RecordMode::On, layers: Layers::of(layers?) })
+        let layers: Result<Vec<RecordSource>, String> = text.split(',').map(layer).collect();
+        Ok(RecordOptionValue { mode: RecordMode::On, layers: Layers::of(layers?) })
     }
 }
 
 /// A layer by its name.
-pub(crate) fn layer(name: &str) -> Result<Layer, String> {
-    let names = Layer::ALL.map(Layer::name).join(", ");
-    Layer::from_name(name).ok_or_else(|| format!("`{name}` is not a layer: they are {names}"))
+pub(crate) fn layer(name: &str) -> Result<RecordSource, String> {
+    let names = RecordSource::ALL.map(RecordSource::name).join(", ");
+    RecordSource::from_name(name)
+        .ok_or_else(|| format!("`{name}` is not a layer: they are {names}"))
 }
 
-impl RecordArguments {
+impl RecordFlags {
     /// Puts what is asked for in the place of what the file says.
-    pub(super) fn apply(&self, recording: &mut Recording) -> Result<(), Failure> {
-        if let Some(What { mode, layers }) = &self.record {
+    pub(super) fn apply(&self, recording: &mut RecordingPolicy) -> Result<(), VerbFailure> {
+        if let Some(RecordOptionValue { mode, layers }) = &self.record {
             recording.mode = *mode;
             if *mode == RecordMode::On {
                 recording.choice.layers = layers.clone();
@@ -78,7 +79,7 @@ impl RecordArguments {
         {
             let text = format!("{flag} is about records, and nothing is recorded");
             let hint = "add --record, or `record: true` to the file";
-            return Err(Failure::new(Exit::Usage, text).hint(hint));
+            return Err(VerbFailure::new(ExitCategory::Usage, text).hint(hint));
         }
         Ok(())
     }
@@ -94,22 +95,22 @@ mod tests {
 
     #[test]
     fn a_word_or_layers_say_what_is_recorded() {
-        let what = |text: &str| text.parse::<What>().unwrap();
+        let what = |text: &str| text.parse::<RecordOptionValue>().unwrap();
         assert_eq!(what("true").mode, RecordMode::On);
         assert_eq!(what("standby").mode, RecordMode::Standby);
         assert_eq!(what("off").mode, RecordMode::Off);
         let layers = what("tcp,engine").layers;
-        assert_eq!(layers.iter().collect::<Vec<_>>(), [Layer::Engine, Layer::Tcp]);
-        let error = "tpc".parse::<What>().unwrap_err();
+        assert_eq!(layers.iter().collect::<Vec<_>>(), [RecordSource::Engine, RecordSource::Tcp]);
+        let error = "tpc".parse::<RecordOptionValue>().unwrap_err();
         assert_eq!(error, "`tpc` is not a layer: they are engine, calls, tcp, kernel");
     }
 
     #[test]
     fn what_is_about_records_needs_some() {
-        let arguments = RecordArguments { record: None, anonymous: true, measure_overhead: false };
-        let error = arguments.apply(&mut Recording::default()).unwrap_err();
+        let arguments = RecordFlags { record: None, anonymous: true, measure_overhead: false };
+        let error = arguments.apply(&mut RecordingPolicy::default()).unwrap_err();
         assert!(error.causes().contains("--anonymous"), "{}", error.causes());
-        let mut recording = Recording::of(RecordMode::Standby);
+        let mut recording = RecordingPolicy::of(RecordMode::Standby);
         arguments.apply(&mut recording).unwrap();
         assert!(recording.anonymous);
     }

@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, RootSource};
 use windtunnel_scenario::Loaded;
-use windtunnel_trace::report::Report;
+use windtunnel_trace::report::RunReport;
 
-use super::{Arguments, child, new_run_folder, over, plan_of, show};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::{RunArguments, child, new_run_folder, over, plan_of, show};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::render::quantity::count;
 use crate::verb::{Outcome, report};
 use crate::{load, output};
 
 /// Does all runs, until one is ended by a signal or cannot be done. The exit code is the greatest
 /// of theirs.
-pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
+pub(super) fn carry_out(arguments: &RunArguments) -> Outcome {
     if load::is_standard_input(&arguments.scenario.path()?) {
         let text = "--repeat reads the scenario for each run, and standard input can be read once";
-        return Err(Failure::new(Exit::Usage, text).hint("write it to a file"));
+        return Err(VerbFailure::new(ExitCategory::Usage, text).hint("write it to a file"));
     }
     let first = arguments.load()?.plan;
     let out = arguments.manner.out.as_deref();
@@ -28,7 +28,7 @@ pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
     for number in 1..=arguments.repeat {
         let seed = first.seed.wrapping_add(u64::from(number - 1));
         let report = repetition(arguments, number, seed, &folder, &first)?;
-        let ends_all = report.verdict.exit_code > Exit::Check.code();
+        let ends_all = report.verdict.exit_code > ExitCategory::Check.code();
         done.push(report);
         if ends_all {
             break;
@@ -45,12 +45,12 @@ pub(super) fn carry_out(arguments: &Arguments) -> Outcome {
 
 /// One of the runs: on this machine, where it leaves the network for good, in a process of its own.
 fn repetition(
-    arguments: &Arguments,
+    arguments: &RunArguments,
     number: u32,
     seed: u64,
     folder: &Path,
     first: &Plan,
-) -> Result<Report, Failure> {
+) -> Result<RunReport, VerbFailure> {
     let mut one = arguments.clone();
     let own = folder.join(number.to_string());
     one.manner.seed = Some(seed);
@@ -76,11 +76,12 @@ fn repetition(
 }
 
 /// The scenario once more: a tag may lead to another image by now, and runs may differ in their seeds alone.
-fn again(arguments: &Arguments, first: &Plan) -> Result<Loaded, Failure> {
+fn again(arguments: &RunArguments, first: &Plan) -> Result<Loaded, VerbFailure> {
     let loaded = arguments.load()?;
     let Some((node, was, is)) = changed_image(first, &loaded.plan) else { return Ok(loaded) };
     let text = format!("node {node}: its image was {was} in the first run, and is {is} now");
-    Err(Failure::new(Exit::Machine, text).hint("name it by its digest, as plan.json does"))
+    Err(VerbFailure::new(ExitCategory::Machine, text)
+        .hint("name it by its digest, as plan.json does"))
 }
 
 /// A node whose files are others than they were: its name, what it had, and what it has.
@@ -97,16 +98,20 @@ fn changed_image(first: &Plan, now: &Plan) -> Option<(String, String, String)> {
     Some((pair.1.name.clone(), shown(pair.0), shown(pair.1)))
 }
 
-fn reported(result: Result<Option<Report>, Failure>) -> Result<Report, Failure> {
-    result?.ok_or_else(|| Failure::new(Exit::Internal, "a run without a report"))
+fn reported(result: Result<Option<RunReport>, VerbFailure>) -> Result<RunReport, VerbFailure> {
+    result?.ok_or_else(|| VerbFailure::new(ExitCategory::Internal, "a run without a report"))
 }
 
 /// What all runs came to: the last line, or all reports as JSON.
-fn conclude(arguments: &Arguments, done: &[Report], folder: &Path) -> Result<(), Failure> {
+fn conclude(
+    arguments: &RunArguments,
+    done: &[RunReport],
+    folder: &Path,
+) -> Result<(), VerbFailure> {
     if arguments.manner.is_json() {
         return output::json(&done);
     }
-    let of = |wanted: &dyn Fn(&Report) -> bool| done.iter().filter(|it| wanted(it)).count();
+    let of = |wanted: &dyn Fn(&RunReport) -> bool| done.iter().filter(|it| wanted(it)).count();
     let faithful = of(&|report| report.verdict.faithful);
     let passed = of(&|report| report.verdict.passed);
     output::data(&format!(
@@ -117,13 +122,13 @@ fn conclude(arguments: &Arguments, done: &[Report], folder: &Path) -> Result<(),
 }
 
 /// Makes `latest` beside the folder lead to it.
-fn link_latest(folder: &Path) -> Result<(), Failure> {
+fn link_latest(folder: &Path) -> Result<(), VerbFailure> {
     let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return Ok(()) };
     let (link, aside): (PathBuf, PathBuf) = (parent.join("latest"), parent.join(".latest"));
     let made =
         std::os::unix::fs::symlink(name, &aside).and_then(|()| std::fs::rename(&aside, &link));
     made.map_err(|error| {
-        Failure::new(Exit::Machine, format!("cannot make {}: {error}", link.display()))
+        VerbFailure::new(ExitCategory::Machine, format!("cannot make {}: {error}", link.display()))
     })
 }
 

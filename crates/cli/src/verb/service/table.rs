@@ -1,14 +1,14 @@
 //! Services as tables.
 
-use windtunnel_control::{ReplicaStatus, ServiceList, ServiceStatus};
+use windtunnel_control::{ReplicaStatusMessage, ServiceList, ServiceStatus};
 use windtunnel_model::Span;
 
 use crate::render::quantity;
-use crate::render::table::{Align, Table};
+use crate::render::table::{Align, TextTable};
 
 /// Each service with a line for each of its replicas.
 pub(crate) fn render(services: &[ServiceStatus]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("service", Align::Left),
         ("address", Align::Left),
         ("ports", Align::Left),
@@ -84,7 +84,7 @@ fn rows(service: &ServiceStatus) -> String {
     if service.table.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("router", Align::Left),
         ("address", Align::Left),
         ("port", Align::Left),
@@ -108,7 +108,7 @@ fn flows(service: &ServiceStatus) -> String {
     if service.flows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("client", Align::Left),
         ("service", Align::Left),
         ("replica", Align::Left),
@@ -128,7 +128,7 @@ fn flows(service: &ServiceStatus) -> String {
 }
 
 /// Its state, and the ports where these are not all of the service's.
-fn state(replica: &ReplicaStatus, service: &ServiceStatus) -> String {
+fn state(replica: &ReplicaStatusMessage, service: &ServiceStatus) -> String {
     let weight = match (service.policy.as_str(), replica.weight) {
         ("weighted", weight) => format!(", weight {weight}"),
         _ => String::new(),
@@ -141,7 +141,7 @@ fn state(replica: &ReplicaStatus, service: &ServiceStatus) -> String {
 }
 
 /// Connections and flows that live, and all that were given.
-fn totals(replica: &ReplicaStatus) -> [u64; 2] {
+fn totals(replica: &ReplicaStatusMessage) -> [u64; 2] {
     [replica.live_connections + replica.live_flows, replica.connections + replica.flows]
 }
 
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn www() -> ServiceStatus {
-        let replica = |name: &str, state: &str, ports: &[&str]| ReplicaStatus {
+        let replica = |name: &str, state: &str, ports: &[&str]| ReplicaStatusMessage {
             replica: name.to_owned(),
             state: state.to_owned(),
             ports: ports.iter().map(|port| (*port).to_owned()).collect(),
@@ -160,7 +160,7 @@ mod tests {
             connections: 5,
             live_connections: 2,
             packets: 90,
-            ..ReplicaStatus::default()
+            ..ReplicaStatusMessage::default()
         };
         ServiceStatus {
             service: "www".to_owned(),

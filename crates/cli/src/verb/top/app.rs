@@ -4,10 +4,10 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use windtunnel_control::{LaneChoice, Snapshot};
 use windtunnel_model::Plan;
 
-use super::columns::{self, Key};
-use super::edit::Line;
-use super::order::{self, Order};
-use super::view::View;
+use super::columns::{self, LiveTableRowKey};
+use super::edit::LineEditor;
+use super::order::{self, RunChangeRequest};
+use super::view::LiveTableView;
 
 /// Everything that is drawn.
 #[derive(Debug)]
@@ -15,11 +15,11 @@ pub(super) struct App {
     plan: Plan,
     /// The newest look at the run.
     pub(super) snapshot: Option<Snapshot>,
-    links: View,
-    nodes: View,
+    links: LiveTableView,
+    nodes: LiveTableView,
     pub(super) tab: Tab,
-    pub(super) mode: Mode,
-    pub(super) status: Option<Status>,
+    pub(super) mode: KeyInputMode,
+    pub(super) status: Option<StatusLine>,
     /// The tables stand still.
     pub(super) paused: bool,
     /// Rows that the screen holds, as far as a page goes.
@@ -35,22 +35,22 @@ pub(super) enum Tab {
 
 /// The mode that keys act in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum KeyInputMode {
     /// They move and sort.
     Table,
     /// They write the filter; Esc restores the former one.
-    Filter { line: Line, before: String },
+    Filter { line: LineEditor, before: String },
     /// They write properties of a link.
-    Set { link: String, direction: String, both: bool, line: Line },
+    Set { link: String, direction: String, both: bool, line: LineEditor },
     /// They write a limit of a node.
-    Limit { node: String, line: Line },
+    Limit { node: String, line: LineEditor },
     /// They scroll the help, which begins at this line.
     Help(u16),
 }
 
 /// The last line of talk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Status {
+pub(super) struct StatusLine {
     pub(super) text: String,
     /// It could not be done.
     pub(super) bad: bool,
@@ -61,7 +61,7 @@ pub(super) struct Status {
 pub(super) enum Effect {
     Nothing,
     Quit,
-    Order(Box<Order>),
+    Order(Box<RunChangeRequest>),
 }
 
 impl App {
@@ -70,10 +70,10 @@ impl App {
         App {
             plan,
             snapshot: None,
-            links: View::new(columns::LINKS),
-            nodes: View::new(columns::NODES),
+            links: LiveTableView::new(columns::LINKS),
+            nodes: LiveTableView::new(columns::NODES),
             tab: Tab::Links,
-            mode: Mode::Table,
+            mode: KeyInputMode::Table,
             status: None,
             paused: false,
             page: 1,
@@ -88,7 +88,7 @@ impl App {
     }
 
     /// The table that is shown.
-    pub(super) fn view(&self) -> &View {
+    pub(super) fn view(&self) -> &LiveTableView {
         match self.tab {
             Tab::Links => &self.links,
             Tab::Nodes => &self.nodes,
@@ -97,7 +97,7 @@ impl App {
 
     /// Says something in the last line but one.
     pub(super) fn say(&mut self, text: impl Into<String>, bad: bool) {
-        self.status = Some(Status { text: text.into(), bad });
+        self.status = Some(StatusLine { text: text.into(), bad });
     }
 
     /// Executes a key.
@@ -105,17 +105,17 @@ impl App {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Effect::Quit;
         }
-        match std::mem::replace(&mut self.mode, Mode::Table) {
-            Mode::Table => {
+        match std::mem::replace(&mut self.mode, KeyInputMode::Table) {
+            KeyInputMode::Table => {
                 self.status = None;
                 self.table_key(key)
             }
-            Mode::Filter { line, before } => self.filter_key(key, line, before),
-            Mode::Set { link, direction, both, line } => {
+            KeyInputMode::Filter { line, before } => self.filter_key(key, line, before),
+            KeyInputMode::Set { link, direction, both, line } => {
                 self.set_key(key, link, direction, both, line)
             }
-            Mode::Limit { node, line } => self.limit_key(key, node, line),
-            Mode::Help(top) => {
+            KeyInputMode::Limit { node, line } => self.limit_key(key, node, line),
+            KeyInputMode::Help(top) => {
                 self.help_key(key, top);
                 Effect::Nothing
             }
@@ -127,12 +127,12 @@ impl App {
             return self.look_key(key.code);
         };
         let (link, direction) = match (self.view().selected_key().cloned(), &change) {
-            (Some(Key::Lane { link, direction }), _) => (link, direction),
-            (Some(Key::Program { node, .. }), Change::Set) => {
-                self.mode = Mode::Limit { node, line: Line::default() };
+            (Some(LiveTableRowKey::Lane { link, direction }), _) => (link, direction),
+            (Some(LiveTableRowKey::Program { node, .. }), LinkEditCommand::Set) => {
+                self.mode = KeyInputMode::Limit { node, line: LineEditor::default() };
                 return Effect::Nothing;
             }
-            (Some(Key::Program { .. }), Change::State { .. }) => {
+            (Some(LiveTableRowKey::Program { .. }), LinkEditCommand::State { .. }) => {
                 self.say("only links can be taken down: Tab shows them", true);
                 return Effect::Nothing;
             }
@@ -142,12 +142,12 @@ impl App {
             }
         };
         match change {
-            Change::Set => {
-                let line = Line::default();
-                self.mode = Mode::Set { link, direction, both: false, line };
+            LinkEditCommand::Set => {
+                let line = LineEditor::default();
+                self.mode = KeyInputMode::Set { link, direction, both: false, line };
                 Effect::Nothing
             }
-            Change::State { up, both } => {
+            LinkEditCommand::State { up, both } => {
                 let order = order::state(lanes(link, direction, both), up);
                 Effect::Order(Box::new(order))
             }
@@ -159,11 +159,11 @@ impl App {
         let names = names(self.tab);
         match code {
             KeyCode::Char('q') => return Effect::Quit,
-            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = Mode::Help(0),
+            KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = KeyInputMode::Help(0),
             KeyCode::Char('p') => self.paused = !self.paused,
             KeyCode::Char('/') => {
                 let before = self.view().filter().to_owned();
-                self.mode = Mode::Filter { line: Line::with(&before), before };
+                self.mode = KeyInputMode::Filter { line: LineEditor::with(&before), before };
             }
             KeyCode::Tab | KeyCode::BackTab => {
                 self.tab = if self.tab == Tab::Links { Tab::Nodes } else { Tab::Links };
@@ -190,14 +190,14 @@ impl App {
         Effect::Nothing
     }
 
-    fn filter_key(&mut self, key: KeyEvent, mut line: Line, before: String) -> Effect {
+    fn filter_key(&mut self, key: KeyEvent, mut line: LineEditor, before: String) -> Effect {
         match key.code {
             KeyCode::Enter => {}
             KeyCode::Esc => self.view_mut().set_filter(&before),
             _ => {
                 line.key(key);
                 self.view_mut().set_filter(line.text());
-                self.mode = Mode::Filter { line, before };
+                self.mode = KeyInputMode::Filter { line, before };
             }
         }
         Effect::Nothing
@@ -209,7 +209,7 @@ impl App {
         link: String,
         direction: String,
         mut both: bool,
-        mut line: Line,
+        mut line: LineEditor,
     ) -> Effect {
         match key.code {
             KeyCode::Esc => return Effect::Nothing,
@@ -227,11 +227,11 @@ impl App {
                 line.key(key);
             }
         }
-        self.mode = Mode::Set { link, direction, both, line };
+        self.mode = KeyInputMode::Set { link, direction, both, line };
         Effect::Nothing
     }
 
-    fn limit_key(&mut self, key: KeyEvent, node: String, mut line: Line) -> Effect {
+    fn limit_key(&mut self, key: KeyEvent, node: String, mut line: LineEditor) -> Effect {
         match key.code {
             KeyCode::Esc => return Effect::Nothing,
             KeyCode::Enter => match order::limit(&node, line.text()) {
@@ -244,22 +244,22 @@ impl App {
                 line.key(key);
             }
         }
-        self.mode = Mode::Limit { node, line };
+        self.mode = KeyInputMode::Limit { node, line };
         Effect::Nothing
     }
 
     fn help_key(&mut self, key: KeyEvent, top: u16) {
         let page = u16::try_from(self.page).unwrap_or(u16::MAX);
         self.mode = match key.code {
-            KeyCode::Up => Mode::Help(top.saturating_sub(1)),
-            KeyCode::Down => Mode::Help(top.saturating_add(1)),
-            KeyCode::PageUp => Mode::Help(top.saturating_sub(page)),
-            KeyCode::PageDown | KeyCode::Char(' ') => Mode::Help(top.saturating_add(page)),
-            _ => Mode::Table,
+            KeyCode::Up => KeyInputMode::Help(top.saturating_sub(1)),
+            KeyCode::Down => KeyInputMode::Help(top.saturating_add(1)),
+            KeyCode::PageUp => KeyInputMode::Help(top.saturating_sub(page)),
+            KeyCode::PageDown | KeyCode::Char(' ') => KeyInputMode::Help(top.saturating_add(page)),
+            _ => KeyInputMode::Table,
         };
     }
 
-    fn view_mut(&mut self) -> &mut View {
+    fn view_mut(&mut self) -> &mut LiveTableView {
         match self.tab {
             Tab::Links => &mut self.links,
             Tab::Nodes => &mut self.nodes,
@@ -276,18 +276,18 @@ pub(super) fn names(tab: Tab) -> usize {
 }
 
 /// The link directions to change.
-enum Change {
+enum LinkEditCommand {
     Set,
     State { up: bool, both: bool },
 }
 
-fn change_of(code: KeyCode) -> Option<Change> {
+fn change_of(code: KeyCode) -> Option<LinkEditCommand> {
     match code {
-        KeyCode::Enter | KeyCode::Char('s') => Some(Change::Set),
-        KeyCode::Char('d') => Some(Change::State { up: false, both: false }),
-        KeyCode::Char('D') => Some(Change::State { up: false, both: true }),
-        KeyCode::Char('u') => Some(Change::State { up: true, both: false }),
-        KeyCode::Char('U') => Some(Change::State { up: true, both: true }),
+        KeyCode::Enter | KeyCode::Char('s') => Some(LinkEditCommand::Set),
+        KeyCode::Char('d') => Some(LinkEditCommand::State { up: false, both: false }),
+        KeyCode::Char('D') => Some(LinkEditCommand::State { up: false, both: true }),
+        KeyCode::Char('u') => Some(LinkEditCommand::State { up: true, both: false }),
+        KeyCode::Char('U') => Some(LinkEditCommand::State { up: true, both: true }),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use crate::render::quantity;
 
 /// A value of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Cell {
+pub(super) enum LiveTableCell {
     /// Words.
     Text(String),
     /// A number; nothing is shown as `-`.
@@ -24,49 +24,51 @@ pub(super) enum Cell {
     /// Thousandths of a processor.
     Share(u64),
     /// A figure behind a word that says where it comes from: `trace 4mbit`.
-    Traced(Box<Cell>),
+    Traced(Box<LiveTableCell>),
     /// There is no such thing.
     Missing,
 }
 
-impl Cell {
+impl LiveTableCell {
     /// As it is shown.
     pub(super) fn text(&self) -> String {
         match self {
-            Cell::Text(text) => text.clone(),
-            Cell::Count(0) | Cell::Bytes(0) | Cell::Rate(0) | Cell::Time(0) | Cell::Loss(0) => {
-                "-".to_owned()
-            }
-            Cell::Share(millis) => quantity::processors(*millis),
-            Cell::Count(count) => count.to_string(),
-            Cell::Bytes(bytes) => quantity::bytes(*bytes),
-            Cell::Rate(rate) => quantity::rate(*rate),
-            Cell::Time(nanos) => quantity::nanos(*nanos),
-            Cell::Loss(parts) => Probability::from_parts_per_billion(*parts)
+            LiveTableCell::Text(text) => text.clone(),
+            LiveTableCell::Count(0)
+            | LiveTableCell::Bytes(0)
+            | LiveTableCell::Rate(0)
+            | LiveTableCell::Time(0)
+            | LiveTableCell::Loss(0) => "-".to_owned(),
+            LiveTableCell::Share(millis) => quantity::processors(*millis),
+            LiveTableCell::Count(count) => count.to_string(),
+            LiveTableCell::Bytes(bytes) => quantity::bytes(*bytes),
+            LiveTableCell::Rate(rate) => quantity::rate(*rate),
+            LiveTableCell::Time(nanos) => quantity::nanos(*nanos),
+            LiveTableCell::Loss(parts) => Probability::from_parts_per_billion(*parts)
                 .map_or_else(|| parts.to_string(), quantity::loss),
-            Cell::Traced(mean) => format!("trace {}", mean.text()),
-            Cell::Missing => "-".to_owned(),
+            LiveTableCell::Traced(mean) => format!("trace {}", mean.text()),
+            LiveTableCell::Missing => "-".to_owned(),
         }
     }
 
     /// Which comes first: numbers by size, words as people count (`client-2` before `client-10`).
-    pub(super) fn order(&self, other: &Cell) -> Ordering {
+    pub(super) fn order(&self, other: &LiveTableCell) -> Ordering {
         match (self, other) {
-            (Cell::Text(one), Cell::Text(two)) => natural(one, two),
+            (LiveTableCell::Text(one), LiveTableCell::Text(two)) => natural(one, two),
             _ => self.number().cmp(&other.number()),
         }
     }
 
     fn number(&self) -> Option<u64> {
         match self {
-            Cell::Count(number)
-            | Cell::Bytes(number)
-            | Cell::Rate(number)
-            | Cell::Time(number)
-            | Cell::Share(number) => Some(*number),
-            Cell::Loss(parts) => Some(u64::from(*parts)),
-            Cell::Traced(mean) => mean.number(),
-            Cell::Text(_) | Cell::Missing => None,
+            LiveTableCell::Count(number)
+            | LiveTableCell::Bytes(number)
+            | LiveTableCell::Rate(number)
+            | LiveTableCell::Time(number)
+            | LiveTableCell::Share(number) => Some(*number),
+            LiveTableCell::Loss(parts) => Some(u64::from(*parts)),
+            LiveTableCell::Traced(mean) => mean.number(),
+            LiveTableCell::Text(_) | LiveTableCell::Missing => None,
         }
     }
 }
@@ -114,13 +116,13 @@ mod tests {
     #[test]
     fn figures_are_short_and_nothing_is_a_dash() {
         let texts = [
-            Cell::Rate(48_712_345),
-            Cell::Bytes(305_500),
-            Cell::Time(231_900_000),
-            Cell::Loss(10_000_000),
-            Cell::Count(0),
-            Cell::Traced(Box::new(Cell::Rate(4_000_000))),
-            Cell::Missing,
+            LiveTableCell::Rate(48_712_345),
+            LiveTableCell::Bytes(305_500),
+            LiveTableCell::Time(231_900_000),
+            LiveTableCell::Loss(10_000_000),
+            LiveTableCell::Count(0),
+            LiveTableCell::Traced(Box::new(LiveTableCell::Rate(4_000_000))),
+            LiveTableCell::Missing,
         ]
         .map(|cell| cell.text());
         let wanted = ["48.71mbit", "305.5KB", "231.9ms", "1%", "-", "trace 4mbit", "-"];
@@ -129,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_missing_value_comes_before_every_number() {
-        assert_eq!(Cell::Missing.order(&Cell::Rate(0)), Ordering::Less);
-        assert_eq!(Cell::Rate(2).order(&Cell::Traced(Box::new(Cell::Rate(1)))), Ordering::Greater);
+        assert_eq!(LiveTableCell::Missing.order(&LiveTableCell::Rate(0)), Ordering::Less);
+        assert_eq!(
+            LiveTableCell::Rate(2).order(&LiveTableCell::Traced(Box::new(LiveTableCell::Rate(1)))),
+            Ordering::Greater
+        );
     }
 }

@@ -2,12 +2,12 @@
 
 use windtunnel_control::{LaneStatus, NodeStatus, ProgramStatus, Snapshot};
 
-use super::cells::Cell;
+use super::cells::LiveTableCell;
 use crate::render::table::Align;
 
 /// A column.
 #[derive(Debug)]
-pub(super) struct Column {
+pub(super) struct LiveTableColumn {
     /// Its heading.
     pub(super) heading: &'static str,
     /// On which side it is flush.
@@ -18,7 +18,7 @@ pub(super) struct Column {
 
 /// The identity of a row; it stays the same from one snapshot to the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Key {
+pub(super) enum LiveTableRowKey {
     /// A direction of a link.
     Lane {
         /// Name of the link.
@@ -37,10 +37,10 @@ pub(super) enum Key {
 
 /// A row.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) key: Key,
+pub(super) struct LiveTableRow {
+    pub(super) key: LiveTableRowKey,
     /// One for each column.
-    pub(super) cells: Vec<Cell>,
+    pub(super) cells: Vec<LiveTableCell>,
     /// How it is drawn.
     pub(super) mood: Mood,
 }
@@ -57,7 +57,7 @@ pub(super) enum Mood {
 }
 
 /// The columns of links.
-pub(super) const LINKS: &[Column] = &[
+pub(super) const LINKS: &[LiveTableColumn] = &[
     left("link", "name of the link"),
     left("direction", "one direction of it, from-to"),
     left("is", "up, down or parted from the other end"),
@@ -77,7 +77,7 @@ pub(super) const LINKS: &[Column] = &[
 ];
 
 /// The columns of nodes.
-pub(super) const NODES: &[Column] = &[
+pub(super) const NODES: &[LiveTableColumn] = &[
     left("node", "name of the node"),
     left("addresses", "its addresses"),
     left("state", "waiting, absent, running, ready, paused, exited or failed"),
@@ -90,21 +90,21 @@ pub(super) const NODES: &[Column] = &[
     right("memory limit", "what it may use"),
 ];
 
-const fn left(heading: &'static str, meaning: &'static str) -> Column {
-    Column { heading, align: Align::Left, meaning }
+const fn left(heading: &'static str, meaning: &'static str) -> LiveTableColumn {
+    LiveTableColumn { heading, align: Align::Left, meaning }
 }
 
-const fn right(heading: &'static str, meaning: &'static str) -> Column {
-    Column { heading, align: Align::Right, meaning }
+const fn right(heading: &'static str, meaning: &'static str) -> LiveTableColumn {
+    LiveTableColumn { heading, align: Align::Right, meaning }
 }
 
 /// The rows of links, in the order of the file.
-pub(super) fn links(snapshot: &Snapshot) -> Vec<Row> {
+pub(super) fn links(snapshot: &Snapshot) -> Vec<LiveTableRow> {
     snapshot.links.iter().map(link).collect()
 }
 
 /// The rows of nodes, in the order of the file: one for each program, and one for a node without.
-pub(super) fn nodes(snapshot: &Snapshot) -> Vec<Row> {
+pub(super) fn nodes(snapshot: &Snapshot) -> Vec<LiveTableRow> {
     let nodes = snapshot.status.nodes.iter();
     let rows = nodes.flat_map(|node| {
         let programs = node.programs.iter().enumerate();
@@ -114,10 +114,10 @@ pub(super) fn nodes(snapshot: &Snapshot) -> Vec<Row> {
     rows.collect()
 }
 
-fn link(lane: &LaneStatus) -> Row {
-    let asked = |name: &str, cell: Cell| {
+fn link(lane: &LaneStatus) -> LiveTableRow {
+    let asked = |name: &str, cell: LiveTableCell| {
         if lane.traced.iter().any(|traced| traced == name) {
-            Cell::Traced(Box::new(cell))
+            LiveTableCell::Traced(Box::new(cell))
         } else {
             cell
         }
@@ -127,53 +127,53 @@ fn link(lane: &LaneStatus) -> Row {
         "up" => Mood::Dropping,
         _ => Mood::Bad,
     };
-    Row {
-        key: Key::Lane { link: lane.link.clone(), direction: lane.direction.clone() },
+    LiveTableRow {
+        key: LiveTableRowKey::Lane { link: lane.link.clone(), direction: lane.direction.clone() },
         cells: vec![
-            Cell::Text(lane.link.clone()),
-            Cell::Text(lane.direction.clone()),
-            Cell::Text(lane.state.clone()),
-            Cell::Rate(lane.delivered_bit_per_s),
-            Cell::Rate(lane.offered_bit_per_s),
-            Cell::Count(lane.queue_packets),
-            Cell::Bytes(lane.queue_bytes),
-            Cell::Count(lane.recent_dropped_packets),
-            Cell::Count(lane.recent_marked_packets),
-            Cell::Time(lane.recent_lateness_max_ns),
-            asked("latency", Cell::Time(lane.latency_ns)),
-            asked("rate", lane.rate_bit_per_s.map_or(Cell::Missing, Cell::Rate)),
-            asked("loss", Cell::Loss(lane.loss_ppb)),
-            Cell::Rate(lane.delivered_wire_bit_per_s),
-            Cell::Count(lane.recent_queue_max_packets),
-            Cell::Count(lane.dropped_packets),
+            LiveTableCell::Text(lane.link.clone()),
+            LiveTableCell::Text(lane.direction.clone()),
+            LiveTableCell::Text(lane.state.clone()),
+            LiveTableCell::Rate(lane.delivered_bit_per_s),
+            LiveTableCell::Rate(lane.offered_bit_per_s),
+            LiveTableCell::Count(lane.queue_packets),
+            LiveTableCell::Bytes(lane.queue_bytes),
+            LiveTableCell::Count(lane.recent_dropped_packets),
+            LiveTableCell::Count(lane.recent_marked_packets),
+            LiveTableCell::Time(lane.recent_lateness_max_ns),
+            asked("latency", LiveTableCell::Time(lane.latency_ns)),
+            asked("rate", lane.rate_bit_per_s.map_or(LiveTableCell::Missing, LiveTableCell::Rate)),
+            asked("loss", LiveTableCell::Loss(lane.loss_ppb)),
+            LiveTableCell::Rate(lane.delivered_wire_bit_per_s),
+            LiveTableCell::Count(lane.recent_queue_max_packets),
+            LiveTableCell::Count(lane.dropped_packets),
         ],
         mood,
     }
 }
 
-fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> Row {
+fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> LiveTableRow {
     let text = |of: fn(&ProgramStatus) -> String| {
-        program.map_or(Cell::Missing, |program| Cell::Text(of(program)))
+        program.map_or(LiveTableCell::Missing, |program| LiveTableCell::Text(of(program)))
     };
     // Process 0 means none; an exit code of 0 is a figure to be seen.
     let number = |of: fn(&ProgramStatus) -> Option<String>| {
-        program.and_then(of).map_or(Cell::Missing, Cell::Text)
+        program.and_then(of).map_or(LiveTableCell::Missing, LiveTableCell::Text)
     };
-    let (limits, share) = (&node.limits, |millis: u32| Cell::Share(u64::from(millis)));
+    let (limits, share) = (&node.limits, |millis: u32| LiveTableCell::Share(u64::from(millis)));
     let failed = program.is_some_and(|p| p.state == "failed" || p.exit.is_some_and(|e| e != 0));
-    Row {
-        key: Key::Program { node: node.node.clone(), program: index },
+    LiveTableRow {
+        key: LiveTableRowKey::Program { node: node.node.clone(), program: index },
         cells: vec![
-            Cell::Text(node.node.clone()),
-            Cell::Text(node.addresses.join(" ")),
+            LiveTableCell::Text(node.node.clone()),
+            LiveTableCell::Text(node.addresses.join(" ")),
             text(|program| program.state.clone()),
             number(|program| program.pid.map(|pid| pid.to_string())),
             number(|program| program.exit.map(|exit| exit.to_string())),
             text(|program| program.argv.join(" ")),
-            limits.cpu_used_millis.map_or(Cell::Missing, share),
-            limits.cpu_millis.map_or(Cell::Missing, share),
-            limits.memory_used.map_or(Cell::Missing, Cell::Bytes),
-            limits.memory.map_or(Cell::Missing, Cell::Bytes),
+            limits.cpu_used_millis.map_or(LiveTableCell::Missing, share),
+            limits.cpu_millis.map_or(LiveTableCell::Missing, share),
+            limits.memory_used.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
+            limits.memory.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
         ],
         mood: if failed { Mood::Bad } else { Mood::Calm },
     }

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as Drawn, Table, TableState};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::app::{App, Mode, Tab};
-use super::columns::{Mood, Row};
+use super::app::{App, KeyInputMode, Tab};
+use super::columns::{LiveTableRow, Mood};
 use super::help;
-use super::view::View;
+use super::view::LiveTableView;
 use crate::render::quantity;
 use crate::render::table::{Align, printable};
 
@@ -28,7 +28,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, colours: bool, silent_s
     let [title_at, body_at, talk_at, keys_at] = Layout::vertical(rows).areas(frame.area());
     app.page = usize::from(body_at.height.saturating_sub(1)).max(1);
     frame.render_widget(title(app, paint, silent_s), title_at);
-    if let Mode::Help(top) = &mut app.mode {
+    if let KeyInputMode::Help(top) = &mut app.mode {
         let lines = help::lines(app.tab);
         let most = lines.len().saturating_sub(usize::from(body_at.height));
         *top = (*top).min(u16::try_from(most).unwrap_or(u16::MAX));
@@ -98,7 +98,7 @@ fn table(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     let height = usize::from(area.height.saturating_sub(1)).max(1);
     // The selected row is on the page that it is on however it was come to.
     let first = view.selected() / height * height;
-    let rows: Vec<&Row> = view.shown().skip(first).take(height).collect();
+    let rows: Vec<&LiveTableRow> = view.shown().skip(first).take(height).collect();
     let columns = fit(view, &rows, super::app::names(app.tab), usize::from(area.width));
     let header = columns.iter().map(|&(column, width)| {
         let spec = &view.columns()[column];
@@ -138,7 +138,12 @@ fn length(width: usize) -> Constraint {
 }
 
 /// Columns with their widths: the names, then from the first that is not left out as many as fit.
-fn fit(view: &View, rows: &[&Row], names: usize, width: usize) -> Vec<(usize, usize)> {
+fn fit(
+    view: &LiveTableView,
+    rows: &[&LiveTableRow],
+    names: usize,
+    width: usize,
+) -> Vec<(usize, usize)> {
     let natural = |column: usize| {
         let cells = rows.iter().map(|row| printable(row.cells[column].text()).width());
         cells.max().unwrap_or(0).max(heading(view, column).width())
@@ -170,7 +175,7 @@ fn fit(view: &View, rows: &[&Row], names: usize, width: usize) -> Vec<(usize, us
 }
 
 /// The heading with an arrow where rows are sorted by it.
-fn heading(view: &View, column: usize) -> String {
+fn heading(view: &LiveTableView, column: usize) -> String {
     let heading = view.columns()[column].heading;
     match view.sort() {
         Some(sort) if sort.column == column => {
@@ -225,13 +230,15 @@ fn talk(app: &App, width: u16) -> Vec<String> {
 /// The keys, or the line that is typed.
 fn bottom(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     let (prompt, line) = match &app.mode {
-        Mode::Table => return frame.render_widget(keys(app, paint), area),
-        Mode::Help(_) => {
+        KeyInputMode::Table => return frame.render_widget(keys(app, paint), area),
+        KeyInputMode::Help(_) => {
             return frame.render_widget(Line::from("Up Down scroll, any other key: back"), area);
         }
-        Mode::Filter { line, .. } => ("/".to_owned(), line),
-        Mode::Limit { node, line } => (format!("limit {}: ", printable(node.clone())), line),
-        Mode::Set { link, direction, both, line } => {
+        KeyInputMode::Filter { line, .. } => ("/".to_owned(), line),
+        KeyInputMode::Limit { node, line } => {
+            (format!("limit {}: ", printable(node.clone())), line)
+        }
+        KeyInputMode::Set { link, direction, both, line } => {
             let way = if *both { "both directions" } else { direction.as_str() };
             (format!("set {} ({way}, Tab: change): ", printable(link.clone())), line)
         }

@@ -4,16 +4,16 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Text with a cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct LineEditor {
     text: String,
     /// In bytes, at the beginning of a character or the end.
     cursor: usize,
 }
 
-impl Line {
+impl LineEditor {
     /// A line that begins with a text, the cursor behind it.
     pub(super) fn with(text: &str) -> Self {
-        Line { text: text.to_owned(), cursor: text.len() }
+        LineEditor { text: text.to_owned(), cursor: text.len() }
     }
 
     /// The typed text.
@@ -73,8 +73,8 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn typed(keys: &[KeyCode]) -> Line {
-        let mut line = Line::default();
+    fn typed(keys: &[KeyCode]) -> LineEditor {
+        let mut line = LineEditor::default();
         for code in keys {
             line.key(KeyEvent::from(*code));
         }
@@ -85,21 +85,21 @@ mod tests {
     fn a_line_is_mended_anywhere_in_it() {
         use KeyCode::{Backspace, Char, Delete, End, Home, Left, Right};
         let line = typed(&[Char('ä'), Char('x'), Char('b'), Left, Backspace, Right, Char('c')]);
-        assert_eq!(line, Line::with("äbc"));
+        assert_eq!(line, LineEditor::with("äbc"));
         let line = typed(&[Char('a'), Char('b'), Home, Delete, Delete, Delete, End, Char('z')]);
-        assert_eq!(line, Line::with("z"));
-        assert_eq!(typed(&[Backspace, Left, Right]), Line::default());
+        assert_eq!(line, LineEditor::with("z"));
+        assert_eq!(typed(&[Backspace, Left, Right]), LineEditor::default());
     }
 
     #[test]
     fn words_and_lines_are_removed_as_in_a_shell() {
         let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
-        let mut line = Line::with("loss=1% rate=2mbit ");
+        let mut line = LineEditor::with("loss=1% rate=2mbit ");
         line.key(control('w'));
         assert_eq!(line.text(), "loss=1% ");
         line.key(control('u'));
-        assert_eq!(line, Line::default());
+        assert_eq!(line, LineEditor::default());
         line.key(control('c'));
-        assert_eq!(line, Line::default());
+        assert_eq!(line, LineEditor::default());
     }
 }

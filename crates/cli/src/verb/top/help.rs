@@ -1,7 +1,7 @@
 //! The help that `?` shows.
 
 use super::app::Tab;
-use super::columns::{Column, LINKS, NODES};
+use super::columns::{LINKS, LiveTableColumn, NODES};
 
 /// The lines of the help for a table.
 pub(super) fn lines(tab: Tab) -> Vec<String> {
@@ -21,7 +21,7 @@ pub(super) fn lines(tab: Tab) -> Vec<String> {
 }
 
 /// The first ten have a digit.
-fn column(index: usize, column: &Column) -> String {
+fn column(index: usize, column: &LiveTableColumn) -> String {
     let digit = if index < 10 { ((index + 1) % 10).to_string() } else { " ".to_owned() };
     format!("  {digit} {:<13} {}", column.heading, column.meaning)
 }

@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use windtunnel_control::{LaneChoice, Request};
+use windtunnel_control::{ControlRequest, LaneChoice};
 use windtunnel_model::Plan;
 
 use crate::verb::set::{describe, limit_request, replaced};
 
 /// A change, and the message about it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Order {
+pub(super) struct RunChangeRequest {
     /// For the run.
-    pub(super) request: Request,
+    pub(super) request: ControlRequest,
     /// The message once the run has confirmed it.
     pub(super) done: String,
 }
@@ -20,7 +20,7 @@ pub(super) struct Order {
 ///
 /// # Errors
 /// The mistake, in a line.
-pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<Order, String> {
+pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<RunChangeRequest, String> {
     let words = shell_words::split(text).map_err(|_| "a quote is not closed".to_owned())?;
     if words.is_empty() {
         return Err("write KEY=VALUE, such as loss=5%".to_owned());
@@ -41,27 +41,27 @@ pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<Order, S
         // Writing to a string cannot fail.
         let _ = write!(done, "; its {property} follows no trace any more");
     }
-    Ok(Order { request: Request::Set { lanes, patch: Box::new(patch) }, done })
+    Ok(RunChangeRequest { request: ControlRequest::Set { lanes, patch: Box::new(patch) }, done })
 }
 
 /// Reads what `windtunnel set` would take behind the name of a node: `cpu=50%`.
 ///
 /// # Errors
 /// The mistake, in a line.
-pub(super) fn limit(node: &str, text: &str) -> Result<Order, String> {
+pub(super) fn limit(node: &str, text: &str) -> Result<RunChangeRequest, String> {
     let pair = text.trim().split_once('=').ok_or("write KEY=VALUE, such as cpu=50%")?;
     let (key, value) = (pair.0.trim(), pair.1.trim());
     let demand = windtunnel_scenario::parse_limit(key, value)
         .map_err(|error| message(&error.to_string(), error.hint.as_deref()))?;
     let request = limit_request(node, &demand)
         .ok_or_else(|| format!("`{key}` cannot change: cpu, memory, pids and disk can"))?;
-    Ok(Order { request, done: format!("{node}: {key} {value}") })
+    Ok(RunChangeRequest { request, done: format!("{node}: {key} {value}") })
 }
 
 /// Takes a link down or up.
-pub(super) fn state(lanes: LaneChoice, up: bool) -> Order {
+pub(super) fn state(lanes: LaneChoice, up: bool) -> RunChangeRequest {
     let done = format!("{}: {}", describe(&lanes), if up { "up" } else { "down" });
-    Order { request: Request::State { lanes, up }, done }
+    RunChangeRequest { request: ControlRequest::State { lanes, up }, done }
 }
 
 /// An error and its hint, in a line.

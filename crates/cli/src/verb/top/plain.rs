@@ -2,9 +2,9 @@
 
 use windtunnel_control::Snapshot;
 
-use super::columns::{self, Column, Row};
+use super::columns::{self, LiveTableColumn, LiveTableRow};
 use crate::render::quantity;
-use crate::render::table::Table;
+use crate::render::table::TextTable;
 use crate::verb::service::render_services;
 
 /// Links, then nodes, with every column.
@@ -27,11 +27,11 @@ pub(super) fn render(snapshot: &Snapshot) -> String {
     )
 }
 
-fn table(columns: &[Column], rows: &[Row]) -> String {
+fn table(columns: &[LiveTableColumn], rows: &[LiveTableRow]) -> String {
     let headings: Vec<_> = columns.iter().map(|column| (column.heading, column.align)).collect();
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for row in rows {
-        table.row(row.cells.iter().map(super::cells::Cell::text));
+        table.row(row.cells.iter().map(super::cells::LiveTableCell::text));
     }
     table.render("")
 }

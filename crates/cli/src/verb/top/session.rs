@@ -6,33 +6,33 @@ use std::time::{Duration, Instant};
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use windtunnel_control::{Client, ClientError, Reply, Request};
+use windtunnel_control::{ControlClient, ControlClientError, ControlReply, ControlRequest};
 use windtunnel_model::{Plan, Span};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
-use windtunnel_sys::signal::Reader;
+use windtunnel_sys::signal::SignalReader;
 
 use super::app::{App, Effect};
 use super::draw::draw;
-use super::input::{Input, Inputs};
-use super::order::{self, Order};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use super::input::{TerminalEvent, TerminalEventReceiver};
+use super::order::{self, RunChangeRequest};
+use crate::exit::ExitCategory;
+use crate::failure::VerbFailure;
 use crate::output;
 use crate::terminal::Screen;
 use crate::verb::Outcome;
 
 /// Shows the run until the user, a signal or the run ends it.
-pub(super) fn run(client: Client, plan: Plan, interval: Span) -> Outcome {
+pub(super) fn run(client: ControlClient, plan: Plan, interval: Span) -> Outcome {
     let name = client.name().to_owned();
     // Before there are threads: they inherit that these are not for them.
-    let signals = Reader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
+    let signals = SignalReader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
         .map_err(|error| failed("take over signals", &error))?;
     let screen = Screen::enter().map_err(|error| failed("use the terminal", &error))?;
-    let inputs = Inputs::start().map_err(|error| failed("read keys", &error))?;
+    let inputs = TerminalEventReceiver::start().map_err(|error| failed("read keys", &error))?;
     let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))
         .map_err(|error| failed("use the terminal", &error))?;
-    let session = Session {
+    let session = TopSession {
         client,
         signals,
         inputs,
@@ -48,21 +48,21 @@ pub(super) fn run(client: Client, plan: Plan, interval: Span) -> Outcome {
     // Messages from here on are on the user's own screen.
     drop(screen);
     match ending? {
-        Ending::Quit => Ok(Exit::Fine.code()),
-        Ending::RunEnded => {
+        TopSessionEndReason::Quit => Ok(ExitCategory::Fine.code()),
+        TopSessionEndReason::RunEnded => {
             output::talk(&format!("{name} has ended"));
-            Ok(Exit::Fine.code())
+            Ok(ExitCategory::Fine.code())
         }
-        Ending::Signal(number) => Ok(u8::try_from(128 + number).unwrap_or(u8::MAX)),
+        TopSessionEndReason::Signal(number) => Ok(u8::try_from(128 + number).unwrap_or(u8::MAX)),
     }
 }
 
-fn failed(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Exit::Machine, format!("cannot {what}: {error}"))
+fn failed(what: &str, error: &io::Error) -> VerbFailure {
+    VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }
 
 /// Why the session is over.
-enum Ending {
+enum TopSessionEndReason {
     Quit,
     RunEnded,
     Signal(i32),
@@ -75,46 +75,46 @@ enum PendingRequest {
     Order(String),
 }
 
-struct Session {
-    client: Client,
-    signals: Reader,
-    inputs: Inputs,
+struct TopSession {
+    client: ControlClient,
+    signals: SignalReader,
+    inputs: TerminalEventReceiver,
     terminal: Terminal<CrosstermBackend<Stdout>>,
     app: App,
     colours: bool,
     interval: Duration,
     /// Still to be sent: one request at a time, so that each reply has its request.
-    orders: VecDeque<Order>,
+    orders: VecDeque<RunChangeRequest>,
     asked: Option<(PendingRequest, Instant)>,
     /// When the next look at the run is to be taken.
     due: Instant,
 }
 
-impl Session {
-    fn until_end(mut self) -> Result<Ending, Failure> {
+impl TopSession {
+    fn until_end(mut self) -> Result<TopSessionEndReason, VerbFailure> {
         loop {
             if self.ask()?.is_some() {
-                return Ok(Ending::RunEnded);
+                return Ok(TopSessionEndReason::RunEnded);
             }
             self.draw()?;
             let ready = self.wait()?;
             if let Some(received) = ready.signal {
-                return Ok(Ending::Signal(received));
+                return Ok(TopSessionEndReason::Signal(received));
             }
             if ready.reply && self.receive()?.is_some() {
-                return Ok(Ending::RunEnded);
+                return Ok(TopSessionEndReason::RunEnded);
             }
             if ready.terminal_gone {
-                return Ok(Ending::Signal(Signal::HUP.as_raw()));
+                return Ok(TopSessionEndReason::Signal(Signal::HUP.as_raw()));
             }
             if self.take_inputs()? {
-                return Ok(Ending::Quit);
+                return Ok(TopSessionEndReason::Quit);
             }
         }
     }
 
-    /// Sends the next request, if none is pending; `Gone` if the run has ended.
-    fn ask(&mut self) -> Result<Option<Gone>, Failure> {
+    /// Sends the next request, if none is pending; `RunDisconnection` if the run has ended.
+    fn ask(&mut self) -> Result<Option<RunDisconnection>, VerbFailure> {
         if self.asked.is_some() {
             return Ok(None);
         }
@@ -122,7 +122,7 @@ impl Session {
         let (request, asked) = if let Some(order) = self.orders.pop_front() {
             (order.request, PendingRequest::Order(order.done))
         } else if !self.app.paused && now >= self.due {
-            (Request::Snapshot, PendingRequest::Snapshot)
+            (ControlRequest::Snapshot, PendingRequest::Snapshot)
         } else {
             return Ok(None);
         };
@@ -130,8 +130,8 @@ impl Session {
         Ok(gone(self.client.send(&request, &[]))?.err())
     }
 
-    /// Receives a reply; `Gone` if the run has ended.
-    fn receive(&mut self) -> Result<Option<Gone>, Failure> {
+    /// Receives a reply; `RunDisconnection` if the run has ended.
+    fn receive(&mut self) -> Result<Option<RunDisconnection>, VerbFailure> {
         let reply = match gone(self.client.receive())? {
             Ok(reply) => reply,
             Err(gone) => return Ok(Some(gone)),
@@ -143,37 +143,37 @@ impl Session {
             PendingRequest::Order(_) => Instant::now(),
         };
         match (asked, reply) {
-            (PendingRequest::Snapshot, Reply::Snapshot(snapshot)) => {
+            (PendingRequest::Snapshot, ControlReply::Snapshot(snapshot)) => {
                 if !self.app.paused {
                     self.app.update(*snapshot);
                 }
             }
-            (PendingRequest::Order(done), Reply::Done) => self.app.say(done, false),
-            (PendingRequest::Order(_), Reply::Error { message, hint }) => {
+            (PendingRequest::Order(done), ControlReply::Done) => self.app.say(done, false),
+            (PendingRequest::Order(_), ControlReply::Error { message, hint }) => {
                 self.app.say(order::message(&message, hint.as_deref()), true);
             }
-            (_, other) => return Err(Failure::unexpected(other)),
+            (_, other) => return Err(VerbFailure::unexpected(other)),
         }
         Ok(None)
     }
 
     /// Executes typed keys; true to quit.
-    fn take_inputs(&mut self) -> Result<bool, Failure> {
+    fn take_inputs(&mut self) -> Result<bool, VerbFailure> {
         for input in self.inputs.take() {
             match input {
-                Input::Key(key) => match self.app.key(key) {
+                TerminalEvent::Key(key) => match self.app.key(key) {
                     Effect::Nothing => {}
                     Effect::Quit => return Ok(true),
                     Effect::Order(order) => self.orders.push_back(*order),
                 },
-                Input::Resized => {}
-                Input::Lost(error) => return Err(failed("read keys", &error)),
+                TerminalEvent::Resized => {}
+                TerminalEvent::Lost(error) => return Err(failed("read keys", &error)),
             }
         }
         Ok(false)
     }
 
-    fn draw(&mut self) -> Result<(), Failure> {
+    fn draw(&mut self) -> Result<(), VerbFailure> {
         let (app, colours) = (&mut self.app, self.colours);
         let silent = self.asked.as_ref().map_or(0, |(_, since)| since.elapsed().as_secs());
         self.terminal
@@ -182,7 +182,7 @@ impl Session {
             .map_err(|error| failed("use the terminal", &error))
     }
 
-    fn wait(&self) -> Result<Ready, Failure> {
+    fn wait(&self) -> Result<TopSessionReadiness, VerbFailure> {
         let stdin = rustix::stdio::stdin();
         let mut polled = [
             PollFd::new(&self.client, PollFlags::IN),
@@ -206,7 +206,7 @@ impl Session {
         }
         let events = |index: usize| polled[index].revents();
         let received = if events(1).is_empty() { None } else { self.signals.read().ok().flatten() };
-        Ok(Ready {
+        Ok(TopSessionReadiness {
             reply: !events(0).is_empty() || self.client.has_buffered(),
             signal: received.map(|received| received.signal),
             terminal_gone: events(3).intersects(PollFlags::HUP | PollFlags::ERR),
@@ -215,27 +215,29 @@ impl Session {
 }
 
 /// Descriptors that are ready.
-struct Ready {
+struct TopSessionReadiness {
     reply: bool,
     signal: Option<i32>,
     terminal_gone: bool,
 }
 
 /// The run is over: it has closed the connection.
-struct Gone;
+struct RunDisconnection;
 
 /// Distinguishes the end of the run from a failure.
-fn gone<T>(outcome: Result<T, ClientError>) -> Result<Result<T, Gone>, Failure> {
+fn gone<T>(
+    outcome: Result<T, ControlClientError>,
+) -> Result<Result<T, RunDisconnection>, VerbFailure> {
     match outcome {
         Ok(value) => Ok(Ok(value)),
-        Err(ClientError::Closed { .. }) => Ok(Err(Gone)),
-        Err(ClientError::Talk { source, .. })
+        Err(ControlClientError::Closed { .. }) => Ok(Err(RunDisconnection)),
+        Err(ControlClientError::Talk { source, .. })
             if matches!(
                 source.kind(),
                 io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
             ) =>
         {
-            Ok(Err(Gone))
+            Ok(Err(RunDisconnection))
         }
         Err(other) => Err(other.into()),
     }

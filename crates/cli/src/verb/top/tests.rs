@@ -5,10 +5,11 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::{Color, Modifier};
 use windtunnel_control::{
-    LaneChoice, LaneStatus, NodeLimits, NodeStatus, ProgramStatus, Request, RunStatus, Snapshot,
+    ControlRequest, LaneChoice, LaneStatus, NodeLimits, NodeStatus, ProgramStatus, RunStatus,
+    Snapshot,
 };
 use windtunnel_model::LinkPatch;
-use windtunnel_scenario::Source;
+use windtunnel_scenario::ScenarioSource;
 
 use super::app::{App, Effect};
 use super::draw::draw;
@@ -76,7 +77,8 @@ fn snapshot() -> Snapshot {
 
 fn app() -> App {
     let file = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], name: wire}]\n";
-    let source = Source { name: "demo.yaml", text: file, default_name: "demo", base_dir: "/" };
+    let source =
+        ScenarioSource { name: "demo.yaml", text: file, default_name: "demo", base_dir: "/" };
     let mut app = App::new(windtunnel_scenario::load(&source).unwrap().plan);
     app.update(snapshot());
     app
@@ -217,7 +219,7 @@ fn the_selection_stays_with_the_link_when_the_order_changes() {
     app.key(KeyEvent::from(KeyCode::End));
     let Effect::Order(order) = typed(&mut app, "4d") else { panic!("no order") };
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
-    assert_eq!(order.request, Request::State { lanes, up: false });
+    assert_eq!(order.request, ControlRequest::State { lanes, up: false });
     let selected = |app: &mut App| {
         let terminal = screen(app, 80, 24);
         let buffer = terminal.backend().buffer();
@@ -238,7 +240,7 @@ fn properties_are_set_in_the_words_of_set() {
     let pairs = [("latency", "80ms"), ("jitter", "{spread: 2ms, distribution: normal}")];
     let patch: LinkPatch = windtunnel_scenario::parse_patch(&pairs).unwrap();
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
-    assert_eq!(order.request, Request::Set { lanes, patch: Box::new(patch) });
+    assert_eq!(order.request, ControlRequest::Set { lanes, patch: Box::new(patch) });
 }
 
 #[test]
@@ -262,7 +264,7 @@ fn limits_of_nodes_are_shown_and_set() {
     let prompt = lines(&mut app, 140, 24)[23].clone();
     assert!(prompt.starts_with("limit web: cpu=50"), "{prompt}");
     let Effect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
-    assert_eq!(order.request, Request::SetCpu { node: "web".into(), millis: 500 });
+    assert_eq!(order.request, ControlRequest::SetCpu { node: "web".into(), millis: 500 });
     for wrong in ["cpu", "cpu=x", "send=1MB/s"] {
         assert_eq!(typed(&mut app, &format!("s{wrong}\n")), Effect::Nothing, "{wrong}");
         typed(&mut app, "\u{1b}");
@@ -275,7 +277,7 @@ fn tab_in_the_prompt_means_both_directions() {
     let mut app = app();
     let Effect::Order(order) = typed(&mut app, "sloss=1%\t\n") else { panic!("no order") };
     let lanes = LaneChoice { link: "ocean".into(), direction: None };
-    assert!(matches!(order.request, Request::Set { lanes: asked, .. } if asked == lanes));
+    assert!(matches!(order.request, ControlRequest::Set { lanes: asked, .. } if asked == lanes));
     assert_eq!(order.done, "ocean: loss=1%");
 }
 

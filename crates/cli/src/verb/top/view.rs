@@ -1,21 +1,21 @@
 //! One table: its rows in the wanted order, those that pass the filter, and the selected one.
 
-use super::columns::{Column, Key, Row};
+use super::columns::{LiveTableColumn, LiveTableRow, LiveTableRowKey};
 use crate::render::table::Align;
 
 /// A table that is looked at.
 #[derive(Debug)]
-pub(super) struct View {
-    columns: &'static [Column],
+pub(super) struct LiveTableView {
+    columns: &'static [LiveTableColumn],
     /// In the order of the file.
-    rows: Vec<Row>,
+    rows: Vec<LiveTableRow>,
     /// Positions among `rows` of the shown ones, in their order.
     shown: Vec<usize>,
     sort: Option<Sort>,
     filter: String,
     /// Position among `shown`, and the row there: the selection follows the row, not the place.
     selected: usize,
-    key: Option<Key>,
+    key: Option<LiveTableRowKey>,
     /// Columns left out between the names and the rest.
     skipped: usize,
 }
@@ -29,10 +29,10 @@ pub(super) struct Sort {
     pub(super) descending: bool,
 }
 
-impl View {
+impl LiveTableView {
     /// An empty table.
-    pub(super) fn new(columns: &'static [Column]) -> Self {
-        View {
+    pub(super) fn new(columns: &'static [LiveTableColumn]) -> Self {
+        LiveTableView {
             columns,
             rows: Vec::new(),
             shown: Vec::new(),
@@ -45,7 +45,7 @@ impl View {
     }
 
     /// The columns.
-    pub(super) fn columns(&self) -> &'static [Column] {
+    pub(super) fn columns(&self) -> &'static [LiveTableColumn] {
         self.columns
     }
 
@@ -55,7 +55,7 @@ impl View {
     }
 
     /// The shown rows, in order.
-    pub(super) fn shown(&self) -> impl ExactSizeIterator<Item = &Row> {
+    pub(super) fn shown(&self) -> impl ExactSizeIterator<Item = &LiveTableRow> {
         self.shown.iter().map(|&index| &self.rows[index])
     }
 
@@ -75,7 +75,7 @@ impl View {
     }
 
     /// The selected row; none in an empty table.
-    pub(super) fn selected_key(&self) -> Option<&Key> {
+    pub(super) fn selected_key(&self) -> Option<&LiveTableRowKey> {
         self.key.as_ref()
     }
 
@@ -85,7 +85,7 @@ impl View {
     }
 
     /// Takes new rows.
-    pub(super) fn update(&mut self, rows: Vec<Row>) {
+    pub(super) fn update(&mut self, rows: Vec<LiveTableRow>) {
         self.rows = rows;
         self.arrange();
     }
@@ -151,8 +151,9 @@ impl View {
 
     fn arrange(&mut self) {
         let wanted = self.filter.to_lowercase();
-        let passes =
-            |row: &Row| wanted.is_empty() || row.words().any(|word| word.contains(&wanted));
+        let passes = |row: &LiveTableRow| {
+            wanted.is_empty() || row.words().any(|word| word.contains(&wanted))
+        };
         let rows = self.rows.iter().enumerate().filter(|(_, row)| passes(row));
         self.shown = rows.map(|(index, _)| index).collect();
         if let Some(Sort { column, descending }) = self.sort {
@@ -167,10 +168,10 @@ impl View {
     }
 }
 
-impl Row {
+impl LiveTableRow {
     fn words(&self) -> impl Iterator<Item = String> {
         self.cells.iter().filter_map(|cell| match cell {
-            super::cells::Cell::Text(text) => Some(text.to_lowercase()),
+            super::cells::LiveTableCell::Text(text) => Some(text.to_lowercase()),
             _ => None,
         })
     }

@@ -11,16 +11,16 @@ use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
 use windtunnel_model::NodeId;
 
 use super::super::leavers::Leavers;
-use super::super::losses::Losses;
+use super::super::losses::MemberLossTimes;
 use super::super::watch::WatcherId;
 use super::super::{now, trial, watch};
-use super::run::Run;
-use super::{Runs, SETUP_PATIENCE, said};
+use super::run::AgentRunPart;
+use super::{AgentRunTable, SETUP_PATIENCE, said};
 use crate::protocol::run::{RunSetup, text_of};
-use crate::protocol::{Answer, Unfit};
+use crate::protocol::{AgentReply, Unfit};
 use crate::stream_limit::CountedStream;
 
-impl Runs {
+impl AgentRunTable {
     /// Begins a part, with a first watcher; or says why not.
     pub(in crate::agent) fn begin(
         &mut self,
@@ -34,7 +34,7 @@ impl Runs {
         let (founder, answers) = self.watcher(run, to, rest);
         let begun = self.try_begin(setup, member, mesh, founder, &answers);
         if let Err(message) = &begun {
-            let _ = answers.send(Answer::Error { message: message.clone() });
+            let _ = answers.send(AgentReply::Error { message: message.clone() });
         }
         begun
     }
@@ -44,7 +44,7 @@ impl Runs {
         let (number, answers) = self.watcher(run, to, rest);
         match self.all.get_mut(&run) {
             Some(known) => {
-                let _ = answers.send(Answer::Run(Box::new(known.setup.clone())));
+                let _ = answers.send(AgentReply::Run(Box::new(known.setup.clone())));
                 if known.part.is_none() {
                     let _ = answers.send(said(FromPart::Ended));
                 }
@@ -52,7 +52,7 @@ impl Runs {
             }
             None => {
                 let message = self.expiry.why_unknown(run);
-                let _ = answers.send(Answer::Error { message });
+                let _ = answers.send(AgentReply::Error { message });
             }
         }
     }
@@ -62,7 +62,7 @@ impl Runs {
         run: u64,
         to: SendStream,
         rest: CountedStream,
-    ) -> (u64, UnboundedSender<Answer>) {
+    ) -> (u64, UnboundedSender<AgentReply>) {
         let (answers, queue) = unbounded_channel();
         let number = self.next_watcher;
         self.next_watcher += 1;
@@ -78,7 +78,7 @@ impl Runs {
         member: u16,
         mesh: &mut Mesh,
         founder: u64,
-        answers: &UnboundedSender<Answer>,
+        answers: &UnboundedSender<AgentReply>,
     ) -> Result<(), String> {
         let run = setup.run;
         let worker = self.worker.clone().ok_or("this agent does no runs")?;
@@ -114,7 +114,7 @@ impl Runs {
                 Some((u16::try_from(other).ok()?, speaker))
             },
         );
-        let known = Run {
+        let known = AgentRunPart {
             me: member,
             agents,
             part: Some(part),
@@ -126,7 +126,7 @@ impl Runs {
             begun: false,
             prepared: false,
             reported_prepared: false,
-            losses: Losses::default(),
+            losses: MemberLossTimes::default(),
             leavers: Leavers::default(),
             on_sufferance: false,
             forgotten: 0,

@@ -9,7 +9,7 @@ use crate::protocol::run::text_of;
 
 /// How long files wait to be fetched.
 #[derive(Debug)]
-pub(super) struct Expiry {
+pub(super) struct RunFileRetention {
     keep: Span,
     /// By run that is over and has no watcher: since when.
     waiting: BTreeMap<u64, Time>,
@@ -17,9 +17,9 @@ pub(super) struct Expiry {
     expired: VecDeque<u64>,
 }
 
-impl Expiry {
+impl RunFileRetention {
     pub(super) fn new(keep: Span) -> Self {
-        Expiry { keep, waiting: BTreeMap::new(), expired: VecDeque::new() }
+        RunFileRetention { keep, waiting: BTreeMap::new(), expired: VecDeque::new() }
     }
 
     /// The runs that have waited for long enough, of all that are over and have no watcher
@@ -65,12 +65,12 @@ mod tests {
 
     /// Of runs that are over and unwatched at this hour, these expire.
     #[track_caller]
-    fn expect(expiry: &mut Expiry, idle: &[u64], hour: u64, expired: &[u64]) {
+    fn expect(expiry: &mut RunFileRetention, idle: &[u64], hour: u64, expired: &[u64]) {
         assert_eq!(expiry.take(idle.iter().copied(), at(hour)), expired);
     }
 
-    fn day() -> Expiry {
-        Expiry::new(Span::from_secs(24 * 3600))
+    fn day() -> RunFileRetention {
+        RunFileRetention::new(Span::from_secs(24 * 3600))
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn results_that_are_not_to_be_kept_expire_as_soon_as_they_have_no_watcher() {
-        let mut expiry = Expiry::new(Span::ZERO);
+        let mut expiry = RunFileRetention::new(Span::ZERO);
         expect(&mut expiry, &[1], 5, &[1]);
     }
 }

@@ -4,10 +4,10 @@ use windtunnel_control::part::{FlowAnnouncement, StopWhy, ToPart};
 use windtunnel_mesh::{Mesh, RunId};
 
 use super::super::now;
-use super::run::Run;
+use super::run::AgentRunPart;
 
 /// Announces flows here to the mesh.
-pub(super) fn announce(run: &Run, changes: &[FlowAnnouncement], mesh: &mut Mesh) {
+pub(super) fn announce(run: &AgentRunPart, changes: &[FlowAnnouncement], mesh: &mut Mesh) {
     let id = RunId(run.setup.run);
     for FlowAnnouncement { change, audience, at_once } in changes {
         let agent = |member: &u16| run.agents.get(usize::from(*member)).copied();

@@ -9,10 +9,10 @@ use super::super::losses::LossState;
 use super::super::now;
 use super::super::watch::WatcherId;
 use super::flows::announce;
-use super::{END_PATIENCE, LOST_ITSELF, Runs, said};
-use crate::protocol::run::{Order, Word};
+use super::{AgentRunTable, END_PATIENCE, LOST_ITSELF, said};
+use crate::protocol::run::{PartCommand, RunMemberMessage};
 
-impl Runs {
+impl AgentRunTable {
     /// A message of the part of a run, or why there are no more.
     pub(in crate::agent) fn handle_part(
         &mut self,
@@ -25,7 +25,7 @@ impl Runs {
             Ok(FromPart::Flows { changes }) => announce(known, &changes, mesh),
             Ok(FromPart::News { news }) => {
                 for speaker in known.speakers.values() {
-                    let _ = speaker.send(Word::News { news: news.clone() });
+                    let _ = speaker.send(RunMemberMessage::News { news: news.clone() });
                 }
             }
             Ok(FromPart::Prepared) => {
@@ -64,7 +64,7 @@ impl Runs {
         known.part = None;
         for speaker in known.speakers.values() {
             if let Some(why) = failed {
-                let _ = speaker.send(Word::Failed { why: why.to_owned() });
+                let _ = speaker.send(RunMemberMessage::Failed { why: why.to_owned() });
             }
         }
         known.speakers.clear();
@@ -80,15 +80,15 @@ impl Runs {
     pub(in crate::agent) fn handle_watcher(
         &mut self,
         watcher: WatcherId,
-        order: Option<Order>,
+        order: Option<PartCommand>,
         mesh: &mut Mesh,
     ) {
         let Some(known) = self.all.get_mut(&watcher.run) else { return };
         let message = match order {
             None => return self.lose_watcher(watcher),
-            Some(Order::Peers { addresses }) => ToPart::Peers { addresses },
-            Some(Order::Measure) => ToPart::Measure,
-            Some(Order::Begin { agent, at_ns }) => {
+            Some(PartCommand::Peers { addresses }) => ToPart::Peers { addresses },
+            Some(PartCommand::Measure) => ToPart::Measure,
+            Some(PartCommand::Begin { agent, at_ns }) => {
                 if !std::mem::replace(&mut known.begun, true) {
                     let _ = mesh.set_patience(now(), RunId(watcher.run), known.patience);
                 }
@@ -97,7 +97,7 @@ impl Runs {
                     Err(why) => ToPart::Stop(StopWhy::Failed(why)),
                 }
             }
-            Some(Order::Stop { why }) => ToPart::Stop(why),
+            Some(PartCommand::Stop { why }) => ToPart::Stop(why),
         };
         known.order(message);
     }
@@ -116,30 +116,34 @@ impl Runs {
     }
 
     /// A message of another agent about its part.
-    pub(in crate::agent) fn handle_word(&mut self, run: u64, member: u16, word: Word) {
+    pub(in crate::agent) fn handle_word(&mut self, run: u64, member: u16, word: RunMemberMessage) {
         let Some(known) = self.all.get(&run).filter(|known| known.me != member) else { return };
         known.order(match word {
-            Word::News { news } => ToPart::News { member, news },
-            Word::Failed { why } => ToPart::Lost { member, why, apart: false },
+            RunMemberMessage::News { news } => ToPart::News { member, news },
+            RunMemberMessage::Failed { why } => ToPart::Lost { member, why, apart: false },
         });
     }
 
     /// An event of the mesh about a run.
-    pub(in crate::agent) fn handle_mesh(&mut self, event: &windtunnel_mesh::Event, mesh: &Mesh) {
-        use windtunnel_mesh::Event;
+    pub(in crate::agent) fn handle_mesh(
+        &mut self,
+        event: &windtunnel_mesh::MeshEvent,
+        mesh: &Mesh,
+    ) {
+        use windtunnel_mesh::MeshEvent;
         match event {
-            Event::RunReady { run } => {
+            MeshEvent::RunReady { run } => {
                 if let Some(known) = self.all.get_mut(&run.0) {
                     known.report_prepared(mesh);
                 }
             }
-            Event::RunRefused { run, agent, why, .. } => {
+            MeshEvent::RunRefused { run, agent, why, .. } => {
                 if let Some(known) = self.all.get(&run.0) {
                     let why = format!("agent {agent} takes the run for another: {why:?}");
                     known.order(ToPart::Stop(StopWhy::Failed(why)));
                 }
             }
-            Event::RunLost { run, agent, cause } => {
+            MeshEvent::RunLost { run, agent, cause } => {
                 let Some(known) = self.all.get_mut(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 let stand = known.lose(member);
@@ -147,22 +151,22 @@ impl Runs {
                 known.order(ToPart::Lost { member, why, apart });
                 known.follow(stand);
             }
-            Event::RunSilent { run, agent, since } => {
+            MeshEvent::RunSilent { run, agent, since } => {
                 let Some(known) = self.all.get(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 known.order(ToPart::Silent { member, since_ns: since.as_nanos() });
             }
-            Event::RunAnswers { run, agent } => {
+            MeshEvent::RunAnswers { run, agent } => {
                 let Some(known) = self.all.get(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 known.order(ToPart::Answers { member });
             }
-            Event::RunLeft { run, agent } => {
+            MeshEvent::RunLeft { run, agent } => {
                 let Some(known) = self.all.get_mut(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 known.leavers.add(member, now());
             }
-            Event::Flows { run, agent, changes } => {
+            MeshEvent::Flows { run, agent, changes } => {
                 let Some(known) = self.all.get(&run.0) else { return };
                 let Some(member) = known.member_of(*agent) else { return };
                 known.order(ToPart::Flows { member, changes: changes.clone() });

@@ -10,31 +10,31 @@ use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;
 
 use super::super::leavers::Leavers;
-use super::super::losses::{LossState, Losses};
+use super::super::losses::{LossState, MemberLossTimes};
 use super::super::now;
 use super::{LOST_ITSELF, said};
-use crate::protocol::Answer;
-use crate::protocol::run::{RunSetup, Word};
+use crate::protocol::AgentReply;
+use crate::protocol::run::{RunMemberMessage, RunSetup};
 
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct AgentRunPart {
     pub(super) setup: RunSetup,
     pub(super) me: u16,
     pub(super) agents: Vec<AgentId>,
     /// Absent when it is over.
     pub(super) part: Option<UnboundedSender<ToPart>>,
-    pub(super) watchers: BTreeMap<u64, UnboundedSender<Answer>>,
+    pub(super) watchers: BTreeMap<u64, UnboundedSender<AgentReply>>,
     /// The watcher that started it: without it the run does not begin.
     pub(super) founder: u64,
     /// To the other agents, by member.
-    pub(super) speakers: BTreeMap<u16, UnboundedSender<Word>>,
+    pub(super) speakers: BTreeMap<u16, UnboundedSender<RunMemberMessage>>,
     pub(super) folder: PathBuf,
     /// How long a member may be silent before it is lost.
     pub(super) patience: Span,
     pub(super) begun: bool,
     pub(super) prepared: bool,
     pub(super) reported_prepared: bool,
-    pub(super) losses: Losses,
+    pub(super) losses: MemberLossTimes,
     pub(super) leavers: Leavers,
     /// Whether it goes on only as long as a client watches.
     pub(super) on_sufferance: bool,
@@ -42,8 +42,8 @@ pub(super) struct Run {
     pub(super) forgotten: usize,
 }
 
-impl Run {
-    pub(super) fn send_to_watchers(&self, answer: &Answer) {
+impl AgentRunPart {
+    pub(super) fn send_to_watchers(&self, answer: &AgentReply) {
         for watcher in self.watchers.values() {
             let _ = watcher.send(answer.clone());
         }
@@ -103,11 +103,11 @@ mod tests {
     use crate::protocol::valid::tests::run as run_json;
 
     /// A run of four members, of which this is number 3, with its part's orders.
-    fn run(on_host_loss: OnHostLoss, watchers: u64) -> (Run, UnboundedReceiver<ToPart>) {
+    fn run(on_host_loss: OnHostLoss, watchers: u64) -> (AgentRunPart, UnboundedReceiver<ToPart>) {
         let mut setup: RunSetup = serde_json::from_value(run_json()).unwrap();
         setup.plan.on_host_loss = on_host_loss;
         let (part, orders) = unbounded_channel();
-        let run = Run {
+        let run = AgentRunPart {
             setup,
             me: 3,
             agents: [40, 30, 20, 10].map(AgentId).into(),
@@ -120,7 +120,7 @@ mod tests {
             begun: true,
             prepared: false,
             reported_prepared: false,
-            losses: Losses::default(),
+            losses: MemberLossTimes::default(),
             leavers: Leavers::default(),
             on_sufferance: false,
             forgotten: 0,

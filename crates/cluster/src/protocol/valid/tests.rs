@@ -35,15 +35,15 @@ fn refused(path: &str, value: Value) -> String {
     let mut run = run();
     *run.pointer_mut(path).unwrap() = value;
     run.as_object_mut().unwrap().insert("answer".to_owned(), json!("run"));
-    frame::decode::<Answer>(&serde_json::to_vec(&run).unwrap()).unwrap_err().to_string()
+    frame::decode::<AgentReply>(&serde_json::to_vec(&run).unwrap()).unwrap_err().to_string()
 }
 
 #[test]
 fn a_run_as_agents_send_it_is_accepted() {
     let mut run = run();
     run.as_object_mut().unwrap().insert("answer".to_owned(), json!("run"));
-    let answer = frame::decode::<Answer>(&serde_json::to_vec(&run).unwrap()).unwrap();
-    assert!(matches!(answer, Answer::Run(_)));
+    let answer = frame::decode::<AgentReply>(&serde_json::to_vec(&run).unwrap()).unwrap();
+    assert!(matches!(answer, AgentReply::Run(_)));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn numbers_that_index_nothing_and_texts_that_are_nothing_are_refused() {
 
 #[test]
 fn a_file_of_another_machine_has_a_plain_path() {
-    let file = |path: &str| Answer::File { path: path.to_owned(), bytes: 1, executable: false };
+    let file = |path: &str| AgentReply::File { path: path.to_owned(), bytes: 1, executable: false };
     file("nodes/a/stdout").validate().unwrap();
     for path in ["../x", "/x", "", "nodes//x", "nodes/./x", "a\0b"] {
         file(path).validate().unwrap_err();
@@ -89,7 +89,8 @@ fn a_file_of_another_machine_has_a_plain_path() {
 
 #[test]
 fn the_agent_that_was_asked_is_one_of_those_that_are_there() {
-    let hosts = Hosts { asked: 7, hosts: Vec::new(), silent: Vec::new(), throughput: Vec::new() };
+    let hosts =
+        ClusterHosts { asked: 7, hosts: Vec::new(), silent: Vec::new(), throughput: Vec::new() };
     hosts.validate().unwrap_err();
 }
 
@@ -104,7 +105,7 @@ fn card_with(path: &str, value: Value) -> String {
     let mut card = card(1);
     card.as_object_mut().unwrap().entry(path[1..].split('/').next().unwrap()).or_insert(json!(0));
     *card.pointer_mut(path).unwrap() = value;
-    let card: Card = serde_json::from_value(card).unwrap();
+    let card: AgentDescription = serde_json::from_value(card).unwrap();
     card.validate().err().map(|why| why.to_string()).unwrap_or_default()
 }
 
@@ -171,10 +172,13 @@ fn a_peer_is_at_most_a_day_away_and_its_clock_within_bounds() {
 #[test]
 fn what_runs_have_of_a_machine_is_bounded_so_that_sums_fit() {
     let amounts = [
-        Reserved { cpu_millis: AMOUNT_MAX + 1, ..Reserved::default() },
-        Reserved { memory: windtunnel_model::Bytes(u64::MAX), ..Reserved::default() },
-        Reserved { up_bit_per_s: AMOUNT_MAX + 1, ..Reserved::default() },
-        Reserved { down_bit_per_s: u64::MAX, ..Reserved::default() },
+        AllocatedResources { cpu_millis: AMOUNT_MAX + 1, ..AllocatedResources::default() },
+        AllocatedResources {
+            memory: windtunnel_model::Bytes(u64::MAX),
+            ..AllocatedResources::default()
+        },
+        AllocatedResources { up_bit_per_s: AMOUNT_MAX + 1, ..AllocatedResources::default() },
+        AllocatedResources { down_bit_per_s: u64::MAX, ..AllocatedResources::default() },
     ];
     for reserved in amounts {
         let why = reserved.validate().unwrap_err().to_string();
@@ -187,12 +191,12 @@ fn what_runs_have_of_a_machine_is_bounded_so_that_sums_fit() {
 fn a_question_about_a_part_names_one_of_the_members() {
     let ask = |member: u16| {
         let run = serde_json::from_value(run()).unwrap();
-        Ask::Part { run, member }.validate().err().map(|why| why.to_string())
+        AgentRequest::Part { run, member }.validate().err().map(|why| why.to_string())
     };
     assert_eq!((ask(1), ask(2)), (None, Some("member 2 of 2".to_owned())));
-    let receive = |member| Ask::Receive { run: 1, member }.validate().is_ok();
+    let receive = |member| AgentRequest::Receive { run: 1, member }.validate().is_ok();
     assert!(receive(9_999) && !receive(10_000));
-    let stop = Ask::Exec { run: 1, request: Box::new(Request::Stop), size: None };
+    let stop = AgentRequest::Exec { run: 1, request: Box::new(ControlRequest::Stop), size: None };
     assert_eq!(stop.validate().unwrap_err().to_string(), "that is not a command");
 }
 
@@ -201,13 +205,13 @@ fn reasons_of_up_to_64_kib_are_taken() {
     let reason = |bytes: usize| "x".repeat(bytes);
     for (bytes, is_taken) in [(64 << 10, true), ((64 << 10) + 1, false)] {
         let messages = [
-            Answer::Error { message: reason(bytes) }.validate().is_ok(),
-            Word::Failed { why: reason(bytes) }.validate().is_ok(),
+            AgentReply::Error { message: reason(bytes) }.validate().is_ok(),
+            RunMemberMessage::Failed { why: reason(bytes) }.validate().is_ok(),
         ];
         assert_eq!(messages, [is_taken; 2], "{bytes}");
     }
     // The part checks its own words.
-    Word::News { news: reason(1 << 20) }.validate().unwrap();
+    RunMemberMessage::News { news: reason(1 << 20) }.validate().unwrap();
 }
 
 /// The JSON that goes over the wire: other versions of agents and clients read it.
@@ -215,30 +219,36 @@ fn reasons_of_up_to_64_kib_are_taken() {
 fn messages_have_the_wire_form_that_they_always_had() {
     let address = "10.0.0.1:7".parse().unwrap();
     let asks = [
-        (Ask::Card, json!({"ask": "card"})),
-        (Ask::Hosts { measure: true }, json!({"ask": "hosts", "measure": true})),
-        (Ask::Take, json!({"ask": "take"})),
-        (Ask::Send { to: address }, json!({"ask": "send", "to": "10.0.0.1:7"})),
-        (Ask::Join { address }, json!({"ask": "join", "address": "10.0.0.1:7"})),
-        (Ask::Runs, json!({"ask": "runs"})),
-        (Ask::Watch { run: 7 }, json!({"ask": "watch", "run": 7})),
-        (Ask::Receive { run: 7, member: 1 }, json!({"ask": "receive", "run": 7, "member": 1})),
-        (Ask::Control { run: 7 }, json!({"ask": "control", "run": 7})),
-        (Ask::Fetch { run: 7 }, json!({"ask": "fetch", "run": 7})),
-        (Ask::Forget { run: 7 }, json!({"ask": "forget", "run": 7})),
+        (AgentRequest::Card, json!({"ask": "card"})),
+        (AgentRequest::Hosts { measure: true }, json!({"ask": "hosts", "measure": true})),
+        (AgentRequest::Take, json!({"ask": "take"})),
+        (AgentRequest::Send { to: address }, json!({"ask": "send", "to": "10.0.0.1:7"})),
+        (AgentRequest::Join { address }, json!({"ask": "join", "address": "10.0.0.1:7"})),
+        (AgentRequest::Runs, json!({"ask": "runs"})),
+        (AgentRequest::Watch { run: 7 }, json!({"ask": "watch", "run": 7})),
+        (
+            AgentRequest::Receive { run: 7, member: 1 },
+            json!({"ask": "receive", "run": 7, "member": 1}),
+        ),
+        (AgentRequest::Control { run: 7 }, json!({"ask": "control", "run": 7})),
+        (AgentRequest::Fetch { run: 7 }, json!({"ask": "fetch", "run": 7})),
+        (AgentRequest::Forget { run: 7 }, json!({"ask": "forget", "run": 7})),
     ];
     for (ask, wire) in asks {
         assert_eq!(serde_json::to_value(&ask).unwrap(), wire);
-        assert_eq!(frame::decode::<Ask>(&serde_json::to_vec(&wire).unwrap()).unwrap(), ask);
+        assert_eq!(
+            frame::decode::<AgentRequest>(&serde_json::to_vec(&wire).unwrap()).unwrap(),
+            ask
+        );
     }
     let orders = [
-        (Order::Measure, json!({"order": "measure"})),
+        (PartCommand::Measure, json!({"order": "measure"})),
         (
-            Order::Begin { agent: "1f".into(), at_ns: 9 },
+            PartCommand::Begin { agent: "1f".into(), at_ns: 9 },
             json!({"order": "begin", "agent": "1f", "at_ns": 9}),
         ),
         (
-            Order::Peers { addresses: vec![None, Some(address)] },
+            PartCommand::Peers { addresses: vec![None, Some(address)] },
             json!({"order": "peers", "addresses": [null, "10.0.0.1:7"]}),
         ),
     ];

@@ -11,13 +11,13 @@
 //!   a mark counts as a drop and ends the round. The square root is of integers, rounded down to a
 //!   nanosecond.
 
-use windtunnel_model::profile::Codel as Setting;
+use windtunnel_model::profile::CodelParameters as Setting;
 use windtunnel_model::{Span, Time};
 
-use super::{Head, Overflow, Verdict};
+use super::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
-pub(super) struct Codel {
+pub(super) struct CodelDiscipline {
     setting: Setting,
     /// When the delay will have been above the target for an interval; `None`: it is below.
     first_above: Option<Time>,
@@ -25,12 +25,12 @@ pub(super) struct Codel {
     drop_next: Time,
     count: u64,
     count_last: u64,
-    step: Step,
+    step: CodelDequeuePhase,
 }
 
 /// Why the queue asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum CodelDequeuePhase {
     /// The line is free.
     Fresh,
     /// A packet was dropped in the dropping state.
@@ -39,16 +39,16 @@ enum Step {
     Entering,
 }
 
-impl Codel {
+impl CodelDiscipline {
     pub(super) fn new(setting: Setting) -> Self {
-        Codel {
+        CodelDiscipline {
             setting,
             first_above: None,
             dropping: false,
             drop_next: Time::ZERO,
             count: 0,
             count_last: 0,
-            step: Step::Fresh,
+            step: CodelDequeuePhase::Fresh,
         }
     }
 
@@ -56,32 +56,32 @@ impl Codel {
         Overflow::Newcomer
     }
 
-    pub(super) fn inspect(&mut self, head: &Head) -> Verdict {
+    pub(super) fn inspect(&mut self, head: &Head) -> DequeueVerdict {
         let above = self.is_above_for_long(head);
-        match core::mem::replace(&mut self.step, Step::Fresh) {
-            Step::Fresh if self.dropping => {
+        match core::mem::replace(&mut self.step, CodelDequeuePhase::Fresh) {
+            CodelDequeuePhase::Fresh if self.dropping => {
                 self.dropping = above;
                 self.go_on(head)
             }
-            Step::Dropped => {
+            CodelDequeuePhase::Dropped => {
                 self.dropping = above;
                 if above {
                     self.drop_next = self.control_law(self.drop_next);
                 }
                 self.go_on(head)
             }
-            Step::Fresh if above && self.marks(head) => {
+            CodelDequeuePhase::Fresh if above && self.marks(head) => {
                 self.enter(head.now);
-                Verdict::Mark
+                DequeueVerdict::Mark
             }
-            Step::Fresh if above => {
-                self.step = Step::Entering;
-                Verdict::Drop
+            CodelDequeuePhase::Fresh if above => {
+                self.step = CodelDequeuePhase::Entering;
+                DequeueVerdict::Drop
             }
-            Step::Fresh => self.pass(head),
-            Step::Entering => {
+            CodelDequeuePhase::Fresh => self.pass(head),
+            CodelDequeuePhase::Entering => {
                 self.enter(head.now);
-                Verdict::Pass(1)
+                DequeueVerdict::Pass(1)
             }
         }
     }
@@ -89,9 +89,9 @@ impl Codel {
     /// As if a `dodequeue` of the RFC found nothing.
     pub(super) fn emptied(&mut self, now: Time) {
         self.first_above = None;
-        match core::mem::replace(&mut self.step, Step::Fresh) {
-            Step::Entering => self.enter(now),
-            Step::Fresh | Step::Dropped => self.dropping = false,
+        match core::mem::replace(&mut self.step, CodelDequeuePhase::Fresh) {
+            CodelDequeuePhase::Entering => self.enter(now),
+            CodelDequeuePhase::Fresh | CodelDequeuePhase::Dropped => self.dropping = false,
         }
     }
 
@@ -111,17 +111,17 @@ impl Codel {
     }
 
     /// The loop of the dropping state.
-    fn go_on(&mut self, head: &Head) -> Verdict {
+    fn go_on(&mut self, head: &Head) -> DequeueVerdict {
         if !self.dropping || head.now < self.drop_next {
             return self.pass(head);
         }
         self.count += 1;
         if self.marks(head) {
             self.drop_next = self.control_law(self.drop_next);
-            return Verdict::Mark;
+            return DequeueVerdict::Mark;
         }
-        self.step = Step::Dropped;
-        Verdict::Drop
+        self.step = CodelDequeuePhase::Dropped;
+        DequeueVerdict::Drop
     }
 
     /// Enters the dropping state, with the rate of the last time if that was not long ago.
@@ -135,10 +135,10 @@ impl Codel {
         self.count_last = self.count;
     }
 
-    fn pass(&self, head: &Head) -> Verdict {
+    fn pass(&self, head: &Head) -> DequeueVerdict {
         let quiet = !self.dropping && self.first_above.is_none();
         let below = head.waited_last < self.setting.target || head.behind <= head.packet_max;
-        Verdict::Pass(if quiet && below { head.part } else { 1 })
+        DequeueVerdict::Pass(if quiet && below { head.part } else { 1 })
     }
 
     fn marks(&self, head: &Head) -> bool {

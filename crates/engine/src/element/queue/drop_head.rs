@@ -8,7 +8,7 @@
 //! - **Drop reasons**: `queue_full`.
 //! - **Model**: `pfifo_head_drop` of tc(8).
 
-use super::{Head, Overflow, Verdict};
+use super::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
 pub(super) struct DropHead;
@@ -18,7 +18,7 @@ impl DropHead {
         Overflow::Oldest
     }
 
-    pub(super) fn inspect(&self, _head: &Head) -> Verdict {
-        Verdict::Pass(1)
+    pub(super) fn inspect(&self, _head: &Head) -> DequeueVerdict {
+        DequeueVerdict::Pass(1)
     }
 }

@@ -5,7 +5,7 @@
 //! - **Drop reasons**: `queue_full`.
 //! - **Model**: `pfifo`/`bfifo` of tc(8).
 
-use super::{Head, Overflow, Verdict};
+use super::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
 pub(super) struct DropTail;
@@ -15,7 +15,7 @@ impl DropTail {
         Overflow::Newcomer
     }
 
-    pub(super) fn inspect(&self, head: &Head) -> Verdict {
-        Verdict::Pass(head.part)
+    pub(super) fn inspect(&self, head: &Head) -> DequeueVerdict {
+        DequeueVerdict::Pass(head.part)
     }
 }

@@ -28,59 +28,59 @@ use alloc::vec::Vec;
 
 use windtunnel_model::Time;
 use windtunnel_model::profile::{Fair, FairBy, FlowQueues as Setting};
-use windtunnel_model::random::Stream;
-use windtunnel_wire::flow::Key;
+use windtunnel_model::random::RandomStream;
+use windtunnel_wire::flow::FiveTuple;
 
-use super::codel::Codel;
-use super::{Head, Keeper, Sink, Verdict};
+use super::codel::CodelDiscipline;
+use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
 use crate::counters::DropReason;
-use crate::packet::{Packet, Shape};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 pub(super) use round_robin::{NONE, index};
-use round_robin::{RoundRobin, Turn};
-use store::{Store, Waiting};
+use round_robin::{RoundRobin, RoundRobinEntry};
+use store::{PacketSlab, PacketSlabQueue};
 
 /// The most that one overflow drops.
 const BATCH_MOST: u64 = 64;
 
 #[derive(Debug)]
-pub(super) struct Flows {
+pub(super) struct FlowQueueDiscipline {
     setting: Setting,
     quantum: i64,
-    stream: Stream,
+    stream: RandomStream,
     /// By hash: the flow.
     buckets: Box<[u32]>,
-    flows: Vec<Flow>,
-    turns: Vec<Turn>,
+    flows: Vec<CodelFlowQueue>,
+    turns: Vec<RoundRobinEntry>,
     /// Of the flows, or of the hosts where there are.
     schedule: RoundRobin,
-    hosts: Option<Hosts>,
+    hosts: Option<HostRoundRobin>,
     /// The flow in turn.
     current: u32,
-    store: Store,
+    store: PacketSlab,
 }
 
 #[derive(Debug)]
-struct Flow {
-    waiting: Waiting,
+struct CodelFlowQueue {
+    waiting: PacketSlabQueue,
     packets: u64,
     bytes: u64,
     host: u32,
-    codel: Codel,
+    codel: CodelDiscipline,
 }
 
 /// The hosts that share first.
 #[derive(Debug)]
-struct Hosts {
+struct HostRoundRobin {
     by: FairBy,
     buckets: Box<[u32]>,
-    turns: Vec<Turn>,
+    turns: Vec<RoundRobinEntry>,
     /// Of the flows of each.
     schedules: Vec<RoundRobin>,
 }
 
-impl Flows {
-    pub(super) fn new(setting: Setting, stream: Stream) -> Self {
-        Flows {
+impl FlowQueueDiscipline {
+    pub(super) fn new(setting: Setting, stream: RandomStream) -> Self {
+        FlowQueueDiscipline {
             setting,
             quantum: i64::from(setting.quantum.max(1)),
             stream,
@@ -90,13 +90,13 @@ impl Flows {
             schedule: RoundRobin::EMPTY,
             hosts: None,
             current: NONE,
-            store: Store::new(),
+            store: PacketSlab::new(),
         }
     }
 
-    pub(super) fn fair(setting: Fair, stream: Stream) -> Self {
-        let mut flows = Flows::new(setting.queues, stream);
-        flows.hosts = Some(Hosts {
+    pub(super) fn fair(setting: Fair, stream: RandomStream) -> Self {
+        let mut flows = FlowQueueDiscipline::new(setting.queues, stream);
+        flows.hosts = Some(HostRoundRobin {
             by: setting.by,
             buckets: flows.buckets.clone(),
             turns: Vec::new(),
@@ -105,9 +105,16 @@ impl Flows {
         flows
     }
 
-    pub(super) fn inspect(&mut self, head: &Head, shape: &Shape, overhead: u32) -> Verdict {
+    pub(super) fn inspect(
+        &mut self,
+        head: &Head,
+        shape: &PacketTrainShape,
+        overhead: u32,
+    ) -> DequeueVerdict {
         match self.flows[index(self.current)].codel.inspect(head) {
-            Verdict::Pass(count) => Verdict::Pass(count.min(self.allowed(shape, overhead))),
+            DequeueVerdict::Pass(count) => {
+                DequeueVerdict::Pass(count.min(self.allowed(shape, overhead)))
+            }
             other => other,
         }
     }
@@ -134,7 +141,7 @@ impl Flows {
     fn select(&mut self, now: Time) -> Option<u32> {
         let flows = &mut self.flows;
         let mut is_done = |number| {
-            let flow: &mut Flow = &mut flows[index(number)];
+            let flow: &mut CodelFlowQueue = &mut flows[index(number)];
             let done = flow.waiting.is_empty();
             if done {
                 flow.codel.emptied(now);
@@ -142,7 +149,7 @@ impl Flows {
             done
         };
         let (turns, quantum) = (&mut self.turns, self.quantum);
-        let Some(Hosts { turns: hosts, schedules, .. }) = &mut self.hosts else {
+        let Some(HostRoundRobin { turns: hosts, schedules, .. }) = &mut self.hosts else {
             return self.schedule.select(turns, quantum, is_done);
         };
         let mut flow = None;
@@ -154,7 +161,7 @@ impl Flows {
     }
 
     /// How many segments may go before it is another's turn.
-    fn allowed(&self, shape: &Shape, overhead: u32) -> u32 {
+    fn allowed(&self, shape: &PacketTrainShape, overhead: u32) -> u32 {
         if self.is_alone() {
             return shape.count;
         }
@@ -165,7 +172,7 @@ impl Flows {
     }
 
     fn is_alone(&self) -> bool {
-        let of_host = |hosts: &Hosts| {
+        let of_host = |hosts: &HostRoundRobin| {
             let host = self.flows.get(index(self.current)).map_or(NONE, |flow| flow.host);
             hosts.schedules.get(index(host)).is_none_or(|schedule| schedule.listed() <= 1)
         };
@@ -173,25 +180,25 @@ impl Flows {
     }
 
     /// The flow with this key, made where its hash is met first.
-    fn flow_of(&mut self, key: Option<&Key>) -> u32 {
-        let hash = key.map_or(0, Key::hash64);
+    fn flow_of(&mut self, key: Option<&FiveTuple>) -> u32 {
+        let hash = key.map_or(0, FiveTuple::hash64);
         let bucket = bucket(self.stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {
             self.buckets[bucket] = u32::try_from(self.flows.len()).unwrap_or(NONE);
-            self.turns.push(Turn::NEW);
-            self.flows.push(Flow {
-                waiting: Waiting::EMPTY,
+            self.turns.push(RoundRobinEntry::NEW);
+            self.flows.push(CodelFlowQueue {
+                waiting: PacketSlabQueue::EMPTY,
                 packets: 0,
                 bytes: 0,
                 host: NONE,
-                codel: Codel::new(self.setting.codel),
+                codel: CodelDiscipline::new(self.setting.codel),
             });
         }
         self.buckets[bucket]
     }
 
     /// Lets a flow take turns. Its host is the one of the packet with which it begins.
-    fn list(&mut self, number: u32, key: Option<&Key>) {
+    fn list(&mut self, number: u32, key: Option<&FiveTuple>) {
         let Some(hosts) = &mut self.hosts else {
             return self.schedule.enter(&mut self.turns, number, self.quantum);
         };
@@ -204,9 +211,9 @@ impl Flows {
     }
 }
 
-impl Keeper for Flows {
-    fn push(&mut self, packet: Packet, bytes: u64) {
-        let key = Key::parse(packet.frame()).ok();
+impl MultiQueueDiscipline for FlowQueueDiscipline {
+    fn push(&mut self, packet: EmulatedPacket, bytes: u64) {
+        let key = FiveTuple::parse(packet.frame()).ok();
         let number = self.flow_of(key.as_ref());
         self.list(number, key.as_ref());
         let flow = &mut self.flows[index(number)];
@@ -215,25 +222,25 @@ impl Keeper for Flows {
         self.store.push_back(&mut flow.waiting, packet);
     }
 
-    fn front(&mut self, now: Time) -> Option<(&Packet, u64)> {
+    fn front(&mut self, now: Time) -> Option<(&EmulatedPacket, u64)> {
         self.current = self.select(now)?;
         let flow = &self.flows[index(self.current)];
         Some((self.store.front(&flow.waiting)?, flow.bytes))
     }
 
-    fn pop(&mut self, overhead: u32) -> Option<Packet> {
+    fn pop(&mut self, overhead: u32) -> Option<EmulatedPacket> {
         let flow = self.flows.get_mut(index(self.current))?;
         take(&mut self.store, flow, overhead)
     }
 
-    fn unpop(&mut self, packet: Packet, overhead: u32) {
+    fn unpop(&mut self, packet: EmulatedPacket, overhead: u32) {
         let Some(flow) = self.flows.get_mut(index(self.current)) else { return };
         flow.packets += u64::from(packet.shape.count);
         flow.bytes += packet.shape.charge(overhead);
         self.store.push_front(&mut flow.waiting, packet);
     }
 
-    fn charge(&mut self, shape: &Shape, overhead: u32) {
+    fn charge(&mut self, shape: &PacketTrainShape, overhead: u32) {
         let alone = self.is_alone();
         let full = u64::from(shape.each) + u64::from(overhead);
         for rest in (0..shape.count).rev() {
@@ -250,7 +257,7 @@ impl Keeper for Flows {
     }
 
     /// From the flow with the most bytes.
-    fn drop_some(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64) {
+    fn drop_some(&mut self, overhead: u32, sink: &mut QueueDropSink<'_>) -> (u64, u64) {
         let fattest = self.flows.iter_mut().max_by_key(|flow| flow.bytes);
         let Some(flow) = fattest.filter(|flow| flow.packets > 0) else { return (0, 0) };
         let (packets, bytes) = (flow.packets, flow.bytes);
@@ -277,14 +284,14 @@ impl Keeper for Flows {
     }
 }
 
-impl Hosts {
-    fn host_of(&mut self, key: Option<&Key>, stream: &Stream) -> u32 {
+impl HostRoundRobin {
+    fn host_of(&mut self, key: Option<&FiveTuple>, stream: &RandomStream) -> u32 {
         let address = key.map(|key| match self.by {
             FairBy::Source => key.source,
             FairBy::Destination => key.destination,
         });
         let hash = address.map_or(0, |address| {
-            let none = Key {
+            let none = FiveTuple {
                 source: address,
                 destination: address,
                 protocol: 0,
@@ -296,14 +303,18 @@ impl Hosts {
         let bucket = bucket(stream.at(hash), self.buckets.len());
         if self.buckets[bucket] == NONE {
             self.buckets[bucket] = u32::try_from(self.schedules.len()).unwrap_or(NONE);
-            self.turns.push(Turn::NEW);
+            self.turns.push(RoundRobinEntry::NEW);
             self.schedules.push(RoundRobin::EMPTY);
         }
         self.buckets[bucket]
     }
 }
 
-fn take(store: &mut Store, flow: &mut Flow, overhead: u32) -> Option<Packet> {
+fn take(
+    store: &mut PacketSlab,
+    flow: &mut CodelFlowQueue,
+    overhead: u32,
+) -> Option<EmulatedPacket> {
     let packet = store.pop(&mut flow.waiting)?;
     flow.packets -= u64::from(packet.shape.count);
     flow.bytes -= packet.shape.charge(overhead);

@@ -17,11 +17,11 @@
 //!   rate, two packets are never touched, and the draw for a packet depends on its number alone.
 //!   Probabilities are multiples of 2⁻⁴⁰.
 
-use windtunnel_model::profile::Pi2 as Setting;
+use windtunnel_model::profile::Pi2Parameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
 use super::updates::{Updated, Updates};
-use super::{Admission, Newcomer};
+use super::{EnqueueVerdict, Newcomer};
 
 /// Probability 1.
 const ONE: i128 = 1 << BITS;
@@ -30,7 +30,7 @@ const BITS: u32 = 40;
 const MARK_MOST: i128 = ONE / 4;
 
 #[derive(Debug, Clone)]
-pub(super) struct Pi2 {
+pub(super) struct Pi2Discipline {
     setting: Setting,
     rate: Option<Rate>,
     /// Bytes of two packets, which are never touched.
@@ -41,9 +41,9 @@ pub(super) struct Pi2 {
     updates: Updates,
 }
 
-impl Pi2 {
+impl Pi2Discipline {
     pub(super) fn new(setting: Setting, profile: &LinkProfile) -> Self {
-        let mut pi2 = Pi2 {
+        let mut pi2 = Pi2Discipline {
             setting,
             rate: None,
             floor: 0,
@@ -76,16 +76,16 @@ impl Pi2 {
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&self, comer: &Newcomer) -> Admission {
+    pub(super) fn admit(&self, comer: &Newcomer) -> EnqueueVerdict {
         let share = (self.root * self.root) >> BITS;
         let drawn = i128::from(comer.draw >> (u64::BITS - BITS));
         if comer.queue <= self.floor || drawn >= share {
-            return Admission::Pass;
+            return EnqueueVerdict::Pass;
         }
         if self.setting.ecn && comer.ecn && share <= MARK_MOST {
-            return Admission::Mark;
+            return EnqueueVerdict::Mark;
         }
-        Admission::Drop
+        EnqueueVerdict::Drop
     }
 
     /// The root rises by α·(delay − target) + β·(delay − old).
@@ -106,9 +106,9 @@ const DELAY_MOST: u64 = 600_000_000_000;
 mod tests {
     use super::*;
 
-    fn pi2() -> Pi2 {
+    fn pi2() -> Pi2Discipline {
         let rate = Rate::from_bits_per_second(8_000_000);
-        Pi2::new(Setting::default(), &LinkProfile { rate, ..LinkProfile::default() })
+        Pi2Discipline::new(Setting::default(), &LinkProfile { rate, ..LinkProfile::default() })
     }
 
     /// α = 0.1 · 0.015/0.1² = 0.15 and β = 0.3/0.1 = 3 a second: 31 ms after 15 ms are
@@ -127,11 +127,11 @@ mod tests {
         let quarter = 1 << (u64::BITS - 2);
         let mut pi2 = pi2();
         pi2.root = ONE / 2;
-        assert_eq!(pi2.admit(&comer(quarter, false)), Admission::Pass);
-        assert_eq!(pi2.admit(&comer(quarter - 1, false)), Admission::Drop);
-        assert_eq!(pi2.admit(&comer(quarter - 1, true)), Admission::Mark);
+        assert_eq!(pi2.admit(&comer(quarter, false)), EnqueueVerdict::Pass);
+        assert_eq!(pi2.admit(&comer(quarter - 1, false)), EnqueueVerdict::Drop);
+        assert_eq!(pi2.admit(&comer(quarter - 1, true)), EnqueueVerdict::Mark);
         pi2.root = ONE / 2 + ONE / 1000;
-        assert_eq!(pi2.admit(&comer(0, true)), Admission::Drop);
+        assert_eq!(pi2.admit(&comer(0, true)), EnqueueVerdict::Drop);
     }
 
     #[test]

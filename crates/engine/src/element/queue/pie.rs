@@ -16,11 +16,11 @@
 //!   what the line takes. The draw for a packet depends on its number alone. Probabilities are
 //!   exact multiples of 2⁻¹¹/(8·10⁹), but for the decay.
 
-use windtunnel_model::profile::Pie as Setting;
+use windtunnel_model::profile::PieParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
 use super::updates::{Updated, Updates};
-use super::{Admission, Newcomer};
+use super::{EnqueueVerdict, Newcomer};
 
 /// Probability 1: so many that each step of the controller (α = 1/8 s⁻¹, β = 5/4 s⁻¹, delays in ns,
 /// divided by up to 2048) is a whole number.
@@ -38,7 +38,7 @@ const SCALE: [(i64, i64); 6] = [
 ];
 
 #[derive(Debug, Clone)]
-pub(super) struct Pie {
+pub(super) struct PieDiscipline {
     setting: Setting,
     rate: Option<Rate>,
     /// Bytes of two packets, which are never touched.
@@ -52,9 +52,9 @@ pub(super) struct Pie {
     updates: Updates,
 }
 
-impl Pie {
+impl PieDiscipline {
     pub(super) fn new(setting: Setting, profile: &LinkProfile) -> Self {
-        let mut pie = Pie {
+        let mut pie = PieDiscipline {
             setting,
             rate: None,
             floor: 0,
@@ -89,18 +89,18 @@ impl Pie {
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
+    pub(super) fn admit(&mut self, comer: &Newcomer) -> EnqueueVerdict {
         let half = Span::from_nanos(self.setting.target.as_nanos() / 2);
         if self.probability == 0 && self.delay(comer.queue) < half && self.delay_old < half {
             self.allowance = self.setting.burst;
         }
         if !self.allowance.is_zero() || !self.drops(comer, half) {
-            return Admission::Pass;
+            return EnqueueVerdict::Pass;
         }
         if self.setting.ecn && comer.ecn && self.probability <= MARK_MOST {
-            return Admission::Mark;
+            return EnqueueVerdict::Mark;
         }
-        Admission::Drop
+        EnqueueVerdict::Drop
     }
 
     fn drops(&mut self, comer: &Newcomer, half: Span) -> bool {
@@ -167,9 +167,9 @@ const DELAY_MOST: i64 = 600_000_000_000;
 mod tests {
     use super::*;
 
-    fn pie() -> Pie {
+    fn pie() -> PieDiscipline {
         let rate = Rate::from_bits_per_second(8_000_000);
-        Pie::new(Setting::default(), &LinkProfile { rate, ..LinkProfile::default() })
+        PieDiscipline::new(Setting::default(), &LinkProfile { rate, ..LinkProfile::default() })
     }
 
     /// The step is (α·(delay − target) + β·(delay − old))/scale: with 31 ms after 15 ms,

@@ -18,10 +18,10 @@
 //!   are dropped meanwhile: of the idle time only whole packets' times are taken off, and the rest
 //!   is kept for the next.
 
-use windtunnel_model::profile::Red as Setting;
+use windtunnel_model::profile::RedParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
-use super::{Admission, Newcomer};
+use super::{EnqueueVerdict, Newcomer};
 
 /// One, in fixed point.
 const ONE: u64 = 1 << 32;
@@ -31,7 +31,7 @@ const BILLION: u64 = 1_000_000_000;
 const ADAPT: Span = Span::from_millis(500);
 
 #[derive(Debug, Clone)]
-pub(super) struct Red {
+pub(super) struct RedDiscipline {
     setting: Setting,
     rate: Option<Rate>,
     /// In bytes.
@@ -50,9 +50,9 @@ pub(super) struct Red {
     adapt_next: Option<Time>,
 }
 
-impl Red {
+impl RedDiscipline {
     pub(super) fn new(setting: Setting, profile: &LinkProfile) -> Self {
-        let mut red = Red {
+        let mut red = RedDiscipline {
             setting,
             rate: None,
             min: 0,
@@ -104,21 +104,21 @@ impl Red {
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&mut self, comer: &Newcomer) -> Admission {
+    pub(super) fn admit(&mut self, comer: &Newcomer) -> EnqueueVerdict {
         self.sample(comer);
         let admission = self.judge(comer);
-        if admission != Admission::Drop {
+        if admission != EnqueueVerdict::Drop {
             // It takes the line. One that is dropped leaves it idle.
             self.idle = None;
         }
         admission
     }
 
-    fn judge(&mut self, comer: &Newcomer) -> Admission {
+    fn judge(&mut self, comer: &Newcomer) -> EnqueueVerdict {
         let (min, max) = (self.min.saturating_mul(ONE), self.max.saturating_mul(ONE));
         if self.average < min {
             self.count = None;
-            return Admission::Pass;
+            return EnqueueVerdict::Pass;
         }
         let Some(base) = self.base(min, max) else {
             self.count = Some(0);
@@ -130,11 +130,11 @@ impl Red {
             return self.touch(comer);
         }
         self.count = Some(count);
-        Admission::Pass
+        EnqueueVerdict::Pass
     }
 
-    fn touch(&self, comer: &Newcomer) -> Admission {
-        if self.setting.ecn && comer.ecn { Admission::Mark } else { Admission::Drop }
+    fn touch(&self, comer: &Newcomer) -> EnqueueVerdict {
+        if self.setting.ecn && comer.ecn { EnqueueVerdict::Mark } else { EnqueueVerdict::Drop }
     }
 
     fn sample(&mut self, comer: &Newcomer) {

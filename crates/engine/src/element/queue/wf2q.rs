@@ -24,70 +24,73 @@ mod owners;
 
 use alloc::vec::Vec;
 
-use windtunnel_model::profile::Wf2q as Setting;
-use windtunnel_model::random::Stream;
+use windtunnel_model::profile::Wf2qParameters as Setting;
+use windtunnel_model::random::RandomStream;
 use windtunnel_model::{LinkProfile, Rate, Time};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 
 use super::flows::{NONE, bucket, index};
-use super::{Head, Keeper, Sink, Verdict};
+use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
 use crate::counters::Classes;
-use crate::packet::{Packet, Sender, Shape};
+use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use class::Class;
-use level::Level;
-use owners::{Attribution, Known, Owners};
+use level::Wf2qServerNode;
+use owners::{Attribution, FlowOwnerStatus, FlowOwnerTable};
 
 #[derive(Debug)]
-pub(super) struct Wf2q {
+pub(super) struct Wf2qDiscipline {
     setting: Setting,
-    stream: Stream,
+    stream: RandomStream,
     overhead: u32,
     /// Of the link when all want more, and last the rest's.
     shares: Vec<u64>,
     classes: Vec<Class>,
-    level: Level,
-    owners: Owners,
+    level: Wf2qServerNode,
+    owners: FlowOwnerTable,
     /// Which flow `front` found.
-    current: Place,
+    current: ClassFlowIndex,
     /// A flow whose first packet has been taken, and is not in transmission yet.
-    taken: Option<Place>,
+    taken: Option<ClassFlowIndex>,
     /// Of the packet that was taken.
     attribution: Attribution,
-    serving: Option<Service>,
+    serving: Option<PacketTransmission>,
     /// Classes that have had something to send in this busy period.
     met: Vec<u32>,
 }
 
 /// A flow of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct ClassFlowIndex {
     class: u32,
     flow: u32,
 }
 
 /// A packet in transmission.
 #[derive(Debug)]
-struct Service {
+struct PacketTransmission {
     class: u32,
     bytes: u64,
     /// Those that have been sent already.
     passed: u64,
 }
 
-impl Wf2q {
-    pub(super) fn new(setting: &Setting, stream: Stream, profile: &LinkProfile) -> Self {
+impl Wf2qDiscipline {
+    pub(super) fn new(setting: &Setting, stream: RandomStream, profile: &LinkProfile) -> Self {
         let shares = shares(setting, profile.rate);
-        Wf2q {
+        Wf2qDiscipline {
             setting: setting.clone(),
             stream,
             overhead: profile.effective_overhead().0,
             classes: shares.iter().map(|_| Class::new()).collect(),
-            level: Level::of(&shares),
+            level: Wf2qServerNode::of(&shares),
             shares,
-            owners: Owners::new(),
-            current: Place { class: NONE, flow: NONE },
+            owners: FlowOwnerTable::new(),
+            current: ClassFlowIndex { class: NONE, flow: NONE },
             taken: None,
-            attribution: Attribution { owner: Known::NoSocket, sender: Sender::Flow },
+            attribution: Attribution {
+                owner: FlowOwnerStatus::NoSocket,
+                sender: SenderClass::Flow,
+            },
             serving: None,
             met: Vec::new(),
         }
@@ -100,7 +103,7 @@ impl Wf2q {
             return;
         }
         self.settle();
-        self.level = Level::of(&shares);
+        self.level = Wf2qServerNode::of(&shares);
         self.shares = shares;
         for (class, number) in self.classes.iter().zip(0..) {
             if let Some(bytes) = class.first_bytes(self.overhead) {
@@ -128,19 +131,19 @@ impl Wf2q {
     }
 
     /// How many segments are transmitted before others are asked.
-    pub(super) fn inspect(&self, head: &Head) -> Verdict {
+    pub(super) fn inspect(&self, head: &Head) -> DequeueVerdict {
         let is_alone = self.level.is_alone() && self.classes[index(self.current.class)].is_alone();
-        Verdict::Pass(if is_alone { head.part } else { 1 })
+        DequeueVerdict::Pass(if is_alone { head.part } else { 1 })
     }
 
     /// The next flow whose class is to be found.
-    pub(super) fn question(&mut self) -> Option<Key> {
+    pub(super) fn question(&mut self) -> Option<FiveTuple> {
         self.owners.question()
     }
 
     /// A flow is of a class, or has no owner. What of it waits elsewhere goes there, but for packets
     /// that are attributed to a class each.
-    pub(super) fn answer(&mut self, now: Time, key: &Key, class: Option<u32>) {
+    pub(super) fn answer(&mut self, now: Time, key: &FiveTuple, class: Option<u32>) {
         let rest = self.rest();
         let class = class.map(|class| class.min(rest));
         let Some(before) = self.owners.answer(now, key, class) else { return };
@@ -150,8 +153,8 @@ impl Wf2q {
         }
         self.forget_taken();
         let from = self.place(from, Some(key));
-        let is_of_flow = |packet: &Packet| {
-            let is_attributed = matches!(packet.sender, Sender::Class(_));
+        let is_of_flow = |packet: &EmulatedPacket| {
+            let is_attributed = matches!(packet.sender, SenderClass::Class(_));
             !is_attributed && owners::socket(packet).as_ref() == Some(key)
         };
         let class = &mut self.classes[index(from.class)];
@@ -172,14 +175,14 @@ impl Wf2q {
     }
 
     /// The flow of a class that packets with this key wait in.
-    fn place(&mut self, class: u32, key: Option<&Key>) -> Place {
-        let hash = key.map_or(0, Key::hash64);
+    fn place(&mut self, class: u32, key: Option<&FiveTuple>) -> ClassFlowIndex {
+        let hash = key.map_or(0, FiveTuple::hash64);
         let buckets = self.setting.flows.max(1);
         let bucket = bucket(self.stream.at(hash), index(buckets));
-        Place { class, flow: self.classes[index(class)].flow(bucket, buckets) }
+        ClassFlowIndex { class, flow: self.classes[index(class)].flow(bucket, buckets) }
     }
 
-    fn line_up(&mut self, at: Place, packet: Packet) {
+    fn line_up(&mut self, at: ClassFlowIndex, packet: EmulatedPacket) {
         let class = &mut self.classes[index(at.class)];
         if !class.is_met {
             class.is_met = true;
@@ -193,7 +196,7 @@ impl Wf2q {
     }
 
     /// What is first in a flow has changed without having been transmitted.
-    fn amend(&mut self, at: Place) {
+    fn amend(&mut self, at: ClassFlowIndex) {
         let class = &mut self.classes[index(at.class)];
         class.amend(at.flow, self.overhead);
         self.level.amend(at.class, class.first_bytes(self.overhead));
@@ -217,7 +220,7 @@ impl Wf2q {
         }
     }
 
-    fn count(&mut self, class: u32, shape: &Shape) {
+    fn count(&mut self, class: u32, shape: &PacketTrainShape) {
         let counters = &mut self.classes[index(class)].counters;
         let packets = u64::from(shape.count);
         counters.packets += packets;
@@ -227,35 +230,35 @@ impl Wf2q {
     }
 }
 
-impl Keeper for Wf2q {
-    fn push(&mut self, packet: Packet, _bytes: u64) {
+impl MultiQueueDiscipline for Wf2qDiscipline {
+    fn push(&mut self, packet: EmulatedPacket, _bytes: u64) {
         self.forget_taken();
         let rest = self.rest();
         if rest == 0 {
-            let key = Key::parse(packet.frame()).ok();
+            let key = FiveTuple::parse(packet.frame()).ok();
             let place = self.place(rest, key.as_ref());
             return self.line_up(place, packet);
         }
         let key = owners::socket(&packet);
         let class = match (packet.sender, self.owners.meet(packet.times.first, key.as_ref())) {
-            (Sender::Class(class), _) => class.min(rest),
-            (_, Known::Class(class)) => class,
+            (SenderClass::Class(class), _) => class.min(rest),
+            (_, FlowOwnerStatus::Class(class)) => class,
             _ => rest,
         };
         let place = self.place(class, key.as_ref());
         self.line_up(place, packet);
     }
 
-    fn front(&mut self, _now: Time) -> Option<(&Packet, u64)> {
+    fn front(&mut self, _now: Time) -> Option<(&EmulatedPacket, u64)> {
         self.settle();
         let class = self.level.next()?;
         let flow = self.classes[index(class)].first()?;
-        self.current = Place { class, flow };
+        self.current = ClassFlowIndex { class, flow };
         self.classes[index(class)].front(flow)
     }
 
-    fn pop(&mut self, overhead: u32) -> Option<Packet> {
-        let Place { class, flow } = self.current;
+    fn pop(&mut self, overhead: u32) -> Option<EmulatedPacket> {
+        let ClassFlowIndex { class, flow } = self.current;
         let packet = self.classes.get_mut(index(class))?.pop(flow, overhead)?;
         self.taken = Some(self.current);
         if self.rest() > 0 {
@@ -265,29 +268,29 @@ impl Keeper for Wf2q {
         Some(packet)
     }
 
-    fn unpop(&mut self, packet: Packet, overhead: u32) {
-        let Place { class, flow } = self.current;
+    fn unpop(&mut self, packet: EmulatedPacket, overhead: u32) {
+        let ClassFlowIndex { class, flow } = self.current;
         if let Some(class) = self.classes.get_mut(index(class)) {
             class.unpop(flow, packet, overhead);
         }
     }
 
-    fn charge(&mut self, shape: &Shape, overhead: u32) {
-        let Place { class, flow } = self.current;
+    fn charge(&mut self, shape: &PacketTrainShape, overhead: u32) {
+        let ClassFlowIndex { class, flow } = self.current;
         self.taken = None;
         self.level.serve(class, shape, overhead);
         self.classes[index(class)].serve(flow, shape, overhead);
-        self.serving = Some(Service { class, bytes: shape.charge(overhead), passed: 0 });
+        self.serving = Some(PacketTransmission { class, bytes: shape.charge(overhead), passed: 0 });
         self.count(class, shape);
     }
 
-    fn drop_some(&mut self, overhead: u32, sink: &mut Sink<'_>) -> (u64, u64) {
+    fn drop_some(&mut self, overhead: u32, sink: &mut QueueDropSink<'_>) -> (u64, u64) {
         self.forget_taken();
         let classes = self.classes.iter_mut().zip(0..);
         let longest = classes.max_by_key(|(class, _)| class.bytes);
         let Some((class, number)) = longest else { return (0, 0) };
         let Some((flow, bytes)) = class.drop_newest(overhead, sink) else { return (0, 0) };
-        self.amend(Place { class: number, flow });
+        self.amend(ClassFlowIndex { class: number, flow });
         (1, bytes)
     }
 

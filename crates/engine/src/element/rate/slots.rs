@@ -3,10 +3,10 @@
 use windtunnel_model::trace::Opportunities;
 use windtunnel_model::{Span, Time};
 
-use super::{Server, Supply};
-use crate::packet::{Packet, Times};
+use super::{LaneTransmitter, Supply};
+use crate::packet::{EmulatedPacket, PacketTrainTimes};
 
-impl Server {
+impl LaneTransmitter {
     /// Whether packets leave at delivery opportunities.
     pub(crate) fn has_slots(&self) -> bool {
         matches!(self.supply, Supply::Slots(..))
@@ -37,7 +37,7 @@ impl Server {
     }
 
     /// Begins a packet that opportunities serve.
-    pub(crate) fn begin_slotted(&mut self, mut packet: Packet) {
+    pub(crate) fn begin_slotted(&mut self, mut packet: EmulatedPacket) {
         packet.sent = Time::MAX;
         let bytes = packet.shape.charge(self.overhead);
         self.pending = Some((packet, bytes));
@@ -45,7 +45,7 @@ impl Server {
 
     /// Uses bytes of the opportunity at `now`; answers with what is left of them, and with the
     /// packet if these were its last. A packet that is not there yet uses none.
-    pub(crate) fn use_slot(&mut self, now: Time, bytes: u64) -> (u64, Option<Packet>) {
+    pub(crate) fn use_slot(&mut self, now: Time, bytes: u64) -> (u64, Option<EmulatedPacket>) {
         let Some((mut packet, needed)) = self.pending.take() else { return (bytes, None) };
         if packet.times.first >= now {
             self.pending = Some((packet, needed));
@@ -56,13 +56,13 @@ impl Server {
             self.pending = Some((packet, needed - bytes));
             return (0, None);
         }
-        packet.times = Times::at_once(now);
+        packet.times = PacketTrainTimes::at_once(now);
         (bytes - needed, Some(packet))
     }
 
     /// Takes the packet that is begun, and the bytes that it needs, where a rate or none has taken
     /// the place of what began it.
-    pub(crate) fn take_pending(&mut self) -> Option<(Packet, u64)> {
+    pub(crate) fn take_pending(&mut self) -> Option<(EmulatedPacket, u64)> {
         self.pending.take()
     }
 }

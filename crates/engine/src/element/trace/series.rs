@@ -11,7 +11,7 @@
 
 use alloc::sync::Arc;
 
-use windtunnel_model::trace::{Column, Content, Series as Recorded, Trace};
+use windtunnel_model::trace::{LinkTrace, TraceColumn, TraceContent, TraceSeries as Recorded};
 use windtunnel_model::{Time, TraceMode, TraceUse};
 
 /// A column of the table.
@@ -24,8 +24,8 @@ pub(crate) enum TracedProperty {
 
 /// One column as a lane follows it.
 #[derive(Debug)]
-pub(crate) struct Series {
-    trace: Arc<Trace>,
+pub(crate) struct TracePlayback {
+    trace: Arc<LinkTrace>,
     what: TracedProperty,
     following: TraceUse,
     origin: Time,
@@ -33,7 +33,7 @@ pub(crate) struct Series {
 
 /// What lies between two times of the trace: from `from`, for `length`, from one value to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
+struct TraceInterval {
     from: u64,
     /// `None`: for ever.
     length: Option<u64>,
@@ -41,15 +41,15 @@ struct Step {
     last: u64,
 }
 
-impl Series {
+impl TracePlayback {
     /// `None` where the trace has no such column.
     pub(super) fn new(
-        trace: Arc<Trace>,
+        trace: Arc<LinkTrace>,
         what: TracedProperty,
         following: TraceUse,
         origin: Time,
     ) -> Option<Self> {
-        let series = Series { trace, what, following, origin };
+        let series = TracePlayback { trace, what, following, origin };
         let (times, values) = series.columns()?;
         let sound = !times.is_empty() && times.len() == values.len();
         sound.then_some(series)
@@ -103,7 +103,7 @@ impl Series {
     }
 
     fn columns(&self) -> Option<(&[u64], &[u64])> {
-        let Content::Series(Recorded { time_ns, rate_bit_per_s, latency_ns, loss_ppb }) =
+        let TraceContent::Series(Recorded { time_ns, rate_bit_per_s, latency_ns, loss_ppb }) =
             &self.trace.content
         else {
             return None;
@@ -113,7 +113,7 @@ impl Series {
             TracedProperty::Latency => latency_ns,
             TracedProperty::Loss => loss_ppb,
         };
-        let values: &Column = column.as_ref()?;
+        let values: &TraceColumn = column.as_ref()?;
         Some((&time_ns.0, &values.0))
     }
 
@@ -133,29 +133,32 @@ impl Series {
         self.columns().and_then(|(times, _)| times.last().copied()).unwrap_or(0)
     }
 
-    fn step(&self, position: u64) -> Step {
+    fn step(&self, position: u64) -> TraceInterval {
         // `new` has seen that there is at least one row, and as many values as times.
         let (times, values) = self.columns().unwrap_or((&[0], &[0]));
         let next = times.partition_point(|time| *time <= position);
         match (next.checked_sub(1), times.get(next)) {
             (None, end) => {
                 let length = end.copied();
-                Step { from: 0, length, first: values[0], last: values[0] }
+                TraceInterval { from: 0, length, first: values[0], last: values[0] }
             }
             (Some(index), Some(end)) => {
                 let line = self.following.mode == TraceMode::Interpolate;
                 let last = if line { values[next] } else { values[index] };
                 let length = Some(end - times[index]);
-                Step { from: times[index], length, first: values[index], last }
+                TraceInterval { from: times[index], length, first: values[index], last }
             }
-            (Some(index), None) => {
-                Step { from: times[index], length: None, first: values[index], last: values[index] }
-            }
+            (Some(index), None) => TraceInterval {
+                from: times[index],
+                length: None,
+                first: values[index],
+                last: values[index],
+            },
         }
     }
 }
 
-impl Step {
+impl TraceInterval {
     fn value(&self, inside: u64) -> u64 {
         match self.length {
             Some(length) if self.first != self.last && length > 0 => {
@@ -229,24 +232,25 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn rate(rows: &[(u64, u64)], mode: TraceMode, repeat: bool) -> Series {
-        let column = |pick: fn(&(u64, u64)) -> u64| Column(rows.iter().map(pick).collect());
-        let content = Content::Series(Recorded {
+    fn rate(rows: &[(u64, u64)], mode: TraceMode, repeat: bool) -> TracePlayback {
+        let column = |pick: fn(&(u64, u64)) -> u64| TraceColumn(rows.iter().map(pick).collect());
+        let content = TraceContent::Series(Recorded {
             time_ns: column(|row| row.0),
             rate_bit_per_s: Some(column(|row| row.1)),
             latency_ns: None,
             loss_ppb: None,
         });
-        let trace = Arc::new(Trace { file: "x.csv".into(), content });
+        let trace = Arc::new(LinkTrace { file: "x.csv".into(), content });
         let following = TraceUse { trace: 0, mode, repeat, offset: Span::ZERO };
-        Series::new(trace, TracedProperty::Rate, following, Time::ZERO).expect("it has a rate")
+        TracePlayback::new(trace, TracedProperty::Rate, following, Time::ZERO)
+            .expect("it has a rate")
     }
 
     fn bits(bits: u64) -> u128 {
         u128::from(bits) * u128::from(S)
     }
 
-    fn finish(series: &Series, start: u64, work: u128) -> Option<(u64, u64)> {
+    fn finish(series: &TracePlayback, start: u64, work: u128) -> Option<(u64, u64)> {
         series.finish(Time::from_nanos(start), work).map(|(at, carry)| (at.as_nanos(), carry))
     }
 

@@ -14,7 +14,7 @@ use windtunnel_model::{Span, Time, TraceUse};
 
 /// One instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct DeliverySlot {
     pub(crate) at: Time,
     /// How many opportunities there are.
     pub(crate) count: u64,
@@ -45,7 +45,7 @@ impl Slots {
     }
 
     /// The first instant later than `now`; `None` where the trace is at its end.
-    pub(crate) fn after(&self, now: Time) -> Option<Slot> {
+    pub(crate) fn after(&self, now: Time) -> Option<DeliverySlot> {
         let length = self.instants.last()?.0;
         let position =
             now.since(self.origin).as_nanos().checked_add(self.following.offset.as_nanos())?;
@@ -58,14 +58,14 @@ impl Slots {
         let before = index.checked_sub(1).map_or(0, |index| self.instants[index].0);
         let ahead = pass.checked_mul(length)?.checked_add(at)?.checked_sub(position)?;
         let at_time = now.max(self.origin) + Span::from_nanos(ahead);
-        Some(Slot { at: at_time, count, gap: Span::from_nanos(at - before) })
+        Some(DeliverySlot { at: at_time, count, gap: Span::from_nanos(at - before) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use windtunnel_model::TraceMode;
-    use windtunnel_model::trace::Column;
+    use windtunnel_model::trace::TraceColumn;
 
     use super::*;
 
@@ -73,8 +73,8 @@ mod tests {
 
     fn slots(repeat: bool, offset_ms: u64) -> Slots {
         // Two at 0 ms, one at 2 ms, three at 5 ms.
-        let delta_ms = Column(vec![0, 2, 3]);
-        let recorded = Opportunities { delta_ms, count: Column(vec![2, 1, 3]) };
+        let delta_ms = TraceColumn(vec![0, 2, 3]);
+        let recorded = Opportunities { delta_ms, count: TraceColumn(vec![2, 1, 3]) };
         let offset = Span::from_millis(offset_ms);
         let mode = TraceMode::Opportunities;
         let following = TraceUse { trace: 0, mode, repeat, offset };

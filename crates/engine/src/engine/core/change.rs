@@ -1,6 +1,6 @@
 //! Changes of the network.
 
-use windtunnel_model::plan::{Cut, LinkChange, Sides};
+use windtunnel_model::plan::{LinkChange, PartitionMode, Sides};
 use windtunnel_model::{Lane, Time};
 
 use super::Core;
@@ -15,14 +15,16 @@ impl Core {
         match change {
             NetworkChange::Links(change) => self.change_links(now, change),
             NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
-            NetworkChange::Partition(groups) => self.part(now, &Sides::new(groups, Cut::Between)),
+            NetworkChange::Partition(groups) => {
+                self.part(now, &Sides::new(groups, PartitionMode::Between));
+            }
             NetworkChange::PartitionOneWay(groups) => {
-                self.part(now, &Sides::new(&groups.map(<[_]>::to_vec), Cut::OneWay));
+                self.part(now, &Sides::new(&groups.map(<[_]>::to_vec), PartitionMode::OneWay));
             }
             NetworkChange::PartitionPairs(groups) => {
-                self.part(now, &Sides::new(groups, Cut::Pairs));
+                self.part(now, &Sides::new(groups, PartitionMode::Pairs));
             }
-            NetworkChange::Heal => self.part(now, &Sides::new(&[], Cut::Between)),
+            NetworkChange::Heal => self.part(now, &Sides::new(&[], PartitionMode::Between)),
             NetworkChange::Route(change) => self.fix_routes(now, change),
             NetworkChange::Reroute => self.reroute(now, false),
             NetworkChange::Service(_) => {}

@@ -4,12 +4,12 @@ use windtunnel_model::{Lane, PortId, RouterId, Time};
 use windtunnel_wire::{ethernet, hop, icmp};
 
 use super::Core;
-use crate::engine::{Departure, Express};
-use crate::network::{Addressing, End};
-use crate::packet::{MeasuredFrame, Packet};
+use crate::engine::{Express, FrameDeparture};
+use crate::network::{Addressing, LaneEndpoint};
+use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::records::{RouterReason, Tag, TaggedShape};
-use crate::router::{Refusal, Verdict};
-use crate::tunnel::Tunnel;
+use crate::router::{ForwardingDecision, ForwardingRefusal};
+use crate::tunnel::PacketTunnel;
 
 use super::redirect::Judgement;
 
@@ -22,7 +22,7 @@ impl Core {
         now: Time,
         port: PortId,
         mut frame: MeasuredFrame<'_>,
-        mut tunnel: Option<Tunnel>,
+        mut tunnel: Option<PacketTunnel>,
     ) -> Option<Express> {
         let mut lane = self.network.lane_of(port);
         let mut came_by = None;
@@ -34,25 +34,25 @@ impl Core {
             let chain = &self.chains[lane.index()];
             let next = match self.network.end(lane) {
                 // What is in the outbox leaves first.
-                End::Node { .. } if self.unpolled[lane.index()] > 0 => break,
+                LaneEndpoint::Node { .. } if self.unpolled[lane.index()] > 0 => break,
                 // What comes to it later is not held here, so its order is looked after at once.
-                End::Node { port: to, .. }
+                LaneEndpoint::Node { port: to, .. }
                     if !self.here[to.index()] && !chain.is_free(now, port) =>
                 {
                     break;
                 }
-                End::Node { port: to, .. }
+                LaneEndpoint::Node { port: to, .. }
                     if self.is_wrapped_for(to, frame.bytes, tunnel.as_ref()) =>
                 {
                     break;
                 }
-                End::Node { port, addresses } => {
+                LaneEndpoint::Node { port, addresses } => {
                     let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
                     chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
                     address(frame.bytes, addresses);
                     return Some(Express { port, lane, vnet: frame.vnet });
                 }
-                End::Lan(id) => match self.only_outlet(now, id, lane, frame.bytes) {
+                LaneEndpoint::Lan(id) => match self.only_outlet(now, id, lane, frame.bytes) {
                     Some(next) => {
                         let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
                         chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
@@ -60,7 +60,7 @@ impl Core {
                     }
                     None => break,
                 },
-                End::Router(id) => {
+                LaneEndpoint::Router(id) => {
                     match self.route_at_once(now, id, lane, &mut frame, tunnel.as_ref()) {
                         Some((next, entered)) => {
                             let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
@@ -91,8 +91,8 @@ impl Core {
         id: RouterId,
         lane: Lane,
         frame: &mut MeasuredFrame<'_>,
-        tunnel: Option<&Tunnel>,
-    ) -> Option<(Lane, Option<Tunnel>)> {
+        tunnel: Option<&PacketTunnel>,
+    ) -> Option<(Lane, Option<PacketTunnel>)> {
         if !self.is_for_router(lane, frame.bytes) {
             return None;
         }
@@ -101,8 +101,10 @@ impl Core {
             return next.flatten().map(|next| (next, None));
         }
         let (next, entered) = match self.judge(now, id, frame.bytes, tunnel, None) {
-            Judgement::Plain(Verdict::Forward(next)) => (next, None),
-            Judgement::Redirect(Verdict::Forward(next), tunnel, hit) => (next, Some((tunnel, hit))),
+            Judgement::Plain(ForwardingDecision::Forward(next)) => (next, None),
+            Judgement::Redirect(ForwardingDecision::Forward(next), tunnel, hit) => {
+                (next, Some((tunnel, hit)))
+            }
             _ => return None,
         };
         let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
@@ -118,7 +120,7 @@ impl Core {
 
     /// Puts a packet on a lane at the time of its first segment.
     #[inline]
-    pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: Packet) {
+    pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
         let chain = &mut self.chains[lane.index()];
         if packet.tunnel.is_some_and(|tunnel| tunnel.fragments) && !chain.takes_all(&packet.shape) {
             return self.offer_wrapped(now, lane, packet);
@@ -131,18 +133,18 @@ impl Core {
 
     /// Handles a packet that has come out of a lane, at `now`.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Time, lane: Lane, packet: Packet) {
+    pub(crate) fn arrive(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
         match self.network.end(lane) {
-            End::Node { .. } => self.deliver(now, lane, packet),
-            End::Router(id) => self.route(now, id, lane, packet),
-            End::Lan(id) => self.switch(now, id, lane, packet),
+            LaneEndpoint::Node { .. } => self.deliver(now, lane, packet),
+            LaneEndpoint::Router(id) => self.route(now, id, lane, packet),
+            LaneEndpoint::Lan(id) => self.switch(now, id, lane, packet),
         }
     }
 
     /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
     #[inline]
-    pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: Packet) {
-        if let End::Node { port, .. } = self.network.end(lane)
+    pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
+        if let LaneEndpoint::Node { port, .. } = self.network.end(lane)
             && (packet.tunnel.is_some() || self.is_wrapped_for(port, packet.frame(), None))
         {
             return self.leave_tunnel(now, port, lane, packet);
@@ -152,15 +154,15 @@ impl Core {
 
     /// Gives a packet to the node at the end of `lane` as it is.
     #[inline]
-    pub(super) fn hand_out(&mut self, now: Time, lane: Lane, packet: Packet) {
-        let End::Node { port, addresses } = self.network.end(lane) else {
+    pub(super) fn hand_out(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
+        let LaneEndpoint::Node { port, addresses } = self.network.end(lane) else {
             return packet.discard(&mut self.work.pool);
         };
         let intended = if self.here[port.index()] { now } else { packet.times.last };
         let (mut frame, vnet) = packet.into_parts(&mut self.work.pool);
         address(&mut frame, addresses);
         self.unpolled[lane.index()] += 1;
-        self.outbox.push_back(Departure { port, lane, intended, vnet, frame });
+        self.outbox.push_back(FrameDeparture { port, lane, intended, vnet, frame });
     }
 
     #[inline]
@@ -170,14 +172,14 @@ impl Core {
         lane: Lane,
         origin: PortId,
         came_by: Option<Lane>,
-        tunnel: Option<Tunnel>,
+        tunnel: Option<PacketTunnel>,
         frame: &MeasuredFrame<'_>,
     ) {
         let MeasuredFrame { bytes, vnet, shape } = frame;
         match self.work.pool.copy(bytes) {
             Some(buf) => {
                 let mut packet =
-                    Packet::new(buf, *vnet, *shape, self.work.sent, &mut self.work.pool);
+                    EmulatedPacket::new(buf, *vnet, *shape, self.work.sent, &mut self.work.pool);
                 (packet.origin, packet.came_by) = (Some(origin), came_by);
                 // Its shape and tag have the tunnel's header already.
                 packet.tunnel = tunnel;
@@ -195,7 +197,7 @@ impl Core {
         }
     }
 
-    fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
+    fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: EmulatedPacket) {
         packet.came_by = Some(lane);
         if !self.is_for_router(lane, packet.frame())
             || self.take_resolution(now, lane, packet.frame())
@@ -229,22 +231,30 @@ impl Core {
 
     /// Does what a router has found out is to be done.
     #[inline]
-    fn finish_route(&mut self, now: Time, id: RouterId, mut packet: Packet, verdict: Verdict) {
+    fn finish_route(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        mut packet: EmulatedPacket,
+        verdict: ForwardingDecision,
+    ) {
         let refused = match verdict {
-            Verdict::Forward(next) => {
+            ForwardingDecision::Forward(next) => {
                 let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
                 return self.hand_on(now, id, next, packet);
             }
-            Verdict::Echo => return self.echo(now, id, packet),
-            Verdict::Refuse(refusal) => {
+            ForwardingDecision::Echo => return self.echo(now, id, packet),
+            ForwardingDecision::Refuse(refusal) => {
                 self.note_refusal(id, refused_because(refusal), &packet);
                 self.report(now, id, refusal.kind(), &packet);
                 None
             }
-            Verdict::Malformed => Some(RouterReason::Malformed),
-            Verdict::Ignore if self.relay(now, id, &packet) => None,
-            Verdict::Ignore | Verdict::Service => Some(RouterReason::NotForwarded),
+            ForwardingDecision::Malformed => Some(RouterReason::Malformed),
+            ForwardingDecision::Ignore if self.relay(now, id, &packet) => None,
+            ForwardingDecision::Ignore | ForwardingDecision::Service => {
+                Some(RouterReason::NotForwarded)
+            }
         };
         if let Some(reason) = refused {
             self.note_refusal(id, reason, &packet);
@@ -253,7 +263,12 @@ impl Core {
     }
 
     /// Counts and records that a router drops a packet.
-    pub(super) fn note_refusal(&mut self, id: RouterId, reason: RouterReason, packet: &Packet) {
+    pub(super) fn note_refusal(
+        &mut self,
+        id: RouterId,
+        reason: RouterReason,
+        packet: &EmulatedPacket,
+    ) {
         let counters = &mut self.routers[id.index()];
         let counter = match reason {
             RouterReason::TtlExpired => &mut counters.ttl_expired,
@@ -271,7 +286,7 @@ impl Core {
     }
 
     /// What is recorded of a packet that the network itself sends now.
-    pub(super) fn tag(&mut self, now: Time, packet: &Packet) -> Tag {
+    pub(super) fn tag(&mut self, now: Time, packet: &EmulatedPacket) -> Tag {
         let recorder = &mut self.work.recorder;
         if !recorder.is_on() {
             return Tag::NONE;
@@ -279,7 +294,7 @@ impl Core {
         recorder.tag(now, packet.frame(), &packet.shape)
     }
 
-    fn echo(&mut self, now: Time, id: RouterId, mut packet: Packet) {
+    fn echo(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
         let (frame, vnet) = packet.settled(&mut self.work.pool);
         let counters = &mut self.routers[id.index()];
         if icmp::echo_reply_in_place(frame, vnet) {
@@ -295,18 +310,19 @@ impl Core {
     }
 }
 
-fn refused_because(refusal: Refusal) -> RouterReason {
+fn refused_because(refusal: ForwardingRefusal) -> RouterReason {
     match refusal {
-        Refusal::Expired => RouterReason::TtlExpired,
-        Refusal::NoRoute | Refusal::NoHost => RouterReason::NoRoute,
-        Refusal::NoPort => RouterReason::NotForwarded,
+        ForwardingRefusal::Expired => RouterReason::TtlExpired,
+        ForwardingRefusal::NoRoute | ForwardingRefusal::NoHost => RouterReason::NoRoute,
+        ForwardingRefusal::NoPort => RouterReason::NotForwarded,
     }
 }
 
 /// Writes the Ethernet addresses of a delivery; a group address stays.
 fn address(frame: &mut [u8], addresses: Option<Addressing>) {
     let Some(Addressing { destination, source }) = addresses else { return };
-    let group = ethernet::View::parse(frame).ok().filter(ethernet::View::is_multicast);
+    let group =
+        ethernet::EthernetFrame::parse(frame).ok().filter(ethernet::EthernetFrame::is_multicast);
     let destination = group.map_or(destination, |view| view.destination());
     ethernet::set_addresses(frame, destination, source);
 }

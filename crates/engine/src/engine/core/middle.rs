@@ -1,23 +1,23 @@
 //! Packets at middleboxes: what routers with a NAT or a firewall do instead of only routing.
 
-use windtunnel_model::plan::Side;
+use windtunnel_model::plan::MiddleboxSide;
 use windtunnel_model::{Lane, RouterId, Time};
-use windtunnel_wire::packet::{Info, ParsedPacket, Version};
+use windtunnel_wire::packet::{Info, IpVersion, ParsedPacket};
 use windtunnel_wire::translate::{self, Quoted};
 use windtunnel_wire::{hop, icmp, vnet};
 
 use super::Core;
-use crate::middlebox::{Changes, Denial, Middlebox, Reading};
-use crate::packet::{MeasuredFrame, Packet};
+use crate::middlebox::{Changes, Denial, MiddleboxPacketKind, RouterMiddlebox};
+use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::records::RouterReason;
-use crate::router::{self, Refusal, Verdict};
-use crate::tunnel::{Mouth, Tunnel};
+use crate::router::{self, ForwardingDecision, ForwardingRefusal};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 /// Why a packet does not go on.
 #[derive(Debug, Clone, Copy)]
-enum Stop {
+enum MiddleboxRefusal {
     /// As at any router.
-    Verdict(Verdict),
+    Verdict(ForwardingDecision),
     /// The middlebox does not let it pass.
     Denied(Denial),
 }
@@ -30,18 +30,18 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        mut packet: Packet,
-    ) -> Result<(), (Packet, Verdict)> {
+        mut packet: EmulatedPacket,
+    ) -> Result<(), (EmulatedPacket, ForwardingDecision)> {
         let Ok(mut parsed) = ParsedPacket::parse(packet.frame()) else {
-            return Err((packet, Verdict::Malformed));
+            return Err((packet, ForwardingDecision::Malformed));
         };
-        if parsed.info.is_fragment && parsed.info.version == Version::V4 {
+        if parsed.info.is_fragment && parsed.info.version == IpVersion::V4 {
             let info = parsed.info;
             let Some(whole) = self.make_whole(now, id, &info, packet) else { return Ok(()) };
             packet = whole;
             parsed = match ParsedPacket::parse(packet.frame()) {
                 Ok(parsed) => parsed,
-                Err(_) => return Err((packet, Verdict::Malformed)),
+                Err(_) => return Err((packet, ForwardingDecision::Malformed)),
             };
         }
         let mut changes = Changes::default();
@@ -63,11 +63,11 @@ impl Core {
                 self.hand_on(now, id, next, packet);
                 Ok(())
             }
-            Err(Stop::Denied(denial)) => {
+            Err(MiddleboxRefusal::Denied(denial)) => {
                 self.deny(now, id, denial, packet);
                 Ok(())
             }
-            Err(Stop::Verdict(verdict)) => Err((packet, verdict)),
+            Err(MiddleboxRefusal::Verdict(verdict)) => Err((packet, verdict)),
         }
     }
 
@@ -109,43 +109,49 @@ impl Core {
         now: Time,
         id: RouterId,
         lane: Lane,
-        tunnel: Option<&Tunnel>,
+        tunnel: Option<&PacketTunnel>,
         packet: &ParsedPacket<'_>,
         changes: &mut Changes,
-    ) -> Result<Lane, Stop> {
+    ) -> Result<Lane, MiddleboxRefusal> {
         let info = &packet.info;
         let came = self.middleboxes.interface(lane.reverse()).side;
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
-            return Err(Stop::Verdict(Verdict::Ignore));
+            return Err(MiddleboxRefusal::Verdict(ForwardingDecision::Ignore));
         };
         if !router::travels(info) {
-            return Err(Stop::Verdict(Verdict::Ignore));
+            return Err(MiddleboxRefusal::Verdict(ForwardingDecision::Ignore));
         }
-        let reading = Reading::of(packet);
-        middlebox.enter(now, came, info, &reading, changes).map_err(Stop::Denied)?;
+        let reading = MiddleboxPacketKind::of(packet);
+        middlebox.enter(now, came, info, &reading, changes).map_err(MiddleboxRefusal::Denied)?;
         let destination = changes.destination(info);
         let is_plain = destination == info.destination;
-        let closed = is_plain && came == Side::Outside && middlebox.translates(info);
+        let closed = is_plain && came == MiddleboxSide::Outside && middlebox.translates(info);
         if closed && self.is_inside(id, lane, info) {
-            return Err(Stop::Verdict(Verdict::Refuse(Refusal::NoRoute)));
+            return Err(MiddleboxRefusal::Verdict(ForwardingDecision::Refuse(
+                ForwardingRefusal::NoRoute,
+            )));
         }
         let verdict = match tunnel {
             Some(tunnel) => router::decide_tunnel(&mut self.network, id, packet, tunnel),
             None => router::decide_route_to(&mut self.network, id, destination, packet),
         };
-        let Verdict::Forward(next) = verdict else { return Err(Stop::Verdict(verdict)) };
+        let ForwardingDecision::Forward(next) = verdict else {
+            return Err(MiddleboxRefusal::Verdict(verdict));
+        };
         let goes = self.middleboxes.interface(next);
         let Some(middlebox) = self.middleboxes.at_mut(id) else {
-            return Err(Stop::Verdict(Verdict::Ignore));
+            return Err(MiddleboxRefusal::Verdict(ForwardingDecision::Ignore));
         };
-        middlebox.leave(now, came, goes, packet, &reading, changes).map_err(Stop::Denied)?;
+        middlebox
+            .leave(now, came, goes, packet, &reading, changes)
+            .map_err(MiddleboxRefusal::Denied)?;
         Ok(next)
     }
 
     /// Whether the destination of a packet from outside is an address inside of a NAT, to which no
     /// route leads from there.
     fn is_inside(&self, id: RouterId, lane: Lane, info: &Info) -> bool {
-        let own = |it: &Middlebox| match info.destination {
+        let own = |it: &RouterMiddlebox| match info.destination {
             core::net::IpAddr::V4(v4) => it.is_internal(v4),
             core::net::IpAddr::V6(_) => false,
         };
@@ -155,12 +161,16 @@ impl Core {
 
     /// An ICMP error that a router itself has made is about a packet as it was after its translation:
     /// it is made one about what its sender has sent. `None`: it goes nowhere.
-    pub(super) fn readdress(&mut self, id: RouterId, mut packet: Packet) -> Option<Packet> {
-        let translated = |core: &mut Core, packet: &mut Packet| {
+    pub(super) fn readdress(
+        &mut self,
+        id: RouterId,
+        mut packet: EmulatedPacket,
+    ) -> Option<EmulatedPacket> {
+        let translated = |core: &mut Core, packet: &mut EmulatedPacket| {
             let parsed = ParsedPacket::parse(packet.frame()).ok()?;
             let info = parsed.info;
             let middlebox = core.middleboxes.at(id)?;
-            if info.version != Version::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
+            if info.version != IpVersion::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
                 return Some(());
             }
             let Some(quoted) = Quoted::of(&parsed) else { return Some(()) };
@@ -195,8 +205,8 @@ impl Core {
         now: Time,
         id: RouterId,
         info: &Info,
-        packet: Packet,
-    ) -> Option<Packet> {
+        packet: EmulatedPacket,
+    ) -> Option<EmulatedPacket> {
         let Some(middlebox) = self.middleboxes.at_mut(id) else { return Some(packet) };
         let counters = &mut self.routers[id.index()];
         counters.fragments += 1;
@@ -223,10 +233,10 @@ impl Core {
         }
     }
 
-    fn deny(&mut self, now: Time, id: RouterId, denial: Denial, packet: Packet) {
+    fn deny(&mut self, now: Time, id: RouterId, denial: Denial, packet: EmulatedPacket) {
         self.note_refusal(id, denial.reason, &packet);
         if denial.is_said {
-            self.report(now, id, icmp::Kind::AdminProhibited, &packet);
+            self.report(now, id, icmp::IcmpErrorKind::AdminProhibited, &packet);
         }
         packet.discard(&mut self.work.pool);
     }
@@ -238,7 +248,7 @@ impl Denial {
 }
 
 /// Writes what is translated; `false`, and nothing is changed, where it cannot be.
-fn write(frame: &mut [u8], info: &Info, vnet: &vnet::Header, changes: &Changes) -> bool {
+fn write(frame: &mut [u8], info: &Info, vnet: &vnet::VirtioNetHeader, changes: &Changes) -> bool {
     if changes.is_empty() {
         return true;
     }

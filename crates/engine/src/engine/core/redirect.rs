@@ -1,32 +1,32 @@
 //! Packets to services' addresses: what routers do with them instead of routing.
 
-use windtunnel_model::plan::{OnLoss, ROUTER_MAC, ServiceChange};
+use windtunnel_model::plan::{ROUTER_MAC, ReplicaLossResponse, ServiceChange};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::reset::{self, Reset};
 
 use super::Core;
 use super::ways::Surveyor;
-use crate::event::{Event, EventKind};
-use crate::packet::{MeasuredFrame, Packet, Shape};
+use crate::event::{NetworkEvent, NetworkEventKind};
+use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
 use crate::records::RouterReason;
-use crate::router::{self, Refusal, Verdict};
+use crate::router::{self, ForwardingDecision, ForwardingRefusal};
 use crate::services::{Hit, Redirection, Silenced};
-use crate::tunnel::{Mouth, Tunnel};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 /// What a router does with a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Judgement {
     /// What it does with any.
-    Plain(Verdict),
+    Plain(ForwardingDecision),
     /// It enters a tunnel, and goes on.
-    Redirect(Verdict, Tunnel, Hit),
+    Redirect(ForwardingDecision, PacketTunnel, Hit),
     /// The connection is lost with its replica.
-    Lost(ServiceId, OnLoss),
+    Lost(ServiceId, ReplicaLossResponse),
     /// It is of a connection that this router keeps.
     Keep,
     /// It is of one that another router keeps: it enters a tunnel, and goes on.
-    Detour(Verdict, Tunnel),
+    Detour(ForwardingDecision, PacketTunnel),
 }
 
 impl Core {
@@ -37,11 +37,11 @@ impl Core {
         now: Time,
         id: RouterId,
         frame: &[u8],
-        tunnel: Option<&Tunnel>,
+        tunnel: Option<&PacketTunnel>,
         aim: Option<PortId>,
     ) -> Judgement {
         let Ok(packet) = ParsedPacket::parse(frame) else {
-            return Judgement::Plain(Verdict::Malformed);
+            return Judgement::Plain(ForwardingDecision::Malformed);
         };
         if let Some(tunnel) = tunnel {
             if tunnel.end == Mouth::Router(id) {
@@ -50,7 +50,7 @@ impl Core {
             return Judgement::Plain(router::decide_tunnel(&mut self.network, id, &packet, tunnel));
         }
         let verdict = router::decide(&mut self.network, &self.services.filter, id, &packet);
-        if verdict != Verdict::Service {
+        if verdict != ForwardingDecision::Service {
             return Judgement::Plain(verdict);
         }
         self.judge_service(now, id, &packet, aim)
@@ -70,10 +70,10 @@ impl Core {
             Redirection::None => {
                 Judgement::Plain(router::decide_route(&mut self.network, id, packet))
             }
-            Redirection::Answer => Judgement::Plain(Verdict::Echo),
+            Redirection::Answer => Judgement::Plain(ForwardingDecision::Echo),
             Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
             Redirection::To(..) | Redirection::Held(..) if expires => {
-                Judgement::Plain(Verdict::Refuse(Refusal::Expired))
+                Judgement::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired))
             }
             Redirection::Held(_, holder) if holder == id => Judgement::Keep,
             Redirection::Held(service, holder) => {
@@ -105,8 +105,9 @@ impl Core {
         }
         let redirection = services.redirect(now, id, packet, aim, way);
         if let Some(moved) = services.take_moved() {
-            let kind = EventKind::Redirected { row: moved.row, router: id, replica: moved.replica };
-            self.events.push(Event { at: now, kind });
+            let kind =
+                NetworkEventKind::Redirected { row: moved.row, router: id, replica: moved.replica };
+            self.events.push(NetworkEvent { at: now, kind });
         }
         redirection
     }
@@ -124,7 +125,7 @@ impl Core {
         &mut self,
         port: PortId,
         frame: &mut MeasuredFrame<'_>,
-    ) -> Result<Option<Tunnel>, Silenced> {
+    ) -> Result<Option<PacketTunnel>, Silenced> {
         let Core { services, ways, network, chains, segments, vertices, .. } = self;
         let generation = ways.generation;
         let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
@@ -138,7 +139,7 @@ impl Core {
 
     /// Counts what a router redirects.
     #[inline]
-    pub(super) fn count_hit(&mut self, id: RouterId, hit: Hit, shape: &Shape) {
+    pub(super) fn count_hit(&mut self, id: RouterId, hit: Hit, shape: &PacketTrainShape) {
         self.services.count(hit, shape.count, shape.bytes());
         self.routers[id.index()].redirected += u64::from(shape.count);
     }
@@ -147,8 +148,8 @@ impl Core {
     pub(super) fn enter_tunnel(
         &mut self,
         id: RouterId,
-        packet: &mut Packet,
-        tunnel: Tunnel,
+        packet: &mut EmulatedPacket,
+        tunnel: PacketTunnel,
         hit: Hit,
     ) {
         self.count_hit(id, hit, &packet.shape);
@@ -161,15 +162,15 @@ impl Core {
         &mut self,
         now: Time,
         id: RouterId,
-        packet: Packet,
+        packet: EmulatedPacket,
         service: ServiceId,
-        on_loss: OnLoss,
+        on_loss: ReplicaLossResponse,
     ) {
         let count = packet.shape.count;
         self.note_refusal(id, RouterReason::ReplicaLost, &packet);
         let reset = match on_loss {
-            OnLoss::Silent => None,
-            OnLoss::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
+            ReplicaLossResponse::Silent => None,
+            ReplicaLossResponse::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
         };
         self.services.count_lost(service, count, reset.is_some());
         if let Some(reset) = reset {

@@ -10,22 +10,22 @@ use windtunnel_wire::packet::{Info, ParsedPacket};
 use super::Core;
 use super::redirect::Judgement;
 use super::ways::Surveyor;
-use crate::event::{Event, EventKind};
-use crate::packet::{Packet, Shape};
+use crate::event::{NetworkEvent, NetworkEventKind};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::RouterReason;
-use crate::router::{self, Refusal, Verdict};
-use crate::services::{Redirection, Sent, Side, Taken};
+use crate::router::{self, ForwardingDecision, ForwardingRefusal};
+use crate::services::{FailOverPacket, FailOverSender, Redirection, Taken};
 use crate::time_queue::TimeQueue;
-use crate::tunnel::{Mouth, Tunnel};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 /// Trains whose last segment is not here yet, with the router where that is.
-pub(super) type Trains = TimeQueue<(RouterId, Packet)>;
+pub(super) type Trains = TimeQueue<(RouterId, EmulatedPacket)>;
 
 impl Core {
     /// What a router does with a packet whose tunnel ends at it.
     pub(super) fn judge_arrived(info: &Info) -> Judgement {
         if info.ttl <= 1 {
-            return Judgement::Plain(Verdict::Refuse(Refusal::Expired));
+            return Judgement::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired));
         }
         Judgement::Keep
     }
@@ -35,13 +35,13 @@ impl Core {
         &mut self,
         id: RouterId,
         packet: &ParsedPacket<'_>,
-        tunnel: Tunnel,
+        tunnel: PacketTunnel,
     ) -> Judgement {
         Judgement::Detour(router::decide_tunnel(&mut self.network, id, packet, &tunnel), tunnel)
     }
 
     /// A packet has come to the router that keeps its connection.
-    pub(super) fn keep(&mut self, now: Time, id: RouterId, packet: Packet) {
+    pub(super) fn keep(&mut self, now: Time, id: RouterId, packet: EmulatedPacket) {
         let whole = packet.times.last;
         if whole > now {
             return self.trains.push(whole, (id, packet));
@@ -49,10 +49,10 @@ impl Core {
         self.keep_whole(now, id, packet);
     }
 
-    fn keep_whole(&mut self, now: Time, id: RouterId, mut packet: Packet) {
+    fn keep_whole(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
         let from = match packet.tunnel.map(|tunnel| tunnel.start) {
-            Some(Mouth::Port(port)) => Side::Replica(self.network.owner(port)),
-            Some(Mouth::Router(_)) | None => Side::Client,
+            Some(Mouth::Port(port)) => FailOverSender::Replica(self.network.owner(port)),
+            Some(Mouth::Router(_)) | None => FailOverSender::Client,
         };
         packet.leave_tunnel();
         let taken = {
@@ -79,8 +79,14 @@ impl Core {
     }
 
     /// Sends on what is of no connection that is kept.
-    fn send_plainly(&mut self, now: Time, id: RouterId, from: Side, mut packet: Packet) {
-        if from == Side::Client
+    fn send_plainly(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        from: FailOverSender,
+        mut packet: EmulatedPacket,
+    ) {
+        if from == FailOverSender::Client
             && let Ok(parsed) = ParsedPacket::parse(packet.frame())
         {
             let Core { services, ways, network, chains, segments, vertices, .. } = self;
@@ -105,17 +111,17 @@ impl Core {
             self.send_one(now, sent);
         }
         while let Some(news) = self.services.take_news() {
-            self.events.push(Event { at: now, kind: EventKind::FailOver(news) });
+            self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::FailOver(news) });
         }
     }
 
-    fn send_one(&mut self, now: Time, sent: Sent) {
-        let Sent { service, at, to, vnet, frame } = sent;
+    fn send_one(&mut self, now: Time, sent: FailOverPacket) {
+        let FailOverPacket { service, at, to, vnet, frame } = sent;
         let Some(buf) = self.work.pool.copy(&frame) else {
             return self.services.count_unsent(service);
         };
-        let shape = Shape::of(&buf, &vnet);
-        let mut packet = Packet::new(buf, vnet, shape, now, &mut self.work.pool);
+        let shape = PacketTrainShape::of(&buf, &vnet);
+        let mut packet = EmulatedPacket::new(buf, vnet, shape, now, &mut self.work.pool);
         packet.tag = self.tag(now, &packet);
         if let Some((tunnel, hit)) = to {
             self.count_hit(at, hit, &packet.shape);
@@ -142,11 +148,11 @@ impl Core {
 
     /// On a LAN, a frame whose connection is kept by a redirector goes to the router that leads
     /// there, whomever its sender meant.
-    pub(super) fn lead_back(&self, lane: Lane, frame: &mut [u8], tunnel: &Tunnel) {
-        let crate::network::End::Lan(lan) = self.network.end(lane) else { return };
+    pub(super) fn lead_back(&self, lane: Lane, frame: &mut [u8], tunnel: &PacketTunnel) {
+        let crate::network::LaneEndpoint::Lan(lan) = self.network.end(lane) else { return };
         let Mouth::Router(holder) = tunnel.end else { return };
         let Some(station) = self.network.station_towards(lan, holder) else { return };
-        if let Ok(view) = windtunnel_wire::ethernet::View::parse(frame) {
+        if let Ok(view) = windtunnel_wire::ethernet::EthernetFrame::parse(frame) {
             let source = view.source();
             windtunnel_wire::ethernet::set_addresses(frame, station.mac, source);
         }

@@ -1,24 +1,24 @@
 //! ICMP messages that the network itself sends.
 
 use windtunnel_model::plan::ROUTER_MAC;
-use windtunnel_model::{Lane, RouterId, Time, Vertex};
-use windtunnel_wire::icmp::{self, Kind, Reply};
+use windtunnel_model::{Lane, NetworkVertex, RouterId, Time};
+use windtunnel_wire::icmp::{self, IcmpErrorKind, IcmpErrorReply};
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{flow, vnet};
 
 use super::Core;
 use crate::buffer::PacketBuf;
 use crate::chain::TooBig;
-use crate::packet::{Packet, Shape};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::services::Redirection;
-use crate::tunnel::{Mouth, Tunnel};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 /// Room for the longest message: 1280 bytes of IPv6 with the Ethernet header.
 const MESSAGE_LEN_MAX: usize = 1294;
 
 impl Core {
     /// Sends a packet that a router made.
-    pub(super) fn originate(&mut self, now: Time, id: RouterId, mut packet: Packet) {
+    pub(super) fn originate(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
         let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
             return packet.discard(&mut self.work.pool);
         };
@@ -44,7 +44,7 @@ impl Core {
     }
 
     /// Sends a packet from a router, along its tunnel or to its address.
-    pub(super) fn send_out(&mut self, now: Time, id: RouterId, packet: Packet) {
+    pub(super) fn send_out(&mut self, now: Time, id: RouterId, packet: EmulatedPacket) {
         let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
             return packet.discard(&mut self.work.pool);
         };
@@ -53,7 +53,7 @@ impl Core {
             |tunnel| Some(tunnel.end.target()),
         );
         let lane = lane.and_then(|target| {
-            let flow = || flow::Key::of(&parsed).hash64();
+            let flow = || flow::FiveTuple::of(&parsed).hash64();
             self.network.next_hop(id, None, target, flow)
         });
         match lane {
@@ -68,19 +68,27 @@ impl Core {
     }
 
     /// Sends an ICMP error about `packet`, which came to router `id`.
-    pub(super) fn report(&mut self, now: Time, id: RouterId, kind: Kind, packet: &Packet) {
+    pub(super) fn report(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        kind: IcmpErrorKind,
+        packet: &EmulatedPacket,
+    ) {
         let Some(info) = reportable(packet) else { return };
         let interface =
             packet.came_by.and_then(|lane| self.network.address_at_end(lane, info.source));
         let source = interface.or_else(|| self.network.address_of(id, info.source));
         let Some(source) = source else { return };
-        let message = self.message(now, Reply { kind, source, mac: ROUTER_MAC }, packet);
+        let message = self.message(now, IcmpErrorReply { kind, source, mac: ROUTER_MAC }, packet);
         if let Some(mut message) = message {
             self.routers[id.index()].icmp_sent += 1;
             // It quotes a replica's own numbers, so it is for that one, and not to be translated.
-            if let Some(Tunnel { start: start @ Mouth::Port(_), overhead, .. }) = packet.tunnel {
+            if let Some(PacketTunnel { start: start @ Mouth::Port(_), overhead, .. }) =
+                packet.tunnel
+            {
                 let (end, start) = (start, Mouth::Router(id));
-                message.enter(Tunnel { end, start, overhead, fragments: false });
+                message.enter(PacketTunnel { end, start, overhead, fragments: false });
                 return self.send_out(now, id, message);
             }
             self.originate(now, id, message);
@@ -92,24 +100,30 @@ impl Core {
         let TooBig { packet, mtu } = refused;
         // Its sender knows nothing of the header in front of it.
         let mtu = mtu.saturating_sub(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
-        let kind = Kind::TooBig { mtu };
+        let kind = IcmpErrorKind::TooBig { mtu };
         match self.start_of(lane) {
             // A segment and what is attached to it know of frames only.
             _ if !self.chains[lane.index()].is_routed() => {}
-            Vertex::Router(id) => self.report(now, id, kind, &packet),
-            Vertex::Node(_) => self.report_to_node(now, lane, kind, &packet),
-            Vertex::Lan(_) => {}
+            NetworkVertex::Router(id) => self.report(now, id, kind, &packet),
+            NetworkVertex::Node(_) => self.report_to_node(now, lane, kind, &packet),
+            NetworkVertex::Lan(_) => {}
         }
         packet.discard(&mut self.work.pool);
     }
 
     /// A node's own link is too narrow: the message comes straight from the link's far end.
-    fn report_to_node(&mut self, now: Time, lane: Lane, kind: Kind, packet: &Packet) {
+    fn report_to_node(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        kind: IcmpErrorKind,
+        packet: &EmulatedPacket,
+    ) {
         let Some(info) = reportable(packet) else { return };
         let Some(source) = self.network.address_at_end(lane, info.source) else { return };
-        let reply = Reply { kind, source, mac: ROUTER_MAC };
+        let reply = IcmpErrorReply { kind, source, mac: ROUTER_MAC };
         if let Some(message) = self.message(now, reply, packet) {
-            if let Vertex::Router(id) = self.start_of(lane.reverse()) {
+            if let NetworkVertex::Router(id) = self.start_of(lane.reverse()) {
                 self.routers[id.index()].icmp_sent += 1;
             }
             self.deliver(now, lane.reverse(), message);
@@ -118,7 +132,7 @@ impl Core {
 
     /// Passes on what a router on the way of a tunnel says about the outer packet: the sender of
     /// the inner one gets it (RFC 2003, 4). Whether it was such a message.
-    pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &Packet) -> bool {
+    pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &EmulatedPacket) -> bool {
         let frame = packet.frame();
         let relayed = self.work.pool.write(frame.len(), |buf| icmp::relay(frame, buf));
         let Some(buf) = relayed else { return false };
@@ -129,15 +143,20 @@ impl Core {
     }
 
     /// A packet of a router's own.
-    pub(super) fn own_packet(&mut self, now: Time, buf: PacketBuf) -> Packet {
-        let header = vnet::Header::default();
-        let shape = Shape::of(&buf, &header);
-        let mut packet = Packet::new(buf, header, shape, now, &mut self.work.pool);
+    pub(super) fn own_packet(&mut self, now: Time, buf: PacketBuf) -> EmulatedPacket {
+        let header = vnet::VirtioNetHeader::default();
+        let shape = PacketTrainShape::of(&buf, &header);
+        let mut packet = EmulatedPacket::new(buf, header, shape, now, &mut self.work.pool);
         packet.tag = self.tag(now, &packet);
         packet
     }
 
-    fn message(&mut self, now: Time, reply: Reply, about: &Packet) -> Option<Packet> {
+    fn message(
+        &mut self,
+        now: Time,
+        reply: IcmpErrorReply,
+        about: &EmulatedPacket,
+    ) -> Option<EmulatedPacket> {
         let quoted = about.first_segment(&mut self.work.pool);
         let original = quoted.as_deref().unwrap_or(about.frame());
         let pool = &mut self.work.pool;
@@ -155,13 +174,13 @@ impl Core {
         source.is_ok_and(|source| self.services.filter.may_hold(source))
     }
 
-    fn start_of(&self, lane: Lane) -> Vertex {
+    fn start_of(&self, lane: Lane) -> NetworkVertex {
         self.vertices[lane.link.index()][lane.direction.index()]
     }
 }
 
 /// What is known of a packet about which an error may be sent.
-fn reportable(packet: &Packet) -> Option<Info> {
+fn reportable(packet: &EmulatedPacket) -> Option<Info> {
     let parsed = ParsedPacket::parse(packet.frame()).ok()?;
     icmp::may_send_error(&parsed).then_some(parsed.info)
 }

@@ -6,7 +6,7 @@ use windtunnel_model::plan::RouteChange;
 use windtunnel_model::{Span, Time};
 
 use super::Core;
-use crate::event::{Event, EventKind};
+use crate::event::{NetworkEvent, NetworkEventKind};
 
 /// When shortest routes are computed again because lanes went down or up.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Core {
     pub(super) fn fix_routes(&mut self, now: Time, change: &RouteChange) {
         let routes = self.network.routes().changed(change);
         self.network.use_routes(routes);
-        self.events.push(Event { at: now, kind: EventKind::RoutesFixed });
+        self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::RoutesFixed });
     }
 
     /// Computes shortest routes for the lanes as they are.
@@ -62,6 +62,6 @@ impl Core {
         };
         let routes = self.network.routes().recomputed(latency);
         self.network.use_routes(routes);
-        self.events.push(Event { at: now, kind: EventKind::Rerouted { by_itself } });
+        self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::Rerouted { by_itself } });
     }
 }

@@ -3,20 +3,20 @@
 use core::net::IpAddr;
 
 use windtunnel_model::{LanId, Lane, RouterId, Time};
-use windtunnel_wire::arp::{self, Message};
+use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::ethernet;
 use windtunnel_wire::icmp::{self, NEIGHBOUR_FRAME_LEN, Neighbour};
 use windtunnel_wire::packet::Info;
 
 use super::Core;
 use crate::counters::DropReason;
-use crate::lan::Outlet;
+use crate::lan::SwitchEgress;
 use crate::middlebox::Changes;
-use crate::network::{End, Station};
-use crate::packet::{Packet, Shape};
+use crate::network::{LaneEndpoint, RouterLanInterface};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::{RouterReason, TaggedShape};
-use crate::timer::Activity;
-use crate::tunnel::Tunnel;
+use crate::timer::LaneActivity;
+use crate::tunnel::PacketTunnel;
 
 /// Room for a question or an answer.
 const MESSAGE_LEN: usize = NEIGHBOUR_FRAME_LEN;
@@ -24,12 +24,12 @@ const BROADCAST: [u8; 6] = [0xff; 6];
 
 impl Core {
     /// Takes a frame through a segment to the lanes by which it leaves.
-    pub(super) fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: Packet) {
+    pub(super) fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: EmulatedPacket) {
         packet.came_by = Some(came);
         match self.segments[lan.index()].pass(now, came, packet.frame()) {
-            Outlet::None => packet.discard(&mut self.work.pool),
-            Outlet::One(lane) => self.leave(now, lan, came, lane, packet),
-            Outlet::Others => {
+            SwitchEgress::None => packet.discard(&mut self.work.pool),
+            SwitchEgress::One(lane) => self.leave(now, lan, came, lane, packet),
+            SwitchEgress::Others => {
                 let mut position = 0;
                 while let Some(lane) = self.segments[lan.index()].attachment(position) {
                     position += 1;
@@ -53,7 +53,7 @@ impl Core {
     ) -> Option<Lane> {
         let segment = &mut self.segments[lan.index()];
         match segment.pass(now, came, frame) {
-            Outlet::One(lane) if !segment.parts(came, lane) => Some(lane),
+            SwitchEgress::One(lane) if !segment.parts(came, lane) => Some(lane),
             _ => None,
         }
     }
@@ -61,7 +61,7 @@ impl Core {
     /// Whether a router takes a frame: on a LAN, those for its own address and for groups.
     pub(super) fn is_for_router(&self, lane: Lane, frame: &[u8]) -> bool {
         self.network.station(lane).is_none_or(|station| {
-            let view = ethernet::View::parse(frame);
+            let view = ethernet::EthernetFrame::parse(frame);
             view.is_ok_and(|view| view.is_multicast() || view.destination() == station.mac)
         })
     }
@@ -69,7 +69,7 @@ impl Core {
     /// Takes ARP and neighbour discovery messages; whether the frame was one.
     pub(super) fn take_resolution(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
         let Some(station) = self.network.station(lane) else { return false };
-        if let Ok(message) = Message::parse(frame) {
+        if let Ok(message) = ArpPacket::parse(frame) {
             self.take_arp(now, lane, station, &message);
             return true;
         }
@@ -87,9 +87,9 @@ impl Core {
         now: Time,
         lane: Lane,
         frame: &mut [u8],
-        tunnel: Option<&Tunnel>,
+        tunnel: Option<&PacketTunnel>,
     ) -> bool {
-        let End::Lan(lan) = self.network.end(lane) else { return true };
+        let LaneEndpoint::Lan(lan) = self.network.end(lane) else { return true };
         let Some(station) = self.network.station(lane.reverse()) else { return false };
         let mac = neighbour_of(self, lan, frame, tunnel)
             .and_then(|address| self.neighbours.get(&lane)?.fresh(now, address));
@@ -105,7 +105,9 @@ impl Core {
         info: &Info,
         changes: &Changes,
     ) -> Option<NextAddresses> {
-        let End::Lan(lan) = self.network.end(lane) else { return Some(NextAddresses(None)) };
+        let LaneEndpoint::Lan(lan) = self.network.end(lane) else {
+            return Some(NextAddresses(None));
+        };
         let station = self.network.station(lane.reverse())?;
         let destination = changes.destination(info);
         let address = self.network.neighbour(lan, Some(info.source), destination)?;
@@ -114,8 +116,14 @@ impl Core {
     }
 
     /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
-    pub(super) fn hand_on(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: Packet) {
-        let (End::Lan(lan), Some(station)) =
+    pub(super) fn hand_on(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        mut packet: EmulatedPacket,
+    ) {
+        let (LaneEndpoint::Lan(lan), Some(station)) =
             (self.network.end(lane), self.network.station(lane.reverse()))
         else {
             return self.depart(now, id, lane, packet);
@@ -157,7 +165,7 @@ impl Core {
             counters.no_route += u64::from(packet.shape.count);
             self.work.recorder.note_refusal(RouterReason::NoRoute, &packet);
             if packet.came_by.is_some() {
-                self.report(now, station.router, icmp::Kind::HostUnreachable, &packet);
+                self.report(now, station.router, icmp::IcmpErrorKind::HostUnreachable, &packet);
             }
             packet.discard(&mut self.work.pool);
         }
@@ -165,14 +173,14 @@ impl Core {
     }
 
     /// Puts a packet on a lane; one of another sender has been forwarded then.
-    fn depart(&mut self, now: Time, id: RouterId, lane: Lane, packet: Packet) {
+    fn depart(&mut self, now: Time, id: RouterId, lane: Lane, packet: EmulatedPacket) {
         if packet.came_by.is_some() {
             self.routers[id.index()].forwarded += u64::from(packet.shape.count);
         }
         self.offer(now, lane, packet);
     }
 
-    fn leave(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: Packet) {
+    fn leave(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: EmulatedPacket) {
         if self.segments[lan.index()].parts(came, lane) {
             let chain = &mut self.chains[lane.index()];
             let (reason, time) = (DropReason::Partition, packet.times.first);
@@ -183,7 +191,14 @@ impl Core {
         self.offer(now, lane, packet);
     }
 
-    fn leave_copy(&mut self, now: Time, lan: LanId, came: Lane, lane: Lane, packet: &mut Packet) {
+    fn leave_copy(
+        &mut self,
+        now: Time,
+        lan: LanId,
+        came: Lane,
+        lane: Lane,
+        packet: &mut EmulatedPacket,
+    ) {
         if let Some(copy) = packet.duplicate(&mut self.work.pool) {
             return self.leave(now, lan, came, lane, copy);
         }
@@ -192,12 +207,18 @@ impl Core {
         chain.offer_without_memory(time, packet.tagged(), packet.frame(), recorder);
     }
 
-    fn take_arp(&mut self, now: Time, lane: Lane, station: Station, message: &Message) {
+    fn take_arp(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        station: RouterLanInterface,
+        message: &ArpPacket,
+    ) {
         let (mac, address) = message.sender;
         let asked = station.v4 == Some(message.target.1);
         self.learn(now, lane, address.into(), mac, asked);
         if asked && message.operation == arp::REQUEST {
-            let answer = Message {
+            let answer = ArpPacket {
                 operation: arp::REPLY,
                 sender: (station.mac, message.target.1),
                 target: message.sender,
@@ -210,7 +231,7 @@ impl Core {
         &mut self,
         now: Time,
         lane: Lane,
-        station: Station,
+        station: RouterLanInterface,
         frame: &[u8],
         message: &Neighbour,
     ) {
@@ -220,7 +241,7 @@ impl Core {
             self.learn(now, lane, about.into(), mac, asked);
         }
         if asked {
-            let to = ethernet::View::parse(frame).map_or(BROADCAST, |view| view.source());
+            let to = ethernet::EthernetFrame::parse(frame).map_or(BROADCAST, |view| view.source());
             let to = message.mac.unwrap_or(to);
             self.say(now, lane.reverse(), |buf| message.write_answer(station.mac, to, buf));
         }
@@ -229,7 +250,7 @@ impl Core {
     /// Notes where an address is, and sends what waited for that.
     fn learn(&mut self, now: Time, lane: Lane, address: IpAddr, mac: [u8; 6], unasked: bool) {
         let out = lane.reverse();
-        let End::Lan(lan) = self.network.end(out) else { return };
+        let LaneEndpoint::Lan(lan) = self.network.end(out) else { return };
         let Some(station) = self.network.station(lane) else { return };
         let is_group = mac[0] & 1 != 0;
         if is_group || !self.network.is_on(lan, address) {
@@ -246,10 +267,10 @@ impl Core {
         }
     }
 
-    fn ask(&mut self, now: Time, lane: Lane, station: Station, address: IpAddr) {
+    fn ask(&mut self, now: Time, lane: Lane, station: RouterLanInterface, address: IpAddr) {
         match (address, station.v4, station.v6) {
             (IpAddr::V4(target), Some(own), _) => {
-                let question = Message {
+                let question = ArpPacket {
                     operation: arp::REQUEST,
                     sender: (station.mac, own),
                     target: ([0; 6], target),
@@ -273,7 +294,7 @@ impl Core {
             let recorder = &mut self.work.recorder;
             let tag = recorder.tag_without_flow();
             let chain = &mut self.chains[lane.index()];
-            let unwritten = TaggedShape { tag: &tag, shape: &Shape::single(0) };
+            let unwritten = TaggedShape { tag: &tag, shape: &PacketTrainShape::single(0) };
             return chain.offer_without_memory(now, unwritten, &[], recorder);
         };
         let Some(len) = write(&mut buf) else { return self.work.pool.give(buf) };
@@ -286,7 +307,7 @@ impl Core {
         let next = self.neighbours.get(&lane).and_then(crate::neighbours::Neighbours::next);
         if let (Some(at), Ok(index)) = (next, u32::try_from(lane.index())) {
             let alarms = &mut self.chains[lane.index()].alarms;
-            alarms.set(&mut self.work.timers, index, Activity::Ask, at);
+            alarms.set(&mut self.work.timers, index, LaneActivity::Ask, at);
         }
     }
 }
@@ -304,7 +325,12 @@ impl NextAddresses {
 }
 
 /// The next hop on a LAN for a router's frame.
-fn neighbour_of(core: &Core, lan: LanId, frame: &[u8], tunnel: Option<&Tunnel>) -> Option<IpAddr> {
+fn neighbour_of(
+    core: &Core,
+    lan: LanId,
+    frame: &[u8],
+    tunnel: Option<&PacketTunnel>,
+) -> Option<IpAddr> {
     let info = Info::parse(frame).ok()?;
     let Some(tunnel) = tunnel else {
         return core.network.neighbour(lan, Some(info.source), info.destination);

@@ -2,20 +2,20 @@
 
 use alloc::collections::BTreeMap;
 
-use windtunnel_model::{PortId, RouterId, Span, Vertex};
-use windtunnel_routing::Target;
+use windtunnel_model::{NetworkVertex, PortId, RouterId, Span};
+use windtunnel_routing::RouteDestination;
 
-use crate::chain::Chain;
-use crate::lan::Segment;
-use crate::network::Network;
-use crate::services::Way;
+use crate::chain::ElementChain;
+use crate::lan::LearningSwitch;
+use crate::network::NetworkDirectory;
+use crate::services::ReplicaPathMetrics;
 
 /// What has been asked since lanes or routes changed.
 #[derive(Debug, Default)]
 pub(crate) struct KnownWays {
     /// How often they have changed.
     pub(crate) generation: u64,
-    ways: BTreeMap<(RouterId, PortId), (u64, Option<Way>)>,
+    ways: BTreeMap<(RouterId, PortId), (u64, Option<ReplicaPathMetrics>)>,
 }
 
 impl KnownWays {
@@ -28,17 +28,17 @@ impl KnownWays {
 /// Looks for ways.
 pub(crate) struct Surveyor<'a> {
     pub(crate) known: &'a mut KnownWays,
-    pub(crate) network: &'a Network,
-    pub(crate) chains: &'a [Chain],
-    pub(crate) segments: &'a [Segment],
+    pub(crate) network: &'a NetworkDirectory,
+    pub(crate) chains: &'a [ElementChain],
+    pub(crate) segments: &'a [LearningSwitch],
     /// By link: its ends.
-    pub(crate) vertices: &'a [[Vertex; 2]],
+    pub(crate) vertices: &'a [[NetworkVertex; 2]],
 }
 
 impl Surveyor<'_> {
     /// The way from a router to the node of an interface; `None` if no route leads there, or a lane
     /// on it takes nothing now.
-    pub(crate) fn way(&mut self, router: RouterId, port: PortId) -> Option<Way> {
+    pub(crate) fn way(&mut self, router: RouterId, port: PortId) -> Option<ReplicaPathMetrics> {
         let generation = self.known.generation;
         let known = self.known.ways.get(&(router, port));
         if let Some((_, way)) = known.filter(|(of, _)| *of == generation) {
@@ -52,11 +52,11 @@ impl Surveyor<'_> {
         way
     }
 
-    fn follow(&self, router: RouterId, port: PortId) -> Option<Way> {
-        let end = Vertex::Node(self.network.owner(port));
-        let mut at = Vertex::Router(router);
+    fn follow(&self, router: RouterId, port: PortId) -> Option<ReplicaPathMetrics> {
+        let end = NetworkVertex::Node(self.network.owner(port));
+        let mut at = NetworkVertex::Router(router);
         let mut came = None;
-        let mut way = Way {
+        let mut way = ReplicaPathMetrics {
             latency: Span::ZERO,
             hops: 0,
             mtu: u32::MAX,
@@ -65,12 +65,12 @@ impl Surveyor<'_> {
         };
         // Routes that change may make loops.
         for _ in 0..=self.vertices.len() {
-            let lane = self.network.routes().next_hop(at, Target::Port(port))?;
+            let lane = self.network.routes().next_hop(at, RouteDestination::Port(port))?;
             let chain = &self.chains[lane.index()];
-            let parts = |lan: &Segment| came.is_some_and(|came| lan.parts(came, lane));
+            let parts = |lan: &LearningSwitch| came.is_some_and(|came| lan.parts(came, lane));
             let is_parted = match at {
-                Vertex::Lan(lan) => parts(&self.segments[lan.index()]),
-                Vertex::Node(_) | Vertex::Router(_) => false,
+                NetworkVertex::Lan(lan) => parts(&self.segments[lan.index()]),
+                NetworkVertex::Node(_) | NetworkVertex::Router(_) => false,
             };
             if chain.cut.refuses().is_some() || is_parted {
                 return None;
@@ -80,11 +80,11 @@ impl Surveyor<'_> {
             way.mtu = way.mtu.min(profile.mtu);
             way.mtu_back = way.mtu_back.min(self.chains[lane.reverse().index()].profile().mtu);
             at = self.vertices[lane.link.index()][1 - lane.direction.index()];
-            way.hops += u32::from(!matches!(at, Vertex::Lan(_)));
+            way.hops += u32::from(!matches!(at, NetworkVertex::Lan(_)));
             if at == end {
                 return Some(way);
             }
-            way.passes_node |= matches!(at, Vertex::Node(_));
+            way.passes_node |= matches!(at, NetworkVertex::Node(_));
             came = Some(lane);
         }
         None

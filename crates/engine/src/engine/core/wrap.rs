@@ -5,14 +5,14 @@ use windtunnel_wire::packet::Info;
 use windtunnel_wire::{checksum, ipip, vnet};
 
 use super::Core;
-use crate::packet::{Packet, Shape};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::TaggedShape;
-use crate::tunnel::{Mouth, Tunnel};
+use crate::tunnel::{Mouth, PacketTunnel};
 
 impl Core {
     /// Offers a lane what is too large for it and may be fragmented with its outer header: each
     /// segment with that by itself.
-    pub(super) fn offer_wrapped(&mut self, now: Time, lane: Lane, packet: Packet) {
+    pub(super) fn offer_wrapped(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
         for_each_segment(self, packet, |core, packet| {
             let (tag, shape) = (packet.tag, packet.shape);
             let offered = TaggedShape { tag: &tag, shape: &shape };
@@ -30,7 +30,13 @@ impl Core {
 
     /// What comes to a node and is, or was, in a tunnel: what of it is for the node's kernel goes
     /// there.
-    pub(super) fn leave_tunnel(&mut self, now: Time, port: PortId, lane: Lane, mut packet: Packet) {
+    pub(super) fn leave_tunnel(
+        &mut self,
+        now: Time,
+        port: PortId,
+        lane: Lane,
+        mut packet: EmulatedPacket,
+    ) {
         let Some(tunnel) = packet.tunnel else {
             return self.unwrap(now, port, lane, packet);
         };
@@ -55,7 +61,7 @@ impl Core {
         &self,
         port: PortId,
         frame: &[u8],
-        tunnel: Option<&Tunnel>,
+        tunnel: Option<&PacketTunnel>,
     ) -> bool {
         match tunnel {
             Some(tunnel) => !self.ends_here(tunnel, port),
@@ -64,7 +70,7 @@ impl Core {
     }
 
     /// Whether a tunnel ends at the node of a port.
-    fn ends_here(&self, tunnel: &Tunnel, port: PortId) -> bool {
+    fn ends_here(&self, tunnel: &PacketTunnel, port: PortId) -> bool {
         match tunnel.end {
             Mouth::Port(end) => self.network.owner(end) == self.network.owner(port),
             Mouth::Router(_) => false,
@@ -73,7 +79,7 @@ impl Core {
 
     /// Writes the header of a single packet's tunnel; `Err` with the packet where there is no
     /// memory.
-    fn wrap(&mut self, mut packet: Packet) -> Result<Packet, Packet> {
+    fn wrap(&mut self, mut packet: EmulatedPacket) -> Result<EmulatedPacket, EmulatedPacket> {
         let Some(tunnel) = packet.tunnel else { return Ok(packet) };
         let (frame, header) = packet.settled(&mut self.work.pool);
         if !checksum::complete(frame, header) {
@@ -93,13 +99,13 @@ impl Core {
         let wrapped = self.work.pool.write(room, |buf| ipip::wrap(packet.frame(), &outer, buf));
         let Some(buf) = wrapped else { return Err(packet) };
         packet.tunnel = None;
-        packet.rewrite(buf, vnet::Header::default(), &mut self.work.pool);
+        packet.rewrite(buf, vnet::VirtioNetHeader::default(), &mut self.work.pool);
         Ok(packet)
     }
 
     /// Takes the packet out of one that was written with its outer header, or keeps a fragment of
     /// such until the others have come.
-    fn unwrap(&mut self, now: Time, port: PortId, lane: Lane, packet: Packet) {
+    fn unwrap(&mut self, now: Time, port: PortId, lane: Lane, packet: EmulatedPacket) {
         let Ok(info) = Info::parse(packet.frame()) else {
             return self.hand_out(now, lane, packet);
         };
@@ -119,20 +125,24 @@ impl Core {
         }
     }
 
-    fn hand_out_inner(&mut self, now: Time, lane: Lane, mut packet: Packet) {
+    fn hand_out_inner(&mut self, now: Time, lane: Lane, mut packet: EmulatedPacket) {
         let frame = packet.frame();
         let inner = self.work.pool.write(frame.len(), |buf| ipip::unwrap(frame, buf));
         // The kernel judges what has no packet inside.
         let Some(buf) = inner else { return self.hand_out(now, lane, packet) };
-        let header = vnet::Header::default();
-        packet.shape = Shape::of(&buf, &header);
+        let header = vnet::VirtioNetHeader::default();
+        packet.shape = PacketTrainShape::of(&buf, &header);
         packet.rewrite(buf, header, &mut self.work.pool);
         self.hand_out(now, lane, packet);
     }
 }
 
 /// Does something with each segment of a packet; those that have no memory are dropped.
-fn for_each_segment(core: &mut Core, packet: Packet, mut each: impl FnMut(&mut Core, Packet)) {
+fn for_each_segment(
+    core: &mut Core,
+    packet: EmulatedPacket,
+    mut each: impl FnMut(&mut Core, EmulatedPacket),
+) {
     let mut rest = Some(packet);
     while let Some(packet) = rest.take() {
         match packet.split(1, &mut core.work.pool) {

@@ -2,7 +2,7 @@
 
 use windtunnel_model::Time;
 use windtunnel_model::record::kind::Kind;
-use windtunnel_model::record::{Record, flag, words};
+use windtunnel_model::record::{EventRecord, flag, words};
 use windtunnel_wire::{tcp, udp};
 
 use super::super::sight::{MappedSocket, Sight};
@@ -10,8 +10,8 @@ use super::super::tag::Tag;
 
 /// A flow.
 #[derive(Debug, Clone)]
-pub(in crate::records) struct Flow {
-    pub(super) key: Key,
+pub(in crate::records) struct RecordedFlow {
+    pub(super) key: RecordedFlowKey,
     pub(super) number: u32,
     /// The next entry of the chain.
     pub(super) next: u32,
@@ -44,20 +44,20 @@ pub(in crate::records) enum Definition {
 
 /// Both directions have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct RecordedFlowKey {
     low: MappedSocket,
     high: MappedSocket,
     pub(super) protocol: u8,
 }
 
-impl Flow {
+impl RecordedFlow {
     pub(in crate::records) fn protocol(&self) -> u8 {
         self.key.protocol
     }
 
     /// From, to.
     pub(in crate::records) fn ends(&self) -> (MappedSocket, MappedSocket) {
-        let Key { low, high, .. } = self.key;
+        let RecordedFlowKey { low, high, .. } = self.key;
         if self.from_low { (low, high) } else { (high, low) }
     }
 
@@ -65,9 +65,9 @@ impl Flow {
     pub(in crate::records) fn definitions(
         &self,
         time: u64,
-    ) -> impl Iterator<Item = Record> + use<> {
+    ) -> impl Iterator<Item = EventRecord> + use<> {
         let (from, to) = self.ends();
-        let end = |kind: Kind, end: MappedSocket| Record {
+        let end = |kind: Kind, end: MappedSocket| EventRecord {
             time,
             kind: kind as u8,
             flags: self.key.protocol,
@@ -76,13 +76,13 @@ impl Flow {
             args: words(end.address.to_be_bytes()),
         };
         let [forward, reverse] = self.origins.map(|origin| origin.map(|it| it.wrapping_sub(1)));
-        let sequence = Record {
+        let sequence = EventRecord {
             time,
             kind: Kind::FlowSequence as u8,
             flags: u8::from(forward.is_some()) | u8::from(reverse.is_some()) << 1,
             flow: self.number,
             args: [forward.unwrap_or(0), reverse.unwrap_or(0), 0, 0],
-            ..Record::default()
+            ..EventRecord::default()
         };
         let sequence = (sequence.flags != 0).then_some(sequence);
         let ends = (self.definition == Definition::Missing)
@@ -179,10 +179,10 @@ impl Flow {
     }
 }
 
-impl Key {
+impl RecordedFlowKey {
     /// With whether the sender is the low end.
     #[inline]
-    pub(super) fn of(sight: &Sight) -> (Key, bool) {
+    pub(super) fn of(sight: &Sight) -> (RecordedFlowKey, bool) {
         let (from, to) = match sight.protocol {
             // Of fragments whose first was not seen, and of other protocols, the ports are 0.
             tcp::PROTOCOL | udp::PROTOCOL => (sight.from, sight.to),
@@ -190,7 +190,7 @@ impl Key {
         };
         let from_low = from <= to;
         let (low, high) = if from_low { (from, to) } else { (to, from) };
-        (Key { low, high, protocol: sight.protocol }, from_low)
+        (RecordedFlowKey { low, high, protocol: sight.protocol }, from_low)
     }
 
     #[inline]

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn key(client: u32) -> Key {
-    Key { client: u128::from(client), client_port: 4000, row: 3, router: None }
+fn key(client: u32) -> PinnedFlowKey {
+    PinnedFlowKey { client: u128::from(client), client_port: 4000, row: 3, router: None }
 }
 
 fn pin(client: u32, replica: u16) -> Pin {
-    Pin::new(key(client), replica, State::Open, Tick(0))
+    Pin::new(key(client), replica, PinnedFlowPhase::Open, CoarseTime(0))
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn a_pin_has_40_bytes_and_48_with_its_places_in_the_index() {
 fn a_pin_gives_its_key_back() {
     let client = 0xfd00_0001_0002_0003_0004_0005_0006_0007;
     for router in [None, Some(RouterId(0)), Some(RouterId(1 << 20))] {
-        let key = Key { client, client_port: 9, row: 65_000, router };
-        assert_eq!(Pin::new(key, 7, State::Flow, Tick(5)).key(), key);
+        let key = PinnedFlowKey { client, client_port: 9, row: 65_000, router };
+        assert_eq!(Pin::new(key, 7, PinnedFlowPhase::Flow, CoarseTime(5)).key(), key);
     }
 }
 
@@ -33,10 +33,10 @@ fn a_pin_gives_its_key_back() {
 fn a_full_table_takes_no_more_until_one_is_evicted() {
     let mut pins = Pins::new(4);
     for client in 0..4 {
-        pins.insert(Pin { seen: Tick(client), ..pin(client, 0) }).unwrap();
+        pins.insert(Pin { seen: CoarseTime(client), ..pin(client, 0) }).unwrap();
     }
     assert_eq!(pins.insert(pin(9, 0)), None);
-    let victim = pins.victim(Tick(10), |_| false).unwrap();
+    let victim = pins.victim(CoarseTime(10), |_| false).unwrap();
     assert_eq!(pins.get(victim).key(), key(0), "silent for longest");
     pins.remove(victim);
     assert!(pins.insert(pin(9, 1)).is_some());
@@ -46,13 +46,13 @@ fn a_full_table_takes_no_more_until_one_is_evicted() {
 #[test]
 fn what_is_over_goes_before_what_closes_and_that_before_the_silent() {
     let mut pins = Pins::new(3);
-    let silent = pins.insert(Pin { seen: Tick(0), ..pin(0, 0) }).unwrap();
-    let closing = Pin { seen: Tick(5), state: State::Closing, ..pin(1, 0) };
+    let silent = pins.insert(Pin { seen: CoarseTime(0), ..pin(0, 0) }).unwrap();
+    let closing = Pin { seen: CoarseTime(5), state: PinnedFlowPhase::Closing, ..pin(1, 0) };
     let closing = pins.insert(closing).unwrap();
-    let over = pins.insert(Pin { seen: Tick(9), ..pin(2, 9) }).unwrap();
+    let over = pins.insert(Pin { seen: CoarseTime(9), ..pin(2, 9) }).unwrap();
     let mut victims = Vec::new();
     for _ in 0..3 {
-        let victim = pins.victim(Tick(10), |pin| pin.replica == 9).unwrap();
+        let victim = pins.victim(CoarseTime(10), |pin| pin.replica == 9).unwrap();
         victims.push(victim);
         pins.remove(victim);
     }
@@ -61,10 +61,14 @@ fn what_is_over_goes_before_what_closes_and_that_before_the_silent() {
 
 #[test]
 fn ages_are_right_when_ticks_wrap() {
-    let before = Tick(u32::MAX - 5);
-    let after = Tick(10);
-    assert_eq!(after.since(before), Ticks(16));
-    assert_eq!(Ticks::of(Span::from_secs(60)), Ticks(57_221), "60 s in 2^20 ns, rounded up");
+    let before = CoarseTime(u32::MAX - 5);
+    let after = CoarseTime(10);
+    assert_eq!(after.since(before), CoarseDuration(16));
+    assert_eq!(
+        CoarseDuration::of(Span::from_secs(60)),
+        CoarseDuration(57_221),
+        "60 s in 2^20 ns, rounded up"
+    );
 }
 
 #[test]

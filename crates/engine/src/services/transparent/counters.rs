@@ -1,7 +1,9 @@
 //! What was counted of connections that outlive their server.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_failover::{Cause, Ending, Event, What};
+use windtunnel_failover::{
+    ConnectionTermination, ReplicaExpulsionCause, ReplicationEvent, ReplicationEventKind,
+};
 use windtunnel_model::Span;
 
 /// What the redirectors of one service with `fail-over: transparent` counted.
@@ -91,18 +93,18 @@ impl FailOverCounters {
     }
 
     /// Counts what happened to a connection.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn note(&mut self, event: &ReplicationEvent) {
         match event.what {
-            What::Expelled { cause, after, .. } => {
+            ReplicationEventKind::Expelled { cause, after, .. } => {
                 *self.expelled.of(cause) += 1;
                 raise(&mut self.detection_max_ns, after);
             }
-            What::Promoted { .. } => self.promoted += 1,
-            What::Resumed { silence } => {
+            ReplicationEventKind::Promoted { .. } => self.promoted += 1,
+            ReplicationEventKind::Resumed { silence } => {
                 self.resumed += 1;
                 raise(&mut self.silence_max_ns, silence);
             }
-            What::Closed(Ending::Lost) => self.lost += 1,
+            ReplicationEventKind::Closed(ConnectionTermination::Lost) => self.lost += 1,
             _ => {}
         }
     }
@@ -124,14 +126,16 @@ impl ExpelledCounts {
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
-    fn of(&mut self, cause: Cause) -> &mut u64 {
+    fn of(&mut self, cause: ReplicaExpulsionCause) -> &mut u64 {
         match cause {
-            Cause::Withdrawn => &mut self.gone,
-            Cause::Silent => &mut self.silent,
-            Cause::Differed { .. } => &mut self.differed,
-            Cause::FinishedAlone => &mut self.finished_alone,
-            Cause::Reset => &mut self.reset,
-            Cause::Refused | Cause::NoAnswer => &mut self.not_opened,
+            ReplicaExpulsionCause::Withdrawn => &mut self.gone,
+            ReplicaExpulsionCause::Silent => &mut self.silent,
+            ReplicaExpulsionCause::Differed { .. } => &mut self.differed,
+            ReplicaExpulsionCause::FinishedAlone => &mut self.finished_alone,
+            ReplicaExpulsionCause::Reset => &mut self.reset,
+            ReplicaExpulsionCause::Refused | ReplicaExpulsionCause::NoAnswer => {
+                &mut self.not_opened
+            }
             // The only one that is left.
             _ => &mut self.stalled,
         }

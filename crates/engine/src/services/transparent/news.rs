@@ -4,10 +4,12 @@ use alloc::collections::VecDeque;
 use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_failover::{Cause, Ending, Event, ReplicaId, What};
+use windtunnel_failover::{
+    ConnectionTermination, ReplicaExpulsionCause, ReplicaId, ReplicationEvent, ReplicationEventKind,
+};
 use windtunnel_model::{NodeId, ServiceId, Span};
 
-use crate::services::Services;
+use crate::services::ServiceRedirector;
 
 /// Something that happened to a connection of a service with `fail-over: transparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,11 +82,11 @@ pub enum ReplicaFault {
 
 /// News that wait.
 #[derive(Debug, Default)]
-pub(super) struct News {
+pub(super) struct FailOverNewsQueue {
     waiting: VecDeque<FailOverNews>,
 }
 
-impl Services {
+impl ServiceRedirector {
     /// Counts what the protocol says of a service's connections, and keeps what is for the log.
     pub(super) fn note_news(&mut self, service: u16) {
         let transparent = &mut self.transparent;
@@ -92,7 +94,7 @@ impl Services {
         let (_, held) = &mut transparent.services[position];
         while let Some(event) = held.connections.poll_event() {
             held.counters.note(&event);
-            if let What::Opened { .. } = event.what {
+            if let ReplicationEventKind::Opened { .. } = event.what {
                 let view = held.connections.view(event.key);
                 let nodes = view.into_iter().flat_map(|view| view.replicas);
                 let replicas = &mut self.list[usize::from(service)].replicas;
@@ -121,10 +123,14 @@ impl Services {
     }
 }
 
-impl super::Held {
+impl super::FailOverConnections {
     /// Whether a replica's node is gone and the client has not answered: of thousands of such
     /// connections, that the replica is gone says it all.
-    fn is_of_a_flood(&self, key: windtunnel_failover::Key, what: FailOverWhat) -> bool {
+    fn is_of_a_flood(
+        &self,
+        key: windtunnel_failover::ReplicatedConnectionKey,
+        what: FailOverWhat,
+    ) -> bool {
         let is_gone = match what {
             FailOverWhat::Expelled { fault, .. } => fault == ReplicaFault::Gone,
             FailOverWhat::Promoted { .. } | FailOverWhat::Resumed { .. } => true,
@@ -134,32 +140,34 @@ impl super::Held {
     }
 }
 
-fn what(event: &Event) -> Option<FailOverWhat> {
+fn what(event: &ReplicationEvent) -> Option<FailOverWhat> {
     let node = |ReplicaId(node)| NodeId(node);
     Some(match event.what {
-        What::Expelled { replica, cause, after, left } => FailOverWhat::Expelled {
+        ReplicationEventKind::Expelled { replica, cause, after, left } => FailOverWhat::Expelled {
             replica: node(replica),
             fault: fault(cause),
             after,
             left: u32::try_from(left).unwrap_or(u32::MAX),
         },
-        What::Promoted { replica } => FailOverWhat::Promoted { replica: node(replica) },
-        What::Resumed { silence } => FailOverWhat::Resumed { silence },
-        What::Closed(Ending::Lost) => FailOverWhat::Lost,
-        What::TableFull => FailOverWhat::Unkept,
+        ReplicationEventKind::Promoted { replica } => {
+            FailOverWhat::Promoted { replica: node(replica) }
+        }
+        ReplicationEventKind::Resumed { silence } => FailOverWhat::Resumed { silence },
+        ReplicationEventKind::Closed(ConnectionTermination::Lost) => FailOverWhat::Lost,
+        ReplicationEventKind::TableFull => FailOverWhat::Unkept,
         _ => return None,
     })
 }
 
-fn fault(cause: Cause) -> ReplicaFault {
+fn fault(cause: ReplicaExpulsionCause) -> ReplicaFault {
     match cause {
-        Cause::Withdrawn => ReplicaFault::Gone,
-        Cause::Silent => ReplicaFault::Silent,
-        Cause::Differed { offset } => ReplicaFault::Differed { offset },
-        Cause::FinishedAlone => ReplicaFault::FinishedAlone,
-        Cause::Reset => ReplicaFault::Reset,
-        Cause::Refused => ReplicaFault::Refused,
-        Cause::NoAnswer => ReplicaFault::NoAnswer,
+        ReplicaExpulsionCause::Withdrawn => ReplicaFault::Gone,
+        ReplicaExpulsionCause::Silent => ReplicaFault::Silent,
+        ReplicaExpulsionCause::Differed { offset } => ReplicaFault::Differed { offset },
+        ReplicaExpulsionCause::FinishedAlone => ReplicaFault::FinishedAlone,
+        ReplicaExpulsionCause::Reset => ReplicaFault::Reset,
+        ReplicaExpulsionCause::Refused => ReplicaFault::Refused,
+        ReplicaExpulsionCause::NoAnswer => ReplicaFault::NoAnswer,
         // The only one that is left.
         _ => ReplicaFault::Stalled,
     }

@@ -5,11 +5,11 @@ use alloc::collections::BTreeMap;
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::{NodeId, ServiceId, Time};
 
-use super::Held;
-use crate::services::{FailOverCounters, PinnedFlow, PinnedState, Services};
+use super::FailOverConnections;
+use crate::services::{FailOverCounters, PinnedFlow, PinnedState, ServiceRedirector};
 
-impl Services {
-    fn held_of(&self, service: ServiceId) -> Option<&Held> {
+impl ServiceRedirector {
+    fn held_of(&self, service: ServiceId) -> Option<&FailOverConnections> {
         self.transparent.of(u16::try_from(service.0).ok()?)
     }
 

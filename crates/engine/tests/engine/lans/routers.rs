@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use windtunnel_model::{LinkPatch, LinkProfile, RouterId, Span};
-use windtunnel_wire::arp::{self, Message};
+use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, Neighbour};
 use windtunnel_wire::packet::{Info, ParsedPacket};
 use windtunnel_wire::{build, ethernet, icmp};
@@ -38,7 +38,7 @@ fn a_router_on_a_lan_answers_for_its_own_address_only() {
     let own = IpAddr::from([10, 1, 0, 3]);
     net.send(0, 0, PLAIN, &question(&net, 0, own));
     assert_eq!(ports(&net.out), [1, 0], "the other host gets the question, the asker the reply");
-    let reply = Message::parse(&net.out[1].frame).unwrap();
+    let reply = ArpPacket::parse(&net.out[1].frame).unwrap();
     assert_eq!(reply.sender, (router_mac(&net), v4(own)));
     assert_eq!((reply.operation, reply.target.0), (arp::REPLY, mac(&net, 0)));
     net.out.clear();
@@ -72,7 +72,7 @@ fn packets_through_a_router_reach_and_leave_a_lan_with_one_hop_less_to_live() {
         .out
         .iter()
         .filter(|o| o.at == 10 * MS)
-        .map(|o| (o.port, Message::parse(&o.frame).unwrap()))
+        .map(|o| (o.port, ArpPacket::parse(&o.frame).unwrap()))
         .collect();
     assert_eq!(asked[0].1.target.1, Ipv4Addr::new(10, 1, 0, 1));
     assert_eq!(asked.iter().map(|(port, _)| *port).collect::<Vec<_>>(), [0, 1]);
@@ -94,7 +94,7 @@ fn packets_through_a_router_reach_and_leave_a_lan_with_one_hop_less_to_live() {
             (0, 12 * MS, 63),
         ]
     );
-    let last = ethernet::View::parse(&net.out.last().unwrap().frame).unwrap();
+    let last = ethernet::EthernetFrame::parse(&net.out.last().unwrap().frame).unwrap();
     assert_eq!((last.destination(), last.source()), (mac(&net, 0), router_mac(&net)));
     assert_eq!(net.engine.router(RouterId(0)).forwarded, 3);
     net.check_conservation();
@@ -106,7 +106,7 @@ fn an_address_that_no_plan_gave_is_found_by_asking() {
     let leased: Ipv4Addr = [10, 1, 0, 150].into();
     let to = (IpAddr::V4(leased), 7000).into();
     net.send(0, 2, PLAIN, &build::udp(net.socket(2), to, b"hello"));
-    let asked = Message::parse(&net.out[1].frame).unwrap();
+    let asked = ArpPacket::parse(&net.out[1].frame).unwrap();
     assert_eq!(asked.target.1, leased);
     net.send(MS, 1, PLAIN, &answer(&net, 1, &asked));
     net.finish();
@@ -120,14 +120,14 @@ fn an_address_without_a_reply_is_unreachable_after_three_seconds() {
     let to = "10.1.0.200:9".parse().unwrap();
     net.send(0, 2, PLAIN, &build::udp(net.socket(2), to, b"hello"));
     net.finish();
-    let questions = net.out.iter().filter(|out| Message::parse(&out.frame).is_ok());
+    let questions = net.out.iter().filter(|out| ArpPacket::parse(&out.frame).is_ok());
     assert_eq!(
         questions.map(|out| (out.at, out.port)).collect::<Vec<_>>(),
         [(0, 0), (0, 1), (1000 * MS, 0), (1000 * MS, 1), (2000 * MS, 0), (2000 * MS, 1),]
     );
     let refusal = net.out.last().unwrap();
     let packet = ParsedPacket::parse(&refusal.frame).unwrap();
-    let message = icmp::View::parse(packet.payload()).unwrap();
+    let message = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     assert_eq!((refusal.port, refusal.at), (2, 3005 * MS), "5 ms to there");
     assert_eq!((message.kind(), message.code()), (3, 1));
     assert_eq!(net.engine.router(RouterId(0)).no_route, 1);
@@ -148,7 +148,7 @@ fn two_routers_join_two_lans_and_each_finds_the_next() {
     ethernet::set_addresses(&mut frame, first, mac(&net, 0));
     net.send(0, 0, PLAIN, &frame);
     // The routers find each other by themselves; only the last question comes to a host.
-    let asked = Message::parse(&net.out[0].frame).unwrap();
+    let asked = ArpPacket::parse(&net.out[0].frame).unwrap();
     assert_eq!((net.out.len(), net.out[0].port), (1, 1));
     net.send(0, 1, PLAIN, &answer(&net, 1, &asked));
     let got = Info::parse(&net.out[1].frame).unwrap();

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use windtunnel_model::profile::{
-    Codel, Discipline, Distribution, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, Loss, Pie,
-    QueueLimit, Red, Reorder, SendShare, Setting, Wf2q,
+    CodelParameters, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, JitterDistribution,
+    LossModel, PacketReordering, PieParameters, PropertySetting, QueueDiscipline, QueueLimit,
+    RedParameters, SendShare, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -17,24 +18,29 @@ fn probability() -> impl Strategy<Value = Probability> {
     ]
 }
 
-fn loss() -> impl Strategy<Value = Loss> {
+fn loss() -> impl Strategy<Value = LossModel> {
     let chain = |[good_to_bad, bad_to_good, loss_in_good, loss_in_bad]: [Probability; 4]| {
-        Loss::GilbertElliott(GilbertElliott { good_to_bad, bad_to_good, loss_in_good, loss_in_bad })
+        LossModel::GilbertElliott(GilbertElliott {
+            good_to_bad,
+            bad_to_good,
+            loss_in_good,
+            loss_in_bad,
+        })
     };
     prop_oneof![
-        Just(Loss::None),
-        probability().prop_map(Loss::Independent),
+        Just(LossModel::None),
+        probability().prop_map(LossModel::Independent),
         prop::array::uniform4(probability()).prop_map(chain),
-        Just(Loss::Listed(vec![1, 5, 6, 44])),
+        Just(LossModel::Listed(vec![1, 5, 6, 44])),
     ]
 }
 
 fn jitter() -> impl Strategy<Value = Jitter> {
     let distribution = prop_oneof![
-        Just(Distribution::Uniform),
-        Just(Distribution::Normal),
-        Just(Distribution::Pareto),
-        Just(Distribution::Table(vec![Span::ZERO, Span::from_micros(300)])),
+        Just(JitterDistribution::Uniform),
+        Just(JitterDistribution::Normal),
+        Just(JitterDistribution::Pareto),
+        Just(JitterDistribution::Table(vec![Span::ZERO, Span::from_micros(300)])),
     ];
     (prop_oneof![Just(0), 0..800 * US], distribution).prop_map(|(spread, distribution)| {
         if spread == 0 {
@@ -53,35 +59,47 @@ fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
     ]
 }
 
-fn discipline() -> impl Strategy<Value = Discipline> {
+fn discipline() -> impl Strategy<Value = QueueDiscipline> {
     let (target, interval) = (Span::from_micros(100), Span::from_micros(900));
-    let codel = move |ecn| Discipline::Codel(Codel { target, interval, ecn });
+    let codel = move |ecn| QueueDiscipline::Codel(CodelParameters { target, interval, ecn });
     let queues = move |(flows, quantum)| FlowQueues {
         flows,
         quantum,
-        codel: Codel { target, interval, ecn: true },
+        codel: CodelParameters { target, interval, ecn: true },
     };
     let red = |(gentle, adaptive)| {
         let weight: Probability = "20%".parse().unwrap();
-        Discipline::Red(Red { gentle, adaptive, weight, probability: weight, ..Red::default() })
+        QueueDiscipline::Red(RedParameters {
+            gentle,
+            adaptive,
+            weight,
+            probability: weight,
+            ..RedParameters::default()
+        })
     };
     let pie = move |(derandomise, ecn)| {
-        Discipline::Pie(Pie { target, update: target, burst: interval, derandomise, ecn })
+        QueueDiscipline::Pie(PieParameters {
+            target,
+            update: target,
+            burst: interval,
+            derandomise,
+            ecn,
+        })
     };
     prop_oneof![
-        Just(Discipline::DropTail),
-        Just(Discipline::DropHead),
+        Just(QueueDiscipline::DropTail),
+        Just(QueueDiscipline::DropHead),
         any::<bool>().prop_map(codel),
         (any::<bool>(), any::<bool>()).prop_map(red),
         (any::<bool>(), any::<bool>()).prop_map(pie),
-        (1u32..9, 1u32..4000).prop_map(queues).prop_map(Discipline::FqCodel),
+        (1u32..9, 1u32..4000).prop_map(queues).prop_map(QueueDiscipline::FqCodel),
         (1u32..9, 1u32..4000)
             .prop_map(queues)
-            .prop_map(|queues| Discipline::Fair(Fair { by: FairBy::Source, queues })),
+            .prop_map(|queues| QueueDiscipline::Fair(Fair { by: FairBy::Source, queues })),
         (1u32..9, 0usize..3).prop_map(|(flows, count)| {
             let min = Rate::from_bits_per_second(300_000);
             let class = SendShare { name: "class".to_owned(), min, weight: 2 };
-            Discipline::Wf2q(Wf2q { flows, classes: vec![class; count] })
+            QueueDiscipline::Wf2q(Wf2qParameters { flows, classes: vec![class; count] })
         }),
     ]
 }
@@ -113,7 +131,7 @@ prop_compose! {
             loss,
             duplicate,
             corrupt,
-            reorder: Reorder { by_jitter, probability, extra, ..Reorder::default() },
+            reorder: PacketReordering { by_jitter, probability, extra, ..PacketReordering::default() },
             rate,
             overhead: None,
             mtu,
@@ -137,13 +155,13 @@ pub(crate) enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let patch = |(link, profile): (u32, LinkProfile)| {
-        let set = |rate: Option<Rate>| rate.map_or(Setting::Default, Setting::To);
+        let set = |rate: Option<Rate>| rate.map_or(PropertySetting::Default, PropertySetting::To);
         let patch = LinkPatch {
             latency: Some(profile.latency),
             jitter: Some(profile.jitter),
             loss: Some(profile.loss),
             rate: Some(set(profile.rate)),
-            queue: profile.queue.map(Setting::To),
+            queue: profile.queue.map(PropertySetting::To),
             discipline: Some(profile.discipline),
             ..LinkPatch::default()
         };

@@ -1,16 +1,16 @@
 //! Single things that are recorded.
 
 use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
-use windtunnel_model::profile::{Loss, QueueLimit};
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::profile::{LossModel, QueueLimit};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 use windtunnel_model::{LinkProfile, Packets, Span};
 use windtunnel_wire::build;
 
 use super::{of, on_lane};
 use crate::support::{MS, Net, US, delayed, pair, path, rated, up};
 
-fn summary(records: &[Record]) -> Vec<(Kind, u64, u32, u32, u16, u32)> {
-    let one = |it: &Record| {
+fn summary(records: &[EventRecord]) -> Vec<(Kind, u64, u32, u32, u16, u32)> {
+    let one = |it: &EventRecord| {
         let kind = Kind::from_number(it.kind).unwrap();
         (kind, it.time, it.args[0], it.args[1], it.extra, it.args[3])
     };
@@ -50,7 +50,7 @@ fn a_packet_that_passes_at_once_is_offered_and_delivered_on_each_lane() {
 #[test]
 fn a_train_is_one_record_until_it_is_cut_and_its_parts_have_their_offsets() {
     let latency = Span::from_millis(1);
-    let loss = Loss::Listed(vec![3]);
+    let loss = LossModel::Listed(vec![3]);
     let mut net = Net::recorded(pair(1, LinkProfile { latency, loss, ..LinkProfile::default() }));
     let (a, b) = (net.socket(0), net.socket(1));
     net.send(MS, 0, Default::default(), &build::tcp(a, b, 999, 0x02, &[]));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use windtunnel_engine::RecordSettings;
 use windtunnel_model::plan::{RecordChoice, RecordDirection};
-use windtunnel_model::record::{Kind, Record, flag};
+use windtunnel_model::record::{EventRecord, Kind, flag};
 use windtunnel_model::{LinkProfile, Span};
 use windtunnel_wire::build;
 
@@ -56,7 +56,7 @@ impl Talk {
     fn offered(&mut self) -> Vec<(u32, u8, u32, u32, u32)> {
         self.net.finish();
         let offered = of(&self.net.records, Kind::Offered).into_iter();
-        let seen = |it: Record| (it.flow, it.flags, it.args[0], it.args[1], it.args[3]);
+        let seen = |it: EventRecord| (it.flow, it.flags, it.args[0], it.args[1], it.args[3]);
         offered.map(seen).collect()
     }
 

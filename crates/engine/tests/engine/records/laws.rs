@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windtunnel_engine::{DROP_REASON_NAMES, DropReason, RecordSettings};
-use windtunnel_model::plan::{NetworkModel, Sharing};
+use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 use windtunnel_model::record::kind::SOURCE_QUEUE;
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::{EventRecord, Kind};
 use windtunnel_model::{Lane, LinkProfile, Plan};
 
 use super::{events, of};
@@ -15,11 +15,11 @@ use crate::properties::strategy::{profile, steps};
 use crate::support::{Net, US, path};
 
 /// Segments of the records of a kind.
-fn segments(records: &[Record], kind: Kind) -> u64 {
+fn segments(records: &[EventRecord], kind: Kind) -> u64 {
     of(records, kind).iter().map(|record| u64::from(record.extra)).sum()
 }
 
-fn kind(record: &Record) -> Kind {
+fn kind(record: &EventRecord) -> Kind {
     Kind::from_number(record.kind).expect("a kind that we know")
 }
 
@@ -27,7 +27,7 @@ fn kind(record: &Record) -> Kind {
 pub(crate) fn check(net: &Net) {
     for index in 0..net.plan.links.len() * 2 {
         let number = u32::try_from(index).unwrap();
-        let of_lane = |lane: u32| -> Vec<Record> {
+        let of_lane = |lane: u32| -> Vec<EventRecord> {
             let all = events(&net.records).into_iter();
             all.filter(|record| record.args[2] == lane).collect()
         };
@@ -39,9 +39,9 @@ pub(crate) fn check(net: &Net) {
     check_arrivals(net);
 }
 
-fn check_lane(net: &Net, lane: Lane, records: &[Record], at_source: &[Record]) {
+fn check_lane(net: &Net, lane: Lane, records: &[EventRecord], at_source: &[EventRecord]) {
     let counters = net.engine.lane(lane);
-    let dropped = |records: &[Record], reason: usize| {
+    let dropped = |records: &[EventRecord], reason: usize| {
         let of_reason = of(records, Kind::Dropped).into_iter();
         let of_reason = of_reason.filter(|record| record.args[3] == u32::try_from(reason).unwrap());
         of_reason.map(|record| u64::from(record.extra)).sum::<u64>()
@@ -68,14 +68,14 @@ fn check_lane(net: &Net, lane: Lane, records: &[Record], at_source: &[Record]) {
 }
 
 /// Which bytes a record is of.
-fn which(record: &Record) -> (u32, u8, u32, u32, u16) {
+fn which(record: &EventRecord) -> (u32, u8, u32, u32, u16) {
     // A mark may be added on the way.
     let flags = record.flags & !windtunnel_model::record::flag::MARKED;
     (record.flow, flags, record.args[0], record.args[1], record.extra)
 }
 
 /// Each transmission's begin, its length and the delay behind it add up to the delivery's time.
-fn check_sum(records: &[Record]) {
+fn check_sum(records: &[EventRecord]) {
     let memory = DropReason::ALL.iter().position(|reason| *reason == DropReason::Memory);
     let memory = u32::try_from(memory.unwrap()).unwrap();
     if of(records, Kind::Dropped).iter().any(|record| record.args[3] == memory) {
@@ -97,18 +97,18 @@ fn check_sum(records: &[Record]) {
 
 /// Flow, flags and end of the payload. Its end stays when a train is cut behind its transmission,
 /// because each segment has a delay of its own.
-fn last_byte(record: &Record) -> (u32, u8, u32) {
+fn last_byte(record: &EventRecord) -> (u32, u8, u32) {
     let (flow, flags, offset, length, _) = which(record);
     (flow, flags, offset.wrapping_add(length))
 }
 
 /// What nodes received is what was delivered to them, when it was.
 fn check_arrivals(net: &Net) {
-    let ends_at_node = |record: &Record| {
+    let ends_at_node = |record: &EventRecord| {
         let lane = Lane::from_index(usize::try_from(record.args[2]).unwrap());
         let link = &net.plan.links[lane.link.index()];
         let end = link.ends[1 - lane.direction.index()].vertex;
-        matches!(end, windtunnel_model::Vertex::Node(_))
+        matches!(end, windtunnel_model::NetworkVertex::Node(_))
     };
     let delivered = of(&net.records, Kind::Delivered).into_iter();
     let delivered = delivered.filter(|record| record.args[2] & SOURCE_QUEUE == 0);
@@ -134,7 +134,7 @@ type Moments = BTreeMap<Happening, Vec<u64>>;
 /// Takes records apart into what happened to each segment, where `lengths` has the length of the
 /// segment at each offset.
 fn happenings(
-    records: &[Record],
+    records: &[EventRecord],
     lengths: &BTreeMap<u32, u32>,
 ) -> (Vec<Happening>, Moments, Moments) {
     let (mut all, mut firsts, mut lasts) = (Vec::new(), Moments::new(), Moments::new());
@@ -160,7 +160,7 @@ fn happenings(
 }
 
 /// Compares the records of trains with those of their segments, sent singly.
-pub(crate) fn compare(trains: &[Record], alone: &[Record]) {
+pub(crate) fn compare(trains: &[EventRecord], alone: &[EventRecord]) {
     let offered = of(alone, Kind::Offered);
     let lengths = offered.iter().map(|record| (record.args[0], record.args[1])).collect();
     let (all, firsts, lasts) = happenings(trains, &lengths);
@@ -201,7 +201,7 @@ proptest! {
         steps in steps(),
     ) {
         let mut plan = path(3, profiles);
-        plan.model = NetworkModel::Paths(Sharing::Equal);
+        plan.model = NetworkModel::Paths(BandwidthSharing::Equal);
         check(&play(&plan, &steps, 1 << 30, true));
     }
 
@@ -225,15 +225,15 @@ proptest! {
 
 /// Each delivery of a packet that was not touched follows its offer, and where it came from.
 fn check_timeline(net: &Net, lane: u32) {
-    let records: Vec<Record> =
+    let records: Vec<EventRecord> =
         events(&net.records).into_iter().filter(|record| record.args[2] == lane).collect();
     let rated = net.plan.links[usize::try_from(lane / 2).unwrap()].profiles[0].rate.is_some();
-    let find = |kind: Kind, packet: &Record| {
-        let same = |it: &&Record| it.kind == kind as u8 && it.args[0] == packet.args[0];
+    let find = |kind: Kind, packet: &EventRecord| {
+        let same = |it: &&EventRecord| it.kind == kind as u8 && it.args[0] == packet.args[0];
         records.iter().find(same).copied()
     };
     let copies = of(&net.records, Kind::Duplicated);
-    let once = |packet: &Record| copies.iter().all(|copy| copy.args[0] != packet.args[0]);
+    let once = |packet: &EventRecord| copies.iter().all(|copy| copy.args[0] != packet.args[0]);
     for delivered in of(&records, Kind::Delivered).iter().filter(|it| once(it)) {
         let offered = find(Kind::Offered, delivered).expect("it was offered");
         let sent = find(Kind::Sent, delivered);
@@ -266,7 +266,7 @@ fn play_with_room(
 }
 
 /// Events among the records, and those that were lost.
-fn count(records: &[Record]) -> (u64, u64) {
+fn count(records: &[EventRecord]) -> (u64, u64) {
     let lost = of(records, Kind::Lost);
     assert!(lost.iter().all(|gap| gap.wide(0) <= gap.time && gap.wide(2) > 0));
     let events = u64::try_from(events(records).len() - lost.len()).unwrap();

@@ -1,8 +1,8 @@
 //! What is new follows the network and the replicas at once; what goes on stays.
 
-use windtunnel_engine::EventKind;
-use windtunnel_model::plan::{LinkChange, Policy, ServiceUpdate};
-use windtunnel_model::{LinkPatch, NodeId, RouterId, Span, Vertex};
+use windtunnel_engine::NetworkEventKind;
+use windtunnel_model::plan::{LinkChange, LoadBalancingPolicy, ServiceUpdate};
+use windtunnel_model::{LinkPatch, NetworkVertex, NodeId, RouterId, Span};
 use windtunnel_wire::{build, tcp};
 
 use super::redirect::down;
@@ -15,7 +15,7 @@ fn slow(millis: u64) -> LinkPatch {
 
 fn redirected(net: &mut Net) -> Vec<(u16, u32, u32)> {
     let event = |kind| match kind {
-        EventKind::Redirected { row, router, replica } => Some((row, router.0, replica.0)),
+        NetworkEventKind::Redirected { row, router, replica } => Some((row, router.0, replica.0)),
         _ => None,
     };
     std::iter::from_fn(|| net.engine.poll_event()).filter_map(|it| event(it.kind)).collect()
@@ -56,7 +56,8 @@ fn a_link_that_is_cut_is_no_way_and_established_connections_are_lost_in_it() {
 #[test]
 fn a_partition_and_its_end_change_the_nearest() {
     let mut net = world(service());
-    let groups = [vec![Vertex::Node(NodeId(NEAR))], vec![Vertex::Router(RouterId(1))]];
+    let groups =
+        [vec![NetworkVertex::Node(NodeId(NEAR))], vec![NetworkVertex::Router(RouterId(1))]];
     net.apply(0, &NetworkChange::Partition(&groups));
     assert_eq!(net.ask(&syn(1)), [FAR]);
     net.apply(2_000 * MS, &NetworkChange::Heal);
@@ -207,7 +208,7 @@ fn replicas_are_added_and_removed_while_the_run_lives() {
 
 #[test]
 fn weights_change_shares_at_once() {
-    let mut net = world(Service { policy: Policy::Weighted, ..service() });
+    let mut net = world(Service { policy: LoadBalancingPolicy::Weighted, ..service() });
     net.update(0, ServiceUpdate::Weight { replica: NodeId(NEAR), weight: 0 });
     let all: Vec<u32> = (1..20).flat_map(|from| net.ask(&syn(from))).collect();
     assert_eq!(all, [FAR; 19]);
@@ -327,10 +328,15 @@ fn a_flow_that_meets_another_redirector_stays_with_its_replica() {
     (own.origin, own.replicas) = (None, own.replicas);
     let mut plan = plan.build();
     // Both ways lead to the origin: by r1, or without that by r2.
-    let router = |id| Vertex::Router(RouterId(id));
+    let router = |id| NetworkVertex::Router(RouterId(id));
     own.origin = Some(NodeId(NEAR));
     plan.routes.push(windtunnel_model::plan::FixedRoute {
-        path: vec![Vertex::Node(NodeId(CLIENT)), router(2), router(0), Vertex::Node(NodeId(NEAR))],
+        path: vec![
+            NetworkVertex::Node(NodeId(CLIENT)),
+            router(2),
+            router(0),
+            NetworkVertex::Node(NodeId(NEAR)),
+        ],
     });
     let mut net = world_of(plan, own);
     assert_eq!(net.ask(&syn(1)), [NEAR]);
@@ -338,11 +344,11 @@ fn a_flow_that_meets_another_redirector_stays_with_its_replica() {
         release: Vec::new(),
         fix: vec![windtunnel_model::plan::FixedRoute {
             path: vec![
-                Vertex::Node(NodeId(CLIENT)),
+                NetworkVertex::Node(NodeId(CLIENT)),
                 router(2),
                 router(1),
                 router(0),
-                Vertex::Node(NodeId(NEAR)),
+                NetworkVertex::Node(NodeId(NEAR)),
             ],
         }],
     };
@@ -393,7 +399,7 @@ fn changes_of_links_and_services_can_come_together() {
 
 #[test]
 fn round_robin_gives_each_new_connection_to_the_next_and_a_known_one_takes_no_turn() {
-    let mut net = world(Service { policy: Policy::RoundRobin, ..service() });
+    let mut net = world(Service { policy: LoadBalancingPolicy::RoundRobin, ..service() });
     assert_eq!(net.ask(&syn(1)), [NEAR]);
     assert_eq!(net.ask(&syn(2)), [FAR]);
     assert_eq!(net.ask(&syn(2)), [FAR], "a SYN that is sent again");

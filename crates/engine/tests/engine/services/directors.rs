@@ -1,6 +1,6 @@
 //! Several directors, each with pins of its own: routes change, and connections meet another one.
 
-use windtunnel_model::plan::{Hash, LinkChange, Pinning, Policy, ServiceUpdate};
+use windtunnel_model::plan::{Hash, LinkChange, LoadBalancingPolicy, Pinning, ServiceUpdate};
 use windtunnel_model::{NodeId, RouterId};
 use windtunnel_wire::{build, tcp};
 
@@ -39,7 +39,7 @@ const FIRST: RouterId = RouterId(1);
 const SECOND: RouterId = RouterId(2);
 const EDGE_FIRST: u32 = 8;
 
-fn apart(policy: Policy, hash: Hash) -> Service {
+fn apart(policy: LoadBalancingPolicy, hash: Hash) -> Service {
     Service { policy, hash, pins: Pinning::PerRouter, ..service() }
 }
 
@@ -70,8 +70,10 @@ fn opened(net: &mut Net, ports: std::ops::Range<u16>) -> Vec<u32> {
 
 #[test]
 fn shared_pins_keep_connections_where_they_are_when_another_router_meets_them() {
-    let mut net =
-        rack(Service { pins: Pinning::Shared, ..apart(Policy::RoundRobin, Hash::default()) });
+    let mut net = rack(Service {
+        pins: Pinning::Shared,
+        ..apart(LoadBalancingPolicy::RoundRobin, Hash::default())
+    });
     let before = opened(&mut net, 1..13);
     net.first(false);
     assert_eq!(net.served(1..13), before);
@@ -81,7 +83,7 @@ fn shared_pins_keep_connections_where_they_are_when_another_router_meets_them() 
 
 #[test]
 fn round_robin_of_each_router_has_turns_of_its_own_and_breaks_connections_that_come_over() {
-    let mut net = rack(apart(Policy::RoundRobin, Hash::default()));
+    let mut net = rack(apart(LoadBalancingPolicy::RoundRobin, Hash::default()));
     assert_eq!(opened(&mut net, 1..13), [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
     net.first(false);
     // In another order they come over: the second router's turns begin at the first replica.
@@ -96,7 +98,7 @@ fn round_robin_of_each_router_has_turns_of_its_own_and_breaks_connections_that_c
 #[test]
 fn a_hash_gives_the_same_replica_at_every_router_and_so_breaks_nothing() {
     for hash in [Hash::Rendezvous, Hash::Maglev] {
-        let mut net = rack(apart(Policy::Hash, hash));
+        let mut net = rack(apart(LoadBalancingPolicy::Hash, hash));
         let before = opened(&mut net, 1..41);
         let several = before.iter().any(|replica| *replica != before[0]);
         assert_eq!(several, hash == Hash::Maglev, "by the flow, not by the client alone");
@@ -109,7 +111,7 @@ fn a_hash_gives_the_same_replica_at_every_router_and_so_breaks_nothing() {
 
 #[test]
 fn a_router_goes_on_with_the_pins_that_it_had_when_routes_lead_back() {
-    let mut net = rack(apart(Policy::RoundRobin, Hash::default()));
+    let mut net = rack(apart(LoadBalancingPolicy::RoundRobin, Hash::default()));
     let before = opened(&mut net, 1..4);
     net.first(false);
     // A new connection first, so that the turns are others.
@@ -124,7 +126,7 @@ fn a_router_goes_on_with_the_pins_that_it_had_when_routes_lead_back() {
 /// that meet another one then are given what its table says now.
 #[test]
 fn maglev_breaks_few_connections_where_a_replica_leaves_at_the_time_of_a_rehash() {
-    let mut net = rack(apart(Policy::Hash, Hash::Maglev));
+    let mut net = rack(apart(LoadBalancingPolicy::Hash, Hash::Maglev));
     let ports = 1..301;
     let before = opened(&mut net, ports.clone());
     let at = net.now.as_nanos();
@@ -143,15 +145,15 @@ fn maglev_breaks_few_connections_where_a_replica_leaves_at_the_time_of_a_rehash(
 
 #[test]
 fn the_middle_of_a_connection_that_no_router_knows_is_given_a_replica_also_beside_an_origin() {
-    let mut net = rack(apart(Policy::RoundRobin, Hash::default()));
+    let mut net = rack(apart(LoadBalancingPolicy::RoundRobin, Hash::default()));
     assert_eq!(net.ask(&data(1, b"x")), [1]);
-    let mut shared = rack(Service { policy: Policy::RoundRobin, ..service() });
+    let mut shared = rack(Service { policy: LoadBalancingPolicy::RoundRobin, ..service() });
     assert_eq!(shared.ask(&data(1, b"x")), [7], "it began at the origin");
 }
 
 #[test]
 fn a_reset_of_the_replica_ends_the_pin_of_the_router_that_gave_it() {
-    let mut net = rack(apart(Policy::RoundRobin, Hash::default()));
+    let mut net = rack(apart(LoadBalancingPolicy::RoundRobin, Hash::default()));
     opened(&mut net, 1..2);
     assert_eq!(net.counters(0).live_connections, 1);
     let at = net.now.as_nanos();
@@ -162,7 +164,7 @@ fn a_reset_of_the_replica_ends_the_pin_of_the_router_that_gave_it() {
 
 #[test]
 fn datagrams_move_with_the_router_that_meets_them_too() {
-    let mut net = rack(apart(Policy::RoundRobin, Hash::default()));
+    let mut net = rack(apart(LoadBalancingPolicy::RoundRobin, Hash::default()));
     assert_eq!([net.ask(&query(1)), net.ask(&query(2)), net.ask(&query(1))], [[1], [2], [1]]);
     net.first(false);
     assert_eq!([net.ask(&query(2)), net.ask(&query(1))], [[1], [2]]);

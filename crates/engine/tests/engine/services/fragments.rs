@@ -1,7 +1,7 @@
 //! Datagrams that their senders fragment, and packets that are fragmented with their outer header.
 
 use windtunnel_model::plan::{Encapsulation, ServiceUpdate};
-use windtunnel_model::profile::Loss;
+use windtunnel_model::profile::LossModel;
 use windtunnel_model::{LinkPatch, NodeId, Probability};
 use windtunnel_wire::packet::Info;
 use windtunnel_wire::{build, checksum, fragment, tcp};
@@ -136,7 +136,7 @@ fn half_a_packet_is_given_up_after_30_s_and_its_memory_comes_back() {
     let mut net = paper();
     net.call(0, &build::udp(client(1), dns(), &[0; 1472]));
     // Between the two fragments on the last link there is no time: cut by the list of losses.
-    let patch = LinkPatch { loss: Some(Loss::Listed(vec![4])), ..LinkPatch::default() };
+    let patch = LinkPatch { loss: Some(LossModel::Listed(vec![4])), ..LinkPatch::default() };
     net.patch(0, down(1), patch);
     net.call(10 * MS, &build::udp(client(1), dns(), &[0; 1472]));
     net.run_until(100 * MS);

@@ -11,7 +11,7 @@ use crate::support::{MS, up};
 fn message(frame: &[u8]) -> (IpAddr, u8, u8) {
     assert!(checksum::verify(frame));
     let packet = ParsedPacket::parse(frame).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     (packet.info.source, view.kind(), view.code())
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use windtunnel_model::plan::{Hash, LinkChange, OnLoss, Pinning, Policy, ServiceUpdate};
+use windtunnel_model::plan::{
+    Hash, LinkChange, LoadBalancingPolicy, Pinning, ReplicaLossResponse, ServiceUpdate,
+};
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span};
 use windtunnel_wire::{build, tcp};
 
@@ -44,14 +46,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-fn policies() -> impl Strategy<Value = Policy> {
+fn policies() -> impl Strategy<Value = LoadBalancingPolicy> {
     prop_oneof![
-        Just(Policy::Nearest),
-        Just(Policy::Hops),
-        Just(Policy::Weighted),
-        Just(Policy::LeastConnections),
-        Just(Policy::Hash),
-        Just(Policy::Ordered),
+        Just(LoadBalancingPolicy::Nearest),
+        Just(LoadBalancingPolicy::Hops),
+        Just(LoadBalancingPolicy::Weighted),
+        Just(LoadBalancingPolicy::LeastConnections),
+        Just(LoadBalancingPolicy::Hash),
+        Just(LoadBalancingPolicy::Ordered),
     ]
 }
 
@@ -133,8 +135,8 @@ proptest! {
     fn a_pinned_connection_never_changes_its_replica(
         steps in steps(), policy in policies(), [reset, apart, maglev] in any::<[bool; 3]>(),
     ) {
-        let on_loss = if reset { OnLoss::Reset } else { OnLoss::Silent };
-        let is_apart = apart && policy != Policy::LeastConnections;
+        let on_loss = if reset { ReplicaLossResponse::Reset } else { ReplicaLossResponse::Silent };
+        let is_apart = apart && policy != LoadBalancingPolicy::LeastConnections;
         let pins = if is_apart { Pinning::PerRouter } else { Pinning::Shared };
         let hash = if maglev { Hash::Maglev } else { Hash::Rendezvous };
         let mut net = world(Service { policy, hash, pins, on_loss, ..service() });

@@ -1,13 +1,13 @@
 //! Connections whose replica is lost with its node.
 
-use windtunnel_model::plan::{OnLoss, ServiceUpdate};
+use windtunnel_model::plan::{ReplicaLossResponse, ServiceUpdate};
 use windtunnel_model::{NodeId, RouterId};
 use windtunnel_wire::{build, checksum, tcp};
 
 use super::*;
 use crate::support::MS;
 
-fn lossy(on_loss: OnLoss) -> Net {
+fn lossy(on_loss: ReplicaLossResponse) -> Net {
     let mut net = world(Service { on_loss, ..service() });
     net.ask(&syn(1));
     net.ask(&data(1, b"x"));
@@ -17,13 +17,13 @@ fn lossy(on_loss: OnLoss) -> Net {
 /// Flags, sequence and acknowledgement number of a TCP segment, whose checksums hold.
 fn segment(frame: &[u8]) -> (u8, u32, u32) {
     assert!(checksum::verify(frame));
-    let view = tcp::View::parse(&frame[34..54]).unwrap();
+    let view = tcp::TcpSegment::parse(&frame[34..54]).unwrap();
     (view.flags(), view.sequence(), view.acknowledgement())
 }
 
 #[test]
 fn packets_of_a_silent_loss_are_dropped_and_counted() {
-    let mut net = lossy(OnLoss::Silent);
+    let mut net = lossy(ReplicaLossResponse::Silent);
     let at = net.now.as_nanos();
     net.lose(at, NEAR);
     assert_eq!(net.ask(&data(1, b"y")), []);
@@ -36,7 +36,7 @@ fn packets_of_a_silent_loss_are_dropped_and_counted() {
 
 #[test]
 fn a_client_is_reset_at_once_with_the_number_that_it_expects() {
-    let mut net = lossy(OnLoss::Reset);
+    let mut net = lossy(ReplicaLossResponse::Reset);
     let acknowledges = |number: u32| {
         let mut frame = data(1, b"");
         frame[42..46].copy_from_slice(&number.to_be_bytes());
@@ -57,7 +57,7 @@ fn a_client_is_reset_at_once_with_the_number_that_it_expects() {
 
 #[test]
 fn what_comes_later_is_answered_with_its_own_acknowledgement() {
-    let mut net = lossy(OnLoss::Reset);
+    let mut net = lossy(ReplicaLossResponse::Reset);
     let at = net.now.as_nanos();
     net.lose(at, NEAR);
     net.run_until(at + 100 * MS);
@@ -72,7 +72,7 @@ fn what_comes_later_is_answered_with_its_own_acknowledgement() {
 
 #[test]
 fn resets_work_over_ipv6() {
-    let mut net = world(Service { on_loss: OnLoss::Reset, ..service() });
+    let mut net = world(Service { on_loss: ReplicaLossResponse::Reset, ..service() });
     let six = |flags, bytes: &[u8]| build::tcp(client6(1), (V6, 80).into(), 9, flags, bytes);
     net.ask(&six(tcp::SYN, b""));
     net.ask(&six(tcp::ACK, b"x"));
@@ -81,13 +81,13 @@ fn resets_work_over_ipv6() {
     net.run_until(at + 10 * MS);
     let frame = &net.out[before].frame;
     assert!(checksum::verify(frame));
-    let view = tcp::View::parse(&frame[54..]).unwrap();
+    let view = tcp::TcpSegment::parse(&frame[54..]).unwrap();
     assert_eq!((view.flags(), view.sequence(), frame.len()), (tcp::RST, 1, 74));
 }
 
 #[test]
 fn only_connections_of_the_lost_replica_are_reset() {
-    let mut net = lossy(OnLoss::Reset);
+    let mut net = lossy(ReplicaLossResponse::Reset);
     let at = net.now.as_nanos();
     net.update(at, ServiceUpdate::Drain { replica: NodeId(NEAR), drain: true });
     net.ask(&syn(2));
@@ -106,7 +106,7 @@ fn only_connections_of_the_lost_replica_are_reset() {
 
 #[test]
 fn a_node_that_comes_back_gets_what_was_its_own_and_its_kernel_judges() {
-    let mut net = lossy(OnLoss::Silent);
+    let mut net = lossy(ReplicaLossResponse::Silent);
     let at = net.now.as_nanos();
     net.lose(at, NEAR);
     assert_eq!(net.ask(&data(1, b"y")), []);
@@ -119,7 +119,7 @@ fn a_node_that_comes_back_gets_what_was_its_own_and_its_kernel_judges() {
 
 #[test]
 fn what_a_lost_replica_still_sends_in_the_services_name_is_dropped_and_counted() {
-    for on_loss in [OnLoss::Silent, OnLoss::Reset] {
+    for on_loss in [ReplicaLossResponse::Silent, ReplicaLossResponse::Reset] {
         let mut net = lossy(on_loss);
         let at = net.now.as_nanos();
         net.lose(at, NEAR);

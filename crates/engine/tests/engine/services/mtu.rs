@@ -16,7 +16,7 @@ fn narrow(mtu: u32) -> LinkPatch {
 fn error(frame: &[u8]) -> (IpAddr, u8, u8, u32) {
     assert!(checksum::verify(frame));
     let packet = ParsedPacket::parse(frame).unwrap();
-    let view = icmp::View::parse(packet.payload()).unwrap();
+    let view = icmp::IcmpMessage::parse(packet.payload()).unwrap();
     (packet.info.source, view.kind(), view.code(), u32::from_be_bytes(view.rest()))
 }
 

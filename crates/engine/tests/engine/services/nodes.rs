@@ -92,7 +92,8 @@ fn an_error_of_a_node_on_the_way_is_passed_on_to_the_client() {
     net.run_until(10 * MS);
     let wrapped = net.out[0].frame.clone();
     let source = address("10.0.1.2");
-    let reply = icmp::Reply { kind: icmp::Kind::TimeExceeded, source, mac: [2; 6] };
+    let reply =
+        icmp::IcmpErrorReply { kind: icmp::IcmpErrorKind::TimeExceeded, source, mac: [2; 6] };
     let mut error = vec![0; 1294];
     let len = icmp::write_error(&reply, &wrapped, &mut error).unwrap();
     net.send(10 * MS, 1, PLAIN, &error[..len]);
@@ -104,7 +105,7 @@ fn an_error_of_a_node_on_the_way_is_passed_on_to_the_client() {
     let info = packet.info;
     assert_eq!((info.source, info.destination), (source, client(1).ip()));
     assert_eq!(out.frame[34..36], [11, 0]);
-    let quote = icmp::Quote::of(&packet).unwrap();
+    let quote = icmp::IcmpQuotedFlow::of(&packet).unwrap();
     assert_eq!(
         (quote.source, quote.destination, quote.ports),
         (client(1).ip(), V4.into(), (1, 80))
@@ -161,12 +162,12 @@ fn over_a_lan_the_redirector_asks_for_the_replica_and_not_for_the_service() {
     net.call(0, &syn(1));
     net.run_until(10 * MS);
     // A question to both stations, for the near one's address.
-    let asked: Vec<(u32, arp::Message)> =
-        net.out.iter().map(|out| (out.port, arp::Message::parse(&out.frame).unwrap())).collect();
+    let asked: Vec<(u32, arp::ArpPacket)> =
+        net.out.iter().map(|out| (out.port, arp::ArpPacket::parse(&out.frame).unwrap())).collect();
     let near = net.plan.nodes[1].interfaces[0].clone();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0].1.target.1, near.v4.unwrap());
-    let answer = arp::Message {
+    let answer = arp::ArpPacket {
         operation: arp::REPLY,
         sender: (near.mac(), near.v4.unwrap()),
         target: asked[0].1.sender,
@@ -179,7 +180,7 @@ fn over_a_lan_the_redirector_asks_for_the_replica_and_not_for_the_service() {
     assert_eq!((last.port, last.frame[14..].to_vec()), (1, after(&syn(1), 1)[14..].to_vec()));
     assert_eq!(last.frame[..6], near.mac());
     let to_lan =
-        Lane { link: windtunnel_model::LinkId(1), direction: windtunnel_model::Direction::Up };
+        Lane { link: windtunnel_model::LinkId(1), direction: windtunnel_model::LinkDirection::Up };
     assert_eq!(net.engine.lane(to_lan).delivered_bytes, 28 + 60, "a question and the packet");
     // The next finds it at once.
     assert_eq!(net.ask(&data(1, b"x")), [1]);

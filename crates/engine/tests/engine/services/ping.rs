@@ -1,6 +1,6 @@
 //! What answers an echo request to a service's address.
 
-use windtunnel_model::plan::{Ping, Policy};
+use windtunnel_model::plan::{LoadBalancingPolicy, Ping};
 
 use super::*;
 use crate::support::MS;
@@ -12,7 +12,7 @@ fn echo(to: IpAddr) -> Vec<u8> {
 
 #[test]
 fn the_nearest_replica_gets_echo_requests_whatever_the_policy() {
-    let policy = Policy::Ordered;
+    let policy = LoadBalancingPolicy::Ordered;
     let mut net = world(Service {
         ping: Some(Ping::Replica),
         policy,

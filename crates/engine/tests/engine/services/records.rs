@@ -1,11 +1,11 @@
 //! What is recorded of redirected packets: the flow is the client's, whatever header is in front.
 
-use windtunnel_model::record::{Kind, Record};
+use windtunnel_model::record::{EventRecord, Kind};
 
 use super::*;
 use crate::support::MS;
 
-fn of_kind(net: &Net, kind: Kind) -> Vec<Record> {
+fn of_kind(net: &Net, kind: Kind) -> Vec<EventRecord> {
     net.records.iter().filter(|record| record.kind == kind as u8).copied().collect()
 }
 

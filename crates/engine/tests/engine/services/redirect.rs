@@ -1,15 +1,15 @@
 //! Where packets go, when they are there, and how long they are on the way.
 
 use windtunnel_engine::RouterCounters;
-use windtunnel_model::plan::{Encapsulation, Policy, ServiceUpdate};
-use windtunnel_model::{Direction, Lane, LinkId, NodeId, RouterId};
+use windtunnel_model::plan::{Encapsulation, LoadBalancingPolicy, ServiceUpdate};
+use windtunnel_model::{Lane, LinkDirection, LinkId, NodeId, RouterId};
 use windtunnel_wire::{build, tcp};
 
 use super::*;
 use crate::support::{MS, up};
 
 pub(crate) fn down(link: u32) -> Lane {
-    Lane { link: LinkId(link), direction: Direction::Down }
+    Lane { link: LinkId(link), direction: LinkDirection::Down }
 }
 
 #[test]
@@ -234,18 +234,22 @@ fn each_policy_chooses_in_its_way() {
         let mut net = world(Service { policy, ..service() });
         (1..=6).flat_map(|from| net.ask(&ask(from))).collect()
     };
-    assert_eq!(chosen(Policy::Nearest, &syn), [NEAR; 6]);
-    assert_eq!(chosen(Policy::Hops, &syn), [NEAR; 6]);
-    assert_eq!(chosen(Policy::Ordered, &syn), [NEAR; 6]);
+    assert_eq!(chosen(LoadBalancingPolicy::Nearest, &syn), [NEAR; 6]);
+    assert_eq!(chosen(LoadBalancingPolicy::Hops, &syn), [NEAR; 6]);
+    assert_eq!(chosen(LoadBalancingPolicy::Ordered, &syn), [NEAR; 6]);
     let turns = [NEAR, FAR, NEAR, FAR, NEAR, FAR];
-    assert_eq!(chosen(Policy::LeastConnections, &syn), turns, "each is live from then on");
-    let hashed = chosen(Policy::Hash, &syn);
+    assert_eq!(
+        chosen(LoadBalancingPolicy::LeastConnections, &syn),
+        turns,
+        "each is live from then on"
+    );
+    let hashed = chosen(LoadBalancingPolicy::Hash, &syn);
     assert_eq!(hashed, vec![hashed[0]; 6], "of one client");
 }
 
 #[test]
 fn weights_are_kept_over_many_connections() {
-    let mut own = Service { policy: Policy::Weighted, ..service() };
+    let mut own = Service { policy: LoadBalancingPolicy::Weighted, ..service() };
     (own.replicas[0].weight, own.replicas[1].weight) = (3, 1);
     let mut net = world(own);
     for from in 1..=4000 {

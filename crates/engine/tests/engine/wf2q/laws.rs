@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use windtunnel_model::Rate;
-use windtunnel_model::profile::Wf2q;
+use windtunnel_model::profile::Wf2qParameters;
 
 use super::fluid::Fluid;
 use super::{Link, Out, RATE, class, shared};
@@ -34,10 +34,10 @@ fn cases(gap: u64) -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    fn setting(&self) -> Wf2q {
+    fn setting(&self) -> Wf2qParameters {
         let each = self.weights.iter().zip(&self.reserved);
         let classes = each.map(|(weight, min)| class(*min, *weight)).collect();
-        Wf2q { classes, ..Wf2q::default() }
+        Wf2qParameters { classes, ..Wf2qParameters::default() }
     }
 
     /// Parts of the rate, the rest's among them.

@@ -4,17 +4,17 @@ use windtunnel_model::record::flag;
 use windtunnel_model::record::kind::Call;
 
 use super::wire::{LANES, Wire, ack, data};
-use crate::explain::{Explanation, Notice, Part, RequestKind, explain};
-use crate::history::Side::{Client, Server};
-use crate::history::{TcpSample, Transport};
+use crate::explain::{Explanation, LatencyComponent, LossDetectionMethod, RequestKind, explain};
+use crate::history::EndpointRole::{Client, Server};
+use crate::history::{FlowSocketType, TcpSample};
 
 const MS: u64 = 1_000_000;
 const US: u64 = 1_000;
 
 /// The parts that are not zero, of the only request.
-fn parts_of(wire: Wire) -> Vec<(Part, u64)> {
+fn parts_of(wire: Wire) -> Vec<(LatencyComponent, u64)> {
     let explained = only(wire);
-    let parts: Vec<(Part, u64)> = explained.parts().into_iter().collect();
+    let parts: Vec<(LatencyComponent, u64)> = explained.parts().into_iter().collect();
     assert_eq!(parts.iter().map(|(_, ns)| ns).sum::<u64>(), explained.duration_ns());
     parts
 }
@@ -45,17 +45,17 @@ fn a_request_over_an_idle_network_is_propagation_transmission_and_the_programs()
     assert_eq!(
         parts_of(wire),
         [
-            (Part::Thinking(Server), 3 * MS),
-            (Part::Kernel(Client), 35 * US),
-            (Part::Kernel(Server), 27 * US),
-            (Part::Transmission(0), 1000),
-            (Part::Transmission(1), 2000),
-            (Part::Transmission(2), 1000),
-            (Part::Transmission(3), 500),
-            (Part::Propagation(0), MS),
-            (Part::Propagation(1), 10 * MS),
-            (Part::Propagation(2), 10 * MS),
-            (Part::Propagation(3), MS),
+            (LatencyComponent::Thinking(Server), 3 * MS),
+            (LatencyComponent::Kernel(Client), 35 * US),
+            (LatencyComponent::Kernel(Server), 27 * US),
+            (LatencyComponent::Transmission(0), 1000),
+            (LatencyComponent::Transmission(1), 2000),
+            (LatencyComponent::Transmission(2), 1000),
+            (LatencyComponent::Transmission(3), 500),
+            (LatencyComponent::Propagation(0), MS),
+            (LatencyComponent::Propagation(1), 10 * MS),
+            (LatencyComponent::Propagation(2), 10 * MS),
+            (LatencyComponent::Propagation(3), MS),
         ]
     );
 }
@@ -74,10 +74,10 @@ fn a_cause_that_seems_later_than_its_effect_by_the_clocks_error_is_still_the_cau
     wire.read(Client, (0, answered), (0, 1));
     let parts = parts_of(wire);
     // What would be negative is taken from the part before.
-    assert!(parts.contains(&(Part::Propagation(1), 10 * MS - 100 * US)), "{parts:?}");
-    assert!(parts.contains(&(Part::Propagation(0), MS)), "{parts:?}");
-    assert!(!parts.iter().any(|(part, _)| *part == Part::Network), "{parts:?}");
-    assert!(parts.contains(&(Part::Thinking(Server), 3 * MS)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Propagation(1), 10 * MS - 100 * US)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Propagation(0), MS)), "{parts:?}");
+    assert!(!parts.iter().any(|(part, _)| *part == LatencyComponent::Network), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Thinking(Server), 3 * MS)), "{parts:?}");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn time_behind_other_packets_is_the_queue_of_that_lane() {
     let answered = wire.send(Server, arrived, data(0, 1)).unwrap();
     wire.read(Client, (0, answered), (0, 1));
     let parts = parts_of(wire);
-    assert!(parts.contains(&(Part::Queue(1), 6 * MS - 1000)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Queue(1), 6 * MS - 1000)), "{parts:?}");
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn bytes_that_wait_behind_a_lost_one_wait_for_its_recovery() {
     let answered = wire.send(Server, again, data(0, 1000)).unwrap();
     wire.read(Client, (0, answered), (0, 3000));
     let explained = only(wire);
-    assert_eq!(explained.parts()[&Part::Recovery(Some(2))], 25 * MS);
+    assert_eq!(explained.parts()[&LatencyComponent::Recovery(Some(2))], 25 * MS);
     let loss = explained.losses[0];
-    assert_eq!((loss.offset, loss.notice), (0, Notice::FastRetransmit));
+    assert_eq!((loss.offset, loss.notice), (0, LossDetectionMethod::FastRetransmit));
     assert_eq!(loss.dropped, Some((2, arrived, 3)));
     assert_eq!(explained.losses.len(), 1);
 }
@@ -131,9 +131,10 @@ fn a_packet_that_is_sent_again_without_acknowledgements_ran_into_the_timeout() {
     let answered = wire.send(Server, arrived, data(0, 1)).unwrap();
     wire.read(Client, (0, answered), (0, 1));
     let explained = only(wire);
-    assert_eq!(explained.parts()[&Part::Recovery(Some(1))], 669 * MS);
-    let notices: Vec<Notice> = explained.losses.iter().map(|loss| loss.notice).collect();
-    assert_eq!(notices, [Notice::Timeout, Notice::Timeout]);
+    assert_eq!(explained.parts()[&LatencyComponent::Recovery(Some(1))], 669 * MS);
+    let notices: Vec<LossDetectionMethod> =
+        explained.losses.iter().map(|loss| loss.notice).collect();
+    assert_eq!(notices, [LossDetectionMethod::Timeout, LossDetectionMethod::Timeout]);
 }
 
 #[test]
@@ -147,8 +148,8 @@ fn a_server_that_reads_late_leaves_the_bytes_in_its_socket() {
     let answered = wire.send(Server, late + US, data(0, 1)).unwrap();
     wire.read(Client, (0, answered), (0, 1));
     let parts = parts_of(wire);
-    assert!(parts.contains(&(Part::Unread(Server), 400 * MS)), "{parts:?}");
-    assert!(parts.contains(&(Part::Kernel(Server), US)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Unread(Server), 400 * MS)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Kernel(Server), US)), "{parts:?}");
 }
 
 #[test]
@@ -163,8 +164,8 @@ fn a_stopped_server_in_a_read_has_the_bytes_once_its_stack_acknowledges_them() {
     let answered = wire.send(Server, resumed, data(0, 1)).unwrap();
     wire.read(Client, (0, answered), (0, 1));
     let parts = parts_of(wire);
-    assert!(parts.contains(&(Part::Kernel(Server), 15 * US)), "{parts:?}");
-    assert!(parts.contains(&(Part::Unread(Server), 2000 * MS - 15 * US)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Kernel(Server), 15 * US)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Unread(Server), 2000 * MS - 15 * US)), "{parts:?}");
 }
 
 #[test]
@@ -179,7 +180,7 @@ fn a_client_that_pauses_between_its_writes_was_thinking() {
     let answered = wire.send(Server, arrived, data(0, 1)).unwrap();
     wire.read(Client, (50 * MS, answered), (0, 1));
     let parts = parts_of(wire);
-    assert!(parts.contains(&(Part::Thinking(Client), 50 * MS - 2)), "{parts:?}");
+    assert!(parts.contains(&(LatencyComponent::Thinking(Client), 50 * MS - 2)), "{parts:?}");
 }
 
 /// A server that writes 20 kB at once and may send 4 kB before each acknowledgement: five rounds.
@@ -211,23 +212,23 @@ fn rounds_of_a_small_congestion_window_are_held_by_it() {
     let parts = explained.parts();
     // Each of four rounds is 20 ms of latency, and on the last lane 1 µs of the last packet, of
     // which the line was busy for 4 µs; the answer's own packets take their way once.
-    assert_eq!(parts[&Part::Congestion(Server)], 4 * (20 * MS + US));
-    assert_eq!(parts[&Part::Transmission(2)], 4 * 4 * US + US);
-    assert!(!parts.contains_key(&Part::SendBuffer(Server)));
-    assert!(!parts.contains_key(&Part::Acknowledgement(Server)));
+    assert_eq!(parts[&LatencyComponent::Congestion(Server)], 4 * (20 * MS + US));
+    assert_eq!(parts[&LatencyComponent::Transmission(2)], 4 * 4 * US + US);
+    assert!(!parts.contains_key(&LatencyComponent::SendBuffer(Server)));
+    assert!(!parts.contains_key(&LatencyComponent::Acknowledgement(Server)));
 }
 
 #[test]
 fn rounds_of_a_small_receive_window_are_held_by_that() {
     let sample = TcpSample { cwnd: 10, segment: 1000, send_window: 4096, ..TcpSample::default() };
     let (explained, _) = windowed(Some(sample), 1);
-    assert_eq!(explained.parts()[&Part::Window(Server)], 4 * (20 * MS + US));
+    assert_eq!(explained.parts()[&LatencyComponent::Window(Server)], 4 * (20 * MS + US));
 }
 
 #[test]
 fn without_the_state_of_tcp_the_rounds_wait_for_acknowledgements() {
     let (explained, _) = windowed(None, 1);
-    assert_eq!(explained.parts()[&Part::Acknowledgement(Server)], 4 * (20 * MS + US));
+    assert_eq!(explained.parts()[&LatencyComponent::Acknowledgement(Server)], 4 * (20 * MS + US));
 }
 
 #[test]
@@ -235,9 +236,9 @@ fn a_narrow_line_that_is_busy_is_no_fault_of_the_window() {
     // 10 µs a byte: four packets are 40 ms, longer than the way there and back.
     let (explained, _) = windowed(None, 10 * US);
     let parts = explained.parts();
-    assert_eq!(parts[&Part::Transmission(2)], 4 * 40 * MS + 10 * MS);
-    assert_eq!(parts[&Part::Acknowledgement(Server)], 4 * (20 * MS + US));
-    assert_eq!(parts[&Part::Queue(2)], 30 * MS);
+    assert_eq!(parts[&LatencyComponent::Transmission(2)], 4 * 40 * MS + 10 * MS);
+    assert_eq!(parts[&LatencyComponent::Acknowledgement(Server)], 4 * (20 * MS + US));
+    assert_eq!(parts[&LatencyComponent::Queue(2)], 30 * MS);
 }
 
 #[test]
@@ -257,20 +258,20 @@ fn a_connection_whose_syn_was_lost_waited_for_the_timeout() {
     assert_eq!(wire.send(Server, arrived + 10 * US, syn), Some(1022 * MS + 20 * US));
     let explained = only(wire);
     assert_eq!((explained.kind, explained.number), (RequestKind::Connect, 0));
-    let parts: Vec<(Part, u64)> = explained.parts().into_iter().collect();
+    let parts: Vec<(LatencyComponent, u64)> = explained.parts().into_iter().collect();
     assert_eq!(
         parts,
         [
-            (Part::Kernel(Client), 30 * US),
-            (Part::Kernel(Server), 10 * US),
-            (Part::Propagation(0), MS),
-            (Part::Propagation(1), 10 * MS),
-            (Part::Propagation(2), 10 * MS),
-            (Part::Propagation(3), MS),
-            (Part::Recovery(Some(0)), 1000 * MS),
+            (LatencyComponent::Kernel(Client), 30 * US),
+            (LatencyComponent::Kernel(Server), 10 * US),
+            (LatencyComponent::Propagation(0), MS),
+            (LatencyComponent::Propagation(1), 10 * MS),
+            (LatencyComponent::Propagation(2), 10 * MS),
+            (LatencyComponent::Propagation(3), MS),
+            (LatencyComponent::Recovery(Some(0)), 1000 * MS),
         ]
     );
-    assert_eq!(explained.losses[0].notice, Notice::Timeout);
+    assert_eq!(explained.losses[0].notice, LossDetectionMethod::Timeout);
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn without_calls_the_packets_show_the_request_and_the_rest_is_named() {
     let answered = wire.send(Server, arrived + 3 * MS, data(0, 500)).unwrap();
     let explained = only(wire);
     assert_eq!((explained.begin, explained.end), (5 * US, answered));
-    assert_eq!(explained.parts()[&Part::Unrecorded(Server)], 3 * MS);
+    assert_eq!(explained.parts()[&LatencyComponent::Unrecorded(Server)], 3 * MS);
     assert_eq!(explained.parts().values().sum::<u64>(), explained.duration_ns());
 }
 
@@ -293,7 +294,10 @@ fn without_packets_the_time_between_the_programs_is_the_networks() {
     wire.write(Server, (15 * MS, 16 * MS), (0, 500));
     wire.read(Client, (US, 27 * MS), (0, 500));
     let parts = parts_of(wire);
-    assert_eq!(parts, [(Part::Thinking(Server), 3 * MS), (Part::Network, 24 * MS)]);
+    assert_eq!(
+        parts,
+        [(LatencyComponent::Thinking(Server), 3 * MS), (LatencyComponent::Network, 24 * MS)]
+    );
 }
 
 #[test]
@@ -318,7 +322,7 @@ fn what_nothing_answers_is_a_message_that_ends_where_it_has_been_read() {
 /// takes; `None`: the request is dropped.
 fn datagrams(requests: &[(u64, Option<u64>)]) -> Wire {
     let mut wire = quiet();
-    wire.history.transport = Transport::Datagrams;
+    wire.history.transport = FlowSocketType::Datagrams;
     let mut answers = 0;
     for (number, (time, think)) in (0..).zip(requests) {
         wire.write_datagram(Client, (*time, *time), number, 40);
@@ -342,13 +346,13 @@ fn datagrams_join_by_their_numbers_and_a_lost_one_is_the_programs_to_repeat() {
     let wire = datagrams(&[(0, Some(MS)), (100 * MS, None), (1100 * MS, Some(2 * MS))]);
     let requests = explain(&wire.history(), &LANES).unwrap().requests;
     assert_eq!(requests.len(), 2);
-    assert_eq!(requests[0].parts()[&Part::Thinking(Server)], MS);
+    assert_eq!(requests[0].parts()[&LatencyComponent::Thinking(Server)], MS);
     assert_eq!((requests[1].begin, requests[1].asked), (100 * MS, 2));
     let parts = requests[1].parts();
-    assert_eq!(parts[&Part::Thinking(Server)], 2 * MS);
-    assert_eq!(parts[&Part::Recovery(Some(1))], 1000 * MS);
+    assert_eq!(parts[&LatencyComponent::Thinking(Server)], 2 * MS);
+    assert_eq!(parts[&LatencyComponent::Recovery(Some(1))], 1000 * MS);
     let loss = requests[1].losses[0];
-    assert_eq!((loss.offset, loss.notice), (1, Notice::Program));
+    assert_eq!((loss.offset, loss.notice), (1, LossDetectionMethod::Program));
 }
 
 #[test]

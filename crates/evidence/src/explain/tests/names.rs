@@ -1,11 +1,11 @@
 //! Reports with names.
 
 use crate::evidence::tests::{conversation, load};
-use crate::explain::report::{Choice, Report};
+use crate::explain::report::{LatencyBreakdown, RequestSelection};
 
 #[test]
 fn a_report_names_ends_links_and_the_request() {
-    let report = Report::of(&load(&[conversation()]), Choice::Slowest(5), None);
+    let report = LatencyBreakdown::of(&load(&[conversation()]), RequestSelection::Slowest(5), None);
     let value = serde_json::to_value(&report).unwrap();
     assert_eq!(value["requests_in_all"], 2, "{value:#}");
     let request = &value["requests"][0];
@@ -30,8 +30,13 @@ fn a_report_names_ends_links_and_the_request() {
 #[test]
 fn one_request_can_be_picked_by_flow_and_number() {
     let evidence = load(&[conversation()]);
-    let report = Report::of(&evidence, Choice::One { flow: 0, number: 0 }, None);
+    let report =
+        LatencyBreakdown::of(&evidence, RequestSelection::One { flow: 0, number: 0 }, None);
     assert_eq!(report.requests.len(), 1);
     assert_eq!(report.requests[0].kind, "connect");
-    assert!(Report::of(&evidence, Choice::One { flow: 7, number: 0 }, None).requests.is_empty());
+    assert!(
+        LatencyBreakdown::of(&evidence, RequestSelection::One { flow: 7, number: 0 }, None)
+            .requests
+            .is_empty()
+    );
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::wire::{LANES, Wire, ack, data};
-use crate::explain::{Explanation, Part, explain};
-use crate::history::Side::{self, Client, Server};
+use crate::explain::{Explanation, LatencyComponent, explain};
+use crate::history::EndpointRole::{self, Client, Server};
 use crate::history::{FlowHistory, TcpSample};
 
 /// One request and its answer, by what takes time.
@@ -94,17 +94,17 @@ fn play(scripts: &[Script]) -> (FlowHistory, Vec<Truth>) {
 
 fn truth_of(explained: &Explanation) -> Truth {
     let parts = explained.parts();
-    let sum = |wanted: &dyn Fn(Part) -> bool| {
+    let sum = |wanted: &dyn Fn(LatencyComponent) -> bool| {
         parts.iter().filter(|(part, _)| wanted(**part)).map(|(_, ns)| ns).sum()
     };
     [
-        sum(&|part| part == Part::Kernel(Client)),
-        sum(&|part| part == Part::Kernel(Server)),
-        sum(&|part| part == Part::Unread(Server)),
-        sum(&|part| part == Part::Thinking(Server)),
-        sum(&|part| matches!(part, Part::Recovery(_))),
-        sum(&|part| part == Part::Queue(3)),
-        sum(&|part| matches!(part, Part::Transmission(_))),
+        sum(&|part| part == LatencyComponent::Kernel(Client)),
+        sum(&|part| part == LatencyComponent::Kernel(Server)),
+        sum(&|part| part == LatencyComponent::Unread(Server)),
+        sum(&|part| part == LatencyComponent::Thinking(Server)),
+        sum(&|part| matches!(part, LatencyComponent::Recovery(_))),
+        sum(&|part| part == LatencyComponent::Queue(3)),
+        sum(&|part| matches!(part, LatencyComponent::Transmission(_))),
     ]
 }
 
@@ -188,7 +188,7 @@ proptest! {
     ) {
         let (mut history, _) = play(&scripts);
         for (number, index) in missing.iter().enumerate() {
-            let side = Side::BOTH[number % 2].index();
+            let side = EndpointRole::BOTH[number % 2].index();
             if number % 4 == 3 && !history.calls[side].is_empty() {
                 let at = index.index(history.calls[side].len());
                 history.calls[side].remove(at);

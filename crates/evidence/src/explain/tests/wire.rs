@@ -3,14 +3,16 @@
 use windtunnel_model::record::flag;
 use windtunnel_model::record::kind::Call;
 
-use crate::history::{CallSpan, FlowHistory, Lane, PacketEvent, PacketKind, Side};
+use crate::history::{
+    CallSpan, DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind,
+};
 
 /// client → router → server, and back: lanes 0 and 1, 2 and 3.
-pub(crate) const LANES: [Lane; 4] = [
-    Lane { from: 0, to: 1 },
-    Lane { from: 1, to: 2 },
-    Lane { from: 2, to: 1 },
-    Lane { from: 1, to: 0 },
+pub(crate) const LANES: [DirectedLinkEnds; 4] = [
+    DirectedLinkEnds { from: 0, to: 1 },
+    DirectedLinkEnds { from: 1, to: 2 },
+    DirectedLinkEnds { from: 2, to: 1 },
+    DirectedLinkEnds { from: 1, to: 0 },
 ];
 
 pub(crate) struct Wire {
@@ -56,7 +58,7 @@ impl Wire {
     }
 
     /// Sends a packet at a time; when it arrives, unless it is dropped.
-    pub(crate) fn send(&mut self, from: Side, time: u64, packet: Packet) -> Option<u64> {
+    pub(crate) fn send(&mut self, from: EndpointRole, time: u64, packet: Packet) -> Option<u64> {
         let first = 2 * u32::try_from(from.index()).unwrap();
         let mut time = time;
         for lane in [first, first + 1] {
@@ -82,7 +84,13 @@ impl Wire {
     }
 
     /// A call that ended as wanted.
-    pub(crate) fn call(&mut self, side: Side, call: Call, span: (u64, u64), bytes: (u64, u64)) {
+    pub(crate) fn call(
+        &mut self,
+        side: EndpointRole,
+        call: Call,
+        span: (u64, u64),
+        bytes: (u64, u64),
+    ) {
         let length = u32::try_from(bytes.1 - bytes.0).unwrap();
         self.history.calls[side.index()].push(CallSpan {
             begin: span.0,
@@ -94,17 +102,17 @@ impl Wire {
         });
     }
 
-    pub(crate) fn write(&mut self, side: Side, span: (u64, u64), bytes: (u64, u64)) {
+    pub(crate) fn write(&mut self, side: EndpointRole, span: (u64, u64), bytes: (u64, u64)) {
         self.call(side, Call::Write, span, bytes);
     }
 
-    pub(crate) fn read(&mut self, side: Side, span: (u64, u64), bytes: (u64, u64)) {
+    pub(crate) fn read(&mut self, side: EndpointRole, span: (u64, u64), bytes: (u64, u64)) {
         self.call(side, Call::Read, span, bytes);
     }
 
     /// The history, sorted.
     pub(crate) fn history(mut self) -> FlowHistory {
-        for side in Side::BOTH {
+        for side in EndpointRole::BOTH {
             self.history.packets[side.index()].sort_by_key(|packet| packet.time);
             self.history.calls[side.index()].sort_by_key(|call| call.begin);
             self.history.samples[side.index()].sort_by_key(|sample| sample.time);
@@ -122,7 +130,14 @@ impl Wire {
 
 impl Wire {
     /// A call with a datagram: its number and length.
-    fn datagram(&mut self, side: Side, call: Call, span: (u64, u64), number: u64, length: i32) {
+    fn datagram(
+        &mut self,
+        side: EndpointRole,
+        call: Call,
+        span: (u64, u64),
+        number: u64,
+        length: i32,
+    ) {
         self.history.calls[side.index()].push(CallSpan {
             begin: span.0,
             end: span.1,
@@ -135,7 +150,7 @@ impl Wire {
 
     pub(crate) fn write_datagram(
         &mut self,
-        side: Side,
+        side: EndpointRole,
         span: (u64, u64),
         number: u64,
         length: i32,
@@ -143,7 +158,13 @@ impl Wire {
         self.datagram(side, Call::Sendto, span, number, length);
     }
 
-    pub(crate) fn read_datagram(&mut self, side: Side, span: (u64, u64), number: u64, length: i32) {
+    pub(crate) fn read_datagram(
+        &mut self,
+        side: EndpointRole,
+        span: (u64, u64),
+        number: u64,
+        length: i32,
+    ) {
         self.datagram(side, Call::Recvfrom, span, number, length);
     }
 }

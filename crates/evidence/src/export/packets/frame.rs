@@ -4,41 +4,44 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::record::flag;
 
-use crate::file::Direction;
-use crate::flows::{End, Flow, TCP, UDP};
-use crate::{Entry, Evidence};
+use crate::file::FlowDirection;
+use crate::flows::{FlowEndpoint, GlobalFlow, TCP, UDP};
+use crate::{AttributedRecord, RecordedRun};
 
 /// Ethernet, IPv6 and TCP: the longest headers that are made.
 pub(super) const SNAP_BYTES: u32 = 14 + 40 + 20;
 
 /// Makes frames of the packets of each flow.
 #[derive(Debug)]
-pub(super) struct Frames {
-    flows: Vec<Ends>,
+pub(super) struct CaptureFrameBuilder {
+    flows: Vec<FrameHeaderTemplate>,
 }
 
 /// What headers need of a flow.
 #[derive(Debug, Clone, Copy)]
-struct Ends {
+struct FrameHeaderTemplate {
     protocol: u8,
-    from: End,
-    to: End,
+    from: FlowEndpoint,
+    to: FlowEndpoint,
     /// Initial sequence numbers, of the direction and of the reverse; 0 where not known.
     sequence: [u32; 2],
 }
 
-const UNKNOWN: End = End { address: Ipv6Addr::UNSPECIFIED, port: 0, node: None };
+const UNKNOWN: FlowEndpoint = FlowEndpoint { address: Ipv6Addr::UNSPECIFIED, port: 0, node: None };
 
-impl Frames {
-    pub(super) fn new(evidence: &Evidence) -> Frames {
-        Frames { flows: evidence.flows().iter().map(Ends::of).collect() }
+impl CaptureFrameBuilder {
+    pub(super) fn new(evidence: &RecordedRun) -> CaptureFrameBuilder {
+        CaptureFrameBuilder {
+            flows: evidence.flows().iter().map(FrameHeaderTemplate::of).collect(),
+        }
     }
 
     /// The frame's headers, and how long it was with its payload.
-    pub(super) fn frame(&self, entry: &Entry, ack: Option<u32>) -> (Vec<u8>, u32) {
-        let nothing = Ends { protocol: 0, from: UNKNOWN, to: UNKNOWN, sequence: [0; 2] };
+    pub(super) fn frame(&self, entry: &AttributedRecord, ack: Option<u32>) -> (Vec<u8>, u32) {
+        let nothing =
+            FrameHeaderTemplate { protocol: 0, from: UNKNOWN, to: UNKNOWN, sequence: [0; 2] };
         let flow = entry.flow().and_then(|flow| self.flows.get(flow)).copied().unwrap_or(nothing);
-        let flow = if entry.direction() == Direction::Reverse { flow.reversed() } else { flow };
+        let flow = if entry.direction() == FlowDirection::Reverse { flow.reversed() } else { flow };
         let length = entry.record.args[1];
         let transport = transport(&flow, entry, ack);
         let mut bytes = ethernet(&flow);
@@ -55,10 +58,10 @@ impl Frames {
     }
 }
 
-impl Ends {
-    fn of(flow: &Flow) -> Ends {
+impl FrameHeaderTemplate {
+    fn of(flow: &GlobalFlow) -> FrameHeaderTemplate {
         let known = |at: usize| flow.parts.iter().find_map(|part| part.sequence[at]).unwrap_or(0);
-        Ends {
+        FrameHeaderTemplate {
             protocol: flow.protocol,
             from: flow.from.unwrap_or(UNKNOWN),
             to: flow.to.unwrap_or(UNKNOWN),
@@ -66,13 +69,13 @@ impl Ends {
         }
     }
 
-    fn reversed(self) -> Ends {
+    fn reversed(self) -> FrameHeaderTemplate {
         let [a, b] = self.sequence;
-        Ends { from: self.to, to: self.from, sequence: [b, a], ..self }
+        FrameHeaderTemplate { from: self.to, to: self.from, sequence: [b, a], ..self }
     }
 }
 
-fn transport(flow: &Ends, entry: &Entry, ack: Option<u32>) -> Vec<u8> {
+fn transport(flow: &FrameHeaderTemplate, entry: &AttributedRecord, ack: Option<u32>) -> Vec<u8> {
     let record = &entry.record;
     let ports = [flow.from.port.to_be_bytes(), flow.to.port.to_be_bytes()].concat();
     let length = record.args[1];
@@ -105,8 +108,8 @@ fn transport(flow: &Ends, entry: &Entry, ack: Option<u32>) -> Vec<u8> {
 }
 
 /// Addresses are made from the nodes' numbers, locally administered.
-fn ethernet(flow: &Ends) -> Vec<u8> {
-    let address = |end: &End| {
+fn ethernet(flow: &FrameHeaderTemplate) -> Vec<u8> {
+    let address = |end: &FlowEndpoint| {
         let [a, b, c, d] = end.node.map_or([0xff; 4], u32::to_be_bytes);
         [0x02, 0, a, b, c, d]
     };
@@ -120,7 +123,13 @@ fn marks(flags: u8) -> u8 {
     if flags & flag::MARKED != 0 { 3 } else { 0 }
 }
 
-fn ipv4(flow: &Ends, from: Ipv4Addr, to: Ipv4Addr, flags: u8, payload: usize) -> Vec<u8> {
+fn ipv4(
+    flow: &FrameHeaderTemplate,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    flags: u8,
+    payload: usize,
+) -> Vec<u8> {
     // 0 stands for a train that is longer than a packet can be.
     let [high, low] = u16::try_from(payload + 20).unwrap_or(0).to_be_bytes();
     let mut bytes = vec![0x45, marks(flags), high, low, 0, 0, 0x40, 0, 64, flow.protocol, 0, 0];
@@ -134,7 +143,7 @@ fn ipv4(flow: &Ends, from: Ipv4Addr, to: Ipv4Addr, flags: u8, payload: usize) ->
     bytes
 }
 
-fn ipv6(flow: &Ends, flags: u8, payload: usize) -> Vec<u8> {
+fn ipv6(flow: &FrameHeaderTemplate, flags: u8, payload: usize) -> Vec<u8> {
     let [high, low] = u16::try_from(payload).unwrap_or(0).to_be_bytes();
     let mut bytes = vec![0x60, marks(flags) << 4, 0, 0, high, low, flow.protocol, 64];
     bytes.extend(flow.from.address.octets());

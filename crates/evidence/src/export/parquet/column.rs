@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::thrift::{Struct, varint};
-use crate::rows::{self, Value};
+use crate::rows::{self, ExportFieldValue};
 
 /// Values of the present row group.
 #[derive(Debug)]
-pub(super) struct Column {
-    of: rows::Column,
+pub(super) struct ParquetColumnBuffer {
+    of: rows::ExportColumn,
     /// By row: whether it has a value.
     present: Vec<bool>,
     numbers: Vec<i64>,
@@ -37,10 +37,10 @@ const RLE_DICTIONARY: i64 = 8;
 const DATA_PAGE: i64 = 0;
 const DICTIONARY_PAGE: i64 = 2;
 
-impl Column {
-    pub(super) fn new(of: rows::Column) -> Column {
+impl ParquetColumnBuffer {
+    pub(super) fn new(of: rows::ExportColumn) -> ParquetColumnBuffer {
         let (present, numbers, names) = (Vec::new(), Vec::new(), Vec::new());
-        Column { of, present, numbers, names, dictionary: BTreeMap::new() }
+        ParquetColumnBuffer { of, present, numbers, names, dictionary: BTreeMap::new() }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -48,12 +48,14 @@ impl Column {
     }
 
     /// The value of the present row.
-    pub(super) fn push(&mut self, value: Value<'_>) {
+    pub(super) fn push(&mut self, value: ExportFieldValue<'_>) {
         self.present.push(true);
         match value {
-            Value::Number(number) => self.numbers.push(i64::try_from(number).unwrap_or(i64::MAX)),
-            Value::Signed(number) => self.numbers.push(number),
-            Value::Text(text) => {
+            ExportFieldValue::Number(number) => {
+                self.numbers.push(i64::try_from(number).unwrap_or(i64::MAX));
+            }
+            ExportFieldValue::Signed(number) => self.numbers.push(number),
+            ExportFieldValue::Text(text) => {
                 let next = u32::try_from(self.dictionary.len()).unwrap_or(u32::MAX);
                 let number = match self.dictionary.get(text) {
                     Some(number) => *number,

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use windtunnel_model::record::kind::Call;
 use windtunnel_model::record::{Kind, flag};
 
-use crate::file::Direction;
+use crate::file::FlowDirection;
 use crate::flows::UDP;
 use crate::rows::signed;
-use crate::{Entry, Evidence};
+use crate::{AttributedRecord, RecordedRun};
 
 /// Calls that send, by the first byte or datagram; each has an arrow.
 #[derive(Debug, Default)]
 pub(super) struct Arrows {
     /// By flow and direction: offset and number, in order of the offsets.
-    begins: BTreeMap<(usize, Direction), Vec<Begin>>,
+    begins: BTreeMap<(usize, FlowDirection), Vec<Begin>>,
     is_udp: Vec<bool>,
 }
 
@@ -27,7 +27,10 @@ struct Begin {
 }
 
 impl Arrows {
-    pub(super) fn new<'a>(evidence: &Evidence, entries: impl Iterator<Item = &'a Entry>) -> Arrows {
+    pub(super) fn new<'a>(
+        evidence: &RecordedRun,
+        entries: impl Iterator<Item = &'a AttributedRecord>,
+    ) -> Arrows {
         let mut begins: BTreeMap<_, Vec<Begin>> = BTreeMap::new();
         for (number, entry) in (1..).zip(entries.filter(|entry| is_transfer(entry))) {
             if let Some(flow) = entry.flow().filter(|_| entry.record.flags & flag::REVERSE == 0) {
@@ -43,7 +46,7 @@ impl Arrows {
     }
 
     /// The arrow that begins with a call, or those that end with it: phase, time and number.
-    pub(super) fn of_call(&mut self, entry: &Entry) -> Vec<(&'static str, u64, u64)> {
+    pub(super) fn of_call(&mut self, entry: &AttributedRecord) -> Vec<(&'static str, u64, u64)> {
         let Some(flow) = entry.flow().filter(|_| is_transfer(entry)) else { return Vec::new() };
         let is_udp = self.is_udp[flow];
         let record = &entry.record;
@@ -62,7 +65,7 @@ impl Arrows {
     }
 
     /// The arrows that a packet carries on.
-    pub(super) fn of_packet(&mut self, entry: &Entry) -> Vec<u64> {
+    pub(super) fn of_packet(&mut self, entry: &AttributedRecord) -> Vec<u64> {
         let Some(flow) = entry.flow() else { return Vec::new() };
         let length = if self.is_udp[flow] { 1 } else { entry.record.args[1] };
         let Some(begins) = self.begins.get_mut(&(flow, entry.direction())) else {
@@ -94,7 +97,7 @@ fn within(begins: &mut [Begin], first: u32, length: u32) -> &mut [Begin] {
 }
 
 /// A call that sent or received something at a known place of the stream.
-fn is_transfer(entry: &Entry) -> bool {
+fn is_transfer(entry: &AttributedRecord) -> bool {
     let record = &entry.record;
     let unknown = record.flags & (flag::OFFSET_UNKNOWN | flag::PEEK) != 0;
     let moves = Call::from_number(record.extra).is_some_and(|call| call as u16 >= 16);

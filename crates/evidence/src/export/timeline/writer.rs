@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 /// An event of the trace event format.
 #[derive(Debug, Clone)]
-pub(super) struct Event {
+pub(super) struct ChromeTraceEvent {
     phase: &'static str,
     name: String,
     time: u64,
@@ -16,17 +16,17 @@ pub(super) struct Event {
     arguments: Vec<(&'static str, String)>,
 }
 
-impl Event {
+impl ChromeTraceEvent {
     pub(super) fn new(
         phase: &'static str,
         name: &str,
         time: u64,
         process: u32,
         thread: u32,
-    ) -> Event {
+    ) -> ChromeTraceEvent {
         let name = name.to_owned();
         let (duration_ns, id, arguments) = (None, None, Vec::new());
-        Event { phase, name, time, process, thread, duration_ns, id, arguments }
+        ChromeTraceEvent { phase, name, time, process, thread, duration_ns, id, arguments }
     }
 
     /// A number.
@@ -37,10 +37,10 @@ impl Event {
 
 /// Holds events that are to come later than what is written, or may be preceded by others.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct ChromeTraceEventQueue {
     origin_ns: u64,
     /// By time and order of arrival.
-    held: BTreeMap<(u64, u64), Event>,
+    held: BTreeMap<(u64, u64), ChromeTraceEvent>,
     arrived: u64,
     named: BTreeSet<(u32, u32)>,
     is_first: bool,
@@ -49,13 +49,13 @@ pub(super) struct Events {
 /// Arguments of records are 32 bits: a slice begins at most so much before its record.
 const HELD_NS: u64 = 5_000_000_000;
 
-impl Events {
-    pub(super) fn new(origin_ns: u64) -> Events {
+impl ChromeTraceEventQueue {
+    pub(super) fn new(origin_ns: u64) -> ChromeTraceEventQueue {
         let (held, named) = (BTreeMap::new(), BTreeSet::new());
-        Events { origin_ns, held, arrived: 0, named, is_first: true }
+        ChromeTraceEventQueue { origin_ns, held, arrived: 0, named, is_first: true }
     }
 
-    pub(super) fn put(&mut self, event: Event) {
+    pub(super) fn put(&mut self, event: ChromeTraceEvent) {
         self.arrived += 1;
         self.held.insert((event.time, self.arrived), event);
     }
@@ -65,7 +65,7 @@ impl Events {
         if !self.named.insert((process, thread)) {
             return;
         }
-        let mut event = Event::new("M", what, 0, process, thread);
+        let mut event = ChromeTraceEvent::new("M", what, 0, process, thread);
         let quoted = serde_json::to_string(name).unwrap_or_default();
         event.argument("name", quoted);
         self.put(event);
@@ -96,7 +96,7 @@ impl Events {
         out.write_all(b"\n]}\n")
     }
 
-    fn write(&mut self, event: &Event, out: &mut impl Write) -> io::Result<()> {
+    fn write(&mut self, event: &ChromeTraceEvent, out: &mut impl Write) -> io::Result<()> {
         let separator = if self.is_first { "" } else { ",\n" };
         self.is_first = false;
         let (process, thread) = (event.process, event.thread);

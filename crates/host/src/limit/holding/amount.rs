@@ -1,29 +1,29 @@
 //! What a command has of memory, processes and descriptors.
 
 use windtunnel_limit::group::{MemoryReading, ProcessReading};
-use windtunnel_limit::watch::{Allowed, Use};
-use windtunnel_limit::{Group, Mechanism, Watch};
+use windtunnel_limit::watch::{ResourceWatchLimits, ResourceWatchUsage};
+use windtunnel_limit::{ControlGroup, Mechanism, ResourceWatch};
 
 use crate::limit::resources::AmountUse;
 
 /// The last that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Amounts {
+pub(super) struct ResourceReadings {
     memory: MemoryReading,
     processes: ProcessReading,
     /// Processes that were ended because they were too many.
     ended: u64,
     names: Vec<String>,
     /// What a watch has seen that sees to memory beside a group.
-    beside: Option<Use>,
+    beside: Option<ResourceWatchUsage>,
     /// The most that was ever allowed of memory, and of processes.
     most: [u64; 2],
     failure: Option<String>,
 }
 
-impl Amounts {
+impl ResourceReadings {
     /// Looks at the account of a group.
-    pub(super) fn look(&mut self, group: Option<&mut Group>) {
+    pub(super) fn look(&mut self, group: Option<&mut ControlGroup>) {
         let Some(group) = group else { return };
         match group.memory() {
             Some(Ok(seen)) => self.memory = seen,
@@ -39,7 +39,12 @@ impl Amounts {
 
     /// Looks at what a watch has seen of what it is to watch; with `is_beside`, a group limits memory as
     /// well.
-    pub(super) fn take(&mut self, watch: &Watch, watched: Allowed, is_beside: bool) {
+    pub(super) fn take(
+        &mut self,
+        watch: &ResourceWatch,
+        watched: ResourceWatchLimits,
+        is_beside: bool,
+    ) {
         if let Some(news) = watch.take() {
             self.names.extend(news.ended.into_iter().map(|(name, _)| name));
         }
@@ -109,7 +114,7 @@ impl Amounts {
 
     /// The kernel refuses what is more, and counts nothing.
     pub(super) fn descriptors(asked: u64) -> AmountUse {
-        Amounts::default().part(asked, Mechanism::PerProcess)
+        ResourceReadings::default().part(asked, Mechanism::PerProcess)
     }
 
     fn part(&self, asked: u64, by: Mechanism) -> AmountUse {
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_was_used_between_two_looks_of_a_watch_was_not_limited() {
-        let mut amounts = Amounts::default();
+        let mut amounts = ResourceReadings::default();
         amounts.allow(Some(50_000_000), Some(5));
         (amounts.memory.peak, amounts.processes.peak) = (50_000_000, 5);
         assert_eq!(amounts.failure_of_memory(Mechanism::Watch), None);

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use windtunnel_limit::attach::check_rights;
 use windtunnel_limit::census::Census;
-use windtunnel_limit::{Around, Guard, Mechanism, PerProcess, Refusal, Resource, Scope, Tree};
-use windtunnel_sys::limits::{self, Own};
+use windtunnel_limit::{
+    Around, AttachRefusal, CgroupResource, Guard, Mechanism, PerProcess, ProcessScope, ProcessTree,
+};
+use windtunnel_sys::limits::{self, ProcessResourceLimitKind};
 use windtunnel_sys::process::Pid;
 
-use super::Holding;
+use super::CommandLimitEnforcer;
 use super::making::{bounds, in_tree};
 use crate::limit::resources::Resources;
 use crate::limit::{LimitError, system};
@@ -19,34 +21,37 @@ use crate::node_limits::data_of;
 /// A tree that was not started from here.
 #[derive(Debug)]
 pub(super) struct Foreign {
-    pub(super) tree: Arc<Tree>,
+    pub(super) tree: Arc<ProcessTree>,
     pub(super) around: Option<Around>,
     pub(super) per_process: PerProcess,
 }
 
-impl Holding {
+impl CommandLimitEnforcer {
     /// Chooses the mechanisms for a process and all below it, and has it enter a control group, where
     /// one can be made. To be called before this process has threads.
-    pub(in crate::limit) fn around(wanted: &Resources, root: Pid) -> Result<Holding, LimitError> {
-        let tree = Arc::new(Tree::of(root));
+    pub(in crate::limit) fn around(
+        wanted: &Resources,
+        root: Pid,
+    ) -> Result<CommandLimitEnforcer, LimitError> {
+        let tree = Arc::new(ProcessTree::of(root));
         check_rights(&tree).map_err(LimitError::NotAttached)?;
         check(wanted, &tree, root)?;
         let shared = wanted.shared();
         // What no group limits is limited otherwise, and the line at the end says how.
         let mut around = Around::choose(&tree, &shared).ok().flatten();
         let is_grouped =
-            |it: &Resource| around.as_ref().is_some_and(|made| made.mechanism(*it).is_some());
-        let grouped: Vec<Resource> = shared.iter().copied().filter(is_grouped).collect();
+            |it: &CgroupResource| around.as_ref().is_some_and(|made| made.mechanism(*it).is_some());
+        let grouped: Vec<CgroupResource> = shared.iter().copied().filter(is_grouped).collect();
         let entered = around.as_mut().map(|it| it.enter(&tree, &bounds(&only(wanted, &grouped))));
         let group = entered.and_then(Result::ok);
         let around = around.filter(|_| group.is_some());
         let by = |it| around.as_ref().and_then(|made| made.mechanism(it)).unwrap_or(in_tree(it));
         let mechanisms: Vec<_> = shared.into_iter().map(|it| (it, by(it))).collect();
         let stops = mechanisms.iter().any(|(_, by)| *by == Mechanism::DutyCycle);
-        if let Some(shell) = stops.then(|| Tree::shell_of(root)).flatten() {
+        if let Some(shell) = stops.then(|| ProcessTree::shell_of(root)).flatten() {
             return Err(foreground(root, shell));
         }
-        let is_watched = mechanisms.contains(&(Resource::Memory, Mechanism::Watch));
+        let is_watched = mechanisms.contains(&(CgroupResource::Memory, Mechanism::Watch));
         let per_process = PerProcess::new(own_limits(wanted, is_watched));
         let mut foreign = Foreign { tree, around, per_process };
         // The guard knows what limits processes had.
@@ -60,11 +65,11 @@ impl Holding {
         };
         let guard_pid = Some(guard.pid());
         foreign.tree.set_guard(guard);
-        Ok(Holding {
+        Ok(CommandLimitEnforcer {
             guard_pid,
             tree: Some(Arc::clone(&foreign.tree)),
             foreign: Some(foreign),
-            ..Holding::of(*wanted, group, mechanisms)
+            ..CommandLimitEnforcer::of(*wanted, group, mechanisms)
         })
     }
 
@@ -105,12 +110,12 @@ impl Foreign {
 }
 
 /// Whether a process and all below it use no more than they may already.
-fn check(wanted: &Resources, tree: &Arc<Tree>, root: Pid) -> Result<(), LimitError> {
-    let scope = Scope::Tree(Arc::clone(tree));
+fn check(wanted: &Resources, tree: &Arc<ProcessTree>, root: Pid) -> Result<(), LimitError> {
+    let scope = ProcessScope::Tree(Arc::clone(tree));
     let census = Census::take(&scope);
     let refused = |why: String, hint: &str| {
         let root = root.as_raw_nonzero().get();
-        Err(LimitError::NotAttached(Refusal::about(root, why, hint)))
+        Err(LimitError::NotAttached(AttachRefusal::about(root, why, hint)))
     };
     if let Some(pids) = wanted.pids.filter(|pids| census.threads() > u64::from(*pids)) {
         let why = format!(
@@ -131,19 +136,22 @@ fn check(wanted: &Resources, tree: &Arc<Tree>, root: Pid) -> Result<(), LimitErr
 }
 
 /// What each process is limited in for itself.
-fn own_limits(wanted: &Resources, is_watched: bool) -> Vec<(Own, u64)> {
+fn own_limits(wanted: &Resources, is_watched: bool) -> Vec<(ProcessResourceLimitKind, u64)> {
     let data = wanted.memory.filter(|_| is_watched).map(data_of);
-    let own = [(Own::OpenFiles, wanted.open_files), (Own::Data, data)];
+    let own = [
+        (ProcessResourceLimitKind::OpenFiles, wanted.open_files),
+        (ProcessResourceLimitKind::Data, data),
+    ];
     own.into_iter().filter_map(|(what, most)| Some((what, most?))).collect()
 }
 
 /// Of what is asked, these.
-fn only(wanted: &Resources, these: &[Resource]) -> Resources {
+fn only(wanted: &Resources, these: &[CgroupResource]) -> Resources {
     let is_there = |resource| these.contains(&resource);
     Resources {
-        cpu_millis: wanted.cpu_millis.filter(|_| is_there(Resource::Processor)),
-        memory: wanted.memory.filter(|_| is_there(Resource::Memory)),
-        pids: wanted.pids.filter(|_| is_there(Resource::Processes)),
+        cpu_millis: wanted.cpu_millis.filter(|_| is_there(CgroupResource::Processor)),
+        memory: wanted.memory.filter(|_| is_there(CgroupResource::Memory)),
+        pids: wanted.pids.filter(|_| is_there(CgroupResource::Processes)),
         open_files: None,
     }
 }
@@ -157,5 +165,5 @@ fn foreground(root: Pid, shell: Pid) -> LimitError {
     );
     let hint = "send it to the background (^Z and `bg`), or run windtunnel as root where there are \
                 control groups";
-    LimitError::NotAttached(Refusal::about(root.as_raw_nonzero().get(), why, hint))
+    LimitError::NotAttached(AttachRefusal::about(root.as_raw_nonzero().get(), why, hint))
 }

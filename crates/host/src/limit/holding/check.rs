@@ -2,51 +2,53 @@
 
 use std::sync::Arc;
 
-use windtunnel_limit::usage::{self, Usage};
-use windtunnel_limit::{Group, Mechanism, Resource, Scope, Tree, per_process};
+use windtunnel_limit::usage::{self, ProcessCpuTimeMeter};
+use windtunnel_limit::{
+    CgroupResource, ControlGroup, Mechanism, ProcessScope, ProcessTree, per_process,
+};
 use windtunnel_sys::clock;
-use windtunnel_sys::limits::Own;
+use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
 
-use super::Holding;
+use super::CommandLimitEnforcer;
 use super::making::{bounds, name_of};
-use crate::limit::note::Lapse;
+use crate::limit::note::LimitGroupLapse;
 use crate::limit::resources::Resources;
 use crate::node_limits::Excess;
 
 /// What a group did not hold.
 #[derive(Debug, Default)]
-pub(super) struct Lapses {
+pub(super) struct CommandLimitLapses {
     /// What, and why.
-    unheld: Vec<(Resource, String)>,
+    unheld: Vec<(CgroupResource, String)>,
     /// Processes that have raised limits of their own.
     raised: Vec<String>,
     /// How many of the note that commands of a group share are known.
     known: usize,
-    time: Option<Time>,
+    time: Option<CommandUnaccountedCpuTime>,
 }
 
 /// The processor time of the processes, beside what their group has counted.
 #[derive(Debug)]
-struct Time {
+struct CommandUnaccountedCpuTime {
     /// What they were at the beginning.
     group_ns: u64,
     processes_ns: u64,
     /// Of a tree that was not started from here.
-    usage: Option<Usage>,
+    usage: Option<ProcessCpuTimeMeter>,
     slack_ns: u64,
     excess: Excess,
 }
 
-impl Lapses {
-    fn add(&mut self, resource: Resource, why: String) {
+impl CommandLimitLapses {
+    fn add(&mut self, resource: CgroupResource, why: String) {
         if self.unheld.len() < UNHELD_MAX {
             self.unheld.push((resource, why));
         }
     }
 
     /// Why a limit was not held by its group: the first reason, and how many there were.
-    fn of(&self, resource: Resource) -> Option<String> {
+    fn of(&self, resource: CgroupResource) -> Option<String> {
         let all = self.unheld.iter().filter(|(other, _)| *other == resource);
         first_of(all.map(|(_, why)| why))
     }
@@ -65,20 +67,30 @@ fn first_of<'a>(mut all: impl Iterator<Item = &'a String>) -> Option<String> {
     Some(format!("{first}{more}"))
 }
 
-impl Time {
+impl CommandUnaccountedCpuTime {
     /// From now on; of a tree that was not started from here, since it has entered its group.
-    fn begin(group: &mut Group, foreign: Option<&Arc<Tree>>) -> Option<Time> {
+    fn begin(
+        group: &mut ControlGroup,
+        foreign: Option<&Arc<ProcessTree>>,
+    ) -> Option<CommandUnaccountedCpuTime> {
         let now_ns = group.time_ns()?;
-        let usage = foreign.map(|tree| Usage::exactly_of(Scope::Tree(Arc::clone(tree))));
+        let usage = foreign
+            .map(|tree| ProcessCpuTimeMeter::exactly_of(ProcessScope::Tree(Arc::clone(tree))));
         // What has entered a group is in its account since then, and one was made for it.
         let group_ns = if usage.is_some() { 0 } else { now_ns };
-        let slack_ns = usage.as_ref().map_or(0, Usage::rounding_ns);
+        let slack_ns = usage.as_ref().map_or(0, ProcessCpuTimeMeter::rounding_ns);
         let processes_ns = clock::ended_children_cpu_ns();
-        Some(Time { group_ns, processes_ns, usage, slack_ns, excess: Excess::default() })
+        Some(CommandUnaccountedCpuTime {
+            group_ns,
+            processes_ns,
+            usage,
+            slack_ns,
+            excess: Excess::default(),
+        })
     }
 
     /// What is new of the time outside, in a sentence.
-    fn look(&mut self, processes: &[Pid], group: &mut Group) -> Option<String> {
+    fn look(&mut self, processes: &[Pid], group: &mut ControlGroup) -> Option<String> {
         let processes_ns = match &mut self.usage {
             Some(usage) => usage.read(),
             None => usage::of_children(processes).saturating_sub(self.processes_ns),
@@ -89,11 +101,11 @@ impl Time {
     }
 }
 
-impl Holding {
+impl CommandLimitEnforcer {
     pub(super) fn begin_checks(&mut self) {
         let foreign = self.foreign.as_ref().map(|foreign| &foreign.tree);
         let group = self.own.as_mut().or(self.group.as_mut());
-        self.lapses.time = group.and_then(|group| Time::begin(group, foreign));
+        self.lapses.time = group.and_then(|group| CommandUnaccountedCpuTime::begin(group, foreign));
         let note = self.shelf.as_ref().and_then(|shelf| shelf.read().ok());
         self.lapses.known = note.map_or(0, |note| note.lapses.len());
     }
@@ -125,8 +137,10 @@ impl Holding {
                 group.set(&bounds(&note.resources))?;
             }
             let changed = group.correct().into_iter();
-            let changed =
-                changed.map(|(resource, why)| Lapse { limit: name_of(resource).to_owned(), why });
+            let changed = changed.map(|(resource, why)| LimitGroupLapse {
+                limit: name_of(resource).to_owned(),
+                why,
+            });
             note.lapses.extend(changed);
             note.lapses.truncate(UNHELD_MAX);
             Ok(note.clone())
@@ -136,8 +150,8 @@ impl Holding {
         if note.resources != asked {
             self.take_asked(&note.resources);
         }
-        for Lapse { limit, why } in note.lapses.into_iter().skip(self.lapses.known) {
-            let resource = Resource::ALL.into_iter().find(|it| name_of(*it) == limit);
+        for LimitGroupLapse { limit, why } in note.lapses.into_iter().skip(self.lapses.known) {
+            let resource = CgroupResource::ALL.into_iter().find(|it| name_of(*it) == limit);
             resource.into_iter().for_each(|it| self.lapses.add(it, why.clone()));
             self.lapses.known += 1;
         }
@@ -147,7 +161,8 @@ impl Holding {
         let Some(tree) = &self.tree else { return };
         let processes = tree.walk();
         if let Some(most) = self.asked.open_files.filter(|_| self.foreign.is_none()) {
-            let raised = per_process::lower_again(&processes, Own::OpenFiles, most);
+            let raised =
+                per_process::lower_again(&processes, ProcessResourceLimitKind::OpenFiles, most);
             self.lapses.raised.extend(raised);
             self.lapses.raised.truncate(UNHELD_MAX);
         }
@@ -162,14 +177,14 @@ impl Holding {
     }
 
     /// Why a limit was not held by its group.
-    pub(super) fn unheld(&self, resource: Resource) -> Option<String> {
+    pub(super) fn unheld(&self, resource: CgroupResource) -> Option<String> {
         self.lapses.of(resource)
     }
 }
 
-impl Lapses {
+impl CommandLimitLapses {
     /// Nothing held what groups limit.
-    fn add_all(&mut self, mechanisms: &[(Resource, Mechanism)], why: &str) {
+    fn add_all(&mut self, mechanisms: &[(CgroupResource, Mechanism)], why: &str) {
         for (resource, by) in mechanisms {
             if matches!(by, Mechanism::GroupV1 | Mechanism::GroupV2) {
                 self.add(*resource, why.to_owned());

@@ -2,26 +2,33 @@
 
 use std::io;
 
-use windtunnel_limit::{Bounds, Choice, Group, Mechanism, Resource};
+use windtunnel_limit::{
+    CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice, Mechanism,
+};
 
-use crate::limit::note::Shelf;
+use crate::limit::note::LimitGroupRecordFile;
 use crate::limit::resources::Resources;
 use crate::limit::{LimitError, system};
 
-pub(super) struct Made {
+pub(super) struct CommandControlGroup {
     /// Its part of a group that others share, by which its time is known from theirs.
-    pub(super) own: Option<Group>,
-    pub(super) group: Option<Group>,
-    pub(super) mechanisms: Vec<(Resource, Mechanism)>,
+    pub(super) own: Option<ControlGroup>,
+    pub(super) group: Option<ControlGroup>,
+    pub(super) mechanisms: Vec<(CgroupResource, Mechanism)>,
     pub(super) asked: Resources,
 }
 
-pub(super) fn make(wanted: &Resources, is_shared: bool) -> Result<Made, LimitError> {
+pub(super) fn make(wanted: &Resources, is_shared: bool) -> Result<CommandControlGroup, LimitError> {
     let asked = wanted.shared();
     if asked.is_empty() {
-        return Ok(Made { own: None, group: None, mechanisms: Vec::new(), asked: *wanted });
+        return Ok(CommandControlGroup {
+            own: None,
+            group: None,
+            mechanisms: Vec::new(),
+            asked: *wanted,
+        });
     }
-    let mut choice = Choice::of_machine();
+    let mut choice = LimitMechanismChoice::of_machine();
     let without = asked.iter().find(|resource| choice.group_of(**resource).is_none());
     if let Some(resource) = without.filter(|_| is_shared) {
         let why = choice.refusals_of(*resource).join("; ");
@@ -33,17 +40,20 @@ pub(super) fn make(wanted: &Resources, is_shared: bool) -> Result<Made, LimitErr
     let own = group.as_ref().filter(|_| is_shared).and_then(|group| part_of(&mut choice, group));
     let by = |resource| choice.group_of(resource).unwrap_or_else(|| in_tree(resource));
     let mechanisms = asked.into_iter().map(|it| (it, by(it))).collect();
-    Ok(Made { own, group, mechanisms, asked: *wanted })
+    Ok(CommandControlGroup { own, group, mechanisms, asked: *wanted })
 }
 
 /// Enters the group of other commands, whose limits are changed to what is wanted.
-pub(super) fn join(wanted: &Resources, shelf: &Shelf) -> Result<Made, LimitError> {
+pub(super) fn join(
+    wanted: &Resources,
+    shelf: &LimitGroupRecordFile,
+) -> Result<CommandControlGroup, LimitError> {
     let note = shelf.read().map_err(system("enter the control group"))?;
     let limited = note.resources.shared();
     if let Some(resource) = wanted.shared().into_iter().find(|it| !limited.contains(it)) {
         return Err(LimitError::NotOfGroup(name_of(resource)));
     }
-    let mut choice = Choice::of_machine();
+    let mut choice = LimitMechanismChoice::of_machine();
     let group = choice.join(&note.address, &limited);
     let mut group = group.map_err(system("enter the control group"))?;
     if let Err(error) = set(&mut group, wanted, Some(shelf)) {
@@ -57,17 +67,21 @@ pub(super) fn join(wanted: &Resources, shelf: &Shelf) -> Result<Made, LimitError
     asked.replace(wanted);
     // Each process has that for itself.
     asked.open_files = wanted.open_files;
-    Ok(Made { own, group: Some(group), mechanisms, asked })
+    Ok(CommandControlGroup { own, group: Some(group), mechanisms, asked })
 }
 
 /// Without one, all have the same time.
-fn part_of(choice: &mut Choice, group: &Group) -> Option<Group> {
-    choice.group(Some(group), &Bounds::default()).ok()
+fn part_of(choice: &mut LimitMechanismChoice, group: &ControlGroup) -> Option<ControlGroup> {
+    choice.group(Some(group), &CgroupLimits::default()).ok()
 }
 
 /// Limits a group to what is said; the shelf, of one that others share, says so first: they would take
 /// it for a change that no command has asked for.
-pub(super) fn set(group: &mut Group, newer: &Resources, shelf: Option<&Shelf>) -> io::Result<()> {
+pub(super) fn set(
+    group: &mut ControlGroup,
+    newer: &Resources,
+    shelf: Option<&LimitGroupRecordFile>,
+) -> io::Result<()> {
     let newer = Resources { open_files: None, ..*newer };
     let Some(shelf) = shelf.filter(|shelf| shelf.has_note()) else {
         return group.set(&bounds(&newer));
@@ -81,17 +95,17 @@ pub(super) fn set(group: &mut Group, newer: &Resources, shelf: Option<&Shelf>) -
 }
 
 /// What limits a resource of a tree: it has no user namespace of its own that would count.
-pub(super) fn in_tree(resource: Resource) -> Mechanism {
+pub(super) fn in_tree(resource: CgroupResource) -> Mechanism {
     match resource {
-        Resource::Processor => Mechanism::DutyCycle,
-        Resource::Memory | Resource::Processes => Mechanism::Watch,
+        CgroupResource::Processor => Mechanism::DutyCycle,
+        CgroupResource::Memory | CgroupResource::Processes => Mechanism::Watch,
         // No command asks for that.
-        Resource::Disk => Mechanism::Nothing,
+        CgroupResource::Disk => Mechanism::Nothing,
     }
 }
 
-pub(super) fn bounds(asked: &Resources) -> Bounds {
-    Bounds {
+pub(super) fn bounds(asked: &Resources) -> CgroupLimits {
+    CgroupLimits {
         processor: asked.cpu_millis,
         guarantee: None,
         memory: asked.memory,
@@ -101,16 +115,16 @@ pub(super) fn bounds(asked: &Resources) -> Bounds {
 }
 
 /// As an option and a key are named.
-pub(super) fn name_of(resource: Resource) -> &'static str {
+pub(super) fn name_of(resource: CgroupResource) -> &'static str {
     match resource {
-        Resource::Processor => "cpu",
-        Resource::Memory => "memory",
-        Resource::Processes => "pids",
-        Resource::Disk => "disk",
+        CgroupResource::Processor => "cpu",
+        CgroupResource::Memory => "memory",
+        CgroupResource::Processes => "pids",
+        CgroupResource::Disk => "disk",
     }
 }
 
-pub(super) fn not_limited(resource: Resource) -> String {
+pub(super) fn not_limited(resource: CgroupResource) -> String {
     let name = name_of(resource);
     format!("it was started without --{name}, which cannot be added while it runs")
 }

@@ -1,26 +1,26 @@
 //! What a command has of the processors, by the second.
 
-use windtunnel_budget::processor::{self, Meter, Reading};
-use windtunnel_limit::{Group, Mechanism};
+use windtunnel_budget::processor::{self, CpuUsageMeter, CpuUsageReading};
+use windtunnel_limit::{ControlGroup, Mechanism};
 
 use crate::limit::resources::{ProcessorUse, Second};
-use crate::node_limits::{Window, exceeded};
+use crate::node_limits::{CpuAccountWindow, exceeded};
 
 /// The meter of a control group, or of a duty cycle.
 #[derive(Debug, Default)]
 pub(super) struct ProcessorMeter {
-    meter: Option<Meter>,
-    began: Reading,
-    last: Reading,
-    windows: Vec<Window>,
+    meter: Option<CpuUsageMeter>,
+    began: CpuUsageReading,
+    last: CpuUsageReading,
+    windows: Vec<CpuAccountWindow>,
     failure: Option<String>,
 }
 
 impl ProcessorMeter {
-    pub(super) fn begin(&mut self, group: Option<&mut Group>) {
+    pub(super) fn begin(&mut self, group: Option<&mut ControlGroup>) {
         if let Some(reading) = self.read(group) {
             (self.began, self.last) = (reading, reading);
-            self.meter = Some(Meter::new(reading));
+            self.meter = Some(CpuUsageMeter::new(reading));
         } else {
             self.began.now_ns = windtunnel_sys::clock::monotonic_ns();
             self.last = self.began;
@@ -28,15 +28,15 @@ impl ProcessorMeter {
     }
 
     /// Takes the window of a group that is complete, if one is.
-    pub(super) fn look(&mut self, group: Option<&mut Group>, asked_millis: u32) {
+    pub(super) fn look(&mut self, group: Option<&mut ControlGroup>, asked_millis: u32) {
         let Some(reading) = self.read(group) else { return };
         self.last = reading;
         let window = self.meter.as_mut().and_then(|meter| meter.read(reading));
-        self.windows.extend(window.map(|window| Window::new(window, asked_millis)));
+        self.windows.extend(window.map(|window| CpuAccountWindow::new(window, asked_millis)));
     }
 
     /// A window has one share: the one under way is left out.
-    pub(super) fn cut(&mut self, group: Option<&mut Group>) {
+    pub(super) fn cut(&mut self, group: Option<&mut ControlGroup>) {
         if let Some(reading) = self.read(group) {
             let _ = self.meter.as_mut().map(|meter| meter.cut(reading));
         }
@@ -45,13 +45,14 @@ impl ProcessorMeter {
     /// Takes what a duty cycle has seen.
     pub(super) fn take(
         &mut self,
-        windows: Vec<(processor::Window, u32)>,
-        last: Reading,
+        windows: Vec<(processor::CpuUsageWindow, u32)>,
+        last: CpuUsageReading,
         failure: Option<String>,
     ) {
         let windows = windows.into_iter();
-        self.windows
-            .extend(windows.map(|(window, asked_millis)| Window::new(window, asked_millis)));
+        self.windows.extend(
+            windows.map(|(window, asked_millis)| CpuAccountWindow::new(window, asked_millis)),
+        );
         if last.now_ns > 0 {
             self.last = last;
         }
@@ -61,12 +62,12 @@ impl ProcessorMeter {
     }
 
     /// The last window ends, if it is long enough to judge.
-    pub(super) fn finish(&mut self, group: Option<&mut Group>, asked_millis: u32) {
+    pub(super) fn finish(&mut self, group: Option<&mut ControlGroup>, asked_millis: u32) {
         let Some(reading) = self.read(group) else { return };
         self.last = reading;
         let window = self.meter.as_mut().map(|meter| meter.cut(reading));
         let window = window.filter(|window| window.length_ns >= WINDOW_NS_LEAST);
-        self.windows.extend(window.map(|window| Window::new(window, asked_millis)));
+        self.windows.extend(window.map(|window| CpuAccountWindow::new(window, asked_millis)));
     }
 
     /// The first reason counts.
@@ -87,7 +88,7 @@ impl ProcessorMeter {
             mechanism: by.to_string(),
             asked_cpus: f64::from(asked_millis) / 1000.0,
             delivered_cpus: used_ns as f64 / length_ns as f64,
-            latest_cpus: self.windows.last().map(Window::delivered),
+            latest_cpus: self.windows.last().map(CpuAccountWindow::delivered),
             used_ns,
             throttled_ns: self.last.held_ns.saturating_sub(self.began.held_ns),
             windows: self.windows.len(),
@@ -103,7 +104,7 @@ impl ProcessorMeter {
         self.windows.iter().map(|window| Second::of(window, began_ns)).collect()
     }
 
-    fn read(&mut self, group: Option<&mut Group>) -> Option<Reading> {
+    fn read(&mut self, group: Option<&mut ControlGroup>) -> Option<CpuUsageReading> {
         match group?.read()? {
             Ok(reading) => Some(reading),
             Err(error) => {
@@ -125,7 +126,7 @@ mod tests {
     fn what_a_duty_cycle_has_seen_is_averaged_from_the_beginning() {
         let mut meter = ProcessorMeter::default();
         meter.began.now_ns = 1_000_000_000;
-        let window = |end_ns, used_ns| processor::Window {
+        let window = |end_ns, used_ns| processor::CpuUsageWindow {
             end_ns,
             length_ns: 1_000_000_000,
             used_ns,
@@ -135,7 +136,8 @@ mod tests {
             (window(2_000_000_000, 250_000_000), 250),
             (window(3_000_000_000, 400_000_000), 250),
         ];
-        let last = Reading { now_ns: 3_000_000_000, used_ns: 650_000_000, held_ns: 1_000_000_000 };
+        let last =
+            CpuUsageReading { now_ns: 3_000_000_000, used_ns: 650_000_000, held_ns: 1_000_000_000 };
         meter.take(windows, last, None);
         let used = meter.used(250, Mechanism::DutyCycle);
         assert!((used.delivered_cpus - 0.325).abs() < 1e-9, "{used:?}");

@@ -7,33 +7,33 @@ use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 
-use windtunnel_budget::pacing::Direction;
+use windtunnel_budget::pacing::TransferDirection;
 use windtunnel_sys::socket;
 
 /// What has been found out.
 #[derive(Debug, Default)]
-pub(super) struct Edges {
+pub(super) struct EdgeTriggeredSockets {
     /// By the kernel's number of the socket.
-    sockets: BTreeMap<u64, Watched>,
+    sockets: BTreeMap<u64, EpollRegistration>,
     /// The process whose registrations were read last, when, and the events of its descriptors.
     read: Option<(i32, u64, BTreeMap<i32, u32>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Watched {
+struct EpollRegistration {
     /// Of `struct epoll_event`; 0: it is not watched.
     events: u32,
     looked_ns: u64,
 }
 
-impl Edges {
+impl EdgeTriggeredSockets {
     /// Whether a process waits for the edges of its socket in a direction.
     pub(super) fn are_watched(
         &mut self,
         pid: i32,
         descriptor: i32,
         cookie: u64,
-        direction: Direction,
+        direction: TransferDirection,
         now_ns: u64,
     ) -> bool {
         let known = self.sockets.get(&cookie).filter(|known| {
@@ -41,12 +41,12 @@ impl Edges {
         });
         let events = known.map(|known| known.events).unwrap_or_else(|| {
             let events = self.registered(pid, descriptor, now_ns);
-            self.sockets.insert(cookie, Watched { events, looked_ns: now_ns });
+            self.sockets.insert(cookie, EpollRegistration { events, looked_ns: now_ns });
             events
         });
         let wanted = match direction {
-            Direction::Send => EPOLLOUT,
-            Direction::Receive => EPOLLIN,
+            TransferDirection::Send => EPOLLOUT,
+            TransferDirection::Receive => EPOLLIN,
         };
         // Where one edge is all that is asked for, each renewal reports at once that the socket is ready.
         events & (wanted | EPOLLET | EPOLLONESHOT) == wanted | EPOLLET
@@ -71,8 +71,8 @@ impl Edges {
 }
 
 /// Makes an edge. One for the other direction reports a connection's end, too.
-pub(super) fn make(copy: impl AsFd, direction: Direction) -> io::Result<()> {
-    if direction == Direction::Receive {
+pub(super) fn make(copy: impl AsFd, direction: TransferDirection) -> io::Result<()> {
+    if direction == TransferDirection::Receive {
         socket::wake_readers(&copy)?;
     }
     socket::wake_writers(&copy)
@@ -126,23 +126,23 @@ mod tests {
         (near, listener.accept().unwrap().0)
     }
 
-    fn watched(flags: EventFlags, direction: Direction) -> bool {
+    fn watched(flags: EventFlags, direction: TransferDirection) -> bool {
         let (near, _far) = connection();
         let set = epoll::create(CreateFlags::CLOEXEC).unwrap();
         epoll::add(&set, &near, EventData::new_u64(1), flags).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let cookie = socket::cookie(&near).unwrap();
-        Edges::default().are_watched(own, near.as_raw_fd(), cookie, direction, 0)
+        EdgeTriggeredSockets::default().are_watched(own, near.as_raw_fd(), cookie, direction, 0)
     }
 
     #[test]
     fn what_is_watched_by_edges_is_distinguished_from_the_rest() {
         let edges = EventFlags::ET | EventFlags::IN;
-        assert!(watched(edges, Direction::Receive));
-        assert!(!watched(edges, Direction::Send));
-        assert!(watched(edges | EventFlags::OUT | EventFlags::RDHUP, Direction::Send));
-        assert!(!watched(EventFlags::IN, Direction::Receive));
-        assert!(!watched(edges | EventFlags::ONESHOT, Direction::Receive));
+        assert!(watched(edges, TransferDirection::Receive));
+        assert!(!watched(edges, TransferDirection::Send));
+        assert!(watched(edges | EventFlags::OUT | EventFlags::RDHUP, TransferDirection::Send));
+        assert!(!watched(EventFlags::IN, TransferDirection::Receive));
+        assert!(!watched(edges | EventFlags::ONESHOT, TransferDirection::Receive));
     }
 
     /// Flags of the events that wait now.
@@ -164,7 +164,7 @@ mod tests {
         far.write_all(b"x").unwrap();
         while !events(&set).iter().any(|flags| flags.contains(EventFlags::IN)) {}
         assert!(events(&set).is_empty());
-        for direction in Direction::ALL {
+        for direction in TransferDirection::ALL {
             make(&near, direction).unwrap();
             let seen = events(&set);
             assert!(seen[0].contains(EventFlags::IN | EventFlags::OUT), "{direction:?}: {seen:?}");
@@ -186,7 +186,7 @@ mod tests {
             sent += bytes;
         }
         let _ = events(&set);
-        make(&near, Direction::Send).unwrap();
+        make(&near, TransferDirection::Send).unwrap();
         let mut received = 0;
         let mut seen = Vec::new();
         while received < sent && seen.is_empty() {

@@ -7,18 +7,18 @@ use windtunnel_record::notification::process::{read_words, try_address};
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::seccomp::filter::number;
 
-use crate::limit::destination::Destination;
+use crate::limit::destination::AllowedDestination;
 
 /// What judges destinations.
 #[derive(Debug)]
 pub(in crate::limit) struct Judge {
-    allowed: Vec<Destination>,
-    refused: Refused,
+    allowed: Vec<AllowedDestination>,
+    refused: RefusedDestinations,
 }
 
 /// What was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Refused {
+pub struct RefusedDestinations {
     /// Calls.
     pub count: u64,
     /// Of these, calls whose destination could not be looked at.
@@ -28,7 +28,7 @@ pub struct Refused {
 }
 
 /// Where a call sends to.
-enum Named {
+enum CallDestination {
     /// Nowhere that is an address of the Internet's protocols.
     Nothing,
     Address(SocketAddr),
@@ -37,24 +37,24 @@ enum Named {
 }
 
 impl Judge {
-    pub(in crate::limit) fn of(allowed: Vec<Destination>) -> Judge {
-        Judge { allowed, refused: Refused::default() }
+    pub(in crate::limit) fn of(allowed: Vec<AllowedDestination>) -> Judge {
+        Judge { allowed, refused: RefusedDestinations::default() }
     }
 
     /// Whether a call may go on. One whose destination cannot be looked at may not.
     pub(super) fn allows(&mut self, shown: &Notification) -> bool {
         for named in named(shown) {
             match named {
-                Named::Nothing => {}
-                Named::Address(address) if self.contains(address) => {}
-                Named::Address(address) => return self.refuse(Some(address)),
-                Named::Hidden => return self.refuse(None),
+                CallDestination::Nothing => {}
+                CallDestination::Address(address) if self.contains(address) => {}
+                CallDestination::Address(address) => return self.refuse(Some(address)),
+                CallDestination::Hidden => return self.refuse(None),
             }
         }
         true
     }
 
-    pub(super) fn refused(self) -> Refused {
+    pub(super) fn refused(self) -> RefusedDestinations {
         self.refused
     }
 
@@ -63,7 +63,7 @@ impl Judge {
     }
 
     fn refuse(&mut self, address: Option<SocketAddr>) -> bool {
-        let Refused { count, hidden, first } = &mut self.refused;
+        let RefusedDestinations { count, hidden, first } = &mut self.refused;
         *count += 1;
         match address {
             None => *hidden += 1,
@@ -77,7 +77,7 @@ impl Judge {
 }
 
 /// The destinations of a call, as the kernel will read them.
-fn named(shown: &Notification) -> Vec<Named> {
+fn named(shown: &Notification) -> Vec<CallDestination> {
     let [_, second, third, _, fifth, sixth] = shown.arguments;
     match shown.call {
         // `AF_UNSPEC` ends a connection.
@@ -89,7 +89,7 @@ fn named(shown: &Notification) -> Vec<Named> {
             let count = count.min(MESSAGES_MAX);
             let words = read_words(shown.thread, second, count * MESSAGE_WORDS);
             let read = words.chunks_exact(MESSAGE_WORDS).map(|it| header(shown, &it[..2]));
-            let hidden = (words.len() < count * MESSAGE_WORDS).then_some(Named::Hidden);
+            let hidden = (words.len() < count * MESSAGE_WORDS).then_some(CallDestination::Hidden);
             read.chain(hidden).collect()
         }
         _ => Vec::new(),
@@ -97,22 +97,22 @@ fn named(shown: &Notification) -> Vec<Named> {
 }
 
 /// The beginning of `struct msghdr`: an address and its length.
-fn header(shown: &Notification, words: &[u64]) -> Named {
+fn header(shown: &Notification, words: &[u64]) -> CallDestination {
     match words {
         [at, length] => address(shown, *at, length & u64::from(u32::MAX), true),
-        _ => Named::Hidden,
+        _ => CallDestination::Hidden,
     }
 }
 
 /// `sends`: the kernel takes an address of no family for one of IPv4 (`udp_sendmsg`).
-fn address(shown: &Notification, at: u64, length: u64, sends: bool) -> Named {
+fn address(shown: &Notification, at: u64, length: u64, sends: bool) -> CallDestination {
     if at == 0 || (length & u64::from(u32::MAX)) == 0 {
-        return Named::Nothing;
+        return CallDestination::Nothing;
     }
     match try_address(shown.thread, at, length & u64::from(u32::MAX), sends) {
-        Ok(Some(address)) => Named::Address(address),
-        Ok(None) => Named::Nothing,
-        Err(_) => Named::Hidden,
+        Ok(Some(address)) => CallDestination::Address(address),
+        Ok(None) => CallDestination::Nothing,
+        Err(_) => CallDestination::Hidden,
     }
 }
 

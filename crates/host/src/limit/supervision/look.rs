@@ -9,31 +9,31 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, SeekFrom};
 use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
-use windtunnel_budget::pacing::{Controller, Direction, Escape, Hold, Per};
-use windtunnel_record::notification::Position;
-use windtunnel_record::notification::call::Shown;
-use windtunnel_record::notification::process::{Processes, read_words};
+use windtunnel_budget::pacing::{Escape, Hold, PacingController, Per, TransferDirection};
+use windtunnel_record::notification::SocketStreamPosition;
+use windtunnel_record::notification::call::InterceptedSystemCall;
+use windtunnel_record::notification::process::{SupervisedProcessTable, read_words};
 use windtunnel_record::tcp_info::state::LISTEN;
 use windtunnel_sys::clock;
-use windtunnel_sys::limited::Limited;
+use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::process::Pid;
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::signal;
-use windtunnel_sys::socket::{self, Kind, Protocol};
+use windtunnel_sys::socket::{self, InternetSocketKind, SocketProtocol};
 
-use super::edges::Edges;
+use super::edges::EdgeTriggeredSockets;
 use super::retries::Retries;
-use super::sockets::{Sockets, Used};
-use super::transfer::{Source, Transfer};
-use super::waits::{Claim, Why};
+use super::sockets::{CallAttribution, SocketLedger};
+use super::transfer::{Transfer, TransferSource};
+use super::waits::{BandwidthClaim, CallWaitReason};
 
 /// What is known of the processes under filters, and of their sockets.
 #[derive(Debug)]
 pub(super) struct Looker {
-    pub(super) region: Limited,
-    processes: Processes,
-    sockets: Sockets,
-    edges: Edges,
+    pub(super) region: MappedPacingRegion,
+    processes: SupervisedProcessTable,
+    sockets: SocketLedger,
+    edges: EdgeTriggeredSockets,
     pub(super) retries: Retries,
     /// Processes that were counted, each as long as its program runs.
     counted: BTreeSet<i32>,
@@ -47,18 +47,18 @@ pub(super) struct Looker {
 
 /// What becomes of a call.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum CallDecision {
     /// It goes on.
     Go,
     /// It waits; with how long it may do so at the most.
-    Wait(Why, Option<u64>),
+    Wait(CallWaitReason, Option<u64>),
     /// It fails with `EAGAIN`: the program is to try again.
     Again,
 }
 
 /// A call that is looked at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look<'a> {
+pub(super) struct CallInspection<'a> {
     pub(super) listener: u64,
     pub(super) shown: &'a Notification,
     pub(super) now_ns: u64,
@@ -67,22 +67,22 @@ pub(super) struct Look<'a> {
 }
 
 /// A socket of which a call moves bytes.
-struct Touched {
+struct CallSocket {
     copy: OwnedFd,
-    kind: Kind,
-    used: Used,
+    kind: InternetSocketKind,
+    used: CallAttribution,
     /// What has come and can be received.
     unread: u64,
 }
 
 impl Looker {
-    pub(super) fn new(region: Limited) -> Looker {
+    pub(super) fn new(region: MappedPacingRegion) -> Looker {
         Looker {
             region,
-            edges: Edges::default(),
+            edges: EdgeTriggeredSockets::default(),
             retries: Retries::default(),
-            processes: Processes::default(),
-            sockets: Sockets::default(),
+            processes: SupervisedProcessTable::default(),
+            sockets: SocketLedger::default(),
             counted: BTreeSet::new(),
             seen: BTreeMap::new(),
             hidden: BTreeSet::new(),
@@ -91,23 +91,27 @@ impl Looker {
     }
 
     /// Looks at a call that waits.
-    pub(super) fn look(&mut self, look: Look<'_>) -> io::Result<Verdict> {
-        let what = Shown::of(look.shown);
+    pub(super) fn look(&mut self, look: CallInspection<'_>) -> io::Result<CallDecision> {
+        let what = InterceptedSystemCall::of(look.shown);
         let (pid, ..) = self.processes.of_thread(look.shown.thread, look.now_ns)?;
         self.seen.entry(look.listener).or_default().insert(pid);
         // One that is about to become a program closes descriptors first.
-        if !matches!(what, Shown::Exec | Shown::Close { .. }) && self.counted.insert(pid) {
+        if !matches!(what, InterceptedSystemCall::Exec | InterceptedSystemCall::Close { .. })
+            && self.counted.insert(pid)
+        {
             self.region.count_held(Hold::Notification);
         }
         match what {
             // It will be another program.
-            Shown::Exec => self.forget(pid),
-            Shown::Close { first, last } => self.close(look, pid, first, last),
-            Shown::Exit => {
+            InterceptedSystemCall::Exec => self.forget(pid),
+            InterceptedSystemCall::Close { first, last } => self.close(look, pid, first, last),
+            InterceptedSystemCall::Exit => {
                 self.close(look, pid, 0, i32::MAX);
                 self.forget(pid);
             }
-            Shown::Shutdown { descriptor, how } if how != SHUT_RD => self.end_way(pid, descriptor),
+            InterceptedSystemCall::Shutdown { descriptor, how } if how != SHUT_RD => {
+                self.end_way(pid, descriptor);
+            }
             _ => {
                 for transfer in Transfer::all_of(look.shown, what) {
                     if let Some(verdict) = self.transfer(look, pid, transfer)? {
@@ -116,28 +120,28 @@ impl Looker {
                 }
             }
         }
-        Ok(Verdict::Go)
+        Ok(CallDecision::Go)
     }
 
     /// A call moves bytes through a descriptor; `None`: that is not limited.
     fn transfer(
         &mut self,
-        look: Look<'_>,
+        look: CallInspection<'_>,
         pid: i32,
         transfer: Transfer,
-    ) -> io::Result<Option<Verdict>> {
+    ) -> io::Result<Option<CallDecision>> {
         let Some(touched) = self.touched(look, pid, transfer)? else { return Ok(None) };
         if !look.is_ready {
             self.region.count_shown();
         }
-        let Touched { copy, kind, used, unread } = &touched;
+        let CallSocket { copy, kind, used, unread } = &touched;
         let used = *used;
         let mut extra = 0;
         if used.is_tcp {
-            let position = Position::of(copy)?;
+            let position = SocketStreamPosition::of(copy)?;
             if position.state == LISTEN {
                 // The call fails.
-                return Ok(Some(Verdict::Go));
+                return Ok(Some(CallDecision::Go));
             }
             extra = self.sockets.settle(&self.region, look.now_ns, used, position, false);
             if !transfer.only_looks
@@ -147,16 +151,16 @@ impl Looker {
             }
         }
         let most_ns = |sends| late_ns(copy, used, sends, look.now_ns);
-        let is_message = transfer.direction == Direction::Receive && !used.is_tcp;
+        let is_message = transfer.direction == TransferDirection::Receive && !used.is_tcp;
         let may_wait = used.may_block && !look.is_ready && !transfer.only_looks;
         if is_message && may_wait && *unread == 0 && !has_signal(look.shown.thread, ALL) {
             let late_ns = most_ns(false);
-            return Ok(Some(Verdict::Wait(Why::Message(touched.copy), late_ns)));
+            return Ok(Some(CallDecision::Wait(CallWaitReason::Message(touched.copy), late_ns)));
         }
         let bytes = self.expected(look, pid, transfer, &touched, *kind);
-        let sends = transfer.direction == Direction::Send;
+        let sends = transfer.direction == TransferDirection::Send;
         if sends && used.is_tcp {
-            let rate_bps = self.region.rate_bps(Direction::Send);
+            let rate_bps = self.region.rate_bps(TransferDirection::Send);
             let paced = self.sockets.pace(used, copy, rate_bps, bytes);
             self.paced.extend(paced.map(|rate| (used.cookie, rate)));
         }
@@ -168,7 +172,7 @@ impl Looker {
     /// A socket has gone.
     fn forget_socket(&mut self, cookie: u64) {
         self.edges.forget(cookie);
-        for direction in Direction::ALL {
+        for direction in TransferDirection::ALL {
             self.give_up((cookie, direction), clock::monotonic_ns());
         }
         if self.sockets.forget(cookie) {
@@ -184,27 +188,27 @@ impl Looker {
     /// Claims bytes. Those that have moved unclaimed before are waited for as well.
     fn claim(
         &mut self,
-        used: Used,
+        used: CallAttribution,
         bytes: u64,
         extra: u64,
         now_ns: u64,
         late_ns: Option<u64>,
-    ) -> Verdict {
+    ) -> CallDecision {
         let rate_bps = self.region.rate_bps(used.direction);
-        let mut claim = Claim { used, bytes, rate_bps, at_ns: now_ns };
+        let mut claim = BandwidthClaim { used, bytes, rate_bps, at_ns: now_ns };
         if rate_bps != 0 && (bytes > 0 || extra > 0) {
             let slot = self.region.slot(used.key, now_ns);
             claim.at_ns = slot.budget(used.direction).claim(now_ns, rate_bps, bytes);
         }
         if claim.at_ns > now_ns {
-            return Verdict::Wait(Why::Limit(claim), late_ns);
+            return CallDecision::Wait(CallWaitReason::Limit(claim), late_ns);
         }
         self.let_go(&claim, now_ns);
-        Verdict::Go
+        CallDecision::Go
     }
 
     /// The call of a claim goes on.
-    pub(super) fn let_go(&mut self, claim: &Claim, now_ns: u64) {
+    pub(super) fn let_go(&mut self, claim: &BandwidthClaim, now_ns: u64) {
         if claim.bytes > 0 {
             self.region.count(claim.used.direction, claim.bytes, now_ns);
         }
@@ -214,7 +218,7 @@ impl Looker {
     }
 
     /// The call of a claim moves nothing.
-    pub(super) fn give_back(&self, claim: &Claim, now_ns: u64) {
+    pub(super) fn give_back(&self, claim: &BandwidthClaim, now_ns: u64) {
         let direction = claim.used.direction;
         let rate_bps = self.region.rate_bps(direction);
         if rate_bps != 0 {
@@ -228,17 +232,17 @@ impl Looker {
     /// The socket of a transfer; `None`: it has none of the Internet's protocols.
     fn touched(
         &mut self,
-        look: Look<'_>,
+        look: CallInspection<'_>,
         pid: i32,
         transfer: Transfer,
-    ) -> io::Result<Option<Touched>> {
+    ) -> io::Result<Option<CallSocket>> {
         let Some(copy) = self.copy(pid, transfer.descriptor)? else { return Ok(None) };
         let Some(kind) = socket::kind(&copy)? else { return Ok(None) };
         let cookie = socket::cookie(&copy)?;
         let unread = match transfer.direction {
-            Direction::Send => 0,
+            TransferDirection::Send => 0,
             // It fails on one that listens.
-            Direction::Receive => socket::unread(&copy).unwrap_or(0),
+            TransferDirection::Receive => socket::unread(&copy).unwrap_or(0),
         };
         let Some(process) = self.processes.known(pid) else { return Ok(None) };
         process.descriptors.insert(transfer.descriptor, Some(cookie));
@@ -249,30 +253,32 @@ impl Looker {
             Per::Peer => peer(&copy, transfer, unread).map_or(NO_PEER, |peer| key_of(&peer)),
         };
         let may_block = !transfer.returns_at_once && !socket::is_nonblocking(&copy)?;
-        let is_tcp = kind.protocol == Some(Protocol::Tcp);
+        let is_tcp = kind.protocol == Some(SocketProtocol::Tcp);
         let (direction, thread) = (transfer.direction, look.shown.thread);
-        let used = Used { cookie, key, direction, thread, is_tcp, may_block };
-        Ok(Some(Touched { copy, kind, used, unread }))
+        let used = CallAttribution { cookie, key, direction, thread, is_tcp, may_block };
+        Ok(Some(CallSocket { copy, kind, used, unread }))
     }
 
     /// Bytes that a call can move now, as far as it shows.
     fn expected(
         &mut self,
-        look: Look<'_>,
+        look: CallInspection<'_>,
         pid: i32,
         transfer: Transfer,
-        touched: &Touched,
-        kind: Kind,
+        touched: &CallSocket,
+        kind: InternetSocketKind,
     ) -> u64 {
         let memory = || socket::memory(&touched.copy).unwrap_or_default();
         match transfer.direction {
-            Direction::Receive if transfer.only_looks => 0,
+            TransferDirection::Receive if transfer.only_looks => 0,
             // The kernel says how long the first message is, and what memory all of them take.
-            Direction::Receive if transfer.is_many && !kind.is_stream && touched.unread > 0 => {
+            TransferDirection::Receive
+                if transfer.is_many && !kind.is_stream && touched.unread > 0 =>
+            {
                 transfer.asked.min(u64::from(memory().received).max(touched.unread))
             }
-            Direction::Receive => transfer.asked.min(touched.unread),
-            Direction::Send => {
+            TransferDirection::Receive => transfer.asked.min(touched.unread),
+            TransferDirection::Send => {
                 let left = transfer.source.and_then(|source| self.left(look, pid, source));
                 let asked = left.map_or(transfer.asked, |left| transfer.asked.min(left));
                 if !kind.is_stream || touched.used.may_block {
@@ -285,7 +291,7 @@ impl Looker {
     }
 
     /// Bytes that a descriptor still has; `None`: it does not say.
-    fn left(&mut self, look: Look<'_>, pid: i32, source: Source) -> Option<u64> {
+    fn left(&mut self, look: CallInspection<'_>, pid: i32, source: TransferSource) -> Option<u64> {
         let copy = self.copy(pid, source.descriptor).ok()??;
         let about = rustix::fs::fstat(&copy).ok()?;
         if FileType::from_raw_mode(about.st_mode) != FileType::RegularFile {
@@ -299,7 +305,7 @@ impl Looker {
     }
 
     /// Descriptors from one to another are closed: what their streams have moved is settled.
-    fn close(&mut self, look: Look<'_>, pid: i32, first: i32, last: i32) {
+    fn close(&mut self, look: CallInspection<'_>, pid: i32, first: i32, last: i32) {
         let Some(process) = self.processes.known(pid) else { return };
         let range = first..=last.max(first);
         let sockets = process.descriptors.range(range.clone());
@@ -309,7 +315,7 @@ impl Looker {
             if let Ok(Some(copy)) = self.copy(pid, descriptor)
                 && socket::cookie(&copy).ok() == Some(cookie)
                 && self.sockets.knows(cookie)
-                && let Ok(position) = Position::of(&copy)
+                && let Ok(position) = SocketStreamPosition::of(&copy)
             {
                 let (thread, now_ns) = (look.shown.thread, look.now_ns);
                 self.sockets.settle_last(&self.region, now_ns, cookie, thread, position);
@@ -385,7 +391,7 @@ fn key_of(peer: &SocketAddr) -> u64 {
 }
 
 /// Until when a call may wait.
-fn late_ns(copy: &OwnedFd, used: Used, sends: bool, now_ns: u64) -> Option<u64> {
+fn late_ns(copy: &OwnedFd, used: CallAttribution, sends: bool, now_ns: u64) -> Option<u64> {
     let timeout = if used.may_block { socket::timeout(copy, sends).ok()? } else { None };
     let most_ns = timeout.and_then(|most| u64::try_from(most.as_nanos()).ok())?;
     Some(now_ns.saturating_add(most_ns))
@@ -394,7 +400,7 @@ fn late_ns(copy: &OwnedFd, used: Used, sends: bool, now_ns: u64) -> Option<u64> 
 /// Whether one of these signals waits that the program handles: only a call that has gone on, or
 /// ended, is interrupted.
 pub(super) fn has_signal(thread: i32, which: u64) -> bool {
-    let sets = Pid::from_raw(thread).and_then(|thread| signal::Sets::of(thread).ok());
+    let sets = Pid::from_raw(thread).and_then(|thread| signal::ThreadSignalSets::of(thread).ok());
     sets.is_none_or(|sets| sets.due() & which != 0)
 }
 

@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_budget::pacing::{Direction, Region};
+use windtunnel_budget::pacing::{PacingRegion, TransferDirection};
 
-use super::waits::{Claim, RATES_NS};
+use super::waits::{BandwidthClaim, RATES_NS};
 
 /// The kernel's number of a stream's socket, and a direction.
-pub(super) type StreamDirection = (u64, Direction);
+pub(super) type StreamDirection = (u64, TransferDirection);
 
 /// A call that is to be tried again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retry {
-    pub(super) claim: Claim,
+    pub(super) claim: BandwidthClaim,
     /// Where the socket is found.
     pub(super) pid: i32,
     pub(super) descriptor: i32,
@@ -31,7 +31,7 @@ pub(super) struct Retries {
 
 /// What a call finds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Tried {
+pub(super) enum RetryTiming {
     /// None is to be tried again.
     First,
     /// It is not time yet.
@@ -42,7 +42,7 @@ pub(super) enum Tried {
 
 /// What is to be done about a retry.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Due {
+pub(super) enum RetryAction {
     /// The program is to be notified that it is time.
     Announce(Retry),
     /// It has not tried again: its claim is given back.
@@ -50,7 +50,7 @@ pub(super) enum Due {
 }
 
 impl Retry {
-    pub(super) fn new(claim: Claim, pid: i32, descriptor: i32, since_ns: u64) -> Retry {
+    pub(super) fn new(claim: BandwidthClaim, pid: i32, descriptor: i32, since_ns: u64) -> Retry {
         Retry { claim, pid, descriptor, since_ns, is_announced: false }
     }
 
@@ -71,11 +71,11 @@ impl Retries {
     }
 
     /// A call comes.
-    pub(super) fn ask(&mut self, of: StreamDirection, now_ns: u64) -> Tried {
+    pub(super) fn ask(&mut self, of: StreamDirection, now_ns: u64) -> RetryTiming {
         match self.by_stream.get(&of) {
-            None => Tried::First,
-            Some(retry) if now_ns < retry.claim.at_ns => Tried::Early,
-            Some(_) => self.take(of).map_or(Tried::First, Tried::InTime),
+            None => RetryTiming::First,
+            Some(retry) if now_ns < retry.claim.at_ns => RetryTiming::Early,
+            Some(_) => self.take(of).map_or(RetryTiming::First, RetryTiming::InTime),
         }
     }
 
@@ -92,18 +92,18 @@ impl Retries {
     }
 
     /// What is to be done, one after the other.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Due> {
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<RetryAction> {
         let (_, of) = *self.by_time.first().filter(|(due_ns, _)| *due_ns <= now_ns)?;
         let retry = self.take(of)?;
         if retry.is_announced {
-            return Some(Due::GiveUp(retry));
+            return Some(RetryAction::GiveUp(retry));
         }
         self.add(Retry { is_announced: true, ..retry });
-        Some(Due::Announce(retry))
+        Some(RetryAction::Announce(retry))
     }
 
     /// The rates have changed: what waits for them waits as much more or less.
-    pub(super) fn follow(&mut self, region: &Region, now_ns: u64) {
+    pub(super) fn follow(&mut self, region: &PacingRegion, now_ns: u64) {
         self.by_time.clear();
         for mut retry in std::mem::take(&mut self.by_stream).into_values() {
             retry.claim = retry.claim.at_rate_of(region, now_ns);
@@ -118,30 +118,37 @@ const KEPT_NS: u64 = 1_000_000_000;
 #[cfg(test)]
 mod tests {
     use windtunnel_budget::pacing::Per;
-    use windtunnel_sys::limited::Limited;
+    use windtunnel_sys::limited::MappedPacingRegion;
 
-    use super::super::sockets::Used;
+    use super::super::sockets::CallAttribution;
     use super::*;
 
-    const STREAM: StreamDirection = (7, Direction::Send);
+    const STREAM: StreamDirection = (7, TransferDirection::Send);
 
     fn retry(at_ns: u64) -> Retry {
         let (cookie, direction) = STREAM;
-        let used = Used { cookie, key: 0, direction, thread: 1, is_tcp: true, may_block: false };
-        Retry::new(Claim { used, bytes: 10, rate_bps: 8_000, at_ns }, 1, 3, 0)
+        let used = CallAttribution {
+            cookie,
+            key: 0,
+            direction,
+            thread: 1,
+            is_tcp: true,
+            may_block: false,
+        };
+        Retry::new(BandwidthClaim { used, bytes: 10, rate_bps: 8_000, at_ns }, 1, 3, 0)
     }
 
     #[test]
     fn a_call_that_comes_too_early_finds_its_claim_when_it_is_time() {
         let mut retries = Retries::default();
-        assert!(matches!(retries.ask(STREAM, 0), Tried::First));
+        assert!(matches!(retries.ask(STREAM, 0), RetryTiming::First));
         retries.add(retry(100));
-        assert!(matches!(retries.ask(STREAM, 99), Tried::Early));
-        assert!(matches!(retries.ask((7, Direction::Receive), 99), Tried::First));
+        assert!(matches!(retries.ask(STREAM, 99), RetryTiming::Early));
+        assert!(matches!(retries.ask((7, TransferDirection::Receive), 99), RetryTiming::First));
         assert!(
-            matches!(retries.ask(STREAM, 100), Tried::InTime(retry) if retry.claim.bytes == 10)
+            matches!(retries.ask(STREAM, 100), RetryTiming::InTime(retry) if retry.claim.bytes == 10)
         );
-        assert!(matches!(retries.ask(STREAM, 100), Tried::First));
+        assert!(matches!(retries.ask(STREAM, 100), RetryTiming::First));
         assert_eq!(retries.next_ns(0), None);
     }
 
@@ -150,20 +157,20 @@ mod tests {
         let mut retries = Retries::default();
         retries.add(retry(100));
         assert!(retries.take_due(99).is_none());
-        assert!(matches!(retries.take_due(100), Some(Due::Announce(_))));
+        assert!(matches!(retries.take_due(100), Some(RetryAction::Announce(_))));
         assert!(retries.take_due(100).is_none());
         assert_eq!(retries.next_ns(100 + KEPT_NS), Some(100 + KEPT_NS));
-        assert!(matches!(retries.take_due(100 + KEPT_NS), Some(Due::GiveUp(_))));
-        assert!(matches!(retries.ask(STREAM, 100 + KEPT_NS), Tried::First));
+        assert!(matches!(retries.take_due(100 + KEPT_NS), Some(RetryAction::GiveUp(_))));
+        assert!(matches!(retries.ask(STREAM, 100 + KEPT_NS), RetryTiming::First));
     }
 
     #[test]
     fn another_rate_moves_the_time() {
-        let region = Limited::create_in(&tempfile::tempfile().unwrap()).unwrap();
+        let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
         region.begin(0, 0, Per::Tree, [8_000, 0]);
         let mut retries = Retries::default();
         retries.add(retry(1_000));
-        region.set_rate(0, Direction::Send, 16_000);
+        region.set_rate(0, TransferDirection::Send, 16_000);
         retries.follow(&region, 0);
         assert_eq!(retries.next_ns(0), Some(500));
     }

@@ -7,27 +7,27 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-use windtunnel_budget::pacing::{Controller, Direction, Region, piece};
-use windtunnel_record::notification::Position;
+use windtunnel_budget::pacing::{PacingController, PacingRegion, TransferDirection, piece};
+use windtunnel_record::notification::SocketStreamPosition;
 use windtunnel_record::tcp_info::state::{CLOSED, FIN_WAIT_1};
 use windtunnel_sys::socket;
 
 /// Streams, by the kernel's number of the socket.
 #[derive(Debug, Default)]
-pub(super) struct Sockets(BTreeMap<u64, Socket>);
+pub(super) struct SocketLedger(BTreeMap<u64, SocketLedgerEntry>);
 
 #[derive(Debug)]
-struct Socket {
+struct SocketLedgerEntry {
     /// The last state of the connection before it was closed.
     state: u8,
     /// The rate at which the kernel has been set to send, in bytes a second; 0: it has not.
     paced: u64,
-    ways: [Way; 2],
+    ways: [StreamPosition; 2],
 }
 
 /// One direction of a stream.
 #[derive(Debug, Clone, Copy, Default)]
-struct Way {
+struct StreamPosition {
     /// Bytes of the stream when it was looked at last.
     at: u64,
     /// Bytes that calls were let move since.
@@ -40,31 +40,31 @@ struct Way {
 
 /// Whose call it is, and what it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Used {
+pub(super) struct CallAttribution {
     pub(super) cookie: u64,
     /// Whose budget.
     pub(super) key: u64,
-    pub(super) direction: Direction,
+    pub(super) direction: TransferDirection,
     pub(super) thread: i32,
     pub(super) is_tcp: bool,
     pub(super) may_block: bool,
 }
 
-impl Sockets {
+impl SocketLedger {
     /// A stream is at a position now: what has moved that was not claimed is charged, and returned;
     /// what was claimed and has not moved is given back. `is_last`: the socket is closed.
     pub(super) fn settle(
         &mut self,
-        region: &Region,
+        region: &PacingRegion,
         now_ns: u64,
-        used: Used,
-        position: Position,
+        used: CallAttribution,
+        position: SocketStreamPosition,
         is_last: bool,
     ) -> u64 {
-        let known = self.0.entry(used.cookie).or_insert_with(|| Socket {
+        let known = self.0.entry(used.cookie).or_insert_with(|| SocketLedgerEntry {
             state: position.state,
             paced: 0,
-            ways: position.at.map(|at| Way { at, ..Way::default() }),
+            ways: position.at.map(|at| StreamPosition { at, ..StreamPosition::default() }),
         });
         let position = position.after(&mut known.state);
         let way = &mut known.ways[used.direction as usize];
@@ -77,7 +77,7 @@ impl Sockets {
         if position.state == CLOSED && moved < let_go {
             return 0;
         }
-        *way = Way { at, key: used.key, ..Way::default() };
+        *way = StreamPosition { at, key: used.key, ..StreamPosition::default() };
         let rate_bps = region.rate_bps(used.direction);
         let budget = region.slot(used.key, now_ns).budget(used.direction);
         if moved < let_go {
@@ -98,7 +98,7 @@ impl Sockets {
     }
 
     /// A call goes on that was let move so many bytes.
-    pub(super) fn let_go(&mut self, used: Used, bytes: u64) {
+    pub(super) fn let_go(&mut self, used: CallAttribution, bytes: u64) {
         if let Some(socket) = self.0.get_mut(&used.cookie) {
             let way = &mut socket.ways[used.direction as usize];
             way.let_go = way.let_go.saturating_add(bytes);
@@ -113,7 +113,7 @@ impl Sockets {
     /// bytes a second if it is another one now; 0: it has none.
     pub(super) fn pace(
         &mut self,
-        used: Used,
+        used: CallAttribution,
         copy: &OwnedFd,
         rate_bps: u64,
         bytes: u64,
@@ -138,16 +138,17 @@ impl Sockets {
     /// The socket is closed: both directions are settled, each with the budget of its last call.
     pub(super) fn settle_last(
         &mut self,
-        region: &Region,
+        region: &PacingRegion,
         now_ns: u64,
         cookie: u64,
         thread: i32,
-        position: Position,
+        position: SocketStreamPosition,
     ) {
         let Some(known) = self.0.get(&cookie) else { return };
         let keys = known.ways.map(|way| way.key);
-        for (direction, key) in Direction::ALL.into_iter().zip(keys) {
-            let used = Used { cookie, key, direction, thread, is_tcp: true, may_block: false };
+        for (direction, key) in TransferDirection::ALL.into_iter().zip(keys) {
+            let used =
+                CallAttribution { cookie, key, direction, thread, is_tcp: true, may_block: false };
             self.settle(region, now_ns, used, position, true);
         }
     }
@@ -177,57 +178,57 @@ const PACED_LEAST: u64 = 1 << 16;
 #[cfg(test)]
 mod tests {
     use windtunnel_budget::pacing::Per;
-    use windtunnel_sys::limited::Limited;
+    use windtunnel_sys::limited::MappedPacingRegion;
 
     use super::*;
 
     /// A limit of its own.
-    fn region(rates: [u64; 2]) -> Limited {
-        let region = Limited::create_in(&tempfile::tempfile().unwrap()).unwrap();
+    fn region(rates: [u64; 2]) -> MappedPacingRegion {
+        let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
         region.begin(0, 0, Per::Tree, rates);
         region
     }
 
-    const USED: Used = Used {
+    const USED: CallAttribution = CallAttribution {
         cookie: 7,
         key: 0,
-        direction: Direction::Send,
+        direction: TransferDirection::Send,
         thread: 1,
         is_tcp: true,
         may_block: false,
     };
 
-    fn at(sent: u64) -> Position {
-        Position { at: [sent, 0], fin_came: false, state: 1, is_nonblocking: true }
+    fn at(sent: u64) -> SocketStreamPosition {
+        SocketStreamPosition { at: [sent, 0], fin_came: false, state: 1, is_nonblocking: true }
     }
 
     #[test]
     fn what_has_not_moved_is_given_back_and_what_has_moved_besides_is_charged() {
         let region = region([8_000, 0]);
-        let budget = region.slot(0, 0).budget(Direction::Send);
-        let mut sockets = Sockets::default();
+        let budget = region.slot(0, 0).budget(TransferDirection::Send);
+        let mut sockets = SocketLedger::default();
         assert_eq!(sockets.settle(&region, 0, USED, at(50), false), 0);
         let _ = budget.claim(0, 8_000, 1000);
-        region.count(Direction::Send, 1000, 0);
+        region.count(TransferDirection::Send, 1000, 0);
         sockets.let_go(USED, 1000);
         assert_eq!(sockets.settle(&region, 0, USED, at(450), false), 0);
         assert_eq!(budget.free_at_ns(), 400_000_000);
-        assert_eq!(region.sum(Direction::Send).bytes, 400);
+        assert_eq!(region.sum(TransferDirection::Send).bytes, 400);
         assert_eq!(sockets.settle(&region, 0, USED, at(650), false), 200);
         assert_eq!(budget.free_at_ns(), 600_000_000);
-        assert_eq!(region.sum(Direction::Send).bytes, 600);
+        assert_eq!(region.sum(TransferDirection::Send).bytes, 600);
     }
 
     #[test]
     fn nothing_is_given_back_while_the_call_of_another_thread_may_go_on() {
         let region = region([8_000, 0]);
-        let budget = region.slot(0, 0).budget(Direction::Send);
-        let mut sockets = Sockets::default();
-        let blocks = Used { may_block: true, ..USED };
+        let budget = region.slot(0, 0).budget(TransferDirection::Send);
+        let mut sockets = SocketLedger::default();
+        let blocks = CallAttribution { may_block: true, ..USED };
         sockets.settle(&region, 0, blocks, at(0), false);
         let _ = budget.claim(0, 8_000, 1000);
         sockets.let_go(blocks, 1000);
-        let other = Used { thread: 2, ..blocks };
+        let other = CallAttribution { thread: 2, ..blocks };
         sockets.settle(&region, 0, other, at(100), false);
         assert_eq!(budget.free_at_ns(), 1_000_000_000);
         sockets.settle(&region, 0, blocks, at(100), false);

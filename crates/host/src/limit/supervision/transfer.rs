@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_budget::pacing::Direction;
-use windtunnel_record::notification::call::{Shown, total};
+use windtunnel_budget::pacing::TransferDirection;
+use windtunnel_record::notification::call::{InterceptedSystemCall, total};
 use windtunnel_record::notification::process::{read_address, read_words};
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::seccomp::filter::number;
@@ -12,7 +12,7 @@ use windtunnel_sys::seccomp::filter::number;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transfer {
     pub(super) descriptor: i32,
-    pub(super) direction: Direction,
+    pub(super) direction: TransferDirection,
     /// The most.
     pub(super) asked: u64,
     /// The call returns at once, whatever the socket says.
@@ -22,14 +22,14 @@ pub(super) struct Transfer {
     /// The call takes several messages.
     pub(super) is_many: bool,
     /// Where the bytes come from, if not from memory.
-    pub(super) source: Option<Source>,
+    pub(super) source: Option<TransferSource>,
     /// The other end, of a message that names one.
     pub(super) to: Option<SocketAddr>,
 }
 
 /// A descriptor that bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct TransferSource {
     pub(super) descriptor: i32,
     /// Where the program says from which place of the file on; 0: from where the descriptor is.
     pub(super) place: u64,
@@ -37,17 +37,17 @@ pub(super) struct Source {
 
 impl Transfer {
     /// What a call would move: of one between two descriptors at most one is a socket.
-    pub(super) fn all_of(shown: &Notification, what: Shown) -> Vec<Transfer> {
+    pub(super) fn all_of(shown: &Notification, what: InterceptedSystemCall) -> Vec<Transfer> {
         match what {
-            Shown::Transfer { descriptor, sends, asked, .. } => {
+            InterceptedSystemCall::Transfer { descriptor, sends, asked, .. } => {
                 let asked = if asked == 0 { messages(shown) } else { asked };
                 vec![Transfer { to: receiver(shown), ..plain(shown, descriptor, sends, asked) }]
             }
-            Shown::Between { from, to: (_, to), asked } => {
+            InterceptedSystemCall::Between { from, to: (_, to), asked } => {
                 let [_, second, third, ..] = shown.arguments;
                 let source = match from {
-                    Some((_, descriptor)) => Source { descriptor, place: second },
-                    None => Source { descriptor: low(second), place: third },
+                    Some((_, descriptor)) => TransferSource { descriptor, place: second },
+                    None => TransferSource { descriptor: low(second), place: third },
                 };
                 let sent = Transfer { source: Some(source), ..plain(shown, to, true, asked) };
                 let received = from.map(|(_, from)| plain(shown, from, false, asked));
@@ -62,7 +62,7 @@ fn plain(shown: &Notification, descriptor: i32, sends: bool, asked: u64) -> Tran
     let flags = flags(shown);
     Transfer {
         descriptor,
-        direction: if sends { Direction::Send } else { Direction::Receive },
+        direction: if sends { TransferDirection::Send } else { TransferDirection::Receive },
         asked,
         returns_at_once: flags & MSG_DONTWAIT != 0,
         only_looks: !sends && flags & (MSG_PEEK | MSG_ERRQUEUE) != 0,
@@ -131,7 +131,7 @@ mod tests {
 
     fn transfers(call: u32, arguments: [u64; 6]) -> Vec<Transfer> {
         let shown = Notification { id: 1, thread: 0, call, arguments };
-        Transfer::all_of(&shown, Shown::of(&shown))
+        Transfer::all_of(&shown, InterceptedSystemCall::of(&shown))
     }
 
     #[test]
@@ -139,7 +139,10 @@ mod tests {
         let [sent] = transfers(number::SENDTO, [7, 0, 100, MSG_DONTWAIT, 0, 0])[..] else {
             panic!("one transfer");
         };
-        assert_eq!((sent.descriptor, sent.asked, sent.direction), (7, 100, Direction::Send));
+        assert_eq!(
+            (sent.descriptor, sent.asked, sent.direction),
+            (7, 100, TransferDirection::Send)
+        );
         assert!(sent.returns_at_once && !sent.only_looks);
         let peeked = transfers(number::RECVFROM, [7, 0, 100, MSG_PEEK, 0, 0]);
         assert!(peeked[0].only_looks);
@@ -152,11 +155,11 @@ mod tests {
     fn a_call_between_descriptors_may_send_by_one_and_receive_by_the_other() {
         let both = transfers(number::SPLICE, [5, 0, 6, 0, 100, SPLICE_F_NONBLOCK]);
         let ways: Vec<_> = both.iter().map(|it| (it.descriptor, it.direction)).collect();
-        assert_eq!(ways, [(6, Direction::Send), (5, Direction::Receive)]);
+        assert_eq!(ways, [(6, TransferDirection::Send), (5, TransferDirection::Receive)]);
         assert!(both.iter().all(|it| it.returns_at_once && it.asked == 100));
         let file = transfers(number::SENDFILE, [5, 6, 0x1000, 100, 0, 0]);
         assert_eq!(file.len(), 1);
-        assert_eq!(file[0].source, Some(Source { descriptor: 6, place: 0x1000 }));
+        assert_eq!(file[0].source, Some(TransferSource { descriptor: 6, place: 0x1000 }));
     }
 
     #[test]

@@ -3,35 +3,35 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-use windtunnel_budget::pacing::{Region, rescaled};
+use windtunnel_budget::pacing::{PacingRegion, rescaled};
 use windtunnel_sys::seccomp::Notification;
 
-use super::sockets::Used;
+use super::sockets::CallAttribution;
 
 /// A call that waits.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct SuspendedCall {
     /// Of the listener that it was shown at.
     pub(super) listener: u64,
     pub(super) shown: Notification,
     pub(super) since_ns: u64,
     /// When the call fails with `EAGAIN` (`SO_SNDTIMEO`, `SO_RCVTIMEO`).
     pub(super) late_ns: Option<u64>,
-    pub(super) why: Why,
+    pub(super) why: CallWaitReason,
 }
 
 /// What for.
 #[derive(Debug)]
-pub(super) enum Why {
-    Limit(Claim),
+pub(super) enum CallWaitReason {
+    Limit(BandwidthClaim),
     /// A message: this copy of the socket becomes readable.
     Message(OwnedFd),
 }
 
 /// Bytes that are claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Claim {
-    pub(super) used: Used,
+pub(super) struct BandwidthClaim {
+    pub(super) used: CallAttribution,
     pub(super) bytes: u64,
     /// The rate at the time of the claim, in bits a second.
     pub(super) rate_bps: u64,
@@ -42,13 +42,13 @@ pub(super) struct Claim {
 /// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    by_time: BTreeMap<(u64, u64), Waiting>,
+    by_time: BTreeMap<(u64, u64), SuspendedCall>,
     next: u64,
 }
 
-impl Claim {
+impl BandwidthClaim {
     /// The same at the rate that there is now.
-    pub(super) fn at_rate_of(mut self, region: &Region, now_ns: u64) -> Claim {
+    pub(super) fn at_rate_of(mut self, region: &PacingRegion, now_ns: u64) -> BandwidthClaim {
         let rate_bps = region.rate_bps(self.used.direction);
         self.at_ns = match rate_bps {
             0 => now_ns,
@@ -59,12 +59,12 @@ impl Claim {
     }
 }
 
-impl Waiting {
+impl SuspendedCall {
     /// When it is to be looked at next.
     fn due_ns(&self, now_ns: u64) -> u64 {
         let due_ns = match &self.why {
-            Why::Limit(claim) => claim.at_ns.min(now_ns + SIGNALS_NS),
-            Why::Message(_) => now_ns + SIGNALS_NS,
+            CallWaitReason::Limit(claim) => claim.at_ns.min(now_ns + SIGNALS_NS),
+            CallWaitReason::Message(_) => now_ns + SIGNALS_NS,
         };
         self.late_ns.map_or(due_ns, |late_ns| late_ns.min(due_ns))
     }
@@ -72,21 +72,21 @@ impl Waiting {
 
 impl Waits {
     /// Adds a call: its number.
-    pub(super) fn add(&mut self, waiting: Waiting, now_ns: u64) -> u64 {
+    pub(super) fn add(&mut self, waiting: SuspendedCall, now_ns: u64) -> u64 {
         self.next += 1;
         self.by_time.insert((waiting.due_ns(now_ns), self.next), waiting);
         self.next
     }
 
     /// Takes a call out whose time has come, the earliest first, with its number.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<(u64, Waiting)> {
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<(u64, SuspendedCall)> {
         let first = self.by_time.first_entry().filter(|first| first.key().0 <= now_ns)?;
         let ((_, number), waiting) = first.remove_entry();
         Some((number, waiting))
     }
 
     /// Takes out the call of a number.
-    pub(super) fn take(&mut self, number: u64) -> Option<Waiting> {
+    pub(super) fn take(&mut self, number: u64) -> Option<SuspendedCall> {
         let key = *self.by_time.keys().find(|(_, of)| *of == number)?;
         self.by_time.remove(&key)
     }
@@ -98,9 +98,9 @@ impl Waits {
 
     /// The rates have changed: what waits for them waits as much more or less; where there is none any
     /// more, it is due.
-    pub(super) fn follow(&mut self, region: &Region, now_ns: u64) {
+    pub(super) fn follow(&mut self, region: &PacingRegion, now_ns: u64) {
         for ((_, number), mut waiting) in std::mem::take(&mut self.by_time) {
-            if let Why::Limit(claim) = &mut waiting.why {
+            if let CallWaitReason::Limit(claim) = &mut waiting.why {
                 *claim = claim.at_rate_of(region, now_ns);
             }
             self.by_time.insert((waiting.due_ns(now_ns), number), waiting);
@@ -115,24 +115,31 @@ pub(super) const RATES_NS: u64 = 50_000_000;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_budget::pacing::{Direction, Per};
-    use windtunnel_sys::limited::Limited;
+    use windtunnel_budget::pacing::{Per, TransferDirection};
+    use windtunnel_sys::limited::MappedPacingRegion;
 
     use super::*;
 
     /// A limit of its own.
-    fn region(rates: [u64; 2]) -> Limited {
-        let region = Limited::create_in(&tempfile::tempfile().unwrap()).unwrap();
+    fn region(rates: [u64; 2]) -> MappedPacingRegion {
+        let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
         region.begin(0, 0, Per::Tree, rates);
         region
     }
 
-    fn waiting(at_ns: u64, late_ns: Option<u64>) -> Waiting {
-        let direction = Direction::Send;
-        let used = Used { cookie: 1, key: 0, direction, thread: 1, is_tcp: true, may_block: true };
-        let why = Why::Limit(Claim { used, bytes: 1, rate_bps: 8_000, at_ns });
+    fn waiting(at_ns: u64, late_ns: Option<u64>) -> SuspendedCall {
+        let direction = TransferDirection::Send;
+        let used = CallAttribution {
+            cookie: 1,
+            key: 0,
+            direction,
+            thread: 1,
+            is_tcp: true,
+            may_block: true,
+        };
+        let why = CallWaitReason::Limit(BandwidthClaim { used, bytes: 1, rate_bps: 8_000, at_ns });
         let shown = Notification { id: at_ns, thread: 1, call: 0, arguments: [0; 6] };
-        Waiting { listener: 1, shown, since_ns: 0, late_ns, why }
+        SuspendedCall { listener: 1, shown, since_ns: 0, late_ns, why }
     }
 
     fn due(waits: &mut Waits, now_ns: u64) -> Vec<u64> {
@@ -163,10 +170,10 @@ mod tests {
         let region = region([8_000, 0]);
         let mut waits = Waits::default();
         waits.add(waiting(1_000, None), 0);
-        region.set_rate(0, Direction::Send, 16_000);
+        region.set_rate(0, TransferDirection::Send, 16_000);
         waits.follow(&region, 0);
         assert_eq!(waits.next_ns(0), Some(500));
-        region.set_rate(0, Direction::Send, 0);
+        region.set_rate(0, TransferDirection::Send, 0);
         waits.follow(&region, 0);
         assert_eq!(due(&mut waits, 0), [1_000]);
     }

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use windtunnel_budget::pacing::Escape;
-use windtunnel_limit::attach::ledger::Notes;
-use windtunnel_sys::poll::{Event, Set, Timer};
+use windtunnel_limit::attach::ledger::SeccompCallLedgerWriter;
+use windtunnel_sys::poll::{EpollSet, EventFd, Timer};
 use windtunnel_sys::seccomp::running::refusal_of;
-use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Listener, Notification};
+use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Notification, SeccompListener};
 use windtunnel_sys::{clock, unix};
 
-use super::Terms;
-use super::judge::{Judge, Refused};
-use super::look::{ENDING, Look, Looker, Verdict, has_signal};
-use super::waits::{Claim, Waiting, Waits, Why};
+use super::CallLimiterSettings;
+use super::judge::{Judge, RefusedDestinations};
+use super::look::{CallDecision, CallInspection, ENDING, Looker, has_signal};
+use super::waits::{BandwidthClaim, CallWaitReason, SuspendedCall, Waits};
 
 #[derive(Debug)]
-pub(super) struct Work {
-    set: Set,
+pub(super) struct CallLimiterLoop {
+    set: EpollSet,
     timer: Timer,
     looker: Looker,
     /// What judges where programs send to, if that is limited.
@@ -29,29 +29,29 @@ pub(super) struct Work {
     /// Whether bytes are limited.
     moves: bool,
     /// What the keeper of programs that ran already has to know, and its listeners by their order.
-    notes: Option<(Notes, BTreeMap<u64, usize>)>,
+    notes: Option<(SeccompCallLedgerWriter, BTreeMap<u64, usize>)>,
     living: Arc<AtomicUsize>,
     waits: Waits,
     /// Of the rates that claims were made at.
     generation: u32,
     /// Where listeners are handed over.
     doors: BTreeMap<u64, OwnedFd>,
-    listeners: BTreeMap<u64, Listener>,
+    listeners: BTreeMap<u64, SeccompListener>,
     /// Numbers of calls that wait for a message, by the token of the copy of their socket.
     messages: BTreeMap<u64, u64>,
     token_next: u64,
 }
 
-impl Work {
+impl CallLimiterLoop {
     pub(super) fn new(
-        set: Set,
+        set: EpollSet,
         timer: Timer,
-        stop: &Event,
+        stop: &EventFd,
         looker: Looker,
-        terms: Terms,
+        terms: CallLimiterSettings,
         doors: Vec<OwnedFd>,
         living: Arc<AtomicUsize>,
-    ) -> io::Result<Work> {
+    ) -> io::Result<CallLimiterLoop> {
         set.add(stop, STOP)?;
         set.add(&timer, TIMER)?;
         let generation = looker.region.generation.load(Ordering::Acquire);
@@ -59,9 +59,9 @@ impl Work {
         let (token_next, tokens) = (TIMER + 1 + doors.len() as u64, TIMER + 1..);
         let doors: BTreeMap<u64, OwnedFd> = tokens.zip(doors).collect();
         doors.iter().try_for_each(|(token, door)| set.add(door, *token))?;
-        let Terms { judge, moves, ledger } = terms;
+        let CallLimiterSettings { judge, moves, ledger } = terms;
         let notes = ledger.map(|ledger| (ledger.notes(), BTreeMap::new()));
-        Ok(Work {
+        Ok(CallLimiterLoop {
             set,
             timer,
             looker,
@@ -79,7 +79,7 @@ impl Work {
     }
 
     /// Until it is stopped. Returns what was refused.
-    pub(super) fn run(mut self) -> Refused {
+    pub(super) fn run(mut self) -> RefusedDestinations {
         loop {
             let now_ns = clock::monotonic_ns();
             let next_ns = [self.waits.next_ns(now_ns), self.looker.retries.next_ns(now_ns)];
@@ -123,7 +123,7 @@ impl Work {
         if Handover::read(&message[..received.bytes]).is_none() {
             return;
         }
-        let listener = received.descriptors.into_iter().next().map(Listener::new);
+        let listener = received.descriptors.into_iter().next().map(SeccompListener::new);
         let token = self.token();
         match listener {
             Some(listener) if self.set.add(&listener, token).is_ok() => {
@@ -143,7 +143,7 @@ impl Work {
         let Some(listener) = self.listeners.get(&token) else { return };
         match listener.receive() {
             Ok(Some(shown)) => {
-                self.note(token, shown.id, Notes::take);
+                self.note(token, shown.id, SeccompCallLedgerWriter::take);
                 self.show(token, shown);
             }
             // Where all have ended the kernel may say that the call has gone, for ever.
@@ -158,7 +158,7 @@ impl Work {
     }
 
     /// A call was taken, or is answered: the keeper has to know.
-    fn note(&mut self, listener: u64, id: u64, what: fn(&mut Notes, usize, u64)) {
+    fn note(&mut self, listener: u64, id: u64, what: fn(&mut SeccompCallLedgerWriter, usize, u64)) {
         if let Some((notes, numbers)) = &mut self.notes
             && let Some(number) = numbers.get(&listener)
         {
@@ -185,7 +185,7 @@ impl Work {
     /// Looks at a call that has come, or that has waited for a message (until `late_ns`).
     fn look(&mut self, listener: u64, shown: Notification, late_ns: Option<u64>, is_ready: bool) {
         let now_ns = clock::monotonic_ns();
-        let look = Look { listener, shown: &shown, now_ns, is_ready };
+        let look = CallInspection { listener, shown: &shown, now_ns, is_ready };
         let looker = &mut self.looker;
         let looked = panic::catch_unwind(AssertUnwindSafe(|| looker.look(look)));
         let paced = looker.take_paced();
@@ -193,16 +193,16 @@ impl Work {
             paced.into_iter().for_each(|(cookie, rate)| notes.pace(cookie, rate));
         }
         match looked {
-            Ok(Ok(Verdict::Go)) => self.resume(listener, shown),
-            Ok(Ok(Verdict::Wait(why, most_ns))) => {
+            Ok(Ok(CallDecision::Go)) => self.resume(listener, shown),
+            Ok(Ok(CallDecision::Wait(why, most_ns))) => {
                 let late_ns = match why {
-                    Why::Message(_) => late_ns.or(most_ns),
-                    Why::Limit(_) => most_ns,
+                    CallWaitReason::Message(_) => late_ns.or(most_ns),
+                    CallWaitReason::Limit(_) => most_ns,
                 };
-                let waiting = Waiting { listener, shown, since_ns: now_ns, late_ns, why };
+                let waiting = SuspendedCall { listener, shown, since_ns: now_ns, late_ns, why };
                 self.wait(waiting, now_ns);
             }
-            Ok(Ok(Verdict::Again)) => self.fail(listener, shown, EAGAIN),
+            Ok(Ok(CallDecision::Again)) => self.fail(listener, shown, EAGAIN),
             Ok(Err(_)) | Err(_) => {
                 // Of one that has been killed meanwhile nothing is left to hold.
                 if self.is_waiting(listener, shown) {
@@ -213,14 +213,14 @@ impl Work {
         }
     }
 
-    fn wait(&mut self, waiting: Waiting, now_ns: u64) {
+    fn wait(&mut self, waiting: SuspendedCall, now_ns: u64) {
         let token = self.token();
-        if let Why::Message(copy) = &waiting.why
+        if let CallWaitReason::Message(copy) = &waiting.why
             && self.set.add(copy, token).is_err()
         {
             return self.resume(waiting.listener, waiting.shown);
         }
-        let is_message = matches!(waiting.why, Why::Message(_));
+        let is_message = matches!(waiting.why, CallWaitReason::Message(_));
         let number = self.waits.add(waiting, now_ns);
         if is_message {
             self.messages.insert(token, number);
@@ -230,7 +230,7 @@ impl Work {
     /// A socket has become readable.
     fn message_came(&mut self, token: u64) {
         let waiting = self.messages.remove(&token).and_then(|number| self.waits.take(number));
-        if let Some(Waiting { listener, shown, why, .. }) = waiting {
+        if let Some(SuspendedCall { listener, shown, why, .. }) = waiting {
             self.leave(why);
             self.look(listener, shown, None, true);
         }
@@ -247,19 +247,19 @@ impl Work {
         while let Some((number, waiting)) = self.waits.take_due(now_ns) {
             let is_late = waiting.late_ns.is_some_and(|late_ns| late_ns <= now_ns);
             match waiting.why {
-                Why::Message(_) => {
+                CallWaitReason::Message(_) => {
                     self.messages.retain(|_, of| *of != number);
                     self.look_again(waiting, is_late);
                 }
-                Why::Limit(claim) => self.end_wait(waiting, claim, now_ns),
+                CallWaitReason::Limit(claim) => self.end_wait(waiting, claim, now_ns),
             }
         }
         self.looker.announce(now_ns);
     }
 
     /// A call has waited for the limit: it goes on, or ends by a timeout or a signal, or waits on.
-    fn end_wait(&mut self, waiting: Waiting, claim: Claim, now_ns: u64) {
-        let Waiting { listener, shown, since_ns, late_ns, .. } = waiting;
+    fn end_wait(&mut self, waiting: SuspendedCall, claim: BandwidthClaim, now_ns: u64) {
+        let SuspendedCall { listener, shown, since_ns, late_ns, .. } = waiting;
         let is_due = claim.at_ns <= now_ns;
         let is_late = late_ns.is_some_and(|late_ns| late_ns <= now_ns);
         let is_there = self.is_waiting(listener, shown);
@@ -280,8 +280,8 @@ impl Work {
     }
 
     /// A call waits for a message for a while.
-    fn look_again(&mut self, waiting: Waiting, is_late: bool) {
-        let Waiting { listener, shown, late_ns, why, .. } = waiting;
+    fn look_again(&mut self, waiting: SuspendedCall, is_late: bool) {
+        let SuspendedCall { listener, shown, late_ns, why, .. } = waiting;
         // The descriptor may have come to be another one.
         self.leave(why);
         if is_late {
@@ -293,8 +293,8 @@ impl Work {
 
     /// The copy of a socket leaves the set, in which it would stay when it is closed: the program has
     /// the socket open still.
-    fn leave(&self, why: Why) {
-        if let Why::Message(copy) = why {
+    fn leave(&self, why: CallWaitReason) {
+        if let CallWaitReason::Message(copy) = why {
             // It is there.
             let _ = self.set.remove(&copy);
         }
@@ -309,7 +309,7 @@ impl Work {
             // An error says that the listener is no listener.
             let _ = listener.resume(shown.id);
         }
-        self.note(listener, shown.id, Notes::answer);
+        self.note(listener, shown.id, SeccompCallLedgerWriter::answer);
     }
 
     /// A call ends without having moved anything.
@@ -318,7 +318,7 @@ impl Work {
             // As in `resume`.
             let _ = listener.fail(shown.id, errno);
         }
-        self.note(listener, shown.id, Notes::answer);
+        self.note(listener, shown.id, SeccompCallLedgerWriter::answer);
     }
 }
 

@@ -1,16 +1,16 @@
 //! Where frames can be captured: where links end at nodes.
 
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Interface, Node};
+use windtunnel_model::plan::{Node, NodeInterface};
 
-use crate::live::refusal::{Refusal, list};
-use windtunnel_dataplane::tap::Place;
+use crate::live::refusal::{RequestRefusal, list};
+use windtunnel_dataplane::tap::CapturePoint;
 
 /// Where a node, or a link, meets nodes' devices.
-pub(crate) fn capture_places(plan: &Plan, name: &str) -> Result<Vec<Place>, Refusal> {
+pub(crate) fn capture_places(plan: &Plan, name: &str) -> Result<Vec<CapturePoint>, RequestRefusal> {
     let everywhere =
         || plan.nodes.iter().flat_map(|node| node.interfaces.iter().map(move |it| (node, it)));
-    let (places, nothing): (Vec<Place>, _) = if let Some(node) = plan.node_named(name) {
+    let (places, nothing): (Vec<CapturePoint>, _) = if let Some(node) = plan.node_named(name) {
         let node = &plan.nodes[node.index()];
         let places = node.interfaces.iter().map(|interface| place(plan, node, interface));
         (places.collect(), format!("node {name} has no link"))
@@ -23,31 +23,31 @@ pub(crate) fn capture_places(plan: &Plan, name: &str) -> Result<Vec<Place>, Refu
     };
     if places.is_empty() {
         let text = format!("{nothing}: no frames of it can be captured");
-        return Err(Refusal::with_hint(text, HEADERS));
+        return Err(RequestRefusal::with_hint(text, HEADERS));
     }
     Ok(places)
 }
 
-fn place(plan: &Plan, node: &Node, interface: &Interface) -> Place {
+fn place(plan: &Plan, node: &Node, interface: &NodeInterface) -> CapturePoint {
     let link = &plan.links[interface.link.index()].name;
-    Place {
+    CapturePoint {
         port: interface.port,
         name: format!("{} {}", node.name, interface.name),
         description: format!("node {}, device {}, link {link}", node.name, interface.name),
     }
 }
 
-fn unknown(plan: &Plan, name: &str) -> Refusal {
+fn unknown(plan: &Plan, name: &str) -> RequestRefusal {
     let is_lan = plan.lans.iter().any(|lan| lan.name == name);
     if plan.router_named(name).is_some() || is_lan {
         let kind = if is_lan { "LAN" } else { "router" };
         let text = format!("{name} is a {kind}: frames are captured at nodes only");
-        return Refusal::with_hint(text, HEADERS);
+        return RequestRefusal::with_hint(text, HEADERS);
     }
     let nodes = plan.nodes.iter().map(|node| node.name.as_str());
     let names = nodes.chain(plan.links.iter().map(|link| link.name.as_str()));
     let hint = list("nodes and links are", names);
-    Refusal::with_hint(format!("no node or link is called {name}"), &hint)
+    RequestRefusal::with_hint(format!("no node or link is called {name}"), &hint)
 }
 
 const HEADERS: &str = "`run --record`, then `records export --format pcapng` has the headers of packets on every link";
@@ -65,7 +65,7 @@ links: [{between: [a, r]}, {between: [r, s]}, {between: [s, b]}, {between: [a, b
 
     /// Names of places, or the refusal.
     fn names(name: &str) -> Result<Vec<String>, (String, Option<String>)> {
-        let places = capture_places(&plan(FILE), name).map_err(Refusal::into_parts)?;
+        let places = capture_places(&plan(FILE), name).map_err(RequestRefusal::into_parts)?;
         Ok(places.into_iter().map(|place| place.name).collect())
     }
 

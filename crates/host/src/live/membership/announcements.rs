@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use windtunnel_control::part::FlowAnnouncement;
 use windtunnel_engine::Audiences;
-use windtunnel_model::flow::{Flow, FlowChange, FlowKey};
+use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{Plan, Time};
 use windtunnel_routing::Routes;
 
-use super::members::Members;
+use super::members::RunMemberTable;
 use crate::output::ProgramKey;
-use crate::part::news::News;
+use crate::part::news::MemberAnnouncement;
 use crate::supervisor::{Supervised, Supervisor};
 
 /// What the others know of the programs here.
@@ -25,18 +25,18 @@ impl ProgramAnnouncements {
     pub(in crate::live) fn news(
         &mut self,
         supervisor: &Supervisor,
-        members: &Members,
-    ) -> Vec<News> {
+        members: &RunMemberTable,
+    ) -> Vec<MemberAnnouncement> {
         let mut all = Vec::new();
         for (key, program) in supervisor.programs() {
             if members.is_here(key.node) && self.programs.get(&key) != Some(program) {
                 self.programs.insert(key, program.clone());
-                all.push(News::Program { key, state: Box::new(program.clone()) });
+                all.push(MemberAnnouncement::Program { key, state: Box::new(program.clone()) });
             }
         }
         let idle = supervisor.idle();
         if std::mem::replace(&mut self.idle, idle) != idle {
-            all.push(News::Idle { idle });
+            all.push(MemberAnnouncement::Idle { idle });
         }
         all
     }
@@ -48,7 +48,7 @@ pub(in crate::live) struct FlowAnnouncements {
     /// Which members are notified of flows; made when it is first needed, and anew for new routes.
     audiences: Option<Audiences>,
     /// Flows that others know of.
-    flows: BTreeMap<FlowKey, Flow>,
+    flows: BTreeMap<FlowKey, ActiveFlow>,
 }
 
 impl FlowAnnouncements {
@@ -58,7 +58,7 @@ impl FlowAnnouncements {
         &mut self,
         plan: &Plan,
         routes: &Routes,
-        members: &Members,
+        members: &RunMemberTable,
         changes: &[FlowChange],
     ) -> Vec<FlowAnnouncement> {
         let audiences = self.audiences.get_or_insert_with(|| {
@@ -67,8 +67,8 @@ impl FlowAnnouncements {
         let mut announcements = Vec::new();
         for FlowChange { key, flow } in changes {
             let former = self.flows.remove(key);
-            let since = |flow: &Flow| former.map_or(flow.since, |former| former.since);
-            let flow = flow.map(|flow| Flow { since: since(&flow), ..flow });
+            let since = |flow: &ActiveFlow| former.map_or(flow.since, |former| former.since);
+            let flow = flow.map(|flow| ActiveFlow { since: since(&flow), ..flow });
             self.flows.extend(flow.map(|flow| (*key, flow)));
             let notified = audiences.audience_of(plan, routes, *key);
             let (audience, at_once) =
@@ -85,11 +85,11 @@ impl FlowAnnouncements {
         &mut self,
         plan: &Plan,
         routes: &Routes,
-        members: &Members,
+        members: &RunMemberTable,
         now: Time,
     ) -> Vec<FlowAnnouncement> {
         self.audiences = None;
-        let begun = |(key, flow)| FlowChange { key, flow: Some(Flow { since: now, ..flow }) };
+        let begun = |(key, flow)| FlowChange { key, flow: Some(ActiveFlow { since: now, ..flow }) };
         let flows: Vec<FlowChange> =
             std::mem::take(&mut self.flows).into_iter().map(begun).collect();
         if flows.is_empty() {
@@ -113,15 +113,15 @@ nodes: {a: {run: x}, b: {run: x, forward: true}, c: {run: x}}
 links: [{between: [a, b]}, {between: [b, c]}]
 ";
 
-    fn members() -> Members {
-        Members::new(0, vec!["one".into(), "two".into()], vec![0, 1, 1])
+    fn members() -> RunMemberTable {
+        RunMemberTable::new(0, vec!["one".into(), "two".into()], vec![0, 1, 1])
     }
 
     /// A flow from node 0 to node 2 since so many nanoseconds, with a demand in bit/s; without one
     /// it has ended.
     fn change(number: u32, since: u64, demand: Option<u64>) -> FlowChange {
         let key = FlowKey { source: NodeId(0), destination: NodeId(2), number };
-        let flow = demand.map(|demand| Flow {
+        let flow = demand.map(|demand| ActiveFlow {
             terms: FlowTerms {
                 demand: Rate::from_bits_per_second(demand),
                 ..FlowTerms::new(Span::from_millis(20))
@@ -136,9 +136,9 @@ links: [{between: [a, b]}, {between: [b, c]}]
         let plan = plan(PAIRS);
         let mut supervisor = Supervisor::of_part(&plan, members().here());
         let mut announced = ProgramAnnouncements::default();
-        let keys = |all: &[News]| -> Vec<usize> {
-            let key = |news: &News| match news {
-                News::Program { key, .. } => Some(key.node),
+        let keys = |all: &[MemberAnnouncement]| -> Vec<usize> {
+            let key = |news: &MemberAnnouncement| match news {
+                MemberAnnouncement::Program { key, .. } => Some(key.node),
                 _ => None,
             };
             all.iter().filter_map(key).collect()
@@ -148,12 +148,15 @@ links: [{between: [a, b]}, {between: [b, c]}]
         assert!(announced.news(&supervisor, &members()).is_empty());
         supervisor.tick(Span::ZERO);
         assert_eq!(keys(&announced.news(&supervisor, &members())), [0], "it starts");
-        let exit = crate::supervisor::Exit { code: 0, signal: None };
+        let exit = crate::supervisor::ProgramExit { code: 0, signal: None };
         supervisor.on_spawned(1, 7, Span::ZERO);
         supervisor.on_exited(1, exit, Span::from_secs(1));
         let last = announced.news(&supervisor, &members());
         assert_eq!(keys(&last), [0]);
-        assert!(matches!(last[1..], [News::Idle { idle: true }]), "nothing is left to do here");
+        assert!(
+            matches!(last[1..], [MemberAnnouncement::Idle { idle: true }]),
+            "nothing is left to do here"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use windtunnel_model::{Span, Time};
 
 /// What one member knows of all.
 #[derive(Debug)]
-pub(crate) struct Members {
+pub(crate) struct RunMemberTable {
     own: u16,
     /// Names of the machines, by member.
     names: Vec<String>,
@@ -30,9 +30,9 @@ pub(crate) struct Members {
     sent_here: BTreeMap<u16, u64>,
 }
 
-impl Members {
+impl RunMemberTable {
     pub(crate) fn new(own: u16, names: Vec<String>, placement: Vec<u16>) -> Self {
-        Members {
+        RunMemberTable {
             own,
             idle: vec![false; names.len()],
             names,
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
 
     /// Member 1 of three, with node 1; member 0 has nodes 0 and 3, member 2 node 2.
-    fn members() -> Members {
-        Members::new(1, ["a", "b", "c"].map(str::to_owned).to_vec(), vec![0, 1, 2, 0])
+    fn members() -> RunMemberTable {
+        RunMemberTable::new(1, ["a", "b", "c"].map(str::to_owned).to_vec(), vec![0, 1, 2, 0])
     }
 
     const LATER: Span = Span::from_secs(3);

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Action, NodeVerb};
+use windtunnel_model::plan::{EventAction, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
 
-use super::super::aim::Aim;
-use super::super::context::Context;
-use super::Programs;
+use super::super::aim::SignalTargetSet;
+use super::super::context::RunContext;
+use super::ProgramExecution;
 
-impl Programs {
+impl ProgramExecution {
     /// Finds the processes of nodes that an event is about to signal; of a few, as others wait for this
     /// thread.
-    pub(super) fn look_ahead(&mut self, cx: &Context, elapsed: Span) {
+    pub(super) fn look_ahead(&mut self, cx: &RunContext, elapsed: Span) {
         let is_open = |node: &&NodeId| !self.aims.has(node.index()) && cx.nodes.is_here(**node);
         let due = self.groups_ahead(elapsed).filter(|(look, _)| *look <= elapsed);
         let nodes = due.flat_map(|(_, nodes)| nodes).filter(is_open).take(NODES_A_TURN);
@@ -22,7 +22,7 @@ impl Programs {
         }
     }
 
-    /// When [`Programs::look_ahead`] has something to do.
+    /// When [`ProgramExecution::look_ahead`] has something to do.
     pub(super) fn next_look(&self, elapsed: Span) -> Option<Span> {
         let is_open = |nodes: &[NodeId]| nodes.iter().any(|node| !self.aims.has(node.index()));
         let groups = self.groups_ahead(elapsed);
@@ -33,7 +33,7 @@ impl Programs {
     /// does nothing. Returns when that was done, where no program was left out.
     pub(super) fn signal_found(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         nodes: impl Iterator<Item = usize>,
         signals: &[Signal],
     ) -> BTreeMap<usize, Span> {
@@ -44,7 +44,7 @@ impl Programs {
         let found: Vec<_> = nodes.filter_map(|node| Some((node, self.aims.take(node)?))).collect();
         let mut sent = Vec::with_capacity(found.len());
         for (node, found) in &found {
-            let of = found.aim.as_ref().filter(|aim| aim.send(*signal)).map(Aim::count);
+            let of = found.aim.as_ref().filter(|aim| aim.send(*signal)).map(SignalTargetSet::count);
             sent.extend(of.map(|count| (*node, found.at, count, cx.journal.elapsed())));
         }
         let is_whole = |node, at, count: usize| {
@@ -65,10 +65,10 @@ impl Programs {
 }
 
 /// The nodes that an action kills or stops.
-fn signalled(action: &Action) -> Option<&[NodeId]> {
+fn signalled(action: &EventAction) -> Option<&[NodeId]> {
     match action {
-        Action::Node { nodes, verb: NodeVerb::Kill | NodeVerb::Restart | NodeVerb::Pause }
-        | Action::Churn { leave: nodes, by: NodeVerb::Kill, .. } => Some(nodes),
+        EventAction::Node { nodes, verb: NodeVerb::Kill | NodeVerb::Restart | NodeVerb::Pause }
+        | EventAction::Churn { leave: nodes, by: NodeVerb::Kill, .. } => Some(nodes),
         _ => None,
     }
 }
@@ -126,7 +126,7 @@ events: [{at: 1s, node: a, do: kill}]
         let kills = log.events().into_iter().filter(|event| event.intended_ns.is_some());
         assert!(kills.map(|event| event.at_ns).eq([1_000_000_000; 2]));
         let tokens = sent.requests().into_iter().filter_map(|(_, request)| match request {
-            windtunnel_node::Request::Signal { token, .. } => Some(token),
+            windtunnel_node::NodeInitRequest::Signal { token, .. } => Some(token),
             _ => None,
         });
         let tokens = tokens.collect();

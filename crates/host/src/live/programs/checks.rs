@@ -9,25 +9,25 @@ mod written;
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use windtunnel_model::plan::Check;
+use windtunnel_model::plan::ReadinessCheck;
 use windtunnel_model::{Span, Time};
 
 use crate::live::under_way::UnderWay;
 use crate::output::ProgramKey;
-use written::Written;
+use written::CommandOutputTail;
 
 /// All checks of this machine's programs.
 #[derive(Debug)]
 pub(super) struct Checks {
-    programs: BTreeMap<ProgramKey, Checked>,
+    programs: BTreeMap<ProgramKey, ReadinessCheckState>,
     /// Commands that run. One that is not wanted any more stays until it has ended.
-    under_way: UnderWay<Begun>,
+    under_way: UnderWay<InFlightReadinessCheck>,
 }
 
 /// A program that is not ready yet.
 #[derive(Debug)]
-struct Checked {
-    check: Check,
+struct ReadinessCheckState {
+    check: ReadinessCheck,
     /// When it started.
     since: Span,
     /// When the next check begins, unless one runs.
@@ -40,15 +40,15 @@ struct Checked {
 }
 
 #[derive(Debug)]
-struct Begun {
+struct InFlightReadinessCheck {
     key: ProgramKey,
     began: Span,
-    written: Written,
+    written: CommandOutputTail,
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ReadinessCheckAction {
     Begin { token: u64, key: ProgramKey, argv: Vec<String> },
     Kill { token: u64, key: ProgramKey },
     Ready { key: ProgramKey },
@@ -73,14 +73,20 @@ impl Default for Checks {
 
 impl Checks {
     /// A program has started, and is checked from now on.
-    pub(super) fn add(&mut self, key: ProgramKey, check: Check, now: Span) {
-        let checked =
-            Checked { check, since: now, due: now, running: None, is_first: true, failed: 0 };
+    pub(super) fn add(&mut self, key: ProgramKey, check: ReadinessCheck, now: Span) {
+        let checked = ReadinessCheckState {
+            check,
+            since: now,
+            due: now,
+            running: None,
+            is_first: true,
+            failed: 0,
+        };
         self.programs.insert(key, checked);
     }
 
     /// What is to be done now.
-    pub(super) fn tick(&mut self, now: Span) -> Vec<Step> {
+    pub(super) fn tick(&mut self, now: Span) -> Vec<ReadinessCheckAction> {
         if self.under_way.is_frozen() {
             return Vec::new();
         }
@@ -90,10 +96,11 @@ impl Checks {
                 continue;
             }
             let (key, argv) = (*key, program.check.argv.clone());
-            let begun = Begun { key, began: now, written: Written::default() };
+            let begun =
+                InFlightReadinessCheck { key, began: now, written: CommandOutputTail::default() };
             let token = self.under_way.begin(begun, time(now), program.check.timeout);
             program.running = Some(token);
-            steps.push(Step::Begin { token, key, argv });
+            steps.push(ReadinessCheckAction::Begin { token, key, argv });
         }
         steps
     }
@@ -116,7 +123,7 @@ impl Checks {
     /// What a command writes comes from there.
     pub(super) fn carry(&mut self, token: u64, pipe: OwnedFd) {
         if let Some(it) = self.under_way.get_mut(token) {
-            it.written = Written::from(pipe);
+            it.written = CommandOutputTail::from(pipe);
         }
     }
 
@@ -131,7 +138,12 @@ impl Checks {
     }
 
     /// A command has ended, or could not begin; why that is no success.
-    pub(super) fn end(&mut self, token: u64, now: Span, failure: Option<String>) -> Option<Step> {
+    pub(super) fn end(
+        &mut self,
+        token: u64,
+        now: Span,
+        failure: Option<String>,
+    ) -> Option<ReadinessCheckAction> {
         let (mut ended, counts) = self.under_way.end(token)?;
         let key = ended.key;
         let program = self.programs.get_mut(&key).filter(|it| it.running == Some(token))?;
@@ -141,18 +153,18 @@ impl Checks {
         }
         let Some(why) = failure else {
             self.programs.remove(&key);
-            return Some(Step::Ready { key });
+            return Some(ReadinessCheckAction::Ready { key });
         };
         ended.written.read();
-        Some(Step::Failed(program.fail(&ended, now, &why)))
+        Some(ReadinessCheckAction::Failed(program.fail(&ended, now, &why)))
     }
 
     /// A program is ready, or has ended. What is to be done to its check.
-    pub(super) fn remove(&mut self, key: ProgramKey) -> Option<Step> {
+    pub(super) fn remove(&mut self, key: ProgramKey) -> Option<ReadinessCheckAction> {
         let token = self.programs.remove(&key)?.running?;
         self.under_way.get(token)?;
         self.under_way.give_up(token);
-        Some(Step::Kill { token, key })
+        Some(ReadinessCheckAction::Kill { token, key })
     }
 
     /// A node is gone, and all that ran there.
@@ -162,7 +174,7 @@ impl Checks {
     }
 
     /// No program is checked any more.
-    pub(super) fn clear(&mut self) -> Vec<Step> {
+    pub(super) fn clear(&mut self) -> Vec<ReadinessCheckAction> {
         let keys: Vec<ProgramKey> = self.programs.keys().copied().collect();
         keys.into_iter().filter_map(|key| self.remove(key)).collect()
     }
@@ -173,23 +185,23 @@ impl Checks {
     }
 
     /// Checks whose time is over have failed, whatever their nodes still say.
-    fn expire(&mut self, now: Span) -> Vec<Step> {
+    fn expire(&mut self, now: Span) -> Vec<ReadinessCheckAction> {
         let mut steps = Vec::new();
         for (token, counted) in self.under_way.expire(time(now)) {
             let Some(it) = self.under_way.get_mut(token) else { continue };
             it.written.read();
             if let Some(program) = self.programs.get_mut(&it.key).filter(|_| counted) {
                 let why = format!("took longer than {}, and was killed", program.check.timeout);
-                steps.push(Step::Failed(program.fail(it, now, &why)));
+                steps.push(ReadinessCheckAction::Failed(program.fail(it, now, &why)));
             }
-            steps.push(Step::Kill { token, key: it.key });
+            steps.push(ReadinessCheckAction::Kill { token, key: it.key });
         }
         steps
     }
 }
 
-impl Checked {
-    fn fail(&mut self, check: &Begun, now: Span, why: &str) -> Failed {
+impl ReadinessCheckState {
+    fn fail(&mut self, check: &InFlightReadinessCheck, now: Span, why: &str) -> Failed {
         let starts = |at: Span| at < self.since + self.check.start_period;
         let counts = !self.is_first && !starts(check.began);
         self.is_first = false;
@@ -232,12 +244,16 @@ mod tests {
         checks
     }
 
-    fn begin(number: u64) -> Vec<Step> {
-        vec![Step::Begin { token: CHECK_FIRST + number, key: KEY, argv: vec!["ask".into()] }]
+    fn begin(number: u64) -> Vec<ReadinessCheckAction> {
+        vec![ReadinessCheckAction::Begin {
+            token: CHECK_FIRST + number,
+            key: KEY,
+            argv: vec!["ask".into()],
+        }]
     }
 
-    fn failed(why: &str, last: Option<u32>) -> Step {
-        Step::Failed(Failed { key: KEY, why: format!("`ask` {why}"), last })
+    fn failed(why: &str, last: Option<u32>) -> ReadinessCheckAction {
+        ReadinessCheckAction::Failed(Failed { key: KEY, why: format!("`ask` {why}"), last })
     }
 
     #[test]
@@ -251,7 +267,7 @@ mod tests {
         assert_eq!(checks.end(CHECK_FIRST, ms(1200), why), Some(failed("exited with 1", None)));
         assert_eq!(checks.next(), Some(ms(2200)));
         assert_eq!(checks.tick(ms(2200)), begin(1));
-        let ready = Step::Ready { key: KEY };
+        let ready = ReadinessCheckAction::Ready { key: KEY };
         assert_eq!(checks.end(CHECK_FIRST + 1, ms(2300), None), Some(ready));
         assert_eq!((checks.next(), checks.tick(ms(9000))), (None, Vec::new()));
     }
@@ -261,7 +277,7 @@ mod tests {
         let mut checks = checks(Checking::default());
         checks.tick(ms(1000));
         assert_eq!(checks.next(), Some(ms(1300)));
-        let kill = Step::Kill { token: CHECK_FIRST, key: KEY };
+        let kill = ReadinessCheckAction::Kill { token: CHECK_FIRST, key: KEY };
         let late = failed("took longer than 300ms, and was killed", None);
         assert_eq!(checks.tick(ms(1300)), [late, kill]);
         assert_eq!(checks.tick(ms(2300)), [], "it still runs");
@@ -277,10 +293,14 @@ mod tests {
         loop {
             let now = checks.next().unwrap();
             let steps = checks.tick(now);
-            let [Step::Begin { token, .. }] = steps[..] else { panic!("{steps:?}") };
+            let [ReadinessCheckAction::Begin { token, .. }] = steps[..] else {
+                panic!("{steps:?}")
+            };
             begins.push(now.as_nanos() / 1_000_000);
             let why = Some("exited with 1".to_owned());
-            let Some(Step::Failed(Failed { last, .. })) = checks.end(token, now, why) else {
+            let Some(ReadinessCheckAction::Failed(Failed { last, .. })) =
+                checks.end(token, now, why)
+            else {
                 panic!("no failure");
             };
             if last.is_some() || begins.len() == 9 {
@@ -311,7 +331,7 @@ mod tests {
     fn a_program_that_ends_is_not_checked_and_its_check_is_killed() {
         let mut checks = checks(Checking::default());
         checks.tick(ms(1000));
-        let kill = Step::Kill { token: CHECK_FIRST, key: KEY };
+        let kill = ReadinessCheckAction::Kill { token: CHECK_FIRST, key: KEY };
         assert_eq!(checks.remove(KEY), Some(kill));
         assert_eq!((checks.next(), checks.end(CHECK_FIRST, ms(1100), None)), (None, None));
         // It starts again before its old check has ended.
@@ -321,7 +341,10 @@ mod tests {
         checks.add(KEY, asking().of_file(), ms(1300));
         assert_eq!(checks.tick(ms(1300)), begin(2));
         assert_eq!(checks.end(CHECK_FIRST + 1, ms(1400), None), None, "of the program before");
-        assert_eq!(checks.end(CHECK_FIRST + 2, ms(1400), None), Some(Step::Ready { key: KEY }));
+        assert_eq!(
+            checks.end(CHECK_FIRST + 2, ms(1400), None),
+            Some(ReadinessCheckAction::Ready { key: KEY })
+        );
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{Action, NodeVerb};
+use windtunnel_model::plan::{EventAction, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::{Event, EventKind};
+use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
-use super::super::context::Context;
-use super::super::punctuality::Happened;
-use super::{NewLimits, Programs};
+use super::super::context::RunContext;
+use super::super::punctuality::ScheduledOccurrence;
+use super::{ProgramExecution, ScheduledLimitChange};
 
 /// When an event is to happen.
 #[derive(Debug, Clone, Copy)]
@@ -19,9 +19,9 @@ struct IntendedTime {
     is_planned: bool,
 }
 
-impl Programs {
+impl ProgramExecution {
     /// Adds an event about programs.
-    pub(in crate::live) fn add_event(&mut self, at: Span, action: Action) {
+    pub(in crate::live) fn add_event(&mut self, at: Span, action: EventAction) {
         self.expect_joins(&action);
         self.agenda.add(at, action);
     }
@@ -29,17 +29,17 @@ impl Programs {
     /// Does an event about programs now. Returns what was done.
     pub(in crate::live) fn do_now(
         &mut self,
-        cx: &Context,
-        action: &Action,
+        cx: &RunContext,
+        action: &EventAction,
         intended: Span,
-    ) -> Vec<Event> {
+    ) -> Vec<EventLogEntry> {
         self.expect_joins(action);
         self.act(cx, action, IntendedTime { at: intended, is_planned: false })
     }
 
     /// Does the events that are due, after the starts that were due before each: however late both
     /// are, their order is the file's.
-    pub(super) fn do_events(&mut self, cx: &Context, elapsed: Span) {
+    pub(super) fn do_events(&mut self, cx: &RunContext, elapsed: Span) {
         while let Some((at, action)) = self.agenda.due(elapsed) {
             if !at.is_zero() {
                 self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
@@ -49,31 +49,41 @@ impl Programs {
         }
     }
 
-    fn expect_joins(&mut self, action: &Action) {
-        if let Action::Churn { join, .. } = action {
+    fn expect_joins(&mut self, action: &EventAction) {
+        if let EventAction::Churn { join, .. } = action {
             self.supervisor.expect_joins(join);
         }
     }
 
-    fn act(&mut self, cx: &Context, action: &Action, intended: IntendedTime) -> Vec<Event> {
+    fn act(
+        &mut self,
+        cx: &RunContext,
+        action: &EventAction,
+        intended: IntendedTime,
+    ) -> Vec<EventLogEntry> {
         match action {
-            Action::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
-            Action::Churn { leave, by, join } => {
+            EventAction::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
+            EventAction::Churn { leave, by, join } => {
                 let mut events = self.leave(cx, leave, *by, intended);
                 events.extend(self.join(cx, join, intended.at));
                 events
             }
-            Action::Absent { nodes } => self.be_absent(cx, nodes, intended.at),
-            Action::Limit { nodes, limits } => {
+            EventAction::Absent { nodes } => self.be_absent(cx, nodes, intended.at),
+            EventAction::Limit { nodes, limits } => {
                 let (nodes, limits) = (nodes.clone(), *limits);
-                self.new_limits.push(NewLimits { intended: intended.at, nodes, limits });
+                self.new_limits.push(ScheduledLimitChange { intended: intended.at, nodes, limits });
                 Vec::new()
             }
             _ => Vec::new(),
         }
     }
 
-    fn be_absent(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
+    fn be_absent(
+        &mut self,
+        cx: &RunContext,
+        nodes: &[NodeId],
+        intended: Span,
+    ) -> Vec<EventLogEntry> {
         let nodes = cx.nodes.named_here(nodes);
         if nodes.is_empty() {
             return Vec::new();
@@ -82,16 +92,16 @@ impl Programs {
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
         let nodes = nodes.into_values().collect();
-        vec![cx.journal.log(Some(intended), EventKind::Absent { nodes })]
+        vec![cx.journal.log(Some(intended), EventLogEntryKind::Absent { nodes })]
     }
 
     fn leave(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         nodes: &[NodeId],
         by: NodeVerb,
         intended: IntendedTime,
-    ) -> Vec<Event> {
+    ) -> Vec<EventLogEntry> {
         let nodes = cx.nodes.named_here(nodes);
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be churn's doing.
@@ -101,28 +111,29 @@ impl Programs {
         let log = |(index, node)| {
             let verb = "leave".to_owned();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
-            cx.journal.log_at(at, Some(intended.at), EventKind::Node { node, verb })
+            cx.journal.log_at(at, Some(intended.at), EventLogEntryKind::Node { node, verb })
         };
         nodes.into_iter().map(log).collect()
     }
 
-    fn join(&mut self, cx: &Context, nodes: &[NodeId], intended: Span) -> Vec<Event> {
+    fn join(&mut self, cx: &RunContext, nodes: &[NodeId], intended: Span) -> Vec<EventLogEntry> {
         let nodes = cx.nodes.named_here(nodes).into_iter();
         let join = |(index, node)| {
             let now = cx.journal.elapsed();
             self.supervisor.on_join(NodeId::from_index(index), now, Some(intended));
-            cx.journal.log(Some(intended), EventKind::Node { node, verb: "join".to_owned() })
+            cx.journal
+                .log(Some(intended), EventLogEntryKind::Node { node, verb: "join".to_owned() })
         };
         nodes.map(join).collect()
     }
 
     fn do_to_nodes(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         nodes: &[NodeId],
         verb: NodeVerb,
         intended: IntendedTime,
-    ) -> Vec<Event> {
+    ) -> Vec<EventLogEntry> {
         let (nodes, mut events) = (cx.nodes.named_here(nodes), Vec::new());
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be the event's doing.
@@ -142,7 +153,11 @@ impl Programs {
             }
             let verb = verb.name().to_owned();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
-            events.push(cx.journal.log_at(at, Some(intended.at), EventKind::Node { node, verb }));
+            events.push(cx.journal.log_at(
+                at,
+                Some(intended.at),
+                EventLogEntryKind::Node { node, verb },
+            ));
         }
         events
     }
@@ -151,7 +166,7 @@ impl Programs {
     /// were found ahead of it; each other confirms what was planned for a time.
     fn signal_at_once(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         nodes: &BTreeMap<usize, String>,
         verb: &str,
         signals: &[Signal],
@@ -164,7 +179,7 @@ impl Programs {
             let Some(at) = sent.get(node) else {
                 return Some(cx.punctuality.borrow_mut().signal(*node, what, intended, of));
             };
-            cx.happened(Happened::signal(&what, of), intended, *at);
+            cx.happened(ScheduledOccurrence::signal(&what, of), intended, *at);
             None
         };
         let tokens = nodes.iter().map(|node| is_planned.then(|| token(node)).flatten());
@@ -189,7 +204,7 @@ fn signals_of(verb: NodeVerb) -> &'static [Signal] {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_node::Request;
+    use windtunnel_node::NodeInitRequest;
 
     use super::*;
     use crate::live::testing::{context, plan, programs, set_clock};
@@ -228,7 +243,7 @@ events:
         set_clock(origin + Span::from_secs(2));
         programs.tick(&context, Span::from_secs(2));
         let tokens = sent.requests().into_iter().filter_map(|(node, request)| match request {
-            Request::Signal { signal, token, .. } => Some((node, signal, token)),
+            NodeInitRequest::Signal { signal, token, .. } => Some((node, signal, token)),
             _ => None,
         });
         // Both signals of a node, and the last of them is confirmed.
@@ -250,9 +265,10 @@ events:
     fn what_is_asked_for_at_once_has_no_time_that_it_could_miss() {
         let (context, sent, _) = context(plan(EVENTS), None);
         let mut programs = programs(&context);
-        let pause = Action::Node { nodes: vec![NodeId(0)], verb: NodeVerb::Pause };
+        let pause = EventAction::Node { nodes: vec![NodeId(0)], verb: NodeVerb::Pause };
         programs.do_now(&context, &pause, Span::ZERO);
-        let confirmed = |(_, request)| matches!(request, Request::Signal { token: Some(_), .. });
+        let confirmed =
+            |(_, request)| matches!(request, NodeInitRequest::Signal { token: Some(_), .. });
         assert!(!sent.requests().into_iter().any(confirmed));
     }
 
@@ -261,19 +277,21 @@ events:
         let (context, sent, log) = context(plan(EVENTS), None);
         let mut programs = programs(&context);
         let node = |node| vec![NodeId(node)];
-        let absent = Action::Absent { nodes: node(2) };
+        let absent = EventAction::Absent { nodes: node(2) };
         assert_eq!(programs.do_now(&context, &absent, Span::ZERO).len(), 1);
         programs.tick(&context, Span::ZERO);
         assert_eq!(sent.spawns().len(), 2, "an absent node does not start");
-        let churn = Action::Churn { leave: node(1), by: NodeVerb::Stop, join: node(2) };
+        let churn = EventAction::Churn { leave: node(1), by: NodeVerb::Stop, join: node(2) };
         assert_eq!(programs.do_now(&context, &churn, Span::from_secs(1)).len(), 2);
         assert_eq!(sent.signals(), [(1, 15), (1, 18)]);
         programs.tick(&context, Span::from_millis(500));
         let spawns = sent.spawns();
         assert_eq!(spawns.last().map(|(node, _)| *node), Some(2));
         let whats = log.whats();
-        let done =
-            |node: &str, verb: &str| EventKind::Node { node: node.into(), verb: verb.into() };
+        let done = |node: &str, verb: &str| EventLogEntryKind::Node {
+            node: node.into(),
+            verb: verb.into(),
+        };
         assert_eq!(whats[1..], [done("b-1", "leave"), done("b-2", "join")]);
     }
 
@@ -282,8 +300,8 @@ events:
         let (context, _, log) = context(plan(EVENTS), None);
         let mut programs = programs(&context);
         let nodes = vec![NodeId(0)];
-        programs.do_now(&context, &Action::Absent { nodes: nodes.clone() }, Span::ZERO);
-        let pause = Action::Node { nodes, verb: NodeVerb::Pause };
+        programs.do_now(&context, &EventAction::Absent { nodes: nodes.clone() }, Span::ZERO);
+        let pause = EventAction::Node { nodes, verb: NodeVerb::Pause };
         programs.do_now(&context, &pause, Span::ZERO);
         assert_eq!(log.warnings(), ["a is not there: pause has no effect until it joins"]);
     }
@@ -293,9 +311,9 @@ events:
         let (context, sent, log) = context(plan(EVENTS), Some(vec![false, true, true]));
         let mut programs = programs(&context);
         let nodes = vec![NodeId(0)];
-        let kill = Action::Node { nodes: nodes.clone(), verb: NodeVerb::Kill };
+        let kill = EventAction::Node { nodes: nodes.clone(), verb: NodeVerb::Kill };
         assert!(programs.do_now(&context, &kill, Span::ZERO).is_empty());
-        assert!(programs.do_now(&context, &Action::Absent { nodes }, Span::ZERO).is_empty());
+        assert!(programs.do_now(&context, &EventAction::Absent { nodes }, Span::ZERO).is_empty());
         assert!(sent.requests().is_empty() && log.whats().is_empty());
     }
 }

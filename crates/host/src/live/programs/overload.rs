@@ -3,27 +3,27 @@
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::process::Signal;
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
-use super::super::context::Context;
-use super::Programs;
-use crate::ending::Ending;
+use super::super::context::RunContext;
+use super::ProgramExecution;
+use crate::ending::RunEndReason;
 use crate::freeze::Freezes;
 use crate::output::ProgramKey;
 use crate::text::rounded;
 
-impl Programs {
+impl ProgramExecution {
     /// The packet loop fell behind. Returns why the run is to end, where the file wants that. Once
     /// the run is ending, programs must not be paused: they are asked to end.
     pub(in crate::live) fn overloaded(
         &mut self,
-        cx: &Context,
+        cx: &RunContext,
         at: Time,
         behind: Span,
-    ) -> Option<Ending> {
+    ) -> Option<RunEndReason> {
         let policy = cx.plan.on_overload;
         let frozen = policy == OnOverload::Freeze && !self.supervisor.is_stopping();
-        let what = EventKind::Overloaded { behind_ns: behind.as_nanos(), frozen };
+        let what = EventLogEntryKind::Overloaded { behind_ns: behind.as_nanos(), frozen };
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
         if frozen && !self.freeze.is_on() {
             self.freeze.begin(cx.journal.now());
@@ -31,13 +31,13 @@ impl Programs {
             self.signal_all(cx, Signal::STOP, |_| true);
         }
         let why = || format!("overloaded: the emulation was {} behind", rounded(behind));
-        (policy == OnOverload::Abort).then(|| Ending::Overloaded(why()))
+        (policy == OnOverload::Abort).then(|| RunEndReason::Overloaded(why()))
     }
 
     /// The packet loop has caught up.
-    pub(in crate::live) fn caught_up(&mut self, cx: &Context, at: Time, lasted: Span) {
+    pub(in crate::live) fn caught_up(&mut self, cx: &RunContext, at: Time, lasted: Span) {
         self.thaw(cx);
-        let what = EventKind::CaughtUp { lasted_ns: lasted.as_nanos() };
+        let what = EventLogEntryKind::CaughtUp { lasted_ns: lasted.as_nanos() };
         cx.journal.log_at(at.since(cx.journal.origin()), None, what);
     }
 
@@ -52,7 +52,7 @@ impl Programs {
     }
 
     /// Lets go on what the freeze paused, but not what an event has paused.
-    pub(super) fn thaw(&mut self, cx: &Context) {
+    pub(super) fn thaw(&mut self, cx: &RunContext) {
         if self.freeze.end(cx.journal.now()) {
             self.checks.freeze(false, cx.journal.elapsed());
             self.signal_all(cx, Signal::CONT, |node| !self.supervisor.is_paused(node));
@@ -60,7 +60,7 @@ impl Programs {
     }
 
     /// A program that was already on its way when the freeze began.
-    pub(super) fn freeze_newcomer(&self, cx: &Context, key: ProgramKey) {
+    pub(super) fn freeze_newcomer(&self, cx: &RunContext, key: ProgramKey) {
         if self.freeze.is_on() {
             cx.nodes.signal(key.node, &[Signal::STOP], &cx.journal);
         }
@@ -70,7 +70,7 @@ impl Programs {
 #[cfg(test)]
 mod tests {
     use windtunnel_model::NodeId;
-    use windtunnel_model::plan::{Action, NodeVerb};
+    use windtunnel_model::plan::{EventAction, NodeVerb};
 
     use super::*;
     use crate::live::testing::{context, plan, programs, set_clock};
@@ -109,7 +109,7 @@ mod tests {
         programs.tick(&context, Span::ZERO);
         programs.spawned(&context, 1, 7, Time::ZERO);
         programs.overloaded(&context, context.journal.now(), BEHIND);
-        let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
+        let on_a = |verb| EventAction::Node { nodes: vec![NodeId(0)], verb };
         programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
         programs.caught_up(&context, context.journal.now(), BEHIND);
         assert_eq!(sent.signals()[2..], [(0, STOP), (1, CONT)]);
@@ -121,7 +121,7 @@ mod tests {
         let mut programs = programs(&context);
         programs.tick(&context, Span::ZERO);
         programs.spawned(&context, 1, 7, Time::ZERO);
-        let on_a = |verb| Action::Node { nodes: vec![NodeId(0)], verb };
+        let on_a = |verb| EventAction::Node { nodes: vec![NodeId(0)], verb };
         programs.do_now(&context, &on_a(NodeVerb::Pause), Span::ZERO);
         programs.overloaded(&context, context.journal.now(), BEHIND);
         programs.do_now(&context, &on_a(NodeVerb::Resume), Span::ZERO);
@@ -149,7 +149,7 @@ mod tests {
         programs.overloaded(&context, context.journal.now(), BEHIND);
         assert!(sent.signals().is_empty());
         let behind_ns = BEHIND.as_nanos();
-        assert_eq!(log.whats(), [EventKind::Overloaded { behind_ns, frozen: false }]);
+        assert_eq!(log.whats(), [EventLogEntryKind::Overloaded { behind_ns, frozen: false }]);
         assert_eq!(programs.freezes(), Freezes::default());
     }
 
@@ -158,7 +158,7 @@ mod tests {
         let (context, sent, _) = context(plan(&file("abort")), None);
         let ending = programs(&context).overloaded(&context, context.journal.now(), BEHIND);
         let why = "overloaded: the emulation was 30.0ms behind".to_owned();
-        assert_eq!(ending, Some(Ending::Overloaded(why)));
+        assert_eq!(ending, Some(RunEndReason::Overloaded(why)));
         assert!(sent.signals().is_empty());
     }
 }

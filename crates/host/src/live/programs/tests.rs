@@ -1,9 +1,9 @@
 //! Programs of a run, from their start to their end.
 
-use windtunnel_node::Reply;
+use windtunnel_node::NodeInitReply;
 
 use super::*;
-use crate::live::testing::{Recorded, context, plan, programs};
+use crate::live::testing::{NodeRequestLog, context, plan, programs};
 
 const WEB: &str = "
 nodes:
@@ -16,7 +16,7 @@ fn key(node: usize) -> ProgramKey {
     ProgramKey { node, program: 0 }
 }
 
-fn started(sent: &Recorded) -> Vec<(usize, u64)> {
+fn started(sent: &NodeRequestLog) -> Vec<(usize, u64)> {
     sent.spawns().into_iter().map(|(node, spawn)| (node, spawn.id)).collect()
 }
 
@@ -27,7 +27,7 @@ fn a_program_is_watched_when_it_runs_and_others_start_when_it_is_ready() {
     programs.tick(&context, Span::ZERO);
     assert_eq!(started(&sent), [(0, 1)]);
     programs.spawned(&context, 1, 77, Time::ZERO);
-    let watch = Request::Watch { token: 0, what: Listener::Tcp(80) };
+    let watch = NodeInitRequest::Watch { token: 0, what: ListeningEndpoint::Tcp(80) };
     assert_eq!(sent.requests().last(), Some(&(0, watch)));
     programs.ready(&context, key_of(0));
     programs.tick(&context, Span::ZERO);
@@ -37,9 +37,9 @@ fn a_program_is_watched_when_it_runs_and_others_start_when_it_is_ready() {
     let argv = |word: &str| vec![word.to_owned()];
     // The client names no condition: that it is ready at once is not logged.
     let expected = [
-        EventKind::ProgramStarted { node: node("web"), program: 0, argv: argv("serve") },
-        EventKind::ProgramReady { node: node("web"), program: 0 },
-        EventKind::ProgramStarted { node: node("client"), program: 0, argv: argv("get") },
+        EventLogEntryKind::ProgramStarted { node: node("web"), program: 0, argv: argv("serve") },
+        EventLogEntryKind::ProgramReady { node: node("web"), program: 0 },
+        EventLogEntryKind::ProgramStarted { node: node("client"), program: 0, argv: argv("get") },
     ];
     assert_eq!(log.whats(), expected);
 }
@@ -51,7 +51,10 @@ fn a_start_that_the_node_does_not_take_is_logged_and_ends_the_run() {
     let mut programs = programs(&context);
     programs.tick(&context, Span::ZERO);
     let message = "the node's init has ended".to_owned();
-    assert_eq!(log.whats(), [EventKind::ProgramFailed { node: "web".into(), program: 0, message }]);
+    assert_eq!(
+        log.whats(),
+        [EventLogEntryKind::ProgramFailed { node: "web".into(), program: 0, message }]
+    );
     assert_eq!(programs.supervisor.fatal(), Some("web (serve): the node's init has ended"));
 }
 
@@ -66,9 +69,10 @@ fn an_exit_is_logged_as_shells_number_it() {
     programs.exited(&context, 1, ExitStatus::Signal(9));
     // The second report of the same start is of nothing.
     programs.exited(&context, 1, ExitStatus::Code(0));
-    let exits = log.whats().into_iter().filter(|it| matches!(it, EventKind::ProgramExited { .. }));
+    let exits =
+        log.whats().into_iter().filter(|it| matches!(it, EventLogEntryKind::ProgramExited { .. }));
     let (node, signal) = ("web".to_owned(), Some(9));
-    let expected = EventKind::ProgramExited { node, program: 0, code: 137, signal };
+    let expected = EventLogEntryKind::ProgramExited { node, program: 0, code: 137, signal };
     assert_eq!(exits.collect::<Vec<_>>(), [expected]);
 }
 
@@ -81,7 +85,7 @@ fn programs_of_a_node_that_dies_are_logged_as_killed() {
     programs.node_died(&context, 0);
     programs.node_died(&context, 1);
     let (node, signal) = ("web".to_owned(), Some(9));
-    let expected = EventKind::ProgramExited { node, program: 0, code: 137, signal };
+    let expected = EventLogEntryKind::ProgramExited { node, program: 0, code: 137, signal };
     assert_eq!(log.whats()[1..], [expected]);
 }
 
@@ -145,8 +149,10 @@ fn a_check_runs_beside_its_program_as_it_does_until_one_succeeds() {
     assert_eq!(check.env["LEVEL"], "2");
     assert_eq!(programs.check_outputs().count(), 1);
     assert!(programs.expects_check(0, CHECK_FIRST) && !programs.expects_check(1, CHECK_FIRST));
-    let exited =
-        |number, code| Reply::Exited { id: CHECK_FIRST + number, status: ExitStatus::Code(code) };
+    let exited = |number, code| NodeInitReply::Exited {
+        id: CHECK_FIRST + number,
+        status: ExitStatus::Code(code),
+    };
     programs.handle_check(&context, &exited(0, 1));
     programs.tick(&context, Span::from_millis(499));
     assert_eq!(sent.spawns().len(), 2);
@@ -154,7 +160,7 @@ fn a_check_runs_beside_its_program_as_it_does_until_one_succeeds() {
     programs.handle_check(&context, &exited(1, 0));
     programs.tick(&context, Span::from_millis(600));
     assert_eq!(started(&sent).last(), Some(&(1, 2)), "the client");
-    let ready = EventKind::ProgramReady { node: "db".into(), program: 0 };
+    let ready = EventLogEntryKind::ProgramReady { node: "db".into(), program: 0 };
     assert_eq!(log.whats()[1..], [ready]);
     programs.tick(&context, Span::from_secs(9));
     assert_eq!(sent.spawns().len(), 4, "no more checks");
@@ -162,9 +168,9 @@ fn a_check_runs_beside_its_program_as_it_does_until_one_succeeds() {
 
 #[test]
 fn a_check_is_killed_when_its_time_is_over_its_program_ends_or_the_run_does() {
-    let kills = |sent: &Recorded| {
+    let kills = |sent: &NodeRequestLog| {
         let kill = |(node, request)| match request {
-            Request::Signal { id: Some(id), signal: 9, .. } => Some((node, id)),
+            NodeInitRequest::Signal { id: Some(id), signal: 9, .. } => Some((node, id)),
             _ => None,
         };
         sent.requests().into_iter().filter_map(kill).collect::<Vec<(usize, u64)>>()

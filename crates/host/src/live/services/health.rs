@@ -7,19 +7,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Health, Probe, Transport};
+use windtunnel_model::plan::{HealthProbe, ReplicaHealthCheck, TransportProtocol};
 use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
-use windtunnel_node::{Ask, Probe as Look, Request, Spawn};
+use windtunnel_node::{NodeInitRequest, ProgramProbe as Look, ProgramProbeMethod, Spawn};
 
 use super::state::ServiceState;
 use crate::live::under_way::UnderWay;
 
 /// All probes of this machine's nodes.
 #[derive(Debug)]
-pub(super) struct Probes {
+pub(super) struct HealthProbeSchedule {
     /// By service and node: when the next one is due.
     due: BTreeMap<(ServiceId, NodeId), Time>,
-    under_way: UnderWay<Begun>,
+    under_way: UnderWay<InFlightHealthProbe>,
     /// How the last probes of each went: whether well, and how many one after the other.
     streaks: BTreeMap<(ServiceId, NodeId), (bool, u32)>,
     /// Those that were due and could not begin yet: they have no time of their own then.
@@ -28,7 +28,7 @@ pub(super) struct Probes {
 
 /// A probe that is under way.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct InFlightHealthProbe {
     service: ServiceId,
     node: NodeId,
     is_command: bool,
@@ -36,11 +36,11 @@ struct Begun {
 
 /// A probe that is over, or begins.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum HealthProbeAction {
     Begin {
         token: u64,
         node: NodeId,
-        request: Request,
+        request: NodeInitRequest,
         /// What it is called, and when it was due.
         name: String,
         due: Time,
@@ -50,22 +50,22 @@ pub(super) enum Step {
         token: u64,
         node: NodeId,
     },
-    Over(Outcome),
+    Over(HealthProbeOutcome),
 }
 
 /// What a probe found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct HealthProbeOutcome {
     pub(super) service: ServiceId,
     pub(super) node: NodeId,
     /// `None`: nothing is wrong.
     pub(super) failure: Option<String>,
 }
 
-impl Probes {
+impl HealthProbeSchedule {
     /// Probes commands from now on by these numbers.
     pub(super) fn new() -> Self {
-        Probes {
+        HealthProbeSchedule {
             due: BTreeMap::new(),
             under_way: UnderWay::new(PROBE_FIRST),
             streaks: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Probes {
         plan: &Plan,
         states: &[ServiceState],
         is_here: impl Fn(NodeId) -> bool,
-    ) -> Vec<Step> {
+    ) -> Vec<HealthProbeAction> {
         let mut steps = self.expire(now);
         let services = plan.services.iter().zip(states).enumerate();
         for (position, (service, state)) in services {
@@ -104,8 +104,8 @@ impl Probes {
                 }
                 // What could not begin in time is not made up for.
                 self.due.insert(key, now.max(due + health.every));
-                let is_command = matches!(health.probe, Probe::Command(_));
-                let begun = Begun { service: id, node: replica.node, is_command };
+                let is_command = matches!(health.probe, HealthProbe::Command(_));
+                let begun = InFlightHealthProbe { service: id, node: replica.node, is_command };
                 let token = self.under_way.begin(begun, now, health.timeout);
                 let Some(request) = request(service, token, health.timeout) else {
                     self.under_way.end(token);
@@ -113,13 +113,13 @@ impl Probes {
                 };
                 let due = if self.held.remove(&key) { now } else { due };
                 let (node, name) = (replica.node, format!("probe of {}", service.name));
-                steps.push(Step::Begin { token, node, request, name, due });
+                steps.push(HealthProbeAction::Begin { token, node, request, name, due });
             }
         }
         steps
     }
 
-    /// When [`Probes::tick`] has something to do next.
+    /// When [`HealthProbeSchedule::tick`] has something to do next.
     pub(super) fn next(&self) -> Option<Time> {
         let is_frozen = self.under_way.is_frozen();
         let waits = |service, node| !is_frozen && !self.is_under_way(service, node);
@@ -134,14 +134,22 @@ impl Probes {
     }
 
     /// A probe has ended.
-    pub(super) fn end(&mut self, token: u64, failure: Option<String>) -> Option<Outcome> {
-        let (Begun { service, node, .. }, counts) = self.under_way.end(token)?;
-        counts.then_some(Outcome { service, node, failure })
+    pub(super) fn end(
+        &mut self,
+        token: u64,
+        failure: Option<String>,
+    ) -> Option<HealthProbeOutcome> {
+        let (InFlightHealthProbe { service, node, .. }, counts) = self.under_way.end(token)?;
+        counts.then_some(HealthProbeOutcome { service, node, failure })
     }
 
     /// Counts a probe that is over. Whether that is enough for its replica to be what the probe
     /// says: healthy or not.
-    pub(super) fn is_enough(&mut self, outcome: &Outcome, health: &Health) -> bool {
+    pub(super) fn is_enough(
+        &mut self,
+        outcome: &HealthProbeOutcome,
+        health: &ReplicaHealthCheck,
+    ) -> bool {
         let healthy = outcome.failure.is_none();
         let streak = self.streaks.entry((outcome.service, outcome.node)).or_insert((healthy, 0));
         if streak.0 != healthy {
@@ -160,17 +168,22 @@ impl Probes {
     }
 
     /// Probes whose time is over have failed, whatever their nodes still say.
-    fn expire(&mut self, now: Time) -> Vec<Step> {
+    fn expire(&mut self, now: Time) -> Vec<HealthProbeAction> {
         let mut steps = Vec::new();
         for (token, counted) in self.under_way.expire(now) {
-            let Some(Begun { service, node, is_command }) = self.under_way.get(token).copied()
+            let Some(InFlightHealthProbe { service, node, is_command }) =
+                self.under_way.get(token).copied()
             else {
                 continue;
             };
             let failure = Some("it took too long".to_owned());
-            let over = counted.then_some(Step::Over(Outcome { service, node, failure }));
+            let over = counted.then_some(HealthProbeAction::Over(HealthProbeOutcome {
+                service,
+                node,
+                failure,
+            }));
             steps.extend(over);
-            steps.extend(is_command.then_some(Step::Kill { token, node }));
+            steps.extend(is_command.then_some(HealthProbeAction::Kill { token, node }));
         }
         steps
     }
@@ -185,24 +198,27 @@ fn request(
     service: &windtunnel_model::plan::Service,
     token: u64,
     timeout: Span,
-) -> Option<Request> {
+) -> Option<NodeInitRequest> {
     let probe = &service.health.as_ref()?.probe;
     let (what, transport) = match probe {
-        Probe::Tcp => (Ask::Tcp, Transport::Tcp),
-        Probe::Http(path) => {
-            (Ask::Http { path: path.clone(), host: service.name.clone() }, Transport::Tcp)
+        HealthProbe::Tcp => (ProgramProbeMethod::Tcp, TransportProtocol::Tcp),
+        HealthProbe::Http(path) => (
+            ProgramProbeMethod::Http { path: path.clone(), host: service.name.clone() },
+            TransportProtocol::Tcp,
+        ),
+        HealthProbe::Udp(question) => {
+            (ProgramProbeMethod::Udp(question.clone()), TransportProtocol::Udp)
         }
-        Probe::Udp(question) => (Ask::Udp(question.clone()), Transport::Udp),
-        Probe::Command(argv) => {
+        HealthProbe::Command(argv) => {
             let (argv, env) = (argv.clone(), BTreeMap::new());
             let spawn = Spawn { id: token, argv, env, cwd: None, terminal: false, program: None };
-            return Some(Request::Spawn(spawn));
+            return Some(NodeInitRequest::Spawn(spawn));
         }
     };
     let port = service.ports.iter().find(|port| port.transport == transport)?.port;
     let what = Look { address: service.addresses().next()?, port, what };
     // The host process counts, too; it is the later one.
-    Some(Request::Probe { token, what, timeout_ns: timeout.as_nanos() })
+    Some(NodeInitRequest::Probe { token, what, timeout_ns: timeout.as_nanos() })
 }
 
 /// Commands of probes have numbers from here on, above those of commands from outside.
@@ -211,16 +227,16 @@ pub(in crate::live) const PROBE_FIRST: u64 = 1 << 56;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windtunnel_model::plan::{Question, Service};
+    use windtunnel_model::plan::{HealthProbeDatagram, Service};
 
     const NODE: NodeId = NodeId(0);
     const WWW: ServiceId = ServiceId(0);
 
-    fn plan(probe: Probe) -> Plan {
+    fn plan(probe: HealthProbe) -> Plan {
         let mut plan =
             crate::live::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
         let (every, timeout) = (Span::from_millis(1000), Span::from_millis(300));
-        let health = Some(Health { probe, every, timeout, rise: 2, fall: 3 });
+        let health = Some(ReplicaHealthCheck { probe, every, timeout, rise: 2, fall: 3 });
         plan.services.push(Service { health, ..crate::live::testing::service() });
         plan
     }
@@ -235,24 +251,31 @@ mod tests {
         vec![state]
     }
 
-    fn outcome(failure: Option<&str>) -> Outcome {
-        Outcome { service: WWW, node: NODE, failure: failure.map(str::to_owned) }
+    fn outcome(failure: Option<&str>) -> HealthProbeOutcome {
+        HealthProbeOutcome { service: WWW, node: NODE, failure: failure.map(str::to_owned) }
     }
 
     #[test]
     fn a_replica_is_probed_at_once_when_it_registers_and_then_every_interval() {
-        let plan = plan(Probe::Http("/x".to_owned()));
-        let mut probes = Probes::new();
+        let plan = plan(HealthProbe::Http("/x".to_owned()));
+        let mut probes = HealthProbeSchedule::new();
         let waiting = vec![ServiceState::new(&plan.services[0])];
         assert!(probes.tick(at(0), &plan, &waiting, |_| true).is_empty());
         assert!(probes.tick(at(0), &plan, &registered(&plan), |_| false).is_empty(), "elsewhere");
         let steps = probes.tick(at(5), &plan, &registered(&plan), |_| true);
-        let [Step::Begin { token, node: NODE, request: Request::Probe { what, .. }, due, .. }] =
-            &steps[..]
+        let [
+            HealthProbeAction::Begin {
+                token,
+                node: NODE,
+                request: NodeInitRequest::Probe { what, .. },
+                due,
+                ..
+            },
+        ] = &steps[..]
         else {
             panic!("{steps:?}");
         };
-        let http = Ask::Http { path: "/x".to_owned(), host: "www".to_owned() };
+        let http = ProgramProbeMethod::Http { path: "/x".to_owned(), host: "www".to_owned() };
         assert_eq!((what.port, &what.what), (80, &http));
         assert_eq!(*due, at(5));
         assert!(probes.expects(0, *token) && !probes.expects(1, *token));
@@ -261,35 +284,47 @@ mod tests {
         assert_eq!(probes.next(), Some(at(1005)));
         assert!(probes.tick(at(1004), &plan, &registered(&plan), |_| true).is_empty());
         let late = probes.tick(at(1300), &plan, &registered(&plan), |_| true);
-        assert!(matches!(&late[..], [Step::Begin { due, .. }] if *due == at(1005)), "{late:?}");
+        assert!(
+            matches!(&late[..], [HealthProbeAction::Begin { due, .. }] if *due == at(1005)),
+            "{late:?}"
+        );
     }
 
     #[test]
     fn a_command_that_takes_too_long_has_failed_and_is_killed() {
-        let plan = plan(Probe::Command(vec!["check".to_owned()]));
-        let mut probes = Probes::new();
+        let plan = plan(HealthProbe::Command(vec!["check".to_owned()]));
+        let mut probes = HealthProbeSchedule::new();
         let states = registered(&plan);
         let steps = probes.tick(at(0), &plan, &states, |_| true);
-        let [Step::Begin { token: PROBE_FIRST, request: Request::Spawn(spawn), .. }] = &steps[..]
+        let [
+            HealthProbeAction::Begin {
+                token: PROBE_FIRST,
+                request: NodeInitRequest::Spawn(spawn),
+                ..
+            },
+        ] = &steps[..]
         else {
             panic!("{steps:?}");
         };
         assert_eq!(spawn.id, PROBE_FIRST);
         let over = probes.tick(at(300), &plan, &states, |_| true);
-        let kill = Step::Kill { token: PROBE_FIRST, node: NODE };
-        assert_eq!(over, [Step::Over(outcome(Some("it took too long"))), kill]);
+        let kill = HealthProbeAction::Kill { token: PROBE_FIRST, node: NODE };
+        assert_eq!(over, [HealthProbeAction::Over(outcome(Some("it took too long"))), kill]);
         assert!(probes.tick(at(1000), &plan, &states, |_| true).is_empty(), "it still runs");
         assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
         let next = probes.tick(at(1001), &plan, &states, |_| true);
-        assert!(matches!(&next[..], [Step::Begin { due, .. }] if *due == at(1001)), "it was held");
+        assert!(
+            matches!(&next[..], [HealthProbeAction::Begin { due, .. }] if *due == at(1001)),
+            "it was held"
+        );
     }
 
     /// As `rise 2 fall 3` of HAProxy.
     #[test]
     fn a_replica_changes_after_its_count_of_probes_one_after_the_other() {
-        let plan = plan(Probe::Tcp);
+        let plan = plan(HealthProbe::Tcp);
         let health = plan.services[0].health.as_ref().unwrap();
-        let mut probes = Probes::new();
+        let mut probes = HealthProbeSchedule::new();
         let mut enough = |failures: &[Option<&str>]| -> Vec<bool> {
             failures.iter().map(|failure| probes.is_enough(&outcome(*failure), health)).collect()
         };
@@ -306,20 +341,21 @@ mod tests {
 
     #[test]
     fn a_probe_of_datagrams_is_of_the_first_udp_port() {
-        let question = Question { send: b"ping".to_vec(), expect: b"pong".to_vec() };
-        let mut plan = plan(Probe::Udp(question.clone()));
+        let question = HealthProbeDatagram { send: b"ping".to_vec(), expect: b"pong".to_vec() };
+        let mut plan = plan(HealthProbe::Udp(question.clone()));
         plan.services[0].ports.push("53/udp".parse().unwrap());
-        let Some(Request::Probe { what, .. }) = request(&plan.services[0], 1, Span::from_secs(1))
+        let Some(NodeInitRequest::Probe { what, .. }) =
+            request(&plan.services[0], 1, Span::from_secs(1))
         else {
             panic!("no request");
         };
-        assert_eq!((what.port, what.what), (53, Ask::Udp(question)));
+        assert_eq!((what.port, what.what), (53, ProgramProbeMethod::Udp(question)));
     }
 
     #[test]
     fn nothing_is_said_of_what_was_paused() {
-        let plan = plan(Probe::Tcp);
-        let mut probes = Probes::new();
+        let plan = plan(HealthProbe::Tcp);
+        let mut probes = HealthProbeSchedule::new();
         let states = registered(&plan);
         probes.tick(at(0), &plan, &states, |_| true);
         probes.freeze(true, at(100));
@@ -332,14 +368,14 @@ mod tests {
 
     #[test]
     fn a_command_that_hangs_since_before_a_pause_is_killed_when_its_time_is_over() {
-        let plan = plan(Probe::Command(vec!["check".to_owned()]));
-        let mut probes = Probes::new();
+        let plan = plan(HealthProbe::Command(vec!["check".to_owned()]));
+        let mut probes = HealthProbeSchedule::new();
         let states = registered(&plan);
         probes.tick(at(0), &plan, &states, |_| true);
         probes.freeze(true, at(100));
         probes.freeze(false, at(2100));
         assert_eq!(probes.next(), Some(at(2300)), "200 ms are left");
-        let kill = Step::Kill { token: PROBE_FIRST, node: NODE };
+        let kill = HealthProbeAction::Kill { token: PROBE_FIRST, node: NODE };
         assert_eq!(probes.tick(at(2300), &plan, &states, |_| true), [kill], "and says nothing");
         assert_eq!(probes.end(PROBE_FIRST, Some("was ended".to_owned())), None);
         assert_eq!(probes.tick(at(2301), &plan, &states, |_| true).len(), 1, "the next begins");

@@ -1,16 +1,16 @@
 //! Services as clients of the control socket see them.
 
-use windtunnel_control::{ReplicaStatus, ServiceFlow, ServiceList, ServiceStatus, TableRow};
+use windtunnel_control::{ReplicaStatusMessage, ServiceFlow, ServiceList, ServiceStatus, TableRow};
 use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
 
-use super::super::refusal::{Refusal, list};
+use super::super::refusal::{RequestRefusal, list};
 use super::state::{ReplicaState, ServiceState};
-use crate::live::Live;
+use crate::live::RunLoop;
 use windtunnel_dataplane::{Redirected, RedirectionsNow};
 
-impl Live {
+impl RunLoop {
     /// All services, without what single flows do.
     pub(in crate::live) fn service_statuses(&self) -> Vec<ServiceStatus> {
         if self.cx.plan.services.is_empty() {
@@ -20,7 +20,10 @@ impl Live {
     }
 
     /// All services, or all that is known of one.
-    pub(in crate::live) fn services(&self, name: Option<&str>) -> Result<ServiceList, Refusal> {
+    pub(in crate::live) fn services(
+        &self,
+        name: Option<&str>,
+    ) -> Result<ServiceList, RequestRefusal> {
         let plan = &self.cx.plan;
         let one = name.map(|name| find_service(plan, name)).transpose()?;
         let seen = self.network.redirections(one);
@@ -91,10 +94,10 @@ impl Live {
         }
     }
 
-    fn replica(&self, replica: &ReplicaState, redirected: &Redirected) -> ReplicaStatus {
+    fn replica(&self, replica: &ReplicaState, redirected: &Redirected) -> ReplicaStatusMessage {
         let counters = redirected.replica(replica.node);
         let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
-        ReplicaStatus {
+        ReplicaStatusMessage {
             replica: self.cx.nodes.name(replica.node.index()).to_owned(),
             state: replica.word().to_owned(),
             ports: replica.registered.iter().map(ToString::to_string).collect(),
@@ -136,13 +139,13 @@ impl Live {
     }
 }
 
-fn find_service(plan: &Plan, name: &str) -> Result<ServiceId, Refusal> {
+fn find_service(plan: &Plan, name: &str) -> Result<ServiceId, RequestRefusal> {
     plan.service_named(name).ok_or_else(|| {
         let message = format!("no service is called {name}");
         let names = plan.services.iter().map(|it| it.name.as_str());
         match plan.services.is_empty() {
-            true => Refusal::with_hint(message, "this run has no services"),
-            false => Refusal::with_hint(message, &list("the services are", names)),
+            true => RequestRefusal::with_hint(message, "this run has no services"),
+            false => RequestRefusal::with_hint(message, &list("the services are", names)),
         }
     })
 }

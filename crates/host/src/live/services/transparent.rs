@@ -2,11 +2,11 @@
 
 use windtunnel_engine::{FailOverNews, FailOverWhat, ReplicaFault};
 use windtunnel_model::Time;
-use windtunnel_trace::event::EventKind;
+use windtunnel_trace::event::EventLogEntryKind;
 
-use crate::live::Live;
+use crate::live::RunLoop;
 
-impl Live {
+impl RunLoop {
     /// A connection of a service with `fail-over: transparent` lost a replica, or went on.
     pub(in crate::live) fn log_fail_over(&mut self, at: Time, news: &FailOverNews) {
         let Some(service) = self.cx.plan.services.get(news.service.index()) else { return };
@@ -24,30 +24,37 @@ impl Live {
         let (address, client) = (news.address.to_string(), news.client.to_string());
         let name = |node: windtunnel_model::NodeId| self.cx.nodes.name(node.index()).to_owned();
         let what = match news.what {
-            FailOverWhat::Expelled { replica, fault, after, left } => EventKind::ReplicaExpelled {
+            FailOverWhat::Expelled { replica, fault, after, left } => {
+                EventLogEntryKind::ReplicaExpelled {
+                    service,
+                    address,
+                    client,
+                    replica: name(replica),
+                    cause: word(fault).to_owned(),
+                    offset: match fault {
+                        ReplicaFault::Differed { offset } => Some(offset),
+                        _ => None,
+                    },
+                    after_ns: after.as_nanos(),
+                    left,
+                }
+            }
+            FailOverWhat::Promoted { replica } => EventLogEntryKind::ReplicaPromoted {
                 service,
                 address,
                 client,
                 replica: name(replica),
-                cause: word(fault).to_owned(),
-                offset: match fault {
-                    ReplicaFault::Differed { offset } => Some(offset),
-                    _ => None,
-                },
-                after_ns: after.as_nanos(),
-                left,
             },
-            FailOverWhat::Promoted { replica } => {
-                EventKind::ReplicaPromoted { service, address, client, replica: name(replica) }
-            }
-            FailOverWhat::Resumed { silence } => EventKind::ConnectionResumed {
+            FailOverWhat::Resumed { silence } => EventLogEntryKind::ConnectionResumed {
                 service,
                 address,
                 client,
                 silence_ns: silence.as_nanos(),
             },
-            FailOverWhat::Lost => EventKind::ConnectionLost { service, address, client },
-            FailOverWhat::Unkept => EventKind::ConnectionUnkept { service, address, client },
+            FailOverWhat::Lost => EventLogEntryKind::ConnectionLost { service, address, client },
+            FailOverWhat::Unkept => {
+                EventLogEntryKind::ConnectionUnkept { service, address, client }
+            }
         };
         self.cx.journal.log_at(at.since(self.cx.journal.origin()), None, what);
     }

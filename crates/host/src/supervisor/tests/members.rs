@@ -43,7 +43,7 @@ fn a_programs_definition_comes_from_the_plan_and_not_from_another_machine() {
     let mut s = part(vec![program(&[], false, None); 2]);
     let (key, state) = remote(1, |state| {
         state.spec.argv = vec!["other".into()];
-        state.life = Life::Exited { exit: FINE };
+        state.life = ProgramLifecycle::Exited { exit: FINE };
     });
     s.on_news(key, state);
     let known = s.program(key).unwrap();
@@ -53,7 +53,7 @@ fn a_programs_definition_comes_from_the_plan_and_not_from_another_machine() {
 #[test]
 fn news_of_programs_that_are_here_or_nowhere_is_ignored() {
     let mut s = part(vec![program(&[], false, None); 2]);
-    let exited = |state: &mut Supervised| state.life = Life::Exited { exit: FINE };
+    let exited = |state: &mut Supervised| state.life = ProgramLifecycle::Exited { exit: FINE };
     for node in [0, 7] {
         let (key, state) = remote(node, exited);
         s.on_news(key, state);
@@ -100,7 +100,7 @@ fn a_lost_machine_whose_programs_were_ready_or_over_ends_nothing() {
         part(vec![program(&[1], false, None), program(&[], true, None), program(&[], false, None)]);
     let (key, state) = remote(1, ready);
     s.on_news(key, state);
-    let (key, state) = remote(2, |state| state.life = Life::Exited { exit: FINE });
+    let (key, state) = remote(2, |state| state.life = ProgramLifecycle::Exited { exit: FINE });
     s.on_news(key, state);
     s.on_lost(&[1, 2], "m2");
     assert_eq!(s.fatal(), None);
@@ -113,9 +113,11 @@ fn a_program_that_cannot_be_is_not_taken_from_another_machine() {
     use windtunnel_model::valid::Validate;
     let (_, fine) = remote(1, ready);
     assert!(fine.validate().is_ok());
-    let (_, signal) = remote(1, |it| it.last_exit = Some(Exit { code: 1, signal: Some(9999) }));
+    let (_, signal) =
+        remote(1, |it| it.last_exit = Some(ProgramExit { code: 1, signal: Some(9999) }));
     assert!(signal.validate().is_err());
-    let (_, long) = remote(1, |it| it.life = Life::Failed { message: "x".repeat(1 << 20) });
+    let (_, long) =
+        remote(1, |it| it.life = ProgramLifecycle::Failed { message: "x".repeat(1 << 20) });
     assert!(long.validate().is_err());
 }
 

@@ -2,30 +2,33 @@
 
 use windtunnel_model::Lane;
 use windtunnel_model::expect::{
-    Bounds, Level, LinkFact, Occupancy, PacketCount, Percentile, RateStatistic, Window,
+    ExpectationWindow, LevelStatistic, LinkFact, Occupancy, PacketCount, Percentile, RateStatistic,
+    ValueBounds,
 };
 use windtunnel_model::{Bytes, Packets, Span};
-use windtunnel_trace::series::{Cut, Sample};
+use windtunnel_trace::series::{LinkSample, LinkSampleWindow};
 
-use super::outcome::{Outcome, allows, allows_share, megabits, percent, seconds, share, when};
+use super::outcome::{
+    ExpectationOutcome, allows, allows_share, megabits, percent, seconds, share, when,
+};
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 
 pub(super) fn check(
-    evidence: &Evidence<'_>,
-    window: Option<Window>,
+    evidence: &RunEvidence<'_>,
+    window: Option<ExpectationWindow>,
     lane: Lane,
     fact: &LinkFact,
-) -> Outcome {
+) -> ExpectationOutcome {
     let (figure, asked) = describe(fact);
     let link = &evidence.plan.links[lane.link.index()].name;
     let about = format!("link {link} {} {figure}", evidence.plan.lane_name(lane));
-    let rows = Rows { evidence, lane };
+    let rows = LinkTableRows { evidence, lane };
     let result = evidence.tally.lanes.get(lane.index());
     let cut = result.and_then(|result| result.series.as_ref()?.cut(window));
     let Some(cut) = cut else {
         let (seen, look) = ("no sample".to_owned(), "links.csv".to_owned());
-        return Outcome { about, asked, seen, met: false, look };
+        return ExpectationOutcome { about, asked, seen, met: false, look };
     };
     let (seen, met, look) = match fact {
         LinkFact::Rate(which, bounds) => rate(&rows, &cut, *which, bounds),
@@ -39,8 +42,8 @@ pub(super) fn check(
             (seen, found.is_some_and(|ppb| allows_share(bounds, ppb)), rows.all(&cut))
         }
         LinkFact::Loss(bounds) => {
-            let lost = |sample: &Sample| sample.dropped_for(Some("loss"));
-            let (lost, offered) = (cut.sum(lost), cut.sum(Sample::offered_to_loss));
+            let lost = |sample: &LinkSample| sample.dropped_for(Some("loss"));
+            let (lost, offered) = (cut.sum(lost), cut.sum(LinkSample::offered_to_loss));
             portion(lost, offered, bounds, rows.all(&cut))
         }
         LinkFact::DropShare(bounds) => {
@@ -60,7 +63,7 @@ pub(super) fn check(
         LinkFact::Queue(level, bounds) => queue(&rows, &cut, *level, bounds),
         LinkFact::Lateness(level, bounds) => lateness(&rows, &cut, *level, bounds),
     };
-    Outcome { about, asked, seen, met, look }
+    ExpectationOutcome { about, asked, seen, met, look }
 }
 
 /// The figure's name, and its bounds.
@@ -95,10 +98,10 @@ fn describe(fact: &LinkFact) -> (String, String) {
 type Seen = (String, bool, String);
 
 fn rate(
-    rows: &Rows<'_>,
-    cut: &Cut<'_>,
+    rows: &LinkTableRows<'_>,
+    cut: &LinkSampleWindow<'_>,
     which: RateStatistic,
-    bounds: &Bounds<windtunnel_model::Rate>,
+    bounds: &ValueBounds<windtunnel_model::Rate>,
 ) -> Seen {
     let delivered = cut.delivered();
     let found = match which {
@@ -117,7 +120,7 @@ fn rate(
 fn portion(
     part: u64,
     whole: u64,
-    bounds: &Bounds<windtunnel_model::Probability>,
+    bounds: &ValueBounds<windtunnel_model::Probability>,
     look: String,
 ) -> Seen {
     match share(part, whole) {
@@ -129,8 +132,13 @@ fn portion(
     }
 }
 
-fn drops(rows: &Rows<'_>, cut: &Cut<'_>, reason: Option<&str>, bounds: &Bounds<u64>) -> Seen {
-    let dropped = |sample: &Sample| sample.dropped_for(reason);
+fn drops(
+    rows: &LinkTableRows<'_>,
+    cut: &LinkSampleWindow<'_>,
+    reason: Option<&str>,
+    bounds: &ValueBounds<u64>,
+) -> Seen {
+    let dropped = |sample: &LinkSample| sample.dropped_for(reason);
     let packets = cut.sum(dropped);
     let mut seen = format!("{packets} packets");
     let look = match cut.first(dropped) {
@@ -143,22 +151,27 @@ fn drops(rows: &Rows<'_>, cut: &Cut<'_>, reason: Option<&str>, bounds: &Bounds<u
     (seen, bounds.allow(&packets), look)
 }
 
-fn queue(rows: &Rows<'_>, cut: &Cut<'_>, level: Level, bounds: &Occupancy) -> Seen {
-    let peak = matches!(level, Level::Peak);
-    let packets = |s: &Sample| if peak { s.row.queue_max_packets } else { s.row.queue_packets };
-    let bytes = |s: &Sample| if peak { s.row.queue_max_bytes } else { s.row.queue_bytes };
-    let time = |s: &Sample| s.time_for(bytes(s)).as_nanos();
-    let of: &dyn Fn(&Sample) -> u64 = match bounds {
+fn queue(
+    rows: &LinkTableRows<'_>,
+    cut: &LinkSampleWindow<'_>,
+    level: LevelStatistic,
+    bounds: &Occupancy,
+) -> Seen {
+    let peak = matches!(level, LevelStatistic::Peak);
+    let packets = |s: &LinkSample| if peak { s.row.queue_max_packets } else { s.row.queue_packets };
+    let bytes = |s: &LinkSample| if peak { s.row.queue_max_bytes } else { s.row.queue_bytes };
+    let time = |s: &LinkSample| s.time_for(bytes(s)).as_nanos();
+    let of: &dyn Fn(&LinkSample) -> u64 = match bounds {
         Occupancy::Packets(_) => &packets,
         Occupancy::Bytes(_) => &bytes,
         Occupancy::Time(_) => &time,
     };
     let (value, at, look) = match level {
-        Level::Peak => {
+        LevelStatistic::Peak => {
             let (value, index) = cut.most(of).unwrap_or_default();
             (value, format!(" by {}s", end_of(&cut.samples[index])), rows.some(cut, index, index))
         }
-        Level::Percentile(which) => {
+        LevelStatistic::Percentile(which) => {
             let value = cut.percentile(which, of).unwrap_or_default();
             (value, format!(" of {} samples", cut.samples.len()), rows.all(cut))
         }
@@ -178,8 +191,13 @@ fn queue(rows: &Rows<'_>, cut: &Cut<'_>, level: Level, bounds: &Occupancy) -> Se
 }
 
 /// The greatest is exact; percentiles are of the whole run, to the histogram's 1 %.
-fn lateness(rows: &Rows<'_>, cut: &Cut<'_>, level: Level, bounds: &Bounds<Span>) -> Seen {
-    if let Level::Percentile(which) = level
+fn lateness(
+    rows: &LinkTableRows<'_>,
+    cut: &LinkSampleWindow<'_>,
+    level: LevelStatistic,
+    bounds: &ValueBounds<Span>,
+) -> Seen {
+    if let LevelStatistic::Percentile(which) = level
         && which != Percentile::GREATEST
     {
         let result = &rows.evidence.tally.lanes[rows.lane.index()];
@@ -194,7 +212,7 @@ fn lateness(rows: &Rows<'_>, cut: &Cut<'_>, level: Level, bounds: &Bounds<Span>)
     (seen, bounds.allow(&late), rows.some(cut, index, index))
 }
 
-fn counted(sample: &Sample, which: PacketCount) -> u64 {
+fn counted(sample: &LinkSample, which: PacketCount) -> u64 {
     match which {
         PacketCount::Offered => sample.row.offered_packets,
         PacketCount::Delivered => sample.row.delivered_packets,
@@ -202,29 +220,29 @@ fn counted(sample: &Sample, which: PacketCount) -> u64 {
     }
 }
 
-fn end_of(sample: &Sample) -> String {
+fn end_of(sample: &LinkSample) -> String {
     seconds(sample.at.since(windtunnel_model::Time::ZERO))
 }
 
 /// As the file has it.
-fn time_of(sample: &Sample) -> String {
+fn time_of(sample: &LinkSample) -> String {
     let micros = sample.at.as_nanos() / 1_000;
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 /// Where the rows of a direction are in `links.csv`.
-struct Rows<'a> {
-    evidence: &'a Evidence<'a>,
+struct LinkTableRows<'a> {
+    evidence: &'a RunEvidence<'a>,
     lane: Lane,
 }
 
-impl Rows<'_> {
-    fn all(&self, cut: &Cut<'_>) -> String {
+impl LinkTableRows<'_> {
+    fn all(&self, cut: &LinkSampleWindow<'_>) -> String {
         self.some(cut, 0, cut.samples.len().saturating_sub(1))
     }
 
     /// The rows of some intervals of `cut`.
-    fn some(&self, cut: &Cut<'_>, first: usize, last: usize) -> String {
+    fn some(&self, cut: &LinkSampleWindow<'_>, first: usize, last: usize) -> String {
         let plan = self.evidence.plan;
         let link = &plan.links[self.lane.link.index()].name;
         let rows = format!(",{link},{},", plan.lane_name(self.lane));

@@ -1,11 +1,11 @@
 //! What was seen of an expectation, and the figures in it.
 
-use windtunnel_model::expect::Bounds;
+use windtunnel_model::expect::ValueBounds;
 use windtunnel_model::{Rate, Span, Time};
-use windtunnel_trace::rate::Stretch;
+use windtunnel_trace::rate::IntervalRate;
 
 /// What was seen, in words, and whether it is what was asked.
-pub(super) struct Outcome {
+pub(super) struct ExpectationOutcome {
     /// What it is about, the figure included.
     pub(super) about: String,
     pub(super) asked: String,
@@ -15,7 +15,7 @@ pub(super) struct Outcome {
 }
 
 /// Whether a rate is within bounds; nothing at all is zero.
-pub(super) fn allows(bounds: &Bounds<Rate>, bits_per_second: u64) -> bool {
+pub(super) fn allows(bounds: &ValueBounds<Rate>, bits_per_second: u64) -> bool {
     match Rate::from_bits_per_second(bits_per_second) {
         Some(rate) => bounds.allow(&rate),
         None => bounds.min.is_none(),
@@ -40,9 +40,9 @@ pub(super) fn share(part: u64, whole: u64) -> Option<u64> {
 }
 
 /// Whether a share in parts per billion is within bounds.
-pub(super) fn allows_share(bounds: &Bounds<windtunnel_model::Probability>, ppb: u64) -> bool {
+pub(super) fn allows_share(bounds: &ValueBounds<windtunnel_model::Probability>, ppb: u64) -> bool {
     let of = |bound: windtunnel_model::Probability| u64::from(bound.parts_per_billion());
-    Bounds { min: bounds.min.map(of), max: bounds.max.map(of) }.allow(&ppb)
+    ValueBounds { min: bounds.min.map(of), max: bounds.max.map(of) }.allow(&ppb)
 }
 
 /// A time of the run: `12.300`.
@@ -51,7 +51,7 @@ pub(super) fn seconds(at: Span) -> String {
 }
 
 /// When a stretch was.
-pub(super) fn when(stretch: &Stretch) -> String {
+pub(super) fn when(stretch: &IntervalRate) -> String {
     let at = |time: Time| seconds(time.since(Time::ZERO));
     format!("{}s to {}s", at(stretch.from), at(stretch.to))
 }
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_rate_of_nothing_meets_only_what_has_no_least() {
-        let bounds = |min: Option<&str>, max: Option<&str>| Bounds {
+        let bounds = |min: Option<&str>, max: Option<&str>| ValueBounds {
             min: min.map(|text| text.parse().unwrap()),
             max: max.map(|text| text.parse().unwrap()),
         };

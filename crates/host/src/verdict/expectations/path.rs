@@ -1,25 +1,25 @@
 //! Expectations of paths.
 
-use windtunnel_model::expect::{Bounds, Expectation, PathFact, RateStatistic, TimeStatistic};
+use windtunnel_model::expect::{Expectation, PathFact, RateStatistic, TimeStatistic, ValueBounds};
 use windtunnel_model::{NodeId, Rate, Span, Time};
 use windtunnel_trace::rate::Intervals;
 
-use super::outcome::{Outcome, allows, allows_share, megabits, percent, share, when};
-use crate::echo::{EchoResults, Probe};
+use super::outcome::{ExpectationOutcome, allows, allows_share, megabits, percent, share, when};
+use crate::echo::{EchoProbe, EchoResults};
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 
 pub(super) fn check(
-    evidence: &Evidence<'_>,
+    evidence: &RunEvidence<'_>,
     asked: &Expectation,
     from: NodeId,
     to: NodeId,
     fact: &PathFact,
-) -> Outcome {
+) -> ExpectationOutcome {
     let name = |node: NodeId| &evidence.plan.nodes[node.index()].name;
     let path = format!("path {} to {}", name(from), name(to));
     let seen = || {
-        let probe = Probe::of(asked)?;
+        let probe = EchoProbe::of(asked)?;
         evidence.echoes.iter().find(|(known, _)| *known == probe).map(|(_, seen)| seen)
     };
     let flow = || {
@@ -64,10 +64,14 @@ pub(super) fn check(
         PathFact::Throughput(..) | PathFact::Deviation(_) => "paths.csv",
     };
     let look = format!("{file}, lines with `{},{},`", name(from), name(to));
-    Outcome { about: format!("{path} {figure}"), asked: bounds, seen, met, look }
+    ExpectationOutcome { about: format!("{path} {figure}"), asked: bounds, seen, met, look }
 }
 
-fn rtt(seen: Option<&EchoResults>, which: TimeStatistic, bounds: &Bounds<Span>) -> (String, bool) {
+fn rtt(
+    seen: Option<&EchoResults>,
+    which: TimeStatistic,
+    bounds: &ValueBounds<Span>,
+) -> (String, bool) {
     let figure = seen.and_then(|seen| match which {
         TimeStatistic::Median => seen.median(),
         TimeStatistic::Mean => seen.mean(),
@@ -92,7 +96,7 @@ fn nothing(seen: Option<&EchoResults>) -> String {
 fn throughput(
     flow: Option<Intervals>,
     which: RateStatistic,
-    bounds: &Bounds<Rate>,
+    bounds: &ValueBounds<Rate>,
 ) -> (String, bool) {
     let stretch = flow.and_then(|flow| match which {
         RateStatistic::Mean => flow.mean(),
@@ -109,7 +113,10 @@ fn throughput(
 }
 
 /// The intervals of a window, from the sample nearest to its beginning to that nearest to its end.
-fn cut(all: &Intervals, window: Option<windtunnel_model::expect::Window>) -> Option<Intervals> {
+fn cut(
+    all: &Intervals,
+    window: Option<windtunnel_model::expect::ExpectationWindow>,
+) -> Option<Intervals> {
     let Some(window) = window else { return Some(all.clone()) };
     let edges: Vec<Time> =
         [all.start].into_iter().chain(all.counts.iter().map(|(end, _)| *end)).collect();
@@ -129,7 +136,7 @@ fn cut(all: &Intervals, window: Option<windtunnel_model::expect::Window>) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::expect::Window;
+    use windtunnel_model::expect::ExpectationWindow;
 
     use super::*;
 
@@ -139,7 +146,7 @@ mod tests {
         let all =
             Intervals { start: Time::ZERO, counts: vec![(ms(101), 1), (ms(200), 2), (ms(300), 3)] };
         let window = |from, to: Option<u64>| {
-            Some(Window { from: Span::from_millis(from), to: to.map(Span::from_millis) })
+            Some(ExpectationWindow { from: Span::from_millis(from), to: to.map(Span::from_millis) })
         };
         let bytes = |window| {
             let cut = cut(&all, window);
@@ -158,7 +165,7 @@ mod tests {
             echoes: [Some(10), Some(30), None, Some(20), Some(40)].map(echo).into(),
             error: None,
         };
-        let at_most = |ms| Bounds { min: None, max: Some(Span::from_millis(ms)) };
+        let at_most = |ms| ValueBounds { min: None, max: Some(Span::from_millis(ms)) };
         let p75 = TimeStatistic::Percentile("p75".parse().unwrap());
         assert_eq!(rtt(Some(&seen), p75, &at_most(30)), ("30.0ms (p75 of 4)".to_owned(), true));
         assert_eq!(

@@ -1,27 +1,27 @@
 //! Expectations of programs.
 
-use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact};
+use windtunnel_model::expect::{ExitWanted, ProgramFact, ValueBounds};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{NodeId, Span, Time};
 
-use super::outcome::{Outcome, seconds};
+use super::outcome::{ExpectationOutcome, seconds};
 use crate::output::{LogMatches, ProgramKey};
-use crate::supervisor::{Life, Supervised};
+use crate::supervisor::{ProgramLifecycle, Supervised};
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 
 pub(super) fn check(
-    evidence: &Evidence<'_>,
+    evidence: &RunEvidence<'_>,
     index: usize,
     nodes: &[NodeId],
     fact: &ProgramFact,
-) -> Outcome {
+) -> ExpectationOutcome {
     let (figure, asked) = describe(fact);
     let name = |node: &NodeId| evidence.plan.nodes[node.index()].name.clone();
     let found: Vec<Seen> = nodes.iter().map(|node| of_node(evidence, index, *node, fact)).collect();
     let met = found.iter().any(|(_, met, _)| *met);
     match (nodes, found.first()) {
-        ([node], Some((seen, met, look))) => Outcome {
+        ([node], Some((seen, met, look))) => ExpectationOutcome {
             about: format!("node {} {figure}", name(node)),
             asked,
             seen: seen.clone(),
@@ -34,7 +34,7 @@ pub(super) fn check(
             let shown = nodes.iter().zip(&found).take(MEMBERS_SHOWN);
             let shown: Vec<_> =
                 shown.map(|(node, (seen, ..))| format!("{}: {seen}", name(node))).collect();
-            Outcome {
+            ExpectationOutcome {
                 about: format!("any node of {} {figure}", group.unwrap_or_default()),
                 asked,
                 seen: format!("true of {count} of {}; {}", nodes.len(), shown.join("; ")),
@@ -67,7 +67,7 @@ fn describe(fact: &ProgramFact) -> (String, String) {
     }
 }
 
-fn of_node(evidence: &Evidence<'_>, index: usize, node: NodeId, fact: &ProgramFact) -> Seen {
+fn of_node(evidence: &RunEvidence<'_>, index: usize, node: NodeId, fact: &ProgramFact) -> Seen {
     if let ProgramFact::Log { count, .. } = fact {
         return log(evidence, index, node, count);
     }
@@ -111,12 +111,14 @@ pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
         false => ("it never started".to_owned(), None),
     };
     match (&program.life, program.last_exit) {
-        (Life::Running { .. } | Life::Starting, _) => ("it still ran at the end".to_owned(), None),
+        (ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting, _) => {
+            ("it still ran at the end".to_owned(), None)
+        }
         (_, Some(exit)) if program.ended_by_run => {
             (format!("it still ran at the end, then {exit}"), None)
         }
-        (Life::Failed { message }, _) => (message.clone(), None),
-        (Life::Lost, _) => ("its machine was lost".to_owned(), None),
+        (ProgramLifecycle::Failed { message }, _) => (message.clone(), None),
+        (ProgramLifecycle::Lost, _) => ("its machine was lost".to_owned(), None),
         (_, Some(exit)) if program.absent && program.ended_by_event => {
             (format!("it left: {exit}"), Some(exit.code))
         }
@@ -125,14 +127,14 @@ pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
     }
 }
 
-fn exited(program: &Supervised, bounds: &Bounds<Span>) -> (String, bool) {
+fn exited(program: &Supervised, bounds: &ValueBounds<Span>) -> (String, bool) {
     match (ending(program), program.exited_at) {
         ((_, Some(_)), Some(at)) => (format!("at {}s", seconds(at)), bounds.allow(&at)),
         ((text, _), _) => (text, false),
     }
 }
 
-fn ready(program: &Supervised, bounds: &Bounds<Span>) -> (String, bool) {
+fn ready(program: &Supervised, bounds: &ValueBounds<Span>) -> (String, bool) {
     match program.ready_at {
         Some(at) => (format!("at {}s", seconds(at)), bounds.allow(&at)),
         None if program.starts == 0 => ("it never started".to_owned(), false),
@@ -141,7 +143,7 @@ fn ready(program: &Supervised, bounds: &Bounds<Span>) -> (String, bool) {
 }
 
 /// A program that still runs has run until the end of the run.
-fn runtime(program: &Supervised, bounds: &Bounds<Span>, elapsed: Span) -> (String, bool) {
+fn runtime(program: &Supervised, bounds: &ValueBounds<Span>, elapsed: Span) -> (String, bool) {
     let Some(start) = program.started_at else { return (ending(program).0, false) };
     let exited = program.exited_at.filter(|at| *at >= start && !program.ended_by_run);
     let runtime = exited.unwrap_or(elapsed).saturating_sub(start);
@@ -149,7 +151,7 @@ fn runtime(program: &Supervised, bounds: &Bounds<Span>, elapsed: Span) -> (Strin
     (format!("{}{still}", rounded(runtime)), bounds.allow(&runtime))
 }
 
-fn log(evidence: &Evidence<'_>, index: usize, node: NodeId, count: &Bounds<u64>) -> Seen {
+fn log(evidence: &RunEvidence<'_>, index: usize, node: NodeId, count: &ValueBounds<u64>) -> Seen {
     let all = evidence.carried.logs.iter();
     let of_node: Vec<&LogMatches> =
         all.filter(|seen| seen.expectation == index && seen.key.node == node.index()).collect();
@@ -178,7 +180,7 @@ fn log(evidence: &Evidence<'_>, index: usize, node: NodeId, count: &Bounds<u64>)
     (seen, count.allow(&lines), look)
 }
 
-fn written(evidence: &Evidence<'_>, node: NodeId) -> u64 {
+fn written(evidence: &RunEvidence<'_>, node: NodeId) -> u64 {
     let volumes = evidence.carried.volumes.iter();
     let own = volumes.filter(|(ProgramKey { node: owner, .. }, _)| *owner == node.index());
     total(own.map(|(_, volume)| volume.bytes))
@@ -191,7 +193,7 @@ mod tests {
     use windtunnel_model::plan::{Program, Restart};
 
     use super::*;
-    use crate::supervisor::{Exit, Supervisor};
+    use crate::supervisor::{ProgramExit, Supervisor};
 
     fn program() -> Supervised {
         let spec = Program {
@@ -209,8 +211,8 @@ mod tests {
         Supervisor::single(spec)
     }
 
-    fn at_most(secs: u64) -> Bounds<Span> {
-        Bounds { min: None, max: Some(Span::from_secs(secs)) }
+    fn at_most(secs: u64) -> ValueBounds<Span> {
+        ValueBounds { min: None, max: Some(Span::from_secs(secs)) }
     }
 
     #[test]
@@ -236,13 +238,13 @@ mod tests {
     #[test]
     fn a_signal_is_more_than_its_code() {
         let mut program = program();
-        let by_code = Exit { code: 137, signal: None };
-        program.life = Life::Exited { exit: by_code };
+        let by_code = ProgramExit { code: 137, signal: None };
+        program.life = ProgramLifecycle::Exited { exit: by_code };
         program.last_exit = Some(by_code);
         assert!(exit(&program, ExitWanted::Code(137)).1);
         assert!(!exit(&program, ExitWanted::Signal(9)).1);
-        let by_signal = Exit { code: 137, signal: Some(9) };
-        program.life = Life::Exited { exit: by_signal };
+        let by_signal = ProgramExit { code: 137, signal: Some(9) };
+        program.life = ProgramLifecycle::Exited { exit: by_signal };
         program.last_exit = Some(by_signal);
         assert!(exit(&program, ExitWanted::Code(137)).1);
         assert!(exit(&program, ExitWanted::Signal(9)).1);

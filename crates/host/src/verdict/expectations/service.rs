@@ -1,14 +1,18 @@
 //! Expectations of services.
 
-use windtunnel_model::expect::{Bounds, ServiceFact};
+use windtunnel_model::expect::{ServiceFact, ValueBounds};
 use windtunnel_model::{NodeId, Probability, ServiceId, Span};
 
-use super::outcome::{Outcome, allows_share, percent, share};
+use super::outcome::{ExpectationOutcome, allows_share, percent, share};
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 use windtunnel_dataplane::Redirected;
 
-pub(super) fn check(evidence: &Evidence<'_>, service: ServiceId, fact: &ServiceFact) -> Outcome {
+pub(super) fn check(
+    evidence: &RunEvidence<'_>,
+    service: ServiceId,
+    fact: &ServiceFact,
+) -> ExpectationOutcome {
     let name = &evidence.plan.services[service.index()].name;
     let none = Redirected::default();
     let seen = evidence.redirections().services.get(service.index()).unwrap_or(&none);
@@ -42,10 +46,10 @@ pub(super) fn check(evidence: &Evidence<'_>, service: ServiceId, fact: &ServiceF
     };
     let about = format!("service {name} {figure}");
     let look = format!("run.json, `services`, {name}");
-    Outcome { about, asked, seen, met, look }
+    ExpectationOutcome { about, asked, seen, met, look }
 }
 
-fn replicas(evidence: &Evidence<'_>, nodes: &[NodeId]) -> String {
+fn replicas(evidence: &RunEvidence<'_>, nodes: &[NodeId]) -> String {
     let name = |node: &NodeId| evidence.plan.nodes.get(node.index()).map(|it| it.name.as_str());
     match nodes {
         [one] => name(one).unwrap_or_default().to_owned(),
@@ -57,12 +61,16 @@ fn replicas(evidence: &Evidence<'_>, nodes: &[NodeId]) -> String {
     }
 }
 
-fn counted(count: u64, what: &str, bounds: &Bounds<u64>) -> (String, bool) {
+fn counted(count: u64, what: &str, bounds: &ValueBounds<u64>) -> (String, bool) {
     (format!("{count} {what}"), bounds.allow(&count))
 }
 
 /// The share of these replicas in all that began; of nothing there is none.
-fn of_all(seen: &Redirected, nodes: &[NodeId], bounds: &Bounds<Probability>) -> (String, bool) {
+fn of_all(
+    seen: &Redirected,
+    nodes: &[NodeId],
+    bounds: &ValueBounds<Probability>,
+) -> (String, bool) {
     let began = |of: &dyn Fn(NodeId) -> bool| {
         let of = seen.replicas.iter().filter(|(node, _)| of(*node));
         of.fold(0u64, |sum, (_, it)| sum.saturating_add(it.connections).saturating_add(it.flows))
@@ -78,7 +86,7 @@ fn of_all(seen: &Redirected, nodes: &[NodeId], bounds: &Bounds<Probability>) -> 
 }
 
 /// Where no client had to wait for another replica, there was no gap.
-fn gap(longest: Option<Span>, bounds: &Bounds<Span>) -> (String, bool) {
+fn gap(longest: Option<Span>, bounds: &ValueBounds<Span>) -> (String, bool) {
     match longest {
         Some(longest) => (rounded(longest), bounds.allow(&longest)),
         None => {

@@ -1,19 +1,19 @@
 //! What kept packets from being on time.
 
 use windtunnel_model::{Lane, Span};
-use windtunnel_sys::limits::Processors;
+use windtunnel_sys::limits::CpuTickCounters;
 
 use crate::text::rounded;
-use crate::verdict::evidence::{Evidence, busy_percent, span_of, stolen_percent};
+use crate::verdict::evidence::{RunEvidence, busy_percent, span_of, stolen_percent};
 
-pub(super) fn lane_text(evidence: &Evidence<'_>, lane: Lane) -> String {
+pub(super) fn lane_text(evidence: &RunEvidence<'_>, lane: Lane) -> String {
     let link = &evidence.plan.links[lane.link.index()].name;
     format!("{link} ({})", evidence.plan.lane_name(lane))
 }
 
 /// What kept the engine's thread from being on time by up to `worst`, by what the kernel says of
 /// it.
-pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
+pub(super) fn cause(evidence: &RunEvidence<'_>, worst: Span) -> String {
     if let Some(why) = shortage(evidence) {
         return why;
     }
@@ -32,7 +32,7 @@ pub(super) fn cause(evidence: &Evidence<'_>, worst: Span) -> String {
 }
 
 /// Why there was less processor time than what wanted some, if there was.
-pub(super) fn shortage(evidence: &Evidence<'_>) -> Option<String> {
+pub(super) fn shortage(evidence: &RunEvidence<'_>) -> Option<String> {
     let tally = evidence.tally;
     let (ran, waited) = (percent(evidence, tally.ran_ns), percent(evidence, tally.waited_ns));
     let (when, during) = load(evidence);
@@ -54,7 +54,7 @@ pub(super) fn shortage(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 /// What the processors did when packets were late, where that is known; else in all the run.
-fn load(evidence: &Evidence<'_>) -> (Processors, &'static str) {
+fn load(evidence: &RunEvidence<'_>) -> (CpuTickCounters, &'static str) {
     match evidence.load {
         load if load.lasted.is_zero() => (evidence.processors, ""),
         load => (load.into(), " when packets were late"),
@@ -62,7 +62,7 @@ fn load(evidence: &Evidence<'_>) -> (Processors, &'static str) {
 }
 
 /// A part of the run's time.
-fn percent(evidence: &Evidence<'_>, part_ns: u64) -> u64 {
+fn percent(evidence: &RunEvidence<'_>, part_ns: u64) -> u64 {
     let elapsed = evidence.elapsed.as_nanos().max(1);
     u64::try_from(u128::from(part_ns) * 100 / u128::from(elapsed)).unwrap_or(100)
 }

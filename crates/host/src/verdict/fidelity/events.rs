@@ -1,12 +1,12 @@
 //! Whether what was planned for a time happened then.
 
 use super::cause::cause;
-use crate::planned::Late;
+use crate::planned::LateOccurrence;
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 
 /// What happened later than it may.
-pub(super) fn doubt(evidence: &Evidence<'_>) -> Option<String> {
+pub(super) fn doubt(evidence: &RunEvidence<'_>) -> Option<String> {
     let planned = evidence.planned;
     let (worst, _) = planned.worst.split_first()?;
     let named: Vec<String> = planned.worst.iter().take(NAMED).map(text).collect();
@@ -21,8 +21,8 @@ pub(super) fn doubt(evidence: &Evidence<'_>) -> Option<String> {
     ))
 }
 
-fn text(event: &Late) -> String {
-    let Late { what, intended, late, bound } = event;
+fn text(event: &LateOccurrence) -> String {
+    let LateOccurrence { what, intended, late, bound } = event;
     let (intended, late, bound) = (rounded(*intended), rounded(*late), rounded(*bound));
     format!("{what}, planned for {intended}, by {late} (it may by {bound})")
 }

@@ -1,29 +1,29 @@
 //! Whether packets left on time: all together, on each link direction by itself, and without long
 //! stalls.
 
-use windtunnel_model::{Lane, Span, Time, Vertex};
+use windtunnel_model::{Lane, NetworkVertex, Span, Time};
 
 use super::cause::{LONG_FACTOR, cause, lane_text, long_above};
 use crate::text::rounded;
-use crate::verdict::evidence::Evidence;
+use crate::verdict::evidence::RunEvidence;
 use windtunnel_dataplane::Tally;
 
 /// Why the lateness makes the run doubtful; empty if it does not.
-pub(super) fn doubts(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<String> {
     let tally = evidence.tally;
     if exceeds_share(tally.late, tally.departures.packets()) {
         return vec![all(evidence)];
     }
     let long = Extreme::find(tally, evidence.late_above).map(|long| long.text(evidence));
     let directions = late_directions(evidence.tally, evidence.late_above, |lane| {
-        matches!(evidence.plan.lane_end(lane), Vertex::Node(_))
+        matches!(evidence.plan.lane_end(lane), NetworkVertex::Node(_))
     });
     let by_itself = directions.first().map(|worst| worst.text(evidence, directions.len()));
     long.into_iter().chain(by_itself).collect()
 }
 
 /// More than one packet in a thousand of all left late.
-fn all(evidence: &Evidence<'_>) -> String {
+fn all(evidence: &RunEvidence<'_>) -> String {
     let tally = evidence.tally;
     let packets = tally.departures.packets();
     let worst = Span::from_nanos(tally.departures.summary().max_ns);
@@ -61,7 +61,7 @@ impl Extreme {
         (worst > bound).then_some(Extreme { packets: 0, worst })
     }
 
-    fn text(&self, evidence: &Evidence<'_>) -> String {
+    fn text(&self, evidence: &RunEvidence<'_>) -> String {
         let Extreme { packets, worst } = *self;
         let bound = long_above(evidence.late_above);
         let times = format!("more than {LONG_FACTOR} times the bound of {}", evidence.late_above);
@@ -87,7 +87,7 @@ impl Extreme {
 
 /// A direction of which more packets were late than may be.
 #[derive(Debug, PartialEq, Eq)]
-struct Direction {
+struct DirectionLateness {
     lane: Lane,
     late: u64,
     packets: u64,
@@ -96,8 +96,8 @@ struct Direction {
     during: Option<(Time, Time)>,
 }
 
-impl Direction {
-    fn text(&self, evidence: &Evidence<'_>, directions: usize) -> String {
+impl DirectionLateness {
+    fn text(&self, evidence: &RunEvidence<'_>, directions: usize) -> String {
         let more = match directions - 1 {
             0 => String::new(),
             1 => ", and too many on another link direction".to_owned(),
@@ -127,11 +127,11 @@ fn late_directions(
     tally: &Tally,
     late_above: Span,
     ends_at_node: impl Fn(Lane) -> bool,
-) -> Vec<Direction> {
+) -> Vec<DirectionLateness> {
     let lanes = tally.lanes.iter().enumerate().map(|(index, lane)| (Lane::from_index(index), lane));
     let directions = lanes.map(|(lane, result)| {
         let late = result.lateness.later_than(late_above);
-        Direction {
+        DirectionLateness {
             lane,
             late: if ends_at_node(lane) { late } else { late.min(tally.late) },
             packets: result.lateness.packets(),
@@ -139,9 +139,10 @@ fn late_directions(
             during: result.late,
         }
     });
-    let is_late =
-        |found: &Direction| found.late >= LATE_LEAST && exceeds_share(found.late, found.packets);
-    let mut late: Vec<Direction> = directions.filter(is_late).collect();
+    let is_late = |found: &DirectionLateness| {
+        found.late >= LATE_LEAST && exceeds_share(found.late, found.packets)
+    };
+    let mut late: Vec<DirectionLateness> = directions.filter(is_late).collect();
     late.sort_by_key(|found| (std::cmp::Reverse(found.late), found.lane));
     late
 }
@@ -174,7 +175,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// The lanes with the most packets later than `bound`, at most three.
-fn worst_lanes(evidence: &Evidence<'_>, bound: Span) -> String {
+fn worst_lanes(evidence: &RunEvidence<'_>, bound: Span) -> String {
     let lanes = evidence.tally.lanes.iter().enumerate();
     let mut late: Vec<(u64, Lane)> = lanes
         .map(|(index, lane)| (lane.lateness.later_than(bound), Lane::from_index(index)))
@@ -194,15 +195,15 @@ const LANES_NAMED: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_trace::lateness::Lateness;
+    use windtunnel_trace::lateness::LatenessHistogram;
 
     use super::*;
     use windtunnel_dataplane::{LaneResult, LateInterval};
 
     const BOUND: Span = Span::from_millis(1);
 
-    fn lateness(on_time: u64, late: u64, by: Span) -> Lateness {
-        let mut lateness = Lateness::new();
+    fn lateness(on_time: u64, late: u64, by: Span) -> LatenessHistogram {
+        let mut lateness = LatenessHistogram::new();
         (0..on_time).for_each(|_| lateness.record(Span::from_micros(80)));
         (0..late).for_each(|_| lateness.record(by));
         lateness

@@ -1,17 +1,19 @@
 //! Limits of memory, processes and descriptors in verdicts.
 
-use super::super::testing::Case;
-use crate::node_limits::{Bound, Kind, Owner};
+use super::super::testing::RunEvidenceFixture;
+use crate::node_limits::{ResourceLimit, ResourceLimitKind, ResourceLimitOwner};
 
-fn case(bound: Bound) -> Case {
-    let mut case = Case::of("nodes: {db: {memory: 64MB}, b: {}}\nlinks: [{between: [db, b]}]");
+fn case(bound: ResourceLimit) -> RunEvidenceFixture {
+    let mut case =
+        RunEvidenceFixture::of("nodes: {db: {memory: 64MB}, b: {}}\nlinks: [{between: [db, b]}]");
     case.bounds = vec![bound];
     case
 }
 
 #[test]
 fn a_limit_that_was_met_is_reported_and_the_run_is_faithful() {
-    let mut bound = Bound::new(Owner::Node(0), Kind::Memory, 64_000_000);
+    let mut bound =
+        ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 64_000_000);
     (bound.peak, bound.met, bound.ended, bound.faults) = (63_000_000, 7, 1, 3);
     let report = case(bound).judge();
     assert!(report.verdict.faithful, "{:?}", report.verdict);
@@ -22,7 +24,8 @@ fn a_limit_that_was_met_is_reported_and_the_run_is_faithful() {
 
 #[test]
 fn a_limit_that_was_not_held_makes_the_run_unfaithful_with_the_reason() {
-    let mut bound = Bound::new(Owner::Program(0, 1), Kind::Pids, 50);
+    let mut bound =
+        ResourceLimit::new(ResourceLimitOwner::Program(0, 1), ResourceLimitKind::Pids, 50);
     bound.fail("denied".to_owned());
     let verdict = case(bound).judge().verdict;
     let expected = "the limit `pids` of program 1 of node db was not held: denied";
@@ -31,13 +34,16 @@ fn a_limit_that_was_not_held_makes_the_run_unfaithful_with_the_reason() {
 
 #[test]
 fn what_is_used_of_descriptors_is_not_known() {
-    let report = case(Bound::new(Owner::Node(0), Kind::OpenFiles, 256)).judge();
+    let report =
+        case(ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::OpenFiles, 256))
+            .judge();
     assert_eq!((report.bounds[0].peak, report.bounds[0].faults), (None, None));
 }
 
 #[test]
 fn what_was_used_between_two_looks_of_a_watch_is_said() {
-    let mut bound = Bound::new(Owner::Node(0), Kind::Memory, 64_000_000);
+    let mut bound =
+        ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 64_000_000);
     bound.mechanism = "watch".to_owned();
     bound.peak = 64_000_000;
     assert_eq!(case(bound.clone()).judge().verdict.warnings, Vec::<String>::new());

@@ -2,12 +2,12 @@
 
 use windtunnel_model::{Span, Time};
 use windtunnel_trace::rate::Intervals;
-use windtunnel_trace::report::Expectation;
-use windtunnel_trace::sample::Row;
-use windtunnel_trace::series::{Sample, Series};
+use windtunnel_trace::report::ExpectationResult;
+use windtunnel_trace::sample::LinkSampleRow;
+use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
 
-use super::super::testing::Case;
-use crate::echo::{EchoResults, Probe};
+use super::super::testing::RunEvidenceFixture;
+use crate::echo::{EchoProbe, EchoResults};
 use crate::output::{LogLine, LogMatches, ProgramKey};
 
 fn file(expect: &str) -> String {
@@ -17,13 +17,13 @@ fn file(expect: &str) -> String {
     )
 }
 
-fn first(case: &Case) -> Expectation {
+fn first(case: &RunEvidenceFixture) -> ExpectationResult {
     case.judge().expectations.remove(0)
 }
 
 #[test]
 fn any_of_a_group_must_do_what_is_expected() {
-    let mut case = Case::of(&file("{node: peer, of: any, exit: 4}"));
+    let mut case = RunEvidenceFixture::of(&file("{node: peer, of: any, exit: 4}"));
     case.start(0);
     let key = ProgramKey { node: 0, program: 0 };
     assert_eq!(case.supervisor.program(key).unwrap().starts, 1);
@@ -41,7 +41,8 @@ fn any_of_a_group_must_do_what_is_expected() {
 #[test]
 fn times_of_programs_count_from_the_beginning_of_the_run() {
     let ready = |max: &str| {
-        let mut case = Case::of(&file(&format!("{{node: web, ready: {{max: {max}}}}}")));
+        let mut case =
+            RunEvidenceFixture::of(&file(&format!("{{node: web, ready: {{max: {max}}}}}")));
         case.start(1);
         let key = ProgramKey { node: 0, program: 0 };
         case.supervisor.on_ready(key, Span::from_millis(2_500));
@@ -54,7 +55,7 @@ fn times_of_programs_count_from_the_beginning_of_the_run() {
 
 #[test]
 fn lines_of_a_log_are_counted_over_the_streams_and_the_first_is_shown() {
-    let mut case = Case::of(&file("{node: web, log: {match: up, count: {min: 3}}}"));
+    let mut case = RunEvidenceFixture::of(&file("{node: web, log: {match: up, count: {min: 3}}}"));
     let seen = |file: &str, lines, number, at_ns: u64| LogMatches {
         expectation: 0,
         key: ProgramKey { node: 0, program: 0 },
@@ -74,9 +75,9 @@ fn lines_of_a_log_are_counted_over_the_streams_and_the_first_is_shown() {
 
 #[test]
 fn the_round_trip_of_a_path_is_the_median_of_the_replies() {
-    let mut case = Case::of(&file("{path: [web, peer-1], rtt: {max: 20ms}}"));
+    let mut case = RunEvidenceFixture::of(&file("{path: [web, peer-1], rtt: {max: 20ms}}"));
     assert_eq!((first(&case).seen.as_str(), first(&case).met), ("no reply", false));
-    let probe = Probe::all(&case.plan)[0];
+    let probe = EchoProbe::all(&case.plan)[0];
     let rtts = [Some(10), None, Some(20), Some(40)];
     let echoes = rtts.map(|ms| (Span::ZERO, ms.map(Span::from_millis)));
     case.echoes = vec![(probe, EchoResults { echoes: echoes.to_vec(), error: None })];
@@ -91,8 +92,8 @@ fn the_round_trip_of_a_path_is_the_median_of_the_replies() {
 fn the_loss_of_a_path_is_the_share_of_requests_without_reply() {
     let with_bound = |max: &str| {
         let expect = format!("{{path: [web, peer-1], loss: {{max: {max}}}}}");
-        let mut case = Case::of(&file(&expect));
-        let probe = Probe::all(&case.plan)[0];
+        let mut case = RunEvidenceFixture::of(&file(&expect));
+        let probe = EchoProbe::all(&case.plan)[0];
         let reply = (Span::ZERO, Some(Span::from_millis(1)));
         let mut echoes = vec![reply; 39];
         echoes.push((Span::ZERO, None));
@@ -106,21 +107,24 @@ fn the_loss_of_a_path_is_the_share_of_requests_without_reply() {
 
 #[test]
 fn the_throughput_of_a_path_is_payload_by_time() {
-    let mut case = Case::of(&file("{path: [web, peer-1], throughput: {mean: {min: 8mbit}}}"));
+    let mut case =
+        RunEvidenceFixture::of(&file("{path: [web, peer-1], throughput: {mean: {min: 8mbit}}}"));
     assert_eq!(first(&case).seen, "no sample");
     // A megabyte a second for three seconds.
     let second = |n: u64| Time::from_nanos(n * 1_000_000_000);
     let counts = (1..=3).map(|n| (second(n), 1_000_000)).collect();
     let (from, to) = (windtunnel_model::NodeId(0), windtunnel_model::NodeId(1));
     let payload = Intervals { start: Time::ZERO, counts };
-    case.tally.flows = vec![windtunnel_dataplane::Flow::counted(from, to, payload)];
+    case.tally.flows = vec![windtunnel_dataplane::NodePairThroughput::counted(from, to, payload)];
     let found = first(&case);
     assert_eq!((found.seen.as_str(), found.met), ("8.000mbit (0.000s to 3.000s)", true));
 }
 
 #[test]
 fn a_window_that_the_run_did_not_reach_is_not_met() {
-    let mut case = Case::of(&file("{path: [web, peer-1], between: [20s, 30s], loss: {max: 1%}}"));
+    let mut case = RunEvidenceFixture::of(&file(
+        "{path: [web, peer-1], between: [20s, 30s], loss: {max: 1%}}",
+    ));
     case.elapsed = Span::from_secs(10);
     let found = first(&case);
     assert!(!found.met);
@@ -130,26 +134,27 @@ fn a_window_that_the_run_did_not_reach_is_not_met() {
 
 /// A second of samples of the first link, up: 100 packets of 1250 bytes each tenth, of which the
 /// last tenth drops one by loss and two as the queue was full.
-fn with_samples(expect: &str) -> Expectation {
-    let mut case = Case::of(&file(&format!("{{link: web--peer-1, direction: up, {expect}}}")));
+fn with_samples(expect: &str) -> ExpectationResult {
+    let mut case =
+        RunEvidenceFixture::of(&file(&format!("{{link: web--peer-1, direction: up, {expect}}}")));
     let sample = |tenth: u64| {
-        let row = Row {
+        let row = LinkSampleRow {
             offered_packets: 103,
             delivered_packets: 100,
             delivered_bytes: 100 * 1_000,
             delivered_wire_bytes: 100 * 1_250,
             lateness_max_ns: tenth * 10_000,
             queue_max_packets: tenth,
-            ..Row::default()
+            ..LinkSampleRow::default()
         };
         let dropped = if tenth == 10 {
             vec![("loss".into(), 1), ("queue_full".into(), 2)]
         } else {
             Vec::new()
         };
-        Sample { at: Time::from_nanos(tenth * 100_000_000), row, dropped, rate_bit_per_s: None }
+        LinkSample { at: Time::from_nanos(tenth * 100_000_000), row, dropped, rate_bit_per_s: None }
     };
-    case.tally.lanes[0].series = Some(Series((1..=10).map(sample).collect()));
+    case.tally.lanes[0].series = Some(LinkSampleSeries((1..=10).map(sample).collect()));
     first(&case)
 }
 
@@ -194,7 +199,8 @@ fn a_window_of_a_direction_is_judged_by_its_own_samples() {
 
 #[test]
 fn a_direction_without_samples_meets_nothing() {
-    let mut case = Case::of(&file("{link: web--peer-1, direction: up, drops: {max: 9}}"));
+    let mut case =
+        RunEvidenceFixture::of(&file("{link: web--peer-1, direction: up, drops: {max: 9}}"));
     case.tally.lanes[0].series = None;
     let found = first(&case);
     assert_eq!((found.seen.as_str(), found.met), ("no sample", false));
@@ -202,7 +208,7 @@ fn a_direction_without_samples_meets_nothing() {
 
 /// What is seen of a service with three expulsions, after which one client waited 700 ms, of which
 /// one connection was lost; the end of programs brought more of all.
-fn of_service(expect: &str) -> Expectation {
+fn of_service(expect: &str) -> ExpectationResult {
     use windtunnel_dataplane::{Redirected, Redirections};
     use windtunnel_engine::{ExpelledCounts, FailOverCounters, ReplicaCounters, ServiceCounters};
     use windtunnel_model::NodeId;
@@ -232,7 +238,7 @@ fn of_service(expect: &str) -> Expectation {
         }],
         ..Redirections::default()
     };
-    let mut case = Case::of(&file);
+    let mut case = RunEvidenceFixture::of(&file);
     case.services.redirected = redirected(1);
     case.tally.services = redirected(9);
     first(&case)

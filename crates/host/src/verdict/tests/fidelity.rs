@@ -1,13 +1,13 @@
 //! Whether the emulation was what was asked.
 
 use windtunnel_model::{Span, Time};
-use windtunnel_sys::limits::Processors;
+use windtunnel_sys::limits::CpuTickCounters;
 
-use super::super::testing::Case;
+use super::super::testing::RunEvidenceFixture;
 use crate::devices::DeviceDrops;
-use crate::ending::Ending;
+use crate::ending::RunEndReason;
 use crate::load::WhenLate;
-use crate::planned::Late;
+use crate::planned::LateOccurrence;
 use windtunnel_dataplane::LateInterval;
 use windtunnel_model::Lane;
 
@@ -21,13 +21,13 @@ links: [{between: [a, r]}, {between: [r, b]}]
 const ON_TIME: Span = Span::from_micros(10);
 const LATE: Span = Span::from_millis(2);
 
-fn doubts(case: &Case) -> Vec<String> {
+fn doubts(case: &RunEvidenceFixture) -> Vec<String> {
     case.judge().verdict.unfaithful
 }
 
 #[test]
 fn one_packet_in_a_thousand_may_be_late_and_no_more() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.depart(999, ON_TIME, 2);
     case.depart(1, LATE, 2);
     assert_eq!(doubts(&case), [] as [&str; 0]);
@@ -41,7 +41,7 @@ fn one_packet_in_a_thousand_may_be_late_and_no_more() {
 
 #[test]
 fn a_direction_is_judged_by_itself_however_many_packets_the_others_carry() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.depart(100_000, ON_TIME, 2);
     case.depart(500, ON_TIME, 1);
     case.depart(10, LATE, 1);
@@ -53,7 +53,7 @@ fn a_direction_is_judged_by_itself_however_many_packets_the_others_carry() {
 
 #[test]
 fn one_packet_later_than_twenty_times_the_bound_is_too_late_whatever_the_share() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.depart(1_000_000, ON_TIME, 2);
     case.depart(1, Span::from_millis(20), 2);
     assert_eq!(doubts(&case), [] as [&str; 0]);
@@ -70,7 +70,7 @@ fn one_packet_later_than_twenty_times_the_bound_is_too_late_whatever_the_share()
 
 #[test]
 fn a_loop_that_stood_still_is_doubted_also_where_no_packet_moved() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.tally.stalls.times = 1;
     case.tally.stalls.longest = Span::from_millis(20);
     assert_eq!(doubts(&case), [] as [&str; 0]);
@@ -84,8 +84,8 @@ fn a_loop_that_stood_still_is_doubted_also_where_no_packet_moved() {
 
 #[test]
 fn a_planned_event_later_than_its_bound_is_doubted_by_its_name() {
-    let mut case = Case::of(ROUTED);
-    let event = |what: &str, late| Late {
+    let mut case = RunEvidenceFixture::of(ROUTED);
+    let event = |what: &str, late| LateOccurrence {
         what: what.to_owned(),
         intended: Span::from_secs(5),
         late: Span::from_millis(late),
@@ -109,8 +109,8 @@ fn a_planned_event_later_than_its_bound_is_doubted_by_its_name() {
 
 #[test]
 fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
-    let cause = |change: fn(&mut Case)| {
-        let mut case = Case::of(ROUTED);
+    let cause = |change: fn(&mut RunEvidenceFixture)| {
+        let mut case = RunEvidenceFixture::of(ROUTED);
         case.depart(10, LATE, 2);
         change(&mut case);
         let doubts = doubts(&case);
@@ -125,15 +125,17 @@ fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
         cause(|case| case.tally.waited_ns = 300_000_000)
             .starts_with("the processors are saturated: busy for 0% of the time; the engine was ready but had none for 3%")
     );
-    let busy = |case: &mut Case| case.processors = Processors { busy: 85, idle: 15, stolen: 0 };
+    let busy = |case: &mut RunEvidenceFixture| {
+        case.processors = CpuTickCounters { busy: 85, idle: 15, stolen: 0 }
+    };
     assert!(cause(busy).starts_with("the processors are saturated: busy for 85% of the time"));
     let ran = cause(|case| case.tally.ran_ns = 8_000_000_000);
     assert_eq!(ran, "the offered rate is too high: the engine was busy 80% of the time");
     let second = windtunnel_sys::limits::ticks_per_second();
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.depart(10, LATE, 2);
     // 3 % in all the run, at any time.
-    case.processors = Processors { busy: 0, idle: 97 * second, stolen: 3 * second };
+    case.processors = CpuTickCounters { busy: 0, idle: 97 * second, stolen: 3 * second };
     assert!(doubts(&case)[0].contains("short stalls of this machine"), "{:?}", doubts(&case));
     // Nothing of that when packets were late.
     let lasted = Span::from_secs(1);
@@ -149,7 +151,7 @@ fn the_likely_cause_is_what_the_kernel_says_of_the_thread_and_the_processors() {
 
 #[test]
 fn packets_that_were_lost_outside_the_model_are_counted_by_where_that_was() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.tally.kernel_drops =
         vec![(Time::from_nanos(700_000_000), 5), (Time::from_nanos(900_000_000), 2)];
     case.device_drops = DeviceDrops { packets: 1, backlog_packets: 9 };
@@ -173,9 +175,10 @@ fn packets_that_were_lost_outside_the_model_are_counted_by_where_that_was() {
 
 #[test]
 fn a_loop_that_ended_early_or_an_overload_that_ended_the_run_is_not_faithful() {
-    let mut case = Case::of(ROUTED);
+    let mut case = RunEvidenceFixture::of(ROUTED);
     case.tally.failure = Some("cannot wait for packets: interrupted".to_owned());
-    case.ending = Ending::Overloaded("overloaded: the emulation was 30.0ms behind".to_owned());
+    case.ending =
+        RunEndReason::Overloaded("overloaded: the emulation was 30.0ms behind".to_owned());
     let doubts = doubts(&case);
     assert_eq!(doubts[0], "cannot wait for packets: interrupted");
     assert!(doubts[1].starts_with("overloaded: the emulation was 30.0ms behind: "));

@@ -1,13 +1,14 @@
 //! Limits of nodes in verdicts.
 
-use super::super::testing::Case;
-use crate::node_limits::{Account, Owner, Window};
+use super::super::testing::RunEvidenceFixture;
+use crate::node_limits::{CpuAccountWindow, CpuUsageAccount, ResourceLimitOwner};
 
 /// A run of a node that may use a quarter of a processor and had so many thousandths of one, in
 /// seconds in each of which it was stopped for a while.
-fn case(delivered: &[u64]) -> Case {
-    let mut case = Case::of("nodes: {db: {cpu: 25%}, b: {}}\nlinks: [{between: [db, b]}]");
-    let window = |(index, millis): (u64, &u64)| Window {
+fn case(delivered: &[u64]) -> RunEvidenceFixture {
+    let mut case =
+        RunEvidenceFixture::of("nodes: {db: {cpu: 25%}, b: {}}\nlinks: [{between: [db, b]}]");
+    let window = |(index, millis): (u64, &u64)| CpuAccountWindow {
         end_ns: (index + 1) * 1_000_000_000,
         length_ns: 1_000_000_000,
         used_ns: millis * 1_000_000,
@@ -15,7 +16,10 @@ fn case(delivered: &[u64]) -> Case {
         asked_millis: 250,
     };
     let windows = (0..).zip(delivered).map(window).collect();
-    let account = Account { windows, ..Account::new(Owner::Node(0), 250, "duty cycle") };
+    let account = CpuUsageAccount {
+        windows,
+        ..CpuUsageAccount::new(ResourceLimitOwner::Node(0), 250, "duty cycle")
+    };
     case.limits = vec![account];
     case
 }

@@ -14,7 +14,7 @@ impl Layers {
     /// attributes of users.
     ///
     /// Not on tmpfs before Linux 6.6, for example.
-    pub(super) fn unpack(layers: &[&[Made]]) -> Option<Layers> {
+    pub(super) fn unpack(layers: &[&[TestLayerEntry]]) -> Option<Layers> {
         let folder = tempfile::tempdir().unwrap();
         let mut paths: Vec<PathBuf> = Vec::new();
         for (number, entries) in layers.iter().enumerate() {
@@ -45,8 +45,8 @@ impl Layers {
     }
 }
 
-fn folder(name: &'static str, mode: u32) -> Made {
-    Made { mode, ..other(name, EntryType::Directory, "") }
+fn folder(name: &'static str, mode: u32) -> TestLayerEntry {
+    TestLayerEntry { mode, ..other(name, EntryType::Directory, "") }
 }
 
 fn mode(path: impl AsRef<Path>) -> u32 {

@@ -4,17 +4,17 @@ use super::*;
 use crate::tests::{Recorder, key};
 
 /// A program that does `script`, and starts so many agents.
-fn plan(script: &str, agents: usize) -> Plan {
+fn plan(script: &str, agents: usize) -> AgentLaunchCommand {
     let words = ["sh", "-c", script].map(str::to_owned).into();
-    Plan { what: "the session".to_owned(), words, agents }
+    AgentLaunchCommand { what: "the session".to_owned(), words, agents }
 }
 
 /// What became of a session.
-type Opened = Result<Vec<SocketAddr>, Why>;
+type Opened = Result<Vec<SocketAddr>, AgentLaunchFailure>;
 
-fn open(plans: &[Plan]) -> (Sessions, Vec<Opened>, Arc<Recorder>) {
+fn open(plans: &[AgentLaunchCommand]) -> (Sessions, Vec<Opened>, Arc<Recorder>) {
     let recorder = Recorder::new();
-    let progress: Arc<dyn Progress> = Arc::<Recorder>::clone(&recorder);
+    let progress: Arc<dyn ClusterRunObserver> = Arc::<Recorder>::clone(&recorder);
     let (sessions, opened) = Sessions::open(plans, &key(), &progress);
     (sessions, opened, recorder)
 }
@@ -45,7 +45,7 @@ fn the_key_comes_through_standard_input_which_stays_open() {
          echo windtunnel agent at 10.0.0.1:7; cat >/dev/null",
         got.display()
     );
-    let progress: Arc<dyn Progress> = Recorder::new();
+    let progress: Arc<dyn ClusterRunObserver> = Recorder::new();
     let (sessions, opened) = Sessions::open(&[plan(&script, 1)], &key, &progress);
     assert_eq!(opened[0].as_ref().unwrap().len(), 1);
     assert_eq!(std::fs::read_to_string(got).unwrap(), key.text());
@@ -56,25 +56,31 @@ fn the_key_comes_through_standard_input_which_stays_open() {
 fn a_program_that_ends_early_is_reported_with_its_status_and_its_last_lines() {
     let script = "i=0; while [ $i -lt 25 ]; do i=$((i+1)); echo line $i >&2; done; exit 7";
     let (_sessions, opened, _) = open(&[plan(script, 1), plan("exit 0", 1)]);
-    let Err(Why::Ended { status, said }) = &opened[0] else { panic!("{opened:?}") };
+    let Err(AgentLaunchFailure::Ended { status, said }) = &opened[0] else { panic!("{opened:?}") };
     assert_eq!((status.and_then(|status| status.code()), said.len()), (Some(7), 20));
     assert_eq!((said[0].as_str(), said[19].as_str()), ("line 6", "line 25"));
-    let Err(Why::Ended { status, said }) = &opened[1] else { panic!("{opened:?}") };
+    let Err(AgentLaunchFailure::Ended { status, said }) = &opened[1] else { panic!("{opened:?}") };
     assert_eq!((status.and_then(|status| status.code()), said.len()), (Some(0), 0));
 }
 
 #[test]
 fn fewer_agents_than_were_to_start_are_a_failure() {
     let (_sessions, opened, _) = open(&[plan("echo windtunnel agent at 10.0.0.1:7", 2)]);
-    assert!(matches!(&opened[0], Err(Why::Ended { .. })), "{opened:?}");
+    assert!(matches!(&opened[0], Err(AgentLaunchFailure::Ended { .. })), "{opened:?}");
 }
 
 #[test]
 fn a_program_that_does_not_exist_does_not_keep_the_others_from_starting() {
-    let missing = Plan { what: String::new(), words: vec!["/no/such/ssh".to_owned()], agents: 1 };
+    let missing = AgentLaunchCommand {
+        what: String::new(),
+        words: vec!["/no/such/ssh".to_owned()],
+        agents: 1,
+    };
     let good = plan("echo windtunnel agent at 10.0.0.1:7; cat >/dev/null", 1);
     let (_sessions, opened, _) = open(&[missing, good]);
-    let Err(Why::NoProgram { program, error }) = &opened[0] else { panic!("{opened:?}") };
+    let Err(AgentLaunchFailure::NoProgram { program, error }) = &opened[0] else {
+        panic!("{opened:?}")
+    };
     assert_eq!((program.as_str(), error.kind()), ("/no/such/ssh", io::ErrorKind::NotFound));
     assert_eq!(opened[1].as_ref().unwrap().len(), 1);
 }
@@ -88,7 +94,7 @@ fn a_line_without_an_end_is_a_failure_that_names_the_stream() {
     ];
     let (_sessions, opened, _) = open(&plans);
     let stream = |opened: &Opened| match opened {
-        Err(Why::Overlong { stream }) => *stream,
+        Err(AgentLaunchFailure::Overlong { stream }) => *stream,
         other => panic!("{other:?}"),
     };
     let streams = [stream(&opened[0]), stream(&opened[1])];

@@ -39,10 +39,10 @@ impl World {
         World { processes, marks: BTreeMap::new() }
     }
 
-    fn state(&self, pid: Pid) -> Option<State> {
+    fn state(&self, pid: Pid) -> Option<ProcessState> {
         let process = self.processes.get(&pid.as_raw_nonzero().get())?;
         let letter = if process.stopped.is_some() { 'T' } else { 'R' };
-        Some(State { letter, began: process.began, ..State::default() })
+        Some(ProcessState { letter, began: process.began, ..ProcessState::default() })
     }
 
     fn used_ns(&self, pid: Pid) -> u64 {
@@ -90,8 +90,8 @@ impl World {
 /// A world in which nothing else happens meanwhile.
 struct Still(RefCell<World>);
 
-impl Processes for Still {
-    fn state(&self, pid: Pid) -> Option<State> {
+impl ProcessController for Still {
+    fn state(&self, pid: Pid) -> Option<ProcessState> {
         self.0.borrow().state(pid)
     }
 

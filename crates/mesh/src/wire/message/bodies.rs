@@ -1,23 +1,23 @@
 //! The bodies of messages, as bytes.
 
-use super::Message;
+use super::MeshMessage;
 use super::fields::{put_entry, put_optional_agent, put_sender};
-use crate::wire::Writer;
+use crate::wire::MessageEncoder;
 
-impl Message<'_> {
-    pub(super) fn put_roster(&self, w: &mut Writer) {
+impl MeshMessage<'_> {
+    pub(super) fn put_roster(&self, w: &mut MessageEncoder) {
         match self {
-            Message::RosterSum { from, agents, answer } => {
+            MeshMessage::RosterSum { from, agents, answer } => {
                 put_sender(w, from);
                 w.u32(u32::try_from(agents.count).unwrap_or(u32::MAX));
                 w.u64(agents.sum);
                 w.flag(*answer);
             }
-            Message::RosterAsk { from, after } => {
+            MeshMessage::RosterAsk { from, after } => {
                 put_sender(w, from);
                 put_optional_agent(w, *after);
             }
-            Message::Roster { from, more, agents } => {
+            MeshMessage::Roster { from, more, agents } => {
                 put_sender(w, from);
                 w.flag(*more);
                 agents.iter().for_each(|identity| w.identity(identity));
@@ -26,23 +26,23 @@ impl Message<'_> {
         }
     }
 
-    pub(super) fn put_probe(&self, w: &mut Writer) {
+    pub(super) fn put_probe(&self, w: &mut MessageEncoder) {
         match self {
-            Message::Probe { from, incarnation, to, number, origin } => {
+            MeshMessage::Probe { from, incarnation, to, number, origin } => {
                 w.identity(from);
                 w.u16(*incarnation);
                 w.agent(*to);
                 w.u32(*number);
                 put_optional_agent(w, *origin);
             }
-            Message::ProbeAck { from, incarnation, number, origin } => {
+            MeshMessage::ProbeAck { from, incarnation, number, origin } => {
                 w.identity(from);
                 w.u16(*incarnation);
                 w.u32(*number);
                 put_optional_agent(w, *origin);
             }
-            Message::ProbeFor { from, target, number }
-            | Message::AckFor { from, target, number } => {
+            MeshMessage::ProbeFor { from, target, number }
+            | MeshMessage::AckFor { from, target, number } => {
                 put_sender(w, from);
                 w.agent(*target);
                 w.u32(*number);
@@ -51,9 +51,9 @@ impl Message<'_> {
         }
     }
 
-    pub(super) fn put_flows(&self, w: &mut Writer) {
+    pub(super) fn put_flows(&self, w: &mut MessageEncoder) {
         match self {
-            Message::Delta(from, delta) => {
+            MeshMessage::Delta(from, delta) => {
                 put_sender(w, from);
                 w.u64(delta.run.0);
                 w.varint(delta.prev);
@@ -65,7 +65,7 @@ impl Message<'_> {
                     last = entry.version;
                 }
             }
-            Message::Digest(from, digest) => {
+            MeshMessage::Digest(from, digest) => {
                 put_sender(w, from);
                 w.u64(digest.run.0);
                 w.varint(digest.top);
@@ -73,12 +73,12 @@ impl Message<'_> {
                 w.u64(digest.flows.sum);
                 w.u64(digest.lost);
             }
-            Message::Want { from, run, have } => {
+            MeshMessage::Want { from, run, have } => {
                 put_sender(w, from);
                 w.u64(run.0);
                 w.varint(*have);
             }
-            Message::Meet { from, run, node, agents } => {
+            MeshMessage::Meet { from, run, node, agents } => {
                 put_sender(w, from);
                 w.u64(run.0);
                 w.varint(node.0.into());

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IpTransport, PortRange, Side, Timeouts};
+use super::{IpTransport, MiddleboxSide, PortRange, Timeouts};
 use crate::lan::Subnet;
 
 /// Which packets a router passes on. Those between interfaces of one side pass unless a rule says
@@ -22,7 +22,7 @@ pub struct Firewall {
     pub timeouts: Timeouts,
     /// The first that fits holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<FirewallRule>,
 }
 
 impl Firewall {
@@ -68,11 +68,11 @@ impl FirewallPolicy {
 
 /// A rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct FirewallRule {
     /// What holds for what fits.
     pub policy: FirewallPolicy,
     /// One of these; at least one is there.
-    pub traffic: Vec<Traffic>,
+    pub traffic: Vec<TrafficSelector>,
     /// Where it comes from.
     pub from: RuleEnd,
     /// Where it goes.
@@ -81,16 +81,16 @@ pub struct Rule {
 
 /// Packets of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Traffic {
+pub struct TrafficSelector {
     /// `None`: any.
     pub transport: Option<IpTransport>,
     /// Destination ports; `None`: any.
     pub ports: Option<PortRange>,
 }
 
-impl Traffic {
+impl TrafficSelector {
     /// Any.
-    pub const ANY: Traffic = Traffic { transport: None, ports: None };
+    pub const ANY: TrafficSelector = TrafficSelector { transport: None, ports: None };
 }
 
 /// Where packets come from or go; what is empty fits everywhere.
@@ -98,7 +98,7 @@ impl Traffic {
 pub struct RuleEnd {
     /// Sides of the middlebox; one of these or of the subnets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sides: Vec<Side>,
+    pub sides: Vec<MiddleboxSide>,
     /// Subnets; single addresses have all bits in their prefix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subnets: Vec<Subnet>,
@@ -107,7 +107,7 @@ pub struct RuleEnd {
 impl RuleEnd {
     /// Whether it fits an address on a side.
     #[must_use]
-    pub fn fits(&self, side: Side, address: IpAddr) -> bool {
+    pub fn fits(&self, side: MiddleboxSide, address: IpAddr) -> bool {
         let is_any = self.sides.is_empty() && self.subnets.is_empty();
         is_any
             || self.sides.contains(&side)

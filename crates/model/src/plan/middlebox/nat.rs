@@ -9,9 +9,9 @@ use super::Timeouts;
 
 /// What a NAT does. Its external addresses are those of the outside interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Nat {
+pub struct NatBehaviour {
     /// Which packets of an internal endpoint get the same external one.
-    pub mapping: Mapping,
+    pub mapping: NatMappingBehaviour,
     /// Which packets from outside pass to what has a mapping.
     pub filtering: Filtering,
     /// How external ports are chosen.
@@ -31,18 +31,18 @@ pub struct Nat {
     pub forwards: Vec<ForwardedPort>,
 }
 
-impl Nat {
+impl NatBehaviour {
     /// The most forwarded ports.
     pub const FORWARDS_MAX: usize = 4096;
 
     /// A NAT of the classic types (RFC 3489, 5) with what holds where a file says no more.
     #[must_use]
-    pub fn new(mapping: Mapping, filtering: Filtering) -> Nat {
+    pub fn new(mapping: NatMappingBehaviour, filtering: Filtering) -> NatBehaviour {
         let allocation = match mapping {
-            Mapping::EndpointIndependent => PortAllocation::Preserve,
-            Mapping::AddressAndPortDependent => PortAllocation::Random,
+            NatMappingBehaviour::EndpointIndependent => PortAllocation::Preserve,
+            NatMappingBehaviour::AddressAndPortDependent => PortAllocation::Random,
         };
-        Nat {
+        NatBehaviour {
             mapping,
             filtering,
             allocation,
@@ -58,7 +58,7 @@ impl Nat {
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match (self.mapping, self.filtering) {
-            (Mapping::AddressAndPortDependent, _) => "symmetric",
+            (NatMappingBehaviour::AddressAndPortDependent, _) => "symmetric",
             (_, Filtering::EndpointIndependent) => "full-cone",
             (_, Filtering::AddressDependent) => "address-restricted",
             (_, Filtering::AddressAndPortDependent) => "port-restricted",
@@ -69,7 +69,7 @@ impl Nat {
 /// Which packets of an internal endpoint get the same external one (RFC 4787, 4.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mapping {
+pub enum NatMappingBehaviour {
     /// All.
     EndpointIndependent,
     /// Those to one remote endpoint.

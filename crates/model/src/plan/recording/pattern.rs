@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct FlowPattern {
     /// `None`: any.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<PatternProtocol>,
     /// At most two.
     pub ends: Vec<FlowEnd>,
 }
 
 /// A protocol that a pattern may name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
+pub enum PatternProtocol {
     Tcp,
     Udp,
     Icmp,
@@ -49,19 +49,22 @@ impl FlowPattern {
     }
 }
 
-impl Protocol {
+impl PatternProtocol {
     /// Its numbers in IP headers (ICMP has one for each version of IP).
     #[must_use]
     pub fn has_number(self, number: u8) -> bool {
         match self {
-            Protocol::Tcp => number == 6,
-            Protocol::Udp => number == 17,
-            Protocol::Icmp => number == 1 || number == 58,
+            PatternProtocol::Tcp => number == 6,
+            PatternProtocol::Udp => number == 17,
+            PatternProtocol::Icmp => number == 1 || number == 58,
         }
     }
 
-    const ALL: [(&'static str, Protocol); 3] =
-        [("tcp", Protocol::Tcp), ("udp", Protocol::Udp), ("icmp", Protocol::Icmp)];
+    const ALL: [(&'static str, PatternProtocol); 3] = [
+        ("tcp", PatternProtocol::Tcp),
+        ("udp", PatternProtocol::Udp),
+        ("icmp", PatternProtocol::Icmp),
+    ];
 }
 
 impl FromStr for FlowPattern {
@@ -71,7 +74,7 @@ impl FromStr for FlowPattern {
         let wrong = || PatternError(text.chars().take(SHOWN_MAX).collect());
         let mut words = text.split_whitespace().peekable();
         let protocol = words.peek().and_then(|word| {
-            let known = Protocol::ALL.iter().find(|(name, _)| name == word);
+            let known = PatternProtocol::ALL.iter().find(|(name, _)| name == word);
             known.map(|(_, protocol)| *protocol)
         });
         if protocol.is_some() {
@@ -108,7 +111,8 @@ fn end(word: &str) -> Option<FlowEnd> {
 
 impl fmt::Display for FlowPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = Protocol::ALL.iter().find(|(_, protocol)| Some(*protocol) == self.protocol);
+        let named =
+            PatternProtocol::ALL.iter().find(|(_, protocol)| Some(*protocol) == self.protocol);
         let protocol = named.map(|(name, _)| (*name).to_owned());
         let ends = self.ends.iter().map(ToString::to_string);
         let words: Vec<String> = protocol.into_iter().chain(ends).collect();
@@ -155,7 +159,7 @@ mod tests {
             assert_eq!(pattern.to_string(), text);
         }
         let pattern: FlowPattern = "tcp  client [fd00::1]:443".parse().unwrap();
-        assert_eq!(pattern.protocol, Some(Protocol::Tcp));
+        assert_eq!(pattern.protocol, Some(PatternProtocol::Tcp));
         let end = FlowEnd { host: Some("fd00::1".to_owned()), port: Some(443) };
         assert_eq!(pattern.ends[1], end);
         assert_eq!(pattern.to_string(), "tcp client [fd00::1]:443");

@@ -16,25 +16,25 @@ pub struct ServicePort {
     /// From 1.
     pub port: u16,
     /// The protocol.
-    pub transport: Transport,
+    pub transport: TransportProtocol,
 }
 
 /// A transport protocol with ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Transport {
+pub enum TransportProtocol {
     /// RFC 9293.
     Tcp,
     /// RFC 768.
     Udp,
 }
 
-impl Transport {
+impl TransportProtocol {
     /// Its number in IP headers.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
-            Transport::Tcp => 6,
-            Transport::Udp => 17,
+            TransportProtocol::Tcp => 6,
+            TransportProtocol::Udp => 17,
         }
     }
 
@@ -42,8 +42,8 @@ impl Transport {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Transport::Tcp => "tcp",
-            Transport::Udp => "udp",
+            TransportProtocol::Tcp => "tcp",
+            TransportProtocol::Udp => "udp",
         }
     }
 }
@@ -61,8 +61,8 @@ impl FromStr for ServicePort {
         let error = || PortError(text.to_owned());
         let (port, transport) = text.split_once('/').ok_or_else(error)?;
         let transport = match transport {
-            "tcp" => Transport::Tcp,
-            "udp" => Transport::Udp,
+            "tcp" => TransportProtocol::Tcp,
+            "udp" => TransportProtocol::Udp,
             _ => return Err(error()),
         };
         let port = written::port(port).ok_or_else(error)?;

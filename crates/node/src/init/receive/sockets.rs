@@ -5,25 +5,25 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 
-use windtunnel_budget::discard::Socket;
+use windtunnel_budget::discard::UdpSocketBacklog;
 
 /// The tables of the node's UDP sockets, which stay open: opening one takes as long as reading it.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct UdpSocketTables {
     files: Vec<File>,
     text: String,
 }
 
-impl Tables {
+impl UdpSocketTables {
     /// Those of the calling thread's network namespace. A kernel without IPv6 has only one.
-    pub(super) fn open() -> Tables {
+    pub(super) fn open() -> UdpSocketTables {
         let paths = ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"];
         let files = paths.iter().filter_map(|path| File::open(path).ok()).collect();
-        Tables { files, text: String::new() }
+        UdpSocketTables { files, text: String::new() }
     }
 
     /// All sockets that live.
-    pub(super) fn sockets(&mut self) -> Vec<Socket> {
+    pub(super) fn sockets(&mut self) -> Vec<UdpSocketBacklog> {
         let mut list = Vec::new();
         for file in &mut self.files {
             self.text.clear();
@@ -37,13 +37,13 @@ impl Tables {
 }
 
 /// `sl: local:port remote:port state sending:receiving …`, and the drops last.
-fn of_socket(line: &str) -> Option<Socket> {
+fn of_socket(line: &str) -> Option<UdpSocketBacklog> {
     let mut fields = line.split_ascii_whitespace();
     let (_, port) = fields.nth(1)?.rsplit_once(':')?;
     let (_, queued) = fields.nth(2)?.split_once(':')?;
     let overflowed = fields.next_back()?.parse().ok()?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    Some(Socket { port, overflowed, queued_bytes: u64::from_str_radix(queued, 16).ok()? })
+    Some(UdpSocketBacklog { port, overflowed, queued_bytes: u64::from_str_radix(queued, 16).ok()? })
 }
 
 /// So far, at all sockets that there ever were.
@@ -78,7 +78,8 @@ mod tests {
     fn a_sockets_port_queue_and_drops_are_found() {
         let line = "  425: 00000000:14E9 00000000:0000 07 00000000:00034000 00:00000000 00000000 \
                     65534        0 1234 2 0000000000000000 77";
-        let socket = |port, overflowed, queued_bytes| Socket { port, overflowed, queued_bytes };
+        let socket =
+            |port, overflowed, queued_bytes| UdpSocketBacklog { port, overflowed, queued_bytes };
         assert_eq!(of_socket(line), Some(socket(0x14e9, 77, 0x34000)));
         let six = "1: 00000000000000000000000000000000:0035 \
                    00000000000000000000000000000000:0000 07 0:0 00:0 0 0 0 12 2 0 5";

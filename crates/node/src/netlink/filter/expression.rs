@@ -3,12 +3,12 @@
 use super::super::attributes::{each_attribute, text};
 use super::{counted, number};
 use crate::filter::x_tables::{matching, target};
-use crate::filter::{Act, Rule};
+use crate::filter::{Act, PacketFilterRule};
 
 /// Those of a rule that were read.
 #[derive(Debug, Default)]
 pub(super) struct Expressions {
-    rule: Rule,
+    rule: PacketFilterRule,
 }
 
 impl Expressions {
@@ -41,7 +41,7 @@ impl Expressions {
         Some(())
     }
 
-    pub(super) fn into_rule(self) -> Rule {
+    pub(super) fn into_rule(self) -> PacketFilterRule {
         self.rule
     }
 }

@@ -2,18 +2,18 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::Bytes;
-use windtunnel_model::profile::{Fair, FairBy, FlowQueues, Wf2q};
+use windtunnel_model::profile::{Fair, FairBy, FlowQueues, Wf2qParameters};
 
 use super::{CodelKeys, read_codel, set};
 use crate::decode::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Whole, form, map, words};
+use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, words};
 
 map! {
     /// The parameters of FQ-CoDel.
     FqCodelKeys as "FqCodel" {
         /// Number of queues that flows are hashed to, with `fair` also of those for hosts, 1 to
         /// 65536; default 1024.
-        "flows" FLOWS: Whole<1, MOST_FLOWS>,
+        "flows" FLOWS: BoundedInteger<1, MOST_FLOWS>,
         /// Bytes with overhead that a flow, with `fair` also a host, sends in its turn, 64B to 1MB;
         /// default 1514B.
         "quantum" QUANTUM: Quantum,
@@ -21,7 +21,7 @@ map! {
     }
 }
 
-impl Form for FlowQueues {
+impl ValueForm for FlowQueues {
     type Value = FlowQueues;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlowQueues> {
@@ -29,7 +29,7 @@ impl Form for FlowQueues {
         read_flow_queues(from, field, &fields)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         FqCodelKeys::definition(definitions)
     }
 }
@@ -67,7 +67,7 @@ words! {
     }
 }
 
-impl Form for Fair {
+impl ValueForm for Fair {
     type Value = Fair;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Fair> {
@@ -76,7 +76,7 @@ impl Form for Fair {
         Some(Fair { by, queues: read_flow_queues(from, field, &fields)? })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         FairKeys::definition(definitions)
     }
 }
@@ -85,23 +85,23 @@ map! {
     /// The parameters of weighted fair queueing.
     Wf2qKeys as "Wf2q" {
         /// Number of queues that flows are hashed to, 1 to 65536; default 1024.
-        "flows" FLOWS: Whole<1, MOST_FLOWS>,
+        "flows" FLOWS: BoundedInteger<1, MOST_FLOWS>,
     }
 }
 
-impl Form for Wf2q {
-    type Value = Wf2q;
+impl ValueForm for Wf2qParameters {
+    type Value = Wf2qParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Wf2q> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Wf2qParameters> {
         let fields = from.table::<Wf2qKeys>(field, "wf2q")?;
-        let mut wf2q = Wf2q::default();
+        let mut wf2q = Wf2qParameters::default();
         if let Some(flows) = from.read(&fields, Wf2qKeys::FLOWS)? {
             wf2q.flows = u32::try_from(flows).ok()?;
         }
         Some(wf2q)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         Wf2qKeys::definition(definitions)
     }
 }

@@ -1,12 +1,12 @@
 //! Partitions: which nodes are cut off from which.
 
 use serde_json::{Value as Json, json};
-use windtunnel_model::plan::Cut;
+use windtunnel_model::plan::PartitionMode;
 
-use super::EventKind;
-use crate::decode::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Names, Required, form, map, texts};
-use crate::tree::Kind;
+use super::EventDraftKind;
+use crate::decode::{Decoder, Field, LocatedValue};
+use crate::grammar::{NameListForm, Required, SchemaDefinitions, ValueForm, form, map, texts};
+use crate::tree::YamlValueKind;
 
 map! {
     /// A partition of one way: nothing passes `from` these `to` those; the way back stays open.
@@ -31,22 +31,26 @@ map! {
 /// The groups between which nothing passes.
 pub(super) struct Partition;
 
-impl Form for Partition {
-    type Value = EventKind;
+impl ValueForm for Partition {
+    type Value = EventDraftKind;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventKind> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraftKind> {
         let place = field.place;
-        if let Kind::Map(keys) = &field.value.kind {
+        if let YamlValueKind::Map(keys) = &field.value.kind {
             if keys.iter().any(|(key, _)| key.text == Pairs::PAIRS.name) {
                 let fields = from.table::<Pairs>(field, "a partition of pairs")?;
                 let groups = from.need(&fields, Pairs::PAIRS, "a partition of pairs")?;
-                return Some(EventKind::Partition { place, groups, cut: Cut::Pairs });
+                return Some(EventDraftKind::Partition {
+                    place,
+                    groups,
+                    cut: PartitionMode::Pairs,
+                });
             }
             let fields = from.table::<OneWay>(field, "a partition of one way")?;
             let [start, end] = [OneWay::FROM, OneWay::TO]
                 .map(|key| from.need(&fields, key, "a partition of one way"));
             let groups = vec![start?, end?];
-            return Some(EventKind::Partition { place, groups, cut: Cut::OneWay });
+            return Some(EventDraftKind::Partition { place, groups, cut: PartitionMode::OneWay });
         }
         let needed =
             "a list of two or more lists of names, or {from: […], to: […]}, or {pairs: […]}";
@@ -56,17 +60,17 @@ impl Form for Partition {
             return None;
         }
         let read = groups.into_iter().map(|group| {
-            if !matches!(group.value.kind, Kind::List(_)) {
+            if !matches!(group.value.kind, YamlValueKind::List(_)) {
                 return from.wrong_type(group, needed);
             }
             Group::read(from, group)
         });
         let groups = read.collect::<Option<Vec<_>>>()?;
-        Some(EventKind::Partition { place, groups, cut: Cut::Between })
+        Some(EventDraftKind::Partition { place, groups, cut: PartitionMode::Between })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let lists = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let lists = |definitions: &mut SchemaDefinitions| {
             let names = texts(definitions);
             json!({"type": "array", "items": names, "minItems": 2})
         };
@@ -85,8 +89,8 @@ impl Form for Partition {
 /// Groups, each two a pair.
 struct PairList;
 
-impl Form for PairList {
-    type Value = Vec<Vec<At<String>>>;
+impl ValueForm for PairList {
+    type Value = Vec<Vec<LocatedValue<String>>>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
         let needed = "a list of pairs such as [[a, b], [b, c]]";
@@ -110,7 +114,7 @@ impl Form for PairList {
         Some(groups)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let side = json!({"anyOf": [{"type": "string"}, texts(definitions)]});
         let pair = json!({"type": "array", "items": side, "minItems": 2, "maxItems": 2});
         json!({"type": "array", "items": pair, "minItems": 1})
@@ -119,11 +123,11 @@ impl Form for PairList {
 
 form! {
     /// A group of a partition.
-    Group: Vec<At<String>>, by read_group, like Names::schema
+    Group: Vec<LocatedValue<String>>, by read_group, like NameListForm::schema
 }
 
-fn read_group(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<At<String>>> {
-    let names = Names::read(from, field)?;
+fn read_group(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+    let names = NameListForm::read(from, field)?;
     if names.is_empty() {
         from.mistake(field.wrong(), "a group of the partition is empty");
         return None;

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde_json::Value as Json;
-use windtunnel_model::expect::{Bounds, Occupancy};
+use windtunnel_model::expect::{Occupancy, ValueBounds};
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
 
 use crate::decode::property::read_length;
 use crate::decode::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Key, Whole, map};
+use crate::grammar::{BoundedInteger, SchemaDefinitions, SchemaKey, ValueForm, map};
 use crate::text::shorten;
 
 /// Declares bounds of a figure of some form.
@@ -25,8 +25,8 @@ macro_rules! bounds {
             }
         }
 
-        impl Form for $name {
-            type Value = Bounds<<$form as Form>::Value>;
+        impl ValueForm for $name {
+            type Value = ValueBounds<<$form as ValueForm>::Value>;
 
             fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
                 refuse_bare(from, field)?;
@@ -34,7 +34,7 @@ macro_rules! bounds {
                 read_bounds(from, field, &fields, $name::MIN, $name::MAX)
             }
 
-            fn schema(definitions: &mut Definitions) -> Json {
+            fn schema(definitions: &mut SchemaDefinitions) -> Json {
                 $name::definition(definitions)
             }
         }
@@ -58,17 +58,17 @@ bounds! {
 
 bounds! {
     /// A least and a greatest number, one of them at the least.
-    CountBounds of Whole<0, { u64::MAX }>
+    CountBounds of BoundedInteger<0, { u64::MAX }>
 }
 
-impl Form for Rate {
+impl ValueForm for Rate {
     type Value = Rate;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Rate> {
         from.quantity(field, "a rate such as 45mbit")
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.text(
             "PlainRate",
             "Bits a second (bit, kbit, mbit, gbit, tbit) or bytes a second (B/s, KB/s, MB/s, GB/s).",
@@ -79,25 +79,25 @@ impl Form for Rate {
 }
 
 /// Bounds of a number, or exactly this number.
-pub(super) struct Count;
+pub(super) struct CountBoundsForm;
 
-impl Form for Count {
-    type Value = Bounds<u64>;
+impl ValueForm for CountBoundsForm {
+    type Value = ValueBounds<u64>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Bounds<u64>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ValueBounds<u64>> {
         if field.scalar().is_none() {
             return CountBounds::read(from, field);
         }
-        let exactly = <Whole<0, { u64::MAX }>>::read(from, field)?;
-        Some(Bounds { min: Some(exactly), max: Some(exactly) })
+        let exactly = <BoundedInteger<0, { u64::MAX }>>::read(from, field)?;
+        Some(ValueBounds { min: Some(exactly), max: Some(exactly) })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Count",
             "Bounds of a number, or exactly this number.",
             &[
-                ("Exactly this.", <Whole<0, { u64::MAX }>>::schema),
+                ("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
                 ("Bounds.", CountBounds::schema),
             ],
         )
@@ -108,9 +108,9 @@ map! {
     /// A least and a greatest length of a queue, one of them at the least.
     OccupancyBounds, Occupancy, by read_occupancy_map {
         /// At least this.
-        "min" MIN: Length,
+        "min" MIN: QueueLengthForm,
         /// At most this.
-        "max" MAX: Length,
+        "max" MAX: QueueLengthForm,
     }
 }
 
@@ -120,16 +120,16 @@ fn read_occupancy_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Occupa
 }
 
 /// A length of a queue.
-pub(super) struct Length;
+pub(super) struct QueueLengthForm;
 
-impl Form for Length {
+impl ValueForm for QueueLengthForm {
     type Value = QueueLimit;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {
         read_length(from, field, "packets (100p), bytes (256KB) or a time (50ms)")
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.text(
             "Occupancy",
             "Packets (`100p`), bytes (`256KB`) or a time (`50ms`).",
@@ -175,24 +175,24 @@ pub(super) fn read_occupancy(
 }
 
 /// The bounds in one unit, if these are all that are given.
-fn all_of<T>(given: usize, min: Option<T>, max: Option<T>) -> Option<Bounds<T>> {
+fn all_of<T>(given: usize, min: Option<T>, max: Option<T>) -> Option<ValueBounds<T>> {
     let here = usize::from(min.is_some()) + usize::from(max.is_some());
-    (here == given).then_some(Bounds { min, max })
+    (here == given).then_some(ValueBounds { min, max })
 }
 
 /// `min` and `max` of a map that may have other keys.
-pub(super) fn read_bounds<F: Form>(
+pub(super) fn read_bounds<F: ValueForm>(
     from: &mut Decoder<'_>,
     field: Field<'_>,
     fields: &Fields<'_>,
-    min: Key<F>,
-    max: Key<F>,
-) -> Option<Bounds<F::Value>>
+    min: SchemaKey<F>,
+    max: SchemaKey<F>,
+) -> Option<ValueBounds<F::Value>>
 where
     F::Value: PartialOrd + Copy + fmt::Display,
 {
     let (min, max) = (from.read(fields, min), from.read(fields, max));
-    checked(from, field, fields, Bounds { min: min?, max: max? })
+    checked(from, field, fields, ValueBounds { min: min?, max: max? })
 }
 
 /// Bounds of which there is at least one, and that are the right way round.
@@ -200,8 +200,8 @@ fn checked<T>(
     from: &mut Decoder<'_>,
     field: Field<'_>,
     fields: &Fields<'_>,
-    bounds: Bounds<T>,
-) -> Option<Bounds<T>>
+    bounds: ValueBounds<T>,
+) -> Option<ValueBounds<T>>
 where
     T: PartialOrd + Copy + fmt::Display,
 {

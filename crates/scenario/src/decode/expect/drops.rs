@@ -3,10 +3,10 @@
 use serde_json::Value as Json;
 use windtunnel_model::expect::LinkFact;
 
-use super::bounds::{Count, CountBounds, ShareBounds, read_bounds};
+use super::bounds::{CountBounds, CountBoundsForm, ShareBounds, read_bounds};
 use super::figure;
 use crate::decode::{Decoder, Field};
-use crate::grammar::{Definitions, Form, Whole, map};
+use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, map};
 
 map! {
     /// Bounds of dropped packets: `min` and `max` bound all together.
@@ -22,31 +22,31 @@ map! {
     /// Why packets are dropped.
     DropCauses {
         /// Dropped because the link was down.
-        "down" DOWN: Count,
+        "down" DOWN: CountBoundsForm,
         /// Dropped by a partition.
-        "partition" PARTITION: Count,
+        "partition" PARTITION: CountBoundsForm,
         /// Dropped because they were larger than the MTU.
-        "mtu" MTU: Count,
+        "mtu" MTU: CountBoundsForm,
         /// Dropped by the link's loss.
-        "loss" LOSS: Count,
+        "loss" LOSS: CountBoundsForm,
         /// Dropped because the queue was full.
-        "queue-full" QUEUE_FULL: Count,
+        "queue-full" QUEUE_FULL: CountBoundsForm,
         /// Dropped by active queue management.
-        "aqm" AQM: Count,
+        "aqm" AQM: CountBoundsForm,
         /// Dropped because the packet pool was full.
-        "memory" MEMORY: Count,
+        "memory" MEMORY: CountBoundsForm,
     }
 }
 
 /// `{max: 0}`, `{queue-full: {max: 3}}`, `{share: {max: 1%}}`, or a number.
-pub(super) struct Drops;
+pub(super) struct DropBoundsForm;
 
-impl Form for Drops {
+impl ValueForm for DropBoundsForm {
     type Value = Vec<LinkFact>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LinkFact>> {
         if field.scalar().is_some() {
-            return Some(vec![LinkFact::Drops(None, Count::read(from, field)?)]);
+            return Some(vec![LinkFact::Drops(None, CountBoundsForm::read(from, field)?)]);
         }
         let fields = from.table::<DropBounds>(field, "bounds of dropped packets")?;
         let mut facts = Vec::new();
@@ -71,12 +71,12 @@ impl Form for Drops {
         figure::some(from, field, &fields, facts)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Drops",
             "Bounds of dropped packets, or exactly so many.",
             &[
-                ("Exactly this.", <Whole<0, { u64::MAX }>>::schema),
+                ("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
                 ("Bounds.", DropBounds::definition),
             ],
         )
@@ -88,7 +88,7 @@ mod tests {
     use windtunnel_model::expect::DROP_CAUSES;
 
     use super::DropCauses;
-    use crate::grammar::Map;
+    use crate::grammar::MapSchema;
 
     #[test]
     fn every_cause_of_a_drop_can_be_bounded() {

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use windtunnel_model::Span;
 use windtunnel_model::expect::{
-    Bounds, Level, Occupancy, Percentile, RateStatistic, TimeStatistic,
+    LevelStatistic, Occupancy, Percentile, RateStatistic, TimeStatistic, ValueBounds,
 };
 use windtunnel_model::{Probability, Rate};
 
@@ -12,13 +12,13 @@ use super::bounds::{
     OccupancyBounds, RateBounds, ShareBounds, TimeBounds, read_bounds, read_occupancy, refuse_bare,
 };
 use crate::decode::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Map, is_extension, map};
-use crate::position::Place;
+use crate::grammar::{MapSchema, SchemaDefinitions, ValueForm, is_extension, map};
+use crate::position::SourceLocation;
 
 /// What can be said of a rate.
 pub(crate) enum RateFact {
-    Level(RateStatistic, Bounds<Rate>),
-    Deviation(Bounds<Probability>),
+    Level(RateStatistic, ValueBounds<Rate>),
+    Deviation(ValueBounds<Probability>),
 }
 
 map! {
@@ -70,8 +70,8 @@ map! {
 /// Bounds of round-trip times, percentiles among them.
 pub(super) struct RttFigures;
 
-impl Form for RttFigures {
-    type Value = Vec<(TimeStatistic, Bounds<Span>)>;
+impl ValueForm for RttFigures {
+    type Value = Vec<(TimeStatistic, ValueBounds<Span>)>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
         let (fields, percentiles) = read_map::<RttBounds>(from, field, RTT)?;
@@ -87,7 +87,7 @@ impl Form for RttFigures {
         some(from, field, &fields, found)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let value = TimeBounds::schema(definitions);
         RttBounds::definition_with(definitions, PERCENTILE, value)
     }
@@ -104,22 +104,22 @@ map! {
 /// Bounds of a queue, percentiles among them.
 pub(super) struct QueueFigures;
 
-impl Form for QueueFigures {
-    type Value = Vec<(Level, Occupancy)>;
+impl ValueForm for QueueFigures {
+    type Value = Vec<(LevelStatistic, Occupancy)>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
         let (fields, percentiles) = read_map::<QueueBounds>(from, field, "bounds of a queue")?;
         let mut found = Vec::new();
         if fields.has(OccupancyBounds::MIN) || fields.has(OccupancyBounds::MAX) {
-            found.push((Level::Peak, read_occupancy(from, field, &fields)?));
+            found.push((LevelStatistic::Peak, read_occupancy(from, field, &fields)?));
         }
         for (which, field) in percentiles {
-            found.push((Level::Percentile(which), OccupancyBounds::read(from, field)?));
+            found.push((LevelStatistic::Percentile(which), OccupancyBounds::read(from, field)?));
         }
         some(from, field, &fields, found)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let value = OccupancyBounds::schema(definitions);
         QueueBounds::definition_with(definitions, PERCENTILE, value)
     }
@@ -135,18 +135,18 @@ map! {
 
 /// Bounds of lateness, percentiles among them.
 #[derive(Default)]
-pub(super) struct Lateness {
-    found: Vec<(Level, Bounds<Span>)>,
-    percentile: Option<(Percentile, Place)>,
+pub(super) struct LatenessFigures {
+    found: Vec<(LevelStatistic, ValueBounds<Span>)>,
+    percentile: Option<(Percentile, SourceLocation)>,
 }
 
-impl Lateness {
+impl LatenessFigures {
     /// The bounds; its percentiles are known of the whole run only.
     pub(super) fn checked(
         self,
         from: &mut Decoder<'_>,
         in_window: bool,
-    ) -> Option<Vec<(Level, Bounds<Span>)>> {
+    ) -> Option<Vec<(LevelStatistic, ValueBounds<Span>)>> {
         if let Some((which, place)) = self.percentile.filter(|_| in_window) {
             let message = format!("{which} of lateness is known of the whole run only");
             let hint = "leave `between` out, or bound the most with `max`";
@@ -157,24 +157,24 @@ impl Lateness {
     }
 }
 
-impl Form for Lateness {
-    type Value = Lateness;
+impl ValueForm for LatenessFigures {
+    type Value = LatenessFigures;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Lateness> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LatenessFigures> {
         let (fields, percentiles) = read_map::<LatenessBounds>(from, field, "bounds of lateness")?;
         let percentile = percentiles.first().map(|(which, field)| (*which, field.place));
         let mut found = Vec::new();
         if let Some(greatest) = read_times(from, field, &fields)? {
-            found.push((Level::Peak, greatest));
+            found.push((LevelStatistic::Peak, greatest));
         }
         for (which, field) in percentiles {
-            found.push((Level::Percentile(which), TimeBounds::read(from, field)?));
+            found.push((LevelStatistic::Percentile(which), TimeBounds::read(from, field)?));
         }
         let found = some(from, field, &fields, found)?;
-        Some(Lateness { found, percentile })
+        Some(LatenessFigures { found, percentile })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let value = TimeBounds::schema(definitions);
         LatenessBounds::definition_with(definitions, PERCENTILE, value)
     }
@@ -185,7 +185,7 @@ fn read_times(
     from: &mut Decoder<'_>,
     field: Field<'_>,
     fields: &Fields<'_>,
-) -> Option<Option<Bounds<Span>>> {
+) -> Option<Option<ValueBounds<Span>>> {
     if !fields.has(TimeBounds::MIN) && !fields.has(TimeBounds::MAX) {
         return Some(None);
     }
@@ -193,7 +193,7 @@ fn read_times(
 }
 
 /// A map of the keys of `M` and of percentiles, which are returned separately.
-fn read_map<'t, M: Map>(
+fn read_map<'t, M: MapSchema>(
     from: &mut Decoder<'_>,
     field: Field<'t>,
     what: &str,

@@ -1,12 +1,12 @@
 //! Expectations of programs.
 
 use serde_json::{Value as Json, json};
-use windtunnel_model::expect::{Bounds, ExitWanted, ProgramFact, Stream};
+use windtunnel_model::expect::{ExitWanted, ProgramFact, StandardStream, ValueBounds};
 
-use super::bounds::Count;
+use super::bounds::CountBoundsForm;
 use super::{Expect, NodeFacts, Subject};
 use crate::decode::{Decoder, Field, Fields};
-use crate::grammar::{Definitions, Form, Required, check_regex, form, map, text, words};
+use crate::grammar::{Required, SchemaDefinitions, ValueForm, check_regex, form, map, text, words};
 use crate::text::{nearest, shorten};
 
 pub(super) fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
@@ -40,7 +40,7 @@ words! {
 /// A code, `any`, or the name of a signal.
 pub(super) struct ExitCode;
 
-impl Form for ExitCode {
+impl ValueForm for ExitCode {
     type Value = ExitWanted;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExitWanted> {
@@ -56,8 +56,8 @@ impl Form for ExitCode {
         Some(ExitWanted::Code(u8::try_from(code).ok()?))
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let word = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let word = |definitions: &mut SchemaDefinitions| {
             let description = "The name of a signal, or `any`.";
             definitions.text("SignalOrAny", description, "^(any|SIG[A-Z0-9]+)$", "SIGTERM")
         };
@@ -92,7 +92,7 @@ map! {
         /// The regular expression that a line must match.
         "match" MATCH: Required<Pattern>,
         /// How many lines; default `{min: 1}`. 0 for none.
-        "count" COUNT: Count,
+        "count" COUNT: CountBoundsForm,
         /// Only `stdout` or only `stderr`; default: both.
         "stream" STREAM: StreamName,
     }
@@ -100,22 +100,22 @@ map! {
 
 words! {
     /// A stream of a program.
-    StreamName: Stream {
+    StreamName: StandardStream {
         /// Standard output.
-        "stdout" => Stream::Stdout,
+        "stdout" => StandardStream::Stdout,
         /// Standard error.
-        "stderr" => Stream::Stderr,
+        "stderr" => StandardStream::Stderr,
     }
 }
 
 /// A pattern, or `{match: PATTERN, count: …, stream: …}`.
-pub(super) struct Log;
+pub(super) struct LogExpectationForm;
 
-impl Form for Log {
+impl ValueForm for LogExpectationForm {
     type Value = ProgramFact;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ProgramFact> {
-        let at_least_one = Bounds { min: Some(1), max: None };
+        let at_least_one = ValueBounds { min: Some(1), max: None };
         if field.scalar().is_some() {
             let pattern = Pattern::read(from, field)?;
             return Some(ProgramFact::Log { pattern, stream: None, count: at_least_one });
@@ -127,7 +127,7 @@ impl Form for Log {
         Some(ProgramFact::Log { pattern, stream, count })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "Log",
             "What programs write.",

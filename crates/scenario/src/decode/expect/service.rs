@@ -2,20 +2,20 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
-use windtunnel_model::expect::{Bounds, ServiceFact};
+use windtunnel_model::expect::{ServiceFact, ValueBounds};
 
-use super::super::{At, Decoder, Field, Fields};
-use super::bounds::{Count, ShareBounds, TimeBounds};
+use super::super::{Decoder, Field, Fields, LocatedValue};
+use super::bounds::{CountBoundsForm, ShareBounds, TimeBounds};
 use super::{Expect, Subject};
-use crate::grammar::{Definitions, Form, map};
+use crate::grammar::{SchemaDefinitions, ValueForm, map};
 
 /// What is expected of a service, names not worked out.
 #[derive(Debug)]
 pub(crate) struct ServiceExpected {
     /// All but shares, with the places of their keys.
-    pub(crate) facts: Vec<At<ServiceFact>>,
+    pub(crate) facts: Vec<LocatedValue<ServiceFact>>,
     /// Of replicas or groups of them.
-    pub(crate) shares: Vec<(At<String>, Bounds<Probability>)>,
+    pub(crate) shares: Vec<(LocatedValue<String>, ValueBounds<Probability>)>,
 }
 
 map! {
@@ -23,14 +23,14 @@ map! {
     ServiceFacts {
         /// Bounds of how often a replica was expelled from a connection that others go on with
         /// (`fail-over: transparent`); a number alone is exact.
-        "expelled" EXPELLED: Count,
+        "expelled" EXPELLED: CountBoundsForm,
         /// Bounds of the number of connections that ended with their replica's node.
-        "lost" LOST: Count,
+        "lost" LOST: CountBoundsForm,
         /// Bounds of the number of packets that no replica got.
-        "unserved" UNSERVED: Count,
+        "unserved" UNSERVED: CountBoundsForm,
         /// By replica or group of them: bounds of its share of all connections and flows that
         /// began.
-        "share" SHARE: Shares,
+        "share" SHARE: ReplicaSharesForm,
         /// Bounds of the longest time that the client of an expelled replica was sent nothing
         /// (`fail-over: transparent`).
         "gap" GAP: TimeBounds,
@@ -38,10 +38,10 @@ map! {
 }
 
 /// Replicas and bounds of their shares.
-pub(super) struct Shares;
+pub(super) struct ReplicaSharesForm;
 
-impl Form for Shares {
-    type Value = Vec<(At<String>, Bounds<Probability>)>;
+impl ValueForm for ReplicaSharesForm {
+    type Value = Vec<(LocatedValue<String>, ValueBounds<Probability>)>;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
         let entries = from.map(field, "a map of replicas and bounds of their shares")?;
@@ -50,13 +50,13 @@ impl Form for Shares {
             return None;
         }
         let share = |from: &mut Decoder<'_>, entry: Field<'_>| {
-            let name = At { value: entry.key.to_owned(), place: entry.place };
+            let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
             Some((name, ShareBounds::read(from, entry)?))
         };
         entries.all().map(|entry| share(from, entry)).collect()
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         let bounds = ShareBounds::schema(definitions);
         json!({"type": "object", "additionalProperties": bounds, "minProperties": 1})
     }
@@ -66,9 +66,12 @@ pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Op
     let service = from.read(fields, Expect::SERVICE).flatten();
     let shares = from.read_or(fields, ServiceFacts::SHARE, Vec::new());
     let mut facts = Vec::new();
-    let mut count = |key, fact: fn(Bounds<u64>) -> ServiceFact| {
+    let mut count = |key, fact: fn(ValueBounds<u64>) -> ServiceFact| {
         let Some(field) = fields.get(key) else { return Some(()) };
-        facts.push(At { value: fact(Count::read(from, field)?), place: field.place });
+        facts.push(LocatedValue {
+            value: fact(CountBoundsForm::read(from, field)?),
+            place: field.place,
+        });
         Some(())
     };
     count(ServiceFacts::EXPELLED, ServiceFact::Expelled)?;
@@ -76,7 +79,7 @@ pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Op
     count(ServiceFacts::UNSERVED, ServiceFact::Unserved)?;
     if let Some(field) = fields.get(ServiceFacts::GAP) {
         let bounds = TimeBounds::read(from, field)?;
-        facts.push(At { value: ServiceFact::Gap(bounds), place: field.place });
+        facts.push(LocatedValue { value: ServiceFact::Gap(bounds), place: field.place });
     }
     Some(Subject::Service {
         service: service?,

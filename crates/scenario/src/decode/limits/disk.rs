@@ -6,13 +6,13 @@ use windtunnel_model::demand::Demand;
 
 use super::number;
 use crate::decode::{Decoder, Field};
-use crate::grammar::{Definitions, Form, Map, Whole, map};
+use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
 use crate::text::list;
-use crate::tree::Kind;
+use crate::tree::YamlValueKind;
 
 /// What is asked of disks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Disk {
+pub(crate) struct DiskDemandDraft {
     pub(super) limit: Option<Rate>,
     pub(super) weight: Option<u32>,
 }
@@ -24,17 +24,17 @@ map! {
         "limit" LIMIT: DiskRate,
         /// Its part of a disk that several want, in proportion to the weights of other nodes;
         /// default 1. Needs a disk with the scheduler BFQ, or io.cost.
-        "weight" WEIGHT: Whole<1, { Demand::DISK_WEIGHT_MAX as u64 }>,
+        "weight" WEIGHT: BoundedInteger<1, { Demand::DISK_WEIGHT_MAX as u64 }>,
     }
 }
 
-impl Form for Disk {
-    type Value = Disk;
+impl ValueForm for DiskDemandDraft {
+    type Value = DiskDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Disk> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<DiskDemandDraft> {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let limit = DiskRate::read(from, field)?;
-            return Some(Disk { limit: Some(limit), weight: None });
+            return Some(DiskDemandDraft { limit: Some(limit), weight: None });
         }
         let fields = from.table::<DiskKeys>(field, "disk")?;
         let limit = from.read(&fields, DiskKeys::LIMIT)?;
@@ -44,10 +44,10 @@ impl Form for Disk {
             from.mistake(fields.place, message);
             return None;
         }
-        Some(Disk { limit, weight })
+        Some(DiskDemandDraft { limit, weight })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "DiskShares",
             "Rates and weights of disks.",
@@ -59,7 +59,7 @@ impl Form for Disk {
 /// A rate at which a disk does anything at all.
 pub(super) struct DiskRate;
 
-impl Form for DiskRate {
+impl ValueForm for DiskRate {
     type Value = Rate;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Rate> {
@@ -73,7 +73,7 @@ impl Form for DiskRate {
         Some(rate)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         Rate::schema(definitions)
     }
 }

@@ -2,13 +2,15 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::plan::{
-    Firewall as Model, FirewallPolicy, IpTransport, PortRange, Timeouts, Traffic,
+    Firewall as Model, FirewallPolicy, IpTransport, PortRange, Timeouts, TrafficSelector,
 };
 
 use super::{TimeoutKeys, read_timeouts};
-use crate::decode::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Item, List, Names, map, words};
-use crate::position::Place;
+use crate::decode::{Decoder, Field, LocatedValue};
+use crate::grammar::{
+    ListElement, ListForm, NameListForm, SchemaDefinitions, ValueForm, map, words,
+};
+use crate::position::SourceLocation;
 use crate::text::shorten;
 
 /// A firewall as the file has it.
@@ -24,11 +26,11 @@ pub(crate) struct FirewallDraft {
 /// A rule as the file has it.
 #[derive(Debug)]
 pub(crate) struct RuleDraft {
-    pub(crate) place: Place,
+    pub(crate) place: SourceLocation,
     pub(crate) policy: FirewallPolicy,
-    pub(crate) traffic: Vec<Traffic>,
-    pub(crate) from: Vec<At<String>>,
-    pub(crate) to: Vec<At<String>>,
+    pub(crate) traffic: Vec<TrafficSelector>,
+    pub(crate) from: Vec<LocatedValue<String>>,
+    pub(crate) to: Vec<LocatedValue<String>>,
 }
 
 map! {
@@ -42,7 +44,7 @@ map! {
         /// Whether answers to what has passed do, and ICMP errors about it; default true.
         "stateful" STATEFUL: bool,
         /// What holds for some packets.
-        "rules" RULES: List<RuleForm>,
+        "rules" RULES: ListForm<RuleForm>,
         ..TimeoutKeys,
     }
 }
@@ -71,13 +73,13 @@ map! {
         "reject" REJECT: TrafficForm,
         /// Where they come from: nodes, groups, LANs, addresses, subnets, `inside`, `outside`; default
         /// anywhere.
-        "from" FROM: Names,
+        "from" FROM: NameListForm,
         /// Where they go; default anywhere.
-        "to" TO: Names,
+        "to" TO: NameListForm,
     }
 }
 
-impl Item for RuleForm {
+impl ListElement for RuleForm {
     const LIST: &'static str = "a list of rules such as {allow: 80/tcp, to: web}";
 }
 
@@ -126,10 +128,10 @@ fn read_rule(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RuleDraft> {
 /// Packets that a rule is about: one kind, or a list of them.
 struct TrafficForm;
 
-impl Form for TrafficForm {
-    type Value = Vec<Traffic>;
+impl ValueForm for TrafficForm {
+    type Value = Vec<TrafficSelector>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Traffic>> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<TrafficSelector>> {
         let needed = "packets such as any, tcp, 80/tcp or 8000-8080/udp, or a list of them";
         let mut traffic = Vec::new();
         for text in from.names(field, needed)? {
@@ -151,8 +153,8 @@ impl Form for TrafficForm {
         Some(traffic)
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
-        let several = |definitions: &mut Definitions| {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
+        let several = |definitions: &mut SchemaDefinitions| {
             let one = traffic_schema(definitions);
             json!({"type": "array", "items": one, "minItems": 1})
         };
@@ -164,13 +166,13 @@ impl Form for TrafficForm {
     }
 }
 
-fn traffic_schema(definitions: &mut Definitions) -> Json {
+fn traffic_schema(definitions: &mut SchemaDefinitions) -> Json {
     let description = "Packets: any, of a protocol, or to ports of it.";
     let ports = "[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?/(tcp|udp)";
     definitions.text("Traffic", description, &format!("^(any|tcp|udp|icmp|{ports})$"), "80/tcp")
 }
 
-fn parse_traffic(text: &str) -> Option<Traffic> {
+fn parse_traffic(text: &str) -> Option<TrafficSelector> {
     let transport = |word: &str| match word {
         "tcp" => Some(IpTransport::Tcp),
         "udp" => Some(IpTransport::Udp),
@@ -178,11 +180,11 @@ fn parse_traffic(text: &str) -> Option<Traffic> {
         _ => None,
     };
     if text == "any" {
-        return Some(Traffic::ANY);
+        return Some(TrafficSelector::ANY);
     }
     let Some((ports, protocol)) = text.split_once('/') else {
-        return Some(Traffic { transport: Some(transport(text)?), ports: None });
+        return Some(TrafficSelector { transport: Some(transport(text)?), ports: None });
     };
     let transport = transport(protocol).filter(|it| *it != IpTransport::Icmp)?;
-    Some(Traffic { transport: Some(transport), ports: Some(PortRange::of(ports)?) })
+    Some(TrafficSelector { transport: Some(transport), ports: Some(PortRange::of(ports)?) })
 }

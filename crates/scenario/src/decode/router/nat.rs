@@ -2,18 +2,21 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::plan::{
-    Filtering, IpTransport, Mapping, Nat as Model, PortAllocation, PortRange, Refresh, Timeouts,
+    Filtering, IpTransport, NatBehaviour as Model, NatMappingBehaviour, PortAllocation, PortRange,
+    Refresh, Timeouts,
 };
 
 use super::{PortsForm, TimeoutKeys, read_timeouts};
-use crate::decode::{At, Decoder, Field};
-use crate::grammar::{Definitions, Form, Item, List, Name, Required, Whole, map, words};
-use crate::tree::Kind;
+use crate::decode::{Decoder, Field, LocatedValue};
+use crate::grammar::{
+    BoundedInteger, ListElement, ListForm, Name, Required, SchemaDefinitions, ValueForm, map, words,
+};
+use crate::tree::YamlValueKind;
 
 /// A NAT as the file has it.
 #[derive(Debug)]
 pub(crate) struct NatDraft {
-    pub(crate) kind: (Mapping, Filtering),
+    pub(crate) kind: (NatMappingBehaviour, Filtering),
     pub(crate) ports: Option<PortRange>,
     pub(crate) allocation: Option<PortAllocation>,
     pub(crate) timeouts: Timeouts,
@@ -26,26 +29,26 @@ pub(crate) struct NatDraft {
 #[derive(Debug)]
 pub(crate) struct ForwardDraft {
     pub(crate) transport: IpTransport,
-    pub(crate) port: At<u16>,
+    pub(crate) port: LocatedValue<u16>,
     /// A node, and its port behind a colon.
-    pub(crate) to: At<String>,
+    pub(crate) to: LocatedValue<String>,
 }
 
 words! {
     /// The type of a NAT (RFC 3489): which external endpoint packets get, and what passes to it
     /// (RFC 4787).
-    Type as "NatType"; (Mapping, Filtering) {
+    Type as "NatType"; (NatMappingBehaviour, Filtering) {
         /// Each internal endpoint has one external endpoint, to which all may send.
-        "full-cone" => (Mapping::EndpointIndependent, Filtering::EndpointIndependent),
+        "full-cone" => (NatMappingBehaviour::EndpointIndependent, Filtering::EndpointIndependent),
         /// Each internal endpoint has one external endpoint, to which the addresses may send that it has
         /// sent to.
-        "address-restricted" => (Mapping::EndpointIndependent, Filtering::AddressDependent),
+        "address-restricted" => (NatMappingBehaviour::EndpointIndependent, Filtering::AddressDependent),
         /// Each internal endpoint has one external endpoint, to which the endpoints may send that it has
         /// sent to.
-        "port-restricted" => (Mapping::EndpointIndependent, Filtering::AddressAndPortDependent),
+        "port-restricted" => (NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent),
         /// Each internal endpoint has another external endpoint for each remote endpoint, which alone
         /// may send to it.
-        "symmetric" => (Mapping::AddressAndPortDependent, Filtering::AddressAndPortDependent),
+        "symmetric" => (NatMappingBehaviour::AddressAndPortDependent, Filtering::AddressAndPortDependent),
     }
 }
 
@@ -63,7 +66,7 @@ map! {
         /// Whether nodes inside reach each other by their external endpoints; default true.
         "hairpin" HAIRPIN: bool,
         /// Ports of the external address that are for nodes inside.
-        "forward" FORWARD: List<ForwardForm>,
+        "forward" FORWARD: ListForm<ForwardForm>,
         ..TimeoutKeys,
     }
 }
@@ -94,7 +97,7 @@ map! {
     /// A port of the external address that is for a node inside.
     ForwardForm as "ForwardedPort", ForwardDraft, by read_forward {
         /// The external port.
-        "port" PORT: Required<Whole<1, 65_535>>,
+        "port" PORT: Required<BoundedInteger<1, 65_535>>,
         /// The node inside, with its port behind a colon; default: the same port.
         "to" TO: Required<Name>,
         /// The protocol; default tcp.
@@ -102,7 +105,7 @@ map! {
     }
 }
 
-impl Item for ForwardForm {
+impl ListElement for ForwardForm {
     const LIST: &'static str = "a list of ports such as {port: 8080, to: \"web:80\"}";
 }
 
@@ -119,11 +122,11 @@ words! {
 /// A NAT: its type, or a map that says more.
 pub(super) struct NatForm;
 
-impl Form for NatForm {
+impl ValueForm for NatForm {
     type Value = NatDraft;
 
     fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NatDraft> {
-        if !matches!(field.value.kind, Kind::Map(_)) {
+        if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let kind = Type::read(from, field)?;
             return Some(NatDraft::new(kind));
         }
@@ -141,7 +144,7 @@ impl Form for NatForm {
         })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         definitions.any_of(
             "NatOrType",
             "A NAT.",
@@ -151,7 +154,7 @@ impl Form for NatForm {
 }
 
 impl NatDraft {
-    fn new(kind: (Mapping, Filtering)) -> Self {
+    fn new(kind: (NatMappingBehaviour, Filtering)) -> Self {
         let Model { timeouts, refresh, hairpin, .. } = Model::new(kind.0, kind.1);
         let (ports, allocation) = (None, None);
         NatDraft { kind, ports, allocation, timeouts, refresh, hairpin, forwards: Vec::new() }
@@ -164,7 +167,7 @@ fn read_forward(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ForwardDraft
     let to = from.need(&fields, ForwardForm::TO, "this forwarded port");
     let transport = from.read_or(&fields, ForwardForm::PROTOCOL, IpTransport::Tcp)?;
     let port = port?;
-    let value = Whole::<1, 65_535>::read(from, port)?;
-    let port = At { value: u16::try_from(value).ok()?, place: port.value.place };
+    let value = BoundedInteger::<1, 65_535>::read(from, port)?;
+    let port = LocatedValue { value: u16::try_from(value).ok()?, place: port.value.place };
     Some(ForwardDraft { transport, port, to: to? })
 }

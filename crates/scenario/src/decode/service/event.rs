@@ -1,18 +1,18 @@
 //! Changes of a service.
 
-use super::super::{At, Decoder, Fields};
+use super::super::{Decoder, Fields, LocatedValue};
 use super::{Weights, WeightsForm};
-use crate::grammar::{Map, Name, Names, map};
+use crate::grammar::{MapSchema, Name, NameListForm, map};
 use crate::text::list;
 
 /// What an event does with a service.
 #[derive(Debug)]
 pub(crate) struct ServiceEventDraft {
-    pub(crate) service: At<String>,
-    pub(crate) add: Vec<At<String>>,
-    pub(crate) remove: Vec<At<String>>,
-    pub(crate) drain: Vec<At<String>>,
-    pub(crate) undrain: Vec<At<String>>,
+    pub(crate) service: LocatedValue<String>,
+    pub(crate) add: Vec<LocatedValue<String>>,
+    pub(crate) remove: Vec<LocatedValue<String>>,
+    pub(crate) drain: Vec<LocatedValue<String>>,
+    pub(crate) undrain: Vec<LocatedValue<String>>,
     pub(crate) weight: Weights,
 }
 
@@ -22,13 +22,13 @@ map! {
         /// The service whose replicas change.
         "service" SERVICE: Name,
         /// Nodes or groups that become replicas.
-        "add" ADD: Names,
+        "add" ADD: NameListForm,
         /// Replicas that are none any longer; their connections stay.
-        "remove" REMOVE: Names,
+        "remove" REMOVE: NameListForm,
         /// Replicas that get no new connections; theirs stay.
-        "drain" DRAIN: Names,
+        "drain" DRAIN: NameListForm,
         /// Replicas that get new connections again.
-        "undrain" UNDRAIN: Names,
+        "undrain" UNDRAIN: NameListForm,
         /// New weights of replicas, with `policy: {weighted: …}`.
         "weight" WEIGHT: WeightsForm,
     }

@@ -2,11 +2,11 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Health, Probe, Question};
+use windtunnel_model::plan::{HealthProbe, HealthProbeDatagram, ReplicaHealthCheck};
 
-use super::super::program::Words;
+use super::super::program::CommandForm;
 use super::super::{Decoder, Field};
-use crate::grammar::{Definitions, Form, Whole, form, map};
+use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map};
 use crate::text::{list, shorten};
 
 map! {
@@ -17,7 +17,7 @@ map! {
         /// Asks the first TCP port for this path over HTTP; a status below 400 is healthy.
         "http" HTTP: HttpPath,
         /// Runs this command in the node of the replica; an exit code of 0 is healthy.
-        "command" COMMAND: Words,
+        "command" COMMAND: CommandForm,
         /// Sends this text, or `hex:` and bytes, as a datagram to the first UDP port; an answer is
         /// healthy.
         "udp" UDP: Payload,
@@ -29,20 +29,20 @@ map! {
         "timeout" TIMEOUT: Period,
         /// So many probes one after the other must go well before an unhealthy replica is healthy
         /// again; default 1.
-        "rise" RISE: Whole<1, { Health::STREAK_MAX as u64 }>,
+        "rise" RISE: BoundedInteger<1, { ReplicaHealthCheck::STREAK_MAX as u64 }>,
         /// So many probes one after the other must fail before a healthy replica is unhealthy;
         /// default 1.
-        "fall" FALL: Whole<1, { Health::STREAK_MAX as u64 }>,
+        "fall" FALL: BoundedInteger<1, { ReplicaHealthCheck::STREAK_MAX as u64 }>,
     }
 }
 
 /// A probe.
 pub(super) struct HealthForm;
 
-impl Form for HealthForm {
-    type Value = Health;
+impl ValueForm for HealthForm {
+    type Value = ReplicaHealthCheck;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Health> {
+    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReplicaHealthCheck> {
         let fields = from.table::<HealthKeys>(field, "health")?;
         const PROBES: [&str; 4] = ["tcp", "http", "udp", "command"];
         let mut probes = fields.all().filter(|field| PROBES.contains(&field.key));
@@ -69,15 +69,15 @@ impl Form for HealthForm {
         }
         let period = from.read(&fields, HealthKeys::TCP)?;
         let every = from.read_or(&fields, HealthKeys::EVERY, PERIOD)?;
-        let http = from.read(&fields, HealthKeys::HTTP)?.map(Probe::Http);
+        let http = from.read(&fields, HealthKeys::HTTP)?.map(HealthProbe::Http);
         let command = from.read(&fields, HealthKeys::COMMAND)?;
-        let command = command.map(|(words, _)| Probe::Command(words));
+        let command = command.map(|(words, _)| HealthProbe::Command(words));
         let expect = from.read_or(&fields, HealthKeys::EXPECT, Vec::new())?;
         let udp = from.read(&fields, HealthKeys::UDP)?;
-        let udp = udp.map(|send| Probe::Udp(Question { send, expect }));
+        let udp = udp.map(|send| HealthProbe::Udp(HealthProbeDatagram { send, expect }));
         let streak = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
-        Some(Health {
-            probe: http.or(command).or(udp).unwrap_or(Probe::Tcp),
+        Some(ReplicaHealthCheck {
+            probe: http.or(command).or(udp).unwrap_or(HealthProbe::Tcp),
             rise: streak(from.read_or(&fields, HealthKeys::RISE, 1)?),
             fall: streak(from.read_or(&fields, HealthKeys::FALL, 1)?),
             every: period.unwrap_or(every),
@@ -85,7 +85,7 @@ impl Form for HealthForm {
         })
     }
 
-    fn schema(definitions: &mut Definitions) -> Json {
+    fn schema(definitions: &mut SchemaDefinitions) -> Json {
         HealthKeys::definition(definitions)
     }
 }
@@ -136,7 +136,7 @@ fn read_payload(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<u8>> {
         from.mistake_with_hint(field.wrong(), message, "write two digits a byte: `hex:00ff`");
         return None;
     };
-    let (count, most) = (bytes.len(), Question::BYTES_MAX);
+    let (count, most) = (bytes.len(), HealthProbeDatagram::BYTES_MAX);
     if count > most {
         from.mistake(field.wrong(), format!("{}: {count} bytes are more than {most}", field.key));
         return None;

@@ -1,14 +1,14 @@
 //! Entries of a map with known keys, and values with their key.
 
-use crate::grammar::{Key, is_extension};
-use crate::position::Place;
-use crate::tree::{Key as KeyText, Kind, Value};
+use crate::grammar::{SchemaKey, is_extension};
+use crate::position::SourceLocation;
+use crate::tree::{YamlKey as KeyText, YamlValue, YamlValueKind};
 
 /// A map whose keys are all known.
 pub(crate) struct Fields<'t> {
     /// The map itself, or the key that it belongs to where the map has no mark of its own.
-    pub(crate) place: Place,
-    pub(super) entries: &'t [(KeyText, Value)],
+    pub(crate) place: SourceLocation,
+    pub(super) entries: &'t [(KeyText, YamlValue)],
     /// Whether the keys are those of the file's language, so that `x-` ones are extensions, and no
     /// names.
     pub(super) keyed: bool,
@@ -20,13 +20,13 @@ pub(crate) struct Fields<'t> {
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'t> {
     pub(crate) key: &'t str,
-    pub(crate) place: Place,
-    pub(crate) value: &'t Value,
+    pub(crate) place: SourceLocation,
+    pub(crate) value: &'t YamlValue,
 }
 
 impl<'t> Fields<'t> {
     /// The entry of a key, if the file has it.
-    pub(crate) fn get<F>(&self, key: Key<F>) -> Option<Field<'t>> {
+    pub(crate) fn get<F>(&self, key: SchemaKey<F>) -> Option<Field<'t>> {
         self.find(key.name)
     }
 
@@ -43,28 +43,31 @@ impl<'t> Fields<'t> {
     /// Every entry that is not an extension.
     pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
         let keyed = self.keyed;
-        let counts = move |(key, _): &&(KeyText, Value)| !(keyed && is_extension(&key.text));
-        let field =
-            |(key, value): &'t (KeyText, Value)| Field { key: &key.text, place: key.place, value };
+        let counts = move |(key, _): &&(KeyText, YamlValue)| !(keyed && is_extension(&key.text));
+        let field = |(key, value): &'t (KeyText, YamlValue)| Field {
+            key: &key.text,
+            place: key.place,
+            value,
+        };
         self.entries.iter().filter(counts).map(field)
     }
 }
 
 impl<'t> Field<'t> {
     /// Another value under the same key.
-    pub(crate) fn with(self, value: &'t Value) -> Self {
+    pub(crate) fn with(self, value: &'t YamlValue) -> Self {
         Field { value, place: value.place, ..self }
     }
 
     /// Whether anything was written; a list whose items are all commented out is nothing.
     pub(crate) fn is_some(&self) -> bool {
-        !matches!(self.value.kind, Kind::Null)
+        !matches!(self.value.kind, YamlValueKind::Null)
     }
 
     /// Where to point when the value is wrong: the value, or the key if the value is nothing.
-    pub(crate) fn wrong(self) -> Place {
+    pub(crate) fn wrong(self) -> SourceLocation {
         match self.value.kind {
-            Kind::Null => self.place,
+            YamlValueKind::Null => self.place,
             _ => self.value.place,
         }
     }
@@ -72,7 +75,7 @@ impl<'t> Field<'t> {
     /// The scalar's text, if it is one.
     pub(crate) fn scalar(self) -> Option<&'t str> {
         match &self.value.kind {
-            Kind::Text(text) => Some(text),
+            YamlValueKind::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -5,13 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::{Plan, Subnet};
 
-use crate::decode::{At, Draft, LanDraft};
+use crate::decode::{LanDraft, LocatedValue, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 
 /// Gives every LAN its subnets. Fixed addresses of nodes that are on no LAN keep blocks of the
 /// pools free of LANs.
-pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+pub(super) fn assign(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     take_given(found, draft, plan);
     if !found.is_clean() {
         return;
@@ -35,10 +35,10 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
     }
 }
 
-fn take_given(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+fn take_given(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     let mut given: BTreeMap<Subnet, &LanDraft> = BTreeMap::new();
     for (position, lan) in draft.lans.iter().enumerate() {
-        for At { value: subnet, place } in &lan.subnets {
+        for LocatedValue { value: subnet, place } in &lan.subnets {
             let v4 = subnet.network.is_ipv4();
             let on = if v4 { draft.pools.v4.is_some() } else { draft.pools.v6.is_some() };
             let other = given.iter().find(|(known, _)| known.overlaps(subnet));
@@ -64,11 +64,11 @@ fn take_given(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
 /// Takes subnets from the end of a pool for the LANs that have none of its family.
 fn carve(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     plan: &mut Plan,
     fixed: &[IpAddr],
     pool: Subnet,
-    place: Place,
+    place: SourceLocation,
 ) {
     let v4 = pool.network.is_ipv4();
     let given: Vec<Subnet> =
@@ -105,7 +105,7 @@ fn carve(
     }
 }
 
-fn too_small(found: &mut Diagnostics, lan: &LanDraft, pool: Subnet, place: Place) {
+fn too_small(found: &mut Diagnostics, lan: &LanDraft, pool: Subnet, place: SourceLocation) {
     let name = &lan.name.value;
     let message = format!("address: the pool {pool} has no room for a subnet for `{name}`");
     let example = if pool.network.is_ipv4() { "192.168.1.0/24" } else { "fd01::/64" };
@@ -154,7 +154,7 @@ fn subnet(pool: Subnet, at: u128, bits: u32) -> Subnet {
 }
 
 /// The fixed addresses of nodes that are on no LAN.
-fn lone_addresses(draft: &Draft, plan: &Plan) -> Vec<IpAddr> {
+fn lone_addresses(draft: &ScenarioDraft, plan: &Plan) -> Vec<IpAddr> {
     let nodes = draft.nodes.iter().filter(|node| {
         let of = plan.nodes.iter().find(|known| known.group == node.name.value);
         !of.is_some_and(|node| node.interfaces.iter().any(|i| plan.lan_of(i.link).is_some()))

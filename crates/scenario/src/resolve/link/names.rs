@@ -9,19 +9,19 @@ use crate::text::shorten;
 
 /// The names that links have.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct LinkNameRegistry {
     taken: BTreeMap<String, u32>,
     /// The last number tried for each pair of ends.
     numbers: BTreeMap<String, u32>,
 }
 
-impl Names {
+impl LinkNameRegistry {
     /// Takes a name that the file gives, and those of its members if it is a group's.
     pub(super) fn reserve(
         &mut self,
         found: &mut Diagnostics,
         name: &str,
-        place: crate::position::Place,
+        place: crate::position::SourceLocation,
         members: Option<usize>,
     ) {
         if !is_link(name, LINK_LETTERS_MAX) {

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use windtunnel_model::plan::{Rule, RuleEnd, Side};
+use windtunnel_model::plan::{FirewallRule, MiddleboxSide, RuleEnd};
 use windtunnel_model::{Plan, Subnet};
 
-use super::super::directory::{Directory, Named};
-use crate::decode::{At, RuleDraft};
+use super::super::directory::{Directory, NamedEntity};
+use crate::decode::{LocatedValue, RuleDraft};
 use crate::error::Diagnostics;
 use crate::text::shorten;
 
@@ -15,22 +15,22 @@ pub(super) fn resolve(
     draft: &RuleDraft,
     directory: &Directory,
     plan: &Plan,
-) -> Rule {
+) -> FirewallRule {
     let [from, to] = [&draft.from, &draft.to].map(|names| end(found, names, directory, plan));
-    Rule { policy: draft.policy, traffic: draft.traffic.clone(), from, to }
+    FirewallRule { policy: draft.policy, traffic: draft.traffic.clone(), from, to }
 }
 
 fn end(
     found: &mut Diagnostics,
-    names: &[At<String>],
+    names: &[LocatedValue<String>],
     directory: &Directory,
     plan: &Plan,
 ) -> RuleEnd {
     let mut end = RuleEnd::default();
     for name in names {
         match name.value.as_str() {
-            "inside" => end.sides.push(Side::Inside),
-            "outside" => end.sides.push(Side::Outside),
+            "inside" => end.sides.push(MiddleboxSide::Inside),
+            "outside" => end.sides.push(MiddleboxSide::Outside),
             text if text.contains(['/', ':', '.']) => end.subnets.extend(subnet(found, name, text)),
             _ => end.subnets.extend(named(found, name, directory, plan)),
         }
@@ -39,7 +39,7 @@ fn end(
 }
 
 /// An address, or a subnet.
-fn subnet(found: &mut Diagnostics, name: &At<String>, text: &str) -> Option<Subnet> {
+fn subnet(found: &mut Diagnostics, name: &LocatedValue<String>, text: &str) -> Option<Subnet> {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let parsed = address.parse::<IpAddr>().ok().and_then(|network| {
         let most = if network.is_ipv4() { 32 } else { 128 };
@@ -57,7 +57,7 @@ fn subnet(found: &mut Diagnostics, name: &At<String>, text: &str) -> Option<Subn
 /// The addresses of what has a name.
 fn named(
     found: &mut Diagnostics,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     directory: &Directory,
     plan: &Plan,
 ) -> Vec<Subnet> {
@@ -67,11 +67,11 @@ fn named(
     };
     match directory.named(found, name) {
         None => Vec::new(),
-        Some(Named::Lan(id)) => {
+        Some(NamedEntity::Lan(id)) => {
             let lan = &plan.lans[id.index()];
             lan.v4.into_iter().chain(lan.v6).collect()
         }
-        Some(Named::Router(id)) => {
+        Some(NamedEntity::Router(id)) => {
             let interfaces = plan.routers[id.index()].interfaces.iter();
             let v4 = |it: &windtunnel_model::plan::RouterInterface| it.v4.map(IpAddr::V4);
             let v6 = |it: &windtunnel_model::plan::RouterInterface| it.v6.map(IpAddr::V6);
@@ -80,7 +80,10 @@ fn named(
         Some(other) => {
             let nodes = other.nodes().unwrap_or_default();
             let interfaces = nodes.iter().flat_map(|node| &plan.nodes[node.index()].interfaces);
-            interfaces.flat_map(windtunnel_model::plan::Interface::addresses).map(single).collect()
+            interfaces
+                .flat_map(windtunnel_model::plan::NodeInterface::addresses)
+                .map(single)
+                .collect()
         }
     }
 }

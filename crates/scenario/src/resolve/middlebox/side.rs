@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_model::plan::{RouterInterface, Side};
-use windtunnel_model::{Lane, LinkId, Plan, RouterId, Vertex};
+use windtunnel_model::plan::{MiddleboxSide, RouterInterface};
+use windtunnel_model::{Lane, LinkId, NetworkVertex, Plan, RouterId};
 
 use super::super::directory::{Directory, file_name};
-use crate::decode::{At, RouterDraft};
+use crate::decode::{LocatedValue, RouterDraft};
 use crate::error::Diagnostics;
 
 /// The side of each interface of a router, in their order.
@@ -16,7 +16,7 @@ pub(super) fn resolve(
     router: RouterId,
     directory: &Directory,
     plan: &Plan,
-) -> Option<Vec<Side>> {
+) -> Option<Vec<MiddleboxSide>> {
     let (name, place) = (&draft.name.value, draft.name.place);
     let interfaces = &plan.routers[router.index()].interfaces;
     if interfaces.len() < 2 {
@@ -26,7 +26,7 @@ pub(super) fn resolve(
     }
     let known = vec![None; interfaces.len()];
     let mut sides = RouterSides { draft, directory, plan, interfaces, known };
-    let given = [(Side::Inside, &draft.inside), (Side::Outside, &draft.outside)];
+    let given = [(MiddleboxSide::Inside, &draft.inside), (MiddleboxSide::Outside, &draft.outside)];
     for (side, names) in given {
         for name in names.iter().flatten() {
             sides.take(found, side, name)?;
@@ -34,8 +34,8 @@ pub(super) fn resolve(
     }
     let mut sides = sides.known;
     let rest = match (&draft.inside, &draft.outside) {
-        (Some(_), None) => Some(Side::Outside),
-        (None, Some(_)) => Some(Side::Inside),
+        (Some(_), None) => Some(MiddleboxSide::Outside),
+        (None, Some(_)) => Some(MiddleboxSide::Inside),
         (Some(_), Some(_)) => None,
         (None, None) => {
             sides = infer(plan, router).unwrap_or(sides);
@@ -45,7 +45,7 @@ pub(super) fn resolve(
     for side in &mut sides {
         *side = side.or(rest);
     }
-    let known: Option<Vec<Side>> = sides.iter().copied().collect();
+    let known: Option<Vec<MiddleboxSide>> = sides.iter().copied().collect();
     let Some(known) = known else {
         let open = interfaces.iter().zip(&sides).filter(|(_, side)| side.is_none());
         let open: Vec<&str> = open.map(|(it, _)| file_name(plan, far_end(plan, it))).collect();
@@ -54,7 +54,7 @@ pub(super) fn resolve(
         found.mistake_with_hint(place, message, hint);
         return None;
     };
-    for side in [Side::Inside, Side::Outside] {
+    for side in [MiddleboxSide::Inside, MiddleboxSide::Outside] {
         if !known.contains(&side) {
             let message = format!("`{name}` has no link that leads {}", side.name());
             found.mistake(place, message);
@@ -71,16 +71,21 @@ struct RouterSides<'a> {
     plan: &'a Plan,
     interfaces: &'a [RouterInterface],
     /// By interface.
-    known: Vec<Option<Side>>,
+    known: Vec<Option<MiddleboxSide>>,
 }
 
 impl RouterSides<'_> {
     /// Puts what has a name on a side.
-    fn take(&mut self, found: &mut Diagnostics, side: Side, name: &At<String>) -> Option<()> {
+    fn take(
+        &mut self,
+        found: &mut Diagnostics,
+        side: MiddleboxSide,
+        name: &LocatedValue<String>,
+    ) -> Option<()> {
         let (plan, interfaces) = (self.plan, self.interfaces);
         let links = self.directory.links_called(&name.value);
         let is_meant: Box<dyn Fn(&RouterInterface) -> bool> = if links.is_empty() {
-            let vertices: Vec<Vertex> = self.directory.named(found, name)?.vertices();
+            let vertices: Vec<NetworkVertex> = self.directory.named(found, name)?.vertices();
             Box::new(move |it| vertices.contains(&far_end(plan, it)))
         } else {
             let links: Vec<LinkId> = links.to_vec();
@@ -113,26 +118,29 @@ impl RouterSides<'_> {
 }
 
 /// Outside is where the other routers are, if these are in one direction; `None`: they are not.
-fn infer(plan: &Plan, router: RouterId) -> Option<Vec<Option<Side>>> {
+fn infer(plan: &Plan, router: RouterId) -> Option<Vec<Option<MiddleboxSide>>> {
     let interfaces = &plan.routers[router.index()].interfaces;
-    let beyond: Vec<BTreeSet<Vertex>> =
+    let beyond: Vec<BTreeSet<NetworkVertex>> =
         interfaces.iter().map(|it| reached(plan, router, far_end(plan, it))).collect();
-    let has_router = |it: &BTreeSet<Vertex>| it.iter().any(|it| matches!(it, Vertex::Router(_)));
+    let has_router =
+        |it: &BTreeSet<NetworkVertex>| it.iter().any(|it| matches!(it, NetworkVertex::Router(_)));
     let mut outside = beyond.iter().filter(|it| has_router(it));
     let first = outside.next()?;
     if outside.any(|other| other != first) {
         return None;
     }
-    let side = |it: &BTreeSet<Vertex>| Some(if it == first { Side::Outside } else { Side::Inside });
+    let side = |it: &BTreeSet<NetworkVertex>| {
+        Some(if it == first { MiddleboxSide::Outside } else { MiddleboxSide::Inside })
+    };
     Some(beyond.iter().map(side).collect())
 }
 
 /// What passes packets on beyond a neighbour, without the router itself.
-fn reached(plan: &Plan, router: RouterId, from: Vertex) -> BTreeSet<Vertex> {
-    let passes = |vertex: Vertex| match vertex {
-        Vertex::Node(id) => plan.nodes[id.index()].forward,
-        Vertex::Router(id) => id != router,
-        Vertex::Lan(_) => true,
+fn reached(plan: &Plan, router: RouterId, from: NetworkVertex) -> BTreeSet<NetworkVertex> {
+    let passes = |vertex: NetworkVertex| match vertex {
+        NetworkVertex::Node(id) => plan.nodes[id.index()].forward,
+        NetworkVertex::Router(id) => id != router,
+        NetworkVertex::Lan(_) => true,
     };
     let mut seen = BTreeSet::new();
     let mut open = vec![from];
@@ -147,17 +155,21 @@ fn reached(plan: &Plan, router: RouterId, from: Vertex) -> BTreeSet<Vertex> {
     seen
 }
 
-fn links_of(plan: &Plan, vertex: Vertex) -> Vec<LinkId> {
+fn links_of(plan: &Plan, vertex: NetworkVertex) -> Vec<LinkId> {
     match vertex {
-        Vertex::Node(id) => plan.nodes[id.index()].interfaces.iter().map(|it| it.link).collect(),
-        Vertex::Router(id) => {
+        NetworkVertex::Node(id) => {
+            plan.nodes[id.index()].interfaces.iter().map(|it| it.link).collect()
+        }
+        NetworkVertex::Router(id) => {
             plan.routers[id.index()].interfaces.iter().map(|it| it.link).collect()
         }
-        Vertex::Lan(id) => plan.lans[id.index()].attachments.iter().map(|it| it.link).collect(),
+        NetworkVertex::Lan(id) => {
+            plan.lans[id.index()].attachments.iter().map(|it| it.link).collect()
+        }
     }
 }
 
-fn far_end(plan: &Plan, interface: &RouterInterface) -> Vertex {
+fn far_end(plan: &Plan, interface: &RouterInterface) -> NetworkVertex {
     plan.lane_end(Lane { link: interface.link, direction: interface.outward })
 }
 

@@ -1,16 +1,16 @@
 //! Which nodes get to which through NATs.
 
-use windtunnel_model::expect::Claim;
+use windtunnel_model::expect::ExpectationClaim;
 use windtunnel_model::plan::Node;
 use windtunnel_model::realm::Realms;
 use windtunnel_model::{NodeId, Plan};
 
-use crate::decode::{Draft, Subject};
-use crate::error::{Diagnostics, Notice};
+use crate::decode::{ScenarioDraft, Subject};
+use crate::error::{Diagnostics, ScenarioNotice};
 
 /// Refuses to measure a path that no packet takes, and says which nodes others do not get to: that
 /// two nodes are behind NATs is no mistake, as such networks are.
-pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let Ok(Some(realms)) = Realms::of(plan) else { return };
     let realm_of = |node: NodeId| {
         let interface = plan.nodes[node.index()].interfaces.first()?;
@@ -22,7 +22,7 @@ pub(super) fn check(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
         _ => None,
     });
     let paths = plan.expectations.iter().filter_map(|expectation| match expectation.claim {
-        Claim::Path { from, to, .. } => Some((from, to)),
+        ExpectationClaim::Path { from, to, .. } => Some((from, to)),
         _ => None,
     });
     for (ends, (from, to)) in drafts.flatten().zip(paths) {
@@ -69,7 +69,7 @@ fn notice(found: &mut Diagnostics, plan: &Plan, realms: &Realms) {
         behind.join(", ")
     );
     // It is what the file says, and no mistake.
-    found.notices.push(Notice { place: None, message });
+    found.notices.push(ScenarioNotice { place: None, message });
 }
 
 /// Nodes in the notice.

@@ -5,18 +5,18 @@ use std::net::IpAddr;
 
 use windtunnel_model::plan::{Encapsulation, Link, Service, ServicePort};
 use windtunnel_model::realm::Realms;
-use windtunnel_model::{NodeId, Plan, Vertex};
+use windtunnel_model::{NetworkVertex, NodeId, Plan};
 
 use super::super::address::is_edge;
 use super::super::reach::Components;
-use crate::decode::{At, Draft, ServiceDraft, is_usable};
+use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft, is_usable};
 use crate::error::Diagnostics;
-use crate::position::Place;
+use crate::position::SourceLocation;
 use crate::text::shorten;
 
 /// Looks at the services once all have their addresses. The origin's addresses are the service's
 /// where none is given.
-pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     if !found.is_clean() {
         return;
     }
@@ -24,7 +24,7 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &m
         return;
     }
     take_from_origins(found, draft, plan);
-    let (owners, ways, narrow) = (owners(plan), Ways::of(plan), narrow_links(plan));
+    let (owners, ways, narrow) = (owners(plan), RouterReachability::of(plan), narrow_links(plan));
     for (draft_of, service) in draft.services.iter().zip(&plan.services) {
         for address in &draft_of.addresses {
             check_address(found, draft, plan, &owners, draft_of, service, address);
@@ -42,17 +42,17 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &Draft, plan: &m
 }
 
 /// Where packets of routers get to.
-pub(super) struct Ways {
+pub(super) struct RouterReachability {
     /// Over routers, LANs, and nodes that forward.
     all: Components,
     /// Over routers and LANs.
     without_nodes: Components,
 }
 
-impl Ways {
-    pub(super) fn of(plan: &Plan) -> Ways {
+impl RouterReachability {
+    pub(super) fn of(plan: &Plan) -> RouterReachability {
         let all = Components::of(plan, |id| plan.nodes[id.index()].forward);
-        Ways { all, without_nodes: Components::of(plan, |_| false) }
+        RouterReachability { all, without_nodes: Components::of(plan, |_| false) }
     }
 }
 
@@ -61,7 +61,7 @@ fn owners(plan: &Plan) -> BTreeMap<IpAddr, NodeId> {
     plan.ports().flat_map(|(owner, it)| it.addresses().map(move |own| (own, owner))).collect()
 }
 
-fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
+fn take_from_origins(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     for (draft, service) in draft.services.iter().zip(&mut plan.services) {
         let (Some(origin), true) = (service.origin, draft.addresses.is_empty()) else { continue };
         let node = &plan.nodes[origin.index()];
@@ -92,12 +92,12 @@ fn take_from_origins(found: &mut Diagnostics, draft: &Draft, plan: &mut Plan) {
 
 fn check_address(
     found: &mut Diagnostics,
-    file: &Draft,
+    file: &ScenarioDraft,
     plan: &Plan,
     owners: &BTreeMap<IpAddr, NodeId>,
     draft: &ServiceDraft,
     service: &Service,
-    address: &At<IpAddr>,
+    address: &LocatedValue<IpAddr>,
 ) {
     let (value, place) = (address.value, address.place);
     let off = match value {
@@ -128,7 +128,7 @@ fn check_address(
 }
 
 /// A tunnel from a redirector to a replica passes no NAT.
-fn check_realms(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+fn check_realms(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let Ok(Some(realms)) = Realms::of(plan) else { return };
     for (draft, service) in draft.services.iter().zip(&plan.services) {
         let routers = service.at.iter().filter_map(|id| {
@@ -153,7 +153,7 @@ fn check_realms(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
 }
 
 /// Each address and port is one service's; services of one address have one origin.
-fn check_overlaps(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
+fn check_overlaps(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     let mut rows: BTreeMap<(IpAddr, ServicePort), (&str, u32)> = BTreeMap::new();
     let mut origins: BTreeMap<IpAddr, (Option<NodeId>, &str)> = BTreeMap::new();
     for (draft, service) in draft.services.iter().zip(&plan.services) {
@@ -188,7 +188,8 @@ fn check_overlaps(found: &mut Diagnostics, draft: &Draft, plan: &Plan) {
             "services: {} with {count} addresses and ports are more than {} with {most}",
             services.0, services.1
         );
-        let place = draft.services.last().map_or(Place::START, |service| service.name.place);
+        let place =
+            draft.services.last().map_or(SourceLocation::START, |service| service.name.place);
         found.mistake(place, message);
     }
 }
@@ -206,9 +207,9 @@ fn check_mtu(
     }
     let least = TUNNEL_MTU_MIN;
     // Where only a client is, there is no tunnel.
-    let is_inside = |vertex: Vertex| match vertex {
-        Vertex::Node(id) => plan.nodes[id.index()].forward || service.replica(id).is_some(),
-        Vertex::Router(_) | Vertex::Lan(_) => true,
+    let is_inside = |vertex: NetworkVertex| match vertex {
+        NetworkVertex::Node(id) => plan.nodes[id.index()].forward || service.replica(id).is_some(),
+        NetworkVertex::Router(_) | NetworkVertex::Lan(_) => true,
     };
     let is_inside = |link: &&&Link| link.ends.iter().all(|end| is_inside(end.vertex));
     let Some(link) = narrow.iter().find(is_inside) else { return };
@@ -238,7 +239,7 @@ fn check_ways(
     draft: &ServiceDraft,
     service: &Service,
     plan: &Plan,
-    ways: &Ways,
+    ways: &RouterReachability,
 ) {
     for name in &draft.replicas {
         let of_name = service.replicas.iter().filter(|replica| {
@@ -257,9 +258,9 @@ fn check_ways(
 pub(super) fn can_be_replica(
     found: &mut Diagnostics,
     plan: &Plan,
-    ways: &Ways,
+    ways: &RouterReachability,
     service: &Service,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     node: NodeId,
 ) -> Option<()> {
     let shown = shorten(&plan.nodes[node.index()].name);

@@ -1,27 +1,27 @@
 //! Expectations of services: names worked out.
 
 use windtunnel_model::Plan;
-use windtunnel_model::expect::{Claim, ServiceFact};
+use windtunnel_model::expect::{ExpectationClaim, ServiceFact};
 use windtunnel_model::plan::FailOver;
 
 use super::super::directory::Directory;
 use super::{added, named, not_a_replica};
-use crate::decode::{At, Draft, ServiceExpected};
+use crate::decode::{LocatedValue, ScenarioDraft, ServiceExpected};
 use crate::error::Diagnostics;
 
 /// What is claimed of a service.
 pub(in crate::resolve) fn expect(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     directory: &Directory,
     plan: &Plan,
-    name: &At<String>,
+    name: &LocatedValue<String>,
     expected: &ServiceExpected,
-) -> Option<Vec<Claim>> {
+) -> Option<Vec<ExpectationClaim>> {
     let id = named(found, name, plan)?;
     let service = &plan.services[id.index()];
     let mut facts = Vec::new();
-    for At { value: fact, place } in &expected.facts {
+    for LocatedValue { value: fact, place } in &expected.facts {
         let key = match fact {
             ServiceFact::Expelled(_) => Some("expelled"),
             ServiceFact::Gap(_) => Some("gap"),
@@ -49,5 +49,5 @@ pub(in crate::resolve) fn expect(
         }
         facts.push(ServiceFact::Share(nodes, *bounds));
     }
-    Some(facts.into_iter().map(|fact| Claim::Service { service: id, fact }).collect())
+    Some(facts.into_iter().map(|fact| ExpectationClaim::Service { service: id, fact }).collect())
 }

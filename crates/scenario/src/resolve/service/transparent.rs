@@ -1,30 +1,37 @@
 //! What `fail-over: transparent` needs of a service.
 
-use windtunnel_model::plan::{Encapsulation, FailOver, NetworkModel, Policy, Service, Transport};
+use windtunnel_model::plan::{
+    Encapsulation, FailOver, LoadBalancingPolicy, NetworkModel, Service, TransportProtocol,
+};
 
-use crate::decode::{At, Draft, ServiceDraft};
+use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft};
 use crate::error::Diagnostics;
 
 /// Refuses what connections that outlive their server cannot have.
 pub(super) fn check(
     found: &mut Diagnostics,
-    draft: &Draft,
+    draft: &ScenarioDraft,
     service: &ServiceDraft,
     settled: &Service,
 ) {
-    let Some(At { value: FailOver::Transparent, place }) = &service.fail_over else { return };
+    let Some(LocatedValue { value: FailOver::Transparent, place }) = &service.fail_over else {
+        return;
+    };
     let reason = if draft.model.settled != NetworkModel::Hops {
         Some(("needs the model of hops, on one machine", "use `fail-over: new`"))
     } else if settled.replicas.len() == 1 {
         Some(("needs two replicas or more", "name another one, or use `fail-over: new`"))
-    } else if settled.ports.iter().all(|port| port.transport != Transport::Tcp) {
+    } else if settled.ports.iter().all(|port| port.transport != TransportProtocol::Tcp) {
         Some(("is for TCP, and this service has no TCP port", "use `fail-over: new`"))
-    } else if settled.policy == Policy::LeastConnections {
+    } else if settled.policy == LoadBalancingPolicy::LeastConnections {
         Some((
             "gives each connection to all replicas, so that none has fewer (`least-connections`)",
             "use another policy, such as `nearest`: it says whose output the client gets",
         ))
-    } else if matches!(settled.policy, Policy::RoundRobin | Policy::Random) {
+    } else if matches!(
+        settled.policy,
+        LoadBalancingPolicy::RoundRobin | LoadBalancingPolicy::Random
+    ) {
         Some((
             "gives each connection to all replicas, so that there are no turns and no draws",
             "use another policy, such as `hash`: it says whose output the client gets",

@@ -13,11 +13,12 @@ use rustix::thread::{Gid, Uid};
 use crate::seccomp;
 
 use super::{
-    FIRST_BEYOND_STDIO, ProcessLimits, Session, SpawnPlan, Step, User, empty_set, restore_signals,
+    FIRST_BEYOND_STDIO, ProcessLimits, SpawnPlan, SpawnSession, SpawnStep, UserIdentity, empty_set,
+    restore_signals,
 };
 
 /// What the child needs, made before the fork.
-pub(super) struct Prepared<'a> {
+pub(super) struct ForkedChildContext<'a> {
     /// INVARIANT: these end with a null pointer and point into the plan.
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -32,8 +33,8 @@ pub(super) struct Prepared<'a> {
     plan: &'a SpawnPlan<'a>,
 }
 
-impl<'a> Prepared<'a> {
-    pub(super) fn new(plan: &'a SpawnPlan<'a>) -> io::Result<Prepared<'a>> {
+impl<'a> ForkedChildContext<'a> {
+    pub(super) fn new(plan: &'a SpawnPlan<'a>) -> io::Result<ForkedChildContext<'a>> {
         let arguments = pointers(plan.arguments);
         let programs = programs(plan)?;
         let rest = arguments.iter().copied().skip(1);
@@ -44,7 +45,7 @@ impl<'a> Prepared<'a> {
         let none = plan.user.map(|_| &[][..]);
         let gids = |groups: &[u32]| groups.iter().map(|group| Gid::from_raw(*group)).collect();
         let supplementary = plan.supplementary.or(none).map(gids);
-        Ok(Prepared {
+        Ok(ForkedChildContext {
             arguments,
             environment,
             programs,
@@ -56,46 +57,46 @@ impl<'a> Prepared<'a> {
     }
 
     /// Runs in the child: async-signal-safe calls only, and no allocation.
-    pub(super) fn become_program(&mut self) -> Result<Infallible, (Step, Errno)> {
+    pub(super) fn become_program(&mut self) -> Result<Infallible, (SpawnStep, Errno)> {
         let plan = self.plan;
         let at = |step| move |errno| (step, errno);
-        enter_session(plan.session).map_err(at(Step::Session))?;
-        enter_groups(plan.groups).map_err(at(Step::Group))?;
-        place_stdio(plan.stdio, plan.inherits).map_err(at(Step::Stdio))?;
-        if plan.session == Session::NewWithTerminal {
+        enter_session(plan.session).map_err(at(SpawnStep::Session))?;
+        enter_groups(plan.groups).map_err(at(SpawnStep::Group))?;
+        place_stdio(plan.stdio, plan.inherits).map_err(at(SpawnStep::Stdio))?;
+        if plan.session == SpawnSession::NewWithTerminal {
             let terminal = rustix::stdio::stdin();
-            rustix::process::ioctl_tiocsctty(terminal).map_err(at(Step::Terminal))?;
+            rustix::process::ioctl_tiocsctty(terminal).map_err(at(SpawnStep::Terminal))?;
         }
         if let Some(nice) = plan.nice {
-            rustix::process::setpriority_process(None, nice).map_err(at(Step::Limit))?;
+            rustix::process::setpriority_process(None, nice).map_err(at(SpawnStep::Limit))?;
         }
         if let Some(namespace) = plan.user_namespace {
-            join_user_namespace(namespace).map_err(at(Step::Namespace))?;
+            join_user_namespace(namespace).map_err(at(SpawnStep::Namespace))?;
         }
         // Before the rights that it needs are given up. None of the calls from here to execve(2)
         // are shown.
         if let Some(supervisor) = &self.supervisor {
             if plan.no_new_privs {
-                rustix::thread::set_no_new_privs(true).map_err(at(Step::Privileges))?;
+                rustix::thread::set_no_new_privs(true).map_err(at(SpawnStep::Privileges))?;
             }
             let program = plan.arguments.first().map_or(&b""[..], |program| program.to_bytes());
             let install = seccomp::install(supervisor.as_fd(), program, plan.filter);
-            let errno = install.map_err(at(Step::Supervisor))?;
+            let errno = install.map_err(at(SpawnStep::Supervisor))?;
             if let Some(errno) = errno.filter(|_| plan.must_show) {
-                return Err((Step::Supervisor, errno));
+                return Err((SpawnStep::Supervisor, errno));
             }
         }
         if let Some(groups) = &self.supplementary {
-            set_supplementary(groups).map_err(at(Step::User))?;
+            set_supplementary(groups).map_err(at(SpawnStep::User))?;
         }
         if let Some(user) = plan.user {
-            become_user(user).map_err(at(Step::User))?;
+            become_user(user).map_err(at(SpawnStep::User))?;
         }
         if let Some(folder) = plan.folder {
-            rustix::process::chdir(folder).map_err(at(Step::Folder))?;
+            rustix::process::chdir(folder).map_err(at(SpawnStep::Folder))?;
         }
-        drop_privileges(plan).map_err(at(Step::Privileges))?;
-        set_limits(plan.limits).map_err(at(Step::Limit))?;
+        drop_privileges(plan).map_err(at(SpawnStep::Privileges))?;
+        set_limits(plan.limits).map_err(at(SpawnStep::Limit))?;
         if plan.inherits {
             // Those that are ignored here whatever the caller's caller does: by Rust's own start, and
             // to have an error in place of a death.
@@ -105,7 +106,7 @@ impl<'a> Prepared<'a> {
         } else {
             reset_signals();
         }
-        Err((Step::Exec, self.exec()))
+        Err((SpawnStep::Exec, self.exec()))
     }
 
     /// Tries one path after the other, as execvp(3) does: a program that may not be run is
@@ -159,11 +160,11 @@ fn programs(plan: &SpawnPlan<'_>) -> io::Result<Vec<CString>> {
     Ok(folders.map(join).collect())
 }
 
-fn enter_session(session: Session) -> Result<(), Errno> {
+fn enter_session(session: SpawnSession) -> Result<(), Errno> {
     match session {
-        Session::Inherited => Ok(()),
-        Session::NewGroup => rustix::process::setpgid(None, None),
-        Session::New | Session::NewWithTerminal => rustix::process::setsid().map(drop),
+        SpawnSession::Inherited => Ok(()),
+        SpawnSession::NewGroup => rustix::process::setpgid(None, None),
+        SpawnSession::New | SpawnSession::NewWithTerminal => rustix::process::setsid().map(drop),
     }
 }
 
@@ -230,7 +231,7 @@ fn set_supplementary(groups: &[Gid]) -> Result<(), Errno> {
     }
 }
 
-fn become_user(user: User) -> Result<(), Errno> {
+fn become_user(user: UserIdentity) -> Result<(), Errno> {
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     rustix::thread::set_thread_res_uid(uid, uid, uid)

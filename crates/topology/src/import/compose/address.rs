@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use windtunnel_model::Subnet;
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
-use crate::topology::{Notes, Topology};
+use crate::topology::{ConversionReport, Topology};
 use crate::yaml::list_of;
 
 /// Subnets of LANs, and the addresses of nodes.
@@ -24,10 +24,10 @@ impl Subnets {
     /// Reads `ipam` of the network that becomes `lan`: one subnet of each family.
     pub(super) fn read(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &ComposeReader<'_>,
         keys: &Map,
         lan: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<(), Mistake> {
         let lost = "Keys of networks: each is a LAN";
         for (key, value) in keys {
@@ -37,7 +37,7 @@ impl Subnets {
                 notes.lose(lost, format!("ipam.{} of {lan}", shorten(&key.text)));
             }
         }
-        let Some(Value { kind: Kind::List(items), .. }) = find(keys, "config") else {
+        let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, "config") else {
             return Ok(());
         };
         for item in items {
@@ -67,8 +67,8 @@ impl Subnets {
     /// family that is written.
     pub(super) fn address(
         &mut self,
-        reader: &Reader<'_>,
-        value: &Value,
+        reader: &ComposeReader<'_>,
+        value: &YamlValue,
         node: &str,
         lan: &str,
         topology: &mut Topology,

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_model::name::is_alias;
 use windtunnel_model::plan::Node;
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
-use crate::topology::{Notes, Topology};
+use crate::topology::{ConversionReport, Topology};
 use crate::yaml::list_of;
 
 /// The further names of nodes.
@@ -25,11 +25,11 @@ impl Aliases {
     /// `links`. `nodes` has the nodes of services.
     pub(super) fn read(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &ComposeReader<'_>,
         key: &str,
         keys: &Map,
         nodes: &BTreeMap<String, String>,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<(), Mistake> {
         let Some(node) = nodes.get(key) else { return Ok(()) };
         let own = self.of.entry(node.clone()).or_default();
@@ -46,9 +46,9 @@ impl Aliases {
             }
             own.insert(name);
         }
-        if let Some(Value { kind: Kind::Map(networks), .. }) = find(keys, "networks") {
+        if let Some(YamlValue { kind: YamlValueKind::Map(networks), .. }) = find(keys, "networks") {
             for (_, value) in networks {
-                let Kind::Map(inner) = &value.kind else { continue };
+                let YamlValueKind::Map(inner) = &value.kind else { continue };
                 if let Some(aliases) = find(inner, "aliases") {
                     own.extend(reader.texts(aliases, "aliases", notes)?);
                 }

@@ -1,20 +1,20 @@
 //! Commands, in the two forms that they have.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
-use super::reader::Reader;
-use crate::topology::Notes;
+use super::reader::ComposeReader;
+use crate::topology::ConversionReport;
 use crate::yaml::list_of;
 
 /// The words of a command: a list, or a text that is split as a shell would.
 pub(super) fn words(
-    reader: &Reader<'_>,
-    value: &Value,
+    reader: &ComposeReader<'_>,
+    value: &YamlValue,
     what: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<String>, Mistake> {
-    if let Kind::List(_) = value.kind {
+    if let YamlValueKind::List(_) = value.kind {
         return reader.texts(value, what, notes);
     }
     let text = reader.text(value, what, notes)?;

@@ -2,15 +2,15 @@
 //! and what is the default is as Docker Compose has it (compose-go, `healthcheck`).
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Check, Checking};
+use windtunnel_model::plan::{Checking, ReadinessCheck};
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::decimal;
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::ConversionReport;
 use crate::yaml::list_of;
 
 /// Programs that ask a server, and where it listens unless the command says otherwise.
@@ -31,25 +31,25 @@ const CLIENTS: [(&str, u16); 12] = [
 
 /// The health check of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum ComposeHealthcheck {
     /// It has none, whatever its image says.
     Off,
     /// What it says in place of what its image says.
     Said(Checking),
 }
 
-impl Health {
+impl ComposeHealthcheck {
     /// The port that its command asks, as far as that can be seen.
     pub(super) fn port(&self) -> Option<u16> {
         match self {
-            Health::Off => None,
-            Health::Said(said) => port(&said.argv.join(" ")),
+            ComposeHealthcheck::Off => None,
+            ComposeHealthcheck::Said(said) => port(&said.argv.join(" ")),
         }
     }
 
     /// `ready` of a node.
     pub(super) fn ready(&self) -> Option<String> {
-        let Health::Said(said) = self else { return None };
+        let ComposeHealthcheck::Said(said) = self else { return None };
         if *said == Checking::default() {
             return Some("healthcheck".to_owned());
         }
@@ -69,11 +69,11 @@ impl Health {
 
 /// Reads `healthcheck` of a service.
 pub(super) fn read(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
     service: &str,
-    notes: &mut Notes,
-) -> Result<Health, Mistake> {
+    notes: &mut ConversionReport,
+) -> Result<ComposeHealthcheck, Mistake> {
     let check = find(keys, "healthcheck").map(|it| reader.map(it, "healthcheck")).transpose()?;
     let check = check.unwrap_or_default();
     for (key, _) in check.iter().filter(|(key, _)| !KEYS.contains(&&*key.text)) {
@@ -107,23 +107,23 @@ pub(super) fn read(
                     "Health checks that are disabled: their `test` is not run, as with Docker";
                 notes.assume(text, service);
             }
-            Ok(Health::Off)
+            Ok(ComposeHealthcheck::Off)
         }
         // `NONE`.
-        _ if argv.as_ref().is_some_and(Vec::is_empty) => Ok(Health::Off),
-        _ => Ok(Health::Said(said)),
+        _ if argv.as_ref().is_some_and(Vec::is_empty) => Ok(ComposeHealthcheck::Off),
+        _ => Ok(ComposeHealthcheck::Said(said)),
     }
 }
 
 /// The words of `test`: none for `NONE`. `None`: it is the image's.
 fn test(
-    reader: &Reader<'_>,
-    value: &Value,
-    notes: &mut Notes,
+    reader: &ComposeReader<'_>,
+    value: &YamlValue,
+    notes: &mut ConversionReport,
 ) -> Result<Option<Vec<String>>, Mistake> {
     let shell = |words: &[String]| [&["/bin/sh".to_owned(), "-c".to_owned()][..], words].concat();
     let words = reader.texts(value, "test", notes)?;
-    if let Kind::Text(_) = value.kind {
+    if let YamlValueKind::Text(_) = value.kind {
         return Ok(Some(shell(&words)));
     }
     let Some((kind, words)) = words.split_first() else { return Ok(None) };
@@ -140,11 +140,15 @@ fn test(
 }
 
 /// How many failures make it unhealthy; 0 is the default.
-fn retries(reader: &Reader<'_>, value: &Value, notes: &mut Notes) -> Result<Option<u32>, Mistake> {
+fn retries(
+    reader: &ComposeReader<'_>,
+    value: &YamlValue,
+    notes: &mut ConversionReport,
+) -> Result<Option<u32>, Mistake> {
     let text = reader.text(value, "retries", notes)?;
     match text.parse::<u32>() {
         Ok(0) => Ok(None),
-        Ok(count) if count <= Check::FALL_MAX => Ok(Some(count)),
+        Ok(count) if count <= ReadinessCheck::FALL_MAX => Ok(Some(count)),
         _ => {
             let text = shorten(&text);
             let message = format!("healthcheck: retries: `{text}` is no number of failures");
@@ -158,7 +162,7 @@ fn time_of(text: &str) -> Result<Option<Span>, &'static str> {
     let time = duration(text).ok_or("is no time such as `1m30s`")?;
     match time {
         Span::ZERO => Ok(None),
-        time if time < Check::TIME_MIN => Err("is less than 1ms"),
+        time if time < ReadinessCheck::TIME_MIN => Err("is less than 1ms"),
         time => Ok(Some(time)),
     }
 }

@@ -2,12 +2,12 @@
 //! are not carried over.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::Kind;
+use windtunnel_scenario::yaml::YamlValueKind;
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::ConversionReport;
 
 /// Keys that other files of this folder read.
 const READ: [&str; 31] = [
@@ -82,10 +82,10 @@ const HELD: [&str; 15] = [
 
 /// Notes the keys of the service of `node` that become nothing.
 pub(super) fn note(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<(), Mistake> {
     for (key, value) in keys {
         let what = format!("{} of {node}", shorten(&key.text));
@@ -116,14 +116,14 @@ pub(super) fn note(
             key if DESCRIPTIONS.contains(&key) || key.starts_with("x-") => {
                 notes.leave_out("Keys of services", what);
             }
-            _ if matches!(value.kind, Kind::Null) => {}
+            _ if matches!(value.kind, YamlValueKind::Null) => {}
             _ => notes.lose("Keys of services", what),
         }
     }
     Ok(())
 }
 
-fn capability(name: &str, node: &str, notes: &mut Notes) {
+fn capability(name: &str, node: &str, notes: &mut ConversionReport) {
     let upper = name.to_ascii_uppercase();
     let short = upper.strip_prefix("CAP_").unwrap_or(&upper);
     let what = format!("{} of {node}", shorten(name));
@@ -133,7 +133,12 @@ fn capability(name: &str, node: &str, notes: &mut Notes) {
     }
 }
 
-fn deploy(reader: &Reader<'_>, keys: &Map, node: &str, notes: &mut Notes) -> Result<(), Mistake> {
+fn deploy(
+    reader: &ComposeReader<'_>,
+    keys: &Map,
+    node: &str,
+    notes: &mut ConversionReport,
+) -> Result<(), Mistake> {
     for (key, value) in keys {
         let what = format!("deploy.{} of {node}", shorten(&key.text));
         match key.text.as_str() {
@@ -158,10 +163,10 @@ fn deploy(reader: &Reader<'_>, keys: &Map, node: &str, notes: &mut Notes) -> Res
 
 /// What `restart` is, or else `deploy.restart_policy`.
 pub(super) fn restart(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Option<&'static str>, Mistake> {
     let text = match find(keys, "restart") {
         Some(value) => reader.text(value, "restart", notes)?,
@@ -182,7 +187,11 @@ pub(super) fn restart(
 }
 
 /// The condition of `deploy.restart_policy`, which is `any` where it says none.
-fn deployed_restart(reader: &Reader<'_>, keys: &Map, notes: &mut Notes) -> Result<String, Mistake> {
+fn deployed_restart(
+    reader: &ComposeReader<'_>,
+    keys: &Map,
+    notes: &mut ConversionReport,
+) -> Result<String, Mistake> {
     let Some(deploy) = find(keys, "deploy") else { return Ok(String::new()) };
     let Some(policy) = find(reader.map(deploy, "deploy")?, "restart_policy") else {
         return Ok(String::new());

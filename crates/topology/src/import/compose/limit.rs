@@ -4,23 +4,23 @@
 use windtunnel_model::Bytes;
 use windtunnel_model::demand::Demand;
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::decimal;
 use crate::import::input::shorten;
-use crate::topology::{Node, Notes};
+use crate::topology::{ConversionReport, TopologyNode};
 
 /// The most thousandths of a processor.
 const MOST_MILLIS: u64 = 1_000_000;
 
 /// Adds the limits of a service to its node. They reserve nothing, as those of containers.
 pub(super) fn read(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
-    node: &mut Node,
-    notes: &mut Notes,
+    node: &mut TopologyNode,
+    notes: &mut ConversionReport,
 ) -> Result<(), Mistake> {
     let limits = deployed(reader, keys, node, notes)?;
     let either = |name: &str, below: &str| find(limits, below).or_else(|| find(keys, name));
@@ -63,10 +63,10 @@ pub(super) fn read(
 
 /// `deploy.resources.limits`; what else `resources` say is noted.
 fn deployed<'v>(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &'v Map,
-    node: &Node,
-    notes: &mut Notes,
+    node: &TopologyNode,
+    notes: &mut ConversionReport,
 ) -> Result<&'v Map, Mistake> {
     let inner = |keys: &'v Map, name: &str| match find(keys, name) {
         Some(value) => reader.map(value, name),
@@ -88,16 +88,16 @@ fn deployed<'v>(
 
 /// `ulimits.nofile`.
 fn descriptors(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
-    node: &mut Node,
-    notes: &mut Notes,
+    node: &mut TopologyNode,
+    notes: &mut ConversionReport,
 ) -> Result<(), Mistake> {
     let Some(value) = find(keys, "ulimits") else { return Ok(()) };
     for (key, value) in reader.map(value, "ulimits")? {
         let what = format!("ulimits.{} of {}", shorten(&key.text), node.name);
         let soft = match &value.kind {
-            Kind::Map(inner) => find(inner, "soft").cloned(),
+            YamlValueKind::Map(inner) => find(inner, "soft").cloned(),
             _ => Some(value.clone()),
         };
         let text = match &soft {
@@ -127,9 +127,9 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     decimal::scaled(number, scale)
 }
 
-impl Reader<'_> {
+impl ComposeReader<'_> {
     /// A value that is not what it must be.
-    fn wrong(&self, value: &Value, key: &str, text: &str, needed: &str) -> Mistake {
+    fn wrong(&self, value: &YamlValue, key: &str, text: &str, needed: &str) -> Mistake {
         self.at(value.place, format!("{key}: `{}` is not {needed}", shorten(text)))
     }
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind, Value};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
 use super::merge::{merged, take};
-use super::source::Sources;
+use super::source::ComposeSourceFiles;
 use super::variable::replaced;
-use crate::import::input::{Input, shorten};
-use crate::import::{Options, Surroundings};
-use crate::topology::Notes;
+use crate::import::input::{ImportSourceText, shorten};
+use crate::import::{ImportOptions, Surroundings};
+use crate::topology::ConversionReport;
 
 /// Files may include and services extend others so deep.
 const DEEPEST: usize = 16;
@@ -19,25 +19,25 @@ const DEEPEST: usize = 16;
 const MOST_FILES: usize = 200;
 
 /// What reads the files.
-pub(super) struct Loader<'a> {
-    pub(super) sources: Sources,
-    pub(super) notes: Notes,
+pub(super) struct ComposeFileLoader<'a> {
+    pub(super) sources: ComposeSourceFiles,
+    pub(super) notes: ConversionReport,
     surroundings: &'a Surroundings<'a>,
-    options: &'a Options,
+    options: &'a ImportOptions,
     files: usize,
 }
 
-impl<'a> Loader<'a> {
-    pub(super) fn new(surroundings: &'a Surroundings<'a>, options: &'a Options) -> Self {
-        let (sources, notes) = (Sources::default(), Notes::default());
-        Loader { sources, notes, surroundings, options, files: 0 }
+impl<'a> ComposeFileLoader<'a> {
+    pub(super) fn new(surroundings: &'a Surroundings<'a>, options: &'a ImportOptions) -> Self {
+        let (sources, notes) = (ComposeSourceFiles::default(), ConversionReport::default());
+        ComposeFileLoader { sources, notes, surroundings, options, files: 0 }
     }
 
     /// The tree of the file and all that belongs to it.
-    pub(super) fn load(&mut self, input: &Input<'_>) -> Result<Value, Mistake> {
+    pub(super) fn load(&mut self, input: &ImportSourceText<'_>) -> Result<YamlValue, Mistake> {
         let mut root = self.sources.parse(input.name, &input.text)?;
         for over in self.surroundings.over {
-            let input = Input::new(over)?;
+            let input = ImportSourceText::new(over)?;
             let over = self.sources.parse(input.name, &input.text)?;
             root = merged(root, over, "");
         }
@@ -46,11 +46,16 @@ impl<'a> Loader<'a> {
 
     /// A tree with what it includes, and services with what they extend; `folder` is where its file
     /// is, from the first one's.
-    fn whole(&mut self, mut root: Value, folder: &str, depth: usize) -> Result<Value, Mistake> {
+    fn whole(
+        &mut self,
+        mut root: YamlValue,
+        folder: &str,
+        depth: usize,
+    ) -> Result<YamlValue, Mistake> {
         self.extend_services(&mut root, folder, depth)?;
         let Some(include) = take(&mut root, "include") else { return Ok(root) };
         let items = match include.kind {
-            Kind::List(items) => items,
+            YamlValueKind::List(items) => items,
             _ => vec![include],
         };
         for item in items {
@@ -63,9 +68,9 @@ impl<'a> Loader<'a> {
     }
 
     /// The paths of one entry of `include`.
-    fn paths(&mut self, item: &Value) -> Result<Vec<(String, Value)>, Mistake> {
+    fn paths(&mut self, item: &YamlValue) -> Result<Vec<(String, YamlValue)>, Mistake> {
         let listed = match &item.kind {
-            Kind::Map(entries) => {
+            YamlValueKind::Map(entries) => {
                 for (key, _) in entries.iter().filter(|(key, _)| key.text != "path") {
                     self.notes.lose("Keys of included files", shorten(&key.text));
                 }
@@ -74,7 +79,7 @@ impl<'a> Loader<'a> {
             _ => Some(item.clone()),
         };
         let listed = match listed {
-            Some(Value { kind: Kind::List(items), .. }) => items,
+            Some(YamlValue { kind: YamlValueKind::List(items), .. }) => items,
             other => other.into_iter().collect(),
         };
         let mut paths = Vec::new();
@@ -85,7 +90,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The tree of another file; `asked` is where it is named.
-    fn file(&mut self, path: &str, asked: &Value, depth: usize) -> Result<Value, Mistake> {
+    fn file(&mut self, path: &str, asked: &YamlValue, depth: usize) -> Result<YamlValue, Mistake> {
         self.files += 1;
         if depth >= DEEPEST || self.files > MOST_FILES {
             let message = format!("`{}` is too deep: files include each other", shorten(path));
@@ -107,11 +112,12 @@ impl<'a> Loader<'a> {
 
     fn extend_services(
         &mut self,
-        root: &mut Value,
+        root: &mut YamlValue,
         folder: &str,
         depth: usize,
     ) -> Result<(), Mistake> {
-        let Some(Value { kind: Kind::Map(services), .. }) = entry(root, "services") else {
+        let Some(YamlValue { kind: YamlValueKind::Map(services), .. }) = entry(root, "services")
+        else {
             return Ok(());
         };
         let known = services.clone();
@@ -131,15 +137,15 @@ impl<'a> Loader<'a> {
 
     fn extended(
         &mut self,
-        mut service: Value,
-        known: &[(Key, Value)],
+        mut service: YamlValue,
+        known: &[(YamlKey, YamlValue)],
         seen: &mut BTreeSet<String>,
         folder: &str,
         depth: usize,
-    ) -> Result<Value, Mistake> {
+    ) -> Result<YamlValue, Mistake> {
         let Some(extends) = take(&mut service, "extends") else { return Ok(service) };
         let (name, file) = match &extends.kind {
-            Kind::Map(_) => {
+            YamlValueKind::Map(_) => {
                 let mut extends = extends.clone();
                 (take(&mut extends, "service"), take(&mut extends, "file"))
             }
@@ -149,7 +155,7 @@ impl<'a> Loader<'a> {
             return Err(self.sources.at(extends.place, "`extends` has no `service`"));
         };
         let text = self.text(&name, "extends")?;
-        let missing = |sources: &Sources| {
+        let missing = |sources: &ComposeSourceFiles| {
             let message = format!("no service is called `{}`", shorten(&text));
             sources.at(name.place, message)
         };
@@ -173,8 +179,8 @@ impl<'a> Loader<'a> {
     }
 
     /// A text with its variables.
-    fn text(&mut self, value: &Value, what: &str) -> Result<String, Mistake> {
-        let Kind::Text(text) = &value.kind else {
+    fn text(&mut self, value: &YamlValue, what: &str) -> Result<String, Mistake> {
+        let YamlValueKind::Text(text) = &value.kind else {
             return Err(self.sources.at(value.place, format!("`{what}` must be a text")));
         };
         match replaced(text, &self.options.variables) {
@@ -184,15 +190,15 @@ impl<'a> Loader<'a> {
     }
 }
 
-fn entry<'v>(value: &'v mut Value, name: &str) -> Option<&'v mut Value> {
-    let Kind::Map(entries) = &mut value.kind else { return None };
+fn entry<'v>(value: &'v mut YamlValue, name: &str) -> Option<&'v mut YamlValue> {
+    let YamlValueKind::Map(entries) = &mut value.kind else { return None };
     entries.iter_mut().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 /// The services of a tree.
-fn services_of(root: &mut Value) -> Option<&mut Vec<(Key, Value)>> {
+fn services_of(root: &mut YamlValue) -> Option<&mut Vec<(YamlKey, YamlValue)>> {
     match &mut entry(root, "services")?.kind {
-        Kind::Map(services) => Some(services),
+        YamlValueKind::Map(services) => Some(services),
         _ => None,
     }
 }
@@ -206,12 +212,12 @@ fn join(folder: &str, path: &str) -> String {
 }
 
 /// Makes paths of a file in another folder start at the first file's.
-fn rebase(root: &mut Value, folder: &str) {
+fn rebase(root: &mut YamlValue, folder: &str) {
     if folder.is_empty() {
         return;
     }
-    let move_text = |value: &mut Value, always: bool| {
-        if let Kind::Text(text) = &mut value.kind
+    let move_text = |value: &mut YamlValue, always: bool| {
+        if let YamlValueKind::Text(text) = &mut value.kind
             && (always || text.starts_with('.'))
             && !text.starts_with(['/', '~', '$'])
         {
@@ -219,7 +225,9 @@ fn rebase(root: &mut Value, folder: &str) {
         }
     };
     for section in ["secrets", "configs"] {
-        let Some(Value { kind: Kind::Map(entries), .. }) = entry(root, section) else { continue };
+        let Some(YamlValue { kind: YamlValueKind::Map(entries), .. }) = entry(root, section) else {
+            continue;
+        };
         for (_, value) in entries {
             if let Some(file) = entry(value, "file") {
                 move_text(file, true);
@@ -227,7 +235,9 @@ fn rebase(root: &mut Value, folder: &str) {
         }
     }
     for (_, service) in services_of(root).into_iter().flatten() {
-        if let Some(Value { kind: Kind::List(volumes), .. }) = entry(service, "volumes") {
+        if let Some(YamlValue { kind: YamlValueKind::List(volumes), .. }) =
+            entry(service, "volumes")
+        {
             for volume in volumes {
                 match entry(volume, "source") {
                     Some(source) => move_text(source, false),
@@ -236,7 +246,7 @@ fn rebase(root: &mut Value, folder: &str) {
             }
         }
         match entry(service, "env_file") {
-            Some(Value { kind: Kind::List(files), .. }) => {
+            Some(YamlValue { kind: YamlValueKind::List(files), .. }) => {
                 for file in files {
                     match entry(file, "path") {
                         Some(path) => move_text(path, true),

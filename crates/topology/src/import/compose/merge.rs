@@ -1,6 +1,6 @@
 //! One value over another. Source: the Compose Specification, "Merge and override".
 
-use windtunnel_scenario::yaml::{Key, Kind, Value};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
 
@@ -14,27 +14,27 @@ const REPLACED: [&str; 3] = ["command", "entrypoint", "test"];
 const MOUNTED: [&str; 3] = ["volumes", "secrets", "configs"];
 
 /// What `base` is with `over` on top of it; `key` is what both are the value of.
-pub(super) fn merged(base: Value, over: Value, key: &str) -> Value {
+pub(super) fn merged(base: YamlValue, over: YamlValue, key: &str) -> YamlValue {
     if REPLACED.contains(&key) {
         return over;
     }
     let (base, over) = (as_map(base, key), as_map(over, key));
     match (base.kind, over.kind) {
-        (base, Kind::Null) => Value { place: over.place, kind: base },
-        (Kind::Map(mut entries), Kind::Map(others)) => {
+        (base, YamlValueKind::Null) => YamlValue { place: over.place, kind: base },
+        (YamlValueKind::Map(mut entries), YamlValueKind::Map(others)) => {
             for (key, value) in others {
                 match entries.iter_mut().find(|(known, _)| known.text == key.text) {
                     Some((known, below)) => {
-                        let empty = Value { place: below.place, kind: Kind::Null };
+                        let empty = YamlValue { place: below.place, kind: YamlValueKind::Null };
                         let below_it = std::mem::replace(below, empty);
                         *below = merged(below_it, value, &known.text);
                     }
                     None => entries.push((key, value)),
                 }
             }
-            Value { place: over.place, kind: Kind::Map(entries) }
+            YamlValue { place: over.place, kind: YamlValueKind::Map(entries) }
         }
-        (Kind::List(mut items), Kind::List(others)) => {
+        (YamlValueKind::List(mut items), YamlValueKind::List(others)) => {
             for item in others {
                 let target = mount(&item, key);
                 items.retain(|known| match &target {
@@ -43,48 +43,48 @@ pub(super) fn merged(base: Value, over: Value, key: &str) -> Value {
                 });
                 items.push(item);
             }
-            Value { place: over.place, kind: Kind::List(items) }
+            YamlValue { place: over.place, kind: YamlValueKind::List(items) }
         }
-        (_, kind) => Value { place: over.place, kind },
+        (_, kind) => YamlValue { place: over.place, kind },
     }
 }
 
 /// A list that may as well be a map, as one.
-fn as_map(value: Value, key: &str) -> Value {
-    let Kind::List(items) = &value.kind else { return value };
+fn as_map(value: YamlValue, key: &str) -> YamlValue {
+    let YamlValueKind::List(items) = &value.kind else { return value };
     let is_pairs = PAIRS.contains(&key);
     // `networks` and `depends_on` of a service are lists of texts.
     if !is_pairs && !NAMES.contains(&key) {
         return value;
     }
-    let mut entries: Vec<(Key, Value)> = Vec::new();
+    let mut entries: Vec<(YamlKey, YamlValue)> = Vec::new();
     for item in items {
-        let Kind::Text(text) = &item.kind else { return value };
+        let YamlValueKind::Text(text) = &item.kind else { return value };
         let (name, of) = match text.split_once('=').filter(|_| is_pairs) {
-            Some((name, of)) => (name, Kind::Text(of.to_owned())),
-            None => (text.as_str(), Kind::Null),
+            Some((name, of)) => (name, YamlValueKind::Text(of.to_owned())),
+            None => (text.as_str(), YamlValueKind::Null),
         };
         entries.retain(|(known, _)| known.text != name);
-        let key = Key { place: item.place, text: name.to_owned() };
-        entries.push((key, Value { place: item.place, kind: of }));
+        let key = YamlKey { place: item.place, text: name.to_owned() };
+        entries.push((key, YamlValue { place: item.place, kind: of }));
     }
-    Value { place: value.place, kind: Kind::Map(entries) }
+    YamlValue { place: value.place, kind: YamlValueKind::Map(entries) }
 }
 
 /// Where an item of a list is mounted.
-fn mount(item: &Value, key: &str) -> Option<String> {
+fn mount(item: &YamlValue, key: &str) -> Option<String> {
     if !MOUNTED.contains(&key) {
         return None;
     }
     match &item.kind {
-        Kind::Text(text) if key == "volumes" => {
+        YamlValueKind::Text(text) if key == "volumes" => {
             text.split(':').nth(1).or(Some(text)).map(str::to_owned)
         }
-        Kind::Text(text) => Some(text.clone()),
-        Kind::Map(entries) => ["target", "source"].iter().find_map(|wanted| {
+        YamlValueKind::Text(text) => Some(text.clone()),
+        YamlValueKind::Map(entries) => ["target", "source"].iter().find_map(|wanted| {
             let value = find(entries, wanted)?;
             match &value.kind {
-                Kind::Text(text) => Some(text.clone()),
+                YamlValueKind::Text(text) => Some(text.clone()),
                 _ => None,
             }
         }),
@@ -92,13 +92,13 @@ fn mount(item: &Value, key: &str) -> Option<String> {
     }
 }
 
-fn same_text(a: &Value, b: &Value) -> bool {
-    matches!((&a.kind, &b.kind), (Kind::Text(a), Kind::Text(b)) if a == b)
+fn same_text(a: &YamlValue, b: &YamlValue) -> bool {
+    matches!((&a.kind, &b.kind), (YamlValueKind::Text(a), YamlValueKind::Text(b)) if a == b)
 }
 
 /// A value of a map that is taken out of it.
-pub(super) fn take(value: &mut Value, name: &str) -> Option<Value> {
-    let Kind::Map(entries) = &mut value.kind else { return None };
+pub(super) fn take(value: &mut YamlValue, name: &str) -> Option<YamlValue> {
+    let YamlValueKind::Map(entries) = &mut value.kind else { return None };
     let at = entries.iter().position(|(key, _)| key.text == name)?;
     Some(entries.remove(at).1)
 }
@@ -108,15 +108,16 @@ mod tests {
     use super::*;
     use windtunnel_scenario::yaml::parse;
 
-    fn shown(value: &Value) -> String {
+    fn shown(value: &YamlValue) -> String {
         match &value.kind {
-            Kind::Null => "~".to_owned(),
-            Kind::Text(text) => text.clone(),
-            Kind::List(items) => {
+            YamlValueKind::Null => "~".to_owned(),
+            YamlValueKind::Text(text) => text.clone(),
+            YamlValueKind::List(items) => {
                 format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", "))
             }
-            Kind::Map(entries) => {
-                let entry = |(key, value): &(Key, Value)| format!("{}: {}", key.text, shown(value));
+            YamlValueKind::Map(entries) => {
+                let entry =
+                    |(key, value): &(YamlKey, YamlValue)| format!("{}: {}", key.text, shown(value));
                 format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
             }
         }

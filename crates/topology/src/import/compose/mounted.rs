@@ -1,24 +1,26 @@
 //! Secrets, configs and `tmpfs`, which are volumes here.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use super::{find, volume};
 use crate::import::input::shorten;
-use crate::topology::{Node, Notes};
+use crate::topology::{ConversionReport, TopologyNode};
 
 /// Reads `secrets`, `configs` and `tmpfs` of a service: further volumes.
 pub(super) fn volumes(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     root: &Map,
     keys: &Map,
-    node: &Node,
-    notes: &mut Notes,
+    node: &TopologyNode,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<String>, Mistake> {
     let mut volumes = Vec::new();
     for (section, folder) in [("secrets", "/run/secrets/"), ("configs", "/")] {
-        let Some(Value { kind: Kind::List(items), .. }) = find(keys, section) else { continue };
+        let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, section) else {
+            continue;
+        };
         let defined = match find(root, section) {
             Some(value) => reader.map(value, section)?,
             None => &[],
@@ -47,12 +49,12 @@ pub(super) fn volumes(
 
 /// The name of a secret or config, and where it is mounted.
 fn names(
-    reader: &Reader<'_>,
-    item: &Value,
+    reader: &ComposeReader<'_>,
+    item: &YamlValue,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<(String, Option<String>), Mistake> {
-    let Kind::Map(keys) = &item.kind else {
+    let YamlValueKind::Map(keys) = &item.kind else {
         return Ok((reader.text(item, "a secret or config", notes)?, None));
     };
     for (key, _) in keys.iter().filter(|(key, _)| !["source", "target"].contains(&&*key.text)) {
@@ -65,10 +67,10 @@ fn names(
 
 /// Folders of the run, empty at the beginning, for this node alone.
 fn temporary(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
-    node: &Node,
-    notes: &mut Notes,
+    node: &TopologyNode,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<String>, Mistake> {
     let Some(value) = find(keys, "tmpfs") else { return Ok(Vec::new()) };
     let mut volumes = Vec::new();

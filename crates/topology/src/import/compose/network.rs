@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::address::Subnets;
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
 use crate::import::names::Namer;
-use crate::topology::{Link, Notes, Topology};
+use crate::topology::{ConversionReport, Topology, TopologyLink};
 
 /// The networks of a file.
 pub(super) struct Networks {
@@ -25,7 +25,7 @@ const DEFAULT: &str = "default";
 
 /// Reads `networks`.
 pub(super) fn read(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     root: &Map,
     namer: &mut Namer,
     topology: &mut Topology,
@@ -50,15 +50,15 @@ pub(super) fn read(
 
 /// Notes a key of a network, as far as a LAN is not that already.
 fn note_key(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     network: &str,
     key: &str,
-    value: &Value,
-    notes: &mut Notes,
+    value: &YamlValue,
+    notes: &mut ConversionReport,
 ) -> Result<(), Mistake> {
     let what = format!("{} of {}", shorten(key), shorten(network));
     let said = match &value.kind {
-        Kind::Text(_) => reader.text(value, key, notes)?,
+        YamlValueKind::Text(_) => reader.text(value, key, notes)?,
         _ => String::new(),
     };
     match (key, said.as_str()) {
@@ -78,14 +78,14 @@ impl Networks {
     /// Links a node to the networks that its service names; its addresses there.
     pub(super) fn link(
         &mut self,
-        reader: &Reader<'_>,
-        value: Option<&Value>,
+        reader: &ComposeReader<'_>,
+        value: Option<&YamlValue>,
         node: &str,
         topology: &mut Topology,
     ) -> Result<(), Mistake> {
         let names = match value {
             None => vec![DEFAULT.to_owned()],
-            Some(Value { kind: Kind::Map(keys), .. }) => {
+            Some(YamlValue { kind: YamlValueKind::Map(keys), .. }) => {
                 self.note_keys(reader, keys, node, topology)?;
                 keys.iter().map(|(key, _)| key.text.clone()).collect()
             }
@@ -93,13 +93,14 @@ impl Networks {
         };
         for name in names.into_iter().collect::<BTreeSet<_>>() {
             let Some(lan) = self.lans.get(&name) else {
-                let place = value.map_or(windtunnel_scenario::yaml::Place::START, |it| it.place);
+                let place =
+                    value.map_or(windtunnel_scenario::yaml::SourceLocation::START, |it| it.place);
                 let message = format!("no network is called `{}`", shorten(&name));
                 return Err(reader.at(place, message));
             };
             self.used.insert(lan.clone());
             let between = [node.to_owned(), lan.clone()];
-            topology.links.push(Link { between, ..Link::default() });
+            topology.links.push(TopologyLink { between, ..TopologyLink::default() });
         }
         Ok(())
     }
@@ -107,13 +108,13 @@ impl Networks {
     /// What a service says of its networks: addresses, and what is not carried over.
     fn note_keys(
         &mut self,
-        reader: &Reader<'_>,
+        reader: &ComposeReader<'_>,
         networks: &Map,
         node: &str,
         topology: &mut Topology,
     ) -> Result<(), Mistake> {
         for (network, value) in networks {
-            let Kind::Map(inner) = &value.kind else { continue };
+            let YamlValueKind::Map(inner) = &value.kind else { continue };
             for (key, value) in inner {
                 let lan = self.lans.get(&network.text).map_or("", String::as_str);
                 match key.text.as_str() {

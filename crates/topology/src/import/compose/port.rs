@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{Map, Reader};
+use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
 use crate::import::names::Namer;
-use crate::topology::{Link, Node, Notes, Router, Topology};
+use crate::topology::{ConversionReport, Topology, TopologyLink, TopologyNode, TopologyRouter};
 use crate::yaml::list_of;
 
 /// The most ports of one range.
@@ -17,25 +17,25 @@ const MOST: u16 = 100;
 
 /// A port of the machine and that of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Pair {
+struct ComposePortMapping {
     machine: u16,
     service: u16,
 }
 
 /// Reads `ports`: what `publish` of its node is.
 pub(super) fn read(
-    reader: &Reader<'_>,
+    reader: &ComposeReader<'_>,
     keys: &Map,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<String>, Mistake> {
-    let Some(Value { kind: Kind::List(items), .. }) = find(keys, "ports") else {
+    let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, "ports") else {
         return Ok(Vec::new());
     };
     let mut found = BTreeSet::new();
     for item in items {
         let text = match &item.kind {
-            Kind::Map(keys) => long(reader, keys, node, notes)?,
+            YamlValueKind::Map(keys) => long(reader, keys, node, notes)?,
             _ => reader.text(item, "ports", notes)?,
         };
         match pairs(&text) {
@@ -50,7 +50,12 @@ pub(super) fn read(
 }
 
 /// The long form, written as the short one.
-fn long(reader: &Reader<'_>, keys: &Map, node: &str, notes: &mut Notes) -> Result<String, Mistake> {
+fn long(
+    reader: &ComposeReader<'_>,
+    keys: &Map,
+    node: &str,
+    notes: &mut ConversionReport,
+) -> Result<String, Mistake> {
     let mut text = |key: &str| match find(keys, key) {
         Some(value) => reader.text(value, key, notes),
         None => Ok(String::new()),
@@ -65,7 +70,7 @@ fn long(reader: &Reader<'_>, keys: &Map, node: &str, notes: &mut Notes) -> Resul
 }
 
 /// `8080:80`, `127.0.0.1:8080:80/tcp`, or ranges of the same length.
-fn pairs(text: &str) -> Option<Vec<Pair>> {
+fn pairs(text: &str) -> Option<Vec<ComposePortMapping>> {
     let text = match text.rsplit_once('/') {
         Some((text, "tcp")) => text,
         Some(_) => return None,
@@ -77,7 +82,7 @@ fn pairs(text: &str) -> Option<Vec<Pair>> {
     let is_same = machine.1 - machine.0 == service.1 - service.0;
     (is_same && machine.1 - machine.0 < MOST).then(|| {
         let both = (machine.0..=machine.1).zip(service.0..=service.1);
-        both.map(|(machine, service)| Pair { machine, service }).collect()
+        both.map(|(machine, service)| ComposePortMapping { machine, service }).collect()
     })
 }
 
@@ -90,13 +95,18 @@ fn range(text: &str) -> Option<(u16, u16)> {
 
 /// Services that publish ports, and where their links lead.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(super) struct ComposePublishedPorts {
     /// Nodes with their ports.
     nodes: Vec<(String, Vec<String>)>,
 }
 
-impl Published {
-    pub(super) fn add(&mut self, node: &Node, ports: Vec<String>, notes: &mut Notes) {
+impl ComposePublishedPorts {
+    pub(super) fn add(
+        &mut self,
+        node: &TopologyNode,
+        ports: Vec<String>,
+        notes: &mut ConversionReport,
+    ) {
         if ports.is_empty() {
             return;
         }
@@ -154,10 +164,12 @@ impl Published {
         let router = namer.take("outside", "router");
         let between = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
         for between in [between("internet", &router), between(&router, lan)] {
-            topology.links.push(Link { between, ..Link::default() });
+            topology.links.push(TopologyLink { between, ..TopologyLink::default() });
         }
-        topology.routers.push(Router { name: router, comment: None });
-        topology.nodes.push(Node { name: "internet".to_owned(), ..Node::default() });
+        topology.routers.push(TopologyRouter { name: router, comment: None });
+        topology
+            .nodes
+            .push(TopologyNode { name: "internet".to_owned(), ..TopologyNode::default() });
         for (node, ports) in &self.nodes {
             let text = "Ports of the machine lead to nodes through `internet`, for programs of this machine; what \
                         services reach outside needs `--allow-internet`";
@@ -174,7 +186,7 @@ mod tests {
     fn ports_are_of_the_machine_and_of_the_service() {
         let shown = |text: &str| {
             let pairs = pairs(text)?;
-            let one = |pair: &Pair| format!("{}:{}", pair.machine, pair.service);
+            let one = |pair: &ComposePortMapping| format!("{}:{}", pair.machine, pair.service);
             Some(pairs.iter().map(one).collect::<Vec<_>>().join(" "))
         };
         let cases = [

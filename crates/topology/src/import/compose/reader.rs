@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind, Place, Value};
+use windtunnel_scenario::yaml::{SourceLocation, YamlKey, YamlValue, YamlValueKind};
 
-use super::source::Sources;
+use super::source::ComposeSourceFiles;
 use super::variable;
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::ConversionReport;
 
-pub(super) type Map = [(Key, Value)];
+pub(super) type Map = [(YamlKey, YamlValue)];
 
-pub(super) struct Reader<'a> {
-    pub(super) sources: &'a Sources,
+pub(super) struct ComposeReader<'a> {
+    pub(super) sources: &'a ComposeSourceFiles,
     /// Variables of the shell and of `.env`.
     pub(super) variables: &'a BTreeMap<String, String>,
 }
 
-impl Reader<'_> {
+impl ComposeReader<'_> {
     /// A mistake at a place.
-    pub(super) fn at(&self, place: Place, message: impl Into<String>) -> Mistake {
+    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> Mistake {
         self.sources.at(place, message)
     }
 
-    pub(super) fn map<'v>(&self, value: &'v Value, what: &str) -> Result<&'v Map, Mistake> {
+    pub(super) fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, Mistake> {
         match &value.kind {
-            Kind::Map(keys) => Ok(keys),
-            Kind::Null => Ok(&[]),
+            YamlValueKind::Map(keys) => Ok(keys),
+            YamlValueKind::Null => Ok(&[]),
             _ => Err(self.at(value.place, format!("`{what}` must be a map of keys"))),
         }
     }
@@ -35,12 +35,12 @@ impl Reader<'_> {
     /// A scalar with its variables replaced.
     pub(super) fn text(
         &self,
-        value: &Value,
+        value: &YamlValue,
         what: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<String, Mistake> {
         match &value.kind {
-            Kind::Text(text) => {
+            YamlValueKind::Text(text) => {
                 let replaced = variable::replaced(text, self.variables);
                 let (text, unknown) = replaced.map_err(|message| self.at(value.place, message))?;
                 for name in unknown {
@@ -49,7 +49,7 @@ impl Reader<'_> {
                 }
                 Ok(text)
             }
-            Kind::Null => Ok(String::new()),
+            YamlValueKind::Null => Ok(String::new()),
             _ => Err(self.at(value.place, format!("`{what}` must be a text"))),
         }
     }
@@ -57,13 +57,15 @@ impl Reader<'_> {
     /// A list of texts, or one text.
     pub(super) fn texts(
         &self,
-        value: &Value,
+        value: &YamlValue,
         what: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<Vec<String>, Mistake> {
         match &value.kind {
-            Kind::List(items) => items.iter().map(|item| self.text(item, what, notes)).collect(),
-            Kind::Null => Ok(Vec::new()),
+            YamlValueKind::List(items) => {
+                items.iter().map(|item| self.text(item, what, notes)).collect()
+            }
+            YamlValueKind::Null => Ok(Vec::new()),
             _ => Ok(vec![self.text(value, what, notes)?]),
         }
     }
@@ -71,13 +73,13 @@ impl Reader<'_> {
     /// A map of texts, or a list of `name=value`. A name without a value has the shell's.
     pub(super) fn pairs(
         &self,
-        value: &Value,
+        value: &YamlValue,
         what: &str,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<Vec<(String, Option<String>)>, Mistake> {
-        if let Kind::Map(keys) = &value.kind {
-            let pair = |(key, value): &(Key, Value)| match value.kind {
-                Kind::Null => Ok((key.text.clone(), None)),
+        if let YamlValueKind::Map(keys) = &value.kind {
+            let pair = |(key, value): &(YamlKey, YamlValue)| match value.kind {
+                YamlValueKind::Null => Ok((key.text.clone(), None)),
                 _ => Ok((key.text.clone(), Some(self.text(value, what, notes)?))),
             };
             return keys.iter().map(pair).collect();

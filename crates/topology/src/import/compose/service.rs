@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_model::plan::{Platform, Root};
+use windtunnel_model::plan::{NodeFilesystem, Platform};
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind, Value};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::health::Health;
+use super::health::ComposeHealthcheck;
 use super::network::Networks;
-use super::port::{self, Published};
-use super::reader::{Map, Reader};
+use super::port::{self, ComposePublishedPorts};
+use super::reader::{ComposeReader, Map};
 use super::{command, environment, find, health, key, limit, mounted, names, volume};
 use crate::import::input::shorten;
-use crate::topology::{MOST_NODES, Node, Notes, Topology};
+use crate::topology::{ConversionReport, MOST_NODES, Topology, TopologyNode};
 use crate::yaml::{list_of, map_of, text_of};
 
 /// Which services others wait for, by node.
@@ -34,9 +34,9 @@ pub(super) enum Condition {
 }
 
 /// A service of the file.
-pub(super) struct Service<'a> {
-    pub(super) reader: &'a Reader<'a>,
-    pub(super) key: &'a Key,
+pub(super) struct ComposeService<'a> {
+    pub(super) reader: &'a ComposeReader<'a>,
+    pub(super) key: &'a YamlKey,
     /// Names of nodes by those of services.
     pub(super) nodes: &'a BTreeMap<String, String>,
     pub(super) needs: &'a Needs,
@@ -49,11 +49,11 @@ pub(super) struct Service<'a> {
 /// The nodes that `depends_on` names, and what of them is waited for; `dropped` are services that
 /// are not there.
 pub(super) fn dependencies(
-    reader: &Reader<'_>,
-    value: &Value,
+    reader: &ComposeReader<'_>,
+    value: &YamlValue,
     nodes: &BTreeMap<String, String>,
     dropped: &BTreeSet<String>,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<(String, Condition)>, Mistake> {
     let mut found = Vec::new();
     let mut add = |name: &str, condition, is_required: bool| match nodes.get(name) {
@@ -67,7 +67,7 @@ pub(super) fn dependencies(
             Err(reader.at(value.place, message))
         }
     };
-    let Kind::Map(keys) = &value.kind else {
+    let YamlValueKind::Map(keys) = &value.kind else {
         for name in reader.texts(value, "depends_on", notes)? {
             add(&name, Condition::Started, true)?;
         }
@@ -98,7 +98,11 @@ pub(super) fn dependencies(
 }
 
 /// Whether a service has no replicas.
-pub(super) fn is_off(reader: &Reader<'_>, keys: &Map, notes: &mut Notes) -> Result<bool, Mistake> {
+pub(super) fn is_off(
+    reader: &ComposeReader<'_>,
+    keys: &Map,
+    notes: &mut ConversionReport,
+) -> Result<bool, Mistake> {
     match replicas(reader, keys)? {
         Some(value) => Ok(reader.text(value, "replicas", notes)? == "0"),
         None => Ok(false),
@@ -106,23 +110,26 @@ pub(super) fn is_off(reader: &Reader<'_>, keys: &Map, notes: &mut Notes) -> Resu
 }
 
 /// What says how many replicas there are.
-fn replicas<'v>(reader: &Reader<'_>, keys: &'v Map) -> Result<Option<&'v Value>, Mistake> {
+fn replicas<'v>(
+    reader: &ComposeReader<'_>,
+    keys: &'v Map,
+) -> Result<Option<&'v YamlValue>, Mistake> {
     let deploy = find(keys, "deploy").map(|it| reader.map(it, "deploy")).transpose()?;
     Ok(find(keys, "scale").or_else(|| find(deploy?, "replicas")))
 }
 
-impl Service<'_> {
+impl ComposeService<'_> {
     pub(super) fn read(
         &self,
-        value: &Value,
+        value: &YamlValue,
         networks: &mut Networks,
-        published: &mut Published,
+        published: &mut ComposePublishedPorts,
         topology: &mut Topology,
     ) -> Result<(), Mistake> {
         let keys = self.reader.map(value, "a service")?;
         let name = self.nodes.get(&self.key.text).cloned().unwrap_or_default();
         let comment = names::comment(&self.key.text, &name);
-        let mut node = Node { name: name.clone(), comment, ..Node::default() };
+        let mut node = TopologyNode { name: name.clone(), comment, ..TopologyNode::default() };
         let notes = &mut topology.notes;
         node.count = self.count(keys, &name, notes)?;
         self.image(keys, &mut node, notes)?;
@@ -151,7 +158,12 @@ impl Service<'_> {
         }
     }
 
-    fn count(&self, keys: &Map, name: &str, notes: &mut Notes) -> Result<Option<u32>, Mistake> {
+    fn count(
+        &self,
+        keys: &Map,
+        name: &str,
+        notes: &mut ConversionReport,
+    ) -> Result<Option<u32>, Mistake> {
         let Some(value) = replicas(self.reader, keys)? else { return Ok(None) };
         let text = self.reader.text(value, "replicas", notes)?;
         let count = text.parse::<u32>().ok().filter(|it| (1..=1000).contains(it));
@@ -169,7 +181,12 @@ impl Service<'_> {
         Ok(Some(count))
     }
 
-    fn image(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn image(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         let image = match find(keys, "image") {
             Some(image) => self.reader.text(image, "image", notes)?,
             None => String::new(),
@@ -191,9 +208,14 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn command(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn command(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         let mut words = |key: &'static str| {
-            let value = find(keys, key).filter(|value| !matches!(value.kind, Kind::Null));
+            let value = find(keys, key).filter(|value| !matches!(value.kind, YamlValueKind::Null));
             value.map(|value| command::words(self.reader, value, key, notes)).transpose()
         };
         let (entrypoint, words) = (words("entrypoint")?, words("command")?);
@@ -205,7 +227,12 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn user(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn user(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         let Some(value) = find(keys, "user") else { return Ok(()) };
         let user = self.reader.text(value, "user", notes)?;
         match user.as_str() {
@@ -218,7 +245,7 @@ impl Service<'_> {
                 let what = format!("{user} of {}", node.name);
                 notes.lose("Users: write the number of this one", what);
             }
-            user if Root::is_account(user) => node.more.push(("user", text_of(user))),
+            user if NodeFilesystem::is_account(user) => node.more.push(("user", text_of(user))),
             user => {
                 let message = format!("user: `{}` is no user", shorten(user));
                 return Err(self.reader.at(value.place, message));
@@ -227,7 +254,12 @@ impl Service<'_> {
         Ok(())
     }
 
-    fn environment(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn environment(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         let mut pairs = BTreeMap::new();
         if let Some(value) = find(keys, "env_file") {
             self.variables_of_files(value, &mut pairs, node, notes)?;
@@ -250,8 +282,8 @@ impl Service<'_> {
         name: String,
         value: Option<String>,
         pairs: &mut BTreeMap<String, String>,
-        node: &Node,
-        notes: &mut Notes,
+        node: &TopologyNode,
+        notes: &mut ConversionReport,
     ) {
         let value = value.or_else(|| self.reader.variables.get(&name).cloned());
         match value {
@@ -273,18 +305,18 @@ impl Service<'_> {
     /// Reads `env_file`: a path, or a list of paths, each perhaps with `required: false`.
     fn variables_of_files(
         &self,
-        value: &Value,
+        value: &YamlValue,
         pairs: &mut BTreeMap<String, String>,
-        node: &Node,
-        notes: &mut Notes,
+        node: &TopologyNode,
+        notes: &mut ConversionReport,
     ) -> Result<(), Mistake> {
         let items = match &value.kind {
-            Kind::List(items) => items.as_slice(),
+            YamlValueKind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(value),
         };
         for item in items {
             let (path, is_required) = match &item.kind {
-                Kind::Map(keys) => {
+                YamlValueKind::Map(keys) => {
                     let required = find(keys, "required")
                         .map(|it| self.reader.text(it, "required", notes))
                         .transpose()?;
@@ -312,7 +344,12 @@ impl Service<'_> {
     }
 
     /// When it starts, when it is ready, and whether the run waits for its end.
-    fn order(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn order(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         let name = node.name.clone();
         if let Some(after) = self.needs.after.get(&self.key.text) {
             node.more.push(("after", list_of(&after.iter().cloned().collect::<Vec<_>>())));
@@ -333,11 +370,11 @@ impl Service<'_> {
                 ready
             });
             node.more.push(("ready", ready));
-            if health != Health::Off {
+            if health != ComposeHealthcheck::Off {
                 let text = "Health checks are first made at once, where Docker waits for an interval first";
                 notes.assume(text, name.as_str());
             }
-        } else if find(keys, "healthcheck").is_some() && health != Health::Off {
+        } else if find(keys, "healthcheck").is_some() && health != ComposeHealthcheck::Off {
             let text = "Health checks of services that no other waits for (`service_healthy`)";
             notes.leave_out(text, name.as_str());
         }
@@ -352,12 +389,14 @@ impl Service<'_> {
     }
 
     /// The port that it serves at, by what it publishes or exposes.
-    fn port(&self, keys: &Map, notes: &mut Notes) -> Result<Option<u16>, Mistake> {
+    fn port(&self, keys: &Map, notes: &mut ConversionReport) -> Result<Option<u16>, Mistake> {
         for key in ["expose", "ports"] {
-            let Some(Value { kind: Kind::List(items), .. }) = find(keys, key) else { continue };
+            let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, key) else {
+                continue;
+            };
             let Some(first) = items.first() else { continue };
             let text = match &first.kind {
-                Kind::Map(keys) => match find(keys, "target") {
+                YamlValueKind::Map(keys) => match find(keys, "target") {
                     Some(target) => self.reader.text(target, "target", notes)?,
                     None => continue,
                 },
@@ -377,7 +416,12 @@ impl Service<'_> {
     }
 
     /// `sysctls` of its network, and the platform.
-    fn settings(&self, keys: &Map, node: &mut Node, notes: &mut Notes) -> Result<(), Mistake> {
+    fn settings(
+        &self,
+        keys: &Map,
+        node: &mut TopologyNode,
+        notes: &mut ConversionReport,
+    ) -> Result<(), Mistake> {
         if let Some(value) = find(keys, "platform") {
             let platform = self.reader.text(value, "platform", notes)?;
             let what = || format!("{} of {}", shorten(&platform), node.name);

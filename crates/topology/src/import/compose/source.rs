@@ -2,7 +2,7 @@
 //! keeps its place when values of several files have become one.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{self, Kind, Place, Value};
+use windtunnel_scenario::yaml::{self, SourceLocation, YamlValue, YamlValueKind};
 
 /// One file.
 #[derive(Debug)]
@@ -15,13 +15,13 @@ struct File {
 
 /// All files that were read so far.
 #[derive(Debug, Default)]
-pub(super) struct Sources {
+pub(super) struct ComposeSourceFiles {
     files: Vec<File>,
 }
 
-impl Sources {
+impl ComposeSourceFiles {
     /// The tree of a further file; of an empty one an empty map.
-    pub(super) fn parse(&mut self, name: &str, text: &str) -> Result<Value, Mistake> {
+    pub(super) fn parse(&mut self, name: &str, text: &str) -> Result<YamlValue, Mistake> {
         let lines = |file: &File| u32::try_from(file.text.lines().count()).unwrap_or(u32::MAX);
         let last = self.files.last();
         let before =
@@ -29,33 +29,34 @@ impl Sources {
         let parsed = yaml::parse(text)
             .map_err(|error| Mistake::at(name, text, error.place, error.message, error.hint))?;
         self.files.push(File { name: name.to_owned(), text: text.to_owned(), before });
-        let empty = Value { place: Place::START, kind: Kind::Map(Vec::new()) };
+        let empty =
+            YamlValue { place: SourceLocation::START, kind: YamlValueKind::Map(Vec::new()) };
         let mut root = parsed.unwrap_or(empty);
         shift(&mut root, before);
         Ok(root)
     }
 
     /// A mistake at a place of one of the files.
-    pub(super) fn at(&self, place: Place, message: impl Into<String>) -> Mistake {
+    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> Mistake {
         let of = self.files.iter().rev().find(|file| file.before < place.line);
         let (name, text, before) =
             of.map_or(("", "", 0), |file| (&*file.name, &*file.text, file.before));
-        let place = Place { line: place.line - before, ..place };
+        let place = SourceLocation { line: place.line - before, ..place };
         Mistake::at(name, text, place, message, None)
     }
 
     /// Where the first file begins.
-    pub(super) const START: Place = Place::START;
+    pub(super) const START: SourceLocation = SourceLocation::START;
 }
 
 /// Counts the lines of a tree from another one on.
-fn shift(value: &mut Value, lines: u32) {
-    let move_by = |place: &mut Place| place.line = place.line.saturating_add(lines);
+fn shift(value: &mut YamlValue, lines: u32) {
+    let move_by = |place: &mut SourceLocation| place.line = place.line.saturating_add(lines);
     move_by(&mut value.place);
     match &mut value.kind {
-        Kind::Null | Kind::Text(_) => {}
-        Kind::List(items) => items.iter_mut().for_each(|item| shift(item, lines)),
-        Kind::Map(entries) => {
+        YamlValueKind::Null | YamlValueKind::Text(_) => {}
+        YamlValueKind::List(items) => items.iter_mut().for_each(|item| shift(item, lines)),
+        YamlValueKind::Map(entries) => {
             for (key, value) in entries {
                 move_by(&mut key.place);
                 shift(value, lines);

@@ -1,27 +1,27 @@
 //! Volumes of services.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Kind, Value};
+use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::Reader;
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::ConversionReport;
 
 /// What `volumes` says, as far as it is carried over.
 pub(super) fn volumes(
-    reader: &Reader<'_>,
-    value: &Value,
+    reader: &ComposeReader<'_>,
+    value: &YamlValue,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Vec<String>, Mistake> {
-    let Kind::List(items) = &value.kind else {
+    let YamlValueKind::List(items) = &value.kind else {
         return Err(reader.at(value.place, "`volumes` must be a list"));
     };
     let mut texts = Vec::new();
     for item in items {
         let text = match &item.kind {
-            Kind::Map(_) => long(reader, item, node, notes)?,
+            YamlValueKind::Map(_) => long(reader, item, node, notes)?,
             _ => short(&reader.text(item, "volumes", notes)?, node, notes),
         };
         texts.extend(text);
@@ -30,7 +30,7 @@ pub(super) fn volumes(
 }
 
 /// `SOURCE:/TARGET:ro,z`, or `/TARGET` alone.
-fn short(text: &str, node: &str, notes: &mut Notes) -> Option<String> {
+fn short(text: &str, node: &str, notes: &mut ConversionReport) -> Option<String> {
     let mut parts = text.split(':');
     let (first, second, third) = (parts.next()?, parts.next(), parts.next());
     let Some(target) = second else {
@@ -55,10 +55,10 @@ fn short(text: &str, node: &str, notes: &mut Notes) -> Option<String> {
 const LABELS: [&str; 5] = ["z", "Z", "cached", "consistent", "delegated"];
 
 fn long(
-    reader: &Reader<'_>,
-    item: &Value,
+    reader: &ComposeReader<'_>,
+    item: &YamlValue,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Result<Option<String>, Mistake> {
     let keys = reader.map(item, "a volume")?;
     let mut text = |key: &str| match find(keys, key) {
@@ -95,7 +95,7 @@ pub(super) fn carried(
     target: &str,
     read_only: bool,
     node: &str,
-    notes: &mut Notes,
+    notes: &mut ConversionReport,
 ) -> Option<String> {
     let of_name = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_path = source.contains('/') || source.starts_with('.');

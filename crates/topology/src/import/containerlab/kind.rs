@@ -1,37 +1,37 @@
 //! Which kind a node is: its own, that of its group, or the default.
 
 use windtunnel_scenario::Mistake;
-use windtunnel_scenario::yaml::{Key, Kind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValueKind};
 
-use super::{Map, Reader, find, note_image};
+use super::{ContainerlabReader, Map, find, note_image};
 use crate::import::input::shorten;
-use crate::topology::Notes;
+use crate::topology::ConversionReport;
 
 /// What nodes inherit.
 #[derive(Debug)]
-pub(super) struct Definitions<'v> {
+pub(super) struct ContainerlabDefaults<'v> {
     defaults: &'v Map,
     groups: &'v Map,
 }
 
-impl<'v> Definitions<'v> {
+impl<'v> ContainerlabDefaults<'v> {
     /// The definitions of a topology. What nodes would inherit beside a kind is noted.
     pub(super) fn read(
-        reader: &Reader<'_>,
+        reader: &ContainerlabReader<'_>,
         topology: &'v Map,
-        notes: &mut Notes,
+        notes: &mut ConversionReport,
     ) -> Result<Self, Mistake> {
         let section = |name: &str| match find(topology, name) {
             None => Ok(&[][..]),
-            Some(value) if matches!(value.kind, Kind::Null) => Ok(&[][..]),
+            Some(value) if matches!(value.kind, YamlValueKind::Null) => Ok(&[][..]),
             Some(value) => reader.map(value, name),
         };
         let definitions =
-            Definitions { defaults: section("defaults")?, groups: section("groups")? };
+            ContainerlabDefaults { defaults: section("defaults")?, groups: section("groups")? };
         note_inherited(notes, "defaults", definitions.defaults);
         for name in ["kinds", "groups"] {
             for (key, value) in section(name)? {
-                if let Kind::Map(keys) = &value.kind {
+                if let YamlValueKind::Map(keys) = &value.kind {
                     note_inherited(notes, &format!("{name}.{}", shorten(&key.text)), keys);
                 }
             }
@@ -42,8 +42,8 @@ impl<'v> Definitions<'v> {
     /// The kind of the node `key` with these keys.
     pub(super) fn kind_of<'a>(
         &'a self,
-        reader: &Reader<'_>,
-        key: &Key,
+        reader: &ContainerlabReader<'_>,
+        key: &YamlKey,
         node: &'a Map,
     ) -> Result<&'a str, Mistake> {
         if let Some(kind) = find(node, "kind") {
@@ -51,7 +51,7 @@ impl<'v> Definitions<'v> {
         }
         if let Some(group) = find(node, "group").or_else(|| find(self.defaults, "group"))
             && let Some(group) = find(self.groups, reader.text(group, "group")?)
-            && let Kind::Map(group) = &group.kind
+            && let YamlValueKind::Map(group) = &group.kind
             && let Some(kind) = find(group, "kind")
         {
             return reader.text(kind, "kind");
@@ -68,11 +68,11 @@ impl<'v> Definitions<'v> {
 }
 
 /// What the keys that nodes inherit would have done.
-fn note_inherited(notes: &mut Notes, of: &str, keys: &Map) {
+fn note_inherited(notes: &mut ConversionReport, of: &str, keys: &Map) {
     for (key, value) in keys {
         match (key.text.as_str(), &value.kind) {
             ("kind", _) => {}
-            ("image", Kind::Text(image)) => note_image(notes, of, image),
+            ("image", YamlValueKind::Text(image)) => note_image(notes, of, image),
             ("labels" | "group", _) => notes.leave_out("Keys of nodes", shorten(&key.text)),
             (other, _) => notes.lose("Keys of nodes", format!("{} of {of}", shorten(other))),
         }

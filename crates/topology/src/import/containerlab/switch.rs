@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::topology::{Link, Properties, Topology};
+use crate::topology::{LinkDirectionProperties, Topology, TopologyLink};
 
 /// Kinds that are switches.
 const KINDS: [&str; 2] = ["bridge", "ovs-bridge"];
@@ -18,12 +18,15 @@ pub(super) fn settle(topology: &mut Topology) {
     let mut of: BTreeMap<String, String> =
         topology.lans.iter().map(|lan| (lan.clone(), lan.clone())).collect();
     let links = std::mem::take(&mut topology.links);
-    let is_inner = |link: &Link| link.between.iter().all(|end| of.contains_key(end));
-    let (inner, outer): (Vec<Link>, Vec<Link>) = links.into_iter().partition(is_inner);
+    let is_inner = |link: &TopologyLink| link.between.iter().all(|end| of.contains_key(end));
+    let (inner, outer): (Vec<TopologyLink>, Vec<TopologyLink>) =
+        links.into_iter().partition(is_inner);
     for link in inner {
         let both = link.between.join("--");
         topology.notes.assume("Switches that are joined are one LAN", both.clone());
-        if link.up != Properties::default() || link.down != Properties::default() {
+        if link.up != LinkDirectionProperties::default()
+            || link.down != LinkDirectionProperties::default()
+        {
             topology.notes.lose("Properties of links between switches, which are one LAN", both);
         }
         let [kept, gone] = link.between.map(|end| of[&end].clone());

@@ -6,42 +6,42 @@ use roxmltree::Node as Element;
 use windtunnel_model::{Probability, Rate, Span};
 use windtunnel_scenario::Mistake;
 
-use super::super::delay::{Delay, Shape};
-use super::super::input::Input;
+use super::super::delay::{DelayDistribution, DelayJitterShape};
+use super::super::input::ImportSourceText;
 use super::super::pair::{Directed, Paired, pair};
 use super::super::{decimal, xml};
-use super::{Experiment, Vertex};
-use crate::topology::{Link, Properties, Router};
+use super::{Experiment, KollapsVertex};
+use crate::topology::{LinkDirectionProperties, TopologyLink, TopologyRouter};
 
 /// Attributes that are understood.
 const KNOWN: [&str; 7] = ["origin", "dest", "latency", "jitter", "drop", "upload", "download"];
 
 /// What the file says of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Way {
-    pub(super) delay: Delay,
+pub(super) struct KollapsLinkDirection {
+    pub(super) delay: DelayDistribution,
     pub(super) loss: Probability,
     pub(super) rate: Rate,
 }
 
 /// A link of the file: the links of the scenario that came of it, and what they are by now.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct KollapsLink {
     pub(super) names: Vec<String>,
     /// The labels of its ends.
     pub(super) ends: [String; 2],
     /// From the first end to the second, and back.
-    pub(super) ways: [Way; 2],
+    pub(super) ways: [KollapsLinkDirection; 2],
     /// Whether the file has no way back.
     pub(super) is_one_way: bool,
 }
 
-impl Way {
+impl KollapsLinkDirection {
     /// Kollaps gives netem's normal distribution to what it sends to each destination.
-    fn properties(self) -> Properties {
-        let Way { delay, loss, rate } = self;
+    fn properties(self) -> LinkDirectionProperties {
+        let KollapsLinkDirection { delay, loss, rate } = self;
         let reorders = !delay.jitter.is_zero();
-        Properties { loss, rate: Some(rate), reorders, ..delay.properties() }
+        LinkDirectionProperties { loss, rate: Some(rate), reorders, ..delay.properties() }
     }
 }
 
@@ -69,7 +69,10 @@ impl Experiment<'_> {
     }
 
     /// What is said of the way there and back; `None`: it is a supervisor's.
-    fn edge(&mut self, element: Element<'_, '_>) -> Result<Option<(Way, Option<Way>)>, Mistake> {
+    fn edge(
+        &mut self,
+        element: Element<'_, '_>,
+    ) -> Result<Option<(KollapsLinkDirection, Option<KollapsLinkDirection>)>, Mistake> {
         let (Some(origin), Some(dest)) = (self.end(element, "origin")?, self.end(element, "dest")?)
         else {
             self.topology.notes.lose("Links of supervisors", "");
@@ -82,18 +85,18 @@ impl Experiment<'_> {
             return Err(xml::mistake(self.input, element, "this link has no `latency`"));
         };
         let jitter = time(self.input, element, "jitter")?.unwrap_or_default();
-        let delay = Delay { mean, jitter, shape: Shape::Normal };
+        let delay = DelayDistribution { mean, jitter, shape: DelayJitterShape::Normal };
         delay.note(&mut self.topology.notes, &format!("{}--{}", origin.name, dest.name));
         let loss = loss(self.input, element)?.unwrap_or_default();
         let Some(up) = rate(self.input, element, "upload")? else {
             return Err(xml::mistake(self.input, element, "this link has no `upload`"));
         };
         let down = rate(self.input, element, "download")?;
-        let way = |rate| Way { delay, loss, rate };
+        let way = |rate| KollapsLinkDirection { delay, loss, rate };
         Ok(Some((way(up), down.map(way))))
     }
 
-    fn link(&mut self, ends: [String; 2], paired: &Paired<Way>) {
+    fn link(&mut self, ends: [String; 2], paired: &Paired<KollapsLinkDirection>) {
         let vertices = ends.each_ref().map(|label| self.vertices.get(label).cloned());
         let [Some(origin), Some(dest)] = vertices else { return };
         let both = format!("{}--{}", origin.name, dest.name);
@@ -108,25 +111,38 @@ impl Experiment<'_> {
         let second = self.meeting(&dest, [down, up]);
         let names = self.join(&both, &first, &second, ways);
         let is_one_way = paired.down.is_none();
-        self.links.push(Known { names, ends, ways, is_one_way });
+        self.links.push(KollapsLink { names, ends, ways, is_one_way });
     }
 
     /// Where a link begins: a service whose replicas share it has a router in front of them.
-    fn meeting(&mut self, vertex: &Vertex, ways: [Way; 2]) -> Vertex {
+    fn meeting(
+        &mut self,
+        vertex: &KollapsVertex,
+        ways: [KollapsLinkDirection; 2],
+    ) -> KollapsVertex {
         if !vertex.shared {
             return vertex.clone();
         }
         let name = self.namer.take(&format!("{}-shared", vertex.name), "shared");
-        self.topology.routers.push(Router { name: name.clone(), comment: None });
-        let only_rate = |way: Way| Properties { rate: Some(way.rate), ..Properties::default() };
+        self.topology.routers.push(TopologyRouter { name: name.clone(), comment: None });
+        let only_rate = |way: KollapsLinkDirection| LinkDirectionProperties {
+            rate: Some(way.rate),
+            ..LinkDirectionProperties::default()
+        };
         let between = [vertex.name.clone(), name.clone()];
         let [up, down] = ways.map(only_rate);
-        self.topology.links.push(Link { between, up, down, ..Link::default() });
-        Vertex { name, node: None, replicas: 1, shared: false }
+        self.topology.links.push(TopologyLink { between, up, down, ..TopologyLink::default() });
+        KollapsVertex { name, node: None, replicas: 1, shared: false }
     }
 
     /// One link, or one for each pair of replicas of two services. Their names.
-    fn join(&mut self, label: &str, a: &Vertex, b: &Vertex, ways: [Way; 2]) -> Vec<String> {
+    fn join(
+        &mut self,
+        label: &str,
+        a: &KollapsVertex,
+        b: &KollapsVertex,
+        ways: [KollapsLinkDirection; 2],
+    ) -> Vec<String> {
         let firsts = match a.replicas > 1 && b.replicas > 1 {
             true => (1..=a.replicas).map(|member| format!("{}-{member}", a.name)).collect(),
             false => vec![a.name.clone()],
@@ -140,8 +156,14 @@ impl Experiment<'_> {
             };
             names.push(name.clone());
             let between = [first, b.name.clone()];
-            let [up, down] = ways.map(Way::properties);
-            self.topology.links.push(Link { between, name: Some(name), up, down, comment: None });
+            let [up, down] = ways.map(KollapsLinkDirection::properties);
+            self.topology.links.push(TopologyLink {
+                between,
+                name: Some(name),
+                up,
+                down,
+                comment: None,
+            });
         }
         names
     }
@@ -149,7 +171,7 @@ impl Experiment<'_> {
 
 /// A time in ms.
 pub(super) fn time(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     name: &str,
 ) -> Result<Option<Span>, Mistake> {
@@ -157,7 +179,7 @@ pub(super) fn time(
 }
 
 pub(super) fn rate(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     name: &str,
 ) -> Result<Option<Rate>, Mistake> {
@@ -166,7 +188,7 @@ pub(super) fn rate(
 }
 
 pub(super) fn loss(
-    input: &Input<'_>,
+    input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
 ) -> Result<Option<Probability>, Mistake> {
     xml::value(input, element, "drop", "a probability from 0 to 1", decimal::probability)

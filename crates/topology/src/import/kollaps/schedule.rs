@@ -6,12 +6,12 @@ use roxmltree::Node as Element;
 use windtunnel_model::{Probability, Rate, Span};
 use windtunnel_scenario::Mistake;
 
-use super::super::delay::Delay;
+use super::super::delay::DelayDistribution;
 use super::super::input::shorten;
-use super::super::{Options, decimal, xml};
+use super::super::{ImportOptions, decimal, xml};
 use super::Experiment;
-use super::link::{Known, Way, loss, rate, time};
-use crate::topology::{Change, Event, Notes};
+use super::link::{KollapsLink, KollapsLinkDirection, loss, rate, time};
+use crate::topology::{ConversionReport, TopologyChange, TopologyEvent};
 
 /// Attributes that are understood.
 const KNOWN: [&str; 11] = [
@@ -53,7 +53,7 @@ pub(super) fn replicas(
 pub(super) fn read(
     experiment: &mut Experiment<'_>,
     events: &[Element<'_, '_>],
-    options: &Options,
+    options: &ImportOptions,
 ) -> Result<(), Mistake> {
     let mut timed = Vec::new();
     for event in events {
@@ -82,10 +82,13 @@ pub(super) fn read(
 }
 
 /// Kollaps computes its paths again whenever a link changes.
-fn reroute(events: &mut Vec<Event>) {
-    let is_link = |event: &Event| matches!(event.change, Change::State { .. } | Change::Set { .. });
+fn reroute(events: &mut Vec<TopologyEvent>) {
+    let is_link = |event: &TopologyEvent| {
+        matches!(event.change, TopologyChange::State { .. } | TopologyChange::Set { .. })
+    };
     let times: BTreeSet<Span> = events.iter().filter(|e| is_link(e)).map(|e| e.at).collect();
-    events.extend(times.into_iter().map(|at| Event { at, change: Change::Reroute }));
+    events
+        .extend(times.into_iter().map(|at| TopologyEvent { at, change: TopologyChange::Reroute }));
     // Sorting keeps the order of what happens at one time.
     events.sort_by_key(|event| event.at);
 }
@@ -96,7 +99,7 @@ fn link(experiment: &mut Experiment<'_>, event: Element<'_, '_>, at: Span) -> Re
     let origin = xml::required(input, event, "origin")?;
     let dest = xml::required(input, event, "dest")?;
     let action = event.attribute("action");
-    let joins = |known: &Known| {
+    let joins = |known: &KollapsLink| {
         let [first, second] = known.ends.each_ref().map(String::as_str);
         [(first, second), (second, first)].contains(&(origin, dest))
     };
@@ -133,11 +136,11 @@ fn link(experiment: &mut Experiment<'_>, event: Element<'_, '_>, at: Span) -> Re
         let changes = match up {
             Some(up) => {
                 let direction = (!known.is_one_way).then_some(DIRECTIONS[usize::from(back)]);
-                vec![Change::State { links: known.names.clone(), direction, up }]
+                vec![TopologyChange::State { links: known.names.clone(), direction, up }]
             }
             None => new.change(known, back, &mut topology.notes),
         };
-        topology.events.extend(changes.into_iter().map(|change| Event { at, change }));
+        topology.events.extend(changes.into_iter().map(|change| TopologyEvent { at, change }));
     }
     Ok(())
 }
@@ -168,7 +171,12 @@ impl New {
     }
 
     /// The changes of a link; `back`: the file names its ends the other way round.
-    fn change(self, known: &mut Known, back: bool, notes: &mut Notes) -> Vec<Change> {
+    fn change(
+        self,
+        known: &mut KollapsLink,
+        back: bool,
+        notes: &mut ConversionReport,
+    ) -> Vec<TopologyChange> {
         let (out, way_back) = (usize::from(back), usize::from(!back));
         let mut sets = [const { Vec::new() }; 2];
         sets[out] = self.set(&mut known.ways[out], self.upload);
@@ -184,19 +192,23 @@ impl New {
         let mut changes = Vec::new();
         for (direction, set) in chosen.into_iter().filter(|(_, set)| !set.is_empty()) {
             for link in known.names.clone() {
-                changes.push(Change::Set { link, direction, set: set.clone() });
+                changes.push(TopologyChange::Set { link, direction, set: set.clone() });
             }
         }
         changes
     }
 
     /// The keys that change in one direction, which then is `way`.
-    fn set(self, way: &mut Way, rate: Option<Rate>) -> Vec<(&'static str, String)> {
+    fn set(
+        self,
+        way: &mut KollapsLinkDirection,
+        rate: Option<Rate>,
+    ) -> Vec<(&'static str, String)> {
         let mut set = Vec::new();
         if self.latency.is_some() || self.jitter.is_some() {
-            let Delay { mean, jitter, shape } = way.delay;
+            let DelayDistribution { mean, jitter, shape } = way.delay;
             let mean = self.latency.unwrap_or(mean);
-            let delay = Delay { mean, jitter: self.jitter.unwrap_or(jitter), shape };
+            let delay = DelayDistribution { mean, jitter: self.jitter.unwrap_or(jitter), shape };
             set = delay.changes(way.delay, true);
             way.delay = delay;
         }
@@ -245,8 +257,8 @@ fn vertex(
             let links: Vec<String> = mine.map(automatic).collect();
             if !links.is_empty() {
                 let up = matches!(action, "reconnect" | "join");
-                let change = Change::State { links, direction: None, up };
-                experiment.topology.events.push(Event { at, change });
+                let change = TopologyChange::State { links, direction: None, up };
+                experiment.topology.events.push(TopologyEvent { at, change });
             }
         }
         (Some(node), true) if runs && first => {
@@ -259,8 +271,8 @@ fn vertex(
                 "leave" => "stop",
                 _ => "kill",
             };
-            let change = Change::Node { nodes: vec![node.clone()], verb };
-            experiment.topology.events.push(Event { at, change });
+            let change = TopologyChange::Node { nodes: vec![node.clone()], verb };
+            experiment.topology.events.push(TopologyEvent { at, change });
         }
         _ => {
             let text = "What services do by the schedule, where nothing runs in them (--run gives them a command) \
@@ -274,7 +286,7 @@ fn vertex(
 }
 
 /// The name by which the scenario knows a link.
-fn automatic(link: &crate::topology::Link) -> String {
+fn automatic(link: &crate::topology::TopologyLink) -> String {
     link.name.clone().unwrap_or_else(|| link.between.join("--"))
 }
 

@@ -5,15 +5,16 @@ pub(in super::super) const NONE: u32 = u32::MAX;
 
 /// The state of one flow or host in the round.
 #[derive(Debug, Clone)]
-pub(super) struct Turn {
+pub(super) struct RoundRobinEntry {
     /// Bytes that it may still send.
     deficit: i64,
     next: u32,
     listed: bool,
 }
 
-impl Turn {
-    pub(super) const NEW: Turn = Turn { deficit: 0, next: NONE, listed: false };
+impl RoundRobinEntry {
+    pub(super) const NEW: RoundRobinEntry =
+        RoundRobinEntry { deficit: 0, next: NONE, listed: false };
 
     /// Whether it takes turns.
     pub(super) fn is_listed(&self) -> bool {
@@ -44,14 +45,14 @@ impl Turn {
 /// The order of turns (RFC 8290, section 4.2): first the new list, then the old one.
 #[derive(Debug, Clone)]
 pub(super) struct RoundRobin {
-    new: List,
-    old: List,
+    new: RoundRobinList,
+    old: RoundRobinList,
     listed: u32,
 }
 
 impl RoundRobin {
     pub(super) const EMPTY: RoundRobin =
-        RoundRobin { new: List::EMPTY, old: List::EMPTY, listed: 0 };
+        RoundRobin { new: RoundRobinList::EMPTY, old: RoundRobinList::EMPTY, listed: 0 };
 
     /// How many take turns.
     pub(super) fn listed(&self) -> u32 {
@@ -59,7 +60,7 @@ impl RoundRobin {
     }
 
     /// Adds one to the round, with one quantum of credit, unless it is there already.
-    pub(super) fn enter(&mut self, turns: &mut [Turn], number: u32, quantum: i64) {
+    pub(super) fn enter(&mut self, turns: &mut [RoundRobinEntry], number: u32, quantum: i64) {
         let turn = &mut turns[index(number)];
         if !turn.listed {
             (turn.listed, turn.deficit) = (true, quantum);
@@ -69,7 +70,7 @@ impl RoundRobin {
     }
 
     /// The one that is alone has had a turn: it is no longer new.
-    pub(super) fn ripen(&mut self, turns: &mut [Turn]) {
+    pub(super) fn ripen(&mut self, turns: &mut [RoundRobinEntry]) {
         let number = self.new.head;
         if number != NONE {
             self.new.pop(turns);
@@ -81,7 +82,7 @@ impl RoundRobin {
     /// the end of the old one, so that it gains nothing by coming back at once, and from there out.
     pub(super) fn select(
         &mut self,
-        turns: &mut [Turn],
+        turns: &mut [RoundRobinEntry],
         quantum: i64,
         mut is_done: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
@@ -109,15 +110,15 @@ impl RoundRobin {
 }
 
 #[derive(Debug, Clone)]
-struct List {
+struct RoundRobinList {
     head: u32,
     tail: u32,
 }
 
-impl List {
-    const EMPTY: List = List { head: NONE, tail: NONE };
+impl RoundRobinList {
+    const EMPTY: RoundRobinList = RoundRobinList { head: NONE, tail: NONE };
 
-    fn push(&mut self, turns: &mut [Turn], number: u32) {
+    fn push(&mut self, turns: &mut [RoundRobinEntry], number: u32) {
         turns[index(number)].next = NONE;
         match self.tail {
             NONE => self.head = number,
@@ -126,7 +127,7 @@ impl List {
         self.tail = number;
     }
 
-    fn pop(&mut self, turns: &[Turn]) {
+    fn pop(&mut self, turns: &[RoundRobinEntry]) {
         if self.head != NONE {
             self.head = turns[index(self.head)].next;
             if self.head == NONE {

@@ -3,46 +3,46 @@
 use alloc::vec::Vec;
 
 use super::round_robin::{NONE, index};
-use crate::packet::Packet;
+use crate::packet::EmulatedPacket;
 
 /// Places that are used again, so that a running queue allocates nothing.
 #[derive(Debug)]
-pub(super) struct Store {
-    places: Vec<Place>,
+pub(super) struct PacketSlab {
+    places: Vec<PacketSlabSlot>,
     free: u32,
 }
 
 #[derive(Debug)]
-struct Place {
-    packet: Option<Packet>,
+struct PacketSlabSlot {
+    packet: Option<EmulatedPacket>,
     next: u32,
 }
 
 /// The packets of one flow, oldest first.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct PacketSlabQueue {
     head: u32,
     tail: u32,
 }
 
-impl Waiting {
-    pub(super) const EMPTY: Waiting = Waiting { head: NONE, tail: NONE };
+impl PacketSlabQueue {
+    pub(super) const EMPTY: PacketSlabQueue = PacketSlabQueue { head: NONE, tail: NONE };
 
     pub(super) fn is_empty(&self) -> bool {
         self.head == NONE
     }
 }
 
-impl Store {
+impl PacketSlab {
     pub(super) fn new() -> Self {
-        Store { places: Vec::new(), free: NONE }
+        PacketSlab { places: Vec::new(), free: NONE }
     }
 
-    pub(super) fn front(&self, waiting: &Waiting) -> Option<&Packet> {
+    pub(super) fn front(&self, waiting: &PacketSlabQueue) -> Option<&EmulatedPacket> {
         self.places.get(index(waiting.head))?.packet.as_ref()
     }
 
-    pub(super) fn push_back(&mut self, waiting: &mut Waiting, packet: Packet) {
+    pub(super) fn push_back(&mut self, waiting: &mut PacketSlabQueue, packet: EmulatedPacket) {
         let place = self.place(packet);
         match waiting.tail {
             NONE => waiting.head = place,
@@ -51,7 +51,7 @@ impl Store {
         waiting.tail = place;
     }
 
-    pub(super) fn push_front(&mut self, waiting: &mut Waiting, packet: Packet) {
+    pub(super) fn push_front(&mut self, waiting: &mut PacketSlabQueue, packet: EmulatedPacket) {
         let place = self.place(packet);
         self.places[index(place)].next = waiting.head;
         if waiting.head == NONE {
@@ -60,7 +60,7 @@ impl Store {
         waiting.head = place;
     }
 
-    pub(super) fn pop(&mut self, waiting: &mut Waiting) -> Option<Packet> {
+    pub(super) fn pop(&mut self, waiting: &mut PacketSlabQueue) -> Option<EmulatedPacket> {
         let head = waiting.head;
         let place = self.places.get_mut(index(head))?;
         waiting.head = place.next;
@@ -73,7 +73,10 @@ impl Store {
     }
 
     /// Every packet, wherever it waits.
-    pub(super) fn packets(&self, waiting: &Waiting) -> impl Iterator<Item = &Packet> {
+    pub(super) fn packets(
+        &self,
+        waiting: &PacketSlabQueue,
+    ) -> impl Iterator<Item = &EmulatedPacket> {
         let mut at = waiting.head;
         core::iter::from_fn(move || {
             let place = self.places.get(index(at))?;
@@ -82,15 +85,15 @@ impl Store {
         })
     }
 
-    fn place(&mut self, packet: Packet) -> u32 {
+    fn place(&mut self, packet: EmulatedPacket) -> u32 {
         let (packet, next) = (Some(packet), NONE);
         let free = self.free;
         if let Some(place) = self.places.get_mut(index(free)) {
             self.free = place.next;
-            *place = Place { packet, next };
+            *place = PacketSlabSlot { packet, next };
             return free;
         }
-        self.places.push(Place { packet, next });
+        self.places.push(PacketSlabSlot { packet, next });
         u32::try_from(self.places.len() - 1).unwrap_or(NONE)
     }
 }

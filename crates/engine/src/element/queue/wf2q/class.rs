@@ -4,18 +4,18 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::level::Level;
+use super::level::Wf2qServerNode;
 use super::{NONE, index};
 use crate::counters::{ClassCounters, DropReason};
-use crate::element::queue::Sink;
-use crate::packet::{Packet, Shape};
+use crate::element::queue::QueueDropSink;
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 
 #[derive(Debug)]
 pub(super) struct Class {
     /// By hash: the flow.
     buckets: Vec<u32>,
-    flows: Vec<Flow>,
-    level: Level,
+    flows: Vec<ClassFlowQueue>,
+    level: Wf2qServerNode,
     /// The flow whose packet is first.
     first: Option<u32>,
     /// The flow whose packet is in transmission.
@@ -28,8 +28,8 @@ pub(super) struct Class {
 }
 
 #[derive(Debug, Default)]
-struct Flow {
-    waiting: VecDeque<Packet>,
+struct ClassFlowQueue {
+    waiting: VecDeque<EmulatedPacket>,
     bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Class {
         Class {
             buckets: Vec::new(),
             flows: Vec::new(),
-            level: Level::new(),
+            level: Wf2qServerNode::new(),
             first: None,
             serving: None,
             bytes: 0,
@@ -54,14 +54,14 @@ impl Class {
         }
         if self.buckets[bucket] == NONE {
             self.buckets[bucket] = u32::try_from(self.flows.len()).unwrap_or(NONE);
-            self.flows.push(Flow::default());
+            self.flows.push(ClassFlowQueue::default());
             self.level.add(1);
         }
         self.buckets[bucket]
     }
 
     /// Puts a packet behind the others of its flow; whether that makes it the class's first.
-    pub(super) fn push(&mut self, flow: u32, packet: Packet, overhead: u32) -> bool {
+    pub(super) fn push(&mut self, flow: u32, packet: EmulatedPacket, overhead: u32) -> bool {
         let waiting = &mut self.flows[index(flow)];
         let bytes = packet.shape.charge(overhead);
         let has_more = !waiting.waiting.is_empty();
@@ -84,7 +84,7 @@ impl Class {
         self.first
     }
 
-    pub(super) fn front(&self, flow: u32) -> Option<(&Packet, u64)> {
+    pub(super) fn front(&self, flow: u32) -> Option<(&EmulatedPacket, u64)> {
         let flow = self.flows.get(index(flow))?;
         Some((flow.waiting.front()?, flow.bytes))
     }
@@ -99,7 +99,7 @@ impl Class {
         self.level.is_alone()
     }
 
-    pub(super) fn pop(&mut self, flow: u32, overhead: u32) -> Option<Packet> {
+    pub(super) fn pop(&mut self, flow: u32, overhead: u32) -> Option<EmulatedPacket> {
         let flow = self.flows.get_mut(index(flow))?;
         let packet = flow.waiting.pop_front()?;
         let bytes = packet.shape.charge(overhead);
@@ -108,7 +108,7 @@ impl Class {
         Some(packet)
     }
 
-    pub(super) fn unpop(&mut self, flow: u32, packet: Packet, overhead: u32) {
+    pub(super) fn unpop(&mut self, flow: u32, packet: EmulatedPacket, overhead: u32) {
         let Some(flow) = self.flows.get_mut(index(flow)) else { return };
         let bytes = packet.shape.charge(overhead);
         flow.bytes += bytes;
@@ -129,7 +129,7 @@ impl Class {
     }
 
     /// The transmission of a flow's first packet begins.
-    pub(super) fn serve(&mut self, flow: u32, shape: &Shape, overhead: u32) {
+    pub(super) fn serve(&mut self, flow: u32, shape: &PacketTrainShape, overhead: u32) {
         self.level.serve(flow, shape, overhead);
         self.serving = Some(flow);
         self.first = None;
@@ -153,7 +153,11 @@ impl Class {
     }
 
     /// Drops the newest segment of the longest flow: (the flow, bytes).
-    pub(super) fn drop_newest(&mut self, overhead: u32, sink: &mut Sink<'_>) -> Option<(u32, u64)> {
+    pub(super) fn drop_newest(
+        &mut self,
+        overhead: u32,
+        sink: &mut QueueDropSink<'_>,
+    ) -> Option<(u32, u64)> {
         let flows = self.flows.iter_mut().zip(0..);
         let (flow, number) = flows.max_by_key(|(flow, _)| flow.bytes)?;
         let mut packet = flow.waiting.pop_back()?;
@@ -180,8 +184,8 @@ impl Class {
         &mut self,
         flow: u32,
         overhead: u32,
-        wanted: impl Fn(&Packet) -> bool,
-    ) -> Vec<Packet> {
+        wanted: impl Fn(&EmulatedPacket) -> bool,
+    ) -> Vec<EmulatedPacket> {
         let flow = &mut self.flows[index(flow)];
         let mut taken = Vec::new();
         for packet in core::mem::take(&mut flow.waiting) {

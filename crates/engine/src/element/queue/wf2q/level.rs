@@ -10,10 +10,10 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::index;
-use crate::packet::Shape;
+use crate::packet::PacketTrainShape;
 
 #[derive(Debug)]
-pub(super) struct Level {
+pub(super) struct Wf2qServerNode {
     /// The sum of shares by which virtual time passes; `None`: of the children that have something
     /// to send.
     whole: Option<u64>,
@@ -41,21 +41,21 @@ struct Child {
     start: u128,
     finish: u128,
     period: u64,
-    state: State,
+    state: Wf2qEligibility,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum Wf2qEligibility {
     /// It has nothing to send, or is being served.
     Out,
     Later,
     Eligible,
 }
 
-impl Level {
+impl Wf2qServerNode {
     /// Without children.
     pub(super) fn new() -> Self {
-        Level {
+        Wf2qServerNode {
             whole: None,
             base: 0,
             since: 0,
@@ -72,7 +72,7 @@ impl Level {
     /// For children with these shares, of which all may have something to send.
     pub(super) fn of(shares: &[u64]) -> Self {
         let whole = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(*share));
-        let mut level = Level::new();
+        let mut level = Wf2qServerNode::new();
         level.whole = Some(whole.max(1));
         shares.iter().for_each(|share| level.add(*share));
         level
@@ -81,7 +81,13 @@ impl Level {
     /// One more child.
     pub(super) fn add(&mut self, share: u64) {
         let share = share.max(1);
-        self.children.push(Child { share, start: 0, finish: 0, period: 0, state: State::Out });
+        self.children.push(Child {
+            share,
+            start: 0,
+            finish: 0,
+            period: 0,
+            state: Wf2qEligibility::Out,
+        });
     }
 
     /// A child that had nothing to send has something, of which so many bytes are first.
@@ -132,7 +138,7 @@ impl Level {
         {
             self.later.pop_first();
             let child = &mut self.children[index(number)];
-            child.state = State::Eligible;
+            child.state = Wf2qEligibility::Eligible;
             self.eligible.insert((child.finish, number));
         }
         self.eligible.first().map(|(_, number)| *number)
@@ -144,7 +150,7 @@ impl Level {
     }
 
     /// Begins to serve a child with segments of this shape. It is to go on afterwards.
-    pub(super) fn serve(&mut self, number: u32, shape: &Shape, overhead: u32) {
+    pub(super) fn serve(&mut self, number: u32, shape: &PacketTrainShape, overhead: u32) {
         self.leave(number);
         let pace = self.whole.unwrap_or(self.active).max(1);
         if pace != self.pace {
@@ -182,17 +188,17 @@ impl Level {
         let child = &mut self.children[index(number)];
         child.start = start;
         child.finish = start.saturating_add(virtual_down(bytes, child.share));
-        child.state = State::Later;
+        child.state = Wf2qEligibility::Later;
         self.later.insert((start, number));
     }
 
     /// Takes a child out of those that wait; whether it was there.
     fn leave(&mut self, number: u32) -> bool {
         let child = &mut self.children[index(number)];
-        match core::mem::replace(&mut child.state, State::Out) {
-            State::Out => false,
-            State::Later => self.later.remove(&(child.start, number)),
-            State::Eligible => self.eligible.remove(&(child.finish, number)),
+        match core::mem::replace(&mut child.state, Wf2qEligibility::Out) {
+            Wf2qEligibility::Out => false,
+            Wf2qEligibility::Later => self.later.remove(&(child.start, number)),
+            Wf2qEligibility::Eligible => self.eligible.remove(&(child.finish, number)),
         }
     }
 }

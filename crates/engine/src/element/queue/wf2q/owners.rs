@@ -6,21 +6,21 @@
 use alloc::collections::{BTreeMap, VecDeque};
 
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::flow::Key;
+use windtunnel_wire::flow::FiveTuple;
 
 use crate::counters::Ownership;
-use crate::packet::{Packet, Sender};
+use crate::packet::{EmulatedPacket, SenderClass};
 
 #[derive(Debug)]
-pub(super) struct Owners {
-    known: BTreeMap<Key, Owner>,
-    questions: VecDeque<Key>,
+pub(super) struct FlowOwnerTable {
+    known: BTreeMap<FiveTuple, FlowOwnerEntry>,
+    questions: VecDeque<FiveTuple>,
     swept: Time,
     pub(super) counters: Ownership,
 }
 
 #[derive(Debug)]
-struct Owner {
+struct FlowOwnerEntry {
     /// `None`: it has none, as far as is known.
     class: Option<u32>,
     asked: Time,
@@ -30,7 +30,7 @@ struct Owner {
 
 /// What is known of a packet's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum FlowOwnerStatus {
     Class(u32),
     /// There is no answer yet.
     Asked,
@@ -46,13 +46,13 @@ pub(super) enum Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attribution {
     /// Of its flow.
-    pub(super) owner: Known,
-    pub(super) sender: Sender,
+    pub(super) owner: FlowOwnerStatus,
+    pub(super) sender: SenderClass,
 }
 
-impl Owners {
+impl FlowOwnerTable {
     pub(super) fn new() -> Self {
-        Owners {
+        FlowOwnerTable {
             known: BTreeMap::new(),
             questions: VecDeque::new(),
             swept: Time::ZERO,
@@ -61,8 +61,8 @@ impl Owners {
     }
 
     /// Whose a packet is that is here at `now`; what is not known is asked for.
-    pub(super) fn meet(&mut self, now: Time, key: Option<&Key>) -> Known {
-        let Some(key) = key else { return Known::NoSocket };
+    pub(super) fn meet(&mut self, now: Time, key: Option<&FiveTuple>) -> FlowOwnerStatus {
+        let Some(key) = key else { return FlowOwnerStatus::NoSocket };
         if let Some(owner) = self.known.get_mut(key) {
             owner.used = owner.used.max(now);
             if !owner.is_open && now.since(owner.asked) >= ANSWER_HOLDS {
@@ -72,22 +72,23 @@ impl Owners {
             return owner.known();
         }
         if !self.has_room(now) {
-            return Known::Untracked;
+            return FlowOwnerStatus::Untracked;
         }
         self.counters.flows += 1;
         self.questions.push_back(*key);
-        self.known.insert(*key, Owner { class: None, asked: now, used: now, is_open: true });
-        Known::Asked
+        self.known
+            .insert(*key, FlowOwnerEntry { class: None, asked: now, used: now, is_open: true });
+        FlowOwnerStatus::Asked
     }
 
     /// Whose a packet is, as far as is known.
-    pub(super) fn look_up(&self, key: Option<&Key>) -> Known {
-        let Some(key) = key else { return Known::NoSocket };
-        self.known.get(key).map_or(Known::Untracked, Owner::known)
+    pub(super) fn look_up(&self, key: Option<&FiveTuple>) -> FlowOwnerStatus {
+        let Some(key) = key else { return FlowOwnerStatus::NoSocket };
+        self.known.get(key).map_or(FlowOwnerStatus::Untracked, FlowOwnerEntry::known)
     }
 
     /// The next flow whose class is to be found.
-    pub(super) fn question(&mut self) -> Option<Key> {
+    pub(super) fn question(&mut self) -> Option<FiveTuple> {
         self.questions.pop_front()
     }
 
@@ -96,12 +97,13 @@ impl Owners {
     pub(super) fn answer(
         &mut self,
         now: Time,
-        key: &Key,
+        key: &FiveTuple,
         class: Option<u32>,
     ) -> Option<Option<u32>> {
         if class.is_some() && !self.known.contains_key(key) && self.has_room(now) {
             self.counters.flows += 1;
-            self.known.insert(*key, Owner { class, asked: now, used: now, is_open: false });
+            self.known
+                .insert(*key, FlowOwnerEntry { class, asked: now, used: now, is_open: false });
             return None;
         }
         let owner = self.known.get_mut(key)?;
@@ -114,16 +116,16 @@ impl Owners {
     /// Counts what leaves, by what is known of its owner and of its sender.
     pub(super) fn count(&mut self, of: Attribution, packets: u64, bytes: u64) {
         match of.sender {
-            Sender::Flow => {}
-            Sender::Class(_) => return self.counters.attributed.add(packets, bytes),
-            Sender::Unknown => self.counters.unattributed.add(packets, bytes),
+            SenderClass::Flow => {}
+            SenderClass::Class(_) => return self.counters.attributed.add(packets, bytes),
+            SenderClass::Unknown => self.counters.unattributed.add(packets, bytes),
         }
         let amount = match of.owner {
-            Known::Class(_) => return,
-            Known::Asked => &mut self.counters.asked,
-            Known::Unowned => &mut self.counters.unowned,
-            Known::NoSocket => &mut self.counters.no_socket,
-            Known::Untracked => &mut self.counters.untracked,
+            FlowOwnerStatus::Class(_) => return,
+            FlowOwnerStatus::Asked => &mut self.counters.asked,
+            FlowOwnerStatus::Unowned => &mut self.counters.unowned,
+            FlowOwnerStatus::NoSocket => &mut self.counters.no_socket,
+            FlowOwnerStatus::Untracked => &mut self.counters.untracked,
         };
         amount.add(packets, bytes);
     }
@@ -141,19 +143,19 @@ impl Owners {
     }
 }
 
-impl Owner {
-    fn known(&self) -> Known {
+impl FlowOwnerEntry {
+    fn known(&self) -> FlowOwnerStatus {
         match self.class {
-            Some(class) => Known::Class(class),
-            None if self.is_open => Known::Asked,
-            None => Known::Unowned,
+            Some(class) => FlowOwnerStatus::Class(class),
+            None if self.is_open => FlowOwnerStatus::Asked,
+            None => FlowOwnerStatus::Unowned,
         }
     }
 }
 
 /// The socket that sent a packet; `None` where it has no ports.
-pub(super) fn socket(packet: &Packet) -> Option<Key> {
-    Key::parse(packet.frame()).ok()?.socket()
+pub(super) fn socket(packet: &EmulatedPacket) -> Option<FiveTuple> {
+    FiveTuple::parse(packet.frame()).ok()?.socket()
 }
 
 /// Flows that are known of one link.
@@ -169,58 +171,70 @@ mod tests {
 
     use super::*;
 
-    fn key(port: u16) -> Key {
+    fn key(port: u16) -> FiveTuple {
         let source = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        Key { source, destination: source, protocol: 17, source_port: port, destination_port: 0 }
+        FiveTuple {
+            source,
+            destination: source,
+            protocol: 17,
+            source_port: port,
+            destination_port: 0,
+        }
     }
 
     #[test]
     fn a_flow_is_asked_for_once_and_again_after_a_second_of_use() {
-        let mut owners = Owners::new();
-        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Asked);
-        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Asked);
+        let mut owners = FlowOwnerTable::new();
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), FlowOwnerStatus::Asked);
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), FlowOwnerStatus::Asked);
         assert_eq!((owners.question(), owners.question()), (Some(key(1)), None));
         assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), Some(None));
-        assert_eq!(owners.meet(Time::from_nanos(999_999_999), Some(&key(1))), Known::Class(3));
+        assert_eq!(
+            owners.meet(Time::from_nanos(999_999_999), Some(&key(1))),
+            FlowOwnerStatus::Class(3)
+        );
         assert_eq!(owners.question(), None);
-        assert_eq!(owners.meet(Time::from_nanos(1_000_000_000), Some(&key(1))), Known::Class(3));
+        assert_eq!(
+            owners.meet(Time::from_nanos(1_000_000_000), Some(&key(1))),
+            FlowOwnerStatus::Class(3)
+        );
         assert_eq!(owners.question(), Some(key(1)));
     }
 
     #[test]
     fn a_socket_that_has_gone_leaves_its_flow_where_it_was() {
-        let mut owners = Owners::new();
+        let mut owners = FlowOwnerTable::new();
         owners.meet(Time::ZERO, Some(&key(1)));
         owners.meet(Time::ZERO, Some(&key(2)));
         assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), Some(None));
         assert_eq!(owners.answer(Time::ZERO, &key(1), None), None);
-        assert_eq!(owners.look_up(Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.look_up(Some(&key(1))), FlowOwnerStatus::Class(3));
         assert_eq!(owners.answer(Time::ZERO, &key(2), None), None);
-        assert_eq!(owners.look_up(Some(&key(2))), Known::Unowned);
+        assert_eq!(owners.look_up(Some(&key(2))), FlowOwnerStatus::Unowned);
         assert_eq!(owners.answer(Time::ZERO, &key(9), None), None);
     }
 
     #[test]
     fn a_flow_may_be_known_before_it_begins() {
-        let mut owners = Owners::new();
+        let mut owners = FlowOwnerTable::new();
         assert_eq!(owners.answer(Time::ZERO, &key(1), Some(3)), None);
-        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), Known::Class(3));
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(1))), FlowOwnerStatus::Class(3));
         assert_eq!(owners.question(), None);
     }
 
     #[test]
     fn flows_beyond_the_most_are_not_tracked_until_others_have_been_quiet() {
-        let mut owners = Owners::new();
+        let mut owners = FlowOwnerTable::new();
         let keys = (0..FLOWS_MOST).map(|n| {
             let source = IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(n).unwrap_or(0)));
-            Key { source, ..key(1) }
+            FiveTuple { source, ..key(1) }
         });
         for one in keys {
             owners.meet(Time::ZERO, Some(&one));
             owners.answer(Time::ZERO, &one, Some(0));
         }
-        assert_eq!(owners.meet(Time::ZERO, Some(&key(7))), Known::Untracked);
+        assert_eq!(owners.meet(Time::ZERO, Some(&key(7))), FlowOwnerStatus::Untracked);
         let later = Time::ZERO + QUIET;
-        assert_eq!(owners.meet(later, Some(&key(7))), Known::Asked);
+        assert_eq!(owners.meet(later, Some(&key(7))), FlowOwnerStatus::Asked);
     }
 }

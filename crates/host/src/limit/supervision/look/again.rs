@@ -4,28 +4,33 @@ use windtunnel_record::tcp_info::state::CLOSED;
 use windtunnel_sys::socket;
 
 use super::super::edges;
-use super::super::retries::{Due, Retry, StreamDirection, Tried};
-use super::super::sockets::Used;
-use super::super::waits::{Claim, Why};
-use super::{Looker, Verdict};
+use super::super::retries::{Retry, RetryAction, RetryTiming, StreamDirection};
+use super::super::sockets::CallAttribution;
+use super::super::waits::{BandwidthClaim, CallWaitReason};
+use super::{CallDecision, Looker};
 
 impl Looker {
     /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
     /// one that may block now, nor where the connection has ended.
-    pub(super) fn try_again(&mut self, used: Used, state: u8, now_ns: u64) -> Option<Verdict> {
+    pub(super) fn try_again(
+        &mut self,
+        used: CallAttribution,
+        state: u8,
+        now_ns: u64,
+    ) -> Option<CallDecision> {
         let of = (used.cookie, used.direction);
         match self.retries.ask(of, now_ns) {
-            Tried::First => None,
-            Tried::Early if used.may_block || state == CLOSED => {
+            RetryTiming::First => None,
+            RetryTiming::Early if used.may_block || state == CLOSED => {
                 self.give_up(of, now_ns);
                 None
             }
-            Tried::Early => Some(Verdict::Again),
-            Tried::InTime(retry) => {
+            RetryTiming::Early => Some(CallDecision::Again),
+            RetryTiming::InTime(retry) => {
                 let waited_ns = now_ns.saturating_sub(retry.since_ns);
                 self.region.count_wait(used.direction, waited_ns);
-                self.let_go(&Claim { used, ..retry.claim }, now_ns);
-                Some(Verdict::Go)
+                self.let_go(&BandwidthClaim { used, ..retry.claim }, now_ns);
+                Some(CallDecision::Go)
             }
         }
     }
@@ -41,13 +46,13 @@ impl Looker {
     /// time.
     pub(super) fn put_off(
         &mut self,
-        verdict: Verdict,
+        verdict: CallDecision,
         pid: i32,
         descriptor: i32,
         now_ns: u64,
-    ) -> Verdict {
-        let Verdict::Wait(Why::Limit(claim), _) = &verdict else { return verdict };
-        let Used { cookie, direction, is_tcp, may_block, .. } = claim.used;
+    ) -> CallDecision {
+        let CallDecision::Wait(CallWaitReason::Limit(claim), _) = &verdict else { return verdict };
+        let CallAttribution { cookie, direction, is_tcp, may_block, .. } = claim.used;
         let waits_long = claim.at_ns.saturating_sub(now_ns) > SHORT_NS;
         if is_tcp
             && !may_block
@@ -55,7 +60,7 @@ impl Looker {
             && self.edges.are_watched(pid, descriptor, cookie, direction, now_ns)
         {
             self.retries.add(Retry::new(*claim, pid, descriptor, now_ns));
-            return Verdict::Again;
+            return CallDecision::Again;
         }
         verdict
     }
@@ -64,14 +69,14 @@ impl Looker {
     pub(in crate::limit::supervision) fn announce(&mut self, now_ns: u64) {
         while let Some(due) = self.retries.take_due(now_ns) {
             match due {
-                Due::Announce(Retry { claim, pid, descriptor, .. }) => {
-                    let Used { cookie, direction, .. } = claim.used;
+                RetryAction::Announce(Retry { claim, pid, descriptor, .. }) => {
+                    let CallAttribution { cookie, direction, .. } = claim.used;
                     let copy = self.copy(pid, descriptor).ok().flatten();
                     let copy = copy.filter(|it| socket::cookie(it).ok() == Some(cookie));
                     // Of one that is closed meanwhile the claim is given back a second later.
                     let _ = copy.map(|copy| edges::make(copy, direction));
                 }
-                Due::GiveUp(retry) => self.give_back(&retry.claim, now_ns),
+                RetryAction::GiveUp(retry) => self.give_back(&retry.claim, now_ns),
             }
         }
     }

@@ -5,20 +5,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The last bytes that a command has written to its standard output and error.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct CommandOutputTail {
     /// Until all that can write to it are gone.
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
 }
 
-impl From<OwnedFd> for Written {
+impl From<OwnedFd> for CommandOutputTail {
     /// The descriptor must not block.
-    fn from(pipe: OwnedFd) -> Written {
-        Written { pipe: Some(pipe), bytes: Vec::new() }
+    fn from(pipe: OwnedFd) -> CommandOutputTail {
+        CommandOutputTail { pipe: Some(pipe), bytes: Vec::new() }
     }
 }
 
-impl Written {
+impl CommandOutputTail {
     pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
@@ -42,7 +42,7 @@ impl Written {
 }
 
 /// `: ` and the last lines, in one; nothing if there are none.
-impl fmt::Display for Written {
+impl fmt::Display for CommandOutputTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = String::from_utf8_lossy(&self.bytes);
         // What ends with a carriage return alone is written over, such as a progress meter.
@@ -73,10 +73,10 @@ mod tests {
 
     use super::*;
 
-    fn written(text: &[u8]) -> Written {
+    fn written(text: &[u8]) -> CommandOutputTail {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         rustix::io::ioctl_fionbio(&reader, true).unwrap();
-        let mut written = Written::from(reader);
+        let mut written = CommandOutputTail::from(reader);
         let mut file = std::fs::File::from(writer);
         for part in text.chunks(4096) {
             file.write_all(part).unwrap();

@@ -129,7 +129,7 @@ struct Turns {
 
 struct Order {
     world: World,
-    list: List,
+    list: StoppedProcessList,
     /// Whether all are to be stopped.
     is_stopped: bool,
     threads: [Thread; THREADS],
@@ -159,7 +159,7 @@ impl Order {
     fn of(world: World) -> Order {
         Order {
             world,
-            list: List::default(),
+            list: StoppedProcessList::default(),
             is_stopped: false,
             threads: Default::default(),
             given: Vec::new(),
@@ -264,8 +264,8 @@ impl Actor<'_> {
     }
 }
 
-impl Processes for Actor<'_> {
-    fn state(&self, pid: Pid) -> Option<State> {
+impl ProcessController for Actor<'_> {
+    fn state(&self, pid: Pid) -> Option<ProcessState> {
         self.step("looks", |order| order.world.state(pid))
     }
 
@@ -297,7 +297,11 @@ impl Processes for Actor<'_> {
         sent
     }
 
-    fn share<T: fmt::Debug>(&self, list: &Mutex<List>, step: impl FnOnce(&mut List) -> T) -> T {
+    fn share<T: fmt::Debug>(
+        &self,
+        list: &Mutex<StoppedProcessList>,
+        step: impl FnOnce(&mut StoppedProcessList) -> T,
+    ) -> T {
         self.step("shares", |order| {
             let mut list = list.lock().unwrap_or_else(PoisonError::into_inner);
             let result = step(&mut list);
