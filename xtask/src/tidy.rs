@@ -2,6 +2,7 @@
 
 mod docs;
 mod parameters;
+mod paths;
 mod rings;
 mod rust;
 mod words;
@@ -18,20 +19,22 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     walk(root, &mut files)?;
     files.sort();
+    let name = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).display().to_string();
+    let names: Vec<String> = files.iter().map(name).collect();
     let mut faults = Vec::new();
-    for path in &files {
+    for (path, name) in files.iter().zip(&names) {
         let Ok(text) = fs::read_to_string(path) else { continue };
-        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        texts(&name, &text, &mut faults);
-        words::check(&name, &text, &mut faults);
+        texts(name, &text, &mut faults);
+        words::check(name, &text, &mut faults);
+        paths::check(name, &text, paths::Tree { root, names: &names }, &mut faults);
         if name.ends_with(".rs") {
-            rust::check(&name, &text, &mut faults);
-            parameters::check(&name, &text, &mut faults);
-            docs::check(&name, &text, &mut faults);
-            rings::check_std(&name, &text, &mut faults);
+            rust::check(name, &text, &mut faults);
+            parameters::check(name, &text, &mut faults);
+            docs::check(name, &text, &mut faults);
+            rings::check_std(name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {
-            rings::check(&name, &text, &mut faults);
+            rings::check(name, &text, &mut faults);
         }
     }
     Ok(faults)
