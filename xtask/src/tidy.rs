@@ -5,6 +5,7 @@ mod parameters;
 mod paths;
 mod rings;
 mod rust;
+mod types;
 mod words;
 
 use std::fs;
@@ -21,7 +22,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     files.sort();
     let name = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).display().to_string();
     let names: Vec<String> = files.iter().map(name).collect();
-    let mut faults = Vec::new();
+    let (mut faults, mut types) = (Vec::new(), types::DeclaredTypes::default());
     for (path, name) in files.iter().zip(&names) {
         let Ok(text) = fs::read_to_string(path) else { continue };
         texts(name, &text, &mut faults);
@@ -31,12 +32,14 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
             rust::check(name, &text, &mut faults);
             parameters::check(name, &text, &mut faults);
             docs::check(name, &text, &mut faults);
+            types.add(name, &text);
             rings::check_std(name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {
             rings::check(name, &text, &mut faults);
         }
     }
+    types.check(&mut faults);
     Ok(faults)
 }
 

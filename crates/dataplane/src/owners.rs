@@ -144,6 +144,7 @@ impl FlowOwnerThread {
         Ok(FlowOwnerThread { questions, answers, shared: counts })
     }
 
+    /// Asks whose flows these are; [`FlowOwnerThread::answer`] has the answer later.
     pub fn ask(&self, question: Question) {
         // Without the thread nothing is found, which counts as such.
         let _ = self.questions.send(question);

@@ -66,22 +66,7 @@ fn words(plan: &Plan, action: &EventAction) -> String {
             let all: Vec<String> = [cpu, memory, pids, disk].into_iter().flatten().collect();
             format!("{}: {}", names(plan, nodes), all.join(" "))
         }
-        EventAction::Partition { groups, cut } => {
-            let group = |vertices: &Vec<NetworkVertex>| {
-                let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();
-                names.join(" ")
-            };
-            let groups: Vec<String> = groups.iter().map(group).collect();
-            let parted = match cut {
-                PartitionMode::Between => groups.join(" | "),
-                PartitionMode::OneWay => groups.join(" -x-> "),
-                PartitionMode::Pairs => {
-                    let pairs = groups.chunks(2).map(|pair| pair.join(" | "));
-                    pairs.collect::<Vec<_>>().join(", ")
-                }
-            };
-            format!("partition: {parted}")
-        }
+        EventAction::Partition { groups, cut } => partition_words(plan, groups, *cut),
         EventAction::Heal => "partition healed".to_owned(),
         EventAction::Route(change) => {
             let free = change.release.iter().map(|(from, to)| {
@@ -99,6 +84,23 @@ fn words(plan: &Plan, action: &EventAction) -> String {
             changes.iter().map(|change| service_words(plan, change)).collect::<Vec<_>>().join(", ")
         }
     }
+}
+
+fn partition_words(plan: &Plan, groups: &[Vec<NetworkVertex>], cut: PartitionMode) -> String {
+    let group = |vertices: &Vec<NetworkVertex>| {
+        let names: Vec<&str> = vertices.iter().map(|v| plan.vertex_name(*v)).collect();
+        names.join(" ")
+    };
+    let groups: Vec<String> = groups.iter().map(group).collect();
+    let parted = match cut {
+        PartitionMode::Between => groups.join(" | "),
+        PartitionMode::OneWay => groups.join(" -x-> "),
+        PartitionMode::Pairs => {
+            let pairs = groups.chunks(2).map(|pair| pair.join(" | "));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+    };
+    format!("partition: {parted}")
 }
 
 fn service_words(plan: &Plan, change: &ServiceChange) -> String {

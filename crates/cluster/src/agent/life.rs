@@ -20,6 +20,7 @@ use crate::protocol::valid::REASONS_MAX;
 use crate::protocol::{
     AgentClockOffset, AgentDescription, AgentReply, AgentRequest, AllocatedResources, PeerAgent,
 };
+use crate::stream_limit::CountedStream;
 
 /// An agent that lives.
 pub(super) struct AgentRuntime {
@@ -228,15 +229,7 @@ impl AgentRuntime {
                 self.runs.handle_watcher(watcher, order, &mut self.mesh);
             }
             CarrierEvent::Word { run, member, word } => self.runs.handle_word(run, member, word),
-            CarrierEvent::Asked { ask, to, rest, .. } => {
-                if let Some(ready) = self.answer_at_once(&ask) {
-                    tokio::task::spawn_local(answer::send(to, ready));
-                    return;
-                }
-                let (card, others, carrier) = (self.card(), self.others(), self.carrier.clone());
-                let answering = answer::answer(ask, card, others, carrier, to, rest);
-                tokio::task::spawn_local(answering);
-            }
+            CarrierEvent::Asked { ask, to, rest, .. } => self.answer(ask, to, rest),
             CarrierEvent::Refused { from, why } => {
                 if self.refusals.add(from, &why, now()) {
                     notify(AgentNotice::Refused { from, why });
@@ -251,6 +244,16 @@ impl AgentRuntime {
                 notify(AgentNotice::Expired { run, name, removed });
             }
         }
+    }
+
+    /// Answers what needs no part of a run.
+    fn answer(&mut self, ask: AgentRequest, to: quinn::SendStream, rest: CountedStream) {
+        if let Some(ready) = self.answer_at_once(&ask) {
+            tokio::task::spawn_local(answer::send(to, ready));
+            return;
+        }
+        let (card, others, carrier) = (self.card(), self.others(), self.carrier.clone());
+        tokio::task::spawn_local(answer::answer(ask, card, others, carrier, to, rest));
     }
 
     /// Whether another agent refuses this one for another reason than before.

@@ -148,16 +148,14 @@ impl NodeInitServer<'_> {
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             NodeInitRequest::LimitUse { memory, processes } => {
-                let failed =
-                    self.programs.bounds().watch(ResourceWatchLimits { memory, processes });
+                let limits = ResourceWatchLimits { memory, processes };
+                let failed = self.programs.bounds().watch(limits);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             NodeInitRequest::Echo { token, address, count, interval_ns } => {
-                match EchoMeasurement::start(token, address, count, interval_ns) {
-                    Ok(echo) => self.echoes.push(echo),
-                    Err(reply) => self.reply(&reply)?,
-                }
-                Ok(())
+                let echo = EchoMeasurement::start(token, address, count, interval_ns);
+                let failed = echo.map(|echo| self.echoes.push(echo)).err();
+                failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
         }
     }
