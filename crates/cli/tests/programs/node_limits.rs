@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::support::{Lab, Outcome, User, is_missing, users};
+use super::support::{Lab, Outcome, User, assert_limits_were_held, is_missing, users};
 
 /// Computes in so many processes of two threads until so many seconds are over.
 const BURN: &str = "
@@ -62,9 +62,7 @@ pub(super) fn pass(lab: &Lab, scenario: &str) -> Outcome {
     let outcome = lab.run(scenario);
     if outcome.code == 1 {
         let report = outcome.report();
-        let doubts = report["verdict"]["unfaithful"].as_array().unwrap().clone();
-        let is_excess = |doubt: &Value| doubt.as_str().unwrap().contains("was not held in 1 of");
-        assert!(doubts.iter().all(is_excess), "{}", outcome.describe());
+        assert_limits_were_held(&report);
         for limit in report["limits"].as_array().unwrap() {
             let most = limit["delivered_max_cpus"].as_f64().unwrap();
             assert!(most < 1.2 * limit["asked_cpus"].as_f64().unwrap(), "{limit}");

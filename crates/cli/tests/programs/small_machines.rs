@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::clients::{build_fetch, go};
-use super::support::{Lab, Outcome, is_missing, users};
+use super::support::{Lab, Outcome, assert_limits_were_held, is_missing, users};
 
 /// Runs a scenario whose programs must end well. Where the machine kept the limit's mechanism itself
 /// from running, one second may be a little over it, and the report says so.
@@ -14,9 +14,7 @@ fn run(lab: &Lab, scenario: &str) -> Outcome {
     assert!(outcome.code < 2, "{}", outcome.describe());
     let report = outcome.report();
     assert_eq!(report["verdict"]["failures"], serde_json::json!([]), "{}", outcome.describe());
-    let doubts = report["verdict"]["unfaithful"].as_array().unwrap().clone();
-    let is_excess = |doubt: &Value| doubt.as_str().unwrap().contains("was not held in 1 of");
-    assert!(doubts.iter().all(is_excess), "{}", outcome.describe());
+    assert_limits_were_held(&report);
     outcome
 }
 

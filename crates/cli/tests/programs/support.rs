@@ -8,6 +8,8 @@ pub(crate) mod guest;
 pub(crate) mod image;
 #[path = "support/lab.rs"]
 mod lab;
+#[path = "support/limits.rs"]
+mod limits;
 #[path = "support/live.rs"]
 mod live;
 #[path = "support/machine.rs"]
@@ -20,6 +22,7 @@ pub(crate) mod registry;
 mod wait;
 
 pub(crate) use lab::Lab;
+pub(crate) use limits::assert_limits_were_held;
 pub(crate) use live::Live;
 pub(crate) use machine::{
     User, any_user, cpu_time_of, find_program, is_missing, is_root, missing, unprivileged, users,
