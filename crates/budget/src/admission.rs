@@ -3,12 +3,12 @@
 //! Nothing is half admitted: a request that lacks something changes nothing.
 //!
 //! ```
-//! use windtunnel_budget::admission::{Amounts, Holder, admit};
+//! use windtunnel_budget::admission::{ResourceAmounts, Holder, admit};
 //!
-//! let all = Amounts { cpu_millis: 2_000, memory_bytes: 8_000_000_000 };
-//! let held = Amounts { cpu_millis: 500, memory_bytes: 0 };
+//! let all = ResourceAmounts { cpu_millis: 2_000, memory_bytes: 8_000_000_000 };
+//! let held = ResourceAmounts { cpu_millis: 500, memory_bytes: 0 };
 //! let held = [Holder { name: "quickstart".into(), amounts: held }];
-//! let asked = Amounts { cpu_millis: 1_900, memory_bytes: 64_000_000 };
+//! let asked = ResourceAmounts { cpu_millis: 1_900, memory_bytes: 64_000_000 };
 //! let lacking = admit(all, &held, asked).unwrap_err();
 //! assert_eq!(
 //!     lacking[0].to_string(),

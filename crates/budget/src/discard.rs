@@ -15,12 +15,12 @@
 //! overflows, and what it reads depends on its speed alone.
 //!
 //! ```
-//! use windtunnel_budget::discard::{ALL, Controller, Gate, Socket};
+//! use windtunnel_budget::discard::{ALL, DiscardController, Gate, UdpSocketBacklog};
 //!
-//! let mut controller = Controller::default();
+//! let mut controller = DiscardController::default();
 //! (0..1000).for_each(|_| controller.handed(53, 1, 100));
 //! // 400 of them found no room, 50 wait.
-//! let socket = Socket { port: 53, overflowed: 400, queued_bytes: 50 * 768 };
+//! let socket = UdpSocketBacklog { port: 53, overflowed: 400, queued_bytes: 50 * 768 };
 //! controller.review([socket].into_iter(), 0);
 //! let (port, share) = controller.shares().next().unwrap();
 //! assert_eq!((port, share * 100 / ALL), (53, 58));

@@ -11,9 +11,9 @@
 //! | `region` | [`PacingRegion`], the memory that programs under one limit share |
 //!
 //! ```
-//! use windtunnel_budget::pacing::{Budget, Controller};
+//! use windtunnel_budget::pacing::{PacingBudget, PacingController};
 //!
-//! let (budget, rate_bps) = (Budget::new(0), 8_000);
+//! let (budget, rate_bps) = (PacingBudget::new(0), 8_000);
 //! // A message of 1000 bytes at 1000 bytes a second: the next one starts a second later.
 //! assert_eq!(budget.claim(0, rate_bps, 1000), 0);
 //! assert_eq!(budget.claim(0, rate_bps, 1000), 1_000_000_000);

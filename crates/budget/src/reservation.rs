@@ -5,13 +5,13 @@
 //! minimum a share by its weight. What some leave goes to the others in proportion to these sums.
 //!
 //! ```
-//! use windtunnel_budget::reservation::{Part, Tree};
+//! use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 //!
-//! let tree = Tree::new(vec![
-//!     Part { min: 600, weight: 2, ..Part::default() },
-//!     Part { parent: Some(0), min: 400, ..Part::default() },
-//!     Part { parent: Some(0), ..Part::default() },
-//!     Part::default(),
+//! let tree = ReservationTree::new(vec![
+//!     ReservationNode { min: 600, weight: 2, ..ReservationNode::default() },
+//!     ReservationNode { parent: Some(0), min: 400, ..ReservationNode::default() },
+//!     ReservationNode { parent: Some(0), ..ReservationNode::default() },
+//!     ReservationNode::default(),
 //! ]).unwrap();
 //! // Of 1200: 600 are reserved, and of the rest two thirds are the first part's.
 //! assert_eq!(tree.shares(1200), [1000, 700, 300, 200]);

@@ -29,7 +29,7 @@
 //! ```
 //! let command = windtunnel_cli::command();
 //! assert!(command.find_subcommand("run").is_some());
-//! assert_eq!(windtunnel_cli::Exit::Scenario.code(), 3);
+//! assert_eq!(windtunnel_cli::ExitCategory::Scenario.code(), 3);
 //! ```
 
 mod allowance;

@@ -19,11 +19,11 @@
 //! | [`client`] | connections as a command sees them: blocking |
 //!
 //! ```
-//! use windtunnel_control::{Reply, Request, VERSION};
-//! let line = serde_json::to_string(&Request::Ps).unwrap();
+//! use windtunnel_control::{ControlReply, ControlRequest, VERSION};
+//! let line = serde_json::to_string(&ControlRequest::Ps).unwrap();
 //! assert_eq!(line, r#"{"request":"ps"}"#);
 //! assert_eq!(VERSION, 3);
-//! # let _ = Reply::Done;
+//! # let _ = ControlReply::Done;
 //! ```
 
 mod admission;

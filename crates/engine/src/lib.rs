@@ -33,15 +33,15 @@
 //! | `counters`, `event` | what there is to report |
 //!
 //! ```
-//! use windtunnel_engine::{Engine, Limits};
-//! use windtunnel_model::plan::{Interface, Link, LinkEnd, Node, Plan};
-//! use windtunnel_model::{Direction, LinkId, LinkProfile, NodeId, PortId, Span, Time, Vertex};
+//! use windtunnel_engine::{Engine, EngineLimits};
+//! use windtunnel_model::plan::{NodeInterface, Link, LinkEnd, Node, Plan};
+//! use windtunnel_model::{LinkDirection, LinkId, LinkProfile, NodeId, PortId, Span, Time, NetworkVertex};
 //! use windtunnel_wire::vnet;
 //!
 //! let node = |id: u32, outward| Node {
 //!     name: format!("n{id}"),
 //!     group: format!("n{id}"),
-//!     interfaces: vec![Interface {
+//!     interfaces: vec![NodeInterface {
 //!         port: PortId(id),
 //!         name: "eth0".to_owned(),
 //!         link: LinkId(0),
@@ -52,12 +52,12 @@
 //!     }],
 //!     ..Node::default()
 //! };
-//! let end = |id| LinkEnd { vertex: Vertex::Node(NodeId(id)), interface: 0 };
+//! let end = |id| LinkEnd { vertex: NetworkVertex::Node(NodeId(id)), interface: 0 };
 //! let profile = LinkProfile { latency: Span::from_millis(10), ..LinkProfile::default() };
 //! let plan = Plan {
 //!     name: "pair".to_owned(),
 //!     seed: 1,
-//!     nodes: vec![node(0, Direction::Up), node(1, Direction::Down)],
+//!     nodes: vec![node(0, LinkDirection::Up), node(1, LinkDirection::Down)],
 //!     links: vec![Link {
 //!         name: "n0--n1".to_owned(),
 //!         ends: [end(0), end(1)],
@@ -65,9 +65,9 @@
 //!     }],
 //!     ..Plan::default()
 //! };
-//! let mut engine = Engine::new(&plan, Limits { packet_memory: 1 << 20 });
+//! let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
 //! let sent = Time::from_nanos(5);
-//! assert!(engine.handle_packet(sent, PortId(0), vnet::Header::default(), &mut [0; 60]).is_none());
+//! assert!(engine.handle_packet(sent, PortId(0), vnet::VirtioNetHeader::default(), &mut [0; 60]).is_none());
 //! let due = engine.poll_timeout().expect("a packet is in flight");
 //! engine.handle_timeout(due);
 //! let departure = engine.poll_output().expect("it has arrived");

@@ -29,19 +29,19 @@
 //! The protocol, with its invariants and limits, is in `docs/internals/fail-over.md`.
 //!
 //! ```
-//! use windtunnel_failover::{Config, Connections, Destination, ReplicaId};
+//! use windtunnel_failover::{ReplicationConfig, ConnectionReplicator, TransmitDestination, ReplicaId};
 //! use windtunnel_model::Time;
 //! use windtunnel_wire::{build, tcp, vnet};
 //!
-//! let mut connections = Connections::new(Config::default());
+//! let mut connections = ConnectionReplicator::new(ReplicationConfig::default());
 //! let (client, service) = ("10.0.0.7:40000".parse()?, "10.1.0.80:80".parse()?);
 //! let syn = build::tcp(client, service, 1, tcp::SYN, b"");
 //! let order = [ReplicaId(1), ReplicaId(2)];
-//! connections.handle_client(Time::ZERO, &vnet::Header::default(), &syn, &order)?;
+//! connections.handle_client(Time::ZERO, &vnet::VirtioNetHeader::default(), &syn, &order)?;
 //! // Both replicas are sent the SYN.
 //! let sent: Vec<_> = std::iter::from_fn(|| connections.poll_transmit()).collect();
 //! let to: Vec<_> = sent.iter().map(|transmit| transmit.to).collect();
-//! assert_eq!(to, order.map(Destination::Replica));
+//! assert_eq!(to, order.map(TransmitDestination::Replica));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -20,11 +20,11 @@
 //! | `worker` (private) | its loop; beside it the protocols: `tcp`, `splice`, `udp`, `echo`, `names`, `publish` |
 //!
 //! ```
-//! use windtunnel_gateway::{Policy, Refusal, Settings};
+//! use windtunnel_gateway::{EgressPolicy, EgressRefusal, GatewaySettings};
 //!
-//! let policy = Policy::new(&Settings { allow_internet: true, ..Settings::default() });
+//! let policy = EgressPolicy::new(&GatewaySettings { allow_internet: true, ..GatewaySettings::default() });
 //! let own = "127.0.0.1".parse().unwrap();
-//! assert_eq!(policy.outside(own, Some(80)), Err(Refusal::Machine));
+//! assert_eq!(policy.outside(own, Some(80)), Err(EgressRefusal::Machine));
 //! ```
 
 mod echo;

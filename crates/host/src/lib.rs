@@ -33,10 +33,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let plan: windtunnel_model::Plan = unreachable!();
 //! use std::sync::Arc;
-//! use windtunnel_host::{Options, observer::Silent, run};
+//! use windtunnel_host::{RunOptions, observer::SilentObserver, run};
 //!
-//! let options = Options::new("runs/mine".into(), "/experiments".into());
-//! let report = run(plan, &options, Arc::new(Silent))?;
+//! let options = RunOptions::new("runs/mine".into(), "/experiments".into());
+//! let report = run(plan, &options, Arc::new(SilentObserver))?;
 //! println!("{}", report.verdict.text);
 //! # Ok(())
 //! # }

@@ -31,10 +31,10 @@
 //! | `sample` | machines for tests; with the feature of that name |
 //!
 //! ```
-//! let ssh: windtunnel_lead::Words = "ssh -o 'ProxyCommand nc %h %p'".parse().unwrap();
+//! let ssh: windtunnel_lead::ShellCommandWords = "ssh -o 'ProxyCommand nc %h %p'".parse().unwrap();
 //! let hosts = vec!["m1".to_owned(), "m2".to_owned()];
 //! let (remote_windtunnel, clock_offsets) = (None, None);
-//! let machines = windtunnel_lead::Machines { hosts, ssh, remote_windtunnel, clock_offsets };
+//! let machines = windtunnel_lead::MachineSelection { hosts, ssh, remote_windtunnel, clock_offsets };
 //! assert_eq!(machines.ssh.to_string(), "ssh -o 'ProxyCommand nc %h %p'");
 //! ```
 

@@ -24,28 +24,28 @@
 //!
 //! ```
 //! use core::net::Ipv4Addr;
-//! use windtunnel_model::plan::{Filtering, IpTransport, Mapping, Nat as Settings};
-//! use windtunnel_model::random::Stream;
+//! use windtunnel_model::plan::{Filtering, IpTransport, NatMappingBehaviour, NatBehaviour as Settings};
+//! use windtunnel_model::random::RandomStream;
 //! use windtunnel_model::Time;
-//! use windtunnel_nat::{Endpoint, Flow, Nat, Refusal};
+//! use windtunnel_nat::{Ipv4Endpoint, FlowEndpoints, NetworkAddressTranslator, TranslationRefusal};
 //!
 //! let settings =
-//!     Settings::new(Mapping::EndpointIndependent, Filtering::AddressAndPortDependent);
+//!     Settings::new(NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent);
 //! let external = Ipv4Addr::new(198, 51, 100, 1);
-//! let mut nat = Nat::new(&settings, &[external], Stream::named(1, &["nat", "home"]));
-//! let endpoint = |a: [u8; 4], port| Endpoint { address: a.into(), port };
-//! let flow = Flow {
+//! let mut nat = NetworkAddressTranslator::new(&settings, &[external], RandomStream::named(1, &["nat", "home"]));
+//! let endpoint = |a: [u8; 4], port| Ipv4Endpoint { address: a.into(), port };
+//! let flow = FlowEndpoints {
 //!     transport: IpTransport::Udp,
 //!     local: endpoint([192, 168, 0, 2], 5000),
 //!     remote: endpoint([203, 0, 113, 5], 3478),
 //! };
 //! let mapped = nat.outbound(Time::ZERO, &flow, external, 0)?;
-//! assert_eq!(mapped.endpoint, Endpoint { address: external, port: 5000 });
-//! let answer = Flow { local: endpoint([198, 51, 100, 1], 5000), ..flow };
+//! assert_eq!(mapped.endpoint, Ipv4Endpoint { address: external, port: 5000 });
+//! let answer = FlowEndpoints { local: endpoint([198, 51, 100, 1], 5000), ..flow };
 //! assert_eq!(nat.inbound(Time::ZERO, &answer, 0)?.endpoint, flow.local);
-//! let other = Flow { remote: endpoint([203, 0, 113, 5], 3479), ..answer };
-//! assert_eq!(nat.inbound(Time::ZERO, &other, 0), Err(Refusal::Filtered));
-//! # Ok::<(), Refusal>(())
+//! let other = FlowEndpoints { remote: endpoint([203, 0, 113, 5], 3479), ..answer };
+//! assert_eq!(nat.inbound(Time::ZERO, &other, 0), Err(TranslationRefusal::Filtered));
+//! # Ok::<(), TranslationRefusal>(())
 //! ```
 
 #![cfg_attr(not(test), no_std)]

@@ -19,15 +19,15 @@
 //! | `problem`, `search` | cost function and search: starts, then Fiduccia–Mattheyses moves |
 //!
 //! ```
-//! use windtunnel_placement::{Host, Rtts, place};
+//! use windtunnel_placement::{PlacementHost, Rtts, place};
 //!
 //! let text = b"nodes: {a: {}, b: {pin: m2}, c: {}, d: {}}\nrouters: [r, s]\nlinks:
 //! - {between: [a, r], rate: 1gbit}\n- {between: [c, r], rate: 1gbit}\n- {between: [r, s], rate: 10mbit}
 //! - {between: [b, s], rate: 1gbit}\n- {between: [d, s], rate: 1gbit}\n";
 //! let source =
-//!     windtunnel_scenario::Source { name: "net.yaml", text, default_name: "net", base_dir: "/" };
+//!     windtunnel_scenario::ScenarioSource { name: "net.yaml", text, default_name: "net", base_dir: "/" };
 //! let plan = windtunnel_scenario::load(&source).unwrap().plan;
-//! let hosts = [Host::new("m1"), Host::new("m2")];
+//! let hosts = [PlacementHost::new("m1"), PlacementHost::new("m2")];
 //! let placed = place(&plan, &hosts, &Rtts::default()).unwrap();
 //! // Only the slow link is between machines.
 //! assert_eq!(placed.hosts, [0, 1, 0, 1]);

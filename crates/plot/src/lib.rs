@@ -17,11 +17,11 @@
 //! | `svg`, `png`, `pdf` | a drawing as bytes |
 //!
 //! ```
-//! use windtunnel_plot::{Axis, Figure, Format, Panel, Quantity, Series, Size};
-//! let mut panel = Panel::new(Axis::seconds(), Axis::new("throughput", Quantity::BitRate));
-//! panel.series.push(Series::new("ocean", 0, vec![(0.0, 1e6), (1.0, 9e6)]));
-//! let figure = Figure { title: None, size: Size::SINGLE_COLUMN, panels: vec![panel] };
-//! let svg = windtunnel_plot::render(&figure, Format::Svg)?;
+//! use windtunnel_plot::{Axis, Figure, FigureFormat, Panel, AxisQuantity, PlotSeries, FigureSize};
+//! let mut panel = Panel::new(Axis::seconds(), Axis::new("throughput", AxisQuantity::BitRate));
+//! panel.series.push(PlotSeries::new("ocean", 0, vec![(0.0, 1e6), (1.0, 9e6)]));
+//! let figure = Figure { title: None, size: FigureSize::SINGLE_COLUMN, panels: vec![panel] };
+//! let svg = windtunnel_plot::render(&figure, FigureFormat::Svg)?;
 //! assert!(String::from_utf8(svg)?.contains("throughput (Mbit/s)"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

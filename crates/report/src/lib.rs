@@ -19,10 +19,10 @@
 //! | [`text`] | events and quantities in words |
 //!
 //! ```no_run
-//! use windtunnel_report::{Options, Report, groups};
+//! use windtunnel_report::{ReportSizeLimits, RenderedReport, groups};
 //!
 //! let groups = groups(&["runs/latest".into()])?;
-//! let report = Report::of(&groups, &Options::default())?;
+//! let report = RenderedReport::of(&groups, &ReportSizeLimits::default())?;
 //! std::fs::write("report.html", report.page.html()).unwrap();
 //! # Ok::<(), windtunnel_report::ReportError>(())
 //! ```

@@ -25,19 +25,19 @@
 //!
 //! ```
 //! use windtunnel_model::plan::{Link, LinkEnd, Plan, Router, RouterInterface};
-//! use windtunnel_model::{Direction, Lane, LinkId, LinkProfile, RouterId, Vertex};
-//! use windtunnel_routing::{Routes, Target};
+//! use windtunnel_model::{LinkDirection, Lane, LinkId, LinkProfile, RouterId, NetworkVertex};
+//! use windtunnel_routing::{Routes, RouteDestination};
 //!
 //! let interface = |outward| RouterInterface { link: LinkId(0), outward, v4: None, v6: None };
 //! let router = |name: &str, outward| Router {
 //!     name: name.to_owned(),
 //!     interfaces: vec![interface(outward)],
 //! };
-//! let end = |id| LinkEnd { vertex: Vertex::Router(RouterId(id)), interface: 0 };
+//! let end = |id| LinkEnd { vertex: NetworkVertex::Router(RouterId(id)), interface: 0 };
 //! let plan = Plan {
 //!     name: "pair".to_owned(),
 //!     seed: 1,
-//!     routers: vec![router("a", Direction::Up), router("b", Direction::Down)],
+//!     routers: vec![router("a", LinkDirection::Up), router("b", LinkDirection::Down)],
 //!     links: vec![Link {
 //!         name: "a--b".to_owned(),
 //!         ends: [end(0), end(1)],
@@ -46,8 +46,8 @@
 //!     ..Plan::default()
 //! };
 //! let routes = Routes::compute(&plan);
-//! let next = routes.next_hop(Vertex::Router(RouterId(0)), Target::Router(RouterId(1)));
-//! assert_eq!(next, Some(Lane { link: LinkId(0), direction: Direction::Up }));
+//! let next = routes.next_hop(NetworkVertex::Router(RouterId(0)), RouteDestination::Router(RouterId(1)));
+//! assert_eq!(next, Some(Lane { link: LinkId(0), direction: LinkDirection::Up }));
 //! ```
 
 #![cfg_attr(not(test), no_std)]

@@ -20,7 +20,7 @@
 //!
 //! ```
 //! let text = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latencyy: 5ms}]\n";
-//! let source = windtunnel_scenario::Source {
+//! let source = windtunnel_scenario::ScenarioSource {
 //!     name: "net.yaml",
 //!     text,
 //!     default_name: "net",

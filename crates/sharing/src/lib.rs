@@ -23,10 +23,10 @@
 //! ```
 //! use windtunnel_model::flow::FlowTerms;
 //! use windtunnel_model::{Rate, Span};
-//! use windtunnel_sharing::{FlowId, Shares, Sharing};
+//! use windtunnel_sharing::{FlowId, MaxMinShares, SharingModelKind};
 //!
 //! // Two flows over one lane of 2 Mbit/s; the round trip of one is three times that of the other.
-//! let mut shares = Shares::new(Sharing::RttAware, &["2mbit".parse().ok()]).unwrap();
+//! let mut shares = MaxMinShares::new(SharingModelKind::RttAware, &["2mbit".parse().ok()]).unwrap();
 //! shares.start(FlowId(1), &[0], FlowTerms::new(Span::from_millis(100))).unwrap();
 //! shares.start(FlowId(2), &[0], FlowTerms::new(Span::from_millis(300))).unwrap();
 //! let changed: Vec<_> = shares.settle().iter().map(|change| change.share).collect();

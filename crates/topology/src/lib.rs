@@ -13,8 +13,8 @@
 //! | `generate` | [`generate`]: stars, rings, trees, random and scale-free graphs … |
 //!
 //! ```
-//! use windtunnel_topology::{Request, Shape, generate};
-//! let star = generate(&Request::new(Shape::Star { nodes: 3 })).unwrap();
+//! use windtunnel_topology::{GeneratorParameters, TopologyShape, generate};
+//! let star = generate(&GeneratorParameters::new(TopologyShape::Star { nodes: 3 })).unwrap();
 //! assert_eq!(star.links.len(), 3);
 //! assert!(star.to_yaml().contains("- {between: [node-3, hub], latency: 10ms}\n"));
 //! ```

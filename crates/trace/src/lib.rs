@@ -16,8 +16,8 @@
 //!
 //! ```
 //! use windtunnel_model::Span;
-//! use windtunnel_trace::lateness::Lateness;
-//! let mut lateness = Lateness::new();
+//! use windtunnel_trace::lateness::LatenessHistogram;
+//! let mut lateness = LatenessHistogram::new();
 //! lateness.record(Span::from_micros(40));
 //! assert_eq!(lateness.summary().packets, 1);
 //! ```

@@ -17,15 +17,15 @@
 //! ```
 //! use std::net::UdpSocket;
 //! use windtunnel_model::Time;
-//! use windtunnel_tunnel::{Label, Outgoing, Security, Setup, Tunnel};
+//! use windtunnel_tunnel::{Label, OutgoingFrame, Security, TunnelSettings, UdpTunnel};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let sockets = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
 //! let [a, b] = [sockets[0].local_addr()?, sockets[1].local_addr()?];
-//! let setup = |own, peers| Setup { run: 7, own, peers, security: Security::Sealed([1; 32]) };
+//! let setup = |own, peers| TunnelSettings { run: 7, own, peers, security: Security::Sealed([1; 32]) };
 //! let [first, second] = sockets;
-//! let mut first = Tunnel::open(first, setup(0, vec![None, Some(b)]))?;
-//! let mut second = Tunnel::open(second, setup(1, vec![Some(a), None]))?;
+//! let mut first = UdpTunnel::open(first, setup(0, vec![None, Some(b)]))?;
+//! let mut second = UdpTunnel::open(second, setup(1, vec![Some(a), None]))?;
 //!
 //! let now = Time::ZERO;
 //! let label = Label { port: 3, lane: 4, intended: 5_000, vnet: [0; 10] };

@@ -20,7 +20,7 @@
 //! | [`edit`] | a scenario file: reading, checking, saving, changes on disk |
 //!
 //! ```
-//! let token = windtunnel_web::Token::random()?;
+//! let token = windtunnel_web::WebAccessToken::random()?;
 //! assert_eq!(token.text().len(), 64);
 //! assert!(token.is(token.text()) && !token.is("0"));
 //! # Ok::<(), std::io::Error>(())

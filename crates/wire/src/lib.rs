@@ -37,7 +37,7 @@
 //! let info = Info::parse(&frame)?;
 //! assert_eq!((info.ttl, info.ip_len), (64, 20));
 //! assert_eq!(hop::decrement_ttl(&mut frame), Ok(63));
-//! # Ok::<(), windtunnel_wire::packet::Malformed>(())
+//! # Ok::<(), windtunnel_wire::packet::PacketParseError>(())
 //! ```
 
 #![cfg_attr(not(any(test, feature = "build")), no_std)]
