@@ -29,7 +29,7 @@
 //!
 //! let now = Time::ZERO;
 //! let label = Label { port: 3, lane: 4, intended: 5_000, vnet: [0; 10] };
-//! first.push(now, &Outgoing { to: 1, label, frame: b"a frame" });
+//! first.push(now, &OutgoingFrame { to: 1, label, frame: b"a frame" });
 //! assert_eq!(first.flush(now).unsent.total(), 0);
 //! let mut frames = Vec::new();
 //! while frames.is_empty() {
