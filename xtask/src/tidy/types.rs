@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rust::code_of;
+use super::rust::{code_of, is_test, production};
 
 /// Where each type is declared, by its name.
 #[derive(Debug, Default)]
@@ -10,17 +10,13 @@ pub(super) struct DeclaredTypes(BTreeMap<String, Vec<String>>);
 
 impl DeclaredTypes {
     /// Takes note of the types that a file declares: structures, enumerations, unions and traits at
-    /// module level. Those of tests may have any name.
+    /// module level. Those of tests may have any name, but for those of `testing.rs`, which other
+    /// rooms see.
     pub(super) fn add(&mut self, name: &str, text: &str) {
-        if !name.contains("/src/") || name.contains("/tests/") || name.ends_with("/tests.rs") {
+        if !name.contains("/src/") || is_test(name) && !name.ends_with("/testing.rs") {
             return;
         }
-        let mut is_test = false;
-        for (index, line) in text.lines().enumerate() {
-            if is_test && line.ends_with('{') {
-                return;
-            }
-            is_test = line == "#[cfg(test)]";
+        for (index, line) in production(text).into_iter().enumerate() {
             if let Some(declared) = declared(&code_of(line)) {
                 let at = format!("{name}:{}", index + 1);
                 self.0.entry(declared.to_owned()).or_default().push(at);
