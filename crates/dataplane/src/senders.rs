@@ -2,8 +2,8 @@
 //!
 //! A program declares in its ring of the node's region what it is about to send, before it does: so what
 //! it has declared is there when the datagram arrives, and the datagram is of its class from the
-//! beginning. They are found together by port and digest of the payload ([`declared`]). What cannot be
-//! found stays in the class of its flow, and is counted; so is all of TCP, whose order one queue must
+//! beginning. They are found together by port and digest of the payload (module `declared`). What cannot
+//! be found stays in the class of its flow, and is counted; so is all of TCP, whose order one queue must
 //! keep.
 
 mod declared;
