@@ -279,12 +279,12 @@ impl ConnectionReplicator {
         let Some(entry) = self.table.get_mut(&key) else { return };
         let ConnectionTableEntry { connection, place, timer, shelf } = entry;
         self.sink.place = *place;
-        let before = connection.buffered();
+        let before = connection.replicas.buffered();
         let mut cx = ReplicationContext { now, config: &self.config, sink: &mut self.sink };
         act(connection, &mut cx);
         // What is due at once is due now: a caller in virtual time goes to the time that it is given.
         let due = connection.deadline(&cx).max(now);
-        let buffered = connection.buffered();
+        let buffered = connection.replicas.buffered();
         self.sink.buffered = (self.sink.buffered + buffered).saturating_sub(before);
         self.shelves.put(key, shelf, ConnectionEvictionClass::of(connection));
         if timer.is_some_and(|at| now < at && at <= due) {
@@ -300,7 +300,7 @@ impl ConnectionReplicator {
         let Some(mut entry) = self.table.remove(&key) else { return };
         self.shelves.put(key, &mut entry.shelf, ConnectionEvictionClass::None);
         let ConnectionTableEntry { connection, timer, .. } = entry;
-        self.sink.buffered = self.sink.buffered.saturating_sub(connection.buffered());
+        self.sink.buffered = self.sink.buffered.saturating_sub(connection.replicas.buffered());
         if let Some(at) = timer {
             self.timers.remove(&(at, key));
         }

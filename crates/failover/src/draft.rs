@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::offset::index;
+use crate::offset::{index, low_half};
 use crate::options::TcpOptions;
+use crate::segment::ParsedTcpSegment;
 use windtunnel_wire::ecn::Codepoint;
 use windtunnel_wire::packet::{Info, IpVersion};
 use windtunnel_wire::{checksum, ethernet, ipv4, ipv6, tcp, vnet};
@@ -71,6 +72,20 @@ pub(crate) struct SegmentDraft<'a> {
     pub(crate) ecn: Codepoint,
     /// Payload bytes of each packet, where it is a train; 0 for one packet.
     pub(crate) gso_size: u16,
+}
+
+impl SegmentDraft<'static> {
+    /// The reset that answers a segment where there is no connection (RFC 9293, 3.10.7.1).
+    pub(crate) fn rejection(segment: &ParsedTcpSegment<'_>) -> Self {
+        if segment.has(tcp::ACK) {
+            return Self { sequence: segment.acknowledgement, flags: tcp::RST, ..Self::default() };
+        }
+        Self {
+            acknowledgement: segment.sequence.wrapping_add(low_half(segment.len())),
+            flags: tcp::RST | tcp::ACK,
+            ..Self::default()
+        }
+    }
 }
 
 impl SegmentDraft<'_> {

@@ -16,7 +16,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `connections` | [`ConnectionReplicator`], the contract; the table and its timers |
-//! | `connection` | one connection: handshake, both directions, time |
+//! | `connection` | one connection: handshake, both directions, time; its parts are below it |
 //! | `replica`, `health` | one replica's side of it; whether it keeps up |
 //! | `output` | what a replica has sent and the client has not got yet |
 //! | `stamps` | one timestamp clock for the client in front of several |

@@ -4,8 +4,11 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::connection::ReplicationContext;
 use crate::offset::{index, len64};
 use crate::ranges::StreamRangeSet;
+use crate::segment::ParsedTcpSegment;
+use windtunnel_wire::tcp;
 
 /// Gaps in a replica's output at the most: of what would be more, that which is furthest ahead is dropped
 /// like a lost packet. Half of the segments of 1.5 MB on their way may be lost.
@@ -59,8 +62,44 @@ impl ReplicaOutputBuffer {
         if self.fin == Some(data) { data + 1 } else { data }
     }
 
+    /// Keeps what is new in a segment of the replica.
+    pub(crate) fn store(
+        &mut self,
+        cx: &mut ReplicationContext<'_>,
+        segment: &ParsedTcpSegment<'_>,
+        offset: u64,
+    ) {
+        let end = offset + len64(segment.payload.len());
+        let counters = &mut cx.sink.counters;
+        let room = cx.config.limits.output_total.saturating_sub(cx.sink.buffered);
+        // What comes next is always taken, so that full memory is given back: a segment of each replica.
+        let is_next = offset <= self.start;
+        if end > self.start && segment.payload.len() > room && !is_next {
+            counters.output_full += 1;
+            return;
+        }
+        match self.insert(offset, segment.payload, u64::from(cx.config.limits.output)) {
+            OutputInsertOutcome::Yes => {}
+            OutputInsertOutcome::InPlaceOfLast => counters.output_gaps += 1,
+            OutputInsertOutcome::TooFar => {
+                counters.output_too_far += 1;
+                return;
+            }
+            OutputInsertOutcome::TooManyGaps => {
+                counters.output_gaps += 1;
+                return;
+            }
+        }
+        if segment.has(tcp::FIN) && self.fin.is_none() && end >= self.data_end() {
+            self.fin = Some(end);
+        }
+        if let Some(urgent) = segment.urgent {
+            self.urgent = Some(offset + u64::from(urgent)).max(self.urgent);
+        }
+    }
+
     /// Takes a piece in. At most `max` bytes from `start` on are kept.
-    pub(crate) fn insert(&mut self, offset: u64, payload: &[u8], max: u64) -> OutputInsertOutcome {
+    fn insert(&mut self, offset: u64, payload: &[u8], max: u64) -> OutputInsertOutcome {
         let skip = self.start.saturating_sub(offset);
         let Some(payload) = payload.get(index(skip)..).filter(|rest| !rest.is_empty()) else {
             return OutputInsertOutcome::Yes;

@@ -1,7 +1,7 @@
 //! One replica's side of a connection.
 
 use crate::event::ReplicaId;
-use crate::health::ReplicaHealth;
+use crate::health::{ReplicaHealth, ReplicaStreamPosition};
 use crate::offset::Space;
 use crate::options::TcpOptions;
 use crate::output::ReplicaOutputBuffer;
@@ -105,6 +105,12 @@ impl ConnectionReplica {
 
     pub(crate) fn is_live(&self) -> bool {
         self.status == ReplicaLifecycleStage::Live
+    }
+
+    /// How far it is in both streams.
+    pub(crate) fn position(&self) -> ReplicaStreamPosition {
+        let output = &self.output;
+        ReplicaStreamPosition { acked: self.acked, data: output.data_end(), end: output.end() }
     }
 
     /// Takes a SYN-ACK. Without a shift of the client's a replica's counts for nothing

@@ -1,19 +1,17 @@
-//! Replicas' packets.
+//! Replicas' packets, and what the client gets of them.
 
-use super::{ConnectionPhase, ReplicatedConnection, ReplicationContext};
+use core::ops::Range;
+
+use super::comparison::OutputComparison;
+use super::lifecycle::ConnectionPhase;
+use super::repetition::{RepetitionResponse, SegmentRepetition};
+use super::{ReplicatedConnection, ReplicationContext};
 use crate::event::{ReplicaExpulsionCause, ReplicaId};
 use crate::offset::len64;
-use crate::output::OutputInsertOutcome;
-use crate::replica::{Acknowledgement, ReplicaLifecycleStage};
+use crate::replica::Acknowledgement;
 use crate::segment::ParsedTcpSegment;
 use crate::stamps;
-use windtunnel_model::Span;
-use windtunnel_wire::{ecn::Codepoint, tcp};
-
-/// A backup's retransmission, or probe of the client's window, is passed where the client was sent
-/// nothing for this time: where the primary is dead and that is not known, the client still gets
-/// what it needs, and where it lives, it mostly gets it once.
-const BACKUP_GAP: Span = Span::from_millis(20);
+use windtunnel_wire::tcp;
 
 impl ReplicatedConnection {
     /// A packet of a replica.
@@ -23,39 +21,29 @@ impl ReplicatedConnection {
         id: ReplicaId,
         segment: &ParsedTcpSegment<'_>,
     ) {
-        let Some(index) =
-            self.index_of(id).filter(|index| self.status(*index) != ReplicaLifecycleStage::Out)
-        else {
-            self.reject(cx, id, segment);
+        let Some(index) = self.replicas.index_of(id) else {
+            self.replica_sender().reject(cx, id, segment);
             return;
         };
-        self.active = cx.now;
-        self.is_alive(cx, index);
-        match self.phase {
+        self.life.active = cx.now;
+        self.replicas.note_alive(index, cx.now, &cx.config.detection);
+        match self.life.phase {
             ConnectionPhase::Opening { .. } => self.handle_answer(cx, index, segment),
-            _ if !self.is_translating() => self.reject(cx, id, segment),
+            _ if !self.life.is_translating(&self.replicas) => {
+                self.replica_sender().reject(cx, id, segment);
+            }
             _ if segment.has(tcp::RST) => self.reset_by_replica(cx, index, segment),
             _ if segment.has(tcp::SYN) => self.repeat_handshake(cx, index),
             _ => self.take(cx, index, segment),
         }
     }
 
-    /// A packet of a replica has come.
-    fn is_alive(&mut self, cx: &ReplicationContext<'_>, index: usize) {
-        let detection = &cx.config.detection;
-        if self.replicas[index].health.is_silent(detection) {
-            let others = self.replicas.iter_mut().filter(|other| other.health.is_silent(detection));
-            others.for_each(|other| other.health.begin_again(cx.now));
-        }
-        self.replicas[index].health.is_alive(cx.now, detection);
-    }
-
     /// A SYN-ACK again: the replica lacks what the client has answered, or the client does.
     fn repeat_handshake(&mut self, cx: &mut ReplicationContext<'_>, index: usize) {
         if self.client.acked > 0 {
-            self.answer(cx, index);
-        } else if self.may_repeat(cx, index) {
-            self.send_syn_ack(cx);
+            self.replica_sender().answer(cx, index);
+        } else if index == self.replicas.primary || self.server.is_quiet(cx.now) {
+            self.client_sender().send_syn_ack(cx);
         }
     }
 
@@ -67,7 +55,7 @@ impl ReplicatedConnection {
         index: usize,
         segment: &ParsedTcpSegment<'_>,
     ) {
-        let replica = &self.replicas[index];
+        let replica = &self.replicas.members[index];
         let near = replica.output.data_end();
         let reach = u64::from(cx.config.limits.output);
         let offset = replica.space.offset(segment.sequence, near);
@@ -86,7 +74,7 @@ impl ReplicatedConnection {
         segment: &ParsedTcpSegment<'_>,
     ) {
         let before = self.acked();
-        let replica = &mut self.replicas[index];
+        let replica = &mut self.replicas.members[index];
         let Some(offset) = replica.space.offset(segment.sequence, replica.output.data_end()) else {
             cx.sink.counters.implausible += 1;
             return;
@@ -108,15 +96,15 @@ impl ReplicatedConnection {
         }
         cx.sink.counters.options_removed += u64::from(segment.options.others);
         self.note_acknowledged(index, before);
-        self.note_marks(index, segment);
-        let known = self.known_from(offset);
-        self.store(cx, index, segment, offset);
+        self.server.note_marks(segment, index == self.replicas.primary);
+        let known = self.delivered.known_from(offset);
+        self.replicas.members[index].output.store(cx, segment, offset);
         self.deliver(cx, Some(offset..offset + len64(segment.payload.len())));
-        if self.status(index) == ReplicaLifecycleStage::Live {
+        if self.replicas.members[index].is_live() {
             self.repeat(cx, index, segment, offset, known);
-            self.acknowledge(cx, Some((index, segment, said)));
+            self.client_sender().acknowledge(cx, Some((index, segment, said)));
         } else {
-            self.acknowledge(cx, None);
+            self.client_sender().acknowledge(cx, None);
         }
         self.watch(cx);
         self.end_if_finished(cx);
@@ -129,74 +117,49 @@ impl ReplicatedConnection {
         if has_grown {
             self.client.retransmissions = 0;
         }
-        if has_grown || self.speaker() == index {
-            let replica = &self.replicas[index];
+        if has_grown || self.replicas.speaker() == index {
+            let replica = &self.replicas.members[index];
             // One without timestamps echoes nothing: the latest is the best guess.
             let has_stamps = replica.syn.stamps.is_some();
             self.server.echo = if has_stamps { replica.echo } else { self.client.stamp };
         }
     }
 
-    /// Congestion that the segment met, and what the primary says of its own.
-    fn note_marks(&mut self, index: usize, segment: &ParsedTcpSegment<'_>) {
-        let server = &mut self.server;
-        if !segment.payload.is_empty() {
-            server.ce |= segment.ecn == Codepoint::Ce;
-            if index == self.primary && segment.ecn != Codepoint::Ce {
-                server.codepoint = segment.ecn;
-            }
-        }
-        if index == self.primary {
-            server.cwr |= segment.has(tcp::CWR);
-            server.template.renew(segment.head);
-        }
-    }
-
-    /// Keeps what is new in a segment.
-    fn store(
+    /// Compares what has come, expels those that differ, and gives the client what all have sent.
+    /// `came` is the only range in which there may be something new, if it is known.
+    ///
+    /// The client gets a byte once every live replica has sent the same, in whatever order they
+    /// come: what a replica's way has lost is missing to the client, too, whose acknowledgements
+    /// then have it sent again at once.
+    pub(super) fn deliver(
         &mut self,
         cx: &mut ReplicationContext<'_>,
-        index: usize,
-        segment: &ParsedTcpSegment<'_>,
-        offset: u64,
+        mut came: Option<Range<u64>>,
     ) {
-        let end = offset + len64(segment.payload.len());
-        let counters = &mut cx.sink.counters;
-        let room = cx.config.limits.output_total.saturating_sub(cx.sink.buffered);
-        let output = &mut self.replicas[index].output;
-        // What comes next is always taken, so that full memory is given back: a segment of each replica.
-        let is_next = offset <= self.delivered;
-        if end > self.delivered && segment.payload.len() > room && !is_next {
-            counters.output_full += 1;
-            return;
-        }
-        match output.insert(offset, segment.payload, u64::from(cx.config.limits.output)) {
-            OutputInsertOutcome::Yes => {}
-            OutputInsertOutcome::InPlaceOfLast => counters.output_gaps += 1,
-            OutputInsertOutcome::TooFar => {
-                counters.output_too_far += 1;
-                return;
+        let agreed = loop {
+            let comparison = OutputComparison::new(&self.replicas, &self.delivered, came.as_ref());
+            let conflict = match comparison.agreed() {
+                Ok(agreed) => break agreed,
+                Err(conflict) => conflict,
+            };
+            for loser in &conflict.losers {
+                let cause = conflict.cause(&self.replicas.members[*loser]);
+                self.expel(cx, *loser, cause, cx.now);
             }
-            OutputInsertOutcome::TooManyGaps => {
-                counters.output_gaps += 1;
-                return;
-            }
+            came = None;
+        };
+        let mut sender = self.client_sender();
+        for range in agreed.iter() {
+            sender.send_new(cx, range.clone());
         }
-        if segment.has(tcp::FIN) && output.fin.is_none() && end >= output.data_end() {
-            output.fin = Some(end);
-        }
-        if let Some(urgent) = segment.urgent {
-            output.urgent = Some(offset + u64::from(urgent)).max(output.urgent);
+        let end = sender.delivered.end;
+        if !sender.delivered.is_finished() && sender.replicas.all_finish_at(end) {
+            sender.send_new(cx, end..end);
         }
     }
 
-    /// The end of what the client was given from an offset on.
-    fn known_from(&self, offset: u64) -> u64 {
-        if offset < self.delivered { self.delivered } else { self.sent.end_from(offset) }
-    }
-
-    /// What a segment repeats, up to `known`: the client is sent it again, or has acknowledged it already, and
-    /// then the replica is answered from here.
+    /// What a segment repeats, up to `known`: the client is sent it again, or has acknowledged it
+    /// already, and then the replica is answered from here.
     fn repeat(
         &mut self,
         cx: &mut ReplicationContext<'_>,
@@ -205,46 +168,21 @@ impl ReplicatedConnection {
         offset: u64,
         known: u64,
     ) {
-        let acked = self.client.acked;
-        let end = (offset + segment.len()).min(known);
-        if segment.len() == 0 || offset >= known {
-            if segment.len() == 0 && offset < acked {
-                self.probe_client(cx, index, segment, offset);
+        let repetition = SegmentRepetition {
+            segment,
+            offset,
+            known,
+            acked: self.client.acked,
+            is_primary: index == self.replicas.primary,
+            is_quiet: self.server.is_quiet(cx.now),
+        };
+        match repetition.response() {
+            RepetitionResponse::Nothing => {}
+            RepetitionResponse::Answer => self.replica_sender().answer(cx, index),
+            RepetitionResponse::SendAgain { end } => {
+                self.client_sender().send_again(cx, segment, offset, end);
             }
-        } else if end <= acked {
-            // One byte that was acknowledged is a keep-alive (RFC 9293, 3.8.4).
-            if segment.payload.len() == 1 && end == acked && !segment.has(tcp::FIN) {
-                self.probe_client(cx, index, segment, offset);
-            } else {
-                self.answer(cx, index);
-            }
-        } else if index == self.primary || offset <= acked && self.may_repeat(cx, index) {
-            self.send_again(cx, segment, offset, end);
-        } else {
-            cx.sink.counters.absorbed += 1;
+            RepetitionResponse::Absorb => cx.sink.counters.absorbed += 1,
         }
-    }
-
-    /// A segment just before what the client has acknowledged asks for its acknowledgement: a
-    /// keep-alive, or a probe of its window. One further back is from a replica that has not got
-    /// the client's last acknowledgement.
-    fn probe_client(
-        &mut self,
-        cx: &mut ReplicationContext<'_>,
-        index: usize,
-        segment: &ParsedTcpSegment<'_>,
-        offset: u64,
-    ) {
-        if offset + 1 < self.client.acked {
-            self.answer(cx, index);
-        } else if self.may_repeat(cx, index) {
-            self.send_again(cx, segment, offset, offset + segment.len());
-        }
-    }
-
-    /// Whether a segment that repeats something is passed.
-    fn may_repeat(&self, cx: &ReplicationContext<'_>, index: usize) -> bool {
-        let last = self.server.sent_data;
-        index == self.primary || last.is_none_or(|last| cx.now.since(last) >= BACKUP_GAP)
     }
 }

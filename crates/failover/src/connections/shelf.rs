@@ -19,9 +19,9 @@ pub(super) enum ConnectionEvictionClass {
 
 impl ConnectionEvictionClass {
     pub(super) fn of(connection: &ReplicatedConnection) -> Self {
-        match connection.over_until() {
+        match connection.life.over_until() {
             Some(until) => Self::Over(until),
-            None if connection.is_half_open() => Self::HalfOpen(connection.opened()),
+            None if connection.is_half_open() => Self::HalfOpen(connection.life.opened),
             None => Self::None,
         }
     }

@@ -61,12 +61,12 @@ impl ConnectionReplicator {
     pub fn view(&self, key: ReplicatedConnectionKey) -> Option<ConnectionSnapshot> {
         let connection = &self.table.get(&key)?.connection;
         Some(ConnectionSnapshot {
-            primary: connection.primary(),
-            replicas: connection.live().collect(),
-            active: connection.active(),
-            buffered: connection.buffered(),
+            primary: connection.replicas.speaking(),
+            replicas: connection.replicas.live().map(|replica| replica.id).collect(),
+            active: connection.life.active,
+            buffered: connection.replicas.buffered(),
             memory: connection.memory() + size_of::<ConnectionTableEntry>(),
-            is_over: connection.is_over(),
+            is_over: connection.life.is_over(),
             is_half_open: connection.is_half_open(),
         })
     }
