@@ -1,6 +1,8 @@
 //! What NATs have done, as the packet loop knows it.
 
-use windtunnel_engine::{EndedMapping, Engine, MappingState, NatCounters};
+use windtunnel_engine::{
+    EndedMapping, Engine, MappingState, NatCounters, NetworkAddressTranslator,
+};
 use windtunnel_model::{Plan, RouterId, Time};
 
 /// What the NAT of a router did.
@@ -21,15 +23,17 @@ pub struct NatTally {
 impl NatTally {
     /// Those of all NATs at this moment, with at most so many live mappings of each.
     pub(super) fn now(engine: &Engine, plan: &Plan, origin: Time, most: usize) -> Vec<NatTally> {
+        let held = |nat: &NetworkAddressTranslator| (nat.mappings_held(), nat.sessions_held());
         let nats = plan.middleboxes.iter().filter(|it| it.nat.is_some());
         nats.map(|middlebox| {
             let router = middlebox.router;
+            let nat = engine.nat(router);
             NatTally {
                 router,
-                counters: engine.nat(router).unwrap_or_default(),
-                held: engine.nat_held(router),
+                counters: nat.map(NetworkAddressTranslator::counters).unwrap_or_default(),
+                held: nat.map(held).unwrap_or_default(),
                 ended: Vec::new(),
-                live: engine.nat_mappings(router, most),
+                live: nat.map(|nat| nat.mappings(most)).unwrap_or_default(),
                 origin,
             }
         })

@@ -57,7 +57,7 @@ impl Loop {
                 NetworkEventKind::Rerouted { by_itself } => by_itself,
                 NetworkEventKind::RoutesFixed => false,
                 NetworkEventKind::Redirected { row, router, replica } => {
-                    let row = self.engine.rows().nth(row.into());
+                    let row = self.engine.services().rows().nth(row.into());
                     let at = event.at;
                     if let Some(row) = row {
                         self.note(PacketLoopEvent::Redirected { at, row, router, replica });

@@ -38,9 +38,9 @@ impl PacketLoopRecorder {
     pub(super) fn begin(&mut self, engine: &mut Engine) {
         self.has_begun = true;
         if let Some(setup) = &self.setup {
-            engine.stand_by(setup.standby);
+            engine.recorder_mut().stand_by(setup.standby);
             if setup.settings.is_some() {
-                engine.record(setup.settings.clone());
+                engine.recorder_mut().record(setup.settings.clone());
             }
         }
     }
@@ -50,7 +50,7 @@ impl PacketLoopRecorder {
         if let Some(setup) = &mut self.setup {
             setup.settings.clone_from(&settings);
             if self.has_begun {
-                engine.record(settings);
+                engine.recorder_mut().record(settings);
             }
         }
     }
@@ -59,7 +59,7 @@ impl PacketLoopRecorder {
     /// ring, and what it may have defined is defined again.
     #[inline]
     pub(super) fn hand_over(&mut self, engine: &mut Engine) {
-        if engine.has_records() || self.lost.is_some() {
+        if engine.recorder().has_records() || self.lost.is_some() {
             self.push_all(engine);
         }
     }
@@ -67,7 +67,7 @@ impl PacketLoopRecorder {
     fn push_all(&mut self, engine: &mut Engine) {
         let Some(setup) = &self.setup else { return };
         let mut all = true;
-        engine.take_records(&mut self.taken);
+        engine.recorder_mut().take(&mut self.taken);
         self.taken.extend(self.lost.take());
         for record in self.taken.drain(..) {
             let pushed = setup.region.push(0, &record);
@@ -77,7 +77,7 @@ impl PacketLoopRecorder {
             }
         }
         if !all {
-            engine.define_flows_again();
+            engine.recorder_mut().define_again();
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
     fn send(packets: u64, turn: u64, room: usize, slots: u32) -> (u64, u64, u64) {
         let plan = plan("ipv6: false\nnodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n");
         let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
-        engine.set_record_room(room);
+        engine.recorder_mut().set_room(room);
         let layout = RecordRegionLayout { rings: 1, slots, sockets: 0 };
         let (region, _fd) = MappedRecordRegion::create(layout).expect("memory");
         let region = Arc::new(region);

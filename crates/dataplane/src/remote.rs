@@ -316,8 +316,8 @@ impl Remote {
             lost_datagrams: now.lost.saturating_sub(before.lost),
             incomplete_packets: now.incomplete - before.incomplete,
             refused_datagrams: now.refused.total() - before.refused.total(),
-            refused_flows: engine.refused_flows(),
-            nameless_flows: engine.nameless_flows(),
+            refused_flows: engine.flow_counts().refused,
+            nameless_flows: engine.flow_counts().nameless,
             ..self.traffic
         }
     }

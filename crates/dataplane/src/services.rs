@@ -54,14 +54,14 @@ impl Redirections {
         }
         let ids = (0..plan.services.len()).map(ServiceId::from_index);
         let redirected = |id| {
-            let replicas = engine.replicas(id).into_iter();
+            let replicas = engine.services().replicas(id).into_iter();
             Redirected {
-                counters: *engine.service(id),
-                fail_over: engine.fail_over(id),
+                counters: *engine.services().counters(id),
+                fail_over: engine.services().fail_over(id),
                 replicas: replicas.map(|replica| (replica.node, replica.counters)).collect(),
             }
         };
-        Redirections { services: ids.map(redirected).collect(), pins: engine.pins() }
+        Redirections { services: ids.map(redirected).collect(), pins: engine.services().pins() }
     }
 
     /// Adds what another part of the run counted.
@@ -141,7 +141,8 @@ impl RedirectionsNow {
         else {
             return RedirectionsNow { all, nats, ..RedirectionsNow::default() };
         };
-        let rows: Vec<_> = engine.rows().enumerate().filter(|(_, row)| row.service == id).collect();
+        let rows: Vec<_> =
+            engine.services().rows().enumerate().filter(|(_, row)| row.service == id).collect();
         let places =
             service.at.iter().flat_map(|router| rows.iter().map(move |row| (*router, row)));
         let places: Vec<_> = places.collect();
@@ -151,7 +152,7 @@ impl RedirectionsNow {
             .map(|(router, (number, row))| (*router, *row, engine.choice(*number, *router)));
         let table: Vec<_> = table.collect();
         let table_left_out = places.len() - table.len();
-        let flows = engine.pinned(id, FLOWS_MAX);
+        let flows = engine.services().pinned(id, FLOWS_MAX);
         RedirectionsNow { all, table, table_left_out, flows, nats }
     }
 }

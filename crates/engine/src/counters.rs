@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 
 use crate::packet::EmulatedPacket;
+use crate::records::RouterReason;
 pub use classes::{ClassCounters, Classes, Ownership, TrafficVolume};
 
 /// Why a packet did not arrive.
@@ -222,6 +223,22 @@ impl RouterCounters {
         let more = { *other }.all().map(|sum| *sum);
         let sums = self.all().into_iter().zip(more);
         sums.for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+
+    /// Counts packets that the router drops.
+    pub(crate) fn count_refusal(&mut self, reason: RouterReason, packets: u32) {
+        let counter = match reason {
+            RouterReason::TtlExpired => &mut self.ttl_expired,
+            RouterReason::NoRoute => &mut self.no_route,
+            RouterReason::NotForwarded => &mut self.not_forwarded,
+            RouterReason::Malformed => &mut self.malformed,
+            RouterReason::ReplicaLost => &mut self.replica_lost,
+            RouterReason::Filtered => &mut self.filtered,
+            RouterReason::NoMapping => &mut self.no_mapping,
+            RouterReason::Exhausted => &mut self.exhausted,
+            RouterReason::Untranslatable => &mut self.untranslatable,
+        };
+        *counter += u64::from(packets);
     }
 
     fn all(&mut self) -> [&mut u64; 17] {

@@ -9,6 +9,7 @@ mod flows;
 mod middleboxes;
 mod model;
 mod records;
+mod scheduler;
 mod services;
 
 use alloc::vec::Vec;
@@ -17,13 +18,14 @@ use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange, ServiceChang
 use windtunnel_model::{Lane, NetworkVertex, Plan, PortId, Span, Time};
 use windtunnel_wire::{ethernet, vnet};
 
-pub(crate) use self::core::Core;
-use self::model::QueueingModel;
+pub(crate) use self::core::{Core, RedirectionPoint};
+pub use self::flows::AnnouncedFlowCounts;
+pub(crate) use self::model::QueueingModel;
+use self::scheduler::NetworkScheduler;
+pub use self::services::ServiceOverview;
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
 use crate::event::NetworkEvent;
-use crate::housekeeping;
-use crate::network::LaneEndpoint;
-use crate::packet::{FrameOrigin, MeasuredFrame, SenderClass};
+use crate::packet::{FrameOrigin, SenderClass};
 use crate::part::NetworkPart;
 
 /// An emulated network: every link, queue and router of a plan, packet by packet.
@@ -38,7 +40,7 @@ use crate::part::NetworkPart;
 /// 2. Ask what to do: [`poll_output`](Engine::poll_output) until it is empty (a departure is given
 ///    out at or after its intended time, never before); [`poll_event`](Engine::poll_event) and
 ///    [`poll_handoff`](Engine::poll_handoff) likewise, and
-///    [`take_records`](Engine::take_records) where it records; then [`poll_timeout`](Engine::poll_timeout)
+///    [`PacketRecorder::take`](crate::PacketRecorder::take) where it records; then [`poll_timeout`](Engine::poll_timeout)
 ///    for the next wake-up. Buffers that were sent go back through [`recycle`](Engine::recycle).
 /// 3. Read counters at any time.
 ///
@@ -64,8 +66,7 @@ use crate::part::NetworkPart;
 /// of segments; what comes out may be a train too.
 #[derive(Debug)]
 pub struct Engine {
-    core: Core,
-    model: QueueingModel,
+    network: NetworkScheduler,
     /// Frames that were too short or too long.
     refused: u64,
     /// Announcements of flows that could not be used.
@@ -165,15 +166,13 @@ impl Engine {
         let model = QueueingModel::new(plan, part);
         let core = Core::new(plan, limits, part, &model);
         let shared = classes::shared(plan);
-        Engine { core, model, refused: 0, refused_flows: 0, shared }
+        Engine { network: NetworkScheduler { core, model }, refused: 0, refused_flows: 0, shared }
     }
 
     /// Says when the plan's traces start: the beginning of the run. Without it they start at time
     /// zero. It is to be called before any packet is handed in.
     pub fn start_traces(&mut self, origin: Time) {
-        let core = &mut self.core;
-        core.work.traces.origin = origin;
-        core.chains.iter_mut().for_each(|chain| chain.follow(&core.work.traces));
+        self.network.core.net.lanes.start_traces(origin);
     }
 
     /// A frame that a node sent through `port` at `now`; it is modified in place.
@@ -207,44 +206,20 @@ impl Engine {
     pub fn handle_packet_of(
         &mut self,
         now: Time,
-        FrameOrigin { port, sent, sender }: FrameOrigin,
+        origin: FrameOrigin,
         vnet: vnet::VirtioNetHeader,
         frame: &mut [u8],
     ) -> Option<Express> {
+        let FrameOrigin { port, sent, .. } = origin;
         assert!(sent <= now, "a packet of {sent} cannot have come at {now}");
-        assert!(self.core.here[port.index()], "port {} sends on another machine", port.0);
-        self.advance(now);
+        assert!(self.is_here(port), "port {} sends on another machine", port.0);
+        self.network.advance(now);
         if frame.len() < ethernet::HEADER_LEN || frame.len() > FRAME_LEN_MAX {
             self.refused += 1;
             return None;
         }
-        let core = &mut self.core;
-        let end = core.network.end(core.network.lane_of(port));
-        let on_lan = matches!(end, LaneEndpoint::Lan(_));
-        if !on_lan && housekeeping::stays_out(frame, matches!(end, LaneEndpoint::Router(_))) {
-            if let LaneEndpoint::Router(router) = end {
-                core.routers[router.index()].not_forwarded += 1;
-            }
-            self.finish();
-            return None;
-        }
-        let mut frame = MeasuredFrame::new(frame, vnet);
-        let mut back = None;
-        if core.services.ends_at(port) {
-            match core.take_reply(port, &mut frame) {
-                Ok(tunnel) => back = tunnel,
-                Err(_) => {
-                    self.finish();
-                    return None;
-                }
-            }
-        }
-        core.work.recorder.meet(now, frame.bytes, &frame.shape);
-        (core.work.sender, core.work.sent) = (sender, sent);
-        let express = self.model.enter(core, port, frame, back);
-        self.core.work.sender = SenderClass::Flow;
-        self.settle(now);
-        self.finish();
+        let express = self.network.enter(origin, vnet, frame);
+        self.network.finish();
         express
     }
 
@@ -253,8 +228,8 @@ impl Engine {
     /// # Panics
     /// If `now` is before an earlier one.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.advance(now);
-        self.finish();
+        self.network.advance(now);
+        self.network.finish();
     }
 
     /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is
@@ -265,45 +240,35 @@ impl Engine {
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
     pub fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
-        self.advance(now);
-        self.core.apply(now, change);
-        let follows = matches!(
-            change,
-            NetworkChange::Links(_) | NetworkChange::Route(_) | NetworkChange::Reroute
-        );
-        if follows {
-            self.model.follow(&mut self.core, now);
-        }
-        self.settle(now);
-        self.finish();
+        self.network.advance(now);
+        self.network.apply(change);
+        self.network.finish();
     }
 
     /// The next packet to send: those to ports here by intended time and, within one time, in the
     /// order of sequence; those to ports elsewhere as they became known.
     #[inline]
     pub fn poll_output(&mut self) -> Option<FrameDeparture> {
-        let departure = self.core.outbox.pop_front()?;
-        self.core.unpolled[departure.lane.index()] -= 1;
-        Some(departure)
+        self.network.core.net.departures.pop()
     }
 
     /// Takes a buffer back that came with a departure.
     #[inline]
     pub fn recycle(&mut self, buf: PacketBuf) {
-        self.core.work.pool.give(buf);
+        self.network.core.net.lanes.work.pool.give(buf);
     }
 
     /// The next event that has not been polled.
     #[inline]
     pub fn poll_event(&mut self) -> Option<NetworkEvent> {
-        self.core.events.pop()
+        self.network.core.events.pop()
     }
 
     /// How late a packet was taken off a lane that ends at a router or a LAN: the `now` of the call
     /// that did it minus the intended time.
     #[inline]
     pub fn poll_handoff(&mut self) -> Option<(Lane, Span)> {
-        self.core.handoffs.pop()
+        self.network.core.handoffs.pop()
     }
 
     /// When to call `handle_timeout` next; `None`: when something else has happened. It is before the
@@ -311,17 +276,13 @@ impl Engine {
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
-        let core = &self.core;
-        [core.work.timers.next(), core.reroutes.next(), core.next_upkeep(), self.model.next()]
-            .into_iter()
-            .flatten()
-            .min()
+        self.network.next()
     }
 
     /// The latest `now` of all calls.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.core.now
+        self.network.core.now
     }
 
     /// Whether a port is on this machine.
@@ -330,62 +291,6 @@ impl Engine {
     /// If the plan has no such port.
     #[must_use]
     pub fn is_here(&self, port: PortId) -> bool {
-        self.core.here[port.index()]
-    }
-
-    /// Everything that is due, one wake-up after the other.
-    #[inline]
-    fn advance(&mut self, now: Time) {
-        assert!(now >= self.core.now, "time went back from {} to {now}", self.core.now);
-        self.core.now = now;
-        let due = |at: Option<Time>| at.filter(|at| *at <= now);
-        loop {
-            let model = due(self.model.next());
-            let reroute = due(self.core.reroutes.next());
-            let upkeep = due(self.core.next_upkeep());
-            let Some(at) = [model, reroute, upkeep].into_iter().flatten().min() else { break };
-            self.wake(at);
-            if model == Some(at) {
-                self.model.handle_timeout(&mut self.core, at);
-            } else if reroute == Some(at) {
-                self.core.reroutes.take(now);
-                self.core.reroute(at, true);
-                self.model.follow(&mut self.core, at);
-            } else {
-                self.core.keep_up(at);
-            }
-            self.settle(at);
-        }
-        self.wake(now);
-    }
-
-    /// Wakes the chains that are due until `now`, in their order.
-    fn wake(&mut self, now: Time) {
-        while let Some(due) = self.core.work.timers.pop(now) {
-            let is_lane = (due.lane as usize) < self.core.chains.len();
-            let valid =
-                if is_lane { self.core.wake(due) } else { self.model.wake(&mut self.core, due) };
-            if valid {
-                self.settle(due.at);
-            }
-        }
-        self.core.work.now = now;
-    }
-
-    /// Handles everything that has come out of chains, and what comes of that at the same time.
-    #[inline]
-    fn settle(&mut self, now: Time) {
-        while let Some((chain, packet)) = self.core.work.exits.pop_front() {
-            self.model.arrive(&mut self.core, now, chain, packet);
-        }
-    }
-
-    #[inline]
-    fn finish(&mut self) {
-        let (chains, model) = (&self.core.chains, &self.model);
-        self.core.work.timers.prune(|index| {
-            let index = index as usize;
-            chains.get(index).map_or_else(|| model.alarms(index), |chain| &chain.alarms)
-        });
+        self.network.core.net.departures.is_here(port)
     }
 }

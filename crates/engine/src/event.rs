@@ -29,7 +29,7 @@ pub enum NetworkEventKind {
     },
     /// A router redirects new flows to another replica than before; noticed with the first of them.
     Redirected {
-        /// Which row: a position in [`Engine::rows`](crate::Engine::rows).
+        /// Which row: a position in [`ServiceOverview::rows`](crate::ServiceOverview::rows).
         row: u16,
         /// The router.
         router: RouterId,

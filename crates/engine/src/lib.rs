@@ -14,8 +14,9 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | `engine` | [`Engine`], the contract |
-//! | `engine::core` | what all models share: packets from lane to lane, routers, changes, ICMP messages |
+//! | `engine::core` | what all models share: routers, services, middleboxes, changes, ICMP messages |
 //! | `engine::model` | what a network model decides: hops or paths |
+//! | `underlay` | all lanes, LANs and interfaces of routers: packets to the next hop, and out |
 //! | `chain` | one lane: its elements in order, and the packets inside |
 //! | `element` | cut, MTU, loss, duplicate, corrupt, queue, rate, delay, jitter, reorder |
 //! | `network`, `router` | addresses, next hops, what a router does with a packet |
@@ -102,6 +103,7 @@ mod services;
 mod time_queue;
 mod timer;
 mod tunnel;
+mod underlay;
 
 pub use audience::{Audiences, FlowSubscribers};
 pub use buffer::PacketBuf;
@@ -109,13 +111,16 @@ pub use counters::{
     ClassCounters, Classes, DropCounters, DropReason, LaneCounters, Ownership, RouterCounters,
     TrafficVolume,
 };
-pub use engine::{Engine, EngineLimits, Express, FrameDeparture, NetworkChange};
+pub use engine::{
+    AnnouncedFlowCounts, Engine, EngineLimits, Express, FrameDeparture, NetworkChange,
+    ServiceOverview,
+};
 pub use event::{LostReports, NetworkEvent, NetworkEventKind};
 pub use packet::{FrameOrigin, SenderClass};
 pub use part::NetworkPart;
-pub use records::{DROP_REASON_NAMES, RecordCounts, RecordSettings};
+pub use records::{DROP_REASON_NAMES, PacketRecorder, RecordCounts, RecordSettings};
 pub use services::{
     ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, PinCounts, PinnedFlow,
     PinnedState, ReplicaCounters, ReplicaFault, ServiceCounters, ServiceReplicaStatus, ServiceRow,
 };
-pub use windtunnel_nat::{EndedMapping, MappingState, NatCounters};
+pub use windtunnel_nat::{EndedMapping, MappingState, NatCounters, NetworkAddressTranslator};

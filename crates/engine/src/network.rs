@@ -110,6 +110,11 @@ impl NetworkDirectory {
         }
     }
 
+    /// How many links there are.
+    pub(crate) fn links(&self) -> usize {
+        self.ends.len() / 2
+    }
+
     /// The lane that packets from a port enter.
     pub(crate) fn lane_of(&self, port: PortId) -> Lane {
         self.ports[port.index()].0

@@ -118,8 +118,8 @@ impl PathModel {
         let shaper = &mut self.shapers[due.lane as usize - self.lanes];
         let valid = shaper.alarms.take(&due);
         if valid {
-            core.work.now = due.at;
-            shaper.wake(due, &mut core.work);
+            core.net.lanes.work.now = due.at;
+            shaper.wake(due, &mut core.net.lanes.work);
         }
         valid
     }

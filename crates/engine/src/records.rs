@@ -83,9 +83,9 @@ pub struct RecordCounts {
     pub forgotten: u64,
 }
 
-/// Where records wait until they are taken.
+/// What an engine records of packets: records wait here until they are taken.
 #[derive(Debug)]
-pub(crate) struct PacketRecorder {
+pub struct PacketRecorder {
     /// Of the tags of packets that are recorded now; [`OFF`] where none is.
     epoch: u8,
     next_epoch: u8,
@@ -127,8 +127,14 @@ impl PacketRecorder {
         }
     }
 
-    /// Records what is chosen from now on, or nothing.
-    pub(crate) fn record(&mut self, settings: Option<RecordSettings>) {
+    /// Records the packets that enter the network from now on, as chosen; `None`: no more. Other
+    /// settings may take the place of earlier ones at any moment. Packets that are in the network
+    /// already are not recorded. Flows are defined when they are seen first, and again after each
+    /// call.
+    ///
+    /// Without [`stand_by`](PacketRecorder::stand_by) flows that began before are recorded with raw
+    /// sequence numbers, and say so.
+    pub fn record(&mut self, settings: Option<RecordSettings>) {
         let Some(settings) = settings else {
             self.epoch = OFF;
             self.entering = Tag::NONE;
@@ -141,14 +147,16 @@ impl PacketRecorder {
         self.flows.judge_again();
     }
 
-    /// Watches flows while nothing is recorded, or does not.
-    pub(crate) fn stand_by(&mut self, on: bool) {
+    /// Whether to watch, while nothing is recorded, where streams begin (and how many packets
+    /// flows other than TCP have), so that recording can start at any moment.
+    pub fn stand_by(&mut self, on: bool) {
         self.standby = on;
         self.forget_unwatched();
     }
 
-    /// So many records wait at the most.
-    pub(crate) fn set_room(&mut self, records: usize) {
+    /// How many records may wait to be taken; 65,536 where it is not set. Events for which there
+    /// is no room are lost, and counted.
+    pub fn set_room(&mut self, records: usize) {
         self.room = records;
     }
 
@@ -158,11 +166,14 @@ impl PacketRecorder {
         }
     }
 
-    pub(crate) fn define_again(&mut self) {
+    /// Defines each flow again with its next packet: some definition was lost.
+    pub fn define_again(&mut self) {
         self.flows.judge_again();
     }
 
-    pub(crate) fn counts(&self) -> RecordCounts {
+    /// What was recorded so far.
+    #[must_use]
+    pub fn counts(&self) -> RecordCounts {
         RecordCounts {
             flows: self.flows.numbered(),
             forgotten: self.flows.forgotten(),
@@ -170,12 +181,18 @@ impl PacketRecorder {
         }
     }
 
-    pub(crate) fn has_records(&self) -> bool {
+    /// Whether there are records to take.
+    #[must_use]
+    #[inline]
+    pub fn has_records(&self) -> bool {
         !self.records.is_empty() || self.gap.is_some()
     }
 
-    /// Moves what waits behind `to`.
-    pub(crate) fn take(&mut self, to: &mut Vec<EventRecord>) {
+    /// Moves the records that wait behind those in `to`, as they were made: in the order of the
+    /// engine's work, not of their times. Where events were lost since the last call, a
+    /// [`Lost`](windtunnel_model::record::Kind::Lost) record is the last one. An empty vector is
+    /// exchanged for the recorder's own: nothing is copied or allocated where two take turns.
+    pub fn take(&mut self, to: &mut Vec<EventRecord>) {
         if to.is_empty() {
             core::mem::swap(to, &mut self.records);
         } else {

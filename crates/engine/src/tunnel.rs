@@ -5,10 +5,15 @@
 //! described to a kernel: a virtio-net header speaks of one IP header. So the packet keeps its bytes and
 //! carries this. What the header does is done from it: each segment is longer by `overhead`,
 //! routers look for a way to `end`, and nothing looks at the inner destination. Bytes are written
-//! where somebody reads them (`engine/core/unwrap.rs`).
+//! where somebody reads them (`tunnel/headers.rs`).
+
+mod headers;
 
 use windtunnel_model::{PortId, RouterId};
 use windtunnel_routing::RouteDestination;
+
+use crate::network::NetworkDirectory;
+pub(crate) use headers::OuterHeaders;
 
 /// Where a tunnel begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,4 +43,14 @@ pub(crate) struct PacketTunnel {
     pub(crate) overhead: u32,
     /// Whether routers may fragment the outer packet; else the inner one is what may be or not.
     pub(crate) fragments: bool,
+}
+
+impl PacketTunnel {
+    /// Whether it ends at the node of a port.
+    pub(crate) fn ends_at(&self, port: PortId, network: &NetworkDirectory) -> bool {
+        match self.end {
+            Mouth::Port(end) => network.owner(end) == network.owner(port),
+            Mouth::Router(_) => false,
+        }
+    }
 }

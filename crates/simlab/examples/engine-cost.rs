@@ -81,8 +81,8 @@ fn row(name: &str, properties: &str, mode: Mode) {
 fn cost(properties: &str, links: usize, flying: u64, count: u64, mode: Mode) -> f64 {
     let plan = plan(properties, links);
     let mut engine = Engine::new(&plan, EngineLimits { packet_memory: 8 << 30 });
-    engine.stand_by(mode == Mode::Standby);
-    engine.record((mode == Mode::Recorded).then(RecordSettings::default));
+    engine.recorder_mut().stand_by(mode == Mode::Standby);
+    engine.recorder_mut().record((mode == Mode::Recorded).then(RecordSettings::default));
     let mut records = Vec::new();
     let mut frame = World::with_plan(plan, 1 << 20).udp("a", "b", &[0; 36]);
     // The latency is 10 ms: a packet each 10 ms / flying.
@@ -105,8 +105,8 @@ fn cost(properties: &str, links: usize, flying: u64, count: u64, mode: Mode) -> 
                 engine.recycle(departure.frame);
             }
             while engine.poll_handoff().is_some() {}
-            if number % 64 == 0 && engine.has_records() {
-                engine.take_records(&mut records);
+            if number % 64 == 0 && engine.recorder().has_records() {
+                engine.recorder_mut().take(&mut records);
                 bytes += records.len();
                 records.clear();
             }

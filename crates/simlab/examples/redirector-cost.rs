@@ -54,7 +54,10 @@ fn main() {
         let (none, many) = (plan(properties, 0), plan(properties, 157));
         let [without, beside] =
             [&none, &many].map(|plan| Bench::new(plan, own(plan, OTHER), 24, 1));
-        let row = format!("not redirected beside {} rows, {name}", beside.engine.rows().count());
+        let row = format!(
+            "not redirected beside {} rows, {name}",
+            beside.engine.services().rows().count()
+        );
         compare(&row, "0.99; reach for 1", [without, beside]);
     }
     pinned();
@@ -84,7 +87,7 @@ fn pinned() {
     let mut many = Bench::new(&plan, service(0), 24, MANY);
     many.run(MANY);
     let each = (resident() - before) as f64 / f64::from(MANY);
-    assert_eq!(many.engine.pins().held, u64::from(MANY), "all are pinned");
+    assert_eq!(many.engine.services().pins().held, u64::from(MANY), "all are pinned");
     let counted = "200 B; reach for 64";
     println!("memory of a pin, of {MANY}\t{counted}\t\t{each:.1} B\t");
     let mut costs: Vec<[f64; 3]> = (0..ROUNDS)

@@ -58,7 +58,7 @@ fn flows_of_three_machines_share_a_link_as_in_splaynets_example() {
     assert_near(rate(world.deliveries("n2"), ms(9900), ms(15_000)), 1.5, 0.005);
     assert_near(rate(world.deliveries("n5"), ms(11_000), ms(15_000)), 2.0, 0.005);
     assert_eq!(world.wire().late(), 0);
-    assert!(world.engines().iter().all(|engine| engine.refused_flows() == 0));
+    assert!(world.engines().iter().all(|engine| engine.flow_counts().refused == 0));
     world.assert_conservation();
 }
 
@@ -167,7 +167,7 @@ fn a_machine_that_is_lost_leaves_its_share() {
     world.lose(2);
     world.run_until(ms(6000));
     assert_near(rate(world.deliveries("x"), ms(3100), ms(6000)), 4.5, 0.005);
-    assert_eq!(world.engines()[0].remote_flows(), 1);
+    assert_eq!(world.engines()[0].flow_counts().remote, 1);
 }
 
 /// Flows that come and go on three machines: over any time, a link carries no more than its rate,

@@ -172,8 +172,8 @@ fn check(world: &World, trains: bool) {
         assert_eq!(came(NetworkVertex::Router(router)), gone, "{router:?}: {it:?}");
         redirected += it.redirected;
     }
-    let service = engine.service(WWW);
-    let replicas = engine.replicas(WWW);
+    let service = engine.services().counters(WWW);
+    let replicas = engine.services().replicas(WWW);
     let given: u64 = replicas.iter().map(|replica| replica.counters.packets).sum();
     assert_eq!(given, redirected, "{replicas:?}");
     let lost: u64 = (0..3).map(|router| engine.router(RouterId(router)).replica_lost).sum();
@@ -193,7 +193,11 @@ fn summary(world: &World) -> String {
     let lanes = (0..world.plan().links.len() * 2).map(Lane::from_index);
     let counters: Vec<_> = lanes.map(|lane| *engine.lane(lane)).collect();
     let seen = NODES.map(|node| world.deliveries(node).to_vec());
-    let of_service = (engine.service(WWW), engine.replicas(WWW), engine.pins());
+    let of_service = (
+        engine.services().counters(WWW),
+        engine.services().replicas(WWW),
+        engine.services().pins(),
+    );
     format!("{counters:?} {of_service:?} {seen:?}")
 }
 

@@ -240,14 +240,14 @@ fn a_detour_that_no_name_says_is_counted_as_a_flow_that_could_not_be_announced()
     let a = world.socket("a");
     world.attach("a", steady(a, dns(), FULL, 100));
     world.run_until(ms(500));
-    assert_eq!(world.engines()[0].nameless_flows(), 1);
+    assert_eq!(world.engines()[0].flow_counts().nameless, 1);
     assert_eq!(world.engines()[0].router(RouterId(2)).redirected, 100);
     // Straight ways have names.
     let text = network("paths", ["", "", ", rate: 10mbit"], "");
     let mut world = register(World::over(&text, &TWO, wire()));
     world.attach("a", steady(a, dns(), FULL, 100));
     world.run_until(ms(500));
-    assert_eq!(world.engines()[0].nameless_flows(), 0);
-    assert_eq!(world.engines()[1].remote_flows(), 0, "it is over");
+    assert_eq!(world.engines()[0].flow_counts().nameless, 0);
+    assert_eq!(world.engines()[1].flow_counts().remote, 0, "it is over");
     assert_eq!(world.engines()[0].router(RouterId(0)).redirected, 100);
 }

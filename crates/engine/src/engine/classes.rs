@@ -16,7 +16,7 @@ impl Engine {
     /// belongs to no class.
     #[inline]
     pub fn poll_flow_question(&mut self) -> Option<(Lane, FiveTuple)> {
-        let chains = &mut self.core.chains;
+        let chains = &mut self.network.core.net.lanes.chains;
         self.shared.iter().find_map(|lane| {
             let key = chains[lane.index()].queue().question()?;
             Some((*lane, key))
@@ -29,15 +29,15 @@ impl Engine {
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
     pub fn answer_flow(&mut self, now: Time, lane: Lane, key: &FiveTuple, class: Option<u32>) {
-        self.advance(now);
-        self.core.chains[lane.index()].queue().answer(now, key, class);
-        self.finish();
+        self.network.advance(now);
+        self.network.core.net.lanes.chains[lane.index()].queue().answer(now, key, class);
+        self.network.finish();
     }
 
     /// What the classes of a lane did, where its discipline has such.
     #[must_use]
     pub fn classes(&self, lane: Lane) -> Option<Classes> {
-        self.core.chains[lane.index()].classes()
+        self.network.core.net.lanes.chains[lane.index()].classes()
     }
 
     /// The lanes whose rate classes share.

@@ -13,49 +13,49 @@ impl Engine {
     /// What a lane did.
     #[must_use]
     pub fn lane(&self, lane: Lane) -> &LaneCounters {
-        &self.core.chains[lane.index()].counters
+        &self.network.core.net.lanes.chains[lane.index()].counters
     }
 
     /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since
     /// the last call.
     pub fn take_queue_peak(&mut self, lane: Lane) -> (u64, u64) {
-        self.core.chains[lane.index()].take_queue_peak()
+        self.network.core.net.lanes.chains[lane.index()].take_queue_peak()
     }
 
     /// What a router did.
     #[must_use]
     pub fn router(&self, router: RouterId) -> &RouterCounters {
-        &self.core.routers[router.index()]
+        &self.network.core.net.routers[router.index()]
     }
 
     /// The routes of this moment.
     #[must_use]
     pub fn routes(&self) -> &Arc<Routes> {
-        self.core.network.routes()
+        self.network.core.net.network.routes()
     }
 
     /// The properties of a lane as they are now.
     #[must_use]
     pub fn profile(&self, lane: Lane) -> &LinkProfile {
-        self.core.chains[lane.index()].profile()
+        self.network.core.net.lanes.chains[lane.index()].profile()
     }
 
     /// Whether a lane takes packets: it is not down and no partition cuts it.
     #[must_use]
     pub fn is_up(&self, lane: Lane) -> bool {
-        self.core.chains[lane.index()].cut.refuses().is_none()
+        self.network.core.net.lanes.chains[lane.index()].cut.refuses().is_none()
     }
 
     /// Segments inside a lane: queued, in transmission, in flight.
     #[must_use]
     pub fn in_lane_packets(&self, lane: Lane) -> u64 {
-        self.core.chains[lane.index()].in_lane()
+        self.network.core.net.lanes.chains[lane.index()].in_lane()
     }
 
     /// Bytes of packet buffers in use, those that were polled and not recycled among them.
     #[must_use]
     pub fn in_flight_bytes(&self) -> u64 {
-        self.core.work.pool.held()
+        self.network.core.net.lanes.work.pool.held()
     }
 
     /// Frames that were too short or too long to be taken.
@@ -67,6 +67,7 @@ impl Engine {
     /// What was not polled in time and is lost.
     #[must_use]
     pub fn lost_reports(&self) -> LostReports {
-        LostReports { events: self.core.events.lost(), handoffs: self.core.handoffs.lost() }
+        let core = &self.network.core;
+        LostReports { events: core.events.lost(), handoffs: core.handoffs.lost() }
     }
 }

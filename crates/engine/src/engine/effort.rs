@@ -34,12 +34,12 @@ fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
         while let Some(departure) = engine.poll_output() {
             engine.recycle(departure.frame);
         }
-        heap = heap.max(engine.core.work.timers.len());
+        heap = heap.max(engine.network.core.net.lanes.work.timers.len());
         if number == 2 * flying {
-            before = engine.core.work.timers.ever_set();
+            before = engine.network.core.net.lanes.work.timers.ever_set();
         }
     }
-    Effort { set: engine.core.work.timers.ever_set() - before, heap }
+    Effort { set: engine.network.core.net.lanes.work.timers.ever_set() - before, heap }
 }
 
 /// Two nodes with so many links between them.

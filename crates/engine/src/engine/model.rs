@@ -10,6 +10,7 @@ use crate::chain::Role;
 use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::part::NetworkPart;
 use crate::paths::PathModel;
+use crate::paths::exchange::AnnouncementExchange;
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{Alarms, LaneWakeUp};
 use crate::tunnel::PacketTunnel;
@@ -133,7 +134,7 @@ impl QueueingModel {
         }
     }
 
-    pub(crate) fn paths(&self) -> Option<&PathModel> {
+    fn paths(&self) -> Option<&PathModel> {
         match self {
             QueueingModel::Hops => None,
             QueueingModel::Paths(paths) => Some(paths),
@@ -145,5 +146,10 @@ impl QueueingModel {
             QueueingModel::Hops => None,
             QueueingModel::Paths(paths) => Some(paths),
         }
+    }
+
+    /// The announcements to and from other machines, where there are such.
+    pub(crate) fn exchange(&self) -> Option<&AnnouncementExchange> {
+        self.paths()?.exchange.as_ref()
     }
 }

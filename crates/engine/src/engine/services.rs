@@ -2,17 +2,27 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::{NodeId, RouterId, ServiceId};
+use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::Engine;
 use crate::services::{
-    FailOverCounters, PinCounts, PinnedFlow, ServiceCounters, ServiceReplicaStatus, ServiceRow,
+    FailOverCounters, PinCounts, PinnedFlow, ServiceCounters, ServiceRedirector,
+    ServiceReplicaStatus, ServiceRow,
 };
 
+/// What an engine knows of services at a moment.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceOverview<'a> {
+    redirector: &'a ServiceRedirector,
+    now: Time,
+}
+
 impl Engine {
-    /// The table of redirectors: service by service, by address and port within one.
-    pub fn rows(&self) -> impl Iterator<Item = ServiceRow> + '_ {
-        self.core.services.table()
+    /// What is known of services now.
+    #[must_use]
+    pub fn services(&self) -> ServiceOverview<'_> {
+        let core = &self.network.core;
+        ServiceOverview { redirector: &core.services, now: core.now }
     }
 
     /// Where a router would send a new flow to a row now: `None` if nowhere, if it does not redirect
@@ -21,8 +31,16 @@ impl Engine {
     /// # Panics
     /// If the row does not exist.
     pub fn choice(&mut self, row: usize, router: RouterId) -> Option<NodeId> {
-        assert!(row < self.core.services.table_len(), "there is no row {row}");
-        self.core.choice(u16::try_from(row).ok()?, router)
+        let core = &mut self.network.core;
+        assert!(row < core.services.table_len(), "there is no row {row}");
+        core.redirection().choice(u16::try_from(row).ok()?, router)
+    }
+}
+
+impl<'a> ServiceOverview<'a> {
+    /// The table of redirectors: service by service, by address and port within one.
+    pub fn rows(self) -> impl Iterator<Item = ServiceRow> + 'a {
+        self.redirector.table()
     }
 
     /// What is known of the replicas of a service, in its order; behind them those that were added.
@@ -30,15 +48,15 @@ impl Engine {
     /// # Panics
     /// If the plan has no such service.
     #[must_use]
-    pub fn replicas(&self, service: ServiceId) -> Vec<ServiceReplicaStatus> {
-        self.core.services.replicas(service)
+    pub fn replicas(self, service: ServiceId) -> Vec<ServiceReplicaStatus> {
+        self.redirector.replicas(service)
     }
 
     /// Whether a node is a replica of a service, or was one: others are not taken in changes but
     /// that which adds them.
     #[must_use]
-    pub fn has_replica(&self, service: ServiceId, node: NodeId) -> bool {
-        self.core.services.has_replica(service, node)
+    pub fn has_replica(self, service: ServiceId, node: NodeId) -> bool {
+        self.redirector.has_replica(service, node)
     }
 
     /// What redirectors did for a service.
@@ -46,8 +64,8 @@ impl Engine {
     /// # Panics
     /// If the plan has no such service.
     #[must_use]
-    pub fn service(&self, service: ServiceId) -> &ServiceCounters {
-        self.core.services.counters(service)
+    pub fn counters(self, service: ServiceId) -> &'a ServiceCounters {
+        self.redirector.counters(service)
     }
 
     /// What redirectors did to have the connections of a service outlive their servers; `None`: they do
@@ -56,14 +74,14 @@ impl Engine {
     /// # Panics
     /// If the plan has no such service.
     #[must_use]
-    pub fn fail_over(&self, service: ServiceId) -> Option<FailOverCounters> {
-        self.core.services.fail_over(service)
+    pub fn fail_over(self, service: ServiceId) -> Option<FailOverCounters> {
+        self.redirector.fail_over(service)
     }
 
     /// How many flows are known, over all services.
     #[must_use]
-    pub fn pins(&self) -> PinCounts {
-        self.core.services.counts()
+    pub fn pins(self) -> PinCounts {
+        self.redirector.counts()
     }
 
     /// Flows of a service with their replicas, at most so many. All flows of all services are looked
@@ -72,7 +90,7 @@ impl Engine {
     /// # Panics
     /// If the plan has no such service.
     #[must_use]
-    pub fn pinned(&self, service: ServiceId, most: usize) -> Vec<PinnedFlow> {
-        self.core.services.pinned(self.core.now, service, most)
+    pub fn pinned(self, service: ServiceId, most: usize) -> Vec<PinnedFlow> {
+        self.redirector.pinned(self.now, service, most)
     }
 }

@@ -14,10 +14,11 @@ use windtunnel_routing::RouteDestination;
 use windtunnel_wire::flow;
 use windtunnel_wire::packet::ParsedPacket;
 
-use crate::engine::Core;
-use crate::network::LaneEndpoint;
+use crate::engine::RedirectionPoint;
+use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::services::Redirection;
 use crate::tunnel::Mouth;
+use crate::underlay::LaneSet;
 
 /// From a node's interface to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +68,7 @@ impl Course {
     }
 }
 
-impl Core {
+impl RedirectionPoint<'_> {
     /// Where a packet of a port goes, and the replica that it is given; `None`: nowhere, or it is
     /// dropped on its way.
     pub(super) fn course(
@@ -76,7 +77,7 @@ impl Core {
         port: PortId,
         packet: &ParsedPacket<'_>,
     ) -> Option<(Course, Option<PortId>)> {
-        let target = self.network.target(packet.info.destination);
+        let target = self.net.network.target(packet.info.destination);
         if !self.services.filter.may_hold(packet.info.destination) {
             return Some((Course::to(target?), None));
         }
@@ -93,10 +94,10 @@ impl Core {
         target: Option<RouteDestination>,
     ) -> Option<(Course, Option<PortId>)> {
         let info = &packet.info;
-        let mut lane = self.network.lane_of(port);
+        let mut lane = self.net.network.lane_of(port);
         // Routes that change may make loops.
-        for hops in 0..=self.vertices.len() {
-            let LaneEndpoint::Router(start) = self.network.end(lane) else { break };
+        for hops in 0..=self.net.network.links() {
+            let LaneEndpoint::Router(start) = self.net.network.end(lane) else { break };
             match self.redirect(now, start, packet, None, false) {
                 // What outlives its server is refused with this model, and routers that answer are.
                 Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
@@ -120,14 +121,17 @@ impl Core {
                 break;
             }
             let flow = || flow::FiveTuple::of(packet).hash64();
-            let Some(next) = self.network.next_hop(start, Some(info.source), target?, flow) else {
+            let Some(next) = self.net.network.next_hop(start, Some(info.source), target?, flow)
+            else {
                 break;
             };
             lane = next;
         }
         Some((Course::to(target?), None))
     }
+}
 
+impl NetworkDirectory {
     /// The lanes that a packet would pass now.
     pub(super) fn trace(
         &mut self,
@@ -136,7 +140,7 @@ impl Core {
         source: Option<IpAddr>,
         hash: u64,
     ) -> CourseLanes {
-        let mut lanes = vec![self.network.lane_of(port)];
+        let mut lanes = vec![self.lane_of(port)];
         let Some(tunnel) = course.tunnel else {
             self.extend(&mut lanes, course.target, source, hash, None);
             return CourseLanes { before_tunnel: lanes.len(), lanes };
@@ -145,7 +149,7 @@ impl Core {
             self.extend(&mut lanes, towards, source, hash, Some(tunnel.start));
         }
         let before_tunnel = lanes.len();
-        let end = lanes.last().map(|lane| self.network.end(*lane));
+        let end = lanes.last().map(|lane| self.end(*lane));
         // Where routes lead past the redirector now, no packet takes this course.
         if end == Some(LaneEndpoint::Router(tunnel.start)) {
             self.extend(&mut lanes, course.target, None, hash, None);
@@ -163,19 +167,21 @@ impl Core {
         until: Option<RouterId>,
     ) {
         // Routes that change may make loops.
-        let most = lanes.len() + self.vertices.len();
-        while let Some(LaneEndpoint::Router(id)) = lanes.last().map(|lane| self.network.end(*lane))
-        {
+        let most = lanes.len() + self.links();
+        while let Some(LaneEndpoint::Router(id)) = lanes.last().map(|lane| self.end(*lane)) {
             if target == RouteDestination::Router(id) || until == Some(id) || lanes.len() > most {
                 break;
             }
-            let Some(next) = self.network.next_hop(id, source, target, || hash) else {
+            let Some(next) = self.next_hop(id, source, target, || hash) else {
                 break;
             };
             lanes.push(next);
         }
     }
+}
 
+impl LaneSet {
+    /// The lane that bounds what goes this course.
     pub(super) fn bottleneck(&self, course: &Course, lanes: &CourseLanes) -> Option<Bottleneck> {
         let overhead = course.tunnel.map_or(0, |tunnel| tunnel.overhead);
         let limited = lanes.lanes.iter().enumerate().filter_map(|(number, lane)| {

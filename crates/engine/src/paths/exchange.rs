@@ -13,6 +13,7 @@ use super::names::{FlowKeyCodec, FlowRoute};
 use super::remote_flows::RemoteFlows;
 use super::{Course, PathModel};
 use crate::engine::Core;
+use crate::network::NetworkDirectory;
 
 /// Announcements to and from other machines.
 #[derive(Debug)]
@@ -59,7 +60,7 @@ impl PathModel {
         }
         let route = exchange.names.route(path.port, path.course.target, hash);
         let is_straight = !path.course.leads_to_replica()
-            || self.allocation.lanes(id) == core.trace_route(&route);
+            || self.allocation.lanes(id) == core.net.network.trace_route(&route);
         if is_straight && !exchange.announcer.knows(id) {
             exchange.announcer.begin(id, route, &exchange.names);
         } else if !is_straight {
@@ -82,7 +83,7 @@ impl PathModel {
         let key = news.key;
         let Some(exchange) = &mut self.exchange else { return false };
         let Some(route) = exchange.names.read(&key) else { return false };
-        if part == exchange.part || core.here[route.port.index()] {
+        if part == exchange.part || core.net.departures.is_here(route.port) {
             return false;
         }
         match (exchange.remote.find(part, key), news.flow) {
@@ -110,7 +111,7 @@ impl PathModel {
     ) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
         let id = exchange.remote.number();
-        let started = self.allocation.start(id, None, core.trace_route(&route), terms);
+        let started = self.allocation.start(id, None, core.net.network.trace_route(&route), terms);
         if started {
             exchange.remote.add(part, key, id, route);
         }
@@ -122,16 +123,16 @@ impl PathModel {
         let Some(exchange) = &self.exchange else { return };
         for (id, route) in exchange.remote.iter() {
             if let Some(terms) = self.allocation.terms(id) {
-                self.allocation.renew(id, core.trace_route(&route), terms);
+                self.allocation.renew(id, core.net.network.trace_route(&route), terms);
             }
         }
     }
 }
 
-impl Core {
+impl NetworkDirectory {
     /// The lanes of a flow's route.
     pub(crate) fn trace_route(&mut self, route: &FlowRoute) -> Vec<Lane> {
-        let source = self.network.address_of_port(route.port);
+        let source = self.address_of_port(route.port);
         self.trace(route.port, Course::to(route.target), source, route.class).lanes
     }
 }

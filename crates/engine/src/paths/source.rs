@@ -17,6 +17,7 @@ use crate::engine::Core;
 use crate::engine::Express;
 use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
 use crate::records::{self, SOURCE_QUEUE, TaggedShape};
+use crate::underlay::LaneSet;
 
 /// Packets in the queue that show that a flow wants more than was thought.
 const BACKLOG_MIN: u64 = 4;
@@ -32,7 +33,7 @@ impl PathModel {
     ) -> Option<Express> {
         let now = core.now;
         let found = ParsedPacket::parse(frame.bytes).ok().and_then(|packet| {
-            let (course, aim) = core.course(now, port, &packet)?;
+            let (course, aim) = core.redirection().course(now, port, &packet)?;
             let key = FiveTuple::of(&packet);
             let path = self.path_to(core, now, port, course, &key)?;
             Some((path, aim, (key, FlowSignal::of(&packet))))
@@ -42,19 +43,18 @@ impl PathModel {
         };
         let MeasuredFrame { bytes, vnet, shape } = frame;
         self.see(core, now, path, key, signal, &shape);
-        let Some(buf) = core.work.pool.copy(bytes) else {
+        let Some(buf) = core.net.lanes.work.pool.copy(bytes) else {
             let first = self.paths[path].lanes[0];
-            let recorder = &mut core.work.recorder;
-            let tag = recorder.entering();
-            let chain = &mut core.chains[first.index()];
+            let tag = core.net.lanes.work.recorder.entering();
             let offered = TaggedShape { tag: &tag, shape: &shape };
-            chain.offer_without_memory(now, offered, bytes, recorder);
+            core.net.lanes.offer_without_memory(now, first, offered, bytes);
             return None;
         };
-        let mut packet = EmulatedPacket::new(buf, vnet, shape, core.work.sent, &mut core.work.pool);
+        let work = &mut core.net.lanes.work;
+        let mut packet = EmulatedPacket::new(buf, vnet, shape, work.sent, &mut work.pool);
         packet.origin = Some(port);
         packet.aim = aim;
-        packet.tag = core.work.recorder.entering();
+        packet.tag = work.recorder.entering();
         self.wait_at_source(core, now, path, packet);
         None
     }
@@ -71,19 +71,19 @@ impl PathModel {
 
     /// Takes over what changed of lanes and routes.
     pub(crate) fn follow(&mut self, core: &mut Core, now: Time) {
-        for (index, chain) in core.chains.iter().enumerate() {
+        for (index, chain) in core.net.lanes.chains.iter().enumerate() {
             self.allocation.set_capacity(Lane::from_index(index), chain.profile().rate);
         }
         for number in 0..self.paths.len() {
             let ShapedPath { port, course, source, hash, .. } = self.paths[number];
-            let traced = core.trace(port, course, Some(source), hash);
-            let bottleneck = core.bottleneck(&course, &traced);
+            let traced = core.net.network.trace(port, course, Some(source), hash);
+            let bottleneck = core.net.lanes.bottleneck(&course, &traced);
             self.lead(number, traced.lanes, bottleneck);
         }
         for (key, id, path) in self.traffic.running() {
             let ShapedPath { port, course, .. } = self.paths[path];
-            let lanes = core.trace(port, course, Some(key.source), key.hash64()).lanes;
-            let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
+            let lanes = core.net.network.trace(port, course, Some(key.source), key.hash64()).lanes;
+            let terms = core.net.lanes.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
             self.renew(id, lanes, terms);
             self.announce(core, path, id, key.hash64());
         }
@@ -109,8 +109,8 @@ impl PathModel {
     ) -> Option<usize> {
         let number = self.find(port, course).unwrap_or_else(|| {
             let mut path = ShapedPath::new(port, course, key.source, key.hash64());
-            let traced = core.trace(port, course, Some(path.source), path.hash);
-            path.bottleneck = core.bottleneck(&course, &traced);
+            let traced = core.net.network.trace(port, course, Some(path.source), path.hash);
+            path.bottleneck = core.net.lanes.bottleneck(&course, &traced);
             path.lanes = traced.lanes;
             let number = self.add(path);
             self.add_shaper(core, now, number);
@@ -122,14 +122,15 @@ impl PathModel {
     fn add_shaper(&mut self, core: &mut Core, now: Time, number: usize) {
         debug_assert_eq!(number, self.shapers.len(), "shapers are added in order");
         let bottleneck = self.paths[number].bottleneck;
-        let profile = bottleneck
-            .map(|it| (core.chains[it.lane.index()].profile().clone(), it.tunnel_overhead));
+        let LaneSet { chains, work, .. } = &core.net.lanes;
+        let profile =
+            bottleneck.map(|it| (chains[it.lane.index()].profile().clone(), it.tunnel_overhead));
         let lane = Lane::from_index(self.lanes + number);
         let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
         let site = LaneLocation { ends_at_node: false, on_lan: false, routed: true };
         let profile = shaper_profile(profile.as_ref().map(|(profile, more)| (profile, *more)));
         let role = Role::Shaper(None);
-        self.shapers.push(ElementChain::new(lane, &rng, &profile, site, role, &core.work.traces));
+        self.shapers.push(ElementChain::new(lane, &rng, &profile, site, role, &work.traces));
         self.set_rate(core, now, number);
     }
 
@@ -189,8 +190,8 @@ impl PathModel {
     fn start_flow(&mut self, core: &mut Core, number: usize, id: FlowId, key: &FiveTuple) {
         let ShapedPath { port, course, .. } = self.paths[number];
         let hash = key.hash64();
-        let lanes = core.trace(port, course, Some(key.source), hash).lanes;
-        let terms = core.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
+        let lanes = core.net.network.trace(port, course, Some(key.source), hash).lanes;
+        let terms = core.net.lanes.terms(&lanes, self.traffic.flow(id).map(|it| &it.estimator));
         self.start(number, id, lanes, terms);
         self.announce(core, number, id, hash);
     }
@@ -231,7 +232,7 @@ impl PathModel {
     /// Passes the demand of a flow on to the shares.
     fn renew_terms(&mut self, core: &Core, id: FlowId) {
         let Some(flow) = self.traffic.flow(id) else { return };
-        let terms = core.terms(self.allocation.lanes(id), Some(&flow.estimator));
+        let terms = core.net.lanes.terms(self.allocation.lanes(id), Some(&flow.estimator));
         self.change(id, terms);
     }
 
@@ -247,13 +248,13 @@ impl PathModel {
     /// Sets the terms of lanes' clocks.
     fn set_terms(&self, core: &mut Core, now: Time, lanes: impl IntoIterator<Item = usize>) {
         for lane in lanes {
-            let terms = self.terms_of(lane, core.chains[lane].profile().rate);
-            core.work.clocks.set(now, lane, terms);
+            let terms = self.terms_of(lane, core.net.lanes.chains[lane].profile().rate);
+            core.net.lanes.work.clocks.set(now, lane, terms);
         }
     }
 
     fn set_rate(&mut self, core: &mut Core, now: Time, number: usize) {
-        let profile = |lane: Lane| core.chains[lane.index()].profile();
+        let profile = |lane: Lane| core.net.lanes.chains[lane.index()].profile();
         let rate = self.rate(number, |lane| profile(lane).rate);
         let path = &self.paths[number];
         let pacing = path.bottleneck.map(|Bottleneck { rate: line, .. }| {
@@ -275,7 +276,7 @@ impl PathModel {
         if shaper.profile().rate != rate {
             let rate = rate.map_or(PropertySetting::Default, PropertySetting::To);
             let patch = LinkPatch { rate: Some(rate), ..LinkPatch::default() };
-            shaper.patch(now, &patch, &mut core.work);
+            shaper.patch(now, &patch, &mut core.net.lanes.work);
         }
     }
 
@@ -284,25 +285,25 @@ impl PathModel {
         let Some(Bottleneck { lane, tunnel_overhead, .. }) = self.paths[number].bottleneck else {
             return;
         };
-        let profile = core.chains[lane.index()].profile();
+        let profile = core.net.lanes.chains[lane.index()].profile();
         let profile = shaper_profile(Some((profile, tunnel_overhead)));
         let patch = LinkPatch {
             queue: profile.queue.map(PropertySetting::To),
             overhead: profile.overhead.map(PropertySetting::To),
             ..LinkPatch::default()
         };
-        self.shapers[number].patch(now, &patch, &mut core.work);
+        self.shapers[number].patch(now, &patch, &mut core.net.lanes.work);
     }
 
     /// Offers a packet to its path's queue; what that drops counts as dropped at the bottleneck.
     fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: EmulatedPacket) {
         let shaper = &mut self.shapers[path];
         let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
-        shaper.offer(now, packet, &mut core.work);
+        shaper.offer(now, packet, &mut core.net.lanes.work);
         let after = shaper.counters.dropped;
         let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
         let Some(Bottleneck { lane, .. }) = bottleneck else { return };
-        let counters = &mut core.chains[lane.index()].counters;
+        let counters = &mut core.net.lanes.chains[lane.index()].counters;
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];
             counters.offered_packets += dropped;
@@ -312,7 +313,8 @@ impl PathModel {
     }
 }
 
-impl Core {
+impl LaneSet {
+    /// The terms of a flow over these lanes, as they are now.
     fn terms(&self, lanes: &[Lane], estimator: Option<&DemandEstimator>) -> FlowTerms {
         let latency = |lane: Lane| self.chains[lane.index()].profile().latency;
         let there = lanes.iter().fold(Span::ZERO, |sum, lane| sum + latency(*lane));

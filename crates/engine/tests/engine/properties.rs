@@ -14,7 +14,7 @@ use strategy::{Step, profile, steps};
 /// Plays steps over a network, perhaps with everything recorded.
 pub(crate) fn play(plan: &Plan, steps: &[(u64, Step)], memory: u64, recorded: bool) -> Net {
     play_with(plan, steps, memory, |engine| {
-        engine.record(recorded.then(RecordSettings::default));
+        engine.recorder_mut().record(recorded.then(RecordSettings::default));
     })
 }
 
@@ -120,7 +120,7 @@ proptest! {
         let plan = lan(&profiles);
         let play = || {
             let mut net = Net::with_memory(plan.clone(), memory);
-            net.engine.record(Some(RecordSettings::default()));
+            net.engine.recorder_mut().record(Some(RecordSettings::default()));
             let mut at = 1;
             for (pause, from, to, len, change) in &steps {
                 at += pause;

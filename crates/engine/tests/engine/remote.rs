@@ -118,7 +118,7 @@ fn flows_of_one_pair_have_names_of_their_own_which_are_given_again() {
     send(&mut engine, 200 * MS, 0, &udp(&plan, 0, 2, 9));
     engine.handle_timeout(at(250 * MS));
     assert_eq!(keys(&news(&mut engine)), [key(0, 2, 0)]);
-    assert_eq!(engine.nameless_flows(), 0);
+    assert_eq!(engine.flow_counts().nameless, 0);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn flows_of_another_machine_take_their_share_and_give_it_back() {
     assert!(pace(&mut engine, 200..700).abs_diff(1000) <= 4, "8 Mbit/s, packets of 1000 bytes");
     let began = [change(key(1, 3, 0), greedy(Span::from_millis(1)))];
     engine.handle_flows(at(700 * MS), 1, &began);
-    assert_eq!(engine.remote_flows(), 1);
+    assert_eq!(engine.flow_counts().remote, 1);
     assert!(pace(&mut engine, 701..1201).abs_diff(500) <= 4, "half of it");
     let wants = |demand| FlowTerms { demand, ..FlowTerms::new(Span::from_millis(1)) };
     let modest = [change(key(1, 3, 0), Some(wants(Rate::from_bits_per_second(2_000_000))))];
@@ -146,10 +146,10 @@ fn flows_of_another_machine_take_their_share_and_give_it_back() {
     engine.handle_flows(at(2303 * MS), 1, &[change(key(1, 3, 1), None)]);
     assert!(pace(&mut engine, 2304..2804).abs_diff(500) <= 4);
     engine.forget_part(at(2804 * MS), 7);
-    assert_eq!(engine.remote_flows(), 1, "another part's flows stay");
+    assert_eq!(engine.flow_counts().remote, 1, "another part's flows stay");
     engine.forget_part(at(2804 * MS), 1);
     assert!(pace(&mut engine, 2805..3305).abs_diff(1000) <= 4, "all of it");
-    assert_eq!((engine.remote_flows(), engine.refused_flows()), (0, 0));
+    assert_eq!((engine.flow_counts().remote, engine.flow_counts().refused), (0, 0));
     assert!(engine.lane(up(0)).dropped[DropReason::QueueFull] > 0);
 }
 
@@ -165,12 +165,12 @@ fn an_invalid_announcement_is_counted_and_does_nothing() {
     let mut part = engine(&plan, 0, &[0]);
     part.handle_flows(at(1), 1, &wrong);
     part.handle_flows(at(1), 0, &[change(key(1, 3, 0), terms)]);
-    assert_eq!((part.refused_flows(), part.remote_flows()), (4, 0));
+    assert_eq!((part.flow_counts().refused, part.flow_counts().remote), (4, 0));
     part.handle_flows(at(1), 1, &[change(key(1, 3, 0), None)]);
-    assert_eq!(part.refused_flows(), 4, "an end of what never was known");
+    assert_eq!(part.flow_counts().refused, 4, "an end of what never was known");
     let mut whole = Engine::new(&plan, EngineLimits { packet_memory: 1 << 20 });
     whole.handle_flows(at(1), 1, &[change(key(1, 3, 0), terms)]);
-    assert_eq!(whole.refused_flows(), 1);
+    assert_eq!(whole.flow_counts().refused, 1);
 }
 
 /// What is left of a lane is divided by the modest flows of all machines.
@@ -305,7 +305,7 @@ fn names_say_which_interfaces_and_which_router() {
     let keys: Vec<FlowKey> = announced.iter().map(|change| change.key).collect();
     assert_eq!(keys, [key(0, 0, 7), key(0, 1, 0), key(0, 1, 3), key(0, 1, 4)], "{numbers:?}");
     receiver.handle_flows(at(50 * MS), 0, &announced);
-    assert_eq!((receiver.remote_flows(), receiver.refused_flows()), (4, 0));
+    assert_eq!((receiver.flow_counts().remote, receiver.flow_counts().refused), (4, 0));
 }
 
 /// With equal ways, both machines find the lane that the packets of the flow take.
@@ -340,5 +340,5 @@ fn names_say_which_of_the_equal_ways() {
         receiver.handle_flows(at(0), 0, &announced);
     }
     assert_eq!(used.len(), 3, "all ways occur");
-    assert_eq!(receiver.refused_flows(), 0);
+    assert_eq!(receiver.flow_counts().refused, 0);
 }

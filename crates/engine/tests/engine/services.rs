@@ -118,7 +118,7 @@ impl Net {
     }
 
     pub(crate) fn counters(&self, replica: usize) -> ReplicaCounters {
-        self.engine.replicas(WWW)[replica].counters
+        self.engine.services().replicas(WWW)[replica].counters
     }
 }
 

@@ -198,7 +198,7 @@ impl Net {
     /// As `new`, with everything recorded.
     pub(crate) fn recorded(plan: Plan) -> Self {
         let mut net = Net::new(plan);
-        net.engine.record(Some(RecordSettings::default()));
+        net.engine.recorder_mut().record(Some(RecordSettings::default()));
         net
     }
 
@@ -314,8 +314,8 @@ impl Net {
     }
 
     pub(crate) fn drain(&mut self) {
-        if self.engine.has_records() {
-            self.engine.take_records(&mut self.records);
+        if self.engine.recorder().has_records() {
+            self.engine.recorder_mut().take(&mut self.records);
         }
         while let Some(departure) = self.engine.poll_output() {
             let FrameDeparture { port, intended, vnet, frame, .. } = departure;

@@ -67,10 +67,10 @@ proptest! {
             prop_assert_eq!(came, counters.forwarded + refused + counters.echo_answered);
             prop_assert!(counters.translated <= counters.forwarded);
         }
-        let (made, expired) = home.net.engine.nat(RouterId(0))
-            .map(|it| (it.mappings_made, it.mappings_expired)).unwrap();
+        let counters = home.nat().counters();
+        let (made, expired) = (counters.mappings_made, counters.mappings_expired);
         prop_assert_eq!(made, expired, "all are over at the end");
-        prop_assert_eq!(home.net.engine.nat_held(RouterId(0)), (0, 0));
+        prop_assert_eq!(home.nat_held(), (0, 0));
         prop_assert!(home.net.out.iter().all(|out| windtunnel_wire::checksum::verify(&out.frame)));
     }
 
@@ -107,8 +107,8 @@ proptest! {
         };
         prop_assert_eq!(frames(&at_once), frames(&held));
         prop_assert_eq!(
-            at_once.net.engine.nat_mappings(RouterId(0), 999).len(),
-            held.net.engine.nat_mappings(RouterId(0), 999).len()
+            at_once.nat().mappings(999).len(),
+            held.nat().mappings(999).len()
         );
         prop_assert_eq!(at_once.counters(), held.counters());
     }

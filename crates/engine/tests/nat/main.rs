@@ -144,6 +144,15 @@ impl Home {
     fn counters(&self) -> windtunnel_engine::RouterCounters {
         *self.net.engine.router(RouterId(0))
     }
+
+    fn nat(&self) -> &windtunnel_engine::NetworkAddressTranslator {
+        self.net.engine.nat(RouterId(0)).expect("the router has a NAT")
+    }
+
+    /// Mappings and sessions that there are.
+    fn nat_held(&self) -> (usize, usize) {
+        (self.nat().mappings_held(), self.nat().sessions_held())
+    }
 }
 
 fn seen(port: u32, frame: &[u8]) -> Seen {

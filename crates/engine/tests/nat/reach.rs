@@ -68,7 +68,7 @@ fn trains_are_translated_whole() {
     // All but the time to live and the checksum over it.
     assert!(out.frame[26..] == expected[26..]);
     assert_eq!(home.counters().translated, 21);
-    let mapping = home.net.engine.nat_mappings(RouterId(0), 10)[0];
+    let mapping = home.nat().mappings(10)[0];
     assert_eq!((mapping.outbound, mapping.inbound), (21, 0));
     // On links with properties, too.
     let mut home = Home::with_links("{nat: port-restricted}", ", latency: 1ms, rate: 100mbit");
@@ -88,22 +88,22 @@ fn mappings_are_shown_and_those_that_are_over_are_given_once() {
     let (s, t) = (home.end(S, 3478), home.end(T, 53));
     let first = home.mapped(5000, s);
     home.mapped(5000, t);
-    let shown = home.net.engine.nat_mappings(RouterId(0), 10);
+    let shown = home.nat().mappings(10);
     assert_eq!(shown.len(), 2);
     let of_first = shown.iter().find(|it| it.external.port == first.port()).unwrap();
     assert_eq!(of_first.internal.to_string(), home.end(A, 5000).to_string());
     assert_eq!(of_first.remote.unwrap().to_string(), s.to_string());
-    assert_eq!(home.net.engine.nat_held(RouterId(0)), (2, 2));
+    assert_eq!(home.nat_held(), (2, 2));
     home.wait(300_000);
-    assert_eq!(home.net.engine.nat_held(RouterId(0)), (0, 0));
+    assert_eq!(home.nat_held(), (0, 0));
     let (router, ended) = home.net.engine.poll_ended_mapping().unwrap();
     assert_eq!((router, ended.mapping.external.port), (RouterId(0), first.port()));
     assert_eq!(ended.ended, ended.mapping.made + windtunnel_model::Span::from_secs(300));
     assert!(home.net.engine.poll_ended_mapping().is_some());
     assert!(home.net.engine.poll_ended_mapping().is_none());
-    let counters = home.net.engine.nat(RouterId(0)).unwrap();
+    let counters = home.nat().counters();
     assert_eq!((counters.mappings_made, counters.mappings_expired), (2, 2));
-    assert_eq!(home.net.engine.nat(RouterId(1)), None);
+    assert!(home.net.engine.nat(RouterId(1)).is_none());
 }
 
 /// On LANs a router finds its neighbours: what waits for that is translated once.
@@ -139,7 +139,7 @@ fn a_nat_between_two_lans_asks_for_its_neighbours() {
     // Now it knows, and the next one passes at once.
     net.send(3 * MS, 0, PLAIN, &frame);
     assert_eq!(seen(1, &net.out.pop().unwrap().frame), (1, external, s));
-    let mapping = net.engine.nat_mappings(RouterId(0), 10)[0];
+    let mapping = net.engine.nat(RouterId(0)).unwrap().mappings(10)[0];
     assert_eq!(mapping.outbound, 2, "each packet is counted once");
 }
 

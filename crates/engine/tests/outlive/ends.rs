@@ -127,7 +127,7 @@ impl Ends {
     }
 
     pub(crate) fn counters(&self) -> FailOverCounters {
-        self.net.engine.fail_over(WWW).unwrap()
+        self.net.engine.services().fail_over(WWW).unwrap()
     }
 
     /// What happened, without connections and times.

@@ -24,10 +24,10 @@ fn a_connection_that_is_kept_is_listed_with_its_primary_and_counted_at_each_repl
     let mut ends = Ends::new(network(), service(), Program::Download { bytes: 400_000 });
     ends.run(Time::ZERO + Span::from_millis(30));
     let www = windtunnel_model::ServiceId(0);
-    let [flow] = ends.net.engine.pinned(www, 10)[..] else { panic!("one connection") };
+    let [flow] = ends.net.engine.services().pinned(www, 10)[..] else { panic!("one connection") };
     assert_eq!((flow.client, flow.replica), (crate::network::client(), NodeId(NEAR)));
     let live = |ends: &Ends| -> Vec<u64> {
-        let replicas = ends.net.engine.replicas(www);
+        let replicas = ends.net.engine.services().replicas(www);
         replicas.iter().map(|replica| replica.counters.live_connections).collect()
     };
     assert_eq!(live(&ends), [1, 1]);

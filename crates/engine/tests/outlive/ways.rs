@@ -51,7 +51,7 @@ fn segments_fit_the_tunnels_of_both_directions() {
             }
         }
         // Once for the SYN, and for the answer of each replica.
-        let clamped = ends.net.engine.service(windtunnel_model::ServiceId(0)).clamped;
+        let clamped = ends.net.engine.services().counters(windtunnel_model::ServiceId(0)).clamped;
         assert_eq!(clamped, 3);
     }
 }

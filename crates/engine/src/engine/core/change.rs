@@ -1,10 +1,12 @@
 //! Changes of the network.
 
-use windtunnel_model::plan::{LinkChange, PartitionMode, Sides};
-use windtunnel_model::{Lane, Time};
+use windtunnel_model::Time;
+use windtunnel_model::plan::{PartitionMode, ROUTER_MAC, ServiceChange, Sides};
+use windtunnel_wire::reset::Reset;
 
 use super::Core;
 use crate::engine::NetworkChange;
+use crate::event::{NetworkEvent, NetworkEventKind};
 
 impl Core {
     pub(crate) fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
@@ -13,54 +15,64 @@ impl Core {
         }
         self.ways.forget();
         match change {
-            NetworkChange::Links(change) => self.change_links(now, change),
-            NetworkChange::Flap { lanes, up } => self.flap(now, lanes, *up),
+            NetworkChange::Links(change) => self.net.lanes.change(now, change),
+            NetworkChange::Flap { lanes, up } => self.net.lanes.flap(lanes, *up),
             NetworkChange::Partition(groups) => {
-                self.part(now, &Sides::new(groups, PartitionMode::Between));
+                self.net.part(&Sides::new(groups, PartitionMode::Between));
             }
             NetworkChange::PartitionOneWay(groups) => {
-                self.part(now, &Sides::new(&groups.map(<[_]>::to_vec), PartitionMode::OneWay));
+                self.net.part(&Sides::new(&groups.map(<[_]>::to_vec), PartitionMode::OneWay));
             }
             NetworkChange::PartitionPairs(groups) => {
-                self.part(now, &Sides::new(groups, PartitionMode::Pairs));
+                self.net.part(&Sides::new(groups, PartitionMode::Pairs));
             }
-            NetworkChange::Heal => self.part(now, &Sides::new(&[], PartitionMode::Between)),
-            NetworkChange::Route(change) => self.fix_routes(now, change),
+            NetworkChange::Heal => self.net.part(&Sides::new(&[], PartitionMode::Between)),
+            NetworkChange::Route(change) => {
+                self.net.fix_routes(change);
+                self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::RoutesFixed });
+            }
             NetworkChange::Reroute => self.reroute(now, false),
             NetworkChange::Service(_) => {}
         }
-    }
-
-    fn change_links(&mut self, now: Time, change: &LinkChange) {
-        for (lane, patch) in &change.patches {
-            self.chains[lane.index()].patch(now, patch, &mut self.work);
-        }
-        for (lane, up) in &change.state {
-            self.chains[lane.index()].cut.down = !up;
-        }
-        if !change.state.is_empty() {
+        if cuts_or_mends(change) {
             self.reroutes.lanes_changed(now);
         }
     }
 
-    fn flap(&mut self, now: Time, lanes: &[Lane], up: bool) {
-        for lane in lanes {
-            let flaps = &mut self.chains[lane.index()].cut.flaps;
-            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
+    /// Takes a change of a service over.
+    fn change_service(&mut self, now: Time, change: &ServiceChange) {
+        let broken = self.services.update(now, change);
+        self.send_kept(now);
+        for broken in broken {
+            let reset = Reset {
+                source: broken.service,
+                destination: broken.client,
+                sequence: broken.acknowledged,
+                acknowledgement: None,
+                mac: ROUTER_MAC,
+            };
+            self.services.count_lost(change.service, 0, true);
+            self.send_reset(now, broken.router, &reset);
         }
-        self.reroutes.lanes_changed(now);
     }
 
-    /// Parts the lanes and the attachments of LANs that a partition parts, and no others.
-    fn part(&mut self, now: Time, sides: &Sides) {
-        for segment in &mut self.segments {
-            segment.part(sides, &self.vertices);
-        }
-        for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
-            for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
-                chain.cut.parted = sides.part(ends[from], ends[to]);
-            }
-        }
-        self.reroutes.lanes_changed(now);
+    /// Computes shortest routes for the lanes as they are.
+    pub(crate) fn reroute(&mut self, now: Time, by_itself: bool) {
+        self.ways.forget();
+        self.net.reroute();
+        self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::Rerouted { by_itself } });
+    }
+}
+
+/// Whether lanes may go down or up with a change.
+fn cuts_or_mends(change: &NetworkChange<'_>) -> bool {
+    match change {
+        NetworkChange::Links(change) => !change.state.is_empty(),
+        NetworkChange::Flap { .. }
+        | NetworkChange::Partition(_)
+        | NetworkChange::PartitionOneWay(_)
+        | NetworkChange::PartitionPairs(_)
+        | NetworkChange::Heal => true,
+        NetworkChange::Route(_) | NetworkChange::Reroute | NetworkChange::Service(_) => false,
     }
 }

@@ -1,17 +1,20 @@
 //! From lane to lane: what happens to a packet at the end of one.
 
-use windtunnel_model::{Lane, PortId, RouterId, Time};
-use windtunnel_wire::{ethernet, hop, icmp};
+use windtunnel_model::{LanId, Lane, PortId, RouterId, Time};
+use windtunnel_wire::{hop, icmp};
 
 use super::Core;
-use crate::engine::{Express, FrameDeparture};
-use crate::network::{Addressing, LaneEndpoint};
+use super::deliver::next_segment;
+use super::middle::PassageOutcome;
+use super::redirect::Judgement;
+use crate::engine::Express;
+use crate::lan::SwitchEgress;
+use crate::network::LaneEndpoint;
 use crate::packet::{EmulatedPacket, MeasuredFrame};
-use crate::records::{RouterReason, Tag, TaggedShape};
+use crate::records::{RouterReason, TaggedShape};
 use crate::router::{ForwardingDecision, ForwardingRefusal};
 use crate::tunnel::PacketTunnel;
-
-use super::redirect::Judgement;
+use crate::underlay::{FrameEntry, ReturnReason, ReturnedPacket, address};
 
 impl Core {
     /// Brings a frame as far as lanes let it pass at once; copies it where one does not. It may be in
@@ -24,38 +27,36 @@ impl Core {
         mut frame: MeasuredFrame<'_>,
         mut tunnel: Option<PacketTunnel>,
     ) -> Option<Express> {
-        let mut lane = self.network.lane_of(port);
+        let mut lane = self.net.network.lane_of(port);
         let mut came_by = None;
         if let Some(entered) = &tunnel {
             frame.shape = frame.shape.longer(entered.overhead);
-            self.work.recorder.lengthen_entering(entered.overhead);
+            self.net.lanes.work.recorder.lengthen_entering(entered.overhead);
         }
-        while self.chains[lane.index()].is_clear(now, &frame.shape) {
-            let chain = &self.chains[lane.index()];
-            let next = match self.network.end(lane) {
+        while self.net.lanes.chains[lane.index()].is_clear(now, &frame.shape) {
+            let next = match self.net.network.end(lane) {
                 // What is in the outbox leaves first.
-                LaneEndpoint::Node { .. } if self.unpolled[lane.index()] > 0 => break,
+                LaneEndpoint::Node { .. } if self.net.departures.waits(lane) => break,
                 // What comes to it later is not held here, so its order is looked after at once.
                 LaneEndpoint::Node { port: to, .. }
-                    if !self.here[to.index()] && !chain.is_free(now, port) =>
+                    if !self.net.departures.is_here(to)
+                        && !self.net.lanes.chains[lane.index()].is_free(now, port) =>
                 {
                     break;
                 }
                 LaneEndpoint::Node { port: to, .. }
-                    if self.is_wrapped_for(to, frame.bytes, tunnel.as_ref()) =>
+                    if self.delivery().unwraps(to, frame.bytes, tunnel.as_ref()) =>
                 {
                     break;
                 }
                 LaneEndpoint::Node { port, addresses } => {
-                    let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                    chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
+                    self.net.lanes.pass(now, lane, &frame);
                     address(frame.bytes, addresses);
                     return Some(Express { port, lane, vnet: frame.vnet });
                 }
-                LaneEndpoint::Lan(id) => match self.only_outlet(now, id, lane, frame.bytes) {
+                LaneEndpoint::Lan(id) => match self.net.only_outlet(now, id, lane, frame.bytes) {
                     Some(next) => {
-                        let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                        chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
+                        self.net.lanes.pass(now, lane, &frame);
                         next
                     }
                     None => break,
@@ -63,12 +64,13 @@ impl Core {
                 LaneEndpoint::Router(id) => {
                     match self.route_at_once(now, id, lane, &mut frame, tunnel.as_ref()) {
                         Some((next, entered)) => {
-                            let (chain, work) = (&mut self.chains[lane.index()], &mut self.work);
-                            chain.pass(now, &frame.shape, frame.bytes, &mut work.recorder);
-                            self.routers[id.index()].forwarded += u64::from(frame.shape.count);
+                            self.net.lanes.pass(now, lane, &frame);
+                            let count = u64::from(frame.shape.count);
+                            self.net.routers[id.index()].forwarded += count;
                             if let Some(entered) = entered {
                                 frame.shape = frame.shape.longer(entered.overhead);
-                                work.recorder.lengthen_entering(entered.overhead);
+                                let recorder = &mut self.net.lanes.work.recorder;
+                                recorder.lengthen_entering(entered.overhead);
                                 tunnel = Some(entered);
                             }
                             next
@@ -79,7 +81,8 @@ impl Core {
             };
             (came_by, lane) = (Some(lane), next);
         }
-        self.copy_in(now, lane, port, came_by, tunnel, &frame);
+        self.net.copy_in(now, lane, FrameEntry { origin: port, came_by, tunnel }, &frame);
+        self.take_back();
         None
     }
 
@@ -93,14 +96,18 @@ impl Core {
         frame: &mut MeasuredFrame<'_>,
         tunnel: Option<&PacketTunnel>,
     ) -> Option<(Lane, Option<PacketTunnel>)> {
-        if !self.is_for_router(lane, frame.bytes) {
+        if !self.net.is_for_router(lane, frame.bytes) {
             return None;
         }
         if self.middleboxes.is_at(id) {
-            let next = tunnel.is_none().then(|| self.pass_middlebox_at_once(now, id, lane, frame));
-            return next.flatten().map(|next| (next, None));
+            if tunnel.is_some() {
+                return None;
+            }
+            let next = self.passage().pass_at_once(now, id, lane, frame);
+            return next.map(|next| (next, None));
         }
-        let (next, entered) = match self.judge(now, id, frame.bytes, tunnel, None) {
+        let mut point = self.redirection();
+        let (next, entered) = match point.judge(now, id, frame.bytes, tunnel, None) {
             Judgement::Plain(ForwardingDecision::Forward(next)) => (next, None),
             Judgement::Redirect(ForwardingDecision::Forward(next), tunnel, hit) => {
                 (next, Some((tunnel, hit)))
@@ -108,12 +115,12 @@ impl Core {
             _ => return None,
         };
         let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
-        let may_go = self.address_next(now, next, frame.bytes, within);
+        let may_go = point.net.address_next(now, next, frame.bytes, within);
         if !may_go || hop::decrement_ttl(frame.bytes).is_err() {
             return None;
         }
         if let Some((_, hit)) = entered {
-            self.count_hit(id, hit, &frame.shape);
+            point.count_hit(id, hit, &frame.shape);
         }
         Some((next, entered.map(|(tunnel, _)| tunnel)))
     }
@@ -121,100 +128,96 @@ impl Core {
     /// Puts a packet on a lane at the time of its first segment.
     #[inline]
     pub(crate) fn offer(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
-        let chain = &mut self.chains[lane.index()];
-        if packet.tunnel.is_some_and(|tunnel| tunnel.fragments) && !chain.takes_all(&packet.shape) {
-            return self.offer_wrapped(now, lane, packet);
+        self.net.lanes.offer(now, lane, packet);
+        self.take_back();
+    }
+
+    /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
+    pub(super) fn hand_on(&mut self, now: Time, id: RouterId, lane: Lane, packet: EmulatedPacket) {
+        self.net.hand_on(now, id, lane, packet);
+        self.take_back();
+    }
+
+    /// Handles what a lane has not taken.
+    #[inline]
+    fn take_back(&mut self) {
+        while let Some(ReturnedPacket { at, lane, reason }) = self.net.lanes.take_returned() {
+            match reason {
+                ReturnReason::TooBig(refused) => self.report_too_big(at, lane, refused),
+                ReturnReason::Unwrapped(packet) => self.offer_wrapped(at, lane, packet),
+            }
         }
-        let refused = chain.offer(now, packet, &mut self.work);
-        if let Some(refused) = refused {
-            self.report_too_big(now, lane, refused);
+    }
+
+    /// Offers a lane what is too large for it and may be fragmented with its outer header: each
+    /// segment with that by itself.
+    fn offer_wrapped(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
+        let mut rest = Some(packet);
+        while let Some(packet) =
+            next_segment(&mut rest, &mut self.net.lanes.work.pool, &mut self.services)
+        {
+            let (tag, shape) = (packet.tag, packet.shape);
+            let offered = TaggedShape { tag: &tag, shape: &shape };
+            let lanes = &mut self.net.lanes;
+            match self.headers.wrap(packet, &self.net.network, &mut lanes.work.pool) {
+                Ok(packet) => self.offer(now, lane, packet),
+                Err(packet) => {
+                    lanes.offer_without_memory(now, lane, offered, packet.frame());
+                    packet.discard(&mut lanes.work.pool);
+                }
+            }
         }
     }
 
     /// Handles a packet that has come out of a lane, at `now`.
     #[inline]
     pub(crate) fn arrive(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
-        match self.network.end(lane) {
-            LaneEndpoint::Node { .. } => self.deliver(now, lane, packet),
+        match self.net.network.end(lane) {
+            LaneEndpoint::Node { .. } => self.delivery().deliver(now, lane, packet),
             LaneEndpoint::Router(id) => self.route(now, id, lane, packet),
             LaneEndpoint::Lan(id) => self.switch(now, id, lane, packet),
         }
     }
 
-    /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
-    #[inline]
-    pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
-        if let LaneEndpoint::Node { port, .. } = self.network.end(lane)
-            && (packet.tunnel.is_some() || self.is_wrapped_for(port, packet.frame(), None))
-        {
-            return self.leave_tunnel(now, port, lane, packet);
-        }
-        self.hand_out(now, lane, packet);
-    }
-
-    /// Gives a packet to the node at the end of `lane` as it is.
-    #[inline]
-    pub(super) fn hand_out(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
-        let LaneEndpoint::Node { port, addresses } = self.network.end(lane) else {
-            return packet.discard(&mut self.work.pool);
-        };
-        let intended = if self.here[port.index()] { now } else { packet.times.last };
-        let (mut frame, vnet) = packet.into_parts(&mut self.work.pool);
-        address(&mut frame, addresses);
-        self.unpolled[lane.index()] += 1;
-        self.outbox.push_back(FrameDeparture { port, lane, intended, vnet, frame });
-    }
-
-    #[inline]
-    fn copy_in(
-        &mut self,
-        now: Time,
-        lane: Lane,
-        origin: PortId,
-        came_by: Option<Lane>,
-        tunnel: Option<PacketTunnel>,
-        frame: &MeasuredFrame<'_>,
-    ) {
-        let MeasuredFrame { bytes, vnet, shape } = frame;
-        match self.work.pool.copy(bytes) {
-            Some(buf) => {
-                let mut packet =
-                    EmulatedPacket::new(buf, *vnet, *shape, self.work.sent, &mut self.work.pool);
-                (packet.origin, packet.came_by) = (Some(origin), came_by);
-                // Its shape and tag have the tunnel's header already.
-                packet.tunnel = tunnel;
-                packet.tag = self.work.recorder.entering();
-                packet.sender = self.work.sender;
-                self.offer(now, lane, packet);
+    /// Takes a frame through a segment to the lanes by which it leaves.
+    fn switch(&mut self, now: Time, lan: LanId, came: Lane, mut packet: EmulatedPacket) {
+        packet.came_by = Some(came);
+        match self.net.segments[lan.index()].pass(now, came, packet.frame()) {
+            SwitchEgress::None => packet.discard(&mut self.net.lanes.work.pool),
+            SwitchEgress::One(lane) => {
+                self.net.leave(now, lan, came, lane, packet);
+                self.take_back();
             }
-            None => {
-                let recorder = &mut self.work.recorder;
-                let tag = recorder.entering();
-                let chain = &mut self.chains[lane.index()];
-                let offered = TaggedShape { tag: &tag, shape };
-                chain.offer_without_memory(now, offered, bytes, recorder);
+            SwitchEgress::Others => {
+                let mut position = 0;
+                while let Some(lane) = self.net.segments[lan.index()].attachment(position) {
+                    position += 1;
+                    if lane != came.reverse() {
+                        self.net.leave_copy(now, lan, came, lane, &mut packet);
+                        self.take_back();
+                    }
+                }
+                packet.discard(&mut self.net.lanes.work.pool);
             }
         }
     }
 
     fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: EmulatedPacket) {
         packet.came_by = Some(lane);
-        if !self.is_for_router(lane, packet.frame())
+        if !self.net.is_for_router(lane, packet.frame())
             || self.take_resolution(now, lane, packet.frame())
         {
-            return packet.discard(&mut self.work.pool);
+            return packet.discard(&mut self.net.lanes.work.pool);
         }
         if self.middleboxes.is_at(id) {
-            if let Err((packet, verdict)) = self.pass_middlebox(now, id, lane, packet) {
-                self.finish_route(now, id, packet, verdict);
-            }
-            return;
+            return self.pass_middlebox(now, id, lane, packet);
         }
         let tunnel = packet.tunnel.as_ref();
-        let verdict = match self.judge(now, id, packet.frame(), tunnel, packet.aim) {
+        let mut point = self.redirection();
+        let verdict = match point.judge(now, id, packet.frame(), tunnel, packet.aim) {
             Judgement::Plain(verdict) => verdict,
             Judgement::Redirect(verdict, tunnel, hit) => {
-                self.enter_tunnel(id, &mut packet, tunnel, hit);
+                point.enter_tunnel(id, &mut packet, tunnel, hit);
                 verdict
             }
             Judgement::Keep => return self.keep(now, id, packet),
@@ -229,6 +232,51 @@ impl Core {
         self.finish_route(now, id, packet, verdict);
     }
 
+    /// Takes ARP and neighbour discovery messages; whether the frame was one.
+    fn take_resolution(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
+        let Some(message) = self.net.read_resolution(lane, frame) else { return false };
+        for packet in self.net.learn(now, lane, &message) {
+            self.net.send_found(now, lane.reverse(), &message, packet);
+            self.take_back();
+        }
+        if let Some(answer) = &message.answer {
+            self.net.say(now, lane.reverse(), answer);
+            self.take_back();
+        }
+        true
+    }
+
+    /// Asks again for the neighbours behind a lane, and gives up what was asked for long enough.
+    pub(super) fn ask_again(&mut self, now: Time, lane: Lane) {
+        let asked = self.net.ask_again(now, lane);
+        self.take_back();
+        let Some((router, lost)) = asked else { return };
+        for packet in lost {
+            self.net.note_refusal(router, RouterReason::NoRoute, &packet);
+            if packet.came_by.is_some() {
+                self.report(now, router, icmp::IcmpErrorKind::HostUnreachable, &packet);
+            }
+            packet.discard(&mut self.net.lanes.work.pool);
+        }
+        self.net.arm_questions(lane);
+    }
+
+    /// Handles a packet that has come to a middlebox.
+    fn pass_middlebox(&mut self, now: Time, id: RouterId, lane: Lane, packet: EmulatedPacket) {
+        match self.passage().pass(now, id, lane, packet) {
+            PassageOutcome::Forward(next, packet) => self.hand_on(now, id, next, packet),
+            PassageOutcome::Plain(verdict, packet) => self.finish_route(now, id, packet, verdict),
+            PassageOutcome::Denied(denial, packet) => {
+                self.net.note_refusal(id, denial.reason, &packet);
+                if denial.is_said {
+                    self.report(now, id, icmp::IcmpErrorKind::AdminProhibited, &packet);
+                }
+                packet.discard(&mut self.net.lanes.work.pool);
+            }
+            PassageOutcome::Held => {}
+        }
+    }
+
     /// Does what a router has found out is to be done.
     #[inline]
     fn finish_route(
@@ -240,13 +288,19 @@ impl Core {
     ) {
         let refused = match verdict {
             ForwardingDecision::Forward(next) => {
-                let forwarded = hop::decrement_ttl(packet.settled(&mut self.work.pool).0);
+                let (frame, _) = packet.settled(&mut self.net.lanes.work.pool);
+                let forwarded = hop::decrement_ttl(frame);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
                 return self.hand_on(now, id, next, packet);
             }
-            ForwardingDecision::Echo => return self.echo(now, id, packet),
+            ForwardingDecision::Echo => {
+                if let Some(answer) = self.net.echo(now, id, packet) {
+                    self.originate(now, id, answer);
+                }
+                return;
+            }
             ForwardingDecision::Refuse(refusal) => {
-                self.note_refusal(id, refused_because(refusal), &packet);
+                self.net.note_refusal(id, refused_because(refusal), &packet);
                 self.report(now, id, refusal.kind(), &packet);
                 None
             }
@@ -257,56 +311,9 @@ impl Core {
             }
         };
         if let Some(reason) = refused {
-            self.note_refusal(id, reason, &packet);
+            self.net.note_refusal(id, reason, &packet);
         }
-        packet.discard(&mut self.work.pool);
-    }
-
-    /// Counts and records that a router drops a packet.
-    pub(super) fn note_refusal(
-        &mut self,
-        id: RouterId,
-        reason: RouterReason,
-        packet: &EmulatedPacket,
-    ) {
-        let counters = &mut self.routers[id.index()];
-        let counter = match reason {
-            RouterReason::TtlExpired => &mut counters.ttl_expired,
-            RouterReason::NoRoute => &mut counters.no_route,
-            RouterReason::NotForwarded => &mut counters.not_forwarded,
-            RouterReason::Malformed => &mut counters.malformed,
-            RouterReason::ReplicaLost => &mut counters.replica_lost,
-            RouterReason::Filtered => &mut counters.filtered,
-            RouterReason::NoMapping => &mut counters.no_mapping,
-            RouterReason::Exhausted => &mut counters.exhausted,
-            RouterReason::Untranslatable => &mut counters.untranslatable,
-        };
-        *counter += u64::from(packet.shape.count);
-        self.work.recorder.note_refusal(reason, packet);
-    }
-
-    /// What is recorded of a packet that the network itself sends now.
-    pub(super) fn tag(&mut self, now: Time, packet: &EmulatedPacket) -> Tag {
-        let recorder = &mut self.work.recorder;
-        if !recorder.is_on() {
-            return Tag::NONE;
-        }
-        recorder.tag(now, packet.frame(), &packet.shape)
-    }
-
-    fn echo(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
-        let (frame, vnet) = packet.settled(&mut self.work.pool);
-        let counters = &mut self.routers[id.index()];
-        if icmp::echo_reply_in_place(frame, vnet) {
-            counters.echo_answered += 1;
-            packet.came_by = None;
-            packet.tag = self.tag(now, &packet);
-            self.originate(now, id, packet);
-        } else {
-            counters.not_forwarded += u64::from(packet.shape.count);
-            self.work.recorder.note_refusal(RouterReason::NotForwarded, &packet);
-            packet.discard(&mut self.work.pool);
-        }
+        packet.discard(&mut self.net.lanes.work.pool);
     }
 }
 
@@ -316,13 +323,4 @@ fn refused_because(refusal: ForwardingRefusal) -> RouterReason {
         ForwardingRefusal::NoRoute | ForwardingRefusal::NoHost => RouterReason::NoRoute,
         ForwardingRefusal::NoPort => RouterReason::NotForwarded,
     }
-}
-
-/// Writes the Ethernet addresses of a delivery; a group address stays.
-fn address(frame: &mut [u8], addresses: Option<Addressing>) {
-    let Some(Addressing { destination, source }) = addresses else { return };
-    let group =
-        ethernet::EthernetFrame::parse(frame).ok().filter(ethernet::EthernetFrame::is_multicast);
-    let destination = group.map_or(destination, |view| view.destination());
-    ethernet::set_addresses(frame, destination, source);
 }

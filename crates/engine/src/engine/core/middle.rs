@@ -4,14 +4,32 @@ use windtunnel_model::plan::MiddleboxSide;
 use windtunnel_model::{Lane, RouterId, Time};
 use windtunnel_wire::packet::{Info, IpVersion, ParsedPacket};
 use windtunnel_wire::translate::{self, Quoted};
-use windtunnel_wire::{hop, icmp, vnet};
+use windtunnel_wire::{hop, vnet};
 
-use super::Core;
-use crate::middlebox::{Changes, Denial, MiddleboxPacketKind, RouterMiddlebox};
+use crate::middlebox::{Changes, Denial, MiddleboxPacketKind, Middleboxes, RouterMiddlebox};
 use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::records::RouterReason;
 use crate::router::{self, ForwardingDecision, ForwardingRefusal};
 use crate::tunnel::{Mouth, PacketTunnel};
+use crate::underlay::Underlay;
+
+/// The middleboxes at the routers of a network.
+pub(crate) struct MiddleboxPassage<'a> {
+    pub(super) middleboxes: &'a mut Middleboxes,
+    pub(super) net: &'a mut Underlay,
+}
+
+/// What becomes of a packet at a middlebox.
+pub(super) enum PassageOutcome {
+    /// It goes on by this lane, and is translated.
+    Forward(Lane, EmulatedPacket),
+    /// The router does the same as any.
+    Plain(ForwardingDecision, EmulatedPacket),
+    /// The middlebox does not let it pass.
+    Denied(Denial, EmulatedPacket),
+    /// It waits for other fragments.
+    Held,
+}
 
 /// Why a packet does not go on.
 #[derive(Debug, Clone, Copy)]
@@ -22,26 +40,28 @@ enum MiddleboxRefusal {
     Denied(Denial),
 }
 
-impl Core {
-    /// Handles a packet that has come to a middlebox.
+impl MiddleboxPassage<'_> {
+    /// Finds out what becomes of a packet that has come to a middlebox, and translates it.
     #[inline(never)]
-    pub(super) fn pass_middlebox(
+    pub(super) fn pass(
         &mut self,
         now: Time,
         id: RouterId,
         lane: Lane,
         mut packet: EmulatedPacket,
-    ) -> Result<(), (EmulatedPacket, ForwardingDecision)> {
+    ) -> PassageOutcome {
         let Ok(mut parsed) = ParsedPacket::parse(packet.frame()) else {
-            return Err((packet, ForwardingDecision::Malformed));
+            return PassageOutcome::Plain(ForwardingDecision::Malformed, packet);
         };
         if parsed.info.is_fragment && parsed.info.version == IpVersion::V4 {
             let info = parsed.info;
-            let Some(whole) = self.make_whole(now, id, &info, packet) else { return Ok(()) };
+            let Some(whole) = self.make_whole(now, id, &info, packet) else {
+                return PassageOutcome::Held;
+            };
             packet = whole;
             parsed = match ParsedPacket::parse(packet.frame()) {
                 Ok(parsed) => parsed,
-                Err(_) => return Err((packet, ForwardingDecision::Malformed)),
+                Err(_) => return PassageOutcome::Plain(ForwardingDecision::Malformed, packet),
             };
         }
         let mut changes = Changes::default();
@@ -52,28 +72,23 @@ impl Core {
         match outcome {
             Ok(next) => {
                 let count = packet.shape.count;
-                let (frame, vnet) = packet.settled(&mut self.work.pool);
+                let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
                 if !write(frame, &info, vnet, &changes) {
-                    self.deny(now, id, Denial::UNREADABLE, packet);
-                    return Ok(());
+                    return PassageOutcome::Denied(Denial::UNREADABLE, packet);
                 }
                 let forwarded = hop::decrement_ttl(frame);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
                 self.note_translated(id, &changes, count);
-                self.hand_on(now, id, next, packet);
-                Ok(())
+                PassageOutcome::Forward(next, packet)
             }
-            Err(MiddleboxRefusal::Denied(denial)) => {
-                self.deny(now, id, denial, packet);
-                Ok(())
-            }
-            Err(MiddleboxRefusal::Verdict(verdict)) => Err((packet, verdict)),
+            Err(MiddleboxRefusal::Denied(denial)) => PassageOutcome::Denied(denial, packet),
+            Err(MiddleboxRefusal::Verdict(verdict)) => PassageOutcome::Plain(verdict, packet),
         }
     }
 
     /// The lane on which a middlebox sends a frame on, now and translated, where nothing else is to be
     /// done.
-    pub(super) fn pass_middlebox_at_once(
+    pub(super) fn pass_at_once(
         &mut self,
         now: Time,
         id: RouterId,
@@ -90,7 +105,7 @@ impl Core {
         self.middleboxes.asked(id);
         let next = outcome.ok()?;
         // Nothing is changed until it is certain that it goes on.
-        let macs = self.next_addresses(now, next, &packet.info, &changes)?;
+        let macs = self.net.next_addresses(now, next, &packet.info, &changes)?;
         let info = packet.info;
         if !write(frame.bytes, &info, &frame.vnet, &changes) {
             return None;
@@ -132,8 +147,8 @@ impl Core {
             )));
         }
         let verdict = match tunnel {
-            Some(tunnel) => router::decide_tunnel(&mut self.network, id, packet, tunnel),
-            None => router::decide_route_to(&mut self.network, id, destination, packet),
+            Some(tunnel) => router::decide_tunnel(&mut self.net.network, id, packet, tunnel),
+            None => router::decide_route_to(&mut self.net.network, id, destination, packet),
         };
         let ForwardingDecision::Forward(next) = verdict else {
             return Err(MiddleboxRefusal::Verdict(verdict));
@@ -156,7 +171,7 @@ impl Core {
             core::net::IpAddr::V6(_) => false,
         };
         self.middleboxes.at(id).is_some_and(own)
-            || !self.network.is_visible_from(lane.link, info.destination)
+            || !self.net.network.is_visible_from(lane.link, info.destination)
     }
 
     /// An ICMP error that a router itself has made is about a packet as it was after its translation:
@@ -166,35 +181,37 @@ impl Core {
         id: RouterId,
         mut packet: EmulatedPacket,
     ) -> Option<EmulatedPacket> {
-        let translated = |core: &mut Core, packet: &mut EmulatedPacket| {
-            let parsed = ParsedPacket::parse(packet.frame()).ok()?;
-            let info = parsed.info;
-            let middlebox = core.middleboxes.at(id)?;
-            if info.version != IpVersion::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
-                return Some(());
-            }
-            let Some(quoted) = Quoted::of(&parsed) else { return Some(()) };
-            let changes = middlebox.readdress(info.destination, &quoted)?;
-            let (frame, vnet) = packet.settled(&mut core.work.pool);
-            write(frame, &info, vnet, &changes).then_some(())
-        };
-        if translated(self, &mut packet).is_some() {
+        if self.readdress_in_place(id, &mut packet).is_some() {
             return Some(packet);
         }
-        packet.discard(&mut self.work.pool);
+        packet.discard(&mut self.net.lanes.work.pool);
         None
     }
 
+    /// The same, where it goes somewhere.
+    fn readdress_in_place(&mut self, id: RouterId, packet: &mut EmulatedPacket) -> Option<()> {
+        let parsed = ParsedPacket::parse(packet.frame()).ok()?;
+        let info = parsed.info;
+        let middlebox = self.middleboxes.at(id)?;
+        if info.version != IpVersion::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
+            return Some(());
+        }
+        let Some(quoted) = Quoted::of(&parsed) else { return Some(()) };
+        let changes = middlebox.readdress(info.destination, &quoted)?;
+        let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
+        write(frame, &info, vnet, &changes).then_some(())
+    }
+
     /// Forgets at middleboxes what is over.
-    pub(super) fn keep_middleboxes(&mut self, now: Time) {
+    pub(super) fn expire(&mut self, now: Time) {
         if self.middleboxes.next().is_none_or(|at| at > now) {
             return;
         }
         for (id, middlebox) in self.middleboxes.iter_mut() {
             middlebox.expire(now);
             let lost = middlebox.fragments.lost();
-            middlebox.fragments.expire(now, &mut self.work.pool);
-            self.routers[id.index()].not_reassembled += middlebox.fragments.lost() - lost;
+            middlebox.fragments.expire(now, &mut self.net.lanes.work.pool);
+            self.net.routers[id.index()].not_reassembled += middlebox.fragments.lost() - lost;
         }
         self.middleboxes.settle();
     }
@@ -208,10 +225,10 @@ impl Core {
         packet: EmulatedPacket,
     ) -> Option<EmulatedPacket> {
         let Some(middlebox) = self.middleboxes.at_mut(id) else { return Some(packet) };
-        let counters = &mut self.routers[id.index()];
+        let counters = &mut self.net.routers[id.index()];
         counters.fragments += 1;
         let came_by = packet.came_by;
-        let (place, pool) = (Mouth::Router(id), &mut self.work.pool);
+        let (place, pool) = (Mouth::Router(id), &mut self.net.lanes.work.pool);
         let lost = middlebox.fragments.lost();
         let whole = middlebox.fragments.push(now, place, info, packet, pool);
         counters.not_reassembled += middlebox.fragments.lost() - lost;
@@ -227,18 +244,10 @@ impl Core {
         if changes.is_empty() {
             return;
         }
-        self.routers[id.index()].translated += u64::from(packets);
+        self.net.routers[id.index()].translated += u64::from(packets);
         if let Some(middlebox) = self.middleboxes.at_mut(id) {
             middlebox.count(changes, packets);
         }
-    }
-
-    fn deny(&mut self, now: Time, id: RouterId, denial: Denial, packet: EmulatedPacket) {
-        self.note_refusal(id, denial.reason, &packet);
-        if denial.is_said {
-            self.report(now, id, icmp::IcmpErrorKind::AdminProhibited, &packet);
-        }
-        packet.discard(&mut self.work.pool);
     }
 }
 

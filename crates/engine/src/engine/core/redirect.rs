@@ -1,18 +1,27 @@
 //! Packets to services' addresses: what routers do with them instead of routing.
 
-use windtunnel_model::plan::{ROUTER_MAC, ReplicaLossResponse, ServiceChange};
-use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::reset::{self, Reset};
+use windtunnel_model::plan::ReplicaLossResponse;
+use windtunnel_model::{Lane, NodeId, PortId, RouterId, ServiceId, Time};
+use windtunnel_wire::ethernet;
+use windtunnel_wire::packet::{Info, ParsedPacket};
+use windtunnel_wire::vnet::VirtioNetHeader;
 
-use super::Core;
-use super::ways::Surveyor;
-use crate::event::{NetworkEvent, NetworkEventKind};
+use super::ways::{KnownWays, Surveyor};
+use crate::event::{Bounded, NetworkEvent, NetworkEventKind};
+use crate::network::LaneEndpoint;
 use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
-use crate::records::RouterReason;
 use crate::router::{self, ForwardingDecision, ForwardingRefusal};
-use crate::services::{Hit, Redirection, Silenced};
+use crate::services::{FailOverSender, Hit, Redirection, ServiceRedirector, Silenced, Taken};
 use crate::tunnel::{Mouth, PacketTunnel};
+use crate::underlay::Underlay;
+
+/// Where routers find out what becomes of packets, those to services among them.
+pub(crate) struct RedirectionPoint<'a> {
+    pub(crate) services: &'a mut ServiceRedirector,
+    pub(super) ways: &'a mut KnownWays,
+    pub(crate) net: &'a mut Underlay,
+    pub(super) events: &'a mut Bounded<NetworkEvent>,
+}
 
 /// What a router does with a packet.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +38,7 @@ pub(super) enum Judgement {
     Detour(ForwardingDecision, PacketTunnel),
 }
 
-impl Core {
+impl RedirectionPoint<'_> {
     /// What a router does with a frame that may be in a tunnel already.
     #[inline]
     pub(super) fn judge(
@@ -45,11 +54,16 @@ impl Core {
         };
         if let Some(tunnel) = tunnel {
             if tunnel.end == Mouth::Router(id) {
-                return Core::judge_arrived(&packet.info);
+                return judge_arrived(&packet.info);
             }
-            return Judgement::Plain(router::decide_tunnel(&mut self.network, id, &packet, tunnel));
+            return Judgement::Plain(router::decide_tunnel(
+                &mut self.net.network,
+                id,
+                &packet,
+                tunnel,
+            ));
         }
-        let verdict = router::decide(&mut self.network, &self.services.filter, id, &packet);
+        let verdict = router::decide(&mut self.net.network, &self.services.filter, id, &packet);
         if verdict != ForwardingDecision::Service {
             return Judgement::Plain(verdict);
         }
@@ -68,7 +82,7 @@ impl Core {
         let expires = packet.info.ttl <= 1;
         match self.redirect(now, id, packet, aim, !expires) {
             Redirection::None => {
-                Judgement::Plain(router::decide_route(&mut self.network, id, packet))
+                Judgement::Plain(router::decide_route(&mut self.net.network, id, packet))
             }
             Redirection::Answer => Judgement::Plain(ForwardingDecision::Echo),
             Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
@@ -79,10 +93,11 @@ impl Core {
             Redirection::Held(service, holder) => {
                 let is_v6 = packet.info.destination.is_ipv6();
                 let tunnel = self.services.detour(service, is_v6, id, holder);
-                self.judge_detour(id, packet, tunnel)
+                let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
+                Judgement::Detour(verdict, tunnel)
             }
             Redirection::To(tunnel, hit) => {
-                let verdict = router::decide_tunnel(&mut self.network, id, packet, &tunnel);
+                let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
                 Judgement::Redirect(verdict, tunnel, hit)
             }
         }
@@ -97,14 +112,13 @@ impl Core {
         aim: Option<PortId>,
         commit: bool,
     ) -> Redirection {
-        let Core { services, ways, network, chains, segments, vertices, .. } = self;
-        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
+        let mut surveyor = Surveyor { known: self.ways, net: self.net };
         let way = &mut |port| surveyor.way(id, port);
         if !commit {
-            return services.foresee(now, id, packet, way);
+            return self.services.foresee(now, id, packet, way);
         }
-        let redirection = services.redirect(now, id, packet, aim, way);
-        if let Some(moved) = services.take_moved() {
+        let redirection = self.services.redirect(now, id, packet, aim, way);
+        if let Some(moved) = self.services.take_moved() {
             let kind =
                 NetworkEventKind::Redirected { row: moved.row, router: id, replica: moved.replica };
             self.events.push(NetworkEvent { at: now, kind });
@@ -114,9 +128,8 @@ impl Core {
 
     /// What a router would choose for a new flow to a row of the table.
     pub(crate) fn choice(&mut self, row: u16, id: RouterId) -> Option<NodeId> {
-        let Core { services, ways, network, chains, segments, vertices, .. } = self;
-        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
-        services.choice(row, id, &mut |port| surveyor.way(id, port))
+        let mut surveyor = Surveyor { known: self.ways, net: self.net };
+        self.services.choice(row, id, &mut |port| surveyor.way(id, port))
     }
 
     /// A frame of a node in which tunnels end; `Err`: it goes nowhere; else the tunnel that begins
@@ -126,22 +139,47 @@ impl Core {
         port: PortId,
         frame: &mut MeasuredFrame<'_>,
     ) -> Result<Option<PacketTunnel>, Silenced> {
-        let Core { services, ways, network, chains, segments, vertices, .. } = self;
-        let generation = ways.generation;
-        let mut surveyor = Surveyor { known: ways, network, chains, segments, vertices };
+        let generation = self.ways.generation;
+        let mut surveyor = Surveyor { known: self.ways, net: self.net };
         let way = &mut |router, end| surveyor.way(router, end);
-        let tunnel = services.take_reply(port, frame, generation, way)?;
+        let tunnel = self.services.take_reply(port, frame, generation, way)?;
         if let Some(tunnel) = &tunnel {
-            self.lead_back(self.network.lane_of(port), frame.bytes, tunnel);
+            self.lead_back(self.net.network.lane_of(port), frame.bytes, tunnel);
         }
         Ok(tunnel)
+    }
+
+    /// Gives a packet whose connection is kept here to the protocol.
+    pub(super) fn take_held(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        from: FailOverSender,
+        header: &VirtioNetHeader,
+        frame: &mut [u8],
+    ) -> Taken {
+        let mut surveyor = Surveyor { known: self.ways, net: self.net };
+        let way = &mut |port| surveyor.way(id, port);
+        self.services.take_held(now, id, from, header, frame, way)
+    }
+
+    /// Where a router redirects a packet that the protocol has refused.
+    pub(super) fn redirect_plainly(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        packet: &ParsedPacket<'_>,
+    ) -> Redirection {
+        let mut surveyor = Surveyor { known: self.ways, net: self.net };
+        let way = &mut |port| surveyor.way(id, port);
+        self.services.redirect_plainly(now, id, packet, way)
     }
 
     /// Counts what a router redirects.
     #[inline]
     pub(super) fn count_hit(&mut self, id: RouterId, hit: Hit, shape: &PacketTrainShape) {
         self.services.count(hit, shape.count, shape.bytes());
-        self.routers[id.index()].redirected += u64::from(shape.count);
+        self.net.routers[id.index()].redirected += u64::from(shape.count);
     }
 
     /// Puts a packet into its tunnel, and counts it.
@@ -157,49 +195,23 @@ impl Core {
         packet.enter(tunnel);
     }
 
-    /// Drops a packet whose connection is lost, and resets its client if that is wished.
-    pub(super) fn drop_lost(
-        &mut self,
-        now: Time,
-        id: RouterId,
-        packet: EmulatedPacket,
-        service: ServiceId,
-        on_loss: ReplicaLossResponse,
-    ) {
-        let count = packet.shape.count;
-        self.note_refusal(id, RouterReason::ReplicaLost, &packet);
-        let reset = match on_loss {
-            ReplicaLossResponse::Silent => None,
-            ReplicaLossResponse::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
-        };
-        self.services.count_lost(service, count, reset.is_some());
-        if let Some(reset) = reset {
-            self.send_reset(now, id, &reset);
-        }
-        packet.discard(&mut self.work.pool);
-    }
-
-    /// Takes a change of a service over.
-    pub(super) fn change_service(&mut self, now: Time, change: &ServiceChange) {
-        let broken = self.services.update(now, change);
-        self.send_kept(now);
-        for broken in broken {
-            let reset = Reset {
-                source: broken.service,
-                destination: broken.client,
-                sequence: broken.acknowledged,
-                acknowledgement: None,
-                mac: ROUTER_MAC,
-            };
-            self.services.count_lost(change.service, 0, true);
-            self.send_reset(now, broken.router, &reset);
+    /// On a LAN, a frame whose connection is kept by a redirector goes to the router that leads
+    /// there, whomever its sender meant.
+    fn lead_back(&self, lane: Lane, frame: &mut [u8], tunnel: &PacketTunnel) {
+        let LaneEndpoint::Lan(lan) = self.net.network.end(lane) else { return };
+        let Mouth::Router(holder) = tunnel.end else { return };
+        let Some(station) = self.net.network.station_towards(lan, holder) else { return };
+        if let Ok(view) = ethernet::EthernetFrame::parse(frame) {
+            let source = view.source();
+            ethernet::set_addresses(frame, station.mac, source);
         }
     }
+}
 
-    fn send_reset(&mut self, now: Time, id: RouterId, reset: &Reset) {
-        let written = self.work.pool.write(reset::FRAME_LEN, |buf| reset.write(buf));
-        let Some(buf) = written else { return };
-        let packet = self.own_packet(now, buf);
-        self.originate(now, id, packet);
+/// What a router does with a packet whose tunnel ends at it.
+fn judge_arrived(info: &Info) -> Judgement {
+    if info.ttl <= 1 {
+        return Judgement::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired));
     }
+    Judgement::Keep
 }

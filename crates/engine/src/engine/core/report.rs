@@ -1,37 +1,37 @@
-//! ICMP messages that the network itself sends.
+//! Packets that the network itself sends: ICMP messages, and resets of lost connections.
 
-use windtunnel_model::plan::ROUTER_MAC;
-use windtunnel_model::{Lane, NetworkVertex, RouterId, Time};
+use windtunnel_model::plan::{ROUTER_MAC, ReplicaLossResponse};
+use windtunnel_model::{Lane, NetworkVertex, RouterId, ServiceId, Time};
+use windtunnel_wire::flow;
 use windtunnel_wire::icmp::{self, IcmpErrorKind, IcmpErrorReply};
 use windtunnel_wire::packet::{Info, ParsedPacket};
-use windtunnel_wire::{flow, vnet};
+use windtunnel_wire::reset::{self, Reset};
+use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::Core;
-use crate::buffer::PacketBuf;
 use crate::chain::TooBig;
-use crate::packet::{EmulatedPacket, PacketTrainShape};
+use crate::packet::EmulatedPacket;
+use crate::records::RouterReason;
 use crate::services::Redirection;
 use crate::tunnel::{Mouth, PacketTunnel};
-
-/// Room for the longest message: 1280 bytes of IPv6 with the Ethernet header.
-const MESSAGE_LEN_MAX: usize = 1294;
 
 impl Core {
     /// Sends a packet that a router made.
     pub(super) fn originate(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
         let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
-            return packet.discard(&mut self.work.pool);
+            return packet.discard(&mut self.net.lanes.work.pool);
         };
         let info = &parsed.info;
         if info.is_icmp_error && self.middleboxes.is_at(id) {
-            let Some(translated) = self.readdress(id, packet) else { return };
+            let Some(translated) = self.passage().readdress(id, packet) else { return };
             return self.send_out(now, id, translated);
         }
         if self.services.filter.may_hold(info.destination) {
             let is_v6 = info.destination.is_ipv6();
-            match self.redirect(now, id, &parsed, packet.aim, true) {
+            let mut point = self.redirection();
+            match point.redirect(now, id, &parsed, packet.aim, true) {
                 Redirection::To(tunnel, hit) => {
-                    self.enter_tunnel(id, &mut packet, tunnel, hit);
+                    point.enter_tunnel(id, &mut packet, tunnel, hit);
                 }
                 Redirection::Held(_, holder) if holder == id => return self.keep(now, id, packet),
                 Redirection::Held(service, holder) => {
@@ -46,15 +46,16 @@ impl Core {
     /// Sends a packet from a router, along its tunnel or to its address.
     pub(super) fn send_out(&mut self, now: Time, id: RouterId, packet: EmulatedPacket) {
         let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
-            return packet.discard(&mut self.work.pool);
+            return packet.discard(&mut self.net.lanes.work.pool);
         };
+        let network = &mut self.net.network;
         let lane = packet.tunnel.map_or_else(
-            || self.network.target(parsed.info.destination),
+            || network.target(parsed.info.destination),
             |tunnel| Some(tunnel.end.target()),
         );
         let lane = lane.and_then(|target| {
             let flow = || flow::FiveTuple::of(&parsed).hash64();
-            self.network.next_hop(id, None, target, flow)
+            network.next_hop(id, None, target, flow)
         });
         match lane {
             Some(lane) => self.hand_on(now, id, lane, packet),
@@ -62,7 +63,7 @@ impl Core {
                 if packet.aim.is_some() {
                     self.services.count_lost_error();
                 }
-                packet.discard(&mut self.work.pool);
+                packet.discard(&mut self.net.lanes.work.pool);
             }
         }
     }
@@ -76,13 +77,13 @@ impl Core {
         packet: &EmulatedPacket,
     ) {
         let Some(info) = reportable(packet) else { return };
-        let interface =
-            packet.came_by.and_then(|lane| self.network.address_at_end(lane, info.source));
-        let source = interface.or_else(|| self.network.address_of(id, info.source));
+        let network = &self.net.network;
+        let interface = packet.came_by.and_then(|lane| network.address_at_end(lane, info.source));
+        let source = interface.or_else(|| network.address_of(id, info.source));
         let Some(source) = source else { return };
         let message = self.message(now, IcmpErrorReply { kind, source, mac: ROUTER_MAC }, packet);
         if let Some(mut message) = message {
-            self.routers[id.index()].icmp_sent += 1;
+            self.net.routers[id.index()].icmp_sent += 1;
             // It quotes a replica's own numbers, so it is for that one, and not to be translated.
             if let Some(PacketTunnel { start: start @ Mouth::Port(_), overhead, .. }) =
                 packet.tunnel
@@ -101,14 +102,14 @@ impl Core {
         // Its sender knows nothing of the header in front of it.
         let mtu = mtu.saturating_sub(packet.tunnel.map_or(0, |tunnel| tunnel.overhead));
         let kind = IcmpErrorKind::TooBig { mtu };
-        match self.start_of(lane) {
+        match self.net.lanes.start_of(lane) {
             // A segment and what is attached to it know of frames only.
-            _ if !self.chains[lane.index()].is_routed() => {}
+            _ if !self.net.lanes.chains[lane.index()].is_routed() => {}
             NetworkVertex::Router(id) => self.report(now, id, kind, &packet),
             NetworkVertex::Node(_) => self.report_to_node(now, lane, kind, &packet),
             NetworkVertex::Lan(_) => {}
         }
-        packet.discard(&mut self.work.pool);
+        packet.discard(&mut self.net.lanes.work.pool);
     }
 
     /// A node's own link is too narrow: the message comes straight from the link's far end.
@@ -120,13 +121,13 @@ impl Core {
         packet: &EmulatedPacket,
     ) {
         let Some(info) = reportable(packet) else { return };
-        let Some(source) = self.network.address_at_end(lane, info.source) else { return };
+        let Some(source) = self.net.network.address_at_end(lane, info.source) else { return };
         let reply = IcmpErrorReply { kind, source, mac: ROUTER_MAC };
         if let Some(message) = self.message(now, reply, packet) {
-            if let NetworkVertex::Router(id) = self.start_of(lane.reverse()) {
-                self.routers[id.index()].icmp_sent += 1;
+            if let NetworkVertex::Router(id) = self.net.lanes.start_of(lane.reverse()) {
+                self.net.routers[id.index()].icmp_sent += 1;
             }
-            self.deliver(now, lane.reverse(), message);
+            self.delivery().deliver(now, lane.reverse(), message);
         }
     }
 
@@ -134,21 +135,44 @@ impl Core {
     /// the inner one gets it (RFC 2003, 4). Whether it was such a message.
     pub(super) fn relay(&mut self, now: Time, id: RouterId, packet: &EmulatedPacket) -> bool {
         let frame = packet.frame();
-        let relayed = self.work.pool.write(frame.len(), |buf| icmp::relay(frame, buf));
+        let lanes = &mut self.net.lanes;
+        let relayed = lanes.work.pool.write(frame.len(), |buf| icmp::relay(frame, buf));
         let Some(buf) = relayed else { return false };
-        let message = self.own_packet(now, buf);
-        self.routers[id.index()].icmp_sent += 1;
+        let message = lanes.own_packet(now, buf, VirtioNetHeader::default());
+        self.net.routers[id.index()].icmp_sent += 1;
         self.originate(now, id, message);
         true
     }
 
-    /// A packet of a router's own.
-    pub(super) fn own_packet(&mut self, now: Time, buf: PacketBuf) -> EmulatedPacket {
-        let header = vnet::VirtioNetHeader::default();
-        let shape = PacketTrainShape::of(&buf, &header);
-        let mut packet = EmulatedPacket::new(buf, header, shape, now, &mut self.work.pool);
-        packet.tag = self.tag(now, &packet);
-        packet
+    /// Drops a packet whose connection is lost, and resets its client if that is wished.
+    pub(super) fn drop_lost(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        packet: EmulatedPacket,
+        service: ServiceId,
+        on_loss: ReplicaLossResponse,
+    ) {
+        let count = packet.shape.count;
+        self.net.note_refusal(id, RouterReason::ReplicaLost, &packet);
+        let reset = match on_loss {
+            ReplicaLossResponse::Silent => None,
+            ReplicaLossResponse::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
+        };
+        self.services.count_lost(service, count, reset.is_some());
+        if let Some(reset) = reset {
+            self.send_reset(now, id, &reset);
+        }
+        packet.discard(&mut self.net.lanes.work.pool);
+    }
+
+    /// Sends the reset of a connection.
+    pub(super) fn send_reset(&mut self, now: Time, id: RouterId, reset: &Reset) {
+        let lanes = &mut self.net.lanes;
+        let written = lanes.work.pool.write(reset::FRAME_LEN, |buf| reset.write(buf));
+        let Some(buf) = written else { return };
+        let packet = lanes.own_packet(now, buf, VirtioNetHeader::default());
+        self.originate(now, id, packet);
     }
 
     fn message(
@@ -157,25 +181,15 @@ impl Core {
         reply: IcmpErrorReply,
         about: &EmulatedPacket,
     ) -> Option<EmulatedPacket> {
-        let quoted = about.first_segment(&mut self.work.pool);
-        let original = quoted.as_deref().unwrap_or(about.frame());
-        let pool = &mut self.work.pool;
-        let message = pool.write(MESSAGE_LEN_MAX, |buf| icmp::write_error(&reply, original, buf));
-        quoted.into_iter().for_each(|buf| self.work.pool.give(buf));
-        let mut message = self.own_packet(now, message?);
+        let mut message = self.net.lanes.error_about(now, reply, about)?;
         // What a replica sent in a service's name: the error is for it, not for the address.
+        let in_name_of_service = || {
+            let source = Info::parse(about.frame()).map(|info| info.source);
+            source.is_ok_and(|source| self.services.filter.may_hold(source))
+        };
         let sender = about.origin.filter(|port| self.services.ends_at(*port));
-        message.aim = sender.filter(|_| self.is_in_name_of_service(about.frame()));
+        message.aim = sender.filter(|_| in_name_of_service());
         Some(message)
-    }
-
-    fn is_in_name_of_service(&self, frame: &[u8]) -> bool {
-        let source = Info::parse(frame).map(|info| info.source);
-        source.is_ok_and(|source| self.services.filter.may_hold(source))
-    }
-
-    fn start_of(&self, lane: Lane) -> NetworkVertex {
-        self.vertices[lane.link.index()][lane.direction.index()]
     }
 }
 

@@ -2,11 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use windtunnel_model::plan::RouteChange;
 use windtunnel_model::{Span, Time};
-
-use super::Core;
-use crate::event::{NetworkEvent, NetworkEventKind};
 
 /// When shortest routes are computed again because lanes went down or up.
 #[derive(Debug)]
@@ -41,27 +37,5 @@ impl Reroutes {
         let at = self.next().filter(|at| *at <= now)?;
         self.due.pop_front();
         Some(at)
-    }
-}
-
-impl Core {
-    pub(super) fn fix_routes(&mut self, now: Time, change: &RouteChange) {
-        let routes = self.network.routes().changed(change);
-        self.network.use_routes(routes);
-        self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::RoutesFixed });
-    }
-
-    /// Computes shortest routes for the lanes as they are.
-    pub(crate) fn reroute(&mut self, now: Time, by_itself: bool) {
-        self.ways.forget();
-        let chains = &self.chains;
-        let latency = |lane: windtunnel_model::Lane| {
-            let chain = &chains[lane.index()];
-            let takes = chain.cut.refuses().is_none();
-            takes.then(|| chain.profile().latency)
-        };
-        let routes = self.network.routes().recomputed(latency);
-        self.network.use_routes(routes);
-        self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::Rerouted { by_itself } });
     }
 }

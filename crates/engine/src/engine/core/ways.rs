@@ -5,10 +5,9 @@ use alloc::collections::BTreeMap;
 use windtunnel_model::{NetworkVertex, PortId, RouterId, Span};
 use windtunnel_routing::RouteDestination;
 
-use crate::chain::ElementChain;
 use crate::lan::LearningSwitch;
-use crate::network::NetworkDirectory;
 use crate::services::ReplicaPathMetrics;
+use crate::underlay::Underlay;
 
 /// What has been asked since lanes or routes changed.
 #[derive(Debug, Default)]
@@ -28,11 +27,7 @@ impl KnownWays {
 /// Looks for ways.
 pub(crate) struct Surveyor<'a> {
     pub(crate) known: &'a mut KnownWays,
-    pub(crate) network: &'a NetworkDirectory,
-    pub(crate) chains: &'a [ElementChain],
-    pub(crate) segments: &'a [LearningSwitch],
-    /// By link: its ends.
-    pub(crate) vertices: &'a [[NetworkVertex; 2]],
+    pub(crate) net: &'a Underlay,
 }
 
 impl Surveyor<'_> {
@@ -53,7 +48,8 @@ impl Surveyor<'_> {
     }
 
     fn follow(&self, router: RouterId, port: PortId) -> Option<ReplicaPathMetrics> {
-        let end = NetworkVertex::Node(self.network.owner(port));
+        let lanes = &self.net.lanes;
+        let end = NetworkVertex::Node(self.net.network.owner(port));
         let mut at = NetworkVertex::Router(router);
         let mut came = None;
         let mut way = ReplicaPathMetrics {
@@ -64,12 +60,12 @@ impl Surveyor<'_> {
             passes_node: false,
         };
         // Routes that change may make loops.
-        for _ in 0..=self.vertices.len() {
-            let lane = self.network.routes().next_hop(at, RouteDestination::Port(port))?;
-            let chain = &self.chains[lane.index()];
+        for _ in 0..=lanes.vertices.len() {
+            let lane = self.net.network.routes().next_hop(at, RouteDestination::Port(port))?;
+            let chain = &lanes.chains[lane.index()];
             let parts = |lan: &LearningSwitch| came.is_some_and(|came| lan.parts(came, lane));
             let is_parted = match at {
-                NetworkVertex::Lan(lan) => parts(&self.segments[lan.index()]),
+                NetworkVertex::Lan(lan) => parts(&self.net.segments[lan.index()]),
                 NetworkVertex::Node(_) | NetworkVertex::Router(_) => false,
             };
             if chain.cut.refuses().is_some() || is_parted {
@@ -78,8 +74,8 @@ impl Surveyor<'_> {
             let profile = chain.profile();
             way.latency = way.latency + profile.latency;
             way.mtu = way.mtu.min(profile.mtu);
-            way.mtu_back = way.mtu_back.min(self.chains[lane.reverse().index()].profile().mtu);
-            at = self.vertices[lane.link.index()][1 - lane.direction.index()];
+            way.mtu_back = way.mtu_back.min(lanes.chains[lane.reverse().index()].profile().mtu);
+            at = lanes.vertices[lane.link.index()][1 - lane.direction.index()];
             way.hops += u32::from(!matches!(at, NetworkVertex::Lan(_)));
             if at == end {
                 return Some(way);

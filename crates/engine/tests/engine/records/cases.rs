@@ -127,7 +127,7 @@ fn a_copy_says_that_it_is_one() {
 fn only_the_lanes_that_were_chosen_are_recorded() {
     let profile = LinkProfile { queue: Some(QueueLimit::Packets(Packets(0))), ..rated(8000) };
     let mut net = Net::new(path(1, vec![delayed(Span::from_millis(1)), profile]));
-    net.engine.record(Some(RecordSettings::default().on_lanes(&[up(1)])));
+    net.engine.recorder_mut().record(Some(RecordSettings::default().on_lanes(&[up(1)])));
     net.send_udp(MS, 100, 0);
     net.send_udp(MS, 100, 1);
     net.finish();

@@ -34,7 +34,7 @@ impl Talk {
     }
 
     fn record(&mut self) {
-        self.net.engine.record(Some(RecordSettings::default()));
+        self.net.engine.recorder_mut().record(Some(RecordSettings::default()));
     }
 
     /// A segment from port `from` with these sequence and acknowledgement numbers.
@@ -171,7 +171,7 @@ fn a_machine_that_sees_one_direction_learns_the_other_from_the_handshake() {
 fn recording_that_starts_in_the_middle_has_offsets_if_it_stood_by() {
     for standby in [false, true] {
         let mut talk = Talk::new();
-        talk.net.engine.stand_by(standby);
+        talk.net.engine.recorder_mut().stand_by(standby);
         talk.handshake(1000, 77_000);
         talk.say(0, ACK, 1001, 77_001, 100);
         assert!(talk.net.records.is_empty());
@@ -200,9 +200,9 @@ fn datagrams_have_numbers_and_those_of_a_train_one_each() {
 fn datagrams_that_were_sent_before_recording_began_make_numbers_uncertain() {
     for standby in [false, true] {
         let mut net = Net::new(pair(1, LinkProfile::default()));
-        net.engine.stand_by(standby);
+        net.engine.recorder_mut().stand_by(standby);
         net.send_udp(MS, 100, 0);
-        net.engine.record(Some(RecordSettings::default()));
+        net.engine.recorder_mut().record(Some(RecordSettings::default()));
         net.send_udp(2 * MS, 100, 1);
         let seen = of(&net.records, Kind::Offered)[0];
         let expected = if standby { (0, 1) } else { (flag::OFFSET_UNKNOWN, 0) };
@@ -251,7 +251,7 @@ fn flows_and_directions_that_were_not_chosen_are_not_recorded() {
     let choose = |choice: RecordChoice| {
         let mut net = Net::new(pair(1, LinkProfile::default()));
         let settings = RecordSettings::new(&choice, &net.plan);
-        net.engine.record(Some(settings));
+        net.engine.recorder_mut().record(Some(settings));
         let (a, b) = (net.socket(0), net.socket(1));
         let other = SocketAddr::new(b.ip(), 53);
         net.send(MS, 0, Default::default(), &build::udp(a, b, &[0; 10]));
@@ -274,13 +274,13 @@ fn flows_and_directions_that_were_not_chosen_are_not_recorded() {
 fn what_was_in_the_network_before_is_not_recorded_and_stops_being_when_recording_ends() {
     let mut net = Net::new(pair(1, delayed(Span::from_millis(5))));
     net.send_udp(MS, 100, 0);
-    net.engine.record(Some(RecordSettings::default()));
+    net.engine.recorder_mut().record(Some(RecordSettings::default()));
     net.send_udp(2 * MS, 200, 1);
     net.run_until(8 * MS);
     let lengths: Vec<_> = events(&net.records).iter().map(|it| it.args[1]).collect();
     assert_eq!(lengths, [172, 172], "offered and delivered");
     net.send_udp(9 * MS, 300, 2);
-    net.engine.record(None);
+    net.engine.recorder_mut().record(None);
     net.finish();
     let lengths: Vec<_> = events(&net.records).iter().map(|it| it.args[1]).collect();
     assert_eq!(lengths, [172, 172, 272], "offered only");
@@ -292,7 +292,7 @@ fn flows_are_defined_again_on_demand() {
     net.send_udp(MS, 100, 0);
     net.send_udp(2 * MS, 100, 1);
     assert_eq!(of(&net.records, Kind::FlowFrom).len(), 1);
-    net.engine.define_flows_again();
+    net.engine.recorder_mut().define_again();
     net.send_udp(3 * MS, 100, 2);
     let from = of(&net.records, Kind::FlowFrom);
     assert_eq!(from.iter().map(|it| it.flow).collect::<Vec<_>>(), [0, 0]);
@@ -308,7 +308,7 @@ fn memory_for_flows_is_bounded_and_what_goes_is_counted() {
         let frame = build::udp(SocketAddr::new(a.ip(), from), SocketAddr::new(b.ip(), to), &[0; 8]);
         net.send(u64::from(number) * 1000, 0, Default::default(), &frame);
     }
-    let counts = net.engine.record_counts();
+    let counts = net.engine.recorder().counts();
     assert_eq!((counts.flows, counts.forgotten), (70_000, 70_000 - 65_536));
     let last = *of(&net.records, Kind::Offered).last().unwrap();
     assert_eq!(last.flags, flag::OFFSET_UNKNOWN, "it may have been known before");

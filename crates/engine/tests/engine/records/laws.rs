@@ -218,7 +218,7 @@ proptest! {
         let (kept, lost) = count(&few.records);
         prop_assert_eq!(lost_none, 0);
         prop_assert_eq!(kept + lost, all);
-        let counts = few.engine.record_counts();
+        let counts = few.engine.recorder().counts();
         prop_assert_eq!((counts.events, counts.lost), (all, lost));
     }
 }
@@ -260,8 +260,8 @@ fn play_with_room(
     room: usize,
 ) -> Net {
     crate::properties::play_with(plan, steps, 1 << 30, |engine| {
-        engine.set_record_room(room);
-        engine.record(Some(RecordSettings::default()));
+        engine.recorder_mut().set_room(room);
+        engine.recorder_mut().record(Some(RecordSettings::default()));
     })
 }
 

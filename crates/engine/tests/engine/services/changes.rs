@@ -198,12 +198,12 @@ fn replicas_are_added_and_removed_while_the_run_lives() {
     assert_eq!(net.ask(&syn(4)), [ORIGIN]);
     let at = net.now.as_nanos();
     net.update(at, ServiceUpdate::Add { replica: NodeId(NEAR) });
-    assert_eq!(net.engine.replicas(WWW).len(), 3, "it is at its old place");
-    assert!(net.engine.has_replica(WWW, NodeId(ORIGIN)));
-    assert!(!net.engine.has_replica(WWW, NodeId(CLIENT)));
+    assert_eq!(net.engine.services().replicas(WWW).len(), 3, "it is at its old place");
+    assert!(net.engine.services().has_replica(WWW, NodeId(ORIGIN)));
+    assert!(!net.engine.services().has_replica(WWW, NodeId(CLIENT)));
     let at = net.now.as_nanos();
     net.update(at, ServiceUpdate::Drain { replica: NodeId(CLIENT), drain: true });
-    assert_eq!(net.engine.service(WWW).refused, 1);
+    assert_eq!(net.engine.services().counters(WWW).refused, 1);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn weights_change_shares_at_once() {
     net.update(0, ServiceUpdate::Weight { replica: NodeId(NEAR), weight: 0 });
     let all: Vec<u32> = (1..20).flat_map(|from| net.ask(&syn(from))).collect();
     assert_eq!(all, [FAR; 19]);
-    assert_eq!(net.engine.replicas(WWW)[0].weight, 0);
+    assert_eq!(net.engine.services().replicas(WWW)[0].weight, 0);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_datagram_flow_is_forgotten_after_its_idle_time_and_not_before() {
     assert_eq!(net.ask(&query(1)), [NEAR]);
     net.run_until(89_000 * MS);
     assert_eq!(net.ask(&query(1)), [FAR]);
-    assert_eq!(net.engine.service(WWW).expired, 1);
+    assert_eq!(net.engine.services().counters(WWW).expired, 1);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn counts_of_live_flows_fall_without_any_packet() {
     net.run_until(10 * MS);
     assert_eq!(net.counters(0).live_flows, 100);
     net.run_until(32_000 * MS);
-    assert_eq!((net.counters(0).live_flows, net.engine.pins().held), (0, 0));
+    assert_eq!((net.counters(0).live_flows, net.engine.services().pins().held), (0, 0));
     assert_eq!(net.engine.poll_timeout(), None, "nothing is left to be looked at");
 }
 
@@ -287,7 +287,7 @@ fn a_connection_that_began_before_is_picked_up_and_stays() {
     let at = net.now.as_nanos();
     net.patch(at, down(1), slow(50));
     assert_eq!(net.ask(&data(1, b"y")), [NEAR]);
-    assert_eq!(net.engine.service(WWW).picked_up, 1);
+    assert_eq!(net.engine.services().counters(WWW).picked_up, 1);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_connection_that_began_at_the_origin_goes_on_there_when_replicas_come() {
     assert_eq!(net.ask(&data(1, b"x")), [ORIGIN]);
     assert_eq!(net.ask(&syn(2)), [NEAR]);
     assert_eq!(net.ask(&query(1)), [NEAR], "a datagram begins nothing that could break");
-    assert_eq!(net.engine.service(WWW).picked_up, 0);
+    assert_eq!(net.engine.services().counters(WWW).picked_up, 0);
 }
 
 #[test]

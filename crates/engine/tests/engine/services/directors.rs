@@ -78,7 +78,13 @@ fn shared_pins_keep_connections_where_they_are_when_another_router_meets_them() 
     net.first(false);
     assert_eq!(net.served(1..13), before);
     assert_eq!(net.redirected(), [24, 12]);
-    assert_eq!((net.engine.service(WWW).picked_up, net.engine.service(WWW).moved_flows), (0, 0));
+    assert_eq!(
+        (
+            net.engine.services().counters(WWW).picked_up,
+            net.engine.services().counters(WWW).moved_flows
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -89,9 +95,9 @@ fn round_robin_of_each_router_has_turns_of_its_own_and_breaks_connections_that_c
     // In another order they come over: the second router's turns begin at the first replica.
     let moved: Vec<u32> = (1..13).rev().map(|port| net.ask(&data(port, b"y"))[0]).collect();
     assert_eq!(moved, [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(net.engine.service(WWW).picked_up, 12);
+    assert_eq!(net.engine.services().counters(WWW).picked_up, 12);
     // Port 12 was at 6 and is at 1, port 11 at 5 and at 2, … : none is where it was.
-    assert_eq!(net.engine.service(WWW).moved_flows, 12);
+    assert_eq!(net.engine.services().counters(WWW).moved_flows, 12);
     assert_eq!(net.redirected(), [24, 12]);
 }
 
@@ -104,7 +110,7 @@ fn a_hash_gives_the_same_replica_at_every_router_and_so_breaks_nothing() {
         assert_eq!(several, hash == Hash::Maglev, "by the flow, not by the client alone");
         net.first(false);
         assert_eq!(net.served(1..41), before);
-        let counters = net.engine.service(WWW);
+        let counters = net.engine.services().counters(WWW);
         assert_eq!((counters.picked_up, counters.moved_flows), (40, 0));
     }
 }
@@ -119,7 +125,7 @@ fn a_router_goes_on_with_the_pins_that_it_had_when_routes_lead_back() {
     assert_eq!(net.served(1..4), [2, 3, 4]);
     net.first(true);
     assert_eq!(net.served(1..4), before);
-    assert_eq!(net.engine.service(WWW).moved_flows, 3, "coming back is no move");
+    assert_eq!(net.engine.services().counters(WWW).moved_flows, 3, "coming back is no move");
 }
 
 /// Maglev, section 3.4: connections of a router that knows them stay while the replicas change; those
@@ -137,7 +143,7 @@ fn maglev_breaks_few_connections_where_a_replica_leaves_at_the_time_of_a_rehash(
     assert!(after.iter().all(|replica| *replica != 6));
     let moved = before.iter().zip(&after).filter(|(was, is)| was != is);
     let others = moved.clone().filter(|(was, _)| **was != 6).count();
-    assert_eq!(net.engine.service(WWW).moved_flows, moved.count() as u64);
+    assert_eq!(net.engine.services().counters(WWW).moved_flows, moved.count() as u64);
     let of_last = before.iter().filter(|replica| **replica == 6).count();
     // A hash by remainder would move four of five of the others, too.
     assert!(others * 10 < 300 - of_last, "{others} of {} others moved", 300 - of_last);
@@ -168,5 +174,5 @@ fn datagrams_move_with_the_router_that_meets_them_too() {
     assert_eq!([net.ask(&query(1)), net.ask(&query(2)), net.ask(&query(1))], [[1], [2], [1]]);
     net.first(false);
     assert_eq!([net.ask(&query(2)), net.ask(&query(1))], [[1], [2]]);
-    assert_eq!(net.engine.service(WWW).moved_flows, 2);
+    assert_eq!(net.engine.services().counters(WWW).moved_flows, 2);
 }

@@ -52,7 +52,7 @@ fn a_fragment_before_the_first_of_its_datagram_is_not_redirected_and_counted() {
     let mut net = world(service());
     let fragments = message(1, 2000);
     assert_eq!(net.ask(&fragments[1]), [] as [u32; 0], "no error about a later fragment");
-    assert_eq!(net.engine.pins().unknown_fragments, 1);
+    assert_eq!(net.engine.services().pins().unknown_fragments, 1);
     assert_eq!(net.engine.router(RouterId(0)).no_route, 1);
     net.ask(&fragments[0]);
     assert_eq!(net.ask(&fragments[1]), [NEAR]);
@@ -144,7 +144,7 @@ fn half_a_packet_is_given_up_after_30_s_and_its_memory_comes_back() {
     assert!(net.engine.in_flight_bytes() > 0);
     net.run_until(31_000 * MS);
     assert_eq!(net.engine.in_flight_bytes(), 0);
-    assert_eq!(net.engine.pins().not_reassembled, 1);
+    assert_eq!(net.engine.services().pins().not_reassembled, 1);
     net.finish();
 }
 

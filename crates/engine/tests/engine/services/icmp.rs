@@ -82,7 +82,7 @@ fn an_error_about_an_answer_that_no_redirector_can_pass_on_is_counted() {
     let answer = build::with_dont_fragment(build::tcp(www(), client(1), 1, tcp::ACK, &[0; 1460]));
     net.send(0, NEAR, PLAIN, &answer);
     net.run_until(1_000 * MS);
-    assert_eq!((net.out.len(), net.engine.pins().lost_errors), (0, 1));
+    assert_eq!((net.out.len(), net.engine.services().pins().lost_errors), (0, 1));
     assert_eq!(net.engine.router(RouterId(1)).icmp_sent, 1);
 }
 
@@ -95,7 +95,7 @@ fn an_error_of_the_client_comes_to_its_replica() {
     quoted.extend(&about[14..42]);
     let error = build::ip(client(1).ip(), V4.into(), 1, &quoted);
     assert_eq!(net.ask(&error), [NEAR]);
-    let flow = net.engine.pinned(WWW, 9)[0];
+    let flow = net.engine.services().pinned(WWW, 9)[0];
     assert!(flow.silent_ms >= 1990, "an error prolongs nothing: {}", flow.silent_ms);
 }
 
@@ -106,7 +106,7 @@ fn an_error_about_an_unknown_flow_is_not_redirected() {
     let mut quoted = vec![3, 3, 0, 0, 0, 0, 0, 0];
     quoted.extend(&about[14..42]);
     assert_eq!(net.ask(&build::ip(client(1).ip(), V4.into(), 1, &quoted)), [] as [u32; 0]);
-    assert_eq!(net.engine.pins().held, 0);
+    assert_eq!(net.engine.services().pins().held, 0);
 }
 
 #[test]

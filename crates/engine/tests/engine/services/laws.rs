@@ -116,7 +116,7 @@ fn play(net: &mut Net, steps: &[Step]) -> Vec<Vec<Out>> {
 
 /// Flows that the table has, but for those that close and those whose time is over.
 fn open_flows(net: &Net) -> u64 {
-    let pinned = net.engine.pinned(WWW, usize::MAX);
+    let pinned = net.engine.services().pinned(WWW, usize::MAX);
     let open = pinned.iter().filter(|flow| flow.state != windtunnel_engine::PinnedState::Closing);
     open.count().try_into().unwrap()
 }
@@ -163,7 +163,7 @@ proptest! {
         let before = open_flows(&net);
         let at = net.now.as_nanos();
         net.run_until(at + 1_100 * MS);
-        let live: u64 = (0..net.engine.replicas(WWW).len())
+        let live: u64 = (0..net.engine.services().replicas(WWW).len())
             .map(|replica| net.counters(replica))
             .map(|it| it.live_connections + it.live_flows)
             .sum();
@@ -190,7 +190,7 @@ proptest! {
         let run = || {
             let mut net = world(Service { policy, ..service() });
             let outs = play(&mut net, &steps);
-            (outs, net.engine.replicas(WWW), *net.engine.service(WWW))
+            (outs, net.engine.services().replicas(WWW), *net.engine.services().counters(WWW))
         };
         prop_assert_eq!(run(), run());
     }

@@ -29,7 +29,10 @@ fn packets_of_a_silent_loss_are_dropped_and_counted() {
     assert_eq!(net.ask(&data(1, b"y")), []);
     assert_eq!(net.ask(&data(1, b"y")), []);
     assert_eq!(net.engine.router(RouterId(0)).replica_lost, 2);
-    assert_eq!((net.engine.service(WWW).lost, net.engine.service(WWW).resets), (2, 0));
+    assert_eq!(
+        (net.engine.services().counters(WWW).lost, net.engine.services().counters(WWW).resets),
+        (2, 0)
+    );
     assert_eq!(net.ask(&syn(2)), [FAR]);
     net.check_conservation();
 }
@@ -52,7 +55,7 @@ fn a_client_is_reset_at_once_with_the_number_that_it_expects() {
     assert_eq!(segment(&reset.frame), (tcp::RST, 77_000, 0));
     assert_eq!(reset.frame[26..34], [10, 1, 0, 80, 10, 0, 0, 1]);
     assert_eq!(reset.frame[34..38], [0, 80, 0, 1], "from 80 to its port");
-    assert_eq!(net.engine.service(WWW).resets, 1);
+    assert_eq!(net.engine.services().counters(WWW).resets, 1);
 }
 
 #[test]
@@ -67,7 +70,10 @@ fn what_comes_later_is_answered_with_its_own_acknowledgement() {
     assert_eq!(segment(&net.out[before].frame), (tcp::RST, 1, 0));
     // A reset is answered with nothing.
     assert_eq!(net.ask(&build::tcp(client(1), www(), 1, tcp::RST, b"")), []);
-    assert_eq!((net.engine.service(WWW).lost, net.engine.service(WWW).resets), (2, 2));
+    assert_eq!(
+        (net.engine.services().counters(WWW).lost, net.engine.services().counters(WWW).resets),
+        (2, 2)
+    );
 }
 
 #[test]
@@ -134,14 +140,14 @@ fn what_a_lost_replica_still_sends_in_the_services_name_is_dropped_and_counted()
         let (train, header) = build::tcp_train(www(), client(1), 7, tcp::ACK, &[1; 3000], 1000);
         assert_eq!(answers(&mut net, NEAR, &answer, PLAIN), 0);
         assert_eq!(answers(&mut net, NEAR, &train, header), 0);
-        assert_eq!(net.engine.service(WWW).silenced, 4, "three segments of a train");
+        assert_eq!(net.engine.services().counters(WWW).silenced, 4, "three segments of a train");
         // Not in its name: of another port, of its own address, of another replica.
         let other = build::tcp((V4, 22).into(), client(1), 7, tcp::ACK, b"x");
         let own = build::udp((Ipv4Addr::new(10, 0, 1, 1), 80).into(), client(1), b"x");
         assert_eq!(answers(&mut net, NEAR, &other, PLAIN), 1);
         assert_eq!(answers(&mut net, NEAR, &own, PLAIN), 1);
         assert_eq!(answers(&mut net, FAR, &answer, PLAIN), 1);
-        assert_eq!(net.engine.service(WWW).silenced, 4);
+        assert_eq!(net.engine.services().counters(WWW).silenced, 4);
         // It is back.
         let at = net.now.as_nanos();
         net.update(at, ServiceUpdate::Registered { replica: NodeId(NEAR), port: port("80/tcp") });
@@ -157,5 +163,5 @@ fn datagrams_go_elsewhere_at_once() {
     let at = net.now.as_nanos();
     net.lose(at, NEAR);
     assert_eq!(net.ask(&query(1)), [FAR]);
-    assert_eq!(net.engine.service(WWW).lost, 0);
+    assert_eq!(net.engine.services().counters(WWW).lost, 0);
 }

@@ -107,7 +107,7 @@ fn a_replica_offers_segments_that_fit_its_tunnels() {
     let offers: Vec<_> = net.out.iter().map(|out| mss::offer(&out.frame)).collect();
     assert_eq!(offers, [Some(1440), Some(1400)]);
     assert!(net.out.iter().all(|out| checksum::verify(&out.frame)));
-    assert_eq!(net.engine.service(WWW).clamped, 2);
+    assert_eq!(net.engine.services().counters(WWW).clamped, 2);
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn without_an_origin_what_is_not_redirected_is_unreachable() {
     );
     net.update(2_000 * MS, ServiceUpdate::Withdrawn { replica: NodeId(FAR), port: port("80/tcp") });
     assert_eq!(net.ask(&syn(1)), [CLIENT]);
-    assert_eq!(net.engine.service(WWW).unserved, 1);
+    assert_eq!(net.engine.services().counters(WWW).unserved, 1);
     assert_eq!(net.ask(&query(1)), [NEAR], "the other port is served");
 }
 
@@ -209,7 +209,7 @@ fn a_redirector_on_the_way_to_the_origin_makes_a_detour() {
 fn the_table_and_what_routers_choose_can_be_seen() {
     let mut net = world(service());
     let rows: Vec<String> =
-        net.engine.rows().map(|row| format!("{} {}", row.address, row.port)).collect();
+        net.engine.services().rows().map(|row| format!("{} {}", row.address, row.port)).collect();
     assert_eq!(
         rows,
         ["10.1.0.80 80/tcp", "10.1.0.80 53/udp", "fd01::80 80/tcp", "fd01::80 53/udp"]
@@ -220,12 +220,15 @@ fn the_table_and_what_routers_choose_can_be_seen() {
     net.call(0, &syn(9));
     net.call(0, &query(9));
     net.run_until(MS);
-    let pinned = net.engine.pinned(WWW, 10);
+    let pinned = net.engine.services().pinned(WWW, 10);
     assert_eq!(pinned.len(), 2);
     assert_eq!((pinned[0].client, pinned[0].service), (client(9), www()));
     assert_eq!(pinned[0].replica, NodeId(NEAR));
-    assert_eq!((net.engine.pins().held, net.engine.pins().capacity), (2, 1 << 20));
-    assert_eq!(net.engine.replicas(WWW)[0].listens, [port("80/tcp"), port("53/udp")]);
+    assert_eq!(
+        (net.engine.services().pins().held, net.engine.services().pins().capacity),
+        (2, 1 << 20)
+    );
+    assert_eq!(net.engine.services().replicas(WWW)[0].listens, [port("80/tcp"), port("53/udp")]);
 }
 
 #[test]
@@ -270,5 +273,5 @@ fn a_router_without_services_counts_nothing_of_them() {
     assert_eq!(net.out[0].port, NEAR);
     let expected = RouterCounters { forwarded: 1, ..RouterCounters::default() };
     assert_eq!(*net.engine.router(RouterId(0)), expected);
-    assert_eq!(net.engine.pins().held, 0);
+    assert_eq!(net.engine.services().pins().held, 0);
 }
