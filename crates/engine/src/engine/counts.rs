@@ -13,7 +13,7 @@ impl Engine {
     /// What a lane did.
     #[must_use]
     pub fn lane(&self, lane: Lane) -> &LaneCounters {
-        &self.core.chains[lane.index()].counters
+        &self.core.chains[lane.index()].meter.counters
     }
 
     /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since
