@@ -1,45 +1,46 @@
 //! One lane: the chain of elements that every packet passes, and the packets that are in it.
 //!
 //! Theory of operation. A packet is *offered* at the time of its first segment. Cut, MTU, loss,
-//! duplicate and corrupt decide at once, and cut a train only where they touch a segment; parts
-//! whose first segment has not arrived yet wait in `ingress`. Then comes the queue with its server,
-//! where the lane has a rate, and the delay. What comes out goes to the engine through
-//! [`LaneContext::exits`]; at a router when its first segment is there, so that the next link can begin
-//! with it, at a node when its last is.
+//! duplicate and corrupt ([`PacketImpairments`]) decide at once, and cut a train only where they touch
+//! a segment; parts whose first segment has not arrived yet wait in `ingress`. Then comes the queue
+//! with its server, where the lane has a rate ([`QueueingStation`]), and the delay
+//! ([`PropagationLine`]). What comes out goes to the engine through [`LaneContext::exits`]; at a router
+//! when its first segment is there, so that the next link can begin with it, at a node when its last
+//! is. [`LaneMeter`] counts and records all of it.
 //!
 //! INVARIANT: every segment offered is delivered, dropped with a reason, or counted by
 //! [`ElementChain::in_lane`].
 
 mod admit;
+mod impairments;
+mod meter;
 mod pace;
+mod propagation;
+mod station;
 mod transmit;
 
 pub(crate) use pace::Pacing;
 
-use alloc::collections::{BTreeMap, VecDeque};
-use core::ops::Range;
+use alloc::collections::VecDeque;
 
-use windtunnel_model::record::Kind;
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::PacketBufferPool;
-use crate::counters::{Classes, DropReason, LaneCounters};
+use crate::counters::Classes;
 use crate::element::RngKey;
-use crate::element::corrupt::Corrupt;
 use crate::element::cut::LaneCut;
-use crate::element::delay::DelayLine;
-use crate::element::duplicate::Duplicate;
-use crate::element::loss::LossProcess;
 use crate::element::mtu::MtuLimit;
 use crate::element::queue::LaneQueue;
-use crate::element::rate::LaneTransmitter;
 use crate::element::trace::TraceSet;
-use crate::housekeeping;
 use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::records::{self, PacketRecorder, TaggedShape};
+use crate::records::{self, PacketRecorder};
 use crate::time_queue::TimeQueue;
 use crate::timer::{Alarms, LaneActivity, LaneWakeUp, TimerHeap};
+use impairments::PacketImpairments;
+use meter::LaneMeter;
+use propagation::PropagationLine;
+use station::QueueingStation;
 
 /// What all lanes work with.
 #[derive(Debug)]
@@ -63,34 +64,21 @@ pub(crate) struct LaneContext {
 
 #[derive(Debug)]
 pub(crate) struct ElementChain {
-    lane: Lane,
     /// Position among the lanes.
     index: u32,
-    /// Its number in records.
-    pub(crate) label: u32,
     site: LaneLocation,
     profile: LinkProfile,
-    pub(crate) counters: LaneCounters,
-    /// The most packets and bytes that waited since the last [`ElementChain::take_queue_peak`].
-    queue_peak: (u64, u64),
+    pub(crate) meter: LaneMeter,
     pub(crate) alarms: Alarms,
-    /// The number of the next packet.
-    next: u64,
-    /// The same, for what kernels send of their own accord on a LAN.
-    next_own: u64,
     pub(crate) cut: LaneCut,
     mtu: MtuLimit,
-    loss: LossProcess,
-    duplicate: Duplicate,
-    corrupt: Corrupt,
+    impairments: PacketImpairments,
+    /// Packets that have been accepted and are not there yet.
     ingress: TimeQueue<EmulatedPacket>,
-    queue: LaneQueue,
-    server: LaneTransmitter,
-    delay: DelayLine,
-    line: TimeQueue<EmulatedPacket>,
-    /// Segments in `ingress` and `line`.
-    lined_up: u64,
-    role: Role,
+    /// Segments in `ingress`.
+    coming: u64,
+    station: QueueingStation,
+    line: PropagationLine,
 }
 
 /// What a chain does in its network model.
@@ -107,8 +95,6 @@ pub(crate) enum Role {
         /// It ends at a node of another machine. At a node of this one, packets wait for their
         /// times.
         is_remote: bool,
-        /// By origin: no packet of it whose order is kept leaves earlier.
-        floors: BTreeMap<PortId, Time>,
     },
 }
 
@@ -141,34 +127,24 @@ impl ElementChain {
         role: Role,
         traces: &TraceSet,
     ) -> Self {
-        let is_ahead = role.is_ahead();
+        let (ahead, pacing) = match role {
+            Role::Lane => (None, None),
+            Role::Shaper(pacing) => (None, pacing),
+            Role::Ahead { is_remote } => (Some(is_remote), None),
+        };
         let mut chain = ElementChain {
-            lane,
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
-            label: records::number(lane),
             site,
             profile: profile.clone(),
-            counters: LaneCounters::default(),
-            queue_peak: (0, 0),
+            meter: LaneMeter::new(records::number(lane), site, profile),
             alarms: Alarms::default(),
-            next: 1,
-            next_own: OWN_NUMBERS,
             cut: LaneCut::default(),
             mtu: MtuLimit(profile.mtu),
-            loss: LossProcess::new(rng, profile),
-            duplicate: Duplicate::new(rng, profile),
-            corrupt: Corrupt::new(rng, profile),
+            impairments: PacketImpairments::new(rng, profile),
             ingress: TimeQueue::new(),
-            queue: LaneQueue::new(rng, profile),
-            server: if is_ahead {
-                LaneTransmitter::without_rate(profile)
-            } else {
-                LaneTransmitter::new(profile)
-            },
-            delay: DelayLine::new(rng, profile, !is_ahead),
-            line: TimeQueue::new(),
-            lined_up: 0,
-            role,
+            coming: 0,
+            station: QueueingStation::new(rng, profile, pacing, ahead.is_some()),
+            line: PropagationLine::new(lane, rng, profile, site, ahead),
         };
         chain.follow(traces);
         chain
@@ -176,11 +152,9 @@ impl ElementChain {
 
     /// Takes its traces from `traces`, which have started or are started anew.
     pub(crate) fn follow(&mut self, traces: &TraceSet) {
-        if !self.role.is_ahead() {
-            self.server.follow(&self.profile, traces, None);
-        }
-        self.delay.follow(&self.profile, traces);
-        self.loss.follow(&self.profile, traces);
+        self.station.follow(&self.profile, traces, None);
+        self.line.follow(&self.profile, traces);
+        self.impairments.follow(&self.profile, traces);
     }
 
     pub(crate) fn profile(&self) -> &LinkProfile {
@@ -189,57 +163,50 @@ impl ElementChain {
 
     /// The most packets and bytes that waited since the last call.
     pub(crate) fn take_queue_peak(&mut self) -> (u64, u64) {
-        let now = (self.counters.queue_packets, self.counters.queue_bytes);
-        core::mem::replace(&mut self.queue_peak, now)
+        self.meter.take_queue_peak()
     }
 
     /// Segments inside.
     pub(crate) fn in_lane(&self) -> u64 {
-        self.lined_up + self.queue.packets() + self.server.packets()
+        self.coming + self.station.packets() + self.line.packets()
     }
 
     /// The queue, for its classes.
     pub(crate) fn queue(&mut self) -> &mut LaneQueue {
-        &mut self.queue
+        &mut self.station.queue
     }
 
     /// What the classes that share the queue did.
     pub(crate) fn classes(&self) -> Option<Classes> {
-        self.queue.classes()
+        self.station.queue.classes()
     }
 
     /// The number of the next segment that is offered, not counting what kernels send to a LAN of
     /// their own accord.
     pub(crate) fn next_number(&self) -> u64 {
-        self.next
+        self.meter.next
     }
 
     /// Whether a segment that was offered under this number, or before it, is in the queue or in
     /// transmission. For queues that keep the order.
     pub(crate) fn waits_for(&self, number: u64) -> bool {
-        let oldest = self.server.number().or_else(|| self.queue.oldest());
-        oldest.is_some_and(|oldest| oldest <= number)
+        self.station.waits_for(number)
     }
 
     /// Whether a packet of this shape, offered now, passes at once and unchanged.
     #[inline]
     pub(crate) fn is_clear(&self, now: Time, shape: &PacketTrainShape) -> bool {
         self.cut.refuses().is_none()
-            && self.server.rate().is_none()
-            && self.delay.is_none(now)
-            && !self.touches()
-            && self.loss.is_none_for_ever()
+            && self.station.is_open()
+            && self.line.is_none(now)
+            && self.impairments.are_none()
             && self.mtu.takes_all(shape)
             && self.in_lane() == 0
-            && self.server.is_idle()
     }
 
     /// Whether everything from `origin` that has left this lane is at its end by `now`.
     pub(crate) fn is_free(&self, now: Time, origin: PortId) -> bool {
-        match &self.role {
-            Role::Ahead { floors, .. } => floors.get(&origin).is_none_or(|floor| *floor <= now),
-            Role::Lane | Role::Shaper(_) => true,
-        }
+        self.line.is_free(now, origin)
     }
 
     /// Counts a packet that passes because the lane is clear.
@@ -250,43 +217,29 @@ impl ElementChain {
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        let tag = recorder.entering();
-        if recorder.wants(&tag) {
-            let what = TaggedShape { tag: &tag, shape };
-            recorder.write(Kind::Offered, now, self.label, what, tag.ack);
-            recorder.write(Kind::Delivered, now, self.label, what, 0);
-        }
-        self.count_offer(shape, frame);
-        self.counters.delay_count += u64::from(shape.count);
-        self.count_delivery(shape);
+        self.meter.count_passage(now, shape, frame, recorder);
     }
 
     /// Changes properties from `now` on.
     pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut LaneContext) {
-        self.queue.advance(now, &self.server);
+        self.station.advance(now);
         patch.apply_to(&mut self.profile);
         self.mtu = MtuLimit(self.profile.mtu);
-        if patch.loss.is_some() {
-            self.loss.set(&self.profile.loss, self.next);
-            self.loss.follow(&self.profile, &work.traces);
-        }
-        self.duplicate.set(&self.profile);
-        self.corrupt.set(&self.profile);
-        self.queue.set(now, &self.profile);
-        if self.role.is_ahead() {
-            self.server = LaneTransmitter::without_rate(&self.profile);
-        } else {
-            self.server.set(&self.profile);
-            self.server.follow(&self.profile, &work.traces, Some(now));
-        }
+        self.meter.set(&self.profile);
+        self.impairments.set(&self.profile, patch, self.meter.next, &work.traces);
+        self.station.set(now, &self.profile, &work.traces);
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
-            self.delay.set(&self.profile);
-            self.delay.follow(&self.profile, &work.traces);
+            self.line.set(&self.profile, &work.traces);
         }
-        if self.server.is_idle() {
+        if self.station.server.is_idle() {
             self.transmit(now, work);
         }
-        self.note_queue();
+        self.meter.note_queue(self.station.queued());
+    }
+
+    /// Paces what is sent from the next packet on; `None`: the rate alone does. For shapers.
+    pub(crate) fn set_pacing(&mut self, pacing: Option<Pacing>) {
+        self.station.set_pacing(pacing);
     }
 
     /// Something that was waited for is there.
@@ -296,7 +249,7 @@ impl ElementChain {
         match due.activity {
             LaneActivity::Ingress => {
                 while let Some(packet) = self.ingress.pop(now) {
-                    self.lined_up -= u64::from(packet.shape.count);
+                    self.coming -= u64::from(packet.shape.count);
                     self.touch(now, packet, work);
                 }
                 self.arm(LaneActivity::Ingress, self.ingress.next(), work);
@@ -305,10 +258,7 @@ impl ElementChain {
             LaneActivity::Ask => {}
             LaneActivity::Server => self.end_transmission(now, work),
             LaneActivity::Delay => {
-                while let Some(packet) = self.line.pop(now) {
-                    self.lined_up -= u64::from(packet.shape.count);
-                    self.exit(packet, work);
-                }
+                self.line.arrive(now, &mut self.meter, work);
                 self.arm(LaneActivity::Delay, self.line.next(), work);
             }
         }
@@ -321,32 +271,6 @@ impl ElementChain {
         }
     }
 
-    #[inline]
-    fn exit(&mut self, packet: EmulatedPacket, work: &mut LaneContext) {
-        self.count_delivery(&packet.shape);
-        self.counters.count_delay(&packet);
-        self.counters.marked += u64::from(packet.marked);
-        if work.recorder.wants(&packet.tag) {
-            let (time, delay) = (packet.times.last, packet.times.last.since(packet.delayed_from));
-            let delay = records::saturate(delay);
-            work.recorder.note(Kind::Delivered, time, self.label, &packet, delay);
-        }
-        work.exits.push_back((self.lane, packet));
-    }
-
-    /// Counts segments of a packet, the first of them here at `time`, as dropped.
-    fn drop(
-        &mut self,
-        reason: DropReason,
-        time: Time,
-        packet: &EmulatedPacket,
-        range: Range<u32>,
-        work: &mut LaneContext,
-    ) {
-        self.counters.dropped[reason] += u64::from(range.end - range.start);
-        work.recorder.note_drop(reason, time, self.label, packet, range);
-    }
-
     /// Whether every segment of this shape fits its MTU.
     pub(crate) fn takes_all(&self, shape: &PacketTrainShape) -> bool {
         self.mtu.takes_all(shape)
@@ -356,34 +280,12 @@ impl ElementChain {
     pub(crate) fn is_routed(&self) -> bool {
         self.site.routed
     }
-
-    #[inline]
-    fn count_offer(&mut self, shape: &PacketTrainShape, frame: &[u8]) -> u64 {
-        let own = self.site.on_lan && housekeeping::is_kernels_own(frame);
-        let next = if own { &mut self.next_own } else { &mut self.next };
-        let number = *next;
-        *next += u64::from(shape.count);
-        self.counters.offered_packets += u64::from(shape.count);
-        self.counters.offered_bytes += shape.bytes();
-        number
-    }
-
-    #[inline]
-    fn count_delivery(&mut self, shape: &PacketTrainShape) {
-        self.counters.delivered_packets += u64::from(shape.count);
-        self.counters.delivered_bytes += shape.bytes();
-        self.counters.delivered_wire_bytes += shape.charge(self.server.overhead());
-    }
 }
 
 impl Role {
     /// A lane of paths.
     pub(crate) fn ahead(is_remote: bool) -> Self {
-        Role::Ahead { is_remote, floors: BTreeMap::new() }
-    }
-
-    fn is_ahead(&self) -> bool {
-        matches!(self, Role::Ahead { .. })
+        Role::Ahead { is_remote }
     }
 }
 

@@ -20,18 +20,18 @@ impl ElementChain {
         mut packet: EmulatedPacket,
         work: &mut LaneContext,
     ) -> Option<TooBig> {
-        packet.number = self.count_offer(&packet.shape, packet.frame());
+        packet.number = self.meter.count_offer(&packet.shape, packet.frame());
         packet.copy = false;
         packet.fate = Fate::PLAIN;
         packet.marked = false;
-        self.loss.turn_to(now);
+        self.impairments.turn_to(now);
         if work.recorder.wants(&packet.tag) {
             let (time, ack) = (packet.times.first, packet.tag.ack);
-            work.recorder.note(Kind::Offered, time, self.label, &packet, ack);
+            work.recorder.note(Kind::Offered, time, self.meter.label, &packet, ack);
         }
         if let Some(reason) = self.cut.refuses() {
             let time = packet.times.first;
-            self.drop(reason, time, &packet, 0..packet.shape.count, work);
+            self.meter.count_drop(reason, time, &packet, 0..packet.shape.count, work);
             packet.discard(&mut work.pool);
             return None;
         }
@@ -67,15 +67,7 @@ impl ElementChain {
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        self.count_offer(offered.shape, frame);
-        self.counters.dropped[reason] += u64::from(offered.shape.count);
-        recorder.write(Kind::Offered, now, self.label, offered, offered.tag.ack);
-        recorder.write(Kind::Dropped, now, self.label, offered, reason as u32);
-    }
-
-    /// Whether an element of this half may touch a packet.
-    pub(super) fn touches(&self) -> bool {
-        !(self.loss.is_none() && self.duplicate.is_none() && self.corrupt.is_none())
+        self.meter.count_refusal(reason, now, offered, frame, recorder);
     }
 
     /// What has been accepted and whose time has come: duplicate and corrupt do their work.
@@ -85,28 +77,26 @@ impl ElementChain {
         let original = (packet.tag, packet.shape);
         if fate.duplicate {
             let time = packet.times.first;
-            work.recorder.note(Kind::Duplicated, time, self.label, &packet, 0);
+            work.recorder.note(Kind::Duplicated, time, self.meter.label, &packet, 0);
         }
         if fate.corrupt {
-            self.damage(&mut packet, work);
+            self.impairments.damage(&mut packet, &mut self.meter, work);
         }
         self.queue_up(now, packet, work);
         let Some(copy) = copy else { return };
-        self.counters.duplicated += 1;
+        self.meter.counters.duplicated += 1;
         match copy {
             Some(mut copy) => {
                 copy.tag = copy.tag.copied();
-                if self.corrupt.takes(copy.number, true) {
-                    self.damage(&mut copy, work);
-                }
+                self.impairments.damage_copy(&mut copy, &mut self.meter, work);
                 self.queue_up(now, copy, work);
             }
             None => {
                 let (tag, shape) = original;
-                self.counters.dropped[DropReason::Memory] += 1;
+                self.meter.counters.dropped[DropReason::Memory] += 1;
                 let reason = DropReason::Memory as u32;
                 let copied = TaggedShape { tag: &tag.copied(), shape: &shape };
-                work.recorder.write(Kind::Dropped, now, self.label, copied, reason);
+                work.recorder.write(Kind::Dropped, now, self.meter.label, copied, reason);
             }
         }
     }
@@ -118,17 +108,17 @@ impl ElementChain {
         packet: EmulatedPacket,
         work: &mut LaneContext,
     ) {
-        if packet.times.first <= now || self.role.is_ahead() {
+        if packet.times.first <= now || self.line.is_ahead() {
             return self.touch(now, packet, work);
         }
-        self.lined_up += u64::from(packet.shape.count);
+        self.coming += u64::from(packet.shape.count);
         self.ingress.push(packet.times.first, packet);
         self.arm(LaneActivity::Ingress, self.ingress.next(), work);
     }
 
     /// Decides about each segment, and cuts out those that are touched.
     fn admit(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
-        if !self.touches() {
+        if !self.impairments.touch_any() {
             return self.await_arrival(now, packet, work);
         }
         let mut rest = Some(packet);
@@ -137,7 +127,7 @@ impl ElementChain {
             if run == packet.shape.count {
                 return self.await_arrival(now, packet, work);
             }
-            let fate = self.fate(packet.number + u64::from(run));
+            let fate = self.impairments.fate(packet.number + u64::from(run));
             if fate == Fate::PLAIN {
                 run += 1;
                 rest = Some(packet);
@@ -160,7 +150,7 @@ impl ElementChain {
         if run == 0 {
             return Some(packet);
         }
-        let (front, rest) = self.split(packet, run, work);
+        let (front, rest) = self.meter.split(packet, run, work);
         if let Some(front) = front {
             self.await_arrival(now, front, work);
         }
@@ -177,58 +167,15 @@ impl ElementChain {
     ) -> Option<EmulatedPacket> {
         if fate.lost {
             let time = packet.times.first;
-            self.drop(DropReason::Loss, time, &packet, 0..1, work);
+            self.meter.count_drop(DropReason::Loss, time, &packet, 0..1, work);
             return packet.skip(1, &mut work.pool);
         }
-        let (front, rest) = self.split(packet, 1, work);
+        let (front, rest) = self.meter.split(packet, 1, work);
         if let Some(mut front) = front {
             front.fate = fate;
             self.await_arrival(now, front, work);
         }
         rest
-    }
-
-    fn fate(&mut self, number: u64) -> Fate {
-        Fate {
-            lost: self.loss.takes(number),
-            duplicate: self.duplicate.takes(number),
-            corrupt: self.corrupt.takes(number, false),
-        }
-    }
-
-    /// Splits, counting what memory denies.
-    pub(super) fn split(
-        &mut self,
-        packet: EmulatedPacket,
-        count: u32,
-        work: &mut LaneContext,
-    ) -> (Option<EmulatedPacket>, Option<EmulatedPacket>) {
-        if count >= packet.shape.count {
-            return (Some(packet), None);
-        }
-        let (tag, shape, time) = (packet.tag, packet.shape, packet.times.first);
-        match packet.split(count, &mut work.pool) {
-            Ok((front, rest)) => (Some(front), rest),
-            Err(rest) => {
-                let reason = DropReason::Memory;
-                self.counters.dropped[reason] += u64::from(count);
-                let front = shape.part(&(0..count));
-                let gone = TaggedShape { tag: &tag, shape: &front };
-                work.recorder.write(Kind::Dropped, time, self.label, gone, reason as u32);
-                (None, rest)
-            }
-        }
-    }
-
-    fn damage(&mut self, packet: &mut EmulatedPacket, work: &mut LaneContext) {
-        let (number, copy) = (packet.number, packet.copy);
-        let (frame, vnet) = packet.settled(&mut work.pool);
-        let done = self.corrupt.damage(frame, vnet, number, copy);
-        self.counters.corrupted += u64::from(done);
-        if done {
-            let time = packet.times.first;
-            work.recorder.note(Kind::Corrupted, time, self.label, packet, 0);
-        }
     }
 
     fn refuse(
@@ -239,7 +186,7 @@ impl ElementChain {
         work: &mut LaneContext,
     ) -> TooBig {
         let (reason, time) = (DropReason::Mtu, packet.times.first);
-        self.drop(reason, time, &packet, 0..segments, work);
+        self.meter.count_drop(reason, time, &packet, 0..segments, work);
         let mtu = self.mtu.0;
         if segments == packet.shape.count {
             return TooBig { packet, mtu };
@@ -252,7 +199,7 @@ impl ElementChain {
             Some(last) => self.admit(now, last, work),
             None => {
                 let time = packet.times.last;
-                self.drop(DropReason::Memory, time, &packet, segments..count, work);
+                self.meter.count_drop(DropReason::Memory, time, &packet, segments..count, work);
             }
         }
         TooBig { packet, mtu }
@@ -261,7 +208,7 @@ impl ElementChain {
     fn fragment_all(&mut self, now: Time, packet: EmulatedPacket, work: &mut LaneContext) {
         let mut rest = Some(packet);
         while let Some(packet) = rest.take() {
-            let (front, behind) = self.split(packet, 1, work);
+            let (front, behind) = self.meter.split(packet, 1, work);
             if let Some(front) = front {
                 self.fragment(now, front, work);
             }
@@ -277,22 +224,22 @@ impl ElementChain {
         let complete = checksum::complete(frame, header);
         let Some(count) = fragment::count(frame, mtu).filter(|_| complete) else {
             let time = packet.times.first;
-            self.drop(DropReason::Mtu, time, &packet, 0..1, work);
+            self.meter.count_drop(DropReason::Mtu, time, &packet, 0..1, work);
             return packet.discard(&mut work.pool);
         };
         if count == 1 {
             // The last segment of a train, which fits.
             return self.admit(now, packet, work);
         }
-        self.counters.fragmented += 1;
-        self.counters.fragments += u64::from(count);
+        self.meter.counters.fragmented += 1;
+        self.meter.counters.fragments += u64::from(count);
         let time = packet.times.first;
-        work.recorder.note(Kind::Fragmented, time, self.label, &packet, count);
+        work.recorder.note(Kind::Fragmented, time, self.meter.label, &packet, count);
         let ip_header = ip_header(packet.frame(), overhead);
         let mut before = 0;
         for index in 0..count {
-            let number = if index == 0 { packet.number } else { self.next };
-            self.next += u64::from(index > 0);
+            let number = if index == 0 { packet.number } else { self.meter.next };
+            self.meter.next += u64::from(index > 0);
             match fragment_of(&packet, mtu, index, work) {
                 Some(mut fragment) => {
                     fragment.number = number;
@@ -301,7 +248,7 @@ impl ElementChain {
                     before += fragment.tag.payload(&fragment.shape);
                     self.admit(now, fragment, work);
                 }
-                None => self.drop(DropReason::Memory, time, &packet, 0..1, work),
+                None => self.meter.count_drop(DropReason::Memory, time, &packet, 0..1, work),
             }
         }
         packet.discard(&mut work.pool);

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Rate, Span, Time};
 
-use super::{ElementChain, LaneContext, Role};
+use super::LaneContext;
+use super::station::QueueingStation;
 use crate::paths::virtual_clock::PathHop;
-use crate::timer::LaneActivity;
 
 /// A transmission that takes longer than this is looked at again while it lasts.
 const LONG: Span = Span::from_millis(1);
@@ -39,23 +39,24 @@ impl Pacing {
     }
 }
 
-impl ElementChain {
+impl QueueingStation {
     /// Paces what is sent from the next packet on; `None`: the rate alone does.
-    pub(crate) fn set_pacing(&mut self, pacing: Option<Pacing>) {
-        let Role::Shaper(present) = &mut self.role else { return };
-        let pace = present.as_ref().map(|pacing| pacing.pace);
-        *present = pacing.map(|pacing| Pacing { pace: pace.unwrap_or(pacing.line), ..pacing });
+    pub(super) fn set_pacing(&mut self, pacing: Option<Pacing>) {
+        let pace = self.pacing.as_ref().map(|pacing| pacing.pace);
+        self.pacing = pacing.map(|pacing| Pacing { pace: pace.unwrap_or(pacing.line), ..pacing });
     }
 
     /// Sets the rate of the next transmission.
+    #[inline]
     pub(super) fn pace(&mut self, now: Time, work: &mut LaneContext) {
-        let Role::Shaper(Some(pacing)) = &mut self.role else { return };
+        let Some(pacing) = &mut self.pacing else { return };
         pacing.pace = work.clocks.pace(now, pacing, 0);
         self.server.set_rate(pacing.pace);
     }
 
     /// Charges its lanes with the transmission that has begun, which ends at `first` at the
     /// earliest; when it does, or is to be looked at again.
+    #[inline]
     pub(super) fn charge(
         &mut self,
         now: Time,
@@ -63,26 +64,24 @@ impl ElementChain {
         first: Time,
         work: &mut LaneContext,
     ) -> Time {
-        let Role::Shaper(Some(pacing)) = &self.role else { return first };
+        let Some(pacing) = &self.pacing else { return first };
         let earliest = work.clocks.charge(now, &pacing.lanes, bytes, pacing.share.is_some());
         let first = self.server.hold(first, earliest);
         pacing.next_look(now, first)
     }
 
     /// Looks at a transmission again whose time has not come: what is left of it has the rate of
-    /// now. Whether there is one.
-    pub(super) fn look_again(&mut self, now: Time, work: &mut LaneContext) -> bool {
-        let Role::Shaper(Some(pacing)) = &mut self.role else { return false };
-        let Some((first, bytes)) = self.server.sending(now) else { return false };
+    /// now. When it is to be looked at again; `None`: there is none.
+    #[inline]
+    pub(super) fn look_again(&mut self, now: Time, work: &mut LaneContext) -> Option<Time> {
+        let pacing = self.pacing.as_mut()?;
+        let (mut first, bytes) = self.server.sending(now)?;
         let before = pacing.pace;
         pacing.pace = work.clocks.pace(now, pacing, bytes);
-        let mut first = first;
         if before != pacing.pace {
             first = self.server.go_on(now, before, pacing.pace);
             first = self.server.hold(first, work.clocks.earliest(now, &pacing.lanes));
         }
-        let at = pacing.next_look(now, first);
-        self.arm(LaneActivity::Server, Some(at), work);
-        true
+        Some(pacing.next_look(now, first))
     }
 }

@@ -146,7 +146,7 @@ impl PathModel {
     ) {
         let shaper = &self.shapers[path];
         let bytes = shape.charge(shaper.profile().effective_overhead().0);
-        let backlogged = shaper.counters.queue_packets >= BACKLOG_MIN;
+        let backlogged = shaper.meter.counters.queue_packets >= BACKLOG_MIN;
         let last = shaper.next_number() + u64::from(shape.count) - 1;
         let is_shared = self.paths[path].is_shared();
         self.leave_replica(path, &key);
@@ -270,7 +270,7 @@ impl PathModel {
         let bottleneck = path.bottleneck;
         let shaper = &mut self.shapers[number];
         if let Some(Bottleneck { lane, .. }) = bottleneck {
-            shaper.label = SOURCE_QUEUE | records::number(lane);
+            shaper.meter.label = SOURCE_QUEUE | records::number(lane);
         }
         shaper.set_pacing(pacing);
         if shaper.profile().rate != rate {
@@ -298,12 +298,21 @@ impl PathModel {
     /// Offers a packet to its path's queue; what that drops counts as dropped at the bottleneck.
     fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: EmulatedPacket) {
         let shaper = &mut self.shapers[path];
+<<<<<<< HEAD
         let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
         shaper.offer(now, packet, &mut core.net.lanes.work);
         let after = shaper.counters.dropped;
         let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
         let Some(Bottleneck { lane, .. }) = bottleneck else { return };
         let counters = &mut core.net.lanes.chains[lane.index()].counters;
+=======
+        let (each, before) = (u64::from(packet.shape.each), shaper.meter.counters.dropped);
+        shaper.offer(now, packet, &mut core.work);
+        let after = shaper.meter.counters.dropped;
+        let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
+        let Some(Bottleneck { lane, .. }) = bottleneck else { return };
+        let counters = &mut core.chains[lane.index()].meter.counters;
+>>>>>>> hub/wip-methods-services
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];
             counters.offered_packets += dropped;

@@ -12,9 +12,9 @@ use windtunnel_model::plan::{Hash, LoadBalancingPolicy};
 use windtunnel_model::{PortId, RouterId, Span};
 
 use super::call::Call;
+use super::hash::{halves, mix};
 use super::maglev::MaglevTableCache;
 use super::replica::ServiceReplica;
-use super::{halves, mix};
 
 /// The way from a router to a replica, as it is now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

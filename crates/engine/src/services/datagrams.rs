@@ -2,8 +2,10 @@
 
 use alloc::vec::Vec;
 
-use super::call::{Call, DatagramKey};
-use super::mix;
+use windtunnel_wire::packet::ParsedPacket;
+
+use super::call::{Call, DatagramKey, ServicePacketKind};
+use super::hash::mix;
 use super::pins::CoarseTime;
 
 /// The last datagrams that came in fragments.
@@ -13,11 +15,40 @@ pub(super) struct Datagrams {
     places: Vec<Option<(DatagramKey, Call, CoarseTime)>>,
     /// Datagrams whose place another one took before their time.
     pub(super) displaced: u64,
+    /// Later fragments whose first one had not been seen.
+    pub(super) unknown: u64,
 }
 
 impl Datagrams {
+    /// Reads a packet to a service; fragments have what was read of the first.
+    #[inline]
+    pub(super) fn read(&mut self, now: CoarseTime, packet: &ParsedPacket<'_>) -> Option<Call> {
+        match ServicePacketKind::of(packet) {
+            ServicePacketKind::Call(call) => Some(call),
+            ServicePacketKind::First(whole, call) => {
+                self.note(now, whole, call);
+                Some(call)
+            }
+            ServicePacketKind::Later(whole) => {
+                let found = self.find(now, &whole);
+                self.unknown += u64::from(found.is_none());
+                found
+            }
+            ServicePacketKind::Nothing => None,
+        }
+    }
+
+    /// The same, without that anything comes of it.
+    pub(super) fn peek(&self, now: CoarseTime, packet: &ParsedPacket<'_>) -> Option<Call> {
+        match ServicePacketKind::of(packet) {
+            ServicePacketKind::Call(call) | ServicePacketKind::First(_, call) => Some(call),
+            ServicePacketKind::Later(whole) => self.find(now, &whole),
+            ServicePacketKind::Nothing => None,
+        }
+    }
+
     /// The first fragment of a datagram came.
-    pub(super) fn note(&mut self, now: CoarseTime, whole: DatagramKey, call: Call) {
+    fn note(&mut self, now: CoarseTime, whole: DatagramKey, call: Call) {
         if self.places.is_empty() {
             self.places.resize(PLACES, None);
         }
@@ -30,7 +61,7 @@ impl Datagrams {
     }
 
     /// The flow of a later fragment; `None`: its first one has not been seen lately.
-    pub(super) fn find(&self, now: CoarseTime, whole: &DatagramKey) -> Option<Call> {
+    fn find(&self, now: CoarseTime, whole: &DatagramKey) -> Option<Call> {
         let (known, call, seen) = self.places.get(place(whole))?.as_ref()?;
         (known == whole && now.since(*seen) < CoarseTime::DATAGRAM).then_some(*call)
     }

@@ -42,7 +42,7 @@ impl ServiceAddressFilter {
         let hash = match address {
             IpAddr::V4(v4) => u64::from(v4.to_bits()).wrapping_mul(FACTOR),
             IpAddr::V6(v6) => {
-                let [high, low] = super::halves(v6.to_bits());
+                let [high, low] = super::hash::halves(v6.to_bits());
                 (high ^ low.rotate_left(32)).wrapping_mul(FACTOR)
             }
         };

@@ -9,7 +9,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::mix;
+use super::hash::mix;
 
 /// Tables, by the service's number for hashes, the size and the replicas in them.
 #[derive(Debug, Default)]

@@ -5,11 +5,14 @@
 use alloc::collections::BTreeMap;
 
 use windtunnel_model::RouterId;
-use windtunnel_model::plan::{Encapsulation, Ping, Plan};
+use windtunnel_model::plan::{Ping, Plan};
 use windtunnel_wire::icmp;
 use windtunnel_wire::packet::ParsedPacket;
 
-use super::{FindWay, Redirection, RedirectionRow, ReplicaAssignment, ServiceRedirector};
+use super::choice::FindWay;
+use super::directory::ServiceDirectory;
+use super::rows::RedirectionRow;
+use super::{Redirection, ReplicaAssignment};
 use crate::records::mapped;
 
 /// By address: the first service of the file that says what answers there.
@@ -27,19 +30,18 @@ impl Pinged {
         }
         Pinged(pinged)
     }
-}
 
-impl ServiceRedirector {
     /// What becomes of an echo request to the address of a service that has it answered at this
     /// router; `None`: it is none. The later fragments of one go the way of the first.
-    pub(super) fn ping(
+    pub(super) fn redirect(
         &self,
+        services: &ServiceDirectory,
         router: RouterId,
         packet: &ParsedPacket<'_>,
         way: &mut FindWay<'_>,
     ) -> Option<Redirection> {
         let info = &packet.info;
-        if self.pinged.0.is_empty() || info.is_icmp_error {
+        if self.0.is_empty() || info.is_icmp_error {
             return None;
         }
         let kind = packet.payload().first().copied();
@@ -48,9 +50,10 @@ impl ServiceRedirector {
             icmp::PROTOCOL_V6 => info.is_later_fragment || kind == Some(icmp::ECHO_REQUEST_V6),
             _ => false,
         };
-        let (number, ping) = *asks.then(|| self.pinged.0.get(&mapped(info.destination)))??;
-        let row = self.rows.all().iter().find(|row| row.service == number)?;
-        if !self.redirects(router, row) {
+        let (number, ping) = *asks.then(|| self.0.get(&mapped(info.destination)))??;
+        let row = services.rows.all().iter().find(|row| row.service == number)?;
+        let service = services.of(row);
+        if !service.planned.redirects(router) {
             return None;
         }
         match ping {
@@ -59,24 +62,10 @@ impl ServiceRedirector {
             Ping::Replica => {
                 let is_v6 = info.destination.is_ipv6();
                 let row = RedirectionRow { address: mapped(info.destination), is_v6, ..*row };
-                let nearest = self
-                    .nearest(number, way)
-                    .map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To);
-                Some(self.redirection(router, &row, nearest))
+                let nearest =
+                    service.nearest(way).map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To);
+                Some(services.redirection(router, &row, nearest))
             }
         }
-    }
-
-    /// The nearest replica that serves some port.
-    fn nearest(&self, service: u16, way: &mut FindWay<'_>) -> Option<u16> {
-        let service = &self.list[usize::from(service)];
-        let passes_nodes = service.planned.encapsulation != Encapsulation::None;
-        let ports = (0u8..).take(service.planned.ports.len());
-        let there = (0u16..).zip(&service.replicas).filter_map(|(number, replica)| {
-            let takes = ports.clone().any(|position| replica.takes(position));
-            let way = takes.then(|| way(replica.port))??;
-            (passes_nodes || !way.passes_node).then_some((way.latency, way.hops, number))
-        });
-        there.min().map(|(.., number)| number)
     }
 }

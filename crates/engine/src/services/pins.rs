@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use super::mix;
+use super::hash::mix;
 use windtunnel_model::{RouterId, Span, Time};
 
 /// About a millisecond (2²⁰ ns) of time, wrapping after 52 days.

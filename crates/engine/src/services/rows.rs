@@ -2,10 +2,14 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::net::SocketAddr;
 
+use windtunnel_failover::ReplicatedConnectionKey;
 use windtunnel_model::plan::{Plan, ServicePort};
+use windtunnel_wire::packet::ParsedPacket;
+use windtunnel_wire::tcp;
 
-use super::mix;
+use super::hash::mix;
 use crate::records::mapped;
 
 /// One row.
@@ -81,6 +85,26 @@ impl RedirectionTable {
             }
             at = (at + 1) & (self.index.len() - 1);
         }
+    }
+
+    /// The service in whose name a TCP segment is, and its connection.
+    pub(super) fn spoken(
+        &self,
+        packet: &ParsedPacket<'_>,
+    ) -> Option<(u16, ReplicatedConnectionKey)> {
+        let info = &packet.info;
+        if info.protocol != tcp::PROTOCOL || info.is_later_fragment {
+            return None;
+        }
+        let ports = packet.payload().first_chunk::<4>()?;
+        let [port, client_port] =
+            [[ports[0], ports[1]], [ports[2], ports[3]]].map(u16::from_be_bytes);
+        let number = self.find(mapped(info.source), port, tcp::PROTOCOL)?;
+        let key = ReplicatedConnectionKey {
+            client: SocketAddr::new(info.final_destination, client_port),
+            service: SocketAddr::new(info.source, port),
+        };
+        Some((self.get(number).service, key))
     }
 
     fn home(&self, address: u128, port: u16, protocol: u8) -> usize {

@@ -8,9 +8,11 @@ use windtunnel_model::plan::{LoadBalancingPolicy, ServicePort};
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::call::{Call, CallKind, unmapped};
-use super::pins::{CoarseTime, Pin, PinnedFlowPhase};
+use super::choice::FindWay;
 use super::replica::ServiceReplica;
-use super::{FindWay, PinCounts, ServiceCounters, ServiceRedirector, ServiceReplicaStatus};
+use super::{
+    FailOverCounters, PinCounts, ServiceCounters, ServiceRedirector, ServiceReplicaStatus,
+};
 
 /// A row of the table that redirectors have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,7 +57,7 @@ pub enum PinnedState {
 impl ServiceRedirector {
     /// The table.
     pub(crate) fn table(&self) -> impl Iterator<Item = ServiceRow> + '_ {
-        self.rows.all().iter().map(|row| ServiceRow {
+        self.services.rows.all().iter().map(|row| ServiceRow {
             service: ServiceId(row.service.into()),
             address: unmapped(row.address),
             port: row.port,
@@ -64,16 +66,21 @@ impl ServiceRedirector {
 
     /// How many rows there are.
     pub(crate) fn table_len(&self) -> usize {
-        self.rows.all().len()
+        self.services.rows.all().len()
     }
 
     pub(crate) fn counters(&self, service: ServiceId) -> &ServiceCounters {
-        &self.list[service.index()].counters
+        &self.services.list[service.index()].counters
+    }
+
+    /// What was counted of the connections of a service; `None`: they end with their replica.
+    pub(crate) fn fail_over(&self, service: ServiceId) -> Option<FailOverCounters> {
+        self.transparent.counters(service)
     }
 
     pub(crate) fn replicas(&self, service: ServiceId) -> Vec<ServiceReplicaStatus> {
-        let held = self.held_by_replica(service);
-        let service = &self.list[service.index()];
+        let held = self.transparent.held_by_replica(service);
+        let service = &self.services.list[service.index()];
         let status = |replica: &ServiceReplica| {
             let mut status = replica.status(&service.planned.ports);
             status.counters.live_connections += held.get(&replica.node).copied().unwrap_or(0);
@@ -89,7 +96,7 @@ impl ServiceRedirector {
         router: RouterId,
         way: &mut FindWay<'_>,
     ) -> Option<NodeId> {
-        let row = self.rows.get(number);
+        let row = self.services.rows.get(number);
         let call = Call {
             address: row.address,
             port: row.port.port,
@@ -98,22 +105,24 @@ impl ServiceRedirector {
             client_port: 0,
             kind: CallKind::Plain,
         };
-        self.row_at(router, &call)?;
-        let service = &self.list[usize::from(row.service)];
-        if matches!(
+        let service = self.services.of(row);
+        let depends_on_flow = matches!(
             service.planned.policy,
             LoadBalancingPolicy::Hash | LoadBalancingPolicy::Weighted
-        ) {
+        );
+        if depends_on_flow || !service.planned.redirects(router) {
             return None;
         }
-        let chosen = self.choose(router, row, &call, way)?;
+        let chosen = self.services.choose(router, row, &call, way)?;
         Some(service.replicas[usize::from(chosen)].node)
     }
 
     pub(crate) fn counts(&self) -> PinCounts {
+        let (held, capacity) = self.flows.occupancy();
         PinCounts {
-            held: self.pins.len() as u64,
-            capacity: self.pins.capacity() as u64,
+            held: held as u64,
+            capacity: capacity as u64,
+            unknown_fragments: self.datagrams.unknown,
             displaced_datagrams: self.datagrams.displaced,
             ..self.counts
         }
@@ -126,32 +135,7 @@ impl ServiceRedirector {
 
     /// The flows of a service whose time is not over, at most so many of them.
     pub(crate) fn pinned(&self, now: Time, service: ServiceId, most: usize) -> Vec<PinnedFlow> {
-        let tick = CoarseTime::of(now);
-        let of_service = self.pins.iter().filter(|pin| {
-            let row = self.rows.get(pin.key().row);
-            usize::from(row.service) == service.index() && !self.is_over(tick, pin)
-        });
-        let pinned = of_service.filter_map(|pin| self.flow(tick, pin));
-        pinned.chain(self.held_flows(now, service)).take(most).collect()
-    }
-
-    fn flow(&self, now: CoarseTime, pin: &Pin) -> Option<PinnedFlow> {
-        let key = pin.key();
-        let row = self.rows.get(key.row);
-        let replicas = &self.list[usize::from(row.service)].replicas;
-        let state = match pin.state {
-            PinnedFlowPhase::Free => return None,
-            PinnedFlowPhase::Opening => PinnedState::Opening,
-            PinnedFlowPhase::Open => PinnedState::Open,
-            PinnedFlowPhase::Closing => PinnedState::Closing,
-            PinnedFlowPhase::Flow => PinnedState::Flow,
-        };
-        Some(PinnedFlow {
-            client: SocketAddr::new(unmapped(key.client), key.client_port),
-            service: SocketAddr::new(unmapped(row.address), row.port.port),
-            replica: replicas[usize::from(pin.replica)].node,
-            state,
-            silent_ms: now.since(pin.seen).millis(),
-        })
+        let pinned = self.flows.of_service(&self.services, now, service);
+        pinned.chain(self.transparent.held_flows(now, service)).take(most).collect()
     }
 }

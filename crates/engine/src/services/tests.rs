@@ -1,11 +1,10 @@
 //! Bounds of what redirectors know, which whole networks reach too slowly.
 
-use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    FailOver, Link, LinkEnd, Node, NodeInterface, Replica as PlannedReplica, Router,
-    RouterInterface, ServiceChange, ServiceUpdate,
+    Encapsulation, FailOver, Hash, Link, LinkEnd, LoadBalancingPolicy, Node, NodeInterface,
+    Pinning, Replica as PlannedReplica, Router, RouterInterface, ServiceChange, ServiceUpdate,
 };
-use windtunnel_model::{LinkId, LinkProfile, NetworkVertex};
+use windtunnel_model::{LinkDirection, LinkId, LinkProfile, NetworkVertex, NodeId, Span};
 use windtunnel_wire::{build, tcp};
 
 use super::*;
@@ -204,13 +203,4 @@ fn at_most_4096_clients_are_reset_at_once() {
     assert_eq!((broken[0].client.port(), broken[0].acknowledged), (1, 1));
     let lost = Redirection::Lost(ServiceId(0), ReplicaLossResponse::Reset);
     assert_eq!(bench.send(seconds(2), &tcp(5000, tcp::ACK)), lost, "the others with their next");
-}
-
-#[test]
-fn hashes_are_the_same_on_every_machine() {
-    // Worked out from the definition with whole numbers of any size.
-    assert_eq!(halves(1 << 64 | 5), [1, 5]);
-    assert_eq!(mix(0, 0), 0xa706_dd2f_4d19_7e6f);
-    assert_eq!(mix(1, 0), 0x5e41_ab08_7439_611e);
-    assert_eq!(mix(0xfd00 << 112 | 1, 443), 0x4ca3_ccf7_1d34_5f3f);
 }

@@ -9,7 +9,8 @@ use windtunnel_failover::{
 };
 use windtunnel_model::{NodeId, ServiceId, Span};
 
-use crate::services::ServiceRedirector;
+use super::Transparent;
+use crate::services::directory::ServiceDirectory;
 
 /// Something that happened to a connection of a service with `fail-over: transparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,21 +87,21 @@ pub(super) struct FailOverNewsQueue {
     waiting: VecDeque<FailOverNews>,
 }
 
-impl ServiceRedirector {
+impl Transparent {
     /// Counts what the protocol says of a service's connections, and keeps what is for the log.
-    pub(super) fn note_news(&mut self, service: u16) {
-        let transparent = &mut self.transparent;
-        let Some(position) = transparent.position(service) else { return };
-        let (_, held) = &mut transparent.services[position];
+    pub(in crate::services) fn note_news(&mut self, services: &mut ServiceDirectory, service: u16) {
+        let Some(position) = self.position(service) else { return };
+        let (_, held) = &mut self.services[position];
         while let Some(event) = held.connections.poll_event() {
             held.counters.note(&event);
             if let ReplicationEventKind::Opened { .. } = event.what {
                 let view = held.connections.view(event.key);
                 let nodes = view.into_iter().flat_map(|view| view.replicas);
-                let replicas = &mut self.list[usize::from(service)].replicas;
+                let known = &mut services.list[usize::from(service)];
                 for ReplicaId(node) in nodes {
-                    let known = replicas.iter_mut().find(|it| it.node == NodeId(node));
-                    known.into_iter().for_each(|it| it.counters.connections += 1);
+                    if let Some(number) = known.position(NodeId(node)) {
+                        known.replicas[number].counters.connections += 1;
+                    }
                 }
             }
             let Some(what) = what(&event).filter(|what| !held.is_of_a_flood(event.key, *what))
@@ -109,8 +110,8 @@ impl ServiceRedirector {
             };
             let (address, client) = (event.key.service, event.key.client);
             let news = FailOverNews { service: ServiceId(service.into()), address, client, what };
-            if transparent.news.waiting.len() < NEWS_MAX {
-                transparent.news.waiting.push_back(news);
+            if self.news.waiting.len() < NEWS_MAX {
+                self.news.waiting.push_back(news);
             } else {
                 held.counters.news_lost += 1;
             }
@@ -118,8 +119,8 @@ impl ServiceRedirector {
     }
 
     /// The next that happened to a connection.
-    pub(crate) fn take_news(&mut self) -> Option<FailOverNews> {
-        self.transparent.news.waiting.pop_front()
+    pub(in crate::services) fn take_news(&mut self) -> Option<FailOverNews> {
+        self.news.waiting.pop_front()
     }
 }
 

@@ -5,16 +5,16 @@ use alloc::collections::BTreeMap;
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::{NodeId, ServiceId, Time};
 
-use super::FailOverConnections;
-use crate::services::{FailOverCounters, PinnedFlow, PinnedState, ServiceRedirector};
+use super::{FailOverConnections, FailOverCounters, Transparent};
+use crate::services::{PinnedFlow, PinnedState};
 
-impl ServiceRedirector {
+impl Transparent {
     fn held_of(&self, service: ServiceId) -> Option<&FailOverConnections> {
-        self.transparent.of(u16::try_from(service.0).ok()?)
+        self.of(u16::try_from(service.0).ok()?)
     }
 
     /// What was counted of a service; `None`: its connections end with their replica.
-    pub(crate) fn fail_over(&self, service: ServiceId) -> Option<FailOverCounters> {
+    pub(in crate::services) fn counters(&self, service: ServiceId) -> Option<FailOverCounters> {
         let held = self.held_of(service)?;
         let counted = held.connections.counters();
         let output = [counted.output_too_far, counted.output_gaps, counted.output_full];
