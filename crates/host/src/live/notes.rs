@@ -16,7 +16,7 @@ impl RunReactor {
     pub(super) fn handle_threads(&mut self) {
         let _ = self.inputs.wake.clear();
         while let Ok(Matched(key)) = self.inputs.matches.try_recv() {
-            self.programs.ready(&self.cx, key);
+            self.programs.checker(&self.cx).ready(key);
         }
         while let Ok(note) = self.inputs.notes.try_recv() {
             self.handle_note(note);

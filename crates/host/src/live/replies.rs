@@ -33,7 +33,7 @@ impl RunReactor {
     fn is_allowed(&self, node: usize, reply: &NodeInitReply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
         let probes = |node: usize, token: u64| {
-            self.services.expects_probe(node, token) || self.programs.expects_check(node, token)
+            self.services.expects_probe(node, token) || self.programs.checks.expects(node, token)
         };
         let signals = |node: usize, token: u64| self.cx.punctuality.borrow().expects(node, token);
         let asked = AwaitedReplies {
@@ -52,7 +52,7 @@ impl RunReactor {
             NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
                 if id >= CHECK_FIRST =>
             {
-                self.programs.handle_check(&self.cx, &reply);
+                self.programs.checker(&self.cx).handle(&reply);
             }
             NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
                 if id >= PROBE_FIRST =>
@@ -76,7 +76,9 @@ impl RunReactor {
                 self.connections.exited(id, code_and_signal(status).0);
             }
             NodeInitReply::Exited { id, status } => self.program_exited(node, id, status),
-            NodeInitReply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
+            NodeInitReply::Listening { token } => {
+                self.programs.checker(&self.cx).ready(key_of(token));
+            }
             NodeInitReply::EchoDone { token, began_ns, echoes, error } => {
                 self.measurements.note_begin(&self.cx, token, Time::from_nanos(began_ns));
                 let origin = self.cx.journal.origin();

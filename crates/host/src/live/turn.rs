@@ -47,7 +47,7 @@ impl RunReactor {
             }
         }
         if readable.checks {
-            self.programs.read_checks();
+            self.programs.checks.read();
         }
         if readable.signals {
             self.take_signals();
@@ -75,7 +75,7 @@ impl RunReactor {
         let agents = watched.len();
         watched.extend(agent);
         let checks = watched.len();
-        let outputs = self.programs.check_outputs();
+        let outputs = self.programs.checks.outputs();
         watched.extend(outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)));
         let clients = watched.len();
         for (descriptor, interest) in self.connections.interests() {
