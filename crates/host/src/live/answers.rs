@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use windtunnel_control::ControlReply;
 use windtunnel_model::Span;
+use windtunnel_model::plan::ScheduledEvent;
 use windtunnel_trace::event::EventLogEntry;
+
+use super::connections::ControlConnectionTable;
 
 /// By client: the answer that is not complete.
 #[derive(Debug, Default)]
@@ -34,9 +37,37 @@ impl DeferredReplies {
         self.0.insert(client, DeferredReply { left, answer });
     }
 
-    /// So many more changes are `confirmed`, which were these events. Returns the answer when it is
-    /// complete.
-    pub(super) fn add(
+    /// A client waits for what is done of its events at once, with `left` changes of the network.
+    /// The times of the `later` ones count from when it `began`.
+    pub(super) fn wait_for_events<'a>(
+        &mut self,
+        client: u64,
+        left: usize,
+        began: Span,
+        later: impl Iterator<Item = &'a ScheduledEvent> + Clone,
+    ) {
+        let until = began + later.clone().map(|event| event.at).max().unwrap_or_default();
+        let later = later.count();
+        let answer = DeferredReplyBody::Happened { events: Vec::new(), later, until };
+        self.wait_for(client, left, answer);
+    }
+
+    /// So many more changes that a client waits for are `confirmed`, which were these events. It is
+    /// answered when these are all.
+    pub(super) fn answer_with(
+        &mut self,
+        client: u64,
+        events: Vec<EventLogEntry>,
+        confirmed: usize,
+        connections: &mut ControlConnectionTable,
+    ) {
+        if let Some(reply) = self.add(client, events, confirmed) {
+            connections.reply(client, &reply);
+        }
+    }
+
+    /// Returns the answer when it is complete.
+    fn add(
         &mut self,
         client: u64,
         events: Vec<EventLogEntry>,

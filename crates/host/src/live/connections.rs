@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use windtunnel_control::{ConnectionInput, ControlConnection, ControlListener, ControlReply};
 use windtunnel_model::{Span, Time};
+use windtunnel_node::{NodeInitRequest, Spawn};
 use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
+use windtunnel_trace::event::EventLogEntryKind;
 
+use super::context::RunContext;
 use super::nodes::RunNodeTable;
+use super::programs::reason;
+use super::refusal::{RequestRefusal, find_node};
 use crate::clock::now;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
@@ -154,15 +159,46 @@ impl ControlConnectionTable {
         }
     }
 
-    /// A command runs for a client, and has its number.
-    pub(super) fn runs(&mut self, id: u64, node: usize) {
+    /// Has a node run a command for a client, which has the client's number.
+    pub(super) fn execute(
+        &mut self,
+        cx: &RunContext,
+        node: &str,
+        mut spawn: Spawn,
+        descriptors: &[OwnedFd],
+    ) -> Result<(), RequestRefusal> {
+        let [input, output, error] = descriptors else {
+            return Err("exec needs three descriptors".to_owned().into());
+        };
+        let (id, node) = (spawn.id, find_node(&cx.plan, node)?.index());
+        if self.command_of(id).is_some() {
+            return Err("this connection already runs a command".to_owned().into());
+        }
+        if cx.plan.nodes[node].root.is_none() {
+            let run = cx.folder.path().to_string_lossy().into_owned();
+            spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
+        }
+        let argv = spawn.argv.clone();
+        let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
+        cx.nodes.send(node, &NodeInitRequest::Spawn(spawn), &descriptors)?;
         if let Some(open) = self.open.get_mut(&id) {
             open.command = Some((node, id));
+        }
+        let node = cx.nodes.name(node).to_owned();
+        cx.journal.log(None, EventLogEntryKind::Executed { node, argv });
+        Ok(())
+    }
+
+    /// Sends a signal to the command that runs for a client.
+    pub(super) fn signal_command(&self, nodes: &RunNodeTable, id: u64, number: i32) {
+        if let Some((node, command)) = self.command_of(id) {
+            // A command that has just ended needs no signal.
+            let _ = nodes.signal_one(node, command, number);
         }
     }
 
     /// The node and number of the command that runs for a client.
-    pub(super) fn command_of(&self, id: u64) -> Option<(usize, u64)> {
+    fn command_of(&self, id: u64) -> Option<(usize, u64)> {
         self.open.get(&id)?.command
     }
 
@@ -178,8 +214,13 @@ impl ControlConnectionTable {
         self.reply(command, &ControlReply::Started { pid });
     }
 
-    pub(super) fn failed(&mut self, command: u64, message: &str, exit: Option<u8>) {
-        self.reply(command, &ControlReply::NotRun { message: message.to_owned(), exit });
+    /// A command did not run: its node could not start it, or it is nothing that can be run.
+    pub(super) fn failed(&mut self, command: u64, message: &str, errno: i32, by_program: bool) {
+        let not_found = io::Error::from_raw_os_error(errno).kind() == ErrorKind::NotFound;
+        // The codes of shells.
+        let exit = by_program.then_some(if not_found { 127 } else { 126 });
+        let message = reason(message, errno);
+        self.reply(command, &ControlReply::NotRun { message, exit });
         self.forget_command(command);
     }
 

@@ -35,7 +35,7 @@ impl InterferenceNotes {
     }
 
     /// A node has answered. Nothing is taken that was not asked for.
-    fn take(&mut self, node: usize, name: &str, found: &Interference) {
+    pub(super) fn take(&mut self, node: usize, name: &str, found: &Interference) {
         if !self.asked.remove(&node) {
             return;
         }
@@ -79,17 +79,13 @@ fn shown(text: &str) -> String {
 impl RunLoop {
     /// Asks nodes for what they have made, while these are there.
     pub(super) fn ask_interference(&mut self) {
-        self.interference.ask(&self.cx, process::current_user().uid == 0);
+        let reactor = &mut self.reactor;
+        reactor.interference.ask(&reactor.cx, process::current_user().uid == 0);
         let until = now() + PATIENCE;
-        while !self.interference.asked.is_empty() && now() < until && !self.end.is_hurried() {
-            self.wait(Some(until.since(now())));
+        while !reactor.interference.asked.is_empty() && now() < until && !reactor.end.is_hurried() {
+            reactor.wait(Some(until.since(now())));
         }
-        self.interference.give_up(&self.cx);
-    }
-
-    pub(super) fn take_interference(&mut self, node: usize, found: &Interference) {
-        let name = self.cx.nodes.name(node).to_owned();
-        self.interference.take(node, &name, found);
+        reactor.interference.give_up(&reactor.cx);
     }
 }
 

@@ -2,44 +2,58 @@
 
 use std::os::fd::BorrowedFd;
 
-use windtunnel_control::ControlReply;
 use windtunnel_model::plan::EventAction;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_model::{NodeId, Span, plan};
-use windtunnel_node::{ExitStatus, NodeInitRequest, ProcessorWindow, ProgramUse};
+use windtunnel_node::{NodeInitRequest, ProcessorWindow, ProgramUse};
 use windtunnel_trace::event::EventLogEntryKind;
 
 use super::context::RunContext;
+use super::network::NetworkController;
 use super::programs::ScheduledLimitChange;
 use super::punctuality::ScheduledOccurrence;
 use super::refusal::{RequestRefusal, find_node};
-use super::state::RunLoop;
 use crate::node_limits::{
     MachineResourceLimits, NodeLimitChange, ResourceLimitHit, ResourceLimitKind, ResourceLimitOwner,
 };
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 
-impl MachineResourceLimits {
-    /// A node's init has something to say of the limit that it holds.
+/// Limits of nodes in a live run: what is said of them is logged, and changes take effect.
+pub(super) struct LimitController<'a> {
+    pub(super) cx: &'a RunContext,
+    pub(super) limits: &'a mut MachineResourceLimits,
+    /// Has a node pay for receiving that is limited for the first time.
+    pub(super) network: &'a mut NetworkController,
+}
+
+/// What became of a request for another limit.
+#[derive(Debug)]
+pub(super) enum LimitRequestOutcome {
+    Set,
+    /// It is a reservation of another machine.
+    Elsewhere,
+    /// Not all of the nodes are here: each machine is to set the limit of its own.
+    ForAll(EventAction),
+}
+
+impl LimitController<'_> {
+    /// A node's init has something to say of the processor limit that it holds.
     pub(super) fn reported(
         &mut self,
-        cx: &RunContext,
         node: usize,
         windows: &[ProcessorWindow],
         failure: Option<String>,
     ) {
-        let is_over = self.is_over();
-        let Some(account) = self.account_of(node) else { return };
+        let is_over = self.limits.is_over();
+        let Some(account) = self.limits.account_of(node) else { return };
         windows.iter().for_each(|window| account.add((*window).into()));
         if let Some(why) = failure.filter(|_| !is_over) {
-            let name = cx.nodes.name(node);
-            cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
+            let name = self.cx.nodes.name(node);
+            self.cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
             account.fail(why);
         }
     }
-}
 
-impl RunLoop {
     /// A node's init has something to say of what its programs use.
     pub(super) fn used(&mut self, node: usize, used: &ProgramUse, failure: Option<&str>) {
         let failure = failure.filter(|_| !self.limits.is_over());
@@ -50,55 +64,50 @@ impl RunLoop {
             let name = self.cx.nodes.name(node);
             self.cx.journal.warn(format!("a limit of node {name} is not held: {why}"));
         }
-        log(&self.cx, &reached);
+        log(self.cx, &reached);
     }
 
-    /// A program has exited; if it was killed, a limit may be why.
-    pub(super) fn exited(&mut self, node: usize, spawn: u64, status: ExitStatus) {
-        let key = self.programs.supervisor.key_of(spawn);
-        if let (ExitStatus::Signal(KILL), Some(key)) = (status, key) {
-            let reached = self.limits.killed(node, key.program);
-            log(&self.cx, &reached);
-        }
-        self.programs.exited(&self.cx, spawn, status);
+    /// A program was killed; a limit may be why.
+    pub(super) fn killed(&mut self, node: usize, program: usize) {
+        let reached = self.limits.killed(node, program);
+        log(self.cx, &reached);
     }
 
-    /// Gives a reservation, a node, or each node of a group, another limit. Says whether that is
-    /// here.
-    pub(super) fn set_limit(
+    /// Gives a reservation, a node, or each node of a group, another limit.
+    pub(super) fn set(
         &mut self,
         name: &str,
         change: NodeLimitChange,
-    ) -> Result<ControlReply, RequestRefusal> {
+    ) -> Result<LimitRequestOutcome, RequestRefusal> {
         let plan = &self.cx.plan;
         if let Some(reservation) = plan.reservation_named(name) {
             if !self.limits.is_here(reservation.index()) {
-                return Ok(ControlReply::Elsewhere);
+                return Ok(LimitRequestOutcome::Elsewhere);
             }
-            self.set_limit_of(ResourceLimitOwner::Reservation(reservation.index()), change, None)?;
-            return Ok(ControlReply::Done);
+            self.set_of(ResourceLimitOwner::Reservation(reservation.index()), change, None)?;
+            return Ok(LimitRequestOutcome::Set);
         }
         let members = plan.nodes_named(name);
         // One that is no group has to be a node.
         let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
         if nodes.iter().any(|node| !self.cx.nodes.is_here(*node)) {
             let limits = change.demand();
-            self.order_everywhere(EventAction::Limit { nodes, limits });
-            return Ok(ControlReply::Done);
+            return Ok(LimitRequestOutcome::ForAll(EventAction::Limit { nodes, limits }));
         }
         for node in nodes {
-            self.set_limit_of(ResourceLimitOwner::Node(node.index()), change, None)?;
+            self.set_of(ResourceLimitOwner::Node(node.index()), change, None)?;
         }
-        Ok(ControlReply::Done)
+        Ok(LimitRequestOutcome::Set)
     }
 
     /// Gives a reservation, a node, or each node of a group, another minimum or weight.
+    /// False: not all of them are here.
     pub(super) fn set_share(
         &mut self,
         name: &str,
         min: Option<u32>,
         weight: Option<u32>,
-    ) -> Result<ControlReply, RequestRefusal> {
+    ) -> Result<bool, RequestRefusal> {
         let plan = &self.cx.plan;
         let owners: Vec<ResourceLimitOwner> = match plan.reservation_named(name) {
             Some(reservation) => vec![ResourceLimitOwner::Reservation(reservation.index())],
@@ -115,7 +124,7 @@ impl RunLoop {
             }
         };
         if !owners.iter().all(is_here) {
-            return Ok(ControlReply::Elsewhere);
+            return Ok(false);
         }
         for owner in owners {
             let set = self.limits.set_share(owner, min, weight);
@@ -125,21 +134,17 @@ impl RunLoop {
             let cpus = min.map(|min| f64::from(min) / 1000.0);
             self.cx.journal.log(None, EventLogEntryKind::ShareSet { node, cpus, weight });
         }
-        Ok(ControlReply::Done)
+        Ok(true)
     }
 
     /// Sets the limits of events that are due, of nodes that are here.
-    pub(super) fn set_new_limits(&mut self) {
-        for ScheduledLimitChange { intended, nodes, limits } in self.programs.take_new_limits() {
-            let changes = NodeLimitChange::all_of(&limits);
-            let here = nodes.into_iter().filter(|node| self.cx.nodes.is_here(*node));
-            for node in here.collect::<Vec<_>>() {
+    pub(super) fn set_scheduled(&mut self, due: Vec<ScheduledLimitChange>) {
+        for ScheduledLimitChange { intended, nodes, limits } in due {
+            let (cx, changes) = (self.cx, NodeLimitChange::all_of(&limits));
+            for node in nodes.into_iter().filter(|node| cx.nodes.is_here(*node)) {
+                let owner = ResourceLimitOwner::Node(node.index());
                 for change in &changes {
-                    if let Err(refusal) = self.set_limit_of(
-                        ResourceLimitOwner::Node(node.index()),
-                        *change,
-                        Some(intended),
-                    ) {
+                    if let Err(refusal) = self.set_of(owner, *change, Some(intended)) {
                         self.cx.journal.warn(refusal.message().to_owned());
                     }
                 }
@@ -148,7 +153,7 @@ impl RunLoop {
     }
 
     /// `intended`: when an event was to do it.
-    fn set_limit_of(
+    fn set_of(
         &mut self,
         owner: ResourceLimitOwner,
         change: NodeLimitChange,
@@ -191,11 +196,11 @@ impl RunLoop {
     }
 
     /// Reads what limited nodes had, where that is due.
-    pub(super) fn sample_limits(&mut self) {
+    pub(super) fn sample(&mut self) {
         let inits = self.cx.nodes.inits();
         let pid = |node: usize| inits.pid(NodeId::from_index(node));
         let reached = self.limits.sample(self.cx.journal.now(), pid);
-        log(&self.cx, &reached);
+        log(self.cx, &reached);
     }
 }
 
@@ -230,6 +235,3 @@ fn log(cx: &RunContext, reached: &[ResourceLimitHit]) {
         );
     }
 }
-
-/// SIGKILL, of signal(7).
-const KILL: i32 = 9;

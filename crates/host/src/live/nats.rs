@@ -3,10 +3,10 @@
 use windtunnel_control::{NatMapping, NatStatus};
 use windtunnel_engine::MappingState;
 
-use super::RunLoop;
+use super::inspector::RunInspector;
 use windtunnel_dataplane::NatTally;
 
-impl RunLoop {
+impl RunInspector<'_> {
     /// All NATs and their mappings.
     pub(super) fn nat_statuses(&self) -> Vec<NatStatus> {
         if self.cx.plan.middleboxes.iter().all(|it| it.nat.is_none()) {

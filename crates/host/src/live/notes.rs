@@ -3,28 +3,25 @@
 use std::sync::Arc;
 
 use windtunnel_control::part::FromPart;
-use windtunnel_model::Time;
 use windtunnel_model::plan::EventAction;
-use windtunnel_trace::event::EventLogEntryKind;
 
-use super::membership::MembershipStage;
 use super::network::AppliedNetworkChange;
-use super::state::RunLoop;
+use super::reactor::RunReactor;
 use crate::ending::RunEndReason;
 use crate::output::Matched;
-use windtunnel_dataplane::{PacketLoopEvent, PeerSilencePeriod};
+use windtunnel_dataplane::PacketLoopEvent;
 
-impl RunLoop {
+impl RunReactor {
     /// Handles everything that the threads have reported.
     pub(super) fn handle_threads(&mut self) {
         let _ = self.inputs.wake.clear();
         while let Ok(Matched(key)) = self.inputs.matches.try_recv() {
-            self.programs.ready(&self.cx, key);
+            self.programs.checker(&self.cx).ready(key);
         }
         while let Ok(note) = self.inputs.notes.try_recv() {
             self.handle_note(note);
         }
-        self.handle_findings();
+        self.registrar().handle_findings();
         self.captures.handle_outcomes(&mut self.connections, &self.cx.journal);
     }
 
@@ -46,28 +43,35 @@ impl RunLoop {
                     return;
                 };
                 if let EventAction::Service(changes) = &action {
-                    self.services_changed(changes, at, seen.map(|seen| seen.at));
+                    self.registrar().changed(changes, at, seen.map(|seen| seen.at));
                 }
                 if let Some(client) = client {
-                    self.answer_with(client, events, 1);
+                    self.answers.answer_with(client, events, 1, &mut self.connections);
                 }
             }
             PacketLoopEvent::Routes { routes, at, by_itself } => {
                 let plan = Arc::clone(self.services.plan());
                 self.network.follow_routes(&self.cx, &plan, routes, at, by_itself);
-                self.announce_flows_again();
+                if let Some(membership) = &mut self.membership {
+                    let (routes, now) = (self.network.routes(), self.cx.journal.now());
+                    membership.announce_flows_again(&self.cx.plan, routes, now);
+                }
             }
             PacketLoopEvent::Redirected { at, row, router, replica } => {
-                self.log_redirected(at, row, router, replica);
+                self.services.redirections.redirected(&self.cx, at, row, router, replica);
             }
-            PacketLoopEvent::FailOver { at, news } => self.log_fail_over(at, &news),
+            PacketLoopEvent::FailOver { at, news } => {
+                self.services.redirections.fail_over(&self.cx, at, &news);
+            }
             PacketLoopEvent::Unreached { members } => {
                 self.send_to_agent(&FromPart::Unreached { members });
             }
             PacketLoopEvent::Reached => {
                 self.membership.iter_mut().for_each(|membership| membership.reached = true);
             }
-            PacketLoopEvent::Silence(silence) => self.log_silence(silence),
+            PacketLoopEvent::Silence(silence) => {
+                self.membership.iter().for_each(|it| it.log_silence(silence, &self.cx.journal));
+            }
             PacketLoopEvent::Refused { datagrams } => {
                 self.send_to_agent(&FromPart::Refused { datagrams });
             }
@@ -75,41 +79,11 @@ impl RunLoop {
                 self.membership.iter_mut().for_each(|it| it.sends_no_more(sent.clone()));
             }
             PacketLoopEvent::Flows { changes } => {
-                let Some(membership) = &mut self.membership else { return };
-                let (plan, routes) = (&self.cx.plan, self.network.routes());
-                let members = &membership.members;
-                let changes = membership.flows.announce(plan, routes, members, &changes);
-                membership.send_to_agent(&FromPart::Flows { changes });
+                let routes = self.network.routes();
+                let members = self.membership.iter_mut();
+                members.for_each(|it| it.announce_flows(&self.cx.plan, routes, &changes));
             }
         }
-    }
-
-    /// Under new routes, other members are notified of the flows here.
-    fn announce_flows_again(&mut self) {
-        let Some(membership) = &mut self.membership else { return };
-        let (plan, routes, now) = (&self.cx.plan, self.network.routes(), self.cx.journal.now());
-        let changes = membership.flows.announce_again(plan, routes, &membership.members, now);
-        if !changes.is_empty() {
-            membership.send_to_agent(&FromPart::Flows { changes });
-        }
-    }
-
-    /// A machine has become silent, or answers again.
-    fn log_silence(&self, silence: PeerSilencePeriod) {
-        let Some(membership) = &self.membership else { return };
-        let PeerSilencePeriod { member, since, until } = silence;
-        let (host, peer) = (membership.members.own_name(), membership.members.name(member));
-        let MembershipStage::Begun(origin) = membership.stage else { return };
-        let after = |time: Time| time.since(origin).as_nanos();
-        let what = match until {
-            None => EventLogEntryKind::PeerSilent { host, peer, since_ns: after(since) },
-            Some(until) => EventLogEntryKind::PeerAnswers {
-                host,
-                peer,
-                lasted_ns: until.since(since).as_nanos(),
-            },
-        };
-        self.cx.journal.log(None, what);
     }
 
     pub(super) fn send_to_agent(&self, message: &FromPart) {

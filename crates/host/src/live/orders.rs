@@ -1,27 +1,71 @@
 //! Changes and events that are ordered from outside: done now or later, and answered when done.
 
-use windtunnel_model::Span;
+use windtunnel_control::LaneChoice;
 use windtunnel_model::plan::{EventAction, LinkChange, ScheduledEvent as Planned};
-use windtunnel_trace::event::EventLogEntry;
+use windtunnel_model::{LinkPatch, Span};
 
-use super::answers::DeferredReplyBody;
-use super::refusal::{RequestRefusal, check_events};
-use super::state::RunLoop;
-use crate::part::news::MemberAnnouncement;
+use super::answers::{DeferredReplies, DeferredReplyBody};
+use super::connections::ControlConnectionTable;
+use super::context::RunContext;
+use super::membership::AgentMembership;
+use super::network::NetworkController;
+use super::programs::ProgramExecution;
+use super::refusal::{RequestRefusal, check_events, find_lanes};
+use super::services::{ServiceMonitor, ServiceRegistrar};
 
-impl RunLoop {
+/// Has the packet loop, programs and the other members do what is ordered; clients wait for that.
+pub(super) struct OrderExecutor<'a> {
+    pub(super) cx: &'a RunContext,
+    pub(super) programs: &'a mut ProgramExecution,
+    pub(super) network: &'a mut NetworkController,
+    pub(super) services: &'a mut ServiceMonitor,
+    pub(super) membership: Option<&'a AgentMembership>,
+    pub(super) answers: &'a mut DeferredReplies,
+    pub(super) connections: &'a mut ControlConnectionTable,
+}
+
+impl OrderExecutor<'_> {
+    /// Gives directions of a link other properties.
+    pub(super) fn set(
+        &mut self,
+        client: u64,
+        lanes: &LaneChoice,
+        patch: &LinkPatch,
+    ) -> Result<(), RequestRefusal> {
+        let lanes = find_lanes(&self.cx.plan, lanes)?;
+        let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
+        let change = LinkChange { patches, state: Vec::new() };
+        let action = EventAction::Link(change.clone());
+        self.cx.plan.validate_action(&action).map_err(|error| error.to_string())?;
+        self.change_links(client, change);
+        Ok(())
+    }
+
+    /// Takes directions of a link up or down.
+    pub(super) fn set_state(
+        &mut self,
+        client: u64,
+        lanes: &LaneChoice,
+        up: bool,
+    ) -> Result<(), RequestRefusal> {
+        let lanes = find_lanes(&self.cx.plan, lanes)?;
+        let state = lanes.into_iter().map(|lane| (lane, up)).collect();
+        self.change_links(client, LinkChange { patches: Vec::new(), state });
+        Ok(())
+    }
+
     /// Changes links. The answer follows when the packet loop has done it.
-    pub(super) fn change_links(&mut self, client: u64, change: LinkChange) {
+    fn change_links(&mut self, client: u64, change: LinkChange) {
         self.answers.wait_for(client, 1, DeferredReplyBody::Done);
         let (action, at) = (EventAction::Link(change), self.soonest());
         if let Some(at) = at {
-            self.share_order(at, &action);
+            self.share(at, &action);
         }
         self.change_at(action, at, Some(client));
     }
 
     /// Does what was ordered on another machine, at the same time of the run.
-    pub(super) fn follow_order(&mut self, at: Span, action: EventAction) {
+    pub(super) fn follow(&mut self, at: Span, action: EventAction) {
         let planned = Planned { at, action };
         if let Err(refusal) = check_events(&self.cx.plan, std::slice::from_ref(&planned)) {
             self.cx.journal.warn(refusal.message().to_owned());
@@ -48,24 +92,25 @@ impl RunLoop {
     }
 
     fn happen_here(&mut self, client: u64, planned: Vec<Planned>) {
-        let began = self.elapsed();
+        let began = self.cx.journal.elapsed();
         let changes = |event: &&Planned| !event.action.is_about_programs();
         let left = planned.iter().filter(|event| event.at.is_zero()).filter(changes).count();
-        self.wait_for_events(client, left, began, planned.iter().filter(|it| !it.at.is_zero()));
+        let later = planned.iter().filter(|it| !it.at.is_zero());
+        self.answers.wait_for_events(client, left, began, later);
         let mut events = Vec::new();
         for Planned { at, action } in planned {
             let intended = began + at;
             match (action.is_about_programs(), at.is_zero()) {
                 (true, true) => {
-                    self.lose_what_dies(&action);
-                    events.extend(self.programs.do_now(&self.cx, &action, intended));
+                    self.registrar().lose_what_dies(&action);
+                    events.extend(self.programs.do_now(self.cx, &action, intended));
                 }
                 (true, false) => self.programs.add_event(intended, action),
                 (false, true) => self.network.change(action, None, Some(intended), Some(client)),
                 (false, false) => self.change_at(action, Some(intended), None),
             }
         }
-        self.answer_with(client, events, 0);
+        self.answers.answer_with(client, events, 0, self.connections);
     }
 
     /// On several machines, `began` is when all of them know. What is to be done to programs is
@@ -73,49 +118,25 @@ impl RunLoop {
     fn happen_everywhere(&mut self, client: u64, planned: Vec<Planned>, began: Span) {
         let at_once = |event: &Planned| event.at.is_zero() && !event.action.is_about_programs();
         let left = planned.iter().filter(|event| at_once(event)).count();
-        self.wait_for_events(client, left, began, planned.iter().filter(|event| !at_once(event)));
+        let later = planned.iter().filter(|event| !at_once(event));
+        self.answers.wait_for_events(client, left, began, later);
         for event in planned {
             let (at, waiting) = (began + event.at, at_once(&event).then_some(client));
-            self.share_order(at, &event.action);
+            self.share(at, &event.action);
             if event.action.is_about_programs() {
                 self.programs.add_event(at, event.action);
             } else {
                 self.change_at(event.action, Some(at), waiting);
             }
         }
-        self.answer_with(client, Vec::new(), 0);
+        self.answers.answer_with(client, Vec::new(), 0, self.connections);
     }
 
     /// Something about programs that all members do at the same time, as soon as they can.
     pub(super) fn order_everywhere(&mut self, action: EventAction) {
-        let at = self.soonest().unwrap_or_else(|| self.elapsed());
-        self.share_order(at, &action);
+        let at = self.soonest().unwrap_or_else(|| self.cx.journal.elapsed());
+        self.share(at, &action);
         self.programs.add_event(at, action);
-    }
-
-    fn wait_for_events<'a>(
-        &mut self,
-        client: u64,
-        left: usize,
-        began: Span,
-        later: impl Iterator<Item = &'a Planned> + Clone,
-    ) {
-        let until = began + later.clone().map(|event| event.at).max().unwrap_or_default();
-        let answer =
-            DeferredReplyBody::Happened { events: Vec::new(), later: later.count(), until };
-        self.answers.wait_for(client, left, answer);
-    }
-
-    /// So many more changes that a client waits for are `confirmed`, which were these events.
-    pub(super) fn answer_with(
-        &mut self,
-        client: u64,
-        events: Vec<EventLogEntry>,
-        confirmed: usize,
-    ) {
-        if let Some(reply) = self.answers.add(client, events, confirmed) {
-            self.connections.reply(client, &reply);
-        }
     }
 
     /// Changes the network at a time of the run; `None`: now.
@@ -126,16 +147,24 @@ impl RunLoop {
 
     /// When what is ordered now can be done by all members; `None` on one machine: at once.
     fn soonest(&self) -> Option<Span> {
-        self.membership.as_ref().map(|_| self.elapsed() + TOGETHER)
+        self.membership.map(|_| self.cx.journal.elapsed() + TOGETHER)
     }
 
     /// Lets the other members do what was ordered here, at the same time.
-    fn share_order(&self, at: Span, action: &EventAction) {
-        if let Some(membership) = &self.membership {
-            membership.send_to_members(&MemberAnnouncement::Order {
-                at,
-                action: Box::new(action.clone()),
-            });
+    fn share(&self, at: Span, action: &EventAction) {
+        if let Some(membership) = self.membership {
+            membership.share_order(at, action);
+        }
+    }
+
+    /// Replicas are lost before their programs are killed.
+    fn registrar(&mut self) -> ServiceRegistrar<'_> {
+        ServiceRegistrar {
+            cx: self.cx,
+            monitor: self.services,
+            network: self.network,
+            membership: self.membership,
+            launcher: &self.programs.launcher,
         }
     }
 }

@@ -19,8 +19,6 @@ use windtunnel_node::{ExitStatus, ListeningEndpoint, NodeInitRequest};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventLogEntryKind;
 
-use super::agenda::Agenda;
-use super::aim::Aims;
 use super::context::RunContext;
 use super::foreground::ForegroundProgram;
 use super::launcher::Launcher;
@@ -29,6 +27,8 @@ use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
 use crate::supervisor::{ProgramExit, ProgramLifecycle, Supervised, Supervisor, SupervisorCommand};
+use ahead::ProgramEventQueue;
+use checking::ReadinessChecker;
 pub(super) use checks::CHECK_FIRST;
 use checks::Checks;
 use windtunnel_dataplane::owners::Roots;
@@ -37,10 +37,9 @@ use windtunnel_dataplane::owners::Roots;
 pub(super) struct ProgramExecution {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Launcher,
-    agenda: Agenda,
-    checks: Checks,
-    /// What events are about to signal.
-    aims: Aims,
+    /// Commands that say whether programs are ready.
+    pub(super) checks: Checks,
+    events: ProgramEventQueue,
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
     new_limits: Vec<ScheduledLimitChange>,
@@ -59,19 +58,14 @@ pub(super) struct ScheduledLimitChange {
 impl ProgramExecution {
     /// The file's events about programs are on the agenda.
     pub(super) fn new(plan: &Plan, supervisor: Supervisor, launcher: Launcher) -> Self {
-        let (agenda, freeze) = (Agenda::default(), FreezeState::default());
-        let aims = Aims::default();
-        let new_limits = Vec::new();
-        let (roots, checks) = (Roots::default(), Checks::default());
         let mut programs = ProgramExecution {
             supervisor,
             launcher,
-            agenda,
-            checks,
-            aims,
-            freeze,
-            new_limits,
-            roots,
+            checks: Checks::default(),
+            events: ProgramEventQueue::default(),
+            freeze: FreezeState::default(),
+            new_limits: Vec::new(),
+            roots: Roots::default(),
         };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
@@ -94,21 +88,20 @@ impl ProgramExecution {
         self.do_events(cx, elapsed);
         self.supervisor.tick(elapsed);
         self.do_commands(cx);
-        self.check(cx, elapsed);
-        self.look_ahead(cx, elapsed);
+        self.checker(cx).tick(elapsed);
+        self.events.look_ahead(cx, elapsed);
     }
 
     /// When the next event or start is due. A program that could start already waits for news, not
     /// for time.
     pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
-        let (event, program) = (self.agenda.next(), self.supervisor.next_wake(elapsed));
-        let times = [event, program, self.checks.next(), self.next_look(elapsed)];
-        times.into_iter().flatten().min()
+        let (event, program) = (self.events.next_wake(elapsed), self.supervisor.next_wake(elapsed));
+        [event, program, self.checks.next()].into_iter().flatten().min()
     }
 
     /// What events are about to do to programs.
     pub(super) fn due(&self, elapsed: Span) -> Vec<EventAction> {
-        self.agenda.all_due(elapsed).cloned().collect()
+        self.events.agenda.all_due(elapsed).cloned().collect()
     }
 
     fn do_commands(&mut self, cx: &RunContext) {
@@ -207,13 +200,16 @@ impl ProgramExecution {
             log_ready(cx, key);
         }
         let checked = self.checks.remove(key);
-        self.do_steps(cx, checked);
+        self.checker(cx).do_steps(checked);
     }
 
-    /// What a program is watched for holds.
-    pub(super) fn ready(&mut self, cx: &RunContext, key: ProgramKey) {
-        if self.supervisor.on_ready(key, cx.journal.elapsed()).is_some() {
-            log_ready(cx, key);
+    /// What finds out whether programs are ready.
+    pub(super) fn checker<'a>(&'a mut self, cx: &'a RunContext) -> ReadinessChecker<'a> {
+        ReadinessChecker {
+            cx,
+            supervisor: &mut self.supervisor,
+            launcher: &mut self.launcher,
+            checks: &mut self.checks,
         }
     }
 
@@ -242,7 +238,7 @@ impl ProgramExecution {
         self.supervisor.stop();
         self.thaw(cx);
         let checked = self.checks.clear();
-        self.do_steps(cx, checked);
+        self.checker(cx).do_steps(checked);
     }
 
     /// The state of every program.

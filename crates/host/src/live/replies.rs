@@ -1,18 +1,16 @@
 //! What nodes report.
 
-use std::io;
-
 use windtunnel_model::Time;
-use windtunnel_node::NodeInitReply;
+use windtunnel_node::{ExitStatus, NodeInitReply};
 
 use super::connections::EXEC_FIRST;
 use super::programs::{CHECK_FIRST, code_and_signal, key_of, reason};
+use super::reactor::RunReactor;
 use super::reply_filter::AwaitedReplies;
 use super::services::PROBE_FIRST;
-use super::state::RunLoop;
 use crate::ending::RunEndReason;
 
-impl RunLoop {
+impl RunReactor {
     /// Handles everything that a node has reported.
     pub(super) fn handle_node(&mut self, node: usize) {
         let id = windtunnel_model::NodeId::from_index(node);
@@ -35,7 +33,7 @@ impl RunLoop {
     fn is_allowed(&self, node: usize, reply: &NodeInitReply) -> bool {
         let runs_command = |node: usize, id: u64| self.connections.is_commanded(node, id);
         let probes = |node: usize, token: u64| {
-            self.services.expects_probe(node, token) || self.programs.expects_check(node, token)
+            self.services.expects_probe(node, token) || self.programs.checks.expects(node, token)
         };
         let signals = |node: usize, token: u64| self.cx.punctuality.borrow().expects(node, token);
         let asked = AwaitedReplies {
@@ -54,28 +52,33 @@ impl RunLoop {
             NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
                 if id >= CHECK_FIRST =>
             {
-                self.programs.handle_check(&self.cx, &reply);
+                self.programs.checker(&self.cx).handle(&reply);
             }
             NodeInitReply::SpawnFailed { id, .. } | NodeInitReply::Exited { id, .. }
                 if id >= PROBE_FIRST =>
             {
-                self.handle_probe(reply);
+                self.registrar().handle_probe(reply);
             }
-            NodeInitReply::Probed { .. } => self.handle_probe(reply),
+            NodeInitReply::Probed { .. } => self.registrar().handle_probe(reply),
             NodeInitReply::Spawned { id, pid, .. } if id >= EXEC_FIRST => {
                 self.connections.started(id, pid);
             }
             NodeInitReply::Spawned { id, pid, at_ns } => {
                 self.programs.spawned(&self.cx, id, pid, Time::from_nanos(at_ns));
             }
-            NodeInitReply::SpawnFailed { id, message, errno, by_program } => {
-                self.spawn_failed(id, &message, errno, by_program);
+            NodeInitReply::SpawnFailed { id, message, errno, by_program } if id >= EXEC_FIRST => {
+                self.connections.failed(id, &message, errno, by_program);
+            }
+            NodeInitReply::SpawnFailed { id, message, errno, .. } => {
+                self.programs.spawn_failed(&self.cx, id, reason(&message, errno));
             }
             NodeInitReply::Exited { id, status } if id >= EXEC_FIRST => {
                 self.connections.exited(id, code_and_signal(status).0);
             }
-            NodeInitReply::Exited { id, status } => self.exited(node, id, status),
-            NodeInitReply::Listening { token } => self.programs.ready(&self.cx, key_of(token)),
+            NodeInitReply::Exited { id, status } => self.program_exited(node, id, status),
+            NodeInitReply::Listening { token } => {
+                self.programs.checker(&self.cx).ready(key_of(token));
+            }
             NodeInitReply::EchoDone { token, began_ns, echoes, error } => {
                 self.measurements.note_begin(&self.cx, token, Time::from_nanos(began_ns));
                 let origin = self.cx.journal.origin();
@@ -90,15 +93,19 @@ impl RunLoop {
                 self.cx.journal.warn(format!("a signal did not reach node {name}: {message}"));
             }
             NodeInitReply::Processor { windows, failure } => {
-                self.limits.reported(&self.cx, node, &windows, failure);
+                self.limit_controller().reported(node, &windows, failure);
             }
             NodeInitReply::ReceiveFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 let why = format!("node {name} cannot receive packets: {message}");
                 self.end.ask(RunEndReason::Fatal(why));
             }
-            NodeInitReply::Used { used, failure } => self.used(node, &used, failure.as_deref()),
-            NodeInitReply::Interference(found) => self.take_interference(node, &found),
+            NodeInitReply::Used { used, failure } => {
+                self.limit_controller().used(node, &used, failure.as_deref());
+            }
+            NodeInitReply::Interference(found) => {
+                self.interference.take(node, self.cx.nodes.name(node), &found);
+            }
             NodeInitReply::RoutesFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("node {name} could not change its routes: {message}"));
@@ -107,15 +114,15 @@ impl RunLoop {
         }
     }
 
-    fn spawn_failed(&mut self, id: u64, message: &str, errno: i32, by_program: bool) {
-        let text = reason(message, errno);
-        if id >= EXEC_FIRST {
-            let not_found = io::Error::from_raw_os_error(errno).kind() == io::ErrorKind::NotFound;
-            // The codes of shells.
-            let exit = by_program.then_some(if not_found { 127 } else { 126 });
-            self.connections.failed(id, &text, exit);
-        } else {
-            self.programs.spawn_failed(&self.cx, id, text);
+    /// A program has exited; if it was killed, a limit may be why.
+    fn program_exited(&mut self, node: usize, spawn: u64, status: ExitStatus) {
+        let key = self.programs.supervisor.key_of(spawn);
+        if let (ExitStatus::Signal(KILL), Some(key)) = (status, key) {
+            self.limit_controller().killed(node, key.program);
         }
+        self.programs.exited(&self.cx, spawn, status);
     }
 }
+
+/// SIGKILL, of signal(7).
+const KILL: i32 = 9;

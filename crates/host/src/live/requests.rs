@@ -1,24 +1,20 @@
 //! Requests from outside: `ps`, `snapshot`, `links`, `exec`, `set`, `down`, `up`, `do`, `capture`,
 //! `stop`.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
-use windtunnel_control::{
-    ConnectionInput, ControlReply, ControlRequest, LaneChoice, LinkList, RecordOrder,
-    ReservationStatus, RunStatus, Sending, Snapshot,
-};
-use windtunnel_model::plan::{EventAction, LinkChange, RecordChoice};
-use windtunnel_model::{Lane, LinkPatch, NetworkVertex};
-use windtunnel_node::{NodeInitRequest as NodeRequest, Spawn};
-use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_control::{ConnectionInput, ControlReply, ControlRequest, RecordOrder};
+use windtunnel_model::plan::RecordChoice;
+use windtunnel_node::Spawn;
 
-use super::refusal::{RequestRefusal, find_lanes, find_node};
-use super::state::RunLoop;
+use super::limited::LimitRequestOutcome;
+use super::reactor::RunReactor;
+use super::refusal::{RequestRefusal, find_node};
 use crate::ending::RunEndReason;
 use crate::node_limits::NodeLimitChange;
 use windtunnel_dataplane::PacketLoopCommand;
 
-impl RunLoop {
+impl RunReactor {
     /// Accepts connections and answers requests: a few a turn of the loop, at most one of each
     /// client, so that neither the run nor another client waits for one that asks without end.
     pub(super) fn serve(&mut self) {
@@ -67,56 +63,60 @@ impl RunLoop {
         descriptors: &[OwnedFd],
     ) -> Result<Option<ControlReply>, RequestRefusal> {
         match request {
-            ControlRequest::Ps => return Ok(Some(ControlReply::Ps(Box::new(self.status())))),
-            ControlRequest::Snapshot => {
-                return Ok(Some(ControlReply::Snapshot(Box::new(self.snapshot()))));
+            ControlRequest::Ps => {
+                return Ok(Some(ControlReply::Ps(Box::new(self.inspector().status()))));
             }
-            ControlRequest::Links => return Ok(Some(ControlReply::Links(self.links()))),
+            ControlRequest::Snapshot => {
+                return Ok(Some(ControlReply::Snapshot(Box::new(self.inspector().snapshot()))));
+            }
+            ControlRequest::Links => {
+                return Ok(Some(ControlReply::Links(self.inspector().links())));
+            }
             ControlRequest::Exec { node, argv, cwd, env, terminal } => {
                 let spawn = Spawn { id, argv, env, cwd, terminal, program: None };
-                self.execute(id, &node, spawn, descriptors)?;
+                self.connections.execute(&self.cx, &node, spawn, descriptors)?;
             }
-            ControlRequest::Signal { signal: number } => self.signal_command(id, number),
-            ControlRequest::Set { lanes, patch } => self.set(id, &lanes, &patch)?,
+            ControlRequest::Signal { signal: number } => {
+                self.connections.signal_command(&self.cx.nodes, id, number);
+            }
+            ControlRequest::Set { lanes, patch } => self.orders().set(id, &lanes, &patch)?,
             ControlRequest::SetCpu { node, millis } => {
-                return self.set_limit(&node, NodeLimitChange::Processor(millis)).map(Some);
+                return self.set_limit(&node, NodeLimitChange::Processor(millis));
             }
             ControlRequest::SetMemory { node, bytes } => {
-                return self.set_limit(&node, NodeLimitChange::Memory(bytes.0)).map(Some);
+                return self.set_limit(&node, NodeLimitChange::Memory(bytes.0));
             }
             ControlRequest::SetPids { node, count } => {
-                return self.set_limit(&node, NodeLimitChange::Pids(count)).map(Some);
+                return self.set_limit(&node, NodeLimitChange::Pids(count));
             }
             ControlRequest::SetDisk { node, rate } => {
-                let bytes = rate.bits_per_second() / 8;
-                return self.set_limit(&node, NodeLimitChange::Disk(bytes)).map(Some);
+                return self.set_limit(&node, NodeLimitChange::Disk(rate.bits_per_second() / 8));
             }
             ControlRequest::SetShare { name, min_millis, weight } => {
-                return self.set_share(&name, min_millis, weight).map(Some);
+                let set = self.limit_controller().set_share(&name, min_millis, weight)?;
+                return Ok(Some(if set { ControlReply::Done } else { ControlReply::Elsewhere }));
             }
             ControlRequest::Reservations => {
-                return Ok(Some(ControlReply::Reservations { parts: self.reservations() }));
+                let parts = self.inspector().reservations();
+                return Ok(Some(ControlReply::Reservations { parts }));
             }
             ControlRequest::Services { service } => {
-                return Ok(Some(ControlReply::Services(self.services(service.as_deref())?)));
+                let list = self.inspector().services().list(service.as_deref())?;
+                return Ok(Some(ControlReply::Services(list)));
             }
-            ControlRequest::State { lanes, up } => self.set_state(id, &lanes, up)?,
-            ControlRequest::Do { events } => self.happen(id, events)?,
+            ControlRequest::State { lanes, up } => self.orders().set_state(id, &lanes, up)?,
+            ControlRequest::Do { events } => self.orders().happen(id, events)?,
             ControlRequest::RecordStart(order) => return self.record(order).map(Some),
-            ControlRequest::RecordStop => {
-                self.records.stop();
-                self.network.record(self.records.packets());
-                self.records.flush();
-                return Ok(Some(ControlReply::Records(self.records.status())));
-            }
+            ControlRequest::RecordStop => return Ok(Some(self.stop_recording())),
             ControlRequest::RecordStatus => {
                 return Ok(Some(ControlReply::Records(self.records.status())));
             }
             ControlRequest::Capture { place, snap_bytes } => {
-                self.capture(id, &place, snap_bytes, descriptors)?;
+                let (captures, source) = self.captures_of();
+                captures.start_for_client(source, id, &place, snap_bytes, descriptors)?;
                 return Ok(Some(ControlReply::Done));
             }
-            ControlRequest::CaptureEnd => self.end_capture(id)?,
+            ControlRequest::CaptureEnd => self.captures.end_for_client(id, &self.network)?,
             ControlRequest::Stop => {
                 self.end.ask(RunEndReason::Stopped);
                 return Ok(Some(ControlReply::Done));
@@ -124,81 +124,6 @@ impl RunLoop {
             _ => return Err("this run does not know the request".to_owned().into()),
         }
         Ok(None)
-    }
-
-    fn status(&self) -> RunStatus {
-        let mut nodes = self.programs.statuses(&self.cx);
-        for (node, limits) in self.limits.statuses() {
-            nodes[node].limits = limits;
-        }
-        let name = self.cx.plan.name.clone();
-        let services = self.service_statuses();
-        let nats = self.nat_statuses();
-        RunStatus { name, elapsed_ns: self.elapsed().as_nanos(), nodes, services, nats }
-    }
-
-    /// The same with what links are like and do.
-    fn snapshot(&self) -> Snapshot {
-        let (at, window, did) = self.cx.journal.recent().lanes();
-        Snapshot {
-            links: self.network.links.statuses(&self.cx.plan, did),
-            sampled_ns: at.as_nanos(),
-            window_ns: window.as_nanos(),
-            status: self.status(),
-        }
-    }
-
-    /// What is reserved, and what nodes send of what their links carry.
-    fn reservations(&self) -> Vec<ReservationStatus> {
-        let plan = &self.cx.plan;
-        let (_, _, did) = self.cx.journal.recent().lanes();
-        let lanes = self.network.links.statuses(plan, did);
-        let mut parts = self.limits.reservations(plan);
-        for part in parts.iter_mut().filter(|part| part.node) {
-            let node = plan.nodes.iter().position(|node| node.name == part.name);
-            let is_own = |lane: usize| match plan.lane_start(Lane::from_index(lane)) {
-                NetworkVertex::Node(start) => Some(start.index()) == node,
-                NetworkVertex::Router(_) | NetworkVertex::Lan(_) => false,
-            };
-            let own = lanes.iter().enumerate().filter(|(lane, _)| is_own(*lane));
-            part.sending = Some(Sending::of(own.map(|(_, lane)| lane)));
-        }
-        parts
-    }
-
-    fn links(&self) -> LinkList {
-        LinkList {
-            name: self.cx.plan.name.clone(),
-            elapsed_ns: self.elapsed().as_nanos(),
-            links: self.network.links.properties(&self.cx.plan),
-        }
-    }
-
-    fn execute(
-        &mut self,
-        id: u64,
-        node: &str,
-        mut spawn: Spawn,
-        descriptors: &[OwnedFd],
-    ) -> Result<(), RequestRefusal> {
-        let [input, output, error] = descriptors else {
-            return Err("exec needs three descriptors".to_owned().into());
-        };
-        let node = find_node(&self.cx.plan, node)?.index();
-        if self.connections.command_of(id).is_some() {
-            return Err("this connection already runs a command".to_owned().into());
-        }
-        if self.cx.plan.nodes[node].root.is_none() {
-            let run = self.cx.folder.path().to_string_lossy().into_owned();
-            spawn.env.entry("WINDTUNNEL_RUN".to_owned()).or_insert(run);
-        }
-        let argv = spawn.argv.clone();
-        let descriptors = [input.as_fd(), output.as_fd(), error.as_fd()];
-        self.cx.nodes.send(node, &NodeRequest::Spawn(spawn), &descriptors)?;
-        self.connections.runs(id, node);
-        let node = self.cx.nodes.name(node).to_owned();
-        self.cx.journal.log(None, EventLogEntryKind::Executed { node, argv });
-        Ok(())
     }
 
     /// Records what is asked for from now on.
@@ -220,33 +145,27 @@ impl RunLoop {
         Ok(ControlReply::Records(self.records.status()))
     }
 
-    fn signal_command(&self, id: u64, number: i32) {
-        if let Some((node, command)) = self.connections.command_of(id) {
-            // A command that has just ended needs no signal.
-            let _ = self.cx.nodes.signal_one(node, command, number);
-        }
+    fn stop_recording(&mut self) -> ControlReply {
+        self.records.stop();
+        self.network.record(self.records.packets());
+        self.records.flush();
+        ControlReply::Records(self.records.status())
     }
 
-    fn set(
+    /// Gives a reservation, a node, or each node of a group, another limit.
+    fn set_limit(
         &mut self,
-        id: u64,
-        lanes: &LaneChoice,
-        patch: &LinkPatch,
-    ) -> Result<(), RequestRefusal> {
-        let lanes = find_lanes(&self.cx.plan, lanes)?;
-        let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
-        let change = LinkChange { patches, state: Vec::new() };
-        let action = EventAction::Link(change.clone());
-        self.cx.plan.validate_action(&action).map_err(|error| error.to_string())?;
-        self.change_links(id, change);
-        Ok(())
-    }
-
-    fn set_state(&mut self, id: u64, lanes: &LaneChoice, up: bool) -> Result<(), RequestRefusal> {
-        let lanes = find_lanes(&self.cx.plan, lanes)?;
-        let state = lanes.into_iter().map(|lane| (lane, up)).collect();
-        self.change_links(id, LinkChange { patches: Vec::new(), state });
-        Ok(())
+        name: &str,
+        change: NodeLimitChange,
+    ) -> Result<Option<ControlReply>, RequestRefusal> {
+        Ok(Some(match self.limit_controller().set(name, change)? {
+            LimitRequestOutcome::Set => ControlReply::Done,
+            LimitRequestOutcome::Elsewhere => ControlReply::Elsewhere,
+            LimitRequestOutcome::ForAll(action) => {
+                self.orders().order_everywhere(action);
+                ControlReply::Done
+            }
+        }))
     }
 }
 

@@ -3,39 +3,34 @@
 
 mod ended;
 mod health;
+mod redirection_log;
+mod registrar;
 mod state;
 mod status;
-mod transparent;
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
-use windtunnel_engine::ServiceRow;
-use windtunnel_model::plan::{EventAction, NodeVerb, Replica, ServiceChange, ServiceUpdate};
-use windtunnel_model::{NodeId, Plan, RouterId, Time};
-use windtunnel_node::{ExitStatus, FIRST_DEVICE, NodeInitReply, NodeInitRequest};
+use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
+use windtunnel_model::{NodeId, Plan, Time};
+use windtunnel_node::FIRST_DEVICE;
 use windtunnel_record::listeners::{
     Finding, ListenerStats, ListenerTarget, ListenerThread, Sighting,
 };
-use windtunnel_sys::process::Signal;
-use windtunnel_sys::unix;
 use windtunnel_trace::event::{EventLogEntryKind, ServiceSetting};
 use windtunnel_trace::report::ReplicasWatched;
 
 use super::context::RunContext;
-use super::network::ReplicaObservation;
-use super::punctuality::ScheduledOccurrence;
-use super::state::RunLoop;
-use crate::part::news::MemberAnnouncement;
+use super::network::{NetworkController, ReplicaObservation};
 pub(crate) use ended::ServicesEnded;
+use health::HealthProbeSchedule;
 pub(in crate::live) use health::PROBE_FIRST;
-use health::{HealthProbeAction, HealthProbeOutcome, HealthProbeSchedule};
+use redirection_log::RedirectionLog;
+pub(in crate::live) use registrar::ServiceRegistrar;
 pub(crate) use state::{ReplicaState, ServiceState};
+pub(in crate::live) use status::ServiceInspector;
 use windtunnel_dataplane::Redirections;
 
 /// The state of all services, and the thread that looks at the nodes of their replicas here.
@@ -49,8 +44,8 @@ pub(super) struct ServiceMonitor {
     losses: BTreeMap<NodeId, u32>,
     /// Why some replica could not be watched at some time.
     unwatched: Vec<String>,
-    /// Events of connections that outlive their server.
-    logged: u64,
+    /// What routers do with flows to services.
+    pub(super) redirections: RedirectionLog,
     /// How replicas were looked at, once that has ended.
     watched: Option<ReplicasWatched>,
     /// What redirectors had done when the run ended.
@@ -76,14 +71,10 @@ impl ServiceMonitor {
             probes: HealthProbeSchedule::new(),
             losses,
             unwatched,
-            logged: 0,
+            redirections: RedirectionLog::default(),
             watched: None,
             redirected: Redirections::default(),
         }
-    }
-
-    pub(super) fn states(&self) -> &[ServiceState] {
-        &self.states
     }
 
     /// The plan as the nodes' kernels have it.
@@ -114,8 +105,16 @@ impl ServiceMonitor {
         self.probes.freeze(frozen, now);
     }
 
-    /// The run is over: that programs end by that is no change of a service.
-    pub(super) fn end(&mut self, now: Time) {
+    /// The run is over: what redirectors have done until now is what they did in it.
+    pub(super) fn conclude(&mut self, network: &NetworkController, now: Time) {
+        if !self.plan.services.is_empty() {
+            self.redirected = network.redirections(None).all;
+        }
+        self.end(now);
+    }
+
+    /// That programs end after the run is no change of a service.
+    fn end(&mut self, now: Time) {
         self.probes.freeze(true, now);
         let Some(ReplicaWatcher { thread, .. }) = self.watch.take() else { return };
         if thread.has_ended() {
@@ -183,261 +182,6 @@ impl ServiceMonitor {
         let is_replica =
             |node: &&NodeId| self.states.iter().any(|state| state.replica(**node).is_some());
         nodes.iter().filter(is_replica).copied()
-    }
-}
-
-impl RunLoop {
-    /// The run is over: what redirectors have done until now is what they did in it.
-    pub(super) fn end_services(&mut self) {
-        if !self.cx.plan.services.is_empty() {
-            self.services.redirected = self.network.redirections(None).all;
-        }
-        self.services.end(self.cx.journal.now());
-    }
-
-    /// Handles what has been seen of replicas.
-    pub(super) fn handle_findings(&mut self) {
-        while let Some(finding) =
-            self.services.watch.as_ref().and_then(|watch| watch.findings.try_recv().ok())
-        {
-            match finding {
-                Finding::Seen(sighting) => {
-                    if let Some(change) = self.services.saw(&sighting) {
-                        let at = Time::from_nanos(sighting.seen_ns);
-                        self.service_was_seen(change, ReplicaObservation { at, why: None });
-                    }
-                }
-                Finding::Failed { node, error } => self.cannot_watch(node, &error.to_string()),
-            }
-        }
-    }
-
-    /// Before programs are killed: their nodes are lost as replicas, and the routers know that
-    /// before the nodes' kernels can send anything for programs that are not there any more.
-    pub(super) fn lose_what_dies(&mut self, action: &EventAction) {
-        let nodes = match action {
-            EventAction::Node { nodes, verb: NodeVerb::Kill | NodeVerb::Restart } => nodes,
-            EventAction::Churn { leave, by: NodeVerb::Kill, .. } => leave,
-            _ => return,
-        };
-        let lost: Vec<NodeId> = self.services.replicas_among(nodes).collect();
-        let here = lost.into_iter().filter(|node| self.cx.nodes.is_here(*node));
-        let changes: Vec<ServiceChange> = here
-            .collect::<Vec<_>>()
-            .into_iter()
-            .flat_map(|node| self.services.lose(node))
-            .collect();
-        if changes.is_empty() {
-            return;
-        }
-        let at = self.cx.journal.now();
-        changes
-            .into_iter()
-            .for_each(|change| self.service_was_seen(change, ReplicaObservation { at, why: None }));
-        if !self.network.await_orders() {
-            let late = "the packet loop was too busy to withdraw replicas before their programs were killed: \
-                        clients may get resets of nodes that the file says are gone";
-            self.cx.journal.warn(late.to_owned());
-        }
-    }
-
-    /// Probes replicas that are due to be.
-    pub(super) fn probe_services(&mut self) {
-        let ServiceMonitor { states, plan, probes, .. } = &mut self.services;
-        let is_here =
-            |node: NodeId| self.cx.nodes.is_here(node) && !self.cx.nodes.is_dead(node.index());
-        for step in probes.tick(self.cx.journal.now(), plan, states, is_here) {
-            match step {
-                HealthProbeAction::Begin { token, node, request, name, due } => {
-                    let what = format!("{name} at {}", self.cx.nodes.name(node.index()));
-                    let due = due.since(self.cx.journal.origin());
-                    self.cx.happened(
-                        ScheduledOccurrence::one(&what),
-                        due,
-                        self.cx.journal.elapsed(),
-                    );
-                    if let Err(why) = self.begin_probe(node, &request) {
-                        self.probed(token, Some(why));
-                    }
-                }
-                HealthProbeAction::Kill { token, node } => {
-                    // One that has just ended needs no signal.
-                    let _ = self.cx.nodes.signal_one(node.index(), token, Signal::KILL.as_raw());
-                }
-                HealthProbeAction::Over(outcome) => self.take_outcome(outcome),
-            }
-        }
-    }
-
-    fn begin_probe(&self, node: NodeId, request: &NodeInitRequest) -> Result<(), String> {
-        let NodeInitRequest::Spawn(command) = request else {
-            return self.cx.nodes.send(node.index(), request, &[]);
-        };
-        let mut command = command.clone();
-        self.programs.launcher.complete(&self.cx, node.index(), &mut command);
-        let request = &NodeInitRequest::Spawn(command);
-        let null = File::options().read(true).write(true).open("/dev/null");
-        let null = null.map_err(|error| format!("cannot open /dev/null: {error}"))?;
-        self.cx.nodes.send(node.index(), request, &[null.as_fd(), null.as_fd(), null.as_fd()])
-    }
-
-    /// What a node says of a probe.
-    pub(super) fn handle_probe(&mut self, reply: NodeInitReply) {
-        match reply {
-            NodeInitReply::Probed { token, failure } => self.probed(token, failure),
-            NodeInitReply::SpawnFailed { id, message, errno, .. } => {
-                self.probed(id, Some(super::programs::reason(&message, errno)));
-            }
-            NodeInitReply::Exited { id, status } => {
-                let failure = match status {
-                    ExitStatus::Code(0) => None,
-                    ExitStatus::Code(code) => Some(format!("it exited with {code}")),
-                    ExitStatus::Signal(signal) => Some(format!("signal {signal} ended it")),
-                };
-                self.probed(id, failure);
-            }
-            _ => {}
-        }
-    }
-
-    fn probed(&mut self, token: u64, failure: Option<String>) {
-        if let Some(outcome) = self.services.probes.end(token, failure) {
-            self.take_outcome(outcome);
-        }
-    }
-
-    /// Only a change of health is news.
-    fn take_outcome(&mut self, outcome: HealthProbeOutcome) {
-        let health = self.cx.plan.services.get(outcome.service.index());
-        let Some(health) = health.and_then(|service| service.health.as_ref()) else { return };
-        if !self.services.probes.is_enough(&outcome, health) {
-            return;
-        }
-        let HealthProbeOutcome { service, node, failure } = outcome;
-        let Some(state) = self.services.states.get_mut(service.index()) else { return };
-        let healthy = failure.is_none();
-        if state.replica(node).is_none_or(|replica| replica.is_healthy == healthy) {
-            return;
-        }
-        let update = ServiceUpdate::Health { replica: node, healthy };
-        state.follow(&update);
-        let at = self.cx.journal.now();
-        self.service_was_seen(
-            ServiceChange { service, update },
-            ReplicaObservation { at, why: failure },
-        );
-    }
-
-    /// Nodes of another machine are gone with it: every machine learns that by itself.
-    pub(super) fn lose_elsewhere(&mut self, nodes: &[usize]) {
-        for node in nodes {
-            for change in self.services.lose(NodeId::from_index(*node)) {
-                self.network.change_service(change, None);
-            }
-        }
-    }
-
-    /// Something was seen here of a replica.
-    fn service_was_seen(&mut self, change: ServiceChange, seen: ReplicaObservation) {
-        self.network.change_service(change, Some(seen));
-        if let Some(membership) = &self.membership {
-            membership.send_to_members(&MemberAnnouncement::Service { change });
-        }
-    }
-
-    /// Something was seen of a replica on another machine.
-    pub(super) fn service_was_seen_by(&mut self, change: ServiceChange) {
-        if change.update.is_asked_for() || self.cx.plan.validate_service_change(&change).is_err() {
-            self.cx
-                .journal
-                .warn("another machine says what it cannot know of a service".to_owned());
-            return;
-        }
-        if let Some(state) = self.services.states.get_mut(change.service.index()) {
-            state.follow(&change.update);
-        }
-        self.network.change_service(change, None);
-    }
-
-    /// Changes of services have taken effect.
-    pub(super) fn services_changed(
-        &mut self,
-        changes: &[ServiceChange],
-        at: Time,
-        seen: Option<Time>,
-    ) {
-        for change in changes {
-            let Some(state) = self.services.states.get_mut(change.service.index()) else {
-                continue;
-            };
-            state.applied(&change.update, at, seen);
-            if let ServiceUpdate::Add { replica } = change.update {
-                self.host_replica(change.service.index(), replica);
-            }
-        }
-    }
-
-    /// A router redirects new flows elsewhere than before.
-    pub(super) fn log_redirected(
-        &self,
-        at: Time,
-        row: ServiceRow,
-        router: RouterId,
-        replica: NodeId,
-    ) {
-        let Some(service) = self.cx.plan.services.get(row.service.index()) else { return };
-        let what = EventLogEntryKind::Redirected {
-            service: service.name.clone(),
-            address: row.address.to_string(),
-            port: row.port.to_string(),
-            router: self.cx.plan.routers[router.index()].name.clone(),
-            replica: self.cx.nodes.name(replica.index()).to_owned(),
-        };
-        self.cx.journal.log_at(at.since(self.cx.journal.origin()), None, what);
-    }
-
-    /// A node has become a replica: it answers for the service from now on, and is looked at.
-    fn host_replica(&mut self, service: usize, node: NodeId) {
-        let before = Arc::clone(&self.services.plan);
-        if before.services[service].replica(node).is_none() {
-            let mut plan = Plan::clone(&before);
-            plan.services[service].replicas.push(Replica { node, weight: 1 });
-            self.services.plan = Arc::new(plan);
-        }
-        if !self.cx.nodes.is_here(node) || self.cx.nodes.is_dead(node.index()) {
-            return;
-        }
-        let after = Arc::clone(&self.services.plan);
-        let routes = self.network.routes();
-        let sent = self.cx.nodes.inits().change_services(&before, &after, routes, node);
-        // It is asked after it has got the address.
-        let opened = sent.and_then(|()| self.open_diagnosis(node));
-        match (opened, &self.services.watch) {
-            (Ok(end), Some(watch)) => {
-                let open = move || windtunnel_node::sent_to(&end, PATIENCE);
-                watch.thread.watch(node, open, targets(&after, node));
-            }
-            (Err(error), _) => self.cannot_watch(node, &error),
-            (Ok(_), None) => self.cannot_watch(node, "no thread looks at nodes"),
-        }
-    }
-
-    /// Has a node send a socket, by which the kernel can be asked about the node's sockets.
-    fn open_diagnosis(&self, node: NodeId) -> Result<OwnedFd, String> {
-        let pair = unix::seqpacket_pair();
-        let (own, theirs) = pair.map_err(|error: io::Error| error.to_string())?;
-        self.cx.nodes.send(node.index(), &NodeInitRequest::Diagnose, &[theirs.as_fd()])?;
-        Ok(own)
-    }
-
-    fn cannot_watch(&mut self, node: NodeId, why: &str) {
-        let name = self.cx.nodes.name(node.index());
-        let doubt = format!(
-            "it was not seen whether programs of {name} listen for services, since {}: {why}",
-            self.elapsed()
-        );
-        self.cx.journal.warn(doubt.clone());
-        self.services.unwatched.push(doubt);
     }
 }
 
@@ -512,6 +256,3 @@ fn state_position(
 ) -> Option<usize> {
     plan.services.iter().position(|it| it.has_address(address) && it.ports.contains(&port))
 }
-
-/// A node's init answers at once, but for a machine that is very busy.
-const PATIENCE: Duration = Duration::from_secs(10);

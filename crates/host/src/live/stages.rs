@@ -6,6 +6,7 @@ use windtunnel_trace::event::EventLogEntryKind;
 
 use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
 use super::membership::{AgentMembership, MembershipStage, RunMemberTable};
+use super::reactor::RunReactor;
 use super::state::{RunLoop, RunLoopResult};
 use crate::clock::{BEGIN_LATE, now};
 use crate::ending::RunEndReason;
@@ -17,19 +18,19 @@ use windtunnel_dataplane::PacketLoopCommand;
 impl RunLoop {
     /// Has a program stand for this process.
     pub(crate) fn put_in_foreground(&mut self, foreground: Foreground) {
-        self.programs.put_in_foreground(foreground);
+        self.reactor.programs.put_in_foreground(foreground);
     }
 
     /// Measures every path that is to be measured before the run, all at once, and waits for the
     /// results.
     pub(crate) fn measure_paths(&mut self) {
-        let paths = self.measurements.start_before_run(&self.cx);
+        let paths = self.reactor.measurements.start_before_run(&self.reactor.cx);
         if paths == 0 {
             return;
         }
-        self.cx.journal.notice(&ObserverNotice::Measuring { paths });
-        while self.measurements.done() < paths && self.end.reason().is_none() {
-            self.wait(Some(LOOK_AGAIN));
+        self.reactor.cx.journal.notice(&ObserverNotice::Measuring { paths });
+        while self.reactor.measurements.done() < paths && self.reactor.end.reason().is_none() {
+            self.reactor.wait(Some(LOOK_AGAIN));
         }
     }
 
@@ -37,87 +38,89 @@ impl RunLoop {
     /// wants paths measured. False if the run is to end instead.
     pub(crate) fn until_measure(&mut self) -> bool {
         self.until(|membership| membership.reached);
-        self.send_to_agent(&FromPart::Reached);
+        self.reactor.send_to_agent(&FromPart::Reached);
         self.until(|membership| membership.stage != MembershipStage::Waiting)
     }
 
     /// Waits for the beginning of the run; `None` if it is to end instead.
     pub(crate) fn until_begin(&mut self) -> Option<Time> {
-        self.send_to_agent(&FromPart::Measured);
+        self.reactor.send_to_agent(&FromPart::Measured);
         self.until(|membership| matches!(membership.stage, MembershipStage::Begun(_)));
-        let MembershipStage::Begun(origin) = self.membership.as_ref()?.stage else { return None };
-        self.send_to_agent(&FromPart::Begun);
-        while self.end.reason().is_none() && now() < origin {
-            self.wait(Some(origin.since(now())));
+        let MembershipStage::Begun(origin) = self.reactor.membership.as_ref()?.stage else {
+            return None;
+        };
+        self.reactor.send_to_agent(&FromPart::Begun);
+        while self.reactor.end.reason().is_none() && now() < origin {
+            self.reactor.wait(Some(origin.since(now())));
         }
-        self.end.reason().is_none().then_some(origin)
+        self.reactor.end.reason().is_none().then_some(origin)
     }
 
     fn until(&mut self, wanted: impl Fn(&AgentMembership) -> bool) -> bool {
-        while self.end.reason().is_none() && !self.membership.as_ref().is_none_or(&wanted) {
-            self.wait(Some(LOOK_AGAIN));
+        while self.reactor.end.reason().is_none()
+            && !self.reactor.membership.as_ref().is_none_or(&wanted)
+        {
+            self.reactor.wait(Some(LOOK_AGAIN));
         }
-        self.end.reason().is_none()
+        self.reactor.end.reason().is_none()
     }
 
     /// Why the run ends before it has begun.
     pub(crate) fn ending(&self) -> Option<&RunEndReason> {
-        self.end.reason()
+        self.reactor.end.reason()
     }
 
     /// Starts the clock of the run, which shows zero at `origin`.
     pub(crate) fn begin(&mut self, origin: Time) {
-        self.cx.journal.begin(origin);
+        self.reactor.cx.journal.begin(origin);
         self.load.begin(now());
         self.began_late = now().since(origin);
-        self.network.order(PacketLoopCommand::Begin(origin));
-        self.records.begin(origin);
-        self.limits.begin(now());
-        self.services.begin();
-        self.network.record(self.records.packets());
-        self.cx.journal.log(None, EventLogEntryKind::RunBegan);
+        self.reactor.network.order(PacketLoopCommand::Begin(origin));
+        self.reactor.records.begin(origin);
+        self.reactor.limits.begin(now());
+        self.reactor.services.begin();
+        self.reactor.network.record(self.reactor.records.packets());
+        self.reactor.cx.journal.log(None, EventLogEntryKind::RunBegan);
         // Programs and events of a member that begins late are late.
-        if let Some(members) = self.members().filter(|_| self.began_late > BEGIN_LATE) {
+        if let Some(members) = self.reactor.members().filter(|_| self.began_late > BEGIN_LATE) {
             let (host, late_ns) = (members.own_name(), self.began_late.as_nanos());
-            self.cx.journal.log(None, EventLogEntryKind::BeganLate { host, late_ns });
+            self.reactor.cx.journal.log(None, EventLogEntryKind::BeganLate { host, late_ns });
         }
+    }
+
+    /// Captures each place to a file in the run folder, from now on.
+    pub(crate) fn capture_to_files(&mut self, places: &[String]) {
+        let (captures, source) = self.reactor.captures_of();
+        captures.start_files(source, places);
     }
 
     /// Runs until the run is to end, and says why.
     pub(crate) fn until_end(&mut self) -> RunEndReason {
         loop {
             let elapsed = self.elapsed();
-            for action in self.programs.due(elapsed) {
-                self.lose_what_dies(&action);
-            }
-            self.programs.tick(&self.cx, elapsed);
-            self.set_new_limits();
-            self.probe_services();
-            self.measurements.start_due(elapsed, &self.cx);
-            self.send_to_members();
-            self.sample_limits();
+            self.reactor.do_due(elapsed);
             self.tick(elapsed);
-            self.load.sample(self.cx.journal.now());
+            self.load.sample(self.reactor.cx.journal.now());
             if let Some(ending) = self.reason_to_end(elapsed) {
-                self.end.ask(ending.clone());
+                self.reactor.end.ask(ending.clone());
                 return ending;
             }
-            self.wait(self.next_wake(elapsed));
+            self.reactor.wait(self.next_wake(elapsed));
         }
     }
 
     /// From now on nothing that is late or lost counts.
     pub(crate) fn count_no_more(&mut self) {
-        self.network.order(PacketLoopCommand::End);
-        let now = self.cx.journal.now();
+        self.reactor.network.order(PacketLoopCommand::End);
+        let now = self.reactor.cx.journal.now();
         self.load.end(now);
-        let inits = self.cx.nodes.inits();
-        self.limits.end(now, |node| inits.pid(NodeId::from_index(node)));
+        let RunReactor { cx, limits, .. } = &mut self.reactor;
+        limits.end(now, |node| cx.nodes.inits().pid(NodeId::from_index(node)));
     }
 
     /// Notifies the other members that the run is over.
     pub(crate) fn announce_end(&self, ending: &RunEndReason) {
-        if let Some(membership) = &self.membership {
+        if let Some(membership) = &self.reactor.membership {
             membership.send_to_members(&MemberAnnouncement::End { ending: ending.clone() });
             membership.send_to_agent(&FromPart::Ending);
         }
@@ -126,23 +129,24 @@ impl RunLoop {
     /// Ends programs: SIGTERM, some patience; the nodes' end is the end of what is left.
     pub(crate) fn end_programs(&mut self, ending: &RunEndReason) {
         let reason = ending.reason();
-        self.cx.journal.notice(&ObserverNotice::Stopping { reason: &reason });
-        self.cx.journal.log(None, EventLogEntryKind::RunEnded { reason });
-        self.end_services();
+        self.reactor.cx.journal.notice(&ObserverNotice::Stopping { reason: &reason });
+        self.reactor.cx.journal.log(None, EventLogEntryKind::RunEnded { reason });
+        let RunReactor { cx, network, services, .. } = &mut self.reactor;
+        services.conclude(network, cx.journal.now());
         self.ask_interference();
-        self.programs.stop(&self.cx);
+        self.reactor.programs.stop(&self.reactor.cx);
         self.end_measurements();
         if *ending == RunEndReason::Finished {
             self.let_daemons_end();
         }
-        self.cx.nodes.terminate_all(&self.cx.journal);
+        self.reactor.cx.nodes.terminate_all(&self.reactor.cx.journal);
         let deadline = now() + GRACE;
-        while self.programs.supervisor.any_running() && now() < deadline {
-            if self.end.is_hurried() {
-                self.cx.journal.notice(&ObserverNotice::Hurried);
+        while self.reactor.programs.supervisor.any_running() && now() < deadline {
+            if self.reactor.end.is_hurried() {
+                self.reactor.cx.journal.notice(&ObserverNotice::Hurried);
                 return;
             }
-            self.wait(Some(deadline.since(now())));
+            self.reactor.wait(Some(deadline.since(now())));
         }
     }
 
@@ -153,27 +157,27 @@ impl RunLoop {
     }
 
     fn reason_to_end(&self, elapsed: Span) -> Option<RunEndReason> {
-        if let Some(ending) = self.end.reason() {
+        if let Some(ending) = self.reactor.end.reason() {
             return Some(ending.clone());
         }
-        let supervisor = &self.programs.supervisor;
+        let supervisor = &self.reactor.programs.supervisor;
         if let Some(fatal) = supervisor.fatal() {
             return Some(RunEndReason::Fatal(fatal.to_owned()));
         }
-        if self.cx.plan.duration.is_some_and(|duration| elapsed >= duration) {
+        if self.reactor.cx.plan.duration.is_some_and(|duration| elapsed >= duration) {
             return Some(RunEndReason::Duration);
         }
-        let others_are_idle = self.members().is_none_or(RunMemberTable::others_are_idle);
+        let others_are_idle = self.reactor.members().is_none_or(RunMemberTable::others_are_idle);
         (others_are_idle && supervisor.finished()).then_some(RunEndReason::Finished)
     }
 
     fn next_wake(&self, elapsed: Span) -> Option<Span> {
-        let program = self.programs.next_wake(elapsed);
-        let measurement = self.measurements.next(&self.cx.nodes);
-        let origin = self.cx.journal.origin();
-        let limits = self.limits.next_wake().map(|at| at.since(origin));
-        let probe = self.services.next_wake().map(|at| at.since(origin));
-        let duration = self.cx.plan.duration;
+        let program = self.reactor.programs.next_wake(elapsed);
+        let measurement = self.reactor.measurements.next(&self.reactor.cx.nodes);
+        let origin = self.reactor.cx.journal.origin();
+        let limits = self.reactor.limits.next_wake().map(|at| at.since(origin));
+        let probe = self.reactor.services.next_wake().map(|at| at.since(origin));
+        let duration = self.reactor.cx.plan.duration;
         let times = [program, measurement, limits, probe, duration, Some(elapsed + TICK)];
         let next = times.into_iter().flatten().min()?;
         Some(next.saturating_sub(elapsed))
@@ -182,31 +186,31 @@ impl RunLoop {
     fn tick(&mut self, elapsed: Span) {
         if now().since(self.last_tick) >= TICK {
             self.last_tick = now();
-            let running = self.programs.supervisor.workers_running();
-            self.cx.journal.notice(&ObserverNotice::Tick { elapsed, running });
+            let running = self.reactor.programs.supervisor.workers_running();
+            self.reactor.cx.journal.notice(&ObserverNotice::Tick { elapsed, running });
         }
-        self.connections.end_abandoned(&self.cx.nodes);
+        self.reactor.connections.end_abandoned(&self.reactor.cx.nodes);
     }
 
     /// No more echo requests, but replies on their way are waited for.
     fn end_measurements(&mut self) {
-        self.measurements.end(&self.cx);
+        self.reactor.measurements.end(&self.reactor.cx);
         let deadline = now() + ECHO_GRACE;
-        let is_open = |live: &RunLoop| !live.measurements.open(&live.cx.nodes).is_empty();
-        while is_open(self) && now() < deadline && !self.end.is_hurried() {
-            self.wait(Some(deadline.since(now())));
+        let is_open = |it: &RunReactor| !it.measurements.open(&it.cx.nodes).is_empty();
+        while is_open(&self.reactor) && now() < deadline && !self.reactor.end.is_hurried() {
+            self.reactor.wait(Some(deadline.since(now())));
         }
     }
 
     /// Gives daemons the time to see that their clients have gone.
     fn let_daemons_end(&mut self) {
         let mut farewell = Farewell::new(now());
-        while self.programs.supervisor.any_running() && !self.end.is_hurried() {
-            let leaving = clients_are_leaving(&self.cx, &self.programs.supervisor);
+        while self.reactor.programs.supervisor.any_running() && !self.reactor.end.is_hurried() {
+            let leaving = clients_are_leaving(&self.reactor.cx, &self.reactor.programs.supervisor);
             if farewell.is_over(now(), leaving) {
                 return;
             }
-            self.wait(Some(LOOK_EVERY));
+            self.reactor.wait(Some(LOOK_EVERY));
         }
     }
 
@@ -216,21 +220,21 @@ impl RunLoop {
     /// Sends nothing more to other machines, reports to each how much has gone to it, and waits
     /// until they have done the same. Returns what is to come here: datagrams by member.
     fn settle(&mut self) -> Vec<(u16, u64)> {
-        if self.membership.is_none() {
+        if self.reactor.membership.is_none() {
             return Vec::new();
         }
-        self.network.order(PacketLoopCommand::Close);
+        self.reactor.network.order(PacketLoopCommand::Close);
         let began = now();
         let is_done = |it: &AgentMembership| it.members.is_settled() || it.agent_is_gone();
-        while !self.membership.as_ref().is_none_or(is_done) {
-            let patience = if self.end.is_hurried() { PATIENCE_HURRIED } else { PATIENCE };
+        while !self.reactor.membership.as_ref().is_none_or(is_done) {
+            let patience = if self.reactor.end.is_hurried() { PATIENCE_HURRIED } else { PATIENCE };
             let until = began + patience;
             if now() >= until {
                 break;
             }
-            self.wait(Some(until.since(now())));
+            self.reactor.wait(Some(until.since(now())));
         }
-        self.members().map(RunMemberTable::sent_here).unwrap_or_default()
+        self.reactor.members().map(RunMemberTable::sent_here).unwrap_or_default()
     }
 }
 

@@ -1,6 +1,5 @@
-//! What a live run is made of.
+//! What a live run needs, how far it is, and what is left of it.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -12,23 +11,14 @@ use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 use windtunnel_trace::report;
 
-use super::answers::DeferredReplies;
-use super::capture::{Captures, Incomplete};
+use super::capture::Incomplete;
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
-use super::end_request::EndRequest;
-use super::interference::InterferenceNotes;
-use super::journal::Journal;
-use super::launcher::Launcher;
-use super::measurements::Measurements;
-use super::membership::{AgentMembership, RunMemberTable};
-use super::network::NetworkController;
-use super::nodes::{Inits, RunNodeTable};
-use super::programs::ProgramExecution;
-use super::punctuality::Punctuality;
+use super::membership::AgentMembership;
+use super::nodes::Inits;
+use super::reactor::RunReactor;
 use super::readiness::Readiness;
-use super::services::{ReplicaWatcher, ServiceMonitor, ServicesEnded};
-use crate::clock::now;
+use super::services::{ReplicaWatcher, ServicesEnded};
 use crate::echo::{EchoProbe, EchoResults};
 use crate::folder::RunOutputFolder;
 use crate::freeze::Freezes;
@@ -116,126 +106,61 @@ pub(crate) struct RunLoopResult {
     pub(crate) membership: Option<AgentMembership>,
 }
 
-/// Where news comes from that is not a node, a client or the agent.
-pub(super) struct RunLoopInputs {
-    pub(super) signals: signal::SignalReader,
-    /// Raised when `matches` or `notes` have something.
-    pub(super) wake: Arc<Wake>,
-    pub(super) matches: Receiver<Matched>,
-    pub(super) notes: Receiver<PacketLoopEvent>,
-}
-
-/// A run that lives: its parts, each of which owns its state. They meet in the files beside this
-/// one, which hand news to the parts that it concerns.
+/// A run that lives: its parts, and how far it is.
 pub(crate) struct RunLoop {
-    pub(super) cx: RunContext,
-    pub(super) programs: ProgramExecution,
-    pub(super) network: NetworkController,
-    pub(super) records: EvidenceRecorder,
-    pub(super) limits: MachineResourceLimits,
-    pub(super) services: ServiceMonitor,
-    pub(super) captures: Captures,
-    pub(super) measurements: Measurements,
-    pub(super) connections: ControlConnectionTable,
-    pub(super) answers: DeferredReplies,
-    pub(super) membership: Option<AgentMembership>,
-    pub(super) end: EndRequest,
-    pub(super) inputs: RunLoopInputs,
+    pub(super) reactor: RunReactor,
     pub(super) began_late: Span,
+    /// When the observer last got one.
     pub(super) last_tick: Time,
     pub(super) load: CpuLoadHistory,
-    pub(super) interference: InterferenceNotes,
 }
 
 impl RunLoop {
     pub(crate) fn new(setup: RunLoopSetup) -> Self {
-        let RunLoopSetup {
-            plan,
-            base_dir,
-            folder,
-            observer,
-            inits,
-            readiness,
-            routes,
-            threads,
-            ..
-        } = setup;
-        let membership = setup.membership;
-        let here = membership.as_ref().map(|it| it.members.here());
-        let host = membership.as_ref().map(|it| it.members.own_name());
-        let supervisor = match &here {
-            Some(here) => Supervisor::of_part(&plan, here.clone()),
-            None => Supervisor::new(&plan),
-        };
-        let Threads { wake, recorder, output, matches, dataplane, notes, roots } = threads;
         RunLoop {
-            programs: ProgramExecution::new(&plan, supervisor, Launcher::new(base_dir, output))
-                .noted(roots),
-            network: NetworkController::new(&plan, dataplane, routes),
-            records: setup.records,
-            limits: setup.limits,
-            services: ServiceMonitor::new(&plan, setup.watch),
-            captures: Captures::new(Arc::clone(&wake)),
-            measurements: Measurements::new(&plan),
-            connections: ControlConnectionTable::new(setup.control),
-            answers: DeferredReplies::default(),
-            membership,
-            end: EndRequest::default(),
-            inputs: RunLoopInputs { signals: setup.signals, wake, matches, notes },
+            reactor: RunReactor::new(setup),
             began_late: Span::ZERO,
             last_tick: Time::ZERO,
             load: CpuLoadHistory::default(),
-            interference: InterferenceNotes::default(),
-            cx: RunContext {
-                nodes: RunNodeTable::new(Arc::clone(&plan), inits, readiness, here),
-                journal: Journal::new(observer, recorder, now).of_host(host),
-                punctuality: RefCell::new(Punctuality::new(setup.late_above)),
-                folder,
-                plan,
-            },
         }
     }
 
     /// Process ids of the inits of this machine's nodes.
     pub(crate) fn init_pids(&self) -> Vec<u32> {
-        let inits = self.cx.nodes.inits();
+        let inits = self.reactor.cx.nodes.inits();
         let nodes = inits.descriptors().into_iter().map(|(node, _)| node);
         nodes.filter_map(|node| inits.pid(node)).collect()
     }
 
     /// Time since the run began.
     pub(crate) fn elapsed(&self) -> Span {
-        self.cx.journal.elapsed()
-    }
-
-    /// The members of a run over several machines.
-    pub(super) fn members(&self) -> Option<&RunMemberTable> {
-        self.membership.as_ref().map(|it| &it.members)
+        self.reactor.cx.journal.elapsed()
     }
 
     /// Reads the counters, lets the nodes vanish and closes all files. The packet loop first waits
     /// for so many datagrams of other machines.
-    pub(super) fn into_ended(mut self, await_datagrams: Vec<(u16, u64)>) -> RunLoopResult {
-        let RunContext { nodes, journal, punctuality, .. } = self.cx;
+    pub(super) fn into_ended(self, await_datagrams: Vec<(u16, u64)>) -> RunLoopResult {
+        let mut reactor = self.reactor;
+        let RunContext { nodes, journal, punctuality, .. } = reactor.cx;
         let planned = punctuality.into_inner().finish(journal.elapsed());
-        let freezes = self.programs.freezes();
+        let freezes = reactor.programs.freezes();
         // In this order: no packets, no processes; then their pipes are at their end.
-        let tally = self.network.finish(await_datagrams);
+        let tally = reactor.network.finish(await_datagrams);
         let load = self.load.when_late(&tally, journal.origin());
-        let captures = self.captures.finish(&mut self.connections);
+        let captures = reactor.captures.finish(&mut reactor.connections);
         drop(nodes);
-        let lapses = self.limits.take_notes();
-        let (limits, bounds) = self.limits.into_accounts();
-        let carried = self.programs.launcher.into_output().finish();
+        let lapses = reactor.limits.take_notes();
+        let (limits, bounds) = reactor.limits.into_accounts();
+        let carried = reactor.programs.launcher.into_output().finish();
         journal.end();
-        let records = self.records.finish();
+        let records = reactor.records.finish();
         RunLoopResult {
             records,
             captures,
             tally,
             carried,
-            supervisor: self.programs.supervisor,
-            echoes: self.measurements.into_results(),
+            supervisor: reactor.programs.supervisor,
+            echoes: reactor.measurements.into_results(),
             origin: journal.origin(),
             began_late: self.began_late,
             freezes,
@@ -243,12 +168,12 @@ impl RunLoop {
             load,
             limits,
             bounds,
-            services: self.services.finish(),
-            interference: self.interference.notes,
+            services: reactor.services.finish(),
+            interference: reactor.interference.notes,
             lapses,
-            connections: self.connections,
-            signals: self.inputs.signals,
-            membership: self.membership,
+            connections: reactor.connections,
+            signals: reactor.inputs.signals,
+            membership: reactor.membership,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! One turn of the main loop: wait for something to happen, and hand it to the module that handles
-//! it.
+//! One turn of the main loop: do what is due, wait for something to happen, and hand it to the
+//! module that handles it.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use windtunnel_model::Span;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 
-use super::state::RunLoop;
+use super::reactor::RunReactor;
 use crate::ending::RunEndReason;
 
 /// What has something to read.
@@ -21,7 +21,23 @@ struct Readable {
     checks: bool,
 }
 
-impl RunLoop {
+impl RunReactor {
+    /// Does what is due, in all parts.
+    pub(super) fn do_due(&mut self, elapsed: Span) {
+        for action in self.programs.due(elapsed) {
+            self.registrar().lose_what_dies(&action);
+        }
+        self.programs.tick(&self.cx, elapsed);
+        let new_limits = self.programs.take_new_limits();
+        self.limit_controller().set_scheduled(new_limits);
+        self.registrar().probe();
+        self.measurements.start_due(elapsed, &self.cx);
+        if let Some(membership) = &mut self.membership {
+            membership.announce_programs(&self.programs.supervisor);
+        }
+        self.limit_controller().sample();
+    }
+
     /// Waits for something to happen, at most `timeout`, and handles it.
     pub(super) fn wait(&mut self, timeout: Option<Span>) {
         let readable = self.poll(timeout.map(Duration::from));
@@ -31,7 +47,7 @@ impl RunLoop {
             }
         }
         if readable.checks {
-            self.programs.read_checks();
+            self.programs.checks.read();
         }
         if readable.signals {
             self.take_signals();
@@ -59,7 +75,7 @@ impl RunLoop {
         let agents = watched.len();
         watched.extend(agent);
         let checks = watched.len();
-        let outputs = self.programs.check_outputs();
+        let outputs = self.programs.checks.outputs();
         watched.extend(outputs.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)));
         let clients = watched.len();
         for (descriptor, interest) in self.connections.interests() {

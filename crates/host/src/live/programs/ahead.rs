@@ -1,4 +1,5 @@
-//! What is done ahead of an event that signals a group: its processes are found.
+//! Events about programs that are still to come. Ahead of one that signals a group, its processes
+//! are found.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +7,20 @@ use windtunnel_model::plan::{EventAction, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
 
-use super::super::aim::SignalTargetSet;
+use super::super::agenda::Agenda;
+use super::super::aim::{Aims, SignalTargetSet};
 use super::super::context::RunContext;
-use super::ProgramExecution;
+use crate::supervisor::Supervisor;
 
-impl ProgramExecution {
+/// Events about programs that are still to come, and the processes that were found ahead of them.
+#[derive(Debug, Default)]
+pub(super) struct ProgramEventQueue {
+    pub(super) agenda: Agenda,
+    /// What events are about to signal.
+    aims: Aims,
+}
+
+impl ProgramEventQueue {
     /// Finds the processes of nodes that an event is about to signal; of a few, as others wait for this
     /// thread.
     pub(super) fn look_ahead(&mut self, cx: &RunContext, elapsed: Span) {
@@ -22,11 +32,12 @@ impl ProgramExecution {
         }
     }
 
-    /// When [`ProgramExecution::look_ahead`] has something to do.
-    pub(super) fn next_look(&self, elapsed: Span) -> Option<Span> {
+    /// When the next event is due, or [`ProgramEventQueue::look_ahead`] has something to do.
+    pub(super) fn next_wake(&self, elapsed: Span) -> Option<Span> {
         let is_open = |nodes: &[NodeId]| nodes.iter().any(|node| !self.aims.has(node.index()));
         let groups = self.groups_ahead(elapsed);
-        groups.filter(|(look, nodes)| *look > elapsed || is_open(nodes)).map(|(look, _)| look).min()
+        let groups = groups.filter(|(look, nodes)| *look > elapsed || is_open(nodes));
+        groups.map(|(look, _)| look).chain(self.agenda.next()).min()
     }
 
     /// Sends a signal to all processes of some nodes that were found, where another one of the same
@@ -34,6 +45,7 @@ impl ProgramExecution {
     pub(super) fn signal_found(
         &mut self,
         cx: &RunContext,
+        supervisor: &Supervisor,
         nodes: impl Iterator<Item = usize>,
         signals: &[Signal],
     ) -> BTreeMap<usize, Span> {
@@ -48,7 +60,7 @@ impl ProgramExecution {
             sent.extend(of.map(|count| (*node, found.at, count, cx.journal.elapsed())));
         }
         let is_whole = |node, at, count: usize| {
-            self.supervisor.running_before(node, at).is_some_and(|running| running <= count)
+            supervisor.running_before(node, at).is_some_and(|running| running <= count)
         };
         let whole = sent.into_iter().filter(|(node, at, count, _)| is_whole(*node, *at, *count));
         whole.map(|(node, _, _, at)| (node, at)).collect()

@@ -18,7 +18,7 @@ use written::CommandOutputTail;
 
 /// All checks of this machine's programs.
 #[derive(Debug)]
-pub(super) struct Checks {
+pub(in crate::live) struct Checks {
     programs: BTreeMap<ProgramKey, ReadinessCheckState>,
     /// Commands that run. One that is not wanted any more stays until it has ended.
     under_way: UnderWay<InFlightReadinessCheck>,
@@ -116,7 +116,7 @@ impl Checks {
     }
 
     /// Whether a node runs a check of this number.
-    pub(super) fn expects(&self, node: usize, token: u64) -> bool {
+    pub(in crate::live) fn expects(&self, node: usize, token: u64) -> bool {
         self.under_way.get(token).is_some_and(|it| it.key.node == node)
     }
 
@@ -128,12 +128,12 @@ impl Checks {
     }
 
     /// For polling: readable when commands have written something.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(in crate::live) fn outputs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.under_way.iter().filter_map(|it| it.written.pipe())
     }
 
     /// Reads what commands have written.
-    pub(super) fn read(&mut self) {
+    pub(in crate::live) fn read(&mut self) {
         self.under_way.iter_mut().for_each(|it| it.written.read());
     }
 

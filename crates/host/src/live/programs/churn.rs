@@ -9,7 +9,9 @@ use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use super::super::context::RunContext;
 use super::super::punctuality::ScheduledOccurrence;
+use super::ahead::ProgramEventQueue;
 use super::{ProgramExecution, ScheduledLimitChange};
+use crate::supervisor::Supervisor;
 
 /// When an event is to happen.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +25,7 @@ impl ProgramExecution {
     /// Adds an event about programs.
     pub(in crate::live) fn add_event(&mut self, at: Span, action: EventAction) {
         self.expect_joins(&action);
-        self.agenda.add(at, action);
+        self.events.agenda.add(at, action);
     }
 
     /// Does an event about programs now. Returns what was done.
@@ -34,18 +36,18 @@ impl ProgramExecution {
         intended: Span,
     ) -> Vec<EventLogEntry> {
         self.expect_joins(action);
-        self.act(cx, action, IntendedTime { at: intended, is_planned: false })
+        self.executor(cx).act(action, IntendedTime { at: intended, is_planned: false })
     }
 
     /// Does the events that are due, after the starts that were due before each: however late both
     /// are, their order is the file's.
     pub(super) fn do_events(&mut self, cx: &RunContext, elapsed: Span) {
-        while let Some((at, action)) = self.agenda.due(elapsed) {
+        while let Some((at, action)) = self.events.agenda.due(elapsed) {
             if !at.is_zero() {
                 self.supervisor.tick(at.saturating_sub(Span::from_nanos(1)));
                 self.do_commands(cx);
             }
-            self.act(cx, &action, IntendedTime { at, is_planned: true });
+            self.executor(cx).act(&action, IntendedTime { at, is_planned: true });
         }
     }
 
@@ -55,20 +57,38 @@ impl ProgramExecution {
         }
     }
 
-    fn act(
-        &mut self,
-        cx: &RunContext,
-        action: &EventAction,
-        intended: IntendedTime,
-    ) -> Vec<EventLogEntry> {
+    fn executor<'a>(&'a mut self, cx: &'a RunContext) -> NodeEventExecutor<'a> {
+        NodeEventExecutor {
+            cx,
+            supervisor: &mut self.supervisor,
+            events: &mut self.events,
+            new_limits: &mut self.new_limits,
+            is_frozen: self.freeze.is_on(),
+        }
+    }
+}
+
+/// Does what events say to nodes that are here: the supervisor knows first, then signals are sent.
+struct NodeEventExecutor<'a> {
+    cx: &'a RunContext,
+    supervisor: &'a mut Supervisor,
+    events: &'a mut ProgramEventQueue,
+    new_limits: &'a mut Vec<ScheduledLimitChange>,
+    /// Whether all programs are paused, as the packet loop is behind.
+    is_frozen: bool,
+}
+
+impl NodeEventExecutor<'_> {
+    /// Does what an event says. Returns what was done.
+    fn act(&mut self, action: &EventAction, intended: IntendedTime) -> Vec<EventLogEntry> {
         match action {
-            EventAction::Node { nodes, verb } => self.do_to_nodes(cx, nodes, *verb, intended),
+            EventAction::Node { nodes, verb } => self.do_to_nodes(nodes, *verb, intended),
             EventAction::Churn { leave, by, join } => {
-                let mut events = self.leave(cx, leave, *by, intended);
-                events.extend(self.join(cx, join, intended.at));
+                let mut events = self.leave(leave, *by, intended);
+                events.extend(self.join(join, intended.at));
                 events
             }
-            EventAction::Absent { nodes } => self.be_absent(cx, nodes, intended.at),
+            EventAction::Absent { nodes } => self.be_absent(nodes, intended.at),
             EventAction::Limit { nodes, limits } => {
                 let (nodes, limits) = (nodes.clone(), *limits);
                 self.new_limits.push(ScheduledLimitChange { intended: intended.at, nodes, limits });
@@ -78,12 +98,8 @@ impl ProgramExecution {
         }
     }
 
-    fn be_absent(
-        &mut self,
-        cx: &RunContext,
-        nodes: &[NodeId],
-        intended: Span,
-    ) -> Vec<EventLogEntry> {
+    fn be_absent(&mut self, nodes: &[NodeId], intended: Span) -> Vec<EventLogEntry> {
+        let cx = self.cx;
         let nodes = cx.nodes.named_here(nodes);
         if nodes.is_empty() {
             return Vec::new();
@@ -97,17 +113,17 @@ impl ProgramExecution {
 
     fn leave(
         &mut self,
-        cx: &RunContext,
         nodes: &[NodeId],
         by: NodeVerb,
         intended: IntendedTime,
     ) -> Vec<EventLogEntry> {
+        let cx = self.cx;
         let nodes = cx.nodes.named_here(nodes);
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
-        let sent = self.signal_at_once(cx, &nodes, "leave", signals_of(by), intended);
+        let sent = self.signal_at_once(&nodes, "leave", signals_of(by), intended);
         let log = |(index, node)| {
             let verb = "leave".to_owned();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
@@ -116,7 +132,8 @@ impl ProgramExecution {
         nodes.into_iter().map(log).collect()
     }
 
-    fn join(&mut self, cx: &RunContext, nodes: &[NodeId], intended: Span) -> Vec<EventLogEntry> {
+    fn join(&mut self, nodes: &[NodeId], intended: Span) -> Vec<EventLogEntry> {
+        let cx = self.cx;
         let nodes = cx.nodes.named_here(nodes).into_iter();
         let join = |(index, node)| {
             let now = cx.journal.elapsed();
@@ -129,19 +146,19 @@ impl ProgramExecution {
 
     fn do_to_nodes(
         &mut self,
-        cx: &RunContext,
         nodes: &[NodeId],
         verb: NodeVerb,
         intended: IntendedTime,
     ) -> Vec<EventLogEntry> {
+        let cx = self.cx;
         let (nodes, mut events) = (cx.nodes.named_here(nodes), Vec::new());
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be the event's doing.
             self.supervisor.on_verb(NodeId::from_index(*node), verb, cx.journal.elapsed());
         }
         // In a freeze, what is resumed goes on when everything does.
-        let sent = if verb != NodeVerb::Resume || !self.freeze.is_on() {
-            self.signal_at_once(cx, &nodes, verb.name(), signals_of(verb), intended)
+        let sent = if verb != NodeVerb::Resume || !self.is_frozen {
+            self.signal_at_once(&nodes, verb.name(), signals_of(verb), intended)
         } else {
             BTreeMap::new()
         };
@@ -166,14 +183,14 @@ impl ProgramExecution {
     /// were found ahead of it; each other confirms what was planned for a time.
     fn signal_at_once(
         &mut self,
-        cx: &RunContext,
         nodes: &BTreeMap<usize, String>,
         verb: &str,
         signals: &[Signal],
         intended: IntendedTime,
     ) -> BTreeMap<usize, Span> {
+        let cx = self.cx;
         let IntendedTime { at: intended, is_planned } = intended;
-        let sent = self.signal_found(cx, nodes.keys().copied(), signals);
+        let sent = self.events.signal_found(cx, self.supervisor, nodes.keys().copied(), signals);
         let token = |(node, name): (&usize, &String)| {
             let (what, of) = (format!("{verb} of {name}"), nodes.len());
             let Some(at) = sent.get(node) else {

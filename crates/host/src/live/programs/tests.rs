@@ -29,7 +29,7 @@ fn a_program_is_watched_when_it_runs_and_others_start_when_it_is_ready() {
     programs.spawned(&context, 1, 77, Time::ZERO);
     let watch = NodeInitRequest::Watch { token: 0, what: ListeningEndpoint::Tcp(80) };
     assert_eq!(sent.requests().last(), Some(&(0, watch)));
-    programs.ready(&context, key_of(0));
+    programs.checker(&context).ready(key_of(0));
     programs.tick(&context, Span::ZERO);
     assert_eq!(started(&sent), [(0, 1), (1, 2)]);
     programs.spawned(&context, 2, 78, Time::ZERO);
@@ -147,17 +147,17 @@ fn a_check_runs_beside_its_program_as_it_does_until_one_succeeds() {
     assert_eq!((node, check.id, check.program), (0, CHECK_FIRST, Some(0)));
     assert_eq!((check.argv, check.cwd), (vec!["ask".into(), "-q".into()], Some("/srv".into())));
     assert_eq!(check.env["LEVEL"], "2");
-    assert_eq!(programs.check_outputs().count(), 1);
-    assert!(programs.expects_check(0, CHECK_FIRST) && !programs.expects_check(1, CHECK_FIRST));
+    assert_eq!(programs.checks.outputs().count(), 1);
+    assert!(programs.checks.expects(0, CHECK_FIRST) && !programs.checks.expects(1, CHECK_FIRST));
     let exited = |number, code| NodeInitReply::Exited {
         id: CHECK_FIRST + number,
         status: ExitStatus::Code(code),
     };
-    programs.handle_check(&context, &exited(0, 1));
+    programs.checker(&context).handle(&exited(0, 1));
     programs.tick(&context, Span::from_millis(499));
     assert_eq!(sent.spawns().len(), 2);
     programs.tick(&context, Span::from_millis(500));
-    programs.handle_check(&context, &exited(1, 0));
+    programs.checker(&context).handle(&exited(1, 0));
     programs.tick(&context, Span::from_millis(600));
     assert_eq!(started(&sent).last(), Some(&(1, 2)), "the client");
     let ready = EventLogEntryKind::ProgramReady { node: "db".into(), program: 0 };

@@ -5,14 +5,23 @@ use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
 
-use super::super::refusal::{RequestRefusal, list};
+use super::ServiceMonitor;
 use super::state::{ReplicaState, ServiceState};
-use crate::live::RunLoop;
+use crate::live::context::RunContext;
+use crate::live::network::NetworkController;
+use crate::live::refusal::{RequestRefusal, list};
 use windtunnel_dataplane::{Redirected, RedirectionsNow};
 
-impl RunLoop {
+/// Describes services: what is known of replicas, with what redirectors have done.
+pub(in crate::live) struct ServiceInspector<'a> {
+    pub(in crate::live) cx: &'a RunContext,
+    pub(in crate::live) monitor: &'a ServiceMonitor,
+    pub(in crate::live) network: &'a NetworkController,
+}
+
+impl ServiceInspector<'_> {
     /// All services, without what single flows do.
-    pub(in crate::live) fn service_statuses(&self) -> Vec<ServiceStatus> {
+    pub(in crate::live) fn statuses(&self) -> Vec<ServiceStatus> {
         if self.cx.plan.services.is_empty() {
             return Vec::new();
         }
@@ -20,10 +29,7 @@ impl RunLoop {
     }
 
     /// All services, or all that is known of one.
-    pub(in crate::live) fn services(
-        &self,
-        name: Option<&str>,
-    ) -> Result<ServiceList, RequestRefusal> {
+    pub(in crate::live) fn list(&self, name: Option<&str>) -> Result<ServiceList, RequestRefusal> {
         let plan = &self.cx.plan;
         let one = name.map(|name| find_service(plan, name)).transpose()?;
         let seen = self.network.redirections(one);
@@ -45,7 +51,7 @@ impl RunLoop {
         }
         Ok(ServiceList {
             name: plan.name.clone(),
-            elapsed_ns: self.elapsed().as_nanos(),
+            elapsed_ns: self.cx.journal.elapsed().as_nanos(),
             pins: seen.all.pins.held,
             pins_max: seen.all.pins.capacity,
             services,
@@ -54,7 +60,7 @@ impl RunLoop {
 
     fn described(&self, seen: &RedirectionsNow) -> Vec<ServiceStatus> {
         let none = Redirected::default();
-        let services = self.cx.plan.services.iter().zip(self.services.states());
+        let services = self.cx.plan.services.iter().zip(&self.monitor.states);
         let described = services.enumerate().map(|(position, (service, state))| {
             let redirected = seen.all.services.get(position).unwrap_or(&none);
             self.status_of(service, state, redirected)

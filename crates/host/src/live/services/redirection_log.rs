@@ -1,19 +1,47 @@
-//! What happens to connections that outlive their server, for the log.
+//! What routers do with flows to services, for the log: which replica new ones get, and what
+//! happens to connections that outlive their server.
 
-use windtunnel_engine::{FailOverNews, FailOverWhat, ReplicaFault};
-use windtunnel_model::Time;
+use windtunnel_engine::{FailOverNews, FailOverWhat, ReplicaFault, ServiceRow};
+use windtunnel_model::{NodeId, RouterId, Time};
 use windtunnel_trace::event::EventLogEntryKind;
 
-use crate::live::RunLoop;
+use crate::live::context::RunContext;
 
-impl RunLoop {
+/// Logs redirections. Of single connections there can be very many.
+#[derive(Debug, Default)]
+pub(in crate::live) struct RedirectionLog {
+    /// Events of connections that outlive their server.
+    fail_overs: u64,
+}
+
+impl RedirectionLog {
+    /// A router redirects new flows elsewhere than before.
+    pub(in crate::live) fn redirected(
+        &self,
+        cx: &RunContext,
+        at: Time,
+        row: ServiceRow,
+        router: RouterId,
+        replica: NodeId,
+    ) {
+        let Some(service) = cx.plan.services.get(row.service.index()) else { return };
+        let what = EventLogEntryKind::Redirected {
+            service: service.name.clone(),
+            address: row.address.to_string(),
+            port: row.port.to_string(),
+            router: cx.plan.routers[router.index()].name.clone(),
+            replica: cx.nodes.name(replica.index()).to_owned(),
+        };
+        cx.journal.log_at(at.since(cx.journal.origin()), None, what);
+    }
+
     /// A connection of a service with `fail-over: transparent` lost a replica, or went on.
-    pub(in crate::live) fn log_fail_over(&mut self, at: Time, news: &FailOverNews) {
-        let Some(service) = self.cx.plan.services.get(news.service.index()) else { return };
-        self.services.logged += 1;
-        if self.services.logged > LOGGED_MAX {
-            if self.services.logged == LOGGED_MAX + 1 {
-                self.cx.journal.warn(format!(
+    pub(in crate::live) fn fail_over(&mut self, cx: &RunContext, at: Time, news: &FailOverNews) {
+        let Some(service) = cx.plan.services.get(news.service.index()) else { return };
+        self.fail_overs += 1;
+        if self.fail_overs > LOGGED_MAX {
+            if self.fail_overs == LOGGED_MAX + 1 {
+                cx.journal.warn(format!(
                     "more than {LOGGED_MAX} events of connections that outlive their server: further \
                      ones are in the report's counters only"
                 ));
@@ -22,7 +50,7 @@ impl RunLoop {
         }
         let service = service.name.clone();
         let (address, client) = (news.address.to_string(), news.client.to_string());
-        let name = |node: windtunnel_model::NodeId| self.cx.nodes.name(node.index()).to_owned();
+        let name = |node: NodeId| cx.nodes.name(node.index()).to_owned();
         let what = match news.what {
             FailOverWhat::Expelled { replica, fault, after, left } => {
                 EventLogEntryKind::ReplicaExpelled {
@@ -56,7 +84,7 @@ impl RunLoop {
                 EventLogEntryKind::ConnectionUnkept { service, address, client }
             }
         };
-        self.cx.journal.log_at(at.since(self.cx.journal.origin()), None, what);
+        cx.journal.log_at(at.since(cx.journal.origin()), None, what);
     }
 }
 
