@@ -1,11 +1,11 @@
 //! The state machine, as callers see it.
 
-mod agents;
 mod announce;
 mod clocks;
 mod context;
 mod dispatch;
 mod exchange;
+mod membership;
 mod piggyback;
 mod probes;
 mod runs;
@@ -22,7 +22,7 @@ use windtunnel_model::flow::{ActiveFlow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use self::context::{MeshContext, Out};
-use self::probes::FailureDetector;
+use self::membership::ClusterMembership;
 use self::runs::RunParticipationTable;
 use self::search::AgentDiscovery;
 pub use self::views::MemberView;
@@ -30,7 +30,7 @@ use crate::clock::Wall;
 use crate::config::MeshConfiguration;
 use crate::event::{AgentDepartureReason, MeshEvent, OutgoingDatagram};
 use crate::flow::FlowAudience;
-use crate::id::{AgentId, Identity, PlanHash, RunId};
+use crate::id::{AgentId, PlanHash, RunId};
 use crate::rng::SeededRng;
 use crate::roster::Roster;
 use crate::run::{RunCommandError, RunParticipation};
@@ -58,10 +58,8 @@ const SWIM_HEAD: usize = 2;
 pub struct Mesh {
     ctx: MeshContext,
     search: AgentDiscovery,
-    probes: FailureDetector,
+    membership: ClusterMembership,
     runs: RunParticipationTable,
-    /// The life of ours that the caller knows.
-    life_reported: Identity,
     left: bool,
 }
 
@@ -88,9 +86,8 @@ impl Mesh {
                 config,
             },
             search: AgentDiscovery::default(),
-            probes: FailureDetector::default(),
+            membership: ClusterMembership::new(life),
             runs: RunParticipationTable::default(),
-            life_reported: life,
             left: false,
         }
     }
@@ -173,7 +170,7 @@ impl Mesh {
         for run in runs {
             self.runs.end_run(&mut self.ctx, run);
         }
-        self.send_leave();
+        self.ctx.send_leave();
         self.left = true;
         self.ctx.timers = MeshTimerQueue::default();
     }
@@ -223,7 +220,8 @@ impl Mesh {
         self.advance(now);
         self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?.patience =
             Some(patience);
-        self.judge_again();
+        self.membership.suspicions.judge_again(&mut self.ctx, &mut self.runs);
+        self.settle();
         Ok(())
     }
 
@@ -312,7 +310,7 @@ impl Mesh {
         if late > slack {
             self.ctx.out.counters.stalls += 1;
             self.ctx.swim.make_up_for(late, self.ctx.now, slack);
-            self.probes.make_up_for(late, self.ctx.now);
+            self.membership.suspicions.make_up_for(late, self.ctx.now);
         }
     }
 
@@ -323,8 +321,6 @@ impl Mesh {
 
     /// Performs all pending actions of foca.
     fn settle(&mut self) {
-        while self.ctx.swim.has_actions() {
-            self.perform_actions();
-        }
+        self.membership.settle(&mut self.ctx, &mut self.runs);
     }
 }

@@ -255,15 +255,19 @@ impl RunParticipationTable {
         }
     }
 
-    /// An agent's life is over: it is lost to a run in which it had confirmed.
-    pub(super) fn lose_agent(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        match run.peer(member).part {
-            RunPeerState::Confirmed | RunPeerState::Lost => {
-                self.lose(ctx, id, member, LossCause::AgentDown);
-            }
-            RunPeerState::Waiting | RunPeerState::Refused | RunPeerState::Left => {
-                self.cancel_timers(ctx, id, member);
+    /// An agent's life is over: it is lost to the runs in which it had confirmed.
+    pub(super) fn lose_agent(&mut self, ctx: &mut MeshContext, agent: AgentId) {
+        let runs: Vec<_> = self.runs.keys().copied().collect();
+        for id in runs {
+            let Some(run) = self.runs.get_mut(&id) else { continue };
+            let Some(member) = run.position(agent) else { continue };
+            match run.peer(member).part {
+                RunPeerState::Confirmed | RunPeerState::Lost => {
+                    self.lose(ctx, id, member, LossCause::AgentDown);
+                }
+                RunPeerState::Waiting | RunPeerState::Refused | RunPeerState::Left => {
+                    self.cancel_timers(ctx, id, member);
+                }
             }
         }
     }

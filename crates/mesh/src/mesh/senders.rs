@@ -5,6 +5,7 @@ use windtunnel_model::Span;
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
 use super::{AgentId, MeshMessage, MessageSender, RunId};
+use crate::id::Identity;
 use crate::run::{RunParticipation, RunPeerState};
 
 /// How often an outsider is sent our view of it.
@@ -86,5 +87,15 @@ impl RunParticipationTable {
             (peer.part == RunPeerState::Confirmed)
                 .then_some((*id, run.patience.unwrap_or(Span::ZERO)))
         })
+    }
+
+    /// Whether a life sent something within the time that it would have had to object. An agent
+    /// that reports it as down was cut off from it, or has no run with it and so less patience, and
+    /// we are not; or it is leaving, and will announce that to us.
+    pub(super) fn received_lately(&self, ctx: &MeshContext, life: &Identity) -> bool {
+        let patience = self.patience_with(life.agent).map(|(_, patience)| patience);
+        let least = ctx.config.detection.suspicion;
+        let within = patience.max().unwrap_or(least).max(least);
+        ctx.roster.received_within(life, ctx.now, within)
     }
 }
