@@ -16,7 +16,7 @@
 //! | `roster` | the agents that are alive, and those that were |
 //! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, members lost to it |
-//! | `flow` | flows that this agent announces, and those that others announce |
+//! | `flow` | flows that this agent announces, and those that others announce; who has received what |
 //! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
 //! | `wire` | the bytes of messages |
 //! | `config`, `event`, `counters` | settings; outputs |

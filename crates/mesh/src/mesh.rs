@@ -1,5 +1,6 @@
 //! The state machine, as callers see it.
 
+mod agreement;
 mod announce;
 mod clocks;
 mod context;
@@ -198,9 +199,7 @@ impl Mesh {
     /// [`RunCommandError::Unknown`].
     pub fn leave_run(&mut self, now: Time, run: RunId) -> Result<(), RunCommandError> {
         self.advance(now);
-        if !self.runs.runs.contains_key(&run) {
-            return Err(RunCommandError::Unknown(run));
-        }
+        self.runs.find(run)?;
         self.runs.end_run(&mut self.ctx, run);
         Ok(())
     }
@@ -218,8 +217,7 @@ impl Mesh {
         patience: Span,
     ) -> Result<(), RunCommandError> {
         self.advance(now);
-        self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?.patience =
-            Some(patience);
+        self.runs.find_mut(run)?.patience = Some(patience);
         self.membership.suspicions.judge_again(&mut self.ctx, &mut self.runs);
         self.settle();
         Ok(())
@@ -236,7 +234,7 @@ impl Mesh {
         run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<FlowAudience, RunCommandError> {
-        Ok(FlowAudience::new(self.runs.positions(run, agents)?))
+        Ok(FlowAudience::new(self.runs.find(run)?.positions(agents)?))
     }
 
     /// The same, of which only those `at_once` receive the flow at once: agents with nodes that can
@@ -253,10 +251,8 @@ impl Mesh {
         at_once: impl IntoIterator<Item = AgentId>,
         others: impl IntoIterator<Item = AgentId>,
     ) -> Result<FlowAudience, RunCommandError> {
-        Ok(FlowAudience::with_later(
-            self.runs.positions(run, at_once)?,
-            &self.runs.positions(run, others)?,
-        ))
+        let run = self.runs.find(run)?;
+        Ok(FlowAudience::with_later(run.positions(at_once)?, &run.positions(others)?))
     }
 
     /// The nodes of a run that this agent has: it informs members with flows that meet on the path
@@ -269,8 +265,7 @@ impl Mesh {
         run: RunId,
         nodes: impl IntoIterator<Item = NodeId>,
     ) -> Result<(), RunCommandError> {
-        let known = self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?;
-        known.meetings.nodes = nodes.into_iter().collect();
+        self.runs.find_mut(run)?.meetings.nodes = nodes.into_iter().collect();
         Ok(())
     }
 

@@ -74,9 +74,21 @@ impl Mesh {
             Wake::Clock(agent) => ctx.ping(agent),
             Wake::Flush(run) => runs.flush(ctx, run),
             Wake::Later(run) => runs.flush_later(ctx, run),
-            Wake::State(run, member) => runs.state_again(ctx, run, member),
-            Wake::Digest(run, member) => runs.digest(ctx, run, member),
-            Wake::Want(run, member) => runs.want(ctx, run, member),
+            Wake::State(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.state_again(ctx, member);
+                }
+            }
+            Wake::Digest(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.digest(ctx, member);
+                }
+            }
+            Wake::Want(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.want(ctx, member);
+                }
+            }
         }
     }
 }
