@@ -24,12 +24,13 @@
 //! The protocol, with its figures, is in `docs/internals/mesh.md`.
 //!
 //! ```
-//! use windtunnel_mesh::{AgentId, Config, Event, Mesh};
+//! use windtunnel_mesh::{AgentId, Mesh, MeshConfiguration, MeshEvent};
 //! use windtunnel_model::{Span, Time};
 //!
 //! let address = |last| ([10, 0, 0, last], 9000).into();
 //! let mut agents = [1, 2].map(|n| {
-//!     Mesh::new(Config::new(AgentId(n.into()), 1, address(n)), 42, Time::ZERO)
+//!     let config = MeshConfiguration::new(AgentId(n.into()), 1, address(n));
+//!     Mesh::new(config, 42, Time::ZERO)
 //! });
 //! agents[0].join(Time::ZERO, address(2));
 //! // A network that takes 100 µs for each datagram, until both know each other.
@@ -47,7 +48,7 @@
 //!     }
 //!     agents.iter_mut().for_each(|agent| agent.handle_timeout(now));
 //! }
-//! let Some(Event::AgentUp(other)) = agents[0].poll_event() else { panic!("no event") };
+//! let Some(MeshEvent::AgentUp(other)) = agents[0].poll_event() else { panic!("no event") };
 //! assert_eq!(other.agent, AgentId(2));
 //! assert!(now < Time::ZERO + Span::from_millis(1));
 //! ```

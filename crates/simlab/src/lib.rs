@@ -13,11 +13,11 @@
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
 //!
 //! ```
-//! use windtunnel_simlab::{Echo, World, ms};
+//! use windtunnel_simlab::{UdpEchoServer, World, ms};
 //!
 //! let text = "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], latency: 10ms}]\n";
 //! let mut world = World::new(text);
-//! world.attach("b", Echo);
+//! world.attach("b", UdpEchoServer);
 //! let hello = world.udp("a", "b", b"hello");
 //! world.at(ms(5)).send("a", hello);
 //! world.run_until(ms(100));
