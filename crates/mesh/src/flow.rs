@@ -7,9 +7,12 @@ use windtunnel_model::flow::{FlowChange, FlowKey};
 
 use crate::id::mix;
 
+pub(crate) mod delivery;
 pub(crate) mod meetings;
 pub(crate) mod own;
 pub(crate) mod peer;
+pub(crate) mod queue;
+pub(crate) mod reception;
 
 /// The members of a run to which a flow is announced: those where a share can depend on it.
 ///

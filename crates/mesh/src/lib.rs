@@ -16,7 +16,7 @@
 //! | `roster` | the agents that are alive, and those that were |
 //! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, members lost to it |
-//! | `flow` | flows that this agent announces, and those that others announce |
+//! | `flow` | flows that this agent announces, and those that others announce; who has received what |
 //! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
 //! | `wire` | the bytes of messages |
 //! | `config`, `event`, `counters` | settings; outputs |
@@ -24,12 +24,13 @@
 //! The protocol, with its figures, is in `docs/internals/mesh.md`.
 //!
 //! ```
-//! use windtunnel_mesh::{AgentId, MeshConfiguration, MeshEvent, Mesh};
+//! use windtunnel_mesh::{AgentId, Mesh, MeshConfiguration, MeshEvent};
 //! use windtunnel_model::{Span, Time};
 //!
 //! let address = |last| ([10, 0, 0, last], 9000).into();
 //! let mut agents = [1, 2].map(|n| {
-//!     Mesh::new(MeshConfiguration::new(AgentId(n.into()), 1, address(n)), 42, Time::ZERO)
+//!     let config = MeshConfiguration::new(AgentId(n.into()), 1, address(n));
+//!     Mesh::new(config, 42, Time::ZERO)
 //! });
 //! agents[0].join(Time::ZERO, address(2));
 //! // A network that takes 100 µs for each datagram, until both know each other.

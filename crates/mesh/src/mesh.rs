@@ -1,11 +1,12 @@
 //! The state machine, as callers see it.
 
-mod agents;
+mod agreement;
 mod announce;
 mod clocks;
 mod context;
 mod dispatch;
 mod exchange;
+mod membership;
 mod piggyback;
 mod probes;
 mod runs;
@@ -22,7 +23,7 @@ use windtunnel_model::flow::{ActiveFlow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
 use self::context::{MeshContext, Out};
-use self::probes::FailureDetector;
+use self::membership::ClusterMembership;
 use self::runs::RunParticipationTable;
 use self::search::AgentDiscovery;
 pub use self::views::MemberView;
@@ -30,7 +31,7 @@ use crate::clock::Wall;
 use crate::config::MeshConfiguration;
 use crate::event::{AgentDepartureReason, MeshEvent, OutgoingDatagram};
 use crate::flow::FlowAudience;
-use crate::id::{AgentId, Identity, PlanHash, RunId};
+use crate::id::{AgentId, PlanHash, RunId};
 use crate::rng::SeededRng;
 use crate::roster::Roster;
 use crate::run::{RunCommandError, RunParticipation};
@@ -58,10 +59,8 @@ const SWIM_HEAD: usize = 2;
 pub struct Mesh {
     ctx: MeshContext,
     search: AgentDiscovery,
-    probes: FailureDetector,
+    membership: ClusterMembership,
     runs: RunParticipationTable,
-    /// The life of ours that the caller knows.
-    life_reported: Identity,
     left: bool,
 }
 
@@ -88,9 +87,8 @@ impl Mesh {
                 config,
             },
             search: AgentDiscovery::default(),
-            probes: FailureDetector::default(),
+            membership: ClusterMembership::new(life),
             runs: RunParticipationTable::default(),
-            life_reported: life,
             left: false,
         }
     }
@@ -173,7 +171,7 @@ impl Mesh {
         for run in runs {
             self.runs.end_run(&mut self.ctx, run);
         }
-        self.send_leave();
+        self.ctx.send_leave();
         self.left = true;
         self.ctx.timers = MeshTimerQueue::default();
     }
@@ -201,9 +199,7 @@ impl Mesh {
     /// [`RunCommandError::Unknown`].
     pub fn leave_run(&mut self, now: Time, run: RunId) -> Result<(), RunCommandError> {
         self.advance(now);
-        if !self.runs.runs.contains_key(&run) {
-            return Err(RunCommandError::Unknown(run));
-        }
+        self.runs.find(run)?;
         self.runs.end_run(&mut self.ctx, run);
         Ok(())
     }
@@ -221,9 +217,9 @@ impl Mesh {
         patience: Span,
     ) -> Result<(), RunCommandError> {
         self.advance(now);
-        self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?.patience =
-            Some(patience);
-        self.judge_again();
+        self.runs.find_mut(run)?.patience = Some(patience);
+        self.membership.suspicions.judge_again(&mut self.ctx, &mut self.runs);
+        self.settle();
         Ok(())
     }
 
@@ -238,7 +234,7 @@ impl Mesh {
         run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<FlowAudience, RunCommandError> {
-        Ok(FlowAudience::new(self.runs.positions(run, agents)?))
+        Ok(FlowAudience::new(self.runs.find(run)?.positions(agents)?))
     }
 
     /// The same, of which only those `at_once` receive the flow at once: agents with nodes that can
@@ -255,10 +251,8 @@ impl Mesh {
         at_once: impl IntoIterator<Item = AgentId>,
         others: impl IntoIterator<Item = AgentId>,
     ) -> Result<FlowAudience, RunCommandError> {
-        Ok(FlowAudience::with_later(
-            self.runs.positions(run, at_once)?,
-            &self.runs.positions(run, others)?,
-        ))
+        let run = self.runs.find(run)?;
+        Ok(FlowAudience::with_later(run.positions(at_once)?, &run.positions(others)?))
     }
 
     /// The nodes of a run that this agent has: it informs members with flows that meet on the path
@@ -271,8 +265,7 @@ impl Mesh {
         run: RunId,
         nodes: impl IntoIterator<Item = NodeId>,
     ) -> Result<(), RunCommandError> {
-        let known = self.runs.runs.get_mut(&run).ok_or(RunCommandError::Unknown(run))?;
-        known.meetings.nodes = nodes.into_iter().collect();
+        self.runs.find_mut(run)?.meetings.nodes = nodes.into_iter().collect();
         Ok(())
     }
 
@@ -312,7 +305,7 @@ impl Mesh {
         if late > slack {
             self.ctx.out.counters.stalls += 1;
             self.ctx.swim.make_up_for(late, self.ctx.now, slack);
-            self.probes.make_up_for(late, self.ctx.now);
+            self.membership.suspicions.make_up_for(late, self.ctx.now);
         }
     }
 
@@ -323,8 +316,6 @@ impl Mesh {
 
     /// Performs all pending actions of foca.
     fn settle(&mut self) {
-        while self.ctx.swim.has_actions() {
-            self.perform_actions();
-        }
+        self.membership.settle(&mut self.ctx, &mut self.runs);
     }
 }

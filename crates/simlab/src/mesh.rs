@@ -6,11 +6,13 @@
 //! is checked when it comes (see [`view`]).
 
 pub mod check;
+mod event_log;
 pub mod machine;
 pub mod measure;
 mod network;
 pub mod play;
 mod runs;
+mod truth;
 pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,19 +22,11 @@ use windtunnel_mesh::{AgentDepartureReason, AgentId, Mesh, MeshConfiguration, Me
 use windtunnel_model::{Span, Time};
 
 use crate::SimulationRng;
+use event_log::MeshEventLog;
+pub use event_log::Reported;
 use machine::{HostClock, SimulatedMachine};
-pub use network::LinkConditions;
-
-/// An event of an agent, and when it came.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
-    /// When, in the world's time.
-    pub at: Time,
-    /// To which machine.
-    pub machine: usize,
-    /// The event.
-    pub event: MeshEvent,
-}
+use network::DatagramInFlight;
+pub use network::{DatagramNetwork, LinkConditions};
 
 /// Machines with agents, and the network between them.
 #[derive(Debug)]
@@ -40,19 +34,12 @@ pub struct MeshWorld {
     seed: u64,
     now: Time,
     rng: SimulationRng,
-    /// Effects of the network.
-    pub conditions: LinkConditions,
+    /// The network between the machines.
+    pub network: DatagramNetwork,
     machines: Vec<SimulatedMachine>,
     by_agent: BTreeMap<AgentId, usize>,
-    /// Which part of a cut network each machine is in.
-    sides: Vec<u32>,
-    way: BTreeMap<(Time, u64), (usize, SocketAddr, Vec<u8>)>,
     wakes: BTreeSet<(Time, usize)>,
-    sent: u64,
-    reported: Vec<Reported>,
-    /// Keeps events for [`MeshWorld::take_events`].
-    pub keep_events: bool,
-    transcript: u64,
+    log: MeshEventLog,
     alarms: u64,
 }
 
@@ -67,16 +54,11 @@ impl MeshWorld {
             seed,
             now: Time::from_nanos(1_000_000_000),
             rng: SimulationRng::new(seed ^ 0x6d65_7368),
-            conditions,
+            network: DatagramNetwork::new(conditions),
             machines: Vec::new(),
             by_agent: BTreeMap::new(),
-            sides: Vec::new(),
-            way: BTreeMap::new(),
             wakes: BTreeSet::new(),
-            sent: 0,
-            reported: Vec::new(),
-            keep_events: true,
-            transcript: 0,
+            log: MeshEventLog::default(),
             alarms: 0,
         }
     }
@@ -111,7 +93,7 @@ impl MeshWorld {
         let machine = SimulatedMachine::new(index, clock);
         self.by_agent.insert(machine.agent, index);
         self.machines.push(machine);
-        self.sides.push(0);
+        self.network.add_machine();
         index
     }
 
@@ -147,16 +129,6 @@ impl MeshWorld {
         self.machines[index].end();
     }
 
-    /// Cuts the network: machines receive from those of the same number only.
-    pub fn cut(&mut self, sides: &[u32]) {
-        self.sides.copy_from_slice(sides);
-    }
-
-    /// Mends the network.
-    pub fn heal(&mut self) {
-        self.sides.fill(0);
-    }
-
     /// The agent of a machine gets no processor for a time. Datagrams that come meanwhile wait, and
     /// are read only after it has looked at its clock.
     pub fn stall(&mut self, index: usize, span: Span) {
@@ -176,7 +148,7 @@ impl MeshWorld {
     /// Lets everything happen until `end`.
     pub fn run_until(&mut self, end: Time) {
         loop {
-            let packet = self.way.first_key_value().map(|((at, _), _)| *at);
+            let packet = self.network.next_arrival();
             let wake = self.wakes.first().map(|(at, _)| *at);
             let Some(next) = packet.into_iter().chain(wake).min().filter(|at| *at <= end) else {
                 break;
@@ -230,13 +202,13 @@ impl MeshWorld {
 
     /// The events since the last call.
     pub fn take_events(&mut self) -> Vec<Reported> {
-        std::mem::take(&mut self.reported)
+        self.log.take()
     }
 
     /// A number that stands for every datagram and event so far, with its time and place.
     #[must_use]
     pub fn transcript(&self) -> u64 {
-        self.transcript
+        self.log.transcript
     }
 
     /// Forgets the receivers of each machine's datagrams.
@@ -248,12 +220,6 @@ impl MeshWorld {
     #[must_use]
     pub fn false_alarms(&self) -> u64 {
         self.alarms
-    }
-
-    /// Which side of a cut a machine is on.
-    #[must_use]
-    pub fn side(&self, index: usize) -> u32 {
-        self.sides[index]
     }
 
     /// The agent of a machine does something; then its outputs are handled.
@@ -275,12 +241,10 @@ impl MeshWorld {
         }
         wake.map(|at| self.wakes.insert((at, index)));
         for event in events {
-            self.note(index, format!("{event:?}").as_bytes());
+            self.log.note(self.now, index, format!("{event:?}").as_bytes());
             self.machines[index].view.see(&event);
             self.watch(&event);
-            if self.keep_events {
-                self.reported.push(Reported { at: self.now, machine: index, event });
-            }
+            self.log.report(self.now, index, event);
         }
         for transmit in transmits {
             assert!(transmit.payload.len() <= 1200, "{} bytes", transmit.payload.len());
@@ -289,19 +253,35 @@ impl MeshWorld {
         Some(result)
     }
 
+    /// The next datagram on its way arrives.
+    fn deliver(&mut self) {
+        let Some((number, datagram)) = self.network.take_next() else { return };
+        let stalled = self.machines[datagram.to].stalled;
+        if stalled > self.now {
+            self.network.hold(number, datagram, stalled);
+            return;
+        }
+        let DatagramInFlight { to, source, payload } = datagram;
+        self.machines[to].count_received(payload.len());
+        self.act(to, |mesh, now| mesh.handle_datagram(now, source, &payload));
+    }
+
+    fn carry(&mut self, from: usize, to: SocketAddr, payload: Vec<u8>) {
+        self.machines[from].say(payload.len());
+        self.machines[from].receivers.insert(to);
+        self.log.note(self.now, from, &payload);
+        let Some(to) = self.machine_at(to) else { return };
+        self.log.note(self.now, to, &[]);
+        let source = self.machines[from].address;
+        let datagram = DatagramInFlight { to, source, payload };
+        self.network.carry(&mut self.rng, self.now, from, datagram);
+    }
+
     /// Counts agents that are declared lost while they live.
     fn watch(&mut self, event: &MeshEvent) {
         let MeshEvent::AgentDown { life, how: AgentDepartureReason::Lost } = event else { return };
         let Some(machine) = self.machine_at(life.address) else { return };
         let present = self.machines[machine].mesh.as_ref().map(Mesh::identity);
         self.alarms += u64::from(present.is_some_and(|present| present.epoch == life.epoch));
-    }
-
-    /// Takes something of a machine into the transcript (FNV-1a).
-    fn note(&mut self, machine: usize, bytes: &[u8]) {
-        let (now, machine) = (self.now.as_nanos().to_le_bytes(), machine.to_le_bytes());
-        for byte in now.iter().chain(&machine).chain(bytes) {
-            self.transcript = (self.transcript ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }

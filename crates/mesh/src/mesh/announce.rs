@@ -8,18 +8,15 @@ use windtunnel_model::{NodeId, Span};
 
 use super::context::{self, MeshContext};
 use super::runs::RunParticipationTable;
-use super::{FlowAudience, MeshEvent, MeshMessage, MessageSender, RunId, Wake};
-use crate::flow::own::OwnFlows;
+use super::{FlowAudience, MeshMessage, MessageSender, RunId, RunParticipation, Wake};
 use crate::id::AgentId;
-use crate::run::{RunCommandError, RunPeer, RunPeerState};
-use crate::wire::message::{DELTA_HEAD_MAX, Delta, FlowTableDigest, entry_len};
+use crate::run::{RunCommandError, RunPeerState};
+use crate::wire::message::FlowTableDigest;
 
 /// Datagrams for one member in one go.
 const BURST: usize = 8;
 /// Agents named in one message.
 const MEET_MAX: usize = 64;
-/// A request for the same is answered again after this time only.
-const REPAIR_WAIT: Span = Span::from_millis(5);
 
 impl RunParticipationTable {
     pub(super) fn announce(
@@ -30,14 +27,8 @@ impl RunParticipationTable {
         flow: ActiveFlow,
         audience: &FlowAudience,
     ) -> Result<(), RunCommandError> {
-        let run = self.runs.get_mut(&id).ok_or(RunCommandError::Unknown(id))?;
-        let limit = ctx.config.limits.flows;
-        if run.own.len() >= limit && run.own.get(&key).is_none() {
-            return Err(RunCommandError::TooManyFlows { run: id, limit });
-        }
-        let audience = run.own.set(key, flow, audience);
-        let met = run.meetings.begin_own(run.me, key);
-        self.notify(ctx, id, &audience, &met);
+        self.find_mut(id)?.announce(ctx, key, flow, audience)?;
+        self.flush_soon(ctx, id);
         Ok(())
     }
 
@@ -47,48 +38,17 @@ impl RunParticipationTable {
         id: RunId,
         key: &FlowKey,
     ) -> Result<bool, RunCommandError> {
-        let run = self.runs.get_mut(&id).ok_or(RunCommandError::Unknown(id))?;
-        let Some(audience) = run.own.end(key) else { return Ok(false) };
-        let met = run.meetings.begin_own(run.me, *key);
-        run.meetings.end_own(run.me, key);
-        self.notify(ctx, id, &audience, &met);
-        Ok(true)
-    }
-
-    /// There is a change for the members of `audience`; those that share a destination (`met`)
-    /// receive it at once, too.
-    fn notify(&mut self, ctx: &mut MeshContext, id: RunId, audience: &FlowAudience, met: &[u32]) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let confirmed = |member: &u32| run.peers[*member as usize].part == RunPeerState::Confirmed;
-        let met = met.iter().copied().filter(|member| audience.contains(*member));
-        let at_once: Vec<u32> = audience.at_once().chain(met).filter(confirmed).collect();
-        let later: Vec<u32> = audience.iter().filter(confirmed).collect();
-        run.dirty.extend(at_once);
-        let later = later.into_iter().filter(|member| !run.dirty.contains(member));
-        run.later.extend(later);
-        if !run.later.is_empty() {
-            let wait = ctx.config.pace.later.max(Span::from_nanos(1));
-            ctx.timers.set_by(Wake::Later(id), ctx.now + wait);
+        let ended = self.find_mut(id)?.withdraw(ctx, key);
+        if ended {
+            self.flush_soon(ctx, id);
         }
-        while let Some((version, audience)) = run.own.forget_beyond(ctx.config.limits.ended) {
-            // A member that has not received an end that is now forgotten is sent everything.
-            for member in audience.iter() {
-                let peer = run.peer(member);
-                if peer.sent < version {
-                    (peer.sent, peer.full_until) = (0, 0);
-                }
-            }
-        }
-        self.flush_soon(ctx, id);
+        Ok(ended)
     }
 
     /// Sends changes at once after a silence, else when the time of the batch is over.
     pub(super) fn flush_soon(&mut self, ctx: &mut MeshContext, id: RunId) {
-        let Some(run) = self.runs.get(&id) else { return };
-        if run.dirty.is_empty() {
-            return;
-        }
-        match run.flushed.map(|at| at + ctx.config.pace.batch) {
+        let Some(run) = self.runs.get(&id).filter(|run| !run.queue.is_empty()) else { return };
+        match run.queue.due(ctx.config.pace.batch) {
             Some(next) if next > ctx.now => ctx.timers.set_by(Wake::Flush(id), next),
             _ => self.flush(ctx, id),
         }
@@ -97,83 +57,16 @@ impl RunParticipationTable {
     /// Sends changes to the members that could wait.
     pub(super) fn flush_later(&mut self, ctx: &mut MeshContext, id: RunId) {
         let Some(run) = self.runs.get_mut(&id) else { return };
-        let later = core::mem::take(&mut run.later);
-        // Their digests are sent along with the next changes.
-        for member in &later {
-            run.peer(*member).has_time = true;
+        for member in run.queue.end_waiting() {
+            run.peer(member).delivery.give_time();
         }
-        run.dirty.extend(later);
         self.flush(ctx, id);
     }
 
     pub(super) fn flush(&mut self, ctx: &mut MeshContext, id: RunId) {
-        let (now, from, mtu) = (ctx.now, ctx.me(), ctx.config.mtu);
         let Some(run) = self.runs.get_mut(&id) else { return };
-        if run.dirty.is_empty() {
-            return;
-        }
-        run.flushed = Some(now);
-        ctx.timers.cancel(Wake::Flush(id));
-        let mut receivers = Vec::new();
-        for member in core::mem::take(&mut run.dirty) {
-            run.later.remove(&member);
-            let agent = run.agent(member);
-            let peer = &mut run.peers[member as usize];
-            let has_time = core::mem::take(&mut peer.has_time);
-            let Some(life) = ctx.roster.life(agent) else { continue };
-            let mut sent = false;
-            for _ in 0..BURST {
-                let Some(delta) = next_delta(id, &run.own, peer, member, mtu) else { break };
-                ctx.out.send(life.address, &MeshMessage::Delta(from, delta));
-                sent = true;
-            }
-            if sent {
-                receivers.push(agent);
-                let first = ctx.config.pace.digest_first.max(Span::from_nanos(1));
-                peer.digest_wait =
-                    if has_time { Span::from_nanos(first.as_nanos() * 8) } else { first };
-                let wait = peer.digest_wait;
-                ctx.timers.set(Wake::Digest(id, member), now + wait);
-            }
-            if has_more(&run.own, peer, member) {
-                run.dirty.insert(member);
-            }
-        }
-        if !run.dirty.is_empty() {
-            let at = ctx.after(ctx.config.pace.batch);
-            ctx.timers.set(Wake::Flush(id), at);
-        }
+        let receivers = run.send_changes(ctx);
         receivers.into_iter().for_each(|agent| self.piggyback(ctx, agent));
-    }
-
-    /// A member has come into a run.
-    pub(super) fn begin_digests(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        run.peer(member).digest_wait = ctx.config.pace.digest_first;
-        let at = ctx.about_after(ctx.config.pace.digest_first);
-        ctx.timers.set(Wake::Digest(id, member), at);
-    }
-
-    /// Sends a member the digest of the flows it should hold.
-    pub(super) fn digest(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
-        let from = ctx.me();
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let steady = context::seldom(ctx.config.pace.digest_steady, run.members.len());
-        let (agent, flows, lost) = (run.agent(member), run.own.view(member), run.lost_sum);
-        let peer = run.peer(member);
-        let wait = Span::from_nanos(peer.digest_wait.as_nanos().saturating_mul(8)).min(steady);
-        peer.digest_wait = wait;
-        // Half-way through a long list there is nothing to compare.
-        let top = peer.sent;
-        let whole = !run.dirty.contains(&member) && !run.later.contains(&member);
-        let at = ctx.about_after(wait);
-        ctx.timers.set(Wake::Digest(id, member), at);
-        if whole {
-            ctx.send_to(
-                agent,
-                &MeshMessage::Digest(from, FlowTableDigest { run: id, top, flows, lost }),
-            );
-        }
     }
 
     /// A member asks for the changes after a version.
@@ -184,57 +77,10 @@ impl RunParticipationTable {
         id: RunId,
         have: u64,
     ) {
-        let Some(member) = self.confirmed(ctx, from, id) else { return };
-        let now = ctx.now;
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let forgotten = have < run.own.floor();
-        let peer = run.peer(member);
-        let again = |(at, version): (_, u64)| version == have && now.since(at) < REPAIR_WAIT;
-        if peer.rewound.is_some_and(again) || have > peer.sent {
-            return;
+        let Some((run, member)) = self.confirmed(ctx, from, id) else { return };
+        if run.rewind(ctx, member, have) {
+            self.flush_soon(ctx, id);
         }
-        peer.rewound = Some((now, have));
-        peer.sent = if forgotten { 0 } else { have };
-        peer.full_until = 0;
-        run.dirty.insert(member);
-        ctx.out.counters.repairs += 1;
-        // There may be nothing left to send, and the receiver has to know that too.
-        self.begin_digests(ctx, id, member);
-        self.flush_soon(ctx, id);
-    }
-
-    /// A member's flow began here, or ended: members with flows that meet at a node of this agent
-    /// are informed of each other.
-    pub(super) fn note_arrivals(
-        &mut self,
-        ctx: &mut MeshContext,
-        id: RunId,
-        member: u32,
-        changes: &[FlowChange],
-    ) {
-        let from = ctx.me();
-        for FlowChange { key, flow } in changes {
-            let Some(run) = self.runs.get_mut(&id) else { return };
-            if flow.is_none() {
-                run.meetings.end(member, key);
-                continue;
-            }
-            let (me, agent) = (run.me, run.agent(member));
-            let met = run.meetings.begin(member, *key);
-            if met.contains(&me) && run.later.contains(&member) {
-                run.dirty.insert(member);
-            }
-            let others: Vec<AgentId> =
-                met.into_iter().filter(|other| *other != me).map(|at| run.agent(at)).collect();
-            let meet = |agents| MeshMessage::Meet { from, run: id, node: key.destination, agents };
-            for other in &others {
-                ctx.send_to(*other, &meet(vec![agent]));
-            }
-            for some in others.chunks(MEET_MAX) {
-                ctx.send_to(agent, &meet(some.to_vec()));
-            }
-        }
-        self.flush_soon(ctx, id);
     }
 
     /// Others have flows to a node to which this agent has one, too.
@@ -246,67 +92,177 @@ impl RunParticipationTable {
         node: NodeId,
         agents: &[AgentId],
     ) {
-        if self.confirmed(ctx, from, id).is_none() {
-            return;
-        }
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let members = agents.iter().filter_map(|agent| run.position(*agent));
-        let members: Vec<u32> = members.filter(|member| *member != run.me).collect();
-        if run.meetings.meet(node, &members) {
-            run.dirty.extend(members.into_iter().filter(|member| run.later.contains(member)));
+        let Some((run, _)) = self.confirmed(ctx, from, id) else { return };
+        if run.meet(node, agents) {
             self.flush_soon(ctx, id);
         }
     }
-
-    /// A member has announced more than is kept.
-    pub(super) fn refuse_flows(&mut self, ctx: &mut MeshContext, id: RunId, agent: AgentId) {
-        ctx.out.events.push_back(MeshEvent::FlowsRefused { run: id, agent });
-    }
 }
 
-/// Whether there is something that a member has not been sent.
-fn has_more(own: &OwnFlows, peer: &RunPeer, member: u32) -> bool {
-    let full = peer.sent < peer.full_until;
-    full || own.after(peer.sent, member, peer.sent_max).next().is_some()
-}
-
-/// The next message for a member, which then counts as sent.
-fn next_delta(
-    id: RunId,
-    own: &OwnFlows,
-    peer: &mut RunPeer,
-    member: u32,
-    mtu: usize,
-) -> Option<Delta> {
-    if peer.sent_max == 0 && own.after(0, member, 0).next().is_none() {
-        return None;
-    }
-    if peer.sent == 0 && peer.full_until == 0 {
-        // A member that has received nothing needs no ends.
-        peer.full_until = own.version();
-    }
-    let (prev, full) = (peer.sent, peer.sent < peer.full_until);
-    let last = if full { peer.full_until } else { own.version() };
-    let (mut room, mut top, mut entries) = (mtu - DELTA_HEAD_MAX, prev, Vec::new());
-    let mut all = true;
-    let ends = if full { 0 } else { peer.sent_max };
-    for entry in own.after(prev, member, ends).take_while(|entry| entry.version <= last) {
-        let length = entry_len(&entry, top);
-        if length > room {
-            all = false;
-            break;
+impl RunParticipation {
+    fn announce(
+        &mut self,
+        ctx: &mut MeshContext,
+        key: FlowKey,
+        flow: ActiveFlow,
+        audience: &FlowAudience,
+    ) -> Result<(), RunCommandError> {
+        let limit = ctx.config.limits.flows;
+        if self.own.len() >= limit && self.own.get(&key).is_none() {
+            return Err(RunCommandError::TooManyFlows { run: self.id, limit });
         }
-        room -= length;
-        top = entry.version;
-        entries.push(entry);
+        let audience = self.own.set(key, flow, audience);
+        let met = self.meetings.begin_own(self.members.me, key);
+        self.queue_change(ctx, &audience, &met);
+        Ok(())
     }
-    if all {
-        top = last;
+
+    /// A flow of this agent has ended. Whether there was one.
+    fn withdraw(&mut self, ctx: &mut MeshContext, key: &FlowKey) -> bool {
+        let Some(audience) = self.own.end(key) else { return false };
+        let met = self.meetings.begin_own(self.members.me, *key);
+        self.meetings.end_own(self.members.me, key);
+        self.queue_change(ctx, &audience, &met);
+        true
     }
-    if top == prev || (entries.is_empty() && !full) {
-        return None;
+
+    /// There is a change for the members of `audience`; those that share a destination (`met`)
+    /// receive it at once, too.
+    fn queue_change(&mut self, ctx: &mut MeshContext, audience: &FlowAudience, met: &[u32]) {
+        let peers = &self.peers;
+        let confirmed = |member: &u32| peers[*member as usize].part == RunPeerState::Confirmed;
+        let met = met.iter().copied().filter(|member| audience.contains(*member));
+        let at_once = audience.at_once().chain(met).filter(confirmed);
+        self.queue.add(at_once, audience.iter().filter(confirmed));
+        if self.queue.has_later() {
+            let wait = ctx.config.pace.later.max(Span::from_nanos(1));
+            ctx.timers.set_by(Wake::Later(self.id), ctx.now + wait);
+        }
+        while let Some((version, audience)) = self.own.forget_beyond(ctx.config.limits.ended) {
+            for member in audience.iter() {
+                self.peer(member).delivery.forget_end(version);
+            }
+        }
     }
-    peer.sent = top;
-    peer.sent_max = peer.sent_max.max(top);
-    Some(Delta { run: id, prev, top, full, entries })
+
+    /// Sends changes to the members that are to have them now. Returns the agents that were sent
+    /// something.
+    fn send_changes(&mut self, ctx: &mut MeshContext) -> Vec<AgentId> {
+        let mut receivers = Vec::new();
+        if self.queue.is_empty() {
+            return receivers;
+        }
+        ctx.timers.cancel(Wake::Flush(self.id));
+        for member in self.queue.take(ctx.now) {
+            if self.send_changes_to(ctx, member) {
+                receivers.push(self.members.agent(member));
+            }
+        }
+        if !self.queue.is_empty() {
+            let at = ctx.after(ctx.config.pace.batch);
+            ctx.timers.set(Wake::Flush(self.id), at);
+        }
+        receivers
+    }
+
+    /// Whether a member was sent anything.
+    fn send_changes_to(&mut self, ctx: &mut MeshContext, member: u32) -> bool {
+        let (id, from, mtu) = (self.id, ctx.me(), ctx.config.mtu);
+        let delivery = &mut self.peers[member as usize].delivery;
+        let has_time = delivery.take_time();
+        let Some(life) = ctx.roster.life(self.members.agent(member)) else { return false };
+        let mut sent = false;
+        for _ in 0..BURST {
+            let Some(delta) = delivery.next_delta(id, &self.own, member, mtu) else { break };
+            ctx.out.send(life.address, &MeshMessage::Delta(from, delta));
+            sent = true;
+        }
+        if sent {
+            let wait = delivery.digest_after_changes(ctx.config.pace.digest_first, has_time);
+            ctx.timers.set(Wake::Digest(id, member), ctx.now + wait);
+        }
+        if delivery.has_more(&self.own, member) {
+            self.queue.insert(member);
+        }
+        sent
+    }
+
+    /// A member has come into a run, or has to learn that there is nothing left to send.
+    pub(super) fn begin_digests(&mut self, ctx: &mut MeshContext, member: u32) {
+        let first = ctx.config.pace.digest_first;
+        self.peer(member).delivery.digest_wait = first;
+        let at = ctx.about_after(first);
+        ctx.timers.set(Wake::Digest(self.id, member), at);
+    }
+
+    /// Sends a member the digest of the flows it should hold.
+    pub(super) fn digest(&mut self, ctx: &mut MeshContext, member: u32) {
+        let (run, from) = (self.id, ctx.me());
+        let steady = context::seldom(ctx.config.pace.digest_steady, self.members.len());
+        let delivery = &mut self.peer(member).delivery;
+        let (wait, top) = (delivery.digest_after_digest(steady), delivery.sent);
+        let at = ctx.about_after(wait);
+        ctx.timers.set(Wake::Digest(run, member), at);
+        // Half-way through a long list there is nothing to compare.
+        if !self.queue.contains(member) {
+            let (flows, lost) = (self.own.view(member), self.members.lost_sum);
+            let digest = FlowTableDigest { run, top, flows, lost };
+            ctx.send_to(self.members.agent(member), &MeshMessage::Digest(from, digest));
+        }
+    }
+
+    /// A member asks for the changes after a version. Whether it is sent them.
+    fn rewind(&mut self, ctx: &mut MeshContext, member: u32, have: u64) -> bool {
+        let floor = self.own.floor();
+        if !self.peer(member).delivery.rewind(ctx.now, have, floor) {
+            return false;
+        }
+        self.queue.insert(member);
+        ctx.out.counters.repairs += 1;
+        // There may be nothing left to send, and the receiver has to know that too.
+        self.begin_digests(ctx, member);
+        true
+    }
+
+    /// A member's flow began here, or ended: members with flows that meet at a node of this agent
+    /// are informed of each other.
+    pub(super) fn note_arrivals(
+        &mut self,
+        ctx: &mut MeshContext,
+        member: u32,
+        changes: &[FlowChange],
+    ) {
+        let (from, run, agent) = (ctx.me(), self.id, self.members.agent(member));
+        for FlowChange { key, flow } in changes {
+            if flow.is_none() {
+                self.meetings.end(member, key);
+                continue;
+            }
+            let met = self.meetings.begin(member, *key);
+            let me = self.members.me;
+            if met.contains(&me) {
+                self.queue.hasten(member);
+            }
+            let others = met.into_iter().filter(|other| *other != me);
+            let others: Vec<AgentId> = others.map(|other| self.members.agent(other)).collect();
+            let meet = |agents| MeshMessage::Meet { from, run, node: key.destination, agents };
+            for other in &others {
+                ctx.send_to(*other, &meet(vec![agent]));
+            }
+            for some in others.chunks(MEET_MAX) {
+                ctx.send_to(agent, &meet(some.to_vec()));
+            }
+        }
+    }
+
+    /// Agents have flows to a node. Whether this agent has one, too.
+    fn meet(&mut self, node: NodeId, agents: &[AgentId]) -> bool {
+        let members = agents.iter().filter_map(|agent| self.members.position(*agent));
+        let members: Vec<u32> = members.filter(|member| *member != self.members.me).collect();
+        let met = self.meetings.meet(node, &members);
+        if met {
+            members.into_iter().for_each(|member| self.queue.hasten(member));
+        }
+        met
+    }
 }

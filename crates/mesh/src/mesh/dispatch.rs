@@ -11,69 +11,84 @@ use crate::wire::message::NOT_KEPT;
 impl Mesh {
     /// Passes a message to its part.
     pub(super) fn dispatch(&mut self, from: SocketAddr, message: MeshMessage<'_>) {
+        let Mesh { ctx, search, membership, runs, .. } = self;
         match message {
-            MeshMessage::Swim(data) => self.on_swim(data),
-            MeshMessage::Join(life) => self.ctx.on_join(from, &life),
-            MeshMessage::Here(life) => self.ctx.on_here(life),
-            MeshMessage::Outdated { epoch } => self.on_outdated(epoch),
+            MeshMessage::Swim(data) => membership.on_swim(ctx, runs, data),
+            MeshMessage::Join(life) => ctx.on_join(from, &life),
+            MeshMessage::Here(life) => ctx.on_here(life),
+            MeshMessage::Outdated { epoch } => search.on_outdated(ctx, membership, epoch),
             MeshMessage::Suspected { from, life, incarnation } => {
-                self.on_suspected(&from, &life, incarnation);
+                membership.on_suspected(ctx, runs, &from, &life, incarnation);
             }
-            MeshMessage::Alive { life, incarnation } => self.on_alive(life, incarnation),
-            MeshMessage::Leave(life) => self.on_leave(life),
-            MeshMessage::Lost { from, life } => self.on_lost(from, &life),
+            MeshMessage::Alive { life, incarnation } => ctx.learn_alive(life, incarnation),
+            MeshMessage::Leave(life) => ctx.on_leave(life),
+            MeshMessage::Lost { from, life } => membership.on_lost(ctx, runs, from, &life),
             MeshMessage::RosterSum { from, agents, answer } => {
-                self.search.on_roster_sum(&mut self.ctx, from, agents, answer);
+                search.on_roster_sum(ctx, from, agents, answer);
             }
-            MeshMessage::RosterAsk { from, after } => self.ctx.on_roster_ask(from, after),
-            MeshMessage::Roster { from, more, agents } => self.on_roster(from, more, &agents),
+            MeshMessage::RosterAsk { from, after } => ctx.on_roster_ask(from, after),
+            MeshMessage::Roster { from, more, agents } => {
+                search.on_roster(ctx, membership, runs, from, more, &agents);
+            }
             MeshMessage::Run(from, state) => {
-                self.runs.on_run_state(&mut self.ctx, &mut self.probes, from, &state);
+                runs.on_run_state(ctx, &mut membership.detector, from, &state);
             }
-            MeshMessage::RunLeft(from, run) => self.runs.on_run_left(&mut self.ctx, from, run),
-            MeshMessage::Delta(from, delta) => self.runs.on_delta(&mut self.ctx, from, &delta),
-            MeshMessage::Digest(from, digest) => self.runs.on_digest(&mut self.ctx, from, &digest),
-            MeshMessage::Want { from, run, have } => {
-                self.runs.on_want(&mut self.ctx, from, run, have);
-            }
-            MeshMessage::Probe { from, incarnation, to, number, origin } => {
-                self.on_probe(from, incarnation, to, number, origin);
+            MeshMessage::RunLeft(from, run) => runs.on_run_left(ctx, from, run),
+            MeshMessage::Delta(from, delta) => runs.on_delta(ctx, from, &delta),
+            MeshMessage::Digest(from, digest) => runs.on_digest(ctx, from, &digest),
+            MeshMessage::Want { from, run, have } => runs.on_want(ctx, from, run, have),
+            MeshMessage::Probe { to, .. } if to != ctx.config.agent => {}
+            MeshMessage::Probe { from, incarnation, number, origin, .. } => {
+                membership.on_probe(ctx, runs, from, incarnation, number, origin);
             }
             MeshMessage::ProbeAck { from, incarnation, number, origin } => {
-                self.on_probe_ack(from, incarnation, number, origin);
+                membership.on_probe_ack(ctx, runs, from, incarnation, number, origin);
             }
             MeshMessage::ProbeFor { from, target, number } => {
-                if self.ctx.knows(from) {
-                    self.ctx.send_probe(target, number, Some(from.agent));
+                if ctx.knows(from) {
+                    ctx.send_probe(target, number, Some(from.agent));
                 }
             }
             MeshMessage::Meet { from, run, node, agents } => {
-                self.runs.on_meet(&mut self.ctx, from, run, node, &agents);
+                runs.on_meet(ctx, from, run, node, &agents);
             }
             MeshMessage::AckFor { from, target, number } => {
-                self.probes.on_ack_for(&mut self.ctx, from, target, number);
+                membership.detector.on_ack_for(ctx, from, target, number);
             }
             MeshMessage::Ping { from, sent } => self.on_ping(from, sent),
             MeshMessage::Pong { from, sent, came, left, ahead, error } => {
                 let error = (error != NOT_KEPT).then(|| Span::from_nanos(error));
                 let wall = Wall { ahead_ns: ahead.cast_signed(), error };
-                self.ctx.on_pong(from, [sent, came, left].map(Time::from_nanos), wall);
+                ctx.on_pong(from, [sent, came, left].map(Time::from_nanos), wall);
             }
         }
     }
 
     /// Passes a timer to its part.
     pub(super) fn wake(&mut self, wake: Wake) {
+        let Mesh { ctx, search, membership, runs, .. } = self;
         match wake {
-            Wake::Rejoin => self.search.search(&mut self.ctx),
-            Wake::Pull => self.search.pull_again(&mut self.ctx),
-            Wake::Notice(agent) => self.probes.notice_again(&mut self.ctx, &self.runs, agent),
-            Wake::Clock(agent) => self.ctx.ping(agent),
-            Wake::Flush(run) => self.runs.flush(&mut self.ctx, run),
-            Wake::Later(run) => self.runs.flush_later(&mut self.ctx, run),
-            Wake::State(run, member) => self.runs.state_again(&mut self.ctx, run, member),
-            Wake::Digest(run, member) => self.runs.digest(&mut self.ctx, run, member),
-            Wake::Want(run, member) => self.runs.want(&mut self.ctx, run, member),
+            Wake::Rejoin => search.search(ctx),
+            Wake::Pull => search.pull_again(ctx),
+            Wake::Notice(agent) => membership.suspicions.notice_again(ctx, runs, agent),
+            Wake::Clock(agent) => ctx.ping(agent),
+            Wake::Flush(run) => runs.flush(ctx, run),
+            Wake::Later(run) => runs.flush_later(ctx, run),
+            Wake::State(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.state_again(ctx, member);
+                }
+            }
+            Wake::Digest(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.digest(ctx, member);
+                }
+            }
+            Wake::Want(run, member) => {
+                if let Ok(run) = runs.find_mut(run) {
+                    run.want(ctx, member);
+                }
+            }
         }
     }
 }

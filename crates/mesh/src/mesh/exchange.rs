@@ -1,44 +1,15 @@
 //! Receiving the others' flows.
 
-use windtunnel_model::Span;
-
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
-use super::{MeshEvent, MeshMessage, MessageSender, RunId, Wake};
+use super::{MeshEvent, MeshMessage, MessageSender, RunParticipation, Wake};
 use crate::wire::message::{Delta, FlowTableDigest};
-
-/// Until a request for missing versions is repeated: doubled each time…
-const WANT_WAIT: Span = Span::from_millis(20);
-/// …up to this.
-const WANT_WAIT_MAX: Span = Span::from_millis(500);
 
 impl RunParticipationTable {
     pub(super) fn on_delta(&mut self, ctx: &mut MeshContext, from: MessageSender, delta: &Delta) {
-        let Some(member) = self.confirmed(ctx, from, delta.run) else { return };
-        let (id, agent, limit) = (delta.run, from.agent, ctx.config.limits.flows);
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let peer = run.peer(member);
-        let applied = peer.flows.apply(delta, limit);
-        let (gap, lacks) = (peer.flows.has_gap(), peer.lacks());
-        let overflow = applied.refused > 0 && !peer.overflow_reported;
-        peer.overflow_reported |= overflow;
-        ctx.out.counters.stale += u64::from(applied.stale);
-        ctx.out.counters.refused += applied.refused;
-        if !applied.changes.is_empty() {
-            self.note_arrivals(ctx, id, member, &applied.changes);
-            let changes = applied.changes;
-            ctx.out.events.push_back(MeshEvent::Flows { run: id, agent, changes });
-        }
-        if overflow {
-            self.refuse_flows(ctx, id, agent);
-        }
-        if !lacks {
-            ctx.timers.cancel(Wake::Want(id, member));
-        } else if gap && !ctx.timers.is_set(Wake::Want(id, member)) {
-            // A missing message may only be late.
-            let at = ctx.after(ctx.config.pace.patience);
-            self.begin_wanting(id, member);
-            ctx.timers.set(Wake::Want(id, member), at);
+        let Some((run, member)) = self.confirmed(ctx, from, delta.run) else { return };
+        if run.take_in(ctx, member, delta) {
+            self.flush_soon(ctx, delta.run);
         }
     }
 
@@ -48,50 +19,73 @@ impl RunParticipationTable {
         from: MessageSender,
         digest: &FlowTableDigest,
     ) {
-        let Some(member) = self.confirmed(ctx, from, digest.run) else { return };
-        let id = digest.run;
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let losses_differ = digest.lost != run.lost_sum;
-        let peer = run.peer(member);
-        let agrees = peer.flows.agrees(digest.top, digest.flows);
-        if agrees == Some(false) {
-            if peer.flows.have() == digest.top {
-                peer.flows.restart();
-            }
-            peer.want_top = peer.want_top.max(digest.top);
-            if !ctx.timers.is_set(Wake::Want(id, member)) {
-                self.begin_wanting(id, member);
-                self.want(ctx, id, member);
-            }
-        } else if agrees == Some(true) {
-            // Announcements beyond that have been withdrawn.
-            peer.want_top = 0;
-            ctx.timers.cancel(Wake::Want(id, member));
+        if let Some((run, member)) = self.confirmed(ctx, from, digest.run) {
+            run.compare(ctx, member, digest);
         }
-        if losses_differ {
-            self.answer_outsider(ctx, id, member);
+    }
+}
+
+impl RunParticipation {
+    /// Takes in a member's changes. Whether there are any that are new here.
+    fn take_in(&mut self, ctx: &mut MeshContext, member: u32, delta: &Delta) -> bool {
+        let (run, agent, limit) = (self.id, self.members.agent(member), ctx.config.limits.flows);
+        let reception = &mut self.peer(member).reception;
+        let applied = reception.flows.apply(delta, limit);
+        let overflows = reception.overflows(applied.refused);
+        ctx.out.counters.stale += u64::from(applied.stale);
+        ctx.out.counters.refused += applied.refused;
+        self.await_missing(ctx, member);
+        let changes = applied.changes;
+        let has_changed = !changes.is_empty();
+        if has_changed {
+            self.note_arrivals(ctx, member, &changes);
+            ctx.out.events.push_back(MeshEvent::Flows { run, agent, changes });
+        }
+        if overflows {
+            // It has announced more than is kept.
+            ctx.out.events.push_back(MeshEvent::FlowsRefused { run, agent });
+        }
+        has_changed
+    }
+
+    /// A missing message may only be late: it is asked for if it does not come soon.
+    fn await_missing(&mut self, ctx: &mut MeshContext, member: u32) {
+        let wake = Wake::Want(self.id, member);
+        let reception = &mut self.peer(member).reception;
+        if !reception.lacks() {
+            ctx.timers.cancel(wake);
+        } else if reception.flows.has_gap() && !ctx.timers.is_set(wake) {
+            reception.begin_wanting();
+            let at = ctx.after(ctx.config.pace.patience);
+            ctx.timers.set(wake, at);
         }
     }
 
-    fn begin_wanting(&mut self, id: RunId, member: u32) {
-        if let Some(run) = self.runs.get_mut(&id) {
-            run.peer(member).want_wait = WANT_WAIT;
+    /// Compares what is known of a member with its digest.
+    fn compare(&mut self, ctx: &mut MeshContext, member: u32, digest: &FlowTableDigest) {
+        let wake = Wake::Want(self.id, member);
+        let losses_differ = digest.lost != self.members.lost_sum;
+        let reception = &mut self.peer(member).reception;
+        match reception.compare(digest) {
+            Some(false) if !ctx.timers.is_set(wake) => {
+                reception.begin_wanting();
+                self.want(ctx, member);
+            }
+            Some(true) => ctx.timers.cancel(wake),
+            Some(false) | None => {}
+        }
+        if losses_differ {
+            self.answer_outsider(ctx, member);
         }
     }
 
     /// Asks a member for missing versions, and again until they are there.
-    pub(super) fn want(&mut self, ctx: &mut MeshContext, id: RunId, member: u32) {
-        let from = ctx.me();
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        let agent = run.agent(member);
-        let peer = run.peer(member);
-        if !peer.lacks() {
-            return;
-        }
-        let (have, wait) = (peer.flows.have(), peer.want_wait.max(WANT_WAIT));
-        peer.want_wait = Span::from_nanos(wait.as_nanos() * 2).min(WANT_WAIT_MAX);
+    pub(super) fn want(&mut self, ctx: &mut MeshContext, member: u32) {
+        let (run, agent) = (self.id, self.members.agent(member));
+        let Some((have, wait)) = self.peer(member).reception.next_want() else { return };
         let at = ctx.about_after(wait);
-        ctx.timers.set(Wake::Want(id, member), at);
-        ctx.send_to(agent, &MeshMessage::Want { from, run: id, have });
+        ctx.timers.set(Wake::Want(run, member), at);
+        let from = ctx.me();
+        ctx.send_to(agent, &MeshMessage::Want { from, run, have });
     }
 }

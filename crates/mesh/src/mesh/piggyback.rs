@@ -2,13 +2,11 @@
 //! bytes in it, and the carrier puts datagrams that leave for one agent at the same time into one
 //! packet. So a datagram for an agent takes along the messages that are soon due for it.
 
-use alloc::vec::Vec;
-
 use windtunnel_model::{Span, Time};
 
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
-use super::{AgentId, RunId, RunParticipation, Wake};
+use super::{AgentId, Wake};
 
 /// Messages due within this part of their period are piggybacked.
 const PART: u64 = 2;
@@ -18,21 +16,24 @@ impl RunParticipationTable {
     pub(super) fn piggyback(&mut self, ctx: &mut MeshContext, agent: AgentId) {
         let Some(known) = ctx.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
-        if known.hurry == 0 && self.is_soon(ctx, Wake::Clock(agent), known.pace) {
+        if known.hurry == 0 && ctx.is_soon(Wake::Clock(agent), known.pace) {
             ctx.ping(agent);
         }
-        let soon = |(id, run): (&RunId, &RunParticipation)| {
-            let member = run.position(agent)?;
-            let wait = run.peers[member as usize].digest_wait;
-            self.is_soon(ctx, Wake::Digest(*id, member), wait).then_some((*id, member))
-        };
-        let digests: Vec<(RunId, u32)> = self.runs.iter().filter_map(soon).collect();
-        digests.into_iter().for_each(|(id, member)| self.digest(ctx, id, member));
+        for run in self.runs.values_mut() {
+            let Some(member) = run.members.position(agent) else { continue };
+            let wait = run.peer(member).delivery.digest_wait;
+            if ctx.is_soon(Wake::Digest(run.id, member), wait) {
+                run.digest(ctx, member);
+            }
+        }
     }
+}
 
-    fn is_soon(&self, ctx: &mut MeshContext, wake: Wake, period: Span) -> bool {
-        let latest: Time = ctx.now + Span::from_nanos(period.as_nanos() / PART);
-        ctx.timers.due(wake).is_some_and(|due| due <= latest)
+impl MeshContext {
+    /// Whether something that is done once in a period is due soon.
+    fn is_soon(&self, wake: Wake, period: Span) -> bool {
+        let latest: Time = self.now + Span::from_nanos(period.as_nanos() / PART);
+        self.timers.due(wake).is_some_and(|due| due <= latest)
     }
 }
 
@@ -42,7 +43,7 @@ mod tests {
 
     use super::super::Mesh;
     use super::*;
-    use crate::{MeshConfiguration, PlanHash};
+    use crate::{MeshConfiguration, PlanHash, RunId};
 
     const PING: u8 = 15;
 

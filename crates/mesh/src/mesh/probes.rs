@@ -7,15 +7,15 @@
 //! are the successors on rings, in each of which the agents stand in another random order: so
 //! each agent is probed by some, and news and lists of agents get around.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use windtunnel_model::Span;
 
 use super::context::MeshContext;
+use super::membership::ClusterMembership;
 use super::runs::RunParticipationTable;
-use super::suspicion::Suspicion;
-use super::{AgentId, Mesh, MeshMessage, MessageSender};
+use super::{AgentId, MeshMessage, MessageSender};
 use crate::config::{FAR_PROBE, NEIGHBOURS, SwimParameters};
 use crate::id::Identity;
 use crate::swim::{FAN_OUT, FailureDetectionScope, FailureDetectionTimer};
@@ -32,8 +32,6 @@ pub(super) struct FailureDetector {
     number: u32,
     /// Known here, but not to an agent whose list was compared with ours.
     doubtful: BTreeSet<AgentId>,
-    /// Agents that are suspected here, until it is decided.
-    pub(super) suspicions: BTreeMap<AgentId, Suspicion>,
 }
 
 /// The probes of a scope.
@@ -89,6 +87,31 @@ impl FailureDetector {
             due.push_back(agent);
         }
         self.begin_probes(ctx, FailureDetectionScope::Run);
+    }
+
+    /// The period of a probe is over. If it was not answered: the agent, and in which incarnation it
+    /// was probed.
+    fn take_failed(&mut self, scope: FailureDetectionScope) -> Option<(Identity, u16)> {
+        let failed = self.round(scope).pending.take().filter(|pending| !pending.acked);
+        failed.map(|pending| (pending.life, pending.incarnation))
+    }
+
+    /// Probes the next agent, if there is one. Returns it, and the probe's number.
+    fn probe(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        scope: FailureDetectionScope,
+    ) -> Option<(AgentId, u32)> {
+        let Some(life) = self.next_target(ctx, runs, scope) else {
+            self.round(scope).is_running = false;
+            return None;
+        };
+        self.number = self.number.wrapping_add(1);
+        let (number, incarnation) = (self.number, ctx.swim.incarnation_of(&life));
+        self.round(scope).pending = Some(PendingProbe { life, incarnation, number, acked: false });
+        ctx.send_probe(life.agent, number, None);
+        Some((life.agent, number))
     }
 
     /// The agent that is probed next; agents that are gone are skipped.
@@ -219,96 +242,103 @@ impl MeshContext {
     }
 }
 
-impl Mesh {
+impl ClusterMembership {
     /// Handles a timer of failure detection.
-    pub(super) fn check(&mut self, check: FailureDetectionTimer) {
+    pub(super) fn check(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
+        check: FailureDetectionTimer,
+    ) {
         match check {
-            FailureDetectionTimer::Next(scope) => self.probe_next(scope),
+            FailureDetectionTimer::Next(scope) => self.probe_next(ctx, runs, scope),
             FailureDetectionTimer::Unanswered(scope, number) => {
-                self.probes.ask_others(&mut self.ctx, &self.runs, scope, number);
+                self.detector.ask_others(ctx, runs, scope, number);
             }
-            FailureDetectionTimer::Silent(life, incarnation) => self.judge(life, incarnation),
+            FailureDetectionTimer::Silent(life, incarnation) => {
+                self.suspicions.judge(ctx, runs, life, incarnation);
+            }
         }
     }
 
-    fn probe_next(&mut self, scope: FailureDetectionScope) {
-        let failed = self.probes.round(scope).pending.take().filter(|pending| !pending.acked);
-        if let Some(PendingProbe { life, incarnation, .. }) = failed {
-            self.probes.suspect(&mut self.ctx, &self.runs, scope, life, incarnation);
-            self.settle();
+    fn probe_next(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
+        scope: FailureDetectionScope,
+    ) {
+        if let Some((life, incarnation)) = self.detector.take_failed(scope) {
+            self.suspicions.suspect(ctx, runs, scope, life, incarnation);
+            self.settle(ctx, runs);
         }
-        let Some(life) = self.probes.next_target(&mut self.ctx, &self.runs, scope) else {
-            self.probes.round(scope).is_running = false;
-            return;
-        };
-        self.probes.number = self.probes.number.wrapping_add(1);
-        let (number, agent) = (self.probes.number, life.agent);
-        let incarnation = self.ctx.swim.incarnation_of(&life);
-        let pending = PendingProbe { life, incarnation, number, acked: false };
-        self.probes.round(scope).pending = Some(pending);
-        self.ctx.send_probe(agent, number, None);
+        let Some((agent, number)) = self.detector.probe(ctx, runs, scope) else { return };
         if scope == FailureDetectionScope::Cluster {
-            self.ctx.compare_rosters(agent);
+            ctx.compare_rosters(agent);
         }
-        self.runs.piggyback(&mut self.ctx, agent);
-        let detection = self.ctx.detection_of(scope, agent);
+        runs.piggyback(ctx, agent);
+        let detection = ctx.detection_of(scope, agent);
         let unanswered = FailureDetectionTimer::Unanswered(scope, number);
-        self.ctx.swim.check_after(self.ctx.now, unanswered, detection.probe_wait);
-        self.ctx.swim.check_after(
-            self.ctx.now,
-            FailureDetectionTimer::Next(scope),
-            detection.probe_period,
-        );
+        ctx.swim.check_after(ctx.now, unanswered, detection.probe_wait);
+        ctx.swim.check_after(ctx.now, FailureDetectionTimer::Next(scope), detection.probe_period);
     }
 
     pub(super) fn on_probe(
         &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
         from: Identity,
         incarnation: u16,
-        to: AgentId,
         number: u32,
         origin: Option<AgentId>,
     ) {
-        if to == self.ctx.config.agent && self.note_alive(from, incarnation) {
-            let (own, incarnation) = (self.ctx.identity(), self.ctx.swim.incarnation());
+        if self.note_alive(ctx, runs, from, incarnation) {
+            let (own, incarnation) = (ctx.identity(), ctx.swim.incarnation());
             let ack = MeshMessage::ProbeAck { from: own, incarnation, number, origin };
-            self.ctx.send_to(from.agent, &ack);
-            self.runs.piggyback(&mut self.ctx, from.agent);
+            ctx.send_to(from.agent, &ack);
+            runs.piggyback(ctx, from.agent);
         }
     }
 
     pub(super) fn on_probe_ack(
         &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
         from: Identity,
         incarnation: u16,
         number: u32,
         origin: Option<AgentId>,
     ) {
-        if !self.note_alive(from, incarnation) {
+        if !self.note_alive(ctx, runs, from, incarnation) {
             return;
         }
         match origin {
             Some(origin) => {
-                let (me, target) = (self.ctx.me(), from.agent);
-                self.ctx.send_to(origin, &MeshMessage::AckFor { from: me, target, number });
+                let (me, target) = (ctx.me(), from.agent);
+                ctx.send_to(origin, &MeshMessage::AckFor { from: me, target, number });
             }
-            None => self.probes.acked(from.agent, number),
+            None => self.detector.acked(from.agent, number),
         }
     }
 
     /// An agent says that it is alive. False if it is down here; it is sent that then.
-    fn note_alive(&mut self, life: Identity, incarnation: u16) -> bool {
-        if life.agent == self.ctx.config.agent {
-            self.ctx.out.counters.strangers += 1;
+    fn note_alive(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
+        life: Identity,
+        incarnation: u16,
+    ) -> bool {
+        if life.agent == ctx.config.agent {
+            ctx.out.counters.strangers += 1;
             return false;
         }
-        self.ctx.learn_alive(life, incarnation);
-        self.settle();
-        let (now, known) = (self.ctx.now, self.ctx.roster.get_mut(life.agent));
+        ctx.learn_alive(life, incarnation);
+        self.settle(ctx, runs);
+        let (now, known) = (ctx.now, ctx.roster.get_mut(life.agent));
         match known.filter(|known| known.life == life) {
             Some(known) => known.last_received = now,
             None => {
-                self.ctx.send_lost(life);
+                ctx.send_lost(life);
                 return false;
             }
         }

@@ -7,7 +7,9 @@ use core::net::SocketAddr;
 use windtunnel_model::{Span, Time};
 
 use super::context::MeshContext;
-use super::{Mesh, MeshMessage, MessageSender, Wake};
+use super::membership::ClusterMembership;
+use super::runs::RunParticipationTable;
+use super::{MeshMessage, MessageSender, Wake};
 use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity};
 use crate::wire::message::{IDENTITY_MAX, ROSTER_HEAD};
@@ -98,6 +100,59 @@ impl AgentDiscovery {
             self.pull(ctx, Pull { tries, ..pull });
         }
     }
+
+    /// A life of ours is known that began with a greater number than this one: our clock was wrong
+    /// then or is now. Only a still greater one will be accepted.
+    pub(super) fn on_outdated(
+        &mut self,
+        ctx: &mut MeshContext,
+        membership: &mut ClusterMembership,
+        epoch: u64,
+    ) {
+        let own = ctx.identity();
+        let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
+        let life = Identity { epoch: next, renewal: 0, ..own };
+        ctx.swim.become_life(ctx.now, life);
+        membership.renewed(ctx, life);
+        let now = ctx.now;
+        ctx.timers.set(Wake::Rejoin, now + Span::from_nanos(1));
+        self.seeds.values_mut().for_each(|due| *due = now);
+    }
+
+    pub(super) fn on_roster(
+        &mut self,
+        ctx: &mut MeshContext,
+        membership: &mut ClusterMembership,
+        runs: &mut RunParticipationTable,
+        from: MessageSender,
+        more: bool,
+        agents: &[Identity],
+    ) {
+        let asked = self.pull.filter(|pull| pull.from == from.agent);
+        let Some(pull) = asked.filter(|_| ctx.knows(from)) else {
+            ctx.out.counters.strangers += 1;
+            return;
+        };
+        for life in agents {
+            if ctx.agent(life.agent) != Some(life) {
+                ctx.learn_alive(*life, 0);
+                membership.settle(ctx, runs);
+                if ctx.agent(life.agent).is_none() {
+                    // It is down here, and alive for another agent: it has to learn that, if it is.
+                    ctx.send_lost(*life);
+                }
+            }
+        }
+        let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
+        // The other one knows that these are gone, or does not know them yet.
+        let unnamed = ctx.roster.unnamed(pull.after, last.filter(|_| more), agents);
+        unnamed.into_iter().for_each(|agent| membership.detector.doubt(agent));
+        self.pull = None;
+        ctx.timers.cancel(Wake::Pull);
+        if let (true, Some(last)) = (more, last) {
+            self.pull(ctx, Pull { after: Some(last), tries: PULL_TRIES, ..pull });
+        }
+    }
 }
 
 impl MeshContext {
@@ -139,47 +194,5 @@ impl MeshContext {
         let (agents, more) = self.roster.page(self.identity(), after, room);
         let me = self.me();
         self.send_to(from.agent, &MeshMessage::Roster { from: me, more, agents });
-    }
-}
-
-impl Mesh {
-    /// A life of ours is known that began with a greater number than this one: our clock was wrong
-    /// then or is now. Only a still greater one will be accepted.
-    pub(super) fn on_outdated(&mut self, epoch: u64) {
-        let own = self.ctx.identity();
-        let Some(next) = epoch.checked_add(1).filter(|next| *next > own.epoch) else { return };
-        let life = Identity { epoch: next, renewal: 0, ..own };
-        self.ctx.swim.become_life(self.ctx.now, life);
-        self.renewed(life);
-        self.ctx.timers.set(Wake::Rejoin, self.ctx.now + Span::from_nanos(1));
-        let now = self.ctx.now;
-        self.search.seeds.values_mut().for_each(|due| *due = now);
-    }
-
-    pub(super) fn on_roster(&mut self, from: MessageSender, more: bool, agents: &[Identity]) {
-        let asked = self.search.pull.filter(|pull| pull.from == from.agent);
-        let Some(pull) = asked.filter(|_| self.ctx.knows(from)) else {
-            self.ctx.out.counters.strangers += 1;
-            return;
-        };
-        for life in agents {
-            if self.ctx.agent(life.agent) != Some(life) {
-                self.ctx.learn_alive(*life, 0);
-                self.settle();
-                if self.ctx.agent(life.agent).is_none() {
-                    // It is down here, and alive for another agent: it has to learn that, if it is.
-                    self.ctx.send_lost(*life);
-                }
-            }
-        }
-        let last = agents.last().map(|life| life.agent).filter(|last| Some(*last) > pull.after);
-        // The other one knows that these are gone, or does not know them yet.
-        let unnamed = self.ctx.roster.unnamed(pull.after, last.filter(|_| more), agents);
-        unnamed.into_iter().for_each(|agent| self.probes.doubt(agent));
-        self.search.pull = None;
-        self.ctx.timers.cancel(Wake::Pull);
-        if let (true, Some(last)) = (more, last) {
-            self.search.pull(&mut self.ctx, Pull { after: Some(last), tries: PULL_TRIES, ..pull });
-        }
     }
 }

@@ -5,22 +5,22 @@
 //! which is reported to the runs that have more patience with it. It is *lost* to a run when it has
 //! been silent for that run's patience, and to the cluster when no run has any left.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use foca::State;
 use windtunnel_model::{Span, Time};
 
 use super::context::MeshContext;
-use super::probes::FailureDetector;
 use super::runs::RunParticipationTable;
-use super::{AgentId, Mesh, MeshEvent, MeshMessage, RunId, Wake};
+use super::{AgentId, MeshEvent, MeshMessage, RunId, Wake};
 use crate::id::Identity;
 use crate::swim::{FailureDetectionScope, FailureDetectionTimer};
 
 /// A suspicion that is not decided yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Suspicion {
-    pub(super) life: Identity,
+struct Suspicion {
+    life: Identity,
     incarnation: u16,
     since: Time,
     /// Where no run has a say.
@@ -29,7 +29,13 @@ pub(super) struct Suspicion {
     reported: bool,
 }
 
-impl FailureDetector {
+/// Agents that are suspected here, until it is decided.
+#[derive(Debug, Default)]
+pub(super) struct SuspicionTable {
+    suspicions: BTreeMap<AgentId, Suspicion>,
+}
+
+impl SuspicionTable {
     /// An agent does not answer: it is suspected, all are sent that, and it has time to refute it.
     pub(super) fn suspect(
         &mut self,
@@ -101,62 +107,72 @@ impl FailureDetector {
             suspicion.since = (suspicion.since + late).min(now);
         }
     }
-}
 
-impl Mesh {
+    /// An agent is not there any more.
+    pub(super) fn forget(&mut self, agent: AgentId) {
+        self.suspicions.remove(&agent);
+    }
+
     /// An agent has been suspected for some time: it is silent, or lost to runs, or to all; what is
     /// not decided yet is looked at again.
-    pub(super) fn judge(&mut self, life: Identity, incarnation: u16) {
-        let Some(known) = self.probes.suspicions.get(&life.agent).copied() else { return };
+    pub(super) fn judge(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &mut RunParticipationTable,
+        life: Identity,
+        incarnation: u16,
+    ) {
+        let Some(known) = self.suspicions.get(&life.agent).copied() else { return };
         let is_it = known.life == life && known.incarnation == incarnation;
-        if !is_it || !self.ctx.swim.suspects(&life, incarnation) {
+        if !is_it || !ctx.swim.suspects(&life, incarnation) {
             return;
         }
-        let least = self.ctx.detection_of(FailureDetectionScope::Run, life.agent).suspicion;
-        let patience: Vec<(RunId, Span)> = self.runs.patience_with(life.agent).collect();
+        let least = ctx.detection_of(FailureDetectionScope::Run, life.agent).suspicion;
+        let patience: Vec<(RunId, Span)> = runs.patience_with(life.agent).collect();
         let patience = patience.into_iter().map(|(run, wait)| (run, wait.max(least)));
-        let waited = self.ctx.now.since(known.since);
+        let waited = ctx.now.since(known.since);
         let (over, left): (Vec<_>, Vec<_>) = patience.partition(|(_, wait)| *wait <= waited);
         let longest = left.iter().map(|(_, wait)| *wait).max();
         // A run's patience counts: the cluster has none of its own with a member.
         let is_lost = longest.is_none() && (!over.is_empty() || known.patience <= waited);
         if is_lost {
-            self.ctx.swim.learn(self.ctx.now, life, incarnation, State::Down);
+            ctx.swim.learn(ctx.now, life, incarnation, State::Down);
             return;
         }
-        over.into_iter().for_each(|(run, _)| self.runs.lose_silent(&mut self.ctx, run, life.agent));
-        self.report_silence(known, waited, least);
+        over.into_iter().for_each(|(run, _)| runs.lose_silent(ctx, run, life.agent));
+        self.report_silence(ctx, runs, known, waited, least);
         let next = left.into_iter().map(|(_, wait)| wait).min().unwrap_or(known.patience);
         let next = if waited < least { next.min(least) } else { next };
         let wait = next.saturating_sub(waited);
-        self.ctx.swim.check_after(
-            self.ctx.now,
-            FailureDetectionTimer::Silent(life, incarnation),
-            wait,
-        );
+        ctx.swim.check_after(ctx.now, FailureDetectionTimer::Silent(life, incarnation), wait);
     }
 
-    fn report_silence(&mut self, known: Suspicion, waited: Span, least: Span) {
+    fn report_silence(
+        &mut self,
+        ctx: &mut MeshContext,
+        runs: &RunParticipationTable,
+        known: Suspicion,
+        waited: Span,
+        least: Span,
+    ) {
         if known.reported || waited < least {
             return;
         }
         let agent = known.life.agent;
-        let runs: Vec<RunId> = self.runs.patience_with(agent).map(|(run, _)| run).collect();
-        if let Some(suspicion) = self.probes.suspicions.get_mut(&agent).filter(|_| !runs.is_empty())
-        {
+        let runs: Vec<RunId> = runs.patience_with(agent).map(|(run, _)| run).collect();
+        if let Some(suspicion) = self.suspicions.get_mut(&agent).filter(|_| !runs.is_empty()) {
             suspicion.reported = true;
         }
-        let since = self.ctx.roster.get(agent).map_or(known.since, |it| it.last_received);
+        let since = ctx.roster.get(agent).map_or(known.since, |it| it.last_received);
         for run in runs {
-            self.ctx.out.events.push_back(MeshEvent::RunSilent { run, agent, since });
+            ctx.out.events.push_back(MeshEvent::RunSilent { run, agent, since });
         }
     }
 
     /// A run's patience has changed: what is suspected now is judged by it.
-    pub(super) fn judge_again(&mut self) {
-        let all: Vec<Suspicion> = self.probes.suspicions.values().copied().collect();
-        all.into_iter().for_each(|it| self.judge(it.life, it.incarnation));
-        self.settle();
+    pub(super) fn judge_again(&mut self, ctx: &mut MeshContext, runs: &mut RunParticipationTable) {
+        let all: Vec<Suspicion> = self.suspicions.values().copied().collect();
+        all.into_iter().for_each(|it| self.judge(ctx, runs, it.life, it.incarnation));
     }
 }
 

@@ -6,7 +6,6 @@ use windtunnel_model::Time;
 use windtunnel_model::flow::{ActiveFlow, FlowKey};
 
 use super::Mesh;
-use super::runs::RunParticipationTable;
 use crate::clock::Clock;
 use crate::counters::MeshTrafficCounters;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
@@ -25,53 +24,39 @@ pub struct MemberView {
     pub complete: bool,
 }
 
-impl RunParticipationTable {
-    /// The positions of other members in a run.
+impl RunParticipation {
+    /// The positions of other members.
     pub(super) fn positions(
         &self,
-        run: RunId,
         agents: impl IntoIterator<Item = AgentId>,
     ) -> Result<Vec<u32>, RunCommandError> {
-        let known = self.runs.get(&run).ok_or(RunCommandError::Unknown(run))?;
         let mut members = Vec::new();
         for agent in agents {
-            let member = known.position(agent).ok_or(RunCommandError::NoMember { run, agent })?;
-            if member != known.me {
+            let member = self.members.position(agent);
+            let member = member.ok_or(RunCommandError::NoMember { run: self.id, agent })?;
+            if member != self.members.me {
                 members.push(member);
             }
         }
         Ok(members)
     }
 
-    pub(super) fn members(&self, run: RunId) -> impl Iterator<Item = MemberView> + '_ {
-        self.runs.get(&run).into_iter().flat_map(|run| {
-            run.members.iter().zip(&run.peers).zip(0..).map(|((agent, peer), index)| {
-                let own = index == run.me;
-                MemberView {
-                    agent: *agent,
-                    part: if own { RunPeerState::Confirmed } else { peer.part },
-                    flows: if own { run.own.len() } else { peer.flows.len() },
-                    complete: own || !peer.lacks(),
-                }
-            })
+    fn views(&self) -> impl Iterator<Item = MemberView> + '_ {
+        self.members.agents().zip(&self.peers).zip(0..).map(move |((agent, peer), index)| {
+            let own = index == self.members.me;
+            MemberView {
+                agent,
+                part: if own { RunPeerState::Confirmed } else { peer.part },
+                flows: if own { self.own.len() } else { peer.reception.flows.len() },
+                complete: own || !peer.reception.lacks(),
+            }
         })
     }
 
-    pub(super) fn flows(
-        &self,
-        run: RunId,
-    ) -> impl Iterator<Item = (AgentId, FlowKey, ActiveFlow)> + '_ {
-        self.runs.get(&run).into_iter().flat_map(|run| {
-            run.members
-                .iter()
-                .zip(&run.peers)
-                .flat_map(|(agent, peer)| peer.flows.iter().map(|(key, flow)| (*agent, key, flow)))
+    fn flows(&self) -> impl Iterator<Item = (AgentId, FlowKey, ActiveFlow)> + '_ {
+        self.members.agents().zip(&self.peers).flat_map(|(agent, peer)| {
+            peer.reception.flows.iter().map(move |(key, flow)| (agent, key, flow))
         })
-    }
-
-    pub(super) fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, ActiveFlow)> + '_ {
-        let run = self.runs.get(&run).into_iter();
-        run.flat_map(|run| run.own.iter().map(|(key, flow, _)| (key, flow)))
     }
 }
 
@@ -107,28 +92,29 @@ impl Mesh {
     /// The hash that the members of a run agree on.
     #[must_use]
     pub fn plan(&self, run: RunId) -> Option<PlanHash> {
-        self.runs.runs.get(&run).map(|run| run.plan)
+        self.runs.find(run).ok().map(|run| run.plan)
     }
 
     /// Whether all members of a run have confirmed, and none has left or been lost since.
     #[must_use]
     pub fn is_ready(&self, run: RunId) -> bool {
-        self.runs.runs.get(&run).is_some_and(RunParticipation::all_confirmed)
+        self.runs.find(run).is_ok_and(RunParticipation::all_confirmed)
     }
 
     /// The members of a run, by id; none if the run is not known.
     pub fn members(&self, run: RunId) -> impl Iterator<Item = MemberView> + '_ {
-        self.runs.members(run)
+        self.runs.find(run).into_iter().flat_map(RunParticipation::views)
     }
 
     /// The flows of the other members of a run that this agent has received, by member and key.
     pub fn flows(&self, run: RunId) -> impl Iterator<Item = (AgentId, FlowKey, ActiveFlow)> + '_ {
-        self.runs.flows(run)
+        self.runs.find(run).into_iter().flat_map(RunParticipation::flows)
     }
 
     /// The flows that this agent announces in a run, by key.
     pub fn own_flows(&self, run: RunId) -> impl Iterator<Item = (FlowKey, ActiveFlow)> + '_ {
-        self.runs.own_flows(run)
+        let own = self.runs.find(run).into_iter().flat_map(|run| run.own.iter());
+        own.map(|(key, flow, _)| (key, flow))
     }
 
     /// The counters since the beginning.

@@ -109,10 +109,10 @@ impl MeshFuzzer {
             88..91 => {
                 let sides: Vec<u32> =
                     (0..count).map(|_| u32::from(self.rng.below(2) == 0)).collect();
-                self.world.cut(&sides);
+                self.world.network.cut(&sides);
                 self.violent = true;
             }
-            91..95 => self.world.heal(),
+            91..95 => self.world.network.heal(),
             95..96 => {
                 let step = STEP_MIN + Span::from_millis(self.rng.below(50));
                 self.world.step_clock(machine, step);
@@ -182,7 +182,7 @@ impl MeshFuzzer {
     }
 
     fn end(mut self) -> MeshFuzzOutcome {
-        self.world.heal();
+        self.world.network.heal();
         self.introduce_strangers();
         if self.violent {
             // Suspicions that are open by now are decided.

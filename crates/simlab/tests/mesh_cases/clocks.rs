@@ -75,7 +75,7 @@ fn round_trips_that_were_long_when_agents_met_are_measured_again_soon() {
     let busy = LinkConditions { delay: Span::from_millis(100), ..LinkConditions::LAN };
     let mut world = MeshWorld::of(6, 1, busy);
     world.run_for(SECOND);
-    world.conditions = LinkConditions::LAN;
+    world.network.conditions = LinkConditions::LAN;
     world.run_for(Span::from_secs(45));
     for machine in world.machines() {
         let own = machine.clock.read(world.now());

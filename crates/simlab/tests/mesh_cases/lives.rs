@@ -67,10 +67,10 @@ fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
     }
     settle(&mut world);
     assert_eq!((0..4).map(|machine| flows(&world, machine)).collect::<Vec<_>>(), [3; 4]);
-    world.cut(&[0, 0, 1, 1]);
+    world.network.cut(&[0, 0, 1, 1]);
     world.run_for(SECOND);
     assert_eq!((0..4).map(|machine| flows(&world, machine)).collect::<Vec<_>>(), [1; 4]);
-    world.heal();
+    world.network.heal();
     let took = settle(&mut world);
     assert!(took <= Span::from_secs(4), "they find each other after {took}");
     for (one, other) in [(0, 1), (2, 3)] {
@@ -90,10 +90,10 @@ fn both_sides_of_a_cut_network_go_on_by_themselves_also_after_it_is_mended() {
 #[test]
 fn an_agent_that_cannot_send_for_a_while_is_cut_off_and_knows_it() {
     let mut world = measure::in_run(3, 1, LinkConditions::LAN);
-    world.cut(&[1, 0, 0]);
+    world.network.cut(&[1, 0, 0]);
     world.run_for(SECOND);
     world.take_events();
-    world.heal();
+    world.network.heal();
     settle(&mut world);
     // Alone, it had lost the others too. Either side may begin a new life; the two with a
     // connection have not lost each other.

@@ -52,7 +52,7 @@ pub(crate) fn samples() -> Vec<MeshMessage<'static>> {
             RunState {
                 run,
                 plan: PlanHash([9; 32]),
-                members: crate::run::members_sum(&[AgentId(1), AgentId(2)]),
+                members: crate::run::members::members_sum(&[AgentId(1), AgentId(2)]),
                 received: true,
                 ask: false,
                 page: 0,
