@@ -13,11 +13,7 @@ impl Engine {
     /// What a lane did.
     #[must_use]
     pub fn lane(&self, lane: Lane) -> &LaneCounters {
-<<<<<<< HEAD
-        &self.network.core.net.lanes.chains[lane.index()].counters
-=======
-        &self.core.chains[lane.index()].meter.counters
->>>>>>> hub/wip-methods-services
+        &self.network.core.net.lanes.chains[lane.index()].meter.counters
     }
 
     /// The most packets and bytes (with overhead) that waited in a lane's queue at any time since

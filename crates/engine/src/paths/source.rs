@@ -298,21 +298,12 @@ impl PathModel {
     /// Offers a packet to its path's queue; what that drops counts as dropped at the bottleneck.
     fn wait_at_source(&mut self, core: &mut Core, now: Time, path: usize, packet: EmulatedPacket) {
         let shaper = &mut self.shapers[path];
-<<<<<<< HEAD
-        let (each, before) = (u64::from(packet.shape.each), shaper.counters.dropped);
-        shaper.offer(now, packet, &mut core.net.lanes.work);
-        let after = shaper.counters.dropped;
-        let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
-        let Some(Bottleneck { lane, .. }) = bottleneck else { return };
-        let counters = &mut core.net.lanes.chains[lane.index()].counters;
-=======
         let (each, before) = (u64::from(packet.shape.each), shaper.meter.counters.dropped);
-        shaper.offer(now, packet, &mut core.work);
+        shaper.offer(now, packet, &mut core.net.lanes.work);
         let after = shaper.meter.counters.dropped;
         let bottleneck = self.paths[path].bottleneck.filter(|_| after != before);
         let Some(Bottleneck { lane, .. }) = bottleneck else { return };
-        let counters = &mut core.chains[lane.index()].meter.counters;
->>>>>>> hub/wip-methods-services
+        let counters = &mut core.net.lanes.chains[lane.index()].meter.counters;
         for reason in DropReason::ALL {
             let dropped = after[reason] - before[reason];
             counters.offered_packets += dropped;
