@@ -8,11 +8,11 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 struct ChoreArguments {
     #[command(subcommand)]
-    chore: Chore,
+    chore: ChoreSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Chore {
+enum ChoreSubcommand {
     /// Compile the BPF programs below crates/record/bpf/
     Bpf {
         /// Only say whether the object is of the present source
@@ -32,11 +32,11 @@ enum Chore {
 fn main() -> ExitCode {
     let root = xtask::root();
     let faults = match ChoreArguments::parse().chore {
-        Chore::Bpf { check: true } => xtask::bpf::stale(&root),
-        Chore::Bpf { check: false } => xtask::bpf::write(&root),
-        Chore::Docs { check: true } => xtask::docs::stale(&root),
-        Chore::Docs { check: false } => xtask::docs::write(&root),
-        Chore::Tidy => xtask::tidy::faults(&root).and_then(|mut faults| {
+        ChoreSubcommand::Bpf { check: true } => xtask::bpf::stale(&root),
+        ChoreSubcommand::Bpf { check: false } => xtask::bpf::write(&root),
+        ChoreSubcommand::Docs { check: true } => xtask::docs::stale(&root),
+        ChoreSubcommand::Docs { check: false } => xtask::docs::write(&root),
+        ChoreSubcommand::Tidy => xtask::tidy::faults(&root).and_then(|mut faults| {
             faults.extend(xtask::supply::faults(&root)?);
             Ok(faults)
         }),

@@ -27,7 +27,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         let Ok(text) = fs::read_to_string(path) else { continue };
         texts(name, &text, &mut faults);
         words::check(name, &text, &mut faults);
-        paths::check(name, &text, paths::Tree { root, names: &names }, &mut faults);
+        paths::check(name, &text, paths::SourceTree { root, names: &names }, &mut faults);
         if name.ends_with(".rs") {
             rust::check(name, &text, &mut faults);
             parameters::check(name, &text, &mut faults);

@@ -31,14 +31,14 @@ pub struct ResourceAmounts {
 
 /// One that has reservations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct ReservationHolder {
     pub name: String,
     pub amounts: ResourceAmounts,
 }
 
 /// A resource of which less is free than was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shortfall {
+pub struct ResourceShortfall {
     pub resource: ReservableResource,
     /// What all have and ask together, in the resource's unit.
     pub asked: u64,
@@ -99,17 +99,17 @@ impl ResourceAmounts {
 /// Each resource of which there is too little. One of which nothing is asked lacks nothing.
 pub fn admit(
     capacity: ResourceAmounts,
-    held: &[Holder],
+    held: &[ReservationHolder],
     asked: ResourceAmounts,
-) -> Result<(), Vec<Shortfall>> {
+) -> Result<(), Vec<ResourceShortfall>> {
     let all = held.iter().fold(asked, |sum, holder| sum.plus(holder.amounts));
     let lacks = |resource: &ReservableResource| {
         asked.of(*resource) > 0 && all.of(*resource) > capacity.of(*resource)
     };
     let resources =
         [ReservableResource::Processor, ReservableResource::Memory].into_iter().filter(lacks);
-    let lacking: Vec<Shortfall> = resources
-        .map(|resource| Shortfall {
+    let lacking: Vec<ResourceShortfall> = resources
+        .map(|resource| ResourceShortfall {
             resource,
             asked: all.of(resource),
             capacity: capacity.of(resource),
@@ -120,7 +120,7 @@ pub fn admit(
     if lacking.is_empty() { Ok(()) } else { Err(lacking) }
 }
 
-fn holders(held: &[Holder], resource: ReservableResource) -> Vec<(String, u64)> {
+fn holders(held: &[ReservationHolder], resource: ReservableResource) -> Vec<(String, u64)> {
     let amounts = held.iter().map(|holder| (&holder.name, holder.amounts.of(resource)));
     let mut some: Vec<(String, u64)> =
         amounts.filter(|(_, amount)| *amount > 0).map(|(name, it)| (name.clone(), it)).collect();
@@ -128,7 +128,7 @@ fn holders(held: &[Holder], resource: ReservableResource) -> Vec<(String, u64)> 
     some
 }
 
-impl fmt::Display for Shortfall {
+impl fmt::Display for ResourceShortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let amount = |amount| self.resource.amount(amount);
         let missing = self.asked.saturating_sub(self.capacity);
@@ -195,11 +195,15 @@ mod tests {
         ResourceAmounts { cpu_millis, memory_bytes }
     }
 
-    fn holder(name: &str, cpu_millis: u64, memory_bytes: u64) -> Holder {
-        Holder { name: name.to_owned(), amounts: amounts(cpu_millis, memory_bytes) }
+    fn holder(name: &str, cpu_millis: u64, memory_bytes: u64) -> ReservationHolder {
+        ReservationHolder { name: name.to_owned(), amounts: amounts(cpu_millis, memory_bytes) }
     }
 
-    fn lacking(capacity: ResourceAmounts, held: &[Holder], asked: ResourceAmounts) -> Vec<String> {
+    fn lacking(
+        capacity: ResourceAmounts,
+        held: &[ReservationHolder],
+        asked: ResourceAmounts,
+    ) -> Vec<String> {
         let all = admit(capacity, held, asked).err().unwrap_or_default();
         all.iter().map(ToString::to_string).collect()
     }
@@ -237,7 +241,7 @@ mod tests {
             capacity in 0_u64..5_000,
             asked in proptest::collection::vec(0_u64..1_000, 0..40),
         ) {
-            let mut held: Vec<Holder> = Vec::new();
+            let mut held: Vec<ReservationHolder> = Vec::new();
             for (index, cpu) in asked.into_iter().enumerate() {
                 let sum: u64 = held.iter().map(|it| it.amounts.cpu_millis).sum();
                 let admitted = admit(amounts(capacity, 0), &held, amounts(cpu, 0)).is_ok();

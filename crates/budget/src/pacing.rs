@@ -28,4 +28,4 @@ pub mod region;
 
 pub use budget::{BUFFER_NS, CREDIT_NS, PacingBudget};
 pub use controller::{PacingController, piece, rescaled};
-pub use region::{Escape, Hold, PacingRegion, Per, TransferDirection};
+pub use region::{Escape, PacingBudgetScope, PacingMechanism, PacingRegion, TransferDirection};

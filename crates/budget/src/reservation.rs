@@ -49,7 +49,7 @@ pub struct NoTree(pub usize);
 
 /// A part, or the whole, of which more is reserved than it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overbooked {
+pub struct OverbookedReservation {
     /// By position; `None`: the whole.
     pub part: Option<usize>,
     /// What is reserved within it.
@@ -106,13 +106,13 @@ impl ReservationTree {
     /// The first part of which more is reserved than it has. That a part reserves something is its
     /// own affair: only minima bound what is within.
     #[must_use]
-    pub fn overbooked(&self) -> Option<Overbooked> {
+    pub fn overbooked(&self) -> Option<OverbookedReservation> {
         let reserved = self.reserved();
         self.order.iter().copied().find_map(|part| {
             let (asked, has) = (self.within(Some(part), &reserved), self.parts[part].min);
             let most = self.parts[part].limit.unwrap_or(u64::MAX);
             let has = if has > 0 { has } else { most };
-            (asked > has).then_some(Overbooked { part: Some(part), asked, has })
+            (asked > has).then_some(OverbookedReservation { part: Some(part), asked, has })
         })
     }
 
@@ -175,7 +175,7 @@ mod tests {
     fn more_than_a_part_has_cannot_be_reserved_within_it() {
         let parts = vec![part(None, 400, 1), part(Some(0), 300, 1), part(Some(0), 200, 1)];
         let tree = ReservationTree::new(parts).unwrap();
-        let expected = Overbooked { part: Some(0), asked: 500, has: 400 };
+        let expected = OverbookedReservation { part: Some(0), asked: 500, has: 400 };
         assert_eq!(tree.overbooked(), Some(expected));
         assert_eq!(tree.total(), 400, "of the whole, it has what it says");
         let limited = ReservationNode { limit: Some(250), ..part(None, 0, 1) };

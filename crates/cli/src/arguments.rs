@@ -15,12 +15,12 @@ use crate::verb;
 #[command(disable_help_subcommand = true)]
 pub(crate) struct CommandLineArguments {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: CommandLineVerb,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum CommandLineVerb {
     Run(Box<verb::run::RunArguments>),
     Link(Box<verb::link::LinkArguments>),
     Check(verb::check::CheckArguments),
@@ -31,13 +31,13 @@ pub(crate) enum Verb {
     Exec(verb::exec::ExecArguments),
     Shell(verb::shell::ShellArguments),
     Ps(verb::ps::PsArguments),
-    Ls(verb::ps::Everywhere),
+    Ls(verb::ps::LsArguments),
     Links(verb::links::LinksArguments),
     Top(verb::top::TopArguments),
     Web(verb::web::WebArguments),
     Set(verb::set::SetArguments),
-    Down(verb::state::Down),
-    Up(verb::state::Up),
+    Down(verb::state::DownArguments),
+    Up(verb::state::UpArguments),
     Do(verb::happen::DoArguments),
     Service(Box<verb::service::ServiceArguments>),
     Record(Box<verb::record::RecordArguments>),

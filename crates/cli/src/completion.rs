@@ -10,21 +10,21 @@ pub(crate) use script::script;
 
 /// A completion of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Candidate {
+pub(crate) struct CompletionCandidate {
     /// The whole word.
     pub(crate) value: String,
     /// Its description; may be empty.
     pub(crate) help: String,
 }
 
-impl Candidate {
+impl CompletionCandidate {
     fn new(value: impl Into<String>, help: impl Into<String>) -> Self {
-        Candidate { value: value.into(), help: help.into() }
+        CompletionCandidate { value: value.into(), help: help.into() }
     }
 }
 
 /// Completions of the last of `words`. None: the shell completes names of files and commands.
-pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<Candidate> {
+pub(crate) fn candidates(command: &Command, words: &[String]) -> Vec<CompletionCandidate> {
     let Some((current, before)) = words.split_last() else { return Vec::new() };
     let Some(point) = CompletionContext::find(command, before.get(1..).unwrap_or_default()) else {
         return Vec::new();
@@ -83,15 +83,16 @@ impl<'c> CompletionContext<'c> {
         }
     }
 
-    fn candidates(&self, command: &Command, current: &str) -> Vec<Candidate> {
+    fn candidates(&self, command: &Command, current: &str) -> Vec<CompletionCandidate> {
         if let Some(option) = self.option {
             return self.values(option);
         }
         let verb = self.verb.unwrap_or(command);
         if let Some((name, _)) = current.split_once('=').filter(|_| current.starts_with("--")) {
             let values = option(verb, name).map(|option| self.values(option)).unwrap_or_default();
-            let whole =
-                |value: Candidate| Candidate::new(format!("{name}={}", value.value), value.help);
+            let whole = |value: CompletionCandidate| {
+                CompletionCandidate::new(format!("{name}={}", value.value), value.help)
+            };
             return values.into_iter().map(whole).collect();
         }
         if current.starts_with('-') {
@@ -107,14 +108,14 @@ impl<'c> CompletionContext<'c> {
         positional.map(|positional| self.values(positional)).unwrap_or_default()
     }
 
-    fn values(&self, of: &Arg) -> Vec<Candidate> {
+    fn values(&self, of: &Arg) -> Vec<CompletionCandidate> {
         let possible = of.get_possible_values();
         if possible.is_empty() || !of.get_action().takes_values() {
             return names::of(self.verb, of, self.run.as_deref());
         }
         let shown = possible.iter().filter(|value| !value.is_hide_set());
         let help = |value: &clap::builder::PossibleValue| first_line(value.get_help());
-        shown.map(|value| Candidate::new(value.get_name(), help(value))).collect()
+        shown.map(|value| CompletionCandidate::new(value.get_name(), help(value))).collect()
     }
 }
 
@@ -126,18 +127,23 @@ fn option<'c>(verb: &'c Command, name: &str) -> Option<&'c Arg> {
     })
 }
 
-fn options(verb: &Command) -> Vec<Candidate> {
+fn options(verb: &Command) -> Vec<CompletionCandidate> {
     let shown = verb.get_arguments().filter(|argument| !argument.is_hide_set());
     shown
         .filter_map(|option| {
-            Some(Candidate::new(format!("--{}", option.get_long()?), first_line(option.get_help())))
+            Some(CompletionCandidate::new(
+                format!("--{}", option.get_long()?),
+                first_line(option.get_help()),
+            ))
         })
         .collect()
 }
 
-fn verbs(command: &Command) -> Vec<Candidate> {
+fn verbs(command: &Command) -> Vec<CompletionCandidate> {
     let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
-    shown.map(|verb| Candidate::new(verb.get_name(), first_line(verb.get_about()))).collect()
+    shown
+        .map(|verb| CompletionCandidate::new(verb.get_name(), first_line(verb.get_about())))
+        .collect()
 }
 
 fn first_line(help: Option<&clap::builder::StyledStr>) -> String {

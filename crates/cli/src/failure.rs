@@ -10,7 +10,7 @@ use windtunnel_control::{ControlClientError, ControlReply};
 use windtunnel_host::RunError;
 use windtunnel_lead::LeadError;
 use windtunnel_placement::PlacementRefusal;
-use windtunnel_scenario::{Mistake, PatchError, ScenarioErrors};
+use windtunnel_scenario::{PatchError, ScenarioErrors, ScenarioMistake};
 
 use crate::exit::ExitCategory;
 use crate::output;
@@ -26,7 +26,7 @@ pub(crate) enum VerbFailure {
     /// An event on the command line has mistakes; they render themselves.
     Event(ScenarioErrors),
     /// A file of another kind has a mistake; it renders itself.
-    Mistake(Box<Mistake>),
+    Mistake(Box<ScenarioMistake>),
     /// Machines cannot carry the plan.
     Refused(Box<PlacementRefusal>),
     /// Any other failure, with its causes.

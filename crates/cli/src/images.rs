@@ -8,12 +8,12 @@ use windtunnel_control::part::with_causes;
 use windtunnel_host::roots::{self, RootError, emulator};
 use windtunnel_image::{Image, ImageError, ImageHealthcheck};
 use windtunnel_model::plan::{
-    Checking, Node, NodeFilesystem, Platform, REGISTRY, ReadinessCheck, ReadinessCondition,
-    RootSource,
+    Node, NodeFilesystem, Platform, REGISTRY, ReadinessCheck, ReadinessCheckSettings,
+    ReadinessCondition, RootSource,
 };
 use windtunnel_model::{Plan, Span};
 use windtunnel_scenario::{
-    Loaded, Mistake, ScenarioErrors, ScenarioNotice, SourceLocation, WrittenRoot,
+    LoadedScenario, ScenarioErrors, ScenarioMistake, ScenarioNotice, SourceLocation, WrittenRoot,
 };
 
 use crate::exit::ExitCategory;
@@ -22,20 +22,20 @@ use crate::progress::{ProgressIndicator, ProgressUnit};
 
 /// Looks at every image of the loaded scenario. Mistakes are at the place of `image` in the file.
 pub(crate) fn look_at(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedScenario,
     name: &str,
     text: &[u8],
     quiet: bool,
 ) -> Result<(), VerbFailure> {
     fetch(&mut loaded.plan, quiet)?;
     let text = String::from_utf8_lossy(text);
-    let mut images = Images::default();
+    let mut images = ImageInspectionCache::default();
     let mut mistakes = BTreeMap::new();
     for node in &mut loaded.plan.nodes {
         if let Err(RootImageError { message, hint, of_platform }) = images.fill(node) {
             // Members of a group are written once.
             let place = place(loaded.roots.get(&node.group), of_platform);
-            let mistake = Mistake::at(name, &text, place, message, hint);
+            let mistake = ScenarioMistake::at(name, &text, place, message, hint);
             mistakes.entry(node.group.clone()).or_insert(mistake);
         }
     }
@@ -47,7 +47,11 @@ pub(crate) fn look_at(
 }
 
 /// Refuses images whose programs this machine cannot execute. They have been looked at.
-pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Result<(), VerbFailure> {
+pub(crate) fn check_platforms(
+    loaded: &LoadedScenario,
+    name: &str,
+    text: &[u8],
+) -> Result<(), VerbFailure> {
     let text = String::from_utf8_lossy(text);
     let mut mistakes = BTreeMap::new();
     let foreign = emulator::foreign(loaded.plan.nodes.iter());
@@ -56,7 +60,7 @@ pub(crate) fn check_platforms(loaded: &Loaded, name: &str, text: &[u8]) -> Resul
         let Some(error) = platform.and_then(|it| foreign.get(it)) else { continue };
         let place = place(loaded.roots.get(&node.group), true);
         let message = format!("platform: {error}");
-        let mistake = Mistake::at(name, &text, place, message, Some(error.hint()));
+        let mistake = ScenarioMistake::at(name, &text, place, message, Some(error.hint()));
         mistakes.entry(node.group.clone()).or_insert(mistake);
     }
     match mistakes.is_empty() {
@@ -93,10 +97,10 @@ pub(crate) fn root_failure(error: &RootError) -> VerbFailure {
 
 /// An image without a command gives its node no program; none may wait for it then.
 fn drop_empty(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedScenario,
     name: &str,
     text: &str,
-    mistakes: &mut BTreeMap<String, Mistake>,
+    mistakes: &mut BTreeMap<String, ScenarioMistake>,
 ) {
     let is_empty = |node: &Node| node.programs.iter().any(|program| program.argv.is_empty());
     if !mistakes.is_empty() || !loaded.plan.nodes.iter().any(is_empty) {
@@ -118,7 +122,7 @@ fn drop_empty(
             let message =
                 "image: it has no command of its own, and the file needs one of this node";
             let hint = Some("write the command: `run: …`".to_owned());
-            let mistake = Mistake::at(name, text, place, message.to_owned(), hint);
+            let mistake = ScenarioMistake::at(name, text, place, message.to_owned(), hint);
             mistakes.entry(node.group.clone()).or_insert(mistake);
         }
     }
@@ -138,7 +142,7 @@ fn drop_empty(
 
 /// Those that have been looked at.
 #[derive(Default)]
-struct Images {
+struct ImageInspectionCache {
     known: BTreeMap<(String, Option<String>, Option<Platform>), Image>,
 }
 
@@ -156,7 +160,7 @@ impl RootImageError {
     }
 }
 
-impl Images {
+impl ImageInspectionCache {
     fn fill(&mut self, node: &mut Node) -> Result<(), RootImageError> {
         let Some(root) = &mut node.root else { return Ok(()) };
         let RootSource::Image { path, name, platform, .. } = &root.source else {
@@ -209,7 +213,7 @@ fn take_over(root: &mut NodeFilesystem, image: &Image) -> Vec<String> {
 }
 
 /// The check of an image, with what the file says in place of what it says.
-fn check_of(image: &Image, said: Checking) -> Result<ReadinessCheck, RootImageError> {
+fn check_of(image: &Image, said: ReadinessCheckSettings) -> Result<ReadinessCheck, RootImageError> {
     if let Some(why) = &image.config().health_fault {
         let message = format!("ready: `healthcheck`: the image's cannot be read: {why}");
         let hint = Some("write `ready: command:WORDS`, or `tcp:PORT`".to_owned());
@@ -226,11 +230,11 @@ fn check_of(image: &Image, said: Checking) -> Result<ReadinessCheck, RootImageEr
 }
 
 /// Times that cannot be held, and more failures than can be counted, are the nearest that can.
-fn checking(health: &ImageHealthcheck) -> Checking {
+fn checking(health: &ImageHealthcheck) -> ReadinessCheckSettings {
     let time =
         |nanos: Option<u64>| nanos.map(|it| Span::from_nanos(it).max(ReadinessCheck::TIME_MIN));
     let fall = health.retries.map(|it| it.min(ReadinessCheck::FALL_MAX.into()));
-    Checking {
+    ReadinessCheckSettings {
         argv: health.argv.clone(),
         every: time(health.interval_ns),
         timeout: time(health.timeout_ns),

@@ -14,7 +14,7 @@ use crate::failure::{FailureOutput, VerbFailure};
 #[derive(Debug)]
 pub(crate) struct ParsedCommandLine {
     pub(crate) arguments: CommandLineArguments,
-    failures: Failures,
+    failures: FailureFormat,
 }
 
 /// A command line that is wrong, or asks for help.
@@ -26,7 +26,7 @@ pub(crate) struct CommandLineError {
 
 /// How failures are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failures {
+enum FailureFormat {
     /// As text on standard error.
     Words,
     /// As JSON on standard output.
@@ -43,7 +43,7 @@ impl ParsedCommandLine {
         let words: Vec<OsString> = words.into_iter().collect();
         let mut command = command();
         let read = command.try_get_matches_from_mut(&words).and_then(|matches| {
-            let failures = Failures::of(&matches);
+            let failures = FailureFormat::of(&matches);
             Ok(ParsedCommandLine {
                 arguments: CommandLineArguments::from_arg_matches(&matches)?,
                 failures,
@@ -58,9 +58,9 @@ impl ParsedCommandLine {
     /// Prints a failure and returns the exit code.
     pub(crate) fn print(&self, failure: &VerbFailure) -> u8 {
         match self.failures {
-            Failures::Words => failure.print(),
-            Failures::Json => failure.print_json(false),
-            Failures::JsonBesides => failure.print_json(true),
+            FailureFormat::Words => failure.print(),
+            FailureFormat::Json => failure.print_json(false),
+            FailureFormat::JsonBesides => failure.print_json(true),
         }
     }
 }
@@ -86,17 +86,17 @@ impl CommandLineError {
     }
 }
 
-impl Failures {
+impl FailureFormat {
     fn of(matches: &ArgMatches) -> Self {
-        let Some((verb, mut matches)) = matches.subcommand() else { return Failures::Words };
+        let Some((verb, mut matches)) = matches.subcommand() else { return FailureFormat::Words };
         while let Some((_, inner)) = matches.subcommand() {
             matches = inner;
         }
         let json = matches.try_get_one::<bool>("json").ok().flatten();
         match (json.copied().unwrap_or_default(), verb) {
-            (false, _) => Failures::Words,
-            (true, "exec" | "shell") => Failures::JsonBesides,
-            (true, _) => Failures::Json,
+            (false, _) => FailureFormat::Words,
+            (true, "exec" | "shell") => FailureFormat::JsonBesides,
+            (true, _) => FailureFormat::Json,
         }
     }
 }

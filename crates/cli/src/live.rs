@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use windtunnel_control::{ControlClient, ControlReply, ControlRequest, registry};
 use windtunnel_model::Plan;
 use windtunnel_report::read_plan;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -41,7 +41,7 @@ impl LiveRunSelector {
     /// The plan of the run.
     pub(crate) fn plan(&self) -> Result<Plan, VerbFailure> {
         let path = self.folder()?.join("plan.json");
-        let read = Below::open(self.folder()?).and_then(|below| read_plan(&below));
+        let read = FolderHandle::open(self.folder()?).and_then(|below| read_plan(&below));
         read.map_err(|error| {
             VerbFailure::new(
                 ExitCategory::Usage,

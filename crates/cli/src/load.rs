@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{Instead, LARGEST_FILE, Loaded, ScenarioSource};
+use windtunnel_scenario::{LARGEST_FILE, LoadedScenario, ScenarioOverrides, ScenarioSource};
 
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -18,9 +18,9 @@ pub(crate) use usual::{ScenarioFile, USUAL_NAME, usual};
 /// it says, or beside it. Images in registries are fetched, with a bar unless it is to be `quiet`.
 pub(crate) fn scenario(
     file: &Path,
-    instead: Instead<'_>,
+    instead: ScenarioOverrides<'_>,
     quiet: bool,
-) -> Result<Loaded, VerbFailure> {
+) -> Result<LoadedScenario, VerbFailure> {
     let name = match is_standard_input(file) {
         true => "<stdin>".to_owned(),
         false => file.display().to_string(),
@@ -51,8 +51,8 @@ pub(crate) fn resolve(
     text: &[u8],
     default_name: &str,
     base: &Path,
-    instead: Instead<'_>,
-) -> Result<Loaded, VerbFailure> {
+    instead: ScenarioOverrides<'_>,
+) -> Result<LoadedScenario, VerbFailure> {
     let source = ScenarioSource { name, text, default_name, base_dir: &base.to_string_lossy() };
     Ok(windtunnel_scenario::load_instead(&source, &|name: &str| read_named(base, name), instead)?)
 }

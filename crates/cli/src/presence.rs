@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use windtunnel_host::presence::{MissingPrerequisite, Needed, NotRunnable, folders_of, missing};
+use windtunnel_host::presence::{
+    MissingPrerequisite, NotRunnable, ProgramPrerequisite, folders_of, missing,
+};
 use windtunnel_scenario::{
-    Loaded, Mistake, ScenarioErrors, ScenarioNotice, SourceLocation, nearest,
+    LoadedScenario, ScenarioErrors, ScenarioMistake, ScenarioNotice, SourceLocation, nearest,
 };
 
 use crate::failure::VerbFailure;
@@ -13,7 +15,7 @@ use crate::failure::VerbFailure;
 /// Refuses a scenario with programs or working folders that are not there. One that another program
 /// may make before it is needed becomes a notice.
 pub(crate) fn check(
-    loaded: &mut Loaded,
+    loaded: &mut LoadedScenario,
     name: &str,
     text: &[u8],
     base: &Path,
@@ -25,7 +27,7 @@ pub(crate) fn check(
         let group = loaded.plan.nodes[missing.node.index()].group.clone();
         let place = place_of(loaded, &group, &missing);
         // Members of a group are written once.
-        let is_check = matches!(missing.what, Needed::Check(_));
+        let is_check = matches!(missing.what, ProgramPrerequisite::Check(_));
         if !reported.insert((group, missing.program, is_check)) {
             continue;
         }
@@ -35,7 +37,7 @@ pub(crate) fn check(
             loaded.notices.push(ScenarioNotice::at(place, message));
         } else {
             let hint = missing.hint().or_else(|| near(&missing));
-            mistakes.push(Mistake::at(name, &text, place, message, hint));
+            mistakes.push(ScenarioMistake::at(name, &text, place, message, hint));
         }
     }
     if mistakes.is_empty() {
@@ -45,12 +47,12 @@ pub(crate) fn check(
     }
 }
 
-fn place_of(loaded: &Loaded, group: &str, missing: &MissingPrerequisite) -> SourceLocation {
+fn place_of(loaded: &LoadedScenario, group: &str, missing: &MissingPrerequisite) -> SourceLocation {
     let written = loaded.programs.get(group).and_then(|programs| programs.get(missing.program));
     let place = written.map(|written| match missing.what {
-        Needed::Folder(..) => written.cwd.unwrap_or(written.run),
-        Needed::Program(_) => written.run,
-        Needed::Check(_) => written.ready.unwrap_or(written.run),
+        ProgramPrerequisite::Folder(..) => written.cwd.unwrap_or(written.run),
+        ProgramPrerequisite::Program(_) => written.run,
+        ProgramPrerequisite::Check(_) => written.ready.unwrap_or(written.run),
     });
     place.unwrap_or(SourceLocation::START)
 }
@@ -58,8 +60,8 @@ fn place_of(loaded: &Loaded, group: &str, missing: &MissingPrerequisite) -> Sour
 /// A program with a similar name.
 fn near(missing: &MissingPrerequisite) -> Option<String> {
     match &missing.what {
-        Needed::Program(NotRunnable::NotInPath(name))
-        | Needed::Check(NotRunnable::NotInPath(name)) => similar(name),
+        ProgramPrerequisite::Program(NotRunnable::NotInPath(name))
+        | ProgramPrerequisite::Check(NotRunnable::NotInPath(name)) => similar(name),
         _ => None,
     }
 }

@@ -19,12 +19,12 @@ pub(crate) struct ProgressIndicator {
     bar: ProgressBar,
     began: Instant,
     shown: Arc<AtomicBool>,
-    manner: Manner,
+    manner: ProgressTrigger,
 }
 
 /// What makes it appear.
 #[derive(Debug)]
-enum Manner {
+enum ProgressTrigger {
     Never,
     /// The work, when it says how far it is.
     Work,
@@ -45,7 +45,7 @@ pub(crate) enum ProgressUnit {
 impl ProgressIndicator {
     /// For work that is described by a few words, `setting up nodes`, and often says how far it is.
     pub(crate) fn new(what: &'static str, unit: ProgressUnit, quiet: bool) -> ProgressIndicator {
-        let manner = if quiet { Manner::Never } else { Manner::Work };
+        let manner = if quiet { ProgressTrigger::Never } else { ProgressTrigger::Work };
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         set_style(&bar, unit, "");
         bar.set_message(what);
@@ -73,14 +73,15 @@ impl ProgressIndicator {
         });
         // Without a thread the work shows it.
         if let Ok(thread) = thread {
-            self.manner = Manner::Thread { end: Some(end), thread: Some(thread) };
+            self.manner = ProgressTrigger::Thread { end: Some(end), thread: Some(thread) };
         }
         self
     }
 
     /// So much is done, of so much.
     pub(crate) fn set(&mut self, done: u64, total: u64) {
-        let waits = matches!(self.manner, Manner::Work) && !self.shown.load(Ordering::Relaxed);
+        let waits =
+            matches!(self.manner, ProgressTrigger::Work) && !self.shown.load(Ordering::Relaxed);
         if waits && self.began.elapsed() >= APPEARS_AFTER {
             appear(&self.bar, &self.shown);
         }
@@ -99,7 +100,7 @@ impl ProgressIndicator {
 impl Drop for ProgressIndicator {
     /// Takes the bar away.
     fn drop(&mut self) {
-        if let Manner::Thread { end, thread } = &mut self.manner {
+        if let ProgressTrigger::Thread { end, thread } = &mut self.manner {
             drop(end.take());
             // It has nothing to say, and if it panicked the work is none the worse.
             let _ = thread.take().map(JoinHandle::join);

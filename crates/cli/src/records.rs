@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_cluster::machine;
 use windtunnel_evidence::{EvidenceLoader, RecordedRun};
 use windtunnel_report::record_files;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -56,7 +56,7 @@ pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, VerbFailure> {
         let why = if run.exists() { "neither a folder nor a regular file" } else { "not there" };
         return Err(VerbFailure::new(ExitCategory::Usage, format!("{} is {why}", run.display())));
     }
-    let found = Below::open(run).and_then(|below| record_files(&below));
+    let found = FolderHandle::open(run).and_then(|below| record_files(&below));
     let found = found.map_err(|error| reading(&run.join("records"), &error))?;
     if !found.is_empty() {
         return Ok(found.into_iter().map(|file| run.join(file)).collect());
@@ -69,7 +69,7 @@ pub(crate) fn files(run: &Path) -> Result<Vec<PathBuf>, VerbFailure> {
 pub(crate) fn open(run: &Path, file: &Path) -> io::Result<File> {
     match file.strip_prefix(run) {
         Ok(inner) if inner.as_os_str().is_empty() => File::open(file),
-        Ok(inner) => Below::open(run)?.file(inner),
+        Ok(inner) => FolderHandle::open(run)?.file(inner),
         Err(_) => Err(io::ErrorKind::InvalidInput.into()),
     }
 }

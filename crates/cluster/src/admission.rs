@@ -14,7 +14,7 @@ pub(crate) struct HandshakeAdmission {
 
 /// What is done with a beginning connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum HandshakeDecision {
     /// Its handshake goes on; [`HandshakeAdmission::leave`] follows when it is over.
     Admit,
     /// Its address has to be proven first (RFC 9000, 8.1.2), which costs nothing to remember.
@@ -25,19 +25,24 @@ pub(crate) enum Decision {
 
 impl HandshakeAdmission {
     /// `is_proven`: the peer receives at that address. `is_crowded`: many connections are open.
-    pub(crate) fn decide(&mut self, from: IpAddr, is_proven: bool, is_crowded: bool) -> Decision {
+    pub(crate) fn decide(
+        &mut self,
+        from: IpAddr,
+        is_proven: bool,
+        is_crowded: bool,
+    ) -> HandshakeDecision {
         let from = group(from);
         let own = self.by.get(&from).copied().unwrap_or(0);
         let many = self.all >= UNPROVEN_MAX || own >= UNPROVEN_OF_ADDRESS_MAX || is_crowded;
         if many && !is_proven {
-            return Decision::Prove;
+            return HandshakeDecision::Prove;
         }
         if self.all >= HALF_OPEN_MAX || own >= HALF_OPEN_OF_ADDRESS_MAX {
-            return Decision::Refuse;
+            return HandshakeDecision::Refuse;
         }
         self.all += 1;
         *self.by.entry(from).or_default() += 1;
-        Decision::Admit
+        HandshakeDecision::Admit
     }
 
     /// A handshake is over, however it went.
@@ -86,15 +91,18 @@ mod tests {
     fn an_address_that_is_not_proven_gets_few_and_all_of_them_together_not_many() {
         let mut admission = HandshakeAdmission::default();
         for _ in 0..16 {
-            assert_eq!(admission.decide(v4(1), false, false), Decision::Admit);
+            assert_eq!(admission.decide(v4(1), false, false), HandshakeDecision::Admit);
         }
-        assert_eq!(admission.decide(v4(1), false, false), Decision::Prove);
+        assert_eq!(admission.decide(v4(1), false, false), HandshakeDecision::Prove);
         for last in 2..18 {
-            assert_eq!(admission.decide(v4(last), false, false), Decision::Admit);
+            assert_eq!(admission.decide(v4(last), false, false), HandshakeDecision::Admit);
         }
-        assert_eq!(admission.decide(v4(99), false, false), Decision::Prove);
-        assert_eq!(admission.decide(v4(99), true, false), Decision::Admit);
-        assert_eq!(HandshakeAdmission::default().decide(v4(1), false, true), Decision::Prove);
+        assert_eq!(admission.decide(v4(99), false, false), HandshakeDecision::Prove);
+        assert_eq!(admission.decide(v4(99), true, false), HandshakeDecision::Admit);
+        assert_eq!(
+            HandshakeAdmission::default().decide(v4(1), false, true),
+            HandshakeDecision::Prove
+        );
     }
 
     #[test]
@@ -102,17 +110,17 @@ mod tests {
         let mut admission = HandshakeAdmission::default();
         for from in 1..=4 {
             for _ in 0..64 {
-                assert_eq!(admission.decide(v4(from), true, false), Decision::Admit);
+                assert_eq!(admission.decide(v4(from), true, false), HandshakeDecision::Admit);
             }
             let next = admission.decide(v4(from), true, false);
-            assert_eq!(next, Decision::Refuse, "the 65th of address {from}");
+            assert_eq!(next, HandshakeDecision::Refuse, "the 65th of address {from}");
         }
         assert_eq!(
             (admission.half_open(), admission.decide(v4(5), true, false)),
-            (256, Decision::Refuse)
+            (256, HandshakeDecision::Refuse)
         );
         admission.leave(v4(1));
-        assert_eq!(admission.decide(v4(5), true, false), Decision::Admit);
+        assert_eq!(admission.decide(v4(5), true, false), HandshakeDecision::Admit);
     }
 
     #[test]
@@ -120,9 +128,9 @@ mod tests {
         let mut admission = HandshakeAdmission::default();
         let of = |host: u16| IpAddr::from([0xfd00, 1, 2, 3, 0, 0, 0, host]);
         for host in 0..64 {
-            assert_eq!(admission.decide(of(host), true, false), Decision::Admit);
+            assert_eq!(admission.decide(of(host), true, false), HandshakeDecision::Admit);
         }
-        assert_eq!(admission.decide(of(99), true, false), Decision::Refuse);
+        assert_eq!(admission.decide(of(99), true, false), HandshakeDecision::Refuse);
         (0..64).for_each(|host| admission.leave(of(host)));
         assert_eq!((admission.half_open(), admission.by.len()), (0, 0));
     }
@@ -133,11 +141,11 @@ mod tests {
         let mapped: IpAddr = "::ffff:10.0.0.1".parse().unwrap();
         for number in 0..64 {
             let from = if number % 2 == 0 { v4(1) } else { mapped };
-            assert_eq!(admission.decide(from, true, false), Decision::Admit);
+            assert_eq!(admission.decide(from, true, false), HandshakeDecision::Admit);
         }
-        assert_eq!(admission.decide(mapped, true, false), Decision::Refuse);
+        assert_eq!(admission.decide(mapped, true, false), HandshakeDecision::Refuse);
         admission.leave(mapped);
-        assert_eq!(admission.decide(v4(1), true, false), Decision::Admit);
+        assert_eq!(admission.decide(v4(1), true, false), HandshakeDecision::Admit);
         // An address that has none leaves nothing, and no count falls below zero.
         admission.leave(v4(9));
         (0..100).for_each(|_| admission.leave(v4(1)));

@@ -45,7 +45,7 @@ pub use worker::PartWorkerCommand;
 use crate::carrier::{AgentConnectionPool, canonical};
 use crate::hello::AgentHello;
 use crate::key::ClusterKey;
-use crate::protocol::Unfit;
+use crate::protocol::MachineIneligibility;
 use crate::protocol::run::RunSetup;
 use crate::{machine, tls};
 
@@ -214,7 +214,7 @@ pub enum AgentNotice {
         removed: Result<(), String>,
     },
     /// This machine can do no part of a run.
-    Unfit(Unfit),
+    Unfit(MachineIneligibility),
     /// What [`AgentResourceLimits`] allow was not held, and why; runs that are here get it, too.
     NotHeld {
         /// In a sentence.

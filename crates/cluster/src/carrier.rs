@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use windtunnel_control::part::FromPart;
 
-use crate::admission::{Decision, HandshakeAdmission};
+use crate::admission::{HandshakeAdmission, HandshakeDecision};
 use crate::agent::watch::WatcherId;
 use crate::hello::{self, AgentHello, HelloError};
 use crate::key::NAME;
@@ -169,12 +169,12 @@ impl AgentConnectionPool {
             let is_crowded = self.endpoint.open_connections() > UNPROVEN_MAX;
             let decision = self.admission().decide(from.ip(), is_proven, is_crowded);
             match decision {
-                Decision::Admit => {
+                HandshakeDecision::Admit => {
                     let carrier = self.clone();
                     tokio::task::spawn_local(async move { carrier.admit(incoming, from).await });
                 }
-                Decision::Prove => drop(incoming.retry()),
-                Decision::Refuse => {
+                HandshakeDecision::Prove => drop(incoming.retry()),
+                HandshakeDecision::Refuse => {
                     incoming.refuse();
                     let why = "too many of its handshakes are not finished".to_owned();
                     self.emit(CarrierEvent::Refused { from, why });

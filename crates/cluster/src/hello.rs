@@ -7,7 +7,7 @@ use quinn::{Connection, ConnectionError, VarInt};
 use serde::{Deserialize, Serialize};
 use windtunnel_control::SoftwareVersion;
 use windtunnel_model::name;
-use windtunnel_model::valid::{Invalid, Validate, ensure, plain, shown};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, plain, shown};
 
 use crate::stream;
 
@@ -44,7 +44,7 @@ impl AgentHello {
 }
 
 impl Validate for AgentHello {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_machine(&self.host), || {
             format!("`{}` cannot name a machine", shown(&self.host))
         })?;

@@ -122,7 +122,7 @@ impl PartSessions {
 
 /// Runs a command in a node of a part.
 #[derive(Debug)]
-pub struct Runner {
+pub struct RemoteCommandRunner {
     run: u64,
     address: String,
     key: ClusterKey,
@@ -131,12 +131,12 @@ pub struct Runner {
 /// The way to a command that runs.
 pub type CommandSender = tokio::sync::mpsc::Sender<ToCommand>;
 
-impl Runner {
+impl RemoteCommandRunner {
     pub(crate) fn new(run: u64, address: String, key: ClusterKey) -> Self {
-        Runner { run, address, key }
+        RemoteCommandRunner { run, address, key }
     }
 
-    /// The way to the command, and what [`Runner::run`] reads from it. Bounded: input that comes
+    /// The way to the command, and what [`RemoteCommandRunner::run`] reads from it. Bounded: input that comes
     /// faster than the network carries it has to wait.
     #[must_use]
     pub fn channel() -> (CommandSender, tokio::sync::mpsc::Receiver<ToCommand>) {

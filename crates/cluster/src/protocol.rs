@@ -197,14 +197,14 @@ pub struct AgentDescription {
     pub refused_datagrams: u64,
     /// Why the machine can do no part of a run, if the agent found at its start that it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfit: Option<Unfit>,
+    pub unfit: Option<MachineIneligibility>,
     /// How the other agents look from here.
     pub peers: Vec<PeerAgent>,
 }
 
 /// Why a machine can do no part of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unfit {
+pub struct MachineIneligibility {
     /// What went wrong where one was tried.
     pub why: String,
     /// What its owner can do about it.

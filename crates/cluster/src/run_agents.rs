@@ -9,7 +9,7 @@ use windtunnel_control::{ControlReply, ControlRequest};
 
 use crate::client::{AgentClient, AgentClientError};
 use crate::key::ClusterKey;
-use crate::parts::Runner;
+use crate::parts::RemoteCommandRunner;
 use crate::protocol::AgentRequest;
 use crate::protocol::run::RunMember;
 
@@ -75,9 +75,9 @@ impl RunAgents {
 
     /// What is needed to run a command in a node of a member, on a thread of its own.
     #[must_use]
-    pub fn runner(&self, member: u16) -> Runner {
+    pub fn runner(&self, member: u16) -> RemoteCommandRunner {
         let address = self.members[usize::from(member)].address.to_string();
-        Runner::new(self.run, address, self.key.clone())
+        RemoteCommandRunner::new(self.run, address, self.key.clone())
     }
 
     /// Asks an agent, and again for [`PATIENCE`] as long as it is silent.

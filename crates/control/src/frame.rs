@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use windtunnel_model::valid::{Invalid, Validate};
+use windtunnel_model::valid::{PlanValidationError, Validate};
 
 /// The longest message that is taken: a plan of thousands of nodes fits.
 pub const FRAME_BYTES_MAX: usize = 256 << 20;
@@ -22,7 +22,7 @@ pub enum FrameError {
     Unreadable(#[from] serde_json::Error),
     /// It is one that may not be sent.
     #[error("a message is not valid: {0}")]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] PlanValidationError),
 }
 
 /// The bytes of a message.
@@ -97,7 +97,7 @@ mod tests {
     struct Text(String);
 
     impl Validate for Text {
-        fn validate(&self) -> Result<(), Invalid> {
+        fn validate(&self) -> Result<(), PlanValidationError> {
             windtunnel_model::valid::ensure(self.0 != "bad", || "it is bad".to_owned())
         }
     }

@@ -45,8 +45,8 @@ pub mod version;
 pub use client::{ControlClient, ControlClientError};
 pub use message::{
     ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
-    LinkList, NodeLimits, NodeStatus, ProgramStatus, RecordOrder, RecordStatus, RecordedLayer,
-    ReservationStatus, RunStatus, Sending, Snapshot, VERSION,
+    LinkList, NodeEgressStatus, NodeLimits, NodeStatus, ProgramStatus, RecordOrder, RecordStatus,
+    RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
 };
 pub use nats::{NatMapping, NatStatus};
 pub use server::{ConnectionInput, ControlConnection, ControlListener};

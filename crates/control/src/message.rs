@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::plan::{FlowPattern, Layers, RecordDirection, ScheduledEvent};
+use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet, ScheduledEvent};
 use windtunnel_model::{Bytes, LinkPatch, Rate};
 use windtunnel_trace::event::EventLogEntry as RunEvent;
 
@@ -145,8 +145,8 @@ pub enum ControlRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordOrder {
     /// Names of layers.
-    #[serde(default, skip_serializing_if = "Layers::is_empty")]
-    pub layers: Layers,
+    #[serde(default, skip_serializing_if = "RecordLayerSet::is_empty")]
+    pub layers: RecordLayerSet,
     /// Names of nodes or groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
@@ -446,12 +446,12 @@ pub struct ReservationStatus {
     pub limits: NodeLimits,
     /// What it sends; absent for a reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sending: Option<Sending>,
+    pub sending: Option<NodeEgressStatus>,
 }
 
 /// What a node sends on its links, all of them together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sending {
+pub struct NodeEgressStatus {
     /// The rates of its links; absent if one has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bit_per_s: Option<u64>,
@@ -463,14 +463,14 @@ pub struct Sending {
     pub dropped_packets: u64,
 }
 
-impl Sending {
+impl NodeEgressStatus {
     /// What all of these directions of links do.
     #[must_use]
-    pub fn of<'a>(lanes: impl Iterator<Item = &'a LaneStatus>) -> Sending {
-        let none = Sending { rate_bit_per_s: Some(0), ..Sending::default() };
+    pub fn of<'a>(lanes: impl Iterator<Item = &'a LaneStatus>) -> NodeEgressStatus {
+        let none = NodeEgressStatus { rate_bit_per_s: Some(0), ..NodeEgressStatus::default() };
         lanes.fold(none, |sum, lane| {
             let rates = sum.rate_bit_per_s.zip(lane.rate_bit_per_s);
-            Sending {
+            NodeEgressStatus {
                 rate_bit_per_s: rates.map(|(a, b)| a.saturating_add(b)),
                 used_bit_per_s: sum.used_bit_per_s.saturating_add(lane.delivered_wire_bit_per_s),
                 backlog_bytes: sum.backlog_bytes.saturating_add(lane.queue_bytes),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
-use windtunnel_model::valid::{Invalid, Validate, ensure};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
 
 use crate::valid::{ensure_label, is_word};
 
@@ -48,7 +48,7 @@ pub struct NatMapping {
 }
 
 impl Validate for NatStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_label(&self.router)?;
         ensure(is_word(&self.r#type), || format!("router `{}` has no type of NAT", self.router))?;
         ensure(self.mappings.len() <= MAPPINGS_MAX, || {
@@ -59,7 +59,7 @@ impl Validate for NatStatus {
 }
 
 impl Validate for NatMapping {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let ends = [Some(&self.internal), Some(&self.external), self.remote.as_ref()];
         let mut ends = ends.into_iter().flatten();
         let are = ends.all(|text| text.parse::<std::net::SocketAddrV4>().is_ok());
@@ -68,7 +68,7 @@ impl Validate for NatMapping {
 }
 
 /// NATs of a plan.
-pub(crate) fn validate_all(nats: &[NatStatus]) -> Result<(), Invalid> {
+pub(crate) fn validate_all(nats: &[NatStatus]) -> Result<(), PlanValidationError> {
     ensure(nats.len() <= Plan::LINKS_MAX, || format!("{} NATs", nats.len()))?;
     nats.iter().try_for_each(NatStatus::validate)
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::Service;
-use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short};
 
 use crate::valid::{ensure_label, is_word};
 
@@ -189,19 +189,19 @@ impl ReplicaStatusMessage {
 }
 
 impl Validate for ServiceList {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         validate_all(&self.services)
     }
 }
 
 /// Services of a plan.
-pub(crate) fn validate_all(services: &[ServiceStatus]) -> Result<(), Invalid> {
+pub(crate) fn validate_all(services: &[ServiceStatus]) -> Result<(), PlanValidationError> {
     ensure(services.len() <= Plan::SERVICES_MAX, || format!("{} services", services.len()))?;
     services.iter().try_for_each(ServiceStatus::validate)
 }
 
 impl Validate for ServiceStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let names = self.origin.iter().chain(&self.at).chain([&self.service]);
         names
             .chain(self.replicas.iter().map(|it| &it.replica))

@@ -5,7 +5,7 @@ pub mod part;
 
 use windtunnel_model::demand::Demand;
 use windtunnel_model::name;
-use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::message::{
@@ -15,7 +15,7 @@ use crate::message::{
 use crate::{nats, services};
 
 impl Validate for ControlGreeting {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_experiment(&self.name), || {
             format!("`{}` cannot name an experiment", shown(&self.name))
         })
@@ -23,7 +23,7 @@ impl Validate for ControlGreeting {
 }
 
 impl Validate for ControlRequest {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             ControlRequest::Ps
             | ControlRequest::Snapshot
@@ -86,7 +86,7 @@ impl Validate for ControlRequest {
 }
 
 impl Validate for LaneProperties {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_short("the name of a link", &self.link)?;
         ensure_short("a direction", &self.direction)?;
         ensure_short("a state", &self.state)?;
@@ -96,12 +96,12 @@ impl Validate for LaneProperties {
 }
 
 /// Directions of links that a run may have.
-fn ensure_lanes(lanes: usize) -> Result<(), Invalid> {
+fn ensure_lanes(lanes: usize) -> Result<(), PlanValidationError> {
     ensure(lanes <= 2 * Plan::LINKS_MAX, || format!("{lanes} directions of links"))
 }
 
 impl Validate for LaneChoice {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let direction = self.direction.as_deref().unwrap_or_default();
         ensure_short("the name of a link", &self.link)?;
         ensure_short("a direction", direction)
@@ -109,14 +109,14 @@ impl Validate for LaneChoice {
 }
 
 /// Only the run, which has the plan, can check the values against each other.
-fn is_bounded(patch: &LinkPatch) -> Result<(), Invalid> {
+fn is_bounded(patch: &LinkPatch) -> Result<(), PlanValidationError> {
     use windtunnel_model::profile::LossModel;
     let Some(LossModel::Listed(numbers)) = &patch.loss else { return Ok(()) };
     ensure(numbers.len() <= EVENTS_MAX, || "too many packets are named".to_owned())
 }
 
 impl Validate for ControlReply {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             ControlReply::Done
             | ControlReply::Elsewhere
@@ -159,7 +159,7 @@ impl Validate for ControlReply {
 }
 
 impl Validate for RecordOrder {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let all = self.nodes.len().max(self.flows.len());
         ensure(all <= Plan::NODES_MAX, || format!("{all} nodes or flows to be recorded"))?;
         self.nodes.iter().try_for_each(|name| ensure_label(name))
@@ -167,7 +167,7 @@ impl Validate for RecordOrder {
 }
 
 impl Validate for RecordStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(self.layers.len() <= LAYERS_MAX, || format!("{} layers", self.layers.len()))?;
         ensure_short("a reason", self.failure.as_deref().unwrap_or_default())?;
         self.layers.iter().try_for_each(|layer| {
@@ -180,7 +180,7 @@ impl Validate for RecordStatus {
 }
 
 impl Validate for RunStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_experiment(&self.name), || {
             format!("`{}` cannot name an experiment", shown(&self.name))
         })?;
@@ -192,7 +192,7 @@ impl Validate for RunStatus {
 }
 
 impl Validate for NodeStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_label(&self.node)?;
         let addresses = &self.addresses;
         let are = addresses.iter().all(|text| text.parse::<std::net::IpAddr>().is_ok());
@@ -203,7 +203,7 @@ impl Validate for NodeStatus {
 }
 
 impl Validate for LaneStatus {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let ends = self.direction.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let named = name::is_link(&self.link, name::PLAN_LINK_LETTERS_MAX) && ends;
         ensure(named && self.direction.len() <= name::PLAN_LINK_LETTERS_MAX, || {
@@ -215,12 +215,13 @@ impl Validate for LaneStatus {
     }
 }
 
-pub(crate) fn ensure_label(text: &str) -> Result<(), Invalid> {
-    name::check_label(text, name::LABEL_LETTERS_MAX)
-        .map_err(|error| Invalid::new(format!("`{}` cannot name a node: {error}", shown(text))))
+pub(crate) fn ensure_label(text: &str) -> Result<(), PlanValidationError> {
+    name::check_label(text, name::LABEL_LETTERS_MAX).map_err(|error| {
+        PlanValidationError::new(format!("`{}` cannot name a node: {error}", shown(text)))
+    })
 }
 
-pub(crate) fn ensure_signal(signal: i32) -> Result<(), Invalid> {
+pub(crate) fn ensure_signal(signal: i32) -> Result<(), PlanValidationError> {
     ensure((1..=SIGNAL_MAX).contains(&signal), || format!("{signal} is not a signal"))
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::name;
-use windtunnel_model::valid::{Invalid, Validate, ensure};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
 
 /// Number of what agents, commands and parts say to each other. It changes with every message that
 /// an earlier windtunnel would not read as it is meant.
@@ -36,7 +36,7 @@ impl fmt::Display for SoftwareVersion {
 }
 
 impl Validate for SoftwareVersion {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_machine(&self.windtunnel), || "a release has another name".to_owned())
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct ArrivalClock {
 
 /// When a packet came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrival {
+pub(super) struct PacketArrival {
     /// By its stamp: when its node's device handed it to the kernel.
     pub(super) sent: Time,
     /// When the engine takes it: later where it has caught up with a later time already, as the kernel
@@ -80,7 +80,7 @@ impl ArrivalClock {
     }
 
     /// A stamp on the run's clock.
-    pub(super) fn convert(&mut self, stamp_ns: u64) -> Arrival {
+    pub(super) fn convert(&mut self, stamp_ns: u64) -> PacketArrival {
         let converted = u64::try_from(i128::from(stamp_ns) - self.distance_ns).unwrap_or(0);
         let converted = Time::from_nanos(converted);
         if converted > self.now {
@@ -90,7 +90,7 @@ impl ArrivalClock {
         let sent = converted.min(self.now);
         self.last = self.last.max(sent);
         let sent = if sent < self.set_at { self.last } else { sent };
-        Arrival { sent, at: self.last }
+        PacketArrival { sent, at: self.last }
     }
 
     /// `time`, or the last stamp if that is later; later stamps will not be before it.

@@ -8,13 +8,13 @@ use windtunnel_model::{Lane, Time};
 
 /// The lanes of this machine's flows.
 #[derive(Debug, Default)]
-pub(super) struct Crossed {
+pub(super) struct LocalFlowLanes {
     flows: BTreeMap<FlowKey, Vec<Lane>>,
     /// By lane: since when each flow crosses it.
     since: BTreeMap<Lane, BTreeMap<FlowKey, Time>>,
 }
 
-impl Crossed {
+impl LocalFlowLanes {
     /// A flow of this machine crosses these lanes from now on, if it did not before.
     pub(super) fn begin(&mut self, key: FlowKey, now: Time, lanes: impl FnOnce() -> Vec<Lane>) {
         if self.flows.contains_key(&key) {
@@ -45,7 +45,7 @@ impl Crossed {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Crossed::default();
+        *self = LocalFlowLanes::default();
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     fn a_lane_is_crossed_from_its_first_flow_to_the_end_of_its_last() {
         let key = |number| FlowKey { source: NodeId(0), destination: NodeId(1), number };
         let (lane, at) = (Lane::from_index, Time::from_nanos);
-        let mut crossed = Crossed::default();
+        let mut crossed = LocalFlowLanes::default();
         crossed.begin(key(1), at(5), || vec![lane(2), lane(4)]);
         crossed.begin(key(1), at(6), || vec![lane(8)]);
         crossed.begin(key(2), at(7), || vec![lane(4)]);

@@ -58,34 +58,34 @@ use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 use windtunnel_sys::{clock as sys_clock, limits, schedule as sys_schedule};
 use windtunnel_wire::vnet;
 
-use arrival_clock::{Arrival, ArrivalClock};
+use arrival_clock::{ArrivalClock, PacketArrival};
 use change::advance;
 pub use clock::now;
-use entrances::Entrances;
+use entrances::IngressPortTable;
 pub use message::{PacketLoopCommand, PacketLoopEvent};
 pub use meter::NodePairThroughput;
 pub use nats::NatTally;
 use outbox::Outbox;
-use overload::{Overload, OverloadSummary, Stalls};
+use overload::{Overload, OverloadSummary, PacketLoopStalls};
 use owners::FlowOwnerThread;
-use promotion::Promotion;
+use promotion::RealTimePromoter;
 use real_time_rest::RealTimeRest;
 use receive_queue::ReceiveQueue;
-use receivers::Receivers;
+use receivers::ReceiveQueueTable;
 use records::PacketLoopRecorder;
 pub use records::RecordSetup;
-pub use remote::{InterMachineTraffic, OneWay, PeerSilencePeriod, PeerTraffic, Remote};
+pub use remote::{InterMachineTraffic, OneWay, PeerSilencePeriod, PeerTraffic, RemoteMachines};
 use sampler::Sampler;
 pub use samples::SampleSink;
 pub use schedule::ChangeOrigin;
 use schedule::ChangeSchedule;
-use senders::Senders;
+use senders::SharedSocketTable;
 use services::RedirectedAtEnd;
-pub use services::{Redirected, Redirections, RedirectionsNow};
+pub use services::{RedirectionTotals, RedirectionsNow, ServiceRedirectionTotals};
 pub use tally::{LaneResult, LaneShares, LateInterval, Tally};
 use tap::Taps;
 use ticks::ProcessorTickThreads;
-use wait_policy::{Wait, WaitPolicy};
+use wait_policy::{LoopWaitMode, WaitPolicy};
 
 /// What the loop needs.
 pub struct PacketLoopParameters {
@@ -101,11 +101,11 @@ pub struct PacketLoopParameters {
     /// Raised when something is in the channel of notes.
     pub notify: Arc<Wake>,
     /// The other machines of the run, if there are any.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteMachines>,
     /// What is recorded of packets; `None`: nothing can be.
     pub records: Option<RecordSetup>,
     /// What puts the loop before all other work of the machine.
-    pub promotion: Option<Promotion>,
+    pub promotion: Option<RealTimePromoter>,
     /// Those of nodes that pay for receiving.
     pub receive_queues: Vec<ReceiveQueue>,
     /// What finds whose flows are, where programs share links.
@@ -139,9 +139,9 @@ impl Dataplane {
         let owners =
             setup.owners.take().map(|owners| FlowOwnerThread::start(owners, Arc::clone(&wake)));
         let owners = owners.transpose()?;
-        let thread = std::thread::Builder::new()
-            .name("engine".to_owned())
-            .spawn(move || Loop::new(setup, socket, receiver, wake_in, notes, owners).run())?;
+        let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            PacketLoop::new(setup, socket, receiver, wake_in, notes, owners).run()
+        })?;
         Ok((Dataplane { orders, wake, thread }, notes_out))
     }
 
@@ -180,11 +180,11 @@ struct PacketLoopIteration {
     behind: Span,
 }
 
-struct Loop {
+struct PacketLoop {
     setup: PacketLoopParameters,
     socket: PacketSocket,
     engine: Engine,
-    entrances: Entrances,
+    entrances: IngressPortTable,
     schedule: ChangeSchedule,
     sampler: Sampler,
     /// Packets that a device did not take.
@@ -192,12 +192,12 @@ struct Loop {
     arrivals: ArrivalClock,
     overload: Overload,
     wait_policy: WaitPolicy,
-    remote: Option<Remote>,
+    remote: Option<RemoteMachines>,
     records: PacketLoopRecorder,
     taps: Taps,
     owners: Option<FlowOwnerThread>,
-    senders: Senders,
-    receivers: Receivers,
+    senders: SharedSocketTable,
+    receivers: ReceiveQueueTable,
     orders: Receiver<PacketLoopCommand>,
     wake: Arc<Wake>,
     notes: Sender<PacketLoopEvent>,
@@ -217,10 +217,10 @@ struct OwnCounts {
     ran_ns: u64,
     waited_ns: u64,
     overloads: OverloadSummary,
-    stalls: Stalls,
+    stalls: PacketLoopStalls,
 }
 
-impl Loop {
+impl PacketLoop {
     fn new(
         mut setup: PacketLoopParameters,
         socket: PacketSocket,
@@ -231,16 +231,16 @@ impl Loop {
     ) -> Self {
         let remote = setup.remote.take();
         let records = PacketLoopRecorder::new(setup.records.take());
-        Loop {
+        PacketLoop {
             engine: new_engine(&setup, remote.as_ref()),
-            entrances: Entrances::new(&setup.interfaces),
+            entrances: IngressPortTable::new(&setup.interfaces),
             wait_policy: WaitPolicy::new(remote.is_some()),
             remote,
             records,
             taps: Taps::default(),
             owners,
-            senders: Senders::new(&setup.plan, std::mem::take(&mut setup.senders)),
-            receivers: Receivers::new(std::mem::take(&mut setup.receive_queues)),
+            senders: SharedSocketTable::new(&setup.plan, std::mem::take(&mut setup.senders)),
+            receivers: ReceiveQueueTable::new(std::mem::take(&mut setup.receive_queues)),
             schedule: ChangeSchedule::default(),
             sampler: Sampler::new(&setup.plan, setup.late_above),
             refused: 0,
@@ -332,7 +332,7 @@ impl Loop {
 
     /// Hands in what has arrived, catches up with the present and sends what is due.
     fn turn(&mut self) -> PacketLoopIteration {
-        let Loop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
+        let PacketLoop { setup, socket, engine, schedule, sampler, arrivals, notes, .. } = self;
         let (ring, sender) = socket.split();
         let remote = self.remote.as_mut();
         let (refused, receivers) = (&mut self.refused, &mut self.receivers);
@@ -353,7 +353,7 @@ impl Loop {
                 sampler.count_truncated();
                 continue;
             }
-            let Arrival { sent, at } = arrivals.convert(slot.arrival_ns());
+            let PacketArrival { sent, at } = arrivals.convert(slot.arrival_ns());
             let (port, sent) = (entrance.port, entrance.sent(sent));
             if first {
                 turn.behind = turn.behind.max(began.since(sent));
@@ -394,18 +394,18 @@ impl Loop {
             self.engine.poll_timeout(),
             self.schedule.next(),
             self.sampler.next(),
-            remote.and_then(Remote::next),
-            remote.and_then(Remote::poll_timeout),
+            remote.and_then(RemoteMachines::next),
+            remote.and_then(RemoteMachines::poll_timeout),
             self.last.as_ref().map(|(_, until)| *until),
         ];
         let due = due.into_iter().flatten().min();
         match self.wait_policy.wait(now(), due) {
-            Wait::Awake => std::hint::spin_loop(),
-            Wait::Gather(time) => {
+            LoopWaitMode::Awake => std::hint::spin_loop(),
+            LoopWaitMode::Gather(time) => {
                 std::thread::sleep(time);
                 self.wait_policy.slept();
             }
-            Wait::Asleep(timeout) => {
+            LoopWaitMode::Asleep(timeout) => {
                 self.sleep_until_something_comes(timeout);
                 self.wait_policy.slept();
             }
@@ -454,7 +454,7 @@ fn kernel_drops(socket: &PacketSocket) -> u64 {
 }
 
 /// An engine whose traces start now.
-fn new_engine(setup: &PacketLoopParameters, remote: Option<&Remote>) -> Engine {
+fn new_engine(setup: &PacketLoopParameters, remote: Option<&RemoteMachines>) -> Engine {
     let part =
         remote.map_or_else(|| NetworkPart::whole(&setup.plan), |remote| remote.part(&setup.plan));
     let limits = EngineLimits { packet_memory: setup.packet_memory };

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{ExpectationClaim, PathFact};
 use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{NodeId, Plan, PortId, Time};
-use windtunnel_trace::rate::Intervals;
-use windtunnel_wire::packet::Info;
+use windtunnel_trace::rate::IntervalByteCounts;
+use windtunnel_wire::packet::IpPacketSummary;
 
 /// Counts at the ports of nodes that an expectation names; costs nothing at the others.
 #[derive(Debug)]
@@ -23,14 +23,14 @@ pub struct NodePairThroughput {
     pub from: NodeId,
     pub to: NodeId,
     /// Bytes of TCP and UDP payload by interval.
-    pub payload: Intervals,
+    pub payload: IntervalByteCounts,
     counted: u64,
 }
 
 #[cfg(any(test, feature = "testing"))]
 impl NodePairThroughput {
     /// What has been counted, for tests of what is made of it.
-    pub fn counted(from: NodeId, to: NodeId, payload: Intervals) -> Self {
+    pub fn counted(from: NodeId, to: NodeId, payload: IntervalByteCounts) -> Self {
         NodePairThroughput { from, to, payload, counted: 0 }
     }
 }
@@ -59,13 +59,18 @@ impl DeliveryMeter {
                 senders.push((sources.clone(), flow));
             }
         }
-        self.flows.push(NodePairThroughput { from, to, payload: Intervals::default(), counted: 0 });
+        self.flows.push(NodePairThroughput {
+            from,
+            to,
+            payload: IntervalByteCounts::default(),
+            counted: 0,
+        });
     }
 
     /// Forgets what was counted.
     pub(super) fn begin(&mut self) {
         for flow in &mut self.flows {
-            (flow.payload, flow.counted) = (Intervals::default(), 0);
+            (flow.payload, flow.counted) = (IntervalByteCounts::default(), 0);
         }
     }
 
@@ -74,7 +79,7 @@ impl DeliveryMeter {
         let Some(senders) = self.ports.get(port.index()).filter(|list| !list.is_empty()) else {
             return;
         };
-        let Ok(info) = Info::parse(frame) else { return };
+        let Ok(info) = IpPacketSummary::parse(frame) else { return };
         if let Some((_, flow)) = senders.iter().find(|(known, _)| known.contains(&info.source)) {
             self.flows[*flow].counted += payload(&info, frame);
         }
@@ -93,7 +98,7 @@ impl DeliveryMeter {
 }
 
 /// Bytes after the TCP or UDP header; all of a later fragment, which has none.
-fn payload(info: &Info, frame: &[u8]) -> u64 {
+fn payload(info: &IpPacketSummary, frame: &[u8]) -> u64 {
     const TCP: u8 = 6;
     const UDP: u8 = 17;
     let header = match info.protocol {

@@ -8,9 +8,9 @@ use windtunnel_model::flow::FlowChange;
 
 use super::message::PacketLoopEvent;
 use super::overload::OverloadTransition;
-use super::{Loop, PacketLoopIteration, kernel_drops};
+use super::{PacketLoop, PacketLoopIteration, kernel_drops};
 
-impl Loop {
+impl PacketLoop {
     /// Notes falling behind and catching up.
     pub(super) fn watch(&mut self, turn: &PacketLoopIteration) {
         let at = turn.began;

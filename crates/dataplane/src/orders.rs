@@ -8,14 +8,14 @@ use windtunnel_sys::limits;
 
 use super::change::{advance, apply};
 use super::message::{PacketLoopCommand, PacketLoopEvent};
-use super::remote::Remote;
+use super::remote::RemoteMachines;
 use super::schedule::{ChangeOrigin, ChangeSchedule};
 use super::services::{RedirectedAtEnd, RedirectionsNow};
-use super::{Loop, SETTLE, kernel_drops, new_engine};
+use super::{PacketLoop, SETTLE, kernel_drops, new_engine};
 use crate::clock::now;
 use crate::owners::FlowOwnerThread;
 
-impl Loop {
+impl PacketLoop {
     pub(super) fn take_orders(&mut self) {
         loop {
             match self.orders.try_recv() {
@@ -93,7 +93,7 @@ impl Loop {
     }
 
     /// Lets everything catch up, and then does something about other machines.
-    fn at_present(&mut self, what: impl FnOnce(&mut Remote, Time, &mut Engine)) {
+    fn at_present(&mut self, what: impl FnOnce(&mut RemoteMachines, Time, &mut Engine)) {
         let at = self.arrivals.not_before(now());
         self.catch_up(at);
         if let Some(remote) = &mut self.remote {
@@ -102,7 +102,7 @@ impl Loop {
     }
 
     pub(super) fn catch_up(&mut self, at: Time) {
-        let Loop { engine, schedule, sampler, notes, setup, .. } = self;
+        let PacketLoop { engine, schedule, sampler, notes, setup, .. } = self;
         advance(engine, schedule, sampler, at, notes, &setup.notify);
     }
 
@@ -122,7 +122,7 @@ impl Loop {
         let drops = kernel_drops(&self.socket);
         self.sampler.end(at, drops, &self.engine);
         self.at_end.get_or_insert(self.own_counts());
-        let Loop { engine, setup, redirected_at_end, .. } = self;
+        let PacketLoop { engine, setup, redirected_at_end, .. } = self;
         redirected_at_end.get_or_insert_with(|| RedirectedAtEnd::of(engine, &setup.plan));
     }
 

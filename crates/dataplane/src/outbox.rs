@@ -3,15 +3,15 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use windtunnel_engine::{Engine, Express, FrameDeparture};
+use windtunnel_engine::{Engine, FrameDeparture, ImmediateDeparture};
 use windtunnel_evidence::export::pcapng::Heading;
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_sys::packet::{BATCH_MAX, PacketSender, ReceiveRingFrame, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::vnet;
 
-use super::receivers::Receivers;
-use super::remote::{ReleaseQueueEntry, Remote};
+use super::receivers::ReceiveQueueTable;
+use super::remote::{ReleaseQueueEntry, RemoteMachines};
 use super::sampler::Sampler;
 use super::tap::Taps;
 use crate::clock::now;
@@ -24,9 +24,9 @@ pub(super) struct Outbox<'a> {
     sender: PacketSender<'a>,
     /// Packets that a device did not take.
     refused: &'a mut u64,
-    remote: Option<&'a mut Remote>,
+    remote: Option<&'a mut RemoteMachines>,
     taps: &'a mut Taps,
-    receivers: &'a mut Receivers,
+    receivers: &'a mut ReceiveQueueTable,
 }
 
 struct Parcel<'a> {
@@ -48,8 +48,8 @@ impl<'a> Outbox<'a> {
         interfaces: &'a [u32],
         sender: PacketSender<'a>,
         refused: &'a mut u64,
-        receivers: &'a mut Receivers,
-        remote: Option<&'a mut Remote>,
+        receivers: &'a mut ReceiveQueueTable,
+        remote: Option<&'a mut RemoteMachines>,
         taps: &'a mut Taps,
     ) -> Self {
         let parcels = Vec::with_capacity(BATCH_MAX);
@@ -73,7 +73,7 @@ impl<'a> Outbox<'a> {
     /// Adds a frame that may leave at once from where it arrived.
     pub(super) fn express(
         &mut self,
-        express: Express,
+        express: ImmediateDeparture,
         slot: ReceiveRingFrame<'a>,
         intended: Time,
         engine: &mut Engine,

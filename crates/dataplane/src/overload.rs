@@ -20,7 +20,7 @@ pub(super) struct Overload {
     since: Option<Time>,
     origin: Time,
     totals: OverloadSummary,
-    stalls: Stalls,
+    stalls: PacketLoopStalls,
 }
 
 /// All overloads of a run.
@@ -37,7 +37,7 @@ pub struct OverloadSummary {
 /// All stalls of a run: the loop stood still for longer than makes a packet late, and caught up at
 /// once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stalls {
+pub struct PacketLoopStalls {
     /// How many there were.
     pub times: u64,
     pub longest: Span,
@@ -45,9 +45,9 @@ pub struct Stalls {
     pub at: Time,
 }
 
-impl Stalls {
+impl PacketLoopStalls {
     /// Adds those of another machine.
-    pub fn add(&mut self, other: &Stalls) {
+    pub fn add(&mut self, other: &PacketLoopStalls) {
         self.times = self.times.saturating_add(other.times);
         if other.longest > self.longest {
             (self.longest, self.at) = (other.longest, other.at);
@@ -75,7 +75,7 @@ impl Overload {
             since: None,
             origin: Time::ZERO,
             totals: OverloadSummary::default(),
-            stalls: Stalls::default(),
+            stalls: PacketLoopStalls::default(),
         }
     }
 
@@ -101,7 +101,7 @@ impl Overload {
     }
 
     /// What there was until `now`.
-    pub(super) fn totals(&self, now: Time) -> (OverloadSummary, Stalls) {
+    pub(super) fn totals(&self, now: Time) -> (OverloadSummary, PacketLoopStalls) {
         let (mut overloads, mut stalls) = (self.totals, self.stalls);
         match self.since {
             Some(since) => {
@@ -128,12 +128,12 @@ impl Overload {
     }
 
     /// What the last turns were, if they were not an overload.
-    fn stall(&self) -> Stalls {
+    fn stall(&self) -> PacketLoopStalls {
         let longest = self.behind;
         let times = u64::from(longest.as_nanos() > self.bound.as_nanos().saturating_mul(2));
         match times {
-            0 => Stalls::default(),
-            _ => Stalls { times, longest, at: Time::ZERO + self.last.since(self.origin) },
+            0 => PacketLoopStalls::default(),
+            _ => PacketLoopStalls { times, longest, at: Time::ZERO + self.last.since(self.origin) },
         }
     }
 }
@@ -159,7 +159,7 @@ mod tests {
         let (overloads, stalls) = overload.totals(at(400));
         assert_eq!(overloads, OverloadSummary::default());
         let longest = Span::from_millis(9);
-        assert_eq!(stalls, Stalls { times: 2, longest, at: at(100) });
+        assert_eq!(stalls, PacketLoopStalls { times: 2, longest, at: at(100) });
     }
 
     #[test]
@@ -173,7 +173,10 @@ mod tests {
         overload.turn(at(901_000), Span::from_millis(900));
         let (overloads, stalls) = overload.totals(at(901_100));
         assert_eq!((overloads.times, overloads.furthest), (0, Span::ZERO));
-        assert_eq!(stalls, Stalls { times: 1, longest: Span::from_millis(900), at: at(900_000) });
+        assert_eq!(
+            stalls,
+            PacketLoopStalls { times: 1, longest: Span::from_millis(900), at: at(900_000) }
+        );
     }
 
     #[test]
@@ -195,7 +198,7 @@ mod tests {
             lasted: Span::from_millis(1),
             furthest: Span::from_millis(7),
         };
-        assert_eq!((totals, stalls), (expected, Stalls::default()));
+        assert_eq!((totals, stalls), (expected, PacketLoopStalls::default()));
     }
 
     #[test]

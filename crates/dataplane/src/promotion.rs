@@ -16,15 +16,15 @@ use windtunnel_sys::{limits, unix};
 
 /// What can give a thread of this process real-time priority.
 #[derive(Debug)]
-pub struct Promotion {
+pub struct RealTimePromoter {
     outside: Pid,
     channel: OwnedFd,
 }
 
-impl Promotion {
+impl RealTimePromoter {
     /// To be called before the process moves into a user namespace, with one thread. `None`: this
     /// user may not have it, or the machine does not give it.
-    pub fn prepare(priority: Priority) -> Option<Promotion> {
+    pub fn prepare(priority: Priority) -> Option<RealTimePromoter> {
         let thread = limits::current_thread();
         let policy = priority.policy();
         schedule::set_policy(Some(thread), policy).ok()?;
@@ -36,7 +36,7 @@ impl Promotion {
                 drop(channel);
                 process::exit_now(i32::from(serve(parent, &other_end, policy).is_err()))
             }
-            Fork::Parent { pid, .. } => Some(Promotion { outside: pid, channel }),
+            Fork::Parent { pid, .. } => Some(RealTimePromoter { outside: pid, channel }),
         }
     }
 

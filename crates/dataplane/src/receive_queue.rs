@@ -9,18 +9,18 @@ use windtunnel_budget::discard::Gate;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{NodeId, Plan, PortId, plan};
 use windtunnel_node::{NodeInitRequest, NodeSet};
-use windtunnel_sys::frame_queue::Giver;
+use windtunnel_sys::frame_queue::FrameQueueProducer;
 use windtunnel_sys::packet::{PacketSendSocket, TransmitFrame};
 use windtunnel_sys::poll::EventFd;
 use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::segment::Train;
+use windtunnel_wire::segment::PacketTrain;
 use windtunnel_wire::vnet;
 
 /// The packet loop's end of a node's queue.
 #[derive(Debug)]
 pub struct ReceiveQueue {
     pub ports: Vec<PortId>,
-    giver: Giver,
+    giver: FrameQueueProducer,
     wake: EventFd,
     limit: QueueLimit,
     gate: Gate,
@@ -62,7 +62,8 @@ impl ReceiveQueue {
         order: impl FnOnce(&NodeInitRequest, &[BorrowedFd<'_>]) -> Result<(), String>,
     ) -> Result<ReceiveQueue, String> {
         let failed = |error: io::Error| format!("node {} cannot receive: {error}", node.name);
-        let (giver, memory) = Giver::create(ring_bytes(node, limit)).map_err(failed)?;
+        let (giver, memory) =
+            FrameQueueProducer::create(ring_bytes(node, limit)).map_err(failed)?;
         let (outlet, wake) =
             (PacketSendSocket::open().map_err(failed)?, EventFd::open().map_err(failed)?);
         order(&NodeInitRequest::Receive, &[memory.as_fd(), outlet.as_fd(), wake.as_fd()])?;
@@ -73,7 +74,7 @@ impl ReceiveQueue {
     fn new(
         node: NodeId,
         ports: Vec<PortId>,
-        giver: Giver,
+        giver: FrameQueueProducer,
         wake: EventFd,
         limit: QueueLimit,
     ) -> ReceiveQueue {
@@ -103,7 +104,7 @@ impl ReceiveQueue {
         let packet = ParsedPacket::parse(outgoing.frame);
         let packets = packet.as_ref().map_or(1, |packet| {
             let header = vnet::VirtioNetHeader::parse(outgoing.vnet_header);
-            Train::of(packet, &header).count
+            PacketTrain::of(packet, &header).count
         });
         self.counts.came += u64::from(packets);
         if packet.is_ok_and(|packet| !self.is_wanted(&packet)) {

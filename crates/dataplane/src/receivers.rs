@@ -7,15 +7,15 @@ use crate::receive_queue::{ReceiveQueue, ReceiveQueueCounters};
 
 /// The queues of this machine's nodes.
 #[derive(Debug, Default)]
-pub(super) struct Receivers {
+pub(super) struct ReceiveQueueTable {
     queues: Vec<ReceiveQueue>,
     /// By port, the position of its node's queue.
     of_port: Vec<Option<usize>>,
 }
 
-impl Receivers {
-    pub(super) fn new(queues: Vec<ReceiveQueue>) -> Receivers {
-        let mut receivers = Receivers::default();
+impl ReceiveQueueTable {
+    pub(super) fn new(queues: Vec<ReceiveQueue>) -> ReceiveQueueTable {
+        let mut receivers = ReceiveQueueTable::default();
         queues.into_iter().for_each(|queue| receivers.add(queue));
         receivers
     }

@@ -14,16 +14,16 @@ mod traffic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use windtunnel_engine::{Engine, Express, FrameDeparture, NetworkPart};
+use windtunnel_engine::{Engine, FrameDeparture, ImmediateDeparture, NetworkPart};
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_tunnel::{Label, OutgoingFrame, ReceivedFrame, TunnelCounters, UdpTunnel};
 use windtunnel_wire::vnet;
 
-use super::crossed::Crossed;
+use super::crossed::LocalFlowLanes;
 use buffer_pool::BufferPool;
-use pairs::Pairs;
+use pairs::PeerPathMonitor;
 pub use pairs::{OneWay, PeerSilencePeriod, PeerTraffic};
 pub(super) use release_queue::ReleaseQueueEntry;
 use release_queue::{Address, ReleaseQueue};
@@ -31,7 +31,7 @@ pub use traffic::InterMachineTraffic;
 
 /// The other machines, as the packet loop sees them.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteMachines {
     tunnel: UdpTunnel,
     member: u16,
     members: u16,
@@ -43,7 +43,7 @@ pub struct Remote {
     release_queue: ReleaseQueue,
     buffer_pool: BufferPool,
     traffic: InterMachineTraffic,
-    pairs: Pairs,
+    pairs: PeerPathMonitor,
     /// Whether nothing is sent to other machines any more: the run is over.
     is_closed: bool,
     /// What had been counted by the tunnel when the run began.
@@ -55,7 +55,7 @@ pub struct Remote {
     /// Flows of the others, by member.
     remote: BTreeMap<(u16, FlowKey), ActiveFlow>,
     /// What the flows here cross.
-    crossed: Crossed,
+    crossed: LocalFlowLanes,
     /// How long after their start flows of the others were reckoned with that share a link with
     /// one here.
     starts: LatenessHistogram,
@@ -63,7 +63,7 @@ pub struct Remote {
     unreached_next: Time,
 }
 
-impl Remote {
+impl RemoteMachines {
     /// `placement` is the member by node; packets that wait may hold `memory` bytes.
     pub fn new(
         tunnel: UdpTunnel,
@@ -73,7 +73,7 @@ impl Remote {
         members: u16,
         memory: u64,
     ) -> Self {
-        Remote {
+        RemoteMachines {
             before: tunnel.counters(),
             tunnel,
             member,
@@ -84,12 +84,12 @@ impl Remote {
             release_queue: ReleaseQueue::new(memory),
             buffer_pool: BufferPool::default(),
             traffic: InterMachineTraffic::default(),
-            pairs: Pairs::new((0..members).filter(|other| *other != member)),
+            pairs: PeerPathMonitor::new((0..members).filter(|other| *other != member)),
             is_closed: false,
             refused: (0, Time::ZERO),
             announced: BTreeSet::new(),
             remote: BTreeMap::new(),
-            crossed: Crossed::default(),
+            crossed: LocalFlowLanes::default(),
             starts: LatenessHistogram::new(),
             reached: false,
             unreached_next: Time::ZERO,
@@ -110,7 +110,7 @@ impl Remote {
         self.places[port.index()] != self.member
     }
 
-    /// Sends a packet to the machine of its node; it may wait for [`Remote::flush`].
+    /// Sends a packet to the machine of its node; it may wait for [`RemoteMachines::flush`].
     pub(super) fn push(&mut self, now: Time, departure: &FrameDeparture) {
         let FrameDeparture { port, lane, intended, vnet, ref frame } = *departure;
         self.push_frame(now, port, lane, intended, vnet, frame);
@@ -120,7 +120,7 @@ impl Remote {
     pub(super) fn push_express(
         &mut self,
         now: Time,
-        express: &Express,
+        express: &ImmediateDeparture,
         intended: Time,
         frame: &[u8],
     ) {
@@ -157,7 +157,7 @@ impl Remote {
 
     /// Takes in what has come. Answers whether there was anything.
     pub(super) fn receive(&mut self, now: Time) -> bool {
-        let Remote {
+        let RemoteMachines {
             tunnel,
             release_queue,
             buffer_pool,
@@ -212,7 +212,7 @@ impl Remote {
         self.release_queue.next()
     }
 
-    /// When [`Remote::receive`] wants to be called, even if nothing comes.
+    /// When [`RemoteMachines::receive`] wants to be called, even if nothing comes.
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         self.tunnel.poll_timeout()
     }
@@ -264,7 +264,7 @@ impl Remote {
 
     /// Members that have become silent, or answer again.
     pub(super) fn silences(&mut self, now: Time) -> Vec<PeerSilencePeriod> {
-        let Remote { tunnel, pairs, .. } = self;
+        let RemoteMachines { tunnel, pairs, .. } = self;
         pairs.watch(now, |member| tunnel.silent_since(member, now))
     }
 
@@ -323,7 +323,7 @@ impl Remote {
     }
 }
 
-impl AsFd for Remote {
+impl AsFd for RemoteMachines {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.tunnel.as_fd()
     }

@@ -12,7 +12,7 @@ use windtunnel_trace::series::LinkSampleSeries;
 use super::meter::DeliveryMeter;
 use super::nats::NatTally;
 use super::phase::LanePhaseHistory;
-use super::services::Redirections;
+use super::services::RedirectionTotals;
 use super::tally::{LateInterval, Tally};
 use lane::{LaneSampler, difference, phase_of, row_of};
 
@@ -253,7 +253,7 @@ impl Sampler {
         let tally = Tally {
             lanes: lanes.collect(),
             routers: routers.map(|router| *engine.router(router)).collect(),
-            services: Redirections::of(engine, plan),
+            services: RedirectionTotals::of(engine, plan),
             nats: NatTally::take(engine, plan, self.origin.unwrap_or(Time::ZERO)),
             flows: self.meter.finish(),
             departures: self.departures,

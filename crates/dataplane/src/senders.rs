@@ -22,7 +22,7 @@ use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::udp;
 
 use crate::owners::FlowOwnerReply;
-use declared::Declared;
+use declared::DeclaredDatagrams;
 
 /// The region in which the programs of a lane's node declare what they send.
 pub type OfLane = (Lane, Arc<MappedRecordRegion>);
@@ -36,7 +36,7 @@ pub fn layout(programs: usize) -> RecordRegionLayout {
 
 /// Those of all lanes that programs share.
 #[derive(Debug, Default)]
-pub(super) struct Senders {
+pub(super) struct SharedSocketTable {
     lanes: Vec<LaneSharedSockets>,
     /// By port: the position of its lane, where that has shared sockets.
     of_port: Vec<Option<usize>>,
@@ -56,15 +56,16 @@ struct LaneSharedSockets {
 #[derive(Debug)]
 struct SenderDeclarations {
     reader: RecordRegionReader,
-    declared: Declared,
+    declared: DeclaredDatagrams,
     records: Vec<EventRecord>,
     /// By ring: the slot that is waited for, and since when.
     waits: Vec<Option<(u64, Time)>>,
 }
 
-impl Senders {
-    pub(super) fn new(plan: &Plan, regions: Vec<OfLane>) -> Senders {
-        let mut senders = Senders { lanes: Vec::new(), of_port: vec![None; plan.ports().count()] };
+impl SharedSocketTable {
+    pub(super) fn new(plan: &Plan, regions: Vec<OfLane>) -> SharedSocketTable {
+        let mut senders =
+            SharedSocketTable { lanes: Vec::new(), of_port: vec![None; plan.ports().count()] };
         for (lane, region) in regions {
             senders.add(plan, lane, Some(SenderDeclarations::new(region)));
         }
@@ -160,7 +161,7 @@ impl SenderDeclarations {
         let reader = RecordRegionReader::new(region);
         SenderDeclarations {
             reader,
-            declared: Declared::default(),
+            declared: DeclaredDatagrams::default(),
             records: Vec::new(),
             waits: vec![None; rings],
         }
@@ -227,14 +228,14 @@ mod tests {
     struct Two {
         plan: Plan,
         region: Arc<MappedRecordRegion>,
-        senders: Senders,
+        senders: SharedSocketTable,
     }
 
     impl Two {
         fn new() -> Two {
             let (plan, (region, _)) = (plan(), MappedRecordRegion::create(layout(2)).unwrap());
             let region = Arc::new(region);
-            let senders = Senders::new(&plan, vec![(LANE, Arc::clone(&region))]);
+            let senders = SharedSocketTable::new(&plan, vec![(LANE, Arc::clone(&region))]);
             Two { plan, region, senders }
         }
 
@@ -304,7 +305,7 @@ mod tests {
     #[test]
     fn without_a_region_shared_datagrams_are_unknown() {
         let plan = plan();
-        let mut senders = Senders::new(&plan, Vec::new());
+        let mut senders = SharedSocketTable::new(&plan, Vec::new());
         let key = FiveTuple::parse(&frame(b"")).unwrap().socket().unwrap();
         let answer = FlowOwnerReply { lane: LANE, key, class: Some(0), is_shared: true };
         senders.note(&plan, &answer);

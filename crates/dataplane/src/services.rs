@@ -11,14 +11,14 @@ use super::tally::Tally;
 
 /// What redirectors did for each service of the plan, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Redirections {
-    pub services: Vec<Redirected>,
+pub struct RedirectionTotals {
+    pub services: Vec<ServiceRedirectionTotals>,
     pub pins: PinCounts,
 }
 
 /// What they did for one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Redirected {
+pub struct ServiceRedirectionTotals {
     pub counters: ServiceCounters,
     /// Where connections outlive their server.
     pub fail_over: Option<FailOverCounters>,
@@ -29,7 +29,7 @@ pub struct Redirected {
 /// What was redirected until the run was over. Programs that are being ended go on for a moment.
 #[derive(Debug)]
 pub(super) struct RedirectedAtEnd {
-    all: Redirections,
+    all: RedirectionTotals,
     /// Packets, by router.
     by_router: Vec<u64>,
 }
@@ -37,7 +37,7 @@ pub(super) struct RedirectedAtEnd {
 /// The same, and what one service is doing now.
 #[derive(Debug, Default)]
 pub struct RedirectionsNow {
-    pub all: Redirections,
+    pub all: RedirectionTotals,
     /// Where routers redirect what is new, if it does not depend on the flow.
     pub table: Vec<(RouterId, ServiceRow, Option<NodeId>)>,
     /// How many more rows there are.
@@ -47,25 +47,28 @@ pub struct RedirectionsNow {
     pub nats: Vec<NatTally>,
 }
 
-impl Redirections {
-    pub(super) fn of(engine: &Engine, plan: &Plan) -> Redirections {
+impl RedirectionTotals {
+    pub(super) fn of(engine: &Engine, plan: &Plan) -> RedirectionTotals {
         if plan.services.is_empty() {
-            return Redirections::default();
+            return RedirectionTotals::default();
         }
         let ids = (0..plan.services.len()).map(ServiceId::from_index);
         let redirected = |id| {
             let replicas = engine.services().replicas(id).into_iter();
-            Redirected {
+            ServiceRedirectionTotals {
                 counters: *engine.services().counters(id),
                 fail_over: engine.services().fail_over(id),
                 replicas: replicas.map(|replica| (replica.node, replica.counters)).collect(),
             }
         };
-        Redirections { services: ids.map(redirected).collect(), pins: engine.services().pins() }
+        RedirectionTotals {
+            services: ids.map(redirected).collect(),
+            pins: engine.services().pins(),
+        }
     }
 
     /// Adds what another part of the run counted.
-    pub fn add(&mut self, other: &Redirections) {
+    pub fn add(&mut self, other: &RedirectionTotals) {
         self.pins.held = self.pins.held.saturating_add(other.pins.held);
         let pairs = [
             (&mut self.pins.unknown_fragments, other.pins.unknown_fragments),
@@ -84,8 +87,8 @@ impl Redirections {
     }
 }
 
-impl Redirected {
-    fn add(&mut self, other: &Redirected) {
+impl ServiceRedirectionTotals {
+    fn add(&mut self, other: &ServiceRedirectionTotals) {
         self.counters.add(&other.counters);
         if let Some(theirs) = &other.fail_over {
             self.fail_over.get_or_insert_default().add(theirs);
@@ -109,13 +112,13 @@ impl RedirectedAtEnd {
     pub(super) fn of(engine: &Engine, plan: &Plan) -> RedirectedAtEnd {
         let routers = (0..plan.routers.len()).map(RouterId::from_index);
         RedirectedAtEnd {
-            all: Redirections::of(engine, plan),
+            all: RedirectionTotals::of(engine, plan),
             by_router: routers.map(|router| engine.router(router).redirected).collect(),
         }
     }
 
     /// What redirectors have done, where they are asked after the end.
-    pub(super) fn all(&self) -> Redirections {
+    pub(super) fn all(&self) -> RedirectionTotals {
         self.all.clone()
     }
 
@@ -135,7 +138,7 @@ impl RedirectionsNow {
         origin: Time,
         one: Option<ServiceId>,
     ) -> RedirectionsNow {
-        let all = Redirections::of(engine, plan);
+        let all = RedirectionTotals::of(engine, plan);
         let nats = NatTally::now(engine, plan, origin, nats::SHOWN_MAX);
         let Some((id, service)) = one.and_then(|id| Some((id, plan.services.get(id.index())?)))
         else {

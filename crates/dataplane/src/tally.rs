@@ -8,10 +8,10 @@ use windtunnel_trace::series::LinkSampleSeries;
 
 use super::meter::NodePairThroughput;
 use super::nats::NatTally;
-use super::overload::{OverloadSummary, Stalls};
+use super::overload::{OverloadSummary, PacketLoopStalls};
 use super::phase::LanePhase;
 use super::remote::{InterMachineTraffic, PeerTraffic};
-use super::services::Redirections;
+use super::services::RedirectionTotals;
 use crate::receive_queue::ReceiveQueueCounters;
 
 /// Everything counted in a run.
@@ -22,7 +22,7 @@ pub struct Tally {
     pub routers: Vec<RouterCounters>,
     /// What redirectors did.
     #[serde(default)]
-    pub services: Redirections,
+    pub services: RedirectionTotals,
     /// What NATs did. A part of a run has none: they need the model of hops.
     #[serde(skip)]
     pub nats: Vec<NatTally>,
@@ -54,7 +54,7 @@ pub struct Tally {
     /// How often, how long and how far the loop fell behind.
     pub overloads: OverloadSummary,
     /// How often and how long it stood still.
-    pub stalls: Stalls,
+    pub stalls: PacketLoopStalls,
     /// Whether it came before all other work of the machine.
     pub real_time: bool,
     /// Time that the thread ran, in nanoseconds.

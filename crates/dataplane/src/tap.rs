@@ -17,7 +17,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
 use windtunnel_evidence::export::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
 use windtunnel_model::{PortId, Time};
-use windtunnel_wire::segment::{Train, write_range};
+use windtunnel_wire::segment::{PacketTrain, write_range};
 use windtunnel_wire::vnet;
 
 pub use counts::{CaptureCounters, CaptureOutcome, CaptureStopReason};
@@ -186,7 +186,7 @@ impl Tap {
     ) {
         let Some(interface) = self.interfaces.get(port.index()).copied().flatten() else { return };
         let unix_ns = at.as_nanos().saturating_add(self.unix_offset_ns);
-        let train = Train::new(frame, header);
+        let train = PacketTrain::new(frame, header);
         if train.count == 1 {
             return self.packet(interface, unix_ns, heading, frame);
         }

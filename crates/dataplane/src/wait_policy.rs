@@ -39,7 +39,7 @@ pub(super) struct WaitPolicy {
 
 /// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wait {
+pub(super) enum LoopWaitMode {
     /// Not at all: ask again at once.
     Awake,
     /// Asleep, at most so long; `None`: until something happens.
@@ -95,7 +95,7 @@ impl WaitPolicy {
     }
 
     /// How to wait at `now` for something that is due at `due`.
-    pub(super) fn wait(&mut self, now: Time, due: Option<Time>) -> Wait {
+    pub(super) fn wait(&mut self, now: Time, due: Option<Time>) -> LoopWaitMode {
         self.decide(now);
         let left = due.map(|due| Duration::from(due.since(now)));
         let rests = self.rest.as_mut().is_some_and(|rest| {
@@ -106,16 +106,16 @@ impl WaitPolicy {
         let margin = if awake { MARGIN } else { MARGIN_LEAST };
         let early = left.map(|left| left.checked_sub(margin));
         if early == Some(None) {
-            return Wait::Awake;
+            return LoopWaitMode::Awake;
         }
         // Where others need the processor, early is not better than late.
         let asleep = if awake { early.flatten() } else { left };
         let worked = std::mem::take(&mut self.worked);
         self.waits += u64::from(worked);
         if worked && self.gathers {
-            return Wait::Gather(asleep.map_or(GATHER, |asleep| asleep.min(GATHER)));
+            return LoopWaitMode::Gather(asleep.map_or(GATHER, |asleep| asleep.min(GATHER)));
         }
-        Wait::Asleep(asleep)
+        LoopWaitMode::Asleep(asleep)
     }
 
     /// Whether programs want all processors.
@@ -207,13 +207,13 @@ mod tests {
         let at = Time::from_nanos;
         let mut wait_policy = wait_policy();
         wait_policy.awake = true;
-        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), Wait::Awake);
-        let early = Wait::Asleep(Some(Duration::from_micros(750)));
+        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), LoopWaitMode::Awake);
+        let early = LoopWaitMode::Asleep(Some(Duration::from_micros(750)));
         assert_eq!(wait_policy.wait(at(0), Some(at(1_000_000))), early);
         wait_policy.awake = false;
-        let exact = Wait::Asleep(Some(Duration::from_millis(1)));
+        let exact = LoopWaitMode::Asleep(Some(Duration::from_millis(1)));
         assert_eq!(wait_policy.wait(at(0), Some(at(1_000_000))), exact);
-        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None));
+        assert_eq!(wait_policy.wait(at(0), None), LoopWaitMode::Asleep(None));
     }
 
     #[test]
@@ -222,11 +222,11 @@ mod tests {
         let mut wait_policy = wait_policy();
         wait_policy.awake = true;
         wait_policy.set_rest(Some(RealTimeRest::new(at(0))));
-        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), Wait::Awake);
-        let exact = Wait::Asleep(Some(Duration::from_micros(100)));
+        assert_eq!(wait_policy.wait(at(0), Some(at(200_000))), LoopWaitMode::Awake);
+        let exact = LoopWaitMode::Asleep(Some(Duration::from_micros(100)));
         assert_eq!(wait_policy.wait(at(100_000), Some(at(200_000))), exact);
         wait_policy.slept();
-        assert_eq!(wait_policy.wait(at(200_000), Some(at(400_000))), Wait::Awake);
+        assert_eq!(wait_policy.wait(at(200_000), Some(at(400_000))), LoopWaitMode::Awake);
     }
 
     #[test]
@@ -243,12 +243,12 @@ mod tests {
     fn packets_gather_after_work_only_and_not_beyond_what_is_due() {
         let mut wait_policy = WaitPolicy { gathers: true, ..wait_policy() };
         let at = Time::from_nanos;
-        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None));
+        assert_eq!(wait_policy.wait(at(0), None), LoopWaitMode::Asleep(None));
         wait_policy.worked();
-        assert_eq!(wait_policy.wait(at(0), None), Wait::Gather(GATHER));
-        assert_eq!(wait_policy.wait(at(0), None), Wait::Asleep(None), "nothing came");
+        assert_eq!(wait_policy.wait(at(0), None), LoopWaitMode::Gather(GATHER));
+        assert_eq!(wait_policy.wait(at(0), None), LoopWaitMode::Asleep(None), "nothing came");
         wait_policy.worked();
         let due = Some(at(20_000));
-        assert_eq!(wait_policy.wait(at(0), due), Wait::Gather(Duration::from_micros(20)));
+        assert_eq!(wait_policy.wait(at(0), due), LoopWaitMode::Gather(Duration::from_micros(20)));
     }
 }

@@ -16,7 +16,7 @@ use windtunnel_routing::{RouteDestination, Routes};
 
 /// Which members are notified of flows, under the routes of one moment.
 #[derive(Debug)]
-pub struct Audiences {
+pub struct FlowAudienceTable {
     /// By member: the lanes that packets of its nodes may cross. `None` where a route is fixed:
     /// then all are notified of everything.
     lanes: Option<Vec<BTreeSet<Lane>>>,
@@ -44,7 +44,7 @@ pub struct FlowSubscribers {
     pub at_once: Vec<u16>,
 }
 
-impl Audiences {
+impl FlowAudienceTable {
     /// `placement` is the member by node.
     pub fn of(plan: &Plan, routes: &Routes, placement: &[u16], members: usize) -> Self {
         let mut groups = LaneDisjointSets::new(plan.links.len() * 2);
@@ -58,7 +58,13 @@ impl Audiences {
         let lanes: Option<Vec<_>> =
             (!routes.has_fixed()).then(|| (0..members).map(lanes).collect());
         let tied = lanes.iter().flatten().map(|lanes| groups.of(lanes)).collect();
-        Audiences { lanes, groups, tied, placement: placement.to_vec(), known: BTreeMap::new() }
+        FlowAudienceTable {
+            lanes,
+            groups,
+            tied,
+            placement: placement.to_vec(),
+            known: BTreeMap::new(),
+        }
     }
 
     /// The members that are notified of a flow, which depend on its nodes alone; `None`: all.
@@ -227,7 +233,7 @@ routers: [r, s, t]\nlinks:\n\
         let plan = plan();
         let routes = Routes::compute(&plan);
         // Each node on a machine of its own.
-        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
+        let mut audiences = FlowAudienceTable::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
         let mut audience_of = |from, to| audiences.audience_of(&plan, &routes, flow(from, to));
         // On a-r only a sends; on r-s a and b; on s-c all but c. c's member finds out which
         // meet there.
@@ -249,7 +255,7 @@ routers: [r, s, t]\nlinks:\n\
         let plan = load(&text);
         let placement: Vec<u16> = (0..150).map(|node| node % 16).collect();
         let routes = Routes::compute(&plan);
-        let mut audiences = Audiences::of(&plan, &routes, &placement, 16);
+        let mut audiences = FlowAudienceTable::of(&plan, &routes, &placement, 16);
         let audience = audiences.audience_of(&plan, &routes, flow(3, 20)).unwrap();
         assert_eq!(audience.members, (0..16).collect::<Vec<u16>>());
         assert_eq!(audience.at_once, [3, 4]);
@@ -262,7 +268,7 @@ links:\n- {between: [a, b]}\n\
 - {between: [c, d]}\n";
         let plan = load(text);
         let routes = Routes::compute(&plan);
-        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3], 4);
+        let mut audiences = FlowAudienceTable::of(&plan, &routes, &[0, 1, 2, 3], 4);
         let audience = FlowSubscribers { members: vec![0], at_once: vec![0] };
         assert_eq!(audiences.audience_of(&plan, &routes, flow(0, 1)), Some(audience));
     }
@@ -273,7 +279,7 @@ links:\n- {between: [a, b]}\n\
         // c-s is cut.
         let routes = Routes::compute(&plan);
         let routes = routes.recomputed(|lane| (lane.link.index() != 3).then_some(Span::ZERO));
-        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
+        let mut audiences = FlowAudienceTable::of(&plan, &routes, &[0, 1, 2, 3, 4, 5], 6);
         let audience = audiences.audience_of(&plan, &routes, flow(0, 2)).unwrap();
         // What a sends to e has less of a-r then, and others share s-t with it.
         assert_eq!(audience.members, [0, 1, 2, 3, 4, 5]);
@@ -296,7 +302,7 @@ links:\n- {between: [a, b]}\n\
             let is_cut = one_way(lane) && lane.direction == LinkDirection::Down;
             (!is_cut).then_some(Span::ZERO)
         });
-        let mut audiences = Audiences::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
+        let mut audiences = FlowAudienceTable::of(&plan, &routes, &[0, 1, 2, 3, 3, 3], 4);
         let mut audience_of = |from, to| audiences.audience_of(&plan, &routes, flow(from, to));
         // a and b share r-s, b and c share p-q; nothing of a can share a link with c's flow to z.
         assert!(audience_of(1, 4).is_some_and(|audience| audience.at_once.starts_with(&[0, 1])));

@@ -36,7 +36,7 @@ use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::records::{self, PacketRecorder};
 use crate::time_queue::TimeQueue;
-use crate::timer::{Alarms, LaneActivity, LaneWakeUp, TimerHeap};
+use crate::timer::{LaneActivity, LaneWakeUp, LaneWakeUpTimes, TimerHeap};
 use impairments::PacketImpairments;
 use meter::LaneMeter;
 use propagation::PropagationLine;
@@ -69,7 +69,7 @@ pub(crate) struct ElementChain {
     site: LaneLocation,
     profile: LinkProfile,
     pub(crate) meter: LaneMeter,
-    pub(crate) alarms: Alarms,
+    pub(crate) alarms: LaneWakeUpTimes,
     pub(crate) cut: LaneCut,
     mtu: MtuLimit,
     impairments: PacketImpairments,
@@ -83,7 +83,7 @@ pub(crate) struct ElementChain {
 
 /// What a chain does in its network model.
 #[derive(Debug)]
-pub(crate) enum Role {
+pub(crate) enum ElementChainRole {
     /// A lane: packets wait in its queue and in flight, and are handled when they are there.
     Lane,
     /// The queue at the source of a path, paced to the shares of its flows; `None`: by its rate
@@ -124,20 +124,20 @@ impl ElementChain {
         rng: &RngKey<'_>,
         profile: &LinkProfile,
         site: LaneLocation,
-        role: Role,
+        role: ElementChainRole,
         traces: &TraceSet,
     ) -> Self {
         let (ahead, pacing) = match role {
-            Role::Lane => (None, None),
-            Role::Shaper(pacing) => (None, pacing),
-            Role::Ahead { is_remote } => (Some(is_remote), None),
+            ElementChainRole::Lane => (None, None),
+            ElementChainRole::Shaper(pacing) => (None, pacing),
+            ElementChainRole::Ahead { is_remote } => (Some(is_remote), None),
         };
         let mut chain = ElementChain {
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
             site,
             profile: profile.clone(),
             meter: LaneMeter::new(records::number(lane), site, profile),
-            alarms: Alarms::default(),
+            alarms: LaneWakeUpTimes::default(),
             cut: LaneCut::default(),
             mtu: MtuLimit(profile.mtu),
             impairments: PacketImpairments::new(rng, profile),
@@ -282,10 +282,10 @@ impl ElementChain {
     }
 }
 
-impl Role {
+impl ElementChainRole {
     /// A lane of paths.
     pub(crate) fn ahead(is_remote: bool) -> Self {
-        Role::Ahead { is_remote }
+        ElementChainRole::Ahead { is_remote }
     }
 }
 

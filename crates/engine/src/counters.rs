@@ -9,7 +9,7 @@ use windtunnel_model::Span;
 
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
-pub use classes::{ClassCounters, Classes, Ownership, TrafficVolume};
+pub use classes::{ClassCounters, Classes, TrafficOwnershipCounts, TrafficVolume};
 
 /// Why a packet did not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -86,7 +86,7 @@ pub struct EngineLimits {
 /// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is
 /// elsewhere, to there, and the intended time is that at which it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Express {
+pub struct ImmediateDeparture {
     /// Where.
     pub port: PortId,
     /// The lane that it came by.
@@ -194,7 +194,7 @@ impl Engine {
         port: PortId,
         vnet: vnet::VirtioNetHeader,
         frame: &mut [u8],
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         let origin = FrameOrigin { port, sent: now, sender: SenderClass::Flow };
         self.handle_packet_of(now, origin, vnet, frame)
     }
@@ -209,7 +209,7 @@ impl Engine {
         origin: FrameOrigin,
         vnet: vnet::VirtioNetHeader,
         frame: &mut [u8],
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         let FrameOrigin { port, sent, .. } = origin;
         assert!(sent <= now, "a packet of {sent} cannot have come at {now}");
         assert!(self.is_here(port), "port {} sends on another machine", port.0);

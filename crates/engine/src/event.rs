@@ -59,15 +59,15 @@ impl LostReports {
 
 /// A queue that holds so many and no more.
 #[derive(Debug)]
-pub(crate) struct Bounded<T> {
+pub(crate) struct BoundedQueue<T> {
     queue: VecDeque<T>,
     most: usize,
     lost: u64,
 }
 
-impl<T> Bounded<T> {
+impl<T> BoundedQueue<T> {
     pub(crate) fn new(most: usize) -> Self {
-        Bounded { queue: VecDeque::new(), most, lost: 0 }
+        BoundedQueue { queue: VecDeque::new(), most, lost: 0 }
     }
 
     /// Adds one, or counts it where there is no room.

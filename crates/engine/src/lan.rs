@@ -11,7 +11,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{PartitionMode, Sides};
+use windtunnel_model::plan::{PartitionMode, PartitionSides};
 use windtunnel_model::{Lane, NetworkVertex, Plan, Span, Time};
 use windtunnel_wire::ethernet;
 
@@ -90,7 +90,7 @@ impl LearningSwitch {
     }
 
     /// Puts the far end of each attachment on the sides of a partition.
-    pub(crate) fn part(&mut self, sides: &Sides, ends: &[[NetworkVertex; 2]]) {
+    pub(crate) fn part(&mut self, sides: &PartitionSides, ends: &[[NetworkVertex; 2]]) {
         self.cut = sides.cut();
         for (lane, known) in &mut self.attachments {
             *known = sides.of(ends[lane.link.index()][1 - lane.direction.index()]).to_vec();

@@ -105,14 +105,14 @@ mod timer;
 mod tunnel;
 mod underlay;
 
-pub use audience::{Audiences, FlowSubscribers};
+pub use audience::{FlowAudienceTable, FlowSubscribers};
 pub use buffer::PacketBuf;
 pub use counters::{
-    ClassCounters, Classes, DropCounters, DropReason, LaneCounters, Ownership, RouterCounters,
-    TrafficVolume,
+    ClassCounters, Classes, DropCounters, DropReason, LaneCounters, RouterCounters,
+    TrafficOwnershipCounts, TrafficVolume,
 };
 pub use engine::{
-    AnnouncedFlowCounts, Engine, EngineLimits, Express, FrameDeparture, NetworkChange,
+    AnnouncedFlowCounts, Engine, EngineLimits, FrameDeparture, ImmediateDeparture, NetworkChange,
     ServiceOverview,
 };
 pub use event::{LostReports, NetworkEvent, NetworkEventKind};

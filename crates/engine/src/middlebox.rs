@@ -23,13 +23,13 @@ use windtunnel_nat::{
     FirewallPacket, FlowEndpoints, Ipv4Endpoint, NetworkAddressTranslator, StatefulFirewall,
     TranslationRefusal,
 };
-use windtunnel_wire::packet::{Info, IpVersion, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 
 use crate::reassembly::ReassemblyBuffer;
 use crate::records::RouterReason;
-pub(crate) use changes::Changes;
+pub(crate) use changes::PacketRewrite;
 use errors::{enter_error, leave_error};
-use reading::Fragments;
+use reading::FirstFragmentTable;
 pub(crate) use reading::MiddleboxPacketKind;
 
 /// All middleboxes of a plan.
@@ -55,7 +55,7 @@ pub(crate) struct RouterMiddlebox {
     /// IPv4 packets of which fragments are missing.
     pub(crate) fragments: ReassemblyBuffer,
     /// IPv6 packets whose first fragment has passed.
-    passed: Fragments,
+    passed: FirstFragmentTable,
 }
 
 /// An interface of a middlebox.
@@ -73,7 +73,7 @@ impl Default for MiddleboxInterface {
 
 /// Why a packet does not pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Denial {
+pub(crate) struct PacketDenial {
     pub(crate) reason: RouterReason,
     /// Whether its sender gets a message.
     pub(crate) is_said: bool,
@@ -159,7 +159,7 @@ impl RouterMiddlebox {
             externals,
             internals,
             fragments: ReassemblyBuffer::default(),
-            passed: Fragments::default(),
+            passed: FirstFragmentTable::default(),
         }
     }
 
@@ -170,7 +170,7 @@ impl RouterMiddlebox {
 
     /// Whether what comes from outside to an address is translated or dropped, but never passes as
     /// it is, unless it stays outside.
-    pub(crate) fn translates(&self, info: &Info) -> bool {
+    pub(crate) fn translates(&self, info: &IpPacketSummary) -> bool {
         self.nat.is_some() && info.version == IpVersion::V4
     }
 
@@ -205,10 +205,10 @@ impl RouterMiddlebox {
         &mut self,
         now: Time,
         came: MiddleboxSide,
-        info: &Info,
+        info: &IpPacketSummary,
         reading: &MiddleboxPacketKind,
-        changes: &mut Changes,
-    ) -> Result<(), Denial> {
+        changes: &mut PacketRewrite,
+    ) -> Result<(), PacketDenial> {
         let (IpAddr::V4(source), IpAddr::V4(external)) = (info.source, info.destination) else {
             return Ok(());
         };
@@ -229,13 +229,13 @@ impl RouterMiddlebox {
                 return enter_error(nat, came, quoted, changes);
             }
             _ if came == MiddleboxSide::Inside => return Ok(()),
-            _ => return Err(Denial::silent(RouterReason::NoMapping)),
+            _ => return Err(PacketDenial::silent(RouterReason::NoMapping)),
         };
         let local = Ipv4Endpoint { address: external, port: ports[1] };
         let remote = Ipv4Endpoint { address: source, port: ports[0] };
         let inbound = FlowEndpoints { transport, local, remote };
         if came == MiddleboxSide::Outside {
-            changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+            changes.lead_to(nat.inbound(now, &inbound, flags).map_err(PacketDenial::of)?);
             return Ok(());
         }
         if !*hairpin || !nat.has_mapping(transport, local) {
@@ -243,9 +243,9 @@ impl RouterMiddlebox {
         }
         // Its source becomes the external endpoint, too (RFC 4787, REQ-9a; RFC 5382, REQ-8a).
         let outbound = FlowEndpoints { transport, local: remote, remote: local };
-        let from = nat.outbound(now, &outbound, external, flags).map_err(Denial::of)?;
+        let from = nat.outbound(now, &outbound, external, flags).map_err(PacketDenial::of)?;
         let inbound = FlowEndpoints { remote: from.endpoint, ..inbound };
-        changes.lead_to(nat.inbound(now, &inbound, flags).map_err(Denial::of)?);
+        changes.lead_to(nat.inbound(now, &inbound, flags).map_err(PacketDenial::of)?);
         changes.come_from(from);
         Ok(())
     }
@@ -262,8 +262,8 @@ impl RouterMiddlebox {
         goes: MiddleboxInterface,
         packet: &ParsedPacket<'_>,
         reading: &MiddleboxPacketKind,
-        changes: &mut Changes,
-    ) -> Result<(), Denial> {
+        changes: &mut PacketRewrite,
+    ) -> Result<(), PacketDenial> {
         let MiddleboxInterface { side: goes, v4: external } = goes;
         let info = &packet.info;
         if self.firewall.is_some() {
@@ -276,7 +276,7 @@ impl RouterMiddlebox {
             return Ok(());
         };
         let IpAddr::V4(destination) = changes.destination(info) else { return Ok(()) };
-        let external = external.ok_or(Denial::silent(RouterReason::Untranslatable))?;
+        let external = external.ok_or(PacketDenial::silent(RouterReason::Untranslatable))?;
         let (transport, ports, flags) = match reading {
             MiddleboxPacketKind::Segment { transport, ports, flags } => {
                 (*transport, *ports, *flags)
@@ -286,22 +286,22 @@ impl RouterMiddlebox {
                 return leave_error(nat, external, quoted, changes);
             }
             MiddleboxPacketKind::Answer { .. } => {
-                return Err(Denial::silent(RouterReason::NoMapping));
+                return Err(PacketDenial::silent(RouterReason::NoMapping));
             }
             MiddleboxPacketKind::Error(None) | MiddleboxPacketKind::Other => {
-                return Err(Denial::silent(RouterReason::Untranslatable));
+                return Err(PacketDenial::silent(RouterReason::Untranslatable));
             }
         };
         let local = Ipv4Endpoint { address: source, port: ports[0] };
         let remote = Ipv4Endpoint { address: destination, port: ports[1] };
         let flow = FlowEndpoints { transport, local, remote };
-        changes.come_from(nat.outbound(now, &flow, external, flags).map_err(Denial::of)?);
+        changes.come_from(nat.outbound(now, &flow, external, flags).map_err(PacketDenial::of)?);
         Ok(())
     }
 
     /// Counts packets that were translated so.
     #[inline]
-    pub(crate) fn count(&mut self, changes: &Changes, packets: u32) {
+    pub(crate) fn count(&mut self, changes: &PacketRewrite, packets: u32) {
         let Some(nat) = &mut self.nat else { return };
         changes.mapped.iter().flatten().for_each(|mapped| nat.count(mapped, packets));
     }
@@ -310,10 +310,10 @@ impl RouterMiddlebox {
         &mut self,
         now: Time,
         sides: [MiddleboxSide; 2],
-        changes: &Changes,
+        changes: &PacketRewrite,
         packet: &ParsedPacket<'_>,
         reading: &MiddleboxPacketKind,
-    ) -> Result<(), Denial> {
+    ) -> Result<(), PacketDenial> {
         let Some(firewall) = &mut self.firewall else { return Ok(()) };
         let info = &packet.info;
         if info.is_fragment && info.version == IpVersion::V6 && self.passed.knows(now, packet) {
@@ -324,13 +324,15 @@ impl RouterMiddlebox {
         let flags =
             if let MiddleboxPacketKind::Segment { flags, .. } = reading { *flags } else { 0 };
         let judged = FirewallPacket { sides, ends, flags, about };
-        match firewall.judge(now, &judged).map_err(Denial::of)? {
+        match firewall.judge(now, &judged).map_err(PacketDenial::of)? {
             FirewallPolicy::Allow => {
                 self.passed.note(now, packet);
                 Ok(())
             }
-            FirewallPolicy::Deny => Err(Denial::silent(RouterReason::Filtered)),
-            FirewallPolicy::Reject => Err(Denial { reason: RouterReason::Filtered, is_said: true }),
+            FirewallPolicy::Deny => Err(PacketDenial::silent(RouterReason::Filtered)),
+            FirewallPolicy::Reject => {
+                Err(PacketDenial { reason: RouterReason::Filtered, is_said: true })
+            }
         }
     }
 }
@@ -348,18 +350,18 @@ fn interfaces_of(plan: &Plan) -> Vec<MiddleboxInterface> {
     interfaces
 }
 
-impl Denial {
-    const fn silent(reason: RouterReason) -> Denial {
-        Denial { reason, is_said: false }
+impl PacketDenial {
+    const fn silent(reason: RouterReason) -> PacketDenial {
+        PacketDenial { reason, is_said: false }
     }
 
-    fn of(refusal: TranslationRefusal) -> Denial {
+    fn of(refusal: TranslationRefusal) -> PacketDenial {
         match refusal {
-            TranslationRefusal::NoMapping => Denial::silent(RouterReason::NoMapping),
-            TranslationRefusal::Filtered => Denial::silent(RouterReason::Filtered),
+            TranslationRefusal::NoMapping => PacketDenial::silent(RouterReason::NoMapping),
+            TranslationRefusal::Filtered => PacketDenial::silent(RouterReason::Filtered),
             // RFC 5508, REQ-8.
             TranslationRefusal::Exhausted => {
-                Denial { reason: RouterReason::Exhausted, is_said: true }
+                PacketDenial { reason: RouterReason::Exhausted, is_said: true }
             }
         }
     }

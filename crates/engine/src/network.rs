@@ -15,16 +15,16 @@ use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
 use windtunnel_model::{Lan, LanId, Lane, LinkId, NetworkVertex, NodeId, PortId, RouterId};
 use windtunnel_routing::{RouteDestination, Routes};
 
-use crate::tunnel::Mouth;
+use crate::tunnel::TunnelEndpoint;
 use addresses::Addresses;
-use realms::Visible;
+use realms::AddressVisibility;
 use table::{NextHop, NextHopCache};
 
 /// What is at the end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LaneEndpoint {
     /// A node's interface.
-    Node { port: PortId, addresses: Option<Addressing> },
+    Node { port: PortId, addresses: Option<EthernetAddressPair> },
     /// A router.
     Router(RouterId),
     /// A LAN.
@@ -34,7 +34,7 @@ pub(crate) enum LaneEndpoint {
 /// The Ethernet addresses of what is delivered to a node; on a LAN they stay as the sender wrote
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Addressing {
+pub(crate) struct EthernetAddressPair {
     pub(crate) destination: [u8; 6],
     pub(crate) source: [u8; 6],
 }
@@ -72,7 +72,7 @@ pub(crate) struct NetworkDirectory {
     routes: Arc<Routes>,
     table: NextHopCache,
     /// Where addresses are seen; `None`: everywhere.
-    visible: Option<Visible>,
+    visible: Option<AddressVisibility>,
     /// How many classes of flows are distinguished where paths are equal; 0: every hash is one.
     classes: u64,
 }
@@ -80,7 +80,7 @@ pub(crate) struct NetworkDirectory {
 impl NetworkDirectory {
     pub(crate) fn new(plan: &Plan) -> Self {
         let routes = Routes::compute(plan);
-        let visible = Visible::new(plan);
+        let visible = AddressVisibility::new(plan);
         let ports = plan.nodes.iter().enumerate().flat_map(|(id, node)| {
             let lane = |link, direction| Lane { link, direction };
             node.interfaces.iter().map(move |i| (lane(i.link, i.outward), NodeId::from_index(id)))
@@ -136,10 +136,10 @@ impl NetworkDirectory {
     }
 
     /// The address where a tunnel begins or ends, of the version of `like`.
-    pub(crate) fn address_of_mouth(&self, mouth: Mouth, like: IpAddr) -> Option<IpAddr> {
+    pub(crate) fn address_of_mouth(&self, mouth: TunnelEndpoint, like: IpAddr) -> Option<IpAddr> {
         match mouth {
-            Mouth::Port(port) => self.address_of_end(port, like),
-            Mouth::Router(router) => self.address_of(router, like),
+            TunnelEndpoint::Port(port) => self.address_of_end(port, like),
+            TunnelEndpoint::Router(router) => self.address_of(router, like),
         }
     }
 
@@ -313,7 +313,8 @@ fn end_of(plan: &Plan, lane: Lane) -> LaneEndpoint {
     let (from, to) = (lane.direction.index(), 1 - lane.direction.index());
     match (link.ends[to].vertex, mac(to)) {
         (NetworkVertex::Node(_), Some((Some(port), destination))) => {
-            let addresses = mac(from).map(|(_, source)| Addressing { destination, source });
+            let addresses =
+                mac(from).map(|(_, source)| EthernetAddressPair { destination, source });
             LaneEndpoint::Node { port, addresses }
         }
         (NetworkVertex::Router(id), _) => LaneEndpoint::Router(id),

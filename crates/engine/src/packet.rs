@@ -8,11 +8,11 @@ use core::ops::{Deref, DerefMut, Range};
 
 use windtunnel_model::record::flag;
 use windtunnel_model::{Lane, PortId, Time};
-use windtunnel_wire::segment::{self, Train};
+use windtunnel_wire::segment::{self, PacketTrain};
 use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, PacketBufferPool};
-use crate::records::{Tag, TaggedShape};
+use crate::records::{PacketRecordTag, TaggedShape};
 use crate::tunnel::PacketTunnel;
 pub(crate) use measured_frame::MeasuredFrame;
 pub(crate) use shape::PacketTrainShape;
@@ -144,7 +144,7 @@ pub(crate) struct PacketDescriptor {
     /// When its transmission began, on the lane where it is.
     pub(crate) sent: Time,
     /// What is recorded of it.
-    pub(crate) tag: Tag,
+    pub(crate) tag: PacketRecordTag,
     /// The tunnel that it is in: `shape` and `tag` have its header, the bytes do not.
     pub(crate) tunnel: Option<PacketTunnel>,
     /// The replica that it is for, as is known before a redirector sees it: chosen at its source
@@ -200,7 +200,7 @@ impl EmulatedPacket {
             unordered: false,
             sender: SenderClass::Flow,
             sent: at,
-            tag: Tag::NONE,
+            tag: PacketRecordTag::NONE,
             tunnel: None,
             aim: None,
         };
@@ -226,7 +226,7 @@ impl EmulatedPacket {
     /// now and was not before.
     pub(crate) fn mark_ce(&mut self, pool: &mut PacketBufferPool) -> bool {
         let (frame, _) = self.settled(pool);
-        let came_so = ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
+        let came_so = ecn::codepoint(frame) == Some(ecn::EcnCodepoint::Ce);
         let marks = ecn::mark_ce(frame) && !came_so;
         self.marked |= marks;
         self.tag.flags |= if marks { flag::MARKED } else { 0 };
@@ -388,7 +388,7 @@ impl EmulatedPacket {
         range: Range<u32>,
         take: impl FnOnce(usize) -> Option<PacketBuf>,
     ) -> Option<(PacketBuf, vnet::VirtioNetHeader)> {
-        let train = Train::new(&self.buf, &self.vnet);
+        let train = PacketTrain::new(&self.buf, &self.vnet);
         let payload = train.payload_range(range.clone());
         let len = train.header_len + (payload.end - payload.start);
         let mut buf = take(usize::try_from(len).ok()?)?;

@@ -43,9 +43,9 @@ use crate::chain::ElementChain;
 use crate::engine::Core;
 use crate::packet::EmulatedPacket;
 use crate::part::NetworkPart;
-use crate::timer::{Alarms, LaneWakeUp};
+use crate::timer::{LaneWakeUp, LaneWakeUpTimes};
 use allocation::{Allocation, AllocationChanges};
-use course::{Bottleneck, Course};
+use course::{Bottleneck, PacketCourse};
 use exchange::AnnouncementExchange;
 use traffic::SourceFlowTable;
 
@@ -58,7 +58,7 @@ pub(crate) struct PathModel {
     paths: Vec<ShapedPath>,
     /// By path.
     shapers: Vec<ElementChain>,
-    by_ends: BTreeMap<(PortId, Course), usize>,
+    by_ends: BTreeMap<(PortId, PacketCourse), usize>,
     /// By lane: the paths over it that have flows.
     busy: Vec<BTreeSet<usize>>,
     pub(crate) traffic: SourceFlowTable,
@@ -70,7 +70,7 @@ pub(crate) struct PathModel {
 #[derive(Debug)]
 struct ShapedPath {
     port: PortId,
-    course: Course,
+    course: PacketCourse,
     /// Of the packet that was the first to go here; with ECMP others may take other lanes.
     source: IpAddr,
     hash: u64,
@@ -125,11 +125,11 @@ impl PathModel {
     }
 
     /// The alarms of the shaper that is the chain of this number.
-    pub(crate) fn alarms(&self, index: usize) -> &Alarms {
+    pub(crate) fn alarms(&self, index: usize) -> &LaneWakeUpTimes {
         &self.shapers[index - self.lanes].alarms
     }
 
-    fn find(&self, port: PortId, course: Course) -> Option<usize> {
+    fn find(&self, port: PortId, course: PacketCourse) -> Option<usize> {
         self.by_ends.get(&(port, course)).copied()
     }
 
@@ -252,7 +252,7 @@ impl PathModel {
 }
 
 impl ShapedPath {
-    fn new(port: PortId, course: Course, source: IpAddr, hash: u64) -> Self {
+    fn new(port: PortId, course: PacketCourse, source: IpAddr, hash: u64) -> Self {
         let (lanes, flows) = (Vec::new(), BTreeSet::new());
         ShapedPath { port, course, source, hash, lanes, bottleneck: None, flows }
     }

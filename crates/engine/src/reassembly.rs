@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::{ecn, ethernet, fragment, vnet};
 
 use crate::buffer::PacketBufferPool;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
-use crate::tunnel::Mouth;
+use crate::tunnel::TunnelEndpoint;
 
 /// Packets of which fragments are missing.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct ReassemblyBuffer {
 
 #[derive(Debug)]
 struct PartialDatagram {
-    place: Mouth,
+    place: TunnelEndpoint,
     ends: (IpAddr, IpAddr, u8),
     identification: u16,
     since: Time,
@@ -42,8 +42,8 @@ impl ReassemblyBuffer {
     pub(crate) fn push(
         &mut self,
         now: Time,
-        at: Mouth,
-        info: &Info,
+        at: TunnelEndpoint,
+        info: &IpPacketSummary,
         mut packet: EmulatedPacket,
         pool: &mut PacketBufferPool,
     ) -> Option<EmulatedPacket> {
@@ -147,7 +147,7 @@ impl PartialDatagram {
                 buf[end..end + len].copy_from_slice(bytes);
             }
             let codepoint = ecn::codepoint(packet.frame());
-            if let (Some(buf), Some(ecn::Codepoint::Ce)) = (&mut buf, codepoint) {
+            if let (Some(buf), Some(ecn::EcnCodepoint::Ce)) = (&mut buf, codepoint) {
                 ecn::mark_ce(buf);
             }
             end += len;
@@ -175,11 +175,11 @@ impl PartialDatagram {
 
 /// Bytes of a packet's IP header, and behind it.
 fn header_len(packet: &EmulatedPacket) -> usize {
-    Info::parse(packet.frame()).map_or(0, |info| info.transport - ethernet::HEADER_LEN)
+    IpPacketSummary::parse(packet.frame()).map_or(0, |info| info.transport - ethernet::HEADER_LEN)
 }
 
 fn part_len(packet: &EmulatedPacket) -> usize {
-    Info::parse(packet.frame()).map_or(0, |info| info.end - info.transport)
+    IpPacketSummary::parse(packet.frame()).map_or(0, |info| info.end - info.transport)
 }
 
 /// Packets that wait for fragments at a time.

@@ -1,6 +1,6 @@
 //! What the engine records of packets, while somebody wants to know: exact, from inside.
 //!
-//! Theory of operation. A packet that enters the network while recording is on gets a [`Tag`]: its
+//! Theory of operation. A packet that enters the network while recording is on gets a [`PacketRecordTag`]: its
 //! flow, its offset there, and how the bytes of its segments count. Wherever something happens to
 //! it on a lane, the tag says whether it is recorded, and as what. A packet without a valid tag
 //! (recording was off when it entered, or it was not chosen) costs one comparison. Tags follow the
@@ -24,11 +24,11 @@ use windtunnel_model::{Lane, Time};
 use crate::counters::DropReason;
 use crate::packet::{PacketDescriptor, PacketTrainShape};
 use flows::FlowTable;
-use sight::Sight;
+use sight::FlowHeaderFields;
 
 pub use settings::RecordSettings;
 pub(crate) use sight::mapped;
-pub(crate) use tag::{Tag, TaggedShape};
+pub(crate) use tag::{PacketRecordTag, TaggedShape};
 
 /// The reasons of [`Kind::Dropped`], by number: those of lanes in the order of
 /// [`DropReason::ALL`], then those of routers.
@@ -100,7 +100,7 @@ pub struct PacketRecorder {
     /// What did not fit after `records`.
     gap: Option<RecorderGap>,
     /// The tag of the frame that is being handed in.
-    entering: Tag,
+    entering: PacketRecordTag,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +123,7 @@ impl PacketRecorder {
             room: ROOM,
             counts: RecordCounts::default(),
             gap: None,
-            entering: Tag::NONE,
+            entering: PacketRecordTag::NONE,
         }
     }
 
@@ -137,7 +137,7 @@ impl PacketRecorder {
     pub fn record(&mut self, settings: Option<RecordSettings>) {
         let Some(settings) = settings else {
             self.epoch = OFF;
-            self.entering = Tag::NONE;
+            self.entering = PacketRecordTag::NONE;
             return self.forget_unwatched();
         };
         self.settings = settings;
@@ -236,18 +236,23 @@ impl PacketRecorder {
 
     /// The tag of the frame that is being handed in.
     #[inline]
-    pub(crate) fn entering(&self) -> Tag {
+    pub(crate) fn entering(&self) -> PacketRecordTag {
         self.entering
     }
 
     /// The tag of a packet that enters the network now.
-    pub(crate) fn tag(&mut self, now: Time, frame: &[u8], shape: &PacketTrainShape) -> Tag {
-        let Some(sight) = Sight::of(frame) else {
+    pub(crate) fn tag(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        shape: &PacketTrainShape,
+    ) -> PacketRecordTag {
+        let Some(sight) = FlowHeaderFields::of(frame) else {
             return self.tag_without_flow();
         };
         let seen = self.flows.see(now, &sight, shape.count, self.complete);
         if self.epoch == OFF {
-            return Tag::NONE;
+            return PacketRecordTag::NONE;
         }
         let (flow, generation) = (self.flows.flow(seen.entry), self.flows.generation());
         if flow.generation != generation {
@@ -256,27 +261,27 @@ impl PacketRecorder {
         }
         let flow = self.flows.flow(seen.entry);
         if !flow.wanted || !self.settings.wants_direction(seen.reverse) {
-            return Tag::NONE;
+            return PacketRecordTag::NONE;
         }
         let is_due = flow.definition != flows::Definition::Whole;
         if is_due && self.records.len() + flows::DEFINITIONS <= self.room {
             self.records.extend(flow.definitions(now.as_nanos().max(1)));
             self.flows.set_defined(seen.entry);
         }
-        Tag { epoch: self.epoch, ..seen.tag }
+        PacketRecordTag { epoch: self.epoch, ..seen.tag }
     }
 
     /// The tag of what is no IP packet.
-    pub(crate) fn tag_without_flow(&self) -> Tag {
+    pub(crate) fn tag_without_flow(&self) -> PacketRecordTag {
         if self.epoch == OFF || self.settings.chooses_flows() {
-            return Tag::NONE;
+            return PacketRecordTag::NONE;
         }
-        Tag { epoch: self.epoch, flow: NO_FLOW, ..Tag::NONE }
+        PacketRecordTag { epoch: self.epoch, flow: NO_FLOW, ..PacketRecordTag::NONE }
     }
 
     /// Whether what happens to a packet with this tag is recorded.
     #[inline]
-    pub(crate) fn wants(&self, tag: &Tag) -> bool {
+    pub(crate) fn wants(&self, tag: &PacketRecordTag) -> bool {
         tag.epoch == self.epoch
     }
 

@@ -8,7 +8,7 @@ use core::net::IpAddr;
 
 use windtunnel_model::{Lane, RouterId};
 use windtunnel_routing::RouteDestination;
-use windtunnel_wire::packet::{Info, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{flow, icmp, tcp, udp};
 
 use crate::network::NetworkDirectory;
@@ -72,7 +72,7 @@ pub(crate) fn decide(
 }
 
 /// Whether a packet is for others to see.
-pub(crate) fn travels(info: &Info) -> bool {
+pub(crate) fn travels(info: &IpPacketSummary) -> bool {
     !info.is_multicast && !stays_on_link(info.destination) && may_travel(info.source)
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn decide_tunnel(
     forward(&packet.info, network.next_hop(router, None, tunnel.end.target(), flow))
 }
 
-fn forward(info: &Info, next: Option<Lane>) -> ForwardingDecision {
+fn forward(info: &IpPacketSummary, next: Option<Lane>) -> ForwardingDecision {
     match next {
         None => ForwardingDecision::Refuse(ForwardingRefusal::NoRoute),
         Some(_) if info.ttl <= 1 => ForwardingDecision::Refuse(ForwardingRefusal::Expired),

@@ -1,8 +1,8 @@
 //! Services: which packets are redirected, and to which replica.
 //!
 //! Theory of operation. A router asks the [`ServiceAddressFilter`] about a packet's destination; nearly every
-//! packet ends there. What may be for a service is read into a [`Call`], found in the table of
-//! [`RedirectionTable`], and then among the [`Pins`], which say to which replica its flow goes. A flow that has
+//! packet ends there. What may be for a service is read into a [`ServicePacketHeader`], found in the table of
+//! [`RedirectionTable`], and then among the [`ReplicaPinTable`], which say to which replica its flow goes. A flow that has
 //! none gets one by the service's policy (`choice`). All routers share the pins, so that a flow
 //! stays with its replica where routes change. What happens to the packet then is the engine's
 //! business (`engine/core/redirect.rs`).
@@ -44,29 +44,29 @@ use datagrams::Datagrams;
 use directory::{RedirectionRequest, ServiceDirectory};
 use flows::PinnedFlowTable;
 use last_choices::{LastReplicaChoices, ReplicaChoiceChange};
-use ping::Pinged;
+use ping::PingTargetTable;
 use pins::CoarseTime;
 
 pub(crate) use choice::{FindWay, ReplicaPathMetrics};
 pub use counters::{PinCounts, ServiceCounters};
 pub(crate) use filter::ServiceAddressFilter;
 pub use replica::{ReplicaCounters, ServiceReplicaStatus};
-pub(crate) use reply::Silenced;
+pub(crate) use reply::LostReplicaFrame;
 pub use status::{PinnedFlow, PinnedState, ServiceRow};
-use transparent::Transparent;
+use transparent::TransparentFailOver;
 pub use transparent::{ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, ReplicaFault};
-pub(crate) use transparent::{FailOverPacket, FailOverSender, Taken};
+pub(crate) use transparent::{FailOverDisposition, FailOverPacket, FailOverSender};
 
 /// What redirectors know and do, all of them together.
 #[derive(Debug)]
 pub(crate) struct ServiceRedirector {
     pub(crate) filter: ServiceAddressFilter,
     services: ServiceDirectory,
-    pinged: Pinged,
+    pinged: PingTargetTable,
     datagrams: Datagrams,
     flows: PinnedFlowTable,
     choices: LastReplicaChoices,
-    transparent: Transparent,
+    transparent: TransparentFailOver,
     counts: PinCounts,
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Redirection {
     /// It is routed like any other.
     None,
     /// It goes to a replica.
-    To(PacketTunnel, Hit),
+    To(PacketTunnel, RedirectionHit),
     /// It is an echo request that the router answers.
     Answer,
     /// Its connection is lost with its replica's node.
@@ -87,7 +87,7 @@ pub(crate) enum Redirection {
 
 /// A packet that is redirected, to be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hit {
+pub(crate) struct RedirectionHit {
     service: u16,
     replica: u16,
 }
@@ -106,11 +106,11 @@ impl ServiceRedirector {
         ServiceRedirector {
             filter: ServiceAddressFilter::new(&addresses),
             services: ServiceDirectory::new(plan),
-            pinged: Pinged::new(plan),
+            pinged: PingTargetTable::new(plan),
             datagrams: Datagrams::default(),
             flows: PinnedFlowTable::new(pins::CAPACITY_MAX),
             choices: LastReplicaChoices::default(),
-            transparent: Transparent::new(plan),
+            transparent: TransparentFailOver::new(plan),
             counts: PinCounts::default(),
         }
     }
@@ -262,7 +262,7 @@ impl ServiceRedirector {
     }
 
     /// Counts a packet that is redirected.
-    pub(crate) fn count(&mut self, hit: Hit, packets: u32, bytes: u64) {
+    pub(crate) fn count(&mut self, hit: RedirectionHit, packets: u32, bytes: u64) {
         self.services.count(hit, packets, bytes);
     }
 

@@ -30,9 +30,9 @@ pub(crate) struct LaneWakeUp {
 
 /// When each activity of one lane is to be woken; what the heap holds besides is stale.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Alarms([Option<Time>; 4]);
+pub(crate) struct LaneWakeUpTimes([Option<Time>; 4]);
 
-impl Alarms {
+impl LaneWakeUpTimes {
     /// Wakes `activity` of `lane` at `at`, and no more at another time.
     #[inline]
     pub(crate) fn set(
@@ -96,7 +96,7 @@ impl TimerHeap {
     }
 
     /// Removes stale wake-ups from the top, so that no wake-up is in vain.
-    pub(crate) fn prune<'a>(&mut self, alarms: impl Fn(u32) -> &'a Alarms) {
+    pub(crate) fn prune<'a>(&mut self, alarms: impl Fn(u32) -> &'a LaneWakeUpTimes) {
         self.close();
         while let Some(TimerHeapEntry { due, .. }) = self.heap.peek() {
             if alarms(due.lane).expects(due) {

@@ -17,19 +17,19 @@ pub(crate) use headers::OuterHeaders;
 
 /// Where a tunnel begins or ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mouth {
+pub(crate) enum TunnelEndpoint {
     /// At a replica's interface.
     Port(PortId),
     /// At a redirector.
     Router(RouterId),
 }
 
-impl Mouth {
+impl TunnelEndpoint {
     /// What routers look for a way to.
     pub(crate) fn target(self) -> RouteDestination {
         match self {
-            Mouth::Port(port) => RouteDestination::Port(port),
-            Mouth::Router(router) => RouteDestination::Router(router),
+            TunnelEndpoint::Port(port) => RouteDestination::Port(port),
+            TunnelEndpoint::Router(router) => RouteDestination::Router(router),
         }
     }
 }
@@ -37,8 +37,8 @@ impl Mouth {
 /// A packet's tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacketTunnel {
-    pub(crate) end: Mouth,
-    pub(crate) start: Mouth,
+    pub(crate) end: TunnelEndpoint,
+    pub(crate) start: TunnelEndpoint,
     /// Bytes of the outer header; 0: there is none, and the packet has its way from this alone.
     pub(crate) overhead: u32,
     /// Whether routers may fragment the outer packet; else the inner one is what may be or not.
@@ -49,8 +49,8 @@ impl PacketTunnel {
     /// Whether it ends at the node of a port.
     pub(crate) fn ends_at(&self, port: PortId, network: &NetworkDirectory) -> bool {
         match self.end {
-            Mouth::Port(end) => network.owner(end) == network.owner(port),
-            Mouth::Router(_) => false,
+            TunnelEndpoint::Port(end) => network.owner(end) == network.owner(port),
+            TunnelEndpoint::Router(_) => false,
         }
     }
 }

@@ -9,7 +9,7 @@ mod resolution;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{RouteChange, Sides};
+use windtunnel_model::plan::{PartitionSides, RouteChange};
 use windtunnel_model::{LanId, Lane, Plan, PortId, RouterId, Time};
 use windtunnel_wire::icmp;
 
@@ -192,7 +192,7 @@ impl Underlay {
     }
 
     /// Parts the lanes and the attachments of LANs that a partition parts, and no others.
-    pub(crate) fn part(&mut self, sides: &Sides) {
+    pub(crate) fn part(&mut self, sides: &PartitionSides) {
         for segment in &mut self.segments {
             segment.part(sides, &self.lanes.vertices);
         }

@@ -32,8 +32,8 @@ pub use datagrams::DatagramLengthMismatch;
 pub use losses::{LossDetectionMethod, PacketRetransmission};
 pub use part::LatencyComponent;
 pub use request::RequestKind;
+use walk::LatencyAttribution;
 pub use walk::LatencySegment;
-use walk::Walk;
 
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, FlowSocketType};
 use index::FlowIndex;

@@ -13,6 +13,6 @@ mod timeline;
 
 pub use csv::csv;
 pub use json_lines::{json_line, json_lines};
-pub use packets::{CaptureLocation, Points, packets};
+pub use packets::{CaptureLocation, CapturePointSelection, packets};
 pub use parquet::parquet;
 pub use timeline::timeline;

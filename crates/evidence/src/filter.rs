@@ -42,7 +42,7 @@ pub struct UnknownName {
 
 /// A [`RecordFilter`] with its names looked up.
 #[derive(Debug)]
-pub struct Sieve {
+pub struct CompiledRecordFilter {
     layers: Vec<RecordSource>,
     kinds: Vec<Kind>,
     flows: BTreeSet<usize>,
@@ -61,14 +61,14 @@ impl RecordFilter {
     ///
     /// # Errors
     /// If there is no such node, link or flow.
-    pub fn prepare(&self, evidence: &RecordedRun) -> Result<Sieve, UnknownName> {
+    pub fn prepare(&self, evidence: &RecordedRun) -> Result<CompiledRecordFilter, UnknownName> {
         self.check(evidence)?;
         Ok(self.sieve(evidence))
     }
 
     /// The same where names may become known later: of those that are not, nothing is wanted yet.
     #[must_use]
-    pub fn sieve(&self, evidence: &RecordedRun) -> Sieve {
+    pub fn sieve(&self, evidence: &RecordedRun) -> CompiledRecordFilter {
         let wanted = |names: &[String], name: &str| names.iter().any(|wanted| wanted == name);
         let origins = evidence.origins().iter().map(|origin| {
             origin.source.node != MACHINE
@@ -84,7 +84,7 @@ impl RecordFilter {
         let at = |time: Option<i64>, otherwise: u64| {
             time.map_or(otherwise, |ns| evidence.origin_ns().saturating_add_signed(ns))
         };
-        Sieve {
+        CompiledRecordFilter {
             layers: self.layers.clone(),
             kinds: self.kinds.clone(),
             flows: self.flows.iter().copied().collect(),
@@ -125,7 +125,7 @@ fn known(what: &'static str, names: &[String], known: BTreeSet<String>) -> Resul
     }
 }
 
-impl Sieve {
+impl CompiledRecordFilter {
     /// Whether the record is wanted.
     #[must_use]
     pub fn passes(&self, evidence: &RecordedRun, entry: &AttributedRecord) -> bool {

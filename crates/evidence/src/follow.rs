@@ -39,7 +39,7 @@ pub struct Follower {
 
 /// A file that grows, of [`Follower`].
 #[derive(Debug, Default)]
-pub struct Growing {
+pub struct GrowingRecordFile {
     tail: RecordStreamDecoder,
     /// The file's bytes before its header is whole.
     begin: Vec<u8>,
@@ -74,7 +74,7 @@ impl Follower {
     /// If the file is none of records.
     pub fn push(
         &mut self,
-        file: &mut Growing,
+        file: &mut GrowingRecordFile,
         bytes: &[u8],
         new: &mut Vec<AttributedRecord>,
     ) -> Result<(), FileError> {

@@ -15,7 +15,7 @@ pub use named::ModulationReport;
 
 /// One direction of a flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Modulation {
+pub struct FlowModulation {
     pub flow: u32,
     /// Who sends.
     #[serde(serialize_with = "side_name")]
@@ -83,7 +83,7 @@ impl SizeSpacingStatistics {
 
 /// Of all flows of a run, both directions, where bytes were carried.
 #[must_use]
-pub fn modulation(evidence: &RecordedRun) -> Vec<Modulation> {
+pub fn modulation(evidence: &RecordedRun) -> Vec<FlowModulation> {
     let (_, lanes) = history::lanes(evidence);
     let histories = history::histories(evidence);
     // A flow whose calls and packets do not join is named by `explain`.
@@ -98,7 +98,7 @@ pub fn modulation(evidence: &RecordedRun) -> Vec<Modulation> {
 pub fn of(
     history: &FlowHistory,
     lanes: &[DirectedLinkEnds],
-) -> Result<[Modulation; 2], DatagramLengthMismatch> {
+) -> Result<[FlowModulation; 2], DatagramLengthMismatch> {
     let index = FlowIndex::new(history, lanes)?;
     Ok(EndpointRole::BOTH.map(|sender| direction(&index, sender, lanes)))
 }
@@ -107,7 +107,7 @@ fn direction(
     index: &FlowIndex<'_>,
     sender: EndpointRole,
     lanes: &[DirectedLinkEnds],
-) -> Modulation {
+) -> FlowModulation {
     let (history, route) = (index.history, &index.routes[sender.index()]);
     let calls = |side: EndpointRole, is_write: bool| {
         let program = &index.programs[side.index()];
@@ -139,7 +139,7 @@ fn direction(
     let full = full_segment(entered.clone());
     let packets: Vec<_> =
         entered.flat_map(|packet| segments(packet.time, packet.length, full)).collect();
-    Modulation {
+    FlowModulation {
         flow: history.flow,
         sender,
         writes: sized(sender, true),

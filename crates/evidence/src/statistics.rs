@@ -12,7 +12,7 @@ use windtunnel_model::record::Kind;
 use windtunnel_model::record::kind::RecordSource;
 
 use crate::{AttributedRecord, RecordedRun};
-use sums::Sums;
+use sums::EvidenceTotals;
 
 /// What records say in sum. Times are nanoseconds since the run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -106,7 +106,7 @@ impl Statistics {
         evidence: &RecordedRun,
         entries: impl Iterator<Item = &'a AttributedRecord>,
     ) -> Statistics {
-        let mut sums = Sums::new(evidence);
+        let mut sums = EvidenceTotals::new(evidence);
         let (mut first, mut last) = (None, 0);
         for entry in entries {
             first = first.or(Some(entry.record.time));
@@ -133,7 +133,7 @@ impl Statistics {
     }
 }
 
-fn layers(evidence: &RecordedRun, sums: &Sums<'_>) -> Vec<LayerSum> {
+fn layers(evidence: &RecordedRun, sums: &EvidenceTotals<'_>) -> Vec<LayerSum> {
     let of = |layer: RecordSource| {
         let origins = evidence.origins().iter().enumerate();
         let origins = origins.filter(|(_, origin)| origin.layer() == Some(layer));

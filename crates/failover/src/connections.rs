@@ -17,7 +17,7 @@ use crate::event::{
 use crate::icmp::IcmpQuotedSegment;
 use crate::segment::ParsedTcpSegment;
 use crate::sink::ReplicationOutbox;
-use shelf::{ConnectionEvictionClass, Shelves};
+use shelf::{ConnectionEvictionClass, EvictableConnections};
 use windtunnel_model::Time;
 use windtunnel_wire::{tcp, vnet};
 
@@ -57,7 +57,7 @@ pub struct ConnectionReplicator {
     /// When to look at which connection, in order.
     timers: BTreeSet<(Time, ReplicatedConnectionKey)>,
     /// Those that others may take the place of.
-    shelves: Shelves,
+    shelves: EvictableConnections,
     /// A connection was not taken, and none has been since.
     is_full: bool,
     sink: ReplicationOutbox,
@@ -81,7 +81,7 @@ impl ConnectionReplicator {
             config,
             table: BTreeMap::new(),
             timers: BTreeSet::new(),
-            shelves: Shelves::default(),
+            shelves: EvictableConnections::default(),
             is_full: false,
             sink: ReplicationOutbox::default(),
         }

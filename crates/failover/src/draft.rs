@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use crate::offset::{index, low_half};
 use crate::options::TcpOptions;
 use crate::segment::ParsedTcpSegment;
-use windtunnel_wire::ecn::Codepoint;
-use windtunnel_wire::packet::{Info, IpVersion};
+use windtunnel_wire::ecn::EcnCodepoint;
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion};
 use windtunnel_wire::{checksum, ethernet, ipv4, ipv6, tcp, vnet};
 
 /// Bytes of payload in a train at the most: the length fields of IPv4 have 16 bits.
@@ -69,7 +69,7 @@ pub(crate) struct SegmentDraft<'a> {
     pub(crate) urgent: u16,
     pub(crate) options: TcpOptions,
     pub(crate) payload: &'a [u8],
-    pub(crate) ecn: Codepoint,
+    pub(crate) ecn: EcnCodepoint,
     /// Payload bytes of each packet, where it is a train; 0 for one packet.
     pub(crate) gso_size: u16,
 }
@@ -139,7 +139,7 @@ impl SegmentDraft<'_> {
 }
 
 /// Lengths, identification, congestion codepoint and the IPv4 header's checksum.
-fn finish_ip(frame: &mut [u8], ecn: Codepoint, identification: u16) {
+fn finish_ip(frame: &mut [u8], ecn: EcnCodepoint, identification: u16) {
     let total = frame.len() - ethernet::HEADER_LEN;
     let at = ethernet::HEADER_LEN;
     match version(frame) {
@@ -159,7 +159,8 @@ fn finish_ip(frame: &mut [u8], ecn: Codepoint, identification: u16) {
 
 /// A template is of a packet that was read, so that it is read once more.
 fn finish_tcp(frame: &mut [u8]) {
-    let _ = Info::parse(frame).ok().and_then(|info| checksum::write_partial(frame, &info));
+    let _ =
+        IpPacketSummary::parse(frame).ok().and_then(|info| checksum::write_partial(frame, &info));
 }
 
 /// A template is of a packet that has been read, so it is one or the other.

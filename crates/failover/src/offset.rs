@@ -3,12 +3,12 @@
 /// The sequence space of one direction of a connection: offset 0 is the SYN, 1 the first byte of
 /// data, and FIN has the offset after the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Space {
+pub(crate) struct SequenceSpace {
     /// The initial sequence number.
     pub(crate) isn: u32,
 }
 
-impl Space {
+impl SequenceSpace {
     /// The sequence number of an offset.
     pub(crate) fn sequence(self, offset: u64) -> u32 {
         self.isn.wrapping_add(low_half(offset))
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn offsets_go_on_where_sequence_numbers_wrap() {
-        let space = Space { isn: 0xffff_fff0 };
+        let space = SequenceSpace { isn: 0xffff_fff0 };
         assert_eq!(space.sequence(0), 0xffff_fff0);
         assert_eq!(space.sequence(0x10), 0);
         assert_eq!(space.offset(0, 1), Some(0x10));
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn a_sequence_number_before_the_syn_has_no_offset() {
-        assert_eq!(Space { isn: 5 }.offset(4, 1), None);
-        assert_eq!(Space { isn: 5 }.offset(5, 1), Some(0));
+        assert_eq!(SequenceSpace { isn: 5 }.offset(4, 1), None);
+        assert_eq!(SequenceSpace { isn: 5 }.offset(5, 1), Some(0));
     }
 
     #[test]

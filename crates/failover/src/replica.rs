@@ -2,12 +2,12 @@
 
 use crate::event::ReplicaId;
 use crate::health::{ReplicaHealth, ReplicaStreamPosition};
-use crate::offset::Space;
+use crate::offset::SequenceSpace;
 use crate::options::TcpOptions;
 use crate::output::ReplicaOutputBuffer;
 use crate::ranges::StreamRangeSet;
 use crate::segment::ParsedTcpSegment;
-use crate::stamps::Stamps;
+use crate::stamps::ReplicaTimestampMap;
 use windtunnel_model::Time;
 use windtunnel_wire::tcp;
 
@@ -29,7 +29,7 @@ pub(crate) enum ReplicaLifecycleStage {
 
 /// What an acknowledgement of a replica says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Acknowledgement {
+pub(crate) enum ReplicaAckKind {
     /// Nothing, or nothing new.
     Old,
     /// More, or another window.
@@ -46,7 +46,7 @@ pub(crate) struct ConnectionReplica {
     pub(crate) id: ReplicaId,
     pub(crate) status: ReplicaLifecycleStage,
     /// Its own sequence space, of what it sends.
-    pub(crate) space: Space,
+    pub(crate) space: SequenceSpace,
     /// What its SYN-ACK offered.
     pub(crate) syn: TcpOptions,
     pub(crate) ecn: bool,
@@ -69,7 +69,7 @@ pub(crate) struct ConnectionReplica {
     /// It has these, too.
     pub(crate) sacked: StreamRangeSet,
     pub(crate) output: ReplicaOutputBuffer,
-    pub(crate) stamps: Stamps,
+    pub(crate) stamps: ReplicaTimestampMap,
     /// The client's TSval that it echoed last.
     pub(crate) echo: u32,
     /// Whether it reports congestion on its way (ECE).
@@ -83,7 +83,7 @@ impl ConnectionReplica {
         Self {
             id,
             status: ReplicaLifecycleStage::Asked,
-            space: Space::default(),
+            space: SequenceSpace::default(),
             syn: TcpOptions::default(),
             ecn: false,
             acked: 0,
@@ -96,7 +96,7 @@ impl ConnectionReplica {
             segments: 0,
             sacked: StreamRangeSet::default(),
             output: ReplicaOutputBuffer::new(1),
-            stamps: Stamps::default(),
+            stamps: ReplicaTimestampMap::default(),
             echo: 0,
             ece: false,
             health: ReplicaHealth::new(now),
@@ -117,7 +117,7 @@ impl ConnectionReplica {
     /// (RFC 7323, 2.2).
     pub(crate) fn answer(&mut self, segment: &ParsedTcpSegment<'_>, is_scaled: bool) {
         self.status = ReplicaLifecycleStage::Answered;
-        self.space = Space { isn: segment.sequence };
+        self.space = SequenceSpace { isn: segment.sequence };
         self.syn = segment.options;
         self.syn.shift = self.syn.shift.filter(|_| is_scaled);
         self.ecn = segment.has(tcp::ECE) && !segment.has(tcp::CWR);
@@ -134,20 +134,20 @@ impl ConnectionReplica {
         &mut self,
         segment: &ParsedTcpSegment<'_>,
         near: u64,
-        client: Space,
+        client: SequenceSpace,
         sent: u64,
-    ) -> Acknowledgement {
+    ) -> ReplicaAckKind {
         if !segment.has(tcp::ACK) {
-            return Acknowledgement::Old;
+            return ReplicaAckKind::Old;
         }
         let Some(acked) = client.offset(segment.acknowledgement, self.acked) else {
-            return Acknowledgement::Implausible;
+            return ReplicaAckKind::Implausible;
         };
         if acked > sent {
-            return Acknowledgement::Implausible;
+            return ReplicaAckKind::Implausible;
         }
         if acked < self.acked {
-            return Acknowledgement::Old;
+            return ReplicaAckKind::Old;
         }
         let has_moved = acked > self.acked;
         let edge = acked + (u64::from(segment.window) << self.syn.shift.unwrap_or(0));
@@ -169,12 +169,12 @@ impl ConnectionReplica {
             self.echo = echo;
         }
         match (has_moved || has_changed, segment.len()) {
-            (true, _) => Acknowledgement::New,
+            (true, _) => ReplicaAckKind::New,
             (false, 0) => {
                 self.repeated = self.repeated.saturating_add(1);
-                Acknowledgement::Duplicate
+                ReplicaAckKind::Duplicate
             }
-            (false, _) => Acknowledgement::Old,
+            (false, _) => ReplicaAckKind::Old,
         }
     }
 
@@ -205,7 +205,7 @@ impl ConnectionReplica {
 
     /// A report without blocks says that there are none, also where there were some: a receiver
     /// may discard what it has only SACKed (RFC 2018, 8).
-    fn take_blocks(&mut self, segment: &ParsedTcpSegment<'_>, client: Space, sent: u64) {
+    fn take_blocks(&mut self, segment: &ParsedTcpSegment<'_>, client: SequenceSpace, sent: u64) {
         self.sacked.remove_below(self.acked);
         let blocks = segment.options.blocks();
         if blocks.is_empty() {
@@ -228,6 +228,6 @@ impl ConnectionReplica {
         self.status = ReplicaLifecycleStage::Out;
         self.output.release();
         self.sacked.clear();
-        self.stamps = Stamps::default();
+        self.stamps = ReplicaTimestampMap::default();
     }
 }

@@ -6,7 +6,7 @@ use crate::connections::ReplicationRefusal;
 use crate::offset::len64;
 use crate::options::TcpOptions;
 use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::{checksum, ecn::Codepoint, tcp, vnet};
+use windtunnel_wire::{checksum, ecn::EcnCodepoint, tcp, vnet};
 
 /// Flag: the urgent pointer counts.
 pub(crate) const URG: u8 = 0x20;
@@ -20,7 +20,7 @@ pub(crate) struct ParsedTcpSegment<'a> {
     pub(crate) head: &'a [u8],
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
-    pub(crate) ecn: Codepoint,
+    pub(crate) ecn: EcnCodepoint,
     pub(crate) sequence: u32,
     pub(crate) acknowledgement: u32,
     pub(crate) flags: u8,

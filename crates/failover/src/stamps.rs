@@ -21,14 +21,14 @@ pub(crate) fn clock(now: Time) -> u32 {
 
 /// What TSval of a replica had come by which time of the client's clock.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stamps {
+pub(crate) struct ReplicaTimestampMap {
     /// Ours and the replica's, ascending.
     pairs: VecDeque<(u32, u32)>,
     /// The replica's latest.
     pub(crate) latest: Option<u32>,
 }
 
-impl Stamps {
+impl ReplicaTimestampMap {
     /// A packet has come with a TSval.
     pub(crate) fn record(&mut self, ours: u32, theirs: u32) {
         if self.latest.is_some_and(|latest| !is_later(theirs, latest)) {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn an_echo_is_the_replicas_stamp_of_that_time_or_before() {
-        let mut stamps = Stamps::default();
+        let mut stamps = ReplicaTimestampMap::default();
         assert_eq!(stamps.echo(5), 0);
         for (ours, theirs) in [(10, 900), (12, 902), (12, 903), (20, 910)] {
             stamps.record(ours, theirs);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn stamps_of_late_packets_are_ignored_and_memory_is_bounded() {
-        let mut stamps = Stamps::default();
+        let mut stamps = ReplicaTimestampMap::default();
         for tick in 0..10_000 {
             stamps.record(tick, 1_000_000 + tick);
             stamps.record(tick, 1_000_000 + tick / 2);

@@ -8,11 +8,11 @@ use crate::message::{self, Answer, GatewaySocketRequest};
 
 /// Makes sockets in the node's network namespace. A request takes some tens of microseconds.
 #[derive(Debug)]
-pub(crate) struct Maker(OwnedFd);
+pub(crate) struct NodeSocketFactory(OwnedFd);
 
-impl Maker {
-    pub(crate) fn new(socket: OwnedFd) -> Maker {
-        Maker(socket)
+impl NodeSocketFactory {
+    pub(crate) fn new(socket: OwnedFd) -> NodeSocketFactory {
+        NodeSocketFactory(socket)
     }
 
     /// A socket that accepts connections to a port of any address of a family.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::{Allow, InternetAccess};
+use windtunnel_model::plan::{InternetAccess, InternetAllowRule};
 use windtunnel_wire::icmp::IcmpErrorKind;
 
 use crate::settings::GatewaySettings;
@@ -123,7 +123,7 @@ impl EgressPolicy {
     /// # Errors
     /// Why they are not.
     pub fn names(&self) -> Result<(), EgressRefusal> {
-        let listed = |list: &Vec<Allow>| list.contains(&Allow::Dns);
+        let listed = |list: &Vec<InternetAllowRule>| list.contains(&InternetAllowRule::Dns);
         match (self.allow_internet, self.internet.allow.as_ref()) {
             (false, _) => Err(EgressRefusal::NotAllowed),
             (true, Some(list)) if !listed(list) => Err(EgressRefusal::NotListed),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{InternetAccess, Publish};
+use windtunnel_model::plan::{InternetAccess, PortPublication};
 
 /// What the gateway process knows from the fork.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct GatewaySettings {
 pub struct PublishedNodePort {
     /// The name of the node.
     pub node: String,
-    pub publish: Publish,
+    pub publish: PortPublication,
     /// The node's address.
     pub to: IpAddr,
 }

@@ -17,7 +17,7 @@ use crate::said;
 
 /// A connection that is being made.
 #[derive(Debug)]
-pub(crate) enum Dialled {
+pub(crate) enum PendingConnection {
     /// It is there already, as on the machine itself.
     Now(OwnedFd),
     /// It is made when the socket can be written to.
@@ -25,25 +25,25 @@ pub(crate) enum Dialled {
 }
 
 /// Begins a connection.
-pub(crate) fn dial(to: SocketAddr) -> Result<Dialled, Errno> {
+pub(crate) fn dial(to: SocketAddr) -> Result<PendingConnection, Errno> {
     let made = open(to.is_ipv6(), SocketType::STREAM)?;
     sockopt::set_tcp_nodelay(&made, true)?;
     // Where that cannot be, the errno says less.
     let _ = socket_error::keep(&made, to.is_ipv6());
     match rustix::net::connect(&made, &to) {
-        Ok(()) => Ok(Dialled::Now(made)),
-        Err(Errno::INPROGRESS) => Ok(Dialled::Soon(made)),
+        Ok(()) => Ok(PendingConnection::Now(made)),
+        Err(Errno::INPROGRESS) => Ok(PendingConnection::Soon(made)),
         Err(errno) => Err(errno),
     }
 }
 
 /// A connection of the machine's own, as far as it has come out: mostly at once.
-pub(crate) fn settled(socket: OwnedFd) -> Result<Dialled, Errno> {
+pub(crate) fn settled(socket: OwnedFd) -> Result<PendingConnection, Errno> {
     let mut looked = [PollFd::new(&socket, PollFlags::OUT)];
     if poll::wait(&mut looked, Some(Duration::ZERO)).is_ok_and(|ready| ready > 0) {
-        outcome(&socket).map(|()| Dialled::Now(socket))
+        outcome(&socket).map(|()| PendingConnection::Now(socket))
     } else {
-        Ok(Dialled::Soon(socket))
+        Ok(PendingConnection::Soon(socket))
     }
 }
 

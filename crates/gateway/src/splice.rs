@@ -31,7 +31,7 @@ pub(crate) struct SplicedConnectionPair {
 #[derive(Debug, Default)]
 struct SpliceDirection {
     /// Where bytes are that the receiving end has no room for.
-    pipe: Option<Pipe>,
+    pipe: Option<SplicePipe>,
     bytes: u64,
     /// The sending end has ended.
     ended: bool,
@@ -40,7 +40,7 @@ struct SpliceDirection {
 }
 
 #[derive(Debug)]
-struct Pipe {
+struct SplicePipe {
     read: OwnedFd,
     write: OwnedFd,
     held: usize,
@@ -48,11 +48,11 @@ struct Pipe {
 
 /// Pipes that hold nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Pipes(Vec<Pipe>);
+pub(crate) struct SplicePipePool(Vec<SplicePipe>);
 
 /// How far a pair has got.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Pumped {
+pub(crate) enum SpliceProgress {
     /// It waits for one of its ends.
     Waits,
     /// There is more to carry, after others had their turn.
@@ -76,18 +76,18 @@ impl SplicedConnectionPair {
     }
 
     /// Carries what there is, up to some megabytes.
-    pub(crate) fn pump(&mut self, pipes: &mut Pipes) -> Pumped {
+    pub(crate) fn pump(&mut self, pipes: &mut SplicePipePool) -> SpliceProgress {
         let mut more = false;
         for way in 0..2 {
             match self.carry(way, pipes) {
                 Ok(is_more) => more |= is_more,
-                Err(errno) => return Pumped::Over(why(errno)),
+                Err(errno) => return SpliceProgress::Over(why(errno)),
             }
         }
         match self.ways.iter().all(|way| way.passed_on) {
-            true => Pumped::Over("closed"),
-            false if more => Pumped::More,
-            false => Pumped::Waits,
+            true => SpliceProgress::Over("closed"),
+            false if more => SpliceProgress::More,
+            false => SpliceProgress::Waits,
         }
     }
 
@@ -100,7 +100,7 @@ impl SplicedConnectionPair {
     pub(crate) fn end(
         self,
         is_torn: bool,
-        pipes: &mut Pipes,
+        pipes: &mut SplicePipePool,
     ) -> (FlowLine, Option<ProxiedConnectionKey>) {
         let SplicedConnectionPair { ends, ways, mut line, key } = self;
         let [there, back] = ways;
@@ -115,7 +115,7 @@ impl SplicedConnectionPair {
     }
 
     /// Carries one direction: whether its turn ended before there was nothing more to do.
-    fn carry(&mut self, way: usize, pipes: &mut Pipes) -> Result<bool, Errno> {
+    fn carry(&mut self, way: usize, pipes: &mut SplicePipePool) -> Result<bool, Errno> {
         let (from, to) = (&self.ends[way], &self.ends[1 - way]);
         let way = &mut self.ways[way];
         let mut turn = 0;
@@ -138,7 +138,12 @@ impl SplicedConnectionPair {
 
 impl SpliceDirection {
     /// Carries once: how many bytes moved; 0: nothing more can be done now.
-    fn step(&mut self, from: &OwnedFd, to: &OwnedFd, pipes: &mut Pipes) -> Result<usize, Errno> {
+    fn step(
+        &mut self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        pipes: &mut SplicePipePool,
+    ) -> Result<usize, Errno> {
         if self.passed_on {
             return Ok(0);
         }
@@ -178,19 +183,19 @@ impl SpliceDirection {
     }
 }
 
-impl Pipes {
-    fn take(&mut self) -> Result<Pipe, Errno> {
+impl SplicePipePool {
+    fn take(&mut self) -> Result<SplicePipe, Errno> {
         if let Some(pipe) = self.0.pop() {
             return Ok(pipe);
         }
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         // A user's pipes may be small after many large ones (pipe(7)): slower, not wrong.
         let _ = fcntl_setpipe_size(&write, PIPE_BYTES);
-        Ok(Pipe { read, write, held: 0 })
+        Ok(SplicePipe { read, write, held: 0 })
     }
 
     /// A pipe that still holds bytes of a connection is not used for another.
-    fn put_back(&mut self, pipe: Pipe) {
+    fn put_back(&mut self, pipe: SplicePipe) {
         if pipe.held == 0 && self.0.len() < POOL {
             self.0.push(pipe);
         }

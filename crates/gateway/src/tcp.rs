@@ -20,8 +20,8 @@ use crate::flows::{ProxiedConnectionKey, SegmentDisposition, step};
 use crate::log::FlowLine;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
-use crate::socket::{self, Dialled};
-use crate::splice::{FAILED, Pipes, Pumped, SplicedConnectionPair};
+use crate::socket::{self, PendingConnection};
+use crate::splice::{FAILED, SplicePipePool, SpliceProgress, SplicedConnectionPair};
 use crate::worker::{GatewayContext, NodeLinkPacket};
 use asking::DnsTcpQuery;
 use listeners::InsideTcpListeners;
@@ -35,7 +35,7 @@ pub(crate) struct Tcp {
     pairs: std::collections::HashMap<u64, SplicedConnectionPair>,
     /// Pairs that have more to carry.
     more: std::collections::VecDeque<u64>,
-    pipes: Pipes,
+    pipes: SplicePipePool,
     /// Questions for names, and the connections to resolvers that are being made for them.
     asking: std::collections::HashMap<u64, (DnsTcpQuery, OwnedFd)>,
     next: u64,
@@ -110,13 +110,13 @@ impl Tcp {
     pub(crate) fn pump(&mut self, context: &mut GatewayContext, id: u64, has_error: bool) {
         let Some(pair) = self.pairs.get_mut(&id) else { return };
         let mut pumped = pair.pump(&mut self.pipes);
-        if has_error && !matches!(pumped, Pumped::Over(_)) {
-            pumped = pair.failure().map_or(pumped, Pumped::Over);
+        if has_error && !matches!(pumped, SpliceProgress::Over(_)) {
+            pumped = pair.failure().map_or(pumped, SpliceProgress::Over);
         }
         match pumped {
-            Pumped::Waits => {}
-            Pumped::More => self.more.push_back(id),
-            Pumped::Over(why) => self.end(context, id, why),
+            SpliceProgress::Waits => {}
+            SpliceProgress::More => self.more.push_back(id),
+            SpliceProgress::Over(why) => self.end(context, id, why),
         }
     }
 
@@ -187,11 +187,11 @@ impl Tcp {
         let line = FlowLine::new("tcp", key.client, key.server);
         let syn = Syn::of(packet);
         match dial(to, context.policy.is_host(key.server.ip())) {
-            Ok(Dialled::Now(socket)) => {
+            Ok(PendingConnection::Now(socket)) => {
                 socket::made(&socket, to.is_ipv6());
                 self.offer(context, key, &syn, socket, line);
             }
-            Ok(Dialled::Soon(socket)) => {
+            Ok(PendingConnection::Soon(socket)) => {
                 self.next += 1;
                 let dial = self.next;
                 if context.poller.add_once_writable(&socket, PollerToken::Dial(dial)).is_err() {
@@ -247,13 +247,13 @@ impl Tcp {
 
 /// Begins a connection outside. The machine's loopback has two addresses, and most servers listen
 /// at one of them: where that of the client's version refuses, the other is tried.
-fn dial(to: SocketAddr, is_host: bool) -> Result<Dialled, Errno> {
+fn dial(to: SocketAddr, is_host: bool) -> Result<PendingConnection, Errno> {
     let other: IpAddr = match to {
         SocketAddr::V4(_) => Ipv6Addr::LOCALHOST.into(),
         SocketAddr::V6(_) => Ipv4Addr::LOCALHOST.into(),
     };
     let dialled = match socket::dial(to) {
-        Ok(Dialled::Soon(socket)) if is_host => socket::settled(socket),
+        Ok(PendingConnection::Soon(socket)) if is_host => socket::settled(socket),
         dialled => dialled,
     };
     match dialled {

@@ -9,7 +9,7 @@ use windtunnel_sys::packet::{BATCH_MAX, PacketSendSocket, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_wire::icmp::{self, IcmpErrorKind};
 use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::reset::{self, Reset};
+use windtunnel_wire::reset::{self, TcpResetSegment};
 use windtunnel_wire::{ethernet, vnet};
 
 use crate::inside::Devices;
@@ -102,7 +102,8 @@ impl WireOut {
     /// Resets the connection of a segment.
     pub(crate) fn answer_reset(&mut self, frame: &[u8], to: [u8; 6], report: &mut GatewayReport) {
         let mut out = [0; reset::FRAME_LEN];
-        let written = Reset::answer(frame, self.mac).and_then(|reset| reset.write(&mut out));
+        let written =
+            TcpResetSegment::answer(frame, self.mac).and_then(|reset| reset.write(&mut out));
         if let Some(length) = written {
             self.send_to_link(&mut out[..length], to, report);
         }

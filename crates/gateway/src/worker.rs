@@ -8,12 +8,12 @@ use std::time::Duration;
 use windtunnel_sys::clock;
 use windtunnel_sys::packet::{self, ReceiveRingFrame};
 use windtunnel_wire::icmp::{self, IcmpErrorKind};
-use windtunnel_wire::packet::{Info, IpVersion, PacketParseError, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion, PacketParseError, ParsedPacket};
 use windtunnel_wire::{checksum, ethernet, tcp, udp, vnet};
 
 use crate::echo::EchoRelay;
 use crate::log::{FlowLine, InternetFlowLog};
-use crate::maker::Maker;
+use crate::maker::NodeSocketFactory;
 use crate::message::{self, GatewayCommand, GatewayEvent, Made};
 use crate::names::{self, DnsForwarder};
 use crate::policy::{EgressPolicy, EgressRefusal};
@@ -33,7 +33,7 @@ use crate::wire_out::WireOut;
 #[derive(Debug)]
 pub(crate) struct GatewayContext {
     pub(crate) poller: Poller,
-    pub(crate) maker: Maker,
+    pub(crate) maker: NodeSocketFactory,
     pub(crate) out: WireOut,
     pub(crate) report: GatewayReport,
     pub(crate) log: InternetFlowLog,
@@ -101,7 +101,7 @@ fn prepare(start: GatewayForkParameters) -> Result<(GatewayProcess, packet::Pack
     poller.add_readable(&control, PollerToken::Control).map_err(failed("wait for orders"))?;
     let mut context = GatewayContext {
         poller,
-        maker: Maker::new(inside),
+        maker: NodeSocketFactory::new(inside),
         out,
         report: GatewayReport::default(),
         log: InternetFlowLog::new(log),
@@ -284,7 +284,7 @@ impl GatewayProcess {
 
     /// What is for the node itself its kernel has got, and what is for a group or one link is for
     /// nothing outside.
-    fn is_for_kernel_only(&self, info: &Info) -> bool {
+    fn is_for_kernel_only(&self, info: &IpPacketSummary) -> bool {
         let is_link_local = |address: IpAddr| match address {
             IpAddr::V4(_) => false,
             IpAddr::V6(v6) => v6.is_unicast_link_local(),

@@ -6,7 +6,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::admission::{self, Holder, ReservableResource, ResourceAmounts, Shortfall};
+use windtunnel_budget::admission::{
+    self, ReservableResource, ReservationHolder, ResourceAmounts, ResourceShortfall,
+};
 use windtunnel_control::reservations::{self, HoldError, ReservationLock, RunReservation};
 use windtunnel_model::Plan;
 use windtunnel_sys::limits;
@@ -79,7 +81,7 @@ impl RunAdmission {
     }
 
     /// Reserves what parts ask now.
-    fn admit(&mut self) -> Result<(), Vec<Shortfall>> {
+    fn admit(&mut self) -> Result<(), Vec<ResourceShortfall>> {
         self.parts.fit()?;
         let asked = self.parts.sum();
         match self.hold(asked) {
@@ -89,7 +91,7 @@ impl RunAdmission {
         }
     }
 
-    fn hold(&mut self, asked: ResourceAmounts) -> Result<(), HoldError<Vec<Shortfall>>> {
+    fn hold(&mut self, asked: ResourceAmounts) -> Result<(), HoldError<Vec<ResourceShortfall>>> {
         let capacity = self.capacity;
         let admit = |others: &[RunReservation]| admission::admit(capacity, &holders(others), asked);
         let (cpu_millis, memory_bytes) = (asked.cpu_millis, asked.memory_bytes);
@@ -112,7 +114,7 @@ impl RunAdmission {
 ///
 /// # Errors
 /// Each resource of which there is too little.
-pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<Shortfall>> {
+pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<ResourceShortfall>> {
     let parts = MachineReservations::of(plan, None);
     parts.fit()?;
     admission::admit(capacity(), &holders(&reservations::live()), parts.sum())
@@ -137,8 +139,8 @@ fn memory_bytes() -> io::Result<u64> {
     Ok(kilobytes.saturating_mul(1024))
 }
 
-fn holders(runs: &[RunReservation]) -> Vec<Holder> {
-    let holder = |run: &RunReservation| Holder {
+fn holders(runs: &[RunReservation]) -> Vec<ReservationHolder> {
+    let holder = |run: &RunReservation| ReservationHolder {
         name: run.name.clone(),
         amounts: ResourceAmounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes },
     };

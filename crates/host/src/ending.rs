@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::part::StopWhy;
-use windtunnel_model::valid::{Invalid, Validate, ensure_short};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure_short};
 
 /// Why a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub(crate) enum RunEndReason {
 }
 
 impl Validate for RunEndReason {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             RunEndReason::Interrupted(signal) => StopWhy::Signal(*signal).validate(),
             RunEndReason::Overloaded(why) | RunEndReason::Fatal(why) => {

@@ -1,6 +1,6 @@
 //! Why a run could not be done.
 
-use windtunnel_budget::admission::Shortfall;
+use windtunnel_budget::admission::ResourceShortfall;
 
 use crate::folder::FolderError;
 use crate::presence::MissingPrerequisite;
@@ -59,7 +59,7 @@ pub enum RunError {
     /// What is reserved does not fit this machine, beside what other runs have reserved; nothing has
     /// been started.
     #[error("{}", lacking(.0))]
-    Admission(Vec<Shortfall>),
+    Admission(Vec<ResourceShortfall>),
     /// Something that a file asks for and its user has not allowed; nothing has been started.
     #[error("{what}, and nothing has allowed that")]
     NotAllowed {
@@ -147,7 +147,7 @@ impl RunError {
 }
 
 /// Each resource of which there is too little.
-pub(crate) fn lacking(lacking: &[Shortfall]) -> String {
+pub(crate) fn lacking(lacking: &[ResourceShortfall]) -> String {
     lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

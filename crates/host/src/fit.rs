@@ -7,7 +7,7 @@ use windtunnel_sys::limits;
 
 /// Something about a plan that this machine may not carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Concern {
+pub struct PlanFitConcern {
     /// What, with the numbers.
     pub text: String,
     /// What to do about it.
@@ -16,7 +16,7 @@ pub struct Concern {
 
 /// What of `plan` may not fit this machine; empty when nothing is known against it.
 #[must_use]
-pub fn fits(plan: &Plan, packet_memory: Bytes) -> Vec<Concern> {
+pub fn fits(plan: &Plan, packet_memory: Bytes) -> Vec<PlanFitConcern> {
     let concerns = [
         descriptors(plan),
         namespaces(plan),
@@ -28,29 +28,29 @@ pub fn fits(plan: &Plan, packet_memory: Bytes) -> Vec<Concern> {
     concerns.into_iter().flatten().collect()
 }
 
-fn descriptors(plan: &Plan) -> Option<Concern> {
+fn descriptors(plan: &Plan) -> Option<PlanFitConcern> {
     let programs: usize = plan.nodes.iter().map(|node| node.programs.len()).sum();
     let needed = DESCRIPTORS_BASE + plan.nodes.len() as u64 * 2 + programs as u64 * 2;
     let allowed = limits::open_files().hard?;
-    (needed > allowed).then(|| Concern {
+    (needed > allowed).then(|| PlanFitConcern {
         text: format!("the run needs {needed} open files, this process may have {allowed}"),
         hint: Some(format!("raise the limit: `ulimit -Hn {needed}` as root, or in limits.conf")),
     })
 }
 
-fn namespaces(plan: &Plan) -> Option<Concern> {
+fn namespaces(plan: &Plan) -> Option<PlanFitConcern> {
     let needed = plan.nodes.len() as u64 + 1;
     let allowed = number("/proc/sys/user/max_net_namespaces")?;
-    (needed > allowed).then(|| Concern {
+    (needed > allowed).then(|| PlanFitConcern {
         text: format!("the run needs {needed} network namespaces, a user may have {allowed}"),
         hint: Some(format!("sudo sysctl -w user.max_net_namespaces={}", needed * 2)),
     })
 }
 
-fn memory(plan: &Plan, packet_memory: Bytes) -> Option<Concern> {
+fn memory(plan: &Plan, packet_memory: Bytes) -> Option<PlanFitConcern> {
     let wanted = plan.nodes.len() as u64 * BYTES_PER_NODE + packet_memory.0.min(under_way(plan));
     let available = available_memory()?;
-    (wanted > available).then(|| Concern {
+    (wanted > available).then(|| PlanFitConcern {
         text: format!(
             "the network needs about {} MB beside its programs, {} MB are free",
             wanted / 1_000_000,
@@ -60,9 +60,9 @@ fn memory(plan: &Plan, packet_memory: Bytes) -> Option<Concern> {
     })
 }
 
-fn packets_under_way(plan: &Plan, packet_memory: Bytes) -> Option<Concern> {
+fn packets_under_way(plan: &Plan, packet_memory: Bytes) -> Option<PlanFitConcern> {
     let most = under_way(plan);
-    (most > packet_memory.0).then(|| Concern {
+    (most > packet_memory.0).then(|| PlanFitConcern {
         text: format!(
             "full links and queues hold {} MB of packets, more than the packet memory of {} MB",
             most / 1_000_000,
@@ -72,11 +72,11 @@ fn packets_under_way(plan: &Plan, packet_memory: Bytes) -> Option<Concern> {
     })
 }
 
-fn fastest_link(plan: &Plan) -> Option<Concern> {
+fn fastest_link(plan: &Plan) -> Option<PlanFitConcern> {
     let profiles = plan.links.iter().flat_map(|link| link.profiles.iter().map(move |p| (link, p)));
     let (link, rate) =
         profiles.filter_map(|(link, p)| Some((link, p.rate?))).max_by_key(|l| l.1)?;
-    (rate.bits_per_second() > ENGINE_BITS_PER_S).then(|| Concern {
+    (rate.bits_per_second() > ENGINE_BITS_PER_S).then(|| PlanFitConcern {
         text: format!(
             "link {} asks for {rate}; one core moves about {} gbit in full packets",
             link.name,
@@ -88,12 +88,12 @@ fn fastest_link(plan: &Plan) -> Option<Concern> {
 
 /// Where all stations of the LANs talk to all others, each kernel keeps a neighbour for each; all
 /// namespaces of the machine share the room for them, one a family.
-fn neighbours(plan: &Plan) -> Option<Concern> {
+fn neighbours(plan: &Plan) -> Option<PlanFitConcern> {
     let stations = plan.lans.iter().map(|lan| lan.attachments.len() as u64);
     let needed: u64 = stations.map(|count| count * count.saturating_sub(1)).sum();
     // Only the machine's own namespace shows the setting; elsewhere it is usually the default.
     let allowed = number("/proc/sys/net/ipv4/neigh/default/gc_thresh3").unwrap_or(NEIGHBOURS);
-    (needed > allowed).then(|| Concern {
+    (needed > allowed).then(|| PlanFitConcern {
         text: format!(
             "if all hosts of its LANs talk to all, {needed} addresses are resolved at a time, the machine \
              keeps {allowed}"

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use windtunnel_model::Plan;
 use windtunnel_model::name::{LABEL_LETTERS_MAX, check_label};
 use windtunnel_model::valid::shown;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use crate::reserve::{self, PreallocatedFile};
 
@@ -45,7 +45,7 @@ impl FolderError {
 #[derive(Debug, Clone)]
 pub struct RunOutputFolder {
     root: PathBuf,
-    below: Arc<Below>,
+    below: Arc<FolderHandle>,
 }
 
 impl RunOutputFolder {
@@ -82,7 +82,7 @@ impl RunOutputFolder {
             let not_empty = io::Error::new(io::ErrorKind::AlreadyExists, "it is not empty");
             return Err(failed("use", &root)(not_empty));
         }
-        let below = Arc::new(Below::open(&root).map_err(failed("open", &root))?);
+        let below = Arc::new(FolderHandle::open(&root).map_err(failed("open", &root))?);
         Ok(RunOutputFolder { root, below })
     }
 
@@ -139,7 +139,7 @@ impl RunOutputFolder {
 
     /// The same, open.
     #[must_use]
-    pub fn below(&self) -> &Arc<Below> {
+    pub fn below(&self) -> &Arc<FolderHandle> {
         &self.below
     }
 

@@ -5,7 +5,7 @@ use windtunnel_model::{Span, Time};
 
 /// How often and how long all programs were paused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Freezes {
+pub(crate) struct FreezeTotals {
     pub(crate) times: u64,
     /// How long, together.
     pub(crate) lasted: Span,
@@ -15,7 +15,7 @@ pub(crate) struct Freezes {
 #[derive(Debug, Default)]
 pub(crate) struct FreezeState {
     since: Option<Time>,
-    total: Freezes,
+    total: FreezeTotals,
 }
 
 impl FreezeState {
@@ -23,7 +23,7 @@ impl FreezeState {
         self.since.is_some()
     }
 
-    pub(crate) fn total(&self) -> Freezes {
+    pub(crate) fn total(&self) -> FreezeTotals {
         self.total
     }
 
@@ -54,6 +54,6 @@ mod tests {
         assert!(freeze.end(at(40)) && !freeze.is_on());
         freeze.begin(at(100));
         freeze.end(at(105));
-        assert_eq!(freeze.total(), Freezes { times: 2, lasted: Span::from_millis(35) });
+        assert_eq!(freeze.total(), FreezeTotals { times: 2, lasted: Span::from_millis(35) });
     }
 }

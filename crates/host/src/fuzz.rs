@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use windtunnel_control::frame;
-use windtunnel_engine::Audiences;
+use windtunnel_engine::FlowAudienceTable;
 use windtunnel_model::Plan;
 use windtunnel_routing::Routes;
 
@@ -77,7 +77,7 @@ fn use_plan(text: &[u8]) {
         return;
     }
     let routes = Routes::compute(&plan);
-    let _ = Audiences::of(&plan, &routes, &vec![0; plan.nodes.len()], 1);
+    let _ = FlowAudienceTable::of(&plan, &routes, &vec![0; plan.nodes.len()], 1);
     let _ = Supervisor::new(&plan);
     let _ = crate::recorder::lane_names(&plan);
 }
@@ -224,7 +224,7 @@ expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], thr
             change(&mut results);
             fs::create_dir_all(&part).unwrap();
             fs::write(part.join("part.json"), results.to_string()).unwrap();
-            let read = crate::part::results::Results::read(&part, 0, &bench.plan);
+            let read = crate::part::results::PartResults::read(&part, 0, &bench.plan);
             read.map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(read(|_| {}), Ok(()));

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use windtunnel_gateway::{Gateway, GatewayReport, GatewaySettings};
-use windtunnel_model::plan::Publish;
+use windtunnel_model::plan::PortPublication;
 use windtunnel_model::{Plan, Time};
 use windtunnel_node::{NodeInitRequest, NodeSet};
 
@@ -78,7 +78,7 @@ fn check_permission(plan: &Plan, options: &RunOptions) -> Result<(), RunError> {
                    or with --allow-host (servers of this machine's loopback, as `host`)",
         });
     }
-    let is_open = |publish: &Publish| !internet && !publish.is_loopback();
+    let is_open = |publish: &PortPublication| !internet && !publish.is_loopback();
     match plan.published().find(|(_, publish)| is_open(publish)) {
         None => Ok(()),
         Some((id, publish)) => Err(RunError::NotAllowed {

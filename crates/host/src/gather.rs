@@ -26,13 +26,13 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoProbe, EchoResults};
 use crate::ending::RunEndReason;
 use crate::folder::{FolderError, RunOutputFolder};
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
 use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::options::RunOptions;
-use crate::output::Carried;
-use crate::part::results::Results;
+use crate::output::OutputCollectionSummary;
+use crate::part::results::PartResults;
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
 use crate::run::write_report;
@@ -73,7 +73,7 @@ pub fn gather(
     let peaks = samples::merge(plan, folder, &paths)?;
     events::merge(folder, &paths)?;
     files::adopt(plan, folder, parts)?;
-    let results: Vec<Results> = all.into_iter().map(|(results, _)| results).collect();
+    let results: Vec<PartResults> = all.into_iter().map(|(results, _)| results).collect();
     let whole = MergedRunEvidence::of(plan, parts, &results, peaks);
     let attempts = options.attempts.clone();
     let report = RunReport { attempts, ..whole.judge(plan, options, parts, &results) };
@@ -89,12 +89,12 @@ pub fn gather(
     Ok(write_report(folder, plan, tables, report))
 }
 
-fn read(parts: &RunPartFolders, plan: &Plan) -> Result<Vec<(Results, PathBuf)>, GatherError> {
+fn read(parts: &RunPartFolders, plan: &Plan) -> Result<Vec<(PartResults, PathBuf)>, GatherError> {
     let mut all = Vec::new();
     for (member, (host, path)) in (0..).zip(&parts.members) {
         let Ok(path) = path else { continue };
         let failed = |source| GatherError::Results { host: host.clone(), source };
-        let mut results = Results::read(path, member, plan).map_err(failed)?;
+        let mut results = PartResults::read(path, member, plan).map_err(failed)?;
         results.host.clone_from(host);
         all.push((results, path.clone()));
     }
@@ -106,10 +106,10 @@ struct MergedRunEvidence {
     tally: windtunnel_dataplane::Tally,
     recorded: RunRecorderSummary,
     records: Option<RecordingReport>,
-    carried: Carried,
+    carried: OutputCollectionSummary,
     supervisor: Supervisor,
     echoes: Vec<(EchoProbe, EchoResults)>,
-    freezes: Freezes,
+    freezes: FreezeTotals,
     planned: PunctualitySummary,
     limits: Vec<CpuUsageAccount>,
     bounds: Vec<ResourceLimit>,
@@ -120,7 +120,7 @@ struct MergedRunEvidence {
 }
 
 impl MergedRunEvidence {
-    fn of(plan: &Plan, parts: &RunPartFolders, results: &[Results], peaks: Vec<u64>) -> Self {
+    fn of(plan: &Plan, parts: &RunPartFolders, results: &[PartResults], peaks: Vec<u64>) -> Self {
         let mut whole = MergedRunEvidence {
             tally: tally::merge(plan, parts, results),
             recorded: RunRecorderSummary {
@@ -128,10 +128,10 @@ impl MergedRunEvidence {
                 ..RunRecorderSummary::default()
             },
             records: None,
-            carried: Carried::default(),
+            carried: OutputCollectionSummary::default(),
             supervisor: Supervisor::of_part(plan, vec![false; plan.nodes.len()]),
             echoes: Vec::new(),
-            freezes: Freezes::default(),
+            freezes: FreezeTotals::default(),
             planned: PunctualitySummary::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
@@ -163,7 +163,7 @@ impl MergedRunEvidence {
     }
 
     /// `origin` is that of all, on the clock of any of them.
-    fn add(&mut self, part: &Results, origin: Time) {
+    fn add(&mut self, part: &PartResults, origin: Time) {
         for (key, program) in &part.programs {
             self.supervisor.on_news(*key, program.clone());
         }
@@ -199,11 +199,11 @@ impl MergedRunEvidence {
         plan: &Plan,
         options: &RunOptions,
         parts: &RunPartFolders,
-        results: &[Results],
+        results: &[PartResults],
     ) -> RunReport {
         let mut device_drops = DeviceDrops::default();
         results.iter().for_each(|part| device_drops.add(part.device_drops));
-        let longest = |span: fn(&Results) -> Span| results.iter().map(span).max();
+        let longest = |span: fn(&PartResults) -> Span| results.iter().map(span).max();
         let common = |hosts, lost| RunEvidence {
             plan,
             plan_hash: &options.plan_hash,
@@ -267,13 +267,14 @@ impl MergedRunEvidence {
 /// The longest time for which the packet loop of a member that was silent stood still, as far as it
 /// has said so since.
 fn stood(parts: &RunPartFolders, member: u16, plan: &Plan) -> Span {
-    let results = parts.aside.get(&member).and_then(|path| Results::read(path, member, plan).ok());
+    let results =
+        parts.aside.get(&member).and_then(|path| PartResults::read(path, member, plan).ok());
     results.map_or(Span::ZERO, |results| results.tally.stalls.longest)
 }
 
 /// All parts end for the same reason, which the first sends to the others; if they differ, the
 /// worst counts.
-fn ending(results: &[Results]) -> RunEndReason {
+fn ending(results: &[PartResults]) -> RunEndReason {
     let weight = |ending: &RunEndReason| match ending {
         RunEndReason::Interrupted(_) => 5,
         RunEndReason::Fatal(_) => 4,
@@ -286,9 +287,9 @@ fn ending(results: &[Results]) -> RunEndReason {
     all.max_by_key(|ending| weight(ending)).cloned().unwrap_or(RunEndReason::Finished)
 }
 
-fn processors(results: &[Results]) -> CpuTickCounters {
+fn processors(results: &[PartResults]) -> CpuTickCounters {
     let mut sum = CpuTickCounters::default();
-    for part in results.iter().map(Results::processors) {
+    for part in results.iter().map(PartResults::processors) {
         sum.busy = sum.busy.saturating_add(part.busy);
         sum.idle = sum.idle.saturating_add(part.idle);
         sum.stolen = sum.stolen.saturating_add(part.stolen);

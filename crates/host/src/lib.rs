@@ -83,7 +83,7 @@ mod verdict;
 pub use admission::{capacity, fits_reservations};
 pub use agent_group::AgentGroup;
 pub use error::RunError;
-pub use fit::{Concern, fits};
+pub use fit::{PlanFitConcern, fits};
 pub use folder::{FolderError, RunOutputFolder};
 pub use observer::{Observer, ObserverNotice};
 pub use options::{Foreground, RunOptions};

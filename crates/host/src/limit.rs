@@ -31,12 +31,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use windtunnel_budget::pacing::Per;
+use windtunnel_budget::pacing::PacingBudgetScope;
 use windtunnel_limit::AttachRefusal;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-use crate::outside::end::Signals;
+use crate::outside::end::RecordingSignalReader;
 use crate::outside::start;
 pub use attached::attach;
 use control::LimitControlThread;
@@ -44,7 +44,7 @@ pub use destination::AllowedDestination;
 use holding::CommandLimitEnforcer;
 use network::CommandNetworkLimiter;
 pub use registry::{LimitRegistryEntry, list, set};
-pub use resources::{AmountUse, CommandResourceUsage, ProcessorUse, Resources, Second};
+pub use resources::{AmountUse, CommandCpuSample, CommandResourceUsage, ProcessorUse, Resources};
 pub use status::{
     AttachedProcessStatus, CommandLimitReport, CommandLimitStatus, DirectionThroughput,
     LimitEnforcementCounts, NotLimited, name_of,
@@ -58,7 +58,7 @@ pub struct CommandLimitOptions {
     /// The name of a group; without one the limit is the command's alone.
     pub group: Option<String>,
     /// Of a group that there is already, `None` takes what it has.
-    pub per: Option<Per>,
+    pub per: Option<PacingBudgetScope>,
     /// Bits a second to send and to receive, 0 for no limit; `None`: as it is.
     pub rates: [Option<u64>; 2],
     /// What the command and all that it starts may use of the machine.
@@ -141,7 +141,7 @@ pub fn command(
     shared.publish(&holding, &wanted.resources)?;
     let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Threads must not take them.
-    let signals = Signals::open().map_err(system("read signals"))?;
+    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let is_looked_at = moves || !wanted.connect.is_empty();
     let network =
@@ -177,7 +177,7 @@ pub fn command(
 }
 
 /// Waits for programs that are left.
-fn wait_for_rest(signals: &Signals, guard: Option<Pid>, waits: impl FnOnce()) {
+fn wait_for_rest(signals: &RecordingSignalReader, guard: Option<Pid>, waits: impl FnOnce()) {
     let ended_ns = clock::monotonic_ns();
     let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
     signals.wait_until(|| !has_children(guard) || !is_patient());

@@ -64,7 +64,7 @@ mod testing;
 mod turn;
 mod under_way;
 
-pub(crate) use membership::{AgentMembership, ClockBound, Clocks, RunMemberTable};
+pub(crate) use membership::{AgentMembership, ClockBound, MemberClockBounds, RunMemberTable};
 pub(crate) use readiness::Readiness;
 pub(crate) use refusal::RequestRefusal;
 pub(crate) use services::{ReplicaState, ReplicaWatcher, ServiceState, ServicesEnded};

@@ -27,7 +27,7 @@ pub(crate) use account::{CpuAccountWindow, CpuUsageAccount, exceeded};
 pub(crate) use bound::{ResourceLimit, ResourceLimitHit, ResourceLimitKind, ResourceLimitSample};
 pub(crate) use change::NodeLimitChange;
 pub(crate) use enforce::data_of;
-pub(crate) use outside::Excess;
+pub(crate) use outside::CpuTimeExcess;
 pub(crate) use owner::ResourceLimitOwner;
 
 use disks::DiskNeeds;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use windtunnel_control::part::SharedOptions;
 use windtunnel_model::{Bytes, NodeId, Span};
-use windtunnel_trace::report::Attempt;
+use windtunnel_trace::report::RunAttempt;
 
 /// How a run is done.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct RunOptions {
     /// Nodes and links whose frames are captured, each to a file in the run folder.
     pub captures: Vec<String>,
     /// Attempts at the same run that have been disturbed; the report names them.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RunAttempt>,
     /// The number and the name of this machine, in a run over several.
     pub member: Option<(u16, String)>,
     /// Whether the cost of records is measured before the run.

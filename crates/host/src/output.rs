@@ -24,26 +24,28 @@ use windtunnel_sys::clock;
 use windtunnel_sys::poll::EventFd as Wake;
 
 use crate::observer::Observer;
-pub(crate) use carry::{Carried, Carry, LogMatches, LogWatch, ProgramKey};
 #[cfg(test)]
 pub(crate) use carry::{LogLine, OutputByteCounts};
-use stream::{Closed, OutputPipe, PipeReadOutcome, PriorOutputFile};
+pub(crate) use carry::{
+    LogMatches, LogWatch, OutputCollectionSummary, OutputStreamSetup, ProgramKey,
+};
+use stream::{ClosedOutputStream, OutputPipe, PipeReadOutcome, PriorOutputFile};
 
 /// From the thread to the main loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Matched(pub ProgramKey);
+pub(crate) struct ReadinessLineMatch(pub ProgramKey);
 
 /// The thread and the way to talk to it.
 #[derive(Debug)]
 pub(crate) struct OutputCollector {
     orders: Sender<OutputCollectorCommand>,
     wake: Arc<Wake>,
-    thread: JoinHandle<Carried>,
+    thread: JoinHandle<OutputCollectionSummary>,
 }
 
 #[derive(Debug)]
 enum OutputCollectorCommand {
-    Carry(Box<Carry>),
+    Carry(Box<OutputStreamSetup>),
     /// Finish as soon as every pipe has been closed by its last writer.
     Finish,
 }
@@ -57,7 +59,7 @@ impl OutputCollector {
         observer: Arc<dyn Observer>,
         limit_bytes: u64,
         notify: Arc<Wake>,
-    ) -> io::Result<(OutputCollector, Receiver<Matched>)> {
+    ) -> io::Result<(OutputCollector, Receiver<ReadinessLineMatch>)> {
         let wake = Arc::new(Wake::open()?);
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&set, &*wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
@@ -74,7 +76,7 @@ impl OutputCollector {
             limit_bytes,
             matched,
             notify,
-            carried: Carried::default(),
+            carried: OutputCollectionSummary::default(),
             finishing: false,
         };
         let thread = std::thread::spawn(move || carrier.run());
@@ -82,17 +84,17 @@ impl OutputCollector {
     }
 
     /// Hands over a pipe.
-    pub(crate) fn carry(&self, carry: Carry) {
+    pub(crate) fn carry(&self, carry: OutputStreamSetup) {
         self.order(OutputCollectorCommand::Carry(Box::new(carry)));
     }
 
     /// Waits until every pipe has been drained. Call when no writer is left.
     #[must_use]
-    pub(crate) fn finish(self) -> Carried {
+    pub(crate) fn finish(self) -> OutputCollectionSummary {
         self.order(OutputCollectorCommand::Finish);
-        self.thread.join().unwrap_or_else(|_| Carried {
+        self.thread.join().unwrap_or_else(|_| OutputCollectionSummary {
             failure: Some("the output thread panicked".to_owned()),
-            ..Carried::default()
+            ..OutputCollectionSummary::default()
         })
     }
 
@@ -113,14 +115,14 @@ struct OutputCollectorThread {
     before: BTreeMap<PathBuf, PriorOutputFile>,
     observer: Arc<dyn Observer>,
     limit_bytes: u64,
-    matched: Sender<Matched>,
+    matched: Sender<ReadinessLineMatch>,
     notify: Arc<Wake>,
-    carried: Carried,
+    carried: OutputCollectionSummary,
     finishing: bool,
 }
 
 impl OutputCollectorThread {
-    fn run(mut self) -> Carried {
+    fn run(mut self) -> OutputCollectionSummary {
         let mut ready = Vec::with_capacity(EVENTS_AT_ONCE);
         let mut buffer = vec![0; READ_BYTES];
         while !(self.finishing && self.streams.is_empty()) {
@@ -156,7 +158,7 @@ impl OutputCollectorThread {
         }
     }
 
-    fn add(&mut self, carry: Carry) {
+    fn add(&mut self, carry: OutputStreamSetup) {
         let key = self.next;
         self.next += 1;
         let data = epoll::EventData::new_u64(key);
@@ -177,7 +179,7 @@ impl OutputCollectorThread {
         let now_ns = clock::monotonic_ns();
         let progress = stream.read(buffer, now_ns, &*self.observer);
         if stream.take_match() {
-            let _ = self.matched.send(Matched(stream.key()));
+            let _ = self.matched.send(ReadinessLineMatch(stream.key()));
             let _ = self.notify.raise();
         }
         match progress {
@@ -187,7 +189,7 @@ impl OutputCollectorThread {
                 if let Some(stream) = self.streams.remove(&key) {
                     // Closing the pipe takes it out of the set.
                     let program = stream.key();
-                    let Closed { volume, logs, path, before } =
+                    let ClosedOutputStream { volume, logs, path, before } =
                         stream.close(now_ns, &*self.observer);
                     self.carried.logs.extend(logs);
                     self.before.insert(path, before);

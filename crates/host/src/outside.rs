@@ -19,14 +19,14 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use windtunnel_model::Bytes;
-use windtunnel_model::plan::Layers;
+use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
 use windtunnel_trace::report;
 
 use crate::folder::{FolderError, RunOutputFolder};
-use end::Signals;
+use end::RecordingSignalReader;
 use sources::{ProcessRecorder, ProcessRecordingTarget};
 
 /// What is recorded, and where to.
@@ -37,7 +37,7 @@ pub struct ProcessRecordingOptions {
     /// Whether `latest` beside the folder is to point to it.
     pub link_latest: bool,
     /// Empty: all that there are.
-    pub layers: Layers,
+    pub layers: RecordLayerSet,
     /// Leave addresses and ports out.
     pub anonymous: bool,
     /// The most bytes of all files together.
@@ -117,7 +117,7 @@ fn record_command(
 ) -> Result<ProcessRecordingSummary, OutsideError> {
     let system = |what| move |source| OutsideError::System { what, source };
     // Before there are threads, which must not take them.
-    let signals = Signals::open().map_err(system("read signals"))?;
+    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
     let mut sources =
@@ -125,7 +125,7 @@ fn record_command(
     if sources.place().is_some() && arguments.first().is_some_and(|it| start::gains_rights(it)) {
         sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
     }
-    let began = Began::now();
+    let began = RecordingStartTime::now();
     let pid = match start::start(arguments, &sources) {
         Ok(pid) => pid,
         Err(source) => {
@@ -167,7 +167,7 @@ pub fn process(
     let ended = process::open_pidfd(pid).map_err(|_| OutsideError::NoProcess(number))?;
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let system = |what| move |source| OutsideError::System { what, source };
-    let signals = Signals::open().map_err(system("read signals"))?;
+    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
     let sources =
         match ProcessRecorder::start(wanted, &folder, ProcessRecordingTarget::Process(number)) {
             Ok(sources) => sources,
@@ -176,7 +176,7 @@ pub fn process(
                 return Err(error);
             }
         };
-    let began = Began::now();
+    let began = RecordingStartTime::now();
     link(wanted, &folder)?;
     signals.wait_for_end_of(&ended);
     let recorded = began.end(pid, Vec::new(), None, sources.finish());
@@ -202,14 +202,14 @@ fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String>
 }
 
 /// When a recording began.
-struct Began {
+struct RecordingStartTime {
     unix_ns: u64,
     monotonic_ns: u64,
 }
 
-impl Began {
-    fn now() -> Began {
-        Began { unix_ns: clock::realtime_ns(), monotonic_ns: clock::monotonic_ns() }
+impl RecordingStartTime {
+    fn now() -> RecordingStartTime {
+        RecordingStartTime { unix_ns: clock::realtime_ns(), monotonic_ns: clock::monotonic_ns() }
     }
 
     fn end(

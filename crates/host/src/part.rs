@@ -30,8 +30,8 @@ use crate::options::RunOptions;
 use crate::roots;
 use crate::run::{ENDING, FinishedRun, prepare};
 use link::AgentConnection;
-use results::Results;
-use windtunnel_dataplane::Remote;
+use results::PartResults;
+use windtunnel_dataplane::RemoteMachines;
 
 /// What only this machine knows of its part of a run.
 #[derive(Debug, Clone, Default)]
@@ -132,11 +132,11 @@ fn in_folder(
 }
 
 /// What this part has seen.
-fn results_of(setup: &PartSetup, done: FinishedRun) -> Results {
+fn results_of(setup: &PartSetup, done: FinishedRun) -> PartResults {
     let FinishedRun { ended, processors, .. } = done;
     let members = ended.membership.as_ref().map(|membership| &membership.members);
     let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
-    Results {
+    PartResults {
         member: setup.member,
         host: setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
@@ -221,7 +221,7 @@ fn remote(
     setup: &PartSetup,
     plan: &Plan,
     peers: Vec<Option<SocketAddr>>,
-) -> Result<Remote, RunError> {
+) -> Result<RemoteMachines, RunError> {
     let security = match &setup.key {
         Some(key) => Security::Sealed(bytes_of(key).ok_or_else(|| {
             let source = std::io::Error::other("the agent gave a key that is none");
@@ -236,7 +236,7 @@ fn remote(
     })?;
     let members = u16::try_from(setup.members.len()).unwrap_or(u16::MAX);
     let memory = setup.shared.packet_memory.0;
-    Ok(Remote::new(tunnel, plan, &setup.placement, setup.member, members, memory))
+    Ok(RemoteMachines::new(tunnel, plan, &setup.placement, setup.member, members, memory))
 }
 
 fn options(setup: &PartSetup) -> RunOptions {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
-use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short};
 
 /// What was planned for times of a run: how much happened, and what of it late.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl PunctualitySummary {
 }
 
 impl Validate for PunctualitySummary {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let few = self.worst.len() <= WORST_MOST && self.late <= self.happened;
         ensure(few, || "it names more late events than there can be".to_owned())?;
         self.worst.iter().try_for_each(|event| ensure_short("the name of an event", &event.what))

@@ -13,7 +13,7 @@ pub struct MissingPrerequisite {
     pub node: NodeId,
     /// Its position among the node's programs.
     pub program: usize,
-    pub what: Needed,
+    pub what: ProgramPrerequisite,
     /// Whether something that runs before may still make it: the program waits for others, or for
     /// a time.
     pub may_come: bool,
@@ -21,7 +21,7 @@ pub struct MissingPrerequisite {
 
 /// What a program needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Needed {
+pub enum ProgramPrerequisite {
     /// Its executable, and why it cannot be run.
     Program(NotRunnable),
     /// Its working folder, and whether something else is there.
@@ -73,10 +73,14 @@ impl MissingPrerequisite {
     #[must_use]
     pub fn message(&self) -> String {
         match &self.what {
-            Needed::Program(why) => format!("run: {why}"),
-            Needed::Check(why) => format!("ready: {why}"),
-            Needed::Folder(path, true) => format!("cwd: {} is not a folder", path.display()),
-            Needed::Folder(path, false) => format!("cwd: there is no folder {}", path.display()),
+            ProgramPrerequisite::Program(why) => format!("run: {why}"),
+            ProgramPrerequisite::Check(why) => format!("ready: {why}"),
+            ProgramPrerequisite::Folder(path, true) => {
+                format!("cwd: {} is not a folder", path.display())
+            }
+            ProgramPrerequisite::Folder(path, false) => {
+                format!("cwd: there is no folder {}", path.display())
+            }
         }
     }
 
@@ -84,11 +88,13 @@ impl MissingPrerequisite {
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match &self.what {
-            Needed::Program(NotRunnable::NotInPath(name)) if name.contains(char::is_whitespace) => {
+            ProgramPrerequisite::Program(NotRunnable::NotInPath(name))
+                if name.contains(char::is_whitespace) =>
+            {
                 Some(LIST_HINT.to_owned())
             }
-            Needed::Program(why) | Needed::Check(why) => why.hint(),
-            Needed::Folder(..) => None,
+            ProgramPrerequisite::Program(why) | ProgramPrerequisite::Check(why) => why.hint(),
+            ProgramPrerequisite::Folder(..) => None,
         }
     }
 }
@@ -107,7 +113,7 @@ pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missi
     });
     programs
         .flat_map(|(id, node, program, spec)| {
-            let of = |what: Needed| {
+            let of = |what: ProgramPrerequisite| {
                 let may_come = may_come(spec, &what);
                 MissingPrerequisite { node: id, program, what, may_come }
             };
@@ -117,16 +123,16 @@ pub fn missing(plan: &Plan, base_dir: &Path, here: Option<&[bool]>) -> Vec<Missi
 }
 
 /// Whether something that runs before may make it.
-fn may_come(spec: &Program, what: &Needed) -> bool {
+fn may_come(spec: &Program, what: &ProgramPrerequisite) -> bool {
     let waits = !spec.after.is_empty() || !spec.start.is_zero();
     let is_fixed = |why: &NotRunnable| {
         matches!(why, NotRunnable::NotInPath(_)) && !spec.env.contains_key("PATH")
     };
     match what {
-        Needed::Program(why) => waits && !is_fixed(why),
+        ProgramPrerequisite::Program(why) => waits && !is_fixed(why),
         // The program itself may, too.
-        Needed::Check(why) => !is_fixed(why),
-        Needed::Folder(..) => waits,
+        ProgramPrerequisite::Check(why) => !is_fixed(why),
+        ProgramPrerequisite::Folder(..) => waits,
     }
 }
 
@@ -162,11 +168,11 @@ pub fn folders_of(path: Option<&str>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Vec<Needed> {
+fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Vec<ProgramPrerequisite> {
     let folder = spec.cwd.as_ref().map_or_else(|| base_dir.to_owned(), |cwd| base_dir.join(cwd));
     if spec.cwd.is_some() && !folder.is_dir() {
         let exists = folder.exists();
-        return vec![Needed::Folder(folder, exists)];
+        return vec![ProgramPrerequisite::Folder(folder, exists)];
     }
     let fault = |argv: &[String]| {
         let name = argv.first()?;
@@ -178,10 +184,12 @@ fn needed(node: &Node, spec: &Program, base_dir: &Path) -> Vec<Needed> {
         (!sbin).then_some(error)
     };
     let check = match &spec.ready {
-        Some(ReadinessCondition::Command(check)) => fault(&check.argv).map(Needed::Check),
+        Some(ReadinessCondition::Command(check)) => {
+            fault(&check.argv).map(ProgramPrerequisite::Check)
+        }
         _ => None,
     };
-    fault(&spec.argv).map(Needed::Program).into_iter().chain(check).collect()
+    fault(&spec.argv).map(ProgramPrerequisite::Program).into_iter().chain(check).collect()
 }
 
 /// Whether a path is a program; `None` if nothing is there.

@@ -12,7 +12,7 @@ use windtunnel_trace::sample::LinkSampleRow;
 
 /// Shared; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Recent(Arc<Mutex<RecentLaneRows>>);
+pub(crate) struct RecentLaneSamples(Arc<Mutex<RecentLaneRows>>);
 
 #[derive(Debug, Default)]
 struct RecentLaneRows {
@@ -23,7 +23,7 @@ struct RecentLaneRows {
     last: Time,
 }
 
-impl Recent {
+impl RecentLaneSamples {
     /// Adds the interval that ended `at` after the run began: one row per lane index.
     pub(crate) fn add(&self, at: Time, rows: Vec<LinkSampleRow>) {
         let mut window = self.lock();
@@ -111,12 +111,12 @@ mod tests {
 
     #[test]
     fn nothing_is_known_before_the_first_sample() {
-        assert_eq!(Recent::default().lanes(), (Time::ZERO, Span::ZERO, vec![]));
+        assert_eq!(RecentLaneSamples::default().lanes(), (Time::ZERO, Span::ZERO, vec![]));
     }
 
     #[test]
     fn rates_are_those_of_the_last_second_and_sums_those_of_the_run() {
-        let recent = Recent::default();
+        let recent = RecentLaneSamples::default();
         for tenth in 1..=30 {
             // 1250 bytes in a tenth of a second are 100 kbit/s; before, it was ten times that.
             recent.add(tenths(tenth), row(if tenth <= 20 { 12_500 } else { 1250 }, 40 - tenth));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_young_run_is_averaged_over_its_age() {
-        let recent = Recent::default();
+        let recent = RecentLaneSamples::default();
         recent.add(tenths(1), row(1250, 0));
         recent.add(tenths(2), row(1250, 0));
         let (_, span, lanes) = recent.lanes();
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_came_late_is_counted_over_its_own_length() {
-        let recent = Recent::default();
+        let recent = RecentLaneSamples::default();
         recent.add(tenths(10), row(1250, 0));
         recent.add(tenths(40), row(37_500, 0));
         let (_, span, lanes) = recent.lanes();

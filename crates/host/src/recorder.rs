@@ -18,9 +18,9 @@ use windtunnel_trace::event::EventLogEntry;
 use windtunnel_trace::sample::{self, LinkSampleRow};
 
 use crate::folder::{FolderError, RunOutputFolder, failed};
-use crate::recent::Recent;
+use crate::recent::RecentLaneSamples;
 pub(crate) use lines::LineFileWriter;
-pub(crate) use peaks::Peaks;
+pub(crate) use peaks::LanePeakRates;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub(crate) struct RunRecorder {
     records: Sender<RunRecorderMessage>,
     waiting: Arc<RunRecorderBacklog>,
     lost: Arc<AtomicU64>,
-    recent: Recent,
+    recent: RecentLaneSamples,
 }
 
 /// Records that the thread has not taken yet.
@@ -80,7 +80,7 @@ impl RunRecorder {
         let names = lane_names(plan);
         let (records, receiver) = channel();
         let (waiting, lost) = (Arc::<RunRecorderBacklog>::default(), Arc::new(AtomicU64::new(0)));
-        let recent = Recent::default();
+        let recent = RecentLaneSamples::default();
         let (kept, taken) = (recent.clone(), Arc::clone(&waiting));
         let thread = std::thread::spawn(move || write_all(&receiver, files, &names, &kept, &taken));
         let recording = RunRecorderThread { thread, lost: Arc::clone(&lost) };
@@ -94,7 +94,7 @@ impl RunRecorder {
     }
 
     /// What links did lately.
-    pub(crate) fn recent(&self) -> &Recent {
+    pub(crate) fn recent(&self) -> &RecentLaneSamples {
         &self.recent
     }
 
@@ -182,10 +182,10 @@ fn write_all(
     records: &Receiver<RunRecorderMessage>,
     mut files: RunRecorderFiles,
     names: &[(String, String)],
-    recent: &Recent,
+    recent: &RecentLaneSamples,
     waiting: &RunRecorderBacklog,
 ) -> RunRecorderSummary {
-    let mut peaks = Peaks::new(names.len());
+    let mut peaks = LanePeakRates::new(names.len());
     files.links.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
     files.links.commit();
     let mut first = true;

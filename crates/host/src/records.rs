@@ -25,7 +25,7 @@ use windtunnel_model::{Bytes, NodeId, Plan, Span, Time};
 use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
 use windtunnel_record::diagnosis::TcpDiagnosis;
 use windtunnel_record::drain::{
-    self, Anonymity, Homes, RecordDrain, RecordDrainFilter, RecordFileLimits,
+    self, AddressAnonymiser, CallRecordingScope, RecordDrain, RecordDrainFilter, RecordFileLimits,
 };
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::Kernel;
@@ -293,7 +293,7 @@ impl EvidenceRecorder {
             limits: limits(&self.recording),
             filter,
             homes: self.homes(),
-            anonymity: self.recording.anonymous.then(Anonymity::default),
+            anonymity: self.recording.anonymous.then(AddressAnonymiser::default),
             interval: drain::INTERVAL.min(span(self.recording.tcp_interval)),
         };
         let feed = |(node, region): &(NodeId, Arc<MappedRecordRegion>)| {
@@ -314,7 +314,7 @@ impl EvidenceRecorder {
     }
 
     /// Whose calls should be there.
-    fn homes(&self) -> Homes {
+    fn homes(&self) -> CallRecordingScope {
         let choice = &self.recording.choice;
         let wanted = self
             .regions
@@ -324,7 +324,7 @@ impl EvidenceRecorder {
             let interfaces = self.plan.nodes[node.index()].interfaces.iter();
             interfaces.flat_map(NodeInterface::addresses).map(|address| (address, node.0))
         });
-        Homes::Of(addresses.collect())
+        CallRecordingScope::Of(addresses.collect())
     }
 }
 

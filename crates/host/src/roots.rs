@@ -16,7 +16,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use windtunnel_image::{Cache, Ids, Image, LeftOut, Merged};
+use windtunnel_image::{Cache, Image, ImageOwnerMapping, LeftOut, MergedLayerTree};
 use windtunnel_model::plan::{
     Node, NodeFilesystem, Platform, ProgramUser, RootSource, VolumeSource,
 };
@@ -114,12 +114,12 @@ fn key(root: &NodeFilesystem) -> Key {
 }
 
 type Key = (String, Option<String>, Option<Platform>);
-type Trees = BTreeMap<Key, Merged>;
+type Trees = BTreeMap<Key, MergedLayerTree>;
 
 /// Makes the trees of all nodes, each once.
 fn trees(
     nodes: &[(NodeId, &Node, &NodeFilesystem)],
-    ids: Ids,
+    ids: ImageOwnerMapping,
     observer: &dyn Observer,
     notes: &mut Vec<String>,
 ) -> Result<Trees, RootError> {
@@ -132,7 +132,7 @@ fn trees(
                 if !folder.is_dir() {
                     return Err(RootError::NoFolder { node: node.name.clone(), path: folder });
                 }
-                trees.insert(key(root), Merged::new(vec![folder]));
+                trees.insert(key(root), MergedLayerTree::new(vec![folder]));
             }
             RootSource::Image { path, name, platform, digest, .. } => {
                 if images.contains_key(&key(root)) {
@@ -175,9 +175,9 @@ fn unpack(
     cache: &Cache,
     image: &Image,
     progress: &mut dyn FnMut(u64),
-    ids: Ids,
+    ids: ImageOwnerMapping,
     notes: &mut Vec<String>,
-) -> Result<Merged, RootError> {
+) -> Result<MergedLayerTree, RootError> {
     let failed = |source| RootError::Layer { path: image.path().to_owned(), source };
     // The topmost first.
     let mut lower = Vec::new();
@@ -192,16 +192,21 @@ fn unpack(
         std::mem::forget(cached);
     }
     note_left_out(image, left_out, ids, notes);
-    Ok(Merged::new(lower))
+    Ok(MergedLayerTree::new(lower))
 }
 
-fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<String>) {
+fn note_left_out(
+    image: &Image,
+    left_out: LeftOut,
+    ids: ImageOwnerMapping,
+    notes: &mut Vec<String>,
+) {
     let LeftOut { owners, attributes, devices } = left_out;
     let image = image.path().display();
     let files = |number: u64| if number == 1 { "file".to_owned() } else { "files".to_owned() };
     if owners > 0 {
         let why = match ids {
-            Ids::One => "there are no subordinate identities",
+            ImageOwnerMapping::One => "there are no subordinate identities",
             _ => "their numbers are none of this user namespace",
         };
         notes.push(format!(
@@ -224,8 +229,12 @@ fn note_left_out(image: &Image, left_out: LeftOut, ids: Ids, notes: &mut Vec<Str
 }
 
 /// With one identity, programs cannot become other users, and cannot give files to them.
-fn note_identities(nodes: &[(NodeId, &Node, &NodeFilesystem)], ids: Ids, notes: &mut Vec<String>) {
-    if ids != Ids::One {
+fn note_identities(
+    nodes: &[(NodeId, &Node, &NodeFilesystem)],
+    ids: ImageOwnerMapping,
+    notes: &mut Vec<String>,
+) {
+    if ids != ImageOwnerMapping::One {
         return;
     }
     if nodes.iter().any(|(_, node, _)| node.user != ProgramUser::Invoker) {
@@ -240,7 +249,7 @@ fn note_identities(nodes: &[(NodeId, &Node, &NodeFilesystem)], ids: Ids, notes: 
 
 /// A folder that only its owner can enter: a node's files may have programs that give rights. In its
 /// folder `layers` are short names for those of the tree, the topmost first.
-fn make_place(place: &Path, tree: &Merged) -> io::Result<Vec<PathBuf>> {
+fn make_place(place: &Path, tree: &MergedLayerTree) -> io::Result<Vec<PathBuf>> {
     fs::create_dir_all(place)?;
     fs::set_permissions(place, Permissions::from_mode(0o700))?;
     ["upper", "work", "root", "empty", LAYERS].iter().try_for_each(|part| {

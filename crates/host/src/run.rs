@@ -58,10 +58,10 @@ use crate::tables::{self, RunMeasurements};
 use crate::verdict;
 pub(crate) use stages::{FinishedRun, StartedRun};
 use windtunnel_dataplane::owners::{self, Roots};
-use windtunnel_dataplane::promotion::{Priority, Promotion};
+use windtunnel_dataplane::promotion::{Priority, RealTimePromoter};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 use windtunnel_dataplane::senders::{self, OfLane};
-use windtunnel_dataplane::{Dataplane, PacketLoopParameters, RecordSetup, Remote};
+use windtunnel_dataplane::{Dataplane, PacketLoopParameters, RecordSetup, RemoteMachines};
 
 /// Whether this machine has what programs need that cannot come later.
 fn check_presence(
@@ -139,7 +139,7 @@ pub(crate) struct PreparedRun {
     routes: Arc<Routes>,
     records: EvidenceRecorder,
     /// Of the packet loop and of this thread.
-    promotions: [Option<Promotion>; 2],
+    promotions: [Option<RealTimePromoter>; 2],
     limits: MachineResourceLimits,
     receive_queues: Vec<ReceiveQueue>,
     senders: Vec<OfLane>,
@@ -165,7 +165,7 @@ pub(crate) fn prepare(
     let signals = signal::SignalReader::open(signals).map_err(step("take over signals"))?;
     // Before anything that it would inherit, and while this process is in the machine's network.
     let mut gateway = gateway::start(plan, options, folder)?;
-    let promotions = [Priority::Packets, Priority::Events].map(Promotion::prepare);
+    let promotions = [Priority::Packets, Priority::Events].map(RealTimePromoter::prepare);
     let (nice, kernel, around) = (nice_of_programs(), kernel(plan), options.group.as_deref());
     let mut limits = MachineResourceLimits::prepare(plan, folder.path(), here.as_deref(), around)?;
     roots::fetch(plan, here.as_deref(), observer.as_ref())?;
@@ -410,7 +410,7 @@ impl PreparedRun {
         options: &RunOptions,
         folder: &RunOutputFolder,
         observer: Arc<dyn Observer>,
-        others: Option<(AgentMembership, Remote)>,
+        others: Option<(AgentMembership, RemoteMachines)>,
     ) -> Result<StartedRun, RunError> {
         let (membership, remote) = others.unzip();
         let of_packets = self.records.of_packets();
@@ -466,9 +466,9 @@ fn nice_of_programs() -> i32 {
 
 /// What the packet loop needs beside the nodes.
 struct PacketLoopSetup {
-    remote: Option<Remote>,
+    remote: Option<RemoteMachines>,
     records: RecordSetup,
-    promotion: Option<Promotion>,
+    promotion: Option<RealTimePromoter>,
     receive_queues: Vec<ReceiveQueue>,
     senders: Vec<OfLane>,
 }

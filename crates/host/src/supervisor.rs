@@ -14,7 +14,7 @@ use windtunnel_model::plan::ReadinessCondition;
 use windtunnel_model::{Plan, Span};
 
 use crate::output::ProgramKey;
-pub(crate) use program::{ProgramExit, ProgramLifecycle, Supervised};
+pub(crate) use program::{ProgramExit, ProgramLifecycle, SupervisedProgram};
 
 /// What the run loop must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum SupervisorCommand {
 /// All programs of a run.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    programs: BTreeMap<ProgramKey, Supervised>,
+    programs: BTreeMap<ProgramKey, SupervisedProgram>,
     names: Vec<String>,
     commands: VecDeque<SupervisorCommand>,
     spawns: BTreeMap<u64, ProgramKey>,
@@ -66,7 +66,7 @@ impl Supervisor {
         let programs = nodes.flat_map(|(node, spec)| {
             let numbered = spec.programs.iter().enumerate();
             numbered.map(move |(program, spec)| {
-                (ProgramKey { node, program }, Supervised::new(spec.clone()))
+                (ProgramKey { node, program }, SupervisedProgram::new(spec.clone()))
             })
         });
         Supervisor {
@@ -88,7 +88,7 @@ impl Supervisor {
     }
 
     /// Where a program on another machine is in its life.
-    pub(crate) fn on_news(&mut self, key: ProgramKey, mut state: Supervised) {
+    pub(crate) fn on_news(&mut self, key: ProgramKey, mut state: SupervisedProgram) {
         if !self.is_here(key)
             && let Some(program) = self.programs.get_mut(&key)
         {
@@ -106,7 +106,7 @@ impl Supervisor {
             if let Some(program) = self.programs.get_mut(&key) {
                 program.lose();
             }
-            let waits = |other: &Supervised| {
+            let waits = |other: &SupervisedProgram| {
                 other.starts == 0 && other.spec.after.iter().any(|node| node.index() == key.node)
             };
             let ready = self.programs.get(&key).is_some_and(|program| program.ready);
@@ -294,26 +294,26 @@ impl Supervisor {
         self.running().filter(|program| !program.spec.daemon).count()
     }
 
-    fn running(&self) -> impl Iterator<Item = &Supervised> {
+    fn running(&self) -> impl Iterator<Item = &SupervisedProgram> {
         let here = self.programs.iter().filter(|(key, _)| self.is_here(**key));
         here.map(|(_, program)| program).filter(|program| program.life.is_running())
     }
 
     /// Every program with its state.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = (ProgramKey, &Supervised)> {
+    pub(crate) fn programs(&self) -> impl Iterator<Item = (ProgramKey, &SupervisedProgram)> {
         self.programs.iter().map(|(key, program)| (*key, program))
     }
 
     /// One program.
     #[must_use]
-    pub(crate) fn program(&self, key: ProgramKey) -> Option<&Supervised> {
+    pub(crate) fn program(&self, key: ProgramKey) -> Option<&SupervisedProgram> {
         self.programs.get(&key)
     }
 
     /// A program by itself, for tests of what is said of it.
     #[cfg(test)]
-    pub(crate) fn single(spec: windtunnel_model::plan::Program) -> Supervised {
-        Supervised::new(spec)
+    pub(crate) fn single(spec: windtunnel_model::plan::Program) -> SupervisedProgram {
+        SupervisedProgram::new(spec)
     }
 
     /// The program in words: `web`, or `web (program 2: redis-server)` where a node has several.

@@ -169,7 +169,7 @@ fn micros(span: Span) -> String {
 #[cfg(test)]
 mod tests {
     use windtunnel_model::expect::ExpectationWindow;
-    use windtunnel_trace::rate::Intervals;
+    use windtunnel_trace::rate::IntervalByteCounts;
 
     use super::*;
     use crate::node_limits::{ResourceLimitKind, ResourceLimitOwner};
@@ -209,7 +209,8 @@ mod tests {
         );
         assert!(tables(&plan, measured(&[], &Tally::default())).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
-        let payload = Intervals { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
+        let payload =
+            IntervalByteCounts { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
         let flows = vec![NodePairThroughput::counted(NodeId(0), NodeId(1), payload)];
         let tally = Tally { flows, ..Tally::default() };
         let expected =

@@ -25,7 +25,7 @@ use windtunnel_trace::report::{ExpectationResult, RecordingReport, RunReport, Ru
 
 use crate::ending::RunEndReason;
 use crate::text::{rounded, times};
-use doubt::Doubt;
+use doubt::FidelityDoubt;
 pub(crate) use evidence::{LostMachine, PartEvidence, RunEvidence};
 
 /// Judges a run.
@@ -41,7 +41,7 @@ fn verdict(evidence: &RunEvidence<'_>, expectations: &[ExpectationResult]) -> Ru
         hosts => {
             let lost = evidence.lost.iter().map(|lost| fidelity::doubt_of_loss(lost, hosts));
             let between = pairs::doubts(hosts).into_iter().chain(clocks::doubts(evidence));
-            let between = lost.chain(between.map(Doubt::other));
+            let between = lost.chain(between.map(FidelityDoubt::other));
             between.chain(hosts.iter().flat_map(fidelity::doubts_of_part)).collect()
         }
     };

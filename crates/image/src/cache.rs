@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use rustix::fs::FlockOperation;
 
-use crate::digest::Hashing;
+use crate::digest::HashingReader;
 use crate::error::UnpackError;
-use crate::ids::Ids;
+use crate::ids::ImageOwnerMapping;
 use crate::image::{Image, ImageLayer};
 use crate::unpack::{EntryError, LeftOut, unpack};
 
@@ -29,12 +29,12 @@ use crate::unpack::{EntryError, LeftOut, unpack};
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
-    ids: Ids,
+    ids: ImageOwnerMapping,
 }
 
 /// An unpacked layer. As long as this is there, it stays.
 #[derive(Debug)]
-pub struct Cached {
+pub struct CachedImageLayer {
     pub folder: PathBuf,
     pub left_out: LeftOut,
     /// Whether it was unpacked now.
@@ -44,7 +44,7 @@ pub struct Cached {
 
 /// What [`Cache::clear`] has done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct ImageCacheClearOutcome {
     pub layers: u64,
     /// Bytes on the disk that are free now.
     pub bytes: u64,
@@ -57,7 +57,7 @@ impl Cache {
     ///
     /// # Errors
     /// If its folders cannot be made.
-    pub fn open(folder: &Path, ids: Ids) -> Result<Cache, UnpackError> {
+    pub fn open(folder: &Path, ids: ImageOwnerMapping) -> Result<Cache, UnpackError> {
         let own = folder.join(ids.key());
         fs::create_dir_all(&own)
             .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o700)))
@@ -79,7 +79,7 @@ impl Cache {
         for entry in entries {
             let folder = entry.map_err(failed)?.path();
             if folder.is_dir() && !folder.ends_with(crate::fetched::FOLDER) {
-                found.push(Cache { folder, ids: Ids::One });
+                found.push(Cache { folder, ids: ImageOwnerMapping::One });
             }
         }
         found.sort_by(|one, other| one.folder.cmp(&other.folder));
@@ -110,7 +110,7 @@ impl Cache {
         layer: &ImageLayer,
         below: &[PathBuf],
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Cached, UnpackError> {
+    ) -> Result<CachedImageLayer, UnpackError> {
         let folder = self.folder.join(key(layer));
         let lock = self.lock_file(layer)?;
         let mut is_new = false;
@@ -131,7 +131,7 @@ impl Cache {
         let left_out = fs::read(folder.with_extension("json")).ok();
         let left_out = left_out.and_then(|text| serde_json::from_slice(&text).ok());
         let left_out = left_out.unwrap_or_default();
-        Ok(Cached { folder, left_out, is_new, _lock: lock })
+        Ok(CachedImageLayer { folder, left_out, is_new, _lock: lock })
     }
 
     fn unpack(
@@ -177,9 +177,10 @@ impl Cache {
     ) -> Result<LeftOut, UnpackError> {
         let read = |source| UnpackError::Read { layer: layer.id.clone(), source };
         let (file, _) = image.read(layer).map_err(read)?;
-        let mut stored = Hashing::new(Counting { inner: file, progress });
-        let mut content =
-            Hashing::new(decoder(BufReader::with_capacity(READ_BYTES, &mut stored)).map_err(read)?);
+        let mut stored = HashingReader::new(ProgressReader { inner: file, progress });
+        let mut content = HashingReader::new(
+            decoder(BufReader::with_capacity(READ_BYTES, &mut stored)).map_err(read)?,
+        );
         let left_out = unpack(&mut content, partial, below, &self.ids);
         let (digest, _) = match (content.finish(), &left_out) {
             (Err(error), Ok(_)) => return Err(read(error)),
@@ -213,12 +214,12 @@ impl Cache {
     ///
     /// # Errors
     /// What could not be removed.
-    pub fn clear(&self) -> Result<Removed, UnpackError> {
+    pub fn clear(&self) -> Result<ImageCacheClearOutcome, UnpackError> {
         let failed = |action, path: &Path| {
             let path = path.to_owned();
             move |source| UnpackError::Cache { action, path, source }
         };
-        let mut removed = Removed::default();
+        let mut removed = ImageCacheClearOutcome::default();
         for entry in fs::read_dir(&self.folder).map_err(failed("read", &self.folder))? {
             let path = entry.map_err(failed("read", &self.folder))?.path();
             if path.extension().is_none_or(|extension| extension != "lock") {
@@ -283,12 +284,12 @@ fn key(layer: &ImageLayer) -> &str {
     &layer.chain.hex()[..32]
 }
 
-struct Counting<'a, R> {
+struct ProgressReader<'a, R> {
     inner: R,
     progress: &'a mut dyn FnMut(u64),
 }
 
-impl<R: Read> Read for Counting<'_, R> {
+impl<R: Read> Read for ProgressReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         (self.progress)(u64::try_from(read).unwrap_or(u64::MAX));

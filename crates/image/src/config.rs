@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::document::{Execution, HealthDocument};
+use crate::document::{HealthDocument, ImageExecutionDocument};
 
 /// What an image says of its programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,8 +45,8 @@ impl ImageExecutionConfig {
     }
 }
 
-impl From<Execution> for ImageExecutionConfig {
-    fn from(from: Execution) -> Self {
+impl From<ImageExecutionDocument> for ImageExecutionConfig {
+    fn from(from: ImageExecutionDocument) -> Self {
         let pair = |entry: String| {
             let (name, value) = entry.split_once('=')?;
             (!name.is_empty()).then(|| (name.to_owned(), value.to_owned()))
@@ -131,7 +131,9 @@ mod tests {
     fn variables_without_a_name_and_empty_texts_say_nothing() {
         let text =
             r#"{"User": "", "Env": ["PATH=/bin:/x=y", "=odd", "plain"], "WorkingDir": "srv"}"#;
-        let config = ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap());
+        let config = ImageExecutionConfig::from(
+            serde_json::from_str::<ImageExecutionDocument>(text).unwrap(),
+        );
         let env = BTreeMap::from([("PATH".to_owned(), "/bin:/x=y".to_owned())]);
         let expected = ImageExecutionConfig {
             env,
@@ -142,7 +144,8 @@ mod tests {
     }
 
     fn health(text: &str) -> Option<ImageHealthcheck> {
-        ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap()).health
+        ImageExecutionConfig::from(serde_json::from_str::<ImageExecutionDocument>(text).unwrap())
+            .health
     }
 
     #[test]
@@ -180,14 +183,17 @@ mod tests {
             r#"{"Test": ["CMD-SHELL", "x"]}, "Shell": "/bin/sh""#,
         ] {
             let text = format!(r#"{{"Cmd": ["serve"], "Healthcheck": {check}}}"#);
-            let config =
-                ImageExecutionConfig::from(serde_json::from_str::<Execution>(&text).unwrap());
+            let config = ImageExecutionConfig::from(
+                serde_json::from_str::<ImageExecutionDocument>(&text).unwrap(),
+            );
             assert_eq!((config.cmd, config.health), (vec!["serve".to_owned()], None), "{check}");
             assert!(config.health_fault.is_some_and(|why| why.contains("invalid type")), "{check}");
         }
         // The shell is not needed.
         let text = r#"{"Healthcheck": {"Test": ["CMD", "x"]}, "Shell": "/bin/sh"}"#;
-        let config = ImageExecutionConfig::from(serde_json::from_str::<Execution>(text).unwrap());
+        let config = ImageExecutionConfig::from(
+            serde_json::from_str::<ImageExecutionDocument>(text).unwrap(),
+        );
         assert!(config.health.is_some() && config.health_fault.is_none());
     }
 

@@ -39,17 +39,17 @@ impl fmt::Display for Sha256Digest {
 
 /// Reads what another reader gives, and knows its digest and its length.
 #[derive(Debug)]
-pub struct Hashing<R> {
+pub struct HashingReader<R> {
     inner: R,
     hash: Sha256,
     bytes: u64,
 }
 
-impl<R: Read> Hashing<R> {
+impl<R: Read> HashingReader<R> {
     /// Nothing has been read yet.
     #[must_use]
     pub fn new(inner: R) -> Self {
-        Hashing { inner, hash: Sha256::new(), bytes: 0 }
+        HashingReader { inner, hash: Sha256::new(), bytes: 0 }
     }
 
     /// Reads all that is left; the digest of the whole, and its bytes.
@@ -62,7 +62,7 @@ impl<R: Read> Hashing<R> {
     }
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.hash.update(&buffer[..read]);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_was_not_read_yet_counts_as_well() {
-        let mut reader = Hashing::new(&b"some bytes"[..]);
+        let mut reader = HashingReader::new(&b"some bytes"[..]);
         reader.read_exact(&mut [0; 3]).unwrap();
         assert_eq!(reader.finish().unwrap(), (Sha256Digest::of(b"some bytes"), 10));
     }

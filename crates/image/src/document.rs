@@ -12,13 +12,13 @@ use windtunnel_model::plan::Platform;
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ImageIndex {
     #[serde(default)]
-    pub(crate) manifests: Vec<Descriptor>,
+    pub(crate) manifests: Vec<ContentDescriptor>,
 }
 
 /// Something that is named by its digest.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Descriptor {
+pub(crate) struct ContentDescriptor {
     #[serde(default)]
     pub(crate) media_type: String,
     pub(crate) digest: String,
@@ -41,8 +41,8 @@ pub(crate) struct PlatformDocument {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Manifest {
-    pub(crate) config: Descriptor,
-    pub(crate) layers: Vec<Descriptor>,
+    pub(crate) config: ContentDescriptor,
+    pub(crate) layers: Vec<ContentDescriptor>,
 }
 
 /// An image's configuration.
@@ -55,7 +55,7 @@ pub(crate) struct Configuration {
     #[serde(default)]
     pub(crate) variant: String,
     #[serde(default)]
-    pub(crate) config: Option<Execution>,
+    pub(crate) config: Option<ImageExecutionDocument>,
     pub(crate) rootfs: RootFs,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct RootFs {
 /// What is run, and how.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Execution {
+pub(crate) struct ImageExecutionDocument {
     #[serde(default)]
     pub(crate) user: Option<String>,
     #[serde(default)]
@@ -115,7 +115,7 @@ impl DockerManifestEntry {
     }
 }
 
-impl Descriptor {
+impl ContentDescriptor {
     /// What it is called.
     pub(crate) fn name(&self) -> Option<&str> {
         // Docker and containerd write the whole reference into the second.

@@ -15,10 +15,10 @@ use std::io::{self, Read};
 use tar::{EntryType, Header};
 
 use pax::PaxRecords;
-pub(crate) use sparse::Extent;
+pub(crate) use sparse::SparseFileExtent;
 
 /// What is left of a tar file.
-pub(crate) struct Entries<R> {
+pub(crate) struct TarEntryReader<R> {
     from: R,
     /// Bytes of the last entry's data that have not been read.
     data: u64,
@@ -42,7 +42,7 @@ pub(crate) struct TarEntryHeader {
     /// Bytes of a file, with its holes.
     pub(crate) size: u64,
     /// The parts of a file that have data, in the order of the data.
-    pub(crate) extents: Vec<Extent>,
+    pub(crate) extents: Vec<SparseFileExtent>,
 }
 
 /// Since 1970.
@@ -52,9 +52,9 @@ pub(crate) struct UnixTimestamp {
     pub(crate) nanoseconds: u32,
 }
 
-impl<R: Read> Entries<R> {
+impl<R: Read> TarEntryReader<R> {
     pub(crate) fn new(from: R) -> Self {
-        Entries { from, data: 0, padding: 0 }
+        TarEntryReader { from, data: 0, padding: 0 }
     }
 
     /// The next entry; what has not been read of the last one's data is passed over.
@@ -112,7 +112,7 @@ impl<R: Read> Entries<R> {
         };
         let (extents, size) = match map {
             Some(map) => map.checked(self.data)?,
-            None => (vec![Extent { at: 0, length: size }], size),
+            None => (vec![SparseFileExtent { at: 0, length: size }], size),
         };
         let link = records.link().map(<[u8]>::to_vec).or(link);
         let link = link.or_else(|| Some(header.link_name_bytes()?.into_owned()));

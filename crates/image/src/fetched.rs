@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::Deserialize;
 
-use crate::cache::{Removed, bytes, lock, remove};
+use crate::cache::{ImageCacheClearOutcome, bytes, lock, remove};
 use crate::digest::Sha256Digest;
 use crate::document::{INDEX_TYPES, ImageIndex};
 use crate::error::UnpackError;
@@ -127,9 +127,9 @@ impl RegistryImageCache {
     ///
     /// # Errors
     /// What could not be removed.
-    pub fn clear(cache: &Path) -> Result<Removed, UnpackError> {
+    pub fn clear(cache: &Path) -> Result<ImageCacheClearOutcome, UnpackError> {
         let folder = cache.join(FOLDER);
-        let mut removed = Removed::default();
+        let mut removed = ImageCacheClearOutcome::default();
         let images = entries(&folder)?.iter().filter_map(|path| read(path)).count();
         let images = u64::try_from(images).unwrap_or(u64::MAX);
         if !folder.is_dir() {

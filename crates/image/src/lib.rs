@@ -11,7 +11,7 @@
 //! | `config` | [`ImageExecutionConfig`]: what an image says of its command, variables, user, folder and health check; pure |
 //! | `account` | [`ImageUserAccount`]: users of an image by name; pure |
 //! | `name` | names of a layer's entries, and what they mean; pure |
-//! | `ids` | [`Ids`]: which owners unpacked files can have; pure |
+//! | `ids` | [`ImageOwnerMapping`]: which owners unpacked files can have; pure |
 //! | `store` | where blobs are: a folder, or a tar file |
 //! | `image` | [`Image`]: an image that has been looked at |
 //! | `entries` | the entries of a layer's tar file |
@@ -20,7 +20,7 @@
 //! | `inside` | [`ConfinedRootFolder`]: paths below a folder that no link leads out of |
 //! | `cache` | [`Cache`]: layers by digest, each unpacked once |
 //! | `fetched` | [`RegistryImageCache`]: images from registries in the cache, with what they still lack |
-//! | `merged` | [`Merged`]: layers as the one tree that they are together |
+//! | `merged` | [`MergedLayerTree`]: layers as the one tree that they are together |
 //!
 //! ```
 //! let folder = tempfile::tempdir()?;
@@ -49,13 +49,13 @@ mod testing;
 mod unpack;
 
 pub use account::{AccountError, ImageUserAccount};
-pub use cache::{Cache, Cached, Removed};
+pub use cache::{Cache, CachedImageLayer, ImageCacheClearOutcome};
 pub use config::{ImageExecutionConfig, ImageHealthcheck};
-pub use digest::{Hashing, Sha256Digest};
+pub use digest::{HashingReader, Sha256Digest};
 pub use error::{ImageError, UnpackError};
 pub use fetched::{FetchedImage, RegistryImageCache, fetched_place};
-pub use ids::{Ids, Range};
+pub use ids::{ImageOwnerMapping, SubordinateIdRange};
 pub use image::{Image, ImageLayer, MissingImageBlob, missing};
 pub use inside::{ConfinedRootFolder, FilesystemEntryKind};
-pub use merged::Merged;
+pub use merged::MergedLayerTree;
 pub use unpack::LeftOut;

@@ -16,14 +16,14 @@ use crate::unpack::{is_opaque, is_whiteout_at};
 
 /// Unpacked layers.
 #[derive(Debug, Clone)]
-pub struct Merged {
+pub struct MergedLayerTree {
     /// The topmost first.
     layers: Vec<PathBuf>,
 }
 
 /// What a path of the tree leads to.
 #[derive(Debug)]
-pub(crate) struct Walked {
+pub(crate) struct ResolvedLayerPath {
     /// The path without links; what is not there is at its end.
     pub(crate) names: Vec<OsString>,
     /// Of each folder on it, the root first: the layers that have a part of it, the topmost first.
@@ -35,21 +35,21 @@ pub(crate) struct Walked {
 #[derive(Debug)]
 pub(crate) enum PathLookupResult {
     Nothing,
-    /// The last of [`Walked::folders`].
+    /// The last of [`ResolvedLayerPath::folders`].
     Folder,
     /// Anything else, and the layer that has it.
     Other(usize, Metadata),
 }
 
-impl Merged {
+impl MergedLayerTree {
     /// Of folders, the topmost first. Those below one that hides all are left away.
     #[must_use]
-    pub fn new(mut layers: Vec<PathBuf>) -> Merged {
+    pub fn new(mut layers: Vec<PathBuf>) -> MergedLayerTree {
         // overlayfs does not look whether a root is opaque.
         if let Some(last) = layers.iter().position(|layer| is_opaque(layer)) {
             layers.truncate(last + 1);
         }
-        Merged { layers }
+        MergedLayerTree { layers }
     }
 
     /// Its layers, the topmost first.
@@ -103,18 +103,25 @@ impl Merged {
         copied::attributes(layer, &fs::metadata(layer)?, target)
     }
 
-    /// Where something is that [`Merged::walk`] has found in a layer.
+    /// Where something is that [`MergedLayerTree::walk`] has found in a layer.
     pub(crate) fn place(&self, layer: usize, names: &[OsString]) -> PathBuf {
         self.layers[layer].join(path_of(names))
     }
 
     /// Goes along a path as overlayfs would show it, through links of all layers, also of the last
     /// name where `follows`. No link leads out of the tree.
-    pub(crate) fn walk(&self, path: impl AsRef<Path>, follows: bool) -> io::Result<Walked> {
+    pub(crate) fn walk(
+        &self,
+        path: impl AsRef<Path>,
+        follows: bool,
+    ) -> io::Result<ResolvedLayerPath> {
         let mut pending: VecDeque<OsString> = steps(path.as_ref()).collect();
         let root = (0..self.layers.len()).collect();
-        let mut walked =
-            Walked { names: Vec::new(), folders: vec![root], found: PathLookupResult::Folder };
+        let mut walked = ResolvedLayerPath {
+            names: Vec::new(),
+            folders: vec![root],
+            found: PathLookupResult::Folder,
+        };
         let mut links = 0;
         while let Some(step) = pending.pop_front() {
             if step == ".." {
@@ -282,18 +289,18 @@ mod tests {
     use tar::EntryType;
 
     use super::*;
-    use crate::ids::Ids;
+    use crate::ids::ImageOwnerMapping;
     use crate::testing::{TestLayerEntry, file, other, tar};
     use crate::unpack::{EntryError, unpack};
 
     /// Layers, the lowest first; `None` where the file system has no extended attributes of users.
-    fn merged(layers: &[&[TestLayerEntry]]) -> Option<(tempfile::TempDir, Merged)> {
+    fn merged(layers: &[&[TestLayerEntry]]) -> Option<(tempfile::TempDir, MergedLayerTree)> {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for (number, entries) in layers.iter().enumerate() {
             let path = folder.path().join(number.to_string());
             fs::create_dir(&path).unwrap();
-            match unpack(&tar(entries)[..], &path, &paths, &Ids::One) {
+            match unpack(&tar(entries)[..], &path, &paths, &ImageOwnerMapping::One) {
                 Err(EntryError::Failed(_, error)) if error.raw_os_error() == Some(95) => {
                     return None;
                 }
@@ -301,10 +308,10 @@ mod tests {
             }
             paths.insert(0, path);
         }
-        Some((folder, Merged::new(paths)))
+        Some((folder, MergedLayerTree::new(paths)))
     }
 
-    fn layers() -> Option<(tempfile::TempDir, Merged)> {
+    fn layers() -> Option<(tempfile::TempDir, MergedLayerTree)> {
         merged(&[
             &[
                 file("etc/passwd", b"old"),

@@ -23,10 +23,10 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::io::Errno;
 use tar::EntryType;
 
-use crate::entries::{Entries, TarEntryHeader, UnixTimestamp, is_file};
-use crate::ids::Ids;
+use crate::entries::{TarEntryHeader, TarEntryReader, UnixTimestamp, is_file};
+use crate::ids::ImageOwnerMapping;
 use crate::inside::ConfinedRootFolder;
-use crate::merged::{Merged, PathLookupResult, path_of};
+use crate::merged::{MergedLayerTree, PathLookupResult, path_of};
 use crate::name::{self, LayerEntryAction};
 pub(crate) use attributes::is_taken_over;
 use place::{folder_in, make_folder, make_room};
@@ -61,14 +61,14 @@ pub(crate) fn unpack(
     tar: impl Read,
     folder: &Path,
     below: &[PathBuf],
-    ids: &Ids,
+    ids: &ImageOwnerMapping,
 ) -> Result<LeftOut, EntryError> {
     let failed = |error| failed("/", error);
     let layers = std::iter::once(folder).chain(below.iter().map(PathBuf::as_path));
     let mut unpacker = Unpacker {
         inside: ConfinedRootFolder::open(folder).map_err(failed)?,
         root: folder,
-        tree: Merged::new(layers.map(Path::to_owned).collect()),
+        tree: MergedLayerTree::new(layers.map(Path::to_owned).collect()),
         ids,
         left_out: LeftOut::default(),
         folders: BTreeMap::new(),
@@ -77,7 +77,7 @@ pub(crate) fn unpack(
     if let Some(lower) = below.first() {
         unpacker.inherit(lower, &[]).map_err(failed)?;
     }
-    let mut entries = Entries::new(tar);
+    let mut entries = TarEntryReader::new(tar);
     while let Some(member) = entries.next().map_err(EntryError::Read)? {
         unpacker.entry(&member, &mut entries)?;
     }
@@ -89,8 +89,8 @@ struct Unpacker<'a> {
     inside: ConfinedRootFolder,
     root: &'a Path,
     /// This layer, and those below it.
-    tree: Merged,
-    ids: &'a Ids,
+    tree: MergedLayerTree,
+    ids: &'a ImageOwnerMapping,
     left_out: LeftOut,
     folders: BTreeMap<PathBuf, UnpackedLayerFolder>,
     count: u64,
@@ -108,7 +108,7 @@ impl Unpacker<'_> {
     fn entry<R: Read>(
         &mut self,
         member: &TarEntryHeader,
-        data: &mut Entries<R>,
+        data: &mut TarEntryReader<R>,
     ) -> Result<(), EntryError> {
         let shown = shown(&member.name);
         let refused = |why: &str| EntryError::Refused(shown.clone(), why.to_owned());
@@ -140,7 +140,7 @@ impl Unpacker<'_> {
     fn place<R: Read>(
         &mut self,
         member: &TarEntryHeader,
-        data: &mut Entries<R>,
+        data: &mut TarEntryReader<R>,
         mut parts: Vec<OsString>,
         shown: &str,
     ) -> Result<(), EntryError> {

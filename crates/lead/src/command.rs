@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use windtunnel_cluster::parts::{CommandSender, Runner};
+use windtunnel_cluster::parts::{CommandSender, RemoteCommandRunner};
 use windtunnel_cluster::protocol::exec::{FromCommand, Octets, ToCommand};
 use windtunnel_control::{ConnectionInput, ControlConnection, ControlReply, ControlRequest};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -16,7 +16,7 @@ use windtunnel_sys::terminal::{self, RawMode, TerminalSize};
 
 /// Runs the command of `request` on a thread of its own, until it ends or the client has gone.
 pub(crate) fn start(
-    runner: Runner,
+    runner: RemoteCommandRunner,
     connection: ControlConnection,
     request: ControlRequest,
     ends: Vec<OwnedFd>,
@@ -31,18 +31,23 @@ pub(crate) fn start(
     });
 }
 
-fn live(runner: &Runner, connection: ControlConnection, request: ControlRequest, ends: [File; 3]) {
+fn live(
+    runner: &RemoteCommandRunner,
+    connection: ControlConnection,
+    request: ControlRequest,
+    ends: [File; 3],
+) {
     let [input, output, error] = ends;
     let wants_terminal = matches!(request, ControlRequest::Exec { terminal: true, .. });
     let size = wants_terminal.then(|| terminal::size(&input).ok()).flatten();
     // The terminal there makes of what is typed what terminals do; this one must not do it, too.
     let raw = size.and_then(|_| RawMode::enter(&input).ok());
-    let (sender, messages) = Runner::channel();
+    let (sender, messages) = RemoteCommandRunner::channel();
     let (reply, replies) = channel();
     let typing = sender.clone();
     let resized = size.and_then(|_| input.try_clone().ok());
     thread::spawn(move || type_all(input, &typing));
-    let talk = Conversation { connection, sender, replies, resized, size };
+    let talk = CommandClientSession { connection, sender, replies, resized, size };
     let listener = thread::spawn(move || talk.listen());
     let (mut output, mut error) = (output, error);
     let size = size.map(|size| (size.rows, size.columns));
@@ -89,7 +94,7 @@ fn wait_for(input: &File, sender: &CommandSender) -> bool {
 }
 
 /// The conversation with the client.
-struct Conversation {
+struct CommandClientSession {
     connection: ControlConnection,
     sender: CommandSender,
     replies: Receiver<ControlReply>,
@@ -98,7 +103,7 @@ struct Conversation {
     size: Option<TerminalSize>,
 }
 
-impl Conversation {
+impl CommandClientSession {
     fn listen(mut self) {
         loop {
             match self.replies.recv_timeout(STEP) {

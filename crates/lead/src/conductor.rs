@@ -20,14 +20,14 @@ use windtunnel_sys::signal::SignalReader;
 
 use crate::error::{LeadError, LeadErrorKind};
 use crate::notices::Notices;
-use crate::overdue::Overdue;
-use crate::proxy::{Presence, Proxy};
+use crate::overdue::OverdueRunStage;
+use crate::proxy::{PartReachability, Proxy};
 use part_state::{PartState, PartTermination};
 
 pub(crate) use stage::ClusterRunStage;
 
 /// All parts, and how far they are.
-pub(crate) struct Conductor {
+pub(crate) struct ClusterRunCoordinator {
     setup: RunSetup,
     parts: PartSessions,
     notices: Notices,
@@ -42,7 +42,7 @@ pub(crate) struct Conductor {
     interrupted: Option<i32>,
 }
 
-impl Conductor {
+impl ClusterRunCoordinator {
     pub(crate) fn new(
         setup: &RunSetup,
         parts: PartSessions,
@@ -50,7 +50,7 @@ impl Conductor {
         stage: ClusterRunStage,
         signals: SignalReader,
     ) -> Self {
-        Conductor {
+        ClusterRunCoordinator {
             notices: Notices::new(setup, observer),
             members: setup.members.iter().map(|_| PartState::default()).collect(),
             setup: setup.clone(),
@@ -92,7 +92,7 @@ impl Conductor {
         let unreached = |state: &PartState| state.unreached.clone();
         let waiting = waiting.map(|(member, state)| (member, unreached(state))).collect();
         let ports = self.members.iter().map(|state| state.port.unwrap_or(0)).collect();
-        let overdue = Overdue { stage: self.stage, patience, waiting, ports };
+        let overdue = OverdueRunStage { stage: self.stage, patience, waiting, ports };
         Some(overdue.error(&self.setup.members))
     }
 
@@ -118,11 +118,11 @@ impl Conductor {
         while self.members.iter().any(PartState::is_waited_for) {
             self.step();
             let presence = |member: &PartState| match member.end.is_some() || self.is_lost(member) {
-                true => Presence::Gone,
-                false if member.is_silent() => Presence::Silent,
-                false => Presence::There,
+                true => PartReachability::Gone,
+                false if member.is_silent() => PartReachability::Silent,
+                false => PartReachability::There,
             };
-            let present: Vec<Presence> = self.members.iter().map(presence).collect();
+            let present: Vec<PartReachability> = self.members.iter().map(presence).collect();
             proxy.serve(self.parts.agents(), &present);
         }
         for state in self.members.iter_mut().filter(|state| state.end.is_none()) {

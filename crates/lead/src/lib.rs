@@ -62,4 +62,4 @@ pub use machines::{DiscoveredMachines, MachineSelection};
 pub use placing::PlacementHostSet;
 pub use progress::ClusterRunObserver;
 pub use run::{ClusterRunRequest, LiveClusterRun, look, options_of};
-pub use starting::{By, LaunchedAgents, ShellCommandWords, StartedAgent};
+pub use starting::{AgentLaunchMethod, LaunchedAgents, ShellCommandWords, StartedAgent};

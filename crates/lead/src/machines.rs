@@ -14,7 +14,7 @@ use windtunnel_model::Span;
 use crate::choosing::{all_names, called, choose, listening, unknown};
 use crate::error::{LeadError, LeadErrorKind};
 use crate::progress::ClusterRunObserver;
-use crate::starting::{LaunchedAgents, ShellCommandWords, Starter};
+use crate::starting::{AgentLaunchSettings, LaunchedAgents, ShellCommandWords};
 
 /// Machines of a cluster, as the user names them.
 #[derive(Debug, Clone)]
@@ -56,7 +56,7 @@ impl MachineSelection {
         let mut reached = ReachableAgents::new(&self.hosts, key)?;
         let remote = self.remote_windtunnel.as_ref();
         let clock_offsets = self.clock_offsets;
-        let starter = Starter { ssh: &self.ssh, remote, clock_offsets, key, progress };
+        let starter = AgentLaunchSettings { ssh: &self.ssh, remote, clock_offsets, key, progress };
         let wants_slurm = self.hosts.iter().any(|name| name == SLURM);
         let (missing, is_known) = reached.missing()?;
         let mut started = LaunchedAgents::default();

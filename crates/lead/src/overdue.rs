@@ -10,7 +10,7 @@ use crate::conductor::ClusterRunStage;
 use crate::error::{LeadError, LeadErrorKind};
 
 /// A stage that takes too long.
-pub(crate) struct Overdue {
+pub(crate) struct OverdueRunStage {
     pub(crate) stage: ClusterRunStage,
     pub(crate) patience: Duration,
     /// Members that are not through with it, and from which others each has received nothing.
@@ -34,7 +34,7 @@ impl ClusterRunStage {
     }
 }
 
-impl Overdue {
+impl OverdueRunStage {
     pub(crate) fn error(&self, members: &[RunMember]) -> LeadError {
         let pairs = self.waiting.iter().flat_map(|(to, from)| from.iter().map(|from| (*from, *to)));
         let pairs: Vec<(u16, u16)> = pairs.collect();
@@ -127,7 +127,7 @@ mod tests {
         let waiting = waiting.iter().map(|(member, all)| (*member, all.to_vec())).collect();
         let ports = vec![7448, 7449, 7448];
         let patience = stage.patience(false);
-        let overdue = Overdue { stage, patience, waiting, ports }.error(&members());
+        let overdue = OverdueRunStage { stage, patience, waiting, ports }.error(&members());
         text(&overdue)
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windtunnel_cluster::protocol::AgentDescription;
 use windtunnel_model::{Plan, Span};
 use windtunnel_placement::{
-    Placement, PlacementHost, PlacementRefusal, ReservedCapacity, Rtts, place,
+    NodePlacement, PlacementHost, PlacementRefusal, ReservedCapacity, Rtts, place,
 };
 
 /// Machines as placement sees them: one for each card that it was made of, in the same order.
@@ -39,7 +39,7 @@ impl PlacementHostSet {
     ///
     /// # Errors
     /// Every reason why they cannot carry it.
-    pub fn place(&self, plan: &Plan) -> Result<Placement, Box<PlacementRefusal>> {
+    pub fn place(&self, plan: &Plan) -> Result<NodePlacement, Box<PlacementRefusal>> {
         place(plan, &self.hosts, &self.rtts).map_err(Box::new)
     }
 }

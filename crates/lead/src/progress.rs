@@ -2,7 +2,7 @@
 
 use windtunnel_cluster::protocol::AgentDescription;
 use windtunnel_cluster::protocol::run::RunSetup;
-use windtunnel_placement::Placement;
+use windtunnel_placement::NodePlacement;
 
 use crate::placing::PlacementHostSet;
 
@@ -10,7 +10,12 @@ use crate::placing::PlacementHostSet;
 /// threads send them, too.
 pub trait ClusterRunObserver: Send + Sync {
     /// Every node has a machine; `site` has one for each of `cards`, and nothing has begun yet.
-    fn placed(&self, cards: &[AgentDescription], site: &PlacementHostSet, placement: &Placement) {
+    fn placed(
+        &self,
+        cards: &[AgentDescription],
+        site: &PlacementHostSet,
+        placement: &NodePlacement,
+    ) {
         let _ = (cards, site, placement);
     }
 

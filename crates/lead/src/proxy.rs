@@ -34,7 +34,7 @@ pub(crate) struct Proxy {
 
 /// Whether a part can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
+pub(crate) enum PartReachability {
     /// It lives.
     There,
     /// It has not been received for a while, and may be back.
@@ -60,7 +60,7 @@ impl Proxy {
 
     /// Answers what has been asked, now or when the machines have answered. `present` has
     /// each member's part.
-    pub(crate) fn serve(&mut self, agents: &RunAgents, present: &[Presence]) {
+    pub(crate) fn serve(&mut self, agents: &RunAgents, present: &[PartReachability]) {
         while let Ok(back) = self.back.1.try_recv() {
             self.away -= 1;
             self.open.extend(back);
@@ -90,7 +90,7 @@ impl Proxy {
         &mut self,
         mut connection: ControlConnection,
         agents: &RunAgents,
-        present: &[Presence],
+        present: &[PartReachability],
     ) -> Option<ControlConnection> {
         // A client that has gone shows in the next lines.
         let _ = connection.flush();
@@ -125,7 +125,7 @@ impl Proxy {
         request: ControlRequest,
         mut connection: ControlConnection,
         agents: RunAgents,
-        present: Vec<Presence>,
+        present: Vec<PartReachability>,
     ) {
         let (answers, back) = (Arc::clone(&self.answers), self.back.0.clone());
         self.away += 1;
@@ -141,7 +141,7 @@ impl Proxy {
     fn place_of(
         &self,
         request: &ControlRequest,
-        present: &[Presence],
+        present: &[PartReachability],
     ) -> Option<Result<u16, ControlReply>> {
         let ControlRequest::Exec { node, .. } = request else { return None };
         let error = |message: String, hint| Err(ControlReply::Error { message, hint });
@@ -152,7 +152,7 @@ impl Proxy {
             return Some(error(format!("no node is called {node}"), hint));
         };
         Some(match present.get(usize::from(*member)) {
-            Some(Presence::There | Presence::Silent) => Ok(*member),
+            Some(PartReachability::There | PartReachability::Silent) => Ok(*member),
             _ => error(format!("the machine of node {node} is not there any more"), None),
         })
     }
@@ -173,7 +173,7 @@ mod tests {
     use windtunnel_cluster::PartSessions;
     use windtunnel_control::ControlClient;
 
-    use super::Presence::{Gone, There};
+    use super::PartReachability::{Gone, There};
     use super::*;
     use crate::tests::{key, setup};
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     /// The answers to requests of one client, while these members live.
-    fn answers(present: &[Presence], requests: Vec<ControlRequest>) -> Vec<ControlReply> {
+    fn answers(present: &[PartReachability], requests: Vec<ControlRequest>) -> Vec<ControlReply> {
         let home = tempfile::tempdir().unwrap();
         let mut proxy = proxy(home.path());
         let parts = PartSessions::watch(&RunSetup { members: Vec::new(), ..setup() }, &key());

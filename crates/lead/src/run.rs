@@ -11,10 +11,10 @@ use windtunnel_cluster::{AgentClient, ClusterKey, PartSessions, parts};
 use windtunnel_control::part::with_causes;
 use windtunnel_host::{Observer, RunOptions, RunOutputFolder, gather};
 use windtunnel_model::Plan;
-use windtunnel_placement::{PlacedRunLoad, Placement, UplinkTrafficBound};
+use windtunnel_placement::{NodePlacement, PlacedRunLoad, UplinkTrafficBound};
 use windtunnel_trace::report::RunReport;
 
-use crate::conductor::{self, ClusterRunStage, Conductor};
+use crate::conductor::{self, ClusterRunCoordinator, ClusterRunStage};
 use crate::error::LeadError;
 use crate::machines::DiscoveredMachines;
 use crate::placing::PlacementHostSet;
@@ -36,7 +36,7 @@ pub struct LiveClusterRun {
     setup: RunSetup,
     options: RunOptions,
     folder: RunOutputFolder,
-    conductor: Conductor,
+    conductor: ClusterRunCoordinator,
     progress: Arc<dyn ClusterRunObserver>,
 }
 
@@ -72,13 +72,18 @@ impl ClusterRunRequest<'_> {
         &self,
         observer: &Arc<dyn Observer>,
         progress: &Arc<dyn ClusterRunObserver>,
-    ) -> Result<(RunSetup, Conductor), LeadError> {
+    ) -> Result<(RunSetup, ClusterRunCoordinator), LeadError> {
         let setup = self.setup(progress)?;
         progress.begins(&setup);
         let signals = conductor::signals()?;
         let parts = PartSessions::begin(&setup, self.key);
-        let mut conductor =
-            Conductor::new(&setup, parts, Arc::clone(observer), ClusterRunStage::Binding, signals);
+        let mut conductor = ClusterRunCoordinator::new(
+            &setup,
+            parts,
+            Arc::clone(observer),
+            ClusterRunStage::Binding,
+            signals,
+        );
         conductor.until_begun()?;
         Ok((setup, conductor))
     }
@@ -111,7 +116,7 @@ pub fn look(
     plan: &Plan,
     found: &DiscoveredMachines,
     site: &PlacementHostSet,
-    placement: &Placement,
+    placement: &NodePlacement,
     base_dir: &Path,
     key: &ClusterKey,
 ) -> Result<Vec<(String, String)>, LeadError> {
@@ -154,8 +159,13 @@ impl LiveClusterRun {
         let folder = folder(&options, &setup.plan)?;
         let signals = conductor::signals()?;
         let parts = PartSessions::watch(&setup, key);
-        let conductor =
-            Conductor::new(&setup, parts, Arc::clone(observer), ClusterRunStage::Running, signals);
+        let conductor = ClusterRunCoordinator::new(
+            &setup,
+            parts,
+            Arc::clone(observer),
+            ClusterRunStage::Running,
+            signals,
+        );
         Ok(LiveClusterRun { setup, options, folder, conductor, progress: Arc::clone(progress) })
     }
 
@@ -229,7 +239,7 @@ fn folder(options: &RunOptions, run: &Plan) -> Result<RunOutputFolder, LeadError
 fn members(
     cards: &[AgentDescription],
     site: &PlacementHostSet,
-    placement: &Placement,
+    placement: &NodePlacement,
 ) -> (Vec<RunMember>, Vec<u16>) {
     let mut numbers = vec![None; cards.len()];
     let mut members = Vec::new();

@@ -52,7 +52,8 @@ pub fn plan(text: &str) -> Plan {
         default_name: "net",
         base_dir: "/",
     };
-    let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
+    let instead =
+        windtunnel_scenario::ScenarioOverrides { several_machines: true, ..Default::default() };
     windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
         .unwrap_or_else(|errors| panic!("{errors}"))
         .plan

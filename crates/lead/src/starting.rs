@@ -33,20 +33,20 @@ pub struct LaunchedAgents {
 pub struct StartedAgent {
     /// What its machine was called.
     pub name: String,
-    pub by: By,
+    pub by: AgentLaunchMethod,
     pub(crate) client: AgentClient,
     pub(crate) card: AgentDescription,
 }
 
 /// How an agent was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum By {
+pub enum AgentLaunchMethod {
     Ssh,
     Slurm,
 }
 
 /// What is needed to start agents.
-pub(crate) struct Starter<'a> {
+pub(crate) struct AgentLaunchSettings<'a> {
     pub(crate) ssh: &'a ShellCommandWords,
     pub(crate) remote: Option<&'a ShellCommandWords>,
     pub(crate) clock_offsets: Option<Span>,
@@ -70,13 +70,13 @@ impl LaunchedAgents {
 
     /// Numbers of the agents that were started over ssh, by what their machines were called.
     pub(crate) fn answers(&self) -> impl Iterator<Item = (String, String)> {
-        let by_ssh = self.agents.iter().filter(|agent| agent.by == By::Ssh);
+        let by_ssh = self.agents.iter().filter(|agent| agent.by == AgentLaunchMethod::Ssh);
         by_ssh.map(|agent| (agent.name.clone(), agent.card.agent.clone()))
     }
 
     /// Numbers of the agents in the Slurm allocation.
     pub(crate) fn of_slurm(&self) -> Vec<String> {
-        let by_slurm = self.agents.iter().filter(|agent| agent.by == By::Slurm);
+        let by_slurm = self.agents.iter().filter(|agent| agent.by == AgentLaunchMethod::Slurm);
         by_slurm.map(|agent| agent.card.agent.clone()).collect()
     }
 }
@@ -95,7 +95,7 @@ impl StartedAgent {
     }
 }
 
-impl Starter<'_> {
+impl AgentLaunchSettings<'_> {
     /// Starts an agent on each of these machines, and on each of the allocation.
     pub(crate) fn start(
         &self,
@@ -118,7 +118,7 @@ impl Starter<'_> {
                     for address in addresses {
                         agents.push(self.agent(
                             &machine.name,
-                            By::Ssh,
+                            AgentLaunchMethod::Ssh,
                             Some(&machine.name),
                             address,
                         )?);
@@ -126,7 +126,12 @@ impl Starter<'_> {
                 }
                 (Ok(addresses), None) => {
                     for address in addresses {
-                        agents.push(self.agent(slurm::JOB, By::Slurm, None, address)?);
+                        agents.push(self.agent(
+                            slurm::JOB,
+                            AgentLaunchMethod::Slurm,
+                            None,
+                            address,
+                        )?);
                     }
                 }
                 (Err(why), Some(machine)) => match ssh::is_there_now(&why) {
@@ -146,7 +151,7 @@ impl Starter<'_> {
     fn agent(
         &self,
         name: &str,
-        by: By,
+        by: AgentLaunchMethod,
         instead: Option<&str>,
         address: SocketAddr,
     ) -> Result<StartedAgent, LeadError> {
@@ -165,20 +170,20 @@ impl Starter<'_> {
             LeadError::new(LeadErrorKind::Machine, text).with_hint(hint)
         })?;
         let card = agent_of(name, &client)?;
-        let name = if by == By::Slurm { card.host.clone() } else { name.to_owned() };
+        let name = if by == AgentLaunchMethod::Slurm { card.host.clone() } else { name.to_owned() };
         Ok(StartedAgent { name, by, client, card })
     }
 
     fn started_elsewhere(&self, name: &str) -> Result<StartedAgent, LeadError> {
         let client = AgentClient::connect(name, self.key)?;
         let card = agent_of(name, &client)?;
-        Ok(StartedAgent { name: name.to_owned(), by: By::Ssh, client, card })
+        Ok(StartedAgent { name: name.to_owned(), by: AgentLaunchMethod::Ssh, client, card })
     }
 }
 
 /// Only Slurm's are sorted.
 fn by_name(agent: &StartedAgent) -> Option<&str> {
-    (agent.by == By::Slurm).then_some(agent.name.as_str())
+    (agent.by == AgentLaunchMethod::Slurm).then_some(agent.name.as_str())
 }
 
 impl FromStr for ShellCommandWords {

@@ -18,24 +18,27 @@ use crate::group::{CgroupLimits, ControlGroup};
 use crate::mechanism::Mechanism;
 use crate::place::CgroupResource;
 use crate::tree::{self, ProcessTree};
-use crate::way::{self, Emptied, ROUNDS_MAX};
+use crate::way::{self, EvacuatedCgroup, ROUNDS_MAX};
 
 /// The way of processes that run already into a control group, and out of it. Dropping it puts them
 /// back; what limits them ends with the group itself.
 #[derive(Debug)]
-pub struct Around {
+pub struct CgroupRelocation {
     choice: LimitMechanismChoice,
     /// The group's folders, of each hierarchy one.
     folders: Vec<PathBuf>,
-    emptied: Option<Emptied>,
+    emptied: Option<EvacuatedCgroup>,
 }
 
-impl Around {
+impl CgroupRelocation {
     /// Finds what groups can limit of these resources; no process is limited yet. `None`: nothing.
     ///
     /// # Errors
     /// Why none can be made.
-    pub fn choose(tree: &ProcessTree, wanted: &[CgroupResource]) -> io::Result<Option<Around>> {
+    pub fn choose(
+        tree: &ProcessTree,
+        wanted: &[CgroupResource],
+    ) -> io::Result<Option<CgroupRelocation>> {
         let all = tree.walk();
         let Some(root) = all.first().map(|pid| number(*pid)) else { return Ok(None) };
         let group_of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup"));
@@ -55,7 +58,7 @@ impl Around {
             known.borrow().contains(&pid)
         };
         let (choice, emptied) = LimitMechanismChoice::around(root, &is_inside)?;
-        let around = Around { choice, folders: Vec::new(), emptied };
+        let around = CgroupRelocation { choice, folders: Vec::new(), emptied };
         let is_useful = wanted.iter().any(|resource| around.mechanism(*resource).is_some());
         Ok(is_useful.then_some(around))
     }
@@ -87,7 +90,7 @@ impl Around {
     /// What the kernel says.
     pub fn gather(&self, tree: &ProcessTree) -> io::Result<()> {
         // Each by itself: what a process makes between two of these is in the first alone.
-        self.folders.iter().try_for_each(|folder| Around::gather_into(folder, tree))
+        self.folders.iter().try_for_each(|folder| CgroupRelocation::gather_into(folder, tree))
     }
 
     fn gather_into(folder: &Path, tree: &ProcessTree) -> io::Result<()> {
@@ -130,7 +133,7 @@ impl Around {
     }
 }
 
-impl Drop for Around {
+impl Drop for CgroupRelocation {
     fn drop(&mut self) {
         self.leave();
     }
@@ -164,7 +167,8 @@ mod tests {
         }
         let groups = |pid| fs::read_to_string(format!("/proc/{}/cgroup", number(pid))).unwrap();
         let before = groups(pid);
-        if let Ok(Some(mut around)) = Around::choose(&tree, &[CgroupResource::Processes]) {
+        if let Ok(Some(mut around)) = CgroupRelocation::choose(&tree, &[CgroupResource::Processes])
+        {
             let bounds = CgroupLimits { processes: Some(100), ..CgroupLimits::default() };
             let mut group = around.enter(&tree, &bounds).unwrap();
             assert!(!around.is_empty());

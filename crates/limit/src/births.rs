@@ -16,13 +16,13 @@ use crate::tree::ProcessState;
 
 /// Processes that were seen for the first time, until they have begun.
 #[derive(Debug, Default)]
-pub(crate) struct Births {
+pub(crate) struct NewProcessTracker {
     beginning: Vec<Pid>,
 }
 
 /// How a process begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Birth {
+enum NewProcessState {
     /// It may still be stopped when it begins.
     UnderWay,
     /// It has been stopped before it did anything.
@@ -39,16 +39,16 @@ pub fn resume(processes: impl IntoIterator<Item = Pid>) {
     }
 }
 
-fn resume_one(pid: Pid) -> Birth {
-    let birth = Birth::of(pid);
-    if birth == Birth::Stopped {
+fn resume_one(pid: Pid) -> NewProcessState {
+    let birth = NewProcessState::of(pid);
+    if birth == NewProcessState::Stopped {
         // It may have been killed.
         let _ = process::kill(pid, Signal::CONT);
     }
     birth
 }
 
-impl Births {
+impl NewProcessTracker {
     /// These were seen for the first time.
     pub(crate) fn add(&mut self, new: &[Pid]) {
         self.beginning.extend_from_slice(new);
@@ -56,20 +56,22 @@ impl Births {
 
     /// Continues those that were born stopped. To be called only while all may run.
     pub(crate) fn resume(&mut self) {
-        self.beginning.retain(|pid| resume_one(*pid) != Birth::Over);
+        self.beginning.retain(|pid| resume_one(*pid) != NewProcessState::Over);
     }
 }
 
-impl Birth {
-    fn of(pid: Pid) -> Birth {
-        let Some(state) = ProcessState::of(pid) else { return Birth::Over };
+impl NewProcessState {
+    fn of(pid: Pid) -> NewProcessState {
+        let Some(state) = ProcessState::of(pid) else { return NewProcessState::Over };
         match state.letter {
             // It has begun if it runs another program than its parent.
-            _ if !state.is_forked_without_exec() => Birth::Over,
+            _ if !state.is_forked_without_exec() => NewProcessState::Over,
             // Where that cannot be read it is continued, as with SIGCONT to all.
-            'T' if process::is_in_fork(pid).unwrap_or(true) => Birth::Stopped,
-            'R' | 'D' if clock::cpu_ns_of(pid).is_ok_and(|ns| ns < BEGINNING_NS) => Birth::UnderWay,
-            _ => Birth::Over,
+            'T' if process::is_in_fork(pid).unwrap_or(true) => NewProcessState::Stopped,
+            'R' | 'D' if clock::cpu_ns_of(pid).is_ok_and(|ns| ns < BEGINNING_NS) => {
+                NewProcessState::UnderWay
+            }
+            _ => NewProcessState::Over,
         }
     }
 }

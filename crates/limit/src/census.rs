@@ -29,15 +29,15 @@ pub struct ProcessResourceUsage {
 
 /// All processes but the one that looks.
 #[derive(Debug, Default)]
-pub struct Census {
+pub struct ProcessCensus {
     pub processes: Vec<ProcessResourceUsage>,
 }
 
-impl Census {
+impl ProcessCensus {
     /// Looks at all processes of a scope that there are now.
     #[must_use]
-    pub fn take(scope: &ProcessScope) -> Census {
-        Census {
+    pub fn take(scope: &ProcessScope) -> ProcessCensus {
+        ProcessCensus {
             processes: scope
                 .processes()
                 .into_iter()
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_newest_go_until_no_more_are_too_many() {
         let processes = vec![process(2, 4, 10), process(3, 1, 30), process(4, 3, 20)];
-        let census = Census { processes };
+        let census = ProcessCensus { processes };
         assert_eq!(census.threads(), 8);
         let numbers = |threads| {
             let newest = census.newest(threads).into_iter();
@@ -189,7 +189,7 @@ mod tests {
         let ended =
             |number| ProcessResourceUsage { has_ended: true, parent: 4, ..process(number, 1, 50) };
         let processes = vec![process(2, 4, 10), process(4, 3, 20), ended(5), ended(6)];
-        let census = Census { processes };
+        let census = ProcessCensus { processes };
         assert_eq!(census.threads(), 7);
         let (parent, count) = census.most_forgetful().unwrap();
         assert_eq!((parent.pid.as_raw_nonzero().get(), count), (4, 2));
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_calling_process_is_among_those_of_its_namespace() {
-        let census = Census::take(&ProcessScope::Namespace);
+        let census = ProcessCensus::take(&ProcessScope::Namespace);
         let own = std::process::id().cast_signed();
         let found = census.processes.iter().find(|it| it.pid.as_raw_nonzero().get() == own);
         assert!(found.unwrap().proportional().unwrap() > 100_000);

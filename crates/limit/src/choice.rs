@@ -9,14 +9,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::disks::Disks;
+use crate::disks::DiskInventory;
 use crate::group::{CgroupLimits, ControlGroup, DiskBounds};
 use crate::hierarchy::Hierarchy;
 use crate::mechanism::Mechanism;
 use crate::membership::CgroupMembership;
 use crate::owner::CgroupOwner;
 use crate::place::{CgroupParentFolders, CgroupResource, give, has_word};
-use crate::way::{self, Emptied};
+use crate::way::{self, EvacuatedCgroup};
 
 /// What this machine allows.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct LimitMechanismChoice {
     around: CgroupMembership,
     owner: Option<CgroupOwner>,
     refusals: Vec<(CgroupResource, String)>,
-    disks: Disks,
+    disks: DiskInventory,
     /// Why disks are not divided by weight.
     undivided: Option<String>,
     made: usize,
@@ -62,7 +62,7 @@ impl LimitMechanismChoice {
     pub(crate) fn around(
         process: u32,
         is_inside: &dyn Fn(u32) -> bool,
-    ) -> io::Result<(LimitMechanismChoice, Option<Emptied>)> {
+    ) -> io::Result<(LimitMechanismChoice, Option<EvacuatedCgroup>)> {
         let mut choice = LimitMechanismChoice::nothing();
         let (hierarchy, owner) = (Hierarchy::of(process)?, CgroupOwner::current()?);
         choice.owner = Some(owner);
@@ -70,7 +70,7 @@ impl LimitMechanismChoice {
         if let Some(folder) = hierarchy.second_version().first() {
             let leaf = owner.group(choice.made);
             choice.made += 1;
-            match Emptied::make(folder, &leaf, is_inside) {
+            match EvacuatedCgroup::make(folder, &leaf, is_inside) {
                 Ok(made) => {
                     choice.try_unified(folder, &LimitMechanismChoice::offered(folder));
                     emptied = made;
@@ -103,7 +103,7 @@ impl LimitMechanismChoice {
             around: CgroupMembership::default(),
             owner: None,
             refusals: Vec::new(),
-            disks: Disks::default(),
+            disks: DiskInventory::default(),
             undivided: None,
             made: 0,
         }
@@ -222,7 +222,7 @@ impl LimitMechanismChoice {
 
     fn look(&mut self, hierarchy: &Hierarchy) {
         let around = hierarchy.second_version();
-        self.disks = Disks::of_machine(around.last().map(PathBuf::as_path));
+        self.disks = DiskInventory::of_machine(around.last().map(PathBuf::as_path));
         for folder in around {
             let offered = LimitMechanismChoice::offered(&folder);
             if let Err(error) = self.clear(&folder, &offered) {

@@ -8,21 +8,21 @@ use std::path::Path;
 /// A whole device; limits of the kernel are not for partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockDevice {
-    pub(crate) number: Number,
+    pub(crate) number: DeviceNumber,
     pub(crate) name: String,
     /// Whether it holds anything now: a loop device gets its file later, a reader its card.
     pub(crate) has_size: bool,
     /// Whether what goes to it goes on to others, under the same group: loop, dm, md.
     pub(crate) is_stacked: bool,
     /// The weights that it obeys.
-    pub(crate) divided_by: Option<Division>,
+    pub(crate) divided_by: Option<DiskWeightMechanism>,
 }
 
 /// Major and minor number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Number(pub u32, pub u32);
+pub struct DeviceNumber(pub u32, pub u32);
 
-impl std::fmt::Display for Number {
+impl std::fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.0, self.1)
     }
@@ -30,7 +30,7 @@ impl std::fmt::Display for Number {
 
 /// What divides a disk by weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Division {
+pub(crate) enum DiskWeightMechanism {
     /// The scheduler BFQ, by `io.bfq.weight`.
     Bfq,
     /// io.cost, by `io.weight`.
@@ -39,27 +39,27 @@ pub(crate) enum Division {
 
 /// The devices of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Disks {
+pub(crate) struct DiskInventory {
     /// Those that are limited.
     pub(crate) limited: Vec<BlockDevice>,
     /// Those that are memory: `ram`, `zram`.
-    pub(crate) memory: Vec<Number>,
+    pub(crate) memory: Vec<DeviceNumber>,
 }
 
-impl Disks {
+impl DiskInventory {
     /// Finds them; `groups` is the outermost folder of version 2 that can be seen.
-    pub(crate) fn of_machine(groups: Option<&Path>) -> Disks {
+    pub(crate) fn of_machine(groups: Option<&Path>) -> DiskInventory {
         let costs = groups.map(|it| fs::read_to_string(it.join("io.cost.qos")));
-        Disks::of(Path::new("/sys/block"), &costs.and_then(Result::ok).unwrap_or_default())
+        DiskInventory::of(Path::new("/sys/block"), &costs.and_then(Result::ok).unwrap_or_default())
     }
 
     /// Those of a folder like `/sys/block`.
-    fn of(folder: &Path, costs: &str) -> Disks {
-        let mut disks = Disks::default();
+    fn of(folder: &Path, costs: &str) -> DiskInventory {
+        let mut disks = DiskInventory::default();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(name) = entry.file_name().into_string() else { continue };
             let read = |file: &str| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
-            let Some(number) = Number::of(read("dev").trim()) else { continue };
+            let Some(number) = DeviceNumber::of(read("dev").trim()) else { continue };
             if name.starts_with("ram") || name.starts_with("zram") {
                 disks.memory.push(number);
                 continue;
@@ -93,21 +93,21 @@ impl Disks {
     }
 }
 
-impl Number {
+impl DeviceNumber {
     /// `8:0`.
-    pub(crate) fn of(text: &str) -> Option<Number> {
+    pub(crate) fn of(text: &str) -> Option<DeviceNumber> {
         let (major, minor) = text.split_once(':')?;
-        Some(Number(major.parse().ok()?, minor.parse().ok()?))
+        Some(DeviceNumber(major.parse().ok()?, minor.parse().ok()?))
     }
 }
 
-fn division(schedulers: &str, costs: &str, number: Number) -> Option<Division> {
+fn division(schedulers: &str, costs: &str, number: DeviceNumber) -> Option<DiskWeightMechanism> {
     if schedulers.contains("[bfq]") {
-        return Some(Division::Bfq);
+        return Some(DiskWeightMechanism::Bfq);
     }
-    let own = |line: &&str| line.split(' ').next().and_then(Number::of) == Some(number);
+    let own = |line: &&str| line.split(' ').next().and_then(DeviceNumber::of) == Some(number);
     let line = costs.lines().find(own)?;
-    line.contains(" enable=1 ").then_some(Division::Cost)
+    line.contains(" enable=1 ").then_some(DiskWeightMechanism::Cost)
 }
 
 #[cfg(test)]
@@ -136,20 +136,20 @@ pub(crate) mod tests {
             ("ram15", "1:15", "4096", ""),
             ("loop3", "7:3", "0", "[none]"),
         ]);
-        let disks = Disks::of(folder.path(), "");
+        let disks = DiskInventory::of(folder.path(), "");
         let seen: Vec<_> =
             disks.limited.iter().map(|it| (it.name.as_str(), it.number, it.has_size)).collect();
-        assert_eq!(seen, [("loop3", Number(7, 3), false), ("sda", Number(8, 0), true)]);
+        assert_eq!(seen, [("loop3", DeviceNumber(7, 3), false), ("sda", DeviceNumber(8, 0), true)]);
         assert_eq!(disks.memory.len(), 2);
         assert!(!disks.is_empty());
         let folder = blocks(&[("loop3", "7:3", "0", "[none]"), ("zram0", "253:0", "9", "")]);
-        assert!(Disks::of(folder.path(), "").is_empty(), "no disk with anything on it");
+        assert!(DiskInventory::of(folder.path(), "").is_empty(), "no disk with anything on it");
     }
 
     #[test]
     fn weights_need_bfq_or_io_cost_on_each_disk_that_stands_on_no_other() {
         let undivided = |disks: &[(&str, &str, &str, &str)], costs: &str| {
-            Disks::of(blocks(disks).path(), costs).undivided()
+            DiskInventory::of(blocks(disks).path(), costs).undivided()
         };
         let sda = ("sda", "8:0", "4096", "none mq-deadline [bfq]");
         let sdb = ("sdb", "8:16", "4096", "none [mq-deadline] bfq");

@@ -4,7 +4,7 @@
 //! SIGSTOP reaches every process of a PID namespace at once, also those that are just being made,
 //! and none of them can continue another while all are stopped; for those of a tree see
 //! [`tree`](crate::tree). What is stopped by others, an event
-//! or an emulation that is behind, stays stopped ([`Duty::hold`]).
+//! or an emulation that is behind, stays stopped ([`DutyCycleController::hold`]).
 //!
 //! One thread looks and stops, another one continues. Programs that are continued compete for the
 //! processor of the thread that does it, with all the time that they are owed for their stop: it
@@ -20,14 +20,14 @@ use windtunnel_budget::processor::{CpuUsageMeter, CpuUsageReading, CpuUsageWindo
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::{clock, schedule};
 
-use crate::births::Births;
+use crate::births::NewProcessTracker;
 use crate::scope::ProcessScope;
 use crate::usage::ProcessCpuTimeMeter;
 use crate::worker::PausableThread;
 
 /// A duty cycle.
 #[derive(Debug)]
-pub struct Duty {
+pub struct DutyCycleController {
     shared: Arc<SharedDutyCycle>,
     /// What looks and stops, and what continues.
     threads: [JoinHandle<()>; 2],
@@ -61,22 +61,25 @@ struct DutyCycleState {
     windows: Vec<(CpuUsageWindow, u32)>,
     failure: Option<String>,
     /// Processes that may be born stopped when all run.
-    births: Births,
+    births: NewProcessTracker,
     /// What is stopped with the programs, and the processor time that it had used before.
     worker: Option<(Arc<PausableThread>, u64)>,
 }
 
-impl Duty {
+impl DutyCycleController {
     /// Begins with a share of so many thousandths of a processor for all processes of a scope.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(scope: ProcessScope, share: u32) -> io::Result<Duty> {
+    pub fn begin(scope: ProcessScope, share: u32) -> io::Result<DutyCycleController> {
         let state = Mutex::new(DutyCycleState { share, ..DutyCycleState::default() });
         let (changed, news, resumed) = (EventFd::open()?, EventFd::open()?, EventFd::open()?);
         let shared = Arc::new(SharedDutyCycle { scope, state, changed, news, resumed });
         let look = start("limit", &shared, SharedDutyCycle::run)?;
-        Ok(Duty { threads: [look, start("resume", &shared, SharedDutyCycle::resume)?], shared })
+        Ok(DutyCycleController {
+            threads: [look, start("resume", &shared, SharedDutyCycle::resume)?],
+            shared,
+        })
     }
 
     /// From now on another share holds.
@@ -110,7 +113,7 @@ impl Duty {
     /// # Errors
     /// If the threads cannot be notified: then all stays as it is.
     pub fn end(self) -> io::Result<(CpuUsageReading, Vec<(CpuUsageWindow, u32)>)> {
-        let Duty { shared, threads: [look, resume] } = self;
+        let DutyCycleController { shared, threads: [look, resume] } = self;
         shared.state().ended = true;
         shared.changed.raise()?;
         // A panic there has been printed.

@@ -16,9 +16,9 @@ use windtunnel_budget::processor::CpuUsageReading;
 
 use windtunnel_sys::process::Pid;
 
-use crate::disks::Disks;
-use crate::membership::{CgroupMembership, Outsider};
-use crate::place::{CgroupParentFolders, CgroupResource, Folders};
+use crate::disks::DiskInventory;
+use crate::membership::{CgroupMembership, EscapedProcess};
+use crate::place::{CgroupFolders, CgroupParentFolders, CgroupResource};
 use disk::DiskFiles;
 use memory::MemoryFiles;
 use processes::ProcessFiles;
@@ -55,7 +55,7 @@ pub struct ControlGroup {
     time: Option<TimeFile>,
     membership: CgroupMembership,
     /// Last: its files are closed before.
-    folders: Folders,
+    folders: CgroupFolders,
 }
 
 impl CgroupLimits {
@@ -83,7 +83,7 @@ impl ControlGroup {
         around: &CgroupMembership,
         name: &str,
         bounds: &CgroupLimits,
-        disks: &Disks,
+        disks: &DiskInventory,
     ) -> io::Result<ControlGroup> {
         let resources = bounds.resources();
         let (place, folders) = place.make(name, &resources)?;
@@ -105,8 +105,9 @@ impl ControlGroup {
         resources: &[CgroupResource],
     ) -> io::Result<ControlGroup> {
         let folders = place.folders_in(outside);
-        let disks = Disks::default();
-        let mut group = ControlGroup::open(place, outside, resources, &disks, Folders::default())?;
+        let disks = DiskInventory::default();
+        let mut group =
+            ControlGroup::open(place, outside, resources, &disks, CgroupFolders::default())?;
         group.folders = folders;
         Ok(group)
     }
@@ -115,8 +116,8 @@ impl ControlGroup {
         place: CgroupParentFolders,
         outside: &CgroupParentFolders,
         resources: &[CgroupResource],
-        disks: &Disks,
-        folders: Folders,
+        disks: &DiskInventory,
+        folders: CgroupFolders,
     ) -> io::Result<ControlGroup> {
         let has = |resource| resources.contains(&resource).then_some(());
         let membership = CgroupMembership::of(&place, &place.own_folders(outside), resources);
@@ -147,7 +148,7 @@ impl ControlGroup {
     }
 
     /// Those of some processes that are not in it, which they once were.
-    pub fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
+    pub fn outsiders(&mut self, processes: &[Pid]) -> Vec<EscapedProcess> {
         self.membership.outsiders(processes)
     }
 
@@ -171,8 +172,11 @@ impl ControlGroup {
 
     /// Puts processes into it that have left it, or groups around it. Returns a sentence for each, with
     /// what did not limit it meanwhile.
-    pub fn put_back(&mut self, outsiders: Vec<Outsider>) -> Vec<(Vec<CgroupResource>, String)> {
-        let each = outsiders.into_iter().map(|Outsider { pid, name, resources }| {
+    pub fn put_back(
+        &mut self,
+        outsiders: Vec<EscapedProcess>,
+    ) -> Vec<(Vec<CgroupResource>, String)> {
+        let each = outsiders.into_iter().map(|EscapedProcess { pid, name, resources }| {
             let number = pid.as_raw_nonzero().get();
             let done = match self.attach(number.unsigned_abs()) {
                 Ok(()) => "was put back".to_owned(),

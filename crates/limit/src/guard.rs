@@ -12,7 +12,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_sys::marks::Marks;
+use windtunnel_sys::marks::ProcessMarkTable;
 use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid};
@@ -23,28 +23,28 @@ use crate::tree::stops::{HostProcessController, continue_all};
 
 /// The guard of the calling process. Dropping it ends it.
 #[derive(Debug)]
-pub struct Guard {
-    marks: Marks,
+pub struct ResumeGuardProcess {
+    marks: ProcessMarkTable,
     pid: Pid,
     /// Closed when this process ends.
     alive: Option<OwnedFd>,
 }
 
-impl Guard {
+impl ResumeGuardProcess {
     /// Starts it. To be called before the process has threads.
     ///
     /// # Errors
     /// `EDEADLK` if it has; what fork(2) says.
-    pub fn start() -> io::Result<Guard> {
-        Guard::start_with(|| {})
+    pub fn start() -> io::Result<ResumeGuardProcess> {
+        ResumeGuardProcess::start_with(|| {})
     }
 
     /// The same; in the end it does something more, in memory as it is now, unless it was dismissed.
     ///
     /// # Errors
-    /// As [`Guard::start`].
-    pub fn start_with(last: impl FnOnce()) -> io::Result<Guard> {
-        let marks = Marks::new()?;
+    /// As [`ResumeGuardProcess::start`].
+    pub fn start_with(last: impl FnOnce()) -> io::Result<ResumeGuardProcess> {
+        let marks = ProcessMarkTable::new()?;
         let (alive, theirs) = unix::seqpacket_pair()?;
         // Without it the socket has to do.
         let guarded = process::open_pidfd(process::current()).ok();
@@ -58,7 +58,7 @@ impl Guard {
                 }
                 process::exit_now(0)
             }
-            Fork::Parent { pid, .. } => Ok(Guard { marks, pid, alive: Some(alive) }),
+            Fork::Parent { pid, .. } => Ok(ResumeGuardProcess { marks, pid, alive: Some(alive) }),
         }
     }
 
@@ -82,7 +82,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for ResumeGuardProcess {
     fn drop(&mut self) {
         drop(self.alive.take());
         // Another part of this process may have waited for it.

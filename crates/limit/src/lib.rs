@@ -10,17 +10,17 @@
 //! | module | what it knows |
 //! | --- | --- |
 //! | [`attach`] | having the calls of processes shown that run already |
-//! | [`around`] | [`Around`]: a control group for processes that run already |
+//! | [`around`] | [`CgroupRelocation`]: a control group for processes that run already |
 //! | [`births`] | processes that are born stopped, although all were let go on |
 //! | [`choice`] | [`LimitMechanismChoice`]: the mechanism for a run, and the group of each node |
-//! | [`membership`] | [`Outsider`]: a process that has left its control group |
+//! | [`membership`] | [`EscapedProcess`]: a process that has left its control group |
 //! | [`mechanism`] | [`Mechanism`]: how a limit is held |
 //! | [`group`] | [`ControlGroup`]: a control group of the kernel, of either version |
 //! | [`scope`] | [`ProcessScope`]: all processes of a PID namespace, or of a tree |
 //! | [`tree`] | [`ProcessTree`]: all processes below the calling one |
 //! | [`per_process`] | [`PerProcess`]: limits of each process of a tree |
-//! | [`guard`] | [`Guard`]: a process that continues what one has stopped that was killed |
-//! | [`duty`] | [`Duty`]: the threads that stop and continue processes |
+//! | [`guard`] | [`ResumeGuardProcess`]: a process that continues what one has stopped that was killed |
+//! | [`duty`] | [`DutyCycleController`]: the threads that stop and continue processes |
 //! | [`watch`] | [`ResourceWatch`]: the thread that ends what is too much |
 //! | [`census`] | all processes of a scope, with what they use |
 //! | [`usage`] | the processor time of all processes that a scope has had |
@@ -54,14 +54,14 @@ pub mod watch;
 mod way;
 pub mod worker;
 
-pub use around::Around;
+pub use around::CgroupRelocation;
 pub use attach::{AttachRefusal, SeccompCallLedger, SeccompKeeper};
 pub use choice::LimitMechanismChoice;
-pub use duty::Duty;
+pub use duty::DutyCycleController;
 pub use group::{CgroupLimits, ControlGroup};
-pub use guard::Guard;
+pub use guard::ResumeGuardProcess;
 pub use mechanism::Mechanism;
-pub use membership::Outsider;
+pub use membership::EscapedProcess;
 pub use per_process::PerProcess;
 pub use place::CgroupResource;
 pub use scope::ProcessScope;

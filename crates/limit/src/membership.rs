@@ -17,7 +17,7 @@ use crate::tree::ProcessState;
 
 /// A process that is not in its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outsider {
+pub struct EscapedProcess {
     pub pid: Pid,
     /// As it calls itself.
     pub name: String,
@@ -28,14 +28,14 @@ pub struct Outsider {
 /// The places of a group, as `/proc/PID/cgroup` has them.
 #[derive(Debug, Default)]
 pub(crate) struct CgroupMembership {
-    homes: Vec<Home>,
+    homes: Vec<CgroupHierarchyPath>,
     /// What was outside at the last look and may not have been a program yet, with when it began.
     put_off: Vec<(Pid, u64)>,
 }
 
 /// The place in one hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Home {
+struct CgroupHierarchyPath {
     /// The controllers of a hierarchy of version 1; none: version 2.
     controllers: String,
     path: PathBuf,
@@ -71,7 +71,7 @@ impl CgroupMembership {
                 false => is_of(**it, &controllers),
             };
             let resources = limited.iter().filter(limits).copied().collect::<Vec<_>>();
-            (!resources.is_empty()).then_some(Home { controllers, path, resources })
+            (!resources.is_empty()).then_some(CgroupHierarchyPath { controllers, path, resources })
         };
         CgroupMembership { homes: folders.iter().filter_map(home).collect(), put_off: Vec::new() }
     }
@@ -79,7 +79,7 @@ impl CgroupMembership {
     /// What is in a group is in that around it, too.
     pub(crate) fn add(&mut self, around: &CgroupMembership) {
         let more = around.homes.iter().filter(|home| !self.homes.contains(home)).cloned();
-        let more: Vec<Home> = more.collect();
+        let more: Vec<CgroupHierarchyPath> = more.collect();
         self.homes.extend(more);
     }
 
@@ -97,7 +97,7 @@ impl CgroupMembership {
     /// what is about to become another one enters its group before it does. An ordinary user cannot see
     /// the program of each process; where it cannot be seen of one that has not called execve(2), or
     /// that is about to end, that one counts if it is outside at the next look as well.
-    pub(crate) fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
+    pub(crate) fn outsiders(&mut self, processes: &[Pid]) -> Vec<EscapedProcess> {
         if self.homes.is_empty() {
             return Vec::new();
         }
@@ -120,7 +120,7 @@ impl CgroupMembership {
 
     /// One that is outside, and whether its program can be seen now. One that ends loses its program
     /// before its groups, so that what only seems to have left has none.
-    fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<(Outsider, bool)> {
+    fn outsider(&self, pid: Pid, own: Option<(u64, u64)>) -> Option<(EscapedProcess, bool)> {
         let folder = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
         let exe = folder.join("exe");
         // In this order: what is another program now has entered its group.
@@ -132,7 +132,7 @@ impl CgroupMembership {
             return None;
         }
         let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
-        let outsider = Outsider { pid, name: name.trim_end().to_owned(), resources };
+        let outsider = EscapedProcess { pid, name: name.trim_end().to_owned(), resources };
         Some((outsider, program(&exe).is_some()))
     }
 
@@ -154,7 +154,7 @@ impl CgroupMembership {
 
     /// What the groups of a text do not limit.
     fn missing(&self, text: &str) -> Vec<CgroupResource> {
-        let is_at_home = |home: &Home| {
+        let is_at_home = |home: &CgroupHierarchyPath| {
             let own = groups_of(text).find(|(controllers, _)| *controllers == home.controllers);
             own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
         };
@@ -218,7 +218,7 @@ mod tests {
     fn what_a_group_around_limits_is_left_with_it_and_not_before() {
         let mut inner = CgroupMembership::default();
         inner.add(&membership());
-        inner.homes.push(Home {
+        inner.homes.push(CgroupHierarchyPath {
             controllers: "pids".to_owned(),
             path: "/box/g/inner".into(),
             resources: vec![CgroupResource::Processes],

@@ -108,8 +108,8 @@ impl CgroupParentFolders {
         &self,
         name: &str,
         resources: &[CgroupResource],
-    ) -> io::Result<(CgroupParentFolders, Folders)> {
-        let mut made = Folders::default();
+    ) -> io::Result<(CgroupParentFolders, CgroupFolders)> {
+        let mut made = CgroupFolders::default();
         let mut inside = self.clone();
         if let Some(unified) = &mut inside.unified {
             *unified = made.make(unified, name)?;
@@ -138,8 +138,8 @@ impl CgroupParentFolders {
     }
 
     /// The folders of a group at this place, where `outside` has others. Dropping them removes them.
-    pub(crate) fn folders_in(&self, outside: &CgroupParentFolders) -> Folders {
-        Folders(self.own_folders(outside))
+    pub(crate) fn folders_in(&self, outside: &CgroupParentFolders) -> CgroupFolders {
+        CgroupFolders(self.own_folders(outside))
     }
 
     /// This place of one resource, and `outside` of all that have hierarchies of their own.
@@ -191,9 +191,9 @@ impl CgroupParentFolders {
 
 /// Folders of groups, the outermost last, which are removed when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(Vec<PathBuf>);
+pub(crate) struct CgroupFolders(Vec<PathBuf>);
 
-impl Folders {
+impl CgroupFolders {
     /// Makes one, unless it is there already for another controller of the same hierarchy.
     fn make(&mut self, parent: &Path, name: &str) -> io::Result<PathBuf> {
         let folder = parent.join(name);
@@ -205,14 +205,14 @@ impl Folders {
     }
 }
 
-impl Folders {
+impl CgroupFolders {
     /// They stay.
     pub(crate) fn leave(&mut self) {
         self.0.clear();
     }
 }
 
-impl Drop for Folders {
+impl Drop for CgroupFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
             remove(folder);

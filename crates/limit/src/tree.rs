@@ -22,27 +22,27 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
 
-use crate::guard::Guard;
+use crate::guard::ResumeGuardProcess;
 use members::{ProcessTreeMembers, Walker};
 pub(crate) use state::ProcessState;
-use stops::{HostProcessController, Stops};
+use stops::{HostProcessController, StoppedProcessRegistry};
 
 /// The tree below the calling process.
 #[derive(Debug)]
 pub struct ProcessTree {
     walker: Walker,
     members: Mutex<ProcessTreeMembers>,
-    stops: Stops,
+    stops: StoppedProcessRegistry,
     /// Processes that may not be signalled.
     foreign: Mutex<BTreeSet<i32>>,
-    guard: OnceLock<Guard>,
+    guard: OnceLock<ResumeGuardProcess>,
 }
 
 impl ProcessTree {
     /// The tree, which is stopped and continued only with a guard; the guard is no part of it.
     #[must_use]
-    pub fn new(guard: Option<Guard>) -> ProcessTree {
-        let walker = Walker::new(guard.as_ref().map(Guard::pid));
+    pub fn new(guard: Option<ResumeGuardProcess>) -> ProcessTree {
+        let walker = Walker::new(guard.as_ref().map(ResumeGuardProcess::pid));
         ProcessTree {
             guard: guard.map(OnceLock::from).unwrap_or_default(),
             ..ProcessTree::found_by(walker)
@@ -62,14 +62,14 @@ impl ProcessTree {
         ProcessTree {
             walker,
             members: Mutex::default(),
-            stops: Stops::default(),
+            stops: StoppedProcessRegistry::default(),
             foreign: Mutex::default(),
             guard: OnceLock::new(),
         }
     }
 
     /// It has a guard from now on, unless it had one.
-    pub fn set_guard(&self, guard: Guard) {
+    pub fn set_guard(&self, guard: ResumeGuardProcess) {
         let _ = self.guard.set(guard);
     }
 

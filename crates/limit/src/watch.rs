@@ -15,7 +15,7 @@ use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{clock, limits, schedule};
 
-use crate::census::{Census, ProcessResourceUsage};
+use crate::census::{ProcessCensus, ProcessResourceUsage};
 use crate::scope::ProcessScope;
 
 /// What a watch allows.
@@ -147,7 +147,7 @@ impl SharedResourceWatch {
 
     /// One look; how long the next one can wait.
     fn look(&self) -> Duration {
-        let mut census = Census::take(&self.scope);
+        let mut census = ProcessCensus::take(&self.scope);
         let now_ns = clock::monotonic_ns();
         let mut state = self.state();
         state.leave_out_victims(&mut census);
@@ -167,7 +167,11 @@ impl SharedResourceWatch {
     }
 
     /// What is left, and whether something was ended.
-    fn look_at_memory(&self, census: &Census, state: &mut ResourceWatchState) -> (u64, bool) {
+    fn look_at_memory(
+        &self,
+        census: &ProcessCensus,
+        state: &mut ResourceWatchState,
+    ) -> (u64, bool) {
         let mut used = census.resident(self.page_bytes);
         let mut ended = false;
         let allowed = state.allowed.memory.unwrap_or(u64::MAX);
@@ -190,7 +194,7 @@ impl SharedResourceWatch {
 }
 
 /// How many more may be made, and whether some were ended.
-fn look_at_number(census: &Census, state: &mut ResourceWatchState) -> (u64, bool) {
+fn look_at_number(census: &ProcessCensus, state: &mut ResourceWatchState) -> (u64, bool) {
     let threads = census.threads();
     let allowed = state.allowed.processes.map_or(u64::MAX, u64::from);
     let surplus = census.newest(threads.saturating_sub(allowed));
@@ -225,7 +229,7 @@ impl ResourceWatchState {
     }
 
     /// They use nothing that they would not give back.
-    fn leave_out_victims(&mut self, census: &mut Census) {
+    fn leave_out_victims(&mut self, census: &mut ProcessCensus) {
         let living: BTreeSet<_> = census.living().map(ProcessResourceUsage::identity).collect();
         self.victims.retain(|victim| living.contains(victim));
         census.processes.retain(|process| !self.victims.contains(&process.identity()));

@@ -50,14 +50,14 @@ fn has_others() -> io::Error {
 
 /// A group of version 2 whose processes are in one below of it meanwhile. Dropping it puts them back.
 #[derive(Debug)]
-pub(crate) struct Emptied {
+pub(crate) struct EvacuatedCgroup {
     folder: PathBuf,
     leaf: PathBuf,
     /// What groups in it could limit before.
     given: String,
 }
 
-impl Emptied {
+impl EvacuatedCgroup {
     /// Moves all processes of a group into one below with this name; `None`: that is not needed.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl Emptied {
         folder: &Path,
         leaf: &str,
         is_inside: &dyn Fn(u32) -> bool,
-    ) -> io::Result<Option<Emptied>> {
+    ) -> io::Result<Option<EvacuatedCgroup>> {
         if !is_below_the_top(folder)? {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl Emptied {
         let leaf = folder.join(leaf);
         let given = fs::read_to_string(folder.join("cgroup.subtree_control"))?;
         fs::create_dir(&leaf)?;
-        let emptied = Emptied { folder: folder.to_owned(), leaf, given };
+        let emptied = EvacuatedCgroup { folder: folder.to_owned(), leaf, given };
         let is_empty = move_all(&emptied.folder, &emptied.leaf, is_inside)?;
         if is_empty { Ok(Some(emptied)) } else { Err(has_others()) }
     }
@@ -87,7 +87,7 @@ impl Emptied {
     }
 }
 
-impl Drop for Emptied {
+impl Drop for EvacuatedCgroup {
     fn drop(&mut self) {
         let control = self.folder.join("cgroup.subtree_control");
         for controller in fs::read_to_string(&control).unwrap_or_default().split_ascii_whitespace()

@@ -12,7 +12,7 @@
 //! anchor) and the present one; an exchange outside of it alone proves that the skew has changed,
 //! and it begins anew from the sure one.
 //!
-//! Beside these, what the machines say of their wall clocks ([`Wall`]) bounds the offset, too. That is a
+//! Beside these, what the machines say of their wall clocks ([`WallClockReading`]) bounds the offset, too. That is a
 //! claim, and no measurement: it is only used for what is read, never kept in an envelope, and not at
 //! all where the measurements contradict it.
 
@@ -51,12 +51,12 @@ pub struct Clock {
     /// Exchanges since the agent came or a clock stepped.
     pub exchanges: u64,
     /// What has narrowed `error` beside the exchanges.
-    pub by: Narrowed,
+    pub by: ClockOffsetConstraint,
 }
 
 /// What bounds the offset of two clocks beside the exchanges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Narrowed {
+pub enum ClockOffsetConstraint {
     /// Nothing, or nothing closer.
     ByNothing,
     /// Both machines' wall clocks are kept to the true time.
@@ -67,7 +67,7 @@ pub enum Narrowed {
 
 /// What a machine knows of its wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Wall {
+pub struct WallClockReading {
     /// Nanoseconds by which it shows more than the monotonic clock.
     pub ahead_ns: i64,
     /// It differs from the true time by no more than this; `None`: nothing keeps it.
@@ -79,7 +79,7 @@ pub struct Wall {
 struct ClockOffsetClaim {
     at: Time,
     bounds: UncertaintyInterval,
-    by: Narrowed,
+    by: ClockOffsetConstraint,
 }
 
 /// The four stamps of an exchange.
@@ -152,10 +152,16 @@ impl PeerClockEstimate {
 
     /// Takes what both machines say of their wall clocks; `apart`: the operator says that these are
     /// no further apart than this.
-    pub(crate) fn claim(&mut self, now: Time, own: Wall, theirs: Wall, apart: Option<Span>) {
+    pub(crate) fn claim(
+        &mut self,
+        now: Time,
+        own: WallClockReading,
+        theirs: WallClockReading,
+        apart: Option<Span>,
+    ) {
         let kept = own.error.zip(theirs.error).map(|(own, theirs)| own + theirs);
-        let stated = apart.map(|apart| (apart, Narrowed::ByStatement));
-        let claimed = stated.or(kept.map(|error| (error, Narrowed::ByWallClocks)));
+        let stated = apart.map(|apart| (apart, ClockOffsetConstraint::ByStatement));
+        let claimed = stated.or(kept.map(|error| (error, ClockOffsetConstraint::ByWallClocks)));
         self.claim = claimed.map(|(error, by)| {
             let offset = i128::from(own.ahead_ns) - i128::from(theirs.ahead_ns);
             let error = i128::from(error.as_nanos());
@@ -165,14 +171,18 @@ impl PeerClockEstimate {
     }
 
     /// The part of the envelope that what is claimed leaves, and by what it is narrower.
-    fn narrowed(&self, sharp: UncertaintyInterval, now: Time) -> (UncertaintyInterval, Narrowed) {
+    fn narrowed(
+        &self,
+        sharp: UncertaintyInterval,
+        now: Time,
+    ) -> (UncertaintyInterval, ClockOffsetConstraint) {
         let Some(ClockOffsetClaim { at, bounds, by }) = self.claim else {
-            return (sharp, Narrowed::ByNothing);
+            return (sharp, ClockOffsetConstraint::ByNothing);
         };
         let claimed = bounds.aged(UncertaintyInterval::ANY_SKEW, nanos(now) - nanos(at));
         match sharp.meet(claimed) {
             Some(both) if both != sharp => (both, by),
-            _ => (sharp, Narrowed::ByNothing),
+            _ => (sharp, ClockOffsetConstraint::ByNothing),
         }
     }
 

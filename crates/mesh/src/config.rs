@@ -23,7 +23,7 @@ pub struct MeshConfiguration {
     /// How the loss of an agent without a common run is noticed.
     pub idle: SwimParameters,
     /// How often messages are sent.
-    pub pace: Pace,
+    pub pace: MeshIntervals,
     /// How much is kept.
     pub limits: MeshLimits,
     /// How far the wall clocks of all machines are apart at the most, as the operator knows.
@@ -49,7 +49,7 @@ pub struct SwimParameters {
 
 /// How often things are said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct MeshIntervals {
     /// Changes of flows are collected for this time; the first after a silence leaves at once.
     /// Default 2 ms.
     pub batch: Span,
@@ -104,7 +104,7 @@ impl MeshConfiguration {
             mtu: 1200,
             detection: SwimParameters::default(),
             idle: SwimParameters::idle(),
-            pace: Pace::default(),
+            pace: MeshIntervals::default(),
             limits: MeshLimits::default(),
             walls_apart: None,
         }
@@ -194,9 +194,9 @@ impl Default for SwimParameters {
     }
 }
 
-impl Default for Pace {
+impl Default for MeshIntervals {
     fn default() -> Self {
-        Pace {
+        MeshIntervals {
             batch: Span::from_millis(2),
             later: Span::from_millis(250),
             patience: Span::from_millis(3),

@@ -72,7 +72,7 @@ mod swim;
 mod timers;
 mod wire;
 
-pub use clock::{Clock, Narrowed, Wall};
+pub use clock::{Clock, ClockOffsetConstraint, WallClockReading};
 pub use config::MeshConfiguration;
 pub use counters::{DatagramTotals, MeshTrafficCounters};
 pub use event::{AgentDepartureReason, LossCause, MeshEvent, OutgoingDatagram, RunViewMismatch};

@@ -22,12 +22,12 @@ use core::net::SocketAddr;
 use windtunnel_model::flow::{ActiveFlow, FlowKey};
 use windtunnel_model::{NodeId, Span, Time};
 
-use self::context::{MeshContext, Out};
+use self::context::{MeshContext, MeshOutputQueue};
 use self::membership::ClusterMembership;
 use self::runs::RunParticipationTable;
 use self::search::AgentDiscovery;
 pub use self::views::MemberView;
-use crate::clock::Wall;
+use crate::clock::WallClockReading;
 use crate::config::MeshConfiguration;
 use crate::event::{AgentDepartureReason, MeshEvent, OutgoingDatagram};
 use crate::flow::FlowAudience;
@@ -36,8 +36,8 @@ use crate::rng::SeededRng;
 use crate::roster::Roster;
 use crate::run::{RunCommandError, RunParticipation};
 use crate::swim::Swim;
-use crate::timers::{MeshTimerQueue, Wake};
-use crate::wire::message::{DATAGRAM_MAX, Fault, MeshMessage, MessageSender};
+use crate::timers::{MeshTimer, MeshTimerQueue};
+use crate::wire::message::{DATAGRAM_MAX, MeshDecodeError, MeshMessage, MessageSender};
 
 /// Bytes before foca's.
 const SWIM_HEAD: usize = 2;
@@ -81,9 +81,9 @@ impl Mesh {
                 rng: SeededRng::new(seed, &name, "pace"),
                 roster: Roster::new(&life),
                 timers: MeshTimerQueue::default(),
-                out: Out::default(),
+                out: MeshOutputQueue::default(),
                 swim,
-                wall: Wall::default(),
+                wall: WallClockReading::default(),
                 config,
             },
             search: AgentDiscovery::default(),
@@ -94,7 +94,7 @@ impl Mesh {
     }
 
     /// What this machine knows of its wall clock now.
-    pub fn set_wall(&mut self, wall: Wall) {
+    pub fn set_wall(&mut self, wall: WallClockReading) {
         self.ctx.wall = wall;
     }
 
@@ -110,8 +110,8 @@ impl Mesh {
         match MeshMessage::decode(datagram) {
             Ok(_) if self.left => {}
             Ok(message) => self.dispatch(from, message),
-            Err(Fault::Version) => self.ctx.out.counters.other_version += 1,
-            Err(Fault::Malformed) => self.ctx.out.counters.malformed += 1,
+            Err(MeshDecodeError::Version) => self.ctx.out.counters.other_version += 1,
+            Err(MeshDecodeError::Malformed) => self.ctx.out.counters.malformed += 1,
         }
         self.settle();
     }
@@ -159,7 +159,7 @@ impl Mesh {
         self.advance(now);
         if !self.left && address != self.ctx.config.address {
             self.search.seeds.insert(address, now);
-            self.ctx.timers.set_by(Wake::Rejoin, now);
+            self.ctx.timers.set_by(MeshTimer::Rejoin, now);
             self.handle_timeout(now);
         }
     }

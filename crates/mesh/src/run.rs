@@ -8,7 +8,7 @@ use windtunnel_model::{Span, Time};
 
 use crate::event::RunViewMismatch;
 use crate::flow::delivery::FlowDelivery;
-use crate::flow::meetings::Meetings;
+use crate::flow::meetings::SharedDestinationTable;
 use crate::flow::own::OwnFlows;
 use crate::flow::queue::AnnouncementQueue;
 use crate::flow::reception::FlowReception;
@@ -107,7 +107,7 @@ pub(crate) struct RunParticipation {
     pub(crate) own: OwnFlows,
     pub(crate) queue: AnnouncementQueue,
     /// Members that share the way into a node.
-    pub(crate) meetings: Meetings,
+    pub(crate) meetings: SharedDestinationTable,
     pub(crate) ready: bool,
     /// How long a member may be silent; `None`: as long as a suspected agent has to object.
     pub(crate) patience: Option<Span>,
@@ -137,7 +137,7 @@ impl RunParticipation {
             own: OwnFlows::new(members.len()),
             members,
             queue: AnnouncementQueue::default(),
-            meetings: Meetings::default(),
+            meetings: SharedDestinationTable::default(),
             ready: false,
             patience: None,
         }

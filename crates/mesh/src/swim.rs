@@ -67,7 +67,7 @@ pub(crate) struct Swim {
     gossip: Option<Timer<Identity>>,
     /// When it last gossiped.
     gossiped: Option<Time>,
-    actions: Actions,
+    actions: SwimActions,
 }
 
 /// A timer.
@@ -85,7 +85,7 @@ struct PendingSwimTimer {
 
 /// Actions requested by foca, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Actions {
+pub(crate) struct SwimActions {
     pub(crate) send: Vec<(Identity, Vec<u8>)>,
     pub(crate) news: Vec<OwnedNotification<Identity>>,
     /// Checks whose time has come.
@@ -127,7 +127,7 @@ impl Swim {
             timers_made: 0,
             gossip: None,
             gossiped: None,
-            actions: Actions::default(),
+            actions: SwimActions::default(),
         }
     }
 
@@ -250,13 +250,13 @@ impl Swim {
     }
 
     /// Takes the actions to perform.
-    pub(crate) fn take_actions(&mut self) -> Actions {
+    pub(crate) fn take_actions(&mut self) -> SwimActions {
         let incarnation = self.actions.incarnation;
-        core::mem::replace(&mut self.actions, Actions { incarnation, ..Actions::default() })
+        core::mem::replace(&mut self.actions, SwimActions { incarnation, ..SwimActions::default() })
     }
 
     pub(crate) fn has_actions(&self) -> bool {
-        let Actions { send, news, checks, .. } = &self.actions;
+        let SwimActions { send, news, checks, .. } = &self.actions;
         !(send.is_empty() && news.is_empty() && checks.is_empty())
     }
 
@@ -290,7 +290,7 @@ struct Runtime<'a> {
     timers: &'a mut BTreeMap<(Time, u64), PendingSwimTimer>,
     timers_made: &'a mut u64,
     gossip: &'a mut Option<Timer<Identity>>,
-    actions: &'a mut Actions,
+    actions: &'a mut SwimActions,
 }
 
 impl foca::Runtime<Identity> for Runtime<'_> {

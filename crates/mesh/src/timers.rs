@@ -8,7 +8,7 @@ use crate::id::{AgentId, RunId};
 
 /// Something that is due at a time. Each at one time only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wake {
+pub(crate) enum MeshTimer {
     /// Ask agents that are not known here, or were lost.
     Rejoin,
     /// The next part of another agent's list of agents is overdue.
@@ -32,36 +32,36 @@ pub(crate) enum Wake {
 /// All that is due.
 #[derive(Debug, Default)]
 pub(crate) struct MeshTimerQueue {
-    at: BTreeMap<Wake, Time>,
-    order: BTreeSet<(Time, Wake)>,
+    at: BTreeMap<MeshTimer, Time>,
+    order: BTreeSet<(Time, MeshTimer)>,
 }
 
 impl MeshTimerQueue {
     /// Due at `at`, no more at any other time.
-    pub(crate) fn set(&mut self, wake: Wake, at: Time) {
+    pub(crate) fn set(&mut self, wake: MeshTimer, at: Time) {
         self.cancel(wake);
         self.at.insert(wake, at);
         self.order.insert((at, wake));
     }
 
     /// Due at `at` or before.
-    pub(crate) fn set_by(&mut self, wake: Wake, at: Time) {
+    pub(crate) fn set_by(&mut self, wake: MeshTimer, at: Time) {
         if self.at.get(&wake).is_none_or(|already| *already > at) {
             self.set(wake, at);
         }
     }
 
-    pub(crate) fn cancel(&mut self, wake: Wake) {
+    pub(crate) fn cancel(&mut self, wake: MeshTimer) {
         if let Some(at) = self.at.remove(&wake) {
             self.order.remove(&(at, wake));
         }
     }
 
-    pub(crate) fn due(&self, wake: Wake) -> Option<Time> {
+    pub(crate) fn due(&self, wake: MeshTimer) -> Option<Time> {
         self.at.get(&wake).copied()
     }
 
-    pub(crate) fn is_set(&self, wake: Wake) -> bool {
+    pub(crate) fn is_set(&self, wake: MeshTimer) -> bool {
         self.at.contains_key(&wake)
     }
 
@@ -70,7 +70,7 @@ impl MeshTimerQueue {
     }
 
     /// The first that is due.
-    pub(crate) fn pop(&mut self, now: Time) -> Option<Wake> {
+    pub(crate) fn pop(&mut self, now: Time) -> Option<MeshTimer> {
         let (_, wake) = *self.order.first().filter(|(at, _)| *at <= now)?;
         self.cancel(wake);
         Some(wake)
@@ -85,15 +85,15 @@ mod tests {
     fn due_timers_come_in_order_and_once() {
         let at = Time::from_nanos;
         let mut timers = MeshTimerQueue::default();
-        timers.set(Wake::Pull, at(5));
-        timers.set(Wake::Rejoin, at(9));
-        timers.set(Wake::Rejoin, at(3));
-        timers.set_by(Wake::Rejoin, at(4));
-        timers.set_by(Wake::Pull, at(4));
+        timers.set(MeshTimer::Pull, at(5));
+        timers.set(MeshTimer::Rejoin, at(9));
+        timers.set(MeshTimer::Rejoin, at(3));
+        timers.set_by(MeshTimer::Rejoin, at(4));
+        timers.set_by(MeshTimer::Pull, at(4));
         assert_eq!(timers.next(), Some(at(3)));
         assert_eq!(timers.pop(at(2)), None);
         let due: Vec<_> = std::iter::from_fn(|| timers.pop(at(10))).collect();
-        assert_eq!(due, [Wake::Rejoin, Wake::Pull]);
-        assert!(!timers.is_set(Wake::Pull) && timers.next().is_none());
+        assert_eq!(due, [MeshTimer::Rejoin, MeshTimer::Pull]);
+        assert!(!timers.is_set(MeshTimer::Pull) && timers.next().is_none());
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::Bytes;
 use crate::rate::Rate;
-use crate::valid::{Invalid, Validate, ensure};
+use crate::valid::{PlanValidationError, Validate, ensure};
 
 /// What a node has of its machine, or a program of its node. Placement counts with that of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
@@ -97,7 +97,7 @@ impl Demand {
 }
 
 impl Validate for Demand {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let in_range = |value: Option<u32>, least: u32, most: u32| {
             value.is_none_or(|value| (least..=most).contains(&value))
         };

@@ -28,7 +28,7 @@ pub enum QueueDiscipline {
     /// A queue for each flow, with CoDel in each (RFC 8290); the longest pays at the limit.
     FqCodel(FlowQueues),
     /// As `FqCodel`, where hosts share first, and then the flows of each host its share.
-    Fair(Fair),
+    Fair(HostFairParameters),
     /// Hierarchical weighted fair queueing (Bennett and Zhang 1997); the longest class pays at the
     /// limit.
     Wf2q(Wf2qParameters),
@@ -97,7 +97,7 @@ impl Default for FlowQueues {
 /// Parameters of flow queues whose hosts share first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub struct Fair {
+pub struct HostFairParameters {
     /// Which address of a packet is its host; default the destination.
     pub by: FairBy,
     /// The queues of the flows.

@@ -154,7 +154,7 @@ pub enum LinkFact {
     /// The share of offered packets that were dropped, for any cause.
     DropShare(ValueBounds<Probability>),
     /// What waited in the queue.
-    Queue(LevelStatistic, Occupancy),
+    Queue(LevelStatistic, QueueOccupancyBounds),
     /// Packets counted.
     Packets(PacketCount, ValueBounds<u64>),
     /// How late packets left.
@@ -176,7 +176,7 @@ pub enum PacketCount {
 /// Bounds of a queue, in one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Occupancy {
+pub enum QueueOccupancyBounds {
     /// MTU segments.
     Packets(ValueBounds<Packets>),
     /// Bytes with overhead.

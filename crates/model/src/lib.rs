@@ -70,4 +70,4 @@ pub use quantity::{Bytes, Packets, QuantityError};
 pub use rate::Rate;
 pub use time::{Span, Time};
 pub use trace::{LinkTrace, TraceMode, TraceUse, Traces};
-pub use valid::Invalid;
+pub use valid::PlanValidationError;

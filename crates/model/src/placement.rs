@@ -39,7 +39,7 @@ impl Strategy {
 /// What of delays matters, where a run has several machines whose clocks differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Delays {
+pub enum DelayRequirement {
     /// Each way by itself.
     #[default]
     OneWay,
@@ -47,9 +47,9 @@ pub enum Delays {
     RoundTrips,
 }
 
-impl Delays {
+impl DelayRequirement {
     pub(crate) fn is_one_way(&self) -> bool {
-        *self == Delays::OneWay
+        *self == DelayRequirement::OneWay
     }
 }
 

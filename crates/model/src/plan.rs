@@ -30,33 +30,33 @@ use crate::id::{
     Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,
 };
 use crate::lan::Lan;
-use crate::placement::{Delays, OnHostLoss, Strategy};
+use crate::placement::{DelayRequirement, OnHostLoss, Strategy};
 use crate::profile::{LinkProfile, QueueLimit};
 use crate::quantity::Packets;
 use crate::time::Span;
 use crate::trace::LinkTrace;
 
 pub use event::{EventAction, LinkChange, NodeVerb, RouteChange, ScheduledEvent};
-pub use internet::{Allow, AllowError, InternetAccess, Publish, PublishError};
+pub use internet::{AllowError, InternetAccess, InternetAllowRule, PortPublication, PublishError};
 pub use middlebox::{
-    Filtering, Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox,
-    MiddleboxSide, NatBehaviour, NatMappingBehaviour, PortAllocation, PortRange, Refresh, RuleEnd,
-    Timeouts, TrafficSelector,
+    Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox, MiddleboxSide,
+    NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, PortAllocation,
+    PortRange, RuleEnd, Timeouts, TrafficSelector,
 };
-pub use partition::{PartitionMode, Sides};
+pub use partition::{PartitionMode, PartitionSides};
 pub use platform::{ARCHITECTURES, Platform, PlatformError};
 pub use program::{Program, ProgramUser, Restart};
-pub use ready::{Checking, CommandLineDisplay, ReadinessCheck, ReadinessCondition};
+pub use ready::{CommandLineDisplay, ReadinessCheck, ReadinessCheckSettings, ReadinessCondition};
 pub use recording::{
-    FlowEnd, FlowPattern, Layers, OnRecordLoss, PatternError, PatternProtocol, RecordChoice,
-    RecordDirection, RecordMode, RecordingPolicy,
+    FlowEnd, FlowPattern, OnRecordLoss, PatternError, PatternProtocol, RecordChoice,
+    RecordDirection, RecordLayerSet, RecordMode, RecordingPolicy,
 };
 pub use reservation::ResourceReservation;
 pub use root::{NodeFilesystem, REGISTRY, RootSource, Volume, VolumeSource};
 pub use service::{
-    Encapsulation, FailOver, Hash, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Ping,
-    Pinning, PortError, Replica, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
-    ServicePort, ServiceUpdate, TransportProtocol,
+    FailOver, FlowPinningScope, Hash, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Ping,
+    PortError, Replica, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
+    ServicePort, ServiceUpdate, TransportProtocol, TunnelEncapsulation,
 };
 
 /// A whole experiment, resolved and valid: ids index the lists, names are unique, every pair of
@@ -84,8 +84,8 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "OnHostLoss::is_fail")]
     pub on_host_loss: OnHostLoss,
     /// What of delays matters, where there are several machines.
-    #[serde(default, skip_serializing_if = "Delays::is_one_way")]
-    pub delays: Delays,
+    #[serde(default, skip_serializing_if = "DelayRequirement::is_one_way")]
+    pub delays: DelayRequirement,
     /// How long one of several machines may be silent before it is lost; `None`: as its agents say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_timeout: Option<Span>,
@@ -321,7 +321,7 @@ pub struct Node {
     pub internet: Option<InternetAccess>,
     /// Ports of the machine that lead to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub publish: Vec<Publish>,
+    pub publish: Vec<PortPublication>,
     /// In the order of the links in the file: `eth0`, `eth1` …
     pub interfaces: Vec<NodeInterface>,
     /// Its programs in the file's order.

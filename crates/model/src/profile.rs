@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 pub use crate::discipline::{
-    CodelParameters, Fair, FairBy, FlowQueues, Pi2Parameters, PieParameters, QueueDiscipline,
-    RedParameters,
+    CodelParameters, FairBy, FlowQueues, HostFairParameters, Pi2Parameters, PieParameters,
+    QueueDiscipline, RedParameters,
 };
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};

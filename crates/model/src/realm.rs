@@ -14,7 +14,7 @@ use crate::plan::{MiddleboxSide, Plan};
 /// Packets get from the inside of a NAT to its outside, and from there to the outside of further
 /// ones, but never to another inside by its addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Realms {
+pub struct AddressRealms {
     /// By link.
     of_link: Vec<u32>,
     /// By realm: those that its packets get to, itself among them.
@@ -24,14 +24,14 @@ pub struct Realms {
 /// A NAT that is not the only way between its sides: a router may not send packets past the
 /// translation that their answers need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bypassed(pub RouterId);
+pub struct BypassedNat(pub RouterId);
 
-impl Realms {
+impl AddressRealms {
     /// Those of `plan`; `None`: nothing is translated, so there is one.
     ///
     /// # Errors
-    /// [`Bypassed`], the first such NAT in the plan's order.
-    pub fn of(plan: &Plan) -> Result<Option<Realms>, Bypassed> {
+    /// [`BypassedNat`], the first such NAT in the plan's order.
+    pub fn of(plan: &Plan) -> Result<Option<AddressRealms>, BypassedNat> {
         let nats: Vec<_> = plan.middleboxes.iter().filter(|it| it.nat.is_some()).collect();
         if nats.is_empty() {
             return Ok(None);
@@ -69,12 +69,12 @@ impl Realms {
                 continue;
             };
             if !trees.join(inside as usize, outside as usize) {
-                return Err(Bypassed(nat.router));
+                return Err(BypassedNat(nat.router));
             }
             outward[inside as usize].insert(outside);
         }
         let reach = (0..count).map(|realm| reach_of(&outward, realm)).collect();
-        Ok(Some(Realms { of_link, reach }))
+        Ok(Some(AddressRealms { of_link, reach }))
     }
 
     /// The realm of a link.

@@ -22,21 +22,21 @@ pub struct LinkTrace {
 #[serde(rename_all = "kebab-case")]
 pub enum TraceContent {
     /// When packets may leave (mahimahi's format).
-    Opportunities(Opportunities),
+    Opportunities(DeliveryOpportunities),
     /// Values over time (CSV).
     Series(TraceSeries),
 }
 
 /// Delivery opportunities: instants at each of which so many packets of 1500 bytes may leave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opportunities {
+pub struct DeliveryOpportunities {
     /// Milliseconds from each instant to the next; the first from the trace's start.
     pub delta_ms: TraceColumn,
     /// How many at each of the instants.
     pub count: TraceColumn,
 }
 
-impl Opportunities {
+impl DeliveryOpportunities {
     /// IP bytes that one opportunity carries.
     pub const BYTES: u64 = 1500;
 
@@ -193,8 +193,10 @@ mod tests {
 
     #[test]
     fn twelve_megabits_are_one_opportunity_a_millisecond() {
-        let trace =
-            Opportunities { delta_ms: TraceColumn(vec![1; 50]), count: TraceColumn(vec![1; 50]) };
+        let trace = DeliveryOpportunities {
+            delta_ms: TraceColumn(vec![1; 50]),
+            count: TraceColumn(vec![1; 50]),
+        };
         assert_eq!(trace.length(), Span::from_millis(50));
         assert_eq!(trace.mean(), Rate::from_bits_per_second(12_000_000));
         let at: Vec<_> = trace.instants().take(2).collect();

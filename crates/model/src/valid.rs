@@ -22,13 +22,13 @@ use crate::plan::{FixedRoute, Plan};
 /// Why something that came from elsewhere cannot be what it says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Invalid(String);
+pub struct PlanValidationError(String);
 
-impl Invalid {
+impl PlanValidationError {
     /// With a reason in words.
     #[must_use]
     pub fn new(why: impl Into<String>) -> Self {
-        Invalid(why.into())
+        PlanValidationError(why.into())
     }
 }
 
@@ -40,15 +40,15 @@ pub trait Validate {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    fn validate(&self) -> Result<(), Invalid>;
+    fn validate(&self) -> Result<(), PlanValidationError>;
 }
 
 /// Refuses what does not hold.
 ///
 /// # Errors
 /// `why`, unless it `holds`.
-pub fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), Invalid> {
-    if holds { Ok(()) } else { Err(Invalid(why())) }
+pub fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), PlanValidationError> {
+    if holds { Ok(()) } else { Err(PlanValidationError(why())) }
 }
 
 /// A text of another process as a message may show it: short, and without control characters.
@@ -72,7 +72,7 @@ pub fn plain(text: &str, most: usize) -> String {
 ///
 /// # Errors
 /// If it is not.
-pub fn ensure_short(what: &str, text: &str) -> Result<(), Invalid> {
+pub fn ensure_short(what: &str, text: &str) -> Result<(), PlanValidationError> {
     ensure(text.len() <= TEXT_BYTES_MAX, || format!("{what} has {} bytes", text.len()))
 }
 
@@ -93,7 +93,7 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn validate(&self) -> Result<(), Invalid> {
+    pub fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_experiment(&self.name), || {
             format!("`{}` cannot name an experiment", shown(&self.name))
         })?;
@@ -137,7 +137,7 @@ impl Plan {
         }
     }
 
-    fn validate_route(&self, route: &FixedRoute) -> Result<(), Invalid> {
+    fn validate_route(&self, route: &FixedRoute) -> Result<(), PlanValidationError> {
         let length = route.path.len();
         ensure((2..=Self::ROUTE_VERTICES_MAX).contains(&length), || {
             format!("a route passes {length} vertices")

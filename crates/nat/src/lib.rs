@@ -64,5 +64,6 @@ mod tcp;
 pub use endpoint::{FlowEndpoints, Ipv4Endpoint};
 pub use firewall::{FirewallPacket, PacketFiveTuple, StatefulFirewall};
 pub use nat::{
-    EndedMapping, Mapped, MappingState, NatCounters, NetworkAddressTranslator, TranslationRefusal,
+    EndedMapping, MappingState, NatCounters, NatTranslation, NetworkAddressTranslator,
+    TranslationRefusal,
 };

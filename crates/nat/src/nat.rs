@@ -8,7 +8,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::net::Ipv4Addr;
 
 use windtunnel_model::Time;
-use windtunnel_model::plan::{Filtering, IpTransport, NatBehaviour as Settings, Refresh};
+use windtunnel_model::plan::{
+    IpTransport, NatBehaviour as Settings, NatFilteringBehaviour, NatRefreshBehaviour,
+};
 use windtunnel_model::random::RandomStream;
 
 use crate::endpoint::{FlowEndpoints, Ipv4Endpoint};
@@ -44,7 +46,7 @@ pub struct NetworkAddressTranslator {
 
 /// What a packet is translated to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mapped {
+pub struct NatTranslation {
     /// Its own end on the other side: external for what leaves, internal for what comes.
     pub endpoint: Ipv4Endpoint,
     session: u32,
@@ -122,7 +124,7 @@ impl NetworkAddressTranslator {
         flow: &FlowEndpoints,
         external: Ipv4Addr,
         flags: u8,
-    ) -> Result<Mapped, TranslationRefusal> {
+    ) -> Result<NatTranslation, TranslationRefusal> {
         self.expire(now);
         if let Some(number) = self.find_outbound(flow, external) {
             return Ok(self.touch(now, number, flags, true));
@@ -145,7 +147,7 @@ impl NetworkAddressTranslator {
         now: Time,
         flow: &FlowEndpoints,
         flags: u8,
-    ) -> Result<Mapped, TranslationRefusal> {
+    ) -> Result<NatTranslation, TranslationRefusal> {
         self.expire(now);
         let number = match self.find_inbound(flow) {
             Some(number) => number,
@@ -156,7 +158,7 @@ impl NetworkAddressTranslator {
 
     /// Counts packets that have been translated.
     #[inline]
-    pub fn count(&mut self, mapped: &Mapped, packets: u32) {
+    pub fn count(&mut self, mapped: &NatTranslation, packets: u32) {
         if let Some(session) = self.sessions.get_mut(mapped.session) {
             session.packets[usize::from(!mapped.out)] += u64::from(packets);
         }
@@ -214,7 +216,7 @@ impl NetworkAddressTranslator {
 
     /// Takes a packet of a session into account.
     #[inline]
-    fn touch(&mut self, now: Time, number: u32, flags: u8, out: bool) -> Mapped {
+    fn touch(&mut self, now: Time, number: u32, flags: u8, out: bool) -> NatTranslation {
         let Some(session) = self.sessions.get_mut(number) else {
             unreachable!("the session was found or made now")
         };
@@ -228,18 +230,18 @@ impl NetworkAddressTranslator {
         }
         let timeout = session.progress.timeout(session.transport, &self.settings.timeouts);
         let at = now + timeout;
-        if out || self.settings.refresh == Refresh::Both {
+        if out || self.settings.refresh == NatRefreshBehaviour::Both {
             self.expiry.set(number, &mut session.deadline, at);
         } else if at < session.deadline.at {
             // That of a connection that closes gets shorter.
             self.expiry.set(number, &mut session.deadline, at);
         }
-        if out && self.settings.refresh == Refresh::Outbound {
+        if out && self.settings.refresh == NatRefreshBehaviour::Outbound {
             let mapping = self.mappings.get_mut(session.mapping);
             mapping.into_iter().for_each(|it| it.kept_until = it.kept_until.max(at));
         }
         let endpoint = if out { session.external } else { session.internal };
-        Mapped { endpoint, session: number, out }
+        NatTranslation { endpoint, session: number, out }
     }
 
     /// Whether a packet from outside without a session passes; its new session.
@@ -249,11 +251,11 @@ impl NetworkAddressTranslator {
         let mapping = self.mappings.get(number).ok_or(TranslationRefusal::NoMapping)?;
         let passes = mapping.forwarded
             || match self.settings.filtering {
-                Filtering::EndpointIndependent => true,
-                Filtering::AddressDependent => {
+                NatFilteringBehaviour::EndpointIndependent => true,
+                NatFilteringBehaviour::AddressDependent => {
                     self.peers.contains_key(&(number, flow.remote.address))
                 }
-                Filtering::AddressAndPortDependent => false,
+                NatFilteringBehaviour::AddressAndPortDependent => false,
             };
         if !passes {
             return Err(TranslationRefusal::Filtered);

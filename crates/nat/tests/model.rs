@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
 use windtunnel_model::plan::{
-    Filtering, IpTransport, NatBehaviour as Settings, NatMappingBehaviour, PortRange, Refresh,
+    IpTransport, NatBehaviour as Settings, NatFilteringBehaviour, NatMappingBehaviour,
+    NatRefreshBehaviour, PortRange,
 };
 use windtunnel_model::random::RandomStream;
 use windtunnel_model::{Span, Time};
@@ -25,7 +26,7 @@ struct Passed {
 /// What has passed, and nothing else.
 struct Model {
     symmetric: bool,
-    filtering: Filtering,
+    filtering: NatFilteringBehaviour,
     passed: Vec<Passed>,
 }
 
@@ -54,9 +55,11 @@ impl Model {
         let mut here = self.passed.iter().filter(|it| it.external == external);
         let internal = here.clone().next().ok_or(TranslationRefusal::NoMapping)?.internal;
         let passes = match self.filtering {
-            Filtering::EndpointIndependent => true,
-            Filtering::AddressDependent => here.any(|it| it.remote.address == remote.address),
-            Filtering::AddressAndPortDependent => here.any(|it| it.remote == remote),
+            NatFilteringBehaviour::EndpointIndependent => true,
+            NatFilteringBehaviour::AddressDependent => {
+                here.any(|it| it.remote.address == remote.address)
+            }
+            NatFilteringBehaviour::AddressAndPortDependent => here.any(|it| it.remote == remote),
         };
         if passes { Ok(internal) } else { Err(TranslationRefusal::Filtered) }
     }
@@ -98,10 +101,10 @@ proptest! {
     fn a_nat_does_what_a_list_of_what_has_passed_says(
         steps in steps(),
         (symmetric, filtering) in prop_oneof![
-            Just((false, Filtering::EndpointIndependent)),
-            Just((false, Filtering::AddressDependent)),
-            Just((false, Filtering::AddressAndPortDependent)),
-            Just((true, Filtering::AddressAndPortDependent)),
+            Just((false, NatFilteringBehaviour::EndpointIndependent)),
+            Just((false, NatFilteringBehaviour::AddressDependent)),
+            Just((false, NatFilteringBehaviour::AddressAndPortDependent)),
+            Just((true, NatFilteringBehaviour::AddressAndPortDependent)),
         ],
         narrow in any::<bool>(),
     ) {
@@ -109,7 +112,7 @@ proptest! {
             if symmetric { NatMappingBehaviour::AddressAndPortDependent } else { NatMappingBehaviour::EndpointIndependent };
         let mut settings = Settings::new(mapping, filtering);
         settings.timeouts.udp = LIVES;
-        settings.refresh = Refresh::Both;
+        settings.refresh = NatRefreshBehaviour::Both;
         let range = PortRange { first: 5000, last: if narrow { 5004 } else { 6000 } };
         settings.ports = Some(range);
         let mut nat = NetworkAddressTranslator::new(&settings, &[EXTERNAL], RandomStream::named(1, &["nat"]));
@@ -178,7 +181,7 @@ fn the_same_seed_gives_the_same_ports_and_another_seed_others() {
     let ports = |seed| {
         let settings = Settings::new(
             NatMappingBehaviour::AddressAndPortDependent,
-            Filtering::AddressDependent,
+            NatFilteringBehaviour::AddressDependent,
         );
         let mut nat = NetworkAddressTranslator::new(
             &settings,
@@ -198,8 +201,10 @@ fn the_same_seed_gives_the_same_ports_and_another_seed_others() {
 
 #[test]
 fn a_hundred_thousand_sessions_come_and_go() {
-    let settings =
-        Settings::new(NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent);
+    let settings = Settings::new(
+        NatMappingBehaviour::EndpointIndependent,
+        NatFilteringBehaviour::AddressAndPortDependent,
+    );
     let mut nat =
         NetworkAddressTranslator::new(&settings, &[EXTERNAL], RandomStream::named(1, &["nat"]));
     let flow = |number: u32| FlowEndpoints {

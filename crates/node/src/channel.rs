@@ -13,7 +13,7 @@ use crate::message::{self, MESSAGE_BYTES_MAX, MessageError};
 
 /// A socket that preserves message boundaries.
 #[derive(Debug)]
-pub(crate) struct Channel(OwnedFd);
+pub(crate) struct SeqpacketSocket(OwnedFd);
 
 /// Why a message did not pass.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +32,11 @@ pub enum ChannelError {
     Io(#[from] io::Error),
 }
 
-impl Channel {
+impl SeqpacketSocket {
     /// Two connected ends: the host's and the init's.
-    pub(crate) fn pair() -> io::Result<(Channel, Channel)> {
+    pub(crate) fn pair() -> io::Result<(SeqpacketSocket, SeqpacketSocket)> {
         let (host, init) = unix::seqpacket_pair()?;
-        Ok((Channel(host), Channel(init)))
+        Ok((SeqpacketSocket(host), SeqpacketSocket(init)))
     }
 
     /// The socket itself.
@@ -86,7 +86,7 @@ impl Channel {
     }
 }
 
-impl AsFd for Channel {
+impl AsFd for SeqpacketSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn messages_cross_with_their_descriptors() {
-        let (host, init) = Channel::pair().unwrap();
+        let (host, init) = SeqpacketSocket::pair().unwrap();
         let request = NodeInitRequest::Watch { token: 4, what: ListeningEndpoint::Tcp(80) };
         host.send(&request, &[host.as_fd(), init.as_fd()]).unwrap();
         let (received, descriptors) = init.receive::<NodeInitRequest>(None).unwrap().unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_empty_channel_gives_nothing_and_a_closed_one_is_gone() {
-        let (host, init) = Channel::pair().unwrap();
+        let (host, init) = SeqpacketSocket::pair().unwrap();
         assert!(host.receive::<NodeInitReply>(Some(Duration::ZERO)).unwrap().is_none());
         drop(init);
         assert!(matches!(host.receive::<NodeInitReply>(None), Err(ChannelError::Gone)));

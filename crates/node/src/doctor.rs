@@ -6,7 +6,7 @@ mod files;
 mod trial;
 
 use crate::hint;
-use trial::Trial;
+use trial::PrerequisiteTrial;
 
 /// One mechanism that a run needs or profits from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -25,7 +25,7 @@ pub struct PrerequisiteCheck {
 #[must_use]
 pub fn diagnose() -> Vec<PrerequisiteCheck> {
     let settings = checks::SETTINGS.iter().map(checks::KernelRestriction::check);
-    let trials = checks::TRIALS.iter().map(Trial::check);
+    let trials = checks::TRIALS.iter().map(PrerequisiteTrial::check);
     let mut all: Vec<PrerequisiteCheck> = settings.chain(trials).collect();
     all.push(files::identities());
     all.push(checks::open_files());

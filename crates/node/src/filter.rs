@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What a rule can do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Act {
+pub(crate) enum PacketFilterAction {
     /// All that no rule has decided.
     PolicyDrop,
     Drop,
@@ -29,22 +29,22 @@ pub(crate) enum Act {
     Target(String),
 }
 
-impl fmt::Display for Act {
+impl fmt::Display for PacketFilterAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Act::PolicyDrop => "policy drop",
-            Act::Drop => "drop",
-            Act::Reject => "reject",
-            Act::RateLimit => "rate limit",
-            Act::Quota => "quota",
-            Act::Queue => "queue to a program",
-            Act::Nat => "NAT",
-            Act::Proxy => "proxy",
-            Act::Duplicate => "duplicate",
-            Act::Forward => "forward",
-            Act::Rewrite => "change packets",
-            Act::Map => "what a map says",
-            Act::Target(name) => return write!(f, "target {name}"),
+            PacketFilterAction::PolicyDrop => "policy drop",
+            PacketFilterAction::Drop => "drop",
+            PacketFilterAction::Reject => "reject",
+            PacketFilterAction::RateLimit => "rate limit",
+            PacketFilterAction::Quota => "quota",
+            PacketFilterAction::Queue => "queue to a program",
+            PacketFilterAction::Nat => "NAT",
+            PacketFilterAction::Proxy => "proxy",
+            PacketFilterAction::Duplicate => "duplicate",
+            PacketFilterAction::Forward => "forward",
+            PacketFilterAction::Rewrite => "change packets",
+            PacketFilterAction::Map => "what a map says",
+            PacketFilterAction::Target(name) => return write!(f, "target {name}"),
         })
     }
 }
@@ -52,7 +52,7 @@ impl fmt::Display for Act {
 /// What a rule can do, all of it, and how many packets it has counted, if it counts them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PacketFilterRule {
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<PacketFilterAction>,
     pub(crate) packets: Option<u64>,
     /// Whether it counts packets to which it does nothing, too.
     pub(crate) is_bound: bool,
@@ -64,7 +64,7 @@ pub(crate) struct PacketFilterChain {
     /// Such as `ip table filter, chain INPUT (input)`.
     pub(crate) place: String,
     /// By what they do.
-    rules: BTreeMap<Vec<Act>, FilterRuleCount>,
+    rules: BTreeMap<Vec<PacketFilterAction>, FilterRuleCount>,
 }
 
 /// The rules that do the same.
@@ -147,7 +147,7 @@ const NAME_MOST: usize = 40;
 mod tests {
     use super::*;
 
-    fn rule(acts: &[Act], packets: Option<u64>) -> PacketFilterRule {
+    fn rule(acts: &[PacketFilterAction], packets: Option<u64>) -> PacketFilterRule {
         PacketFilterRule { acts: acts.to_vec(), packets, is_bound: false }
     }
 
@@ -156,12 +156,12 @@ mod tests {
         let mut chain = PacketFilterChain::new("ip table t, chain c (input)".into());
         chain.add(rule(&[], Some(9)));
         assert!(chain.is_idle(), "what lets all pass is not spoken of");
-        chain.add(rule(&[Act::Drop], Some(30)));
+        chain.add(rule(&[PacketFilterAction::Drop], Some(30)));
         let text = "ip table t, chain c (input): drop (30 packets)";
         assert_eq!(chain.to_string(), text);
-        chain.add(rule(&[Act::Drop], Some(7)));
-        chain.add(rule(&[Act::Drop], None));
-        chain.add(rule(&[Act::Reject, Act::RateLimit], None));
+        chain.add(rule(&[PacketFilterAction::Drop], Some(7)));
+        chain.add(rule(&[PacketFilterAction::Drop], None));
+        chain.add(rule(&[PacketFilterAction::Reject, PacketFilterAction::RateLimit], None));
         let text = "ip table t, chain c (input): drop by 3 rules (37 packets, 1 rule \
                     without a counter), reject + rate limit (not counted)";
         assert_eq!(chain.to_string(), text);
@@ -170,7 +170,10 @@ mod tests {
     #[test]
     fn what_counts_more_than_it_does_something_to_is_a_bound() {
         let mut chain = PacketFilterChain::new("x".into());
-        chain.add(PacketFilterRule { is_bound: true, ..rule(&[Act::Drop], Some(100)) });
+        chain.add(PacketFilterRule {
+            is_bound: true,
+            ..rule(&[PacketFilterAction::Drop], Some(100))
+        });
         assert_eq!(chain.to_string(), "x: drop (at most 100 packets)");
     }
 }

@@ -53,7 +53,7 @@ use windtunnel_sys::namespace::IdMap;
 use windtunnel_sys::process::{self, Signal, UserIdentity};
 use windtunnel_sys::{signal, terminal};
 
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{ChannelError, SeqpacketSocket};
 use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure};
 use crate::net_config::NetConfig;
 use crate::node_set::{NodeFiles, OwnRoot, ProgramRecordingSetup, TableLimits};
@@ -105,7 +105,7 @@ impl InitSetup<'_> {
 
 /// The life of an init. It must not return into the host process's code, not even by a panic: the
 /// values there hold descriptors that are closed here.
-pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
+pub(crate) fn live(setup: &InitSetup<'_>, channel: &SeqpacketSocket) -> ! {
     let lived = panic::catch_unwind(AssertUnwindSafe(|| {
         let outcome = set_up(setup, channel).and_then(|(signals, programs, v6)| {
             serve::serve(programs, channel, signals, v6).map_err(NodeInitTermination::Channel)
@@ -125,7 +125,7 @@ pub(crate) fn live(setup: &InitSetup<'_>, channel: &Channel) -> ! {
 
 fn set_up(
     setup: &InitSetup<'_>,
-    channel: &Channel,
+    channel: &SeqpacketSocket,
 ) -> Result<(signal::SignalReader, NodeProgramTable, bool), NodeInitTermination> {
     let mut notes = Vec::new();
     let net_config = NetConfig::of(setup.plan, setup.routes, setup.id);

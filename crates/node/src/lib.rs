@@ -63,9 +63,9 @@ pub use fuzz::fuzz_one;
 pub use hosts::hosts_file;
 pub use init::hidden::{MaskedPathCover, hide};
 pub use message::{
-    ECHO_PATIENCE_NS, ExitStatus, Interference, ListeningEndpoint, MESSAGE_BYTES_MAX, MessageError,
-    NodeInitReply, NodeInitRequest, NodeSetupFailure, ProcessorWindow, ProgramBounds, ProgramProbe,
-    ProgramProbeMethod, ProgramUse, Spawn,
+    ECHO_PATIENCE_NS, ExitStatus, ListeningEndpoint, MESSAGE_BYTES_MAX, MessageError,
+    NetworkInterference, NodeInitReply, NodeInitRequest, NodeSetupFailure, ProcessorWindow,
+    ProgramBounds, ProgramProbe, ProgramProbeMethod, ProgramSpawnRequest, ProgramUse,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};
 pub use netlink::NetlinkError;

@@ -20,7 +20,7 @@ pub enum NodeInitRequest {
     /// The node's devices are there: finish the set-up. Sent by [`create`](crate::create) only.
     Continue,
     /// Start a program, with its standard input, output and error as three descriptors.
-    Spawn(Spawn),
+    Spawn(ProgramSpawnRequest),
     Signal {
         /// The program, with its process group; `None`: every process of the node.
         id: Option<u64>,
@@ -168,7 +168,7 @@ pub struct ProgramUse {
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spawn {
+pub struct ProgramSpawnRequest {
     /// Chosen by the asker, unique among the node's programs; later messages name the program by
     /// it.
     pub id: u64,
@@ -242,7 +242,7 @@ pub enum NodeInitReply {
         message: String,
     },
     /// What there is of that ([`NodeInitRequest::Interference`]).
-    Interference(Interference),
+    Interference(NetworkInterference),
     /// A signal with a token has been sent, or failed to be.
     Signalled {
         /// As in the request.
@@ -305,7 +305,7 @@ pub enum NodeInitReply {
 /// What programs have given to a node that delays, drops or changes packets beside the emulation, a
 /// few words each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interference {
+pub struct NetworkInterference {
     /// Queue disciplines, such as `netem at eth0 (12 packets dropped, 3 waiting)`.
     pub disciplines: Vec<String>,
     /// Chains of packet filters, such as `ip table t, chain c (input): drop (30 packets)`.
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     fn spawn(argument: &str) -> NodeInitRequest {
-        NodeInitRequest::Spawn(Spawn {
+        NodeInitRequest::Spawn(ProgramSpawnRequest {
             id: 7,
             argv: vec!["echo".into(), argument.into()],
             env: BTreeMap::from([("LANG".into(), "C".into())]),
@@ -451,7 +451,7 @@ mod tests {
             NodeInitReply::Failed(failure),
             NodeInitReply::Exited { id: 1, status: ExitStatus::Signal(9) },
             NodeInitReply::Signalled { token: 3, at_ns: 9 },
-            NodeInitReply::Interference(Interference {
+            NodeInitReply::Interference(NetworkInterference {
                 disciplines: vec!["netem at eth0".into()],
                 filters: vec!["ip table t, chain c: drop (not counted)".into()],
                 ports: Vec::new(),

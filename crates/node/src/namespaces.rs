@@ -15,7 +15,7 @@ pub(crate) mod subordinate;
 
 use std::io;
 
-use windtunnel_image::{Ids, Range};
+use windtunnel_image::{ImageOwnerMapping, SubordinateIdRange};
 use windtunnel_model::{Plan, plan};
 use windtunnel_sys::limits;
 use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
@@ -120,19 +120,23 @@ impl Namespaces {
 
     /// The owners that files of nodes can have.
     #[must_use]
-    pub fn owners(&self) -> Ids {
+    pub fn owners(&self) -> ImageOwnerMapping {
         if self.invoker.uid == 0 {
-            return Ids::Same;
+            return ImageOwnerMapping::Same;
         }
         let other = |ranges: &[IdRange]| {
-            ranges.get(1).map(|range| Range { first: range.inside, count: range.count })
+            ranges
+                .get(1)
+                .map(|range| SubordinateIdRange { first: range.inside, count: range.count })
         };
         let maps = self.identities.as_ref();
         match maps.and_then(|maps| Some((other(&maps.users)?, other(&maps.groups)?))) {
-            Some((users, groups)) => {
-                Ids::Subordinate { own: (self.invoker.uid, self.invoker.gid), users, groups }
-            }
-            None => Ids::One,
+            Some((users, groups)) => ImageOwnerMapping::Subordinate {
+                own: (self.invoker.uid, self.invoker.gid),
+                users,
+                groups,
+            },
+            None => ImageOwnerMapping::One,
         }
     }
 

@@ -12,10 +12,10 @@ use windtunnel_model::id::NodeId;
 use windtunnel_model::{Plan, Subnet};
 use windtunnel_routing::Routes;
 
-use crate::netlink::request::{Hop, RoutingPolicyRule, TABLE_MAIN, Via};
+use crate::netlink::request::{Hop, RouteNextHop, RoutingPolicyRule, TABLE_MAIN};
 use device::{Device, side};
 use prefixes::{Prefix, merge, single};
-use routes::{Exits, Passing, RoutedAddressGroup};
+use routes::{NodeEgressRoutes, RoutedAddressGroup, TransitTraffic};
 
 /// One node's network settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +41,13 @@ struct Egress {
     /// The device's position.
     position: usize,
     /// The next hop there.
-    via: Via,
+    via: RouteNextHop,
 }
 
 impl NetConfig {
     pub(crate) fn of(plan: &Plan, routes: &Routes, node: NodeId) -> NetConfig {
         let interfaces = &plan.nodes[node.index()].interfaces;
-        let exits = Exits::new(plan, routes, node);
+        let exits = NodeEgressRoutes::new(plan, routes, node);
         let devices: Vec<Device> = interfaces
             .iter()
             .enumerate()
@@ -92,7 +92,8 @@ impl NetConfig {
         let lan = (0..self.devices.len()).find(on_lan);
         if let Some(position) = lan.filter(|position| self.default(FAMILIES[0]) != Some(*position))
         {
-            let hop = self.hop(Egress { position, via: Via::Owner }, FAMILIES[0], TABLE_MAIN);
+            let hop =
+                self.hop(Egress { position, via: RouteNextHop::Owner }, FAMILIES[0], TABLE_MAIN);
             self.routes.extend(hop.into_iter().flat_map(|hop| [GROUPS, ALL].map(|to| (to, hop))));
         }
     }
@@ -100,7 +101,7 @@ impl NetConfig {
     /// Destinations that are better reached otherwise than by the default. With several devices
     /// also a table for each, so that what comes from its address leaves by it wherever that
     /// leads to the destination at all, unless the route to it is fixed.
-    fn add_choices(&mut self, exits: &Exits<'_>) {
+    fn add_choices(&mut self, exits: &NodeEgressRoutes<'_>) {
         let ways = ways(exits);
         for like in FAMILIES {
             let default = self.default(like);
@@ -130,7 +131,7 @@ impl NetConfig {
     }
 
     /// Where the node passes on what has a fixed route: source and destination choose the way.
-    fn add_pairs(&mut self, exits: &Exits<'_>) {
+    fn add_pairs(&mut self, exits: &NodeEgressRoutes<'_>) {
         let mut used: Vec<(Egress, IpAddr)> = Vec::new();
         for passing in exits.passing() {
             for from in &passing.sources {
@@ -157,11 +158,16 @@ impl NetConfig {
         }
     }
 
-    fn passing_way(&self, exits: &Exits<'_>, passing: &Passing, to: IpAddr) -> Option<Egress> {
+    fn passing_way(
+        &self,
+        exits: &NodeEgressRoutes<'_>,
+        passing: &TransitTraffic,
+        to: IpAddr,
+    ) -> Option<Egress> {
         let via = match &self.devices[passing.position].lan {
-            None => Via::Anyone,
-            Some(lan) if lan.holds(to) => Via::Owner,
-            Some(_) => Via::Gateway(exits.address_at_end(passing.beyond?, to)?),
+            None => RouteNextHop::Anyone,
+            Some(lan) if lan.holds(to) => RouteNextHop::Owner,
+            Some(_) => RouteNextHop::Gateway(exits.address_at_end(passing.beyond?, to)?),
         };
         Some(Egress { position: passing.position, via })
     }
@@ -171,7 +177,7 @@ impl NetConfig {
     /// for those of LANs: these go with their subnet.
     fn table(
         &self,
-        exits: &Exits<'_>,
+        exits: &NodeEgressRoutes<'_>,
         ways: &[(RoutedAddressGroup, usize)],
         like: IpAddr,
         default: Option<usize>,
@@ -236,16 +242,16 @@ impl NetConfig {
     /// The way by a device towards an address of a destination.
     fn way(
         &self,
-        exits: &Exits<'_>,
+        exits: &NodeEgressRoutes<'_>,
         position: usize,
         destination: &RoutedAddressGroup,
         to: IpAddr,
     ) -> Option<Egress> {
         self.source(position, to)?;
         let via = match &self.devices[position].lan {
-            None => Via::Anyone,
-            Some(lan) if lan.holds(to) => Via::Owner,
-            Some(_) => Via::Gateway(exits.gateway(position, destination, to)?),
+            None => RouteNextHop::Anyone,
+            Some(lan) if lan.holds(to) => RouteNextHop::Owner,
+            Some(_) => RouteNextHop::Gateway(exits.gateway(position, destination, to)?),
         };
         Some(Egress { position, via })
     }
@@ -253,7 +259,7 @@ impl NetConfig {
     /// The way to an address of a LAN that the node is on.
     fn attached(&self, address: IpAddr) -> Option<Egress> {
         let on = |device: &Device| device.lan.as_ref().is_some_and(|lan| lan.holds(address));
-        Some(Egress { position: self.devices.iter().position(on)?, via: Via::Owner })
+        Some(Egress { position: self.devices.iter().position(on)?, via: RouteNextHop::Owner })
     }
 
     /// The way by a device to what is on no LAN.
@@ -270,7 +276,7 @@ impl NetConfig {
     /// The default route of a table.
     fn everything(&self, position: usize, like: IpAddr, table: u32) -> Option<(Prefix, Hop)> {
         let egress = self.usual(position, like);
-        let hop = self.hop(egress, like, table).filter(|_| egress.via != Via::Owner)?;
+        let hop = self.hop(egress, like, table).filter(|_| egress.via != RouteNextHop::Owner)?;
         Some((Prefix { address: like, length: 0 }, hop))
     }
 
@@ -289,7 +295,7 @@ impl NetConfig {
 }
 
 /// Destinations with the position of the best device for each.
-fn ways(exits: &Exits<'_>) -> Vec<(RoutedAddressGroup, usize)> {
+fn ways(exits: &NodeEgressRoutes<'_>) -> Vec<(RoutedAddressGroup, usize)> {
     let way = |destination: RoutedAddressGroup| {
         let best = exits.best(&destination)?;
         Some((destination, best))

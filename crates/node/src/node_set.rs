@@ -21,7 +21,7 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::unix;
 
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{ChannelError, SeqpacketSocket};
 use crate::init;
 use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
@@ -117,7 +117,7 @@ pub struct RunningNode {
     name: String,
     pid: Pid,
     pidfd: OwnedFd,
-    channel: Channel,
+    channel: SeqpacketSocket,
     region: Option<OwnedFd>,
     senders: Option<OwnedFd>,
 }

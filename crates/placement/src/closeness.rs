@@ -22,22 +22,22 @@ use crate::refused::PlacementRefusalReason;
 
 /// Two nodes and the least latency between them, either way, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Near {
+pub(crate) struct NodeProximity {
     pub(crate) latency: u64,
     pub(crate) a: usize,
     pub(crate) b: usize,
 }
 
 /// The edges of the shortest tree (or forest) over the nodes, shortest first.
-pub(crate) fn tree(net: &Net) -> Vec<Near> {
+pub(crate) fn tree(net: &Net) -> Vec<NodeProximity> {
     let (from, distance) = nearest_nodes(net);
     let candidates = net.lanes.iter().filter_map(|lane| {
         let (a, b) = (from[lane.from]?, from[lane.to]?);
         let way = distance[lane.from].saturating_add(distance[lane.to]);
         let latency = way.saturating_add(lane.latency);
-        (a != b).then(|| Near { latency, a: a.min(b), b: a.max(b) })
+        (a != b).then(|| NodeProximity { latency, a: a.min(b), b: a.max(b) })
     });
-    let mut candidates: Vec<Near> = candidates.collect();
+    let mut candidates: Vec<NodeProximity> = candidates.collect();
     candidates.sort_unstable();
     let mut groups = UnionFind::new(net.nodes);
     candidates.retain(|near| groups.join(near.a, near.b));
@@ -93,7 +93,13 @@ impl UnionFind {
 }
 
 /// Whether the route between two nodes, one way or the other, is shorter than `limit`.
-pub(crate) fn is_nearer(plan: &Plan, routes: &Routes, net: &Net, near: Near, limit: u64) -> bool {
+pub(crate) fn is_nearer(
+    plan: &Plan,
+    routes: &Routes,
+    net: &Net,
+    near: NodeProximity,
+    limit: u64,
+) -> bool {
     let (a, b) = (NodeId::from_index(near.a), NodeId::from_index(near.b));
     [(a, b), (b, a)].into_iter().any(|(from, to)| {
         shortest_route(plan, routes, net, from, to).is_some_and(|(latency, _)| latency < limit)

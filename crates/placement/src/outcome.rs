@@ -8,7 +8,7 @@ use windtunnel_model::{Bytes, NodeId, Span};
 
 /// A machine for every node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placement {
+pub struct NodePlacement {
     /// The position of each node's machine, by node.
     pub hosts: Vec<usize>,
     /// The load of each machine, by machine.
@@ -17,7 +17,7 @@ pub struct Placement {
     pub warnings: Vec<Warning>,
 }
 
-impl Placement {
+impl NodePlacement {
     /// The nodes on a machine.
     pub fn nodes_on(&self, host: usize) -> impl Iterator<Item = NodeId> + '_ {
         let nodes = self.hosts.iter().enumerate().filter(move |(_, at)| **at == host);

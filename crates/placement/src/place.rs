@@ -8,11 +8,11 @@ use windtunnel_model::plan::Node;
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_routing::Routes;
 
-use crate::closeness::{self, Near, UnionFind};
+use crate::closeness::{self, NodeProximity, UnionFind};
 use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
-use crate::outcome::{PlacedRunLoad, Placement, UplinkTrafficBound};
-use crate::problem::{Need, PlacementProblem, PlacementUnit};
+use crate::outcome::{NodePlacement, PlacedRunLoad, UplinkTrafficBound};
+use crate::problem::{PlacementProblem, PlacementUnit, UnitDemand};
 use crate::refused::{
     PlacementRefusal, PlacementRefusalReason, PlacementResource, UplinkDirection,
 };
@@ -32,7 +32,7 @@ pub fn place(
     plan: &Plan,
     hosts: &[PlacementHost],
     rtts: &Rtts,
-) -> Result<Placement, PlacementRefusal> {
+) -> Result<NodePlacement, PlacementRefusal> {
     let refused = |reasons| PlacementRefusal { reasons, attempt: None };
     if hosts.is_empty() {
         return Err(refused(vec![PlacementRefusalReason::NoHosts]));
@@ -92,7 +92,7 @@ struct PlacementInputs<'a> {
     rtts: &'a Rtts,
     net: Net,
     routes: Routes,
-    tree: Vec<Near>,
+    tree: Vec<NodeProximity>,
     /// Each node by itself, without its links.
     nodes: Vec<PlacementUnit>,
 }
@@ -146,7 +146,11 @@ impl<'a> PlacementInputs<'a> {
         lacking(None, asked)
     }
 
-    fn attempt(&self, strategy: Strategy, used: &[bool]) -> Result<Placement, PlacementRefusal> {
+    fn attempt(
+        &self,
+        strategy: Strategy,
+        used: &[bool],
+    ) -> Result<NodePlacement, PlacementRefusal> {
         let (groups, group_of) = self.groups(used);
         let (hosts, rtts) = (self.hosts, self.rtts);
         let mut problem =
@@ -162,7 +166,7 @@ impl<'a> PlacementInputs<'a> {
             reasons.extend(too_little(host, load));
             reasons.extend(too_much(host, load));
         }
-        let placement = Placement { hosts: placed, loads, warnings };
+        let placement = NodePlacement { hosts: placed, loads, warnings };
         match reasons.is_empty() {
             true => Ok(placement),
             false => Err(PlacementRefusal { reasons, attempt: Some(placement) }),
@@ -200,7 +204,7 @@ impl<'a> PlacementInputs<'a> {
     }
 
     /// The edges of the tree that no two of the machines can be between.
-    fn inseparable(&self, used: &[bool]) -> Vec<Near> {
+    fn inseparable(&self, used: &[bool]) -> Vec<NodeProximity> {
         let used: Vec<usize> = (0..used.len()).filter(|host| used[*host]).collect();
         let pairs = used
             .iter()
@@ -208,10 +212,12 @@ impl<'a> PlacementInputs<'a> {
             .flat_map(|(at, a)| used[at + 1..].iter().map(move |b| (*a, *b)));
         let limit = pairs.map(|(a, b)| self.rtts.one_way(a, b)).min().unwrap_or(0);
         let near = self.tree.iter().filter(|near| near.latency < limit);
-        let (none, some): (Vec<Near>, Vec<Near>) = near.partition(|near| near.latency == 0);
-        let is_near =
-            |near: &Near| closeness::is_nearer(self.plan, &self.routes, &self.net, *near, limit);
-        let mut found: Vec<Near> = some.into_iter().filter(is_near).collect();
+        let (none, some): (Vec<NodeProximity>, Vec<NodeProximity>) =
+            near.partition(|near| near.latency == 0);
+        let is_near = |near: &NodeProximity| {
+            closeness::is_nearer(self.plan, &self.routes, &self.net, *near, limit)
+        };
+        let mut found: Vec<NodeProximity> = some.into_iter().filter(is_near).collect();
         // Nodes without latency between them are free to part, unless one has a near neighbour:
         // then so has the other.
         let mut alike = UnionFind::new(self.nodes.len());
@@ -231,7 +237,7 @@ impl<'a> PlacementInputs<'a> {
         let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         (0..self.hosts.len()).any(|at| {
             let host = &self.hosts[at];
-            let room = Need {
+            let room = UnitDemand {
                 cpu: whole(host.free_cpu_millis()),
                 memory: whole(host.free_memory().0 / 1000),
                 nodes: host.free_nodes().map_or(i64::MAX, i64::from),
@@ -280,7 +286,7 @@ fn units(plan: &Plan, hosts: &[PlacementHost]) -> Vec<PlacementUnit> {
         let memory = i64::try_from(memory.div_ceil(1000)).unwrap_or(i64::MAX);
         let cpu = reserved(node);
         PlacementUnit {
-            need: Need { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
+            need: UnitDemand { cpu: cpu.unwrap_or(0), memory: memory.min(LARGEST), nodes: 1 },
             weight: cpu.unwrap_or(usual).max(1),
             allowed: allowed(node.pin.as_deref(), hosts),
             ..PlacementUnit::default()

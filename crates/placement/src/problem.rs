@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use windtunnel_model::placement::Strategy;
 
-use crate::closeness::Near;
+use crate::closeness::NodeProximity;
 use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
 
@@ -26,7 +26,7 @@ pub(crate) struct PlacementProblem {
 /// Nodes that stay together, or a router or LAN.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PlacementUnit {
-    pub(crate) need: Need,
+    pub(crate) need: UnitDemand,
     /// Its weight when machines are filled evenly.
     pub(crate) weight: i64,
     /// By machine, whether pins let it be there.
@@ -39,7 +39,7 @@ pub(crate) struct PlacementUnit {
 
 /// A unit's demand on its machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct UnitDemand {
     /// Thousandths of processors.
     pub(crate) cpu: i64,
     /// Kilobytes.
@@ -62,7 +62,7 @@ pub(crate) struct UnitEdge {
 /// A machine's free capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MachineHeadroom {
-    pub(crate) need: Need,
+    pub(crate) need: UnitDemand,
     pub(crate) up: i64,
     pub(crate) down: i64,
     /// Weight that it should have at least and at most.
@@ -77,7 +77,7 @@ impl PlacementProblem {
         net: &Net,
         groups: Vec<PlacementUnit>,
         group_of: &[usize],
-        near: &[Near],
+        near: &[NodeProximity],
         hosts: &[PlacementHost],
         rtts: &Rtts,
     ) -> Self {
@@ -149,7 +149,7 @@ impl PlacementProblem {
     }
 
     /// The share of each machine: in proportion to its free processors, up to its room otherwise.
-    fn shares(&self, used: &[bool], total: i64, most: impl Fn(Need) -> i64) -> Vec<i64> {
+    fn shares(&self, used: &[bool], total: i64, most: impl Fn(UnitDemand) -> i64) -> Vec<i64> {
         let mut shares: Vec<Option<i64>> =
             used.iter().map(|used| if *used { None } else { Some(0) }).collect();
         loop {
@@ -173,7 +173,7 @@ impl PlacementProblem {
 impl MachineHeadroom {
     fn of(host: &PlacementHost) -> Self {
         let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).min(PLENTY);
-        let need = Need {
+        let need = UnitDemand {
             cpu: whole(host.free_cpu_millis()),
             memory: whole(host.free_memory().0 / 1000),
             nodes: host.free_nodes().map_or(PLENTY, i64::from),

@@ -8,7 +8,7 @@ use core::fmt;
 
 use windtunnel_model::{Bytes, Rate, Span};
 
-use crate::outcome::Placement;
+use crate::outcome::NodePlacement;
 
 /// A plan that these machines cannot carry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub struct PlacementRefusal {
     /// Every reason that was found, at least one.
     pub reasons: Vec<PlacementRefusalReason>,
     /// The best placement found, to show its faults; `None` if the search did not begin.
-    pub attempt: Option<Placement>,
+    pub attempt: Option<NodePlacement>,
 }
 
 /// One reason.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use windtunnel_model::placement::Strategy as Filling;
 use windtunnel_model::{Bytes, NodeId, Plan, Probability, Span};
 use windtunnel_placement::{
-    BYTES_PER_NODE, Placement, PlacementHost, PlacementRefusalReason, ReservedCapacity, Rtts,
+    BYTES_PER_NODE, NodePlacement, PlacementHost, PlacementRefusalReason, ReservedCapacity, Rtts,
     UplinkTrafficBound, place,
 };
 use windtunnel_routing::Routes;
@@ -103,7 +103,7 @@ fn holds(
     plan: &Plan,
     hosts: &[PlacementHost],
     rtts: &Rtts,
-    placed: &Placement,
+    placed: &NodePlacement,
 ) -> Result<(), TestCaseError> {
     prop_assert_eq!(placed.hosts.len(), plan.nodes.len());
     prop_assert_eq!(placed.loads.len(), hosts.len());

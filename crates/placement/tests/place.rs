@@ -4,7 +4,7 @@
 
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_placement::{
-    Placement, PlacementHost, PlacementRefusal, Rtts, UplinkTrafficBound, place,
+    NodePlacement, PlacementHost, PlacementRefusal, Rtts, UplinkTrafficBound, place,
 };
 
 fn plan(text: &str) -> Plan {
@@ -14,7 +14,8 @@ fn plan(text: &str) -> Plan {
         default_name: "net",
         base_dir: "/",
     };
-    let instead = windtunnel_scenario::Instead { several_machines: true, ..Default::default() };
+    let instead =
+        windtunnel_scenario::ScenarioOverrides { several_machines: true, ..Default::default() };
     let loaded = windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead);
     loaded.unwrap_or_else(|errors| panic!("{errors}")).plan
 }
@@ -31,7 +32,7 @@ fn rtts(hosts: usize, rtt: Span) -> Rtts {
 }
 
 /// The names on each machine.
-fn names(plan: &Plan, placed: &Placement) -> Vec<String> {
+fn names(plan: &Plan, placed: &NodePlacement) -> Vec<String> {
     let on = |host| placed.nodes_on(host).map(|node| plan.nodes[node.index()].name.as_str());
     (0..placed.loads.len()).map(|host| on(host).collect::<Vec<_>>().join(" ")).collect()
 }

@@ -2,7 +2,7 @@
 
 /// A drawing.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Drawing {
+pub(crate) struct VectorDrawing {
     pub(crate) width: f64,
     pub(crate) height: f64,
     /// Later ones are on top.
@@ -29,7 +29,7 @@ pub(crate) struct DrawingPoint {
 /// How a line looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stroke {
-    pub(crate) colour: Colour,
+    pub(crate) colour: RgbColour,
     pub(crate) width: f64,
     /// Lengths of dashes and gaps in turn; empty: a full line.
     pub(crate) dash: &'static [f64],
@@ -41,15 +41,15 @@ pub(crate) struct TextLabel {
     pub(crate) text: String,
     /// Where its baseline begins, has its middle or ends.
     pub(crate) at: DrawingPoint,
-    pub(crate) anchor: Anchor,
+    pub(crate) anchor: TextAnchor,
     pub(crate) size: f64,
     /// Whether it is to be read from below.
     pub(crate) turned: bool,
-    pub(crate) colour: Colour,
+    pub(crate) colour: RgbColour,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Anchor {
+pub(crate) enum TextAnchor {
     Start,
     Middle,
     End,
@@ -57,14 +57,14 @@ pub(crate) enum Anchor {
 
 /// Red, green and blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+pub(crate) struct RgbColour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
-impl Colour {
-    pub(crate) const BLACK: Colour = Colour(0, 0, 0);
-    pub(crate) const WHITE: Colour = Colour(0xff, 0xff, 0xff);
-    pub(crate) const GRID: Colour = Colour(0xe3, 0xe3, 0xe3);
-    pub(crate) const FRAME: Colour = Colour(0x55, 0x55, 0x55);
-    pub(crate) const MARK: Colour = Colour(0x77, 0x77, 0x77);
+impl RgbColour {
+    pub(crate) const BLACK: RgbColour = RgbColour(0, 0, 0);
+    pub(crate) const WHITE: RgbColour = RgbColour(0xff, 0xff, 0xff);
+    pub(crate) const GRID: RgbColour = RgbColour(0xe3, 0xe3, 0xe3);
+    pub(crate) const FRAME: RgbColour = RgbColour(0x55, 0x55, 0x55);
+    pub(crate) const MARK: RgbColour = RgbColour(0x77, 0x77, 0x77);
 
     /// Okabe and Ito's colours, without the yellow, which is too light for a line on white.
     pub(crate) fn of_series(number: usize) -> Self {
@@ -81,9 +81,9 @@ impl TextLabel {
     /// Where the text begins, if it has this width.
     pub(crate) fn start(&self, width: f64) -> DrawingPoint {
         let back = match self.anchor {
-            Anchor::Start => 0.0,
-            Anchor::Middle => width / 2.0,
-            Anchor::End => width,
+            TextAnchor::Start => 0.0,
+            TextAnchor::Middle => width / 2.0,
+            TextAnchor::End => width,
         };
         match self.turned {
             true => DrawingPoint { x: self.at.x, y: self.at.y + back },
@@ -99,13 +99,13 @@ pub(crate) fn length(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-const SERIES: [Colour; 7] = [
-    Colour(0x00, 0x72, 0xb2),
-    Colour(0xd5, 0x5e, 0x00),
-    Colour(0x00, 0x9e, 0x73),
-    Colour(0xcc, 0x79, 0xa7),
-    Colour(0x00, 0x00, 0x00),
-    Colour(0x56, 0xb4, 0xe9),
-    Colour(0xe6, 0x9f, 0x00),
+const SERIES: [RgbColour; 7] = [
+    RgbColour(0x00, 0x72, 0xb2),
+    RgbColour(0xd5, 0x5e, 0x00),
+    RgbColour(0x00, 0x9e, 0x73),
+    RgbColour(0xcc, 0x79, 0xa7),
+    RgbColour(0x00, 0x00, 0x00),
+    RgbColour(0x56, 0xb4, 0xe9),
+    RgbColour(0xe6, 0x9f, 0x00),
 ];
 const DASHES: [&[f64]; 4] = [&[], &[4.0, 1.6], &[1.2, 1.2], &[5.0, 1.5, 1.2, 1.5]];

@@ -8,12 +8,12 @@ use crate::size::FigureSize;
 pub struct Figure {
     pub title: Option<String>,
     pub size: FigureSize,
-    pub panels: Vec<Panel>,
+    pub panels: Vec<PlotPanel>,
 }
 
 /// Series over an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Panel {
+pub struct PlotPanel {
     pub x: Axis,
     pub y: Axis,
     pub series: Vec<PlotSeries>,
@@ -26,14 +26,14 @@ pub struct Axis {
     /// What is on it, without the unit.
     pub label: String,
     pub quantity: AxisQuantity,
-    pub scale: Scale,
+    pub scale: AxisScale,
     /// What it shows; absent: all values.
     pub range: Option<(f64, f64)>,
 }
 
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// From zero where values are on one side of it.
     Linear,
     /// Positive values only; others are at its lower end.
@@ -70,11 +70,11 @@ pub struct VerticalMarker {
     pub text: String,
 }
 
-impl Panel {
+impl PlotPanel {
     /// A panel without series.
     #[must_use]
     pub fn new(x: Axis, y: Axis) -> Self {
-        Panel { x, y, series: Vec::new(), marks: Vec::new() }
+        PlotPanel { x, y, series: Vec::new(), marks: Vec::new() }
     }
 }
 
@@ -82,7 +82,7 @@ impl Axis {
     /// A linear axis of all values.
     #[must_use]
     pub fn new(label: &str, quantity: AxisQuantity) -> Self {
-        Axis { label: label.to_owned(), quantity, scale: Scale::Linear, range: None }
+        Axis { label: label.to_owned(), quantity, scale: AxisScale::Linear, range: None }
     }
 
     /// The time since a run began.
@@ -94,7 +94,7 @@ impl Axis {
     /// The same with powers of ten.
     #[must_use]
     pub fn log(self) -> Self {
-        Axis { scale: Scale::Log, ..self }
+        Axis { scale: AxisScale::Log, ..self }
     }
 }
 

@@ -7,12 +7,12 @@ mod rulers;
 
 use crate::PlotError;
 use crate::drawing::{
-    Anchor, Colour, Drawing, DrawingElement, DrawingPoint, Stroke, TextLabel, dash,
+    DrawingElement, DrawingPoint, RgbColour, Stroke, TextAnchor, TextLabel, VectorDrawing, dash,
 };
-use crate::figure::{Figure, Panel, VerticalMarker};
+use crate::figure::{Figure, PlotPanel, VerticalMarker};
 use crate::font::Font;
 use crate::size::FigureSize;
-use rulers::Rulers;
+use rulers::PanelAxisLayouts;
 
 /// Where a panel's frame is.
 #[derive(Debug, Clone, Copy)]
@@ -24,14 +24,14 @@ struct PanelFrame {
 }
 
 /// Draws the figure.
-pub(crate) fn draw(figure: &Figure) -> Result<Drawing, PlotError> {
+pub(crate) fn draw(figure: &Figure) -> Result<VectorDrawing, PlotError> {
     if figure.panels.is_empty() {
         return Err(PlotError::Empty);
     }
     let (width, height) = figure.size.points();
     let mut canvas =
-        Canvas { font: Font::new(), drawing: Drawing { width, height, items: Vec::new() } };
-    let rulers = Rulers::of(figure, width, height);
+        Canvas { font: Font::new(), drawing: VectorDrawing { width, height, items: Vec::new() } };
+    let rulers = PanelAxisLayouts::of(figure, width, height);
     let left = MARGIN + LABEL + GAP * 2.0 + canvas.widest_number(&rulers);
     let right = width - MARGIN - canvas.overhang(&rulers);
     let mut top = MARGIN + canvas.title(figure, left, right);
@@ -47,7 +47,7 @@ pub(crate) fn draw(figure: &Figure) -> Result<Drawing, PlotError> {
 /// Equal heights for all panels of an area.
 fn frames(
     figure: &Figure,
-    rulers: &Rulers,
+    rulers: &PanelAxisLayouts,
     area: PanelFrame,
 ) -> Result<Vec<PanelFrame>, PlotError> {
     let PanelFrame { left, right, top, bottom } = area;
@@ -72,7 +72,7 @@ fn frames(
 
 struct Canvas {
     font: Font,
-    drawing: Drawing,
+    drawing: VectorDrawing,
 }
 
 impl Canvas {
@@ -80,8 +80,8 @@ impl Canvas {
         self.drawing.items.push(DrawingElement::Line { points, stroke });
     }
 
-    fn words(&mut self, text: String, at: DrawingPoint, anchor: Anchor, size: f64) {
-        let colour = Colour::BLACK;
+    fn words(&mut self, text: String, at: DrawingPoint, anchor: TextAnchor, size: f64) {
+        let colour = RgbColour::BLACK;
         self.drawing.items.push(DrawingElement::Words(TextLabel {
             text,
             at,
@@ -93,13 +93,13 @@ impl Canvas {
     }
 
     /// Of all numbers of vertical axes.
-    fn widest_number(&self, rulers: &Rulers) -> f64 {
+    fn widest_number(&self, rulers: &PanelAxisLayouts) -> f64 {
         let texts = rulers.y.iter().flat_map(|axis| &axis.ruler.ticks);
         texts.map(|tick| self.font.width(&tick.text, NUMBER)).fold(0.0, f64::max)
     }
 
     /// What the last number of a horizontal axis has to the right of its frame.
-    fn overhang(&self, rulers: &Rulers) -> f64 {
+    fn overhang(&self, rulers: &PanelAxisLayouts) -> f64 {
         let last = rulers.x.iter().filter_map(|axis| axis.ruler.ticks.last());
         let over = last.filter(|tick| tick.at > 0.9);
         over.map(|tick| self.font.width(&tick.text, NUMBER) / 2.0).fold(2.0, f64::max)
@@ -117,11 +117,17 @@ impl Canvas {
             false => self.drawing.width / 2.0,
         };
         let y = MARGIN + self.font.cap_height(TITLE) + 1.0;
-        self.words(text, DrawingPoint { x: middle, y }, Anchor::Middle, TITLE);
+        self.words(text, DrawingPoint { x: middle, y }, TextAnchor::Middle, TITLE);
         TITLE + 3.5
     }
 
-    fn panel(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
+    fn panel(
+        &mut self,
+        panel: &PlotPanel,
+        frame: PanelFrame,
+        rulers: &PanelAxisLayouts,
+        index: usize,
+    ) {
         let (x, y) = (&rulers.x[index], &rulers.y[index]);
         let across = |at: f64| frame.left + at * (frame.right - frame.left);
         let up = |at: f64| frame.bottom - at * (frame.bottom - frame.top);
@@ -142,7 +148,7 @@ impl Canvas {
         self.marks(panel, frame, rulers, index);
         for series in &panel.series {
             let stroke = Stroke {
-                colour: Colour::of_series(series.colour),
+                colour: RgbColour::of_series(series.colour),
                 width: SERIES,
                 dash: dash(series.dash),
             };
@@ -163,11 +169,11 @@ impl Canvas {
     fn frame(&mut self, PanelFrame { left, right, top, bottom }: PanelFrame) {
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
         let points = corners.map(|(x, y)| DrawingPoint { x, y }).to_vec();
-        self.line(points, Stroke { colour: Colour::FRAME, width: 0.5, dash: &[] });
+        self.line(points, Stroke { colour: RgbColour::FRAME, width: 0.5, dash: &[] });
     }
 
     /// Numbers and labels of both axes.
-    fn numbers(&mut self, frame: PanelFrame, rulers: &Rulers, index: usize) {
+    fn numbers(&mut self, frame: PanelFrame, rulers: &PanelAxisLayouts, index: usize) {
         let (x, y) = (&rulers.x[index], &rulers.y[index]);
         let half = self.font.cap_height(NUMBER) / 2.0;
         for tick in y.ruler.ticks.iter().filter(|tick| !tick.text.is_empty()) {
@@ -175,7 +181,7 @@ impl Canvas {
                 x: frame.left - GAP,
                 y: frame.bottom - tick.at * (frame.bottom - frame.top) + half,
             };
-            self.words(tick.text.clone(), at, Anchor::End, NUMBER);
+            self.words(tick.text.clone(), at, TextAnchor::End, NUMBER);
         }
         let room = frame.bottom - frame.top + BETWEEN;
         let at =
@@ -184,10 +190,10 @@ impl Canvas {
         let words = TextLabel {
             text,
             at,
-            anchor: Anchor::Middle,
+            anchor: TextAnchor::Middle,
             size: LABEL,
             turned: true,
-            colour: Colour::BLACK,
+            colour: RgbColour::BLACK,
         };
         self.drawing.items.push(DrawingElement::Words(words));
         if rulers.shares_with_next[index] {
@@ -199,19 +205,25 @@ impl Canvas {
             self.words(
                 tick.text.clone(),
                 DrawingPoint { x: at, y: baseline },
-                Anchor::Middle,
+                TextAnchor::Middle,
                 NUMBER,
             );
         }
         let middle =
             DrawingPoint { x: f64::midpoint(frame.left, frame.right), y: baseline + LABEL + 1.5 };
         let text = self.font.fitted(&x.label, LABEL, frame.right - frame.left);
-        self.words(text, middle, Anchor::Middle, LABEL);
+        self.words(text, middle, TextAnchor::Middle, LABEL);
     }
 
     /// Lines of what happened.
-    fn marks(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
-        let stroke = Stroke { colour: Colour::MARK, width: 0.5, dash: &[1.5, 1.5] };
+    fn marks(
+        &mut self,
+        panel: &PlotPanel,
+        frame: PanelFrame,
+        rulers: &PanelAxisLayouts,
+        index: usize,
+    ) {
+        let stroke = Stroke { colour: RgbColour::MARK, width: 0.5, dash: &[1.5, 1.5] };
         for (x, _) in placed(panel, frame, rulers, index) {
             let ends = [frame.top, frame.bottom];
             self.line(ends.map(|y| DrawingPoint { x, y }).to_vec(), stroke);
@@ -219,7 +231,13 @@ impl Canvas {
     }
 
     /// Words beside the lines of the first panel, on white, where they do not overlap.
-    fn mark_words(&mut self, panel: &Panel, frame: PanelFrame, rulers: &Rulers, index: usize) {
+    fn mark_words(
+        &mut self,
+        panel: &PlotPanel,
+        frame: PanelFrame,
+        rulers: &PanelAxisLayouts,
+        index: usize,
+    ) {
         if index > 0 && rulers.shares_with_next[index - 1] {
             return;
         }
@@ -233,9 +251,9 @@ impl Canvas {
             let at = DrawingPoint { x: x - 1.5, y: frame.top + 2.0 };
             let (length, middle) = (self.font.width(&text, MARK), at.x - MARK * 0.36);
             let ends = [at.y - 1.0, at.y + length + 1.0].map(|y| DrawingPoint { x: middle, y });
-            let white = Stroke { colour: Colour::WHITE, width: MARK, dash: &[] };
+            let white = Stroke { colour: RgbColour::WHITE, width: MARK, dash: &[] };
             self.line(ends.to_vec(), white);
-            let (anchor, size, colour) = (Anchor::End, MARK, Colour::FRAME);
+            let (anchor, size, colour) = (TextAnchor::End, MARK, RgbColour::FRAME);
             let words = TextLabel { text, at, anchor, size, turned: true, colour };
             self.drawing.items.push(DrawingElement::Words(words));
         }
@@ -244,9 +262,9 @@ impl Canvas {
 
 /// The marks of a panel that its axis shows, with their places.
 fn placed<'p>(
-    panel: &'p Panel,
+    panel: &'p PlotPanel,
     frame: PanelFrame,
-    rulers: &Rulers,
+    rulers: &PanelAxisLayouts,
     index: usize,
 ) -> Vec<(f64, &'p str)> {
     let place = |mark: &'p VerticalMarker| {
@@ -260,7 +278,7 @@ fn placed<'p>(
 /// Lines without a number are thinner.
 fn grid(text: &str) -> Stroke {
     let width = if text.is_empty() { 0.25 } else { 0.5 };
-    Stroke { colour: Colour::GRID, width, dash: &[] }
+    Stroke { colour: RgbColour::GRID, width, dash: &[] }
 }
 
 /// Around everything.

@@ -37,7 +37,9 @@ pub mod size;
 mod svg;
 mod ticks;
 
-pub use figure::{Axis, Figure, Panel, PlotSeries, Scale, SeriesInterpolation, VerticalMarker};
+pub use figure::{
+    Axis, AxisScale, Figure, PlotPanel, PlotSeries, SeriesInterpolation, VerticalMarker,
+};
 pub use quantity::AxisQuantity;
 pub use size::FigureSize;
 

@@ -6,11 +6,11 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 use pdf_writer::types::{CidFontType, FontFlags, LineJoinStyle, SystemInfo, UnicodeCmap};
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str};
 
-use crate::drawing::{Colour, Drawing, DrawingElement, TextLabel};
+use crate::drawing::{DrawingElement, RgbColour, TextLabel, VectorDrawing};
 use crate::font::{self, Font};
 
 /// The bytes of the file.
-pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
+pub(crate) fn write(drawing: &VectorDrawing) -> Vec<u8> {
     let font = Font::new();
     let mut used = BTreeMap::new();
     let content = compress_to_vec_zlib(&content(drawing, &font, &mut used), LEVEL);
@@ -28,7 +28,7 @@ pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
 }
 
 /// What is drawn; `used` becomes the glyphs in it and their characters.
-fn content(drawing: &Drawing, font: &Font, used: &mut BTreeMap<u16, char>) -> Vec<u8> {
+fn content(drawing: &VectorDrawing, font: &Font, used: &mut BTreeMap<u16, char>) -> Vec<u8> {
     let mut content = Content::new();
     // y grows upward in PDF.
     let up = |y: f64| narrow(drawing.height - y);
@@ -119,7 +119,7 @@ fn embed(pdf: &mut Pdf, font: &Font, used: &BTreeMap<u16, char>) {
     pdf.stream(FILE, &file).filter(Filter::FlateDecode).pair(Name(b"Length1"), length);
 }
 
-fn parts(Colour(red, green, blue): Colour) -> [f32; 3] {
+fn parts(RgbColour(red, green, blue): RgbColour) -> [f32; 3] {
     [red, green, blue].map(|part| f32::from(part) / 255.0)
 }
 

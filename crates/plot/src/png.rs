@@ -5,13 +5,17 @@ use tiny_skia::{
 };
 use ttf_parser::OutlineBuilder;
 
-use crate::drawing::{Colour, Drawing, DrawingElement, TextLabel};
+use crate::drawing::{DrawingElement, RgbColour, TextLabel, VectorDrawing};
 use crate::font::Font;
 use crate::size::FigureSize;
 use crate::{PIXELS_MAX, PlotError};
 
 /// The bytes of the file.
-pub(crate) fn write(drawing: &Drawing, size: FigureSize, dpi: u32) -> Result<Vec<u8>, PlotError> {
+pub(crate) fn write(
+    drawing: &VectorDrawing,
+    size: FigureSize,
+    dpi: u32,
+) -> Result<Vec<u8>, PlotError> {
     let scale = f64::from(dpi) / 72.0;
     let (width, height) = (pixels(drawing.width * scale), pixels(drawing.height * scale));
     let too_many = || PlotError::TooManyPixels { size, dpi };
@@ -53,7 +57,7 @@ pub(crate) fn write(drawing: &Drawing, size: FigureSize, dpi: u32) -> Result<Vec
     image.encode_png().map_err(|error| PlotError::Encode(error.to_string()))
 }
 
-fn paint(Colour(red, green, blue): Colour) -> Paint<'static> {
+fn paint(RgbColour(red, green, blue): RgbColour) -> Paint<'static> {
     let mut paint = Paint { anti_alias: true, ..Paint::default() };
     paint.set_color_rgba8(red, green, blue, u8::MAX);
     paint
@@ -62,7 +66,8 @@ fn paint(Colour(red, green, blue): Colour) -> Paint<'static> {
 /// The outlines of a text; `None` for one that has none.
 fn outline(font: &Font, words: &TextLabel) -> Option<Path> {
     let start = words.start(font.width(&words.text, words.size));
-    let mut pen = Outline { path: PathBuilder::new(), scale: font.unit() * words.size, along: 0.0 };
+    let mut pen =
+        GlyphOutline { path: PathBuilder::new(), scale: font.unit() * words.size, along: 0.0 };
     for character in words.text.chars() {
         let glyph = font.glyph(character);
         font.outline(glyph, &mut pen);
@@ -74,19 +79,19 @@ fn outline(font: &Font, words: &TextLabel) -> Option<Path> {
 }
 
 /// Outlines of glyphs, one behind the other.
-struct Outline {
+struct GlyphOutline {
     path: PathBuilder,
     scale: f64,
     along: f64,
 }
 
-impl Outline {
+impl GlyphOutline {
     fn at(&self, x: f32, y: f32) -> (f32, f32) {
         (narrow(self.along + f64::from(x) * self.scale), narrow(-f64::from(y) * self.scale))
     }
 }
 
-impl OutlineBuilder for Outline {
+impl OutlineBuilder for GlyphOutline {
     fn move_to(&mut self, x: f32, y: f32) {
         let (x, y) = self.at(x, y);
         self.path.move_to(x, y);

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::drawing::{Anchor, Colour, Drawing, DrawingElement, TextLabel, length};
+use crate::drawing::{DrawingElement, RgbColour, TextAnchor, TextLabel, VectorDrawing, length};
 use crate::font;
 
 /// The bytes of the file.
-pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
+pub(crate) fn write(drawing: &VectorDrawing) -> Vec<u8> {
     let mut out = String::with_capacity(64 << 10);
     let (width, height) = (drawing.width, drawing.height);
     let millimetres = |points: f64| length(points * 25.4 / 72.0);
@@ -54,9 +54,9 @@ pub(crate) fn write(drawing: &Drawing) -> Vec<u8> {
 
 fn text(out: &mut String, words: &TextLabel) {
     let anchor = match words.anchor {
-        Anchor::Start => "start",
-        Anchor::Middle => "middle",
-        Anchor::End => "end",
+        TextAnchor::Start => "start",
+        TextAnchor::Middle => "middle",
+        TextAnchor::End => "end",
     };
     let (x, y) = (length(words.at.x), length(words.at.y));
     let turn = match words.turned {
@@ -72,7 +72,7 @@ fn text(out: &mut String, words: &TextLabel) {
     );
 }
 
-fn colour(Colour(red, green, blue): Colour) -> String {
+fn colour(RgbColour(red, green, blue): RgbColour) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 

@@ -1,6 +1,6 @@
 //! Where an axis has numbers.
 
-use crate::figure::Scale;
+use crate::figure::AxisScale;
 
 /// A place with a number, as part of the axis from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) struct AxisTick {
 pub(crate) struct Ruler {
     pub(crate) low: f64,
     pub(crate) high: f64,
-    pub(crate) scale: Scale,
+    pub(crate) scale: AxisScale,
     pub(crate) ticks: Vec<AxisTick>,
 }
 
@@ -25,22 +25,22 @@ impl Ruler {
     pub(crate) fn new(
         low: f64,
         high: f64,
-        scale: Scale,
+        scale: AxisScale,
         fixed: bool,
         least_step: f64,
         numbers: usize,
     ) -> Self {
         match scale {
-            Scale::Linear => linear(low, high, fixed, least_step, numbers.max(2)),
-            Scale::Log => log(low, high, numbers.max(2)),
+            AxisScale::Linear => linear(low, high, fixed, least_step, numbers.max(2)),
+            AxisScale::Log => log(low, high, numbers.max(2)),
         }
     }
 
     /// Where a value is, from 0 to 1; outside for one outside.
     pub(crate) fn place(&self, value: f64) -> f64 {
         match self.scale {
-            Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Log => {
+            AxisScale::Linear => (value - self.low) / (self.high - self.low),
+            AxisScale::Log => {
                 let value = value.max(self.low);
                 (value.log10() - self.low.log10()) / (self.high.log10() - self.low.log10())
             }
@@ -55,7 +55,7 @@ fn linear(low: f64, high: f64, fixed: bool, least_step: f64, numbers: usize) -> 
         true => (low, high),
         false => ((low / step + SLACK).floor() * step, (high / step - SLACK).ceil() * step),
     };
-    let mut ruler = Ruler { low, high, scale: Scale::Linear, ticks: Vec::new() };
+    let mut ruler = Ruler { low, high, scale: AxisScale::Linear, ticks: Vec::new() };
     let decimals = decimals(step);
     let mut index = (low / step - SLACK).ceil();
     while index * step <= high + step * SLACK {
@@ -75,7 +75,7 @@ fn log(low: f64, high: f64, numbers: usize) -> Ruler {
     last = last.ceil().max(first + 1.0);
     let power = |exponent: f64| 10f64.powf(exponent);
     let mut ruler =
-        Ruler { low: power(first), high: power(last), scale: Scale::Log, ticks: Vec::new() };
+        Ruler { low: power(first), high: power(last), scale: AxisScale::Log, ticks: Vec::new() };
     let decades = last - first;
     let step = (decades / count(numbers)).ceil().max(1.0);
     let mut exponent = first;
@@ -147,22 +147,25 @@ const MINOR_DECADES: f64 = 4.0;
 mod tests {
     use super::*;
 
-    fn texts(low: f64, high: f64, scale: Scale, fixed: bool, numbers: usize) -> Vec<String> {
+    fn texts(low: f64, high: f64, scale: AxisScale, fixed: bool, numbers: usize) -> Vec<String> {
         let ruler = Ruler::new(low, high, scale, fixed, 0.0, numbers);
         ruler.ticks.into_iter().map(|tick| tick.text).filter(|text| !text.is_empty()).collect()
     }
 
     #[test]
     fn numbers_of_a_linear_axis_are_round_and_enclose_the_values() {
-        assert_eq!(texts(0.0, 9.3, Scale::Linear, false, 5), ["0", "2", "4", "6", "8", "10"]);
-        assert_eq!(texts(0.0, 0.31, Scale::Linear, false, 4), ["0.0", "0.1", "0.2", "0.3", "0.4"]);
-        assert_eq!(texts(-3.0, 3.0, Scale::Linear, false, 4), ["−4", "−2", "0", "2", "4"]);
-        assert_eq!(texts(0.0, 0.0, Scale::Linear, false, 2), ["0.0", "0.5", "1.0"]);
+        assert_eq!(texts(0.0, 9.3, AxisScale::Linear, false, 5), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(
+            texts(0.0, 0.31, AxisScale::Linear, false, 4),
+            ["0.0", "0.1", "0.2", "0.3", "0.4"]
+        );
+        assert_eq!(texts(-3.0, 3.0, AxisScale::Linear, false, 4), ["−4", "−2", "0", "2", "4"]);
+        assert_eq!(texts(0.0, 0.0, AxisScale::Linear, false, 2), ["0.0", "0.5", "1.0"]);
     }
 
     #[test]
     fn asked_ends_stay_where_they_are() {
-        let ruler = Ruler::new(10.0, 21.4, Scale::Linear, true, 0.0, 6);
+        let ruler = Ruler::new(10.0, 21.4, AxisScale::Linear, true, 0.0, 6);
         assert_eq!((ruler.low, ruler.high), (10.0, 21.4));
         let texts: Vec<_> = ruler.ticks.iter().map(|tick| tick.text.as_str()).collect();
         assert_eq!(texts, ["10", "12", "14", "16", "18", "20"]);
@@ -170,17 +173,17 @@ mod tests {
 
     #[test]
     fn numbers_of_packets_are_whole() {
-        let ruler = Ruler::new(0.0, 2.0, Scale::Linear, false, 1.0, 9);
+        let ruler = Ruler::new(0.0, 2.0, AxisScale::Linear, false, 1.0, 9);
         let texts: Vec<_> = ruler.ticks.iter().map(|tick| tick.text.as_str()).collect();
         assert_eq!(texts, ["0", "1", "2"]);
     }
 
     #[test]
     fn a_log_axis_has_whole_decades() {
-        assert_eq!(texts(0.02, 7.0, Scale::Log, false, 6), ["0.01", "0.1", "1", "10"]);
-        assert_eq!(texts(1.0, 1e9, Scale::Log, false, 4), ["1", "1000", "1e6", "1e9"]);
-        assert_eq!(texts(0.0, 0.0, Scale::Log, false, 4), ["0.001", "0.01"]);
-        let ruler = Ruler::new(1.0, 100.0, Scale::Log, false, 0.0, 6);
+        assert_eq!(texts(0.02, 7.0, AxisScale::Log, false, 6), ["0.01", "0.1", "1", "10"]);
+        assert_eq!(texts(1.0, 1e9, AxisScale::Log, false, 4), ["1", "1000", "1e6", "1e9"]);
+        assert_eq!(texts(0.0, 0.0, AxisScale::Log, false, 4), ["0.001", "0.01"]);
+        let ruler = Ruler::new(1.0, 100.0, AxisScale::Log, false, 0.0, 6);
         assert!((ruler.place(10.0) - 0.5).abs() < 1e-12);
         assert!(ruler.place(0.0).abs() < 1e-12);
         assert_eq!(ruler.ticks.len(), 3 + 16);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tiny_skia::Pixmap;
 use windtunnel_plot::{
-    Axis, AxisQuantity, Figure, FigureFormat, FigureSize, Panel, PlotError, PlotSeries,
+    Axis, AxisQuantity, Figure, FigureFormat, FigureSize, PlotError, PlotPanel, PlotSeries,
     SeriesInterpolation, VerticalMarker, render,
 };
 
@@ -18,7 +18,7 @@ fn runs() -> Figure {
         (0..200).map(|n| (f64::from(n) * 0.1 + 0.05, (0.6 + 0.4 * at(n)) * scale)).collect()
     };
     let panel = |label: &str, quantity: AxisQuantity, scale: f64| {
-        let mut panel = Panel::new(Axis::seconds(), Axis::new(label, quantity));
+        let mut panel = PlotPanel::new(Axis::seconds(), Axis::new(label, quantity));
         panel.series.push(PlotSeries::new("drop-tail", 0, wave(0, scale)));
         panel.series.push(PlotSeries::new("CoDel", 1, wave(1, scale * 0.4)));
         panel.marks = vec![
@@ -44,7 +44,7 @@ fn distributions() -> Figure {
     let axis = Axis::new("round-trip time", AxisQuantity::Nanoseconds).log();
     let share =
         Axis { range: Some((0.0, 1.0)), ..Axis::new("share of samples", AxisQuantity::Share) };
-    let mut panel = Panel::new(axis, share);
+    let mut panel = PlotPanel::new(axis, share);
     for (index, (name, base)) in
         [("a & b", 2e5), ("京都", 3e6), ("paris – zürich", 9e6)].into_iter().enumerate()
     {
@@ -59,7 +59,7 @@ fn distributions() -> Figure {
 
 /// One panel of little, wide.
 fn wide() -> Figure {
-    let mut panel = Panel::new(
+    let mut panel = PlotPanel::new(
         Axis { range: Some((10.0, 20.0)), ..Axis::seconds() },
         Axis::new("drops", AxisQuantity::PacketRate),
     );

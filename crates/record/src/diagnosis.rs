@@ -30,9 +30,9 @@ use windtunnel_sys::sock_diag::{self, SockDiagReceiveOutcome};
 
 pub use thread::{TcpDiagnosisReport, TcpDiagnosisThread};
 
-use crate::owners::{Owned, SocketAttribution, UnattributedSocketQueue};
-use message::{Described, TcpDiagnosisReply};
-use sample::Sampled;
+use crate::owners::{SocketAttribution, SocketOwnership, UnattributedSocketQueue};
+use message::{InetDiagSocket, TcpDiagnosisReply};
+use sample::TcpConnectionSampler;
 
 /// The usual interval.
 pub const INTERVAL: Duration = Duration::from_millis(10);
@@ -71,7 +71,7 @@ struct TcpDiagnosisNode {
     node: NodeId,
     socket: OwnedFd,
     /// By cookie.
-    connections: BTreeMap<u64, Sampled>,
+    connections: BTreeMap<u64, TcpConnectionSampler>,
     flow_next: u32,
     /// The number of the last request.
     sequence: u32,
@@ -87,8 +87,8 @@ struct TcpDiagnosisNode {
 struct OwnedOnly {
     owners: SocketAttribution,
     /// Connections of the present look of which it is not known whose they are, with their times.
-    unknown: Vec<(u64, Described)>,
-    destroyed: UnattributedSocketQueue<Described>,
+    unknown: Vec<(u64, InetDiagSocket)>,
+    destroyed: UnattributedSocketQueue<InetDiagSocket>,
 }
 
 /// Takes records with the node that they are of.
@@ -183,7 +183,7 @@ impl TcpDiagnosis {
     pub fn begin_anew(&mut self) {
         let connections =
             self.nodes.iter_mut().flat_map(|watched| watched.connections.values_mut());
-        connections.for_each(Sampled::begin_anew);
+        connections.for_each(TcpConnectionSampler::begin_anew);
     }
 
     /// What looking has cost until now.
@@ -243,7 +243,7 @@ impl TcpDiagnosisNode {
         let sockets: Vec<_> = unknown.iter().map(|(_, it)| (it.cookie, it.file)).collect();
         owned.owners.find(&sockets);
         let owners = &owned.owners;
-        let is_ours = |cookie| owners.owned(cookie, 0) == Owned::Ours;
+        let is_ours = |cookie| owners.owned(cookie, 0) == SocketOwnership::Ours;
         let destroyed = owned.destroyed.take(clock::monotonic_ns(), is_ours);
         let ours: Vec<_> = unknown.into_iter().filter(|(_, it)| is_ours(it.cookie)).collect();
         for (time, described) in ours {
@@ -266,8 +266,8 @@ impl TcpDiagnosisNode {
             return true;
         }
         match (owned.owners.owned(described.cookie, described.file), answer) {
-            (Owned::Ours, _) => return true,
-            (Owned::Foreign, TcpDiagnosisReply::Connection(_)) => {}
+            (SocketOwnership::Ours, _) => return true,
+            (SocketOwnership::Foreign, TcpDiagnosisReply::Connection(_)) => {}
             (_, TcpDiagnosisReply::Connection(_)) => owned.unknown.push((time, *described)),
             (..) => owned.destroyed.put(time, described.cookie, *described),
         }
@@ -344,10 +344,10 @@ impl TcpDiagnosisNode {
 }
 
 /// A connection that was not seen before, with a flow of its own.
-fn begin(next: &mut u32, described: &Described) -> Sampled {
+fn begin(next: &mut u32, described: &InetDiagSocket) -> TcpConnectionSampler {
     let flow = *next;
     *next += 1;
-    Sampled::new(flow, described)
+    TcpConnectionSampler::new(flow, described)
 }
 
 /// Answers come in datagrams of at most 32 KiB.

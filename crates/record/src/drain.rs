@@ -31,10 +31,10 @@ use windtunnel_sys::clock;
 
 pub use files::RecordFileLimits;
 use files::RotatingRecordFiles;
-pub use filter::{Anonymity, FlowChoice, RecordDrainFilter};
+pub use filter::{AddressAnonymiser, FlowChoice, RecordDrainFilter};
 pub(crate) use scratch::ScratchRecordFile;
 pub use status::{LayerStatus, RecordDrainStatus};
-pub use unseen::Homes;
+pub use unseen::CallRecordingScope;
 
 /// Where records wait.
 pub trait Feed: Send {
@@ -81,9 +81,9 @@ pub struct RecordDrainSettings {
     pub limits: RecordFileLimits,
     pub filter: RecordDrainFilter,
     /// Whose calls should be recorded, of each connection that is seen.
-    pub homes: Homes,
+    pub homes: CallRecordingScope,
     /// Replaces addresses and ports in definitions of flows.
-    pub anonymity: Option<Anonymity>,
+    pub anonymity: Option<AddressAnonymiser>,
     /// From one look at the sources to the next.
     pub interval: Duration,
 }
@@ -211,7 +211,7 @@ struct RecordDrainWorker {
     asked: Vec<Box<dyn PolledRecordSource>>,
     files: RotatingRecordFiles,
     filter: RecordDrainFilter,
-    anonymity: Option<Anonymity>,
+    anonymity: Option<AddressAnonymiser>,
     /// Room for records, kept from one look to the next.
     spent: Vec<EventRecord>,
     shown: Arc<Mutex<RecordDrainStatus>>,

@@ -24,7 +24,7 @@ use windtunnel_model::record::kind::RecordSource;
 
 use crate::drain::Feed;
 use programs::BpfProgramSet;
-pub use programs::Unavailable;
+pub use programs::KernelLayerFailure;
 use ring::KernelRecordRings;
 
 /// What the kernel's events are chosen by.
@@ -75,7 +75,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel cannot or may not run them.
-    pub fn open(settings: KernelTraceSettings) -> Result<Kernel, Unavailable> {
+    pub fn open(settings: KernelTraceSettings) -> Result<Kernel, KernelLayerFailure> {
         let mut programs = BpfProgramSet::load(settings)?;
         let ring = KernelRecordRings::new(&mut programs)?;
         Ok(Kernel { scope: settings.scope, programs, ring: Arc::new(Mutex::new(ring)) })
@@ -91,9 +91,13 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel refuses; if what is recorded is chosen by process.
-    pub fn add_namespace(&mut self, inode: u32, node: u32) -> Result<KernelFeed, Unavailable> {
+    pub fn add_namespace(
+        &mut self,
+        inode: u32,
+        node: u32,
+    ) -> Result<KernelFeed, KernelLayerFailure> {
         if self.scope != KernelTraceScope::Namespaces {
-            return Err(Unavailable::new("events are chosen by process, not by namespace"));
+            return Err(KernelLayerFailure::new("events are chosen by process, not by namespace"));
         }
         self.add(inode, EventSource::of_node(RecordSource::Kernel, node, 0))
     }
@@ -102,9 +106,9 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel refuses; if what is recorded is chosen by namespace.
-    pub fn add_processes(&mut self, node: u32) -> Result<KernelFeed, Unavailable> {
+    pub fn add_processes(&mut self, node: u32) -> Result<KernelFeed, KernelLayerFailure> {
         if self.scope != KernelTraceScope::Processes {
-            return Err(Unavailable::new("events are chosen by namespace, not by process"));
+            return Err(KernelLayerFailure::new("events are chosen by namespace, not by process"));
         }
         self.add(ALL_PROCESSES, EventSource::of_node(RecordSource::Kernel, node, 0))
     }
@@ -113,7 +117,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn add_process(&mut self, process: u32) -> Result<(), Unavailable> {
+    pub fn add_process(&mut self, process: u32) -> Result<(), KernelLayerFailure> {
         self.programs.add_process(process)
     }
 
@@ -121,7 +125,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn start(&mut self) -> Result<(), Unavailable> {
+    pub fn start(&mut self) -> Result<(), KernelLayerFailure> {
         self.programs.attach()
     }
 
@@ -129,7 +133,7 @@ impl Kernel {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn stop(&mut self) -> Result<(), Unavailable> {
+    pub fn stop(&mut self) -> Result<(), KernelLayerFailure> {
         self.programs.detach()
     }
 
@@ -139,7 +143,7 @@ impl Kernel {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).set_on(node, is_on);
     }
 
-    fn add(&mut self, key: u32, source: EventSource) -> Result<KernelFeed, Unavailable> {
+    fn add(&mut self, key: u32, source: EventSource) -> Result<KernelFeed, KernelLayerFailure> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner).add(key, source.node)?;
         Ok(KernelFeed { source, ring: Arc::clone(&self.ring) })
     }

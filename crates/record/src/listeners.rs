@@ -23,7 +23,7 @@ use windtunnel_model::plan::{ServicePort, TransportProtocol};
 use windtunnel_sys::clock;
 use windtunnel_sys::sock_diag::{self, SockDiagReceiveOutcome};
 
-pub use thread::{Finding, ListenerThread};
+pub use thread::{ListenerThread, ListenerThreadEvent};
 
 use message::ListenerSocketReply;
 
@@ -43,7 +43,7 @@ pub struct ListenerTarget {
 
 /// A target has another socket than before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sighting {
+pub struct ListenerChange {
     pub node: NodeId,
     pub target: ListenerTarget,
     /// The socket, by its cookie; `None`: none listens there any longer.
@@ -179,7 +179,7 @@ impl ListenerMonitor {
     /// The first failure; the other nodes have been looked at.
     pub fn look_at_all(
         &mut self,
-        sink: &mut dyn FnMut(Sighting),
+        sink: &mut dyn FnMut(ListenerChange),
     ) -> Result<(), (NodeId, io::Error)> {
         let began_ns = clock::monotonic_ns();
         if self.looked_ns != 0 {
@@ -203,7 +203,11 @@ impl ListenerMonitor {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn look_at(&mut self, node: NodeId, sink: &mut dyn FnMut(Sighting)) -> io::Result<()> {
+    pub fn look_at(
+        &mut self,
+        node: NodeId,
+        sink: &mut dyn FnMut(ListenerChange),
+    ) -> io::Result<()> {
         let began_ns = clock::monotonic_ns();
         let Some(watched) = self.nodes.get_mut(&node) else { return Ok(()) };
         let looked = watched.look(node, &mut self.buffer, &mut self.stats, sink);
@@ -251,7 +255,7 @@ impl NodeListenerTargets {
         node: NodeId,
         buffer: &mut [u8],
         stats: &mut ListenerStats,
-        sink: &mut dyn FnMut(Sighting),
+        sink: &mut dyn FnMut(ListenerChange),
     ) -> io::Result<()> {
         stats.looks += 1;
         for first in (0..self.targets.len()).step_by(BATCH) {
@@ -273,7 +277,7 @@ impl NodeListenerTargets {
         node: NodeId,
         buffer: &mut [u8],
         stats: &mut ListenerStats,
-        sink: &mut dyn FnMut(Sighting),
+        sink: &mut dyn FnMut(ListenerChange),
     ) -> io::Result<()> {
         loop {
             let length = match sock_diag::receive(&self.socket, buffer)? {
@@ -304,7 +308,7 @@ impl NodeListenerTargets {
             let seen_ns = clock::monotonic_ns();
             if known.changes(socket, seen_ns) {
                 let (target, losses) = (known.target, self.losses);
-                sink(Sighting { node, target, socket, seen_ns, losses });
+                sink(ListenerChange { node, target, socket, seen_ns, losses });
             }
         }
     }

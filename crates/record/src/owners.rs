@@ -18,9 +18,9 @@ use crate::drain::Feed;
 
 /// Cookies of sockets that calls were recorded on; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Cookies(Arc<Mutex<BTreeSet<u64>>>);
+pub struct SocketCookieSet(Arc<Mutex<BTreeSet<u64>>>);
 
-impl Cookies {
+impl SocketCookieSet {
     fn lock(&self) -> MutexGuard<'_, BTreeSet<u64>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -28,20 +28,20 @@ impl Cookies {
 
 /// A source of calls, whose sockets are noted.
 #[derive(Debug)]
-pub struct Noted<F> {
+pub struct SocketNotingFeed<F> {
     feed: F,
-    cookies: Cookies,
+    cookies: SocketCookieSet,
 }
 
-impl<F: Feed> Noted<F> {
+impl<F: Feed> SocketNotingFeed<F> {
     /// Notes the sockets of `feed`.
     #[must_use]
-    pub fn new(feed: F, cookies: Cookies) -> Noted<F> {
-        Noted { feed, cookies }
+    pub fn new(feed: F, cookies: SocketCookieSet) -> SocketNotingFeed<F> {
+        SocketNotingFeed { feed, cookies }
     }
 }
 
-impl<F: Feed> Feed for Noted<F> {
+impl<F: Feed> Feed for SocketNotingFeed<F> {
     fn source(&self) -> EventSource {
         self.feed.source()
     }
@@ -63,14 +63,14 @@ impl<F: Feed> Feed for Noted<F> {
 #[derive(Debug)]
 pub struct SocketAttribution {
     processes: Vec<u32>,
-    cookies: Cookies,
+    cookies: SocketCookieSet,
     /// Sockets of others: their files, by cookie.
     foreign: BTreeMap<u64, u32>,
 }
 
 /// What a socket is, before anything is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owned {
+pub(crate) enum SocketOwnership {
     Ours,
     Foreign,
     Unknown,
@@ -83,18 +83,18 @@ pub(crate) struct UnattributedSocketQueue<T>(VecDeque<(u64, u64, T)>);
 impl SocketAttribution {
     /// Of these processes and all that they start; and of the sockets that `cookies` name.
     #[must_use]
-    pub fn new(processes: Vec<u32>, cookies: Cookies) -> SocketAttribution {
+    pub fn new(processes: Vec<u32>, cookies: SocketCookieSet) -> SocketAttribution {
         SocketAttribution { processes, cookies, foreign: BTreeMap::new() }
     }
 
     /// Whose a socket is. `file` is the number of its inode, 0 while no process has it open.
-    pub(crate) fn owned(&self, cookie: u64, file: u32) -> Owned {
+    pub(crate) fn owned(&self, cookie: u64, file: u32) -> SocketOwnership {
         if self.cookies.lock().contains(&cookie) {
-            Owned::Ours
+            SocketOwnership::Ours
         } else if self.foreign.get(&cookie) == Some(&file) {
-            Owned::Foreign
+            SocketOwnership::Foreign
         } else {
-            Owned::Unknown
+            SocketOwnership::Unknown
         }
     }
 
@@ -229,28 +229,28 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&listener);
         let link = fs::read_link(format!("/proc/self/fd/{number}")).unwrap();
         let file = socket_of(link.to_str().unwrap()).unwrap();
-        let mut owners = SocketAttribution::new(vec![own], Cookies::default());
-        assert_eq!(owners.owned(cookie, file), Owned::Unknown);
+        let mut owners = SocketAttribution::new(vec![own], SocketCookieSet::default());
+        assert_eq!(owners.owned(cookie, file), SocketOwnership::Unknown);
         owners.find(&[(cookie, file), (77, 1)]);
-        assert_eq!(owners.owned(cookie, file), Owned::Ours);
-        assert_eq!(owners.owned(cookie, 0), Owned::Ours, "also when it is closed");
-        assert_eq!(owners.owned(77, 1), Owned::Foreign);
-        assert_eq!(owners.owned(77, 2), Owned::Unknown, "another process has it now");
+        assert_eq!(owners.owned(cookie, file), SocketOwnership::Ours);
+        assert_eq!(owners.owned(cookie, 0), SocketOwnership::Ours, "also when it is closed");
+        assert_eq!(owners.owned(77, 1), SocketOwnership::Foreign);
+        assert_eq!(owners.owned(77, 2), SocketOwnership::Unknown, "another process has it now");
     }
 
     #[test]
     fn a_socket_that_no_process_has_open_yet_stays_unknown() {
-        let mut owners = SocketAttribution::new(Vec::new(), Cookies::default());
+        let mut owners = SocketAttribution::new(Vec::new(), SocketCookieSet::default());
         owners.find(&[(5, 0)]);
-        assert_eq!(owners.owned(5, 0), Owned::Unknown);
+        assert_eq!(owners.owned(5, 0), SocketOwnership::Unknown);
     }
 
     #[test]
     fn sockets_of_recorded_calls_are_known() {
         let (shelf, feed) =
             SourceRecordBuffer::new(EventSource::of_node(RecordSource::Calls, 0, 0), 8);
-        let cookies = Cookies::default();
-        let mut feed = Noted::new(feed, cookies.clone());
+        let cookies = SocketCookieSet::default();
+        let mut feed = SocketNotingFeed::new(feed, cookies.clone());
         let args = [9, 1, 0, 0];
         shelf.put(&EventRecord {
             time: 1,
@@ -260,8 +260,8 @@ mod tests {
         });
         feed.take(8, &mut Vec::new());
         let owners = SocketAttribution::new(Vec::new(), cookies);
-        assert_eq!(owners.owned(1 << 32 | 9, 0), Owned::Ours);
-        assert_eq!(owners.owned(9, 0), Owned::Unknown);
+        assert_eq!(owners.owned(1 << 32 | 9, 0), SocketOwnership::Ours);
+        assert_eq!(owners.owned(9, 0), SocketOwnership::Unknown);
     }
 
     #[test]

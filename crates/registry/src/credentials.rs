@@ -10,7 +10,7 @@ use docker_credential::{CredentialRetrievalError, DockerCredential};
 use ureq::http::HeaderValue;
 
 use crate::error::RegistryError;
-use crate::reference::Reference;
+use crate::reference::ImageReference;
 
 /// A name and a password.
 pub(crate) struct RegistryCredentials {
@@ -35,7 +35,9 @@ pub(crate) fn secret(value: &str) -> Option<HeaderValue> {
 }
 
 /// What is stored for the registry of a reference, if anything is.
-pub(crate) fn stored(reference: &Reference) -> Result<Option<RegistryCredentials>, RegistryError> {
+pub(crate) fn stored(
+    reference: &ImageReference,
+) -> Result<Option<RegistryCredentials>, RegistryError> {
     let registry = reference.registry();
     // Docker knows its own registry by the address that its first version had.
     let docker = if registry == "docker.io" { "https://index.docker.io/v1/" } else { registry };

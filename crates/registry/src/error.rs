@@ -6,7 +6,7 @@ use std::io;
 use windtunnel_image::{ImageError, UnpackError};
 
 use crate::failure::{LOG_IN, RegistryExchangeError};
-use crate::reference::Reference;
+use crate::reference::ImageReference;
 
 /// Why an image is not in the cache.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +31,15 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    pub(crate) fn fetch(reference: &Reference, error: &RegistryExchangeError) -> RegistryError {
+    pub(crate) fn fetch(
+        reference: &ImageReference,
+        error: &RegistryExchangeError,
+    ) -> RegistryError {
         let (why, hint) = (shown(error), error.hint().map(str::to_owned));
         RegistryError::Fetch { reference: reference.to_string(), why, hint }
     }
 
-    pub(crate) fn image(reference: &Reference, error: &ImageError) -> RegistryError {
+    pub(crate) fn image(reference: &ImageReference, error: &ImageError) -> RegistryError {
         let (why, hint) = (shown(error), error.hint());
         RegistryError::Image { reference: reference.to_string(), why, hint }
     }

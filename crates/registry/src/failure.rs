@@ -104,11 +104,11 @@ fn is_late(error: &ureq::Error) -> bool {
 /// What a registry says in the body of a refusal. Source: OCI Distribution Specification, "Error Codes".
 #[derive(Debug, Deserialize)]
 pub(crate) struct RegistryErrorResponse {
-    errors: Vec<Stated>,
+    errors: Vec<RegistryErrorEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Stated {
+struct RegistryErrorEntry {
     code: String,
     #[serde(default)]
     message: String,

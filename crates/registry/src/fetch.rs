@@ -12,7 +12,7 @@ use crate::credentials::{self, RegistryCredentials};
 use crate::error::RegistryError;
 use crate::failure::RegistryExchangeError;
 use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, parse_url};
-use crate::reference::Reference;
+use crate::reference::ImageReference;
 use crate::repository::Repository;
 use crate::token::{TokenError, token};
 use crate::waiting::shown;
@@ -28,7 +28,7 @@ pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
 /// What is wrong with the reference, the network, the registry, or what it gave. What has been fetched
 /// of the image stays, and the next attempt goes on from there.
 pub fn fetch(
-    reference: &Reference,
+    reference: &ImageReference,
     platform: Option<&Platform>,
     cache: &RegistryImageCache,
     progress: &mut Progress<'_>,
@@ -46,7 +46,7 @@ pub fn fetch(
 
 /// An image that is named by its digest and there.
 fn whole(
-    reference: &Reference,
+    reference: &ImageReference,
     platform: Option<&Platform>,
     cache: &RegistryImageCache,
 ) -> Option<(Sha256Digest, PathBuf)> {
@@ -57,7 +57,7 @@ fn whole(
 }
 
 struct ImageFetchSession<'a> {
-    reference: &'a Reference,
+    reference: &'a ImageReference,
     platform: Option<&'a Platform>,
     cache: &'a RegistryImageCache,
     repository: Repository,
@@ -65,7 +65,7 @@ struct ImageFetchSession<'a> {
 
 impl ImageFetchSession<'_> {
     fn new<'a>(
-        reference: &'a Reference,
+        reference: &'a ImageReference,
         platform: Option<&'a Platform>,
         cache: &'a RegistryImageCache,
     ) -> Result<ImageFetchSession<'a>, RegistryError> {
@@ -118,7 +118,7 @@ impl ImageFetchSession<'_> {
     /// A manifest or index, and its digest. That it is waited for is shown.
     fn manifest(
         &self,
-        reference: &Reference,
+        reference: &ImageReference,
         progress: &mut Progress<'_>,
     ) -> Result<(Sha256Digest, Vec<u8>), RegistryError> {
         let until = Instant::now() + DOCUMENT_TIMEOUT;
@@ -174,7 +174,7 @@ impl ImageFetchSession<'_> {
 
 /// By what a registry is asked: TLS. One of this machine needs none, and may have a certificate that
 /// no other authority knows, as Docker has it: what speaks TLS there is asked by TLS.
-fn scheme(http: &Http, reference: &Reference) -> Scheme {
+fn scheme(http: &Http, reference: &ImageReference) -> Scheme {
     if !reference.is_loopback() {
         return Scheme::HTTPS;
     }
@@ -184,7 +184,7 @@ fn scheme(http: &Http, reference: &Reference) -> Scheme {
     if url.is_some_and(speaks) { Scheme::HTTPS } else { Scheme::HTTP }
 }
 
-fn silent(reference: &Reference, what: &str) -> RegistryError {
+fn silent(reference: &ImageReference, what: &str) -> RegistryError {
     let why = format!("{what} within {} s", DOCUMENT_TIMEOUT.as_secs());
     RegistryError::Answer { reference: reference.to_string(), why }
 }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn a_registry_elsewhere_is_asked_by_tls_alone() {
         for image in ["registry.invalid/a", "192.0.2.1:5000/a", "redis"] {
-            let scheme = scheme(&Http::new(), &Reference::parse(image).unwrap());
+            let scheme = scheme(&Http::new(), &ImageReference::parse(image).unwrap());
             assert_eq!(scheme, Scheme::HTTPS, "{image}");
         }
     }

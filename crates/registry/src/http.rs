@@ -236,15 +236,15 @@ fn agent(tls: TlsConfig) -> Agent {
         .timeout_per_read(Some(SILENCE_TIMEOUT))
         .timeout_per_write(Some(SILENCE_TIMEOUT))
         .build();
-    Agent::with_parts(config, DefaultConnector::default(), Alone::default())
+    Agent::with_parts(config, DefaultConnector::default(), SameThreadResolver::default())
 }
 
 /// Looks up names by the calling thread: one that a time limit has left behind would be in the way of a
 /// fork. The system's resolver has time limits of its own (resolv.conf(5)).
 #[derive(Debug, Default)]
-struct Alone(DefaultResolver);
+struct SameThreadResolver(DefaultResolver);
 
-impl Resolver for Alone {
+impl Resolver for SameThreadResolver {
     fn resolve(
         &self,
         url: &Uri,

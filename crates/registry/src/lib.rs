@@ -8,7 +8,7 @@
 //!
 //! | module | nouns |
 //! | --- | --- |
-//! | `reference` | [`Reference`]: what names an image in a registry; pure |
+//! | `reference` | [`ImageReference`]: what names an image in a registry; pure |
 //! | `credentials` | what users have stored by `docker login` or `podman login` |
 //! | `http` | requests: certificates, proxies, redirects, time limits |
 //! | `token` | what a registry's token service gives |
@@ -42,4 +42,4 @@ mod waiting;
 
 pub use error::RegistryError;
 pub use fetch::{Progress, fetch};
-pub use reference::Reference;
+pub use reference::ImageReference;

@@ -13,7 +13,7 @@ use grammar::ImageReferenceParts;
 /// `[HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]`. Without a host the registry is Docker Hub, without tag
 /// and digest the tag is `latest`, as with Docker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
+pub struct ImageReference {
     /// As users write it and tools store credentials for it.
     registry: String,
     repository: String,
@@ -21,12 +21,12 @@ pub struct Reference {
     digest: Option<Sha256Digest>,
 }
 
-impl Reference {
+impl ImageReference {
     /// Reads one, without `oci://` before it.
     ///
     /// # Errors
     /// Why it is none.
-    pub fn parse(text: &str) -> Result<Reference, RegistryError> {
+    pub fn parse(text: &str) -> Result<ImageReference, RegistryError> {
         let not = |why: String| RegistryError::Reference { text: text.to_owned(), why };
         let ImageReferenceParts { name, tag, digest } =
             ImageReferenceParts::of(text).map_err(not)?;
@@ -39,7 +39,7 @@ impl Reference {
         };
         let (registry, repository) = grammar::registry_and_repository(name).map_err(not)?;
         let tag = tag.or_else(|| digest.is_none().then_some("latest")).map(str::to_owned);
-        Ok(Reference { registry, repository, tag, digest })
+        Ok(ImageReference { registry, repository, tag, digest })
     }
 
     /// The manifest or index that it names, whatever its tag leads to.
@@ -50,8 +50,8 @@ impl Reference {
 
     /// The same image for ever: its tag is only for people then.
     #[must_use]
-    pub fn pinned(&self, digest: &Sha256Digest) -> Reference {
-        Reference { digest: Some(digest.clone()), ..self.clone() }
+    pub fn pinned(&self, digest: &Sha256Digest) -> ImageReference {
+        ImageReference { digest: Some(digest.clone()), ..self.clone() }
     }
 
     pub(crate) fn registry(&self) -> &str {
@@ -88,7 +88,7 @@ pub(crate) fn is_loopback(host: &str) -> bool {
         || plain.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-impl fmt::Display for Reference {
+impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.registry, self.repository)?;
         if let Some(tag) = &self.tag {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_short_reference_is_of_docker_hub() {
-        let whole = |text: &str| Reference::parse(text).unwrap().to_string();
+        let whole = |text: &str| ImageReference::parse(text).unwrap().to_string();
         assert_eq!(whole("redis"), "docker.io/library/redis:latest");
         assert_eq!(whole("a/b:1"), "docker.io/a/b:1");
         assert_eq!(whole("example.org:5000/a/b:1"), "example.org:5000/a/b:1");
@@ -119,19 +119,19 @@ mod tests {
 
     #[test]
     fn a_pinned_reference_keeps_its_tag_and_is_read_again() {
-        let pinned = Reference::parse("example.org/a:1").unwrap().pinned(&digest());
+        let pinned = ImageReference::parse("example.org/a:1").unwrap().pinned(&digest());
         assert_eq!(pinned.to_string(), format!("example.org/a:1@{}", digest()));
-        assert_eq!(Reference::parse(&pinned.to_string()).unwrap(), pinned);
+        assert_eq!(ImageReference::parse(&pinned.to_string()).unwrap(), pinned);
     }
 
     #[test]
     fn a_digest_is_asked_for_before_a_tag() {
-        let version = |text: &str| Reference::parse(text).unwrap().version();
+        let version = |text: &str| ImageReference::parse(text).unwrap().version();
         assert_eq!((version("a"), version("a:1")), ("latest".to_owned(), "1".to_owned()));
         let digest = digest().to_string();
         assert_eq!(version(&format!("a:1@{digest}")), digest);
         assert_eq!(version(&format!("a@{digest}")), digest);
-        let whole = Reference::parse(&format!("a@{digest}")).unwrap().to_string();
+        let whole = ImageReference::parse(&format!("a@{digest}")).unwrap().to_string();
         assert_eq!(whole, format!("docker.io/library/a@{digest}"), "no tag is added to a digest");
     }
 
@@ -139,13 +139,13 @@ mod tests {
     fn what_is_no_reference_is_refused() {
         let other = format!("a@sha512:{}", "0".repeat(128));
         for text in ["", "A", "a:", "a b", "http://x/a", "a@sha256:12", "../a", &other] {
-            assert!(Reference::parse(text).is_err(), "{text}");
+            assert!(ImageReference::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn only_loopback_addresses_need_no_tls() {
-        let is = |text: &str| Reference::parse(text).unwrap().is_loopback();
+        let is = |text: &str| ImageReference::parse(text).unwrap().is_loopback();
         assert!(is("127.0.0.1:5000/a") && is("127.1.2.3/a") && is("localhost:80/a"));
         assert!(is("LocalHost:80/a"));
         assert!(!is("localhost.example.org/a") && !is("10.0.0.1:5000/a") && !is("a"));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn docker_hub_is_asked_at_its_index() {
-        let authority = |text: &str| Reference::parse(text).unwrap().authority().to_owned();
+        let authority = |text: &str| ImageReference::parse(text).unwrap().authority().to_owned();
         assert_eq!(authority("redis"), "index.docker.io");
         assert_eq!(authority("example.org:5000/redis"), "example.org:5000");
     }

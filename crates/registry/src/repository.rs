@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::time::Instant;
 
 use ureq::http::{HeaderValue, StatusCode};
-use windtunnel_image::{Hashing, Sha256Digest};
+use windtunnel_image::{HashingReader, Sha256Digest};
 
 use crate::blob::Blob;
 use crate::failure::RegistryExchangeError;
 use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, parse_url};
-use crate::reference::Reference;
+use crate::reference::ImageReference;
 
 /// Who is asked, by what, and with what right.
 pub(crate) struct Repository {
@@ -24,7 +24,7 @@ impl Repository {
     pub(crate) fn new(
         http: Http,
         scheme: &str,
-        reference: &Reference,
+        reference: &ImageReference,
         authorization: Option<HeaderValue>,
     ) -> Repository {
         let (registry, name) = (reference.authority(), reference.repository());
@@ -56,7 +56,7 @@ impl Repository {
         if !answer.status().is_success() {
             return Err(answer.refusal()?);
         }
-        let read = copy(Hashing::new(answer.body()), into)?;
+        let read = copy(HashingReader::new(answer.body()), into)?;
         let actual = read.map_err(|error| answer.broken(error))?;
         if actual != *digest {
             let (expected, actual) = (digest.to_string(), actual.to_string());
@@ -76,7 +76,10 @@ impl Repository {
 }
 
 /// Copies a body into a file; its digest, or why it could not be read to its end.
-fn copy(mut body: Hashing<impl Read>, into: &mut Blob<'_>) -> io::Result<io::Result<Sha256Digest>> {
+fn copy(
+    mut body: HashingReader<impl Read>,
+    into: &mut Blob<'_>,
+) -> io::Result<io::Result<Sha256Digest>> {
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
         match body.read(&mut buffer) {

@@ -10,7 +10,7 @@ use ureq::http::{HeaderValue, StatusCode, Uri};
 use crate::credentials::{RegistryCredentials, secret};
 use crate::failure::RegistryExchangeError;
 use crate::http::{Http, HttpBodyReadOutcome, RegistryRequest, RegistryResponse, parse_url};
-use crate::reference::{Reference, is_loopback};
+use crate::reference::{ImageReference, is_loopback};
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ struct TokenServiceResponse {
 /// The token with which an image may be fetched, as a request has it; `None`: the registry wants none.
 pub(crate) fn token(
     http: &Http,
-    reference: &Reference,
+    reference: &ImageReference,
     scheme: &str,
     stored: Option<&RegistryCredentials>,
     until: Instant,
@@ -73,7 +73,7 @@ fn token_in(body: &[u8]) -> Result<HeaderValue, TokenError> {
 }
 
 /// Where the service is. A registry that is asked by TLS must not have its password sent without it.
-fn service_url(realm: &str, reference: &Reference) -> Result<Uri, TokenError> {
+fn service_url(realm: &str, reference: &ImageReference) -> Result<Uri, TokenError> {
     let url = parse_url(realm).ok_or_else(|| strange(realm))?;
     let is_here = is_loopback(url.host().unwrap_or_default()) && reference.is_loopback();
     if url.scheme_str() == Some("https") || is_here {
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     fn realm(realm: &str, image: &str) -> Result<String, String> {
-        let reference = Reference::parse(image).unwrap();
+        let reference = ImageReference::parse(image).unwrap();
         let url = service_url(realm, &reference);
         url.map(|url| url.to_string()).map_err(|error| error.to_string())
     }

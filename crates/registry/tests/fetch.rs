@@ -10,7 +10,7 @@ use std::fs;
 
 use serde_json::json;
 use windtunnel_image::{Image, RegistryImageCache, Sha256Digest};
-use windtunnel_registry::{Reference, fetch};
+use windtunnel_registry::{ImageReference, fetch};
 
 use image::{Made, blob, error_of, get, made_for};
 use server::{Answer, Server};
@@ -47,7 +47,7 @@ fn two_platforms_of_one_reference_are_both_in_the_cache_and_each_fetches_its_own
     let server = server.give(&pinned, Answer::Bytes(index));
     let folder = tempfile::tempdir().unwrap();
     let cache = RegistryImageCache::open(folder.path()).unwrap();
-    let reference = Reference::parse(&format!("{}/a:1", server.address())).unwrap();
+    let reference = ImageReference::parse(&format!("{}/a:1", server.address())).unwrap();
     let fetch_for = |text: &str| {
         let platform = text.parse().unwrap();
         fetch(&reference, Some(&platform), &cache, &mut |_, _| ()).map(|(_, place)| place)
@@ -291,7 +291,7 @@ fn a_registry_that_cannot_be_reached_is_named() {
     let server = Server::new();
     let reference = format!("{}/a:1", server.address());
     drop(server);
-    let reference = Reference::parse(&reference).unwrap();
+    let reference = ImageReference::parse(&reference).unwrap();
     let cache = RegistryImageCache::open(folder.path()).unwrap();
     let error = fetch(&reference, None, &cache, &mut |_, _| ()).unwrap_err();
     assert!(error.to_string().contains(&reference.to_string()), "{error}");

@@ -11,14 +11,14 @@ mod student;
 use serde::Serialize;
 
 use crate::document::RunSection;
-use crate::folder::{Facts, RunGroup};
+use crate::folder::{RunComparisonInputs, RunGroup};
 use student::{interval, welch};
 
 /// Groups of runs, and what was measured in all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunComparison {
     pub groups: Vec<ComparisonGroup>,
-    pub measures: Vec<Measure>,
+    pub measures: Vec<RunMeasureComparison>,
 }
 
 /// Runs of the same experiment.
@@ -31,7 +31,7 @@ pub struct ComparisonGroup {
 
 /// A figure of each run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measure {
+pub struct RunMeasureComparison {
     /// `goodput`, `dropped`, `lateness p99` and the like.
     pub what: String,
     /// `bit/s`, `ns`, `packets` or `1`.
@@ -50,12 +50,12 @@ pub struct Measure {
     pub interval: Vec<Option<[f64; 2]>>,
     /// Of each other group against the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub difference: Vec<Difference>,
+    pub difference: Vec<MeanDifference>,
 }
 
 /// How the mean of a group differs from that of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
+pub struct MeanDifference {
     pub group: usize,
     pub against: usize,
     /// The group's mean less the other's.
@@ -69,7 +69,11 @@ pub struct Difference {
     pub confident: bool,
 }
 
-pub(crate) fn all(groups: &[RunGroup], runs: &[RunSection], facts: &[Facts]) -> RunComparison {
+pub(crate) fn all(
+    groups: &[RunGroup],
+    runs: &[RunSection],
+    facts: &[RunComparisonInputs],
+) -> RunComparison {
     let of_group = |group: usize| (0..runs.len()).filter(|run| runs[*run].group == group).collect();
     let named = groups.iter().zip(0..);
     let groups: Vec<ComparisonGroup> = named
@@ -80,7 +84,7 @@ pub(crate) fn all(groups: &[RunGroup], runs: &[RunSection], facts: &[Facts]) -> 
     RunComparison { groups, measures }
 }
 
-fn measure(found: measures::CrossRunMeasure, groups: &[ComparisonGroup]) -> Measure {
+fn measure(found: measures::CrossRunMeasure, groups: &[ComparisonGroup]) -> RunMeasureComparison {
     let of = |group: &ComparisonGroup| group.runs.iter().map(|run| found.values[*run]).collect();
     let values: Vec<Vec<Option<f64>>> = groups.iter().map(of).collect();
     let samples: Vec<Vec<f64>> =
@@ -89,7 +93,7 @@ fn measure(found: measures::CrossRunMeasure, groups: &[ComparisonGroup]) -> Meas
         let (one, other) = (&samples[group], &samples[0]);
         let mean = student::mean(one)? - student::mean(other)?;
         let range = welch(one, other);
-        Some(Difference {
+        Some(MeanDifference {
             group,
             against: 0,
             mean,
@@ -98,7 +102,7 @@ fn measure(found: measures::CrossRunMeasure, groups: &[ComparisonGroup]) -> Meas
             confident: range.is_some_and(|[low, high]| low > 0.0 || high < 0.0),
         })
     });
-    Measure {
+    RunMeasureComparison {
         difference: difference.collect(),
         mean: samples.iter().map(|sample| student::mean(sample)).collect(),
         interval: samples.iter().map(|sample| interval(sample)).collect(),

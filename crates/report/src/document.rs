@@ -12,7 +12,7 @@ mod output;
 use serde::Serialize;
 use serde_json::Value;
 
-pub use crate::compare::{ComparisonGroup, Difference, Measure, RunComparison};
+pub use crate::compare::{ComparisonGroup, MeanDifference, RunComparison, RunMeasureComparison};
 pub use crate::flows::{FlowDirectionSummary, FlowSummary, Rtt};
 pub use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
 pub use distribution::DurationHistogram;

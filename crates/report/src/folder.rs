@@ -14,7 +14,7 @@ use crate::page::ReportPage;
 use crate::{compare, fit};
 pub use groups::{RunGroup, groups};
 pub(crate) use line::line;
-pub(crate) use read::Facts;
+pub(crate) use read::RunComparisonInputs;
 pub use read::read_plan;
 pub use records::record_files;
 
@@ -115,7 +115,8 @@ impl ReportDocument {
     ) -> Result<ReportDocument, ReportError> {
         let count: usize = groups.iter().map(|group| group.runs.len()).sum();
         let cells_max = options.page_bytes_max / count.max(1) / CELL_BYTES_MIN;
-        let (mut runs, mut facts): (Vec<RunSection>, Vec<Facts>) = (Vec::new(), Vec::new());
+        let (mut runs, mut facts): (Vec<RunSection>, Vec<RunComparisonInputs>) =
+            (Vec::new(), Vec::new());
         for (index, group) in groups.iter().enumerate() {
             for (number, folder) in (1..).zip(&group.runs) {
                 let (run, fact) = read::run(folder, cells_max, options)?;

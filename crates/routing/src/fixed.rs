@@ -10,13 +10,13 @@ use windtunnel_model::{Lane, NetworkVertex, NodeId};
 
 /// The fixed routes of a moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fixed {
+pub(crate) struct FixedRouteTable {
     next: BTreeMap<(NodeId, NodeId), Vec<(NetworkVertex, Lane)>>,
 }
 
-impl Fixed {
+impl FixedRouteTable {
     pub(crate) fn new(plan: &Plan, graph: &RoutingGraph, costs: &Costs) -> Self {
-        let mut fixed = Fixed::default();
+        let mut fixed = FixedRouteTable::default();
         plan.routes.iter().for_each(|route| fixed.fix(graph, costs, route));
         fixed
     }
@@ -60,7 +60,7 @@ impl Fixed {
     }
 
     /// Pairs that are fixed in one only, or otherwise.
-    pub(crate) fn differences(&self, other: &Fixed) -> usize {
+    pub(crate) fn differences(&self, other: &FixedRouteTable) -> usize {
         let here = self.next.iter().filter(|(pair, hops)| other.next.get(pair) != Some(hops));
         let gone = other.next.keys().filter(|pair| !self.next.contains_key(pair));
         here.count() + gone.count()

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use windtunnel_model::plan::{Plan, RouteChange, RoutingMetric};
 use windtunnel_model::{LanId, Lane, NetworkVertex, NodeId, PortId, RouterId, Span};
 
-use crate::fixed::Fixed;
+use crate::fixed::FixedRouteTable;
 use crate::graph::{InterfaceLocation, RoutingGraph};
 use crate::summary;
 use ways::ShortestPathCache;
@@ -33,7 +33,7 @@ pub struct Routes {
     /// Whether routers use all ways of equal cost.
     ecmp: bool,
     ways: Arc<ShortestPathCache>,
-    fixed: Arc<Fixed>,
+    fixed: Arc<FixedRouteTable>,
 }
 
 impl Routes {
@@ -47,7 +47,7 @@ impl Routes {
         let metric = plan.routing.metric;
         let ways = Arc::new(ShortestPathCache::new(&graph, metric, latency));
         Routes {
-            fixed: Arc::new(Fixed::new(plan, &graph, &ways.costs)),
+            fixed: Arc::new(FixedRouteTable::new(plan, &graph, &ways.costs)),
             ways,
             ecmp: plan.routing.ecmp,
             metric,

@@ -23,14 +23,14 @@ pub(crate) struct ShortestPathTree {
 /// take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ShortestPathHop {
-    far: Far,
+    far: PathDistance,
     /// `None` at the root.
     lane: Option<Lane>,
 }
 
 /// A distance; ordered by cost, then by lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Far {
+struct PathDistance {
     cost: u64,
     lanes: u32,
 }
@@ -40,7 +40,7 @@ impl ShortestPathTree {
     pub(crate) fn towards(graph: &RoutingGraph, costs: &Costs, root: u32) -> Self {
         let mut tree = ShortestPathTree { root, steps: vec![None; graph.core_len()] };
         let mut heap = BinaryHeap::new();
-        let home = Far { cost: 0, lanes: 0 };
+        let home = PathDistance { cost: 0, lanes: 0 };
         if let Some(core) = graph.core(root) {
             tree.steps[core as usize] = Some(ShortestPathHop { far: home, lane: None });
         }
@@ -131,21 +131,25 @@ impl ShortestPathTree {
         known.into_iter().map(Option::unwrap_or_default).collect()
     }
 
-    fn far(&self, graph: &RoutingGraph, at: u32) -> Option<Far> {
+    fn far(&self, graph: &RoutingGraph, at: u32) -> Option<PathDistance> {
         self.steps[graph.core(at)? as usize].map(|step| step.far)
     }
 
     /// How far the root is over a lane.
-    fn over(&self, graph: &RoutingGraph, costs: &Costs, lane: Lane) -> Option<Far> {
+    fn over(&self, graph: &RoutingGraph, costs: &Costs, lane: Lane) -> Option<PathDistance> {
         let cost = costs[lane.index()]?;
         let end = graph.end(lane);
-        let rest = if end == self.root { Far { cost: 0, lanes: 0 } } else { self.far(graph, end)? };
+        let rest = if end == self.root {
+            PathDistance { cost: 0, lanes: 0 }
+        } else {
+            self.far(graph, end)?
+        };
         Some(rest.plus(cost, graph.hops(lane)))
     }
 }
 
-impl Far {
-    fn plus(self, cost: u64, hops: u32) -> Far {
-        Far { cost: self.cost.saturating_add(cost), lanes: self.lanes + hops }
+impl PathDistance {
+    fn plus(self, cost: u64, hops: u32) -> PathDistance {
+        PathDistance { cost: self.cost.saturating_add(cost), lanes: self.lanes + hops }
     }
 }

@@ -5,7 +5,7 @@
 //! with all names known, is shown where it is, too.
 
 use crate::decode::{ReservationDraft, ScenarioDraft, read_reservation};
-use crate::grammar::{Decoder, Field};
+use crate::grammar::{Decoder, YamlMapEntry};
 use crate::position::SourceLocation;
 use crate::text::shorten;
 use crate::tree::{TreeError, YamlValue, YamlValueKind, parse};
@@ -38,7 +38,7 @@ fn read(from: &mut Decoder<'_>, text: &str) -> Option<ReservationDraft> {
         return None;
     };
     let letters = u32::try_from(name.chars().count()).unwrap_or(u32::MAX);
-    let shift = Shift { lines: before, columns: letters.saturating_add(1) };
+    let shift = SourceLocationShift { lines: before, columns: letters.saturating_add(1) };
     let place = SourceLocation { length: letters, ..at_start };
     let nothing = YamlValue { place, kind: YamlValueKind::Null };
     let value = match parse(value) {
@@ -52,18 +52,18 @@ fn read(from: &mut Decoder<'_>, text: &str) -> Option<ReservationDraft> {
             return None;
         }
     };
-    read_reservation(from, Field { key: name, place, value: &value })
+    read_reservation(from, YamlMapEntry { key: name, place, value: &value })
 }
 
 /// How far the places of a value are from those of its text.
 #[derive(Debug, Clone, Copy)]
-struct Shift {
+struct SourceLocationShift {
     lines: u32,
     /// In the first line.
     columns: u32,
 }
 
-impl Shift {
+impl SourceLocationShift {
     fn place(self, place: SourceLocation) -> SourceLocation {
         let columns = if place.line == 1 { self.columns } else { 0 };
         let column = place.column.saturating_add(columns);

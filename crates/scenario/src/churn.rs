@@ -1,6 +1,6 @@
 //! Churn: which nodes leave and join when, as a pure function of a description and a seed.
 //!
-//! Members are numbered from 0; a [`Move`] says what happens at one instant. Three descriptions
+//! Members are numbered from 0; a [`PopulationChange`] says what happens at one instant. Three descriptions
 //! come to moves: a rate ([`by_rate`]), statements in the churn language ([`ChurnScript`]), and a trace
 //! ([`ChurnTrace`]).
 
@@ -21,7 +21,7 @@ pub(crate) use trace::ChurnTrace;
 
 /// The changes at one instant. A member in both lists leaves and joins again.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Move {
+pub(crate) struct PopulationChange {
     pub(crate) at: Span,
     /// In ascending order.
     pub(crate) leave: Vec<usize>,

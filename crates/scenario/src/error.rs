@@ -15,7 +15,7 @@ use options::OptionTexts;
 /// to show it at its place need the place and the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Mistake {
+pub struct ScenarioMistake {
     /// The file as it was named.
     pub file: String,
     /// Line, from 1.
@@ -30,7 +30,7 @@ pub struct Mistake {
     pub snippet: String,
 }
 
-impl Mistake {
+impl ScenarioMistake {
     /// A mistake at a place of `text`, the text of `file`.
     #[must_use]
     pub fn at(
@@ -42,13 +42,13 @@ impl Mistake {
     ) -> Self {
         let SourceLocation { line, column, .. } = place;
         let (file, message) = (file.to_owned(), message.into());
-        Mistake { file, line, column, message, hint, snippet: snippet(text, place) }
+        ScenarioMistake { file, line, column, message, hint, snippet: snippet(text, place) }
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ScenarioMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mistake { file, line, column, message, hint, snippet } = self;
+        let ScenarioMistake { file, line, column, message, hint, snippet } = self;
         write!(f, "{file}:{line}:{column}: {message}\n{snippet}")?;
         match hint {
             Some(hint) => write!(f, "\nhint: {hint}"),
@@ -57,12 +57,12 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ScenarioMistake {}
 
 /// All mistakes that were found, in the order of the file; at least one, at most [`ScenarioErrors::MOST`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScenarioErrors {
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ScenarioMistake>,
     more: usize,
 }
 
@@ -72,7 +72,7 @@ impl ScenarioErrors {
 
     /// Mistakes that were found in a file that has no others: at least one.
     #[must_use]
-    pub fn of(mut mistakes: Vec<Mistake>) -> Self {
+    pub fn of(mut mistakes: Vec<ScenarioMistake>) -> Self {
         mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         let more = mistakes.len().saturating_sub(ScenarioErrors::MOST);
         mistakes.truncate(ScenarioErrors::MOST);
@@ -81,7 +81,7 @@ impl ScenarioErrors {
 
     /// The mistakes in the order of the file.
     #[must_use]
-    pub fn mistakes(&self) -> &[Mistake] {
+    pub fn mistakes(&self) -> &[ScenarioMistake] {
         &self.mistakes
     }
 
@@ -148,7 +148,7 @@ pub(crate) struct Diagnostics {
     more: usize,
     pub(crate) notices: Vec<ScenarioNotice>,
     /// Mistakes in trace files.
-    elsewhere: Vec<Mistake>,
+    elsewhere: Vec<ScenarioMistake>,
     /// Texts of the command line in which mistakes can be, too.
     pub(crate) options: OptionTexts,
 }
@@ -200,7 +200,7 @@ impl Diagnostics {
         message: impl Into<String>,
         hint: Option<String>,
     ) {
-        self.elsewhere.push(Mistake {
+        self.elsewhere.push(ScenarioMistake {
             file: file.to_owned(),
             line: place.line,
             column: place.column,
@@ -226,9 +226,9 @@ impl Diagnostics {
         let options = &self.options;
         let mistakes = self.mistakes.into_iter().map(|(place, message, hint)| {
             let (file, text, place) = options.find(place).unwrap_or((file, text, place));
-            Mistake::at(file, text, place, message, hint)
+            ScenarioMistake::at(file, text, place, message, hint)
         });
-        let mut mistakes: Vec<Mistake> = mistakes.chain(self.elsewhere).collect();
+        let mut mistakes: Vec<ScenarioMistake> = mistakes.chain(self.elsewhere).collect();
         let more = self.more + mistakes.len().saturating_sub(ScenarioErrors::MOST);
         mistakes.truncate(ScenarioErrors::MOST);
         ScenarioErrors { mistakes, more }

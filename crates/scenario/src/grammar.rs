@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 use serde_json::Value as Json;
 
-pub(crate) use decoder::{Decoder, Field, Fields, LocatedValue};
+pub(crate) use decoder::{Decoder, Fields, LocatedValue, YamlMapEntry};
 pub(crate) use scalar::{
     BoundedInteger, ListElement, ListForm, Name, NameListForm, check_regex, hint_for_unit,
     one_or_two, text, texts,
@@ -28,7 +28,7 @@ pub(crate) trait ValueForm {
     const REQUIRED: bool = false;
 
     /// Reads a value; what is wrong with it goes to the decoder.
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value>;
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value>;
 
     /// Its JSON Schema: inline, or a reference to a definition.
     fn schema(definitions: &mut SchemaDefinitions) -> Json;
@@ -77,13 +77,13 @@ impl<F> Clone for SchemaKey<F> {
 impl<F> Copy for SchemaKey<F> {}
 
 /// A form whose key must be there.
-pub(crate) struct Required<F>(PhantomData<F>);
+pub(crate) struct RequiredKeyForm<F>(PhantomData<F>);
 
-impl<F: ValueForm> ValueForm for Required<F> {
+impl<F: ValueForm> ValueForm for RequiredKeyForm<F> {
     type Value = F::Value;
     const REQUIRED: bool = true;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<F::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<F::Value> {
         F::read(from, field)
     }
 
@@ -148,7 +148,7 @@ macro_rules! map {
 
                 fn read(
                     from: &mut $crate::grammar::Decoder<'_>,
-                    field: $crate::grammar::Field<'_>,
+                    field: $crate::grammar::YamlMapEntry<'_>,
                 ) -> Option<$value> {
                     $read(from, field)
                 }
@@ -230,7 +230,7 @@ macro_rules! form {
 
             fn read(
                 from: &mut $crate::grammar::Decoder<'_>,
-                field: $crate::grammar::Field<'_>,
+                field: $crate::grammar::YamlMapEntry<'_>,
             ) -> Option<$value> {
                 $read(from, field)
             }
@@ -278,7 +278,7 @@ macro_rules! words {
 
             fn read(
                 from: &mut $crate::grammar::Decoder<'_>,
-                field: $crate::grammar::Field<'_>,
+                field: $crate::grammar::YamlMapEntry<'_>,
             ) -> Option<$value> {
                 from.choice(field, $name::WORDS)
             }

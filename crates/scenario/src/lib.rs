@@ -10,7 +10,7 @@
 //! | `tree` | text → tree of values with their places, within bounds |
 //! | `decode` | tree → the file's own terms: types and values of single keys |
 //! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
-//! | `error` | [`ScenarioErrors`], [`Mistake`], [`ScenarioNotice`] |
+//! | `error` | [`ScenarioErrors`], [`ScenarioMistake`], [`ScenarioNotice`] |
 //! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
 //! | `live` | [`parse_patch`], [`parse_events`]: the same keys on the command line |
 //! | `trace` | trace files: mahimahi's format and tables in CSV |
@@ -62,10 +62,10 @@ use sha2::{Digest, Sha256};
 use windtunnel_model::{LinkId, Plan, Span};
 
 pub use decode::parse_processors;
-pub use error::{Mistake, ScenarioErrors, ScenarioNotice};
-pub use live::{Moment, PatchError, check_patch, parse_events, parse_limit, parse_patch};
+pub use error::{ScenarioErrors, ScenarioMistake, ScenarioNotice};
+pub use live::{LiveRunMoment, PatchError, check_patch, parse_events, parse_limit, parse_patch};
 pub use position::SourceLocation;
-pub use preset::{Preset, PresetLane, presets};
+pub use preset::{AccessLinkPreset, PresetLane, presets};
 pub use schema::schema;
 pub use text::nearest;
 
@@ -90,7 +90,7 @@ pub struct ScenarioSource<'a> {
 /// What a file means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Loaded {
+pub struct LoadedScenario {
     /// The resolved experiment.
     pub plan: Plan,
     /// What was chosen for the file, and what it may not have meant.
@@ -132,7 +132,7 @@ pub struct WrittenRoot {
 ///
 /// # Errors
 /// As [`load_with`]; each file that it names cannot be read.
-pub fn load(source: &ScenarioSource<'_>) -> Result<Loaded, ScenarioErrors> {
+pub fn load(source: &ScenarioSource<'_>) -> Result<LoadedScenario, ScenarioErrors> {
     load_with(source, &|_| Err("this scenario comes without other files".to_owned()))
 }
 
@@ -148,15 +148,15 @@ pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 pub fn load_with(
     source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
-) -> Result<Loaded, ScenarioErrors> {
-    load_instead(source, files, Instead::default())
+) -> Result<LoadedScenario, ScenarioErrors> {
+    load_instead(source, files, ScenarioOverrides::default())
 }
 
 /// Values that replace those of a file, or are added to them. They must be known before the plan is
 /// made: the nodes that take part in an event are drawn by the seed, and repeated events end with
 /// the run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Instead<'a> {
+pub struct ScenarioOverrides<'a> {
     /// Of every random stream.
     pub seed: Option<u64>,
     /// How long the run lasts at the most.
@@ -176,18 +176,25 @@ pub struct Instead<'a> {
 pub fn load_instead(
     source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
-    instead: Instead<'_>,
-) -> Result<Loaded, ScenarioErrors> {
+    instead: ScenarioOverrides<'_>,
+) -> Result<LoadedScenario, ScenarioErrors> {
     // A byte order mark is not a character of the first line.
     let bytes = source.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(source.text);
     let source = &ScenarioSource { text: bytes, ..*source };
     let text = String::from_utf8_lossy(bytes);
     let mut found = Diagnostics::of(&text);
     match read(&mut found, source, files, instead) {
-        Some(resolve::Resolved { plan, described, programs, roots, reservations })
+        Some(resolve::ResolvedScenario { plan, described, programs, roots, reservations })
             if found.is_clean() =>
         {
-            Ok(Loaded { plan, notices: found.notices, described, programs, roots, reservations })
+            Ok(LoadedScenario {
+                plan,
+                notices: found.notices,
+                described,
+                programs,
+                roots,
+                reservations,
+            })
         }
         _ => Err(found.into_errors(source.name, &text)),
     }
@@ -229,8 +236,8 @@ fn read(
     found: &mut Diagnostics,
     source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
-    instead: Instead<'_>,
-) -> Option<resolve::Resolved> {
+    instead: ScenarioOverrides<'_>,
+) -> Option<resolve::ResolvedScenario> {
     let text = check_text(found, source.text)?;
     let hint = "a scenario has at least `nodes: {…}`";
     let root = root(found, text, ("the file says nothing", hint))?;

@@ -9,7 +9,7 @@ use windtunnel_model::plan::{NetworkModel, ScheduledEvent};
 use windtunnel_model::valid::Validate;
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
-use crate::decode::{PROPERTIES, Paths, decode_new_cpu, decode_now, decode_property};
+use crate::decode::{PROPERTIES, PathModelReason, decode_new_cpu, decode_now, decode_property};
 use crate::error::{Diagnostics, ScenarioErrors, ScenarioNotice};
 use crate::grammar::Decoder;
 use crate::text::{nearest, shorten};
@@ -96,7 +96,7 @@ pub fn parse_limit(key: &str, text: &str) -> Result<Demand, PatchError> {
 pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
     let unfit = (plan.model != NetworkModel::Hops).then(|| resolve::model::unfit(patch)).flatten();
     if let Some((key, message)) = unfit {
-        let message = format!("{key}: {} {message}", Paths::Asked.condition());
+        let message = format!("{key}: {} {message}", PathModelReason::Asked.condition());
         return Err(error(key, message, None));
     }
     let has_v6 = plan.ports().any(|(_, interface)| interface.v6.is_some());
@@ -111,7 +111,7 @@ pub fn check_patch(patch: &LinkPatch, plan: &Plan) -> Result<(), PatchError> {
 
 /// A moment of a live run.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub struct LiveRunMoment<'a> {
     /// Its plan.
     pub plan: &'a Plan,
     /// Time since the run began.
@@ -128,7 +128,7 @@ pub struct Moment<'a> {
 pub fn parse_events(
     text: &str,
     files: &ReadFile<'_>,
-    moment: &Moment<'_>,
+    moment: &LiveRunMoment<'_>,
 ) -> Result<(Vec<ScheduledEvent>, Vec<ScenarioNotice>), ScenarioErrors> {
     let mut found = Diagnostics::default();
     let mut events = Vec::new();
@@ -138,7 +138,7 @@ pub fn parse_events(
         let mut decoder = Decoder { diagnostics: &mut found, traces: &mut traces };
         let drafts = decode_now(&mut decoder, &root);
         if found.is_clean() {
-            let Moment { plan, now, absent } = *moment;
+            let LiveRunMoment { plan, now, absent } = *moment;
             events = resolve::resolve_now(&mut found, &drafts, text, files, plan, now, absent);
         }
     }

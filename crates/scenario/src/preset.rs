@@ -9,7 +9,7 @@ use crate::decode::parse_queue;
 /// A kind of access link.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Preset {
+pub struct AccessLinkPreset {
     /// Its name in the file.
     pub name: &'static str,
     /// What it is.
@@ -39,13 +39,13 @@ pub struct PresetLane {
 
 /// All presets, by name.
 #[must_use]
-pub fn presets() -> &'static [Preset] {
+pub fn presets() -> &'static [AccessLinkPreset] {
     PRESETS
 }
 
-impl Preset {
+impl AccessLinkPreset {
     /// Names and presets, as the decoder chooses from them.
-    pub(crate) fn choices() -> Vec<(&'static str, &'static Preset)> {
+    pub(crate) fn choices() -> Vec<(&'static str, &'static AccessLinkPreset)> {
         PRESETS.iter().map(|preset| (preset.name, preset)).collect()
     }
 
@@ -87,8 +87,8 @@ const fn lane(
     PresetLane { latency, jitter, loss, rate, queue }
 }
 
-const PRESETS: &[Preset] = &[
-    Preset {
+const PRESETS: &[AccessLinkPreset] = &[
+    AccessLinkPreset {
         name: "3g",
         about: "a phone on a third-generation mobile network",
         lanes: [
@@ -98,28 +98,28 @@ const PRESETS: &[Preset] = &[
         source: "Rates and round trip (300 ms, halved): WebPageTest, `connectivity.ini.sample`, profile \
                  `3G`. Jitter and loss: Loadero, *Network conditions*, mode 3G (50 ms, 0.5 %).",
     },
-    Preset {
+    AccessLinkPreset {
         name: "cable",
         about: "a cable modem of a home",
         lanes: line("14ms", ["1mbit", "5mbit"], "250ms"),
         source: "WebPageTest, `connectivity.ini.sample`, profile `Cable`: 5/1 Mbit/s, round trip 28 ms, \
                  no loss.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "dsl",
         about: "a telephone line of a home",
         lanes: line("25ms", ["384kbit", "1.5mbit"], "250ms"),
         source: "WebPageTest, `connectivity.ini.sample`, profile `DSL`: 1.5 Mbit/s and 384 kbit/s, round \
                  trip 50 ms, no loss.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "fiber",
         about: "a fibre to a home",
         lanes: line("2ms", ["5mbit", "20mbit"], "250ms"),
         source: "WebPageTest, `connectivity.ini.sample`, profile `FIOS`: 20/5 Mbit/s, round trip 4 ms, \
                  no loss. Many fibres are faster today: write a `rate` beside the preset.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "geo",
         about: "a geostationary satellite",
         lanes: line("300ms", ["10mbit", "100mbit"], "500ms"),
@@ -129,7 +129,7 @@ const PRESETS: &[Preset] = &[
                  300 ms, 2 × 35 786 km / 299 792 km/s = 239 ms are the way up and down again; the rest is \
                  slant, access to the shared channel and coding.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "lan",
         about: "a wired network in a house",
         lanes: line("50us", ["1gbit", "1gbit"], "default"),
@@ -137,7 +137,7 @@ const PRESETS: &[Preset] = &[
                  a full frame takes 1538 × 8 bit / 1 Gbit/s = 12.3 µs, 2 × 100 m of cable at 5 ns/m 1 µs; \
                  with some 35 µs for interrupts and drivers of the two hosts 50 µs.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "leo",
         about: "satellites in low orbits",
         lanes: [
@@ -149,7 +149,7 @@ const PRESETS: &[Preset] = &[
                  60 ms and median 50 ms, which two ways of 20 ms and 0 to 10 ms more span; losses of \
                  small messages. Handovers every 15 s are not in it: use a `trace`.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "lte",
         about: "a phone on a fourth-generation mobile network",
         lanes: [
@@ -160,7 +160,7 @@ const PRESETS: &[Preset] = &[
                  and loss: Loadero, *Network conditions*, mode 4G (5 ms down, 15 ms up, 0.2 %). A \
                  recorded link is closer to life: `rate: {trace: …}`.",
     },
-    Preset {
+    AccessLinkPreset {
         name: "wifi",
         about: "a wireless network in a house",
         lanes: line("1ms", ["33mbit", "40mbit"], "250ms"),

@@ -33,14 +33,14 @@ use windtunnel_model::name::EXPERIMENT_BYTES_MAX;
 use windtunnel_model::plan::{RecordingPolicy, ScheduledEvent};
 use windtunnel_model::{LinkId, NodeId, Plan, Span};
 
-use crate::decode::{EventDraft, Paths, ScenarioDraft};
+use crate::decode::{EventDraft, PathModelReason, ScenarioDraft};
 use crate::error::Diagnostics;
 use crate::position::SourceLocation;
 use crate::{ReadFile, ScenarioSource, WrittenProgram, WrittenRoot};
 use directory::Directory;
 
 /// What a file comes to.
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedScenario {
     pub(crate) plan: Plan,
     /// See [`crate::Loaded::described`].
     pub(crate) described: Vec<(LinkId, String)>,
@@ -58,7 +58,7 @@ pub(crate) fn resolve(
     draft: &ScenarioDraft,
     source: &ScenarioSource<'_>,
     files: &ReadFile<'_>,
-) -> Option<Resolved> {
+) -> Option<ResolvedScenario> {
     let mut budget = ExpansionBudget::default();
     let mut directory = Directory::new(found, draft);
     let mut plan = empty_plan(draft, source);
@@ -85,7 +85,7 @@ pub(crate) fn resolve(
     stage(found)?;
     reach::check(found, draft, &plan);
     stage(found)?;
-    Some(Resolved {
+    Some(ResolvedScenario {
         plan,
         described: directory.origins,
         programs: node::written(draft),
@@ -106,7 +106,7 @@ pub(crate) fn resolve_now(
     absent: &BTreeSet<NodeId>,
 ) -> Vec<ScheduledEvent> {
     let directory = Directory::of(plan);
-    let why = Paths::Asked;
+    let why = PathModelReason::Asked;
     let absent = Some(absent);
     let added = &[];
     let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent, added };

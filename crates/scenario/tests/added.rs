@@ -4,7 +4,7 @@
 
 use windtunnel_model::{NodeId, ReservationId};
 use windtunnel_scenario::{
-    Instead, Loaded, ScenarioErrors, ScenarioSource, load_instead, plan_hash,
+    LoadedScenario, ScenarioErrors, ScenarioOverrides, ScenarioSource, load_instead, plan_hash,
 };
 
 /// A file of two nodes, with `more` behind them.
@@ -12,7 +12,7 @@ fn file(more: &str) -> String {
     format!("nodes: {{a: {{}}, b: {{}}}}\nlinks: [{{between: [a, b]}}]\n{more}")
 }
 
-fn load(text: &str, reserve: &[&str]) -> Result<Loaded, ScenarioErrors> {
+fn load(text: &str, reserve: &[&str]) -> Result<LoadedScenario, ScenarioErrors> {
     let source = ScenarioSource {
         name: "net.yaml",
         text: text.as_bytes(),
@@ -20,7 +20,7 @@ fn load(text: &str, reserve: &[&str]) -> Result<Loaded, ScenarioErrors> {
         base_dir: "/",
     };
     let reserve: Vec<String> = reserve.iter().map(|text| (*text).to_owned()).collect();
-    let instead = Instead { reserve: &reserve, ..Instead::default() };
+    let instead = ScenarioOverrides { reserve: &reserve, ..ScenarioOverrides::default() };
     load_instead(&source, &|_| Err("no files".to_owned()), instead)
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windtunnel_scenario::{Instead, ScenarioSource, load_instead};
+use windtunnel_scenario::{ScenarioOverrides, ScenarioSource, load_instead};
 
 /// The scenario files of a folder of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -25,7 +25,7 @@ fn load(file: &Path) -> Result<(), String> {
         ScenarioSource { name: &name, text: &text, default_name: "example", base_dir: &base };
     let read = |trace: &str| std::fs::read(base_dir.join(trace)).map_err(|error| error.to_string());
     let placed = |several_machines| {
-        let instead = Instead { several_machines, ..Instead::default() };
+        let instead = ScenarioOverrides { several_machines, ..ScenarioOverrides::default() };
         let loaded = load_instead(&source, &read, instead).map_err(|errors| errors.to_string())?;
         // A notice without a place reports a default.
         let notices = loaded.notices.into_iter().filter(|notice| notice.place.is_some());

@@ -8,7 +8,7 @@ mod common;
 use common::load_text;
 use windtunnel_scenario::plan_hash;
 
-fn good(name: &str) -> windtunnel_scenario::Loaded {
+fn good(name: &str) -> windtunnel_scenario::LoadedScenario {
     let path = format!("{}/tests/good/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read(&path).expect(&path);
     load_text(name, &text).unwrap_or_else(|errors| panic!("{errors}"))

@@ -7,7 +7,7 @@ mod common;
 
 use common::load_text;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::placement::{Delays, OnHostLoss, Strategy};
+use windtunnel_model::placement::{DelayRequirement, OnHostLoss, Strategy};
 use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 use windtunnel_model::{Bytes, Plan, Span};
 use windtunnel_scenario::plan_hash;
@@ -57,9 +57,9 @@ fn a_file_says_how_nodes_are_put_on_machines_and_what_a_loss_means() {
 #[test]
 fn a_file_says_whether_delays_one_way_or_only_round_trips_have_to_be_right() {
     let of = |head: &str| plan("machines-test", &format!("{head}{PAIR}")).delays;
-    assert_eq!(of(""), Delays::OneWay);
-    assert_eq!(of("delays: one-way\n"), Delays::OneWay);
-    assert_eq!(of("delays: round-trips\n"), Delays::RoundTrips);
+    assert_eq!(of(""), DelayRequirement::OneWay);
+    assert_eq!(of("delays: one-way\n"), DelayRequirement::OneWay);
+    assert_eq!(of("delays: round-trips\n"), DelayRequirement::RoundTrips);
 }
 
 #[test]

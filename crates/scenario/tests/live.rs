@@ -7,7 +7,9 @@ use windtunnel_model::profile::{
     FlowQueues, LossModel, PropertySetting, QueueDiscipline, QueueLimit,
 };
 use windtunnel_model::{Bytes, LinkPatch, NodeId, Probability, Rate, Span};
-use windtunnel_scenario::{Moment, ScenarioSource, check_patch, load, parse_events, parse_patch};
+use windtunnel_scenario::{
+    LiveRunMoment, ScenarioSource, check_patch, load, parse_events, parse_patch,
+};
 
 fn refused(pairs: &[(&str, &str)]) -> (String, Option<String>) {
     let error = parse_patch(pairs).unwrap_err();
@@ -114,7 +116,7 @@ fn run() -> Plan {
 
 fn now(text: &str) -> Result<Vec<ScheduledEvent>, String> {
     let (plan, absent) = (run(), [NodeId(5)].into());
-    let moment = Moment { plan: &plan, now: Span::from_secs(100), absent: &absent };
+    let moment = LiveRunMoment { plan: &plan, now: Span::from_secs(100), absent: &absent };
     let parsed = parse_events(text, &|_| Err("none here".to_owned()), &moment);
     parsed.map(|(events, _)| events).map_err(|errors| errors.to_string())
 }

@@ -16,8 +16,8 @@ mod shares;
 use common::load_text;
 use windtunnel_model::expect::{ExitWanted, ExpectationClaim, ProgramFact};
 use windtunnel_model::plan::{
-    BandwidthSharing, Checking, EventAction, NetworkModel, Plan, ProgramUser, ReadinessCheck,
-    ReadinessCondition, Restart,
+    BandwidthSharing, EventAction, NetworkModel, Plan, ProgramUser, ReadinessCheck,
+    ReadinessCheckSettings, ReadinessCondition, Restart,
 };
 use windtunnel_model::{LinkProfile, NodeId, Probability, Span};
 
@@ -226,13 +226,13 @@ fn the_check_of_an_image_is_what_the_file_says_and_the_image_for_the_rest() {
         let text = format!("nodes: {{a: {{image: x.tar, ready: {text}}}}}\n");
         plan(&text).nodes[0].programs[0].ready.clone().unwrap()
     };
-    let nothing = Checking::default();
+    let nothing = ReadinessCheckSettings::default();
     assert_eq!(ready("healthcheck"), ReadinessCondition::OfImage(nothing.clone()));
     assert_eq!(ready("{healthcheck: true}"), ReadinessCondition::OfImage(nothing.clone()));
-    let fall = Checking { fall: Some(9), ..nothing };
+    let fall = ReadinessCheckSettings { fall: Some(9), ..nothing };
     assert_eq!(ready("{healthcheck: true, fall: 9}"), ReadinessCondition::OfImage(fall.clone()));
     let argv = ["sh", "-c", "a; b"].map(str::to_owned).to_vec();
-    let other = Checking { argv, ..fall };
+    let other = ReadinessCheckSettings { argv, ..fall };
     assert_eq!(ready("{healthcheck: [sh, -c, a; b], fall: 9}"), ReadinessCondition::OfImage(other));
 }
 

@@ -10,7 +10,7 @@ use windtunnel_model::plan::EventAction;
 use windtunnel_model::profile::{LossModel, PropertySetting, QueueLimit};
 use windtunnel_model::trace::TraceContent;
 use windtunnel_model::{Plan, Rate, Span, TraceMode};
-use windtunnel_scenario::{Preset, presets};
+use windtunnel_scenario::{AccessLinkPreset, presets};
 
 fn plan(links: &str) -> Plan {
     let text = format!("nodes: {{phone: {{}}, tower: {{}}}}\nlinks:\n  - {links}\n");
@@ -112,7 +112,7 @@ fn the_page_about_presets_says_what_the_table_says() {
         assert_eq!(page[start..end], table());
     }
     let text = words(&page);
-    for Preset { name, about, source, .. } in presets() {
+    for AccessLinkPreset { name, about, source, .. } in presets() {
         let said = words(&format!("**{name}**: {about}. {source}"));
         assert!(text.contains(&said), "docs/presets.md does not say: {said}");
     }

@@ -2,7 +2,7 @@
 //! model of the network, where no packet meets another one in a queue.
 //!
 //! **Promises:** weighted max-min shares, by a [`SharingModel`] that says how much each flow counts:
-//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`Equal`]. [`MaxMinShares`] keeps them up to date while
+//! [`RttAware`] (SplayNet's, weight 1/RTT) or [`EqualFlowSharing`]. [`MaxMinShares`] keeps them up to date while
 //! flows come, go and change, at a cost that grows with the part of the network that the change
 //! reaches, and lists the changed shares. The shares are a function of the flows and the
 //! capacities alone: the same bits on every machine, for any order and batching of changes.
@@ -44,5 +44,5 @@ mod shares;
 
 pub use demand::{DemandEstimator, FlowPeriodUsage};
 pub use error::SharesError;
-pub use model::{Equal, FlowWeight, RttAware, SharingModel, SharingModelKind};
+pub use model::{EqualFlowSharing, FlowWeight, RttAware, SharingModel, SharingModelKind};
 pub use shares::{FlowId, FlowShareChange, MaxMinShares, ShareConstraint, allocate};

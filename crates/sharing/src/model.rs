@@ -70,7 +70,7 @@ pub struct RttAware;
 
 /// Plain max-min: every flow counts the same, with any round-trip time. Windows still bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Equal;
+pub struct EqualFlowSharing;
 
 /// One of the models of this crate, chosen by value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,7 +78,7 @@ pub enum SharingModelKind {
     /// [`RttAware`], the default, as in SplayNet.
     #[default]
     RttAware,
-    /// [`Equal`].
+    /// [`EqualFlowSharing`].
     Equal,
 }
 
@@ -89,7 +89,7 @@ impl SharingModel for RttAware {
     }
 }
 
-impl SharingModel for Equal {
+impl SharingModel for EqualFlowSharing {
     fn weight(&self, _: &FlowTerms) -> FlowWeight {
         FlowWeight::LEAST
     }
@@ -99,14 +99,14 @@ impl SharingModel for SharingModelKind {
     fn weight(&self, terms: &FlowTerms) -> FlowWeight {
         match self {
             SharingModelKind::RttAware => RttAware.weight(terms),
-            SharingModelKind::Equal => Equal.weight(terms),
+            SharingModelKind::Equal => EqualFlowSharing.weight(terms),
         }
     }
 
     fn ceiling(&self, terms: &FlowTerms) -> Option<Rate> {
         match self {
             SharingModelKind::RttAware => RttAware.ceiling(terms),
-            SharingModelKind::Equal => Equal.ceiling(terms),
+            SharingModelKind::Equal => EqualFlowSharing.ceiling(terms),
         }
     }
 }

@@ -218,14 +218,14 @@ pub fn option<T: Copy + Default>(fd: c_int, name: c_int) -> Result<T, c_int> {
 /// An address of a socket.
 #[repr(C, align(8))]
 #[derive(Debug, Clone, Copy)]
-pub struct Name {
+pub struct SocketAddressStorage {
     pub bytes: [u8; 128],
     pub length: u32,
 }
 
 /// The socket's own address (getsockname(2)), or that of its peer.
-pub fn name(fd: c_int, of_peer: bool) -> Option<Name> {
-    let mut name = Name { bytes: [0; 128], length: 128 };
+pub fn name(fd: c_int, of_peer: bool) -> Option<SocketAddressStorage> {
+    let mut name = SocketAddressStorage { bytes: [0; 128], length: 128 };
     let number = if of_peer { number::GETPEERNAME } else { number::GETSOCKNAME };
     let at = [(&raw mut name.bytes) as usize, (&raw mut name.length) as usize];
     // SAFETY: the kernel writes at most 128 bytes to the address, and the length.

@@ -12,7 +12,7 @@ use crate::record::kind::{Call, Kind, NO_FLOW};
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN};
 use crate::record::{EventRecord, flag, halves};
 use crate::region;
-use crate::sockets::{RegionSocketEntry, SocketCallDirection, Tuple};
+use crate::sockets::{RegionSocketEntry, SocketCallDirection, SocketTuple};
 
 /// What is known of a call before it is made.
 #[derive(Debug, Clone, Copy)]
@@ -359,7 +359,7 @@ pub fn connected(socket: RegionSocketEntry<'static>, fd: c_int, to: Option<End>,
     };
     let (from, from_port) = names::own(fd).unwrap_or_default();
     let before = socket.tuple();
-    let tuple = Tuple { protocol: before.protocol, from, from_port, to, to_port };
+    let tuple = SocketTuple { protocol: before.protocol, from, from_port, to, to_port };
     if tuple != before {
         socket.set_tuple(&tuple);
         socket.change_state(0, OFFSET_UNKNOWN);

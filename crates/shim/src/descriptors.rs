@@ -11,10 +11,10 @@ use crate::c;
 use crate::limit;
 use crate::names;
 use crate::process;
-use crate::record::kind::Blind;
+use crate::record::kind::CallBlindSpot;
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN, STREAM};
 use crate::region;
-use crate::sockets::{InitialSocketEntry, RegionSocketEntry, Tuple, key};
+use crate::sockets::{InitialSocketEntry, RegionSocketEntry, SocketTuple, key};
 
 /// What is known of a descriptor: one word, so that it is read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub fn ask(fd: c_int) -> DescriptorSocketWord {
         return DescriptorSocketWord::PLAIN;
     }
     if process::is_confined() {
-        process::note(Blind::Sandbox);
+        process::note(CallBlindSpot::Sandbox);
         return DescriptorSocketWord::PLAIN;
     }
     if process::owner().is_none() {
@@ -153,7 +153,7 @@ pub fn made(fd: c_int, family: c_int, kind: c_int, protocol: c_int) {
         return keep(fd, DescriptorSocketWord::OTHER);
     }
     if process::is_confined() {
-        process::note(Blind::Sandbox);
+        process::note(CallBlindSpot::Sandbox);
         return keep(fd, DescriptorSocketWord::OTHER);
     }
     if process::owner().is_none() {
@@ -169,7 +169,7 @@ pub fn made(fd: c_int, family: c_int, kind: c_int, protocol: c_int) {
         0 => 17,
         other => other as u8,
     };
-    let word = enter(fd, state, Tuple { protocol, ..Tuple::default() });
+    let word = enter(fd, state, SocketTuple { protocol, ..SocketTuple::default() });
     keep(fd, word);
 }
 
@@ -195,14 +195,14 @@ pub fn accepted(
 }
 
 /// The entry of a socket, by its cookie.
-fn enter(fd: c_int, state: u32, tuple: Tuple) -> DescriptorSocketWord {
+fn enter(fd: c_int, state: u32, tuple: SocketTuple) -> DescriptorSocketWord {
     let Ok(cookie) = c::option::<u64>(fd, c::SO_COOKIE) else { return DescriptorSocketWord::OTHER };
     let pid = process::owner().unwrap_or(0);
     let origin = || InitialSocketEntry { tuple, state, pid, descriptor: fd as u32 };
     match region().hold(key(cookie, None), cookie, origin) {
         Some((socket, _)) => DescriptorSocketWord::socket(&socket),
         None => {
-            process::note(Blind::TableFull);
+            process::note(CallBlindSpot::TableFull);
             DescriptorSocketWord::OTHER
         }
     }

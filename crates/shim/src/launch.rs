@@ -8,10 +8,10 @@
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use crate::elf::{self, BEGINNING_BYTES, Calls, SCRIPTS_DEEP};
+use crate::elf::{self, BEGINNING_BYTES, SCRIPTS_DEEP, SystemCallOrigin};
 use crate::pacing::Escape;
 use crate::pacing::TransferDirection;
-use crate::record::kind::Blind;
+use crate::record::kind::CallBlindSpot;
 use crate::{c, environment, filter, limit, process, start};
 
 /// The recorder's address: `struct sockaddr_un`.
@@ -21,7 +21,7 @@ static DOOR_LENGTH: AtomicUsize = AtomicUsize::new(0);
 /// What was done for a program.
 #[derive(Debug)]
 #[must_use]
-pub struct Launched {
+pub struct LaunchDescriptors {
     /// The socket, and where calls are shown; below zero: nothing was done.
     descriptors: [c_int; 2],
 }
@@ -54,7 +54,7 @@ pub unsafe fn start(path: Option<*const u8>) {
 ///
 /// # Safety
 /// The name ends with a zero, or is null; the variables are texts that a null ends, or null.
-pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> Launched {
+pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> LaunchDescriptors {
     // SAFETY: the caller's.
     match unsafe { open(name, searches) } {
         Some(fd) => {
@@ -63,7 +63,7 @@ pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> L
             c::close(fd);
             launched
         }
-        None => Launched::NOTHING,
+        None => LaunchDescriptors::NOTHING,
     }
 }
 
@@ -76,9 +76,9 @@ pub unsafe fn before_at(
     path: *const u8,
     variables: Variables,
     flags: c_int,
-) -> Launched {
+) -> LaunchDescriptors {
     if !is_watched() || process::is_confined() || path.is_null() {
-        return Launched::NOTHING;
+        return LaunchDescriptors::NOTHING;
     }
     // SAFETY: the caller's.
     if flags & c::AT_EMPTY_PATH != 0 && unsafe { text(path) }.is_empty() {
@@ -93,7 +93,7 @@ pub unsafe fn before_at(
             c::close(fd);
             launched
         }
-        None => Launched::NOTHING,
+        None => LaunchDescriptors::NOTHING,
     }
 }
 
@@ -101,22 +101,22 @@ pub unsafe fn before_at(
 ///
 /// # Safety
 /// The variables are texts that a null ends, or null.
-pub unsafe fn before_open(fd: c_int, variables: Variables) -> Launched {
+pub unsafe fn before_open(fd: c_int, variables: Variables) -> LaunchDescriptors {
     if !is_watched() || process::is_confined() {
-        return Launched::NOTHING;
+        return LaunchDescriptors::NOTHING;
     }
     if is_foreign(fd) {
         limit::note_escape(Escape::Foreign);
-        return Launched::NOTHING;
+        return LaunchDescriptors::NOTHING;
     }
     // SAFETY: the caller's.
     if !is_direct(fd) && unsafe { environment::is_complete(variables) } {
-        return Launched::NOTHING;
+        return LaunchDescriptors::NOTHING;
     }
     install(fd).unwrap_or_else(|| {
-        process::note(Blind::Static);
+        process::note(CallBlindSpot::Static);
         limit::note_escape(Escape::NoFilter);
-        Launched::NOTHING
+        LaunchDescriptors::NOTHING
     })
 }
 
@@ -128,7 +128,7 @@ pub unsafe fn note(name: *const u8, searches: bool, variables: Variables) {
     // SAFETY: the caller's.
     let Some(fd) = (unsafe { open(name, searches) }) else { return };
     if is_direct(fd) {
-        process::note(Blind::Static);
+        process::note(CallBlindSpot::Static);
         limit::note_escape(Escape::Spawned);
     } else if is_foreign(fd) {
         limit::note_escape(Escape::Foreign);
@@ -162,8 +162,8 @@ pub fn hold_stream(fd: c_int) {
     crate::next::set_errno(errno);
 }
 
-impl Launched {
-    const NOTHING: Launched = Launched { descriptors: [-1; 2] };
+impl LaunchDescriptors {
+    const NOTHING: LaunchDescriptors = LaunchDescriptors { descriptors: [-1; 2] };
 
     /// The program was not executed.
     pub fn has_failed(self) {
@@ -181,7 +181,7 @@ impl Launched {
 }
 
 /// Has the calls of this process shown; `None`: the recorder cannot be reached.
-fn install(fd: c_int) -> Option<Launched> {
+fn install(fd: c_int) -> Option<LaunchDescriptors> {
     let mut door = [0; DOOR_BYTES];
     for (byte, place) in door.iter_mut().zip(&DOOR) {
         *byte = place.load(Ordering::Relaxed);
@@ -197,10 +197,10 @@ fn install(fd: c_int) -> Option<Launched> {
     }
     let sent = c::send(socket, &message, listener.ok(), filter::HANDOVER_FLAGS);
     match (listener, sent) {
-        (Ok(listener), _) => Some(Launched { descriptors: [socket, listener] }),
+        (Ok(listener), _) => Some(LaunchDescriptors { descriptors: [socket, listener] }),
         (Err(_), sent) => {
             c::close(socket);
-            sent.ok().map(|()| Launched::NOTHING)
+            sent.ok().map(|()| LaunchDescriptors::NOTHING)
         }
     }
 }
@@ -279,7 +279,7 @@ fn is_direct(fd: c_int) -> bool {
     if own >= 0 {
         c::close(own);
     }
-    calls == Some(Calls::Direct)
+    calls == Some(SystemCallOrigin::Direct)
 }
 
 /// Opens the file of a program, if it can be executed.

@@ -15,8 +15,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use crate::pacing::region::{KEY, NO_PEER, peer_key};
 use crate::pacing::{
-    Escape, Hold, PacingBudgetSlot, PacingController, PacingRegion, Per, TransferDirection,
-    rescaled,
+    Escape, PacingBudgetScope, PacingBudgetSlot, PacingController, PacingMechanism, PacingRegion,
+    TransferDirection, rescaled,
 };
 use crate::{c, clock, names, process, turns, watch};
 
@@ -50,7 +50,7 @@ pub unsafe fn open(path: *const u8) {
     // SAFETY: as many bytes are mapped at the beginning of a page, and any bytes are a region.
     let found = unsafe { &*region };
     if found.is_valid() {
-        found.count_held(Hold::Library);
+        found.count_held(PacingMechanism::Library);
         REGION.store(region, Ordering::Release);
     }
 }
@@ -143,7 +143,7 @@ fn give_back(fd: c_int, word: DescriptorLimitWord) {
 /// A socket is about to have another peer.
 pub fn forget_peer(fd: c_int) {
     crate::senders::forget(fd);
-    if region().is_some_and(|region| region.per() == Per::Peer)
+    if region().is_some_and(|region| region.per() == PacingBudgetScope::Peer)
         && let Some(word) = WORDS.get(fd as u32 as usize)
     {
         word.store(0, Ordering::Relaxed);
@@ -199,10 +199,12 @@ impl LimitedTransfer {
     #[inline(always)]
     pub fn slot(&self, now: u64, peer: Option<names::End>) -> &'static PacingBudgetSlot {
         let key = match self.region.per() {
-            Per::Tree => 0,
-            Per::Process => u64::from(process::number()),
-            Per::Socket => self.word.key(),
-            Per::Peer => peer.map_or(self.word.key(), |(address, _)| peer_key(&address)),
+            PacingBudgetScope::Tree => 0,
+            PacingBudgetScope::Process => u64::from(process::number()),
+            PacingBudgetScope::Socket => self.word.key(),
+            PacingBudgetScope::Peer => {
+                peer.map_or(self.word.key(), |(address, _)| peer_key(&address))
+            }
         };
         self.region.slot(key, now)
     }
@@ -255,28 +257,28 @@ impl LimitedTransfer {
     /// Waits until a time that was claimed at a rate, `until` at the latest.
     #[cold]
     #[inline(never)]
-    pub fn wait(&self, at: u64, begin: u64, rate: u64, until: u64) -> Waited {
+    pub fn wait(&self, at: u64, begin: u64, rate: u64, until: u64) -> PacingWaitOutcome {
         let (mut at, mut rate, mut now) = (at, rate, begin);
         let waited = loop {
             let generation = self.region.generation.load(Ordering::Acquire);
             let rate_now = self.rate();
             if rate_now == 0 {
-                break Waited::Done;
+                break PacingWaitOutcome::Done;
             }
             if rate_now != rate {
                 at = rescaled(at, now, rate, rate_now);
                 rate = rate_now;
             }
             if now >= at {
-                break Waited::Done;
+                break PacingWaitOutcome::Done;
             }
             if now >= until {
-                break Waited::Late;
+                break PacingWaitOutcome::Late;
             }
             let is_signal = c::wait_for_change(&self.region.generation, generation, at.min(until));
             now = clock::now();
             if is_signal && now < at && c::has_interrupting_handler() {
-                break Waited::Interrupted;
+                break PacingWaitOutcome::Interrupted;
             }
         };
         self.region.count_wait(self.direction, now.saturating_sub(begin));
@@ -286,7 +288,7 @@ impl LimitedTransfer {
 
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
+pub enum PacingWaitOutcome {
     /// The time has come.
     Done,
     /// By a signal.
@@ -319,11 +321,11 @@ fn ask(fd: c_int, region: &PacingRegion) -> DescriptorLimitWord {
 }
 
 /// What a socket's budgets are found by.
-fn key(fd: c_int, per: Per) -> Option<u64> {
+fn key(fd: c_int, per: PacingBudgetScope) -> Option<u64> {
     match per {
-        Per::Tree | Per::Process => Some(0),
-        Per::Socket => Some(c::option::<u64>(fd, c::SO_COOKIE).unwrap_or(1) & KEY),
-        Per::Peer => {
+        PacingBudgetScope::Tree | PacingBudgetScope::Process => Some(0),
+        PacingBudgetScope::Socket => Some(c::option::<u64>(fd, c::SO_COOKIE).unwrap_or(1) & KEY),
+        PacingBudgetScope::Peer => {
             let (tuple, is_connected) = names::tuple(fd, 0);
             is_connected.then(|| peer_key(&tuple.to))
         }

@@ -3,17 +3,17 @@
 use core::ffi::{c_int, c_void};
 
 use crate::c;
-use crate::sockets::Tuple;
+use crate::sockets::SocketTuple;
 
 /// An address and a port; IPv4 is mapped into IPv6.
 pub type End = ([u8; 16], u16);
 
 /// Both ends of a socket, and whether it has a peer.
-pub fn tuple(fd: c_int, protocol: u8) -> (Tuple, bool) {
+pub fn tuple(fd: c_int, protocol: u8) -> (SocketTuple, bool) {
     let (from, from_port) = own(fd).unwrap_or_default();
     let peer = c::name(fd, true).and_then(|name| parse(&name.bytes, name.length));
     let (to, to_port) = peer.unwrap_or_default();
-    (Tuple { protocol, from, from_port, to, to_port }, peer.is_some())
+    (SocketTuple { protocol, from, from_port, to, to_port }, peer.is_some())
 }
 
 /// The socket's own end.

@@ -10,7 +10,7 @@ use core::ffi::c_int;
 
 use crate::c::{self, IoVec, SocketMessageHeader};
 use crate::clock;
-use crate::limit::{LimitedTransfer, Waited};
+use crate::limit::{LimitedTransfer, PacingWaitOutcome};
 use crate::names::End;
 use crate::next;
 use crate::pacing::controller::PATIENCE_NS;
@@ -216,7 +216,7 @@ pub fn claimed(
     }
     let at = slot.budget(limit.direction).claim(now, rate, bytes as u64);
     if at > now {
-        return claimed_later(limit, flags, began, bytes, Later { at, now, rate, slot });
+        return claimed_later(limit, flags, began, bytes, DeferredTransfer { at, now, rate, slot });
     }
     Ok(BudgetClaim { begin: now, slot })
 }
@@ -252,7 +252,7 @@ fn claimed_before(
 
 /// Bytes that may not move yet.
 #[derive(Debug)]
-struct Later {
+struct DeferredTransfer {
     at: u64,
     now: u64,
     rate: u64,
@@ -265,7 +265,7 @@ fn claimed_later(
     flags: c_int,
     began: Option<u64>,
     bytes: usize,
-    to: Later,
+    to: DeferredTransfer,
 ) -> Result<BudgetClaim, c_int> {
     let is_nonblocking = limit.is_nonblocking(flags);
     // A program may take the refusal of a datagram for its loss: a few wait in a buffer, as it were.
@@ -290,9 +290,9 @@ fn claimed_later(
     let now = clock::now();
     to.slot.budget(limit.direction).note_wait(now);
     let errno = match waited {
-        Waited::Done => return Ok(BudgetClaim { begin: now, slot: to.slot }),
-        Waited::Interrupted => c::EINTR,
-        Waited::Late => c::EAGAIN,
+        PacingWaitOutcome::Done => return Ok(BudgetClaim { begin: now, slot: to.slot }),
+        PacingWaitOutcome::Interrupted => c::EINTR,
+        PacingWaitOutcome::Late => c::EAGAIN,
     };
     BudgetClaim { begin: to.now, slot: to.slot }.refund(limit, bytes);
     if is_nonblocking {

@@ -9,4 +9,6 @@ pub mod region;
 
 pub use budget::BUFFER_NS;
 pub use controller::{PacingController, piece, rescaled};
-pub use region::{Escape, Hold, PacingBudgetSlot, PacingRegion, Per, TransferDirection};
+pub use region::{
+    Escape, PacingBudgetScope, PacingBudgetSlot, PacingMechanism, PacingRegion, TransferDirection,
+};

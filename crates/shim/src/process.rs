@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::c;
 use crate::clock;
 use crate::descriptors;
-use crate::record::kind::{Blind, Kind, NO_FLOW};
+use crate::record::kind::{CallBlindSpot, Kind, NO_FLOW};
 use crate::record::{EventRecord, words};
 use crate::region;
 use crate::sockets::unseen;
@@ -26,7 +26,7 @@ static PAGE: AtomicPtr<WipeOnForkPage> = AtomicPtr::new(&raw const SPARE as *mut
 /// Where there is no such page; a child is then found by its number only after [`forked`].
 static SPARE: WipeOnForkPage = WipeOnForkPage { pid: AtomicU32::new(0), named: AtomicU32::new(0) };
 static NAME: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
-/// Bits of [`Blind`] that were found.
+/// Bits of [`CallBlindSpot`] that were found.
 static BLIND: AtomicU32 = AtomicU32::new(0);
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
@@ -123,7 +123,7 @@ pub fn name(recording: u32, ring: u32, time: u64) {
 /// Calls of this process are not seen, for a reason that concerns all of it. It is said as soon as
 /// events are recorded.
 #[cold]
-pub fn note(reason: Blind) {
+pub fn note(reason: CallBlindSpot) {
     if !crate::is_live() {
         return;
     }

@@ -67,15 +67,15 @@ pub unsafe fn open(mut text: *const u8) {
 
 /// A datagram that was declared.
 #[derive(Debug, Clone, Copy)]
-pub struct Declaration {
+pub struct DatagramDeclaration {
     region: &'static RecordRegionView,
     port: u16,
     digest: u64,
 }
 
-impl Declaration {
-    fn new(region: &'static RecordRegionView, port: u16, digest: u64) -> Declaration {
-        let declaration = Declaration { region, port, digest };
+impl DatagramDeclaration {
+    fn new(region: &'static RecordRegionView, port: u16, digest: u64) -> DatagramDeclaration {
+        let declaration = DatagramDeclaration { region, port, digest };
         declaration.push(SENDING);
         declaration
     }
@@ -147,7 +147,7 @@ pub fn messages(
     while known < count
         && let Some(digest) = digest(known)
     {
-        Declaration::new(region, port, digest);
+        DatagramDeclaration::new(region, port, digest);
         known += 1;
     }
     let result = call();
@@ -155,7 +155,7 @@ pub fn messages(
     for at in result.max(0) as u32..known {
         // The messages that were not sent are as they were.
         if let Some(digest) = digest(at) {
-            Declaration { region, port, digest }.take_back();
+            DatagramDeclaration { region, port, digest }.take_back();
         }
     }
     next::set_errno(errno);
@@ -171,7 +171,7 @@ fn declared(
     call: impl FnOnce() -> isize,
 ) -> isize {
     let Some(port) = port_of(region, fd) else { return call() };
-    let declaration = digest().map(|digest| Declaration::new(region, port, digest));
+    let declaration = digest().map(|digest| DatagramDeclaration::new(region, port, digest));
     let result = call();
     if result < 0
         && let Some(declaration) = declaration

@@ -116,20 +116,20 @@ pub fn announce(fd: c_int) {
 
 /// A thread that waits for a set; it is dropped when the wait is over.
 #[derive(Debug)]
-pub struct Waiter(c_int);
+pub struct EpollWaiter(c_int);
 
-impl Waiter {
+impl EpollWaiter {
     /// It waits from now on.
-    pub fn new(set: c_int) -> Waiter {
+    pub fn new(set: c_int) -> EpollWaiter {
         if let Some(state) = SETS.get(set as u32 as usize) {
             state.fetch_add(1, Ordering::AcqRel);
             state.fetch_or(IS_SET | IS_WAITED_FOR, Ordering::AcqRel);
         }
-        Waiter(set)
+        EpollWaiter(set)
     }
 }
 
-impl Drop for Waiter {
+impl Drop for EpollWaiter {
     fn drop(&mut self) {
         if let Some(state) = SETS.get(self.0 as u32 as usize) {
             let less = |word: u32| (word & WAITERS != 0).then(|| word - 1);

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use windtunnel_model::{Plan, Span};
-use windtunnel_placement::{Placement, PlacementHost, Rtts, UplinkTrafficBound, place};
+use windtunnel_placement::{NodePlacement, PlacementHost, Rtts, UplinkTrafficBound, place};
 use windtunnel_topology::{
     GeneratedLinkProperties, GeneratorParameters, LatencyRange, TopologyShape, generate,
 };
@@ -74,7 +74,7 @@ fn network(shape: TopologyShape) -> Plan {
 }
 
 /// The most that can leave all machines, in Mbit/s.
-fn uplinks(placed: &Placement) -> u64 {
+fn uplinks(placed: &NodePlacement) -> u64 {
     let up = placed.loads.iter().map(|load| match load.up {
         UplinkTrafficBound::Bounded(bits) => bits / 1_000_000,
         UplinkTrafficBound::Unbounded { .. } => 0,

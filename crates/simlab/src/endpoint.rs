@@ -29,7 +29,7 @@ pub trait SimulatedEndpoint: Debug {
 
 /// Sends UDP packets at a constant pace.
 #[derive(Debug, Clone)]
-pub struct Steady {
+pub struct ConstantRateSender {
     /// The sender.
     pub from: SocketAddr,
     /// The receiver.
@@ -42,7 +42,7 @@ pub struct Steady {
     pub left: u64,
 }
 
-impl SimulatedEndpoint for Steady {
+impl SimulatedEndpoint for ConstantRateSender {
     fn on_wake(&mut self, turn: &mut EndpointActions) {
         if self.left > 0 {
             self.left -= 1;
@@ -89,7 +89,7 @@ impl SimulatedEndpoint for RenoReceiver {
             self.next += 1;
         }
         let mut answer = self.next.to_be_bytes().to_vec();
-        if ecn::codepoint(frame) == Some(ecn::Codepoint::Ce) {
+        if ecn::codepoint(frame) == Some(ecn::EcnCodepoint::Ce) {
             answer.push(1);
         }
         turn.frames.push(build::udp(to, from, &answer));

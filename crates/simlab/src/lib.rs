@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`world`] | [`World`]: the engine with its nodes, in virtual time |
 //! | [`wire`] | [`Wire`]: between machines that have parts of one network |
-//! | [`endpoint`] | [`SimulatedEndpoint`], and [`Steady`], [`RenoSender`], [`RenoReceiver`], [`UdpEchoServer`] |
+//! | [`endpoint`] | [`SimulatedEndpoint`], and [`ConstantRateSender`], [`RenoSender`], [`RenoReceiver`], [`UdpEchoServer`] |
 //! | [`rng`] | [`SimulationRng`]: choices from a seed |
 //! | [`fuzzing`] | fuzzers' inputs in plain tests; all that there is without the feature `world` |
 //! | [`mesh`] | [`MeshWorld`]: agents of the mesh on machines with clocks of their own |
@@ -39,10 +39,11 @@ pub mod world;
 #[cfg(feature = "world")]
 pub use self::{
     endpoint::{
-        EndpointActions, RenoReceiver, RenoSender, SimulatedEndpoint, Steady, UdpEchoServer,
+        ConstantRateSender, EndpointActions, RenoReceiver, RenoSender, SimulatedEndpoint,
+        UdpEchoServer,
     },
     mesh::{LinkConditions, MeshWorld},
     rng::SimulationRng,
     wire::Wire,
-    world::{Delivery, World, WorldInstant, ms},
+    world::{FrameDelivery, World, WorldInstant, ms},
 };

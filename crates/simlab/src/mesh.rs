@@ -23,7 +23,7 @@ use windtunnel_model::{Span, Time};
 
 use crate::SimulationRng;
 use event_log::MeshEventLog;
-pub use event_log::Reported;
+pub use event_log::TimedMeshEvent;
 use machine::{HostClock, SimulatedMachine};
 use network::DatagramInFlight;
 pub use network::{DatagramNetwork, LinkConditions};
@@ -201,7 +201,7 @@ impl MeshWorld {
     }
 
     /// The events since the last call.
-    pub fn take_events(&mut self) -> Vec<Reported> {
+    pub fn take_events(&mut self) -> Vec<TimedMeshEvent> {
         self.log.take()
     }
 

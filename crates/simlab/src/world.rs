@@ -19,7 +19,7 @@ pub fn ms(millis: u64) -> Time {
 
 /// A frame that came to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
+pub struct FrameDelivery {
     /// When.
     pub at: Time,
     /// The frame.
@@ -43,7 +43,7 @@ pub struct World {
 struct SimulatedNode {
     endpoint: Option<Box<dyn SimulatedEndpoint>>,
     wake: Option<Time>,
-    deliveries: Vec<Delivery>,
+    deliveries: Vec<FrameDelivery>,
 }
 
 impl World {
@@ -165,7 +165,7 @@ impl World {
     /// # Panics
     /// If there is no such node.
     #[must_use]
-    pub fn deliveries(&self, node: &str) -> &[Delivery] {
+    pub fn deliveries(&self, node: &str) -> &[FrameDelivery] {
         &self.agents[self.node(node).index()].deliveries
     }
 
@@ -266,7 +266,7 @@ impl World {
         let owner = self.plan.ports().nth(port.index()).map(|(owner, _)| owner);
         let Some(owner) = owner else { return };
         self.take_turn(owner, |endpoint, turn| endpoint.on_frame(turn, &frame));
-        self.agents[owner.index()].deliveries.push(Delivery { at, frame });
+        self.agents[owner.index()].deliveries.push(FrameDelivery { at, frame });
     }
 
     fn wake_all(&mut self) {

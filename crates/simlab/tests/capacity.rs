@@ -1,7 +1,7 @@
 //! The model of paths: capacity that flows leave is used, and no link carries more than its rate.
 
 use windtunnel_model::{Span, Time};
-use windtunnel_simlab::{RenoReceiver, RenoSender, SimulationRng, Steady, World, ms};
+use windtunnel_simlab::{ConstantRateSender, RenoReceiver, RenoSender, SimulationRng, World, ms};
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -32,7 +32,7 @@ fn star(head: &str, shared: &str, latencies: [u64; 6]) -> World {
 fn send(world: &mut World, n: usize, kbit: u64, left: u64) {
     let gap = Span::from_nanos(FULL_ON_WIRE * 8 * 1_000_000 / kbit);
     let (from, to) = (world.socket(&format!("s{n}")), world.socket(&format!("r{n}")));
-    world.attach(&format!("s{n}"), Steady { from, to, payload: FULL, gap, left });
+    world.attach(&format!("s{n}"), ConstantRateSender { from, to, payload: FULL, gap, left });
 }
 
 fn window(world: &mut World, n: usize) {
@@ -114,7 +114,7 @@ fn capacity_that_a_flow_leaves_in_its_pauses_is_used() {
     for turn in 0..27 {
         world.run_until(ms(turn * 300));
         let gap = Span::from_nanos(FULL_ON_WIRE * 800);
-        world.attach("s0", Steady { from, to, payload: FULL, gap, left: 81 });
+        world.attach("s0", ConstantRateSender { from, to, payload: FULL, gap, left: 81 });
     }
     world.run_until(ms(8100));
     let [a, b] = [0, 1].map(|n| seen(&world, n, 3000, 8100));
@@ -163,7 +163,7 @@ fn modest_flows_that_burst_together_do_not_use_spare_capacity_twice() {
             // 30 packets at once in each half second: 0.74 Mbit/s.
             world.attach(
                 &format!("s{n}"),
-                Steady { from, to, payload: FULL, gap: Span::from_nanos(1), left: 30 },
+                ConstantRateSender { from, to, payload: FULL, gap: Span::from_nanos(1), left: 30 },
             );
         }
     }

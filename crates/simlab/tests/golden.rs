@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::Span;
-use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, World, ms};
+use windtunnel_simlab::{FrameDelivery, RenoReceiver, RenoSender, World, ms};
 
 const SECONDS: u64 = 10;
 const DISCIPLINES: [&str; 7] =
@@ -37,7 +37,7 @@ fn row(loss: &str, rate: &str, queue: &str, discipline: &str) -> String {
 /// Mean time from sending to delivery, in µs: the sender writes its time into each packet.
 fn mean_delay_us(world: &World) -> u64 {
     let deliveries = world.deliveries("b");
-    let delay = |delivery: &Delivery| {
+    let delay = |delivery: &FrameDelivery| {
         let stamp = delivery.frame[50..58].try_into().map_or(0, u64::from_be_bytes);
         delivery.at.as_nanos() - stamp
     };

@@ -2,7 +2,9 @@
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::Span;
-use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, Steady, Wire, World, ms};
+use windtunnel_simlab::{
+    ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, Wire, World, ms,
+};
 use windtunnel_wire::build;
 
 #[path = "common/rates.rs"]
@@ -38,7 +40,7 @@ const THREE: [&[&str]; 3] = [&["a", "z"], &["b", "x"], &["c", "y"]];
 fn send(world: &mut World, from: &str, to: &str, kbit: u64, left: u64) {
     let gap = Span::from_nanos(1538 * 8 * 1_000_000 / kbit);
     let (from_socket, to_socket) = (world.socket(from), world.socket(to));
-    let sender = Steady { from: from_socket, to: to_socket, payload: FULL, gap, left };
+    let sender = ConstantRateSender { from: from_socket, to: to_socket, payload: FULL, gap, left };
     world.attach(from, sender);
 }
 
@@ -145,7 +147,7 @@ fn losses_over_machines_are_those_on_one_in_number_but_not_packet_by_packet() {
         "the machines' counters add up to the loss"
     );
     let payloads = |to: &str| {
-        let payload = |it: &Delivery| it.frame[42..46].to_vec();
+        let payload = |it: &FrameDelivery| it.frame[42..46].to_vec();
         worlds[1].deliveries(to).iter().map(payload).collect::<Vec<_>>()
     };
     assert!(

@@ -4,7 +4,7 @@ use windtunnel_engine::{DropReason, NetworkChange};
 use windtunnel_model::plan::{LinkChange, Plan};
 use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{LinkPatch, Rate, Span, Time};
-use windtunnel_simlab::{Delivery, RenoReceiver, RenoSender, Steady, World, ms};
+use windtunnel_simlab::{ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, World, ms};
 
 #[path = "common/rates.rs"]
 mod rates;
@@ -24,9 +24,9 @@ fn dumbbell(shared: &str, head: &str) -> World {
     ))
 }
 
-fn steady(world: &World, from: &str, to: &str, mbit: u64, left: u64) -> Steady {
+fn steady(world: &World, from: &str, to: &str, mbit: u64, left: u64) -> ConstantRateSender {
     let gap = Span::from_nanos(1538 * 8 * 1000 / mbit);
-    Steady { from: world.socket(from), to: world.socket(to), payload: FULL, gap, left }
+    ConstantRateSender { from: world.socket(from), to: world.socket(to), payload: FULL, gap, left }
 }
 
 fn window(world: &mut World, from: &str, to: &str) {
@@ -200,7 +200,7 @@ fn losses_are_those_of_the_model_of_hops() {
         }
         world.run_until(ms(6000));
         world.assert_conservation();
-        let payload = |it: &Delivery| it.frame[42..46].to_vec();
+        let payload = |it: &FrameDelivery| it.frame[42..46].to_vec();
         world.deliveries("x").iter().map(payload).collect::<Vec<_>>()
     });
     assert!(hops.len() < 4800 && hops.len() > 4600, "{}", hops.len());
@@ -244,7 +244,7 @@ fn a_path_with_a_link_down_loses_packets_sent_then_and_no_others() {
     let down = world.engine().lane(world.lane("l-r")).dropped[DropReason::Down];
     let second = 5_000_000 / (1538 * 8);
     assert!(down.abs_diff(second) <= 2, "{down} of {second}");
-    let in_the_dark = |it: &&Delivery| it.at > ms(1052) && it.at < ms(2050);
+    let in_the_dark = |it: &&FrameDelivery| it.at > ms(1052) && it.at < ms(2050);
     assert_eq!(world.deliveries("x").iter().filter(in_the_dark).count(), 0);
     world.assert_conservation();
 }

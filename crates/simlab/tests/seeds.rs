@@ -8,7 +8,7 @@ use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::LinkChange;
 use windtunnel_model::{Lane, NetworkVertex, Span};
 use windtunnel_simlab::{
-    RenoReceiver, RenoSender, SimulationRng, Steady, UdpEchoServer, World, ms,
+    ConstantRateSender, RenoReceiver, RenoSender, SimulationRng, UdpEchoServer, World, ms,
 };
 use windtunnel_wire::build;
 
@@ -52,7 +52,7 @@ fn play(seed: u64) -> String {
     world.attach("d", UdpEchoServer);
     world.attach("a", RenoSender::new(a, c, 1000, Span::from_millis(300)));
     let gap = Span::from_micros(500 + rng.below(5000));
-    world.attach("b", Steady { from: b, to: d, payload: 200, gap, left: 200 });
+    world.attach("b", ConstantRateSender { from: b, to: d, payload: 200, gap, left: 200 });
     let mut millis = 0;
     for _ in 0..40 {
         millis += rng.below(40);

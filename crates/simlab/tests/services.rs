@@ -8,9 +8,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use windtunnel_engine::NetworkChange;
-use windtunnel_model::plan::{Encapsulation, LinkChange, ServiceChange, ServiceUpdate};
+use windtunnel_model::plan::{LinkChange, ServiceChange, ServiceUpdate, TunnelEncapsulation};
 use windtunnel_model::{Lane, NetworkVertex, NodeId, RouterId, ServiceId, Span};
-use windtunnel_simlab::{SimulationRng, Steady, UdpEchoServer, World, ms};
+use windtunnel_simlab::{ConstantRateSender, SimulationRng, UdpEchoServer, World, ms};
 use windtunnel_wire::{build, tcp, vnet};
 
 const NODES: [&str; 5] = ["a", "b", "s1", "s2", "web"];
@@ -66,7 +66,7 @@ fn play(seed: u64) -> (String, u64) {
     for (from, node) in [(a, "a"), (b, "b")] {
         let gap = Span::from_micros(500 + rng.below(5000));
         let to = (ADDRESS, 53).into();
-        world.attach(node, Steady { from, to, payload: 200, gap, left: 200 });
+        world.attach(node, ConstantRateSender { from, to, payload: 200, gap, left: 200 });
     }
     let trains = rng.below(2) > 0;
     let mut millis = 0;
@@ -179,7 +179,7 @@ fn check(world: &World, trains: bool) {
     let lost: u64 = (0..3).map(|router| engine.router(RouterId(router)).replica_lost).sum();
     assert_eq!(service.lost, lost);
     // A delivery is a whole packet, which a train or fragments of the outer packet are not.
-    if plan.services[0].encapsulation != Encapsulation::Fragment && !trains {
+    if plan.services[0].encapsulation != TunnelEncapsulation::Fragment && !trains {
         for (number, name) in NODES.iter().enumerate() {
             let delivered = world.deliveries(name).len();
             let came = came(NetworkVertex::Node(NodeId::from_index(number)));

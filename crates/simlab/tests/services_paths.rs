@@ -7,9 +7,9 @@ use windtunnel_engine::NetworkChange;
 use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
 use windtunnel_model::{RouterId, ServiceId, Span};
 use windtunnel_simlab::{
-    Delivery, RenoReceiver, RenoSender, Steady, UdpEchoServer, Wire, World, ms,
+    ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, UdpEchoServer, Wire, World, ms,
 };
-use windtunnel_wire::packet::{Info, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{build, icmp, tcp};
 
 #[path = "common/rates.rs"]
@@ -61,13 +61,13 @@ fn dns() -> SocketAddr {
     (ADDRESS, 53).into()
 }
 
-fn seen(world: &World) -> Vec<Vec<Delivery>> {
+fn seen(world: &World) -> Vec<Vec<FrameDelivery>> {
     ["a", "b", "near", "far", "web"].map(|node| world.deliveries(node).to_vec()).to_vec()
 }
 
 /// SYNs and data of 40 connections of two clients, and datagrams, each by itself (a flow has a share
 /// until it was silent for a second); on the way a replica goes and comes back.
-fn single_packets(mut world: World) -> Vec<Vec<Delivery>> {
+fn single_packets(mut world: World) -> Vec<Vec<FrameDelivery>> {
     for node in ["near", "far"] {
         world.attach(node, UdpEchoServer);
     }
@@ -151,9 +151,9 @@ fn a_redirected_window_alone_goes_as_with_the_model_of_hops() {
     }
 }
 
-fn steady(from: SocketAddr, to: SocketAddr, payload: usize, left: u64) -> Steady {
+fn steady(from: SocketAddr, to: SocketAddr, payload: usize, left: u64) -> ConstantRateSender {
     // 20 Mbit/s of packets of 1538 bytes.
-    Steady { from, to, payload, gap: Span::from_nanos(1538 * 8 * 1000 / 20), left }
+    ConstantRateSender { from, to, payload, gap: Span::from_nanos(1538 * 8 * 1000 / 20), left }
 }
 
 #[test]
@@ -164,8 +164,10 @@ fn a_redirected_flow_and_a_plain_one_share_a_link_and_the_header_counts() {
     world.attach("a", steady(a, dns(), FULL, u64::MAX));
     world.attach("b", steady(b, (world.socket("near").ip(), far.port()).into(), 1472, u64::MAX));
     world.run_until(ms(4000));
-    let of = |client: SocketAddr| -> Vec<Delivery> {
-        let from = |it: &&Delivery| Info::parse(&it.frame).is_ok_and(|it| it.source == client.ip());
+    let of = |client: SocketAddr| -> Vec<FrameDelivery> {
+        let from = |it: &&FrameDelivery| {
+            IpPacketSummary::parse(&it.frame).is_ok_and(|it| it.source == client.ip())
+        };
         world.deliveries("near").iter().filter(from).cloned().collect()
     };
     assert_near(rate(&of(b), ms(1000), ms(4000)), 5.0, 0.005);
@@ -192,7 +194,10 @@ fn a_flow_whose_replica_is_lost_leaves_its_share_to_others_and_has_one_on_its_ne
     assert!(before > 900, "{before}");
     world.run_until(ms(12_000));
     assert_near(rate(world.deliveries("near"), ms(9000), ms(12_000)), 4.0, 0.005);
-    let last = world.deliveries("near").last().map(|it| Info::parse(&it.frame).map(|it| it.source));
+    let last = world
+        .deliveries("near")
+        .last()
+        .map(|it| IpPacketSummary::parse(&it.frame).map(|it| it.source));
     assert_eq!(last, Some(Ok(b.ip())));
     world.assert_conservation();
 }

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
-use windtunnel_simlab::{Steady, World, ms};
+use windtunnel_simlab::{ConstantRateSender, World, ms};
 use windtunnel_wire::build;
 
 #[path = "common/rates.rs"]
@@ -32,7 +32,10 @@ fn near_and_far(rate: &str) -> World {
 fn flood(world: &mut World, from: &str, to: &str) {
     let gap = Span::from_nanos(1538 * 8 * 1000 / 15);
     let (sender, receiver) = (world.socket(from), world.socket(to));
-    world.attach(from, Steady { from: sender, to: receiver, payload: FULL, gap, left: u64::MAX });
+    world.attach(
+        from,
+        ConstantRateSender { from: sender, to: receiver, payload: FULL, gap, left: u64::MAX },
+    );
 }
 
 /// Some bytes on a connection beside that.

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 /// An open folder.
 #[derive(Debug)]
-pub struct Below {
+pub struct FolderHandle {
     folder: OwnedFd,
 }
 
@@ -26,23 +26,23 @@ pub struct DirectoryEntry {
     pub is_folder: bool,
 }
 
-impl Below {
+impl FolderHandle {
     /// Opens a folder. Links that lead to it are followed: the caller has named it.
     ///
     /// # Errors
     /// As open(2).
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Below> {
+    pub fn open(path: impl AsRef<Path>) -> io::Result<FolderHandle> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Below { folder: rustix::fs::open(path.as_ref(), flags, Mode::empty())? })
+        Ok(FolderHandle { folder: rustix::fs::open(path.as_ref(), flags, Mode::empty())? })
     }
 
     /// A folder in it.
     ///
     /// # Errors
     /// As openat2(2); that there is a link on the way.
-    pub fn folder(&self, path: impl AsRef<Path>) -> io::Result<Below> {
+    pub fn folder(&self, path: impl AsRef<Path>) -> io::Result<FolderHandle> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        Ok(Below { folder: self.resolve(path.as_ref(), flags)? })
+        Ok(FolderHandle { folder: self.resolve(path.as_ref(), flags)? })
     }
 
     /// Opens a regular file to be read.
@@ -56,7 +56,7 @@ impl Below {
     /// The contents of a file.
     ///
     /// # Errors
-    /// As [`Below::file`]; `FileTooLarge` if it has more than `most` bytes.
+    /// As [`FolderHandle::file`]; `FileTooLarge` if it has more than `most` bytes.
     pub fn read(&self, path: impl AsRef<Path>, most: u64) -> io::Result<Vec<u8>> {
         let file = self.file(path)?;
         let mut bytes = Vec::new();
@@ -71,7 +71,7 @@ impl Below {
     /// Opens a regular file to be written, and makes it if there is none; what is in it stays.
     ///
     /// # Errors
-    /// As [`Below::file`].
+    /// As [`FolderHandle::file`].
     pub fn over(&self, path: impl AsRef<Path>) -> io::Result<File> {
         self.regular(path.as_ref(), OFlags::WRONLY | OFlags::CREATE)
     }
@@ -79,7 +79,7 @@ impl Below {
     /// The same, but one that is there is emptied.
     ///
     /// # Errors
-    /// As [`Below::file`].
+    /// As [`FolderHandle::file`].
     pub fn create(&self, path: impl AsRef<Path>) -> io::Result<File> {
         let file = self.over(path)?;
         // Not before it is known to be a file of this folder.
@@ -90,7 +90,7 @@ impl Below {
     /// Opens a regular file that is written at its end.
     ///
     /// # Errors
-    /// As [`Below::file`].
+    /// As [`FolderHandle::file`].
     pub fn append(&self, path: impl AsRef<Path>) -> io::Result<File> {
         self.regular(path.as_ref(), OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
     }
@@ -98,8 +98,8 @@ impl Below {
     /// A folder in it, which is made if there is none.
     ///
     /// # Errors
-    /// As [`Below::folder`].
-    pub fn make_folder(&self, name: &OsStr) -> io::Result<Below> {
+    /// As [`FolderHandle::folder`].
+    pub fn make_folder(&self, name: &OsStr) -> io::Result<FolderHandle> {
         if !is_one_name(name) {
             return Err(strange());
         }
@@ -231,11 +231,11 @@ impl Below {
 /// Opens a regular file to be read. Links to its folder are followed, but it is none itself.
 ///
 /// # Errors
-/// As [`Below::file`].
+/// As [`FolderHandle::file`].
 pub fn regular_file(path: &Path) -> io::Result<File> {
     let name = path.file_name().ok_or_else(strange)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Below::open(folder.unwrap_or(Path::new(".")))?.file(name)
+    FolderHandle::open(folder.unwrap_or(Path::new(".")))?.file(name)
 }
 
 /// A link that is to be a folder is "not a directory".
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     /// A folder with hostile contents, beside a secret.
-    fn folder() -> (tempfile::TempDir, Below) {
+    fn folder() -> (tempfile::TempDir, FolderHandle) {
         let root = tempfile::tempdir().unwrap();
         let inside = root.path().join("run");
         fs::create_dir_all(inside.join("nodes/a")).unwrap();
@@ -300,7 +300,7 @@ mod tests {
         symlink("nodes", inside.join("others")).unwrap();
         symlink("/no/such/file", inside.join("dangling")).unwrap();
         assert!(Command::new("mkfifo").arg(inside.join("pipe")).status().unwrap().success());
-        let below = Below::open(&inside).unwrap();
+        let below = FolderHandle::open(&inside).unwrap();
         (root, below)
     }
 

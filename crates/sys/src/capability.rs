@@ -6,7 +6,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 /// The effective capabilities that matter to an emulated network and its evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effective {
+pub struct EffectiveCapabilities {
     /// `CAP_SYS_ADMIN`: namespaces and mounts.
     pub sys_admin: bool,
     /// `CAP_SYS_RESOURCE`: raising limits of processes.
@@ -25,10 +25,10 @@ pub struct Effective {
 ///
 /// # Errors
 /// What capget(2) says, which is nothing on a working kernel.
-pub fn effective() -> io::Result<Effective> {
+pub fn effective() -> io::Result<EffectiveCapabilities> {
     let set = rustix::thread::capabilities(None)?.effective;
     let sys_admin = set.contains(CapabilitySet::SYS_ADMIN);
-    Ok(Effective {
+    Ok(EffectiveCapabilities {
         sys_admin,
         sys_resource: set.contains(CapabilitySet::SYS_RESOURCE),
         net_admin: set.contains(CapabilitySet::NET_ADMIN),

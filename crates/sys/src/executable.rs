@@ -10,22 +10,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-pub use elf::Calls;
+pub use elf::SystemCallOrigin;
 use elf::{BEGINNING_BYTES, SCRIPTS_DEEP, interpreter};
 
 /// How the program that a command names makes its calls; of a script, its interpreter. What cannot
 /// be found or read is taken to use the library.
 #[must_use]
-pub fn calls_of(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> Calls {
+pub fn calls_of(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> SystemCallOrigin {
     let mut file = find(program, path, folder);
     for _ in 0..SCRIPTS_DEEP {
         let Some(beginning) = file.as_deref().and_then(read_beginning) else { break };
         match interpreter(&beginning.bytes) {
             Some(interpreter) => file = Some(folder.join(OsStr::from_bytes(interpreter))),
-            None => return calls_of_file(&beginning.file).unwrap_or(Calls::Library),
+            None => return calls_of_file(&beginning.file).unwrap_or(SystemCallOrigin::Library),
         }
     }
-    Calls::Library
+    SystemCallOrigin::Library
 }
 
 /// Whether the program that a command names gains rights by its file: those of the file's owner or
@@ -37,7 +37,7 @@ pub fn gains_rights(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> boo
 }
 
 /// A file, and its first bytes.
-struct Beginning {
+struct ExecutableHead {
     file: File,
     bytes: Vec<u8>,
 }
@@ -56,17 +56,17 @@ fn find(program: &OsStr, path: Option<&OsStr>, folder: &Path) -> Option<PathBuf>
     })
 }
 
-fn read_beginning(path: &Path) -> Option<Beginning> {
+fn read_beginning(path: &Path) -> Option<ExecutableHead> {
     if !path.metadata().ok()?.is_file() {
         return None;
     }
     let file = File::open(path).ok()?;
     let mut bytes = Vec::with_capacity(BEGINNING_BYTES);
     (&file).take(BEGINNING_BYTES as u64).read_to_end(&mut bytes).ok()?;
-    Some(Beginning { file, bytes })
+    Some(ExecutableHead { file, bytes })
 }
 
-fn calls_of_file(file: &File) -> Option<Calls> {
+fn calls_of_file(file: &File) -> Option<SystemCallOrigin> {
     elf::calls_of(&mut |at, bytes| file.read_at(bytes, at).unwrap_or(0))
 }
 
@@ -108,7 +108,7 @@ mod tests {
         [other.concat(), this.concat()].concat()
     }
 
-    fn calls(bytes: &[u8]) -> Calls {
+    fn calls(bytes: &[u8]) -> SystemCallOrigin {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("program"), bytes).unwrap();
         calls_of(OsStr::new("./program"), None, folder.path())
@@ -116,8 +116,11 @@ mod tests {
 
     #[test]
     fn a_program_without_a_loader_makes_its_calls_itself() {
-        assert_eq!(calls(&elf(&[segment(1, 0, 9)], &[])), Calls::Direct);
-        assert_eq!(calls(&elf(&[segment(1, 0, 9), segment(3, 0, 9)], &[])), Calls::Library);
+        assert_eq!(calls(&elf(&[segment(1, 0, 9)], &[])), SystemCallOrigin::Direct);
+        assert_eq!(
+            calls(&elf(&[segment(1, 0, 9), segment(3, 0, 9)], &[])),
+            SystemCallOrigin::Library
+        );
     }
 
     #[test]
@@ -125,8 +128,8 @@ mod tests {
         let (go, other) = (note(b"Go\0\0"), note(b"Xen\0"));
         let length = u64::try_from(go.len()).unwrap();
         let segments = [segment(3, 0, 9), segment(4, 1000, length)];
-        assert_eq!(calls(&elf(&segments, &go)), Calls::Direct);
-        assert_eq!(calls(&elf(&segments, &other)), Calls::Library);
+        assert_eq!(calls(&elf(&segments, &go)), SystemCallOrigin::Direct);
+        assert_eq!(calls(&elf(&segments, &other)), SystemCallOrigin::Library);
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
         std::fs::write(&shell, elf(&[segment(1, 0, 9)], &[])).unwrap();
         let script = format!("#! {} -e\necho\n", shell.display());
         std::fs::write(folder.path().join("script"), script).unwrap();
-        assert_eq!(calls_of(OsStr::new("./script"), None, folder.path()), Calls::Direct);
+        assert_eq!(calls_of(OsStr::new("./script"), None, folder.path()), SystemCallOrigin::Direct);
     }
 
     #[test]
@@ -161,8 +164,8 @@ mod tests {
         std::fs::write(&file, elf(&[segment(1, 0, 9)], &[])).unwrap();
         let path = Some(folder.path().as_os_str());
         let find = || calls_of(OsStr::new("tool"), path, Path::new("/"));
-        assert_eq!(find(), Calls::Library, "not one that may be run");
+        assert_eq!(find(), SystemCallOrigin::Library, "not one that may be run");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(find(), Calls::Direct);
+        assert_eq!(find(), SystemCallOrigin::Direct);
     }
 }

@@ -31,7 +31,7 @@ struct FrameQueueMemory {
 
 /// The side that puts frames in.
 #[derive(Debug)]
-pub struct Giver {
+pub struct FrameQueueProducer {
     memory: FrameQueueMemory,
     head: u64,
     /// What was put in.
@@ -40,7 +40,7 @@ pub struct Giver {
 
 /// The side that takes frames out.
 #[derive(Debug)]
-pub struct Taker {
+pub struct FrameQueueConsumer {
     memory: FrameQueueMemory,
     tail: u64,
     taken: PacketByteCount,
@@ -55,20 +55,20 @@ pub struct PacketByteCount {
     pub bytes: u64,
 }
 
-impl Giver {
+impl FrameQueueProducer {
     /// A new queue with room for so many bytes of frames at least, and for the longest frame. The
     /// descriptor is for the taker. No process can make the memory shorter or longer.
     ///
     /// # Errors
     /// What memfd_create(2) and mmap(2) say.
-    pub fn create(bytes: usize) -> io::Result<(Giver, OwnedFd)> {
+    pub fn create(bytes: usize) -> io::Result<(FrameQueueProducer, OwnedFd)> {
         let capacity = bytes.max(2 * (FRAME_BYTES_MAX + HEADER_BYTES)).next_multiple_of(ALIGN);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("windtunnel-frames", flags)?;
         rustix::fs::ftruncate(&file, (CONTROL_BYTES + capacity) as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let memory = FrameQueueMemory::map(&file, capacity)?;
-        Ok((Giver { memory, head: 0, given: PacketByteCount::default() }, file))
+        Ok((FrameQueueProducer { memory, head: 0, given: PacketByteCount::default() }, file))
     }
 
     /// What was not taken yet.
@@ -142,18 +142,18 @@ impl Giver {
     }
 }
 
-impl Taker {
+impl FrameQueueConsumer {
     /// The other side of the queue in this file.
     ///
     /// # Errors
     /// `InvalidData` if the file cannot be one; what fstat(2) and mmap(2) say.
-    pub fn open(file: impl AsFd) -> io::Result<Taker> {
+    pub fn open(file: impl AsFd) -> io::Result<FrameQueueConsumer> {
         let bytes = usize::try_from(rustix::fs::fstat(&file)?.st_size).unwrap_or(0);
         let capacity = bytes.saturating_sub(CONTROL_BYTES);
         if capacity == 0 || !capacity.is_multiple_of(ALIGN) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no queue of frames"));
         }
-        Ok(Taker {
+        Ok(FrameQueueConsumer {
             memory: FrameQueueMemory::map(&file, capacity)?,
             tail: 0,
             taken: PacketByteCount::default(),
@@ -161,10 +161,11 @@ impl Taker {
     }
 
     /// The frames that are there, the oldest first, at most as many as `batch` holds, and how many
-    /// these are. They stay in the queue until [`Taker::release`].
-    pub fn look<'a>(&'a mut self, batch: &mut [TransmitFrame<'a>]) -> Looked {
+    /// these are. They stay in the queue until [`FrameQueueConsumer::release`].
+    pub fn look<'a>(&'a mut self, batch: &mut [TransmitFrame<'a>]) -> PeekedFrames {
         let head = self.memory.long(HEAD).load(Ordering::Acquire);
-        let mut looked = Looked { frames: 0, amount: PacketByteCount::default(), until: self.tail };
+        let mut looked =
+            PeekedFrames { frames: 0, amount: PacketByteCount::default(), until: self.tail };
         while looked.frames < batch.len() {
             let here = looked.until;
             let left = head.wrapping_sub(here);
@@ -192,7 +193,7 @@ impl Taker {
     }
 
     /// Gives back the room of frames that were looked at.
-    pub fn release(&mut self, looked: Looked) {
+    pub fn release(&mut self, looked: PeekedFrames) {
         self.tail = looked.until;
         self.taken.packets = self.taken.packets.wrapping_add(looked.amount.packets);
         self.taken.bytes += looked.amount.bytes;
@@ -209,7 +210,7 @@ impl Taker {
     }
 
     /// Whether there is nothing to take; then the giver will say when there is
-    /// ([`Giver::must_wake`]).
+    /// ([`FrameQueueProducer::must_wake`]).
     #[must_use]
     pub fn begin_sleep(&self) -> bool {
         self.memory.half(SLEEPS).store(1, Ordering::Relaxed);
@@ -252,7 +253,7 @@ pub struct FrameConsumerStatistics {
 /// Frames that were looked at.
 #[derive(Debug)]
 #[must_use = "their room is to be given back"]
-pub struct Looked {
+pub struct PeekedFrames {
     /// How many.
     pub frames: usize,
     amount: PacketByteCount,

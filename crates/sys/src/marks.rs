@@ -9,20 +9,23 @@ use crate::shared_words::SharedWords;
 
 /// Marks of processes, which stay. What was never marked takes no memory.
 #[derive(Debug)]
-pub struct Marks {
+pub struct ProcessMarkTable {
     /// A bit for each number, which one pass finds without touching the memory of `began`.
     marked: SharedWords,
     /// When the last process that was marked began which had the number.
     began: SharedWords,
 }
 
-impl Marks {
+impl ProcessMarkTable {
     /// No process is marked.
     ///
     /// # Errors
     /// What mmap(2) says.
-    pub fn new() -> io::Result<Marks> {
-        Ok(Marks { marked: SharedWords::new(NUMBERS / BITS)?, began: SharedWords::new(NUMBERS)? })
+    pub fn new() -> io::Result<ProcessMarkTable> {
+        Ok(ProcessMarkTable {
+            marked: SharedWords::new(NUMBERS / BITS)?,
+            began: SharedWords::new(NUMBERS)?,
+        })
     }
 
     /// Marks a process that began then.
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn marks_are_kept_for_each_process_by_itself() {
-        let marks = Marks::new().unwrap();
+        let marks = ProcessMarkTable::new().unwrap();
         let processes = [1, 63, 64, 4_194_303].map(|number| Pid::from_raw(number).unwrap());
         processes.iter().zip(100..).for_each(|(process, began)| marks.set(*process, began));
         let expected: Vec<(Pid, u64)> = processes.into_iter().zip(100..).collect();
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_number_that_another_process_has_now_is_marked_for_that_one() {
-        let marks = Marks::new().unwrap();
+        let marks = ProcessMarkTable::new().unwrap();
         let number = Pid::from_raw(7).unwrap();
         marks.set(number, 100);
         marks.set(number, 200);

@@ -24,8 +24,10 @@ use windtunnel_model::record::region::{HEADER_BYTES, MAGIC, RecordRegionLayout, 
 
 use raw::RecordRegionView;
 
-pub use reader::{Drained, RecordRegionReader, RecordRingGap};
-pub use sockets::{InitialSocketEntry, RegionSocketEntry, SocketCallDirection, Tuple, key, unseen};
+pub use reader::{RecordRegionReader, RecordRingGap, RingDrainOutcome};
+pub use sockets::{
+    InitialSocketEntry, RegionSocketEntry, SocketCallDirection, SocketTuple, key, unseen,
+};
 
 /// A mapped region.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use windtunnel_model::record::region::{RecordRegionLayout, header, ring, socket_
 use windtunnel_model::record::{EventRecord, Kind};
 use windtunnel_sys::region::{
     InitialSocketEntry, MappedRecordRegion, RecordRegionReader, RecordRingGap, RegionSocketEntry,
-    SocketCallDirection, Tuple, key,
+    SocketCallDirection, SocketTuple, key,
 };
 
 const SMALL: RecordRegionLayout = RecordRegionLayout { rings: 2, slots: 8, sockets: 64 };
@@ -334,7 +334,7 @@ fn a_flow_is_defined_anew_when_its_ends_change() {
     socket.advance(SocketCallDirection::Sent, 100);
     socket.define(0, 5, 3);
     assert!(socket.is_defined(3) && !socket.is_defined(5));
-    socket.set_tuple(&Tuple { to_port: 80, ..origin().tuple });
+    socket.set_tuple(&SocketTuple { to_port: 80, ..origin().tuple });
     assert!(!socket.is_defined(3));
     assert_eq!(socket.begin(SocketCallDirection::Sent), (0, false));
     socket.define(0, 6, 3);
@@ -349,7 +349,7 @@ fn a_flow_is_defined_anew_when_its_ends_change() {
 }
 
 fn origin() -> InitialSocketEntry {
-    let tuple = Tuple { protocol: 6, from_port: 1000, ..Tuple::default() };
+    let tuple = SocketTuple { protocol: 6, from_port: 1000, ..SocketTuple::default() };
     InitialSocketEntry { tuple, state: socket_state::STREAM, pid: 42, descriptor: 7 }
 }
 

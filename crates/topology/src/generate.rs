@@ -12,8 +12,8 @@ use crate::topology::{
     TopologyLink, TopologyNode, TopologyRouter,
 };
 
-use shape::Skeleton;
 pub use shape::TopologyShape;
+use shape::TopologySkeleton;
 
 /// What is to be generated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,10 +251,10 @@ fn dumbbell(
 fn routed(
     topology: &mut Topology,
     request: &GeneratorParameters,
-    skeleton: &Skeleton,
+    skeleton: &TopologySkeleton,
     draws: &LatencyStreams,
 ) -> Result<(), GenerateError> {
-    let Skeleton { names, edges, takers } = skeleton;
+    let TopologySkeleton { names, edges, takers } = skeleton;
     let each = u32::try_from(takers.len()).unwrap_or(u32::MAX);
     let nodes = request.nodes.unwrap_or(each);
     if nodes == 0 {

@@ -23,7 +23,7 @@ mod zoo;
 use std::collections::BTreeMap;
 
 use windtunnel_model::Span;
-use windtunnel_scenario::{Mistake, yaml};
+use windtunnel_scenario::{ScenarioMistake, yaml};
 
 use crate::topology::{ConversionRemark, Topology};
 use input::ImportSourceText;
@@ -33,7 +33,7 @@ pub const LARGEST_IMPORT: usize = 16 << 20;
 
 /// A file to import.
 #[derive(Debug, Clone, Copy)]
-pub struct Original<'a> {
+pub struct ImportDocument<'a> {
     /// The file as it is named in errors and comments.
     pub name: &'a str,
     /// Its bytes.
@@ -84,14 +84,14 @@ pub struct ImportOptions {
 
 /// What is around a file and belongs to it.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct ImportContext<'a> {
     /// Compose files whose values go over those of the file, each over those before.
-    pub over: &'a [Original<'a>],
+    pub over: &'a [ImportDocument<'a>],
     /// Reads a file by its path from the file's folder, or says why it cannot.
     pub read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
+impl std::fmt::Debug for ImportContext<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Surroundings").field("over", &self.over).finish_non_exhaustive()
     }
@@ -118,7 +118,7 @@ impl Default for ImportOptions {
 pub enum ImportError {
     /// Something is wrong in the file.
     #[error(transparent)]
-    Mistake(#[from] Mistake),
+    Mistake(#[from] ScenarioMistake),
     /// There is no such router.
     #[error("no router is called `{name}`")]
     UnknownRouter {
@@ -166,11 +166,11 @@ impl ImportError {
 /// # Errors
 /// The first mistake in the file, with line and column; or options that do not fit it.
 pub fn import(
-    original: &Original<'_>,
+    original: &ImportDocument<'_>,
     options: &ImportOptions,
 ) -> Result<(TopologyFormat, Topology), ImportError> {
     let read = |_: &str| Err("files beside this one are not read".to_owned());
-    import_with(original, options, &Surroundings { over: &[], read: &read })
+    import_with(original, options, &ImportContext { over: &[], read: &read })
 }
 
 /// Reads another tool's file, with those that belong to it.
@@ -178,9 +178,9 @@ pub fn import(
 /// # Errors
 /// As [`import()`]; and files for a format that has one only.
 pub fn import_with(
-    original: &Original<'_>,
+    original: &ImportDocument<'_>,
     options: &ImportOptions,
-    surroundings: &Surroundings<'_>,
+    surroundings: &ImportContext<'_>,
 ) -> Result<(TopologyFormat, Topology), ImportError> {
     let input = ImportSourceText::new(original)?;
     let format = match options.format {
@@ -253,7 +253,7 @@ impl TopologyFormat {
 const ETHERNET_HEADER: u32 = 14;
 
 /// The format, from the content.
-fn detect(input: &ImportSourceText<'_>) -> Result<TopologyFormat, Mistake> {
+fn detect(input: &ImportSourceText<'_>) -> Result<TopologyFormat, ScenarioMistake> {
     let text = input.text.trim_start();
     if text.starts_with('<') {
         let document = xml::parse(input)?;
@@ -328,7 +328,7 @@ pub fn fuzz_one(bytes: &[u8]) {
         TopologyFormat::Compose,
         TopologyFormat::Csv,
     ];
-    let original = Original { name: "fuzz", text: bytes, default_name: "fuzz" };
+    let original = ImportDocument { name: "fuzz", text: bytes, default_name: "fuzz" };
     for format in std::iter::once(None).chain(FORMATS.map(Some)) {
         let run = (bytes.len() % 2 == 1).then(|| "true".to_owned());
         let options = ImportOptions { format, run, ..ImportOptions::default() };

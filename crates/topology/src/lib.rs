@@ -31,8 +31,8 @@ pub use generate::{
 #[doc(hidden)]
 pub use import::fuzz_one;
 pub use import::{
-    ImportError, ImportOptions, LARGEST_IMPORT, Original, Surroundings, TopologyFormat, import,
-    import_with,
+    ImportContext, ImportDocument, ImportError, ImportOptions, LARGEST_IMPORT, TopologyFormat,
+    import, import_with,
 };
 pub use topology::{
     ConversionRemark, ConversionReport, LinkDirectionProperties, Topology, TopologyChange,

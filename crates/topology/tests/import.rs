@@ -15,8 +15,8 @@ use proptest::prelude::*;
 use windtunnel_model::{NodeId, Plan, Rate, Span};
 use windtunnel_routing::{PathSummary, Routes};
 use windtunnel_topology::{
-    ConversionRemark, ImportError, ImportOptions, Original, Topology, TopologyFormat, fuzz_one,
-    import,
+    ConversionRemark, ImportDocument, ImportError, ImportOptions, Topology, TopologyFormat,
+    fuzz_one, import,
 };
 
 const PLACES: &str = include_str!("data/places.graphml");
@@ -32,7 +32,8 @@ fn read_with(
     text: &str,
     options: &ImportOptions,
 ) -> Result<(TopologyFormat, Topology), ImportError> {
-    let original = Original { name: "in/net.txt", text: text.as_bytes(), default_name: "net" };
+    let original =
+        ImportDocument { name: "in/net.txt", text: text.as_bytes(), default_name: "net" };
     import(&original, options)
 }
 
@@ -279,7 +280,7 @@ fn latin_1_is_read_and_reported() {
         .position(|part| part == b"caf?")
         .map_or(at, |found| at + 4 + found);
     text[at] = 0xe9;
-    let original = Original { name: "net.xml", text: &text, default_name: "net" };
+    let original = ImportDocument { name: "net.xml", text: &text, default_name: "net" };
     let (_, topology) = import(&original, &ImportOptions::default()).unwrap();
     assert!(topology.notes.assumed.iter().any(|note| note.text.contains("ISO-8859-1")));
 }

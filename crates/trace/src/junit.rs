@@ -23,7 +23,7 @@ pub fn text(report: &RunReport) -> String {
         ("kernel", report.kernel.clone()),
         ("verdict", report.verdict.text.clone()),
     ];
-    let suite = Suite {
+    let suite = JunitTestSuite {
         name: &report.name,
         began_unix_s: Some(report.began_unix_s),
         elapsed_ns: report.elapsed_ns,
@@ -47,7 +47,7 @@ pub fn not_run(name: &str, why: &str) -> String {
         }),
         output: String::new(),
     };
-    let suite = Suite {
+    let suite = JunitTestSuite {
         name,
         began_unix_s: None,
         elapsed_ns: 0,
@@ -57,7 +57,7 @@ pub fn not_run(name: &str, why: &str) -> String {
     suite.document()
 }
 
-struct Suite<'a> {
+struct JunitTestSuite<'a> {
     name: &'a str,
     began_unix_s: Option<u64>,
     elapsed_ns: u64,
@@ -81,7 +81,7 @@ struct JunitTestFailure {
     message: String,
 }
 
-impl Suite<'_> {
+impl JunitTestSuite<'_> {
     fn document(&self) -> String {
         let count = |element: &str| {
             let problems = self.cases.iter().filter_map(|case| case.problem.as_ref());

@@ -6,7 +6,7 @@ use windtunnel_model::Span;
 
 /// A histogram of lateness (HDR, two significant digits, 100 ns to 100 s, microscopic memory).
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(from = "Bins", into = "Bins")]
+#[serde(from = "HistogramBins", into = "HistogramBins")]
 pub struct LatenessHistogram {
     histogram: Histogram<u32>,
     max: Span,
@@ -29,20 +29,20 @@ pub struct Summary {
 
 /// A histogram as messages and files have it.
 #[derive(Debug, Serialize, Deserialize)]
-struct Bins {
+struct HistogramBins {
     max_ns: u64,
     /// A value of the bin in nanoseconds, and its count.
     bins: Vec<(u64, u64)>,
 }
 
-impl From<LatenessHistogram> for Bins {
+impl From<LatenessHistogram> for HistogramBins {
     fn from(lateness: LatenessHistogram) -> Self {
-        Bins { max_ns: lateness.max.as_nanos(), bins: lateness.bins().collect() }
+        HistogramBins { max_ns: lateness.max.as_nanos(), bins: lateness.bins().collect() }
     }
 }
 
-impl From<Bins> for LatenessHistogram {
-    fn from(Bins { max_ns, bins }: Bins) -> Self {
+impl From<HistogramBins> for LatenessHistogram {
+    fn from(HistogramBins { max_ns, bins }: HistogramBins) -> Self {
         let mut lateness = LatenessHistogram::new();
         for (value, count) in bins {
             let count = u32::try_from(count).unwrap_or(u32::MAX);

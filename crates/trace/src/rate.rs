@@ -6,7 +6,7 @@ use windtunnel_model::{Span, Time};
 
 /// Bytes counted in consecutive intervals.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Intervals {
+pub struct IntervalByteCounts {
     /// The beginning of the first interval.
     pub start: Time,
     /// The end of each interval and the bytes counted in it.
@@ -24,7 +24,7 @@ pub struct IntervalRate {
     pub bits_per_second: u64,
 }
 
-impl Intervals {
+impl IntervalByteCounts {
     /// The mean over all of it; `None` if there are no intervals.
     #[must_use]
     pub fn mean(&self) -> Option<IntervalRate> {
@@ -129,9 +129,9 @@ mod tests {
     use super::*;
 
     /// Tenths of a second with these bytes each.
-    fn tenths(bytes: &[u64]) -> Intervals {
+    fn tenths(bytes: &[u64]) -> IntervalByteCounts {
         let counts = bytes.iter().zip(1..).map(|(bytes, n)| (tenth(n), *bytes));
-        Intervals { start: Time::ZERO, counts: counts.collect() }
+        IntervalByteCounts { start: Time::ZERO, counts: counts.collect() }
     }
 
     fn tenth(n: u64) -> Time {
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn samples_that_are_a_little_late_make_no_longer_seconds() {
         let counts = (1..=20).map(|n| (tenth(n) + Span::from_micros(n * 7919 % 900), 1000));
-        let late = Intervals { start: Time::ZERO, counts: counts.collect() };
+        let late = IntervalByteCounts { start: Time::ZERO, counts: counts.collect() };
         assert_eq!(late.bins().len(), 2);
         for second in [late.best_second(), late.worst_second()] {
             assert!(rate(second).abs_diff(80_000) < 200, "{second:?}");

@@ -53,7 +53,7 @@ pub struct RunReport {
     pub partial: bool,
     /// The attempts before this one that `run --attempts` has repeated, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RunAttempt>,
     /// Machines that were lost during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostHost>,
@@ -165,7 +165,7 @@ impl RunVerdict {
 
 /// An attempt at a run that was disturbed, and so repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct RunAttempt {
     /// The name of its run folder, which is beside that of the last attempt.
     pub folder: String,
     /// Its verdict in one line.
@@ -270,7 +270,7 @@ pub struct LinkReport {
     /// The most bytes that waited.
     pub queue_max_bytes: u64,
     /// What was achieved; beside `asked`, unless that was changed.
-    pub achieved: Achieved,
+    pub achieved: AchievedLinkFigures,
     /// Lateness of what left this link.
     pub lateness: lateness::Summary,
     /// Packets that left this link later than the bound.
@@ -299,14 +299,14 @@ pub struct LinkPhaseReport {
     /// Packets dropped in it, by reason.
     pub dropped_packets: BTreeMap<String, u64>,
     /// What was achieved in it.
-    pub achieved: Achieved,
+    pub achieved: AchievedLinkFigures,
     /// Lateness of what left the link in it.
     pub lateness: lateness::Summary,
 }
 
 /// Achieved figures of a link direction; absent where nothing was there to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
-pub struct Achieved {
+pub struct AchievedLinkFigures {
     /// Mean time from the end of a packet's transmission to the link's end, of the packets
     /// delivered: what latency, jitter, reordering and the order that is kept made of it, and
     /// the mean lateness; in nanoseconds.

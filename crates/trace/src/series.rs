@@ -7,7 +7,7 @@ use windtunnel_model::expect::{ExpectationWindow, Percentile};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Span, Time};
 
-use crate::rate::{Intervals, distance};
+use crate::rate::{IntervalByteCounts, distance};
 use crate::sample::LinkSampleRow;
 
 /// What a link direction did in one interval.
@@ -68,9 +68,9 @@ impl LinkSampleWindow<'_> {
 
     /// Wire bytes delivered over time.
     #[must_use]
-    pub fn delivered(&self) -> Intervals {
+    pub fn delivered(&self) -> IntervalByteCounts {
         let counts = self.samples.iter().map(|s| (s.at, s.row.delivered_wire_bytes));
-        Intervals { start: self.start, counts: counts.collect() }
+        IntervalByteCounts { start: self.start, counts: counts.collect() }
     }
 
     /// A count of all intervals together.

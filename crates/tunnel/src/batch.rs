@@ -1,7 +1,7 @@
 //! Frames for one peer, packed into datagrams of one size that lie one behind the other, as UDP GSO
 //! wants them.
 
-use windtunnel_wire::tunnel::{HEADER_LEN, Label, Piece};
+use windtunnel_wire::tunnel::{FrameFragment, HEADER_LEN, Label};
 
 /// Datagrams of one GSO send at the most (`UDP_MAX_SEGMENTS` of older kernels).
 const DATAGRAMS_MAX: usize = 64;
@@ -37,7 +37,8 @@ impl Batch {
     pub(crate) fn add(&mut self, number: u32, label: &Label, frame: &[u8], offset: usize) -> usize {
         let end = self.start + self.size - self.tag;
         let room = self.bytes.get_mut(self.at..end).unwrap_or_default();
-        let Some((written, taken)) = Piece::write(number, label, frame, offset, room) else {
+        let Some((written, taken)) = FrameFragment::write(number, label, frame, offset, room)
+        else {
             return 0;
         };
         self.at += written;

@@ -10,7 +10,7 @@ pub struct TunnelCounters {
     /// Datagrams received and accepted.
     pub received: TunnelTraffic,
     /// Frames that were not sent.
-    pub unsent: Unsent,
+    pub unsent: UnsentFrameCounts,
     /// Datagrams that came and were not accepted.
     pub refused: DatagramRefusalCounters,
     /// Frames of which some pieces came, and the rest did not in time.
@@ -45,7 +45,7 @@ pub struct TunnelTraffic {
 
 /// Frames that were not sent, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unsent {
+pub struct UnsentFrameCounts {
     /// There was no room in the socket's send buffer, and none within the time that is waited.
     pub blocked: u64,
     /// The device does not take datagrams of the size in use any more; the next ones are smaller.
@@ -77,7 +77,7 @@ pub struct DatagramRefusalCounters {
     pub forged: u64,
 }
 
-impl Unsent {
+impl UnsentFrameCounts {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -99,8 +99,8 @@ impl DatagramRefusalCounters {
     }
 }
 
-impl AddAssign for Unsent {
-    fn add_assign(&mut self, other: Unsent) {
+impl AddAssign for UnsentFrameCounts {
+    fn add_assign(&mut self, other: UnsentFrameCounts) {
         self.blocked += other.blocked;
         self.too_big += other.too_big;
         self.failed += other.failed;

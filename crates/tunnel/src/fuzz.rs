@@ -33,7 +33,7 @@ pub fn fuzz_one(data: &[u8]) {
                 frames += 1;
             });
             assert!(!sealed || frames == 0, "the input is made without the key");
-            members.handle_timeout(now, &mut Nowhere);
+            members.handle_timeout(now, &mut NullDatagramCarrier);
             now += Span::from_millis(u64::from(*late));
             (rest, given) = (next, given + 1);
         }
@@ -55,9 +55,9 @@ fn mend(datagram: &mut [u8]) {
     }
 }
 
-struct Nowhere;
+struct NullDatagramCarrier;
 
-impl crate::members::DatagramCarrier for Nowhere {
+impl crate::members::DatagramCarrier for NullDatagramCarrier {
     fn carry(
         &mut self,
         _: SocketAddr,

@@ -16,9 +16,9 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// The unfinished frames of one sender.
 #[derive(Debug, Default)]
-pub(crate) struct Joiner {
+pub(crate) struct FrameReassembler {
     /// Oldest first.
-    frames: Vec<Unfinished>,
+    frames: Vec<PartialFrame>,
     /// Buffers to use again.
     spare: Vec<Vec<u8>>,
     /// Bytes of the unfinished frames.
@@ -31,7 +31,7 @@ pub(crate) struct Joiner {
 }
 
 #[derive(Debug)]
-struct Unfinished {
+struct PartialFrame {
     number: u32,
     since: Time,
     label: Option<Label>,
@@ -44,7 +44,7 @@ struct Unfinished {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FragmentConflict;
 
-impl Joiner {
+impl FrameReassembler {
     /// Adds a piece. The one that makes its frame whole hands it to `hand`, which may leave another
     /// buffer in its place.
     ///
@@ -114,7 +114,7 @@ impl Joiner {
         self.bytes += total;
         // A clock that the caller sets back does not put a frame before its elders.
         let since = self.frames.last().map_or(now, |last| last.since.max(now));
-        self.frames.push(Unfinished {
+        self.frames.push(PartialFrame {
             number,
             since,
             label: None,

@@ -56,10 +56,12 @@ mod tests;
 mod tunnel;
 mod window;
 
-pub use counters::{DatagramRefusalCounters, PeerCounters, TunnelCounters, TunnelTraffic, Unsent};
+pub use counters::{
+    DatagramRefusalCounters, PeerCounters, TunnelCounters, TunnelTraffic, UnsentFrameCounts,
+};
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
-pub use members::{Flushed, FrameBuffer, OutgoingFrame, ReceivedFrame};
+pub use members::{FrameBuffer, OutgoingFrame, ReceivedFrame, TunnelFlushOutcome};
 pub use setup::{OpenError, Security, TunnelSettings};
 pub use tunnel::{Buffers, ReceiveError, UdpTunnel};
 pub use windtunnel_wire::tunnel::{FRAME_MAX, Label};

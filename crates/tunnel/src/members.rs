@@ -11,7 +11,7 @@ use windtunnel_model::Time;
 use windtunnel_wire::tunnel::{FRAME_MAX, Label};
 
 use crate::batch::BYTES_MAX;
-use crate::counters::{TunnelCounters, Unsent};
+use crate::counters::{TunnelCounters, UnsentFrameCounts};
 use crate::peer::TunnelPeer;
 use crate::seal::Secret;
 use crate::setup::{OpenError, Security, TunnelSettings};
@@ -42,11 +42,11 @@ pub struct ReceivedFrame<'a> {
 
 /// The fate of the frames since the last flush.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Flushed {
+pub struct TunnelFlushOutcome {
     /// Frames that the kernel has taken.
     pub sent: u64,
     /// Those that it has not.
-    pub unsent: Unsent,
+    pub unsent: UnsentFrameCounts,
 }
 
 /// Carries datagrams to another machine.
@@ -80,7 +80,7 @@ pub(crate) struct TunnelMembership {
     peers: Vec<Option<TunnelPeer>>,
     /// Peers with frames that are not flushed.
     waiting: Vec<u16>,
-    flushed: Flushed,
+    flushed: TunnelFlushOutcome,
     counters: TunnelCounters,
     /// Not later than anything that is to be done at a time.
     due: Time,
@@ -102,7 +102,7 @@ impl TunnelMembership {
             sealed: secret.is_some(),
             waiting: Vec::with_capacity(peers.len()),
             peers,
-            flushed: Flushed::default(),
+            flushed: TunnelFlushOutcome::default(),
             counters: TunnelCounters::default(),
             due: Time::ZERO,
             scratch: vec![0; BYTES_MAX],

@@ -6,7 +6,7 @@ use windtunnel_wire::tunnel::{TAG_LEN, TunnelDatagramKind, TunnelHeader};
 
 use crate::batch::Batch;
 use crate::counters::{PeerCounters, TunnelTraffic};
-use crate::join::Joiner;
+use crate::join::FrameReassembler;
 use crate::path::PeerPathState;
 use crate::seal::{DatagramSeries, EpochKeyring, Secret, first_number};
 use crate::setup::OpenError;
@@ -17,7 +17,7 @@ pub(crate) struct TunnelPeer {
     pub(crate) address: SocketAddr,
     pub(crate) batch: Batch,
     pub(crate) path: PeerPathState,
-    pub(crate) joiner: Joiner,
+    pub(crate) joiner: FrameReassembler,
     pub(crate) incoming: PeerReceiveState,
     pub(crate) outgoing: PeerSendState,
     /// Whether a genuine datagram of it has come.
@@ -68,7 +68,7 @@ impl TunnelPeer {
             address,
             batch: Batch::new(path.size(), tag),
             path,
-            joiner: Joiner::default(),
+            joiner: FrameReassembler::default(),
             incoming: PeerReceiveState {
                 windows: [AntiReplayWindow::new(), AntiReplayWindow::new()],
                 keys: keys(number, own),

@@ -66,7 +66,7 @@ struct EpochKey {
 
 /// The seal was broken, or is not of this key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Forged;
+pub(crate) struct SealVerificationError;
 
 impl EpochKeyring {
     pub(crate) fn new(secret: &Secret, from: u16, to: u16, series: DatagramSeries) -> Self {
@@ -99,7 +99,7 @@ impl EpochKeyring {
         &mut self,
         number: u64,
         datagram: &'a mut [u8],
-    ) -> Result<&'a mut [u8], Forged> {
+    ) -> Result<&'a mut [u8], SealVerificationError> {
         let epoch = number / EPOCH;
         let is = |key: &Option<EpochKey>| key.as_ref().is_some_and(|key| key.epoch == epoch);
         let in_use = is(&self.current);
@@ -109,12 +109,12 @@ impl EpochKeyring {
         let key = if in_use { self.current.as_ref() } else { self.other.as_ref() };
         let key = key.expect("found or made above");
         let (header, rest) = datagram.split_at_mut(HEADER_LEN);
-        let at = rest.len().checked_sub(TAG_LEN).ok_or(Forged)?;
+        let at = rest.len().checked_sub(TAG_LEN).ok_or(SealVerificationError)?;
         let (payload, tag) = rest.split_at_mut(at);
-        let tag = Tag::try_from(&*tag).map_err(|_| Forged)?;
+        let tag = Tag::try_from(&*tag).map_err(|_| SealVerificationError)?;
         key.key
             .open_in_place_separate_tag(key.nonce(number), Aad::from(&*header), tag, payload, 0..)
-            .map_err(|_| Forged)?;
+            .map_err(|_| SealVerificationError)?;
         let newer = self.current.as_ref().is_none_or(|key| key.epoch < epoch);
         if !in_use && newer {
             std::mem::swap(&mut self.current, &mut self.other);
@@ -199,14 +199,30 @@ mod tests {
             keys.open(number, &mut datagram.clone()).map(|payload| payload.to_vec())
         };
         assert_eq!(open(keys(1, 2, DatagramSeries::Data), 9), Ok(b"payload".to_vec()));
-        assert_eq!(open(keys(2, 1, DatagramSeries::Data), 9), Err(Forged), "reflected");
-        assert_eq!(open(keys(1, 3, DatagramSeries::Data), 9), Err(Forged), "for another");
-        assert_eq!(open(keys(1, 2, DatagramSeries::Control), 9), Err(Forged), "of another series");
-        assert_eq!(open(keys(1, 2, DatagramSeries::Data), 10), Err(Forged), "with another number");
+        assert_eq!(
+            open(keys(2, 1, DatagramSeries::Data), 9),
+            Err(SealVerificationError),
+            "reflected"
+        );
+        assert_eq!(
+            open(keys(1, 3, DatagramSeries::Data), 9),
+            Err(SealVerificationError),
+            "for another"
+        );
+        assert_eq!(
+            open(keys(1, 2, DatagramSeries::Control), 9),
+            Err(SealVerificationError),
+            "of another series"
+        );
+        assert_eq!(
+            open(keys(1, 2, DatagramSeries::Data), 10),
+            Err(SealVerificationError),
+            "with another number"
+        );
         let other =
             |key, run| EpochKeyring::new(&Secret::new(&key, run), 1, 2, DatagramSeries::Data);
-        assert_eq!(open(other([8; 32], 1), 9), Err(Forged), "with another key");
-        assert_eq!(open(other([7; 32], 2), 9), Err(Forged), "of another run");
+        assert_eq!(open(other([8; 32], 1), 9), Err(SealVerificationError), "with another key");
+        assert_eq!(open(other([7; 32], 2), 9), Err(SealVerificationError), "of another run");
     }
 
     #[test]
@@ -216,10 +232,14 @@ mod tests {
         for bit in 0..datagram.len() * 8 {
             let mut changed = datagram.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(receiver.open(9, &mut changed), Err(Forged), "bit {bit}");
+            assert_eq!(receiver.open(9, &mut changed), Err(SealVerificationError), "bit {bit}");
         }
         assert!(receiver.open(9, &mut datagram.clone()).is_ok());
-        assert_eq!(receiver.open(9, &mut datagram[..30].to_vec()), Err(Forged), "cut");
+        assert_eq!(
+            receiver.open(9, &mut datagram[..30].to_vec()),
+            Err(SealVerificationError),
+            "cut"
+        );
     }
 
     #[test]

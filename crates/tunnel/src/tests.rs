@@ -12,7 +12,7 @@ use windtunnel_model::Time;
 use windtunnel_wire::tunnel::Label;
 
 use crate::members::{
-    DatagramCarrier, DatagramCarrierRefusal, Flushed, OutgoingFrame, TunnelMembership,
+    DatagramCarrier, DatagramCarrierRefusal, OutgoingFrame, TunnelFlushOutcome, TunnelMembership,
 };
 use crate::setup::{Security, TunnelSettings};
 
@@ -70,14 +70,17 @@ impl End {
         self.members.push(now, &outgoing, &mut self.wire);
     }
 
-    fn flush(&mut self, now: Time) -> Flushed {
+    fn flush(&mut self, now: Time) -> TunnelFlushOutcome {
         self.members.flush(now, &mut self.wire)
     }
 
     /// Sends one frame and returns the datagrams that it became.
     fn send(&mut self, now: Time, frame: &[u8]) -> Vec<Vec<u8>> {
         self.push(now, 1, frame);
-        assert_eq!(self.flush(now), Flushed { sent: 1, ..Flushed::default() });
+        assert_eq!(
+            self.flush(now),
+            TunnelFlushOutcome { sent: 1, ..TunnelFlushOutcome::default() }
+        );
         self.wire.datagrams.drain(..).collect()
     }
 

@@ -12,7 +12,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 use windtunnel_model::{Span, Time};
 
 use crate::counters::{PeerCounters, TunnelCounters};
-use crate::members::{Flushed, OutgoingFrame, ReceivedFrame, TunnelMembership};
+use crate::members::{OutgoingFrame, ReceivedFrame, TunnelFlushOutcome, TunnelMembership};
 use crate::setup::{OpenError, TunnelSettings};
 use link::TunnelSocket;
 
@@ -60,7 +60,7 @@ impl UdpTunnel {
 
     /// Sends the pushed frames, and returns the fate of all frames since the last flush. It waits
     /// for room in the socket's send buffer for 5 ms at the most.
-    pub fn flush(&mut self, now: Time) -> Flushed {
+    pub fn flush(&mut self, now: Time) -> TunnelFlushOutcome {
         self.link.rest();
         let flushed = self.members.flush(now, &mut self.link);
         self.link.rest();

@@ -17,7 +17,9 @@ use windtunnel_sys::clock::monotonic_ns;
 use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, ProcessExitStatus};
-use windtunnel_tunnel::{Label, OutgoingFrame, Security, TunnelSettings, UdpTunnel, Unsent};
+use windtunnel_tunnel::{
+    Label, OutgoingFrame, Security, TunnelSettings, UdpTunnel, UnsentFrameCounts,
+};
 
 /// A case that did not panic either passed or returns the missing requirement.
 type Outcome = Result<(), String>;
@@ -91,14 +93,18 @@ fn found_and_followed() -> Outcome {
     // 1400 bytes less 20 of IPv4 and 8 of UDP.
     serve(&mut tunnels, |tunnels, _| sizes(tunnels) == [1372; 2]);
     let train = vec![7; 65_549];
-    assert_eq!(send(&mut tunnels, &train), Unsent::default());
+    assert_eq!(send(&mut tunnels, &train), UnsentFrameCounts::default());
     serve(&mut tunnels, |_, arrived| arrived == [train.clone()]);
 
     ip("link set lo mtu 1300")?;
     let unsent = send(&mut tunnels, &train);
-    assert_eq!(unsent, Unsent { too_big: 1, ..Unsent::default() });
+    assert_eq!(unsent, UnsentFrameCounts { too_big: 1, ..UnsentFrameCounts::default() });
     assert_eq!(tunnels[0].mtu(1), Some(1200));
-    assert_eq!(send(&mut tunnels, &train), Unsent::default(), "at once with the safe size");
+    assert_eq!(
+        send(&mut tunnels, &train),
+        UnsentFrameCounts::default(),
+        "at once with the safe size"
+    );
     serve(&mut tunnels, |_, arrived| arrived == [train.clone()]);
     serve(&mut tunnels, |tunnels, _| {
         tunnels[0].mtu(1).is_some_and(|size| (1272 - 16..=1272).contains(&size))
@@ -139,7 +145,7 @@ fn pair(at: &str) -> [UdpTunnel; 2] {
     })
 }
 
-fn send(tunnels: &mut [UdpTunnel; 2], frame: &[u8]) -> Unsent {
+fn send(tunnels: &mut [UdpTunnel; 2], frame: &[u8]) -> UnsentFrameCounts {
     let label = Label { port: 0, lane: 0, intended: 0, vnet: [0; 10] };
     tunnels[0].push(now(), &OutgoingFrame { to: 1, label, frame });
     tunnels[0].flush(now()).unsent

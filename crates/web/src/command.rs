@@ -30,7 +30,7 @@ struct WebCommandResponse {
 
 /// A command line of a shell in a node.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Shell {
+pub(crate) struct WebShellRequest {
     node: String,
     command: String,
 }
@@ -62,7 +62,7 @@ pub(crate) async fn run(
 }
 
 /// Runs a command line in a node; both of its streams are the body, as they come, then `[exit N]`.
-pub(crate) fn shell(program: &Path, folder: &Path, shell: &Shell) -> Response<Body> {
+pub(crate) fn shell(program: &Path, folder: &Path, shell: &WebShellRequest) -> Response<Body> {
     let is_wrong = |text: &str| text.contains('\0') || text.len() > WORD_BYTES_MAX;
     if shell.node.starts_with('-') || shell.node.is_empty() || is_wrong(&shell.node) {
         return answer::wrong(StatusCode::BAD_REQUEST, "no node has such a name", None);

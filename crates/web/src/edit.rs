@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::answer;
-use crate::hub::{Hub, ServerSentEvent};
+use crate::hub::{ServerSentEvent, ServerSentEventHub};
 use file::ScenarioSaveOutcome;
 
 /// What checks a text of a file: the response of `POST /api/check`.
 pub type Check = Arc<dyn Fn(&str) -> Value + Send + Sync>;
 
 /// The file that is edited.
-pub(crate) struct Edited {
+pub(crate) struct EditedScenarioFile {
     path: PathBuf,
     check: Check,
-    hub: Arc<Hub>,
+    hub: Arc<ServerSentEventHub>,
     /// The version that was last seen on disk or written.
     seen: Mutex<String>,
     /// One text is checked, one file written at a time.
@@ -43,15 +43,15 @@ pub(crate) struct ScenarioEditRequest {
     version: String,
 }
 
-impl Edited {
+impl EditedScenarioFile {
     /// # Errors
     /// If the file cannot be read, or is no text.
     pub(crate) fn open(path: &Path, check: Check) -> std::io::Result<Arc<Self>> {
         // A link stays one: what it leads to is written.
         let path = path.canonicalize()?;
         let (_, version) = file::read(&path)?;
-        let (hub, busy) = (Hub::new(BUFFER_BYTES), tokio::sync::Mutex::default());
-        Ok(Arc::new(Edited { path, check, hub, seen: Mutex::new(version), busy }))
+        let (hub, busy) = (ServerSentEventHub::new(BUFFER_BYTES), tokio::sync::Mutex::default());
+        Ok(Arc::new(EditedScenarioFile { path, check, hub, seen: Mutex::new(version), busy }))
     }
 
     pub(crate) fn content(&self) -> Response<Body> {
@@ -92,7 +92,7 @@ impl Edited {
     }
 
     /// Changes that other programs make.
-    pub(crate) fn changes(&self) -> Arc<Hub> {
+    pub(crate) fn changes(&self) -> Arc<ServerSentEventHub> {
         Arc::clone(&self.hub)
     }
 

@@ -16,23 +16,26 @@ use std::time::{Duration, Instant};
 use windtunnel_control::registry;
 use windtunnel_report::ReportDocument;
 
-use crate::hub::{EventStreamReader, Hub, ServerSentEvent};
+use crate::hub::{EventStreamReader, ServerSentEvent, ServerSentEventHub};
 use files::RunFileFollower;
 
 /// A run that is followed.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedRun {
     folder: PathBuf,
-    hub: Arc<Hub>,
+    hub: Arc<ServerSentEventHub>,
     stopped: AtomicBool,
 }
 
-impl Followed {
+impl FollowedRun {
     /// Follows the run in this folder from here on: what is read of its files afterwards has all that
     /// happened before.
     pub(crate) fn start(folder: PathBuf) -> Arc<Self> {
-        let followed =
-            Followed { folder, hub: Hub::new(BUFFER_BYTES), stopped: AtomicBool::new(false) };
+        let followed = FollowedRun {
+            folder,
+            hub: ServerSentEventHub::new(BUFFER_BYTES),
+            stopped: AtomicBool::new(false),
+        };
         let followed = Arc::new(followed);
         // Without the folder the rest still shows that the run is over.
         let files = RunFileFollower::open(&followed.folder).ok();

@@ -36,7 +36,7 @@ impl ServerSentEvent {
 
 /// The buffer.
 #[derive(Debug)]
-pub(crate) struct Hub {
+pub(crate) struct ServerSentEventHub {
     inner: Mutex<ServerSentEventBuffer>,
     /// The number of the next message.
     written: watch::Sender<u64>,
@@ -57,7 +57,7 @@ struct ServerSentEventBuffer {
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum EventReadOutcome {
     Message(Arc<ServerSentEvent>),
     /// So many are gone.
     Gap(u64),
@@ -70,17 +70,21 @@ pub(crate) enum Next {
 /// A reader's place.
 #[derive(Debug)]
 pub(crate) struct EventStreamReader {
-    hub: Arc<Hub>,
+    hub: Arc<ServerSentEventHub>,
     next: u64,
     /// What comes before messages from the buffer.
-    first: VecDeque<Next>,
+    first: VecDeque<EventReadOutcome>,
     written: watch::Receiver<u64>,
     ended: bool,
 }
 
-impl Hub {
+impl ServerSentEventHub {
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Hub { inner: Mutex::default(), written: watch::Sender::new(0), bytes_max })
+        Arc::new(ServerSentEventHub {
+            inner: Mutex::default(),
+            written: watch::Sender::new(0),
+            bytes_max,
+        })
     }
 
     /// Adds a message; old ones go where there is no room.
@@ -122,16 +126,19 @@ impl Hub {
     /// A reader of what comes from now on; or of what happened after this time too.
     pub(crate) fn reader(self: &Arc<Self>, after_ns: Option<u64>) -> EventStreamReader {
         let inner = self.lock();
-        let mut first: VecDeque<Next> =
-            inner.latest.iter().map(|message| Next::Message(Arc::clone(message))).collect();
+        let mut first: VecDeque<EventReadOutcome> = inner
+            .latest
+            .iter()
+            .map(|message| EventReadOutcome::Message(Arc::clone(message)))
+            .collect();
         if let Some(after) = after_ns {
             let timed = || inner.kept.iter().filter(|message| message.at_ns.is_some());
             let reaches_back = timed().next().is_none_or(|first| first.at_ns <= Some(after));
             if !reaches_back && inner.first > 0 {
-                first.push_back(Next::Gap(inner.first));
+                first.push_back(EventReadOutcome::Gap(inner.first));
             }
             let later = timed().filter(|message| message.at_ns > Some(after));
-            first.extend(later.map(|message| Next::Message(Arc::clone(message))));
+            first.extend(later.map(|message| EventReadOutcome::Message(Arc::clone(message))));
         }
         let next = inner.next();
         drop(inner);
@@ -151,7 +158,7 @@ impl ServerSentEventBuffer {
 }
 
 impl EventStreamReader {
-    pub(crate) fn take(&mut self) -> Next {
+    pub(crate) fn take(&mut self) -> EventReadOutcome {
         if let Some(first) = self.first.pop_front() {
             return first;
         }
@@ -159,20 +166,20 @@ impl EventStreamReader {
         if self.next < inner.first {
             let missed = inner.first - self.next;
             self.next = inner.first;
-            return Next::Gap(missed);
+            return EventReadOutcome::Gap(missed);
         }
         let index = usize::try_from(self.next - inner.first).unwrap_or(usize::MAX);
         if let Some(message) = inner.kept.get(index) {
             self.next += 1;
-            return Next::Message(Arc::clone(message));
+            return EventReadOutcome::Message(Arc::clone(message));
         }
         match &inner.ended {
-            Some(_) if self.ended => Next::End,
+            Some(_) if self.ended => EventReadOutcome::End,
             Some(message) => {
                 self.ended = true;
-                Next::Message(Arc::clone(message))
+                EventReadOutcome::Message(Arc::clone(message))
             }
-            None => Next::Wait,
+            None => EventReadOutcome::Wait,
         }
     }
 
@@ -195,9 +202,9 @@ mod tests {
         ServerSentEvent::new("sample", &number).at(number)
     }
 
-    fn text(next: &Next) -> String {
+    fn text(next: &EventReadOutcome) -> String {
         match next {
-            Next::Message(message) => format!("{} {}", message.event, message.data),
+            EventReadOutcome::Message(message) => format!("{} {}", message.event, message.data),
             other => format!("{other:?}"),
         }
     }
@@ -206,7 +213,7 @@ mod tests {
         let mut texts = Vec::new();
         loop {
             match reader.take() {
-                Next::Wait | Next::End => return texts,
+                EventReadOutcome::Wait | EventReadOutcome::End => return texts,
                 next => texts.push(text(&next)),
             }
         }
@@ -214,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_reader_gets_what_is_written_after_it_came_and_the_newest_state() {
-        let hub = Hub::new(1 << 20);
+        let hub = ServerSentEventHub::new(1 << 20);
         hub.write(ServerSentEvent::new("status", &"old"));
         hub.write(ServerSentEvent::new("status", &"new"));
         hub.write(sample(1));
@@ -223,30 +230,30 @@ mod tests {
         assert_eq!(all(&mut reader), ["status \"new\"", "sample 2"]);
         hub.end(ServerSentEvent::new("ended", &3));
         assert_eq!(all(&mut reader), ["ended 3"]);
-        assert_eq!(reader.take(), Next::End);
+        assert_eq!(reader.take(), EventReadOutcome::End);
     }
 
     #[test]
     fn a_slow_reader_misses_messages_and_knows_how_many() {
-        let hub = Hub::new(1 << 20);
+        let hub = ServerSentEventHub::new(1 << 20);
         let mut reader = hub.reader(None);
         for number in 0..KEPT_MAX as u64 + 7 {
             hub.write(sample(number));
         }
-        assert_eq!(reader.take(), Next::Gap(7));
+        assert_eq!(reader.take(), EventReadOutcome::Gap(7));
         assert_eq!(text(&reader.take()), "sample 7");
         assert_eq!(all(&mut reader).len(), KEPT_MAX - 1);
     }
 
     #[test]
     fn the_buffer_has_no_more_bytes_than_it_may() {
-        let hub = Hub::new(1000);
+        let hub = ServerSentEventHub::new(1000);
         let mut reader = hub.reader(None);
         for _ in 0..10 {
             hub.write(ServerSentEvent::new("output", &"x".repeat(300)));
         }
         assert!(hub.lock().bytes <= 1000);
-        assert_eq!(reader.take(), Next::Gap(8));
+        assert_eq!(reader.take(), EventReadOutcome::Gap(8));
         // One that is larger than the buffer is still passed on.
         hub.write(ServerSentEvent::new("links", &"x".repeat(3000)));
         assert_eq!(hub.lock().kept.len(), 1);
@@ -254,13 +261,13 @@ mod tests {
 
     #[test]
     fn what_happened_after_a_time_is_sent_first() {
-        let hub = Hub::new(1 << 20);
+        let hub = ServerSentEventHub::new(1 << 20);
         for number in [10, 20, 30] {
             hub.write(sample(number));
         }
         assert_eq!(all(&mut hub.reader(Some(10))), ["sample 20", "sample 30"]);
         assert_eq!(all(&mut hub.reader(Some(5))).len(), 3);
-        let full = Hub::new(1 << 20);
+        let full = ServerSentEventHub::new(1 << 20);
         for number in 0..KEPT_MAX as u64 + 1 {
             full.write(sample(number * 10));
         }

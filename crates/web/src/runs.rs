@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use windtunnel_control::registry;
 
-use crate::follow::Followed;
+use crate::follow::FollowedRun;
 
 /// A run in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,7 +35,7 @@ pub(crate) struct RunCatalogue {
 #[derive(Debug)]
 struct RunCatalogueEntry {
     card: RunListEntry,
-    followed: Option<Arc<Followed>>,
+    followed: Option<Arc<FollowedRun>>,
 }
 
 impl RunCatalogue {
@@ -80,12 +80,12 @@ impl RunCatalogue {
 
     /// A run as it is followed. It begins to be when it is first asked for, and again when that has
     /// stopped because nothing looked at it.
-    pub(crate) fn followed(&self, id: &str) -> Option<Arc<Followed>> {
+    pub(crate) fn followed(&self, id: &str) -> Option<Arc<FollowedRun>> {
         let folder = self.folder(id)?;
         let mut known = self.lock();
         let entry = known.get_mut(id)?;
         let current = entry.followed.as_ref().filter(|followed| !followed.has_stopped());
-        let followed = current.cloned().unwrap_or_else(|| Followed::start(folder));
+        let followed = current.cloned().unwrap_or_else(|| FollowedRun::start(folder));
         entry.followed = Some(Arc::clone(&followed));
         Some(followed)
     }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use windtunnel_report::{ReportDocument, page};
 
-use crate::edit::{Check, Edited, ScenarioEditRequest};
+use crate::edit::{Check, EditedScenarioFile, ScenarioEditRequest};
 use crate::runs::{Lister, RunCatalogue};
 use crate::{WebAccessToken, answer, command, guard, stream};
 
@@ -86,7 +86,7 @@ struct WebServerState {
 
 enum WebContentSource {
     Runs(Arc<RunCatalogue>),
-    File(Arc<Edited>),
+    File(Arc<EditedScenarioFile>),
 }
 
 impl WebServer {
@@ -102,7 +102,7 @@ impl WebServer {
                 (WebContentSource::Runs(RunCatalogue::new(only, lister)), until_end)
             }
             WebServerContent::File { path, check } => {
-                let edited = Edited::open(&path, check);
+                let edited = EditedScenarioFile::open(&path, check);
                 (
                     WebContentSource::File(
                         edited.map_err(|source| WebError::File { path, source })?,
@@ -286,7 +286,7 @@ async fn run_command(
 async fn exec(
     State(state): State<Arc<WebServerState>>,
     Path(id): Path<String>,
-    Json(shell): Json<command::Shell>,
+    Json(shell): Json<command::WebShellRequest>,
 ) -> Response<Body> {
     match state.folder(id).await {
         Some(folder) => command::shell(&state.program, &folder, &shell),
@@ -333,7 +333,7 @@ impl WebServerState {
         }
     }
 
-    fn file(&self) -> Option<&Arc<Edited>> {
+    fn file(&self) -> Option<&Arc<EditedScenarioFile>> {
         match &self.source {
             WebContentSource::Runs(_) => None,
             WebContentSource::File(file) => Some(file),

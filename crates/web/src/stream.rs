@@ -12,13 +12,13 @@ use futures_core::Stream;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::answer;
-use crate::hub::{EventStreamReader, Next, ServerSentEvent};
+use crate::hub::{EventReadOutcome, EventStreamReader, ServerSentEvent};
 
 /// Bytes from a task. A reader that does not read keeps the task waiting, and nothing else.
 #[derive(Debug)]
-pub(crate) struct Chunks(mpsc::Receiver<Bytes>);
+pub(crate) struct ByteChunkStream(mpsc::Receiver<Bytes>);
 
-impl Stream for Chunks {
+impl Stream for ByteChunkStream {
     type Item = Result<Bytes, std::convert::Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -29,7 +29,7 @@ impl Stream for Chunks {
 /// A body of what is sent.
 pub(crate) fn body() -> (mpsc::Sender<Bytes>, Body) {
     let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
-    (sender, Body::from_stream(Chunks(receiver)))
+    (sender, Body::from_stream(ByteChunkStream(receiver)))
 }
 
 /// The messages that a reader gets, until there are no more or the browser goes.
@@ -43,10 +43,12 @@ pub(crate) fn events(mut reader: EventStreamReader, streams: &Arc<Semaphore>) ->
         let _place = place;
         loop {
             let text = match reader.take() {
-                Next::Message(message) => text(&message),
-                Next::Gap(missed) => format!("event: gap\ndata: {{\"missed\":{missed}}}\n\n"),
-                Next::End => break,
-                Next::Wait => {
+                EventReadOutcome::Message(message) => text(&message),
+                EventReadOutcome::Gap(missed) => {
+                    format!("event: gap\ndata: {{\"missed\":{missed}}}\n\n")
+                }
+                EventReadOutcome::End => break,
+                EventReadOutcome::Wait => {
                     let quiet = tokio::time::timeout(QUIET, reader.wait()).await.is_err();
                     if sender.is_closed() {
                         break;

@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use crate::packet::{Info, ParsedPacket};
-use crate::segment::Train;
+use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::segment::PacketTrain;
 use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 
 /// Flips one bit of a packet so that it still arrives and the receiver finds its checksum wrong.
@@ -20,7 +20,7 @@ use crate::{bytes, checksum, icmp, tcp, udp, vnet};
 /// byte to damage.
 pub fn corrupt(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader, random: u64) -> bool {
     let Ok(packet) = ParsedPacket::parse(frame) else { return false };
-    if Train::of(&packet, vnet).count > 1 {
+    if PacketTrain::of(&packet, vnet).count > 1 {
         return false;
     }
     let info = packet.info;
@@ -59,7 +59,7 @@ fn target(packet: &ParsedPacket<'_>) -> Option<Range<usize>> {
 }
 
 /// Whether the checksum to complete lies on UDP's ports or length, which no kernel asks for.
-fn completes_over_ports(vnet: &vnet::VirtioNetHeader, info: &Info) -> bool {
+fn completes_over_ports(vnet: &vnet::VirtioNetHeader, info: &IpPacketSummary) -> bool {
     let field = usize::from(vnet.csum_start) + usize::from(vnet.csum_offset);
     let ports = info.transport..info.transport + udp::CHECKSUM;
     vnet.needs_csum()
@@ -67,7 +67,7 @@ fn completes_over_ports(vnet: &vnet::VirtioNetHeader, info: &Info) -> bool {
         && (ports.contains(&field) || ports.contains(&(field + 1)))
 }
 
-fn has_no_checksum(frame: &[u8], info: &Info) -> bool {
+fn has_no_checksum(frame: &[u8], info: &IpPacketSummary) -> bool {
     info.protocol == udp::PROTOCOL
         && !info.is_fragment
         && bytes::u16_at(frame, info.transport + udp::CHECKSUM) == Some(0)

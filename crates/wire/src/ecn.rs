@@ -6,7 +6,7 @@ use crate::{bytes, ipv4};
 
 /// The two ECN bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Codepoint {
+pub enum EcnCodepoint {
     /// The sender does not take part.
     #[default]
     NotEct,
@@ -18,7 +18,7 @@ pub enum Codepoint {
     Ce,
 }
 
-impl Codepoint {
+impl EcnCodepoint {
     /// The codepoint in the two low bits of a TOS or traffic-class byte.
     #[must_use]
     pub fn from_bits(byte: u8) -> Self {
@@ -44,11 +44,11 @@ impl Codepoint {
 
 /// The codepoint of an IP frame; `None` for anything else.
 #[must_use]
-pub fn codepoint(frame: &[u8]) -> Option<Codepoint> {
+pub fn codepoint(frame: &[u8]) -> Option<EcnCodepoint> {
     let first = bytes::u16_at(frame, ethernet::HEADER_LEN)?;
     match version(frame)? {
-        4 => Some(Codepoint::from_bits(first.to_be_bytes()[1])),
-        _ => Some(Codepoint::from_bits((first >> 4).to_be_bytes()[1])),
+        4 => Some(EcnCodepoint::from_bits(first.to_be_bytes()[1])),
+        _ => Some(EcnCodepoint::from_bits((first >> 4).to_be_bytes()[1])),
     }
 }
 
@@ -59,9 +59,9 @@ pub fn codepoint(frame: &[u8]) -> Option<Codepoint> {
 /// dropped instead. The IPv4 header checksum follows.
 pub fn mark_ce(frame: &mut [u8]) -> bool {
     match codepoint(frame) {
-        None | Some(Codepoint::NotEct) => false,
-        Some(Codepoint::Ce) => true,
-        Some(Codepoint::Ect0 | Codepoint::Ect1) => set_ce(frame).is_some(),
+        None | Some(EcnCodepoint::NotEct) => false,
+        Some(EcnCodepoint::Ce) => true,
+        Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1) => set_ce(frame).is_some(),
     }
 }
 

@@ -69,8 +69,8 @@ fn edits(frame: &[u8], header: &vnet::VirtioNetHeader) {
     let (mut copy, _) = fresh();
     let before = ecn::codepoint(&copy);
     if ecn::mark_ce(&mut copy) {
-        assert_eq!(ecn::codepoint(&copy), Some(ecn::Codepoint::Ce));
-        assert_ne!(before, Some(ecn::Codepoint::NotEct));
+        assert_eq!(ecn::codepoint(&copy), Some(ecn::EcnCodepoint::Ce));
+        assert_ne!(before, Some(ecn::EcnCodepoint::NotEct));
     }
     core::hint::black_box(hop::decrement_ttl(&mut copy).is_ok());
     core::hint::black_box(ethernet::set_addresses(&mut copy, [2; 6], [4; 6]));
@@ -78,14 +78,14 @@ fn edits(frame: &[u8], header: &vnet::VirtioNetHeader) {
 
 fn pieces(frame: &[u8], header: &vnet::VirtioNetHeader) {
     let mut out = vec![0; frame.len()];
-    let train = segment::Train::new(frame, header);
+    let train = segment::PacketTrain::new(frame, header);
     assert!(train.count >= 1 && train.wire_len(train.count) == 0);
     for index in 0..train.count.min(PIECES_MAX) {
         let written = segment::write_range(frame, header, index..index + 1, &mut out);
         if train.count > 1 {
             let (length, vnet) = written.expect("every packet of a train can be written");
             assert_eq!(u32::try_from(length), Ok(train.wire_len(index)));
-            assert_eq!(segment::Train::new(&out[..length], &vnet).count, 1);
+            assert_eq!(segment::PacketTrain::new(&out[..length], &vnet).count, 1);
         }
         let (half, all) = (index / 2, train.count);
         core::hint::black_box(segment::write_range(frame, header, half..all, &mut out));
@@ -114,7 +114,7 @@ fn errors(frame: &[u8]) {
             let reply = icmp::IcmpErrorReply { kind, source, mac: [2, 0, 0, 0, 0, 9] };
             if let Some(length) = icmp::write_error(&reply, frame, &mut out) {
                 assert!(checksum::verify(&out[..length]));
-                let info = packet::Info::parse(&out[..length]);
+                let info = packet::IpPacketSummary::parse(&out[..length]);
                 assert!(info.is_ok_and(|info| info.is_icmp_error));
             }
             core::hint::black_box(icmp::write_error(&reply, frame, &mut []));
@@ -133,7 +133,7 @@ fn datagrams(bytes: &[u8]) {
     );
     core::hint::black_box(&shown);
     let mut at = 0;
-    while let Ok(Some(placed)) = tunnel::Piece::parse(bytes, at) {
+    while let Ok(Some(placed)) = tunnel::FrameFragment::parse(bytes, at) {
         assert!(at < placed.start && placed.start < placed.end && placed.end <= bytes.len());
         assert!(placed.piece.offset < placed.piece.total);
         at = placed.end;

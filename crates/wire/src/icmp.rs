@@ -11,7 +11,7 @@ use crate::packet::{IpVersion, PacketParseError, ParsedPacket};
 
 pub use echo::echo_reply_in_place;
 pub use error::{IcmpErrorKind, IcmpErrorReply, may_send_error, write_error};
-pub use neighbour::{FRAME_LEN as NEIGHBOUR_FRAME_LEN, Neighbour};
+pub use neighbour::{FRAME_LEN as NEIGHBOUR_FRAME_LEN, NeighbourMessage};
 pub use quote::IcmpQuotedFlow;
 pub use relay::relay;
 

@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use crate::ecn;
-use crate::packet::{Info, IpVersion};
+use crate::packet::{IpPacketSummary, IpVersion};
 use crate::{bytes, ethernet, ipv4, ipv6};
 
 /// Protocol number of IPv4 inside.
@@ -13,7 +13,7 @@ pub const PROTOCOL_V6: u8 = 41;
 
 /// The outer header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outer {
+pub struct OuterIpHeader {
     /// Where the tunnel begins.
     pub source: IpAddr,
     /// Where it ends.
@@ -37,8 +37,8 @@ pub const fn header_len(is_v6: bool) -> usize {
 ///
 /// `None` where the frame is no IP packet, a family differs, the packet would be too long for its
 /// length field, or `out` is shorter than the frame and [`header_len`].
-pub fn wrap(frame: &[u8], outer: &Outer, out: &mut [u8]) -> Option<usize> {
-    let info = Info::parse(frame).ok()?;
+pub fn wrap(frame: &[u8], outer: &OuterIpHeader, out: &mut [u8]) -> Option<usize> {
+    let info = IpPacketSummary::parse(frame).ok()?;
     let packet = frame.get(ethernet::HEADER_LEN..info.end)?;
     let at = ethernet::HEADER_LEN;
     let header = header_len(info.version == IpVersion::V6);
@@ -88,7 +88,7 @@ pub fn is_wrapped(frame: &[u8]) -> bool {
 ///
 /// `None` where there is no whole packet inside, or `out` is shorter than the frame.
 pub fn unwrap(frame: &[u8], out: &mut [u8]) -> Option<usize> {
-    let info = Info::parse(frame).ok()?;
+    let info = IpPacketSummary::parse(frame).ok()?;
     let fits = match info.version {
         IpVersion::V4 => info.protocol == PROTOCOL_V4,
         IpVersion::V6 => info.protocol == PROTOCOL_V6,
@@ -100,12 +100,12 @@ pub fn unwrap(frame: &[u8], out: &mut [u8]) -> Option<usize> {
     let out = out.get_mut(..ethernet::HEADER_LEN + inner.len())?;
     bytes::copy(frame.get(..ethernet::HEADER_LEN)?, out)?;
     bytes::copy(inner, out.get_mut(ethernet::HEADER_LEN..)?)?;
-    let is_whole = Info::parse(out).ok()?.version == info.version;
+    let is_whole = IpPacketSummary::parse(out).ok()?.version == info.version;
     if !is_whole {
         return None;
     }
     set_ttl(out, info.ttl)?;
-    if info.ecn == ecn::Codepoint::Ce {
+    if info.ecn == ecn::EcnCodepoint::Ce {
         ecn::mark_ce(out);
     }
     Some(out.len())
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
     use crate::{build, checksum};
 
-    fn outer(from: &str, to: &str) -> Outer {
+    fn outer(from: &str, to: &str) -> OuterIpHeader {
         let (source, destination) = (from.parse().unwrap(), to.parse().unwrap());
-        Outer { source, destination, identification: 0x1234, dont_fragment: true }
+        OuterIpHeader { source, destination, identification: 0x1234, dont_fragment: true }
     }
 
     #[test]

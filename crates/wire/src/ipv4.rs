@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use crate::ecn::Codepoint;
+use crate::ecn::EcnCodepoint;
 use crate::packet::PacketParseError;
 use crate::{bytes, checksum, ethernet};
 
@@ -55,8 +55,8 @@ impl<'a> Ipv4Packet<'a> {
 
     /// The congestion codepoint (RFC 3168).
     #[must_use]
-    pub fn ecn(&self) -> Codepoint {
-        Codepoint::from_bits(self.fixed[1])
+    pub fn ecn(&self) -> EcnCodepoint {
+        EcnCodepoint::from_bits(self.fixed[1])
     }
 
     /// The type-of-service byte: DSCP and ECN.
@@ -161,7 +161,7 @@ mod tests {
     fn the_fields_of_a_literal_packet_are_read() {
         let view = Ipv4Packet::parse(&PACKET).unwrap();
         assert_eq!((view.header_len(), view.total_len(), view.tos()), (24, 25, 2));
-        assert_eq!(view.ecn(), Codepoint::Ect0);
+        assert_eq!(view.ecn(), EcnCodepoint::Ect0);
         assert_eq!((view.identification(), view.checksum()), (0x1234, 0xabcd));
         assert!(view.dont_fragment() && !view.more_fragments());
         assert_eq!(view.fragment_offset(), 0);

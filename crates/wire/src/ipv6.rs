@@ -3,7 +3,7 @@
 use core::net::Ipv6Addr;
 
 use crate::bytes;
-use crate::ecn::Codepoint;
+use crate::ecn::EcnCodepoint;
 use crate::packet::PacketParseError;
 
 /// Bytes of the fixed header.
@@ -51,8 +51,8 @@ impl<'a> Ipv6Packet<'a> {
 
     /// The congestion codepoint (RFC 3168).
     #[must_use]
-    pub fn ecn(&self) -> Codepoint {
-        Codepoint::from_bits(self.traffic_class())
+    pub fn ecn(&self) -> EcnCodepoint {
+        EcnCodepoint::from_bits(self.traffic_class())
     }
 
     /// The flow label, 20 bits.
@@ -191,7 +191,7 @@ mod tests {
     fn the_fields_of_a_literal_packet_are_read() {
         let bytes = packet(17, b"abc");
         let view = Ipv6Packet::parse(&bytes).unwrap();
-        assert_eq!((view.traffic_class(), view.ecn()), (0x03, Codepoint::Ce));
+        assert_eq!((view.traffic_class(), view.ecn()), (0x03, EcnCodepoint::Ce));
         assert_eq!((view.flow_label(), view.payload_len()), (0xabcde, 3));
         assert_eq!((view.next_header(), view.hop_limit()), (17, 64));
         assert_eq!(view.source().to_string(), "fd00::1");

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::ecn::Codepoint;
+use crate::ecn::EcnCodepoint;
 use crate::{bytes, ethernet, icmp, ipv4, ipv6, udp};
 
 /// The IP version of a packet.
@@ -21,7 +21,7 @@ pub enum IpVersion {
 #[non_exhaustive]
 pub struct ParsedPacket<'a> {
     /// The facts.
-    pub info: Info,
+    pub info: IpPacketSummary,
     /// The whole frame.
     pub frame: &'a [u8],
 }
@@ -80,7 +80,7 @@ impl<'a> ParsedPacket<'a> {
 /// INVARIANT: `14 <= transport <= end <= frame.len()` for the frame it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Info {
+pub struct IpPacketSummary {
     /// The IP version.
     pub version: IpVersion,
     /// The sender.
@@ -101,7 +101,7 @@ pub struct Info {
     /// Hops left.
     pub ttl: u8,
     /// The congestion codepoint.
-    pub ecn: Codepoint,
+    pub ecn: EcnCodepoint,
     /// Whether routers may not fragment it; always so for IPv6.
     pub dont_fragment: bool,
     /// Whether it is any fragment of a datagram, the first included.
@@ -115,7 +115,7 @@ pub struct Info {
     pub is_icmp_error: bool,
 }
 
-impl Info {
+impl IpPacketSummary {
     /// Reads a frame of which no byte matters beside these facts, or which changes afterwards.
     ///
     /// # Errors
@@ -142,10 +142,10 @@ impl Info {
     }
 }
 
-/// Bytes of the IP packet in a frame, as [`Info::ip_len`], where no more is to be known.
+/// Bytes of the IP packet in a frame, as [`IpPacketSummary::ip_len`], where no more is to be known.
 ///
 /// # Errors
-/// As [`Info::parse`].
+/// As [`IpPacketSummary::parse`].
 #[inline]
 pub fn ip_len(frame: &[u8]) -> Result<u32, PacketParseError> {
     let outer = ethernet::EthernetFrame::parse(frame)?;
@@ -189,11 +189,11 @@ impl fmt::Display for PacketParseError {
 
 impl core::error::Error for PacketParseError {}
 
-fn from_v4(view: &ipv4::Ipv4Packet<'_>) -> Info {
+fn from_v4(view: &ipv4::Ipv4Packet<'_>) -> IpPacketSummary {
     let destination = view.destination();
     let transport = ethernet::HEADER_LEN + view.header_len();
     let is_later_fragment = view.fragment_offset() != 0;
-    Info {
+    IpPacketSummary {
         version: IpVersion::V4,
         source: view.source().into(),
         destination: destination.into(),
@@ -212,11 +212,11 @@ fn from_v4(view: &ipv4::Ipv4Packet<'_>) -> Info {
     }
 }
 
-fn from_v6(view: &ipv6::Ipv6Packet<'_>) -> Info {
+fn from_v6(view: &ipv6::Ipv6Packet<'_>) -> IpPacketSummary {
     let destination = view.destination();
     let chain = view.chain();
     let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
-    Info {
+    IpPacketSummary {
         version: IpVersion::V6,
         source: view.source().into(),
         destination: destination.into(),

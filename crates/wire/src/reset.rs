@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::packet::{Info, ParsedPacket};
+use crate::packet::{IpPacketSummary, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp};
 
 /// Bytes of the longest frame here: Ethernet, IPv6 and TCP without options.
@@ -12,7 +12,7 @@ const TTL: u8 = 64;
 
 /// A reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reset {
+pub struct TcpResetSegment {
     /// In whose name it is.
     pub source: SocketAddr,
     /// Who gets it.
@@ -25,11 +25,11 @@ pub struct Reset {
     pub mac: [u8; 6],
 }
 
-impl Reset {
+impl TcpResetSegment {
     /// The answer to a segment of a connection that is not there (RFC 9293, 3.10.7.1); `None` for
     /// what is no TCP segment, or is a reset itself.
     #[must_use]
-    pub fn answer(frame: &[u8], mac: [u8; 6]) -> Option<Reset> {
+    pub fn answer(frame: &[u8], mac: [u8; 6]) -> Option<TcpResetSegment> {
         let packet = ParsedPacket::parse(frame).ok()?;
         let info = &packet.info;
         if info.protocol != tcp::PROTOCOL || info.is_fragment {
@@ -48,7 +48,7 @@ impl Reset {
             let length = length.wrapping_add(counts(tcp::SYN)).wrapping_add(counts(tcp::FIN));
             (0, Some(segment.sequence().wrapping_add(length)))
         };
-        Some(Reset {
+        Some(TcpResetSegment {
             source: SocketAddr::new(info.final_destination, segment.destination_port()),
             destination: SocketAddr::new(info.source, segment.source_port()),
             sequence,
@@ -86,7 +86,7 @@ impl Reset {
             _ => return None,
         }
         self.write_segment(out, transport)?;
-        let info = Info::parse(out).ok()?;
+        let info = IpPacketSummary::parse(out).ok()?;
         checksum::fill(out, &info)?;
         Some(out.len())
     }
@@ -108,9 +108,9 @@ mod tests {
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
-    fn answer(from: &str, to: &str, flags: u8, data: &[u8]) -> Option<Reset> {
+    fn answer(from: &str, to: &str, flags: u8, data: &[u8]) -> Option<TcpResetSegment> {
         let frame = build::tcp(from.parse().unwrap(), to.parse().unwrap(), 77, flags, data);
-        Reset::answer(&frame, MAC)
+        TcpResetSegment::answer(&frame, MAC)
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
     fn a_reset_and_other_protocols_have_no_answer() {
         assert_eq!(answer("10.0.0.1:5000", "10.1.0.80:80", tcp::RST | tcp::ACK, b""), None);
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
-        assert_eq!(Reset::answer(&build::udp(from, to, b"x"), MAC), None);
-        assert_eq!(Reset::answer(&[], MAC), None);
+        assert_eq!(TcpResetSegment::answer(&build::udp(from, to, b"x"), MAC), None);
+        assert_eq!(TcpResetSegment::answer(&[], MAC), None);
     }
 }

@@ -7,7 +7,7 @@ mod write;
 
 use core::ops::Range;
 
-use crate::packet::{Info, IpVersion, ParsedPacket};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, tcp, udp, vnet};
 
 pub use write::write_range;
@@ -17,7 +17,7 @@ pub use write::write_range;
 /// All lengths are in bytes of Ethernet frame: 14 bytes of header counted, FCS not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Train {
+pub struct PacketTrain {
     /// Packets on the wire; 1 for a plain packet, and never 0.
     pub count: u32,
     /// Bytes that each packet repeats: Ethernet, IP and transport headers. For a plain packet that
@@ -42,7 +42,7 @@ pub(crate) enum SegmentationKind {
     Udp,
 }
 
-impl Train {
+impl PacketTrain {
     /// Measures a frame. A GSO type that contradicts the frame, or that is neither TCP nor UDP_L4,
     /// makes it a plain packet.
     #[must_use]
@@ -53,7 +53,7 @@ impl Train {
         }
     }
 
-    /// As [`Train::new`], for a frame that was read already.
+    /// As [`PacketTrain::new`], for a frame that was read already.
     #[must_use]
     pub fn of(packet: &ParsedPacket<'_>, vnet: &vnet::VirtioNetHeader) -> Self {
         let header_len = header_len(packet);
@@ -118,7 +118,7 @@ fn header_len(packet: &ParsedPacket<'_>) -> Option<usize> {
     }
 }
 
-fn form(info: &Info, vnet: &vnet::VirtioNetHeader) -> Option<SegmentationKind> {
+fn form(info: &IpPacketSummary, vnet: &vnet::VirtioNetHeader) -> Option<SegmentationKind> {
     if vnet.gso_size == 0 || (vnet.needs_csum() && usize::from(vnet.csum_start) != info.transport) {
         return None;
     }

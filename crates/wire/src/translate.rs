@@ -5,10 +5,10 @@ mod quote;
 
 use core::net::Ipv4Addr;
 
-use crate::packet::{Info, IpVersion, ParsedPacket};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp, vnet};
 
-pub use quote::{Quoted, error};
+pub use quote::{IcmpQuotedPacket, error};
 
 /// What is written into a packet; an end that is `None` stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ pub fn query(packet: &ParsedPacket<'_>) -> Option<(u16, bool)> {
     query_in(packet.frame, &packet.info)
 }
 
-fn query_in(frame: &[u8], info: &Info) -> Option<(u16, bool)> {
+fn query_in(frame: &[u8], info: &IpPacketSummary) -> Option<(u16, bool)> {
     if info.protocol != icmp::PROTOCOL_V4 || info.is_fragment {
         return None;
     }
@@ -54,7 +54,7 @@ fn query_in(frame: &[u8], info: &Info) -> Option<(u16, bool)> {
 /// protocol, IPv6, or a transport header that is cut.
 pub fn packet(
     frame: &mut [u8],
-    info: &Info,
+    info: &IpPacketSummary,
     vnet: &vnet::VirtioNetHeader,
     to: &EndpointRewrite,
 ) -> bool {
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
     use crate::build;
     use crate::icmp::{IcmpErrorKind, IcmpErrorReply, write_error};
-    use crate::segment::{Train, write_range};
+    use crate::segment::{PacketTrain, write_range};
 
     const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
         flags: 0,
@@ -239,11 +239,11 @@ mod tests {
         let (c, d) = (socket("198.51.100.1:40000"), socket("203.0.113.255:65535"));
         for payload in [&b""[..], b"x", b"hello", &[0xff; 99]] {
             let mut tcp = build::tcp(a, b, 7, 0x18, payload);
-            let info = Info::parse(&tcp).unwrap();
+            let info = IpPacketSummary::parse(&tcp).unwrap();
             assert!(packet(&mut tcp, &info, &PLAIN, &both()));
             assert_eq!(tcp, build::tcp(c, d, 7, 0x18, payload));
             let mut udp = build::udp(a, b, payload);
-            let info = Info::parse(&udp).unwrap();
+            let info = IpPacketSummary::parse(&udp).unwrap();
             assert!(packet(&mut udp, &info, &PLAIN, &both()));
             assert_eq!(udp, build::udp(c, d, payload));
         }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn each_end_alone_leaves_a_good_checksum_for_every_port() {
         let frame = build::udp(socket("10.0.0.1:5000"), socket("10.0.0.2:80"), b"payload");
-        let info = Info::parse(&frame).unwrap();
+        let info = IpPacketSummary::parse(&frame).unwrap();
         for port in 0..=u16::MAX {
             let mut changed = frame.clone();
             let source = Some(([198, 51, 100, 1].into(), port));
@@ -272,7 +272,7 @@ mod tests {
     fn a_datagram_without_a_checksum_stays_without() {
         let mut frame = build::udp(socket("10.0.0.1:5000"), socket("10.0.0.2:80"), b"hi");
         frame[40..42].fill(0);
-        let info = Info::parse(&frame).unwrap();
+        let info = IpPacketSummary::parse(&frame).unwrap();
         assert!(packet(&mut frame, &info, &PLAIN, &both()));
         assert_eq!(frame[40..42], [0, 0]);
         assert!(checksum::verify(&frame));
@@ -286,10 +286,10 @@ mod tests {
         let udp = |from, to| build::udp_train(from, to, &[3; 4000], 1200);
         for [(mut frame, header), (expected, _)] in [[tcp(a, b), tcp(c, d)], [udp(a, b), udp(c, d)]]
         {
-            let info = Info::parse(&frame).unwrap();
+            let info = IpPacketSummary::parse(&frame).unwrap();
             assert!(packet(&mut frame, &info, &header, &both()));
             assert_eq!(frame, expected);
-            for index in 0..Train::new(&frame, &header).count {
+            for index in 0..PacketTrain::new(&frame, &header).count {
                 let mut one = vec![0; frame.len()];
                 let (len, mut of_one) =
                     write_range(&frame, &header, index..index + 1, &mut one).unwrap();
@@ -318,7 +318,7 @@ mod tests {
         let cut = build::ip(a, b, 6, &[0; 12]);
         for frame in [build::ip(a, b, 132, &[0; 40]), six, cut] {
             let mut changed = frame.clone();
-            let info = Info::parse(&frame).unwrap();
+            let info = IpPacketSummary::parse(&frame).unwrap();
             assert!(!packet(&mut changed, &info, &PLAIN, &both()));
             assert_eq!(changed, frame);
         }
@@ -340,7 +340,7 @@ mod tests {
             let length = write_error(&reply, &make(external, outside, &[1; 60]), &mut message);
             let message = &mut message[..length.unwrap()];
             let read = ParsedPacket::parse(message).unwrap();
-            let (info, quoted) = (read.info, Quoted::of(&read).unwrap());
+            let (info, quoted) = (read.info, IcmpQuotedPacket::of(&read).unwrap());
             assert_eq!(
                 (quoted.source, quoted.destination),
                 (([198, 51, 100, 1].into(), 40_000), ([203, 0, 113, 5].into(), 80))
@@ -369,10 +369,10 @@ mod tests {
         };
         let mut message = [0; 1294];
         let length = write_error(&reply, &about, &mut message).unwrap();
-        let info = Info::parse(&message[..length]).unwrap();
+        let info = IpPacketSummary::parse(&message[..length]).unwrap();
         message[length - 1] ^= 1;
         assert!(!error(&mut message[..length], &info, &both(), &both()));
         let cut = build::ip([1, 1, 1, 1].into(), [2, 2, 2, 2].into(), 1, &message[34..60]);
-        assert_eq!(Quoted::of(&ParsedPacket::parse(&cut).unwrap()), None);
+        assert_eq!(IcmpQuotedPacket::of(&ParsedPacket::parse(&cut).unwrap()), None);
     }
 }

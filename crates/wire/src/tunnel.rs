@@ -1,7 +1,7 @@
 //! Datagrams that carry frames of emulated nodes between the machines of one run.
 //!
 //! A datagram is a [`TunnelHeader`], a payload and, when it is sealed, a tag of [`TAG_LEN`] bytes. The
-//! payload of [`TunnelDatagramKind::Data`] is a row of [`Piece`]s: whole frames, the end of one that began in an
+//! payload of [`TunnelDatagramKind::Data`] is a row of [`FrameFragment`]s: whole frames, the end of one that began in an
 //! earlier datagram, the beginning of one that goes on in a later one. All fields are big-endian.
 //!
 //! The format is ours; `docs/internals/tunnel.md` has it byte by byte.
@@ -12,7 +12,7 @@ use core::fmt;
 
 use crate::bytes;
 
-pub use piece::{Label, Piece, PiecePosition};
+pub use piece::{FrameFragment, Label, PiecePosition};
 
 /// The format's number: the first byte of every datagram.
 pub const VERSION: u8 = 1;

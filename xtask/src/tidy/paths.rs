@@ -22,14 +22,14 @@ const EXEMPT: [&str; 2] = ["CHANGELOG.md", "docs/decisions/"];
 
 /// What pages are checked against.
 #[derive(Clone, Copy)]
-pub(super) struct Tree<'a> {
+pub(super) struct SourceTree<'a> {
     pub(super) root: &'a Path,
     /// Of its files, from there.
     pub(super) names: &'a [String],
 }
 
 /// Checks one page.
-pub(super) fn check(name: &str, text: &str, tree: Tree<'_>, faults: &mut Vec<String>) {
+pub(super) fn check(name: &str, text: &str, tree: SourceTree<'_>, faults: &mut Vec<String>) {
     if !name.ends_with(".md") || EXEMPT.iter().any(|exempt| name.starts_with(exempt)) {
         return;
     }
@@ -57,7 +57,7 @@ pub(super) fn check(name: &str, text: &str, tree: Tree<'_>, faults: &mut Vec<Str
     }
 }
 
-impl Tree<'_> {
+impl SourceTree<'_> {
     /// Whether a path is that of a file or folder, as far as it is not to be filled in: `NAME.rs`.
     fn has(self, path: &str) -> bool {
         if !TOP.iter().any(|top| path.starts_with(top)) {
@@ -162,7 +162,7 @@ mod tests {
     fn faults_of(name: &str, text: &str) -> Vec<String> {
         let (root, names) = (crate::root(), ["xtask/src/tidy/paths.rs".to_owned()]);
         let mut faults = Vec::new();
-        check(name, text, Tree { root: &root, names: &names }, &mut faults);
+        check(name, text, SourceTree { root: &root, names: &names }, &mut faults);
         faults
     }
 

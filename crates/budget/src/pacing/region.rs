@@ -11,7 +11,7 @@ use super::controller::PacingController;
 /// What has a budget of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
-pub enum Per {
+pub enum PacingBudgetScope {
     /// The command and all that it starts share one.
     Tree = 0,
     Process = 1,
@@ -31,7 +31,7 @@ pub enum TransferDirection {
 /// How programs are held to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Hold {
+pub enum PacingMechanism {
     /// The preload library stands before the functions that move bytes.
     Library = 0,
     /// The kernel shows calls to a supervisor before it does them.
@@ -68,13 +68,13 @@ pub struct PacingRegion {
     per: AtomicU32,
     /// Changes with the rates; those that wait look at it (futex(2)).
     pub generation: AtomicU32,
-    totals: [Total; 2],
+    totals: [AtomicTransferTotals; 2],
     /// Times that no entry was free, and the first was used.
     crowded: AtomicU64,
     /// Programs, or ways to move bytes, that were seen and that nothing holds to the limit, by
     /// [`Escape`].
     escapes: [AtomicU64; Escape::ALL.len()],
-    /// Programs that are held, by [`Hold`].
+    /// Programs that are held, by [`PacingMechanism`].
     held: [AtomicU64; 2],
     /// Calls that were shown to a supervisor and move bytes on sockets.
     shown: AtomicU64,
@@ -84,7 +84,7 @@ pub struct PacingRegion {
 /// What has moved in a direction, and its rate.
 #[derive(Debug)]
 #[repr(C)]
-struct Total {
+struct AtomicTransferTotals {
     rate_bps: AtomicU64,
     bytes: AtomicU64,
     waited_ns: AtomicU64,
@@ -103,7 +103,7 @@ pub struct PacingBudgetSlot {
 
 /// What has happened in a direction so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum {
+pub struct TransferTotals {
     /// The limit; 0: none.
     pub rate_bps: u64,
     pub bytes: u64,
@@ -121,9 +121,14 @@ impl TransferDirection {
     pub const ALL: [TransferDirection; 2] = [TransferDirection::Send, TransferDirection::Receive];
 }
 
-impl Per {
+impl PacingBudgetScope {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Per; 4] = [Per::Tree, Per::Process, Per::Socket, Per::Peer];
+    pub const ALL: [PacingBudgetScope; 4] = [
+        PacingBudgetScope::Tree,
+        PacingBudgetScope::Process,
+        PacingBudgetScope::Socket,
+        PacingBudgetScope::Peer,
+    ];
 }
 
 impl Escape {
@@ -140,7 +145,7 @@ impl Escape {
 
 impl PacingRegion {
     /// Fills zeroed memory. `rates`: bits a second to send and to receive, 0 for no limit.
-    pub fn begin(&self, now_ns: u64, token: u32, per: Per, rates: [u64; 2]) {
+    pub fn begin(&self, now_ns: u64, token: u32, per: PacingBudgetScope, rates: [u64; 2]) {
         self.version.store(VERSION, Ordering::Relaxed);
         self.token.store(token, Ordering::Relaxed);
         self.per.store(per as u32, Ordering::Relaxed);
@@ -166,9 +171,9 @@ impl PacingRegion {
 
     /// What has a budget of its own.
     #[must_use]
-    pub fn per(&self) -> Per {
+    pub fn per(&self) -> PacingBudgetScope {
         let number = self.per.load(Ordering::Relaxed) as usize;
-        *Per::ALL.get(number).unwrap_or(&Per::Tree)
+        *PacingBudgetScope::ALL.get(number).unwrap_or(&PacingBudgetScope::Tree)
     }
 
     /// The rate of a direction in bits a second; 0: there is no limit.
@@ -246,10 +251,10 @@ impl PacingRegion {
 
     /// What has happened in a direction.
     #[must_use]
-    pub fn sum(&self, direction: TransferDirection) -> Sum {
+    pub fn sum(&self, direction: TransferDirection) -> TransferTotals {
         let total = &self.totals[direction as usize];
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        Sum {
+        TransferTotals {
             rate_bps: read(&total.rate_bps),
             bytes: read(&total.bytes),
             waited_ns: read(&total.waited_ns),
@@ -271,13 +276,13 @@ impl PacingRegion {
     }
 
     /// Counts a program that is held.
-    pub fn count_held(&self, how: Hold) {
+    pub fn count_held(&self, how: PacingMechanism) {
         self.held[how as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Programs that are held in one way.
     #[must_use]
-    pub fn held(&self, how: Hold) -> u64 {
+    pub fn held(&self, how: PacingMechanism) -> u64 {
         self.held[how as usize].load(Ordering::Relaxed)
     }
 
@@ -342,9 +347,9 @@ mod tests {
     use super::*;
 
     /// Zeroed memory, as a new file has.
-    fn region(per: Per, rates: [u64; 2]) -> PacingRegion {
+    fn region(per: PacingBudgetScope, rates: [u64; 2]) -> PacingRegion {
         let budget = || PacingBudget::new(0);
-        let total = || Total {
+        let total = || AtomicTransferTotals {
             rate_bps: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
@@ -374,18 +379,18 @@ mod tests {
 
     #[test]
     fn what_has_a_key_has_a_budget_of_its_own() {
-        let region = region(Per::Socket, [8_000, 0]);
+        let region = region(PacingBudgetScope::Socket, [8_000, 0]);
         let at = |key| region.slot(key, 0).budget(TransferDirection::Send).claim(0, 8_000, 1000);
         assert_eq!(at(5), 0);
         assert_eq!(at(5), 1_000_000_000);
         assert_eq!(at(6), 0);
         assert_eq!(at(0), 1_000);
-        assert_eq!((region.per(), region.token()), (Per::Socket, 7));
+        assert_eq!((region.per(), region.token()), (PacingBudgetScope::Socket, 7));
     }
 
     #[test]
     fn entries_without_debt_serve_others_and_those_with_debt_stay() {
-        let region = region(Per::Socket, [8, 8]);
+        let region = region(PacingBudgetScope::Socket, [8, 8]);
         let debtor = region.slot(1, 0).budget(TransferDirection::Send);
         assert_eq!(debtor.claim(0, 8, 3600), 0);
         for key in 2..100_000 {
@@ -398,7 +403,7 @@ mod tests {
 
     #[test]
     fn too_many_debtors_share_and_are_counted() {
-        let region = region(Per::Socket, [8, 8]);
+        let region = region(PacingBudgetScope::Socket, [8, 8]);
         for key in 1..2 * SLOTS as u64 {
             let _ = region.slot(key, 0).budget(TransferDirection::Send).claim(0, 8, 3600);
         }
@@ -407,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_new_rate_shows_in_the_generation_and_scales_what_is_due() {
-        let region = region(Per::Tree, [8_000, 0]);
+        let region = region(PacingBudgetScope::Tree, [8_000, 0]);
         let budget = region.slot(0, 0).budget(TransferDirection::Send);
         let _ = budget.claim(1_000, 8_000, 1000);
         region.set_rate(1_000, TransferDirection::Send, 16_000);

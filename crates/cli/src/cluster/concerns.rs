@@ -1,9 +1,9 @@
 //! Warnings about a run over machines that was not refused.
 
 use windtunnel_cluster::protocol::AgentDescription;
-use windtunnel_host::Concern;
+use windtunnel_host::PlanFitConcern;
 use windtunnel_lead::PlacementHostSet;
-use windtunnel_placement::{PlacedRunLoad, Placement, PlacementHost, UplinkTrafficBound};
+use windtunnel_placement::{NodePlacement, PlacedRunLoad, PlacementHost, UplinkTrafficBound};
 
 use crate::render::quantity;
 
@@ -11,11 +11,11 @@ use crate::render::quantity;
 pub(crate) fn concerns(
     cards: &[AgentDescription],
     site: &PlacementHostSet,
-    placement: &Placement,
-) -> Vec<Concern> {
+    placement: &NodePlacement,
+) -> Vec<PlanFitConcern> {
     let all = || cards.iter().zip(&site.hosts).zip(&placement.loads);
     let used = all().filter(|(_, load)| load.nodes > 0);
-    let mut concerns: Vec<Concern> =
+    let mut concerns: Vec<PlanFitConcern> =
         used.flat_map(|((card, host), load)| busy(card, host, load)).collect();
     let crossed = |load: &PlacedRunLoad| {
         [load.up, load.down].iter().any(|way| *way != UplinkTrafficBound::Bounded(0))
@@ -24,7 +24,7 @@ pub(crate) fn concerns(
     let unknown: Vec<&str> = unknown.map(|((_, host), _)| host.name.as_str()).collect();
     if !unknown.is_empty() {
         let names = unknown.join(", ");
-        concerns.push(Concern {
+        concerns.push(PlanFitConcern {
             text: format!(
                 "what the uplink of {names} carries is not known: nothing is refused for it"
             ),
@@ -37,7 +37,11 @@ pub(crate) fn concerns(
 }
 
 /// Load from other work is temporary, so the run is not refused.
-fn busy(card: &AgentDescription, host: &PlacementHost, load: &PlacedRunLoad) -> Vec<Concern> {
+fn busy(
+    card: &AgentDescription,
+    host: &PlacementHost,
+    load: &PlacedRunLoad,
+) -> Vec<PlanFitConcern> {
     let name = &host.name;
     let hint = || Some(format!("leave {name} out, or make room on it"));
     let mut concerns = Vec::new();
@@ -46,7 +50,7 @@ fn busy(card: &AgentDescription, host: &PlacementHost, load: &PlacedRunLoad) -> 
         let text = format!(
             "host {name} has {free} of memory free now, and its nodes are expected to use {asked}"
         );
-        concerns.push(Concern { text, hint: hint() });
+        concerns.push(PlanFitConcern { text, hint: hint() });
     }
     if card.load_hundredths.saturating_mul(10).saturating_add(load.cpu_millis) > host.cpu_millis {
         let (whole, rest) = (card.load_hundredths / 100, card.load_hundredths % 100);
@@ -56,7 +60,7 @@ fn busy(card: &AgentDescription, host: &PlacementHost, load: &PlacedRunLoad) -> 
         if load.cpu_millis > 0 {
             text.push_str(&format!(", and its nodes are expected to use {asked} more"));
         }
-        concerns.push(Concern { text, hint: hint() });
+        concerns.push(PlanFitConcern { text, hint: hint() });
     }
     concerns
 }

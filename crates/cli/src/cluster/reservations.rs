@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use windtunnel_lead::PlacementHostSet;
 use windtunnel_model::{Plan, ReservationId};
-use windtunnel_placement::Placement;
+use windtunnel_placement::NodePlacement;
 use windtunnel_scenario::{ScenarioNotice, SourceLocation};
 
 use crate::exit::ExitCategory;
@@ -14,7 +14,7 @@ use crate::failure::VerbFailure;
 pub(crate) fn refuse_spread(
     plan: &Plan,
     site: &PlacementHostSet,
-    placement: &Placement,
+    placement: &NodePlacement,
     file: &str,
     written: &[SourceLocation],
 ) -> Result<(), VerbFailure> {
@@ -38,7 +38,7 @@ pub(crate) fn refuse_spread(
 }
 
 /// The machines of all nodes within a reservation.
-fn hosts_of(plan: &Plan, reservation: ReservationId, placement: &Placement) -> BTreeSet<usize> {
+fn hosts_of(plan: &Plan, reservation: ReservationId, placement: &NodePlacement) -> BTreeSet<usize> {
     let is_within = |node: &usize| {
         let innermost = plan.nodes[*node].reservation;
         plan.reservations_from(innermost).any(|it| it == reservation)
@@ -50,7 +50,7 @@ fn hosts_of(plan: &Plan, reservation: ReservationId, placement: &Placement) -> B
 #[cfg(test)]
 mod tests {
     use windtunnel_lead::sample::card;
-    use windtunnel_scenario::{Instead, ScenarioSource};
+    use windtunnel_scenario::{ScenarioOverrides, ScenarioSource};
 
     use super::*;
 
@@ -66,7 +66,7 @@ mod tests {
             default_name: "net",
             base_dir: "/",
         };
-        let instead = Instead { several_machines: true, ..Instead::default() };
+        let instead = ScenarioOverrides { several_machines: true, ..ScenarioOverrides::default() };
         let none = |_: &str| Err("no file".to_owned());
         let loaded =
             windtunnel_scenario::load_instead(&source, &none, instead).expect("it is fine");

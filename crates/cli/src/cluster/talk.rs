@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::{RunMember, RunSetup, text_of};
 use windtunnel_cluster::protocol::{AgentDescription, UnresponsiveAgent};
-use windtunnel_lead::{By, ClusterRunObserver, LaunchedAgents, PlacementHostSet};
-use windtunnel_placement::Placement;
+use windtunnel_lead::{AgentLaunchMethod, ClusterRunObserver, LaunchedAgents, PlacementHostSet};
+use windtunnel_placement::NodePlacement;
 
 use super::concerns;
 use crate::exit::ExitCategory;
@@ -15,15 +15,20 @@ use crate::verb::run::warn;
 
 /// Prints the progress of a run; with `quiet`, only warnings.
 pub(crate) fn progress(quiet: bool) -> Arc<dyn ClusterRunObserver> {
-    Arc::new(Talk { quiet })
+    Arc::new(ClusterRunReporter { quiet })
 }
 
-struct Talk {
+struct ClusterRunReporter {
     quiet: bool,
 }
 
-impl ClusterRunObserver for Talk {
-    fn placed(&self, cards: &[AgentDescription], site: &PlacementHostSet, placement: &Placement) {
+impl ClusterRunObserver for ClusterRunReporter {
+    fn placed(
+        &self,
+        cards: &[AgentDescription],
+        site: &PlacementHostSet,
+        placement: &NodePlacement,
+    ) {
         if !self.quiet {
             warn(&concerns(cards, site, placement));
         }
@@ -43,7 +48,7 @@ impl ClusterRunObserver for Talk {
 /// Prints which agents were started, and for how long.
 pub(crate) fn report_started(started: &LaunchedAgents) {
     for agent in started.agents() {
-        let by = if agent.by == By::Ssh { "over ssh" } else { "by Slurm" };
+        let by = if agent.by == AgentLaunchMethod::Ssh { "over ssh" } else { "by Slurm" };
         let (name, address) = (&agent.name, agent.address());
         output::talk(&format!(
             "agent on {name}: started {by}, at {address}, until this command ends"

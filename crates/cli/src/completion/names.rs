@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, Command};
 use windtunnel_model::Plan;
 
-use super::Candidate;
+use super::CompletionCandidate;
 use crate::live::{self, LiveRunSelector};
 
 /// Whether an argument names a live run.
@@ -16,10 +16,11 @@ pub(super) fn is_run(of: &Arg) -> bool {
 }
 
 /// The values of an argument that are known by name.
-pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<Candidate> {
+pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<CompletionCandidate> {
     let plan = || plan(run);
-    let plain =
-        |names: Vec<String>| names.into_iter().map(|name| Candidate::new(name, "")).collect();
+    let plain = |names: Vec<String>| {
+        names.into_iter().map(|name| CompletionCandidate::new(name, "")).collect()
+    };
     match (of.get_id().as_str(), verb.map(Command::get_name)) {
         _ if is_run(of) => runs(),
         ("node", Some("exec" | "shell")) => plain(plan().map(nodes).unwrap_or_default()),
@@ -32,7 +33,7 @@ pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<Can
         ("on_overload", _) => plain(OVERLOAD.map(str::to_owned).to_vec()),
         ("preset", _) => windtunnel_scenario::presets()
             .iter()
-            .map(|preset| Candidate::new(preset.name, preset.about))
+            .map(|preset| CompletionCandidate::new(preset.name, preset.about))
             .collect(),
         ("discipline", _) => disciplines(),
         _ => Vec::new(),
@@ -40,14 +41,17 @@ pub(super) fn of(verb: Option<&Command>, of: &Arg, run: Option<&str>) -> Vec<Can
 }
 
 /// The folders of live runs, from here where they are below.
-fn runs() -> Vec<Candidate> {
+fn runs() -> Vec<CompletionCandidate> {
     let here = std::env::current_dir().ok();
     let short = |folder: &Path| -> PathBuf {
         let below = here.as_deref().and_then(|here| folder.strip_prefix(here).ok());
         below.unwrap_or(folder).to_owned()
     };
     let folders = live::folders();
-    folders.iter().map(|folder| Candidate::new(short(folder).to_string_lossy(), "")).collect()
+    folders
+        .iter()
+        .map(|folder| CompletionCandidate::new(short(folder).to_string_lossy(), ""))
+        .collect()
 }
 
 /// The plan of the run that is named, or of the only one.
@@ -86,12 +90,13 @@ fn keys() -> Vec<String> {
 }
 
 /// The queue disciplines, by name.
-fn disciplines() -> Vec<Candidate> {
+fn disciplines() -> Vec<CompletionCandidate> {
     let schema = windtunnel_scenario::schema();
     let names = schema["definitions"]["DisciplineName"]["oneOf"].as_array();
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let candidate =
-        |name: &serde_json::Value| Candidate::new(text(&name["const"]), text(&name["description"]));
+    let candidate = |name: &serde_json::Value| {
+        CompletionCandidate::new(text(&name["const"]), text(&name["description"]))
+    };
     names.into_iter().flatten().map(candidate).collect()
 }
 

@@ -1,7 +1,7 @@
 //! A failure as JSON: the same fields whatever has failed.
 
 use serde::Serialize;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::{VerbFailure, chain};
 use crate::exit::ExitCategory;
@@ -19,7 +19,7 @@ pub(crate) struct FailureOutput {
     /// The name of the exit code.
     kind: &'static str,
     /// Mistakes in a file, with their places.
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ScenarioMistake>,
     /// How many more mistakes there are.
     more: usize,
     /// Why machines cannot carry the scenario.
@@ -59,7 +59,7 @@ impl FailureOutput {
                 ..FailureOutput::new(code, errors.to_string(), None)
             },
             VerbFailure::Mistake(mistake) => FailureOutput {
-                mistakes: vec![Mistake::clone(mistake)],
+                mistakes: vec![ScenarioMistake::clone(mistake)],
                 ..FailureOutput::new(code, mistake.to_string(), None)
             },
             VerbFailure::Refused(refused) => FailureOutput {

@@ -27,7 +27,7 @@ use crate::render::{event, paint, quantity};
 
 /// Which output is shown, and where.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Display {
+pub(crate) struct RunDisplayOptions {
     /// Whether anything is shown at all.
     pub(crate) quiet: bool,
     /// Whether lines of programs are written as they are.
@@ -46,7 +46,7 @@ pub(crate) struct Face {
     bar: ProgressBar,
     /// Of what happens before the run.
     steps: Mutex<BTreeMap<RunPreparationStep, ProgressIndicator>>,
-    manner: Display,
+    manner: RunDisplayOptions,
     width: usize,
     duration: Option<Span>,
     writer: Mutex<Option<TerminalWriterThread>>,
@@ -78,7 +78,7 @@ enum TerminalWriterMessage {
 
 impl Face {
     /// A face for a run of `plan`.
-    pub(crate) fn new(plan: &Plan, manner: Display) -> Self {
+    pub(crate) fn new(plan: &Plan, manner: RunDisplayOptions) -> Self {
         let bar = if manner.quiet {
             ProgressBar::hidden()
         } else {
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_program_cannot_leave_its_line_unless_that_is_asked_for() {
         let plan = Plan::default();
-        let manner = Display {
+        let manner = RunDisplayOptions {
             quiet: false,
             raw: false,
             lines_are_talk: false,
@@ -342,7 +342,7 @@ mod tests {
             | TerminalWriterMessage::Progress(text) => text,
         };
         assert_eq!(text(manner), "a | \\rFAITHFUL, PASSED\\u{1b}[K");
-        assert_eq!(text(Display { raw: true, ..manner }), format!("a | {forged}"));
+        assert_eq!(text(RunDisplayOptions { raw: true, ..manner }), format!("a | {forged}"));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_cluster::protocol::{AgentClockOffset, AgentDescription, ClusterHosts, Unfit};
+use windtunnel_cluster::protocol::{
+    AgentClockOffset, AgentDescription, ClusterHosts, MachineIneligibility,
+};
 use windtunnel_control::part::ClockSource;
 
 use super::quantity;
-use super::table::{Align, TextTable};
+use super::table::{ColumnAlignment, TextTable};
 
 /// The resources of each machine, and the round-trip times between several.
 pub(crate) fn text(hosts: &ClusterHosts) -> String {
@@ -29,18 +31,18 @@ pub(crate) fn text(hosts: &ClusterHosts) -> String {
 
 fn machines(hosts: &ClusterHosts) -> TextTable {
     let mut table = TextTable::new(&[
-        ("host", Align::Left),
-        ("address", Align::Left),
-        ("cpus", Align::Right),
-        ("load", Align::Right),
-        ("memory", Align::Right),
-        ("free", Align::Right),
-        ("uplink", Align::Right),
-        ("runs", Align::Right),
-        ("nodes", Align::Right),
-        ("clock", Align::Left),
-        ("by", Align::Left),
-        ("labels", Align::Left),
+        ("host", ColumnAlignment::Left),
+        ("address", ColumnAlignment::Left),
+        ("cpus", ColumnAlignment::Right),
+        ("load", ColumnAlignment::Right),
+        ("memory", ColumnAlignment::Right),
+        ("free", ColumnAlignment::Right),
+        ("uplink", ColumnAlignment::Right),
+        ("runs", ColumnAlignment::Right),
+        ("nodes", ColumnAlignment::Right),
+        ("clock", ColumnAlignment::Left),
+        ("by", ColumnAlignment::Left),
+        ("labels", ColumnAlignment::Left),
     ]);
     let asked = hosts.hosts.get(hosts.asked);
     for host in &hosts.hosts {
@@ -102,8 +104,8 @@ fn matrix(
     hosts: &ClusterHosts,
     cell: impl Fn(&AgentDescription, &AgentDescription) -> String,
 ) -> String {
-    let mut columns = vec![("", Align::Left)];
-    columns.extend(hosts.hosts.iter().map(|host| (host.host.as_str(), Align::Right)));
+    let mut columns = vec![("", ColumnAlignment::Left)];
+    columns.extend(hosts.hosts.iter().map(|host| (host.host.as_str(), ColumnAlignment::Right)));
     let mut table = TextTable::new(&columns);
     for from in &hosts.hosts {
         let cells = hosts.hosts.iter().map(|to| match from.agent == to.agent {
@@ -123,7 +125,7 @@ fn throughput(hosts: &ClusterHosts, from: SocketAddr, to: SocketAddr) -> Option<
 /// Machines that can have no nodes, with the reasons.
 pub(crate) fn unfit(hosts: &ClusterHosts) -> Vec<String> {
     let some = hosts.hosts.iter().filter_map(|host| Some((host, host.unfit.as_ref()?)));
-    let text = |(host, unfit): (&AgentDescription, &Unfit)| {
+    let text = |(host, unfit): (&AgentDescription, &MachineIneligibility)| {
         let hint = unfit.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
         format!("warning: {} can have no nodes: {}{hint}", host.host, unfit.why)
     };
@@ -191,7 +193,7 @@ b  ?        -
     fn machines_that_can_have_no_nodes_are_marked_and_named_with_the_reason() {
         let mut cards = [card("a", 0), card("b", 1)];
         let why = "cannot make a user namespace".to_owned();
-        cards[1].unfit = Some(Unfit { why, hint: Some("allow it".to_owned()) });
+        cards[1].unfit = Some(MachineIneligibility { why, hint: Some("allow it".to_owned()) });
         let hosts = ClusterHosts {
             asked: 0,
             hosts: cards.into(),

@@ -10,11 +10,11 @@ use crate::render::{event, quantity};
 pub(crate) struct OverloadNoticeThrottle {
     /// When the last line was shown.
     shown_at_ns: Option<u64>,
-    since: Unshown,
+    since: SuppressedOverloads,
 }
 
 #[derive(Debug, Default)]
-struct Unshown {
+struct SuppressedOverloads {
     /// The first event, shown as it is if it stays the only one.
     first: Option<EventLogEntry>,
     events: u64,

@@ -18,7 +18,7 @@ use crate::verb::Outcome;
 
 /// Whether a browser is opened.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Opening {
+pub(crate) struct BrowserOptions {
     /// Open the page in the browser
     #[arg(long, env = "WINDTUNNEL_OPEN", value_parser = FalseyValueParser::new())]
     open: bool,
@@ -31,7 +31,7 @@ struct PageAddressOutput {
 }
 
 /// Prints the page's address and serves it until Ctrl-C.
-pub(crate) fn serve(options: WebServerOptions, opening: &Opening, json: bool) -> Outcome {
+pub(crate) fn serve(options: WebServerOptions, opening: &BrowserOptions, json: bool) -> Outcome {
     let address = options.listen;
     let server = WebServer::bind(options).map_err(failure)?;
     let url = server.url();

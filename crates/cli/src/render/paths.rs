@@ -5,7 +5,7 @@ use windtunnel_model::{NodeId, Plan, Probability, Rate, Span};
 use windtunnel_routing::{PathSummary, Routes};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// A path between two nodes, one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,34 +54,37 @@ pub(crate) fn paths(
 
 /// Additional columns for a plan with several shortest ways between two nodes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Extras {
+pub(crate) struct PathTableColumns {
     /// The number of each way.
     ways: bool,
     /// The names along the way.
     via: bool,
 }
 
-impl Extras {
+impl PathTableColumns {
     pub(crate) fn of(plan: &Plan) -> Self {
-        Extras { ways: plan.routing.ecmp, via: plan.routing.ecmp || !plan.routes.is_empty() }
+        PathTableColumns {
+            ways: plan.routing.ecmp,
+            via: plan.routing.ecmp || !plan.routes.is_empty(),
+        }
     }
 }
 
 /// The table for people.
-pub(crate) fn table(extras: Extras, paths: &[EndToEndPath]) -> TextTable {
+pub(crate) fn table(extras: PathTableColumns, paths: &[EndToEndPath]) -> TextTable {
     let mut columns = vec![
-        ("from", Align::Left),
-        ("to", Align::Left),
-        ("latency", Align::Right),
-        ("bottleneck", Align::Right),
-        ("loss", Align::Right),
-        ("hops", Align::Right),
+        ("from", ColumnAlignment::Left),
+        ("to", ColumnAlignment::Left),
+        ("latency", ColumnAlignment::Right),
+        ("bottleneck", ColumnAlignment::Right),
+        ("loss", ColumnAlignment::Right),
+        ("hops", ColumnAlignment::Right),
     ];
     if extras.ways {
-        columns.push(("way", Align::Left));
+        columns.push(("way", ColumnAlignment::Left));
     }
     if extras.via {
-        columns.push(("via", Align::Left));
+        columns.push(("via", ColumnAlignment::Left));
     }
     let mut table = TextTable::new(&columns);
     for path in paths {

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_placement::{
-    PlacedRunLoad, Placement, PlacementHost, PlacementRefusal, PlacementRefusalReason,
+    NodePlacement, PlacedRunLoad, PlacementHost, PlacementRefusal, PlacementRefusalReason,
     UplinkTrafficBound,
 };
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// A placement for `--json`: exact values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -67,7 +67,7 @@ struct Uplink {
 /// A placement, to be serialised; of one that was refused the best that was found, with the
 /// reasons.
 pub(crate) fn json(
-    placed: Result<&Placement, &PlacementRefusal>,
+    placed: Result<&NodePlacement, &PlacementRefusal>,
     plan: &Plan,
     hosts: &[PlacementHost],
 ) -> PlacementOutput {
@@ -84,7 +84,7 @@ pub(crate) fn json(
     }
 }
 
-fn on_hosts(placement: &Placement, plan: &Plan, hosts: &[PlacementHost]) -> Vec<OnHost> {
+fn on_hosts(placement: &NodePlacement, plan: &Plan, hosts: &[PlacementHost]) -> Vec<OnHost> {
     let each = hosts.iter().zip(&placement.loads).enumerate();
     let hosts = each.map(|(at, (host, load))| OnHost {
         host: host.name.clone(),
@@ -120,10 +120,10 @@ impl Uplink {
 }
 
 /// A placement for people: a row for each machine, then which nodes are where, then warnings.
-pub(crate) fn text(placement: &Placement, plan: &Plan, hosts: &[PlacementHost]) -> String {
+pub(crate) fn text(placement: &NodePlacement, plan: &Plan, hosts: &[PlacementHost]) -> String {
     let right = ["nodes", "cpu of free", "memory of free", "up of free", "down of free"];
-    let columns = right.into_iter().map(|heading| (heading, Align::Right));
-    let columns: Vec<_> = std::iter::once(("host", Align::Left)).chain(columns).collect();
+    let columns = right.into_iter().map(|heading| (heading, ColumnAlignment::Right));
+    let columns: Vec<_> = std::iter::once(("host", ColumnAlignment::Left)).chain(columns).collect();
     let mut table = TextTable::new(&columns);
     for (host, load) in hosts.iter().zip(&placement.loads) {
         table.row(row(host, load));
@@ -170,7 +170,7 @@ fn uplink(traffic: UplinkTrafficBound, free: Option<u64>) -> String {
 }
 
 /// The nodes on a machine: a group that is there whole by its name, of others how many.
-fn names(placement: &Placement, plan: &Plan, host: usize) -> String {
+fn names(placement: &NodePlacement, plan: &Plan, host: usize) -> String {
     let mut groups: Vec<(&str, usize)> = Vec::new();
     for id in placement.nodes_on(host) {
         let group = plan.nodes[id.index()].group.as_str();

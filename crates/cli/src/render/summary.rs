@@ -11,7 +11,7 @@ mod transparent;
 use windtunnel_trace::report::{ExpectationResult, ProgramReport, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use bounds::bounds;
 use limits::limits;
 use links::links;
@@ -65,10 +65,10 @@ fn programs(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("node", Align::Left),
-        ("exit", Align::Right),
-        ("ended", Align::Left),
-        ("argv", Align::Left),
+        ("node", ColumnAlignment::Left),
+        ("exit", ColumnAlignment::Right),
+        ("ended", ColumnAlignment::Left),
+        ("argv", ColumnAlignment::Left),
     ]);
     for program in shown.iter().take(PROGRAMS_MAX) {
         let exit = program.exit.map_or_else(String::new, |code| code.to_string());
@@ -87,10 +87,10 @@ fn expectations(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("expectation", Align::Left),
-        ("asked", Align::Left),
-        ("seen", Align::Left),
-        ("met", Align::Left),
+        ("expectation", ColumnAlignment::Left),
+        ("asked", ColumnAlignment::Left),
+        ("seen", ColumnAlignment::Left),
+        ("met", ColumnAlignment::Left),
     ]);
     for expectation in report.expectations.iter().take(EXPECTATIONS_MAX) {
         let met = if expectation.met { "yes" } else { "NO" };
@@ -150,7 +150,8 @@ mod tests {
     use windtunnel_model::{LinkProfile, Span};
     use windtunnel_trace::lateness::Summary;
     use windtunnel_trace::report::{
-        Achieved, LinkPhaseReport, LinkReport, MachineReport, RunVerdict, SchedulePunctuality,
+        AchievedLinkFigures, LinkPhaseReport, LinkReport, MachineReport, RunVerdict,
+        SchedulePunctuality,
     };
 
     use super::*;
@@ -225,7 +226,7 @@ mod tests {
             in_flight_packets: 0,
             queue_max_packets: 100,
             queue_max_bytes: 153_800,
-            achieved: Achieved {
+            achieved: AchievedLinkFigures {
                 latency_mean_ns: Some(111_034_567),
                 rate_busy_bit_per_s: Some(49_998_123),
                 rate_peak_bit_per_s: Some(50_000_000),
@@ -259,7 +260,10 @@ mod tests {
             offered_packets: 9,
             delivered_packets: 9,
             dropped_packets: BTreeMap::new(),
-            achieved: Achieved { latency_mean_ns: achieved, ..Achieved::default() },
+            achieved: AchievedLinkFigures {
+                latency_mean_ns: achieved,
+                ..AchievedLinkFigures::default()
+            },
             lateness: Summary::default(),
         };
         changed.phases = vec![phase(0, 5, "10ms", Some(10_020_000)), phase(5, 8, "50ms", None)];

@@ -6,7 +6,7 @@ use crate::render::text;
 
 /// On which side a column is flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Align {
+pub(crate) enum ColumnAlignment {
     /// Words.
     Left,
     /// Numbers.
@@ -16,14 +16,14 @@ pub(crate) enum Align {
 /// A table for people.
 #[derive(Debug)]
 pub(crate) struct TextTable {
-    aligns: Vec<Align>,
+    aligns: Vec<ColumnAlignment>,
     /// The headings are the first.
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
     /// A table with these columns.
-    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+    pub(crate) fn new(columns: &[(&str, ColumnAlignment)]) -> Self {
         TextTable {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
             rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
@@ -56,8 +56,8 @@ impl TextTable {
         for ((cell, width), align) in row.iter().zip(widths).zip(&self.aligns) {
             let blanks = " ".repeat(width.saturating_sub(cell.width()));
             match align {
-                Align::Left => line.extend([cell, blanks.as_str(), GAP]),
-                Align::Right => line.extend([blanks.as_str(), cell, GAP]),
+                ColumnAlignment::Left => line.extend([cell, blanks.as_str(), GAP]),
+                ColumnAlignment::Right => line.extend([blanks.as_str(), cell, GAP]),
             }
         }
         line.truncate(line.trim_end().len());
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn columns_line_up_with_wide_and_long_names() {
-        let mut table = TextTable::new(&[("from", Align::Left), ("hops", Align::Right)]);
+        let mut table =
+            TextTable::new(&[("from", ColumnAlignment::Left), ("hops", ColumnAlignment::Right)]);
         table.row(["東京".to_owned(), "3".to_owned()]);
         table.row(["a-very-long-name".to_owned(), "12".to_owned()]);
         assert_eq!(
@@ -94,14 +95,15 @@ mod tests {
 
     #[test]
     fn a_cell_cannot_break_the_line_or_steer_the_terminal() {
-        let mut table = TextTable::new(&[("argv", Align::Left)]);
+        let mut table = TextTable::new(&[("argv", ColumnAlignment::Left)]);
         table.row(["printf 'a\nb\u{1b}[2J'".to_owned()]);
         assert_eq!(table.lines()[1], "printf 'a\\nb\\u{1b}[2J'");
     }
 
     #[test]
     fn missing_cells_are_empty_and_lines_have_no_blanks_at_the_end() {
-        let mut table = TextTable::new(&[("a", Align::Left), ("b", Align::Left)]);
+        let mut table =
+            TextTable::new(&[("a", ColumnAlignment::Left), ("b", ColumnAlignment::Left)]);
         table.row(["x".to_owned()]);
         assert_eq!(table.lines(), ["a  b", "x"]);
     }

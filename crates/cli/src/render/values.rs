@@ -7,11 +7,11 @@ use windtunnel_model::{Lane, LinkDirection, LinkId, Plan, Probability, Rate, Spa
 
 use crate::render::paths::asked_rate;
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// The values of one direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Values {
+pub(crate) struct LinkValueRow {
     link: String,
     direction: String,
     /// Preset or trace.
@@ -30,14 +30,14 @@ pub(crate) struct Values {
 }
 
 /// Both directions of the links that `described` names.
-pub(crate) fn values(plan: &Plan, described: &[(LinkId, String)]) -> Vec<Values> {
+pub(crate) fn values(plan: &Plan, described: &[(LinkId, String)]) -> Vec<LinkValueRow> {
     let lanes = described.iter().flat_map(|(link, from)| {
         LinkDirection::BOTH.map(|direction| (Lane { link: *link, direction }, from))
     });
     lanes.map(|(lane, from)| values_of(plan, lane, from)).collect()
 }
 
-fn values_of(plan: &Plan, lane: Lane, from: &str) -> Values {
+fn values_of(plan: &Plan, lane: Lane, from: &str) -> LinkValueRow {
     let link = &plan.links[lane.link.index()];
     let profile = &link.profiles[lane.direction.index()];
     let named = [
@@ -50,7 +50,7 @@ fn values_of(plan: &Plan, lane: Lane, from: &str) -> Values {
         plan.traces.get(index).map(|trace| trace.file.clone())
     };
     let traces = named.into_iter().filter_map(|(key, it)| Some((key, it.and_then(file)?)));
-    Values {
+    LinkValueRow {
         link: link.name.clone(),
         direction: plan.lane_name(lane),
         from: from.to_owned(),
@@ -64,16 +64,16 @@ fn values_of(plan: &Plan, lane: Lane, from: &str) -> Values {
 }
 
 /// The table for people, at most 40 rows of it unless `all`.
-pub(crate) fn values_table(values: &[Values], all: bool) -> String {
+pub(crate) fn values_table(values: &[LinkValueRow], all: bool) -> String {
     let mut table = TextTable::new(&[
-        ("link", Align::Left),
-        ("direction", Align::Left),
-        ("from", Align::Left),
-        ("latency", Align::Right),
-        ("jitter", Align::Right),
-        ("loss", Align::Right),
-        ("rate", Align::Right),
-        ("queue", Align::Right),
+        ("link", ColumnAlignment::Left),
+        ("direction", ColumnAlignment::Left),
+        ("from", ColumnAlignment::Left),
+        ("latency", ColumnAlignment::Right),
+        ("jitter", ColumnAlignment::Right),
+        ("loss", ColumnAlignment::Right),
+        ("rate", ColumnAlignment::Right),
+        ("queue", ColumnAlignment::Right),
     ]);
     let shown = if all { values.len() } else { values.len().min(ROWS_SHOWN) };
     for row in &values[..shown] {

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_cluster::protocol::Unfit;
+use windtunnel_cluster::protocol::MachineIneligibility;
 use windtunnel_cluster::protocol::run::text_of;
 use windtunnel_cluster::{
     ANNOUNCED, AgentConfiguration, AgentError, AgentNotice, AgentResourceLimits, LimitLapseLog,
@@ -27,7 +27,7 @@ use crate::failure::VerbFailure;
 use crate::output;
 use crate::verb::{Outcome, part};
 
-use place::{Advertise, Slurm};
+use place::{AdvertisedAddress, Slurm};
 
 /// Make this machine part of a cluster, until Ctrl-C
 ///
@@ -47,7 +47,7 @@ pub(crate) struct AgentArguments {
     /// Where other machines reach this one, if that is not what this machine sees itself; without
     /// a port that of --listen. `ssh`: the address that this ssh session has reached
     #[arg(long, value_name = "ADDRESS", env = "WINDTUNNEL_ADVERTISE")]
-    advertise: Option<Advertise>,
+    advertise: Option<AdvertisedAddress>,
     /// Other agents to look for, with commas; one that is there is enough, and a name of which
     /// nothing is known yet is looked up again
     #[arg(long, value_name = "HOST", env = "WINDTUNNEL_JOIN", value_delimiter = ',')]
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Outcome {
     let group = group(arguments, &lapses);
     let agent = AgentConfiguration {
         listen: arguments.listen,
-        advertise: arguments.advertise.and_then(Advertise::address).or(slurm.advertise),
+        advertise: arguments.advertise.and_then(AdvertisedAddress::address).or(slurm.advertise),
         join: arguments.join.clone(),
         name: arguments.name.clone().or(slurm.name),
         labels: arguments.labels.iter().cloned().collect(),
@@ -201,7 +201,7 @@ fn text(notice: &AgentNotice) -> String {
         AgentNotice::Lingers(time) => {
             format!("agent: ends its runs, whose results can be fetched for {time}")
         }
-        AgentNotice::Unfit(Unfit { why, hint }) => {
+        AgentNotice::Unfit(MachineIneligibility { why, hint }) => {
             let hint = hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
             format!(
                 "warning: this machine can have no nodes, so it takes part in no run: {why}{hint}"

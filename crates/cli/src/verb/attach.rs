@@ -13,7 +13,7 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::render::face::Face;
 use crate::verb::Outcome;
-use crate::verb::run::{Showing, new_run_folder, show};
+use crate::verb::run::{RunOutputOptions, new_run_folder, show};
 
 /// Follow a run over several machines, from any machine that has the cluster's key
 ///
@@ -32,7 +32,7 @@ pub(crate) struct AttachArguments {
     #[command(flatten)]
     key: ClusterKeySelector,
     #[command(flatten)]
-    showing: Showing,
+    showing: RunOutputOptions,
 }
 
 pub(crate) fn run(arguments: &AttachArguments) -> Outcome {

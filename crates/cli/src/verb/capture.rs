@@ -103,7 +103,7 @@ pub(crate) fn places(plan: &Plan, place: &str) -> Result<Vec<String>, VerbFailur
 
 /// What is said at the end.
 #[derive(Debug, Serialize)]
-struct Captured {
+struct CaptureSummary {
     packets: u64,
     /// Those of them that are missing in the capture.
     lost: u64,
@@ -121,7 +121,7 @@ struct CaptureSession {
 
 impl CaptureSession {
     /// Waits for the end of the capture, which a signal asks for. `None`: a second one has come.
-    fn until_captured(mut self) -> Result<Option<Captured>, VerbFailure> {
+    fn until_captured(mut self) -> Result<Option<CaptureSummary>, VerbFailure> {
         let mut has_asked = false;
         loop {
             let (reply, signal, closed) = self.wait(has_asked)?;
@@ -155,18 +155,18 @@ impl CaptureSession {
         Ok((is_ready(0) || self.client.has_buffered(), is_ready(1), is_ready(2)))
     }
 
-    fn captured(&mut self) -> Result<Captured, VerbFailure> {
+    fn captured(&mut self) -> Result<CaptureSummary, VerbFailure> {
         match self.client.receive()? {
             ControlReply::Captured { packets, lost, reader_gone, failure } => {
-                Ok(Captured { packets, lost, reader_gone, failure })
+                Ok(CaptureSummary { packets, lost, reader_gone, failure })
             }
             other => Err(VerbFailure::unexpected(other)),
         }
     }
 }
 
-fn conclude(arguments: &CaptureArguments, is_output: bool, captured: &Captured) -> Outcome {
-    let Captured { packets, lost, reader_gone, failure } = captured;
+fn conclude(arguments: &CaptureArguments, is_output: bool, captured: &CaptureSummary) -> Outcome {
+    let CaptureSummary { packets, lost, reader_gone, failure } = captured;
     if let Some(why) = failure {
         let to = if is_output {
             "standard output".to_owned()

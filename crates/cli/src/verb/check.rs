@@ -5,10 +5,10 @@ mod services;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_host::{Concern, RunError, fits_reservations};
+use windtunnel_host::{PlanFitConcern, RunError, fits_reservations};
 use windtunnel_model::{Bytes, Lane, Plan, Span};
 use windtunnel_routing::Routes;
-use windtunnel_scenario::{Instead, Loaded};
+use windtunnel_scenario::{LoadedScenario, ScenarioOverrides};
 
 use crate::arguments::{OutputFormat, ReservationOptions};
 use crate::cluster::machines::ClusterHostOptions;
@@ -16,11 +16,11 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::load::{self, ScenarioFile};
 use crate::output;
-use crate::render::paths::{EndToEndPath, Extras, NodePairFilter, paths, table};
+use crate::render::paths::{EndToEndPath, NodePairFilter, PathTableColumns, paths, table};
 use crate::render::placement::PlacementOutput;
 use crate::render::plan::{EventScheduleEntry, planned};
 use crate::render::quantity::count;
-use crate::render::values::{Values, values, values_table};
+use crate::render::values::{LinkValueRow, values, values_table};
 use crate::verb::Outcome;
 
 use over::MachineCheck;
@@ -74,7 +74,7 @@ struct ScenarioCheckReport<'p> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     services: Vec<services::ServicePlanSummary>,
     #[serde(skip)]
-    extras: Extras,
+    extras: PathTableColumns,
     paths: Vec<EndToEndPath>,
     paths_left_out: usize,
     #[serde(skip)]
@@ -82,7 +82,7 @@ struct ScenarioCheckReport<'p> {
     default_queues: Vec<DefaultQueue>,
     /// Links with values from a preset or a trace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    described: Vec<Values>,
+    described: Vec<LinkValueRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventScheduleEntry<'p>>>,
     notices: Vec<ScenarioWarning>,
@@ -120,7 +120,7 @@ struct ConcernText {
 pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
     let several_machines = arguments.machines.are_named();
     let reserve = &arguments.added.reserve;
-    let instead = Instead { several_machines, reserve, ..Instead::default() };
+    let instead = ScenarioOverrides { several_machines, reserve, ..ScenarioOverrides::default() };
     let file = arguments.scenario.path()?;
     arguments.machines.refuse_two_inputs(&file)?;
     let loaded = load::scenario(&file, instead, false)?;
@@ -161,7 +161,11 @@ fn known(plan: &Plan, name: Option<&str>) -> Result<(), VerbFailure> {
 }
 
 impl<'p> ScenarioCheckReport<'p> {
-    fn new(loaded: &'p Loaded, arguments: &CheckArguments, over: Option<&MachineCheck>) -> Self {
+    fn new(
+        loaded: &'p LoadedScenario,
+        arguments: &CheckArguments,
+        over: Option<&MachineCheck>,
+    ) -> Self {
         let plan = &loaded.plan;
         let most = match (arguments.all, arguments.format.json) {
             (true, _) => usize::MAX,
@@ -184,7 +188,7 @@ impl<'p> ScenarioCheckReport<'p> {
             lans: plan.lans.len(),
             links: plan.links.len(),
             services: services::planned(plan),
-            extras: Extras::of(plan),
+            extras: PathTableColumns::of(plan),
             paths,
             paths_left_out,
             all: arguments.all,
@@ -203,8 +207,8 @@ impl<'p> ScenarioCheckReport<'p> {
     }
 }
 
-impl From<Concern> for ConcernText {
-    fn from(Concern { text, hint }: Concern) -> Self {
+impl From<PlanFitConcern> for ConcernText {
+    fn from(PlanFitConcern { text, hint }: PlanFitConcern) -> Self {
         ConcernText { text, hint }
     }
 }

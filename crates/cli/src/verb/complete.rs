@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::completion::{Candidate, candidates};
+use crate::completion::{CompletionCandidate, candidates};
 use crate::exit::ExitCategory;
 use crate::output;
 use crate::verb::Outcome;
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &CompleteArguments) -> Outcome {
     let words = if is_bash { joined(&arguments.words) } else { arguments.words.clone() };
     let found = candidates(&command, &words);
     let current = words.last().map(String::as_str).unwrap_or_default();
-    let line = |candidate: &Candidate| match is_bash {
+    let line = |candidate: &CompletionCandidate| match is_bash {
         true => format!("{}\n", behind_break(&candidate.value, current)),
         false => format!("{}\t{}\n", candidate.value, candidate.help),
     };

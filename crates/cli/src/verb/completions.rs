@@ -25,7 +25,7 @@ pub(crate) struct CompletionsArguments {
 
 /// For `--json`.
 #[derive(Debug, Serialize)]
-struct Completions {
+struct CompletionScriptOutput {
     shell: String,
     script: String,
 }
@@ -33,7 +33,7 @@ struct Completions {
 pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
     let script = completion::script(arguments.shell);
     if arguments.format.json {
-        output::json(&Completions { shell: arguments.shell.to_string(), script })?;
+        output::json(&CompletionScriptOutput { shell: arguments.shell.to_string(), script })?;
     } else {
         output::data(&script)?;
     }

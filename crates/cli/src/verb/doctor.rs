@@ -8,7 +8,7 @@ use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::paint;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// Show what this machine allows and denies, and how to change it
@@ -40,8 +40,11 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Outcome {
 }
 
 fn render(checks: &[PrerequisiteCheck], colours: bool) -> String {
-    let mut table =
-        TextTable::new(&[("check", Align::Left), ("state", Align::Left), ("detail", Align::Left)]);
+    let mut table = TextTable::new(&[
+        ("check", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("detail", ColumnAlignment::Left),
+    ]);
     for check in checks {
         let state = if check.ok { "ok" } else { "denied" };
         table.row([check.name.to_owned(), state.to_owned(), check.detail.clone()]);

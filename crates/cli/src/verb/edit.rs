@@ -7,13 +7,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use windtunnel_report::ReportDocument;
 use windtunnel_routing::Routes;
-use windtunnel_scenario::{Instead, Loaded, Mistake};
+use windtunnel_scenario::{LoadedScenario, ScenarioMistake, ScenarioOverrides};
 use windtunnel_web::{Check, WebServerContent, WebServerOptions};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
-use crate::render::page::{self, Opening};
+use crate::render::page::{self, BrowserOptions};
 use crate::render::paths::{NodePairFilter, paths};
 use crate::verb::Outcome;
 use crate::{load, presence};
@@ -39,7 +39,7 @@ pub(crate) struct EditArguments {
     )]
     listen: SocketAddr,
     #[command(flatten)]
-    opening: Opening,
+    opening: BrowserOptions,
     #[command(flatten)]
     format: OutputFormat,
 }
@@ -67,7 +67,7 @@ fn checked(path: &Path, named: &Path, text: &str) -> Value {
     let (name, base) = (named.display().to_string(), load::folder_of(path));
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.unwrap_or_default();
-    let loaded = load::resolve(&name, text.as_bytes(), &stem, &base, Instead::default());
+    let loaded = load::resolve(&name, text.as_bytes(), &stem, &base, ScenarioOverrides::default());
     let mut loaded = match loaded {
         Ok(loaded) => loaded,
         Err(failure) => return json!({ "errors": mistakes(&failure) }),
@@ -89,7 +89,7 @@ fn checked(path: &Path, named: &Path, text: &str) -> Value {
 
 /// The mistakes with their places.
 fn mistakes(failure: &VerbFailure) -> Vec<Value> {
-    let place = |mistake: &Mistake| {
+    let place = |mistake: &ScenarioMistake| {
         // As many carets as characters are meant.
         let carets = mistake.snippet.lines().last().unwrap_or_default().matches('^').count();
         let end = usize::try_from(mistake.column).unwrap_or(usize::MAX).saturating_add(carets);
@@ -109,7 +109,7 @@ fn mistakes(failure: &VerbFailure) -> Vec<Value> {
     }
 }
 
-fn notices(loaded: &Loaded) -> Vec<Value> {
+fn notices(loaded: &LoadedScenario) -> Vec<Value> {
     let notice = |notice: &windtunnel_scenario::ScenarioNotice| match notice.place {
         Some((line, column)) => {
             json!({ "line": line, "column": column, "message": notice.message })

@@ -14,7 +14,7 @@ use crate::failure::VerbFailure;
 use crate::output;
 use crate::records::RunFolder;
 use crate::render::quantity::{bytes, count, nanos};
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// Say why requests took as long as they did: each nanosecond has one cause
@@ -122,8 +122,11 @@ fn one_request(request: &RequestReport, timeline: bool) -> String {
     }
     table.lines().iter().skip(1).for_each(|line| text.push_str(&format!("  {line}\n")));
     if timeline {
-        let mut table =
-            TextTable::new(&[("at", Align::Right), ("for", Align::Right), ("", Align::Left)]);
+        let mut table = TextTable::new(&[
+            ("at", ColumnAlignment::Right),
+            ("for", ColumnAlignment::Right),
+            ("", ColumnAlignment::Left),
+        ]);
         for part in &request.timeline {
             table.row([nanos(part.begin_ns), nanos(part.ns), name(&part.part)]);
         }
@@ -187,10 +190,10 @@ fn sum(report: &LatencyBreakdown) -> String {
     let requests = count(report.requests_in_all, "request");
     let mut text = format!("{requests}, {} in all\n", nanos(report.duration_ns));
     let mut table = TextTable::new(&[
-        ("time", Align::Right),
-        ("share", Align::Right),
-        ("requests", Align::Right),
-        ("part", Align::Left),
+        ("time", ColumnAlignment::Right),
+        ("share", ColumnAlignment::Right),
+        ("requests", ColumnAlignment::Right),
+        ("part", ColumnAlignment::Left),
     ]);
     for PartSum { part, ns, requests } in &report.parts {
         let [time, share, ..] = row(part, *ns, report.duration_ns);
@@ -200,7 +203,11 @@ fn sum(report: &LatencyBreakdown) -> String {
     text
 }
 
-const COLUMNS: [(&str, Align); 4] =
-    [("time", Align::Right), ("share", Align::Right), ("", Align::Left), ("part", Align::Left)];
+const COLUMNS: [(&str, ColumnAlignment); 4] = [
+    ("time", ColumnAlignment::Right),
+    ("share", ColumnAlignment::Right),
+    ("", ColumnAlignment::Left),
+    ("part", ColumnAlignment::Left),
+];
 /// Characters of a bar that stands for all.
 const BAR: u128 = 30;

@@ -168,7 +168,7 @@ impl FromStr for Latency {
 
 /// For `--json`.
 #[derive(Debug, Serialize)]
-struct Generated<'a> {
+struct GenerateOutput<'a> {
     /// `null`: it is not in a file.
     path: Option<&'a Path>,
     scenario: &'a str,
@@ -208,7 +208,7 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Outcome {
     let destination = &arguments.destination;
     destination.write(&scenario)?;
     if arguments.format.json {
-        output::json(&Generated { path: destination.path(), scenario: &scenario })?;
+        output::json(&GenerateOutput { path: destination.path(), scenario: &scenario })?;
     } else if destination.path().is_none() {
         output::data(&scenario)?;
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use windtunnel_control::{ControlReply, ControlRequest};
 use windtunnel_model::{NodeId, Span};
-use windtunnel_scenario::{Moment, ScenarioNotice};
+use windtunnel_scenario::{LiveRunMoment, ScenarioNotice};
 use windtunnel_trace::event::EventLogEntry;
 use windtunnel_trace::moment;
 
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &DoArguments) -> Outcome {
         .map(|(index, _)| NodeId(index))
         .collect();
     let now = Span::from_nanos(status.elapsed_ns);
-    let moment = Moment { plan: &plan, now, absent: &absent };
+    let moment = LiveRunMoment { plan: &plan, now, absent: &absent };
     // Relative paths start where the command was given.
     let files = |name: &str| read_named(Path::new(""), name);
     let (events, notices) = windtunnel_scenario::parse_events(&arguments.event, &files, &moment)

@@ -5,7 +5,9 @@ use std::path::Path;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
 use windtunnel_host::roots::{RootError, cache_folder};
-use windtunnel_image::{Cache, FetchedImage, RegistryImageCache, Removed, UnpackError};
+use windtunnel_image::{
+    Cache, FetchedImage, ImageCacheClearOutcome, RegistryImageCache, UnpackError,
+};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -13,7 +15,7 @@ use crate::failure::VerbFailure;
 use crate::images::root_failure;
 use crate::output;
 use crate::render::quantity::{bytes, count};
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// List what the cache has of images, or remove it
@@ -82,8 +84,9 @@ pub(crate) fn run(arguments: &ImagesArguments) -> Outcome {
 
 /// What is in the cache, after it has been cleared where that is asked for.
 fn shown(folder: &Path, clear: bool) -> Result<ImageCacheListing, UnpackError> {
-    let (mut all, mut layers) = (Removed::default(), Vec::new());
-    let images = if clear { RegistryImageCache::clear(folder)? } else { Removed::default() };
+    let (mut all, mut layers) = (ImageCacheClearOutcome::default(), Vec::new());
+    let images =
+        if clear { RegistryImageCache::clear(folder)? } else { ImageCacheClearOutcome::default() };
     for cache in Cache::every(folder)? {
         if clear {
             let removed = cache.clear()?;
@@ -122,11 +125,13 @@ fn text(shown: &ImageCacheListing) -> String {
         let (removed, freed) = (counted(removed.layers, "layer"), bytes(removed.bytes));
         return format!("{removed}{images} removed from {} ({freed}){kept}\n", shown.folder);
     }
-    let mut images = TextTable::new(&[("image", Align::Left), ("digest", Align::Left)]);
+    let mut images =
+        TextTable::new(&[("image", ColumnAlignment::Left), ("digest", ColumnAlignment::Left)]);
     for image in &shown.images {
         images.row([image.reference.clone(), image.digest.clone()]);
     }
-    let mut table = TextTable::new(&[("layer", Align::Left), ("size", Align::Right)]);
+    let mut table =
+        TextTable::new(&[("layer", ColumnAlignment::Left), ("size", ColumnAlignment::Right)]);
     for layer in &shown.layers {
         table.row([layer.digest.clone(), bytes(layer.bytes)]);
     }

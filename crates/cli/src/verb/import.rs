@@ -10,7 +10,8 @@ use serde::Serialize;
 use windtunnel_model::Span;
 use windtunnel_scenario::ScenarioSource;
 use windtunnel_topology::{
-    ConversionRemark, ImportError, ImportOptions, LARGEST_IMPORT, Original, Surroundings, Topology,
+    ConversionRemark, ImportContext, ImportDocument, ImportError, ImportOptions, LARGEST_IMPORT,
+    Topology,
 };
 
 use crate::arguments::{self, node_command};
@@ -86,7 +87,7 @@ enum ImportFormat {
 
 /// For `--json`.
 #[derive(Debug, Serialize)]
-struct Imported<'a> {
+struct ImportOutput<'a> {
     format: &'static str,
     /// `null`: it is not in a file.
     path: Option<&'a Path>,
@@ -103,7 +104,7 @@ struct ImportNote<'a> {
     items: &'a [String],
 }
 
-impl<'a> Imported<'a> {
+impl<'a> ImportOutput<'a> {
     fn new(
         format: windtunnel_topology::TopologyFormat,
         topology: &'a Topology,
@@ -114,7 +115,7 @@ impl<'a> Imported<'a> {
             notes.iter().map(|note| ImportNote { text: &note.text, items: &note.items }).collect()
         };
         let notes = &topology.notes;
-        Imported {
+        ImportOutput {
             format: format.title(),
             path,
             scenario,
@@ -129,12 +130,12 @@ pub(crate) fn run(arguments: &ImportArguments) -> Outcome {
     let files: Vec<&PathBuf> = arguments.file.iter().chain(&arguments.over).collect();
     let files: Vec<ImportSourceFile> =
         files.into_iter().map(|file| ImportSourceFile::read(file)).collect::<Result<_, _>>()?;
-    let originals: Vec<Original<'_>> = files.iter().map(ImportSourceFile::original).collect();
+    let originals: Vec<ImportDocument<'_>> = files.iter().map(ImportSourceFile::original).collect();
     let (original, over) = originals.split_first().expect("clap requires a file");
     let name = original.name;
     let folder = files.first().and_then(|file| file.path.parent()).unwrap_or(Path::new(""));
     let beside = |path: &str| read(&folder.join(path)).map_err(|error| error.to_string());
-    let surroundings = Surroundings { over, read: &beside };
+    let surroundings = ImportContext { over, read: &beside };
     let text_of = |text: std::ffi::OsString| text.into_string().ok();
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((text_of(name)?, text_of(value)?)));
@@ -175,7 +176,7 @@ pub(crate) fn run(arguments: &ImportArguments) -> Outcome {
     destination.write(&yaml)?;
     if arguments.answer.json {
         let path = destination.path();
-        output::json(&Imported::new(format, &topology, path, &yaml))?;
+        output::json(&ImportOutput::new(format, &topology, path, &yaml))?;
     } else if destination.path().is_none() {
         output::data(&yaml)?;
     }
@@ -200,9 +201,9 @@ impl ImportSourceFile {
         Ok(ImportSourceFile { path: path.to_owned(), name, stem, text })
     }
 
-    fn original(&self) -> Original<'_> {
+    fn original(&self) -> ImportDocument<'_> {
         let default_name = self.stem.as_deref().unwrap_or("imported");
-        Original { name: &self.name, text: &self.text, default_name }
+        ImportDocument { name: &self.name, text: &self.text, default_name }
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
-use windtunnel_budget::pacing::Per;
+use windtunnel_budget::pacing::PacingBudgetScope;
 use windtunnel_host::limit::{
     self, AllowedDestination, AmountUse, CommandLimitOptions, CommandLimitReport,
     CommandLimitStatus, DirectionThroughput, LimitError, Resources,
@@ -24,7 +24,7 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// Run a command on the machine's own network with no more bandwidth, processor time or memory than
@@ -62,7 +62,7 @@ pub(crate) struct LimitArguments {
     /// What has a budget of its own: the command with all that it starts, each process, each
     /// socket, or each address at the other end [default: tree]
     #[arg(long, value_name = "WHAT", env = "WINDTUNNEL_PER")]
-    per: Option<Each>,
+    per: Option<RateLimitScope>,
     /// Share one limit with all commands that name it; rates that are given change those it has
     #[arg(long, value_name = "NAME", env = "WINDTUNNEL_GROUP", value_parser = group)]
     group: Option<String>,
@@ -131,7 +131,7 @@ struct ResourceLimitOptions {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Each {
+enum RateLimitScope {
     Tree,
     Process,
     Socket,
@@ -192,7 +192,7 @@ impl LimitArguments {
         let resources = Resources { open_files: self.open_files, ..self.parts.resources() };
         CommandLimitOptions {
             group: self.group.clone(),
-            per: self.per.map(Each::per),
+            per: self.per.map(RateLimitScope::per),
             rates: self.rates.both(),
             resources,
             connect: self.connect.clone(),
@@ -243,13 +243,13 @@ impl ResourceLimitOptions {
     }
 }
 
-impl Each {
-    fn per(self) -> Per {
+impl RateLimitScope {
+    fn per(self) -> PacingBudgetScope {
         match self {
-            Each::Tree => Per::Tree,
-            Each::Process => Per::Process,
-            Each::Socket => Per::Socket,
-            Each::Peer => Per::Peer,
+            RateLimitScope::Tree => PacingBudgetScope::Tree,
+            RateLimitScope::Process => PacingBudgetScope::Process,
+            RateLimitScope::Socket => PacingBudgetScope::Socket,
+            RateLimitScope::Peer => PacingBudgetScope::Peer,
         }
     }
 }
@@ -267,15 +267,15 @@ fn show(limits: Vec<CommandLimitStatus>, format: &OutputFormat) -> Outcome {
 
 fn table(limits: &[CommandLimitStatus]) -> String {
     let mut table = TextTable::new(&[
-        ("limit", Align::Left),
-        ("per", Align::Left),
-        ("send", Align::Right),
-        ("sent", Align::Right),
-        ("receive", Align::Right),
-        ("received", Align::Right),
-        ("cpu", Align::Right),
-        ("memory", Align::Right),
-        ("pids", Align::Right),
+        ("limit", ColumnAlignment::Left),
+        ("per", ColumnAlignment::Left),
+        ("send", ColumnAlignment::Right),
+        ("sent", ColumnAlignment::Right),
+        ("receive", ColumnAlignment::Right),
+        ("received", ColumnAlignment::Right),
+        ("cpu", ColumnAlignment::Right),
+        ("memory", ColumnAlignment::Right),
+        ("pids", ColumnAlignment::Right),
     ]);
     for limit in limits {
         let asked = |moved: &DirectionThroughput| {

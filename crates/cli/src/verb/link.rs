@@ -11,7 +11,7 @@ use clap::builder::FalseyValueParser;
 use windtunnel_host::Observer;
 use windtunnel_host::presence::find_program;
 use windtunnel_model::NodeId;
-use windtunnel_scenario::Loaded;
+use windtunnel_scenario::LoadedScenario;
 use windtunnel_trace::report::RunReport;
 
 use crate::exit::ExitCategory;
@@ -19,9 +19,9 @@ use crate::failure::VerbFailure;
 use crate::presence::{self, similar};
 use crate::render::{summary, verdict};
 use crate::verb::Outcome;
-use crate::verb::run::{Ran, RunFlags};
+use crate::verb::run::{RunFlags, RunOutcome};
 use crate::{load, output};
-use wrapper::Wrapper;
+use wrapper::LinkCommandObserver;
 
 /// Run a command across one emulated link, without a file
 ///
@@ -153,20 +153,20 @@ fn check_command(arguments: &LinkArguments, base: &Path) -> Result<(), VerbFailu
 }
 
 /// Does the run, in which the command stands for this process.
-fn wrap(loaded: Loaded, base: PathBuf, arguments: &LinkArguments) -> Outcome {
+fn wrap(loaded: LoadedScenario, base: PathBuf, arguments: &LinkArguments) -> Outcome {
     let client = loaded.plan.node_named(CLIENT).unwrap_or(NodeId(0));
-    let (wrapper, foreground) = Wrapper::new(CLIENT, client)?;
+    let (wrapper, foreground) = LinkCommandObserver::new(CLIENT, client)?;
     let wrapper = Arc::new(wrapper);
     let run = |plan, options: &_| {
-        let observer: Arc<dyn Observer> = Arc::<Wrapper>::clone(&wrapper);
+        let observer: Arc<dyn Observer> = Arc::<LinkCommandObserver>::clone(&wrapper);
         windtunnel_host::run_in_foreground(plan, options, observer, foreground)
     };
     let mut manner = arguments.manner.clone();
     // On the command line, that is the permission.
     manner.allow_internet |= arguments.internet;
-    let ran = Ran::of(loaded, base, &manner, run);
+    let ran = RunOutcome::of(loaded, base, &manner, run);
     let code = wrapper.finish();
-    let Ran { report, folder } = ran?;
+    let RunOutcome { report, folder } = ran?;
     if code.is_none() {
         // The server failed, and its last lines may show the cause.
         wrapper.lines().iter().for_each(|line| output::talk(line));

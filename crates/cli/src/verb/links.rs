@@ -12,7 +12,7 @@ use crate::failure::VerbFailure;
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// List the links of a live run with their properties, and changes since it began
@@ -49,11 +49,11 @@ fn is_changed(lane: &LaneProperties) -> bool {
 
 fn render(list: &LinkList) -> String {
     let mut table = TextTable::new(&[
-        ("link", Align::Left),
-        ("direction", Align::Left),
-        ("state", Align::Left),
-        ("properties", Align::Left),
-        ("at the beginning", Align::Left),
+        ("link", ColumnAlignment::Left),
+        ("direction", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("properties", ColumnAlignment::Left),
+        ("at the beginning", ColumnAlignment::Left),
     ]);
     for lane in &list.links {
         table.row([

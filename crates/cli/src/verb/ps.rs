@@ -13,7 +13,7 @@ use crate::failure::VerbFailure;
 use crate::live::{self, LiveRunSelector, LiveRunSummary};
 use crate::output;
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 use crate::verb::service::render_services;
 
@@ -33,7 +33,7 @@ pub(crate) struct PsArguments {
 ///
 /// The parts that this machine's agent has of runs over several machines are listed too.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Everywhere {
+pub(crate) struct LsArguments {
     #[command(flatten)]
     format: OutputFormat,
 }
@@ -44,7 +44,7 @@ struct LiveRuns {
     runs: Vec<LiveRunSummary>,
 }
 
-pub(crate) fn list(arguments: &Everywhere) -> Outcome {
+pub(crate) fn list(arguments: &LsArguments) -> Outcome {
     everywhere(&arguments.format)
 }
 
@@ -62,11 +62,11 @@ fn everywhere(format: &OutputFormat) -> Outcome {
 
 fn table(runs: &[LiveRunSummary]) -> String {
     let mut table = TextTable::new(&[
-        ("run", Align::Left),
-        ("for", Align::Right),
-        ("nodes", Align::Right),
-        ("programs", Align::Left),
-        ("folder", Align::Left),
+        ("run", ColumnAlignment::Left),
+        ("for", ColumnAlignment::Right),
+        ("nodes", ColumnAlignment::Right),
+        ("programs", ColumnAlignment::Left),
+        ("folder", ColumnAlignment::Left),
     ]);
     for run in runs {
         let folder = run.folder.display().to_string();
@@ -100,12 +100,12 @@ pub(crate) fn run(arguments: &PsArguments) -> Outcome {
 
 fn render(status: &RunStatus) -> String {
     let mut table = TextTable::new(&[
-        ("node", Align::Left),
-        ("addresses", Align::Left),
-        ("state", Align::Left),
-        ("pid", Align::Right),
-        ("exit", Align::Right),
-        ("argv", Align::Left),
+        ("node", ColumnAlignment::Left),
+        ("addresses", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("pid", ColumnAlignment::Right),
+        ("exit", ColumnAlignment::Right),
+        ("argv", ColumnAlignment::Left),
     ]);
     for node in &status.nodes {
         let addresses = node.addresses.join(" ");

@@ -5,7 +5,7 @@ mod outside;
 use clap::Subcommand;
 use windtunnel_control::{ControlReply, ControlRequest, RecordOrder, RecordStatus, RecordedLayer};
 use windtunnel_model::Bytes;
-use windtunnel_model::plan::{FlowPattern, Layers, RecordDirection};
+use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet};
 use windtunnel_model::record::kind::RecordSource;
 
 use crate::arguments::OutputFormat;
@@ -13,7 +13,7 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 use crate::verb::run::layer;
 use outside::HostRecordingOptions;
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Outcome {
 impl RecordStartArguments {
     fn order(&self) -> RecordOrder {
         RecordOrder {
-            layers: Layers::of(self.layers.clone()),
+            layers: RecordLayerSet::of(self.layers.clone()),
             nodes: self.nodes.clone(),
             flows: self.flows.clone(),
             direction: self.direction,
@@ -122,13 +122,13 @@ impl RecordControlArguments {
 
 fn render(status: &RecordStatus) -> String {
     let mut table = TextTable::new(&[
-        ("layer", Align::Left),
-        ("state", Align::Left),
-        ("events", Align::Right),
-        ("records", Align::Right),
-        ("lost", Align::Right),
-        ("fill", Align::Right),
-        ("most", Align::Right),
+        ("layer", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("events", ColumnAlignment::Right),
+        ("records", ColumnAlignment::Right),
+        ("lost", ColumnAlignment::Right),
+        ("fill", ColumnAlignment::Right),
+        ("most", ColumnAlignment::Right),
     ]);
     let percent = |permille: u32| format!("{}.{}%", permille / 10, permille % 10);
     for layer in &status.layers {

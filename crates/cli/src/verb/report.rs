@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::Bytes;
 use windtunnel_report::{RenderedReport, ReportError, ReportSizeLimits, groups};
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -99,8 +99,8 @@ pub(crate) fn failure(error: &ReportError) -> VerbFailure {
 /// Writes the page into a folder, in the place of a link that has its name.
 fn write(folder: &Path, html: &str) -> Result<PathBuf, VerbFailure> {
     let file = if folder == Path::new(".") { PathBuf::from(NAME) } else { folder.join(NAME) };
-    let written =
-        Below::open(folder).and_then(|below| below.replace(OsStr::new(NAME), html.as_bytes()));
+    let written = FolderHandle::open(folder)
+        .and_then(|below| below.replace(OsStr::new(NAME), html.as_bytes()));
     written.map(|()| file.clone()).map_err(|error| unwritable(&file, &error))
 }
 

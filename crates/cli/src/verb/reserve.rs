@@ -17,7 +17,7 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// Show what live runs have reserved of this machine, and what is free
@@ -124,15 +124,15 @@ impl ReserveTreeArguments {
 /// Each part below the one around it.
 fn tree(parts: &[ReservationStatus]) -> String {
     let mut table = TextTable::new(&[
-        ("part", Align::Left),
-        ("cpu min", Align::Right),
-        ("weight", Align::Right),
-        ("share", Align::Right),
-        ("limit", Align::Right),
-        ("used", Align::Right),
-        ("memory min", Align::Right),
-        ("limit", Align::Right),
-        ("used", Align::Right),
+        ("part", ColumnAlignment::Left),
+        ("cpu min", ColumnAlignment::Right),
+        ("weight", ColumnAlignment::Right),
+        ("share", ColumnAlignment::Right),
+        ("limit", ColumnAlignment::Right),
+        ("used", ColumnAlignment::Right),
+        ("memory min", ColumnAlignment::Right),
+        ("limit", ColumnAlignment::Right),
+        ("used", ColumnAlignment::Right),
     ]);
     add_parts(&mut table, parts, None, 0);
     table.render("")
@@ -185,10 +185,10 @@ impl From<RunReservation> for RunReservationOutput {
 
 fn table(capacity: ResourceAmounts, free: ResourceAmounts, runs: &[RunReservation]) -> String {
     let mut table = TextTable::new(&[
-        ("run", Align::Left),
-        ("cpu", Align::Right),
-        ("memory", Align::Right),
-        ("folder", Align::Left),
+        ("run", ColumnAlignment::Left),
+        ("cpu", ColumnAlignment::Right),
+        ("memory", ColumnAlignment::Right),
+        ("folder", ColumnAlignment::Left),
     ]);
     let (cpu, memory) = (ReservableResource::Processor, ReservableResource::Memory);
     let mut row = |name: &str, has: ResourceAmounts, folder: String| {

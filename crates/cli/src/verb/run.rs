@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{Concern, RunError, RunOptions};
+use windtunnel_host::{PlanFitConcern, RunError, RunOptions};
 use windtunnel_lead::KeySource;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
-use windtunnel_scenario::{Instead, Loaded};
+use windtunnel_scenario::{LoadedScenario, ScenarioOverrides};
 use windtunnel_trace::junit;
 use windtunnel_trace::report::RunReport;
 
@@ -28,10 +28,10 @@ use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::load::{self, ScenarioFile};
 use crate::output;
-use crate::render::face::{Display, Face};
+use crate::render::face::{Face, RunDisplayOptions};
 use crate::render::{summary, verdict};
 use crate::verb::{self, Outcome};
-use attempts::Attempts;
+use attempts::RunAttemptFolders;
 pub(crate) use folder::new_run_folder;
 use record::RecordFlags;
 pub(crate) use record::layer;
@@ -153,12 +153,12 @@ pub(crate) struct RunFlags {
     )]
     verbose: bool,
     #[command(flatten)]
-    showing: Showing,
+    showing: RunOutputOptions,
 }
 
 /// The output of a run.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Showing {
+pub(crate) struct RunOutputOptions {
     /// Show the verdict only
     #[arg(long, env = "WINDTUNNEL_QUIET", value_parser = FalseyValueParser::new())]
     quiet: bool,
@@ -189,7 +189,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
 }
 
 impl RunArguments {
-    fn load(&self) -> Result<Loaded, VerbFailure> {
+    fn load(&self) -> Result<LoadedScenario, VerbFailure> {
         let mut instead = self.manner.instead();
         instead.several_machines = self.machines.are_named();
         load::scenario(&self.scenario.path()?, instead, self.manner.is_quiet())
@@ -198,9 +198,14 @@ impl RunArguments {
 
 impl RunFlags {
     /// Values that replace those of the scenario, or are added to them.
-    pub(crate) fn instead(&self) -> Instead<'_> {
+    pub(crate) fn instead(&self) -> ScenarioOverrides<'_> {
         let reserve = &self.added.reserve;
-        Instead { seed: self.seed, duration: self.duration, reserve, ..Instead::default() }
+        ScenarioOverrides {
+            seed: self.seed,
+            duration: self.duration,
+            reserve,
+            ..ScenarioOverrides::default()
+        }
     }
 
     /// Whether only the verdict is printed.
@@ -230,7 +235,7 @@ fn carry_out(
     }
     let (folder, options, results) = places(manner, plan, base_dir)?;
     let options = RunOptions { hidden: arguments.machines.key_places(), ..options };
-    let attempts = Attempts::new(arguments.attempts, &folder)?;
+    let attempts = RunAttemptFolders::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {
         if let Some(most) = arguments.wait_quiet {
             quiet::wait(most, manner.max_lateness, manner.showing.quiet)?;
@@ -272,19 +277,19 @@ fn conclude(
 }
 
 /// A run that is over.
-pub(crate) struct Ran {
+pub(crate) struct RunOutcome {
     pub(crate) report: RunReport,
     pub(crate) folder: PathBuf,
 }
 
-impl Ran {
+impl RunOutcome {
     /// Does the loaded scenario by `run`, with warnings before and JUnit's file after.
     pub(crate) fn of(
-        loaded: Loaded,
+        loaded: LoadedScenario,
         base_dir: PathBuf,
         arguments: &RunFlags,
         run: impl FnOnce(Plan, &RunOptions) -> Result<RunReport, RunError>,
-    ) -> Result<Ran, VerbFailure> {
+    ) -> Result<RunOutcome, VerbFailure> {
         let plan = plan_of(loaded, arguments)?;
         if !arguments.showing.quiet {
             warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
@@ -299,12 +304,12 @@ impl Ran {
             };
             results.write(&text)?;
         }
-        Ok(Ran { report: result?, folder })
+        Ok(RunOutcome { report: result?, folder })
     }
 }
 
-fn plan_of(loaded: Loaded, arguments: &RunFlags) -> Result<Plan, VerbFailure> {
-    let Loaded { mut plan, notices, .. } = loaded;
+fn plan_of(loaded: LoadedScenario, arguments: &RunFlags) -> Result<Plan, VerbFailure> {
+    let LoadedScenario { mut plan, notices, .. } = loaded;
     plan.on_overload = arguments.on_overload.unwrap_or(plan.on_overload);
     arguments.record.apply(&mut plan.record)?;
     let (quiet, verbose) = (arguments.showing.quiet, arguments.verbose);
@@ -354,9 +359,9 @@ fn options(arguments: &RunFlags, plan: &Plan, folder: PathBuf, base_dir: PathBuf
     options
 }
 
-impl Showing {
-    pub(crate) fn manner(&self) -> Display {
-        Display {
+impl RunOutputOptions {
+    pub(crate) fn manner(&self) -> RunDisplayOptions {
+        RunDisplayOptions {
             quiet: self.quiet,
             raw: self.raw,
             lines_are_talk: self.format.json,
@@ -368,7 +373,7 @@ impl Showing {
 
 /// The end of a run. A reader that has gone does not change how the run went.
 pub(crate) fn show(
-    showing: &Showing,
+    showing: &RunOutputOptions,
     report: &RunReport,
     folder: &Path,
 ) -> Result<(), VerbFailure> {
@@ -386,8 +391,8 @@ pub(crate) fn show(
     }
 }
 
-pub(crate) fn warn(concerns: &[Concern]) {
-    for Concern { text, hint, .. } in concerns {
+pub(crate) fn warn(concerns: &[PlanFitConcern]) {
+    for PlanFitConcern { text, hint, .. } in concerns {
         output::talk(&format!("warning: {text}"));
         if let Some(hint) = hint {
             output::talk(&format!("hint: {hint}"));

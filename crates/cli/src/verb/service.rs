@@ -38,9 +38,9 @@ pub(crate) struct ServiceArguments {
 #[derive(Debug, Subcommand)]
 enum ServiceSubcommand {
     List(ServiceListArguments),
-    Show(Show),
-    Add(Add),
-    Remove(Remove),
+    Show(ServiceShowArguments),
+    Add(ServiceAddArguments),
+    Remove(ServiceRemoveArguments),
     Drain(ServiceDrainArguments),
     Weight(ServiceWeightArguments),
 }
@@ -59,7 +59,7 @@ struct ServiceListArguments {
 
 /// Show one service: its replicas, where each router redirects what is new, and its connections
 #[derive(Debug, clap::Args)]
-struct Show {
+struct ServiceShowArguments {
     /// Name of the service
     service: String,
     #[command(flatten)]
@@ -86,7 +86,7 @@ struct ServiceReplicaArguments {
 /// It has the service's addresses from then on, and gets connections once a program in it listens,
 /// or at once if one does already.
 #[derive(Debug, clap::Args)]
-struct Add {
+struct ServiceAddArguments {
     #[command(flatten)]
     target: ServiceReplicaArguments,
 }
@@ -95,7 +95,7 @@ struct Add {
 ///
 /// Its established connections go on; UDP flows go elsewhere at once. It can be added again.
 #[derive(Debug, clap::Args)]
-struct Remove {
+struct ServiceRemoveArguments {
     #[command(flatten)]
     target: ServiceReplicaArguments,
 }
@@ -130,10 +130,10 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Outcome {
     match &arguments.order {
         ServiceSubcommand::List(list) => ask(&list.live, &list.format, None),
         ServiceSubcommand::Show(show) => ask(&show.live, &show.format, Some(show.service.clone())),
-        ServiceSubcommand::Add(Add { target }) => {
+        ServiceSubcommand::Add(ServiceAddArguments { target }) => {
             target.change(|replica| ServiceUpdate::Add { replica })
         }
-        ServiceSubcommand::Remove(Remove { target }) => {
+        ServiceSubcommand::Remove(ServiceRemoveArguments { target }) => {
             target.change(|replica| ServiceUpdate::Remove { replica })
         }
         ServiceSubcommand::Drain(ServiceDrainArguments { target, undo }) => {

@@ -12,14 +12,14 @@ use crate::verb::set::{LinkDirectionSelector, describe};
 
 /// Take a link of a live run down: it carries nothing until it is up again
 #[derive(Debug, clap::Args)]
-pub(crate) struct Down {
+pub(crate) struct DownArguments {
     #[command(flatten)]
     choice: LinkStateArguments,
 }
 
 /// Bring a link of a live run up again
 #[derive(Debug, clap::Args)]
-pub(crate) struct Up {
+pub(crate) struct UpArguments {
     #[command(flatten)]
     choice: LinkStateArguments,
 }
@@ -44,11 +44,11 @@ struct LinkStateOutput<'a> {
     up: bool,
 }
 
-pub(crate) fn down(arguments: &Down) -> Outcome {
+pub(crate) fn down(arguments: &DownArguments) -> Outcome {
     change(&arguments.choice, false)
 }
 
-pub(crate) fn up(arguments: &Up) -> Outcome {
+pub(crate) fn up(arguments: &UpArguments) -> Outcome {
     change(&arguments.choice, true)
 }
 

@@ -11,7 +11,7 @@ use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::live;
-use crate::render::page::{self, Opening};
+use crate::render::page::{self, BrowserOptions};
 use crate::verb::Outcome;
 
 /// Show live runs in the browser, and change them there
@@ -38,7 +38,7 @@ pub(crate) struct WebArguments {
     #[arg(long, env = "WINDTUNNEL_UNTIL_END", value_parser = FalseyValueParser::new())]
     until_end: bool,
     #[command(flatten)]
-    opening: Opening,
+    opening: BrowserOptions,
     #[command(flatten)]
     format: OutputFormat,
 }

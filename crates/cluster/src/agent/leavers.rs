@@ -7,9 +7,9 @@ use windtunnel_model::{Span, Time};
 
 /// Members that have left, and when that was learned.
 #[derive(Debug, Default)]
-pub(super) struct Leavers(BTreeMap<u16, Time>);
+pub(super) struct DepartedMembers(BTreeMap<u16, Time>);
 
-impl Leavers {
+impl DepartedMembers {
     /// A member has left.
     pub(super) fn add(&mut self, member: u16, at: Time) {
         self.0.entry(member).or_insert(at);
@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn a_member_that_has_left_long_ago_is_named_once() {
         let at = |second| Time::ZERO + Span::from_secs(second);
-        let mut leavers = Leavers::default();
+        let mut leavers = DepartedMembers::default();
         leavers.add(3, at(10));
         leavers.add(3, at(11));
         leavers.add(1, at(11));

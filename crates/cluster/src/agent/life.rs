@@ -6,11 +6,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use windtunnel_mesh::{AgentDepartureReason, AgentId, Mesh, MeshConfiguration, MeshEvent, Wall};
+use windtunnel_mesh::{
+    AgentDepartureReason, AgentId, Mesh, MeshConfiguration, MeshEvent, WallClockReading,
+};
 use windtunnel_model::{Bytes, Span, Time};
 use windtunnel_sys::clock::{self, WallClock};
 
-use super::refusals::{More, Refusals};
+use super::refusals::{Refusals, SuppressedRefusals};
 use super::runs::{AgentRunTable, source_of};
 use super::{AgentConfiguration, AgentNotice, answer, audit, exec, now, watch};
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
@@ -265,7 +267,8 @@ impl AgentRuntime {
     }
 
     fn report_refusals(&mut self, notify: &mut impl FnMut(AgentNotice)) {
-        if let Some(More { refusals, addresses, within }) = self.refusals.take(now()) {
+        if let Some(SuppressedRefusals { refusals, addresses, within }) = self.refusals.take(now())
+        {
             notify(AgentNotice::MoreRefused { refusals, addresses, within });
         }
     }
@@ -362,9 +365,9 @@ async fn looked(
 }
 
 /// What the machine's kernel says of its wall clock.
-fn wall() -> Wall {
+fn wall() -> WallClockReading {
     let WallClock { ahead_ns, error_ns } = clock::wall_clock();
-    Wall { ahead_ns, error: error_ns.map(Span::from_nanos) }
+    WallClockReading { ahead_ns, error: error_ns.map(Span::from_nanos) }
 }
 
 /// Greater with each start of an agent on a machine.

@@ -117,7 +117,9 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::plan::{Checking, ReadinessCondition, ReplicaHealthCheck, Service};
+    use windtunnel_model::plan::{
+        ReadinessCheckSettings, ReadinessCondition, ReplicaHealthCheck, Service,
+    };
 
     use super::*;
 
@@ -143,7 +145,9 @@ mod tests {
         };
         let mut run = run(&[(0, None, None), (1, None, None)]);
         let argv = vec!["/bin/nc".to_owned(), "-z".to_owned()];
-        let check = Checking { argv: argv.clone(), ..Checking::default() }.of_file();
+        let check =
+            ReadinessCheckSettings { argv: argv.clone(), ..ReadinessCheckSettings::default() }
+                .of_file();
         let program = serde_json::json!({
             "argv": ["serve"], "daemon": true, "ready": ReadinessCondition::Command(check), "after": [],
             "start": windtunnel_model::Span::from_secs(0), "cwd": null, "env": {}, "restart": "never",

@@ -19,7 +19,7 @@ pub(super) struct Refusals {
 
 /// Refusals that were not reported one by one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct More {
+pub(super) struct SuppressedRefusals {
     pub(super) refusals: u64,
     /// Of how many addresses, at least.
     pub(super) addresses: usize,
@@ -42,11 +42,15 @@ impl Refusals {
     }
 
     /// Those that were not reported one by one, when it is time for that.
-    pub(super) fn take(&mut self, now: Time) -> Option<More> {
+    pub(super) fn take(&mut self, now: Time) -> Option<SuppressedRefusals> {
         let since = self.since.filter(|since| now.since(*since) >= TOGETHER)?;
         let before = std::mem::take(self);
         let (refusals, addresses) = (before.unreported, before.addresses.len());
-        (refusals > 0).then_some(More { refusals, addresses, within: now.since(since) })
+        (refusals > 0).then_some(SuppressedRefusals {
+            refusals,
+            addresses,
+            within: now.since(since),
+        })
     }
 
     /// When [`Refusals::take`] may have something.
@@ -78,7 +82,7 @@ mod tests {
         let mut refusals = Refusals::default();
         let reported = (0..37).filter(|n| refusals.add(from(*n, 9), "no key", at(1))).count();
         assert_eq!((reported, refusals.take(at(5))), (5, None));
-        let more = More { refusals: 32, addresses: 32, within: Span::from_secs(10) };
+        let more = SuppressedRefusals { refusals: 32, addresses: 32, within: Span::from_secs(10) };
         assert_eq!(refusals.take(at(11)), Some(more));
         assert!(refusals.add(from(9, 1), "no key", at(12)));
         assert_eq!((refusals.take(at(60)), refusals.due()), (None, None));
@@ -90,7 +94,7 @@ mod tests {
         let reported = (0..1000).filter(|n| refusals.add(from(1, *n), "no key", at(1))).count();
         assert_eq!(reported, 1);
         assert!(refusals.add(from(1, 1), "another version", at(2)));
-        let more = More { refusals: 999, addresses: 1, within: Span::from_secs(10) };
+        let more = SuppressedRefusals { refusals: 999, addresses: 1, within: Span::from_secs(10) };
         assert_eq!((refusals.due(), refusals.take(at(11))), (Some(at(11)), Some(more)));
     }
 
@@ -101,7 +105,8 @@ mod tests {
             let address = std::net::Ipv4Addr::from_bits(number);
             refusals.add((address, 1).into(), "no key", at(1));
         }
-        let more = More { refusals: 4995, addresses: 1000, within: Span::from_secs(10) };
+        let more =
+            SuppressedRefusals { refusals: 4995, addresses: 1000, within: Span::from_secs(10) };
         assert_eq!(refusals.take(at(11)), Some(more));
         assert_eq!((refusals.due(), refusals.take(at(100))), (None, None));
     }

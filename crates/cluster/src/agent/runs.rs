@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
 use windtunnel_control::part::{ClockSource, FromPart, MemberClock, StopWhy, ToPart};
-use windtunnel_mesh::{AgentId, Mesh, Narrowed, RunId, RunPeerState};
+use windtunnel_mesh::{AgentId, ClockOffsetConstraint, Mesh, RunId, RunPeerState};
 use windtunnel_model::{Bytes, Span, Time};
 
 use super::AgentConfiguration;
@@ -267,11 +267,11 @@ const SETUP_PATIENCE: Span = Span::from_secs(30);
 const END_PATIENCE: Span = Span::from_secs(60);
 const UNCONFIRMED: Span = Span::from_secs(1);
 /// By what another agent's clock is known.
-pub(super) fn source_of(by: Narrowed) -> ClockSource {
+pub(super) fn source_of(by: ClockOffsetConstraint) -> ClockSource {
     match by {
-        Narrowed::ByNothing => ClockSource::Exchanges,
-        Narrowed::ByWallClocks => ClockSource::Synchronised,
-        Narrowed::ByStatement => ClockSource::Stated,
+        ClockOffsetConstraint::ByNothing => ClockSource::Exchanges,
+        ClockOffsetConstraint::ByWallClocks => ClockSource::Synchronised,
+        ClockOffsetConstraint::ByStatement => ClockSource::Stated,
     }
 }
 

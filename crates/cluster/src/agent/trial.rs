@@ -9,10 +9,13 @@ use windtunnel_control::part::{FromPart, PartSetup, ToPart};
 
 use super::worker::PartWorkerCommand;
 use crate::carrier::CarrierEvent;
-use crate::protocol::Unfit;
+use crate::protocol::MachineIneligibility;
 
 /// Makes all of a part that can be made without other machines. Returns why that is not possible.
-pub(super) async fn attempt(worker: &PartWorkerCommand, setup: PartSetup) -> Option<Unfit> {
+pub(super) async fn attempt(
+    worker: &PartWorkerCommand,
+    setup: PartSetup,
+) -> Option<MachineIneligibility> {
     let (events, mut said) = unbounded_channel();
     let folder = setup.folder.clone();
     let part = match worker.start(setup.run, events) {
@@ -37,7 +40,7 @@ pub(super) async fn attempt(worker: &PartWorkerCommand, setup: PartSetup) -> Opt
 async fn until_made(
     said: &mut UnboundedReceiver<CarrierEvent>,
     part: &UnboundedSender<ToPart>,
-) -> Option<Unfit> {
+) -> Option<MachineIneligibility> {
     loop {
         match said.recv().await {
             Some(CarrierEvent::Part { said: Ok(said), .. }) => match said {
@@ -48,7 +51,7 @@ async fn until_made(
                 // Its nodes are there, and packets move.
                 FromPart::Reached => return None,
                 FromPart::Failed { message, hint, .. } => {
-                    return Some(Unfit { why: message, hint });
+                    return Some(MachineIneligibility { why: message, hint });
                 }
                 _ => {}
             },
@@ -59,8 +62,8 @@ async fn until_made(
     }
 }
 
-fn unfit(why: String) -> Unfit {
-    Unfit { why, hint: None }
+fn unfit(why: String) -> MachineIneligibility {
+    MachineIneligibility { why, hint: None }
 }
 
 /// As long as what leads a run waits for a part's nodes.
@@ -78,7 +81,7 @@ mod tests {
     use crate::protocol::valid::tests::run as run_json;
 
     /// What comes of a trial with a part that writes these messages and then waits for its end.
-    fn outcome(messages: &[FromPart]) -> Option<Unfit> {
+    fn outcome(messages: &[FromPart]) -> Option<MachineIneligibility> {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("9f2c41d07ab35e18");
         fs::create_dir(&folder).unwrap();
@@ -109,7 +112,7 @@ mod tests {
         let (message, hint) = ("cannot make a user namespace".to_owned(), "allow them".to_owned());
         let failed =
             FromPart::Failed { message: message.clone(), hint: Some(hint.clone()), code: 4 };
-        let unfit = Unfit { why: message, hint: Some(hint) };
+        let unfit = MachineIneligibility { why: message, hint: Some(hint) };
         assert_eq!(outcome(&[FromPart::Bound { port: 7448 }, failed]), Some(unfit));
     }
 

@@ -6,19 +6,19 @@ use windtunnel_control::ControlRequest;
 use windtunnel_control::valid::part::{
     MEMBERS_MAX, ensure_digits, ensure_folder, ensure_members, ensure_peers,
 };
-use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{Plan, name};
 
 use super::exec::{FromCommand, ToCommand};
 use super::run::{PartCommand, RunCard, RunMemberMessage, RunSetup};
 use super::{
-    AgentDescription, AgentReply, AgentRequest, AllocatedResources, ClusterHosts, PeerAgent, Unfit,
-    UnresponsiveAgent,
+    AgentDescription, AgentReply, AgentRequest, AllocatedResources, ClusterHosts,
+    MachineIneligibility, PeerAgent, UnresponsiveAgent,
 };
 use crate::fetch::is_plain;
 
 impl Validate for AgentRequest {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             AgentRequest::Part { run, member } | AgentRequest::Look { run, member } => {
                 run.validate()?;
@@ -49,7 +49,7 @@ impl Validate for AgentRequest {
 }
 
 impl Validate for AgentReply {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             AgentReply::Card(card) => card.validate(),
             AgentReply::Hosts(hosts) => hosts.validate(),
@@ -69,7 +69,7 @@ impl Validate for AgentReply {
     }
 }
 
-fn ensure_reasons(reasons: &[String]) -> Result<(), Invalid> {
+fn ensure_reasons(reasons: &[String]) -> Result<(), PlanValidationError> {
     ensure(reasons.len() <= REASONS_MAX, || format!("{} reasons", reasons.len()))?;
     reasons.iter().try_for_each(|why| ensure_short("a reason", why))
 }
@@ -78,7 +78,7 @@ fn ensure_reasons(reasons: &[String]) -> Result<(), Invalid> {
 pub(crate) const REASONS_MAX: usize = 1000;
 
 impl Validate for AgentDescription {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_agent(&self.agent)?;
         ensure_machine(&self.host)?;
         let texts = [&self.windtunnel, &self.kernel];
@@ -97,7 +97,7 @@ impl Validate for AgentDescription {
             format!("`{}` has more than any machine", self.host)
         })?;
         self.reserved.validate()?;
-        if let Some(Unfit { why, hint }) = &self.unfit {
+        if let Some(MachineIneligibility { why, hint }) = &self.unfit {
             let texts = [Some(why), hint.as_ref()].into_iter().flatten();
             texts.into_iter().try_for_each(|text| ensure_short("a reason", text))?;
         }
@@ -107,7 +107,7 @@ impl Validate for AgentDescription {
 }
 
 impl Validate for PeerAgent {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_agent(&self.agent)?;
         let sane = |clock: super::AgentClockOffset| {
             clock.rtt_ns <= RTT_NS_MAX && clock.offset_ns.unsigned_abs() <= AMOUNT_MAX
@@ -119,7 +119,7 @@ impl Validate for PeerAgent {
 }
 
 impl Validate for AllocatedResources {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let numbers = [self.cpu_millis, self.memory.0, self.up_bit_per_s, self.down_bit_per_s];
         let sane = numbers.into_iter().all(|number| number <= AMOUNT_MAX);
         ensure(sane, || "runs have more than any machine has".to_owned())
@@ -127,7 +127,7 @@ impl Validate for AllocatedResources {
 }
 
 impl Validate for ClusterHosts {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let (hosts, silent) = (self.hosts.len(), self.silent.len());
         ensure(self.asked < hosts && hosts <= AGENTS_MAX && silent <= AGENTS_MAX, || {
             format!("{hosts} agents, of which number {} was asked", self.asked)
@@ -143,7 +143,7 @@ impl Validate for ClusterHosts {
 }
 
 impl Validate for RunSetup {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         self.plan.validate()?;
         let hosts = self.members.iter().map(|member| member.host.as_str());
         ensure_members(hosts, &self.placement, &self.plan)?;
@@ -162,7 +162,7 @@ impl Validate for RunSetup {
 }
 
 impl Validate for RunCard {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         ensure(name::is_experiment(&self.name) && self.nodes <= Plan::NODES_MAX, || {
             format!("`{}` cannot name an experiment", shown(&self.name))
         })
@@ -170,7 +170,7 @@ impl Validate for RunCard {
 }
 
 impl Validate for PartCommand {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             PartCommand::Peers { addresses } => ensure_peers(addresses),
             PartCommand::Measure => Ok(()),
@@ -181,7 +181,7 @@ impl Validate for PartCommand {
 }
 
 impl Validate for RunMemberMessage {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             // The part that receives it checks it; a stream has no longer messages.
             RunMemberMessage::News { .. } => Ok(()),
@@ -191,7 +191,7 @@ impl Validate for RunMemberMessage {
 }
 
 impl Validate for ToCommand {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             ToCommand::Signal { signal } => ControlRequest::Signal { signal: *signal }.validate(),
             ToCommand::Input { .. } | ToCommand::InputEnds | ToCommand::Size { .. } => Ok(()),
@@ -200,7 +200,7 @@ impl Validate for ToCommand {
 }
 
 impl Validate for FromCommand {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             FromCommand::Output { .. } => Ok(()),
             FromCommand::Reply { reply } => reply.validate(),
@@ -208,14 +208,14 @@ impl Validate for FromCommand {
     }
 }
 
-fn ensure_agent(text: &str) -> Result<(), Invalid> {
+fn ensure_agent(text: &str) -> Result<(), PlanValidationError> {
     let digits = text.len() <= 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     ensure(digits && !text.is_empty(), || {
         format!("`{}` is not the number of an agent", shown(text))
     })
 }
 
-fn ensure_machine(text: &str) -> Result<(), Invalid> {
+fn ensure_machine(text: &str) -> Result<(), PlanValidationError> {
     ensure(name::is_machine(text), || format!("`{}` cannot name a machine", shown(text)))
 }
 

@@ -18,7 +18,7 @@ use super::fake_part::FakePart;
 use super::key;
 use super::live::{Live, PATIENCE};
 use super::runs::{RUN, setup};
-use crate::parts::Runner;
+use crate::parts::RemoteCommandRunner;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
 use crate::{AgentClientError, ClusterKey, PartSessions};
 
@@ -88,12 +88,12 @@ fn exec(words: &[&str], cwd: Option<&str>) -> ControlRequest {
 
 /// Runs a command with these messages to it: all that it wrote, by stream, and its replies.
 fn run(
-    runner: &Runner,
+    runner: &RemoteCommandRunner,
     request: ControlRequest,
     size: Option<(u16, u16)>,
     to_command: Vec<ToCommand>,
 ) -> (Result<(), AgentClientError>, [Vec<u8>; 2], Vec<ControlReply>) {
-    let (sender, messages) = Runner::channel();
+    let (sender, messages) = RemoteCommandRunner::channel();
     for message in to_command {
         sender.try_send(message).unwrap();
     }
@@ -248,7 +248,7 @@ fn signals_go_to_the_command_and_the_size_of_a_terminal_follows() {
         connection.reply(&ControlReply::Exited { code: 130 }).unwrap();
         assert!(next(connection).is_none());
     });
-    let (sender, messages) = Runner::channel();
+    let (sender, messages) = RemoteCommandRunner::channel();
     let runner = running.parts.agents().runner(0);
     let running_command = thread::spawn(move || {
         let mut replies = Vec::new();
@@ -280,7 +280,7 @@ fn a_command_whose_client_goes_is_ended() {
         // The control socket's rule: the command ends when the connection does.
         assert!(next(connection).is_none());
     });
-    let (sender, messages) = Runner::channel();
+    let (sender, messages) = RemoteCommandRunner::channel();
     let runner = running.parts.agents().runner(0);
     let command = thread::spawn(move || runner.run(exec(&["cat"], None), None, messages, |_| {}));
     is_started.recv_timeout(PATIENCE).unwrap();

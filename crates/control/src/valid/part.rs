@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use windtunnel_model::flow::FlowChange;
-use windtunnel_model::valid::{Invalid, Validate, ensure, ensure_short, shown};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{NodeId, Plan, name};
 
 use super::ensure_signal;
@@ -14,7 +14,7 @@ use crate::part::{FlowAnnouncement, FromPart, PartSetup, StopWhy, ToPart, bytes_
 pub const MEMBERS_MAX: usize = Plan::NODES_MAX;
 
 impl Validate for ToPart {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             ToPart::Setup(setup) => setup.validate(),
             ToPart::Peers { addresses } => ensure_peers(addresses),
@@ -50,7 +50,7 @@ impl ToPart {
 }
 
 impl Validate for FromPart {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             FromPart::Bound { port } => ensure(*port > 0, || "port 0 cannot be reached".to_owned()),
             FromPart::Prepared
@@ -82,7 +82,7 @@ impl Validate for FromPart {
 }
 
 impl Validate for StopWhy {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             StopWhy::Asked => Ok(()),
             StopWhy::Signal(signal) => ensure_signal(*signal),
@@ -92,7 +92,7 @@ impl Validate for StopWhy {
 }
 
 impl Validate for PartSetup {
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         self.plan.validate()?;
         let hosts = self.members.iter().map(String::as_str);
         ensure_members(hosts, &self.placement, &self.plan)?;
@@ -115,7 +115,7 @@ pub fn ensure_members<'a>(
     hosts: impl ExactSizeIterator<Item = &'a str>,
     placement: &[u16],
     plan: &Plan,
-) -> Result<(), Invalid> {
+) -> Result<(), PlanValidationError> {
     let members = hosts.len();
     ensure((1..=MEMBERS_MAX).contains(&members), || format!("a run on {members} machines"))?;
     let mut hosts = hosts;
@@ -132,7 +132,7 @@ pub fn ensure_members<'a>(
 ///
 /// # Errors
 /// If one of them is something else.
-pub fn ensure_digits(plan_hash: &str, key: Option<&str>) -> Result<(), Invalid> {
+pub fn ensure_digits(plan_hash: &str, key: Option<&str>) -> Result<(), PlanValidationError> {
     ensure(bytes_of(plan_hash).is_some(), || "the plan's hash is none".to_owned())?;
     ensure(key.is_none_or(|key| bytes_of(key).is_some()), || {
         "the key of the packets is none".to_owned()
@@ -143,7 +143,7 @@ pub fn ensure_digits(plan_hash: &str, key: Option<&str>) -> Result<(), Invalid> 
 ///
 /// # Errors
 /// If it is not.
-pub fn ensure_folder(folder: &Path) -> Result<(), Invalid> {
+pub fn ensure_folder(folder: &Path) -> Result<(), PlanValidationError> {
     let text = folder.as_os_str().as_encoded_bytes();
     let sane = folder.is_absolute() && text.len() <= PATH_BYTES_MAX && !text.contains(&0);
     ensure(sane, || "a folder is not an absolute path".to_owned())
@@ -153,7 +153,7 @@ pub fn ensure_folder(folder: &Path) -> Result<(), Invalid> {
 ///
 /// # Errors
 /// If they are not that.
-pub fn ensure_peers(addresses: &[Option<SocketAddr>]) -> Result<(), Invalid> {
+pub fn ensure_peers(addresses: &[Option<SocketAddr>]) -> Result<(), PlanValidationError> {
     let reached = addresses.iter().flatten().all(|address| address.port() != 0);
     ensure(reached && addresses.len() <= MEMBERS_MAX, || {
         "where members are reached cannot be so".to_owned()
@@ -162,14 +162,14 @@ pub fn ensure_peers(addresses: &[Option<SocketAddr>]) -> Result<(), Invalid> {
 
 fn ensure_flows<'a>(
     mut changes: impl ExactSizeIterator<Item = &'a FlowChange>,
-) -> Result<(), Invalid> {
+) -> Result<(), PlanValidationError> {
     let node = |node: NodeId| node.index() < Plan::NODES_MAX;
     let few = changes.len() <= FLOWS_MAX;
     let sane = few && changes.all(|it| node(it.key.source) && node(it.key.destination));
     ensure(sane, || "news of flows that no plan has".to_owned())
 }
 
-fn ensure_audiences(announcements: &[FlowAnnouncement]) -> Result<(), Invalid> {
+fn ensure_audiences(announcements: &[FlowAnnouncement]) -> Result<(), PlanValidationError> {
     let lists = announcements.iter().flat_map(|it| [&it.audience, &it.at_once]);
     let sane = lists.flatten().all(|members| members.len() <= MEMBERS_MAX);
     ensure(sane, || "a flow is announced to more members than a run has".to_owned())

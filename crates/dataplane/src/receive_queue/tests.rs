@@ -1,15 +1,15 @@
 use windtunnel_model::{Bytes, Packets};
-use windtunnel_sys::frame_queue::{FrameConsumerStatistics, Taker};
+use windtunnel_sys::frame_queue::{FrameConsumerStatistics, FrameQueueConsumer};
 
 use super::*;
 
 const ZERO: [u8; 10] = [0; 10];
 
-fn queue(limit: QueueLimit) -> (ReceiveQueue, Taker) {
-    let (giver, file) = Giver::create(1 << 20).unwrap();
+fn queue(limit: QueueLimit) -> (ReceiveQueue, FrameQueueConsumer) {
+    let (giver, file) = FrameQueueProducer::create(1 << 20).unwrap();
     let (ports, wake) = (vec![PortId(5)], EventFd::open().unwrap());
     let queue = ReceiveQueue::new(NodeId(3), ports, giver, wake, limit);
-    (queue, Taker::open(file).unwrap())
+    (queue, FrameQueueConsumer::open(file).unwrap())
 }
 
 /// An Ethernet frame with a UDP datagram over IPv4 to a port.
@@ -29,7 +29,7 @@ fn offer(queue: &mut ReceiveQueue, frame: &[u8]) -> bool {
     queue.offer(&TransmitFrame { interface: 2, vnet_header: &ZERO, frame })
 }
 
-fn take(taker: &mut Taker, most: usize) -> usize {
+fn take(taker: &mut FrameQueueConsumer, most: usize) -> usize {
     let mut batch = vec![TransmitFrame { interface: 0, vnet_header: &ZERO, frame: &[] }; most];
     let looked = taker.look(&mut batch);
     let frames = looked.frames;
@@ -112,13 +112,15 @@ fn memory_holds_what_the_limit_allows() {
     let plan = crate::testing::plan("nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]");
     for packets in [1, 1000, 32_000] {
         let limit = QueueLimit::Packets(Packets(packets));
-        let (mut giver, _file) = Giver::create(ring_bytes(&plan.nodes[0], limit)).unwrap();
+        let (mut giver, _file) =
+            FrameQueueProducer::create(ring_bytes(&plan.nodes[0], limit)).unwrap();
         let frame = vec![0; 1514];
         let outgoing = TransmitFrame { interface: 1, vnet_header: &ZERO, frame: &frame };
         assert!((0..packets).all(|_| giver.give(&outgoing, 1)), "{packets}");
     }
     let (mut giver, _file) =
-        Giver::create(ring_bytes(&plan.nodes[0], QueueLimit::Bytes(Bytes(1 << 20)))).unwrap();
+        FrameQueueProducer::create(ring_bytes(&plan.nodes[0], QueueLimit::Bytes(Bytes(1 << 20))))
+            .unwrap();
     let frame = vec![0; 42];
     let outgoing = TransmitFrame { interface: 1, vnet_header: &ZERO, frame: &frame };
     assert!((0..(1 << 20) / 42).all(|_| giver.give(&outgoing, 1)));

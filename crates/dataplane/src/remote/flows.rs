@@ -5,10 +5,10 @@ use windtunnel_model::Time;
 use windtunnel_model::flow::FlowChange;
 use windtunnel_trace::lateness::LatenessHistogram;
 
-use super::{Remote, on_this_clock};
+use super::{RemoteMachines, on_this_clock};
 use crate::clock::now;
 
-impl Remote {
+impl RemoteMachines {
     /// What is to be announced of the flows here.
     pub fn news(&mut self, engine: &mut Engine) -> Vec<FlowChange> {
         let mut news = Vec::new();

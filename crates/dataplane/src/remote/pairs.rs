@@ -39,7 +39,7 @@ pub struct PeerSilencePeriod {
 
 /// Watches the ways to all other machines.
 #[derive(Debug)]
-pub(super) struct Pairs {
+pub(super) struct PeerPathMonitor {
     all: Vec<PeerSilenceMonitor>,
     next: Time,
     origin: Time,
@@ -55,7 +55,7 @@ struct PeerSilenceMonitor {
     is_gone: bool,
 }
 
-impl Pairs {
+impl PeerPathMonitor {
     pub(super) fn new(others: impl Iterator<Item = u16>) -> Self {
         let pair = |member| PeerSilenceMonitor {
             member,
@@ -64,7 +64,7 @@ impl Pairs {
             silences: Vec::new(),
             is_gone: false,
         };
-        Pairs { all: others.map(pair).collect(), next: Time::ZERO, origin: Time::ZERO }
+        PeerPathMonitor { all: others.map(pair).collect(), next: Time::ZERO, origin: Time::ZERO }
     }
 
     /// The run begins.
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_silence_is_reported_when_it_is_known_and_when_it_is_over() {
-        let mut pairs = Pairs::new([1, 2].into_iter());
+        let mut pairs = PeerPathMonitor::new([1, 2].into_iter());
         let silent = |of: u16| (of == 2).then_some(at(1000));
         assert_eq!(pairs.watch(at(1500), |_| None), []);
         let began = PeerSilencePeriod { member: 2, since: at(1000), until: None };
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_member_that_left_is_not_silent_and_its_earlier_silence_is_kept() {
-        let mut pairs = Pairs::new([1, 2].into_iter());
+        let mut pairs = PeerPathMonitor::new([1, 2].into_iter());
         assert_eq!(pairs.watch(at(3000), |_| Some(at(500))).len(), 2);
         pairs.forget(at(5000), 1);
         assert_eq!(pairs.watch(at(6000), |_| None).len(), 1);

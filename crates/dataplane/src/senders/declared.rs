@@ -14,14 +14,14 @@ use windtunnel_model::{Span, Time};
 pub(super) type Datagram = (u16, u64);
 
 #[derive(Debug, Default)]
-pub(super) struct Declared {
+pub(super) struct DeclaredDatagrams {
     /// Of each datagram: when it was declared, and by the program of which class.
     entries: BTreeMap<Datagram, VecDeque<(Time, u32)>>,
     /// All that was declared, as it was received, also what has been found since.
     received: VecDeque<(Time, Datagram)>,
 }
 
-impl Declared {
+impl DeclaredDatagrams {
     /// Takes what the program of a class has declared.
     pub(super) fn take(&mut self, class: u32, record: &EventRecord) {
         let (datagram, time) = (sends::datagram(record), Time::from_nanos(record.time));
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn datagrams_that_are_alike_are_found_in_the_order_in_which_they_were_declared() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredDatagrams::default();
         [1, 4, 5].into_iter().for_each(|at| declared.take(0, &sending(at, A)));
         [2, 3, 6].into_iter().for_each(|at| declared.take(1, &sending(at, A)));
         let found: Vec<Option<u32>> = (0..7).map(|_| declared.find(A)).collect();
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_on_its_way_shifts_nothing() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredDatagrams::default();
         // Each second one is lost, of either program.
         for at in 0..100 {
             declared.take(u32::from(at % 3 == 0), &sending(at, (7000, at)));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_call_that_failed_takes_back_the_last_entry_of_its_own_program() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredDatagrams::default();
         declared.take(1, &sending(1, A));
         declared.take(0, &sending(2, A));
         declared.take(1, &sending(3, A));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_is_not_met_within_a_second_is_forgotten() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredDatagrams::default();
         declared.take(0, &sending(10, A));
         declared.take(1, &sending(500, A));
         declared.forget(Time::from_nanos(1_009_000_000));
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn more_than_the_most_make_room_and_kinds_that_are_not_known_say_nothing() {
-        let mut declared = Declared::default();
+        let mut declared = DeclaredDatagrams::default();
         declared.take(0, &record(1, 77, A));
         for at in 0..70_000 {
             declared.take(0, &sending(1, (7000, at)));

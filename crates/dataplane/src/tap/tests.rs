@@ -249,7 +249,7 @@ fn a_train_is_written_as_its_segments_with_the_time_of_the_train() {
         csum_start: 34,
         csum_offset: 16,
     };
-    assert_eq!(Train::new(&frame, &header).count, 3);
+    assert_eq!(PacketTrain::new(&frame, &header).count, 3);
     taps.frame(PORT, Time::from_nanos(5), Heading::Inbound, &header, &frame);
     taps.finish();
     assert_eq!(outcome(&outcomes).seen, 3);

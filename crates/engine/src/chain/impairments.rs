@@ -5,8 +5,8 @@ use windtunnel_model::{LinkPatch, LinkProfile, Time};
 
 use super::{LaneContext, LaneMeter};
 use crate::element::RngKey;
-use crate::element::corrupt::Corrupt;
-use crate::element::duplicate::Duplicate;
+use crate::element::corrupt::CorruptionProcess;
+use crate::element::duplicate::DuplicationProcess;
 use crate::element::loss::LossProcess;
 use crate::element::trace::TraceSet;
 use crate::packet::{EmulatedPacket, Fate};
@@ -15,16 +15,16 @@ use crate::packet::{EmulatedPacket, Fate};
 #[derive(Debug)]
 pub(super) struct PacketImpairments {
     loss: LossProcess,
-    duplicate: Duplicate,
-    corrupt: Corrupt,
+    duplicate: DuplicationProcess,
+    corrupt: CorruptionProcess,
 }
 
 impl PacketImpairments {
     pub(super) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> PacketImpairments {
         PacketImpairments {
             loss: LossProcess::new(rng, profile),
-            duplicate: Duplicate::new(rng, profile),
-            corrupt: Corrupt::new(rng, profile),
+            duplicate: DuplicationProcess::new(rng, profile),
+            corrupt: CorruptionProcess::new(rng, profile),
         }
     }
 

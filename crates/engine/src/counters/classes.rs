@@ -20,7 +20,7 @@ pub struct ClassCounters {
 
 /// How much is known of the owners of what was transmitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Ownership {
+pub struct TrafficOwnershipCounts {
     /// Flows that were asked for.
     pub flows: u64,
     /// What left before there was an answer.
@@ -52,7 +52,7 @@ pub struct Classes {
     /// In the order of the plan, and last what belongs to none of them.
     pub counters: Vec<ClassCounters>,
     /// How much is known of owners.
-    pub ownership: Ownership,
+    pub ownership: TrafficOwnershipCounts,
 }
 
 impl TrafficVolume {

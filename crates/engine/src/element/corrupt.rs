@@ -15,15 +15,15 @@ use windtunnel_wire::{corrupt, vnet};
 use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
-pub(crate) struct Corrupt {
+pub(crate) struct CorruptionProcess {
     draws: RandomDraws,
     bits: RandomDraws,
     probability: Probability,
 }
 
-impl Corrupt {
+impl CorruptionProcess {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        Corrupt {
+        CorruptionProcess {
             draws: RandomDraws::new(rng, "corrupt"),
             bits: RandomDraws::new(rng, "corrupt-bit"),
             probability: profile.corrupt,

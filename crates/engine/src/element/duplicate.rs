@@ -13,14 +13,17 @@ use windtunnel_model::{LinkProfile, Probability};
 use super::{RandomDraws, RngKey};
 
 #[derive(Debug)]
-pub(crate) struct Duplicate {
+pub(crate) struct DuplicationProcess {
     draws: RandomDraws,
     probability: Probability,
 }
 
-impl Duplicate {
+impl DuplicationProcess {
     pub(crate) fn new(rng: &RngKey<'_>, profile: &LinkProfile) -> Self {
-        Duplicate { draws: RandomDraws::new(rng, "duplicate"), probability: profile.duplicate }
+        DuplicationProcess {
+            draws: RandomDraws::new(rng, "duplicate"),
+            probability: profile.duplicate,
+        }
     }
 
     pub(crate) fn set(&mut self, profile: &LinkProfile) {

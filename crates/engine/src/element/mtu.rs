@@ -10,7 +10,7 @@
 //! - **Drop reasons**: `mtu`.
 //! - **Model**: RFC 791 3.2, RFC 1191, RFC 1812 4.2.2.7, RFC 8201.
 
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 
 use crate::packet::PacketTrainShape;
 
@@ -42,7 +42,7 @@ impl MtuLimit {
         }
         let last_fits = shape.count > 1 && shape.last <= self.0;
         let segments = shape.count - u32::from(last_fits);
-        match Info::parse(frame) {
+        match IpPacketSummary::parse(frame) {
             Ok(info) if !info.dont_fragment => MtuVerdict::Fragments { segments },
             _ => MtuVerdict::No { segments },
         }

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use windtunnel_model::profile::QueueDiscipline as Setting;
 use windtunnel_model::record::Kind;
 use windtunnel_model::{LinkProfile, Time};
-use windtunnel_wire::ecn::{self, Codepoint};
+use windtunnel_wire::ecn::{self, EcnCodepoint};
 use windtunnel_wire::flow::FiveTuple;
 
 use crate::buffer::PacketBufferPool;
@@ -42,7 +42,7 @@ use crate::element::{RandomDraws, RngKey};
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::{PacketRecorder, TaggedShape};
 
-use discipline::{DequeueVerdict, Head, MultiQueueDiscipline, Newcomer, QueueingDiscipline};
+use discipline::{ArrivingPacket, DequeueVerdict, Head, MultiQueueDiscipline, QueueingDiscipline};
 pub(crate) use discipline::{EnqueueVerdict, Overflow};
 use limit::QueueCapacity;
 
@@ -180,11 +180,11 @@ impl LaneQueue {
         packet: &EmulatedPacket,
         index: u32,
         server: &LaneTransmitter,
-    ) -> Newcomer {
+    ) -> ArrivingPacket {
         let full = u64::from(packet.shape.each) + u64::from(self.overhead);
         let direct = u32::from(server.is_free() && self.packets == 0);
         let before = u64::from(index.saturating_sub(direct)) * full;
-        Newcomer {
+        ArrivingPacket {
             now,
             queue: self.bytes + server.waiting(now).1 + before,
             draw: self.draws.at(packet.number + u64::from(index), packet.copy),
@@ -423,5 +423,5 @@ impl LaneQueue {
 
 /// Whether the sender of a packet takes part in ECN.
 fn takes_part(packet: &EmulatedPacket) -> bool {
-    ecn::codepoint(packet.frame()).is_some_and(|codepoint| codepoint != Codepoint::NotEct)
+    ecn::codepoint(packet.frame()).is_some_and(|codepoint| codepoint != EcnCodepoint::NotEct)
 }

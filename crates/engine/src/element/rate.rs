@@ -22,7 +22,7 @@ mod slots;
 
 use windtunnel_model::{LinkProfile, Rate, Span, Time, TraceUse};
 
-use super::trace::{DeliverySlot, Slots, TracePlayback, TraceSet, TracedProperty};
+use super::trace::{DeliverySlot, DeliverySlotPlayback, TracePlayback, TraceSet, TracedProperty};
 use crate::packet::{EmulatedPacket, PacketTrainShape, PacketTrainTimes};
 
 /// A train that a rate would spread over more than this is served in parts of at most this.
@@ -34,7 +34,7 @@ const BIT_NANOS_PER_BYTE: u128 = 8 * 1_000_000_000;
 pub(crate) struct LaneTransmitter {
     /// With a trace, its mean.
     rate: Option<Rate>,
-    supply: Supply,
+    supply: LineRateSource,
     following: Option<TraceUse>,
     overhead: u32,
     /// Bit·ns left over from the last transmission, less than the rate.
@@ -49,11 +49,11 @@ pub(crate) struct LaneTransmitter {
 
 /// Where the rate comes from.
 #[derive(Debug)]
-enum Supply {
+enum LineRateSource {
     Steady,
     Varying(TracePlayback),
     /// With the instant that is being waited for.
-    Slots(Slots, Option<DeliverySlot>),
+    Slots(DeliverySlotPlayback, Option<DeliverySlot>),
 }
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl LaneTransmitter {
     pub(crate) fn new(profile: &LinkProfile) -> Self {
         LaneTransmitter {
             rate: profile.rate,
-            supply: Supply::Steady,
+            supply: LineRateSource::Steady,
             following: None,
             overhead: profile.effective_overhead().0,
             carry: 0,
@@ -158,10 +158,10 @@ impl LaneTransmitter {
         self.following = profile.traces.rate;
         self.carry = 0;
         self.supply = match traces.slots(self.following) {
-            Some(slots) => Supply::Slots(slots, None),
+            Some(slots) => LineRateSource::Slots(slots, None),
             None => match traces.series(self.following, TracedProperty::Rate) {
-                Some(series) => Supply::Varying(series),
-                None => Supply::Steady,
+                Some(series) => LineRateSource::Varying(series),
+                None => LineRateSource::Steady,
             },
         };
         if matches!(&self.state, TransmitterState::Sending(_, times) if times.first == Time::MAX)
@@ -218,7 +218,7 @@ impl LaneTransmitter {
         if shape.count == 1 {
             return 1;
         }
-        if !matches!(self.supply, Supply::Steady) {
+        if !matches!(self.supply, LineRateSource::Steady) {
             return 1;
         }
         let bytes = u64::from(shape.each) + u64::from(self.overhead);
@@ -262,7 +262,7 @@ impl LaneTransmitter {
             self.carry = 0;
         }
         let (times, busy) = match &self.supply {
-            Supply::Varying(series) => {
+            LineRateSource::Varying(series) => {
                 let work = u128::from(bytes) * BIT_NANOS_PER_BYTE + u128::from(self.carry);
                 let (end, carry) = series.finish(start, work).unwrap_or((Time::MAX, 0));
                 self.carry = carry;

@@ -19,7 +19,7 @@ use windtunnel_model::trace::{LinkTrace, TraceContent};
 use windtunnel_model::{Time, TraceMode, TraceUse};
 
 pub(crate) use series::{TracePlayback, TracedProperty};
-pub(crate) use slots::{DeliverySlot, Slots};
+pub(crate) use slots::{DeliverySlot, DeliverySlotPlayback};
 
 /// The traces of a plan, and when they started.
 #[derive(Debug)]
@@ -35,11 +35,11 @@ impl TraceSet {
     }
 
     /// The delivery opportunities that `following` names; `None` where it names none.
-    pub(crate) fn slots(&self, following: Option<TraceUse>) -> Option<Slots> {
+    pub(crate) fn slots(&self, following: Option<TraceUse>) -> Option<DeliverySlotPlayback> {
         let following = following.filter(|it| it.mode == TraceMode::Opportunities)?;
         match &self.find(following)?.content {
             TraceContent::Opportunities(recorded) => {
-                Some(Slots::new(recorded, following, self.origin))
+                Some(DeliverySlotPlayback::new(recorded, following, self.origin))
             }
             TraceContent::Series(_) => None,
         }

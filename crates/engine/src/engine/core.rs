@@ -16,7 +16,7 @@ use windtunnel_model::{Lane, Plan, Time};
 
 use super::EngineLimits;
 use super::model::QueueingModel;
-use crate::event::{Bounded, EVENTS_MAX, HANDOFFS_MAX, Handoff, NetworkEvent};
+use crate::event::{BoundedQueue, EVENTS_MAX, HANDOFFS_MAX, Handoff, NetworkEvent};
 use crate::middlebox::Middleboxes;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::part::NetworkPart;
@@ -28,16 +28,16 @@ use deliver::DeliveryPoint;
 use middle::MiddleboxPassage;
 pub(crate) use redirect::RedirectionPoint;
 use replicate::Trains;
-use reroute::Reroutes;
+use reroute::RerouteSchedule;
 use ways::KnownWays;
 
 /// The network without what is particular to a [`QueueingModel`].
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) net: Underlay,
-    pub(crate) events: Bounded<NetworkEvent>,
-    pub(crate) handoffs: Bounded<Handoff>,
-    pub(crate) reroutes: Reroutes,
+    pub(crate) events: BoundedQueue<NetworkEvent>,
+    pub(crate) handoffs: BoundedQueue<Handoff>,
+    pub(crate) reroutes: RerouteSchedule,
     pub(crate) services: ServiceRedirector,
     pub(crate) middleboxes: Middleboxes,
     ways: KnownWays,
@@ -60,9 +60,9 @@ impl Core {
         let lanes = LaneSet::new(plan, &network, &here, part.number, limits.packet_memory, model);
         Core {
             net: Underlay::new(plan, network, lanes, here),
-            events: Bounded::new(EVENTS_MAX),
-            handoffs: Bounded::new(HANDOFFS_MAX),
-            reroutes: Reroutes::new(plan.routing.reroute),
+            events: BoundedQueue::new(EVENTS_MAX),
+            handoffs: BoundedQueue::new(HANDOFFS_MAX),
+            reroutes: RerouteSchedule::new(plan.routing.reroute),
             services: ServiceRedirector::new(plan),
             middleboxes: Middleboxes::new(plan),
             ways: KnownWays::default(),

@@ -12,14 +12,14 @@ const LATENCY: Span = Span::from_millis(10);
 
 /// Wake-ups that were set for some packets, and the most that were ever in the heap.
 #[derive(Debug, PartialEq, Eq)]
-struct Effort {
+struct TimerHeapLoad {
     set: u64,
     heap: usize,
 }
 
 /// Sends three times as many packets as fly at a time, in turn over the links, and counts over the
 /// last third: by then as many leave as come.
-fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
+fn effort(profile: &LinkProfile, links: u32, flying: u64) -> TimerHeapLoad {
     let mut engine =
         Engine::new(&parallel(profile, links), EngineLimits { packet_memory: 1 << 30 });
     let gap = LATENCY.as_nanos() / flying;
@@ -39,7 +39,7 @@ fn effort(profile: &LinkProfile, links: u32, flying: u64) -> Effort {
             before = engine.network.core.net.lanes.work.timers.ever_set();
         }
     }
-    Effort { set: engine.network.core.net.lanes.work.timers.ever_set() - before, heap }
+    TimerHeapLoad { set: engine.network.core.net.lanes.work.timers.ever_set() - before, heap }
 }
 
 /// Two nodes with so many links between them.
@@ -84,7 +84,8 @@ fn a_hop_with_latency_costs_one_wake_up_however_many_links_and_packets_there_are
     for links in [1, 10, 1000] {
         for flying in [10, 1000, 20_000] {
             let busy = flying.min(u64::from(links));
-            let expected = Effort { set: flying, heap: usize::try_from(busy).expect("few lanes") };
+            let expected =
+                TimerHeapLoad { set: flying, heap: usize::try_from(busy).expect("few lanes") };
             assert_eq!(
                 effort(&profile, links, flying),
                 expected,
@@ -101,7 +102,7 @@ fn a_hop_with_latency_and_rate_costs_two() {
     let profile = LinkProfile { latency: LATENCY, rate, ..LinkProfile::default() };
     for links in [1, 10, 1000] {
         for flying in [10, 1000, 20_000] {
-            let Effort { set, heap } = effort(&profile, links, flying);
+            let TimerHeapLoad { set, heap } = effort(&profile, links, flying);
             assert_eq!(set, 2 * flying, "{links} links, {flying} packets");
             assert!(
                 heap <= 2 * usize::try_from(links).expect("few links"),

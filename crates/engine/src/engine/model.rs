@@ -5,21 +5,21 @@ use alloc::boxed::Box;
 use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::{Lane, Plan, PortId, Time};
 
-use super::{Core, Express};
-use crate::chain::Role;
+use super::{Core, ImmediateDeparture};
+use crate::chain::ElementChainRole;
 use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::part::NetworkPart;
 use crate::paths::PathModel;
 use crate::paths::exchange::AnnouncementExchange;
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::timer::{Alarms, LaneWakeUp};
+use crate::timer::{LaneWakeUp, LaneWakeUpTimes};
 use crate::tunnel::PacketTunnel;
 
 /// How packets are carried over the lanes of a [`Core`].
 ///
 /// The engine asks its model
 ///
-/// 1. at the start: which [`Role`] each lane has ([`role`](QueueingModel::role)), and what the lanes'
+/// 1. at the start: which [`ElementChainRole`] each lane has ([`role`](QueueingModel::role)), and what the lanes'
 ///    clocks are ([`clocks`](QueueingModel::clocks));
 /// 2. for each packet of a node: how it enters ([`enter`](QueueingModel::enter)), and what becomes of it
 ///    where a chain ends ([`arrive`](QueueingModel::arrive));
@@ -48,10 +48,10 @@ impl QueueingModel {
     }
 
     /// What a lane is, which ends at a node of another machine or does not.
-    pub(crate) fn role(&self, is_remote: bool) -> Role {
+    pub(crate) fn role(&self, is_remote: bool) -> ElementChainRole {
         match self {
-            QueueingModel::Hops => Role::Lane,
-            QueueingModel::Paths(_) => Role::ahead(is_remote),
+            QueueingModel::Hops => ElementChainRole::Lane,
+            QueueingModel::Paths(_) => ElementChainRole::ahead(is_remote),
         }
     }
 
@@ -72,7 +72,7 @@ impl QueueingModel {
         port: PortId,
         frame: MeasuredFrame<'_>,
         tunnel: Option<PacketTunnel>,
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         match self {
             QueueingModel::Hops => core.enter(core.now, port, frame, tunnel),
             QueueingModel::Paths(paths) => paths.enter(core, port, frame),
@@ -119,7 +119,7 @@ impl QueueingModel {
     }
 
     /// The alarms of a chain that is not a lane.
-    pub(crate) fn alarms(&self, index: usize) -> &Alarms {
+    pub(crate) fn alarms(&self, index: usize) -> &LaneWakeUpTimes {
         match self {
             QueueingModel::Hops => unreachable!("all chains are lanes"),
             QueueingModel::Paths(paths) => paths.alarms(index),

@@ -4,7 +4,7 @@ use windtunnel_model::Time;
 use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::model::QueueingModel;
-use super::{Core, Express, NetworkChange};
+use super::{Core, ImmediateDeparture, NetworkChange};
 use crate::housekeeping;
 use crate::network::LaneEndpoint;
 use crate::packet::{FrameOrigin, MeasuredFrame, SenderClass};
@@ -60,7 +60,7 @@ impl NetworkScheduler {
         origin: FrameOrigin,
         vnet: VirtioNetHeader,
         frame: &mut [u8],
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         let FrameOrigin { port, sent, sender } = origin;
         let core = &mut self.core;
         let now = core.now;

@@ -2,35 +2,35 @@
 
 use core::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_nat::{Ipv4Endpoint, Mapped};
-use windtunnel_wire::packet::Info;
+use windtunnel_nat::{Ipv4Endpoint, NatTranslation};
+use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::translate;
 
 /// What is written into a packet.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Changes {
+pub(crate) struct PacketRewrite {
     pub(crate) ends: translate::EndpointRewrite,
     /// Of an ICMP error: into the packet that it quotes.
     pub(crate) quoted: translate::EndpointRewrite,
     /// The sessions that it is of.
-    pub(super) mapped: [Option<Mapped>; 2],
+    pub(super) mapped: [Option<NatTranslation>; 2],
 }
 
-impl Changes {
+impl PacketRewrite {
     /// The address that a packet is routed to.
     #[inline]
-    pub(crate) fn destination(&self, info: &Info) -> IpAddr {
+    pub(crate) fn destination(&self, info: &IpPacketSummary) -> IpAddr {
         self.ends.destination.map_or(info.destination, |(address, _)| address.into())
     }
 
     /// The destination is translated.
-    pub(super) fn lead_to(&mut self, mapped: Mapped) {
+    pub(super) fn lead_to(&mut self, mapped: NatTranslation) {
         self.ends.destination = Some(pair(mapped.endpoint));
         self.mapped[0] = Some(mapped);
     }
 
     /// The source is translated.
-    pub(super) fn come_from(&mut self, mapped: Mapped) {
+    pub(super) fn come_from(&mut self, mapped: NatTranslation) {
         self.ends.source = Some(pair(mapped.endpoint));
         self.mapped[1] = Some(mapped);
     }

@@ -4,17 +4,21 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use windtunnel_model::plan::{IpTransport, MiddleboxSide};
 use windtunnel_nat::{FlowEndpoints, Ipv4Endpoint, NetworkAddressTranslator};
-use windtunnel_wire::translate::Quoted;
+use windtunnel_wire::translate::IcmpQuotedPacket;
 
 use super::changes::pair;
-use super::{Changes, Denial, RouterMiddlebox};
+use super::{PacketDenial, PacketRewrite, RouterMiddlebox};
 use crate::records::RouterReason;
 
 impl RouterMiddlebox {
     /// What is written into an ICMP error of the router itself about a packet as it was when it had
     /// been translated; `None`: it is for no node.
-    pub(crate) fn readdress(&self, destination: IpAddr, quoted: &Quoted) -> Option<Changes> {
-        let mut changes = Changes::default();
+    pub(crate) fn readdress(
+        &self,
+        destination: IpAddr,
+        quoted: &IcmpQuotedPacket,
+    ) -> Option<PacketRewrite> {
+        let mut changes = PacketRewrite::default();
         let nat = self.nat.as_ref()?;
         let transport = IpTransport::of_number(quoted.protocol)?;
         if let IpAddr::V4(destination) = destination
@@ -36,10 +40,10 @@ impl RouterMiddlebox {
 pub(super) fn enter_error(
     nat: &NetworkAddressTranslator,
     came: MiddleboxSide,
-    quoted: &Quoted,
-    changes: &mut Changes,
-) -> Result<(), Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
+    quoted: &IcmpQuotedPacket,
+    changes: &mut PacketRewrite,
+) -> Result<(), PacketDenial> {
+    let none = PacketDenial::silent(RouterReason::NoMapping);
     let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
     let external = Ipv4Endpoint { address: quoted.source.0, port: quoted.source.1 };
     let internal = pair(nat.internal(transport, external).ok_or(none)?);
@@ -56,10 +60,10 @@ pub(super) fn enter_error(
 pub(super) fn leave_error(
     nat: &NetworkAddressTranslator,
     external: Ipv4Addr,
-    quoted: &Quoted,
-    changes: &mut Changes,
-) -> Result<(), Denial> {
-    let none = Denial::silent(RouterReason::NoMapping);
+    quoted: &IcmpQuotedPacket,
+    changes: &mut PacketRewrite,
+) -> Result<(), PacketDenial> {
+    let none = PacketDenial::silent(RouterReason::NoMapping);
     let transport = IpTransport::of_number(quoted.protocol).ok_or(none)?;
     let known = nat.external(&back_of(transport, quoted), external).ok_or(none)?;
     // Whichever router inside sends it, it comes from the NAT's address (RFC 5508, REQ-5).
@@ -69,7 +73,7 @@ pub(super) fn leave_error(
 }
 
 /// The flow of what the receiver of a quoted packet sends.
-fn back_of(transport: IpTransport, quoted: &Quoted) -> FlowEndpoints {
+fn back_of(transport: IpTransport, quoted: &IcmpQuotedPacket) -> FlowEndpoints {
     let is_query = transport == IpTransport::Icmp;
     let port = if is_query { 0 } else { quoted.source.1 };
     FlowEndpoints {

@@ -7,10 +7,10 @@ use windtunnel_model::plan::IpTransport;
 use windtunnel_model::{Span, Time};
 use windtunnel_nat::PacketFiveTuple;
 use windtunnel_wire::packet::{IpVersion, ParsedPacket};
-use windtunnel_wire::translate::{self, Quoted};
+use windtunnel_wire::translate::{self, IcmpQuotedPacket};
 use windtunnel_wire::{icmp, tcp};
 
-use super::Changes;
+use super::PacketRewrite;
 use crate::services::DatagramKey;
 
 /// What a packet is to a middlebox.
@@ -23,7 +23,7 @@ pub(crate) enum MiddleboxPacketKind {
     /// The answer to one.
     Answer { identifier: u16 },
     /// An ICMP error of IPv4, with what it quotes if that can be read.
-    Error(Option<Quoted>),
+    Error(Option<IcmpQuotedPacket>),
     /// Anything else.
     Other,
 }
@@ -42,7 +42,7 @@ impl MiddleboxPacketKind {
             return MiddleboxPacketKind::Segment { transport, ports: [source, destination], flags };
         }
         if info.version == IpVersion::V4 && info.is_icmp_error {
-            return MiddleboxPacketKind::Error(Quoted::of(packet));
+            return MiddleboxPacketKind::Error(IcmpQuotedPacket::of(packet));
         }
         match translate::query(packet) {
             Some((identifier, true)) => MiddleboxPacketKind::Query { identifier },
@@ -54,7 +54,7 @@ impl MiddleboxPacketKind {
 
 /// The ends of a packet as they are inside: its destination is translated, its source is not yet.
 pub(super) fn ends(
-    changes: &Changes,
+    changes: &PacketRewrite,
     packet: &ParsedPacket<'_>,
     reading: &MiddleboxPacketKind,
 ) -> PacketFiveTuple {
@@ -75,7 +75,7 @@ pub(super) fn ends(
 
 /// The ends of the packet that an ICMP error is about, as they are inside.
 pub(super) fn about(
-    changes: &Changes,
+    changes: &PacketRewrite,
     packet: &ParsedPacket<'_>,
     reading: &MiddleboxPacketKind,
 ) -> Option<PacketFiveTuple> {
@@ -113,9 +113,9 @@ fn ports_of_v6(packet: &ParsedPacket<'_>) -> [u16; 2] {
 
 /// IPv6 packets whose first fragment has passed: the others have no ports to judge them by.
 #[derive(Debug, Default)]
-pub(super) struct Fragments(VecDeque<(DatagramKey, Time)>);
+pub(super) struct FirstFragmentTable(VecDeque<(DatagramKey, Time)>);
 
-impl Fragments {
+impl FirstFragmentTable {
     /// Whether the first fragment of this later one has passed.
     pub(super) fn knows(&self, now: Time, packet: &ParsedPacket<'_>) -> bool {
         let whole = packet.info.is_later_fragment.then(|| DatagramKey::of(packet)).flatten();

@@ -7,7 +7,7 @@ use windtunnel_model::RouterId;
 use windtunnel_model::plan::{NodeInterface, Plan, Service};
 use windtunnel_routing::RouteDestination;
 
-use super::realms::Visible;
+use super::realms::AddressVisibility;
 
 /// The owners of addresses, sorted.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn new(plan: &Plan, visible: Option<&Visible>) -> Self {
+    pub(super) fn new(plan: &Plan, visible: Option<&AddressVisibility>) -> Self {
         let nodes = plan.ports().map(|(_, i)| (i.v4, i.v6, RouteDestination::Port(i.port)));
         // An origin has the addresses of its services, beside those of its interfaces.
         let origins = plan.services.iter().filter_map(|service| {

@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::plan::{MiddleboxSide, Plan};
-use windtunnel_model::realm::Realms;
+use windtunnel_model::realm::AddressRealms;
 use windtunnel_model::{LinkId, RouterId, Subnet};
 
 /// Which addresses routers have routes to.
 #[derive(Debug)]
-pub(super) struct Visible {
-    realms: Realms,
+pub(super) struct AddressVisibility {
+    realms: AddressRealms,
     /// By router: the realm from which it sends, if it has a link.
     routers: Vec<Option<u32>>,
     /// IPv4 addresses of interfaces, in order, and their realms.
@@ -19,13 +19,14 @@ pub(super) struct Visible {
     lans: Vec<(Subnet, u32)>,
 }
 
-impl Visible {
+impl AddressVisibility {
     /// `None` where nothing is translated.
     ///
     /// # Panics
     /// If the plan is not valid: a NAT is not the only way between its sides.
-    pub(super) fn new(plan: &Plan) -> Option<Visible> {
-        let realms = Realms::of(plan).expect("a valid plan has its NATs between two realms")?;
+    pub(super) fn new(plan: &Plan) -> Option<AddressVisibility> {
+        let realms =
+            AddressRealms::of(plan).expect("a valid plan has its NATs between two realms")?;
         let nodes = plan.ports().map(|(_, it)| (it.v4, it.link));
         let routers = plan.routers.iter().flat_map(|it| &it.interfaces).map(|it| (it.v4, it.link));
         let addresses = nodes.chain(routers);
@@ -45,7 +46,12 @@ impl Visible {
             let interface = router.interfaces.get(inside.unwrap_or(0))?;
             Some(realms.of_link(interface.link))
         });
-        Some(Visible { routers: routers.collect(), lans: lans.collect(), addresses, realms })
+        Some(AddressVisibility {
+            routers: routers.collect(),
+            lans: lans.collect(),
+            addresses,
+            realms,
+        })
     }
 
     #[inline]

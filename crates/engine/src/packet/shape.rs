@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use windtunnel_wire::packet::{self, ParsedPacket};
-use windtunnel_wire::segment::Train;
+use windtunnel_wire::segment::PacketTrain;
 use windtunnel_wire::{ethernet, vnet};
 
 /// IP lengths of the segments of a train; all are alike but the last, which may be shorter.
@@ -31,7 +31,7 @@ impl PacketTrainShape {
             return packet::ip_len(frame).map_or_else(|_| not_ip(), PacketTrainShape::single);
         }
         let Ok(packet) = ParsedPacket::parse(frame) else { return not_ip() };
-        let train = Train::of(&packet, vnet);
+        let train = PacketTrain::of(&packet, vnet);
         if train.count == 1 {
             return PacketTrainShape::single(packet.info.ip_len);
         }

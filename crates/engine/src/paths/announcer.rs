@@ -19,10 +19,10 @@ const LESS_FIRST: Span = Span::from_nanos(4 * PERIOD.as_nanos());
 /// The own flows, and what of them has been announced. Announcements of a flow that are not polled
 /// are replaced by later ones, so there are never more than flows here and flows announced.
 #[derive(Debug, Default)]
-pub(crate) struct Announcer {
+pub(crate) struct FlowAnnouncer {
     names: BTreeMap<FlowId, (FlowRoute, u64, FlowKey)>,
     flows: BTreeMap<FlowKey, FlowId>,
-    serials: BTreeMap<FlowRoute, Serials>,
+    serials: BTreeMap<FlowRoute, FlowSerialAllocator>,
     /// Flows with something to announce, perhaps.
     noted: BTreeSet<FlowKey>,
     /// Flows that want less, and when that is to be announced. Each runs, so that a period ends
@@ -37,13 +37,13 @@ pub(crate) struct Announcer {
 
 /// The serial numbers of the flows on one route.
 #[derive(Debug, Default)]
-struct Serials {
+struct FlowSerialAllocator {
     /// Below this number, those that are not in `free` are given.
     next: u64,
     free: BTreeSet<u64>,
 }
 
-impl Announcer {
+impl FlowAnnouncer {
     /// A flow has begun.
     pub(crate) fn begin(&mut self, id: FlowId, route: FlowRoute, names: &FlowKeyCodec) {
         let serials = self.serials.entry(route).or_default();

@@ -17,12 +17,12 @@ use windtunnel_wire::packet::ParsedPacket;
 use crate::engine::RedirectionPoint;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::services::Redirection;
-use crate::tunnel::Mouth;
+use crate::tunnel::TunnelEndpoint;
 use crate::underlay::LaneSet;
 
 /// From a node's interface to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Course {
+pub(crate) struct PacketCourse {
     /// Where it ends.
     pub(crate) target: RouteDestination,
     pub(crate) tunnel: Option<TunnelCourse>,
@@ -57,10 +57,10 @@ pub(crate) struct Bottleneck {
     pub(crate) tunnel_overhead: u32,
 }
 
-impl Course {
+impl PacketCourse {
     /// Straight to a place.
-    pub(crate) fn to(target: RouteDestination) -> Course {
-        Course { target, tunnel: None }
+    pub(crate) fn to(target: RouteDestination) -> PacketCourse {
+        PacketCourse { target, tunnel: None }
     }
 
     pub(crate) fn leads_to_replica(&self) -> bool {
@@ -76,10 +76,10 @@ impl RedirectionPoint<'_> {
         now: Time,
         port: PortId,
         packet: &ParsedPacket<'_>,
-    ) -> Option<(Course, Option<PortId>)> {
+    ) -> Option<(PacketCourse, Option<PortId>)> {
         let target = self.net.network.target(packet.info.destination);
         if !self.services.filter.may_hold(packet.info.destination) {
-            return Some((Course::to(target?), None));
+            return Some((PacketCourse::to(target?), None));
         }
         self.course_of_service(now, port, packet, target)
     }
@@ -92,7 +92,7 @@ impl RedirectionPoint<'_> {
         port: PortId,
         packet: &ParsedPacket<'_>,
         target: Option<RouteDestination>,
-    ) -> Option<(Course, Option<PortId>)> {
+    ) -> Option<(PacketCourse, Option<PortId>)> {
         let info = &packet.info;
         let mut lane = self.net.network.lane_of(port);
         // Routes that change may make loops.
@@ -103,7 +103,7 @@ impl RedirectionPoint<'_> {
                 Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
                 Redirection::Lost(..) => return None,
                 Redirection::To(tunnel, _) => {
-                    let Mouth::Port(end) = tunnel.end else { break };
+                    let TunnelEndpoint::Port(end) = tunnel.end else { break };
                     let towards = if hops == 0 { None } else { target };
                     let overhead = tunnel.overhead;
                     let tunnel_course = TunnelCourse { start, towards, overhead };
@@ -113,7 +113,7 @@ impl RedirectionPoint<'_> {
                     if passes {
                         self.redirect(now, start, packet, None, true);
                     }
-                    let course = Course { target, tunnel: Some(tunnel_course) };
+                    let course = PacketCourse { target, tunnel: Some(tunnel_course) };
                     return Some((course, passes.then_some(end)));
                 }
             }
@@ -127,7 +127,7 @@ impl RedirectionPoint<'_> {
             };
             lane = next;
         }
-        Some((Course::to(target?), None))
+        Some((PacketCourse::to(target?), None))
     }
 }
 
@@ -136,7 +136,7 @@ impl NetworkDirectory {
     pub(super) fn trace(
         &mut self,
         port: PortId,
-        course: Course,
+        course: PacketCourse,
         source: Option<IpAddr>,
         hash: u64,
     ) -> CourseLanes {
@@ -182,7 +182,11 @@ impl NetworkDirectory {
 
 impl LaneSet {
     /// The lane that bounds what goes this course.
-    pub(super) fn bottleneck(&self, course: &Course, lanes: &CourseLanes) -> Option<Bottleneck> {
+    pub(super) fn bottleneck(
+        &self,
+        course: &PacketCourse,
+        lanes: &CourseLanes,
+    ) -> Option<Bottleneck> {
         let overhead = course.tunnel.map_or(0, |tunnel| tunnel.overhead);
         let limited = lanes.lanes.iter().enumerate().filter_map(|(number, lane)| {
             let rate = self.chains[lane.index()].profile().rate?;

@@ -8,10 +8,10 @@ use windtunnel_model::plan::Plan;
 use windtunnel_model::{Lane, Time};
 use windtunnel_sharing::FlowId;
 
-use super::announcer::Announcer;
+use super::announcer::FlowAnnouncer;
 use super::names::{FlowKeyCodec, FlowRoute};
 use super::remote_flows::RemoteFlows;
-use super::{Course, PathModel};
+use super::{PacketCourse, PathModel};
 use crate::engine::Core;
 use crate::network::NetworkDirectory;
 
@@ -21,7 +21,7 @@ pub(crate) struct AnnouncementExchange {
     /// The number of the own part.
     part: u32,
     pub(crate) names: FlowKeyCodec,
-    pub(crate) announcer: Announcer,
+    pub(crate) announcer: FlowAnnouncer,
     pub(crate) remote: RemoteFlows,
 }
 
@@ -30,7 +30,7 @@ impl AnnouncementExchange {
         AnnouncementExchange {
             part,
             names: FlowKeyCodec::new(plan),
-            announcer: Announcer::default(),
+            announcer: FlowAnnouncer::default(),
             remote: RemoteFlows::default(),
         }
     }
@@ -133,6 +133,6 @@ impl NetworkDirectory {
     /// The lanes of a flow's route.
     pub(crate) fn trace_route(&mut self, route: &FlowRoute) -> Vec<Lane> {
         let source = self.address_of_port(route.port);
-        self.trace(route.port, Course::to(route.target), source, route.class).lanes
+        self.trace(route.port, PacketCourse::to(route.target), source, route.class).lanes
     }
 }

@@ -9,12 +9,12 @@ use windtunnel_wire::packet::ParsedPacket;
 
 use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
-use super::{Bottleneck, Course, PathModel, ShapedPath, shaper_profile};
-use crate::chain::{ElementChain, LaneLocation, Pacing, Role};
+use super::{Bottleneck, PacketCourse, PathModel, ShapedPath, shaper_profile};
+use crate::chain::{ElementChain, ElementChainRole, LaneLocation, Pacing};
 use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
-use crate::engine::Express;
+use crate::engine::ImmediateDeparture;
 use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
 use crate::records::{self, SOURCE_QUEUE, TaggedShape};
 use crate::underlay::LaneSet;
@@ -30,7 +30,7 @@ impl PathModel {
         core: &mut Core,
         port: PortId,
         frame: MeasuredFrame<'_>,
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         let now = core.now;
         let found = ParsedPacket::parse(frame.bytes).ok().and_then(|packet| {
             let (course, aim) = core.redirection().course(now, port, &packet)?;
@@ -104,7 +104,7 @@ impl PathModel {
         core: &mut Core,
         now: Time,
         port: PortId,
-        course: Course,
+        course: PacketCourse,
         key: &FiveTuple,
     ) -> Option<usize> {
         let number = self.find(port, course).unwrap_or_else(|| {
@@ -129,7 +129,7 @@ impl PathModel {
         let rng = RngKey { seed: 0, link: "", direction: lane.direction, part: 0 };
         let site = LaneLocation { ends_at_node: false, on_lan: false, routed: true };
         let profile = shaper_profile(profile.as_ref().map(|(profile, more)| (profile, *more)));
-        let role = Role::Shaper(None);
+        let role = ElementChainRole::Shaper(None);
         self.shapers.push(ElementChain::new(lane, &rng, &profile, site, role, &work.traces));
         self.set_rate(core, now, number);
     }

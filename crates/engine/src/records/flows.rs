@@ -13,8 +13,8 @@ use windtunnel_model::record::flag;
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::tcp;
 
-use super::sight::Sight;
-use super::tag::Tag;
+use super::sight::FlowHeaderFields;
+use super::tag::PacketRecordTag;
 
 pub(super) use flow::{Definition, RecordedFlow};
 use flow::{RecordedFlowKey, UNLINKED, is_answer};
@@ -70,7 +70,7 @@ pub(super) struct FlowLookup {
     pub(super) entry: usize,
     pub(super) reverse: bool,
     /// Without its epoch.
-    pub(super) tag: Tag,
+    pub(super) tag: PacketRecordTag,
 }
 
 impl FlowTable {
@@ -135,7 +135,7 @@ impl FlowTable {
     pub(super) fn see(
         &mut self,
         now: Time,
-        sight: &Sight,
+        sight: &FlowHeaderFields,
         count: u32,
         complete: bool,
     ) -> FlowLookup {
@@ -288,7 +288,7 @@ impl FlowTable {
 
     /// A fragment other than the first belongs to the datagram whose first one was seen.
     #[inline]
-    fn later_fragment(&self, sight: &Sight) -> Option<FlowLookup> {
+    fn later_fragment(&self, sight: &FlowHeaderFields) -> Option<FlowLookup> {
         let (identification, false) = sight.fragment? else { return None };
         let datagram = self.datagrams.get(slot(identification))?;
         let flow = self.entries.get(datagram.entry)?;
@@ -301,17 +301,23 @@ impl FlowTable {
         is_it.then_some(FlowLookup {
             entry: datagram.entry,
             reverse: datagram.reverse,
-            tag: Tag {
+            tag: PacketRecordTag {
                 flow: datagram.flow,
                 offset: datagram.offset,
                 header: sight.header,
                 flags: direction | unknown | sight.flags,
-                ..Tag::NONE
+                ..PacketRecordTag::NONE
             },
         })
     }
 
-    fn keep_datagram(&mut self, entry: usize, sight: &Sight, reverse: bool, tag: &Tag) {
+    fn keep_datagram(
+        &mut self,
+        entry: usize,
+        sight: &FlowHeaderFields,
+        reverse: bool,
+        tag: &PacketRecordTag,
+    ) {
         let Some((identification, true)) = sight.fragment else { return };
         let datagram = DatagramFlowEntry {
             from: sight.from.address,

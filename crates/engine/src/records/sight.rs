@@ -24,7 +24,7 @@ impl MappedSocket {
 
 /// What is known of a packet by itself.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight {
+pub(crate) struct FlowHeaderFields {
     pub(crate) protocol: u8,
     pub(crate) from: MappedSocket,
     pub(crate) to: MappedSocket,
@@ -39,16 +39,16 @@ pub(crate) struct Sight {
     pub(crate) fragment: Option<(u32, bool)>,
 }
 
-impl Sight {
+impl FlowHeaderFields {
     /// Looks at a frame; `None`: it is no IP packet.
     #[inline]
-    pub(crate) fn of(frame: &[u8]) -> Option<Sight> {
-        Sight::plain(frame).or_else(|| Sight::any(frame))
+    pub(crate) fn of(frame: &[u8]) -> Option<FlowHeaderFields> {
+        FlowHeaderFields::plain(frame).or_else(|| FlowHeaderFields::any(frame))
     }
 
     /// TCP and UDP over IPv4 without options, not fragmented: most of what there is.
     #[inline]
-    fn plain(frame: &[u8]) -> Option<Sight> {
+    fn plain(frame: &[u8]) -> Option<FlowHeaderFields> {
         let head = frame.first_chunk::<{ TRANSPORT + 8 }>()?;
         let is_plain = head[12..15] == [0x08, 0x00, 0x45] && head[20] & 0x3f == 0 && head[21] == 0;
         let protocol = head[23];
@@ -61,7 +61,7 @@ impl Sight {
         };
         let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
         let marked = if head[15] & 3 == 3 { flag::MARKED } else { 0 };
-        let mut sight = Sight {
+        let mut sight = FlowHeaderFields {
             protocol,
             from: MappedSocket { address: address(26), port: port(TRANSPORT) },
             to: MappedSocket { address: address(30), port: port(TRANSPORT + 2) },
@@ -79,16 +79,16 @@ impl Sight {
     }
 
     /// Anything else.
-    fn any(frame: &[u8]) -> Option<Sight> {
+    fn any(frame: &[u8]) -> Option<FlowHeaderFields> {
         let packet = ParsedPacket::parse(frame).ok()?;
         let (info, key) = (&packet.info, FiveTuple::of(&packet));
         let ip_header = info.transport - ethernet::HEADER_LEN;
-        let mut sight = Sight {
+        let mut sight = FlowHeaderFields {
             protocol: key.protocol,
             from: MappedSocket { address: mapped(key.source), port: key.source_port },
             to: MappedSocket { address: mapped(key.destination), port: key.destination_port },
             header: u16::try_from(ip_header).unwrap_or(u16::MAX),
-            flags: if info.ecn == ecn::Codepoint::Ce { flag::MARKED } else { 0 },
+            flags: if info.ecn == ecn::EcnCodepoint::Ce { flag::MARKED } else { 0 },
             sequence: 0,
             acknowledgement: 0,
             fragment: None,

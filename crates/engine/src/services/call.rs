@@ -10,7 +10,7 @@ use crate::records::mapped;
 
 /// A packet to a service's address: whose it is, and of which flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ServicePacketHeader {
     /// The service's address, port and protocol.
     pub(super) address: u128,
     pub(super) port: u16,
@@ -57,9 +57,9 @@ impl DatagramKey {
 /// What can be read of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServicePacketKind {
-    Call(Call),
+    Call(ServicePacketHeader),
     /// The first fragment of a datagram.
-    First(DatagramKey, Call),
+    First(DatagramKey, ServicePacketHeader),
     /// Another one, which has no ports.
     Later(DatagramKey),
     /// Nothing that is redirected.
@@ -85,10 +85,10 @@ impl ServicePacketKind {
     }
 }
 
-impl Call {
+impl ServicePacketHeader {
     /// The same flow, of which no more is known.
-    pub(super) fn plain(&self) -> Call {
-        Call { kind: CallKind::Plain, ..*self }
+    pub(super) fn plain(&self) -> ServicePacketHeader {
+        ServicePacketHeader { kind: CallKind::Plain, ..*self }
     }
 
     pub(super) fn flags(&self) -> u8 {
@@ -104,7 +104,7 @@ impl Call {
     }
 }
 
-fn call(packet: &ParsedPacket<'_>) -> Option<Call> {
+fn call(packet: &ParsedPacket<'_>) -> Option<ServicePacketHeader> {
     let (info, payload) = (&packet.info, packet.payload());
     let head = payload.first_chunk::<4>()?;
     let [source, destination] = [[head[0], head[1]], [head[2], head[3]]].map(u16::from_be_bytes);
@@ -119,7 +119,7 @@ fn call(packet: &ParsedPacket<'_>) -> Option<Call> {
         udp::PROTOCOL => CallKind::Plain,
         _ => return None,
     };
-    Some(Call {
+    Some(ServicePacketHeader {
         address: mapped(info.destination),
         port: destination,
         protocol: info.protocol,
@@ -130,10 +130,10 @@ fn call(packet: &ParsedPacket<'_>) -> Option<Call> {
 }
 
 /// An error says what it is about in the direction of that.
-fn error(packet: &ParsedPacket<'_>) -> Option<Call> {
+fn error(packet: &ParsedPacket<'_>) -> Option<ServicePacketHeader> {
     let quote = IcmpQuotedFlow::of(packet)?;
     let (port, client_port) = quote.ports;
-    (quote.source == packet.info.destination).then(|| Call {
+    (quote.source == packet.info.destination).then(|| ServicePacketHeader {
         address: mapped(quote.source),
         port,
         protocol: quote.protocol,

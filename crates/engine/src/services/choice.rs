@@ -11,7 +11,7 @@ use core::cell::RefCell;
 use windtunnel_model::plan::{Hash, LoadBalancingPolicy};
 use windtunnel_model::{PortId, RouterId, Span};
 
-use super::call::Call;
+use super::call::ServicePacketHeader;
 use super::hash::{halves, mix};
 use super::maglev::MaglevTableCache;
 use super::replica::ServiceReplica;
@@ -62,7 +62,7 @@ pub(super) struct ReplicaSelector<'a> {
     pub(super) salt: u64,
     /// Of which router; `None`: of all.
     pub(super) turn: (Option<RouterId>, ReplicaRotation),
-    pub(super) call: &'a Call,
+    pub(super) call: &'a ServicePacketHeader,
 }
 
 impl ReplicaSelector<'_> {
@@ -168,15 +168,22 @@ mod tests {
         (0..).zip(weights).map(one).collect()
     }
 
-    fn call(client: u32, client_port: u16) -> Call {
+    fn call(client: u32, client_port: u16) -> ServicePacketHeader {
         let kind = CallKind::Plain;
-        Call { address: 9, port: 53, protocol: 17, client: client.into(), client_port, kind }
+        ServicePacketHeader {
+            address: 9,
+            port: 53,
+            protocol: 17,
+            client: client.into(),
+            client_port,
+            kind,
+        }
     }
 
     fn choose(
         policy: LoadBalancingPolicy,
         replicas: &[ServiceReplica],
-        call: &Call,
+        call: &ServicePacketHeader,
         ways: &[Option<ReplicaPathMetrics>],
     ) -> Option<u16> {
         choose_at(ReplicaRotation::default(), policy, replicas, call, ways)
@@ -186,7 +193,7 @@ mod tests {
         turn: ReplicaRotation,
         policy: LoadBalancingPolicy,
         replicas: &[ServiceReplica],
-        call: &Call,
+        call: &ServicePacketHeader,
         ways: &[Option<ReplicaPathMetrics>],
     ) -> Option<u16> {
         let hash = Hash::Rendezvous;

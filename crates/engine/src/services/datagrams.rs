@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use windtunnel_wire::packet::ParsedPacket;
 
-use super::call::{Call, DatagramKey, ServicePacketKind};
+use super::call::{DatagramKey, ServicePacketHeader, ServicePacketKind};
 use super::hash::mix;
 use super::pins::CoarseTime;
 
@@ -12,7 +12,7 @@ use super::pins::CoarseTime;
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     /// At their hash; a newer one takes the place of an older one.
-    places: Vec<Option<(DatagramKey, Call, CoarseTime)>>,
+    places: Vec<Option<(DatagramKey, ServicePacketHeader, CoarseTime)>>,
     /// Datagrams whose place another one took before their time.
     pub(super) displaced: u64,
     /// Later fragments whose first one had not been seen.
@@ -22,7 +22,11 @@ pub(super) struct Datagrams {
 impl Datagrams {
     /// Reads a packet to a service; fragments have what was read of the first.
     #[inline]
-    pub(super) fn read(&mut self, now: CoarseTime, packet: &ParsedPacket<'_>) -> Option<Call> {
+    pub(super) fn read(
+        &mut self,
+        now: CoarseTime,
+        packet: &ParsedPacket<'_>,
+    ) -> Option<ServicePacketHeader> {
         match ServicePacketKind::of(packet) {
             ServicePacketKind::Call(call) => Some(call),
             ServicePacketKind::First(whole, call) => {
@@ -39,7 +43,11 @@ impl Datagrams {
     }
 
     /// The same, without that anything comes of it.
-    pub(super) fn peek(&self, now: CoarseTime, packet: &ParsedPacket<'_>) -> Option<Call> {
+    pub(super) fn peek(
+        &self,
+        now: CoarseTime,
+        packet: &ParsedPacket<'_>,
+    ) -> Option<ServicePacketHeader> {
         match ServicePacketKind::of(packet) {
             ServicePacketKind::Call(call) | ServicePacketKind::First(_, call) => Some(call),
             ServicePacketKind::Later(whole) => self.find(now, &whole),
@@ -48,7 +56,7 @@ impl Datagrams {
     }
 
     /// The first fragment of a datagram came.
-    fn note(&mut self, now: CoarseTime, whole: DatagramKey, call: Call) {
+    fn note(&mut self, now: CoarseTime, whole: DatagramKey, call: ServicePacketHeader) {
         if self.places.is_empty() {
             self.places.resize(PLACES, None);
         }
@@ -61,7 +69,7 @@ impl Datagrams {
     }
 
     /// The flow of a later fragment; `None`: its first one has not been seen lately.
-    fn find(&self, now: CoarseTime, whole: &DatagramKey) -> Option<Call> {
+    fn find(&self, now: CoarseTime, whole: &DatagramKey) -> Option<ServicePacketHeader> {
         let (known, call, seen) = self.places.get(place(whole))?.as_ref()?;
         (known == whole && now.since(*seen) < CoarseTime::DATAGRAM).then_some(*call)
     }

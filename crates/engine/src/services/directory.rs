@@ -6,22 +6,22 @@ use core::cell::RefCell;
 
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::plan::{
-    Encapsulation, Plan, Service as Planned, ServiceChange, ServiceUpdate,
+    Plan, Service as Planned, ServiceChange, ServiceUpdate, TunnelEncapsulation,
 };
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::ParsedPacket;
 
-use super::call::Call;
+use super::call::ServicePacketHeader;
 use super::choice::FindWay;
 use super::hash::salt;
 use super::maglev::MaglevTableCache;
-use super::pins::{CoarseTime, Pin, PinnedFlowKey};
+use super::pins::{CoarseTime, PinnedFlowKey, ReplicaPin};
 use super::replica::ServiceReplica;
 use super::rows::{RedirectionRow, RedirectionTable};
 use super::service::RedirectedService;
-use super::{Hit, Redirection, ReplicaAssignment};
+use super::{Redirection, RedirectionHit, ReplicaAssignment};
 use crate::records::mapped;
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 /// All services of a plan.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) struct RedirectionRequest {
     pub(super) row: RedirectionRow,
     /// Under what the router knows its flow.
     pub(super) key: PinnedFlowKey,
-    pub(super) call: Call,
+    pub(super) call: ServicePacketHeader,
 }
 
 impl ServiceDirectory {
@@ -111,7 +111,7 @@ impl ServiceDirectory {
         &self,
         now: Time,
         router: RouterId,
-        call: Call,
+        call: ServicePacketHeader,
     ) -> Option<RedirectionRequest> {
         let number = self.rows.find(call.address, call.port, call.protocol)?;
         let row = *self.rows.get(number);
@@ -133,7 +133,7 @@ impl ServiceDirectory {
         &self,
         router: RouterId,
         row: &RedirectionRow,
-        call: &Call,
+        call: &ServicePacketHeader,
         way: &mut FindWay<'_>,
     ) -> Option<u16> {
         self.of(row).choose(router, row.position, call, way, &self.tables)
@@ -145,7 +145,7 @@ impl ServiceDirectory {
         &self,
         router: RouterId,
         row: &RedirectionRow,
-        call: &Call,
+        call: &ServicePacketHeader,
         way: &mut FindWay<'_>,
     ) -> Vec<ReplicaId> {
         let first = self.choose(router, row, call, way);
@@ -167,17 +167,17 @@ impl ServiceDirectory {
             }
             ReplicaAssignment::To(replica) => replica,
         };
-        let end = Mouth::Port(service.replicas[usize::from(replica)].port);
+        let end = TunnelEndpoint::Port(service.replicas[usize::from(replica)].port);
         let tunnel = PacketTunnel {
-            fragments: service.planned.encapsulation == Encapsulation::Fragment,
-            ..service.planned.tunnel(row.is_v6, Mouth::Router(router), end)
+            fragments: service.planned.encapsulation == TunnelEncapsulation::Fragment,
+            ..service.planned.tunnel(row.is_v6, TunnelEndpoint::Router(router), end)
         };
-        Redirection::To(tunnel, Hit { service: row.service, replica })
+        Redirection::To(tunnel, RedirectionHit { service: row.service, replica })
     }
 
     /// Counts a packet that is redirected.
     #[inline]
-    pub(super) fn count(&mut self, hit: Hit, packets: u32, bytes: u64) {
+    pub(super) fn count(&mut self, hit: RedirectionHit, packets: u32, bytes: u64) {
         let service = &mut self.list[usize::from(hit.service)];
         let counters = &mut service.replicas[usize::from(hit.replica)].counters;
         counters.packets += u64::from(packets);
@@ -186,7 +186,7 @@ impl ServiceDirectory {
 
     /// Whether a flow has been silent for its time.
     #[inline]
-    pub(super) fn is_over(&self, now: CoarseTime, pin: &Pin) -> bool {
+    pub(super) fn is_over(&self, now: CoarseTime, pin: &ReplicaPin) -> bool {
         let row = self.rows.get(pin.key().row);
         now.since(pin.seen) >= self.of(row).planned.patience(pin.state, row.port.transport)
     }

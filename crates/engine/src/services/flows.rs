@@ -8,15 +8,15 @@ use windtunnel_model::{NodeId, RouterId, Time};
 use windtunnel_wire::tcp;
 
 use super::ReplicaAssignment;
-use super::call::{Call, CallKind};
+use super::call::{CallKind, ServicePacketHeader};
 use super::directory::{RedirectionRequest, ServiceDirectory};
-use super::pins::{CoarseTime, Pin, PinnedFlowKey, PinnedFlowPhase, Pins};
+use super::pins::{CoarseTime, PinnedFlowKey, PinnedFlowPhase, ReplicaPin, ReplicaPinTable};
 use super::reply::ServiceReplySegment;
 
 /// The flows of all services that have a replica.
 #[derive(Debug)]
 pub(super) struct PinnedFlowTable {
-    pins: Pins,
+    pins: ReplicaPinTable,
     /// When pins are looked at next.
     next_sweep: Option<Time>,
 }
@@ -24,7 +24,7 @@ pub(super) struct PinnedFlowTable {
 impl PinnedFlowTable {
     /// For at most so many flows.
     pub(super) fn new(capacity: usize) -> PinnedFlowTable {
-        PinnedFlowTable { pins: Pins::new(capacity), next_sweep: None }
+        PinnedFlowTable { pins: ReplicaPinTable::new(capacity), next_sweep: None }
     }
 
     /// The pin of a flow whose time is not over.
@@ -142,7 +142,7 @@ impl PinnedFlowTable {
             (TransportProtocol::Tcp, _) if call.opens() => PinnedFlowPhase::Opening,
             (TransportProtocol::Tcp, _) => PinnedFlowPhase::Open,
         };
-        let mut pin = Pin::new(*key, replica, state, tick);
+        let mut pin = ReplicaPin::new(*key, replica, state, tick);
         pin.router = request.router;
         if let CallKind::Segment { sequence, acknowledgement, .. } = call.kind {
             (pin.initial, pin.acknowledged) = (sequence, acknowledgement);
@@ -188,7 +188,7 @@ impl PinnedFlowTable {
     }
 }
 
-fn sequence(call: &Call) -> u32 {
+fn sequence(call: &ServicePacketHeader) -> u32 {
     match call.kind {
         CallKind::Segment { sequence, .. } => sequence,
         CallKind::Plain | CallKind::Error => 0,

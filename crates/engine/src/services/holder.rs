@@ -11,8 +11,11 @@ use super::choice::FindWay;
 use super::directory::RedirectionRequest;
 use super::pins::CoarseTime;
 use super::transparent::ends;
-use super::{FailOverNews, FailOverPacket, FailOverSender, Redirection, ServiceRedirector, Taken};
-use crate::tunnel::{Mouth, PacketTunnel};
+use super::{
+    FailOverDisposition, FailOverNews, FailOverPacket, FailOverSender, Redirection,
+    ServiceRedirector,
+};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 impl ServiceRedirector {
     /// Whether a packet belongs to a connection that is kept, or begins one; and where that is.
@@ -47,7 +50,7 @@ impl ServiceRedirector {
         to: RouterId,
     ) -> PacketTunnel {
         let planned = &self.services.list[service.index()].planned;
-        planned.tunnel(is_v6, Mouth::Router(from), Mouth::Router(to))
+        planned.tunnel(is_v6, TunnelEndpoint::Router(from), TunnelEndpoint::Router(to))
     }
 
     /// Gives the protocol a packet that came to the holder of its connection.
@@ -59,7 +62,7 @@ impl ServiceRedirector {
         header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         way: &mut FindWay<'_>,
-    ) -> Taken {
+    ) -> FailOverDisposition {
         match from {
             FailOverSender::Replica(node) => {
                 self.transparent.take_of_replica(&mut self.services, now, node, header, frame)
@@ -75,19 +78,21 @@ impl ServiceRedirector {
         header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         way: &mut FindWay<'_>,
-    ) -> Taken {
-        let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
+    ) -> FailOverDisposition {
+        let Ok(packet) = ParsedPacket::parse(frame) else { return FailOverDisposition::Dropped };
         let call = self.datagrams.read(CoarseTime::of(now), &packet);
-        let Some(call) = call else { return Taken::Plain };
+        let Some(call) = call else { return FailOverDisposition::Plain };
         let number = self.services.rows.find(call.address, call.port, call.protocol);
-        let Some(number) = number else { return Taken::Plain };
+        let Some(number) = number else { return FailOverDisposition::Plain };
         let row = *self.services.rows.get(number);
         let mut order = Vec::new();
         if call.opens() {
             order = self.services.order(router, &row, &call, way);
             self.services.of_mut(&row).fit(row.is_v6, &order, header, frame, way);
         }
-        let Some(held) = self.transparent.of_mut(row.service) else { return Taken::Plain };
+        let Some(held) = self.transparent.of_mut(row.service) else {
+            return FailOverDisposition::Plain;
+        };
         let taken = held.take_of_client(now, router, &call, header, frame, &order);
         self.transparent.note_news(&mut self.services, row.service);
         taken

@@ -17,10 +17,10 @@ use crate::records::mapped;
 
 /// By address: the first service of the file that says what answers there.
 #[derive(Debug, Default)]
-pub(super) struct Pinged(BTreeMap<u128, (u16, Ping)>);
+pub(super) struct PingTargetTable(BTreeMap<u128, (u16, Ping)>);
 
-impl Pinged {
-    pub(super) fn new(plan: &Plan) -> Pinged {
+impl PingTargetTable {
+    pub(super) fn new(plan: &Plan) -> PingTargetTable {
         let mut pinged = BTreeMap::new();
         for (service, number) in plan.services.iter().zip(0u16..) {
             let Some(ping) = service.ping else { continue };
@@ -28,7 +28,7 @@ impl Pinged {
                 pinged.entry(mapped(address)).or_insert((number, ping));
             }
         }
-        Pinged(pinged)
+        PingTargetTable(pinged)
     }
 
     /// What becomes of an echo request to the address of a service that has it answered at this

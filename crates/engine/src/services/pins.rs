@@ -89,7 +89,7 @@ impl PinnedFlowPhase {
 
 /// The replica of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pin {
+pub(super) struct ReplicaPin {
     /// In words, so that it needs no more room than it has bytes.
     client: [u32; 4],
     /// The sequence number of the SYN.
@@ -107,15 +107,15 @@ pub(super) struct Pin {
     pub(super) state: PinnedFlowPhase,
 }
 
-impl Pin {
+impl ReplicaPin {
     pub(super) fn new(
         key: PinnedFlowKey,
         replica: u16,
         state: PinnedFlowPhase,
         seen: CoarseTime,
-    ) -> Pin {
+    ) -> ReplicaPin {
         let word = |shift: u32| u32::try_from(key.client >> shift & 0xffff_ffff).unwrap_or(0);
-        Pin {
+        ReplicaPin {
             client: [word(96), word(64), word(32), word(0)],
             initial: 0,
             acknowledged: 0,
@@ -143,8 +143,8 @@ impl Pin {
 
 /// All pins.
 #[derive(Debug)]
-pub(super) struct Pins {
-    pins: Vec<Pin>,
+pub(super) struct ReplicaPinTable {
+    pins: Vec<ReplicaPin>,
     /// A power of two; empty until there is a pin.
     index: Vec<u32>,
     /// Numbers of pins that are free.
@@ -155,11 +155,11 @@ pub(super) struct Pins {
     sweeping: usize,
 }
 
-impl Pins {
+impl ReplicaPinTable {
     /// For at most so many pins, and no more than 2²⁰.
-    pub(super) fn new(capacity: usize) -> Pins {
+    pub(super) fn new(capacity: usize) -> ReplicaPinTable {
         let capacity = capacity.clamp(1, CAPACITY_MAX);
-        Pins {
+        ReplicaPinTable {
             pins: Vec::new(),
             index: Vec::new(),
             free: Vec::new(),
@@ -177,16 +177,16 @@ impl Pins {
         self.capacity
     }
 
-    pub(super) fn get(&self, number: u32) -> &Pin {
+    pub(super) fn get(&self, number: u32) -> &ReplicaPin {
         &self.pins[number as usize]
     }
 
-    pub(super) fn get_mut(&mut self, number: u32) -> &mut Pin {
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut ReplicaPin {
         &mut self.pins[number as usize]
     }
 
     /// Every pin that is there.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Pin> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ReplicaPin> {
         self.pins.iter().filter(|pin| pin.state != PinnedFlowPhase::Free)
     }
 
@@ -208,8 +208,8 @@ impl Pins {
         }
     }
 
-    /// Adds a pin for a flow that has none. `None`: the table is full; [`Pins::victim`] frees a place.
-    pub(super) fn insert(&mut self, pin: Pin) -> Option<u32> {
+    /// Adds a pin for a flow that has none. `None`: the table is full; [`ReplicaPinTable::victim`] frees a place.
+    pub(super) fn insert(&mut self, pin: ReplicaPin) -> Option<u32> {
         if self.len() >= self.capacity {
             return None;
         }
@@ -239,7 +239,7 @@ impl Pins {
     }
 
     /// Takes a pin away.
-    pub(super) fn remove(&mut self, number: u32) -> Pin {
+    pub(super) fn remove(&mut self, number: u32) -> ReplicaPin {
         let pin = self.pins[number as usize];
         let mut hole = self.home(pin.hash());
         while self.index[hole] & NUMBER != number + 1 {
@@ -267,11 +267,12 @@ impl Pins {
     pub(super) fn victim(
         &mut self,
         now: CoarseTime,
-        is_over: impl Fn(&Pin) -> bool,
+        is_over: impl Fn(&ReplicaPin) -> bool,
     ) -> Option<u32> {
         let count = self.pins.len();
-        let rank =
-            |pin: &Pin| (is_over(pin), pin.state == PinnedFlowPhase::Closing, now.since(pin.seen));
+        let rank = |pin: &ReplicaPin| {
+            (is_over(pin), pin.state == PinnedFlowPhase::Closing, now.since(pin.seen))
+        };
         let numbers = (0..LOOKS.min(count)).map(|step| (self.evicting + step) % count);
         let there = numbers.filter(|number| self.pins[*number].state != PinnedFlowPhase::Free);
         // Of equals, `max_by_key` takes the last: the table is walked all the same.

@@ -2,7 +2,7 @@
 //! of clients to several replicas, and its resets end connections.
 
 use windtunnel_failover::ReplicaId;
-use windtunnel_model::plan::Encapsulation;
+use windtunnel_model::plan::TunnelEncapsulation;
 use windtunnel_model::{NodeId, PortId, RouterId};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{mss, tcp, vnet};
@@ -25,7 +25,7 @@ pub(super) struct ServiceReplySegment {
 
 /// A frame of a lost replica, which nothing gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Silenced;
+pub(crate) struct LostReplicaFrame;
 
 impl ServiceRedirector {
     /// Takes note of a frame that a replica's node sends, and clamps what it offers; `Err` where the
@@ -38,7 +38,7 @@ impl ServiceRedirector {
         frame: &mut MeasuredFrame<'_>,
         generation: u64,
         way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
-    ) -> Result<Option<PacketTunnel>, Silenced> {
+    ) -> Result<Option<PacketTunnel>, LostReplicaFrame> {
         let node = self.services.owner(port);
         let Ok(packet) = ParsedPacket::parse(frame.bytes) else { return Ok(None) };
         let info = &packet.info;
@@ -46,7 +46,7 @@ impl ServiceRedirector {
             && self.filter.may_hold(info.source)
             && self.services.silence(node, &packet, frame.shape.count)
         {
-            return Err(Silenced);
+            return Err(LostReplicaFrame);
         }
         if info.protocol != tcp::PROTOCOL || !self.filter.may_hold(info.source) {
             return Ok(None);
@@ -98,7 +98,8 @@ impl RedirectedService {
         way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
     ) {
         let position = self.position(node);
-        let (Some(position), Encapsulation::Clamp) = (position, self.planned.encapsulation) else {
+        let (Some(position), TunnelEncapsulation::Clamp) = (position, self.planned.encapsulation)
+        else {
             return;
         };
         let family = usize::from(is_v6);
@@ -131,7 +132,7 @@ impl RedirectedService {
         frame: &mut [u8],
         way: &mut FindWay<'_>,
     ) {
-        if self.planned.encapsulation != Encapsulation::Clamp {
+        if self.planned.encapsulation != TunnelEncapsulation::Clamp {
             return;
         }
         let is_in = |node: NodeId| order.contains(&ReplicaId(node.0));

@@ -6,20 +6,20 @@ use core::cell::RefCell;
 
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::plan::{
-    Encapsulation, Hash, LoadBalancingPolicy, Pinning, Plan, ReplicaLossResponse,
-    Service as Planned, ServicePort, ServiceUpdate, TransportProtocol,
+    FlowPinningScope, Hash, LoadBalancingPolicy, Plan, ReplicaLossResponse, Service as Planned,
+    ServicePort, ServiceUpdate, TransportProtocol, TunnelEncapsulation,
 };
 use windtunnel_model::{NodeId, RouterId};
 
 use super::ServiceCounters;
-use super::call::Call;
+use super::call::ServicePacketHeader;
 use super::choice::{FindWay, ReplicaRotation, ReplicaSelector};
 use super::hash::salt;
 use super::maglev::MaglevTableCache;
 use super::pins::{CoarseDuration, CoarseTime, PinnedFlowKey, PinnedFlowPhase};
 use super::replica::ServiceReplica;
 use super::rows::RedirectionRow;
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 /// A service.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ pub(super) struct ServicePlan {
     at: Vec<u64>,
     pub(super) policy: LoadBalancingPolicy,
     hash: Hash,
-    pins: Pinning,
+    pins: FlowPinningScope,
     pub(super) on_loss: ReplicaLossResponse,
-    pub(super) encapsulation: Encapsulation,
+    pub(super) encapsulation: TunnelEncapsulation,
     /// Whether a node has what no replica gets.
     has_origin: bool,
     tcp_idle: CoarseDuration,
@@ -87,13 +87,18 @@ impl ServicePlan {
     /// Whether each router has pins of its own.
     #[inline]
     fn is_apart(&self) -> bool {
-        self.pins == Pinning::PerRouter
+        self.pins == FlowPinningScope::PerRouter
     }
 
     /// Under what a router knows a flow to a row.
     #[inline]
-    pub(super) fn key(&self, router: RouterId, row: u16, call: &Call) -> PinnedFlowKey {
-        let Call { client, client_port, .. } = *call;
+    pub(super) fn key(
+        &self,
+        router: RouterId,
+        row: u16,
+        call: &ServicePacketHeader,
+    ) -> PinnedFlowKey {
+        let ServicePacketHeader { client, client_port, .. } = *call;
         let router = self.is_apart().then_some(router);
         PinnedFlowKey { client, client_port, row, router }
     }
@@ -113,7 +118,7 @@ impl ServicePlan {
 
     /// Whether it is in the middle of a connection that began while no replica was there: that has
     /// no pin, and goes on at the origin. Routers that are apart cannot know that.
-    pub(super) fn is_of_origin(&self, row: &RedirectionRow, call: &Call) -> bool {
+    pub(super) fn is_of_origin(&self, row: &RedirectionRow, call: &ServicePacketHeader) -> bool {
         let may_be = self.has_origin && !self.is_apart();
         may_be && row.port.transport == TransportProtocol::Tcp && !call.opens()
     }
@@ -135,14 +140,19 @@ impl ServicePlan {
     /// Whether ways to replicas may lead through nodes.
     #[inline]
     fn passes_nodes(&self) -> bool {
-        self.encapsulation != Encapsulation::None
+        self.encapsulation != TunnelEncapsulation::None
     }
 
     /// The tunnel of a packet whose outer packet is not fragmented.
     #[inline]
-    pub(super) fn tunnel(&self, is_v6: bool, start: Mouth, end: Mouth) -> PacketTunnel {
+    pub(super) fn tunnel(
+        &self,
+        is_v6: bool,
+        start: TunnelEndpoint,
+        end: TunnelEndpoint,
+    ) -> PacketTunnel {
         let overhead = match (self.encapsulation, is_v6) {
-            (Encapsulation::None, _) => 0,
+            (TunnelEncapsulation::None, _) => 0,
             (_, false) => 20,
             (_, true) => 40,
         };
@@ -181,7 +191,7 @@ impl RedirectedService {
         &self,
         router: RouterId,
         position: u8,
-        call: &Call,
+        call: &ServicePacketHeader,
         way: &mut FindWay<'_>,
         tables: &RefCell<MaglevTableCache>,
     ) -> Option<u16> {

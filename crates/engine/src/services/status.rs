@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{LoadBalancingPolicy, ServicePort};
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
-use super::call::{Call, CallKind, unmapped};
+use super::call::{CallKind, ServicePacketHeader, unmapped};
 use super::choice::FindWay;
 use super::replica::ServiceReplica;
 use super::{
@@ -97,7 +97,7 @@ impl ServiceRedirector {
         way: &mut FindWay<'_>,
     ) -> Option<NodeId> {
         let row = self.services.rows.get(number);
-        let call = Call {
+        let call = ServicePacketHeader {
             address: row.address,
             port: row.port.port,
             protocol: row.port.transport.number(),

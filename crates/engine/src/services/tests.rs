@@ -1,8 +1,9 @@
 //! Bounds of what redirectors know, which whole networks reach too slowly.
 
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, Hash, Link, LinkEnd, LoadBalancingPolicy, Node, NodeInterface,
-    Pinning, Replica as PlannedReplica, Router, RouterInterface, ServiceChange, ServiceUpdate,
+    FailOver, FlowPinningScope, Hash, Link, LinkEnd, LoadBalancingPolicy, Node, NodeInterface,
+    Replica as PlannedReplica, Router, RouterInterface, ServiceChange, ServiceUpdate,
+    TunnelEncapsulation,
 };
 use windtunnel_model::{LinkDirection, LinkId, LinkProfile, NetworkVertex, NodeId, Span};
 use windtunnel_wire::{build, tcp};
@@ -49,11 +50,11 @@ fn plan() -> Plan {
         at: alloc::vec![R],
         policy: LoadBalancingPolicy::Nearest,
         hash: Hash::Rendezvous,
-        pins: Pinning::Shared,
+        pins: FlowPinningScope::Shared,
         health: None,
         fail_over: FailOver::New,
         on_loss: ReplicaLossResponse::Reset,
-        encapsulation: Encapsulation::Clamp,
+        encapsulation: TunnelEncapsulation::Clamp,
         ping: None,
         tcp_idle: Planned::TCP_IDLE,
         udp_idle: Planned::UDP_IDLE,

@@ -20,14 +20,14 @@ use windtunnel_failover::{
 };
 use windtunnel_model::plan::{self, FailOver, NetworkModel, Plan, TransportProtocol};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::{Info, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::vnet;
 
-use super::Hit;
-use super::call::{Call, CallKind, unmapped};
+use super::RedirectionHit;
+use super::call::{CallKind, ServicePacketHeader, unmapped};
 use super::directory::ServiceDirectory;
 use super::rows::RedirectionRow;
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 pub use counters::{ExpelledCounts, FailOverCounters};
 use news::FailOverNewsQueue;
@@ -35,7 +35,7 @@ pub use news::{FailOverNews, FailOverWhat, ReplicaFault};
 
 /// What is kept for the services whose connections outlive their server.
 #[derive(Debug)]
-pub(super) struct Transparent {
+pub(super) struct TransparentFailOver {
     /// Of those services whose connections do not end with their replica, by number: with each packet
     /// they are asked what is due, so that the others are not among them.
     services: Vec<(u16, FailOverConnections)>,
@@ -60,7 +60,7 @@ pub(crate) enum FailOverSender {
 
 /// What became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum FailOverDisposition {
     /// The protocol has it.
     Yes,
     /// It is of a connection that is not kept here: it is to be treated as with `fail-over: new`.
@@ -76,13 +76,13 @@ pub(crate) struct FailOverPacket {
     /// From where.
     pub(crate) at: RouterId,
     /// How it gets to a replica; `None`: it is for the client.
-    pub(crate) to: Option<(PacketTunnel, Hit)>,
+    pub(crate) to: Option<(PacketTunnel, RedirectionHit)>,
     pub(crate) vnet: vnet::VirtioNetHeader,
     pub(crate) frame: Vec<u8>,
 }
 
-impl Transparent {
-    pub(super) fn new(plan: &Plan) -> Transparent {
+impl TransparentFailOver {
+    pub(super) fn new(plan: &Plan) -> TransparentFailOver {
         let held = |(number, service): (u16, &plan::Service)| {
             let config = ReplicationConfig {
                 on_loss: match service.on_loss {
@@ -105,7 +105,7 @@ impl Transparent {
             is_held.then(|| (number, held()))
         };
         let services = (0..).zip(&plan.services).filter_map(held).collect();
-        Transparent { services, news: FailOverNewsQueue::default() }
+        TransparentFailOver { services, news: FailOverNewsQueue::default() }
     }
 
     /// What is kept for a service; `None`: its connections end with their replica.
@@ -130,10 +130,12 @@ impl Transparent {
         node: NodeId,
         header: &vnet::VirtioNetHeader,
         frame: &[u8],
-    ) -> Taken {
-        let Ok(packet) = ParsedPacket::parse(frame) else { return Taken::Dropped };
-        let Some((service, key)) = services.rows.spoken(&packet) else { return Taken::Plain };
-        let Some(held) = self.of_mut(service) else { return Taken::Plain };
+    ) -> FailOverDisposition {
+        let Ok(packet) = ParsedPacket::parse(frame) else { return FailOverDisposition::Dropped };
+        let Some((service, key)) = services.rows.spoken(&packet) else {
+            return FailOverDisposition::Plain;
+        };
+        let Some(held) = self.of_mut(service) else { return FailOverDisposition::Plain };
         let taken = held.connections.handle_replica(now, ReplicaId(node.0), header, frame);
         let taken = held.judge(taken, &key);
         self.note_news(services, service);
@@ -152,7 +154,7 @@ impl Transparent {
         let holder = self.of(service)?.holder(&key)?;
         let is_v6 = packet.info.source.is_ipv6();
         let planned = &services.list[usize::from(service)].planned;
-        Some(planned.tunnel(is_v6, Mouth::Port(port), Mouth::Router(holder)))
+        Some(planned.tunnel(is_v6, TunnelEndpoint::Port(port), TunnelEndpoint::Router(holder)))
     }
 
     /// The next packet that the protocol sends.
@@ -167,10 +169,10 @@ impl Transparent {
             TransmitDestination::Replica(ReplicaId(node)) => {
                 let known = &services.list[usize::from(service)];
                 let number = known.position(NodeId(node))?;
-                let end = Mouth::Port(known.replicas[number].port);
-                let is_v6 = Info::parse(&frame).is_ok_and(|info| info.source.is_ipv6());
-                let hit = Hit { service, replica: u16::try_from(number).ok()? };
-                Some((known.planned.tunnel(is_v6, Mouth::Router(at), end), hit))
+                let end = TunnelEndpoint::Port(known.replicas[number].port);
+                let is_v6 = IpPacketSummary::parse(&frame).is_ok_and(|info| info.source.is_ipv6());
+                let hit = RedirectionHit { service, replica: u16::try_from(number).ok()? };
+                Some((known.planned.tunnel(is_v6, TunnelEndpoint::Router(at), end), hit))
             }
         };
         Some(FailOverPacket { service: id, at, to, vnet, frame })
@@ -237,11 +239,11 @@ impl FailOverConnections {
         &mut self,
         now: Time,
         router: RouterId,
-        call: &Call,
+        call: &ServicePacketHeader,
         header: &vnet::VirtioNetHeader,
         frame: &mut [u8],
         order: &[ReplicaId],
-    ) -> Taken {
+    ) -> FailOverDisposition {
         let taken = if matches!(call.kind, CallKind::Error) {
             self.connections.handle_icmp(now, frame)
         } else {
@@ -256,21 +258,21 @@ impl FailOverConnections {
         &mut self,
         taken: Result<(), ReplicationRefusal>,
         key: &ReplicatedConnectionKey,
-    ) -> Taken {
+    ) -> FailOverDisposition {
         match taken {
-            Ok(()) => Taken::Yes,
+            Ok(()) => FailOverDisposition::Yes,
             // With translated numbers on one side only, it would be another connection's.
             Err(_) if self.connections.place(key).is_some() => {
                 self.counters.unusable += 1;
-                Taken::Dropped
+                FailOverDisposition::Dropped
             }
-            Err(_) => Taken::Plain,
+            Err(_) => FailOverDisposition::Plain,
         }
     }
 }
 
 /// The ends of a packet to a service.
-pub(super) fn ends(call: &Call) -> ReplicatedConnectionKey {
+pub(super) fn ends(call: &ServicePacketHeader) -> ReplicatedConnectionKey {
     ReplicatedConnectionKey {
         client: SocketAddr::new(unmapped(call.client), call.client_port),
         service: SocketAddr::new(unmapped(call.address), call.port),

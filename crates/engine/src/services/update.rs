@@ -10,7 +10,7 @@ use super::ServiceRedirector;
 
 /// A connection whose client is to be sent a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct BrokenConnection {
     /// The router that redirected it last.
     pub(crate) router: RouterId,
     /// The service's end.
@@ -23,7 +23,7 @@ pub(crate) struct Broken {
 impl ServiceRedirector {
     /// Takes a change over. Connections whose clients are to be reset: at most
     /// 4096 at once, others with their next packet.
-    pub(crate) fn update(&mut self, now: Time, change: &ServiceChange) -> Vec<Broken> {
+    pub(crate) fn update(&mut self, now: Time, change: &ServiceChange) -> Vec<BrokenConnection> {
         let Some(lost) = self.services.apply(change) else { return Vec::new() };
         let id = change.service;
         let open = self.flows.open_to(&self.services, id, lost).count();

@@ -2,10 +2,10 @@
 //! written.
 
 use windtunnel_model::{PortId, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::{checksum, ipip, vnet};
 
-use super::Mouth;
+use super::TunnelEndpoint;
 use crate::buffer::PacketBufferPool;
 use crate::network::NetworkDirectory;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
@@ -34,8 +34,8 @@ impl OuterHeaders {
         if !checksum::complete(frame, header) {
             return Err(packet);
         }
-        let outer = Info::parse(packet.frame()).ok().and_then(|info| {
-            Some(ipip::Outer {
+        let outer = IpPacketSummary::parse(packet.frame()).ok().and_then(|info| {
+            Some(ipip::OuterIpHeader {
                 source: network.address_of_mouth(tunnel.start, info.source)?,
                 destination: network.address_of_mouth(tunnel.end, info.source)?,
                 identification: self.written,
@@ -58,11 +58,11 @@ impl OuterHeaders {
         &mut self,
         now: Time,
         port: PortId,
-        info: &Info,
+        info: &IpPacketSummary,
         packet: EmulatedPacket,
         pool: &mut PacketBufferPool,
     ) -> Option<EmulatedPacket> {
-        self.reassembly.push(now, Mouth::Port(port), info, packet, pool)
+        self.reassembly.push(now, TunnelEndpoint::Port(port), info, packet, pool)
     }
 
     /// Takes the packet out of one that was written with its outer header; without memory, or where

@@ -9,7 +9,7 @@ use windtunnel_wire::ethernet;
 
 use crate::buffer::PacketBufferPool;
 use crate::engine::FrameDeparture;
-use crate::network::Addressing;
+use crate::network::EthernetAddressPair;
 use crate::packet::EmulatedPacket;
 
 /// Frames that are to be sent, in order.
@@ -28,7 +28,7 @@ pub(crate) struct ExitPort {
     pub(crate) port: PortId,
     /// The lane that it came by.
     pub(crate) lane: Lane,
-    pub(crate) addresses: Option<Addressing>,
+    pub(crate) addresses: Option<EthernetAddressPair>,
 }
 
 impl DepartureQueue {
@@ -76,8 +76,8 @@ impl DepartureQueue {
 }
 
 /// Writes the Ethernet addresses of a delivery; a group address stays.
-pub(crate) fn address(frame: &mut [u8], addresses: Option<Addressing>) {
-    let Some(Addressing { destination, source }) = addresses else { return };
+pub(crate) fn address(frame: &mut [u8], addresses: Option<EthernetAddressPair>) {
+    let Some(EthernetAddressPair { destination, source }) = addresses else { return };
     let group =
         ethernet::EthernetFrame::parse(frame).ok().filter(ethernet::EthernetFrame::is_multicast);
     let destination = group.map_or(destination, |view| view.destination());

@@ -3,20 +3,20 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{LinkChange, Sides};
+use windtunnel_model::plan::{LinkChange, PartitionSides};
 use windtunnel_model::{Lane, NetworkVertex, Plan, Span, Time};
 use windtunnel_wire::icmp::{self, IcmpErrorReply};
 use windtunnel_wire::vnet;
 
 use crate::buffer::{PacketBuf, PacketBufferPool};
-use crate::chain::{ElementChain, LaneContext, LaneLocation, Role, TooBig};
+use crate::chain::{ElementChain, ElementChainRole, LaneContext, LaneLocation, TooBig};
 use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::element::trace::TraceSet;
 use crate::engine::QueueingModel;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape, SenderClass};
-use crate::records::{PacketRecorder, Tag, TaggedShape};
+use crate::records::{PacketRecordTag, PacketRecorder, TaggedShape};
 use crate::timer::{LaneActivity, TimerHeap};
 
 /// The lanes of a plan. A packet that a lane does not take as it is comes back, to be handled before
@@ -151,10 +151,10 @@ impl LaneSet {
     }
 
     /// What is recorded of a packet that the network itself sends now.
-    pub(crate) fn tag(&mut self, now: Time, packet: &EmulatedPacket) -> Tag {
+    pub(crate) fn tag(&mut self, now: Time, packet: &EmulatedPacket) -> PacketRecordTag {
         let recorder = &mut self.work.recorder;
         if !recorder.is_on() {
-            return Tag::NONE;
+            return PacketRecordTag::NONE;
         }
         recorder.tag(now, packet.frame(), &packet.shape)
     }
@@ -218,7 +218,7 @@ impl LaneSet {
     }
 
     /// Parts the lanes that a partition parts, and no others.
-    pub(crate) fn part(&mut self, sides: &Sides) {
+    pub(crate) fn part(&mut self, sides: &PartitionSides) {
         for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
             for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
                 chain.cut.parted = sides.part(ends[from], ends[to]);
@@ -232,7 +232,7 @@ fn chain_of(
     network: &NetworkDirectory,
     lane: Lane,
     part: u32,
-    role: Role,
+    role: ElementChainRole,
     traces: &TraceSet,
 ) -> ElementChain {
     let link = &plan.links[lane.link.index()];

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::{LanId, Lane, RouterId, Time};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::{ethernet, vnet};
 
 use super::Underlay;
 use super::resolution::{FoundPackets, ResolutionFrame, ResolutionOutcome};
-use crate::middlebox::Changes;
+use crate::middlebox::PacketRewrite;
 use crate::network::{LaneEndpoint, RouterLanInterface};
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::{RouterReason, TaggedShape};
@@ -89,8 +89,8 @@ impl Underlay {
         &self,
         now: Time,
         lane: Lane,
-        info: &Info,
-        changes: &Changes,
+        info: &IpPacketSummary,
+        changes: &PacketRewrite,
     ) -> Option<NextAddresses> {
         let LaneEndpoint::Lan(lan) = self.network.end(lane) else {
             return Some(NextAddresses(None));
@@ -177,7 +177,7 @@ impl Underlay {
         frame: &[u8],
         tunnel: Option<&PacketTunnel>,
     ) -> Option<IpAddr> {
-        let info = Info::parse(frame).ok()?;
+        let info = IpPacketSummary::parse(frame).ok()?;
         let Some(tunnel) = tunnel else {
             return self.network.neighbour(lan, Some(info.source), info.destination);
         };

@@ -7,7 +7,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use windtunnel_model::{Lane, Time};
 use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::ethernet;
-use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, Neighbour};
+use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, NeighbourMessage};
 
 use crate::neighbours::Neighbours;
 use crate::network::RouterLanInterface;
@@ -28,7 +28,7 @@ pub(crate) enum ResolutionFrame {
     /// Who has `target`?
     Solicitation { own: Ipv6Addr, mac: [u8; 6], target: Ipv6Addr },
     /// The answer to such a question, with the own Ethernet address and the one to which it goes.
-    Advertisement { question: Neighbour, mac: [u8; 6], to: [u8; 6] },
+    Advertisement { question: NeighbourMessage, mac: [u8; 6], to: [u8; 6] },
 }
 
 /// What a message means to the router that it has come to.
@@ -71,7 +71,7 @@ impl ResolutionOutcome {
         if let Ok(message) = ArpPacket::parse(frame) {
             return Some(ResolutionOutcome::of_arp(&message, station));
         }
-        let message = Neighbour::parse(frame)?;
+        let message = NeighbourMessage::parse(frame)?;
         Some(ResolutionOutcome::of_discovery(&message, frame, station))
     }
 
@@ -95,7 +95,7 @@ impl ResolutionOutcome {
     }
 
     fn of_discovery(
-        message: &Neighbour,
+        message: &NeighbourMessage,
         frame: &[u8],
         station: RouterLanInterface,
     ) -> ResolutionOutcome {
@@ -142,7 +142,7 @@ impl ResolutionFrame {
         match self {
             ResolutionFrame::Arp(packet, to) => packet.write(*to, buf),
             ResolutionFrame::Solicitation { own, mac, target } => {
-                Neighbour::write_solicitation(*own, *mac, *target, buf)
+                NeighbourMessage::write_solicitation(*own, *mac, *target, buf)
             }
             ResolutionFrame::Advertisement { question, mac, to } => {
                 question.write_answer(*mac, *to, buf)

@@ -157,7 +157,7 @@ fn capable_senders_are_marked_instead() {
     assert_eq!(net.lane(0).dropped.total(), 0);
     assert_eq!(net.out.len(), arrivals.len());
     let marked =
-        |out: &&crate::support::Out| ecn::codepoint(&out.frame) == Some(ecn::Codepoint::Ce);
+        |out: &&crate::support::Out| ecn::codepoint(&out.frame) == Some(ecn::EcnCodepoint::Ce);
     let marked = u64::try_from(net.out.iter().filter(marked).count()).unwrap();
     assert_eq!(net.lane(0).marked, marked);
     assert!(marked > 40, "{marked}");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{
-    CodelParameters, Fair, FairBy, FlowQueues, QueueDiscipline, QueueLimit,
+    CodelParameters, FairBy, FlowQueues, HostFairParameters, QueueDiscipline, QueueLimit,
 };
 use windtunnel_model::{LinkPatch, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, vnet};
@@ -200,7 +200,7 @@ fn two_backlogged_flows_get_half_each_whatever_they_send() {
 #[test]
 fn hosts_share_before_their_flows_do() {
     // Host 1 has one flow, host 2 has four.
-    let fair = |by| QueueDiscipline::Fair(Fair { by, queues: queues(1514) });
+    let fair = |by| QueueDiscipline::Fair(HostFairParameters { by, queues: queues(1514) });
     let share = |discipline| {
         let mut net = Net::new(pair(1, limited(100_000, discipline)));
         for n in 0..1000u64 {
@@ -228,7 +228,7 @@ fn another_discipline_keeps_the_packets_that_wait() {
     let turns = [
         QueueDiscipline::FqCodel(queues(1514)),
         QueueDiscipline::DropTail,
-        QueueDiscipline::Fair(Fair { by: FairBy::Source, queues: queues(1514) }),
+        QueueDiscipline::Fair(HostFairParameters { by: FairBy::Source, queues: queues(1514) }),
         QueueDiscipline::Pie(windtunnel_model::profile::PieParameters::default()),
         QueueDiscipline::Red(windtunnel_model::profile::RedParameters::default()),
     ];

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use windtunnel_engine::DropReason;
 use windtunnel_model::{LinkProfile, Span};
 use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::segment::Train;
+use windtunnel_wire::segment::PacketTrain;
 use windtunnel_wire::{build, checksum, fragment, icmp, vnet};
 
 use crate::support::{MS, Net, Topology, delayed, path};
@@ -95,7 +95,7 @@ fn the_full_segments_of_a_train_are_refused_once_and_a_short_last_one_passes() {
     frame[20] |= 0x40;
     let sum = u16::from_be_bytes([frame[24], frame[25]]);
     frame[24..26].copy_from_slice(&checksum::update(sum, 0, 0x4000).to_be_bytes());
-    assert_eq!(Train::new(&frame, &header).count, 4);
+    assert_eq!(PacketTrain::new(&frame, &header).count, 4);
     net.send(0, 0, header, &frame);
     net.finish();
     assert_eq!(net.lane(1).dropped[DropReason::Mtu], 3);

@@ -245,7 +245,7 @@ pub(crate) fn assert_marks_then_drops(profile: LinkProfile) {
         net.send(u64::from(tag) * 95 * MS / 100, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
-    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
+    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::EcnCodepoint::Ce);
     let marked = net.out.iter().filter(|out| ce(&out.frame)).count();
     assert_eq!(net.lane(0).marked, u64::try_from(marked).unwrap());
     assert!(marked > 500, "{marked}");

@@ -202,7 +202,7 @@ proptest! {
         net.finish();
         // Corruption leaves ports alone, and the ECN field.
         let fresh = |out: &&Out| {
-            ecn::codepoint(&out.frame) == Some(ecn::Codepoint::Ce) && out.frame[35] != 77
+            ecn::codepoint(&out.frame) == Some(ecn::EcnCodepoint::Ce) && out.frame[35] != 77
         };
         let count = |out: &Out| segments(&out.frame, &out.vnet).len();
         let seen: usize = net.out.iter().filter(fresh).map(count).sum();

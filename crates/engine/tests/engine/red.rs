@@ -275,7 +275,7 @@ fn the_distance_between_drops_is_uniform() {
         net.send(at, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
-    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::Codepoint::Ce);
+    let ce = |frame: &[u8]| ecn::codepoint(frame) == Some(ecn::EcnCodepoint::Ce);
     let marked: Vec<usize> =
         (21..net.out.len()).filter(|index| ce(&net.out[*index].frame)).collect();
     let gaps: Vec<usize> = marked.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -338,7 +338,7 @@ fn those_that_are_marked_and_then_dropped_are_not_counted_as_marked() {
         net.send(u64::from(tag) * MS / 3, 0, vnet::VirtioNetHeader::default(), &frame);
     }
     net.finish();
-    let ce = |out: &&crate::support::Out| ecn::codepoint(&out.frame) == Some(ecn::Codepoint::Ce);
+    let ce = |out: &&crate::support::Out| ecn::codepoint(&out.frame) == Some(ecn::EcnCodepoint::Ce);
     let seen = u64::try_from(net.out.iter().filter(ce).count()).unwrap();
     assert!(net.lane(0).dropped[DropReason::QueueFull] > 150 && seen > 50);
     assert_eq!(net.lane(0).marked, seen);

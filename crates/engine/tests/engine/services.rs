@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{NetworkChange, ReplicaCounters};
 use windtunnel_model::plan::{
-    Encapsulation, Plan, Replica, Service, ServiceChange, ServicePort, ServiceUpdate,
+    Plan, Replica, Service, ServiceChange, ServicePort, ServiceUpdate, TunnelEncapsulation,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId, Span};
 use windtunnel_wire::{build, tcp, vnet};

@@ -14,7 +14,7 @@ use windtunnel_model::{
     Lan, LanId, Lane, LinkDirection, LinkId, LinkPatch, LinkProfile, NetworkVertex, NodeId, PortId,
     RouterId, Span, Subnet, Time,
 };
-use windtunnel_wire::segment::{Train, write_range};
+use windtunnel_wire::segment::{PacketTrain, write_range};
 use windtunnel_wire::{build, vnet};
 
 /// Builds a plan link by link. Ports are numbered node by node, so every node has to be complete
@@ -336,7 +336,7 @@ pub(crate) fn segments(
     frame: &[u8],
     vnet: &vnet::VirtioNetHeader,
 ) -> Vec<(Vec<u8>, vnet::VirtioNetHeader)> {
-    let count = Train::new(frame, vnet).count;
+    let count = PacketTrain::new(frame, vnet).count;
     let one = |index| {
         let mut out = vec![0; frame.len()];
         let (len, header) = write_range(frame, vnet, index..index + 1, &mut out).unwrap();

@@ -7,7 +7,9 @@ use windtunnel_model::plan::Plan;
 use windtunnel_model::profile::{
     LossModel, Overhead, PropertySetting, QueueDiscipline, QueueLimit, RedParameters,
 };
-use windtunnel_model::trace::{LinkTrace, Opportunities, TraceColumn, TraceContent, TraceSeries};
+use windtunnel_model::trace::{
+    DeliveryOpportunities, LinkTrace, TraceColumn, TraceContent, TraceSeries,
+};
 use windtunnel_model::{
     LinkPatch, LinkProfile, Packets, Rate, Span, Time, TraceMode, TraceUse, Traces,
 };
@@ -21,7 +23,7 @@ const FOLLOW: TraceUse =
 /// Milliseconds of opportunities, as a file has them.
 fn opportunities(lines: &[u64]) -> LinkTrace {
     let mut trace =
-        Opportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
+        DeliveryOpportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
     let mut before = None;
     for line in lines {
         if before == Some(*line) {

@@ -4,13 +4,13 @@
 use proptest::prelude::*;
 use windtunnel_engine::LaneCounters;
 use windtunnel_model::profile::{
-    CodelParameters, Fair, FairBy, FlowQueues, Jitter, LossModel, Overhead, PacketReordering,
-    PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
+    CodelParameters, FairBy, FlowQueues, HostFairParameters, Jitter, LossModel, Overhead,
+    PacketReordering, PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
 };
 use windtunnel_model::record::EventRecord;
 use windtunnel_model::{LinkProfile, Packets, Plan, Probability, Span};
 use windtunnel_wire::build;
-use windtunnel_wire::segment::Train;
+use windtunnel_wire::segment::PacketTrain;
 
 use crate::records::laws;
 use crate::support::{MS, Net, US, pair, path, rated, segments};
@@ -47,7 +47,7 @@ fn run(plan: &Plan, trains: &[Sent], whole: bool) -> World {
     net.finish();
     net.check_conservation();
     let arrived = net.out.iter().flat_map(|out| {
-        let count = Train::new(&out.frame, &out.vnet).count;
+        let count = PacketTrain::new(&out.frame, &out.vnet).count;
         let at = move |index| (index + 1 == count).then_some(out.at);
         let parts = segments(&out.frame, &out.vnet);
         (0..count).zip(parts).map(move |(index, (frame, _))| Arrived { at: at(index), frame })
@@ -85,7 +85,7 @@ fn a_train_passes_a_gigabit_in_parts_of_at_most_100_us() {
     net.finish();
     // 1538 bytes take 12.304 µs, so eight of them are the most that 100 µs hold.
     assert_eq!(net.times(), [98_432, 123_040]);
-    let counts = net.out.iter().map(|out| Train::new(&out.frame, &out.vnet).count);
+    let counts = net.out.iter().map(|out| PacketTrain::new(&out.frame, &out.vnet).count);
     assert_eq!(counts.collect::<Vec<_>>(), [8, 2]);
 }
 
@@ -113,7 +113,7 @@ fn only_what_is_lost_is_cut_out_of_a_train() {
     let (frame, header) = build::tcp_train(net.socket(0), net.socket(1), 0, 0x10, &[1; 1000], 100);
     net.send(0, 0, header, &frame);
     net.finish();
-    let counts = net.out.iter().map(|out| Train::new(&out.frame, &out.vnet).count);
+    let counts = net.out.iter().map(|out| PacketTrain::new(&out.frame, &out.vnet).count);
     assert_eq!(counts.collect::<Vec<_>>(), [2, 5]);
     assert_eq!(net.times(), [MS, MS]);
     assert_eq!(net.lane(0).dropped.total(), 3);
@@ -164,7 +164,7 @@ fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         any::<bool>().prop_map(pie),
         Just(QueueDiscipline::Wf2q(Wf2qParameters::default())),
         Just(QueueDiscipline::FqCodel(FlowQueues { codel, ..FlowQueues::default() })),
-        Just(QueueDiscipline::Fair(Fair {
+        Just(QueueDiscipline::Fair(HostFairParameters {
             by: FairBy::Destination,
             queues: FlowQueues { codel, ..FlowQueues::default() }
         })),

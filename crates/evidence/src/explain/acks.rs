@@ -20,20 +20,20 @@ pub(crate) struct Ack {
 
 /// The acknowledgements of what one side sends, each list sorted by time.
 #[derive(Debug, Default)]
-pub(crate) struct Acks {
+pub(crate) struct AckTimeline {
     left: Vec<Ack>,
     came: Vec<Ack>,
 }
 
-impl Acks {
+impl AckTimeline {
     /// Those of the bytes that `sender` sends; `back` is the way of the other direction.
     pub(crate) fn new(
         history: &FlowHistory,
         sender: EndpointRole,
         back: &FlowDirectionRoute,
         lanes: &[DirectedLinkEnds],
-    ) -> Acks {
-        let mut acks = Acks::default();
+    ) -> AckTimeline {
+        let mut acks = AckTimeline::default();
         // By what identifies a packet on all lanes: those that are on their way, in order.
         let mut under_way: HashMap<(u64, u32), VecDeque<u64>> = HashMap::new();
         let mut near = 0;

@@ -7,7 +7,7 @@ use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, is
 
 /// How the bytes of a direction became readable.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+pub(crate) struct InOrderDeliverySeries {
     /// Sorted by `upto` and by time.
     steps: Vec<InOrderDelivery>,
 }
@@ -21,21 +21,21 @@ struct InOrderDelivery {
     missing: u64,
 }
 
-impl Arrivals {
+impl InOrderDeliverySeries {
     /// Of what `sender` sends. A byte that was read had come, even where no record says so.
     pub(crate) fn new(
         history: &FlowHistory,
         sender: EndpointRole,
         route: &FlowDirectionRoute,
         lanes: &[DirectedLinkEnds],
-    ) -> Arrivals {
+    ) -> InOrderDeliverySeries {
         let packets = history.packets[sender.index()].iter().filter(|packet| {
             packet.kind == PacketKind::Delivered
                 && packet.length > 0
                 && lanes.get(packet.lane as usize).is_some_and(|lane| route.is_exit(lane))
         });
         let begin = packets.clone().map(|packet| packet.offset).min().unwrap_or(0);
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = InOrderDeliverySeries::default();
         let mut frontier = Frontier { next: begin, ahead: Vec::new() };
         let mut reads = read_ends(history, sender.peer()).peekable();
         for packet in packets {

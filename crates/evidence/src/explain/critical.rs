@@ -11,7 +11,7 @@ use super::losses::{LossDetectionMethod, PacketRetransmission};
 use super::program::DataCall;
 use super::request::RequestSpan;
 use super::walk::LatencySegment;
-use super::{LatencyComponent, Walk};
+use super::{LatencyAttribution, LatencyComponent};
 use crate::history::{EndpointRole, FlowSocketType};
 
 /// Where a request's time went, the earliest first, and the losses that took part.
@@ -21,7 +21,7 @@ pub(super) fn explain(
 ) -> (Vec<LatencySegment>, Vec<PacketRetransmission>) {
     let mut path = CriticalPath {
         flow,
-        walk: Walk::new(request.begin, request.end),
+        walk: LatencyAttribution::new(request.begin, request.end),
         losses: Vec::new(),
         left: flow.programs.each_ref().map(|program| program.calls.len()),
     };
@@ -41,7 +41,7 @@ pub(super) fn explain(
 
 struct CriticalPath<'a> {
     flow: &'a FlowIndex<'a>,
-    walk: Walk,
+    walk: LatencyAttribution,
     losses: Vec<PacketRetransmission>,
     /// By side: calls from there on have been walked over.
     left: [usize; 2],

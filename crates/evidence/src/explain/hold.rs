@@ -1,9 +1,9 @@
 //! What held bytes back that had been written: a busy line, a loss, a window.
 
-use super::acks::Acks;
+use super::acks::AckTimeline;
 use super::losses::{PacketRetransmission, RetransmissionHistory};
 use super::route::{DirectedLinkPassages, FlowDirectionRoute};
-use super::{LatencyComponent, Walk};
+use super::{LatencyAttribution, LatencyComponent};
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
 /// When the narrowest lane of a way was occupied by the flow: it was being used as far as it can,
@@ -12,11 +12,11 @@ use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, Tc
 pub(crate) struct BottleneckOccupancy {
     lane: u32,
     /// Disjoint and sorted.
-    of: Vec<Occupied>,
+    of: Vec<OccupancyInterval>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Occupied {
+struct OccupancyInterval {
     queued: u64,
     sent: u64,
     end: u64,
@@ -41,7 +41,7 @@ impl BottleneckOccupancy {
             let offered = lane.offered.latest(passage.offset, passage.time);
             let queued = offered.map_or(sent, |offered| offered.time.max(before));
             let end = (passage.time + passage.value).max(sent);
-            line.of.push(Occupied { queued, sent, end });
+            line.of.push(OccupancyInterval { queued, sent, end });
             before = end;
         }
         line
@@ -88,7 +88,7 @@ pub(crate) fn progress(
 pub(crate) struct SenderHistory<'a> {
     pub(crate) side: EndpointRole,
     pub(crate) line: BottleneckOccupancy,
-    pub(crate) acks: Acks,
+    pub(crate) acks: AckTimeline,
     pub(crate) losses: RetransmissionHistory,
     pub(crate) progress: Vec<(u64, u64)>,
     pub(crate) samples: &'a [TcpSample],
@@ -100,7 +100,7 @@ impl SenderHistory<'_> {
     /// that was full, else to `otherwise`. Losses that took part join `losses`.
     pub(crate) fn hold(
         &self,
-        walk: &mut Walk,
+        walk: &mut LatencyAttribution,
         from: u64,
         otherwise: LatencyComponent,
         losses: &mut Vec<PacketRetransmission>,

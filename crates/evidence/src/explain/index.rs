@@ -2,8 +2,8 @@
 
 use windtunnel_model::record::flag;
 
-use super::acks::Acks;
-use super::arrivals::Arrivals;
+use super::acks::AckTimeline;
+use super::arrivals::InOrderDeliverySeries;
 use super::datagrams::{self, DatagramLengthMismatch};
 use super::hold::{BottleneckOccupancy, SenderHistory, progress};
 use super::losses::RetransmissionHistory;
@@ -20,7 +20,7 @@ pub(crate) struct FlowIndex<'a> {
     pub(crate) handshakes: [FlowDirectionRoute; 2],
     pub(crate) senders: [SenderHistory<'a>; 2],
     pub(crate) programs: [SocketCallHistory; 2],
-    arrivals: [Arrivals; 2],
+    arrivals: [InOrderDeliverySeries; 2],
 }
 
 impl<'a> FlowIndex<'a> {
@@ -50,8 +50,10 @@ impl<'a> FlowIndex<'a> {
             })
         });
         let arrivals = EndpointRole::BOTH.map(|side| match history.transport {
-            FlowSocketType::Stream => Arrivals::new(history, side, &routes[side.index()], lanes),
-            FlowSocketType::Datagrams => Arrivals::default(),
+            FlowSocketType::Stream => {
+                InOrderDeliverySeries::new(history, side, &routes[side.index()], lanes)
+            }
+            FlowSocketType::Datagrams => InOrderDeliverySeries::default(),
         });
         let senders = EndpointRole::BOTH.map(|side| sender(history, side, &routes, lanes));
         let program =
@@ -103,8 +105,8 @@ fn sender<'a>(
     let route = &routes[side.index()];
     let is_stream = history.transport == FlowSocketType::Stream;
     let acks = match is_stream {
-        true => Acks::new(history, side, &routes[side.peer().index()], lanes),
-        false => Acks::default(),
+        true => AckTimeline::new(history, side, &routes[side.peer().index()], lanes),
+        false => AckTimeline::default(),
     };
     let losses = match is_stream {
         true => RetransmissionHistory::new(history, side, route, &acks, lanes),

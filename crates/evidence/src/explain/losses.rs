@@ -1,6 +1,6 @@
 //! Packets that were dropped, and the copies that were sent in their place.
 
-use super::acks::Acks;
+use super::acks::AckTimeline;
 use super::route::FlowDirectionRoute;
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
@@ -69,7 +69,7 @@ impl RetransmissionHistory {
         history: &FlowHistory,
         sender: EndpointRole,
         route: &FlowDirectionRoute,
-        acks: &Acks,
+        acks: &AckTimeline,
         lanes: &[DirectedLinkEnds],
     ) -> RetransmissionHistory {
         let mut losses = RetransmissionHistory::default();
@@ -128,7 +128,7 @@ impl RetransmissionHistory {
         byte: u64,
         sent_at: u64,
         resent_at: u64,
-        acks: &Acks,
+        acks: &AckTimeline,
         samples: &[TcpSample],
     ) -> LossDetectionMethod {
         let earlier = self.of.iter().rev().take_while(|loss| loss.resent_at > sent_at);

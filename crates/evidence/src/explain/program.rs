@@ -1,6 +1,6 @@
 //! What a program did with a flow: writes and reads, by offset.
 
-use super::arrivals::Arrivals;
+use super::arrivals::InOrderDeliverySeries;
 use crate::history::{EndpointRole, FlowHistory, is_read, is_write};
 
 /// A call that moved bytes; for a side whose calls are not recorded, what packets show of it.
@@ -55,7 +55,10 @@ impl SocketCallHistory {
     }
 
     /// From what a side sent, (time, end), and what it could read.
-    pub(crate) fn seen_by_packets(sent: &[(u64, u64)], arrivals: &Arrivals) -> SocketCallHistory {
+    pub(crate) fn seen_by_packets(
+        sent: &[(u64, u64)],
+        arrivals: &InOrderDeliverySeries,
+    ) -> SocketCallHistory {
         let call = |time, from, to, is_write| DataCall {
             begin: time,
             end: time,

@@ -48,13 +48,16 @@ pub(super) struct RequestSpan {
 
 /// Bytes that were written and of which no read is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Unread {
+pub(super) struct UnreadMessageCount {
     pub(super) messages: u64,
 }
 
 /// All requests of a flow, by begin, and how many messages were never read.
-pub(super) fn requests(programs: &[SocketCallHistory; 2]) -> (Vec<RequestSpan>, Unread) {
-    let mut found = RequestCollector { programs, requests: Vec::new(), unread: Unread::default() };
+pub(super) fn requests(
+    programs: &[SocketCallHistory; 2],
+) -> (Vec<RequestSpan>, UnreadMessageCount) {
+    let mut found =
+        RequestCollector { programs, requests: Vec::new(), unread: UnreadMessageCount::default() };
     let mut present = PartialRequest::default();
     let client = &programs[EndpointRole::Client.index()];
     for (at, call) in client.calls.iter().enumerate() {
@@ -90,7 +93,7 @@ fn joined(known: Option<(u64, u64)>, more: (u64, u64)) -> Option<(u64, u64)> {
 struct RequestCollector<'a> {
     programs: &'a [SocketCallHistory; 2],
     requests: Vec<RequestSpan>,
-    unread: Unread,
+    unread: UnreadMessageCount,
 }
 
 impl RequestCollector<'_> {

@@ -1,7 +1,7 @@
 //! The way of a direction's packets over lanes, and a byte's journey on it.
 
-use super::passage::{Passage, Passages};
-use super::{LatencyComponent, Walk};
+use super::passage::{PacketPassage, PacketPassageIndex};
+use super::{LatencyAttribution, LatencyComponent};
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind};
 
 /// One direction's packets, by lane.
@@ -17,10 +17,10 @@ pub(crate) struct FlowDirectionRoute {
 pub(crate) struct DirectedLinkPassages {
     pub(crate) lane: u32,
     ends: DirectedLinkEnds,
-    pub(crate) offered: Passages,
-    pub(crate) sent: Passages,
-    pub(crate) delivered: Passages,
-    pub(crate) dropped: Passages,
+    pub(crate) offered: PacketPassageIndex,
+    pub(crate) sent: PacketPassageIndex,
+    pub(crate) delivered: PacketPassageIndex,
+    pub(crate) dropped: PacketPassageIndex,
 }
 
 /// The places of both sides, as far as packets show them: the flow's first lanes start there, and
@@ -115,7 +115,7 @@ impl FlowDirectionRoute {
     }
 
     /// Where, when and why a packet with the byte was dropped, the latest until then.
-    pub(crate) fn dropped(&self, byte: u64, until: u64) -> Option<(u32, &Passage)> {
+    pub(crate) fn dropped(&self, byte: u64, until: u64) -> Option<(u32, &PacketPassage)> {
         let drops = self.lanes.iter();
         let drops = drops.filter_map(|lane| Some((lane.lane, lane.dropped.latest(byte, until)?)));
         drops.max_by_key(|(_, passage)| passage.time)
@@ -123,7 +123,12 @@ impl FlowDirectionRoute {
 
     /// Walks back over the lanes that the byte came by, from its arrival at the receiver to where
     /// it was sent; returns when that was.
-    pub(crate) fn journey(&self, byte: u64, arrival: u64, walk: &mut Walk) -> Option<u64> {
+    pub(crate) fn journey(
+        &self,
+        byte: u64,
+        arrival: u64,
+        walk: &mut LatencyAttribution,
+    ) -> Option<u64> {
         let (mut place, mut time) = (self.receiver, arrival);
         let mut entered = None;
         for _ in 0..LANES_MAX {
@@ -144,7 +149,7 @@ impl FlowDirectionRoute {
         place: Option<u32>,
         byte: u64,
         until: u64,
-    ) -> Option<(&DirectedLinkPassages, &Passage)> {
+    ) -> Option<(&DirectedLinkPassages, &PacketPassage)> {
         let lanes = self.lanes.iter().filter(|lane| Some(lane.ends.to) == place);
         let found = lanes.filter_map(|lane| Some((lane, lane.delivered.latest(byte, until)?)));
         found.max_by_key(|(_, passage)| passage.time)
@@ -156,14 +161,14 @@ impl DirectedLinkPassages {
         DirectedLinkPassages {
             lane,
             ends,
-            offered: Passages::default(),
-            sent: Passages::default(),
-            delivered: Passages::default(),
-            dropped: Passages::default(),
+            offered: PacketPassageIndex::default(),
+            sent: PacketPassageIndex::default(),
+            delivered: PacketPassageIndex::default(),
+            dropped: PacketPassageIndex::default(),
         }
     }
 
-    fn point(&mut self, kind: PacketKind) -> &mut Passages {
+    fn point(&mut self, kind: PacketKind) -> &mut PacketPassageIndex {
         match kind {
             PacketKind::Offered => &mut self.offered,
             PacketKind::Sent => &mut self.sent,
@@ -173,7 +178,12 @@ impl DirectedLinkPassages {
     }
 
     /// From the delivery of a byte to when it was offered, which it returns.
-    fn back_over(&self, byte: u64, delivered: &Passage, walk: &mut Walk) -> u64 {
+    fn back_over(
+        &self,
+        byte: u64,
+        delivered: &PacketPassage,
+        walk: &mut LatencyAttribution,
+    ) -> u64 {
         let mut time = delivered.time.saturating_sub(delivered.value);
         walk.back_to(time, LatencyComponent::Propagation(self.lane));
         if let Some(sent) = self.sent.latest(byte, time) {

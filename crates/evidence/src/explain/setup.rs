@@ -6,7 +6,7 @@ use windtunnel_model::record::kind::Call;
 use super::index::FlowIndex;
 use super::losses::{LossDetectionMethod, PacketRetransmission};
 use super::walk::LatencySegment;
-use super::{LatencyComponent, Walk};
+use super::{LatencyAttribution, LatencyComponent};
 use crate::history::{EndpointRole, PacketKind};
 
 /// When the set-up began and ended; `None`: it is not recorded, or did not come to an end.
@@ -36,7 +36,7 @@ pub(super) fn explain(
     begin: u64,
     end: u64,
 ) -> (Vec<LatencySegment>, Vec<PacketRetransmission>) {
-    let (mut walk, mut losses) = (Walk::new(begin, end), Vec::new());
+    let (mut walk, mut losses) = (LatencyAttribution::new(begin, end), Vec::new());
     let mut arrival = flow.handshakes[EndpointRole::Server.index()].first_arrived(0);
     for sender in [EndpointRole::Server, EndpointRole::Client] {
         let Some(arrived) = arrival else { break };
@@ -63,7 +63,7 @@ fn back_over_copies(
     flow: &FlowIndex<'_>,
     sender: EndpointRole,
     sent: u64,
-    walk: &mut Walk,
+    walk: &mut LatencyAttribution,
     losses: &mut Vec<PacketRetransmission>,
 ) {
     let route = &flow.handshakes[sender.index()];

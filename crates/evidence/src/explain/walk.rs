@@ -1,6 +1,6 @@
 //! The time of a request, attributed from its end backwards.
 //!
-//! INVARIANT: what is attributed and what is left make up the whole: [`Walk::back_to`] is the only
+//! INVARIANT: what is attributed and what is left make up the whole: [`LatencyAttribution::back_to`] is the only
 //! way to attribute, it goes on where it stopped, and it never goes beyond the begin.
 
 use super::LatencyComponent;
@@ -15,17 +15,17 @@ pub struct LatencySegment {
 
 /// A walk from the end of a request to its begin.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct LatencyAttribution {
     begin: u64,
     now: u64,
     /// The latest first.
     stretches: Vec<LatencySegment>,
 }
 
-impl Walk {
+impl LatencyAttribution {
     /// At the end of `begin..end`.
-    pub(crate) fn new(begin: u64, end: u64) -> Walk {
-        Walk { begin: begin.min(end), now: end, stretches: Vec::new() }
+    pub(crate) fn new(begin: u64, end: u64) -> LatencyAttribution {
+        LatencyAttribution { begin: begin.min(end), now: end, stretches: Vec::new() }
     }
 
     /// Attributes the time from `time` to where the walk is. Times that lie later than that change

@@ -7,8 +7,8 @@ use crate::file::FlowDirection;
 
 /// Packets that have been offered to lanes and have not come out.
 #[derive(Debug, Default)]
-pub(super) struct Offers {
-    waiting: BTreeMap<Place, VecDeque<Offer>>,
+pub(super) struct PendingLaneOffers {
+    waiting: BTreeMap<Place, VecDeque<LaneOffer>>,
 }
 
 /// Flow, direction, member and lane.
@@ -16,7 +16,7 @@ type Place = (Option<usize>, FlowDirection, u16, u32);
 
 /// A packet, or a train.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Offer {
+pub(super) struct LaneOffer {
     pub(super) offset: u32,
     pub(super) length: u32,
     pub(super) ack: u32,
@@ -27,22 +27,26 @@ pub(super) struct Offer {
 /// Later records of a lane are sought among so many offers.
 const WAITING_MAX: usize = 65_536;
 
-impl Offers {
+impl PendingLaneOffers {
     pub(super) fn offered(&mut self, member: u16, entry: &AttributedRecord, number: u64) {
         let [offset, length, _, ack] = entry.record.args;
         let waiting = self.waiting.entry(place(member, entry)).or_default();
         if waiting.len() == WAITING_MAX {
             waiting.pop_front();
         }
-        waiting.push_back(Offer { offset, length, ack, number });
+        waiting.push_back(LaneOffer { offset, length, ack, number });
     }
 
     /// The offer that the entry's packet is of, or a part of; the offer is forgotten with its last
     /// part. The second value says whether it was that.
-    pub(super) fn take(&mut self, member: u16, entry: &AttributedRecord) -> Option<(Offer, bool)> {
+    pub(super) fn take(
+        &mut self,
+        member: u16,
+        entry: &AttributedRecord,
+    ) -> Option<(LaneOffer, bool)> {
         let [offset, length, ..] = entry.record.args;
         let waiting = self.waiting.get_mut(&place(member, entry))?;
-        let fits = |offer: &Offer| {
+        let fits = |offer: &LaneOffer| {
             let inside = offset.wrapping_sub(offer.offset);
             match offer.length {
                 0 => length == 0 && inside == 0,

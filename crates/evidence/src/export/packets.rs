@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use windtunnel_model::record::Kind;
 
-use super::offers::Offers;
+use super::offers::PendingLaneOffers;
 use super::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
 use crate::file::LaneName;
 use crate::rows::is_packet;
@@ -27,7 +27,7 @@ pub enum CaptureLocation {
 
 /// How often a packet is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Points {
+pub enum CapturePointSelection {
     /// Once: as a capture there would see it. Everywhere, that is where a node sends it; at a node, what
     /// it sends and what it receives; on a link, what is offered to it.
     Once,
@@ -57,7 +57,7 @@ pub fn packets<'a>(
     evidence: &RecordedRun,
     entries: impl Iterator<Item = &'a AttributedRecord>,
     place: &CaptureLocation,
-    points: Points,
+    points: CapturePointSelection,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut buffer = Vec::new();
@@ -65,7 +65,7 @@ pub fn packets<'a>(
     pcapng::section(&mut buffer, program, COMMENT);
     let interfaces = interfaces(evidence, place, points, &mut buffer);
     let frames = CaptureFrameBuilder::new(evidence);
-    let mut offers = Offers::default();
+    let mut offers = PendingLaneOffers::default();
     for entry in entries.filter(|entry| entry.kind().is_some_and(is_packet)) {
         let member = evidence.origin_of(entry).member;
         let ack = match entry.kind() {
@@ -99,14 +99,14 @@ impl CaptureLocation {
     }
 }
 
-impl Points {
+impl CapturePointSelection {
     /// Whether a packet is written for a record of this kind of a lane which begins at a node, or not.
     fn has(self, place: &CaptureLocation, kind: Kind, is_node: bool) -> bool {
         match (self, place) {
-            (Points::All, _) => true,
-            (Points::Once, CaptureLocation::All) => kind == Kind::Offered && is_node,
-            (Points::Once, CaptureLocation::Nodes(_)) => kind != Kind::Dropped,
-            (Points::Once, CaptureLocation::Links(_)) => kind == Kind::Offered,
+            (CapturePointSelection::All, _) => true,
+            (CapturePointSelection::Once, CaptureLocation::All) => kind == Kind::Offered && is_node,
+            (CapturePointSelection::Once, CaptureLocation::Nodes(_)) => kind != Kind::Dropped,
+            (CapturePointSelection::Once, CaptureLocation::Links(_)) => kind == Kind::Offered,
         }
     }
 }
@@ -117,7 +117,7 @@ type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
 fn interfaces(
     evidence: &RecordedRun,
     place: &CaptureLocation,
-    points: Points,
+    points: CapturePointSelection,
     out: &mut Vec<u8>,
 ) -> Interfaces {
     let mut interfaces = BTreeMap::new();

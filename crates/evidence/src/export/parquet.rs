@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use crate::rows::{RecordFormatter, columns};
 use crate::{AttributedRecord, RecordedRun};
-use column::{Chunk, ParquetColumnBuffer};
+use column::{ParquetColumnBuffer, ParquetColumnChunk};
 use thrift::Struct;
 
 /// Rows that are held before they are written.
@@ -70,7 +70,7 @@ pub(super) fn in_groups<'a>(
 
 /// A row group that has been written.
 struct ParquetRowGroup {
-    chunks: Vec<Chunk>,
+    chunks: Vec<ParquetColumnChunk>,
     rows: usize,
 }
 

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use windtunnel_model::record::Kind;
 
 use super::{
-    CaptureLocation, Points, csv, json_lines, packets, parquet as write_parquet, timeline,
+    CaptureLocation, CapturePointSelection, csv, json_lines, packets, parquet as write_parquet,
+    timeline,
 };
 use crate::RecordedRun;
 use crate::evidence::tests::{ENGINE, conversation, file, header, load, packet};
@@ -193,28 +194,40 @@ fn a_timeline_is_in_order_and_each_slice_and_arrow_has_its_end() {
 fn a_pcapng_section_has_blocks_of_whole_words_that_name_their_length_twice() {
     // Two members with two lanes and three points each; 4 offers, 2 deliveries, a drop.
     let link = CaptureLocation::Links(vec!["wire".to_owned()]);
-    assert_eq!(blocks(&link, Points::All), BTreeMap::from([(SECTION, 1), (1, 12), (6, 7)]));
+    assert_eq!(
+        blocks(&link, CapturePointSelection::All),
+        BTreeMap::from([(SECTION, 1), (1, 12), (6, 7)])
+    );
 }
 
 #[test]
 fn a_packet_is_once_in_a_capture_unless_all_points_are_asked_for() {
     let link = CaptureLocation::Links(vec!["wire".to_owned()]);
-    assert_eq!(blocks(&link, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
     assert_eq!(
-        blocks(&CaptureLocation::All, Points::Once),
+        blocks(&link, CapturePointSelection::Once),
+        BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)])
+    );
+    assert_eq!(
+        blocks(&CaptureLocation::All, CapturePointSelection::Once),
         BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)])
     );
     // Of each member, what the client sends, and the lane by which it would receive.
     let client = CaptureLocation::Nodes(vec!["client".to_owned()]);
-    assert_eq!(blocks(&client, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)]));
+    assert_eq!(
+        blocks(&client, CapturePointSelection::Once),
+        BTreeMap::from([(SECTION, 1), (1, 4), (6, 4)])
+    );
     let server = CaptureLocation::Nodes(vec!["server".to_owned()]);
-    assert_eq!(blocks(&server, Points::Once), BTreeMap::from([(SECTION, 1), (1, 4), (6, 2)]));
+    assert_eq!(
+        blocks(&server, CapturePointSelection::Once),
+        BTreeMap::from([(SECTION, 1), (1, 4), (6, 2)])
+    );
 }
 
 const SECTION: u32 = 0x0a0d_0d0a;
 
 /// How many blocks of each type a capture of the conversation has: 1 is an interface, 6 a packet.
-fn blocks(place: &CaptureLocation, points: Points) -> BTreeMap<u32, u32> {
+fn blocks(place: &CaptureLocation, points: CapturePointSelection) -> BTreeMap<u32, u32> {
     let evidence = conversation_with_a_drop();
     let mut bytes = Vec::new();
     packets(&evidence, evidence.records().iter(), place, points, &mut bytes).unwrap();

@@ -20,10 +20,10 @@ use std::io::{self, Write};
 use windtunnel_model::record::kind::{Call, MACHINE};
 use windtunnel_model::record::{Kind, flag};
 
-use super::offers::Offers;
+use super::offers::PendingLaneOffers;
 use crate::rows::{self, RecordFormatter};
 use crate::{AttributedRecord, RecordedRun};
-use arrows::Arrows;
+use arrows::TimelineArrows;
 use writer::{ChromeTraceEvent, ChromeTraceEventQueue};
 
 /// Writes the records as a timeline.
@@ -39,8 +39,8 @@ pub fn timeline<'a>(
         evidence,
         rows: RecordFormatter::new(evidence),
         events: ChromeTraceEventQueue::new(evidence.origin_ns()),
-        arrows: Arrows::new(evidence, entries.clone()),
-        offers: Offers::default(),
+        arrows: TimelineArrows::new(evidence, entries.clone()),
+        offers: PendingLaneOffers::default(),
         waiting: BTreeMap::new(),
         links: BTreeMap::new(),
         tracks: BTreeMap::new(),
@@ -61,8 +61,8 @@ struct ChromeTraceExporter<'a> {
     evidence: &'a RecordedRun,
     rows: RecordFormatter<'a>,
     events: ChromeTraceEventQueue,
-    arrows: Arrows,
-    offers: Offers,
+    arrows: TimelineArrows,
+    offers: PendingLaneOffers,
     /// Packets in a queue: the process of their link, by the number of the offer.
     waiting: BTreeMap<u64, u32>,
     /// By member and lane: the process.

@@ -51,7 +51,7 @@ pub(super) struct LocalFlowDefinition {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     pub(super) records: u64,
-    pub(super) opener: Opener,
+    pub(super) opener: FlowOpenerEvidence,
 }
 
 /// An address and a port.
@@ -63,7 +63,7 @@ pub(super) struct TransportAddress {
 
 /// How well it is known which side opened a flow, and whether that is `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Opener {
+pub(super) struct FlowOpenerEvidence {
     pub(super) strength: u8,
     pub(super) reverse: bool,
 }
@@ -182,7 +182,7 @@ impl LocalFlowDefinition {
             begin_ns: record.time,
             end_ns: record.time,
             records: 0,
-            opener: Opener::default(),
+            opener: FlowOpenerEvidence::default(),
         }
     }
 
@@ -250,7 +250,7 @@ impl LocalFlowDefinition {
         if kind != Kind::FlowSequence {
             self.sequence = [None; 2];
         }
-        (self.records, self.opener) = (0, Opener::default());
+        (self.records, self.opener) = (0, FlowOpenerEvidence::default());
     }
 
     fn learn(&mut self, layer: u8, record: &EventRecord) {
@@ -266,16 +266,21 @@ impl LocalFlowDefinition {
         let opener = match Kind::from_number(record.kind) {
             Some(Kind::Call) => match Call::from_number(record.extra) {
                 Some(Call::Connect) if self.protocol != UDP => {
-                    Opener { strength: 5, reverse: false }
+                    FlowOpenerEvidence { strength: 5, reverse: false }
                 }
-                Some(Call::Accept) => Opener { strength: 5, reverse: true },
+                Some(Call::Accept) => FlowOpenerEvidence { strength: 5, reverse: true },
                 _ => return,
             },
             Some(Kind::Offered) if self.protocol == TCP => {
                 let first = record.flags & (flag::SYN | flag::ACK) == flag::SYN;
-                Opener { strength: if first { 4 } else { 3 }, reverse: reverse && first }
+                FlowOpenerEvidence {
+                    strength: if first { 4 } else { 3 },
+                    reverse: reverse && first,
+                }
             }
-            _ if layer == RecordSource::Engine as u8 => Opener { strength: 3, reverse: false },
+            _ if layer == RecordSource::Engine as u8 => {
+                FlowOpenerEvidence { strength: 3, reverse: false }
+            }
             _ => return,
         };
         if opener.strength > self.opener.strength {

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use windtunnel_model::record::kind::{MACHINE, NO_FLOW, RecordSource};
 
-use super::local::{FlowCorrelator, LocalFlowDefinition, Opener, TransportAddress};
+use super::local::{FlowCorrelator, FlowOpenerEvidence, LocalFlowDefinition, TransportAddress};
 use super::{FlowEndpoint, GlobalFlow, LocalFlow, TCP};
 use crate::evidence::AttributedRecord;
 
@@ -212,7 +212,7 @@ impl FlowCorrelator {
             if local.opener.strength > best.opener.strength { local } else { best }
         });
         let Some(best) = best else { unreachable!("a cluster has a local flow") };
-        let Opener { reverse, .. } = best.opener;
+        let FlowOpenerEvidence { reverse, .. } = best.opener;
         let (from, to) = if reverse { (best.to, best.from) } else { (best.from, best.to) };
         let parts = locals.iter().map(|local| local.part(local.from != from)).collect();
         GlobalFlow {

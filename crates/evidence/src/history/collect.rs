@@ -15,11 +15,11 @@ use crate::flows::UDP;
 /// The histories of all flows, in the order of [`RecordedRun::flows`].
 #[must_use]
 pub fn histories(evidence: &RecordedRun) -> Vec<FlowHistory> {
-    let mut collected: Vec<Collected> = evidence
+    let mut collected: Vec<FlowHistoryBuilder> = evidence
         .flows()
         .iter()
         .zip(0..)
-        .map(|(flow, number)| Collected::new(flow.protocol, number))
+        .map(|(flow, number)| FlowHistoryBuilder::new(flow.protocol, number))
         .collect();
     for entry in evidence.records() {
         if let Some(collected) = entry.flow().and_then(|flow| collected.get_mut(flow)) {
@@ -27,7 +27,7 @@ pub fn histories(evidence: &RecordedRun) -> Vec<FlowHistory> {
         }
     }
     let of_clocks = if evidence.members().len() > 1 { CLOCK_ERROR_NS } else { 0 };
-    let finish = |one: Collected| {
+    let finish = |one: FlowHistoryBuilder| {
         let history = one.finish();
         FlowHistory { order_error_ns: history.order_error_ns.max(of_clocks), ..history }
     };
@@ -61,7 +61,7 @@ pub fn lanes(evidence: &RecordedRun) -> (Vec<LaneName>, Vec<DirectedLinkEnds>) {
 
 /// A history that grows, record by record.
 #[derive(Debug)]
-struct Collected {
+struct FlowHistoryBuilder {
     history: FlowHistory,
     /// By direction: the last offset of packets, and of calls.
     near_packets: [u64; 2],
@@ -70,12 +70,12 @@ struct Collected {
     is_apart: bool,
 }
 
-impl Collected {
-    fn new(protocol: u8, flow: u32) -> Collected {
+impl FlowHistoryBuilder {
+    fn new(protocol: u8, flow: u32) -> FlowHistoryBuilder {
         let transport =
             if protocol == UDP { FlowSocketType::Datagrams } else { FlowSocketType::Stream };
         let history = FlowHistory { flow, transport, ..FlowHistory::default() };
-        Collected { history, near_packets: [0; 2], near_calls: [0; 2], is_apart: false }
+        FlowHistoryBuilder { history, near_packets: [0; 2], near_calls: [0; 2], is_apart: false }
     }
 
     fn add(&mut self, entry: &AttributedRecord) {
@@ -147,7 +147,7 @@ impl Collected {
     }
 
     fn finish(self) -> FlowHistory {
-        let Collected { mut history, is_apart, .. } = self;
+        let FlowHistoryBuilder { mut history, is_apart, .. } = self;
         if is_apart {
             history.keep_packets();
         }

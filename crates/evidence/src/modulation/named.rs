@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Modulation, modulation};
+use super::{FlowModulation, modulation};
 use crate::RecordedRun;
 use crate::history::EndpointRole;
 
@@ -14,7 +14,7 @@ pub struct ModulationReport {
     pub from: String,
     pub to: String,
     #[serde(flatten)]
-    pub modulation: Modulation,
+    pub modulation: FlowModulation,
 }
 
 impl ModulationReport {
@@ -24,7 +24,7 @@ impl ModulationReport {
         modulation(evidence).into_iter().map(|one| ModulationReport::of(evidence, one)).collect()
     }
 
-    fn of(evidence: &RecordedRun, modulation: Modulation) -> ModulationReport {
+    fn of(evidence: &RecordedRun, modulation: FlowModulation) -> ModulationReport {
         let flow = &evidence.flows()[modulation.flow as usize];
         let name = |side: EndpointRole| {
             let end = match side {

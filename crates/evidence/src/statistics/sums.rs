@@ -11,7 +11,7 @@ use crate::rows::{is_packet, signed};
 use crate::{AttributedRecord, RecordedRun};
 
 #[derive(Debug)]
-pub(super) struct Sums<'e> {
+pub(super) struct EvidenceTotals<'e> {
     evidence: &'e RecordedRun,
     /// By origin.
     pub(super) records: Vec<u64>,
@@ -44,13 +44,13 @@ struct DirectedLinkTotals {
     dropped: BTreeMap<u32, u64>,
 }
 
-impl<'e> Sums<'e> {
-    pub(super) fn new(evidence: &'e RecordedRun) -> Sums<'e> {
+impl<'e> EvidenceTotals<'e> {
+    pub(super) fn new(evidence: &'e RecordedRun) -> EvidenceTotals<'e> {
         let lanes = evidence
             .members()
             .iter()
             .map(|m| vec![DirectedLinkTotals::default(); m.header.lanes.len()]);
-        Sums {
+        EvidenceTotals {
             evidence,
             records: vec![0; evidence.origins().len()],
             lost: vec![0; evidence.origins().len()],

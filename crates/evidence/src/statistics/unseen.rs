@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use windtunnel_model::record::kind::RecordSource;
 
-use super::sums::Sums;
+use super::sums::EvidenceTotals;
 use crate::RecordedRun;
 
-pub(super) fn sentences(evidence: &RecordedRun, sums: &Sums<'_>) -> Vec<String> {
+pub(super) fn sentences(evidence: &RecordedRun, sums: &EvidenceTotals<'_>) -> Vec<String> {
     let mut sentences = Vec::new();
     layers(evidence, &mut sentences);
     nodes(evidence, &mut sentences);

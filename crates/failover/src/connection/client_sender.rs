@@ -13,7 +13,7 @@ use crate::event::{ConnectionTermination, ReplicatedConnectionKey, ReplicationEv
 use crate::offset::{index as as_index, is_later, len64};
 use crate::options::TcpOptions;
 use crate::ranges::StreamRangeSet;
-use crate::replica::Acknowledgement;
+use crate::replica::ReplicaAckKind;
 use crate::segment::{ParsedTcpSegment, URG};
 use crate::stamps;
 use windtunnel_wire::tcp;
@@ -100,7 +100,7 @@ impl ClientSender<'_> {
     pub(super) fn acknowledge(
         &mut self,
         cx: &mut ReplicationContext<'_>,
-        came: Option<(usize, &ParsedTcpSegment<'_>, Acknowledgement)>,
+        came: Option<(usize, &ParsedTcpSegment<'_>, ReplicaAckKind)>,
     ) {
         if self.replicas.live_count() == 0 {
             return;
@@ -110,7 +110,7 @@ impl ClientSender<'_> {
         let sacked = self.replicas.sacked();
         let is_sacked = sacked != self.server.shown && !sacked.is_empty();
         let repeats = came.is_some_and(|(index, segment, said)| {
-            said == Acknowledgement::Duplicate && self.is_passed(index, segment)
+            said == ReplicaAckKind::Duplicate && self.is_passed(index, segment)
         });
         if is_new || is_sacked || repeats {
             let mut draft = self.draft(cx, self.delivered.end, &[]);

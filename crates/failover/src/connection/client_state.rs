@@ -4,7 +4,7 @@ use super::replica_set::ConnectionReplicaSet;
 use super::server_state::AnnouncedWindow;
 use crate::draft::PacketHeaderTemplate;
 use crate::event::ReplicatedConnectionKey;
-use crate::offset::{Space, is_later};
+use crate::offset::{SequenceSpace, is_later};
 use crate::options::TcpOptions;
 use crate::segment::ParsedTcpSegment;
 use windtunnel_wire::tcp;
@@ -15,7 +15,7 @@ const MSS_DEFAULT: (u16, u16) = (536, 1220);
 /// What the client has sent, has received, and takes.
 #[derive(Debug, Clone)]
 pub(super) struct ClientTcpState {
-    pub(super) space: Space,
+    pub(super) space: SequenceSpace,
     /// What its SYN offered, MSS lowered to that of the way to the replicas.
     pub(super) syn: TcpOptions,
     pub(super) wants_ecn: bool,
@@ -54,7 +54,7 @@ impl ClientTcpState {
         let options = &segment.options;
         let mss = options.mss.unwrap_or(mss_default(&key)).min(mss_max);
         Self {
-            space: Space { isn: segment.sequence },
+            space: SequenceSpace { isn: segment.sequence },
             syn: TcpOptions {
                 mss: Some(mss),
                 shift: options.shift,

@@ -8,7 +8,7 @@ use super::repetition::{RepetitionResponse, SegmentRepetition};
 use super::{ReplicatedConnection, ReplicationContext};
 use crate::event::{ReplicaExpulsionCause, ReplicaId};
 use crate::offset::len64;
-use crate::replica::Acknowledgement;
+use crate::replica::ReplicaAckKind;
 use crate::segment::ParsedTcpSegment;
 use crate::stamps;
 use windtunnel_wire::tcp;
@@ -80,15 +80,15 @@ impl ReplicatedConnection {
             return;
         };
         let mut said = replica.acknowledge(segment, offset, self.client.space, self.client.sent);
-        if said == Acknowledgement::Implausible {
+        if said == ReplicaAckKind::Implausible {
             cx.sink.counters.implausible += 1;
             return;
         }
         let detection = &cx.config.detection;
-        if said == Acknowledgement::Duplicate && replica.health.answers_probe(cx.now, detection) {
+        if said == ReplicaAckKind::Duplicate && replica.health.answers_probe(cx.now, detection) {
             // The client has asked for no answer to a probe of this room.
             replica.repeated = replica.repeated.saturating_sub(1);
-            said = Acknowledgement::Old;
+            said = ReplicaAckKind::Old;
         }
         replica.note_sent(segment, offset, self.client.acked, self.client.edge);
         if let Some((value, _)) = segment.options.stamps {

@@ -11,7 +11,7 @@ use crate::icmp::IcmpQuotedSegment;
 use crate::options::TcpOptions;
 use crate::replica::{ConnectionReplica, ReplicaLifecycleStage};
 use crate::segment::{CONTROL, ParsedTcpSegment};
-use windtunnel_wire::{ecn::Codepoint, tcp};
+use windtunnel_wire::{ecn::EcnCodepoint, tcp};
 
 /// What packets to replicas are made of. Only the count of packets changes.
 pub(super) struct ReplicaSender<'a> {
@@ -75,7 +75,7 @@ impl ReplicaSender<'_> {
                 urgent: segment.urgent.unwrap_or(0),
                 options: self.options_for(replica, segment, acked),
                 payload: segment.payload,
-                ecn: if replica.ecn { segment.ecn } else { Codepoint::NotEct },
+                ecn: if replica.ecn { segment.ecn } else { EcnCodepoint::NotEct },
                 gso_size: segment.gso_size,
             };
             let number = self.server.identification;

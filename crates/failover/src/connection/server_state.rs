@@ -3,12 +3,12 @@
 use super::client_state::ClientTcpState;
 use super::replica_set::ConnectionReplicaSet;
 use crate::draft::{PacketHeaderTemplate, piece};
-use crate::offset::{Space, index, len64};
+use crate::offset::{SequenceSpace, index, len64};
 use crate::options::TcpOptions;
 use crate::ranges::StreamRangeSet;
 use crate::segment::ParsedTcpSegment;
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::{ecn::Codepoint, tcp};
+use windtunnel_wire::{ecn::EcnCodepoint, tcp};
 
 /// Bytes of timestamps in a segment.
 const STAMPS_LEN: usize = 12;
@@ -24,7 +24,7 @@ const BACKUP_GAP: Span = Span::from_millis(20);
 #[derive(Debug, Clone, Default)]
 pub(super) struct VirtualServerTcpState {
     /// The sequence space: that of the first primary, whatever comes after it.
-    pub(super) space: Space,
+    pub(super) space: SequenceSpace,
     /// The options of the SYN-ACK: what all replicas can do.
     pub(super) syn: TcpOptions,
     pub(super) ecn: bool,
@@ -47,7 +47,7 @@ pub(super) struct VirtualServerTcpState {
     /// The primary has reduced its window: the next data says so.
     pub(super) cwr: bool,
     /// How the primary marks its data.
-    codepoint: Codepoint,
+    codepoint: EcnCodepoint,
     /// When the client was sent the last packet.
     pub(super) spoke: Time,
     /// When it was sent the last one with data, or a probe.
@@ -100,8 +100,8 @@ impl VirtualServerTcpState {
     /// Congestion that a replica's segment met, and what the primary says of its own.
     pub(super) fn note_marks(&mut self, segment: &ParsedTcpSegment<'_>, is_primary: bool) {
         if !segment.payload.is_empty() {
-            self.ce |= segment.ecn == Codepoint::Ce;
-            if is_primary && segment.ecn != Codepoint::Ce {
+            self.ce |= segment.ecn == EcnCodepoint::Ce;
+            if is_primary && segment.ecn != EcnCodepoint::Ce {
                 self.codepoint = segment.ecn;
             }
         }
@@ -112,10 +112,10 @@ impl VirtualServerTcpState {
     }
 
     /// How a packet to the client is marked.
-    pub(super) fn codepoint_of(&self, payload: &[u8]) -> Codepoint {
+    pub(super) fn codepoint_of(&self, payload: &[u8]) -> EcnCodepoint {
         match (self.ecn && !payload.is_empty(), self.ce) {
-            (false, _) => Codepoint::NotEct,
-            (true, true) => Codepoint::Ce,
+            (false, _) => EcnCodepoint::NotEct,
+            (true, true) => EcnCodepoint::Ce,
             (true, false) => self.codepoint,
         }
     }

@@ -29,12 +29,12 @@ impl ConnectionEvictionClass {
 
 /// All of them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shelves {
+pub(super) struct EvictableConnections {
     half_open: BTreeSet<(Time, ReplicatedConnectionKey)>,
     over: BTreeSet<(Time, ReplicatedConnectionKey)>,
 }
 
-impl Shelves {
+impl EvictableConnections {
     /// Puts a connection where it belongs now.
     pub(super) fn put(
         &mut self,

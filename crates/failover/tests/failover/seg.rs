@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_wire::ecn::{self, Codepoint};
+use windtunnel_wire::ecn::{self, EcnCodepoint};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, tcp, vnet};
 
@@ -81,10 +81,10 @@ impl Seg {
         seg.urgent = u16::from_be_bytes([bytes[18], bytes[19]]);
         seg.payload = view.payload().to_vec();
         seg.ecn = match ecn::codepoint(frame).unwrap() {
-            Codepoint::NotEct => 0,
-            Codepoint::Ect1 => 1,
-            Codepoint::Ect0 => 2,
-            Codepoint::Ce => 3,
+            EcnCodepoint::NotEct => 0,
+            EcnCodepoint::Ect1 => 1,
+            EcnCodepoint::Ect0 => 2,
+            EcnCodepoint::Ce => 3,
         };
         seg.parse_options(view.options());
         seg
@@ -162,7 +162,7 @@ impl Seg {
 
 /// The packets that a frame stands for, with complete checksums.
 pub(crate) fn cut(vnet: &vnet::VirtioNetHeader, frame: &[u8]) -> Vec<Vec<u8>> {
-    let train = windtunnel_wire::segment::Train::new(frame, vnet);
+    let train = windtunnel_wire::segment::PacketTrain::new(frame, vnet);
     let cut_one = |index: u32| {
         let mut out = vec![0; frame.len()];
         let range = index..index + 1;

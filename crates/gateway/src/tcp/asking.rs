@@ -12,7 +12,7 @@ use crate::log::FlowLine;
 use crate::names;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
-use crate::socket::{self, Dialled};
+use crate::socket::{self, PendingConnection};
 use crate::splice::SplicedConnectionPair;
 use crate::worker::GatewayContext;
 
@@ -58,8 +58,10 @@ impl Tcp {
             asking.asked += 1;
             (asking.is_v6, asking.since_ns) = (resolver.is_ipv6(), clock::monotonic_ns());
             match socket::dial(SocketAddr::new(*resolver, NAMES_PORT)) {
-                Ok(Dialled::Now(socket)) => return self.join_resolver(context, asking, socket),
-                Ok(Dialled::Soon(socket)) => {
+                Ok(PendingConnection::Now(socket)) => {
+                    return self.join_resolver(context, asking, socket);
+                }
+                Ok(PendingConnection::Soon(socket)) => {
                     self.next += 1;
                     let dial = self.next;
                     if context.poller.add_once_writable(&socket, PollerToken::Dial(dial)).is_ok() {

@@ -1,6 +1,6 @@
 //! What the nodes and reservations of a plan reserve, each within another one or the machine.
 
-use windtunnel_budget::admission::{ReservableResource, ResourceAmounts, Shortfall};
+use windtunnel_budget::admission::{ReservableResource, ResourceAmounts, ResourceShortfall};
 use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::EventAction;
@@ -14,12 +14,12 @@ pub(super) struct MachineReservations {
     /// Their names.
     reservations: Vec<String>,
     /// Of reservations, then of nodes, by their positions in the plan.
-    all: Vec<Reserves>,
+    all: Vec<DeclaredReservation>,
 }
 
 /// What one part reserves by its own words.
 #[derive(Debug, Clone, Copy)]
-struct Reserves {
+struct DeclaredReservation {
     parent: Option<usize>,
     amounts: ResourceAmounts,
     limits: [Option<u64>; 2],
@@ -39,7 +39,7 @@ impl MachineReservations {
                 it.demand.memory_reserved.map_or(0, |memory| memory.0),
                 *is_used,
             );
-            Reserves {
+            DeclaredReservation {
                 parent: it.parent.map(ReservationId::index),
                 amounts,
                 limits: of(&it.demand),
@@ -49,7 +49,7 @@ impl MachineReservations {
             let (cpu, memory) = (node.reserved_cpu_millis(), node.reserved_memory());
             let amounts = amounts(cpu, memory, is_here(index));
             let parent = node.reservation.map(ReservationId::index);
-            Reserves { parent, amounts, limits: of(&node.demand) }
+            DeclaredReservation { parent, amounts, limits: of(&node.demand) }
         });
         let all = reservations.chain(nodes).collect();
         let reservations = plan.reservations.iter().map(|it| it.name.clone()).collect();
@@ -116,13 +116,13 @@ impl MachineReservations {
     }
 
     /// Whether each reservation has what is reserved within it.
-    pub(super) fn fit(&self) -> Result<(), Vec<Shortfall>> {
+    pub(super) fn fit(&self) -> Result<(), Vec<ResourceShortfall>> {
         let resources = [ReservableResource::Processor, ReservableResource::Memory].into_iter();
         let lacking = resources.filter_map(|resource| {
             let overbooked = self.tree(resource).overbooked()?;
             let of = self.reservations.get(overbooked.part?).cloned();
             // A node does not bound its programs here: the file's check did.
-            of.is_some().then_some(Shortfall {
+            of.is_some().then_some(ResourceShortfall {
                 resource,
                 asked: overbooked.asked,
                 capacity: overbooked.has,
@@ -130,12 +130,12 @@ impl MachineReservations {
                 held: Vec::new(),
             })
         });
-        let lacking: Vec<Shortfall> = lacking.collect();
+        let lacking: Vec<ResourceShortfall> = lacking.collect();
         if lacking.is_empty() { Ok(()) } else { Err(lacking) }
     }
 
     fn tree(&self, resource: ReservableResource) -> ReservationTree {
-        let part = |part: &Reserves| ReservationNode {
+        let part = |part: &DeclaredReservation| ReservationNode {
             parent: part.parent,
             min: part.amounts.of(resource),
             limit: part.limits[index_of(resource)],

@@ -9,7 +9,7 @@ use windtunnel_trace::sample::{self, LinkSampleRow};
 use super::interval::{ByInterval, INTERVAL_NS, interval_of};
 use super::lines::BoundedLines;
 use crate::folder::{FolderError, RunOutputFolder, failed};
-use crate::recorder::{LineFileWriter, Peaks, lane_names, write_rows};
+use crate::recorder::{LanePeakRates, LineFileWriter, lane_names, write_rows};
 
 /// Writes the sums and returns the peaks by lane index. A part whose file was cut short (its disk
 /// was full) says so itself.
@@ -28,7 +28,7 @@ pub(super) fn merge(
     let mut lines =
         LineFileWriter::create(folder, "links.csv", 0).map_err(failed("write", &path))?;
     lines.waiting().extend(format!("{}\n", sample::COLUMNS).into_bytes());
-    let (mut peaks, mut latest) = (Peaks::new(names.len()), Time::ZERO);
+    let (mut peaks, mut latest) = (LanePeakRates::new(names.len()), Time::ZERO);
     let idle = vec![LinkSampleRow::default(); names.len()];
     for (index, (at, counted)) in samples.values().enumerate() {
         let whole = index == 0 || index + 1 == samples.len();

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::parts::RunPartFolders;
-use crate::part::results::Results;
+use crate::part::results::PartResults;
 
 /// Leaves out the parts that were cut off from the run, unless there are no others. Both sides have
 /// gone on and taken the other for lost, so what they saw does not add up.
 pub(super) fn only_the_run(
     parts: &RunPartFolders,
-    all: &mut Vec<(Results, PathBuf)>,
+    all: &mut Vec<(PartResults, PathBuf)>,
 ) -> RunPartFolders {
     let mut parts = parts.clone();
     if all.iter().all(|(results, _)| results.apart) {

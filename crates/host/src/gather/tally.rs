@@ -7,10 +7,10 @@ use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
 
 use super::interval::{ByInterval, interval_of};
 use super::parts::RunPartFolders;
-use crate::part::results::Results;
+use crate::part::results::PartResults;
 use windtunnel_dataplane::{LaneResult, Tally, phase};
 
-pub(super) fn merge(plan: &Plan, parts: &RunPartFolders, results: &[Results]) -> Tally {
+pub(super) fn merge(plan: &Plan, parts: &RunPartFolders, results: &[PartResults]) -> Tally {
     let tallies: Vec<&Tally> = results.iter().map(|part| &part.tally).collect();
     let mut all = Tally {
         lanes: (0..plan.links.len() * 2).map(|lane| lane_of(&tallies, lane)).collect(),

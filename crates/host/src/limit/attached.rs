@@ -20,7 +20,7 @@ use super::{
     AllowedDestination, AttachedProcessStatus, CommandLimitOptions, CommandLimitReport, LimitError,
     LimitRegistryEntry, system,
 };
-use crate::outside::end::Signals;
+use crate::outside::end::RecordingSignalReader;
 
 /// Limits a process that runs already with all below it, until the last of them has ended or a signal
 /// comes. `begins` is called once all is limited.
@@ -44,7 +44,7 @@ pub fn attach(
     check_group(wanted, &shared)?;
     let mut holding = CommandLimitEnforcer::around(&wanted.resources, pid)?;
     // Threads must not take them; and a limit that is stopped would stop the programs.
-    let signals = Signals::open().map_err(system("read signals"))?;
+    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
     STOPPING.into_iter().try_for_each(signal::ignore).map_err(system("ignore signals"))?;
     let shown = keeper
         .map(|(keeper, door)| CommandNetworkLimiter::attach(wanted, &shared, keeper, door, pid))

@@ -15,16 +15,17 @@ use std::sync::Arc;
 
 use windtunnel_limit::watch::ResourceWatchLimits;
 use windtunnel_limit::{
-    CgroupResource, ControlGroup, Duty, Guard, Mechanism, ProcessScope, ProcessTree, ResourceWatch,
+    CgroupResource, ControlGroup, DutyCycleController, Mechanism, ProcessScope, ProcessTree,
+    ResourceWatch, ResumeGuardProcess,
 };
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
 use super::note::LimitGroupRecordFile;
-use super::resources::{AmountUse, CommandResourceUsage, Resources, Second};
+use super::resources::{AmountUse, CommandCpuSample, CommandResourceUsage, Resources};
 use super::{LimitError, system};
 use crate::node_limits::data_of;
 use amount::ResourceReadings;
-use around::Foreign;
+use around::ForeignProcessTree;
 use check::CommandLimitLapses;
 use meter::ProcessorMeter;
 
@@ -40,8 +41,8 @@ pub(super) struct CommandLimitEnforcer {
     guard_pid: Option<Pid>,
     tree: Option<Arc<ProcessTree>>,
     /// A tree that was not started from here.
-    foreign: Option<Foreign>,
-    duty: Option<Duty>,
+    foreign: Option<ForeignProcessTree>,
+    duty: Option<DutyCycleController>,
     watch: Option<ResourceWatch>,
     meter: ProcessorMeter,
     amounts: ResourceReadings,
@@ -64,8 +65,9 @@ impl CommandLimitEnforcer {
         let making::CommandControlGroup { own, group, mechanisms, asked } = made;
         let by = |mechanism| mechanisms.iter().any(|(_, by)| *by == mechanism);
         let (stops, watches) = (by(Mechanism::DutyCycle), by(Mechanism::Watch));
-        let guard = stops.then(Guard::start).transpose().map_err(system("start a guard"))?;
-        let guard_pid = guard.as_ref().map(Guard::pid);
+        let guard =
+            stops.then(ResumeGuardProcess::start).transpose().map_err(system("start a guard"))?;
+        let guard_pid = guard.as_ref().map(ResumeGuardProcess::pid);
         let is_looked_at = stops || watches || group.is_some() || wanted.open_files.is_some();
         let tree = is_looked_at.then(|| Arc::new(ProcessTree::new(guard)));
         Ok(CommandLimitEnforcer {
@@ -103,7 +105,7 @@ impl CommandLimitEnforcer {
     pub(super) fn begin(&mut self) -> Result<(), LimitError> {
         if let (Some(tree), true) = (&self.tree, self.is_by(Mechanism::DutyCycle)) {
             let scope = ProcessScope::Tree(Arc::clone(tree));
-            let duty = Duty::begin(scope, self.asked.cpu_millis.unwrap_or(u32::MAX));
+            let duty = DutyCycleController::begin(scope, self.asked.cpu_millis.unwrap_or(u32::MAX));
             self.duty = Some(duty.map_err(system("start a duty cycle"))?);
         }
         if let Some(foreign) = &mut self.foreign {
@@ -240,9 +242,9 @@ impl CommandLimitEnforcer {
         mut self,
         is_last: bool,
         began_ns: u64,
-    ) -> (CommandResourceUsage, Vec<Second>) {
+    ) -> (CommandResourceUsage, Vec<CommandCpuSample>) {
         let mut goes_on = true;
-        match self.duty.take().map(Duty::end) {
+        match self.duty.take().map(DutyCycleController::end) {
             Some(Ok((last, windows))) => self.meter.take(windows, last, None),
             Some(Err(error)) => {
                 // The guard does it.

@@ -15,7 +15,9 @@ use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, SeccompFilterKind};
 
 use super::place::PacingLibraryFolder;
-use super::supervision::{CallLimiterSettings, CallLimiterThread, Judge, RefusedDestinations};
+use super::supervision::{
+    CallLimiterSettings, CallLimiterThread, DestinationPolicy, RefusedDestinations,
+};
 use super::{CommandLimitOptions, LimitError, LimitRegistryEntry, system};
 use crate::outside::start;
 
@@ -123,7 +125,7 @@ fn supervise(
     ledger: Option<SeccompCallLedger>,
 ) -> Result<CallLimiterThread, LimitError> {
     let region = shared.region_again().map_err(system("map the file of a limit"))?;
-    let judge = (!wanted.connect.is_empty()).then(|| Judge::of(wanted.connect.clone()));
+    let judge = (!wanted.connect.is_empty()).then(|| DestinationPolicy::of(wanted.connect.clone()));
     let terms = CallLimiterSettings { judge, moves: wanted.moves(), ledger };
     CallLimiterThread::start(region, door, terms).map_err(system("look at the calls of programs"))
 }

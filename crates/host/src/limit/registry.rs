@@ -8,14 +8,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use windtunnel_budget::pacing::{Per, TransferDirection};
+use windtunnel_budget::pacing::{PacingBudgetScope, TransferDirection};
 use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::{clock, process};
 
 use super::control::{self, LimitChangeRequest, LimitControlThread};
 use super::holding::CommandLimitEnforcer;
 use super::note::{LimitGroupRecord, LimitGroupRecordFile};
-use super::resources::{CommandResourceUsage, Resources, Second};
+use super::resources::{CommandCpuSample, CommandResourceUsage, Resources};
 use super::{CommandLimitOptions, CommandLimitStatus, LimitError, name_of, system};
 use crate::outside::own_folder;
 
@@ -50,7 +50,7 @@ impl LimitRegistryEntry {
             MappedPacingRegion::open(&file)
         };
         let region = region.map_err(failed)?;
-        let per = wanted.per.unwrap_or(Per::Tree);
+        let per = wanted.per.unwrap_or(PacingBudgetScope::Tree);
         if is_new {
             let rates = wanted.rates.map(|rate| rate.unwrap_or(0));
             region.begin(clock::monotonic_ns(), 0, per, rates);
@@ -112,7 +112,7 @@ impl LimitRegistryEntry {
         &self,
         control: LimitControlThread,
         began_ns: u64,
-    ) -> (CommandResourceUsage, Vec<Second>) {
+    ) -> (CommandResourceUsage, Vec<CommandCpuSample>) {
         let is_last = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
         let ended = control.finish().map(|holding| holding.end(is_last, began_ns));
         ended.unwrap_or_default()
@@ -332,7 +332,7 @@ mod tests {
         let region = MappedPacingRegion::create_in(
             &OpenOptions::new().read(true).write(true).open(&path).unwrap(),
         );
-        region.unwrap().begin(1, 0, Per::Socket, [1, 1]);
+        region.unwrap().begin(1, 0, PacingBudgetScope::Socket, [1, 1]);
         drop(left);
         let shared =
             LimitRegistryEntry::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
@@ -354,7 +354,8 @@ mod tests {
         let first =
             LimitRegistryEntry::join_in(folder.path(), &wanted([Some(8_000), None])).unwrap();
         first.admit_others().unwrap();
-        let other = CommandLimitOptions { per: Some(Per::Socket), ..wanted([None; 2]) };
+        let other =
+            CommandLimitOptions { per: Some(PacingBudgetScope::Socket), ..wanted([None; 2]) };
         let error = LimitRegistryEntry::join_in(folder.path(), &other).unwrap_err().to_string();
         assert_eq!(
             error,

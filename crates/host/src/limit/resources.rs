@@ -119,7 +119,7 @@ pub struct AmountUse {
 
 /// About a second of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Second {
+pub struct CommandCpuSample {
     /// When it ended, after the beginning of the command.
     pub time_s: f64,
     pub length_s: f64,
@@ -129,9 +129,9 @@ pub struct Second {
     pub throttled_s: f64,
 }
 
-impl Second {
-    pub(super) fn of(window: &CpuAccountWindow, began_ns: u64) -> Second {
-        Second {
+impl CommandCpuSample {
+    pub(super) fn of(window: &CpuAccountWindow, began_ns: u64) -> CommandCpuSample {
+        CommandCpuSample {
             time_s: seconds(window.end_ns.saturating_sub(began_ns)),
             length_s: seconds(window.length_ns),
             asked_cpus: f64::from(window.asked_millis) / 1000.0,

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use windtunnel_budget::pacing::region::Sum;
-use windtunnel_budget::pacing::{Escape, Hold, PacingRegion, Per, TransferDirection};
+use windtunnel_budget::pacing::region::TransferTotals;
+use windtunnel_budget::pacing::{
+    Escape, PacingBudgetScope, PacingMechanism, PacingRegion, TransferDirection,
+};
 
-use super::resources::{CommandResourceUsage, Second};
+use super::resources::{CommandCpuSample, CommandResourceUsage};
 use super::supervision::RefusedDestinations;
 
 /// A limit as it is.
@@ -93,7 +95,7 @@ pub struct CommandLimitReport {
     pub status: CommandLimitStatus,
     /// Processor time, where that is limited.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cpu_windows: Vec<Second>,
+    pub cpu_windows: Vec<CommandCpuSample>,
     /// Where the command ran already.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub running: Option<AttachedProcessStatus>,
@@ -117,7 +119,7 @@ pub struct AttachedProcessStatus {
 }
 
 impl DirectionThroughput {
-    fn of(sum: Sum) -> DirectionThroughput {
+    fn of(sum: TransferTotals) -> DirectionThroughput {
         let duration_ns = sum.last_ns.saturating_sub(sum.first_ns);
         let bits = u128::from(sum.bytes) * 8_000_000_000;
         let delivered = bits.checked_div(u128::from(duration_ns));
@@ -134,12 +136,12 @@ impl DirectionThroughput {
 
 /// The name of what has a budget of its own.
 #[must_use]
-pub fn name_of(per: Per) -> &'static str {
+pub fn name_of(per: PacingBudgetScope) -> &'static str {
     match per {
-        Per::Tree => "tree",
-        Per::Process => "process",
-        Per::Socket => "socket",
-        Per::Peer => "peer",
+        PacingBudgetScope::Tree => "tree",
+        PacingBudgetScope::Process => "process",
+        PacingBudgetScope::Socket => "socket",
+        PacingBudgetScope::Peer => "peer",
     }
 }
 
@@ -156,8 +158,8 @@ impl CommandLimitStatus {
             receive: DirectionThroughput::of(region.sum(TransferDirection::Receive)),
             crowded: region.crowded(),
             held: LimitEnforcementCounts {
-                by_library: region.held(Hold::Library),
-                by_notification: region.held(Hold::Notification),
+                by_library: region.held(PacingMechanism::Library),
+                by_notification: region.held(PacingMechanism::Notification),
                 notified_calls: region.shown(),
             },
             escapes: Escape::ALL.into_iter().map(|why| region.escapes(why)).sum(),

@@ -42,9 +42,9 @@ use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::poll::{EpollSet, EventFd, Timer};
 use windtunnel_sys::unix;
 
-pub(super) use judge::Judge;
+pub(super) use judge::DestinationPolicy;
 pub use judge::RefusedDestinations;
-use look::Looker;
+use look::CallInspector;
 use work::CallLimiterLoop;
 
 /// The thread, which the calls of programs need: it has to live as long as they do.
@@ -62,7 +62,7 @@ pub(super) struct CallLimiterThread {
 #[derive(Debug)]
 pub(super) struct CallLimiterSettings {
     /// What judges where programs send to, if that is limited.
-    pub(super) judge: Option<Judge>,
+    pub(super) judge: Option<DestinationPolicy>,
     /// Whether bytes are limited.
     pub(super) moves: bool,
     /// Where a keeper finds what is not answered, of programs that ran already.
@@ -82,8 +82,15 @@ impl CallLimiterThread {
         let doors = [ours].into_iter().chain(door).collect();
         let living = Arc::new(AtomicUsize::new(0));
         let of_thread = Arc::clone(&living);
-        let work =
-            CallLimiterLoop::new(set, timer, &stop, Looker::new(region), terms, doors, of_thread)?;
+        let work = CallLimiterLoop::new(
+            set,
+            timer,
+            &stop,
+            CallInspector::new(region),
+            terms,
+            doors,
+            of_thread,
+        )?;
         let thread = std::thread::Builder::new().name("supervisor".to_owned());
         let thread = thread.spawn(move || work.run())?;
         Ok(CallLimiterThread { stop, socket, living, thread })

@@ -8,12 +8,12 @@ use windtunnel_model::plan::EventAction;
 /// What events do to programs, in order of time; those of one instant in the order in which they
 /// were added.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct EventActionQueue {
     actions: BTreeMap<(Span, u64), EventAction>,
     added: u64,
 }
 
-impl Agenda {
+impl EventActionQueue {
     pub(super) fn add(&mut self, at: Span, action: EventAction) {
         self.actions.insert((at, self.added), action);
         self.added += 1;
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn events_are_due_in_order_of_time_and_then_of_the_file() {
-        let mut agenda = Agenda::default();
+        let mut agenda = EventActionQueue::default();
         let at = Span::from_secs;
         for (secs, node) in [(2, 0), (1, 1), (2, 2), (1, 3)] {
             agenda.add(at(secs), on(node));

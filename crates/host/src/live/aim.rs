@@ -22,7 +22,7 @@ pub(crate) struct SignalTargetSet(Vec<OwnedFd>);
 
 /// What has been found, by node.
 #[derive(Debug, Default)]
-pub(super) struct Aims(BTreeMap<usize, SignalTargetLookup>);
+pub(super) struct SignalTargetCache(BTreeMap<usize, SignalTargetLookup>);
 
 #[derive(Debug)]
 pub(super) struct SignalTargetLookup {
@@ -77,7 +77,7 @@ impl SignalTargetSet {
     }
 }
 
-impl Aims {
+impl SignalTargetCache {
     pub(super) fn has(&self, node: usize) -> bool {
         self.0.contains_key(&node)
     }

@@ -28,14 +28,14 @@ use windtunnel_dataplane::tap::{
 };
 
 /// The captures of a run.
-pub(super) struct Captures {
+pub(super) struct CaptureController {
     running: Vec<ActiveCapture>,
     next: u64,
     outcomes: Receiver<CaptureOutcome>,
     sender: Sender<CaptureOutcome>,
     /// Raised when there is an outcome.
     wake: Arc<Wake>,
-    incomplete: Incomplete,
+    incomplete: IncompleteCaptures,
 }
 
 /// What is captured: places of a plan, at the packet loop, by the clock of a run that has begun.
@@ -56,7 +56,7 @@ struct TappedPlace<'a> {
 
 /// What is missing in captures, a sentence each.
 #[derive(Debug, Default)]
-pub(crate) struct Incomplete {
+pub(crate) struct IncompleteCaptures {
     /// In those to files of the run folder.
     pub(crate) files: Vec<String>,
     /// In those to other places.
@@ -88,11 +88,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Below the run folder.
 const FOLDER: &str = "captures";
 
-impl Captures {
+impl CaptureController {
     pub(super) fn new(wake: Arc<Wake>) -> Self {
         let (sender, outcomes) = channel();
-        let incomplete = Incomplete::default();
-        Captures { running: Vec::new(), next: 0, outcomes, sender, wake, incomplete }
+        let incomplete = IncompleteCaptures::default();
+        CaptureController { running: Vec::new(), next: 0, outcomes, sender, wake, incomplete }
     }
 
     /// Captures to a client's descriptor, until the client ends it or has gone.
@@ -115,7 +115,7 @@ impl Captures {
         let file = file.try_clone();
         let file = file.map_err(|error| format!("cannot use the descriptor: {error}"))?;
         let tapped = TappedPlace { name: place, places, snap_bytes };
-        self.start(source, tapped, to, Patient(File::from(file)))
+        self.start(source, tapped, to, BlockingFileWriter(File::from(file)))
     }
 
     /// Ends the capture of a client, which is answered when all is written.
@@ -151,7 +151,7 @@ impl Captures {
         let file = folder.and_then(|folder| folder.create(&name));
         let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         let tapped = TappedPlace { name: place, places, snap_bytes: 0 };
-        self.start(source, tapped, CaptureDestination::Folder, Patient(file))
+        self.start(source, tapped, CaptureDestination::Folder, BlockingFileWriter(file))
     }
 
     fn start(
@@ -159,7 +159,7 @@ impl Captures {
         source: CaptureSource<'_>,
         tapped: TappedPlace<'_>,
         to: CaptureDestination,
-        out: Patient,
+        out: BlockingFileWriter,
     ) -> Result<(), RequestRefusal> {
         if self.running.len() >= RUNNING_MAX {
             let text = format!("{RUNNING_MAX} captures go on already");
@@ -209,7 +209,7 @@ impl Captures {
 
     /// The packet loop has ended them all. Waits until they are written, unless their readers stand
     /// still.
-    pub(super) fn finish(mut self, connections: &mut ControlConnectionTable) -> Incomplete {
+    pub(super) fn finish(mut self, connections: &mut ControlConnectionTable) -> IncompleteCaptures {
         let until = Instant::now() + PATIENCE;
         while !self.running.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
@@ -272,9 +272,9 @@ fn missing(place: &str, outcome: &CaptureOutcome) -> Option<String> {
 }
 
 /// A file that may be non-blocking, because its client has made it so.
-struct Patient(File);
+struct BlockingFileWriter(File);
 
-impl Write for Patient {
+impl Write for BlockingFileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match self.0.write(bytes) {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use windtunnel_control::{ConnectionInput, ControlConnection, ControlListener, ControlReply};
 use windtunnel_model::{Span, Time};
-use windtunnel_node::{NodeInitRequest, Spawn};
+use windtunnel_node::{NodeInitRequest, ProgramSpawnRequest};
 use windtunnel_sys::poll::PollFlags;
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventLogEntryKind;
@@ -164,7 +164,7 @@ impl ControlConnectionTable {
         &mut self,
         cx: &RunContext,
         node: &str,
-        mut spawn: Spawn,
+        mut spawn: ProgramSpawnRequest,
         descriptors: &[OwnedFd],
     ) -> Result<(), RequestRefusal> {
         let [input, output, error] = descriptors else {

@@ -7,7 +7,7 @@ use windtunnel_model::{Plan, Span};
 
 use super::journal::Journal;
 use super::nodes::RunNodeTable;
-use super::punctuality::{Punctuality, ScheduledOccurrence};
+use super::punctuality::{PunctualityMonitor, ScheduledOccurrence};
 use crate::folder::RunOutputFolder;
 use crate::output::ProgramKey;
 
@@ -17,7 +17,7 @@ pub(super) struct RunContext {
     pub(super) folder: RunOutputFolder,
     pub(super) nodes: RunNodeTable,
     pub(super) journal: Journal,
-    pub(super) punctuality: RefCell<Punctuality>,
+    pub(super) punctuality: RefCell<PunctualityMonitor>,
 }
 
 impl RunContext {

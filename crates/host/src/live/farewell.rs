@@ -17,14 +17,14 @@ use crate::supervisor::Supervisor;
 
 /// When daemons have had the time to see that their clients have gone.
 #[derive(Debug)]
-pub(super) struct Farewell {
+pub(super) struct DaemonGracePeriod {
     until: Time,
     quiet_since: Option<Time>,
 }
 
-impl Farewell {
+impl DaemonGracePeriod {
     pub(super) fn new(now: Time) -> Self {
-        Farewell { until: now + FAREWELL_MOST, quiet_since: None }
+        DaemonGracePeriod { until: now + FAREWELL_MOST, quiet_since: None }
     }
 
     /// Whether the time is over, given whether some client is still leaving `now`.
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn daemons_have_a_moment_after_the_last_client_has_left() {
-        let mut farewell = Farewell::new(at(0));
+        let mut farewell = DaemonGracePeriod::new(at(0));
         assert!(!farewell.is_over(at(0), true));
         assert!(!farewell.is_over(at(50), false));
         assert!(!farewell.is_over(at(149), false));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_comes_back_begins_the_moment_anew() {
-        let mut farewell = Farewell::new(at(0));
+        let mut farewell = DaemonGracePeriod::new(at(0));
         assert!(!farewell.is_over(at(0), false));
         assert!(!farewell.is_over(at(90), true));
         assert!(!farewell.is_over(at(100), false));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn clients_that_do_not_leave_are_waited_for_a_second() {
-        let mut farewell = Farewell::new(at(0));
+        let mut farewell = DaemonGracePeriod::new(at(0));
         assert!((0..100).all(|tick| !farewell.is_over(at(tick * 10), true)));
         assert!(farewell.is_over(at(1_000), true));
     }

@@ -1,6 +1,6 @@
 //! What clients of the control socket can ask of a run without changing it.
 
-use windtunnel_control::{LinkList, ReservationStatus, RunStatus, Sending, Snapshot};
+use windtunnel_control::{LinkList, NodeEgressStatus, ReservationStatus, RunStatus, Snapshot};
 use windtunnel_model::{Lane, NetworkVertex};
 
 use super::context::RunContext;
@@ -55,7 +55,7 @@ impl<'a> RunInspector<'a> {
                 NetworkVertex::Router(_) | NetworkVertex::Lan(_) => false,
             };
             let own = lanes.iter().enumerate().filter(|(lane, _)| is_own(*lane));
-            part.sending = Some(Sending::of(own.map(|(_, lane)| lane)));
+            part.sending = Some(NodeEgressStatus::of(own.map(|(_, lane)| lane)));
         }
         parts
     }

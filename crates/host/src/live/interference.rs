@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use windtunnel_model::plan::{self, ProgramUser};
 use windtunnel_model::{NodeId, Span};
-use windtunnel_node::{Interference, NodeInitRequest};
+use windtunnel_node::{NetworkInterference, NodeInitRequest};
 use windtunnel_sys::process;
 
 use super::context::RunContext;
@@ -35,7 +35,7 @@ impl InterferenceNotes {
     }
 
     /// A node has answered. Nothing is taken that was not asked for.
-    pub(super) fn take(&mut self, node: usize, name: &str, found: &Interference) {
+    pub(super) fn take(&mut self, node: usize, name: &str, found: &NetworkInterference) {
         if !self.asked.remove(&node) {
             return;
         }
@@ -107,8 +107,8 @@ mod tests {
 
     const FILE: &str = "nodes: {a: {user: root}, b: {}}\nlinks: [{between: [a, b]}]";
 
-    fn found(filters: &[&str]) -> Interference {
-        Interference {
+    fn found(filters: &[&str]) -> NetworkInterference {
+        NetworkInterference {
             disciplines: vec!["netem at eth0 (12 packets dropped, 3 waiting)".to_owned()],
             filters: filters.iter().map(|filter| (*filter).to_owned()).collect(),
             ports: Vec::new(),
@@ -146,7 +146,7 @@ mod tests {
         let (context, ..) = context(plan(FILE), None);
         let mut interference = InterferenceNotes::default();
         interference.ask(&context, true);
-        interference.take(0, "a", &Interference::default());
+        interference.take(0, "a", &NetworkInterference::default());
         assert!(interference.notes.is_empty());
         interference.give_up(&context);
         let note = "node b did not say in time whether queue disciplines or packet filters of its \

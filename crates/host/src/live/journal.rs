@@ -7,7 +7,7 @@ use windtunnel_model::{Span, Time};
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::observer::{Observer, ObserverNotice};
-use crate::recent::Recent;
+use crate::recent::RecentLaneSamples;
 use crate::recorder::RunRecorder;
 
 /// Logs events with the time since the run began.
@@ -92,7 +92,7 @@ impl Journal {
     }
 
     /// What links did lately.
-    pub(super) fn recent(&self) -> &Recent {
+    pub(super) fn recent(&self) -> &RecentLaneSamples {
         self.recorder.recent()
     }
 

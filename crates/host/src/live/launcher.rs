@@ -9,11 +9,11 @@ use regex::Regex;
 use windtunnel_model::expect::{ExpectationClaim, ProgramFact, StandardStream};
 use windtunnel_model::plan::{Program, ReadinessCondition};
 use windtunnel_model::{Plan, Time};
-use windtunnel_node::{NodeInitRequest, Spawn};
+use windtunnel_node::{NodeInitRequest, ProgramSpawnRequest};
 
 use super::context::RunContext;
 use super::foreground::ForegroundProgram;
-use crate::output::{Carry, LogWatch, OutputCollector, ProgramKey};
+use crate::output::{LogWatch, OutputCollector, OutputStreamSetup, ProgramKey};
 
 /// Starts programs in their nodes.
 pub(super) struct Launcher {
@@ -76,7 +76,7 @@ impl Launcher {
 
     /// Gives a command what programs without settings of their own have: the folder in which they
     /// start, and their variables. Neither is of use in a file system of the node's own.
-    pub(super) fn complete(&self, cx: &RunContext, node: usize, command: &mut Spawn) {
+    pub(super) fn complete(&self, cx: &RunContext, node: usize, command: &mut ProgramSpawnRequest) {
         if cx.plan.nodes[node].root.is_some() {
             return;
         }
@@ -97,7 +97,7 @@ impl Launcher {
         argv: &[String],
     ) -> Result<OwnedFd, String> {
         let failed = |error: io::Error| format!("cannot make a pipe for its output: {error}");
-        let order = Spawn { argv: argv.to_vec(), ..self.order(cx, key, token, spec) };
+        let order = ProgramSpawnRequest { argv: argv.to_vec(), ..self.order(cx, key, token, spec) };
         let input = self.null().map_err(failed)?;
         let pipe = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
         let (reader, writer) = pipe.map_err(|error| failed(error.into()))?;
@@ -108,10 +108,16 @@ impl Launcher {
         Ok(reader)
     }
 
-    fn order(&self, cx: &RunContext, key: ProgramKey, spawn: u64, spec: &Program) -> Spawn {
+    fn order(
+        &self,
+        cx: &RunContext,
+        key: ProgramKey,
+        spawn: u64,
+        spec: &Program,
+    ) -> ProgramSpawnRequest {
         let (env, cwd, program) = (spec.env.clone(), spec.cwd.clone(), Some(key.program));
         let argv = spec.argv.clone();
-        let mut order = Spawn { id: spawn, argv, env, cwd, terminal: false, program };
+        let mut order = ProgramSpawnRequest { id: spawn, argv, env, cwd, terminal: false, program };
         self.complete(cx, key.node, &mut order);
         order
     }
@@ -130,7 +136,17 @@ impl Launcher {
         let (folder, file) = (Arc::clone(cx.folder.below()), cx.folder.path().join(&inner));
         let watches = log_watches(&cx.plan, key, error, cx.journal.origin());
         let pipe = reader;
-        self.output.carry(Carry { key, source, error, pipe, folder, inner, file, ready, watches });
+        self.output.carry(OutputStreamSetup {
+            key,
+            source,
+            error,
+            pipe,
+            folder,
+            inner,
+            file,
+            ready,
+            watches,
+        });
         Ok(writer)
     }
 
@@ -208,7 +224,7 @@ expect:
             context.plan.nodes.iter().flat_map(|node| node.programs.clone()).collect();
         launcher.launch(&context, key(0, 0), 7, &programs[0]).unwrap();
         launcher.launch(&context, key(1, 0), 8, &programs[2]).unwrap();
-        let spawns: Vec<(usize, Spawn)> = sent.spawns();
+        let spawns: Vec<(usize, ProgramSpawnRequest)> = sent.spawns();
         let run = context.folder.path().to_string_lossy().into_owned();
         let (node, web) = &spawns[0];
         assert_eq!((*node, web.id, web.terminal), (0, 7, false));

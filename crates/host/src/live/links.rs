@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
-use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, RouteChange, Sides};
+use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, PartitionSides, RouteChange};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces};
 use windtunnel_trace::event::{EventLogEntryKind, WhyRerouted};
 
@@ -47,7 +47,7 @@ impl LinkStates {
                 lanes.iter().map(|lane| self.flap(plan, *lane, *up)).collect()
             }
             EventAction::Partition { groups, cut } => {
-                self.partition(plan, &Sides::new(groups, *cut));
+                self.partition(plan, &PartitionSides::new(groups, *cut));
                 let names = |group: &Vec<_>| {
                     group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
                 };
@@ -128,7 +128,7 @@ impl LinkStates {
     }
 
     /// A new partition takes the place of the one before.
-    fn partition(&mut self, plan: &Plan, sides: &Sides) {
+    fn partition(&mut self, plan: &Plan, sides: &PartitionSides) {
         for (link, pair) in plan.links.iter().zip(self.0.chunks_mut(2)) {
             let ends = link.ends.each_ref().map(|end| end.vertex);
             for (lane, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {

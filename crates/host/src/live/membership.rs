@@ -23,7 +23,7 @@ use crate::part::link::AgentConnection;
 use crate::part::news::MemberAnnouncement;
 use crate::supervisor::Supervisor;
 use announcements::{FlowAnnouncements, ProgramAnnouncements};
-pub(crate) use clocks::{ClockBound, Clocks};
+pub(crate) use clocks::{ClockBound, MemberClockBounds};
 pub(crate) use members::RunMemberTable;
 use windtunnel_dataplane::PeerSilencePeriod;
 
@@ -32,7 +32,7 @@ use windtunnel_dataplane::PeerSilencePeriod;
 pub(crate) struct AgentMembership {
     pub(super) link: AgentConnection,
     pub(crate) members: RunMemberTable,
-    pub(crate) clocks: Clocks,
+    pub(crate) clocks: MemberClockBounds,
     programs: ProgramAnnouncements,
     flows: FlowAnnouncements,
     /// Whether something has been received from every other machine.
@@ -56,7 +56,7 @@ impl AgentMembership {
         AgentMembership {
             link,
             members,
-            clocks: Clocks::default(),
+            clocks: MemberClockBounds::default(),
             programs: ProgramAnnouncements::default(),
             flows: FlowAnnouncements::default(),
             reached: false,

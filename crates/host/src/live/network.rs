@@ -30,7 +30,7 @@ pub(super) struct NetworkController {
     /// What the nodes' kernels have.
     routes: Arc<Routes>,
     /// Changes that the packet loop has not confirmed, by number.
-    ordered: BTreeMap<u64, Ordered>,
+    ordered: BTreeMap<u64, PendingEventAction>,
     next_order: u64,
     is_recorded: bool,
     /// Nodes that pay for receiving since the run lives.
@@ -38,7 +38,7 @@ pub(super) struct NetworkController {
 }
 
 #[derive(Debug)]
-struct Ordered {
+struct PendingEventAction {
     action: EventAction,
     /// When it was to happen, where that was asked for.
     intended: Option<Span>,
@@ -133,7 +133,10 @@ impl NetworkController {
         client: Option<u64>,
     ) {
         let is_planned = at.is_some();
-        self.change_for(Ordered { action, intended, is_planned, client, seen: None }, at);
+        self.change_for(
+            PendingEventAction { action, intended, is_planned, client, seen: None },
+            at,
+        );
     }
 
     /// Has the packet loop know at once what was seen of a service, and confirm that; without
@@ -144,11 +147,12 @@ impl NetworkController {
         seen: Option<ReplicaObservation>,
     ) {
         let action = EventAction::Service(vec![change]);
-        let ordered = Ordered { action, intended: None, is_planned: false, client: None, seen };
+        let ordered =
+            PendingEventAction { action, intended: None, is_planned: false, client: None, seen };
         self.change_for(ordered, None);
     }
 
-    fn change_for(&mut self, ordered: Ordered, at: Option<Time>) {
+    fn change_for(&mut self, ordered: PendingEventAction, at: Option<Time>) {
         let id = self.next_order;
         self.next_order += 1;
         let action = Box::new(ordered.action.clone());
@@ -183,8 +187,8 @@ impl NetworkController {
         at: Time,
     ) -> Option<AppliedNetworkChange> {
         let origin = cx.journal.origin();
-        let Ordered { action, intended, is_planned, client, seen } = match cause {
-            ChangeOrigin::Plan(index) => Ordered {
+        let PendingEventAction { action, intended, is_planned, client, seen } = match cause {
+            ChangeOrigin::Plan(index) => PendingEventAction {
                 action: cx.plan.events.get(index)?.action.clone(),
                 intended: Some(intended.since(origin)),
                 is_planned: true,

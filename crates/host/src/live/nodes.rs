@@ -14,7 +14,7 @@ use super::journal::Journal;
 use super::readiness::Readiness;
 
 /// The inits of nodes: each is sent requests and sends replies.
-pub(crate) trait Inits {
+pub(crate) trait NodeInitMessenger {
     /// # Errors
     /// Why the request did not reach the node.
     fn send(
@@ -58,7 +58,7 @@ pub(crate) trait Inits {
     ) -> Result<(), String>;
 }
 
-impl Inits for NodeSet {
+impl NodeInitMessenger for NodeSet {
     fn send(
         &self,
         node: NodeId,
@@ -110,7 +110,7 @@ impl Inits for NodeSet {
 /// The nodes of a run: which are on this machine, and which of them have failed.
 pub(super) struct RunNodeTable {
     plan: Arc<Plan>,
-    inits: Box<dyn Inits>,
+    inits: Box<dyn NodeInitMessenger>,
     readiness: Readiness,
     /// By node: whether it is on this machine; `None`: all are.
     here: Option<Vec<bool>>,
@@ -121,14 +121,14 @@ pub(super) struct RunNodeTable {
 impl RunNodeTable {
     pub(super) fn new(
         plan: Arc<Plan>,
-        inits: Box<dyn Inits>,
+        inits: Box<dyn NodeInitMessenger>,
         readiness: Readiness,
         here: Option<Vec<bool>>,
     ) -> Self {
         RunNodeTable { plan, inits, readiness, here, dead: BTreeSet::new() }
     }
 
-    pub(super) fn inits(&self) -> &dyn Inits {
+    pub(super) fn inits(&self) -> &dyn NodeInitMessenger {
         &*self.inits
     }
 

@@ -8,14 +8,14 @@ use windtunnel_model::plan::EventAction;
 use super::network::AppliedNetworkChange;
 use super::reactor::RunReactor;
 use crate::ending::RunEndReason;
-use crate::output::Matched;
+use crate::output::ReadinessLineMatch;
 use windtunnel_dataplane::PacketLoopEvent;
 
 impl RunReactor {
     /// Handles everything that the threads have reported.
     pub(super) fn handle_threads(&mut self) {
         let _ = self.inputs.wake.clear();
-        while let Ok(Matched(key)) = self.inputs.matches.try_recv() {
+        while let Ok(ReadinessLineMatch(key)) = self.inputs.matches.try_recv() {
             self.programs.checker(&self.cx).ready(key);
         }
         while let Ok(note) = self.inputs.notes.try_recv() {

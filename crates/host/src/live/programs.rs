@@ -26,7 +26,9 @@ use super::punctuality::ScheduledOccurrence;
 use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::output::ProgramKey;
-use crate::supervisor::{ProgramExit, ProgramLifecycle, Supervised, Supervisor, SupervisorCommand};
+use crate::supervisor::{
+    ProgramExit, ProgramLifecycle, SupervisedProgram, Supervisor, SupervisorCommand,
+};
 use ahead::ProgramEventQueue;
 use checking::ReadinessChecker;
 pub(super) use checks::CHECK_FIRST;
@@ -290,7 +292,7 @@ fn log_ready(cx: &RunContext, key: ProgramKey) {
     cx.journal.log(None, EventLogEntryKind::ProgramReady { node, program });
 }
 
-fn program_status(program: &Supervised) -> ProgramStatus {
+fn program_status(program: &SupervisedProgram) -> ProgramStatus {
     let pid = match program.life {
         ProgramLifecycle::Running { pid, .. } => Some(pid),
         _ => None,

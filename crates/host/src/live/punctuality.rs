@@ -18,16 +18,16 @@ use crate::planned::{LateOccurrence, PunctualitySummary};
 
 /// What has happened, and what is under way.
 #[derive(Debug)]
-pub(super) struct Punctuality {
+pub(super) struct PunctualityMonitor {
     late_above: Span,
     planned: PunctualitySummary,
     /// Signals that nodes have not confirmed, by token.
-    signals: BTreeMap<u64, Awaited>,
+    signals: BTreeMap<u64, UnconfirmedSignal>,
     next_token: u64,
 }
 
 #[derive(Debug)]
-struct Awaited {
+struct UnconfirmedSignal {
     node: usize,
     what: String,
     intended: Span,
@@ -92,10 +92,10 @@ impl<'a> ScheduledOccurrence<'a> {
     }
 }
 
-impl Punctuality {
+impl PunctualityMonitor {
     pub(super) fn new(late_above: Span) -> Self {
         let (planned, signals) = (PunctualitySummary::default(), BTreeMap::new());
-        Punctuality { late_above, planned, signals, next_token: 0 }
+        PunctualityMonitor { late_above, planned, signals, next_token: 0 }
     }
 
     /// Something planned has happened.
@@ -109,7 +109,7 @@ impl Punctuality {
     pub(super) fn signal(&mut self, node: usize, what: String, intended: Span, of: usize) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
-        self.signals.insert(token, Awaited { node, what, intended, of });
+        self.signals.insert(token, UnconfirmedSignal { node, what, intended, of });
         token
     }
 
@@ -120,7 +120,7 @@ impl Punctuality {
 
     /// A node confirms a signal.
     pub(super) fn signalled(&mut self, token: u64, at: Span) {
-        if let Some(Awaited { what, intended, of, .. }) = self.signals.remove(&token) {
+        if let Some(UnconfirmedSignal { what, intended, of, .. }) = self.signals.remove(&token) {
             self.happened(ScheduledOccurrence::signal(&what, of), intended, at);
         }
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn an_event_later_than_the_bound_is_late_and_one_within_it_is_not() {
-        let mut punctuality = Punctuality::new(MS(1));
+        let mut punctuality = PunctualityMonitor::new(MS(1));
         let event =
             EventLogEntryKind::LinkState { link: "wan".into(), direction: "a-b".into(), up: false };
         punctuality.happened(ScheduledOccurrence::change(&event), MS(5_000), MS(5_001));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_signal_happens_when_the_node_says_so() {
-        let mut punctuality = Punctuality::new(MS(1));
+        let mut punctuality = PunctualityMonitor::new(MS(1));
         let token = punctuality.signal(3, "kill of a".into(), MS(5_000), 1);
         assert!(punctuality.expects(3, token) && !punctuality.expects(2, token));
         punctuality.signalled(token, MS(6_000));
@@ -199,14 +199,14 @@ mod tests {
 
     #[test]
     fn a_signal_that_is_never_confirmed_is_as_late_as_the_end() {
-        let mut punctuality = Punctuality::new(MS(1));
+        let mut punctuality = PunctualityMonitor::new(MS(1));
         punctuality.signal(0, "pause of a".into(), MS(2_000), 1);
         assert_eq!(late(&punctuality.finish(MS(10_000))), [("pause of a", MS(8_000))]);
     }
 
     #[test]
     fn a_group_has_a_twentieth_of_the_bound_more_for_each_further_node() {
-        let mut punctuality = Punctuality::new(MS(1));
+        let mut punctuality = PunctualityMonitor::new(MS(1));
         for (node, at_us) in [(0, 8_450), (1, 8_451)] {
             let token = punctuality.signal(node, format!("kill of n{node}"), Span::ZERO, 150);
             punctuality.signalled(token, Span::from_micros(at_us));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_start_has_ten_bounds_and_one_more_for_each_program_of_the_same_time() {
         let starts = |of| {
-            let mut punctuality = Punctuality::new(MS(1));
+            let mut punctuality = PunctualityMonitor::new(MS(1));
             for at in [10, 11, 12, 13] {
                 punctuality.happened(ScheduledOccurrence::start("web (nginx)", of), MS(0), MS(at));
             }

@@ -8,7 +8,7 @@ use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 
 use super::answers::DeferredReplies;
-use super::capture::{CaptureSource, Captures};
+use super::capture::{CaptureController, CaptureSource};
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
 use super::end_request::EndRequest;
@@ -23,12 +23,12 @@ use super::network::NetworkController;
 use super::nodes::RunNodeTable;
 use super::orders::OrderExecutor;
 use super::programs::ProgramExecution;
-use super::punctuality::Punctuality;
+use super::punctuality::PunctualityMonitor;
 use super::services::{ServiceMonitor, ServiceRegistrar};
 use super::state::{RunLoopSetup, Threads};
 use crate::clock::now;
 use crate::node_limits::MachineResourceLimits;
-use crate::output::Matched;
+use crate::output::ReadinessLineMatch;
 use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;
 use windtunnel_dataplane::PacketLoopEvent;
@@ -42,7 +42,7 @@ pub(super) struct RunReactor {
     pub(super) records: EvidenceRecorder,
     pub(super) limits: MachineResourceLimits,
     pub(super) services: ServiceMonitor,
-    pub(super) captures: Captures,
+    pub(super) captures: CaptureController,
     pub(super) measurements: Measurements,
     pub(super) connections: ControlConnectionTable,
     pub(super) answers: DeferredReplies,
@@ -57,7 +57,7 @@ pub(super) struct RunReactorInputs {
     pub(super) signals: signal::SignalReader,
     /// Raised when `matches` or `notes` have something.
     pub(super) wake: Arc<Wake>,
-    pub(super) matches: Receiver<Matched>,
+    pub(super) matches: Receiver<ReadinessLineMatch>,
     pub(super) notes: Receiver<PacketLoopEvent>,
 }
 
@@ -89,7 +89,7 @@ impl RunReactor {
             records: setup.records,
             limits: setup.limits,
             services: ServiceMonitor::new(&plan, setup.watch),
-            captures: Captures::new(Arc::clone(&wake)),
+            captures: CaptureController::new(Arc::clone(&wake)),
             measurements: Measurements::new(&plan),
             connections: ControlConnectionTable::new(setup.control),
             answers: DeferredReplies::default(),
@@ -100,7 +100,7 @@ impl RunReactor {
             cx: RunContext {
                 nodes: RunNodeTable::new(Arc::clone(&plan), inits, readiness, here),
                 journal: Journal::new(observer, recorder, now).of_host(host),
-                punctuality: RefCell::new(Punctuality::new(setup.late_above)),
+                punctuality: RefCell::new(PunctualityMonitor::new(setup.late_above)),
                 folder,
                 plan,
             },
@@ -153,7 +153,7 @@ impl RunReactor {
     }
 
     /// The captures, and what they are of.
-    pub(super) fn captures_of(&mut self) -> (&mut Captures, CaptureSource<'_>) {
+    pub(super) fn captures_of(&mut self) -> (&mut CaptureController, CaptureSource<'_>) {
         let unix_offset_ns = self.records.unix_offset_ns();
         let source = CaptureSource { cx: &self.cx, network: &self.network, unix_offset_ns };
         (&mut self.captures, source)

@@ -8,7 +8,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use windtunnel_model::NodeId;
 
-use super::nodes::Inits;
+use super::nodes::NodeInitMessenger;
 
 /// A set of nodes that is readable when one of them is: its cost is that of those that have something
 /// to say, however many there are (epoll(7)).
@@ -20,7 +20,7 @@ pub(crate) struct Readiness {
 impl Readiness {
     /// # Errors
     /// What epoll_create(2) and epoll_ctl(2) say.
-    pub(crate) fn of(inits: &dyn Inits) -> io::Result<Readiness> {
+    pub(crate) fn of(inits: &dyn NodeInitMessenger) -> io::Result<Readiness> {
         Readiness::of_descriptors(inits.descriptors())
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use windtunnel_control::{ConnectionInput, ControlReply, ControlRequest, RecordOrder};
 use windtunnel_model::plan::RecordChoice;
-use windtunnel_node::Spawn;
+use windtunnel_node::ProgramSpawnRequest;
 
 use super::limited::LimitRequestOutcome;
 use super::reactor::RunReactor;
@@ -73,7 +73,7 @@ impl RunReactor {
                 return Ok(Some(ControlReply::Links(self.inspector().links())));
             }
             ControlRequest::Exec { node, argv, cwd, env, terminal } => {
-                let spawn = Spawn { id, argv, env, cwd, terminal, program: None };
+                let spawn = ProgramSpawnRequest { id, argv, env, cwd, terminal, program: None };
                 self.connections.execute(&self.cx, &node, spawn, descriptors)?;
             }
             ControlRequest::Signal { signal: number } => {

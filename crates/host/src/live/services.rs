@@ -17,7 +17,7 @@ use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
 use windtunnel_model::{NodeId, Plan, Time};
 use windtunnel_node::FIRST_DEVICE;
 use windtunnel_record::listeners::{
-    Finding, ListenerStats, ListenerTarget, ListenerThread, Sighting,
+    ListenerChange, ListenerStats, ListenerTarget, ListenerThread, ListenerThreadEvent,
 };
 use windtunnel_trace::event::{EventLogEntryKind, ServiceSetting};
 use windtunnel_trace::report::ReplicasWatched;
@@ -31,7 +31,7 @@ use redirection_log::RedirectionLog;
 pub(in crate::live) use registrar::ServiceRegistrar;
 pub(crate) use state::{ReplicaState, ServiceState};
 pub(in crate::live) use status::ServiceInspector;
-use windtunnel_dataplane::Redirections;
+use windtunnel_dataplane::RedirectionTotals;
 
 /// The state of all services, and the thread that looks at the nodes of their replicas here.
 pub(super) struct ServiceMonitor {
@@ -49,13 +49,13 @@ pub(super) struct ServiceMonitor {
     /// How replicas were looked at, once that has ended.
     watched: Option<ReplicasWatched>,
     /// What redirectors had done when the run ended.
-    redirected: Redirections,
+    redirected: RedirectionTotals,
 }
 
 /// What looks at nodes, and what it finds.
 pub(crate) struct ReplicaWatcher {
     pub(crate) thread: ListenerThread,
-    pub(crate) findings: Receiver<Finding>,
+    pub(crate) findings: Receiver<ListenerThreadEvent>,
     /// Sockets of the replicas that are here at the beginning.
     pub(crate) sockets: Vec<(NodeId, OwnedFd)>,
 }
@@ -73,7 +73,7 @@ impl ServiceMonitor {
             unwatched,
             redirections: RedirectionLog::default(),
             watched: None,
-            redirected: Redirections::default(),
+            redirected: RedirectionTotals::default(),
         }
     }
 
@@ -137,8 +137,8 @@ impl ServiceMonitor {
     }
 
     /// What a sighting means.
-    fn saw(&mut self, sighting: &Sighting) -> Option<ServiceChange> {
-        let Sighting { node, target, socket, losses, .. } = *sighting;
+    fn saw(&mut self, sighting: &ListenerChange) -> Option<ServiceChange> {
+        let ListenerChange { node, target, socket, losses, .. } = *sighting;
         if self.losses.get(&node).copied().unwrap_or(0) != losses {
             // It was made before the node was lost.
             return None;

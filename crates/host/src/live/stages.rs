@@ -4,7 +4,7 @@ use windtunnel_control::part::FromPart;
 use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_trace::event::EventLogEntryKind;
 
-use super::farewell::{Farewell, LOOK_EVERY, clients_are_leaving};
+use super::farewell::{DaemonGracePeriod, LOOK_EVERY, clients_are_leaving};
 use super::membership::{AgentMembership, MembershipStage, RunMemberTable};
 use super::reactor::RunReactor;
 use super::state::{RunLoop, RunLoopResult};
@@ -204,7 +204,7 @@ impl RunLoop {
 
     /// Gives daemons the time to see that their clients have gone.
     fn let_daemons_end(&mut self) {
-        let mut farewell = Farewell::new(now());
+        let mut farewell = DaemonGracePeriod::new(now());
         while self.reactor.programs.supervisor.any_running() && !self.reactor.end.is_hurried() {
             let leaving = clients_are_leaving(&self.reactor.cx, &self.reactor.programs.supervisor);
             if farewell.is_over(now(), leaving) {

@@ -11,21 +11,21 @@ use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 use windtunnel_trace::report;
 
-use super::capture::Incomplete;
+use super::capture::IncompleteCaptures;
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
 use super::membership::AgentMembership;
-use super::nodes::Inits;
+use super::nodes::NodeInitMessenger;
 use super::reactor::RunReactor;
 use super::readiness::Readiness;
 use super::services::{ReplicaWatcher, ServicesEnded};
 use crate::echo::{EchoProbe, EchoResults};
 use crate::folder::RunOutputFolder;
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::load::{CpuLoadHistory, WhenLate};
 use crate::node_limits::{CpuUsageAccount, MachineResourceLimits, ResourceLimit};
 use crate::observer::Observer;
-use crate::output::{Carried, Matched, OutputCollector};
+use crate::output::{OutputCollectionSummary, OutputCollector, ReadinessLineMatch};
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorder;
 use crate::records::EvidenceRecorder;
@@ -39,7 +39,7 @@ pub(crate) struct Threads {
     pub(crate) wake: Arc<Wake>,
     pub(crate) recorder: RunRecorder,
     pub(crate) output: OutputCollector,
-    pub(crate) matches: Receiver<Matched>,
+    pub(crate) matches: Receiver<ReadinessLineMatch>,
     pub(crate) dataplane: Dataplane,
     pub(crate) notes: Receiver<PacketLoopEvent>,
     /// The processes of programs, by which their flows are found.
@@ -55,7 +55,7 @@ pub(crate) struct RunLoopSetup {
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) inits: Box<dyn Inits>,
+    pub(crate) inits: Box<dyn NodeInitMessenger>,
     /// Of the same nodes.
     pub(crate) readiness: Readiness,
     /// The routes that the nodes' kernels have.
@@ -74,13 +74,13 @@ pub(crate) struct RunLoopSetup {
 /// What is left when a run is over.
 pub(crate) struct RunLoopResult {
     pub(crate) tally: Tally,
-    pub(crate) carried: Carried,
+    pub(crate) carried: OutputCollectionSummary,
     pub(crate) supervisor: Supervisor,
     pub(crate) echoes: Vec<(EchoProbe, EchoResults)>,
     pub(crate) origin: Time,
     /// How long after the origin the clock of the run was started.
     pub(crate) began_late: Span,
-    pub(crate) freezes: Freezes,
+    pub(crate) freezes: FreezeTotals,
     /// When what was planned for a time happened.
     pub(crate) planned: PunctualitySummary,
     /// What the machine's processors did when packets were late.
@@ -93,7 +93,7 @@ pub(crate) struct RunLoopResult {
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::RecordingReport>,
     /// What is missing in captures, a sentence each.
-    pub(crate) captures: Incomplete,
+    pub(crate) captures: IncompleteCaptures,
     /// What nodes have made that delays, drops or changes packets beside the emulation.
     pub(crate) interference: Vec<String>,
     /// What limits did not hold that are not those of the file.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, Span, Time};
-use windtunnel_node::{ChannelError, NodeInitReply, NodeInitRequest, Spawn};
+use windtunnel_node::{ChannelError, NodeInitReply, NodeInitRequest, ProgramSpawnRequest};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
@@ -18,9 +18,9 @@ use super::aim::SignalTargetSet;
 use super::context::RunContext;
 use super::journal::Journal;
 use super::launcher::Launcher;
-use super::nodes::{Inits, RunNodeTable};
+use super::nodes::{NodeInitMessenger, RunNodeTable};
 use super::programs::ProgramExecution;
-use super::punctuality::Punctuality;
+use super::punctuality::PunctualityMonitor;
 use super::readiness::Readiness;
 use crate::folder::RunOutputFolder;
 use crate::observer::{Observer, ObserverNotice};
@@ -107,7 +107,7 @@ impl NodeRequestLog {
         self.0.borrow().descriptors.clone()
     }
 
-    pub(super) fn spawns(&self) -> Vec<(usize, Spawn)> {
+    pub(super) fn spawns(&self) -> Vec<(usize, ProgramSpawnRequest)> {
         let spawn = |(node, request)| match request {
             NodeInitRequest::Spawn(spawn) => Some((node, spawn)),
             _ => None,
@@ -125,7 +125,7 @@ impl NodeRequestLog {
     }
 }
 
-impl Inits for NodeRequestLog {
+impl NodeInitMessenger for NodeRequestLog {
     fn send(
         &self,
         node: NodeId,
@@ -187,7 +187,7 @@ pub(super) fn context(
     let journal = Journal::new(Arc::new(log.clone()), recorder, clock);
     let readiness = Readiness::of(&sent).expect("a descriptor");
     let nodes = RunNodeTable::new(Arc::clone(&plan), Box::new(sent.clone()), readiness, here);
-    let punctuality = RefCell::new(Punctuality::new(Span::from_millis(1)));
+    let punctuality = RefCell::new(PunctualityMonitor::new(Span::from_millis(1)));
     (RunContext { plan, folder, nodes, journal, punctuality }, sent, log)
 }
 

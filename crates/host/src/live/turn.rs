@@ -12,7 +12,7 @@ use crate::ending::RunEndReason;
 
 /// What has something to read.
 #[derive(Default)]
-struct Readable {
+struct RunLoopReadiness {
     nodes: bool,
     signals: bool,
     threads: bool,
@@ -63,7 +63,7 @@ impl RunReactor {
         }
     }
 
-    fn poll(&self, timeout: Option<Duration>) -> Readable {
+    fn poll(&self, timeout: Option<Duration>) -> RunLoopReadiness {
         // What has been read and not answered makes nothing readable.
         let timeout = if self.connections.has_more() { Some(Duration::ZERO) } else { timeout };
         let agent = self.membership.iter().map(|it| PollFd::new(it, PollFlags::IN));
@@ -82,7 +82,7 @@ impl RunReactor {
             watched.push(PollFd::from_borrowed_fd(descriptor, interest));
         }
         match poll::wait(&mut watched, timeout) {
-            Ok(0) => return Readable::default(),
+            Ok(0) => return RunLoopReadiness::default(),
             Err(error) if error.kind() != ErrorKind::Interrupted => {
                 // Nothing sensible is left to do but not to spin.
                 std::thread::sleep(Duration::from_millis(10));
@@ -90,7 +90,7 @@ impl RunReactor {
             _ => {}
         }
         let happened: Vec<bool> = watched.iter().map(|it| !it.revents().is_empty()).collect();
-        Readable {
+        RunLoopReadiness {
             nodes: happened[0],
             signals: happened[1],
             threads: happened[2],

@@ -11,7 +11,7 @@ use windtunnel_model::{Span, Time};
 /// By number, what was begun and has not ended.
 #[derive(Debug)]
 pub(super) struct UnderWay<T> {
-    all: BTreeMap<u64, One<T>>,
+    all: BTreeMap<u64, InFlightRequest<T>>,
     /// The number of the next one.
     next: u64,
     /// Since when programs are paused.
@@ -19,7 +19,7 @@ pub(super) struct UnderWay<T> {
 }
 
 #[derive(Debug)]
-struct One<T> {
+struct InFlightRequest<T> {
     what: T,
     deadline: Time,
     /// Whether its end says anything.
@@ -37,7 +37,7 @@ impl<T> UnderWay<T> {
     pub(super) fn begin(&mut self, what: T, now: Time, timeout: Span) -> u64 {
         let number = self.next;
         self.next += 1;
-        let one = One { what, deadline: now + timeout, counts: true, is_late: false };
+        let one = InFlightRequest { what, deadline: now + timeout, counts: true, is_late: false };
         self.all.insert(number, one);
         number
     }

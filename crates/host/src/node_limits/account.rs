@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_budget::processor::{self, OWED_NS_MAX};
 use windtunnel_limit::group::bandwidth;
 use windtunnel_model::Plan;
-use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_model::valid::{PlanValidationError, ensure};
 use windtunnel_node::ProcessorWindow;
 
 use super::owner::ResourceLimitOwner;
@@ -90,7 +90,7 @@ impl CpuUsageAccount {
     }
 
     /// Whether it can be that of something in the plan.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         let sane = |window: &CpuAccountWindow| window.length_ns > 0;
         self.owner.validate(plan)?;
         ensure(self.windows.iter().all(sane), || "it has limited nodes for no time".to_owned())

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use windtunnel_limit::ControlGroup;
 use windtunnel_model::Plan;
-use windtunnel_model::valid::Invalid;
+use windtunnel_model::valid::PlanValidationError;
 use windtunnel_node::ProgramUse;
 
 use super::disk_use::DiskMeter;
@@ -188,7 +188,7 @@ impl ResourceLimit {
     }
 
     /// Whether it can be that of something in the plan.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         self.owner.validate(plan)
     }
 }

@@ -13,7 +13,7 @@ use windtunnel_node::NodeInitRequest;
 use super::MachineResourceLimits;
 use super::account::CpuUsageAccount;
 use super::bound::{ResourceLimit, ResourceLimitKind};
-use super::limited::{Metered, OwnerResourceLimits, resource_of};
+use super::limited::{MeteredCpuLimit, OwnerResourceLimits, resource_of};
 use super::owner::ResourceLimitOwner;
 
 /// A new limit of all programs of a node together.
@@ -102,7 +102,7 @@ impl MachineResourceLimits {
                 if limited.processor().is_none() {
                     let account =
                         CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(owner, share, "none") };
-                    limited.processors.push(Metered { meter: None, account });
+                    limited.processors.push(MeteredCpuLimit { meter: None, account });
                 }
                 return limited.processor().into_iter().for_each(|it| it.fail(why.clone()));
             }
@@ -265,7 +265,7 @@ impl OwnerResourceLimits {
             order(&NodeInitRequest::LimitProcessor { share })?;
         }
         let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
-        if let Some(Metered { meter, account }) = own.next() {
+        if let Some(MeteredCpuLimit { meter, account }) = own.next() {
             account.asked_millis = share;
             // A window has one share: the one under way is left out.
             *meter = reading.map(CpuUsageMeter::new);
@@ -276,7 +276,7 @@ impl OwnerResourceLimits {
             version.unwrap_or_else(|| without_group(CgroupResource::Processor)).to_string();
         let account =
             CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(self.owner, share, &mechanism) };
-        self.processors.push(Metered { meter: reading.map(CpuUsageMeter::new), account });
+        self.processors.push(MeteredCpuLimit { meter: reading.map(CpuUsageMeter::new), account });
         Ok(())
     }
 

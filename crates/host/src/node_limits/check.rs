@@ -1,6 +1,6 @@
 //! Looking whether control groups hold what they are to hold.
 
-use windtunnel_limit::{CgroupResource, ControlGroup, Outsider, ProcessTree, per_process};
+use windtunnel_limit::{CgroupResource, ControlGroup, EscapedProcess, ProcessTree, per_process};
 use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
 
@@ -68,7 +68,7 @@ impl MachineResourceLimits {
     }
 
     /// What does not limit a process that has left the groups of a node.
-    fn lapse_of(&self, position: usize, outsider: &Outsider) -> NodeLimitLapse {
+    fn lapse_of(&self, position: usize, outsider: &EscapedProcess) -> NodeLimitLapse {
         let left = |at: usize| {
             let groups = self.reservations[at].groups.as_ref();
             groups.map(|groups| groups.left_by(outsider.pid)).unwrap_or_default()

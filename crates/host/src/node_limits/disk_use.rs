@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_limit::disks::Number;
+use windtunnel_limit::disks::DeviceNumber;
 use windtunnel_limit::group::{DiskReading, DiskTransferCounts, DiskUse};
 
 use super::bound::ResourceLimit;
@@ -21,7 +21,7 @@ pub(crate) struct DiskMeter {
     /// Where the second that is under way began.
     second: Option<DiskReading>,
     /// By how much the rate was ahead of.
-    levels: BTreeMap<(Number, DiskTransferDirection), u64>,
+    levels: BTreeMap<(DeviceNumber, DiskTransferDirection), u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +97,7 @@ impl DiskMeter {
 
     fn pour(
         &mut self,
-        place: (Number, DiskTransferDirection),
+        place: (DeviceNumber, DiskTransferDirection),
         done: DiskTransferCounts,
         asked: u64,
         passed_ns: u64,
@@ -120,7 +120,7 @@ impl DiskMeter {
 fn differences<'a>(
     before: &'a DiskReading,
     now: &'a DiskReading,
-) -> impl Iterator<Item = ((Number, DiskTransferDirection), DiskTransferCounts)> + 'a {
+) -> impl Iterator<Item = ((DeviceNumber, DiskTransferDirection), DiskTransferCounts)> + 'a {
     now.disks.iter().flat_map(|after| {
         let disk = after.disk;
         let found = before.disks.iter().find(|it| it.disk == disk).copied();
@@ -159,8 +159,11 @@ mod tests {
     /// So many bytes of 128 KiB requests, written by this second.
     fn at(second: u64, bytes: u64) -> DiskReading {
         let written = DiskTransferCounts { bytes, requests: bytes.div_ceil(131_072) };
-        let disks =
-            vec![DiskUse { disk: Number(8, 0), read: DiskTransferCounts::default(), written }];
+        let disks = vec![DiskUse {
+            disk: DeviceNumber(8, 0),
+            read: DiskTransferCounts::default(),
+            written,
+        }];
         DiskReading { now_ns: second * 1_000_000_000, disks }
     }
 
@@ -193,8 +196,11 @@ mod tests {
         let mut meter = DiskMeter::default();
         meter.read(at(0, 0), RATE);
         let one = DiskTransferCounts { bytes: 64 << 20, requests: 1 };
-        let disks =
-            vec![DiskUse { disk: Number(8, 0), read: one, written: DiskTransferCounts::default() }];
+        let disks = vec![DiskUse {
+            disk: DeviceNumber(8, 0),
+            read: one,
+            written: DiskTransferCounts::default(),
+        }];
         let seen = meter.read(DiskReading { now_ns: 1_000_000_000, disks }, RATE);
         assert_eq!(seen.excess, None);
         assert_eq!((seen.read, seen.written), (64 << 20, 0));
@@ -205,7 +211,7 @@ mod tests {
         let mut meter = DiskMeter::default();
         assert_eq!(meter.read(at(0, 0), RATE).rate, None);
         let mut look = at(2, 3_000_000);
-        let other = DiskUse { disk: Number(8, 16), ..look.disks[0] };
+        let other = DiskUse { disk: DeviceNumber(8, 16), ..look.disks[0] };
         look.disks
             .push(DiskUse { read: DiskTransferCounts { bytes: 5_000_000, requests: 99 }, ..other });
         let seen = meter.read(look, 10 * RATE);

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use windtunnel_limit::group::DiskBounds;
 use windtunnel_limit::{
-    CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice, Mechanism, Outsider,
+    CgroupLimits, CgroupResource, ControlGroup, EscapedProcess, LimitMechanismChoice, Mechanism,
 };
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
@@ -133,14 +133,17 @@ impl NodeGroups {
     }
 
     /// Those of a node's processes that have left any of them, or a group around these.
-    pub(super) fn outsiders(&mut self, processes: &[Pid]) -> Vec<Outsider> {
+    pub(super) fn outsiders(&mut self, processes: &[Pid]) -> Vec<EscapedProcess> {
         let innermost = self.inner.as_mut().or(self.outer.as_mut());
         innermost.map_or(Vec::new(), |group| group.outsiders(processes))
     }
 
     /// Puts them back, with what did not limit them meanwhile. One that had limits of its own has only
     /// those of the node then.
-    pub(super) fn put_back(&mut self, gone: Vec<Outsider>) -> Vec<(Vec<CgroupResource>, String)> {
+    pub(super) fn put_back(
+        &mut self,
+        gone: Vec<EscapedProcess>,
+    ) -> Vec<(Vec<CgroupResource>, String)> {
         let group = self.others.as_mut().or(self.inner.as_mut()).or(self.outer.as_mut());
         group.map_or(Vec::new(), |group| group.put_back(gone))
     }

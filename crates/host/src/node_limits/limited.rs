@@ -19,7 +19,7 @@ pub(crate) struct OwnerResourceLimits {
     pub(super) owner: ResourceLimitOwner,
     pub(super) groups: Option<NodeGroups>,
     /// Limits of processor time: of the node or reservation, and of programs.
-    pub(super) processors: Vec<Metered>,
+    pub(super) processors: Vec<MeteredCpuLimit>,
     /// All other limits.
     pub(crate) bounds: Vec<ResourceLimit>,
     /// Reservations that a node is in, by position.
@@ -28,12 +28,12 @@ pub(crate) struct OwnerResourceLimits {
 
 /// A limit of processor time, with the meter of its group where it has one.
 #[derive(Debug)]
-pub(super) struct Metered {
+pub(super) struct MeteredCpuLimit {
     pub(super) meter: Option<CpuUsageMeter>,
     pub(super) account: CpuUsageAccount,
 }
 
-impl Metered {
+impl MeteredCpuLimit {
     fn due_ns(&self) -> Option<u64> {
         self.meter.as_ref().map(CpuUsageMeter::due_ns)
     }
@@ -68,7 +68,7 @@ impl OwnerResourceLimits {
     fn add(&mut self, owner: ResourceLimitOwner, demand: &Demand) {
         if let Some(share) = demand.cpu_millis {
             let account = CpuUsageAccount::new(owner, share, "");
-            self.processors.push(Metered { meter: None, account });
+            self.processors.push(MeteredCpuLimit { meter: None, account });
         }
         let asked = [
             (ResourceLimitKind::Memory, demand.memory.map(|memory| memory.0)),
@@ -164,7 +164,7 @@ impl OwnerResourceLimits {
 
     /// When the next window of one of its groups is complete.
     pub(super) fn due_ns(&self) -> Option<u64> {
-        self.processors.iter().filter_map(Metered::due_ns).min()
+        self.processors.iter().filter_map(MeteredCpuLimit::due_ns).min()
     }
 
     /// Reads the meters that are due.
@@ -177,7 +177,7 @@ impl OwnerResourceLimits {
             let program = metered.account.owner.program();
             let reading =
                 self.group(program, CgroupResource::Processor).and_then(ControlGroup::read);
-            let Metered { meter, account } = &mut self.processors[position];
+            let MeteredCpuLimit { meter, account } = &mut self.processors[position];
             match reading {
                 Some(Ok(reading)) => {
                     let window = meter.as_mut().and_then(|meter| meter.read(reading));

@@ -14,12 +14,12 @@ pub(super) struct NodeUnaccountedCpuTime {
     /// What they were when the init entered the group, before it started programs.
     group_ns: u64,
     processes_ns: u64,
-    excess: Excess,
+    excess: CpuTimeExcess,
 }
 
 /// What processes have used more than their group has counted.
 #[derive(Debug, Default)]
-pub(crate) struct Excess {
+pub(crate) struct CpuTimeExcess {
     /// What has been said already.
     said_ns: u64,
 }
@@ -31,7 +31,7 @@ impl NodeUnaccountedCpuTime {
         Some(NodeUnaccountedCpuTime {
             group_ns,
             processes_ns: usage::below(init, &[]),
-            excess: Excess::default(),
+            excess: CpuTimeExcess::default(),
         })
     }
 
@@ -49,7 +49,7 @@ impl NodeUnaccountedCpuTime {
     }
 }
 
-impl Excess {
+impl CpuTimeExcess {
     /// What is new of it, in a sentence.
     pub(crate) fn beyond(&mut self, processes_ns: u64, group_ns: u64) -> Option<String> {
         let outside_ns = processes_ns.saturating_sub(group_ns);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_the_group_does_not_have_was_used_outside_and_is_said_once() {
-        let mut excess = Excess::default();
+        let mut excess = CpuTimeExcess::default();
         let ms = |ms: u64| ms * 1_000_000;
         assert_eq!(excess.beyond(ms(500), ms(510)), None, "the group has the last moment, too");
         assert_eq!(excess.beyond(ms(1030), ms(1000)), None);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
-use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_model::valid::{PlanValidationError, ensure};
 
 /// What shares a limit, by positions in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ impl ResourceLimitOwner {
     }
 
     /// Whether the plan has it: it may come from another machine.
-    pub(crate) fn validate(self, plan: &Plan) -> Result<(), Invalid> {
+    pub(crate) fn validate(self, plan: &Plan) -> Result<(), PlanValidationError> {
         let known = match self {
             ResourceLimitOwner::Node(node) => node < plan.nodes.len(),
             ResourceLimitOwner::Program(node, program) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 /// Names one program of the plan: its node's position and its own among the node's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) struct ProgramKey {
 
 /// A pipe to carry.
 #[derive(Debug)]
-pub(crate) struct Carry {
+pub(crate) struct OutputStreamSetup {
     pub key: ProgramKey,
     /// Shown in front of its lines.
     pub source: String,
@@ -28,7 +28,7 @@ pub(crate) struct Carry {
     /// The reading end.
     pub pipe: OwnedFd,
     /// The run folder, and the path below it of the file that is appended to.
-    pub folder: Arc<Below>,
+    pub folder: Arc<FolderHandle>,
     pub inner: PathBuf,
     /// The same file as users name it.
     pub file: PathBuf,
@@ -85,7 +85,7 @@ pub(crate) struct OutputByteCounts {
 
 /// All that was carried.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Carried {
+pub(crate) struct OutputCollectionSummary {
     #[serde(with = "crate::pairs")]
     pub volumes: BTreeMap<ProgramKey, OutputByteCounts>,
     /// Lines that expectations ask for, by stream.

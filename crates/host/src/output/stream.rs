@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::carry::{Carry, LogLine, LogMatches, LogWatch, OutputByteCounts, ProgramKey};
+use super::carry::{
+    LogLine, LogMatches, LogWatch, OutputByteCounts, OutputStreamSetup, ProgramKey,
+};
 use crate::observer::{Observer, ObserverNotice};
 
 /// A pipe that is being carried.
@@ -33,7 +35,7 @@ pub(super) struct OutputPipe {
 }
 
 /// What is left of a stream.
-pub(super) struct Closed {
+pub(super) struct ClosedOutputStream {
     pub(super) volume: OutputByteCounts,
     pub(super) logs: Vec<LogMatches>,
     pub(super) path: PathBuf,
@@ -69,7 +71,7 @@ impl OutputPipe {
     /// `before` is what an earlier start of the program has left: its file is not opened again, as
     /// the program may have put something else in its place.
     pub(super) fn open(
-        carry: Carry,
+        carry: OutputStreamSetup,
         limit_bytes: u64,
         before: PriorOutputFile,
     ) -> (Self, Option<String>) {
@@ -139,7 +141,7 @@ impl OutputPipe {
     }
 
     /// Shows the last line, if it has no end, and gives the totals.
-    pub(super) fn close(mut self, now_ns: u64, observer: &dyn Observer) -> Closed {
+    pub(super) fn close(mut self, now_ns: u64, observer: &dyn Observer) -> ClosedOutputStream {
         if !self.line.is_empty() {
             let line = std::mem::take(&mut self.line);
             self.whole_line(&line, now_ns, observer);
@@ -147,7 +149,7 @@ impl OutputPipe {
         self.report_skipped(observer);
         let logs = self.watches.into_iter().map(|(_, seen)| seen).collect();
         let before = PriorOutputFile { lines: self.lines, file: self.file };
-        Closed { volume: self.volume, logs, path: self.file_path, before }
+        ClosedOutputStream { volume: self.volume, logs, path: self.file_path, before }
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Option<String> {
@@ -247,7 +249,7 @@ const LINES_SHOWN_PER_SECOND: u32 = 200;
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use windtunnel_sys::below::Below;
+    use windtunnel_sys::below::FolderHandle;
 
     use super::*;
 
@@ -270,14 +272,14 @@ mod tests {
         (stream, writer)
     }
 
-    fn carry(folder: &std::path::Path, ready: Option<&str>) -> (Carry, OwnedFd) {
+    fn carry(folder: &std::path::Path, ready: Option<&str>) -> (OutputStreamSetup, OwnedFd) {
         let (pipe, writer) = rustix::pipe::pipe().unwrap();
-        let carry = Carry {
+        let carry = OutputStreamSetup {
             key: ProgramKey { node: 0, program: 0 },
             source: "web".into(),
             error: false,
             pipe,
-            folder: Arc::new(Below::open(folder).unwrap()),
+            folder: Arc::new(FolderHandle::open(folder).unwrap()),
             inner: "stdout".into(),
             file: folder.join("stdout"),
             ready: ready.map(|pattern| Regex::new(pattern).unwrap()),

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use regex::Regex;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use super::*;
 use crate::observer::ObserverNotice;
@@ -26,7 +26,7 @@ struct Bench {
     lines: Lines,
     wake: Arc<Wake>,
     output: OutputCollector,
-    matches: Receiver<Matched>,
+    matches: Receiver<ReadinessLineMatch>,
 }
 
 impl Bench {
@@ -50,9 +50,19 @@ impl Bench {
             to_ns: u64::MAX,
         }];
         let source = "web".to_owned();
-        let folder = Arc::new(Below::open(self.folder.path()).unwrap());
+        let folder = Arc::new(FolderHandle::open(self.folder.path()).unwrap());
         let inner = file.file_name().unwrap().into();
-        self.output.carry(Carry { key, source, error, pipe, folder, inner, file, ready, watches });
+        self.output.carry(OutputStreamSetup {
+            key,
+            source,
+            error,
+            pipe,
+            folder,
+            inner,
+            file,
+            ready,
+            watches,
+        });
         rustix::io::write(&writer, text.as_bytes()).unwrap();
     }
 
@@ -85,7 +95,7 @@ fn a_line_that_makes_a_program_ready_is_reported_while_it_runs() {
     let key = ProgramKey { node: 3, program: 1 };
     bench.write(key, false, "starting\nup\nup\n");
     // The thread reports it without being asked.
-    assert_eq!(bench.matches.recv(), Ok(Matched(key)));
+    assert_eq!(bench.matches.recv(), Ok(ReadinessLineMatch(key)));
     assert!(bench.wake.clear().is_ok());
     let _ = bench.output.finish();
     assert!(bench.matches.recv().is_err(), "it is reported once");
@@ -111,9 +121,9 @@ fn a_program_that_starts_again_goes_on_with_its_file() {
     let bench = Bench::new(1_000);
     bench.write(WEB, false, "up\n");
     // What the first life wrote has been read.
-    assert_eq!(bench.matches.recv(), Ok(Matched(WEB)));
+    assert_eq!(bench.matches.recv(), Ok(ReadinessLineMatch(WEB)));
     bench.write(WEB, false, "up\n");
-    assert_eq!(bench.matches.recv(), Ok(Matched(WEB)));
+    assert_eq!(bench.matches.recv(), Ok(ReadinessLineMatch(WEB)));
     assert_eq!(bench.read("stdout"), "up\nup\n");
     let carried = bench.output.finish();
     assert_eq!(carried.volumes[&WEB].bytes, 6);

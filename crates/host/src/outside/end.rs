@@ -10,11 +10,11 @@ use windtunnel_sys::signal::{ReceivedSignal, SignalReader};
 
 /// Signals to this process.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalReader);
+pub(crate) struct RecordingSignalReader(SignalReader);
 
 /// What a signal means for a recording of a command.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning {
+enum RecordingSignalEffect {
     /// A child has ended, stopped or gone on.
     Child,
     /// The command has to get it as well.
@@ -23,10 +23,12 @@ enum Meaning {
     Known,
 }
 
-impl Signals {
+impl RecordingSignalReader {
     /// Blocks them: threads that start later must not take them.
-    pub(crate) fn open() -> io::Result<Signals> {
-        Ok(Signals(SignalReader::open(&[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat())?))
+    pub(crate) fn open() -> io::Result<RecordingSignalReader> {
+        Ok(RecordingSignalReader(SignalReader::open(
+            &[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat(),
+        )?))
     }
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
@@ -35,7 +37,7 @@ impl Signals {
         loop {
             self.wait(None);
             while let Ok(Some(received)) = self.0.read() {
-                if let Meaning::PassOn(signal) = Meaning::of(received) {
+                if let RecordingSignalEffect::PassOn(signal) = RecordingSignalEffect::of(received) {
                     // That it has just ended shows in a moment.
                     let _ = process::kill(child, signal);
                 }
@@ -87,16 +89,16 @@ impl Signals {
     }
 }
 
-impl Meaning {
-    fn of(received: ReceivedSignal) -> Meaning {
+impl RecordingSignalEffect {
+    fn of(received: ReceivedSignal) -> RecordingSignalEffect {
         if received.signal == Signal::CHILD.as_raw() {
-            return Meaning::Child;
+            return RecordingSignalEffect::Child;
         }
         let all = ENDING.iter().chain(&PASSED);
         let signal = all.copied().find(|signal| signal.as_raw() == received.signal);
         match (signal, received.sender) {
-            (Some(signal), Some(_)) => Meaning::PassOn(signal),
-            _ => Meaning::Known,
+            (Some(signal), Some(_)) => RecordingSignalEffect::PassOn(signal),
+            _ => RecordingSignalEffect::Known,
         }
     }
 }
@@ -116,9 +118,21 @@ mod tests {
     fn what_a_process_sends_is_passed_on_and_what_the_terminal_sends_is_known() {
         let received = |signal: Signal, sender| ReceivedSignal { signal: signal.as_raw(), sender };
         let other = Pid::from_raw(7);
-        assert_eq!(Meaning::of(received(Signal::INT, None)), Meaning::Known);
-        assert_eq!(Meaning::of(received(Signal::INT, other)), Meaning::PassOn(Signal::INT));
-        assert_eq!(Meaning::of(received(Signal::USR1, other)), Meaning::PassOn(Signal::USR1));
-        assert_eq!(Meaning::of(received(Signal::CHILD, other)), Meaning::Child);
+        assert_eq!(
+            RecordingSignalEffect::of(received(Signal::INT, None)),
+            RecordingSignalEffect::Known
+        );
+        assert_eq!(
+            RecordingSignalEffect::of(received(Signal::INT, other)),
+            RecordingSignalEffect::PassOn(Signal::INT)
+        );
+        assert_eq!(
+            RecordingSignalEffect::of(received(Signal::USR1, other)),
+            RecordingSignalEffect::PassOn(Signal::USR1)
+        );
+        assert_eq!(
+            RecordingSignalEffect::of(received(Signal::CHILD, other)),
+            RecordingSignalEffect::Child
+        );
     }
 }

@@ -14,13 +14,13 @@ use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
 use windtunnel_record::diagnosis::{self, TcpDiagnosis};
 use windtunnel_record::drain::{
-    self, Anonymity, Feed, Homes, RecordDrain, RecordDrainFilter, RecordDrainStatus,
-    RecordFileLimits,
+    self, AddressAnonymiser, CallRecordingScope, Feed, RecordDrain, RecordDrainFilter,
+    RecordDrainStatus, RecordFileLimits,
 };
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
 use windtunnel_record::notification::{CallSupervisionReport, CallSupervisionThread};
-use windtunnel_record::owners::{self, Cookies, Noted, SocketAttribution};
+use windtunnel_record::owners::{self, SocketAttribution, SocketCookieSet, SocketNotingFeed};
 use windtunnel_record::preload;
 use windtunnel_sys::namespace::{self, NamespaceFlags, UserNamespaceTarget as NamespaceOf};
 use windtunnel_sys::process::Pid;
@@ -79,7 +79,7 @@ impl ProcessRecorder {
             ..ProcessRecordingSources::default()
         };
         let is_wanted = |layer: RecordSource| wanted.layers.is_empty() || wanted.layers.has(layer);
-        let cookies = Cookies::default();
+        let cookies = SocketCookieSet::default();
         for layer in RecordSource::ALL.into_iter().filter(|layer| is_wanted(*layer)) {
             if !ready.unavailable.contains_key(&layer)
                 && let Err(why) = ready.add(layer, target, &cookies)
@@ -148,7 +148,7 @@ impl ProcessRecordingSources {
         &mut self,
         layer: RecordSource,
         target: ProcessRecordingTarget<'_>,
-        cookies: &Cookies,
+        cookies: &SocketCookieSet,
     ) -> Result<(), String> {
         match layer {
             RecordSource::Engine => Ok(()),
@@ -158,7 +158,7 @@ impl ProcessRecordingSources {
         }
     }
 
-    fn add_calls(&mut self, cookies: &Cookies) -> Result<(), String> {
+    fn add_calls(&mut self, cookies: &SocketCookieSet) -> Result<(), String> {
         if std::env::var_os(preload::REGION_VARIABLE).is_some() {
             return Err("programs here leave records of them for another recorder".to_owned());
         }
@@ -166,10 +166,11 @@ impl ProcessRecordingSources {
         let mut place = RecordingLibraryFolder::make(LAYOUT).map_err(cannot)?;
         let source = EventSource::of_node(RecordSource::Calls, MACHINE.0, 0);
         let feed = RegionFeed::new(Arc::clone(&place.region), source);
-        self.feeds.push(Box::new(Noted::new(feed, cookies.clone())));
+        self.feeds.push(Box::new(SocketNotingFeed::new(feed, cookies.clone())));
         match place.door.take().as_ref().map(supervise) {
             Some(Ok((supervision, socket, feeds))) => {
-                let noted = feeds.into_iter().map(|feed| Noted::new(feed, cookies.clone()));
+                let noted =
+                    feeds.into_iter().map(|feed| SocketNotingFeed::new(feed, cookies.clone()));
                 self.feeds.extend(noted.map(|feed| Box::new(feed) as Box<dyn Feed>));
                 self.supervision = Some((supervision, socket));
             }
@@ -186,7 +187,7 @@ impl ProcessRecordingSources {
     fn add_connections(
         &mut self,
         target: ProcessRecordingTarget<'_>,
-        cookies: &Cookies,
+        cookies: &SocketCookieSet,
     ) -> Result<(), String> {
         let own = process::current().as_raw_nonzero().get().cast_unsigned();
         let (root, socket) = match target {
@@ -209,8 +210,8 @@ impl ProcessRecordingSources {
     fn add_kernel(
         &mut self,
         target: ProcessRecordingTarget<'_>,
-        cookies: &Cookies,
-    ) -> Result<(), windtunnel_record::kernel::Unavailable> {
+        cookies: &SocketCookieSet,
+    ) -> Result<(), windtunnel_record::kernel::KernelLayerFailure> {
         let mut kernel = Kernel::open(KernelTraceSettings::of(KernelTraceScope::Processes))?;
         let feed = kernel.add_processes(MACHINE.0)?;
         let own = process::current().as_raw_nonzero().get().cast_unsigned();
@@ -228,7 +229,7 @@ impl ProcessRecordingSources {
         }
         let missing = kernel.missing().iter();
         self.unseen.extend(missing.map(|(point, why)| format!("the kernel's {point}: {why}")));
-        self.feeds.push(Box::new(Noted::new(feed, cookies.clone())));
+        self.feeds.push(Box::new(SocketNotingFeed::new(feed, cookies.clone())));
         self.kernel = Some(kernel);
         Ok(())
     }
@@ -267,8 +268,12 @@ impl ProcessRecordingSources {
                 keep: usual.keep,
             },
             filter: RecordDrainFilter::default(),
-            homes: if has_calls { Homes::All(MACHINE.0) } else { Homes::default() },
-            anonymity: wanted.anonymous.then(Anonymity::default),
+            homes: if has_calls {
+                CallRecordingScope::All(MACHINE.0)
+            } else {
+                CallRecordingScope::default()
+            },
+            anonymity: wanted.anonymous.then(AddressAnonymiser::default),
             interval: drain::INTERVAL,
         };
         let drain = RecordDrain::start(setup, self.feeds)?;

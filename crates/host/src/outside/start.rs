@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use windtunnel_sys::capability;
-use windtunnel_sys::executable::{self, Calls};
+use windtunnel_sys::executable::{self, SystemCallOrigin};
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
 use super::sources::ProcessRecorder;
@@ -46,7 +46,7 @@ pub(crate) fn gains_rights(program: &OsStr) -> bool {
 pub(crate) fn is_direct(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    executable::calls_of(program, path.as_deref(), &folder) == Calls::Direct
+    executable::calls_of(program, path.as_deref(), &folder) == SystemCallOrigin::Direct
 }
 
 /// Whether the calls of a program are shown by a filter.

@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{EventAction, ServiceChange};
-use windtunnel_model::valid::{Invalid, Validate};
+use windtunnel_model::valid::{PlanValidationError, Validate};
 
 use crate::ending::RunEndReason;
 use crate::output::ProgramKey;
-use crate::supervisor::Supervised;
+use crate::supervisor::SupervisedProgram;
 
 /// Something that the other parts have to know. State, not steps: the last word counts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "kebab-case")]
 pub(crate) enum MemberAnnouncement {
     /// Where a program of the writer is in its life.
-    Program { key: ProgramKey, state: Box<Supervised> },
+    Program { key: ProgramKey, state: Box<SupervisedProgram> },
     /// Whether all programs of the writer except daemons have had their lives.
     Idle { idle: bool },
     /// Something that was ordered at the writer, to be done by all at that time of the run.
@@ -29,7 +29,7 @@ pub(crate) enum MemberAnnouncement {
 
 impl Validate for MemberAnnouncement {
     /// What it names, the receiver looks for in its plan.
-    fn validate(&self) -> Result<(), Invalid> {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         match self {
             MemberAnnouncement::Program { state, .. } => state.validate(),
             MemberAnnouncement::End { ending } => ending.validate(),

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::valid::{Invalid, Validate, ensure};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::CpuTickCounters;
 use windtunnel_trace::report::RecordingReport;
@@ -15,22 +15,22 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoProbe, EchoResults};
 use crate::ending::RunEndReason;
 use crate::folder::{FolderError, RunOutputFolder};
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::gather::numbers;
-use crate::live::{Clocks, ServicesEnded};
+use crate::live::{MemberClockBounds, ServicesEnded};
 use crate::load::WhenLate;
 use crate::node_limits::{CpuUsageAccount, ResourceLimit};
-use crate::output::{Carried, LogMatches, ProgramKey};
+use crate::output::{LogMatches, OutputCollectionSummary, ProgramKey};
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
 use crate::reserve;
-use crate::supervisor::Supervised;
+use crate::supervisor::SupervisedProgram;
 use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
 use windtunnel_dataplane::{NodePairThroughput, Tally};
 
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Results {
+pub(crate) struct PartResults {
     pub(crate) member: u16,
     pub(crate) host: String,
     pub(crate) kernel: String,
@@ -43,14 +43,14 @@ pub(crate) struct Results {
     pub(crate) recorded: RunRecorderSummary,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) records: Option<RecordingReport>,
-    pub(crate) carried: Carried,
+    pub(crate) carried: OutputCollectionSummary,
     /// The programs of this machine.
     #[serde(with = "crate::pairs")]
-    pub(crate) programs: BTreeMap<ProgramKey, Supervised>,
+    pub(crate) programs: BTreeMap<ProgramKey, SupervisedProgram>,
     pub(crate) echoes: Vec<(EchoProbe, EchoResults)>,
     /// When the run began, on this machine's monotonic clock.
     pub(crate) origin: Time,
-    pub(crate) freezes: Freezes,
+    pub(crate) freezes: FreezeTotals,
     /// When what was planned for a time happened here.
     #[serde(default)]
     pub(crate) planned: PunctualitySummary,
@@ -73,7 +73,7 @@ pub(crate) struct Results {
     pub(crate) notes: Vec<String>,
     /// How well the clocks of the other members were known here.
     #[serde(default)]
-    pub(crate) clocks: Clocks,
+    pub(crate) clocks: MemberClockBounds,
     /// Other members that were lost to this one, and when.
     #[serde(with = "crate::pairs")]
     pub(crate) lost: BTreeMap<u16, Span>,
@@ -83,7 +83,7 @@ pub(crate) struct Results {
     pub(crate) began_late: Span,
 }
 
-impl Results {
+impl PartResults {
     /// What all processors of the machine did during the run.
     pub(crate) fn processors(&self) -> CpuTickCounters {
         CpuTickCounters { busy: self.busy, idle: self.idle, stolen: self.stolen }
@@ -112,13 +112,13 @@ impl Results {
         if text.len() as u64 > BYTES_MAX || !numbers::are_sane(&text) {
             return Err(strange("it has counted more than there can be".to_owned()));
         }
-        let results: Results = serde_json::from_slice(&text)?;
+        let results: PartResults = serde_json::from_slice(&text)?;
         results.validate(member, plan).map_err(|error| strange(error.to_string()))?;
         Ok(results)
     }
 
     /// Whether they can be those of a member's part of a run of the plan.
-    fn validate(&self, member: u16, plan: &Plan) -> Result<(), Invalid> {
+    fn validate(&self, member: u16, plan: &Plan) -> Result<(), PlanValidationError> {
         ensure(self.member == member, || format!("it is the part of member {}", self.member))?;
         self.ending.validate()?;
         self.planned.validate()?;
@@ -174,7 +174,7 @@ impl Results {
         self.limits.iter().try_for_each(|account| account.validate(plan))?;
         self.bounds.iter().try_for_each(|bound| bound.validate(plan))?;
         self.services.validate(plan)?;
-        self.programs.values().try_for_each(Supervised::validate)
+        self.programs.values().try_for_each(SupervisedProgram::validate)
     }
 }
 
@@ -238,7 +238,7 @@ pub(crate) mod tests {
         };
         let supervisor = Supervisor::new(plan);
         let programs = supervisor.programs().map(|(key, program)| (key, program.clone()));
-        let results = Results {
+        let results = PartResults {
             member: 0,
             host: "a".into(),
             kernel: "6".into(),
@@ -259,14 +259,14 @@ pub(crate) mod tests {
                 peak_bytes_per_s: vec![7; plan.links.len() * 2],
                 ..RunRecorderSummary::default()
             },
-            carried: Carried::default(),
+            carried: OutputCollectionSummary::default(),
             programs: programs.collect(),
             echoes: Vec::new(),
             origin: Time::from_nanos(77),
-            clocks: Clocks::default(),
+            clocks: MemberClockBounds::default(),
             planned: PunctualitySummary::default(),
             load: WhenLate::default(),
-            freezes: Freezes::default(),
+            freezes: FreezeTotals::default(),
             limits: Vec::new(),
             bounds: Vec::new(),
             services: ServicesEnded::default(),

@@ -5,7 +5,7 @@ use windtunnel_model::quantity::total;
 use windtunnel_trace::sample::LinkSampleRow;
 
 /// The best second of each lane, from the intervals of the last second.
-pub(crate) struct Peaks {
+pub(crate) struct LanePeakRates {
     last: Time,
     /// End of the interval and delivered wire bytes, oldest first.
     window: Vec<std::collections::VecDeque<(Time, Time, u64)>>,
@@ -13,9 +13,9 @@ pub(crate) struct Peaks {
     whole: Vec<u64>,
 }
 
-impl Peaks {
+impl LanePeakRates {
     pub(crate) fn new(lanes: usize) -> Self {
-        Peaks {
+        LanePeakRates {
             last: Time::ZERO,
             window: vec![std::collections::VecDeque::new(); lanes],
             best: vec![0; lanes],
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_peak_is_the_best_whole_second_not_the_best_interval() {
-        let mut peaks = Peaks::new(1);
+        let mut peaks = LanePeakRates::new(1);
         for tenth in 1..=30 {
             // 1000 bytes an interval, and a burst of 5000 in one of them.
             peaks.add(tenths(tenth), &row(if tenth == 15 { 5000 } else { 1000 }));
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_run_shorter_than_a_second_reports_its_average() {
-        let mut peaks = Peaks::new(1);
+        let mut peaks = LanePeakRates::new(1);
         peaks.add(tenths(5), &row(1000));
         assert_eq!(peaks.finish(), vec![2000]);
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windtunnel_image::{Ids, ImageUserAccount, Merged};
+use windtunnel_image::{ImageOwnerMapping, ImageUserAccount, MergedLayerTree};
 use windtunnel_model::plan::{Node, NodeFilesystem, ProgramUser};
 use windtunnel_node::Namespaces;
 use windtunnel_sys::process;
@@ -22,7 +22,7 @@ pub(super) struct ProgramUserAccount {
 pub(super) fn of(
     node: &Node,
     root: &NodeFilesystem,
-    files: &Merged,
+    files: &MergedLayerTree,
     namespaces: &Namespaces,
     notes: &mut Vec<String>,
 ) -> Result<ProgramUserAccount, RootError> {
@@ -46,7 +46,7 @@ pub(super) fn of(
     }
     let (there, missing): (Vec<u32>, Vec<u32>) =
         groups.into_iter().partition(|group| ids.owner(0, (*group).into()).is_some());
-    if !missing.is_empty() && ids != Ids::One {
+    if !missing.is_empty() && ids != ImageOwnerMapping::One {
         notes.push(format!(
             "node {}: its user is not in the groups {missing:?} of its image, which are beyond the \
              subordinate identities here",
@@ -58,7 +58,7 @@ pub(super) fn of(
     if uid == 0 && gid == 0 {
         return Ok(ProgramUserAccount { user: None, groups, home });
     }
-    if ids != Ids::One && ids.owner(uid.into(), gid.into()).is_none() {
+    if ids != ImageOwnerMapping::One && ids.owner(uid.into(), gid.into()).is_none() {
         return Err(RootError::Beyond { node: node.name.clone(), uid, gid });
     }
     Ok(ProgramUserAccount { user: Some(process::UserIdentity { uid, gid }), groups, home })

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use windtunnel_image::{RegistryImageCache, fetched_place};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, Platform, RootSource};
-use windtunnel_registry::{Progress, Reference, RegistryError};
+use windtunnel_registry::{ImageReference, Progress, RegistryError};
 
 use super::emulator;
 use super::error::RootError;
@@ -44,7 +44,7 @@ pub(crate) fn fetch(
 pub fn fetch_for<'p>(
     nodes: impl Iterator<Item = &'p Node>,
     progress: &mut Progress<'_>,
-) -> Result<BTreeMap<String, Reference>, RootError> {
+) -> Result<BTreeMap<String, ImageReference>, RootError> {
     let mut pinned = BTreeMap::new();
     let mut done = BTreeSet::new();
     for node in nodes {
@@ -55,8 +55,8 @@ pub fn fetch_for<'p>(
             continue;
         }
         let reference = match pinned.get(text) {
-            Some(reference) => Ok(Reference::clone(reference)),
-            None => Reference::parse(text).map_err(registry),
+            Some(reference) => Ok(ImageReference::clone(reference)),
+            None => ImageReference::parse(text).map_err(registry),
         };
         let fetched = reference.and_then(|reference| fetched(&reference, platform, progress));
         let fetched = fetched
@@ -67,10 +67,10 @@ pub fn fetch_for<'p>(
 }
 
 fn fetched(
-    reference: &Reference,
+    reference: &ImageReference,
     platform: Option<&Platform>,
     progress: &mut Progress<'_>,
-) -> Result<Reference, RootError> {
+) -> Result<ImageReference, RootError> {
     let cache = cache_folder().ok_or(RootError::NoCache)?;
     let cache = RegistryImageCache::open(&cache)?;
     let fetched = windtunnel_registry::fetch(reference, platform, &cache, progress);
@@ -92,7 +92,7 @@ pub fn place_of(source: &RootSource) -> Result<PathBuf, RootError> {
     let (RootSource::Folder(path) | RootSource::Image { path, .. }) = source;
     let Some(reference) = source.reference() else { return Ok(path.into()) };
     let cache = cache_folder().ok_or(RootError::NoCache)?;
-    let reference = Reference::parse(reference).map_err(registry)?;
+    let reference = ImageReference::parse(reference).map_err(registry)?;
     let unpinned = || RootError::Unpinned { reference: reference.to_string() };
     Ok(fetched_place(&cache, reference.digest().ok_or_else(unpinned)?))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windtunnel_image::Merged;
+use windtunnel_image::MergedLayerTree;
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, NodeFilesystem, VolumeSource};
 use windtunnel_node::OwnVolume;
@@ -34,7 +34,7 @@ impl<'a> Volumes<'a> {
         &mut self,
         node: &Node,
         root: &NodeFilesystem,
-        files: &Merged,
+        files: &MergedLayerTree,
     ) -> Result<Vec<OwnVolume>, RootError> {
         let volumes = root.volumes.iter().map(|volume| {
             let source = match &volume.source {
@@ -50,7 +50,12 @@ impl<'a> Volumes<'a> {
         volumes.collect()
     }
 
-    fn named(&mut self, name: &str, target: &str, files: &Merged) -> Result<PathBuf, RootError> {
+    fn named(
+        &mut self,
+        name: &str,
+        target: &str,
+        files: &MergedLayerTree,
+    ) -> Result<PathBuf, RootError> {
         if let Some(path) = self.named.get(name) {
             return Ok(path.clone());
         }

@@ -17,7 +17,7 @@ use crate::live::{RunLoop, RunLoopResult};
 use crate::options::{Foreground, RunOptions};
 use crate::recorder::{RunRecorderSummary, RunRecorderThread};
 use crate::verdict::RunEvidence;
-use windtunnel_dataplane::promotion::Promotion;
+use windtunnel_dataplane::promotion::RealTimePromoter;
 
 /// A run whose packets move, and whose clock has not started.
 pub(crate) struct StartedRun {
@@ -26,7 +26,7 @@ pub(crate) struct StartedRun {
     pub(super) notes: Vec<String>,
     pub(super) setup: Span,
     pub(super) gateway: Option<Gateway>,
-    pub(super) promotion: Option<Promotion>,
+    pub(super) promotion: Option<RealTimePromoter>,
 }
 
 impl StartedRun {
@@ -154,8 +154,8 @@ impl FinishedRun {
 
 /// Has the kernel serve this thread when an event is due as it serves the packet loop. What it does
 /// not give makes events later, which is in the verdict.
-fn be_punctual(promotion: Option<Promotion>) {
-    let _ = promotion.map(Promotion::promote);
+fn be_punctual(promotion: Option<RealTimePromoter>) {
+    let _ = promotion.map(RealTimePromoter::promote);
     let _ = clock::set_timer_slack(NonZeroU64::MIN);
     let _ = schedule::set_slice(schedule::SHORTEST_SLICE_NS);
 }

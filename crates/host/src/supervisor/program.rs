@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use windtunnel_control::part::StopWhy;
 use windtunnel_model::Span;
 use windtunnel_model::plan::{NodeVerb, Program, ReadinessCondition, Restart};
-use windtunnel_model::valid::{Invalid, Validate, ensure_short};
+use windtunnel_model::valid::{PlanValidationError, Validate, ensure_short};
 
 /// A program of the plan and where it is in its life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Supervised {
+pub(crate) struct SupervisedProgram {
     /// What the plan says.
     pub spec: Program,
     /// Where it is.
@@ -82,8 +82,8 @@ pub(crate) struct ProgramExit {
     pub signal: Option<i32>,
 }
 
-impl Validate for Supervised {
-    fn validate(&self) -> Result<(), Invalid> {
+impl Validate for SupervisedProgram {
+    fn validate(&self) -> Result<(), PlanValidationError> {
         let exits = [
             self.last_exit,
             match self.life {
@@ -102,9 +102,9 @@ impl Validate for Supervised {
     }
 }
 
-impl Supervised {
+impl SupervisedProgram {
     pub(super) fn new(spec: Program) -> Self {
-        Supervised {
+        SupervisedProgram {
             due: (!spec.start.is_zero()).then_some(spec.start),
             planned: None,
             spec,
@@ -245,7 +245,7 @@ impl Supervised {
 }
 
 /// Churn.
-impl Supervised {
+impl SupervisedProgram {
     /// Its node leaves, or is not there from the beginning.
     pub(super) fn leave(&mut self, now: Span) {
         // How it ended by itself, before, stays its own doing.
@@ -309,7 +309,7 @@ impl fmt::Display for ProgramExit {
 }
 
 /// What is missing where a condition has not come true.
-pub(super) fn missing(program: &Supervised, condition: &ReadinessCondition) -> String {
+pub(super) fn missing(program: &SupervisedProgram, condition: &ReadinessCondition) -> String {
     match condition {
         ReadinessCondition::Tcp(port) => format!("nothing listens on tcp:{port}"),
         ReadinessCondition::Listen => "nothing listens on any port".to_owned(),

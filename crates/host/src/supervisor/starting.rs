@@ -2,7 +2,7 @@
 
 use windtunnel_model::Span;
 
-use super::program::{self, ProgramLifecycle, Supervised};
+use super::program::{self, ProgramLifecycle, SupervisedProgram};
 use super::{Supervisor, SupervisorCommand};
 use crate::output::ProgramKey;
 
@@ -14,13 +14,13 @@ impl Supervisor {
             return;
         }
         if !self.dependencies_met(key) {
-            self.programs.get_mut(&key).into_iter().for_each(Supervised::wait_for_others);
+            self.programs.get_mut(&key).into_iter().for_each(SupervisedProgram::wait_for_others);
             return;
         }
         let spawn = self.next_spawn;
         self.next_spawn += 1;
         self.spawns.insert(spawn, key);
-        self.programs.get_mut(&key).into_iter().for_each(Supervised::start);
+        self.programs.get_mut(&key).into_iter().for_each(SupervisedProgram::start);
         self.commands.push_back(SupervisorCommand::Spawn { key, spawn });
     }
 
@@ -73,7 +73,7 @@ impl Supervisor {
         if ended.ready || ended.absent || self.stopping {
             return;
         }
-        let waits = |program: &Supervised| {
+        let waits = |program: &SupervisedProgram| {
             program.starts == 0 && program.spec.after.iter().any(|n| n.index() == key.node)
         };
         if self.programs.values().any(waits) {

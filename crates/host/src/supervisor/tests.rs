@@ -5,7 +5,9 @@ mod members;
 use std::collections::BTreeMap;
 
 use windtunnel_model::NodeId;
-use windtunnel_model::plan::{Checking, Node, NodeVerb, Program, ProgramUser, Restart};
+use windtunnel_model::plan::{
+    Node, NodeVerb, Program, ProgramUser, ReadinessCheckSettings, Restart,
+};
 
 use super::*;
 
@@ -217,7 +219,8 @@ fn a_program_has_the_time_to_be_ready_that_the_file_gives_it() {
 
 fn checked(fall: Option<u32>) -> Supervisor {
     let argv = vec!["ask".to_owned(), "a b".to_owned()];
-    let check = Checking { argv, fall, ..Checking::default() }.of_file();
+    let check =
+        ReadinessCheckSettings { argv, fall, ..ReadinessCheckSettings::default() }.of_file();
     let mut s =
         supervisor(vec![program(&[], true, Some(ReadinessCondition::Command(check.clone())))]);
     started(&mut s, at(0));

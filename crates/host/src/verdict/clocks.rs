@@ -5,7 +5,7 @@
 //! too long by, the other is too short by: round trips are right.
 
 use windtunnel_control::part::ClockSource;
-use windtunnel_model::placement::Delays;
+use windtunnel_model::placement::DelayRequirement;
 use windtunnel_trace::report::PeerClockAccuracy;
 
 use super::evidence::{PartEvidence, RunEvidence};
@@ -15,16 +15,18 @@ use crate::text::rounded;
 /// Pairs of machines between which delays one way may be wrong by more than the bound.
 pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<String> {
     match evidence.plan.delays {
-        Delays::OneWay => pairs(evidence, "`delays: round-trips` if only these matter"),
-        Delays::RoundTrips => Vec::new(),
+        DelayRequirement::OneWay => pairs(evidence, "`delays: round-trips` if only these matter"),
+        DelayRequirement::RoundTrips => Vec::new(),
     }
 }
 
 /// The same, where the file says that only round trips matter.
 pub(super) fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     match evidence.plan.delays {
-        Delays::OneWay => Vec::new(),
-        Delays::RoundTrips => pairs(evidence, "the file says that only round trips matter"),
+        DelayRequirement::OneWay => Vec::new(),
+        DelayRequirement::RoundTrips => {
+            pairs(evidence, "the file says that only round trips matter")
+        }
     }
 }
 

@@ -8,18 +8,18 @@ use windtunnel_trace::report::RecordingReport;
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoProbe, EchoResults};
 use crate::ending::RunEndReason;
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
 use crate::node_limits::{CpuUsageAccount, ResourceLimit};
-use crate::output::Carried;
-use crate::part::results::Results;
+use crate::output::OutputCollectionSummary;
+use crate::part::results::PartResults;
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
 use crate::supervisor::Supervisor;
 use crate::text::rounded;
-use windtunnel_dataplane::{Redirections, Tally};
+use windtunnel_dataplane::{RedirectionTotals, Tally};
 
 /// All that is known of a run when it is over.
 pub(crate) struct RunEvidence<'a> {
@@ -35,14 +35,14 @@ pub(crate) struct RunEvidence<'a> {
     pub(crate) records: Option<&'a RecordingReport>,
     /// What is missing in captures of frames, a sentence each.
     pub(crate) captures: &'a [String],
-    pub(crate) carried: &'a Carried,
+    pub(crate) carried: &'a OutputCollectionSummary,
     pub(crate) supervisor: &'a Supervisor,
     /// The round trips that were measured.
     pub(crate) echoes: &'a [(EchoProbe, EchoResults)],
     /// When the run began.
     pub(crate) origin: Time,
     /// How all programs were paused.
-    pub(crate) freezes: Freezes,
+    pub(crate) freezes: FreezeTotals,
     /// When what was planned for a time happened.
     pub(crate) planned: &'a PunctualitySummary,
     /// What limited nodes had.
@@ -74,7 +74,7 @@ pub(crate) struct RunEvidence<'a> {
 
 /// What one of several machines has seen.
 pub(crate) struct PartEvidence<'a> {
-    pub(crate) results: &'a Results,
+    pub(crate) results: &'a PartResults,
     /// Names of all machines of the run, by member.
     pub(crate) members: &'a [String],
     /// How many nodes it had.
@@ -115,7 +115,7 @@ impl LostMachine {
 impl RunEvidence<'_> {
     /// What redirectors did until the run ended; where that was not asked, in all the time that the
     /// packet loop ran.
-    pub(crate) fn redirections(&self) -> &Redirections {
+    pub(crate) fn redirections(&self) -> &RedirectionTotals {
         let until_end = &self.services.redirected;
         if until_end.services.is_empty() { &self.tally.services } else { until_end }
     }

@@ -8,7 +8,7 @@ use windtunnel_engine::LostReports;
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Lane, Span, Time};
 
-use super::doubt::Doubt;
+use super::doubt::FidelityDoubt;
 use super::evidence::{LostMachine, PartEvidence, RunEvidence};
 use super::{bounds, internet, limits, services};
 use crate::clock::BEGIN_LATE;
@@ -18,16 +18,16 @@ use cause::{cause, lane_text};
 use windtunnel_dataplane::InterMachineTraffic;
 
 /// Why the run cannot be believed; empty if it can.
-pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<FidelityDoubt> {
     let tally = evidence.tally;
     let mut doubts = Vec::new();
     if let Some(failure) = &tally.failure {
-        doubts.push(Doubt::other(failure.clone()));
+        doubts.push(FidelityDoubt::other(failure.clone()));
     }
-    doubts.extend(slowness(evidence).into_iter().map(Doubt::of_speed));
-    doubts.extend(losses(evidence).into_iter().map(Doubt::other));
-    doubts.extend(limits::doubts(evidence).into_iter().map(Doubt::other));
-    doubts.extend(bounds::doubts(evidence).into_iter().map(Doubt::other));
+    doubts.extend(slowness(evidence).into_iter().map(FidelityDoubt::of_speed));
+    doubts.extend(losses(evidence).into_iter().map(FidelityDoubt::other));
+    doubts.extend(limits::doubts(evidence).into_iter().map(FidelityDoubt::other));
+    doubts.extend(bounds::doubts(evidence).into_iter().map(FidelityDoubt::other));
     doubts.extend(services::doubts(evidence));
     doubts.extend(internet::doubts(evidence));
     doubts
@@ -72,17 +72,18 @@ fn losses(evidence: &RunEvidence<'_>) -> Vec<String> {
 }
 
 /// The same of one of several machines, which is named.
-pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts_of_part(part: &PartEvidence<'_>) -> Vec<FidelityDoubt> {
     let between = part.evidence.tally.remote.map(remote).unwrap_or_default();
     let began = began_late(part.results.began_late, part.evidence.late_above);
-    let all = began.into_iter().map(Doubt::of_speed);
-    let all = all.chain(doubts(&part.evidence)).chain(between.into_iter().map(Doubt::other));
+    let all = began.into_iter().map(FidelityDoubt::of_speed);
+    let all =
+        all.chain(doubts(&part.evidence)).chain(between.into_iter().map(FidelityDoubt::other));
     all.map(|doubt| doubt.of_host(&part.results.host)).collect()
 }
 
 /// A machine is lost. If it only did not answer, and it or the others had no processor time to give
 /// then, another attempt may not lose it.
-pub(super) fn doubt_of_loss(lost: &LostMachine, hosts: &[PartEvidence<'_>]) -> Doubt {
+pub(super) fn doubt_of_loss(lost: &LostMachine, hosts: &[PartEvidence<'_>]) -> FidelityDoubt {
     let text = lost.doubt();
     let explained = lost.stood.and_then(|stood| {
         let of_its_own =
@@ -90,8 +91,8 @@ pub(super) fn doubt_of_loss(lost: &LostMachine, hosts: &[PartEvidence<'_>]) -> D
         of_its_own.or_else(|| hosts.iter().find_map(shortage))
     });
     match explained {
-        Some(why) => Doubt::of_speed(format!("{text}; likely cause: {why}")),
-        None => Doubt::other(text),
+        Some(why) => FidelityDoubt::of_speed(format!("{text}; likely cause: {why}")),
+        None => FidelityDoubt::other(text),
     }
 }
 

@@ -3,19 +3,22 @@
 use windtunnel_gateway::GatewayReport;
 use windtunnel_trace::report::InternetAccessReport;
 
-use super::doubt::Doubt;
+use super::doubt::FidelityDoubt;
 use super::evidence::RunEvidence;
 
 /// What should have been carried and was not.
-pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<FidelityDoubt> {
     match evidence.internet {
         None => Vec::new(),
         Some(Err(why)) => {
-            vec![Doubt::other(format!("the gateway to the machine's outside failed: {why}"))]
+            vec![FidelityDoubt::other(format!(
+                "the gateway to the machine's outside failed: {why}"
+            ))]
         }
         Some(Ok(report)) => {
             let lost = report.lost.iter();
-            let lost = lost.map(|(what, count)| Doubt::other(format!("internet: {count} {what}")));
+            let lost =
+                lost.map(|(what, count)| FidelityDoubt::other(format!("internet: {count} {what}")));
             lost.collect()
         }
     }

@@ -6,7 +6,7 @@ use super::evidence::RunEvidence;
 use super::expectations::ending;
 use crate::ending::RunEndReason;
 use crate::output::ProgramKey;
-use crate::supervisor::{ProgramLifecycle, Supervised};
+use crate::supervisor::{ProgramLifecycle, SupervisedProgram};
 
 /// A program that is not a daemon must have run and exited with 0; a daemon must not have exited
 /// with an error. Excused are programs whose exit the file speaks of, and those that an event or
@@ -26,12 +26,12 @@ pub(super) fn failures(evidence: &RunEvidence<'_>) -> Vec<String> {
 pub(super) fn has_failed(
     evidence: &RunEvidence<'_>,
     key: ProgramKey,
-    program: &Supervised,
+    program: &SupervisedProgram,
 ) -> bool {
     failed(evidence, program) && !file_speaks_of(evidence, key)
 }
 
-fn failed(evidence: &RunEvidence<'_>, program: &Supervised) -> bool {
+fn failed(evidence: &RunEvidence<'_>, program: &SupervisedProgram) -> bool {
     if program.ended_by_event || program.ended_by_run || program.held || left(program) {
         return false;
     }
@@ -49,7 +49,7 @@ fn failed(evidence: &RunEvidence<'_>, program: &Supervised) -> bool {
 }
 
 /// Whether its node is outside the population and it did not end by itself before.
-fn left(program: &Supervised) -> bool {
+fn left(program: &SupervisedProgram) -> bool {
     program.absent && program.last_exit.is_none()
 }
 

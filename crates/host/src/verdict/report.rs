@@ -8,8 +8,8 @@ use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, LatenessHistogram};
 use windtunnel_trace::report::{
-    Achieved, ExpectationResult, FlowStarts, HostReport, LateEvent, LinkPhaseReport, LinkReport,
-    LostHost, MachineReport, NodeReceived, PeerTrafficReport, ProgramReport, RouterNat,
+    AchievedLinkFigures, ExpectationResult, FlowStarts, HostReport, LateEvent, LinkPhaseReport,
+    LinkReport, LostHost, MachineReport, NodeReceived, PeerTrafficReport, ProgramReport, RouterNat,
     RouterReport, RunReport, RunVerdict, SchedulePunctuality,
 };
 
@@ -217,7 +217,7 @@ fn link(
         in_flight_packets: in_flight(result),
         queue_max_packets: counters.queue_packets_max,
         queue_max_bytes: counters.queue_bytes_max,
-        achieved: Achieved {
+        achieved: AchievedLinkFigures {
             rate_peak_bit_per_s: (counters.delivered_packets > 0).then_some(peak),
             ..achieved(counters, &result.lateness)
         },
@@ -262,7 +262,7 @@ fn dropped(counters: &LaneCounters) -> BTreeMap<String, u64> {
 }
 
 /// What there is evidence of. Without it there is no figure: not what was asked either.
-fn achieved(c: &LaneCounters, lateness: &LatenessHistogram) -> Achieved {
+fn achieved(c: &LaneCounters, lateness: &LatenessHistogram) -> AchievedLinkFigures {
     let ratio = |part: u64, whole: u64, scale: u64| {
         let scaled = u128::from(part) * u128::from(scale);
         scaled.checked_div(u128::from(whole)).and_then(|value| u64::try_from(value).ok())
@@ -273,7 +273,7 @@ fn achieved(c: &LaneCounters, lateness: &LatenessHistogram) -> Achieved {
     let offered_to_loss = c.offered_packets.saturating_sub(turned_away);
     let loss = ratio(c.dropped[DropReason::Loss], offered_to_loss, 1_000_000_000);
     let rate = ratio(c.backlogged_wire_bytes, c.backlogged_ns, 8_000_000_000);
-    Achieved {
+    AchievedLinkFigures {
         latency_mean_ns: ratio(c.delay_sum_ns, c.delay_count, 1)
             .map(|delay| delay.saturating_add(lateness.mean().as_nanos())),
         rate_busy_bit_per_s: rate.filter(|_| c.backlogged_packets >= BACKLOGGED_LEAST),
@@ -373,10 +373,10 @@ mod tests {
     fn nothing_is_achieved_where_nothing_was_there_to_measure() {
         let idle =
             LaneCounters { transmitted_wire_bytes: 300, busy_ns: 2_400, ..Default::default() };
-        assert_eq!(achieved(&idle, &LatenessHistogram::new()), Achieved::default());
+        assert_eq!(achieved(&idle, &LatenessHistogram::new()), AchievedLinkFigures::default());
         let mut down = LaneCounters { offered_packets: 9, ..idle };
         down.dropped[DropReason::Down] = 9;
-        assert_eq!(achieved(&down, &LatenessHistogram::new()), Achieved::default());
+        assert_eq!(achieved(&down, &LatenessHistogram::new()), AchievedLinkFigures::default());
     }
 
     #[test]

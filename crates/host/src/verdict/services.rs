@@ -5,19 +5,19 @@ use windtunnel_model::Span;
 use windtunnel_model::plan::Service;
 use windtunnel_trace::report::{FailOverReport, ReplicaReport, ServiceReport};
 
-use super::doubt::Doubt;
+use super::doubt::FidelityDoubt;
 use super::evidence::RunEvidence;
 use crate::live::{ReplicaState, ServiceState};
 use crate::text::rounded;
-use windtunnel_dataplane::Redirected;
+use windtunnel_dataplane::ServiceRedirectionTotals;
 
 /// Why what routers redirected may not be what the replicas' programs did.
-pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
-    let mut doubts: Vec<Doubt> =
-        evidence.services.doubts.iter().cloned().map(Doubt::other).collect();
+pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<FidelityDoubt> {
+    let mut doubts: Vec<FidelityDoubt> =
+        evidence.services.doubts.iter().cloned().map(FidelityDoubt::other).collect();
     let watched = evidence.services.watched.unwrap_or_default();
     if watched.overruns > 0 {
-        doubts.push(Doubt::other(format!(
+        doubts.push(FidelityDoubt::other(format!(
             "the kernel had no room for {} messages about sockets of replicas: a registration or a \
              withdrawal may be missing",
             watched.overruns
@@ -29,7 +29,7 @@ pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
     let applied = applied.map(|it| it.registering_max.max(it.withdrawing_max)).max();
     let longest = looked + applied.unwrap_or_default();
     if longest > bound {
-        doubts.push(Doubt::of_speed(format!(
+        doubts.push(FidelityDoubt::of_speed(format!(
             "routers may have known up to {} late which replicas of services listen, which is more \
              than {}",
             rounded(longest),
@@ -39,7 +39,8 @@ pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<Doubt> {
     let refused = evidence.redirections().services.iter().map(|it| it.counters.refused);
     let refused = refused.fold(0, u64::saturating_add);
     if refused > 0 {
-        doubts.push(Doubt::other(format!("{refused} changes of services were not possible")));
+        doubts
+            .push(FidelityDoubt::other(format!("{refused} changes of services were not possible")));
     }
     doubts.extend(counted(evidence).filter_map(|(service, it)| unkept(service, it)));
     doubts
@@ -54,9 +55,9 @@ fn counted<'a>(
 }
 
 /// Connections that were to survive their server, and would not have.
-fn unkept(service: &Service, counters: &FailOverCounters) -> Option<Doubt> {
+fn unkept(service: &Service, counters: &FailOverCounters) -> Option<FidelityDoubt> {
     (counters.unkept > 0).then(|| {
-        Doubt::other(format!(
+        FidelityDoubt::other(format!(
             "service {}: {} connections were not kept, since the table was full: they ended with \
              their replica, which fail-over: transparent excludes",
             service.name, counters.unkept
@@ -110,7 +111,7 @@ fn one_sided(
 
 /// The figures as `run.json` has them.
 pub(super) fn report(evidence: &RunEvidence<'_>) -> Vec<ServiceReport> {
-    let none = Redirected::default();
+    let none = ServiceRedirectionTotals::default();
     let services = evidence.plan.services.iter().zip(&evidence.services.states);
     let reports = services.enumerate().map(|(position, (service, state))| {
         let redirected = evidence.redirections().services.get(position).unwrap_or(&none);
@@ -123,7 +124,7 @@ fn of_service(
     evidence: &RunEvidence<'_>,
     service: &Service,
     state: &ServiceState,
-    redirected: &Redirected,
+    redirected: &ServiceRedirectionTotals,
 ) -> ServiceReport {
     let counters = &redirected.counters;
     let replicas = state.replicas.iter();
@@ -179,7 +180,7 @@ fn transparent(counters: &FailOverCounters) -> FailOverReport {
 fn of_replica(
     evidence: &RunEvidence<'_>,
     state: &ReplicaState,
-    redirected: &Redirected,
+    redirected: &ServiceRedirectionTotals,
 ) -> ReplicaReport {
     let counters = redirected.replica(state.node);
     let node = evidence.plan.nodes.get(state.node.index());
@@ -261,8 +262,10 @@ links: [{between: [a, r]}, {between: [b, r]}]",
     fn connections_that_were_not_kept_make_a_run_doubtful_and_forgotten_openings_are_a_warning() {
         let mut case = case();
         let fail_over = FailOverCounters { half_open_forgotten: 7, ..Default::default() };
-        case.tally.services.services =
-            vec![Redirected { fail_over: Some(fail_over), ..Redirected::default() }];
+        case.tally.services.services = vec![ServiceRedirectionTotals {
+            fail_over: Some(fail_over),
+            ..ServiceRedirectionTotals::default()
+        }];
         assert_eq!(unfaithful(&case), (Vec::new(), false));
         let warnings = case.judge().verdict.warnings;
         let is_it = |it: &String| it.starts_with("service www: 7 connections were forgotten");
@@ -280,7 +283,7 @@ links: [{between: [a, r]}, {between: [b, r]}]",
         let of = |unkept, half_open_forgotten| {
             let fail_over =
                 Some(FailOverCounters { unkept, half_open_forgotten, ..Default::default() });
-            vec![Redirected { fail_over, ..Redirected::default() }]
+            vec![ServiceRedirectionTotals { fail_over, ..ServiceRedirectionTotals::default() }]
         };
         // 6000 openings of programs that were being stopped.
         case.tally.services.services = of(3, 6000);

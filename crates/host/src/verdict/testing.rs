@@ -10,11 +10,11 @@ use super::judge;
 use crate::devices::DeviceDrops;
 use crate::echo::{EchoProbe, EchoResults};
 use crate::ending::RunEndReason;
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
 use crate::node_limits::{CpuUsageAccount, ResourceLimit};
-use crate::output::Carried;
+use crate::output::OutputCollectionSummary;
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
 use crate::supervisor::{ProgramExit, Supervisor};
@@ -29,10 +29,10 @@ pub(super) struct RunEvidenceFixture {
     pub(super) recorded: RunRecorderSummary,
     pub(super) records: Option<RecordingReport>,
     pub(super) captures: Vec<String>,
-    pub(super) carried: Carried,
+    pub(super) carried: OutputCollectionSummary,
     pub(super) supervisor: Supervisor,
     pub(super) echoes: Vec<(EchoProbe, EchoResults)>,
-    pub(super) freezes: Freezes,
+    pub(super) freezes: FreezeTotals,
     pub(super) planned: PunctualitySummary,
     pub(super) limits: Vec<CpuUsageAccount>,
     pub(super) bounds: Vec<ResourceLimit>,
@@ -69,9 +69,9 @@ impl RunEvidenceFixture {
             recorded: RunRecorderSummary::default(),
             records: None,
             captures: Vec::new(),
-            carried: Carried::default(),
+            carried: OutputCollectionSummary::default(),
             echoes: Vec::new(),
-            freezes: Freezes::default(),
+            freezes: FreezeTotals::default(),
             planned: PunctualitySummary::default(),
             limits: Vec::new(),
             bounds: Vec::new(),

@@ -9,7 +9,7 @@ use windtunnel_model::{NodeId, Span};
 
 use super::testing::RunEvidenceFixture;
 use super::*;
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::output::{OutputByteCounts, ProgramKey};
 
 const PAIR: &str = "
@@ -140,7 +140,7 @@ fn a_doubt_that_does_not_change_the_verdict_is_a_warning() {
     case.tally.overloads.times = 2;
     case.tally.overloads.lasted = Span::from_millis(300);
     case.tally.overloads.furthest = Span::from_millis(2);
-    case.freezes = Freezes { times: 1, lasted: Span::from_millis(250) };
+    case.freezes = FreezeTotals { times: 1, lasted: Span::from_millis(250) };
     let verdict = case.judge().verdict;
     assert!(verdict.passed && verdict.faithful, "{}", verdict.text);
     let expected = [

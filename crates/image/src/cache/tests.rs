@@ -7,7 +7,7 @@ fn image(builder: &TestImageBuilder, folder: &Path) -> Image {
 }
 
 fn cache(folder: &Path) -> Cache {
-    Cache::open(&folder.join("cache"), Ids::One).unwrap()
+    Cache::open(&folder.join("cache"), ImageOwnerMapping::One).unwrap()
 }
 
 fn names(cache: &Cache) -> Vec<String> {
@@ -47,7 +47,7 @@ fn layers_may_be_compressed_by_zstd_or_not_at_all() {
     let (image, cache) = (image(&builder, folder.path()), cache(folder.path()));
     let unpacked =
         image.layers().iter().map(|layer| cache.layer(&image, layer, &[], &mut |_| ()).unwrap());
-    let unpacked: Vec<Cached> = unpacked.collect();
+    let unpacked: Vec<CachedImageLayer> = unpacked.collect();
     assert_eq!(fs::read(unpacked[0].folder.join("a")).unwrap(), [7; 100_000]);
     assert_eq!(fs::read(unpacked[1].folder.join("b")).unwrap(), b"2");
 }
@@ -132,7 +132,7 @@ fn a_layer_above_others_is_another_one_than_by_itself() {
     let alone = Image::open(&alone.archive(&folder.path().join("alone.tar")), None, None).unwrap();
     let above = Image::open(&above.archive(&folder.path().join("above.tar")), None, None).unwrap();
     let cache = cache(folder.path());
-    let mode = |cached: &Cached| {
+    let mode = |cached: &CachedImageLayer| {
         fs::metadata(cached.folder.join("d")).unwrap().permissions().mode() & 0o7777
     };
     let first = cache.layer(&alone, &alone.layers()[0], &[], &mut |_| ()).unwrap();

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::sparse::SparseFileMap;
-use super::{Entries, UnixTimestamp, wrong};
+use super::{TarEntryReader, UnixTimestamp, wrong};
 
 /// The records before an entry.
 #[derive(Debug, Default)]
@@ -93,7 +93,10 @@ impl PaxRecords {
 
     /// The map of a sparse file, if it is one: in its records (formats 0.0 and 0.1), or at the
     /// beginning of its data (1.0), of which it is taken.
-    pub(super) fn map<R: Read>(&self, data: &mut Entries<R>) -> io::Result<Option<SparseFileMap>> {
+    pub(super) fn map<R: Read>(
+        &self,
+        data: &mut TarEntryReader<R>,
+    ) -> io::Result<Option<SparseFileMap>> {
         let version = (self.text("GNU.sparse.major"), self.text("GNU.sparse.minor"));
         let size = self.number("GNU.sparse.size").or_else(|| self.number("GNU.sparse.realsize"));
         let size = || size.ok_or_else(|| wrong("a sparse file whose size is not said"));
@@ -153,7 +156,7 @@ impl PaxRecords {
 
 /// Lines of decimal numbers: how many parts, then the offset and the length of each. The data begins
 /// with the next block.
-fn read_map<R: Read>(data: &mut Entries<R>, map: &mut SparseFileMap) -> io::Result<()> {
+fn read_map<R: Read>(data: &mut TarEntryReader<R>, map: &mut SparseFileMap) -> io::Result<()> {
     let mut lines = SparseMapLineReader { data, block: Vec::new(), at: 0 };
     for _ in 0..lines.number()? {
         let (at, length) = (lines.number()?, lines.number()?);
@@ -163,7 +166,7 @@ fn read_map<R: Read>(data: &mut Entries<R>, map: &mut SparseFileMap) -> io::Resu
 }
 
 struct SparseMapLineReader<'a, R> {
-    data: &'a mut Entries<R>,
+    data: &'a mut TarEntryReader<R>,
     block: Vec<u8>,
     at: usize,
 }

@@ -8,7 +8,7 @@ use super::wrong;
 
 /// A part of a file that has data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct SparseFileExtent {
     pub(crate) at: u64,
     pub(crate) length: u64,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Extent {
 #[derive(Debug)]
 pub(super) struct SparseFileMap {
     size: u64,
-    extents: Vec<Extent>,
+    extents: Vec<SparseFileExtent>,
 }
 
 impl SparseFileMap {
@@ -30,7 +30,7 @@ impl SparseFileMap {
         if self.extents.len() >= EXTENTS_MAX {
             return Err(wrong("a sparse file with more than a million parts"));
         }
-        self.extents.push(Extent { at, length });
+        self.extents.push(SparseFileExtent { at, length });
         Ok(())
     }
 
@@ -42,7 +42,7 @@ impl SparseFileMap {
 
     /// The parts and the size, where the parts follow each other within the file and are all of the
     /// `data` that the archive has.
-    pub(super) fn checked(self, data: u64) -> io::Result<(Vec<Extent>, u64)> {
+    pub(super) fn checked(self, data: u64) -> io::Result<(Vec<SparseFileExtent>, u64)> {
         let (mut end, mut sum) = (0_u64, 0_u64);
         for extent in &self.extents {
             let next = extent.at.checked_add(extent.length).filter(|next| *next <= self.size);

@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{file, other, pax, tar};
 
 fn members(bytes: &[u8]) -> io::Result<Vec<TarEntryHeader>> {
-    let mut entries = Entries::new(bytes);
+    let mut entries = TarEntryReader::new(bytes);
     let mut found = Vec::new();
     while let Some(member) = entries.next()? {
         found.push(member);

@@ -8,7 +8,9 @@ use windtunnel_model::plan::Platform;
 use super::asked::PlatformRequest;
 use super::{ImageLayer, MissingImageBlob};
 use crate::digest::Sha256Digest;
-use crate::document::{Configuration, Descriptor, DockerManifestEntry, ImageIndex, Manifest};
+use crate::document::{
+    Configuration, ContentDescriptor, DockerManifestEntry, ImageIndex, Manifest,
+};
 use crate::error::ImageError;
 use crate::store::ImageStorage;
 
@@ -48,7 +50,7 @@ impl ImageReader<'_> {
         }
         let (_, manifest): (_, Manifest) = self.blob(&chosen)?;
         let (id, configuration) = self.blob(&manifest.config)?;
-        let file = |layer: &Descriptor| {
+        let file = |layer: &ContentDescriptor| {
             let digest = self.digest(&layer.digest)?;
             Ok(LayerFile { file: blob_name(&digest), digest: Some(digest), bytes: layer.size })
         };
@@ -98,15 +100,15 @@ impl ImageReader<'_> {
 
     pub(super) fn choose(
         &self,
-        all: Vec<Descriptor>,
+        all: Vec<ContentDescriptor>,
         name: Option<&str>,
-    ) -> Result<Descriptor, ImageError> {
+    ) -> Result<ContentDescriptor, ImageError> {
         let mut all: Vec<_> = all.into_iter().filter(|one| !one.is_attestation()).collect();
         let names: Vec<String> =
-            all.iter().filter_map(Descriptor::name).map(str::to_owned).collect();
+            all.iter().filter_map(ContentDescriptor::name).map(str::to_owned).collect();
         all.retain(|one| name.is_none_or(|name| one.is_called(name)));
         // Several platforms of one image have no other difference.
-        let called = all.first().and_then(Descriptor::name);
+        let called = all.first().and_then(ContentDescriptor::name);
         let is_one = all.iter().all(|one| one.platform.is_some() && one.name() == called);
         match all.len() {
             0 | 1 => all.pop().ok_or_else(|| self.no_such(name, names)),
@@ -117,7 +119,10 @@ impl ImageReader<'_> {
     }
 
     /// Follows indexes down to the manifest for the platform.
-    pub(super) fn of_platform(&self, mut chosen: Descriptor) -> Result<Descriptor, ImageError> {
+    pub(super) fn of_platform(
+        &self,
+        mut chosen: ContentDescriptor,
+    ) -> Result<ContentDescriptor, ImageError> {
         for _ in 0..INDEXES_DEEP {
             if !chosen.is_index() {
                 return Ok(chosen);
@@ -128,7 +133,10 @@ impl ImageReader<'_> {
     }
 
     /// What an index has for the platform.
-    pub(super) fn below(&self, chosen: &Descriptor) -> Result<Descriptor, ImageError> {
+    pub(super) fn below(
+        &self,
+        chosen: &ContentDescriptor,
+    ) -> Result<ContentDescriptor, ImageError> {
         let (_, index): (_, ImageIndex) = self.blob(chosen)?;
         let all = index.manifests.into_iter().filter(|one| !one.is_attestation());
         self.for_platform(all.collect())
@@ -140,7 +148,7 @@ impl ImageReader<'_> {
 
     pub(super) fn lacks<'d>(
         &self,
-        all: impl IntoIterator<Item = &'d Descriptor>,
+        all: impl IntoIterator<Item = &'d ContentDescriptor>,
         is_manifest: bool,
     ) -> Result<Vec<MissingImageBlob>, ImageError> {
         let mut lacks = Vec::new();
@@ -153,8 +161,8 @@ impl ImageReader<'_> {
         Ok(lacks)
     }
 
-    fn for_platform(&self, all: Vec<Descriptor>) -> Result<Descriptor, ImageError> {
-        let best = self.asked.best(all, Descriptor::platform);
+    fn for_platform(&self, all: Vec<ContentDescriptor>) -> Result<ContentDescriptor, ImageError> {
+        let best = self.asked.best(all, ContentDescriptor::platform);
         best.map_err(|found| self.asked.refusal(self.path, found))
     }
 
@@ -223,7 +231,7 @@ impl ImageReader<'_> {
     /// A document by its digest.
     pub(super) fn blob<T: DeserializeOwned>(
         &self,
-        of: &Descriptor,
+        of: &ContentDescriptor,
     ) -> Result<(Sha256Digest, T), ImageError> {
         let expected = self.digest(&of.digest)?;
         let name = blob_name(&expected);

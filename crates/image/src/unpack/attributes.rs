@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::{LeftOut, place_of};
 use crate::entries::{TarEntryHeader, UnixTimestamp};
-use crate::ids::Ids;
+use crate::ids::ImageOwnerMapping;
 
 /// Whether an extended attribute is taken over: capabilities of programs, and what users set. Those of
 /// overlayfs would be orders to it.
@@ -32,7 +32,7 @@ pub(super) fn set(
     above: &OwnedFd,
     name: &OsStr,
     of: &TarEntryHeader,
-    ids: &Ids,
+    ids: &ImageOwnerMapping,
 ) -> io::Result<LeftOut> {
     let mut left_out = LeftOut::default();
     match ids.owner(of.uid, of.gid) {

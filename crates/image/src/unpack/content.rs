@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::entries::{Entries, TarEntryHeader};
+use crate::entries::{TarEntryHeader, TarEntryReader};
 
 /// An error of the layer is another one than an error of the disk.
 pub(super) enum Error {
@@ -18,7 +18,7 @@ pub(super) enum Error {
 /// Makes a file of the data of an entry.
 pub(super) fn write<R: Read>(
     member: &TarEntryHeader,
-    data: &mut Entries<R>,
+    data: &mut TarEntryReader<R>,
     above: &OwnedFd,
     name: &OsStr,
 ) -> Result<(), Error> {

@@ -20,7 +20,7 @@ fn unpacked(entries: &[TestLayerEntry]) -> Result<Unpacked, EntryError> {
     let layer = folder.path().join("layer");
     fs::create_dir(&layer).unwrap();
     fs::write(folder.path().join("beside"), "untouched").unwrap();
-    let result = unpack(&tar(entries)[..], &layer, &[], &Ids::One);
+    let result = unpack(&tar(entries)[..], &layer, &[], &ImageOwnerMapping::One);
     assert_eq!(fs::read_to_string(folder.path().join("beside")).unwrap(), "untouched");
     let left_out = result?;
     Ok(Unpacked { folder, left_out })
@@ -110,7 +110,8 @@ fn a_file_that_claims_to_be_larger_than_the_disk_is_refused_before_it_is_written
         bytes[..148].iter().chain(&[b' '; 8]).chain(&bytes[156..512]).map(|b| u32::from(*b)).sum();
     bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     let folder = tempfile::tempdir().unwrap();
-    let Err(EntryError::Refused(entry, why)) = unpack(&bytes[..], folder.path(), &[], &Ids::One)
+    let Err(EntryError::Refused(entry, why)) =
+        unpack(&bytes[..], folder.path(), &[], &ImageOwnerMapping::One)
     else {
         panic!("it was unpacked");
     };
@@ -123,7 +124,7 @@ fn a_file_that_claims_to_be_larger_than_the_disk_is_refused_before_it_is_written
 fn a_layer_that_ends_too_early_is_an_error() {
     let whole = tar(&[file("a", &[7; 5000])]);
     let folder = tempfile::tempdir().unwrap();
-    let result = unpack(&whole[..3000], folder.path(), &[], &Ids::One);
+    let result = unpack(&whole[..3000], folder.path(), &[], &ImageOwnerMapping::One);
     assert!(matches!(result, Err(EntryError::Read(_))));
 }
 

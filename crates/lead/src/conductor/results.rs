@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use windtunnel_host::{RunOutputFolder, gather};
 
 use super::part_state::PartTermination;
-use super::{Conductor, SILENT};
+use super::{ClusterRunCoordinator, SILENT};
 use crate::error::LeadError;
 use crate::progress::ClusterRunObserver;
 
-impl Conductor {
+impl ClusterRunCoordinator {
     /// Copies what the parts have written.
     pub(crate) fn fetch(
         &self,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windtunnel_cluster::protocol::run::{PartCommand, RunMember};
 
-use super::Conductor;
+use super::ClusterRunCoordinator;
 use super::part_state::PartState;
 
 /// How far a run is.
@@ -22,7 +22,7 @@ pub(crate) enum ClusterRunStage {
     Running,
 }
 
-impl Conductor {
+impl ClusterRunCoordinator {
     /// All parts are through with a stage.
     pub(super) fn next_stage(&mut self) {
         self.stage = match self.stage {

@@ -8,20 +8,20 @@ use crate::error::text;
 use crate::tests::{Recorder, key, setup};
 
 /// Of three members, with nothing to lead.
-fn conductor(stage: ClusterRunStage) -> Conductor {
+fn conductor(stage: ClusterRunStage) -> ClusterRunCoordinator {
     let setup = setup();
     let nowhere = RunSetup { members: Vec::new(), ..setup.clone() };
     let parts = PartSessions::watch(&nowhere, &key());
-    Conductor::new(&setup, parts, Recorder::new(), stage, signals().unwrap())
+    ClusterRunCoordinator::new(&setup, parts, Recorder::new(), stage, signals().unwrap())
 }
 
-fn say(conductor: &mut Conductor, member: u16, said: FromPart) {
+fn say(conductor: &mut ClusterRunCoordinator, member: u16, said: FromPart) {
     let (at, rtt) = (Instant::now(), Duration::from_millis(1));
     conductor.handle(member, PartEvent::Said { now_ns: 5, at, rtt, said });
 }
 
 /// A member's part says that another's machine is lost.
-fn lose(conductor: &mut Conductor, by: u16, host: &str) {
+fn lose(conductor: &mut ClusterRunCoordinator, by: u16, host: &str) {
     let (host, why) = (host.to_owned(), "silent".to_owned());
     let what = EventLogEntryKind::HostLost { host, nodes: Vec::new(), why };
     let event = EventLogEntry { at_ns: 1, intended_ns: None, what };
@@ -33,12 +33,12 @@ fn failed(message: &str, code: u8) -> FromPart {
     FromPart::Failed { message: message.to_owned(), hint: Some("a hint".to_owned()), code }
 }
 
-fn lost(conductor: &Conductor) -> Vec<bool> {
+fn lost(conductor: &ClusterRunCoordinator) -> Vec<bool> {
     conductor.members.iter().map(|state| conductor.is_lost(state)).collect()
 }
 
 /// What is known of each member's results.
-fn results(conductor: &Conductor) -> Vec<String> {
+fn results(conductor: &ClusterRunCoordinator) -> Vec<String> {
     let home = tempfile::tempdir().unwrap();
     let folder = RunOutputFolder::create(&home.path().join("out"), &conductor.setup.plan).unwrap();
     let gathered = conductor.fetch(&folder).unwrap();
@@ -216,7 +216,7 @@ fn agents_that_are_not_reached_are_waited_for_less_long_than_nodes_that_are_made
     assert!(text.contains("within 20 s (nor between one more pair)"), "{text}");
 }
 
-fn say_unreached(conductor: &mut Conductor, member: u16, members: &[u16]) {
+fn say_unreached(conductor: &mut ClusterRunCoordinator, member: u16, members: &[u16]) {
     say(conductor, member, FromPart::Unreached { members: members.to_vec() });
 }
 

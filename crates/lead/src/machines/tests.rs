@@ -1,10 +1,10 @@
 //! Tests of the machines of a run, as they are led.
 
-use windtunnel_cluster::protocol::Unfit;
+use windtunnel_cluster::protocol::MachineIneligibility;
 
 use super::*;
 use crate::error::text;
-use crate::starting::{By, StartedAgent};
+use crate::starting::{AgentLaunchMethod, StartedAgent};
 use crate::tests::{Recorder, agent, key, numbered, unused};
 
 fn find(hosts: &[String], ssh: &str, key: &ClusterKey) -> Result<DiscoveredMachines, LeadError> {
@@ -43,7 +43,7 @@ fn machines_that_can_have_no_nodes_are_refused_with_their_names_reasons_and_a_hi
     let key = key();
     let mut cards = vec![numbered("a", 1), numbered("b", 2), numbered("c", 3)];
     let unfit = |why: &str, hint: Option<&str>| {
-        Some(Unfit { why: why.to_owned(), hint: hint.map(str::to_owned) })
+        Some(MachineIneligibility { why: why.to_owned(), hint: hint.map(str::to_owned) })
     };
     cards[1].unfit = unfit("no namespaces", None);
     cards[2].unfit = unfit("no devices", Some("load veth"));
@@ -106,7 +106,7 @@ fn where_no_agent_answers_one_is_started_and_found_by_what_it_announces() {
     let found = find(std::slice::from_ref(&named), &ssh, &key).unwrap();
     assert_eq!(names(&found), ["m"]);
     let started = &found.started.agents()[0];
-    assert_eq!((started.name.as_str(), started.by), (named.as_str(), By::Ssh));
+    assert_eq!((started.name.as_str(), started.by), (named.as_str(), AgentLaunchMethod::Ssh));
     assert_eq!(started.address(), numbered("m", 1).address);
 }
 
@@ -127,7 +127,7 @@ fn started_agents_need_a_clock_of_each_other_in_both_directions() {
     let client = AgentClient::connect(&fake.address().to_string(), &key).unwrap();
     let (name, card) = ("m1".to_owned(), cards[0].clone());
     let mut started = LaunchedAgents::default();
-    started.agents.push(StartedAgent { name, by: By::Ssh, client, card });
+    started.agents.push(StartedAgent { name, by: AgentLaunchMethod::Ssh, client, card });
     let numbers = [cards[0].agent.clone(), cards[1].agent.clone()];
     let members: BTreeSet<&str> = numbers.iter().map(String::as_str).collect();
     let judge = |cards: &[AgentDescription]| {

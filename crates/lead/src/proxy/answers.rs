@@ -6,7 +6,7 @@ use windtunnel_control::{
     services,
 };
 
-use super::Presence;
+use super::PartReachability;
 
 /// What is known of a run without a question.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl ControlProxyResponder {
         &self,
         request: &ControlRequest,
         agents: &RunAgents,
-        present: &[Presence],
+        present: &[PartReachability],
     ) -> ControlReply {
         let living = living(present);
         if living.is_empty() {
@@ -183,12 +183,12 @@ fn all(
 }
 
 /// The members that can be asked, those first that answer soon.
-fn living(present: &[Presence]) -> Vec<u16> {
-    let of = |wanted: Presence| {
+fn living(present: &[PartReachability]) -> Vec<u16> {
+    let of = |wanted: PartReachability| {
         let all = (0_u16..).zip(present);
         all.filter(move |(_, presence)| **presence == wanted).map(|(member, _)| member)
     };
-    of(Presence::There).chain(of(Presence::Silent)).collect()
+    of(PartReachability::There).chain(of(PartReachability::Silent)).collect()
 }
 
 /// The answer of the first member that can give it.
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn machines_that_are_silent_are_asked_last_and_those_that_are_gone_never() {
-        use Presence::{Gone, Silent, There};
+        use PartReachability::{Gone, Silent, There};
         assert_eq!(living(&[Silent, There, Gone, There, Silent]), [1, 3, 0, 4]);
         assert!(living(&[Gone, Gone]).is_empty());
     }

@@ -10,7 +10,7 @@ use std::io;
 use windtunnel_sys::clock;
 
 use super::{get, malformed, put};
-use crate::disks::{Disks, Division, Number};
+use crate::disks::{DeviceNumber, DiskInventory, DiskWeightMechanism};
 use crate::place::{CgroupParentFolders, CgroupResource, write_only};
 
 /// What is asked of disks; what is `None` is as it was.
@@ -33,7 +33,7 @@ pub struct DiskReading {
 /// What a group has had of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskUse {
-    pub disk: Number,
+    pub disk: DeviceNumber,
     pub read: DiskTransferCounts,
     pub written: DiskTransferCounts,
 }
@@ -54,14 +54,14 @@ pub(super) struct DiskFiles {
     /// Why a disk would not obey a weight.
     unweighed: Option<String>,
     /// What is memory is no disk.
-    memory: Vec<Number>,
-    limited: Vec<Number>,
+    memory: Vec<DeviceNumber>,
+    limited: Vec<DeviceNumber>,
     rate: Option<u64>,
 }
 
 impl DiskFiles {
     /// `None` where the place limits no disks, or cannot be opened.
-    pub(super) fn open(place: &CgroupParentFolders, disks: &Disks) -> Option<DiskFiles> {
+    pub(super) fn open(place: &CgroupParentFolders, disks: &DiskInventory) -> Option<DiskFiles> {
         if !place.given.contains(&CgroupResource::Disk) {
             return None;
         }
@@ -97,7 +97,7 @@ impl DiskFiles {
     }
 
     /// A disk that is gone by now needs no limit.
-    fn limit(&mut self, disk: Number, rate: u64) -> io::Result<()> {
+    fn limit(&mut self, disk: DeviceNumber, rate: u64) -> io::Result<()> {
         match put(&mut self.max, &format!("{disk} rbps={rate} wbps={rate}")) {
             Err(error) if error.raw_os_error() == Some(ENODEV) => Ok(()),
             done => done,
@@ -134,7 +134,7 @@ impl DiskUse {
     /// more than its number.
     fn of_line(line: &str) -> Option<DiskUse> {
         let mut words = line.split_ascii_whitespace();
-        let disk = Number::of(words.next()?)?;
+        let disk = DeviceNumber::of(words.next()?)?;
         let (mut read, mut written) =
             (DiskTransferCounts::default(), DiskTransferCounts::default());
         for (name, value) in words.filter_map(|word| word.split_once('=')) {
@@ -153,8 +153,10 @@ impl DiskUse {
 
 /// The file of each kind of weight, and what a weight of 1 is there. What other groups of the machine
 /// have is 100 in both; that of BFQ ends at 1000.
-const WEIGHTS: [(Division, &str, u32); 2] =
-    [(Division::Bfq, "io.bfq.weight", 10), (Division::Cost, "io.weight", 100)];
+const WEIGHTS: [(DiskWeightMechanism, &str, u32); 2] = [
+    (DiskWeightMechanism::Bfq, "io.bfq.weight", 10),
+    (DiskWeightMechanism::Cost, "io.weight", 100),
+];
 /// errno(3): there is no such device.
 const ENODEV: i32 = 19;
 
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use crate::disks::BlockDevice;
 
-    fn files(folder: &Path, divided_by: Option<Division>) -> Option<DiskFiles> {
+    fn files(folder: &Path, divided_by: Option<DiskWeightMechanism>) -> Option<DiskFiles> {
         let unified = Some(folder.to_owned());
         let place = CgroupParentFolders {
             unified,
@@ -174,13 +176,16 @@ mod tests {
             ..CgroupParentFolders::default()
         };
         let disk = BlockDevice {
-            number: Number(8, 0),
+            number: DeviceNumber(8, 0),
             name: "sda".to_owned(),
             has_size: true,
             is_stacked: false,
             divided_by,
         };
-        DiskFiles::open(&place, &Disks { limited: vec![disk], memory: vec![Number(253, 0)] })
+        DiskFiles::open(
+            &place,
+            &DiskInventory { limited: vec![disk], memory: vec![DeviceNumber(253, 0)] },
+        )
     }
 
     fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -207,18 +212,19 @@ mod tests {
         let read = DiskTransferCounts { bytes: 4096, requests: 1 };
         let written = DiskTransferCounts { bytes: 8192, requests: 2 };
         let unused = DiskUse {
-            disk: Number(7, 1),
+            disk: DeviceNumber(7, 1),
             read: DiskTransferCounts::default(),
             written: DiskTransferCounts::default(),
         };
-        assert_eq!(seen.disks, [DiskUse { disk: Number(8, 0), read, written }, unused]);
+        assert_eq!(seen.disks, [DiskUse { disk: DeviceNumber(8, 0), read, written }, unused]);
     }
 
     #[test]
     fn a_weight_is_a_multiple_that_each_scheduler_has_room_for() {
-        for (by, name, expected) in
-            [(Division::Bfq, "io.bfq.weight", "1000"), (Division::Cost, "io.weight", "10000")]
-        {
+        for (by, name, expected) in [
+            (DiskWeightMechanism::Bfq, "io.bfq.weight", "1000"),
+            (DiskWeightMechanism::Cost, "io.weight", "10000"),
+        ] {
             let folder = folder(&[("io.max", ""), ("io.stat", ""), (name, "")]);
             let mut files = files(folder.path(), Some(by)).unwrap();
             files.set(DiskBounds { rate: None, weight: Some(100) }).unwrap();
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn a_weight_that_nothing_obeys_is_refused() {
         let folder = folder(&[("io.max", ""), ("io.stat", "")]);
-        let mut files = files(folder.path(), Some(Division::Bfq)).unwrap();
+        let mut files = files(folder.path(), Some(DiskWeightMechanism::Bfq)).unwrap();
         assert!(files.set(DiskBounds { rate: None, weight: Some(2) }).is_err());
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid};
 
-use super::orphans::Orphans;
+use super::orphans::OrphanedProcessTracker;
 use super::state::ProcessState;
 use crate::scope;
 
@@ -34,7 +34,7 @@ pub(super) struct ProcessTreeMembers {
     pub(super) all: Vec<ProcessTreeMember>,
     walked_ns: u64,
     /// Of a tree whose orphans do not come to this process.
-    orphans: Option<Orphans>,
+    orphans: Option<OrphanedProcessTracker>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +154,7 @@ impl ProcessTreeMembers {
         let mut members = ProcessTreeMembers::default();
         members.walk(walker);
         let all = members.all.iter().map(|member| member.pid);
-        members.orphans = Some(Orphans::of(&all.collect::<Vec<_>>()));
+        members.orphans = Some(OrphanedProcessTracker::of(&all.collect::<Vec<_>>()));
         members
     }
 

@@ -15,7 +15,7 @@ use crate::scope;
 
 /// What is known of groups and sessions.
 #[derive(Debug)]
-pub(super) struct Orphans {
+pub(super) struct OrphanedProcessTracker {
     /// Numbers of processes of the tree, which groups and sessions that they begin have as well.
     members: BTreeSet<i32>,
     /// Groups and sessions in which others were.
@@ -27,9 +27,9 @@ pub(super) struct Orphans {
     is_asked: bool,
 }
 
-impl Orphans {
+impl OrphanedProcessTracker {
     /// Of a tree with these processes.
-    pub(super) fn of(all: &[Pid]) -> Orphans {
+    pub(super) fn of(all: &[Pid]) -> OrphanedProcessTracker {
         let members: BTreeSet<i32> = all.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
         let mut foreign = BTreeSet::new();
         let mut since = 0;
@@ -39,7 +39,7 @@ impl Orphans {
                 foreign.extend([state.group, state.session]);
             }
         }
-        Orphans { members, foreign, since, looked_ns: 0, is_asked: false }
+        OrphanedProcessTracker { members, foreign, since, looked_ns: 0, is_asked: false }
     }
 
     /// Looks for more, if a process of the tree has ended since the last look; not too often, as that
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_in_a_group_that_the_tree_began_is_of_the_tree() {
         let pid = Pid::from_raw(7).unwrap();
-        let mut orphans = Orphans::of(&[pid]);
+        let mut orphans = OrphanedProcessTracker::of(&[pid]);
         orphans.since = 100;
         let state = |group, session, began| ProcessState {
             group,

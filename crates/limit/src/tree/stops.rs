@@ -23,7 +23,7 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
 
 use super::state::ProcessState;
-use crate::guard::Guard;
+use crate::guard::ResumeGuardProcess;
 
 /// What the tree does to processes and asks about them, each a step between which others come.
 pub(crate) trait ProcessController {
@@ -65,12 +65,12 @@ pub(crate) trait ProcessController {
 /// The processes of this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostProcessController<'a> {
-    pub(crate) guard: Option<&'a Guard>,
+    pub(crate) guard: Option<&'a ResumeGuardProcess>,
 }
 
 /// The processes that have been stopped, and may be stopped still.
 #[derive(Debug, Default)]
-pub(super) struct Stops {
+pub(super) struct StoppedProcessRegistry {
     list: Mutex<StoppedProcessList>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct StoppedProcessList {
     passing: Option<Pid>,
 }
 
-impl Stops {
+impl StoppedProcessRegistry {
     /// Stops those of some processes that run, parents before their children: a shell that runs when its
     /// job is stopped takes that for ^Z. Returns how many these were, and which could not be signalled as
     /// they are another user's.

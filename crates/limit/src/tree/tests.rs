@@ -167,7 +167,7 @@ impl stops::ProcessController for Notes {
 fn a_parent_is_stopped_before_its_children_are_stopped() {
     let notes = Notes::default();
     let all = [1, 2, 3].map(|number| Pid::from_raw(number).unwrap());
-    let _ = Stops::default().stop(&all, &notes);
+    let _ = StoppedProcessRegistry::default().stop(&all, &notes);
     let expected = [("stop", 1), ("await", 1), ("stop", 2), ("stop", 3)];
     assert_eq!(*lock(&notes.all), expected);
 }
@@ -179,7 +179,7 @@ fn a_parent_that_is_about_to_go_on_is_stopped_again_before_its_children() {
     let (pass, may_pass) = mpsc::sync_channel(1);
     let notes =
         Notes { pass: Some(pass), may_pass: Some(Mutex::new(may_pass)), ..Notes::default() };
-    let stops = Stops::default();
+    let stops = StoppedProcessRegistry::default();
     let [parent, child] = [1, 2].map(|number| Pid::from_raw(number).unwrap());
     let _ = stops.stop(&[parent], &notes);
     std::thread::scope(|scope| {

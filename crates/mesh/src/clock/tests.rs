@@ -146,10 +146,10 @@ fn impossible_stamps_are_refused() {
 
 /// Wall clocks of which ours is `error_us` exact and theirs likewise; theirs.ahead is chosen so that
 /// their monotonic clock is ahead of ours by `offset`.
-fn walls(offset: i64, error_us: u64) -> (Wall, Wall) {
+fn walls(offset: i64, error_us: u64) -> (WallClockReading, WallClockReading) {
     let error = Some(Span::from_micros(error_us));
-    let own = Wall { ahead_ns: 1_700_000_000_000_000_000, error };
-    (own, Wall { ahead_ns: own.ahead_ns - offset, error })
+    let own = WallClockReading { ahead_ns: 1_700_000_000_000_000_000, error };
+    (own, WallClockReading { ahead_ns: own.ahead_ns - offset, error })
 }
 
 /// Over paths of 20 ms there and 0 back, exchanges alone leave half of that open.
@@ -171,14 +171,14 @@ fn wall_clocks_that_are_kept_bound_what_exchanges_cannot() {
     let now = Pair::time(START + 20_000_000);
     let read = clock.read(now).unwrap();
     assert!(read.offset.abs_diff(10_000_000) < 10_000, "half of the asymmetry: {read:?}");
-    assert!(read.error >= Span::from_millis(10) && read.by == Narrowed::ByNothing);
+    assert!(read.error >= Span::from_millis(10) && read.by == ClockOffsetConstraint::ByNothing);
     let (own, theirs) = walls(0, 200);
     clock.claim(now, own, theirs, None);
     let read = clock.read(now).unwrap();
     // From -0.4 to 0.4 ms by the walls, and not below 0 by the exchange.
     assert!(read.offset.abs_diff(200_000) < 10_000, "{read:?}");
     assert!(read.error <= Span::from_micros(210), "{read:?}");
-    assert_eq!(read.by, Narrowed::ByWallClocks);
+    assert_eq!(read.by, ClockOffsetConstraint::ByWallClocks);
 }
 
 #[test]
@@ -188,7 +188,10 @@ fn what_the_operator_states_counts_before_what_the_kernel_says() {
     let (own, theirs) = walls(0, 900_000);
     clock.claim(now, own, theirs, Some(Span::from_micros(50)));
     let read = clock.read(now).unwrap();
-    assert!(read.error <= Span::from_micros(30) && read.by == Narrowed::ByStatement, "{read:?}");
+    assert!(
+        read.error <= Span::from_micros(30) && read.by == ClockOffsetConstraint::ByStatement,
+        "{read:?}"
+    );
 }
 
 #[test]
@@ -199,7 +202,7 @@ fn a_claim_that_the_exchanges_contradict_or_that_says_no_more_is_not_used() {
     // A wall clock that is wrong by a second, and says it is exact; and one that nothing keeps.
     let (own, wrong) = walls(-1_000_000_000, 1);
     let (_, far) = walls(0, 60_000_000);
-    for theirs in [wrong, far, Wall { error: None, ..wrong }] {
+    for theirs in [wrong, far, WallClockReading { error: None, ..wrong }] {
         clock.claim(now, own, theirs, None);
         assert_eq!(clock.read(now), Some(measured), "{theirs:?}");
     }

@@ -6,7 +6,7 @@ use windtunnel_model::{Span, Time};
 
 use super::own::OwnFlows;
 use crate::id::RunId;
-use crate::wire::message::{DELTA_HEAD_MAX, Delta, entry_len};
+use crate::wire::message::{DELTA_HEAD_MAX, FlowTableDelta, entry_len};
 
 /// A request for the same is answered again after this time only.
 const REPAIR_WAIT: Span = Span::from_millis(5);
@@ -44,7 +44,7 @@ impl FlowDelivery {
         own: &OwnFlows,
         member: u32,
         mtu: usize,
-    ) -> Option<Delta> {
+    ) -> Option<FlowTableDelta> {
         if self.sent_max == 0 && own.after(0, member, 0).next().is_none() {
             return None;
         }
@@ -75,7 +75,7 @@ impl FlowDelivery {
         }
         self.sent = top;
         self.sent_max = self.sent_max.max(top);
-        Some(Delta { run: id, prev, top, full, entries })
+        Some(FlowTableDelta { run: id, prev, top, full, entries })
     }
 
     /// An end at a version is forgotten: a member that has not received it is sent everything.

@@ -10,7 +10,7 @@ use windtunnel_model::flow::FlowKey;
 
 /// Which members have flows to which node, as far as this agent has to know.
 #[derive(Debug, Default)]
-pub(crate) struct Meetings {
+pub(crate) struct SharedDestinationTable {
     /// The nodes of this agent.
     pub(crate) nodes: BTreeSet<NodeId>,
     /// By node of this agent and member: the flows to it. This agent's own are among them.
@@ -25,7 +25,7 @@ struct SharedDestination {
     members: BTreeSet<u32>,
 }
 
-impl Meetings {
+impl SharedDestinationTable {
     /// A member has a flow. If it is its first one to a node of this agent: the members whose flows
     /// it meets.
     pub(crate) fn begin(&mut self, member: u32, key: FlowKey) -> Vec<u32> {
@@ -95,7 +95,10 @@ mod tests {
 
     #[test]
     fn the_first_flow_of_a_member_to_a_node_meets_those_of_the_others() {
-        let mut meetings = Meetings { nodes: [NodeId(9)].into(), ..Meetings::default() };
+        let mut meetings = SharedDestinationTable {
+            nodes: [NodeId(9)].into(),
+            ..SharedDestinationTable::default()
+        };
         assert!(meetings.begin(1, key(1, 9)).is_empty());
         assert_eq!(meetings.begin(2, key(2, 9)), [1]);
         assert!(meetings.begin(2, key(3, 9)).is_empty(), "they have met");
@@ -108,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_flows_that_a_flow_meets_are_remembered_as_long_as_it_runs() {
-        let mut meetings = Meetings::default();
+        let mut meetings = SharedDestinationTable::default();
         assert!(!meetings.meet(NodeId(9), &[1]), "no flow here");
         assert!(meetings.begin_own(0, key(5, 9)).is_empty());
         assert!(meetings.meet(NodeId(9), &[1, 2]));

@@ -11,7 +11,7 @@ use core::cmp::Ordering;
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 
 use super::{Fingerprint, FlowTableEntry, digest};
-use crate::wire::message::Delta;
+use crate::wire::message::FlowTableDelta;
 
 /// Ranges beyond a gap that are remembered; the furthest is forgotten, and asked for again later.
 const AHEAD_MAX: usize = 64;
@@ -86,7 +86,7 @@ impl PeerFlows {
     }
 
     /// Takes a message in.
-    pub(crate) fn apply(&mut self, delta: &Delta, limit: usize) -> FlowUpdateEffect {
+    pub(crate) fn apply(&mut self, delta: &FlowTableDelta, limit: usize) -> FlowUpdateEffect {
         let mut applied =
             FlowUpdateEffect { stale: delta.top <= self.have, ..FlowUpdateEffect::default() };
         if applied.stale {
@@ -139,8 +139,8 @@ impl PeerFlows {
     }
 
     /// Ends the flows that a full list of a range does not name.
-    fn sweep(&mut self, delta: &Delta, applied: &mut FlowUpdateEffect) {
-        let Delta { prev, top, ref entries, .. } = *delta;
+    fn sweep(&mut self, delta: &FlowTableDelta, applied: &mut FlowUpdateEffect) {
+        let FlowTableDelta { prev, top, ref entries, .. } = *delta;
         let named: BTreeSet<_> =
             entries.iter().map(|entry| (entry.change.key, entry.version)).collect();
         let held = self.flows.iter().map(|(key, (version, _))| (*key, *version));
@@ -202,8 +202,8 @@ mod tests {
         FlowTableEntry { version, change: FlowChange { key: key(number), flow } }
     }
 
-    fn delta(prev: u64, top: u64, full: bool, entries: &[FlowTableEntry]) -> Delta {
-        Delta { run: RunId(1), prev, top, full, entries: entries.to_vec() }
+    fn delta(prev: u64, top: u64, full: bool, entries: &[FlowTableEntry]) -> FlowTableDelta {
+        FlowTableDelta { run: RunId(1), prev, top, full, entries: entries.to_vec() }
     }
 
     #[test]
@@ -275,11 +275,11 @@ mod tests {
     }
 
     /// A message as it would be sent.
-    fn send(own: &OwnFlows, from: u64) -> Delta {
+    fn send(own: &OwnFlows, from: u64) -> FlowTableDelta {
         let full = from < own.floor() || from == 0;
         let (prev, ends) = if full { (0, 0) } else { (from, u64::MAX) };
         let entries = own.after(prev, 1, ends).collect();
-        Delta { run: RunId(1), prev, top: own.version(), full, entries }
+        FlowTableDelta { run: RunId(1), prev, top: own.version(), full, entries }
     }
 
     proptest! {
@@ -287,7 +287,7 @@ mod tests {
         #[test]
         fn tables_agree_after_a_repair(steps in steps(), limit in 0..5usize) {
             let (mut own, mut peer) = (OwnFlows::new(2), PeerFlows::default());
-            let (mut sent, mut way) = (0, Vec::<Delta>::new());
+            let (mut sent, mut way) = (0, Vec::<FlowTableDelta>::new());
             for step in steps {
                 match step {
                     Step::Set(number, rtt) => {

@@ -3,7 +3,7 @@
 use windtunnel_model::Span;
 
 use super::context::MeshContext;
-use super::{MeshEvent, MeshMessage, RunParticipation, Wake};
+use super::{MeshEvent, MeshMessage, MeshTimer, RunParticipation};
 use crate::event::RunViewMismatch;
 use crate::run::RunPeerState;
 use crate::wire::message::RunState;
@@ -41,7 +41,7 @@ impl RunParticipation {
         let wait = ctx.rng.about(peer.state_wait);
         // An agent that is not alive is sent it when it comes.
         if ctx.roster.get(agent).is_some() {
-            ctx.timers.set(Wake::State(self.id, member), ctx.now + wait);
+            ctx.timers.set(MeshTimer::State(self.id, member), ctx.now + wait);
             self.send_state(ctx, member, true);
         }
     }
@@ -91,7 +91,7 @@ impl RunParticipation {
     /// A member has received our part: it is not sent again.
     pub(super) fn acknowledge(&mut self, ctx: &mut MeshContext, member: u32) {
         if !core::mem::replace(&mut self.peer(member).acked, true) {
-            ctx.timers.cancel(Wake::State(self.id, member));
+            ctx.timers.cancel(MeshTimer::State(self.id, member));
         }
     }
 
@@ -125,7 +125,11 @@ impl RunParticipation {
 
     pub(super) fn cancel_timers(&self, ctx: &mut MeshContext, member: u32) {
         let id = self.id;
-        for wake in [Wake::State(id, member), Wake::Digest(id, member), Wake::Want(id, member)] {
+        for wake in [
+            MeshTimer::State(id, member),
+            MeshTimer::Digest(id, member),
+            MeshTimer::Want(id, member),
+        ] {
             ctx.timers.cancel(wake);
         }
     }

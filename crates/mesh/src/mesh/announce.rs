@@ -8,7 +8,7 @@ use windtunnel_model::{NodeId, Span};
 
 use super::context::{self, MeshContext};
 use super::runs::RunParticipationTable;
-use super::{FlowAudience, MeshMessage, MessageSender, RunId, RunParticipation, Wake};
+use super::{FlowAudience, MeshMessage, MeshTimer, MessageSender, RunId, RunParticipation};
 use crate::id::AgentId;
 use crate::run::{RunCommandError, RunPeerState};
 use crate::wire::message::FlowTableDigest;
@@ -49,7 +49,7 @@ impl RunParticipationTable {
     pub(super) fn flush_soon(&mut self, ctx: &mut MeshContext, id: RunId) {
         let Some(run) = self.runs.get(&id).filter(|run| !run.queue.is_empty()) else { return };
         match run.queue.due(ctx.config.pace.batch) {
-            Some(next) if next > ctx.now => ctx.timers.set_by(Wake::Flush(id), next),
+            Some(next) if next > ctx.now => ctx.timers.set_by(MeshTimer::Flush(id), next),
             _ => self.flush(ctx, id),
         }
     }
@@ -136,7 +136,7 @@ impl RunParticipation {
         self.queue.add(at_once, audience.iter().filter(confirmed));
         if self.queue.has_later() {
             let wait = ctx.config.pace.later.max(Span::from_nanos(1));
-            ctx.timers.set_by(Wake::Later(self.id), ctx.now + wait);
+            ctx.timers.set_by(MeshTimer::Later(self.id), ctx.now + wait);
         }
         while let Some((version, audience)) = self.own.forget_beyond(ctx.config.limits.ended) {
             for member in audience.iter() {
@@ -152,7 +152,7 @@ impl RunParticipation {
         if self.queue.is_empty() {
             return receivers;
         }
-        ctx.timers.cancel(Wake::Flush(self.id));
+        ctx.timers.cancel(MeshTimer::Flush(self.id));
         for member in self.queue.take(ctx.now) {
             if self.send_changes_to(ctx, member) {
                 receivers.push(self.members.agent(member));
@@ -160,7 +160,7 @@ impl RunParticipation {
         }
         if !self.queue.is_empty() {
             let at = ctx.after(ctx.config.pace.batch);
-            ctx.timers.set(Wake::Flush(self.id), at);
+            ctx.timers.set(MeshTimer::Flush(self.id), at);
         }
         receivers
     }
@@ -179,7 +179,7 @@ impl RunParticipation {
         }
         if sent {
             let wait = delivery.digest_after_changes(ctx.config.pace.digest_first, has_time);
-            ctx.timers.set(Wake::Digest(id, member), ctx.now + wait);
+            ctx.timers.set(MeshTimer::Digest(id, member), ctx.now + wait);
         }
         if delivery.has_more(&self.own, member) {
             self.queue.insert(member);
@@ -192,7 +192,7 @@ impl RunParticipation {
         let first = ctx.config.pace.digest_first;
         self.peer(member).delivery.digest_wait = first;
         let at = ctx.about_after(first);
-        ctx.timers.set(Wake::Digest(self.id, member), at);
+        ctx.timers.set(MeshTimer::Digest(self.id, member), at);
     }
 
     /// Sends a member the digest of the flows it should hold.
@@ -202,7 +202,7 @@ impl RunParticipation {
         let delivery = &mut self.peer(member).delivery;
         let (wait, top) = (delivery.digest_after_digest(steady), delivery.sent);
         let at = ctx.about_after(wait);
-        ctx.timers.set(Wake::Digest(run, member), at);
+        ctx.timers.set(MeshTimer::Digest(run, member), at);
         // Half-way through a long list there is nothing to compare.
         if !self.queue.contains(member) {
             let (flows, lost) = (self.own.view(member), self.members.lost_sum);

@@ -3,8 +3,8 @@
 use windtunnel_model::{Span, Time};
 
 use super::context::{self, MeshContext};
-use super::{Mesh, MeshEvent, MeshMessage, MessageSender, Wake};
-use crate::clock::{TimestampExchange, TimestampExchangeOutcome, Wall};
+use super::{Mesh, MeshEvent, MeshMessage, MeshTimer, MessageSender};
+use crate::clock::{TimestampExchange, TimestampExchangeOutcome, WallClockReading};
 use crate::id::AgentId;
 use crate::wire::message::NOT_KEPT;
 
@@ -61,7 +61,7 @@ impl MeshContext {
             let spread = context::paced(HURRY_WAIT, self.roster.len());
             let first = self.rng.below(spread.as_nanos());
             let at = self.after(Span::from_nanos(first));
-            self.timers.set_by(Wake::Clock(agent), at);
+            self.timers.set_by(MeshTimer::Clock(agent), at);
         }
     }
 
@@ -81,7 +81,7 @@ impl MeshContext {
         };
         let wait = self.rng.about(if hurry { quick } else { pace });
         let at = self.after(wait);
-        self.timers.set(Wake::Clock(agent), at);
+        self.timers.set(MeshTimer::Clock(agent), at);
         if let Some(known) = self.roster.get_mut(agent) {
             known.pace = pace;
             known.hurry = known.hurry.saturating_sub(1);
@@ -98,7 +98,7 @@ impl MeshContext {
         &mut self,
         from: MessageSender,
         [sent, came, left]: [Time; 3],
-        theirs: Wall,
+        theirs: WallClockReading,
     ) {
         if !self.knows(from) {
             return;
@@ -126,7 +126,7 @@ impl Mesh {
     pub(super) fn on_ping(&mut self, from: MessageSender, sent: u64) {
         if self.ctx.knows(from) {
             let now = self.ctx.now.as_nanos();
-            let Wall { ahead_ns, error } = self.ctx.wall;
+            let WallClockReading { ahead_ns, error } = self.ctx.wall;
             let error = error.map_or(NOT_KEPT, Span::as_nanos);
             let (from_me, ahead) = (self.ctx.me(), ahead_ns.cast_unsigned());
             let pong =

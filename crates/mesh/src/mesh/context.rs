@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use foca::State;
 use windtunnel_model::{Span, Time};
 
-use crate::clock::Wall;
+use crate::clock::WallClockReading;
 use crate::config::MeshConfiguration;
 use crate::counters::MeshTrafficCounters;
 use crate::event::{MeshEvent, OutgoingDatagram};
@@ -21,18 +21,18 @@ use crate::wire::message::{MeshMessage, MessageSender};
 pub(super) struct MeshContext {
     pub(super) config: MeshConfiguration,
     /// What this machine knows of its wall clock.
-    pub(super) wall: Wall,
+    pub(super) wall: WallClockReading,
     pub(super) now: Time,
     pub(super) rng: SeededRng,
     pub(super) swim: Swim,
     pub(super) roster: Roster,
     pub(super) timers: MeshTimerQueue,
-    pub(super) out: Out,
+    pub(super) out: MeshOutputQueue,
 }
 
 /// Outputs for the caller.
 #[derive(Debug, Default)]
-pub(super) struct Out {
+pub(super) struct MeshOutputQueue {
     pub(super) transmits: VecDeque<OutgoingDatagram>,
     pub(super) events: VecDeque<MeshEvent>,
     pub(super) counters: MeshTrafficCounters,
@@ -108,7 +108,7 @@ impl MeshContext {
     }
 }
 
-impl Out {
+impl MeshOutputQueue {
     pub(super) fn send(&mut self, to: SocketAddr, message: &MeshMessage<'_>) {
         let payload = message.encode();
         let counters = &mut self.counters;

@@ -4,8 +4,8 @@ use core::net::SocketAddr;
 
 use windtunnel_model::{Span, Time};
 
-use super::{Mesh, MeshMessage, Wake};
-use crate::clock::Wall;
+use super::{Mesh, MeshMessage, MeshTimer};
+use crate::clock::WallClockReading;
 use crate::wire::message::NOT_KEPT;
 
 impl Mesh {
@@ -58,33 +58,33 @@ impl Mesh {
             MeshMessage::Ping { from, sent } => self.on_ping(from, sent),
             MeshMessage::Pong { from, sent, came, left, ahead, error } => {
                 let error = (error != NOT_KEPT).then(|| Span::from_nanos(error));
-                let wall = Wall { ahead_ns: ahead.cast_signed(), error };
+                let wall = WallClockReading { ahead_ns: ahead.cast_signed(), error };
                 ctx.on_pong(from, [sent, came, left].map(Time::from_nanos), wall);
             }
         }
     }
 
     /// Passes a timer to its part.
-    pub(super) fn wake(&mut self, wake: Wake) {
+    pub(super) fn wake(&mut self, wake: MeshTimer) {
         let Mesh { ctx, search, membership, runs, .. } = self;
         match wake {
-            Wake::Rejoin => search.search(ctx),
-            Wake::Pull => search.pull_again(ctx),
-            Wake::Notice(agent) => membership.suspicions.notice_again(ctx, runs, agent),
-            Wake::Clock(agent) => ctx.ping(agent),
-            Wake::Flush(run) => runs.flush(ctx, run),
-            Wake::Later(run) => runs.flush_later(ctx, run),
-            Wake::State(run, member) => {
+            MeshTimer::Rejoin => search.search(ctx),
+            MeshTimer::Pull => search.pull_again(ctx),
+            MeshTimer::Notice(agent) => membership.suspicions.notice_again(ctx, runs, agent),
+            MeshTimer::Clock(agent) => ctx.ping(agent),
+            MeshTimer::Flush(run) => runs.flush(ctx, run),
+            MeshTimer::Later(run) => runs.flush_later(ctx, run),
+            MeshTimer::State(run, member) => {
                 if let Ok(run) = runs.find_mut(run) {
                     run.state_again(ctx, member);
                 }
             }
-            Wake::Digest(run, member) => {
+            MeshTimer::Digest(run, member) => {
                 if let Ok(run) = runs.find_mut(run) {
                     run.digest(ctx, member);
                 }
             }
-            Wake::Want(run, member) => {
+            MeshTimer::Want(run, member) => {
                 if let Ok(run) = runs.find_mut(run) {
                     run.want(ctx, member);
                 }

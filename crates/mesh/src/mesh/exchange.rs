@@ -2,11 +2,16 @@
 
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
-use super::{MeshEvent, MeshMessage, MessageSender, RunParticipation, Wake};
-use crate::wire::message::{Delta, FlowTableDigest};
+use super::{MeshEvent, MeshMessage, MeshTimer, MessageSender, RunParticipation};
+use crate::wire::message::{FlowTableDelta, FlowTableDigest};
 
 impl RunParticipationTable {
-    pub(super) fn on_delta(&mut self, ctx: &mut MeshContext, from: MessageSender, delta: &Delta) {
+    pub(super) fn on_delta(
+        &mut self,
+        ctx: &mut MeshContext,
+        from: MessageSender,
+        delta: &FlowTableDelta,
+    ) {
         let Some((run, member)) = self.confirmed(ctx, from, delta.run) else { return };
         if run.take_in(ctx, member, delta) {
             self.flush_soon(ctx, delta.run);
@@ -27,7 +32,7 @@ impl RunParticipationTable {
 
 impl RunParticipation {
     /// Takes in a member's changes. Whether there are any that are new here.
-    fn take_in(&mut self, ctx: &mut MeshContext, member: u32, delta: &Delta) -> bool {
+    fn take_in(&mut self, ctx: &mut MeshContext, member: u32, delta: &FlowTableDelta) -> bool {
         let (run, agent, limit) = (self.id, self.members.agent(member), ctx.config.limits.flows);
         let reception = &mut self.peer(member).reception;
         let applied = reception.flows.apply(delta, limit);
@@ -50,7 +55,7 @@ impl RunParticipation {
 
     /// A missing message may only be late: it is asked for if it does not come soon.
     fn await_missing(&mut self, ctx: &mut MeshContext, member: u32) {
-        let wake = Wake::Want(self.id, member);
+        let wake = MeshTimer::Want(self.id, member);
         let reception = &mut self.peer(member).reception;
         if !reception.lacks() {
             ctx.timers.cancel(wake);
@@ -63,7 +68,7 @@ impl RunParticipation {
 
     /// Compares what is known of a member with its digest.
     fn compare(&mut self, ctx: &mut MeshContext, member: u32, digest: &FlowTableDigest) {
-        let wake = Wake::Want(self.id, member);
+        let wake = MeshTimer::Want(self.id, member);
         let losses_differ = digest.lost != self.members.lost_sum;
         let reception = &mut self.peer(member).reception;
         match reception.compare(digest) {
@@ -84,7 +89,7 @@ impl RunParticipation {
         let (run, agent) = (self.id, self.members.agent(member));
         let Some((have, wait)) = self.peer(member).reception.next_want() else { return };
         let at = ctx.about_after(wait);
-        ctx.timers.set(Wake::Want(run, member), at);
+        ctx.timers.set(MeshTimer::Want(run, member), at);
         let from = ctx.me();
         ctx.send_to(agent, &MeshMessage::Want { from, run, have });
     }

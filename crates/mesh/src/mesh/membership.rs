@@ -10,7 +10,7 @@ use super::context::MeshContext;
 use super::probes::FailureDetector;
 use super::runs::RunParticipationTable;
 use super::suspicion::SuspicionTable;
-use super::{AgentDepartureReason, MeshEvent, MeshMessage, Wake};
+use super::{AgentDepartureReason, MeshEvent, MeshMessage, MeshTimer};
 use crate::id::Identity;
 use crate::swim::{self, FailureDetectionScope, codec};
 
@@ -140,7 +140,7 @@ impl ClusterMembership {
         ctx.out.events.push_back(MeshEvent::AgentUp(life));
         let wait = ctx.first_ping_within();
         let first = ctx.rng.below(wait.as_nanos());
-        ctx.timers.set(Wake::Clock(life.agent), ctx.now + Span::from_nanos(first + 1));
+        ctx.timers.set(MeshTimer::Clock(life.agent), ctx.now + Span::from_nanos(first + 1));
         self.detector.begin_probes(ctx, FailureDetectionScope::Cluster);
         runs.meet_in_runs(ctx, life.agent);
     }
@@ -164,7 +164,7 @@ impl ClusterMembership {
             ctx.send_lost(life);
         }
         if let Some(ask) = ask {
-            ctx.timers.set_by(Wake::Rejoin, ask);
+            ctx.timers.set_by(MeshTimer::Rejoin, ask);
         }
         // News of a loss are not left to the probes alone.
         ctx.swim.gossip(ctx.now);
@@ -198,8 +198,8 @@ impl ClusterMembership {
         how: AgentDepartureReason,
     ) {
         ctx.roster.remove(&life);
-        ctx.timers.cancel(Wake::Clock(life.agent));
-        ctx.timers.cancel(Wake::Notice(life.agent));
+        ctx.timers.cancel(MeshTimer::Clock(life.agent));
+        ctx.timers.cancel(MeshTimer::Notice(life.agent));
         self.suspicions.forget(life.agent);
         runs.lose_agent(ctx, life.agent);
         ctx.out.events.push_back(MeshEvent::AgentDown { life, how });

@@ -6,7 +6,7 @@ use windtunnel_model::{Span, Time};
 
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
-use super::{AgentId, Wake};
+use super::{AgentId, MeshTimer};
 
 /// Messages due within this part of their period are piggybacked.
 const PART: u64 = 2;
@@ -16,13 +16,13 @@ impl RunParticipationTable {
     pub(super) fn piggyback(&mut self, ctx: &mut MeshContext, agent: AgentId) {
         let Some(known) = ctx.roster.get(agent) else { return };
         // Those made in a hurry are not to come at once.
-        if known.hurry == 0 && ctx.is_soon(Wake::Clock(agent), known.pace) {
+        if known.hurry == 0 && ctx.is_soon(MeshTimer::Clock(agent), known.pace) {
             ctx.ping(agent);
         }
         for run in self.runs.values_mut() {
             let Some(member) = run.members.position(agent) else { continue };
             let wait = run.peer(member).delivery.digest_wait;
-            if ctx.is_soon(Wake::Digest(run.id, member), wait) {
+            if ctx.is_soon(MeshTimer::Digest(run.id, member), wait) {
                 run.digest(ctx, member);
             }
         }
@@ -31,7 +31,7 @@ impl RunParticipationTable {
 
 impl MeshContext {
     /// Whether something that is done once in a period is due soon.
-    fn is_soon(&self, wake: Wake, period: Span) -> bool {
+    fn is_soon(&self, wake: MeshTimer, period: Span) -> bool {
         let latest: Time = self.now + Span::from_nanos(period.as_nanos() / PART);
         self.timers.due(wake).is_some_and(|due| due <= latest)
     }

@@ -26,8 +26,8 @@ const DOUBTFUL_MAX: usize = 64;
 /// The probes of both scopes.
 #[derive(Debug, Default)]
 pub(super) struct FailureDetector {
-    cluster: Round,
-    run: Round,
+    cluster: ProbeRound,
+    run: ProbeRound,
     /// Number of the last probe.
     number: u32,
     /// Known here, but not to an agent whose list was compared with ours.
@@ -36,7 +36,7 @@ pub(super) struct FailureDetector {
 
 /// The probes of a scope.
 #[derive(Debug, Default)]
-struct Round {
+struct ProbeRound {
     /// Agents still to be probed in this round.
     due: VecDeque<AgentId>,
     pending: Option<PendingProbe>,
@@ -53,7 +53,7 @@ struct PendingProbe {
 }
 
 impl FailureDetector {
-    fn round(&mut self, scope: FailureDetectionScope) -> &mut Round {
+    fn round(&mut self, scope: FailureDetectionScope) -> &mut ProbeRound {
         match scope {
             FailureDetectionScope::Cluster => &mut self.cluster,
             FailureDetectionScope::Run => &mut self.run,

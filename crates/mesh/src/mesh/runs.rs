@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::context::MeshContext;
 use super::probes::FailureDetector;
 use super::{
-    AgentId, MeshEvent, MeshMessage, MessageSender, PlanHash, RunId, RunParticipation, Wake,
+    AgentId, MeshEvent, MeshMessage, MeshTimer, MessageSender, PlanHash, RunId, RunParticipation,
 };
 use crate::event::LossCause;
 use crate::run::members::{self, RunMemberList};
@@ -59,8 +59,8 @@ impl RunParticipationTable {
     pub(super) fn end_run(&mut self, ctx: &mut MeshContext, id: RunId) {
         let Some(run) = self.runs.remove(&id) else { return };
         let from = ctx.me();
-        ctx.timers.cancel(Wake::Flush(id));
-        ctx.timers.cancel(Wake::Later(id));
+        ctx.timers.cancel(MeshTimer::Flush(id));
+        ctx.timers.cancel(MeshTimer::Later(id));
         for member in run.members.others() {
             run.cancel_timers(ctx, member);
             let (agent, part) = (run.members.agent(member), run.peers[member as usize].part);

@@ -9,7 +9,7 @@ use windtunnel_model::{Span, Time};
 use super::context::MeshContext;
 use super::membership::ClusterMembership;
 use super::runs::RunParticipationTable;
-use super::{MeshMessage, MessageSender, Wake};
+use super::{MeshMessage, MeshTimer, MessageSender};
 use crate::flow::Fingerprint;
 use crate::id::{AgentId, Identity};
 use crate::wire::message::{IDENTITY_MAX, ROSTER_HEAD};
@@ -21,7 +21,7 @@ const PULL_TRIES: u32 = 5;
 
 /// A list of agents that is being asked for.
 #[derive(Debug, Clone, Copy)]
-struct Pull {
+struct AgentListPull {
     from: AgentId,
     after: Option<AgentId>,
     tries: u32,
@@ -30,7 +30,7 @@ struct Pull {
 /// Addresses to ask, and the comparison of lists under way.
 #[derive(Debug, Default)]
 pub(super) struct AgentDiscovery {
-    pull: Option<Pull>,
+    pull: Option<AgentListPull>,
     /// Where to ask for others.
     pub(super) seeds: BTreeMap<SocketAddr, Time>,
 }
@@ -64,7 +64,7 @@ impl AgentDiscovery {
         let next = self.seeds.values().copied();
         let next = next.chain(ctx.roster.next_rejoin()).min();
         if let Some(next) = next {
-            ctx.timers.set(Wake::Rejoin, next);
+            ctx.timers.set(MeshTimer::Rejoin, next);
         }
     }
 
@@ -79,7 +79,7 @@ impl AgentDiscovery {
             return;
         }
         if self.pull.is_none() {
-            self.pull(ctx, Pull { from: from.agent, after: None, tries: PULL_TRIES });
+            self.pull(ctx, AgentListPull { from: from.agent, after: None, tries: PULL_TRIES });
         }
         if answer {
             let (me, agents) = (ctx.me(), ctx.roster.fingerprint());
@@ -87,17 +87,17 @@ impl AgentDiscovery {
         }
     }
 
-    fn pull(&mut self, ctx: &mut MeshContext, pull: Pull) {
+    fn pull(&mut self, ctx: &mut MeshContext, pull: AgentListPull) {
         self.pull = Some(pull);
         let from = ctx.me();
         ctx.send_to(pull.from, &MeshMessage::RosterAsk { from, after: pull.after });
-        ctx.timers.set(Wake::Pull, ctx.now + PULL_WAIT);
+        ctx.timers.set(MeshTimer::Pull, ctx.now + PULL_WAIT);
     }
 
     pub(super) fn pull_again(&mut self, ctx: &mut MeshContext) {
         let Some(pull) = self.pull.take() else { return };
         if let Some(tries) = pull.tries.checked_sub(1).filter(|_| ctx.agent(pull.from).is_some()) {
-            self.pull(ctx, Pull { tries, ..pull });
+            self.pull(ctx, AgentListPull { tries, ..pull });
         }
     }
 
@@ -115,7 +115,7 @@ impl AgentDiscovery {
         ctx.swim.become_life(ctx.now, life);
         membership.renewed(ctx, life);
         let now = ctx.now;
-        ctx.timers.set(Wake::Rejoin, now + Span::from_nanos(1));
+        ctx.timers.set(MeshTimer::Rejoin, now + Span::from_nanos(1));
         self.seeds.values_mut().for_each(|due| *due = now);
     }
 
@@ -148,9 +148,9 @@ impl AgentDiscovery {
         let unnamed = ctx.roster.unnamed(pull.after, last.filter(|_| more), agents);
         unnamed.into_iter().for_each(|agent| membership.detector.doubt(agent));
         self.pull = None;
-        ctx.timers.cancel(Wake::Pull);
+        ctx.timers.cancel(MeshTimer::Pull);
         if let (true, Some(last)) = (more, last) {
-            self.pull(ctx, Pull { after: Some(last), tries: PULL_TRIES, ..pull });
+            self.pull(ctx, AgentListPull { after: Some(last), tries: PULL_TRIES, ..pull });
         }
     }
 }

@@ -13,7 +13,7 @@ use windtunnel_model::{Span, Time};
 
 use super::context::MeshContext;
 use super::runs::RunParticipationTable;
-use super::{AgentId, MeshEvent, MeshMessage, RunId, Wake};
+use super::{AgentId, MeshEvent, MeshMessage, MeshTimer, RunId};
 use crate::id::Identity;
 use crate::swim::{FailureDetectionScope, FailureDetectionTimer};
 
@@ -82,7 +82,7 @@ impl SuspicionTable {
             FailureDetectionScope::Cluster
         };
         let wait = ctx.detection_of(scope, life.agent).notice_period;
-        ctx.timers.set(Wake::Notice(life.agent), ctx.after(wait));
+        ctx.timers.set(MeshTimer::Notice(life.agent), ctx.after(wait));
     }
 
     /// A suspected agent may not have received that it is.

@@ -32,7 +32,7 @@ pub(crate) const PAGE_MEMBERS: u32 = 1024;
 
 /// Why bytes are not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum MeshDecodeError {
     /// Another version of the protocol, or not ours at all.
     Version,
     /// Cut, of an unknown kind, or with values that are never sent.
@@ -64,7 +64,7 @@ pub(crate) struct RunState {
 
 /// Changes of the sender's flows, from one of its versions to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Delta {
+pub(crate) struct FlowTableDelta {
     pub(crate) run: RunId,
     pub(crate) prev: u64,
     pub(crate) top: u64,
@@ -114,7 +114,7 @@ pub(crate) enum MeshMessage<'a> {
     /// No more part in a run.
     RunLeft(MessageSender, RunId),
     /// Flows.
-    Delta(MessageSender, Delta),
+    Delta(MessageSender, FlowTableDelta),
     /// The flows that the receiver should hold.
     Digest(MessageSender, FlowTableDigest),
     /// A request for the changes after this version.
@@ -139,19 +139,19 @@ pub(crate) enum MeshMessage<'a> {
 
 impl<'a> MeshMessage<'a> {
     /// Reads a datagram.
-    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, MeshDecodeError> {
         let mut reader = MessageDecoder::new(bytes);
         match reader.u8() {
             Some(VERSION) => {}
-            Some(_) => return Err(Fault::Version),
-            None => return Err(Fault::Malformed),
+            Some(_) => return Err(MeshDecodeError::Version),
+            None => return Err(MeshDecodeError::Malformed),
         }
-        let kind = reader.u8().ok_or(Fault::Malformed)?;
+        let kind = reader.u8().ok_or(MeshDecodeError::Malformed)?;
         if kind == 0 {
             return Ok(MeshMessage::Swim(reader.rest()));
         }
-        let message = MeshMessage::body(kind, &mut reader).ok_or(Fault::Malformed)?;
-        if reader.is_empty() { Ok(message) } else { Err(Fault::Malformed) }
+        let message = MeshMessage::body(kind, &mut reader).ok_or(MeshDecodeError::Malformed)?;
+        if reader.is_empty() { Ok(message) } else { Err(MeshDecodeError::Malformed) }
     }
 
     fn body(kind: u8, r: &mut MessageDecoder<'a>) -> Option<Self> {
@@ -300,7 +300,7 @@ impl<'a> MeshMessage<'a> {
     }
 }
 
-/// Bytes of a [`Delta`] without entries, at the most.
+/// Bytes of a [`FlowTableDelta`] without entries, at the most.
 pub(crate) const DELTA_HEAD_MAX: usize = 2 + 16 + 8 + 10 + 10 + 1;
 /// Bytes of one entry, at the most.
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct InternetAccess {
     pub host_v6: Option<Ipv6Addr>,
     /// What may be reached; `None`: all that an ordinary program of the machine reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub allow: Option<Vec<Allow>>,
+    pub allow: Option<Vec<InternetAllowRule>>,
 }
 
 impl InternetAccess {
@@ -41,7 +41,7 @@ impl Plan {
     }
 
     /// Every published port, with the node that it leads to.
-    pub fn published(&self) -> impl Iterator<Item = (NodeId, &Publish)> {
+    pub fn published(&self) -> impl Iterator<Item = (NodeId, &PortPublication)> {
         let nodes = self.nodes.iter().enumerate();
         nodes.flat_map(|(id, node)| node.publish.iter().map(move |it| (NodeId::from_index(id), it)))
     }
@@ -51,7 +51,7 @@ impl Plan {
 /// `[2001:db8::]/32:80-90`, or without a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Allow {
+pub enum InternetAllowRule {
     /// Names are resolved.
     Dns,
     /// Addresses, perhaps at some ports only.
@@ -65,11 +65,11 @@ pub enum Allow {
     },
 }
 
-impl Allow {
+impl InternetAllowRule {
     /// Whether it lets packets to an address pass; with `None` as port, those of ICMP echo.
     #[must_use]
     pub fn permits(&self, address: IpAddr, port: Option<u16>) -> bool {
-        let Allow::Range { network, prefix, ports } = *self else { return false };
+        let InternetAllowRule::Range { network, prefix, ports } = *self else { return false };
         let within = match (ports, port) {
             (None, _) => true,
             (Some((first, last)), Some(port)) => (first..=last).contains(&port),
@@ -79,9 +79,11 @@ impl Allow {
     }
 }
 
-impl fmt::Display for Allow {
+impl fmt::Display for InternetAllowRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Allow::Range { network, prefix, ports } = self else { return f.write_str("dns") };
+        let InternetAllowRule::Range { network, prefix, ports } = self else {
+            return f.write_str("dns");
+        };
         match network {
             IpAddr::V4(v4) => write!(f, "{v4}/{prefix}")?,
             IpAddr::V6(v6) => write!(f, "[{v6}]/{prefix}")?,
@@ -94,12 +96,12 @@ impl fmt::Display for Allow {
     }
 }
 
-impl FromStr for Allow {
+impl FromStr for InternetAllowRule {
     type Err = AllowError;
 
     fn from_str(text: &str) -> Result<Self, AllowError> {
         if text == "dns" {
-            return Ok(Allow::Dns);
+            return Ok(InternetAllowRule::Dns);
         }
         let error = || AllowError(text.to_owned());
         let (address, rest) = split_address(text).ok_or_else(error)?;
@@ -115,7 +117,7 @@ impl FromStr for Allow {
         };
         let prefix = prefix.filter(|prefix| *prefix <= width).ok_or_else(error)?;
         let ports = ports.map(|ports| written::ports(ports).ok_or_else(error)).transpose()?;
-        Ok(Allow::Range { network, prefix, ports })
+        Ok(InternetAllowRule::Range { network, prefix, ports })
     }
 }
 
@@ -130,13 +132,13 @@ fn split_address(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(end.unwrap_or(text.len())))
 }
 
-impl From<Allow> for String {
-    fn from(allow: Allow) -> String {
+impl From<InternetAllowRule> for String {
+    fn from(allow: InternetAllowRule) -> String {
         allow.to_string()
     }
 }
 
-impl TryFrom<String> for Allow {
+impl TryFrom<String> for InternetAllowRule {
     type Error = AllowError;
 
     fn try_from(text: String) -> Result<Self, AllowError> {
@@ -155,7 +157,7 @@ pub struct AllowError(String);
 /// loopback, or `192.0.2.7:8080:80`, `[::]:8080:80`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub struct Publish {
+pub struct PortPublication {
     /// The address of the machine; `None`: 127.0.0.1, and `::1` where there is IPv6.
     pub address: Option<IpAddr>,
     /// The machine's port.
@@ -164,7 +166,7 @@ pub struct Publish {
     pub to: u16,
 }
 
-impl Publish {
+impl PortPublication {
     /// Where the machine listens.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
@@ -183,7 +185,7 @@ impl Publish {
     }
 }
 
-impl fmt::Display for Publish {
+impl fmt::Display for PortPublication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.address {
             Some(IpAddr::V4(address)) => write!(f, "{address}:")?,
@@ -194,7 +196,7 @@ impl fmt::Display for Publish {
     }
 }
 
-impl FromStr for Publish {
+impl FromStr for PortPublication {
     type Err = PublishError;
 
     fn from_str(text: &str) -> Result<Self, PublishError> {
@@ -214,17 +216,17 @@ impl FromStr for Publish {
         let address = address.map(|text| parse(text).ok_or_else(error)).transpose()?;
         let port = written::port(machine).ok_or_else(error)?;
         let to = written::port(to).ok_or_else(error)?;
-        Ok(Publish { address, port, to })
+        Ok(PortPublication { address, port, to })
     }
 }
 
-impl From<Publish> for String {
-    fn from(publish: Publish) -> String {
+impl From<PortPublication> for String {
+    fn from(publish: PortPublication) -> String {
         publish.to_string()
     }
 }
 
-impl TryFrom<String> for Publish {
+impl TryFrom<String> for PortPublication {
     type Error = PublishError;
 
     fn try_from(text: String) -> Result<Self, PublishError> {
@@ -245,7 +247,7 @@ fn published(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn allow(text: &str) -> Allow {
+    fn allow(text: &str) -> InternetAllowRule {
         text.parse().unwrap()
     }
 
@@ -282,7 +284,7 @@ mod tests {
             "1.2.3/8",
             "dns:53",
         ] {
-            assert!(text.parse::<Allow>().is_err(), "{text}");
+            assert!(text.parse::<InternetAllowRule>().is_err(), "{text}");
         }
     }
 
@@ -297,12 +299,12 @@ mod tests {
         assert!(!web.permits(at("2001:db8::1"), Some(443)));
         assert!(allow("192.0.2.0/24").permits(at("192.0.2.1"), None));
         assert!(allow("0.0.0.0/0").permits(at("203.0.113.9"), Some(1)));
-        assert!(!Allow::Dns.permits(at("192.0.2.1"), Some(53)));
+        assert!(!InternetAllowRule::Dns.permits(at("192.0.2.1"), Some(53)));
     }
 
     #[test]
     fn a_published_port_is_of_the_loopback_unless_an_address_is_written() {
-        let publish = |text: &str| text.parse::<Publish>().unwrap();
+        let publish = |text: &str| text.parse::<PortPublication>().unwrap();
         for text in ["8080:80", "127.0.0.1:8080:80", "[::]:8080:80", "0.0.0.0:1:65535"] {
             assert_eq!(publish(text).to_string(), text);
         }
@@ -313,7 +315,7 @@ mod tests {
         assert!(!publish("0.0.0.0:8080:80").is_loopback());
         for text in ["80", "0:80", "80:0", "x:80", ":80", "::1:8080:80", "1.2.3:8080:80", "80:080"]
         {
-            assert!(text.parse::<Publish>().is_err(), "{text}");
+            assert!(text.parse::<PortPublication>().is_err(), "{text}");
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::time::Span;
 
 pub use firewall::{Firewall, FirewallPolicy, FirewallRule, RuleEnd, TrafficSelector};
 pub use nat::{
-    Filtering, ForwardedPort, IpTransport, NatBehaviour, NatMappingBehaviour, PortAllocation,
-    PortRange, Refresh,
+    ForwardedPort, IpTransport, NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour,
+    NatRefreshBehaviour, PortAllocation, PortRange,
 };
 
 /// What a router does beside forwarding.

@@ -23,7 +23,7 @@ pub enum PartitionMode {
 
 /// Which vertices a partition parts.
 #[derive(Debug, Clone)]
-pub struct Sides {
+pub struct PartitionSides {
     cut: PartitionMode,
     /// The groups of each vertex that is in one, in ascending order.
     groups: BTreeMap<NetworkVertex, Vec<usize>>,
@@ -50,17 +50,17 @@ impl PartitionMode {
     }
 }
 
-impl Sides {
+impl PartitionSides {
     /// Those of a partition into `groups`.
     #[must_use]
-    pub fn new(groups: &[Vec<NetworkVertex>], cut: PartitionMode) -> Sides {
+    pub fn new(groups: &[Vec<NetworkVertex>], cut: PartitionMode) -> PartitionSides {
         let mut of: BTreeMap<NetworkVertex, Vec<usize>> = BTreeMap::new();
         for (index, group) in groups.iter().enumerate() {
             for vertex in group {
                 of.entry(*vertex).or_default().push(index);
             }
         }
-        Sides { cut, groups: of }
+        PartitionSides { cut, groups: of }
     }
 
     /// What it cuts.
@@ -97,7 +97,7 @@ mod tests {
         let cut = [[0, 2], [0, 3], [1, 3], [1, 4], [2, 4]];
         let groups: Vec<Vec<NetworkVertex>> =
             cut.iter().flatten().map(|number| alloc::vec![node(*number)]).collect();
-        let sides = Sides::new(&groups, PartitionMode::Pairs);
+        let sides = PartitionSides::new(&groups, PartitionMode::Pairs);
         for a in 0..5 {
             for b in 0..5 {
                 let is_cut = cut.contains(&[a, b]) || cut.contains(&[b, a]);
@@ -108,8 +108,10 @@ mod tests {
 
     #[test]
     fn one_way_leaves_the_way_back() {
-        let sides =
-            Sides::new(&[alloc::vec![node(0)], alloc::vec![node(1)]], PartitionMode::OneWay);
+        let sides = PartitionSides::new(
+            &[alloc::vec![node(0)], alloc::vec![node(1)]],
+            PartitionMode::OneWay,
+        );
         assert!(sides.part(node(0), node(1)) && !sides.part(node(1), node(0)));
         assert!(!sides.part(node(0), node(2)), "a vertex of no group");
     }
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn groups_are_parted_from_each_other_and_not_from_what_is_in_none() {
         let groups = [alloc::vec![node(0), node(1)], alloc::vec![node(2)]];
-        let sides = Sides::new(&groups, PartitionMode::Between);
+        let sides = PartitionSides::new(&groups, PartitionMode::Between);
         assert!(sides.part(node(1), node(2)) && sides.part(node(2), node(0)));
         assert!(!sides.part(node(0), node(1)) && !sides.part(node(3), node(0)));
     }

@@ -26,7 +26,7 @@ pub enum ReadinessCondition {
     Command(ReadinessCheck),
     /// The same, before an image has been looked at: its check, with what is said here in place of what
     /// it says.
-    OfImage(Checking),
+    OfImage(ReadinessCheckSettings),
 }
 
 /// A command that says by its exit code whether a program is ready. The first check is made as soon as
@@ -51,7 +51,7 @@ pub struct ReadinessCheck {
 /// What is said of a check; the rest has its default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Checking {
+pub struct ReadinessCheckSettings {
     /// Its words; none: they are said elsewhere.
     pub argv: Vec<String>,
     pub every: Option<Span>,
@@ -61,11 +61,11 @@ pub struct Checking {
     pub start_every: Option<Span>,
 }
 
-impl Checking {
+impl ReadinessCheckSettings {
     /// What is not said here is as `under` says.
     #[must_use]
-    pub fn or(self, under: Checking) -> Checking {
-        Checking {
+    pub fn or(self, under: ReadinessCheckSettings) -> ReadinessCheckSettings {
+        ReadinessCheckSettings {
             argv: if self.argv.is_empty() { under.argv } else { self.argv },
             every: self.every.or(under.every),
             timeout: self.timeout.or(under.timeout),
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_check_of_an_image_has_the_times_of_docker_where_nothing_says_them() {
         let seconds = Span::from_secs;
-        let check = Checking::default().of_image();
+        let check = ReadinessCheckSettings::default().of_image();
         let times = (check.every, check.timeout, check.start_period, check.start_every);
         assert_eq!(times, (seconds(30), seconds(30), Span::ZERO, seconds(5)));
         assert_eq!(check.fall, Some(3));
@@ -169,17 +169,19 @@ mod tests {
     #[test]
     fn what_a_file_says_of_a_check_comes_before_what_the_image_says() {
         let seconds = |secs| Some(Span::from_secs(secs));
-        let file = Checking { every: seconds(2), ..Checking::default() };
+        let file =
+            ReadinessCheckSettings { every: seconds(2), ..ReadinessCheckSettings::default() };
         let argv = vec!["ask".to_string()];
-        let image = Checking { argv, every: seconds(9), timeout: seconds(4), ..file.clone() };
-        let both = Checking { every: seconds(2), ..image.clone() };
+        let image =
+            ReadinessCheckSettings { argv, every: seconds(9), timeout: seconds(4), ..file.clone() };
+        let both = ReadinessCheckSettings { every: seconds(2), ..image.clone() };
         assert_eq!(file.or(image), both);
     }
 
     #[test]
     fn words_of_a_command_are_in_quotes_where_they_have_blanks() {
         let argv = ["sh", "-c", "a && \"b\"\n", ""].map(ToString::to_string).to_vec();
-        let check = Checking { argv, ..Checking::default() }.of_file();
+        let check = ReadinessCheckSettings { argv, ..ReadinessCheckSettings::default() }.of_file();
         assert_eq!(check.command().to_string(), r#"sh -c "a && \"b\"\n" """#);
     }
 }

@@ -14,7 +14,7 @@ use crate::id::NodeId;
 use crate::quantity::Bytes;
 use crate::record::kind::RecordSource;
 use crate::time::Span;
-use crate::valid::{Invalid, ensure};
+use crate::valid::{PlanValidationError, ensure};
 
 pub use pattern::{FlowEnd, FlowPattern, PatternError, PatternProtocol};
 
@@ -59,8 +59,8 @@ pub enum RecordMode {
 /// Which events are recorded. What is empty excludes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct RecordChoice {
-    #[serde(default, skip_serializing_if = "Layers::is_empty")]
-    pub layers: Layers,
+    #[serde(default, skip_serializing_if = "RecordLayerSet::is_empty")]
+    pub layers: RecordLayerSet,
     /// Events of these nodes, and of packets from or to them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeId>,
@@ -96,7 +96,7 @@ pub enum OnRecordLoss {
 /// A set of layers, in the order of their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
-pub struct Layers(Vec<RecordSource>);
+pub struct RecordLayerSet(Vec<RecordSource>);
 
 impl Default for RecordingPolicy {
     fn default() -> Self {
@@ -128,9 +128,9 @@ impl RecordingPolicy {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         self.choice.validate(plan)?;
-        self.check_bounds().map_err(|(key, why)| Invalid::new(format!("{key}: {why}")))
+        self.check_bounds().map_err(|(key, why)| PlanValidationError::new(format!("{key}: {why}")))
     }
 
     /// Whether its numbers make sense.
@@ -171,7 +171,7 @@ impl RecordChoice {
     ///
     /// # Errors
     /// The first that is not.
-    pub fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         let known = self.nodes.iter().all(|node| plan.has_node(*node));
         ensure(known, || "a node that is to be recorded does not exist".to_owned())?;
         for host in self.flows.iter().flat_map(FlowPattern::hosts) {
@@ -209,13 +209,13 @@ impl OnRecordLoss {
     }
 }
 
-impl Layers {
+impl RecordLayerSet {
     /// A set.
     #[must_use]
     pub fn of(mut layers: Vec<RecordSource>) -> Self {
         layers.sort_unstable();
         layers.dedup();
-        Layers(layers)
+        RecordLayerSet(layers)
     }
 
     /// Whether none is in it.
@@ -236,20 +236,20 @@ impl Layers {
     }
 }
 
-impl TryFrom<Vec<String>> for Layers {
-    type Error = Invalid;
+impl TryFrom<Vec<String>> for RecordLayerSet {
+    type Error = PlanValidationError;
 
-    fn try_from(names: Vec<String>) -> Result<Self, Invalid> {
+    fn try_from(names: Vec<String>) -> Result<Self, PlanValidationError> {
         let layer = |name: &String| {
             RecordSource::from_name(name)
-                .ok_or_else(|| Invalid::new(format!("`{name}` is not a layer")))
+                .ok_or_else(|| PlanValidationError::new(format!("`{name}` is not a layer")))
         };
-        names.iter().map(layer).collect::<Result<Vec<_>, _>>().map(Layers::of)
+        names.iter().map(layer).collect::<Result<Vec<_>, _>>().map(RecordLayerSet::of)
     }
 }
 
-impl From<Layers> for Vec<String> {
-    fn from(layers: Layers) -> Self {
+impl From<RecordLayerSet> for Vec<String> {
+    fn from(layers: RecordLayerSet) -> Self {
         layers.iter().map(|layer| layer.name().to_owned()).collect()
     }
 }
@@ -268,7 +268,7 @@ mod tests {
         let recording = RecordingPolicy {
             mode: RecordMode::On,
             choice: RecordChoice {
-                layers: Layers::of(
+                layers: RecordLayerSet::of(
                     [RecordSource::Tcp, RecordSource::Engine, RecordSource::Tcp].into(),
                 ),
                 nodes: [NodeId(3)].into(),
@@ -289,7 +289,8 @@ mod tests {
         let choice = RecordChoice::default();
         assert!(RecordSource::ALL.iter().all(|layer| choice.has_layer(*layer)));
         assert!(choice.has_node(NodeId(7)));
-        let calls = RecordChoice { layers: Layers::of([RecordSource::Calls].into()), ..choice };
+        let calls =
+            RecordChoice { layers: RecordLayerSet::of([RecordSource::Calls].into()), ..choice };
         assert!(calls.has_layer(RecordSource::Calls) && !calls.has_layer(RecordSource::Engine));
     }
 }

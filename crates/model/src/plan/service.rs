@@ -42,8 +42,8 @@ pub struct Service {
     #[serde(default, skip_serializing_if = "Hash::is_default")]
     pub hash: Hash,
     /// Which routers know the replica of a flow.
-    #[serde(default, skip_serializing_if = "Pinning::is_default")]
-    pub pins: Pinning,
+    #[serde(default, skip_serializing_if = "FlowPinningScope::is_default")]
+    pub pins: FlowPinningScope,
     /// What is looked at beside whether programs listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<ReplicaHealthCheck>,
@@ -52,7 +52,7 @@ pub struct Service {
     /// With [`FailOver::New`]: what their clients are sent.
     pub on_loss: ReplicaLossResponse,
     /// How packets get from the router to the replica.
-    pub encapsulation: Encapsulation,
+    pub encapsulation: TunnelEncapsulation,
     /// What answers an echo request to its addresses; `None`: the origin, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ping: Option<Ping>,
@@ -110,7 +110,7 @@ pub enum Hash {
 /// Which routers know the replica of an established flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Pinning {
+pub enum FlowPinningScope {
     /// All: the flow stays with its replica where routes change.
     #[default]
     Shared,
@@ -192,7 +192,7 @@ pub enum Ping {
 /// How packets get from the router that redirects to the replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Encapsulation {
+pub enum TunnelEncapsulation {
     /// In another IP header (RFC 2003, RFC 2473). Segments are made small enough for that (the MSS
     /// of the replica's SYN-ACK is clamped), and what is too large is answered with the MTU.
     #[default]
@@ -229,11 +229,11 @@ impl Service {
             at: Vec::new(),
             policy: LoadBalancingPolicy::default(),
             hash: Hash::default(),
-            pins: Pinning::default(),
+            pins: FlowPinningScope::default(),
             health: None,
             fail_over: FailOver::default(),
             on_loss: ReplicaLossResponse::default(),
-            encapsulation: Encapsulation::default(),
+            encapsulation: TunnelEncapsulation::default(),
             ping: None,
             tcp_idle: Service::TCP_IDLE,
             udp_idle: Service::UDP_IDLE,
@@ -277,7 +277,7 @@ impl Service {
     #[must_use]
     pub const fn overhead(&self, is_v6: bool) -> u32 {
         match (self.encapsulation, is_v6) {
-            (Encapsulation::None, _) => 0,
+            (TunnelEncapsulation::None, _) => 0,
             (_, false) => 20,
             (_, true) => 40,
         }
@@ -314,9 +314,9 @@ impl Hash {
     }
 }
 
-impl Pinning {
+impl FlowPinningScope {
     fn is_default(&self) -> bool {
-        *self == Pinning::default()
+        *self == FlowPinningScope::default()
     }
 }
 

@@ -106,7 +106,7 @@ kinds! {
     /// A process that records calls: `flow` is its number, the arguments are its name (comm).
     Process = 0x08, "process", ["name", "", "", ""];
     /// Calls of a process that its source cannot see, from now on: on a flow, or ([`NO_FLOW`]) on
-    /// any. Argument 0: a number of [`Blind`]; 1: the process.
+    /// any. Argument 0: a number of [`CallBlindSpot`]; 1: the process.
     Unseen = 0x09, "unseen", ["reason", "pid", "", ""];
     /// Of a run over several machines: by how many nanoseconds (signed) the clock of the first one
     /// is ahead of this one's at this time.
@@ -178,7 +178,7 @@ kinds! {
 /// Why calls are not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
-pub enum Blind {
+pub enum CallBlindSpot {
     /// The process has an io_uring: what it submits there are not calls.
     IoUring = 1,
     /// A stream of stdio was made of the socket: the C library calls itself.
@@ -191,28 +191,28 @@ pub enum Blind {
     Static = 5,
 }
 
-impl Blind {
+impl CallBlindSpot {
     /// The reason in words.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Blind::IoUring => "io_uring",
-            Blind::Stdio => "stdio",
-            Blind::TableFull => "table_full",
-            Blind::Sandbox => "sandbox",
-            Blind::Static => "static_program",
+            CallBlindSpot::IoUring => "io_uring",
+            CallBlindSpot::Stdio => "stdio",
+            CallBlindSpot::TableFull => "table_full",
+            CallBlindSpot::Sandbox => "sandbox",
+            CallBlindSpot::Static => "static_program",
         }
     }
 
     /// The reason of a number; `None`: of a later version.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Blind> {
+    pub const fn from_number(number: u32) -> Option<CallBlindSpot> {
         match number {
-            1 => Some(Blind::IoUring),
-            2 => Some(Blind::Stdio),
-            3 => Some(Blind::TableFull),
-            4 => Some(Blind::Sandbox),
-            5 => Some(Blind::Static),
+            1 => Some(CallBlindSpot::IoUring),
+            2 => Some(CallBlindSpot::Stdio),
+            3 => Some(CallBlindSpot::TableFull),
+            4 => Some(CallBlindSpot::Sandbox),
+            5 => Some(CallBlindSpot::Static),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use alloc::format;
 use crate::demand::Demand;
 use crate::plan::{EventAction, NodeVerb, PartitionMode, Plan, RouteChange};
 
-use super::{Invalid, Validate, ensure};
+use super::{PlanValidationError, Validate, ensure};
 
 impl Plan {
     /// Whether an action fits the plan: everything that it names exists, and every value is one
@@ -14,14 +14,15 @@ impl Plan {
     ///
     /// # Errors
     /// The first thing that does not fit.
-    pub fn validate_action(&self, action: &EventAction) -> Result<(), Invalid> {
+    pub fn validate_action(&self, action: &EventAction) -> Result<(), PlanValidationError> {
         ensure(self.has_all(action), || "an event names what this run does not have".to_owned())?;
         match action {
             EventAction::Link(change) => change.patches.iter().try_for_each(|(lane, patch)| {
                 let profile = &self.links[lane.link.index()].profiles[lane.direction.index()];
                 let free = patch.traces.rate.is_none() || profile.rate_limit.is_none();
                 ensure(free, || "a rate that a node limits follows no trace".to_owned())?;
-                let named = |error| Invalid::new(format!("{}: {error}", self.lane_name(*lane)));
+                let named =
+                    |error| PlanValidationError::new(format!("{}: {error}", self.lane_name(*lane)));
                 profile.takes(patch).map_err(named)?;
                 patch.validate(self)
             }),

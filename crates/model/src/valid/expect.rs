@@ -9,9 +9,9 @@ use crate::plan::Plan;
 use crate::time::Span;
 
 use super::node::PATTERN_BYTES_MAX;
-use super::{Invalid, ensure};
+use super::{PlanValidationError, ensure};
 
-pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), Invalid> {
+pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), PlanValidationError> {
     let window = wanted.window.is_none_or(|window| window.to.is_none_or(|to| window.from < to));
     let claim = match &wanted.claim {
         ExpectationClaim::Program { nodes, fact } => {

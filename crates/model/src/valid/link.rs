@@ -13,10 +13,12 @@ use crate::quantity::Bytes;
 use crate::time::Span;
 use crate::trace::Traces;
 
-use super::{Invalid, ensure, trace};
+use super::{PlanValidationError, ensure, trace};
 
-pub(super) fn validate(plan: &Plan, link: &Link) -> Result<(), Invalid> {
-    let named = |error: Invalid| Invalid::new(format!("link `{}`: {error}", link.name));
+pub(super) fn validate(plan: &Plan, link: &Link) -> Result<(), PlanValidationError> {
+    let named = |error: PlanValidationError| {
+        PlanValidationError::new(format!("link `{}`: {error}", link.name))
+    };
     link.profiles.iter().try_for_each(|profile| of_profile(plan, profile)).map_err(named)
 }
 
@@ -25,20 +27,20 @@ impl LinkPatch {
     ///
     /// # Errors
     /// The first that is not.
-    pub fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         let mut profile = LinkProfile::default();
         self.apply_to(&mut profile);
         of_values(plan, &profile)
     }
 }
 
-pub(super) fn is_mtu(mtu: u32) -> Result<(), Invalid> {
+pub(super) fn is_mtu(mtu: u32) -> Result<(), PlanValidationError> {
     ensure((MTU_MIN..=MTU_MAX).contains(&mtu), || {
         format!("the MTU {mtu} is not between {MTU_MIN} and {MTU_MAX}")
     })
 }
 
-fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
+fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), PlanValidationError> {
     of_values(plan, profile)?;
     let limited = profile.rate_limit.is_none_or(|limit| {
         profile.rate.is_some_and(|rate| rate <= limit) && profile.traces.rate.is_none()
@@ -48,7 +50,7 @@ fn of_profile(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
 }
 
 /// Each property by itself.
-fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
+fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), PlanValidationError> {
     is_mtu(profile.mtu)?;
     of_jitter(&profile.jitter)?;
     of_loss(&profile.loss)?;
@@ -60,14 +62,14 @@ fn of_values(plan: &Plan, profile: &LinkProfile) -> Result<(), Invalid> {
     of_traces(plan, &profile.traces)
 }
 
-fn of_jitter(jitter: &Jitter) -> Result<(), Invalid> {
+fn of_jitter(jitter: &Jitter) -> Result<(), PlanValidationError> {
     let JitterDistribution::Table(table) = &jitter.distribution else { return Ok(()) };
     ensure((2..=TABLE_MAX).contains(&table.len()) && table.is_sorted(), || {
         "the table of a jitter does not hold quantiles".to_owned()
     })
 }
 
-fn of_loss(loss: &LossModel) -> Result<(), Invalid> {
+fn of_loss(loss: &LossModel) -> Result<(), PlanValidationError> {
     let LossModel::Listed(numbers) = loss else { return Ok(()) };
     let rise = numbers.windows(2).all(|pair| pair[0] < pair[1]);
     ensure(rise && numbers.first().is_some_and(|first| *first > 0), || {
@@ -75,7 +77,7 @@ fn of_loss(loss: &LossModel) -> Result<(), Invalid> {
     })
 }
 
-fn of_overhead(overhead: Overhead) -> Result<(), Invalid> {
+fn of_overhead(overhead: Overhead) -> Result<(), PlanValidationError> {
     ensure(overhead.0 <= OVERHEAD_MAX, || {
         format!("an overhead of {} bytes is more than {OVERHEAD_MAX}", overhead.0)
     })
@@ -84,7 +86,7 @@ fn of_overhead(overhead: Overhead) -> Result<(), Invalid> {
 impl LinkProfile {
     /// Whether a patch leaves the classes that share the rate as they are, and their minimums
     /// within it.
-    pub(super) fn takes(&self, patch: &LinkPatch) -> Result<(), Invalid> {
+    pub(super) fn takes(&self, patch: &LinkPatch) -> Result<(), PlanValidationError> {
         let QueueDiscipline::Wf2q(shares) = &self.discipline else { return Ok(()) };
         if shares.classes.is_empty() {
             return Ok(());
@@ -106,7 +108,7 @@ impl LinkProfile {
     }
 }
 
-fn of_discipline(discipline: &QueueDiscipline) -> Result<(), Invalid> {
+fn of_discipline(discipline: &QueueDiscipline) -> Result<(), PlanValidationError> {
     let sound = match discipline {
         QueueDiscipline::DropTail | QueueDiscipline::DropHead => true,
         QueueDiscipline::Codel(codel) => is_codel(codel),
@@ -131,7 +133,7 @@ fn are_queues(queues: &FlowQueues) -> bool {
     flows && (QUANTUM_MIN..=QUANTUM_MAX).contains(&queues.quantum) && is_codel(&queues.codel)
 }
 
-fn of_traces(plan: &Plan, traces: &Traces) -> Result<(), Invalid> {
+fn of_traces(plan: &Plan, traces: &Traces) -> Result<(), PlanValidationError> {
     let columns = [
         (traces.rate, trace::TraceDrivenProperty::Rate),
         (traces.latency, trace::TraceDrivenProperty::Latency),

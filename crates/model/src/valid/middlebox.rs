@@ -8,29 +8,33 @@ use crate::plan::{
     Firewall, FirewallRule, IpTransport, Middlebox, MiddleboxSide, NatBehaviour, NetworkModel,
     Plan, PortRange, Timeouts,
 };
-use crate::realm::{Bypassed, Realms};
+use crate::realm::{AddressRealms, BypassedNat};
 
-use super::{Invalid, ensure};
+use super::{PlanValidationError, ensure};
 
-pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
+pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let ordered = plan.middleboxes.windows(2).all(|pair| pair[0].router < pair[1].router);
     ensure(ordered, || "middleboxes are not in the order of their routers".to_owned())?;
     for middlebox in &plan.middleboxes {
         let router = plan.routers.get(middlebox.router.index());
-        let router = router.ok_or_else(|| Invalid::new("a middlebox is at no router"))?;
-        validate_one(router.interfaces.len(), middlebox)
-            .map_err(|error| Invalid::new(format!("router `{}`: {error}", router.name)))?;
+        let router =
+            router.ok_or_else(|| PlanValidationError::new("a middlebox is at no router"))?;
+        validate_one(router.interfaces.len(), middlebox).map_err(|error| {
+            PlanValidationError::new(format!("router `{}`: {error}", router.name))
+        })?;
     }
     ensure(plan.middleboxes.is_empty() || plan.model == NetworkModel::Hops, || {
         "middleboxes need the model of hops".to_owned()
     })?;
-    Realms::of(plan).map(|_| ()).map_err(|Bypassed(router)| {
+    AddressRealms::of(plan).map(|_| ()).map_err(|BypassedNat(router)| {
         let name = &plan.routers[router.index()].name;
-        Invalid::new(format!("the NAT of `{name}` is not the only way between its sides"))
+        PlanValidationError::new(format!(
+            "the NAT of `{name}` is not the only way between its sides"
+        ))
     })
 }
 
-fn validate_one(interfaces: usize, middlebox: &Middlebox) -> Result<(), Invalid> {
+fn validate_one(interfaces: usize, middlebox: &Middlebox) -> Result<(), PlanValidationError> {
     let sides = &middlebox.sides;
     let both = sides.contains(&MiddleboxSide::Inside) && sides.contains(&MiddleboxSide::Outside);
     ensure(sides.len() == interfaces && both, || "its sides are not known".to_owned())?;
@@ -40,7 +44,7 @@ fn validate_one(interfaces: usize, middlebox: &Middlebox) -> Result<(), Invalid>
     middlebox.firewall.iter().try_for_each(firewall)
 }
 
-fn nat(nat: &NatBehaviour) -> Result<(), Invalid> {
+fn nat(nat: &NatBehaviour) -> Result<(), PlanValidationError> {
     timeouts(&nat.timeouts)?;
     nat.ports.iter().try_for_each(range)?;
     let count = nat.forwards.len();
@@ -56,14 +60,14 @@ fn nat(nat: &NatBehaviour) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn firewall(firewall: &Firewall) -> Result<(), Invalid> {
+fn firewall(firewall: &Firewall) -> Result<(), PlanValidationError> {
     timeouts(&firewall.timeouts)?;
     let count = firewall.rules.len();
     ensure(count <= Firewall::RULES_MAX, || format!("{count} rules"))?;
     firewall.rules.iter().try_for_each(rule)
 }
 
-fn rule(rule: &FirewallRule) -> Result<(), Invalid> {
+fn rule(rule: &FirewallRule) -> Result<(), PlanValidationError> {
     ensure(!rule.traffic.is_empty(), || "a rule is about nothing".to_owned())?;
     rule.traffic.iter().filter_map(|it| it.ports.as_ref()).try_for_each(range)?;
     let mut subnets = rule.from.subnets.iter().chain(&rule.to.subnets);
@@ -71,13 +75,13 @@ fn rule(rule: &FirewallRule) -> Result<(), Invalid> {
     ensure(fits, || "a rule has a subnet that is none".to_owned())
 }
 
-fn range(range: &PortRange) -> Result<(), Invalid> {
+fn range(range: &PortRange) -> Result<(), PlanValidationError> {
     ensure(range.first > 0 && range.first <= range.last, || {
         format!("ports {} to {} are none", range.first, range.last)
     })
 }
 
-fn timeouts(timeouts: &Timeouts) -> Result<(), Invalid> {
+fn timeouts(timeouts: &Timeouts) -> Result<(), PlanValidationError> {
     let fits = timeouts.all().all(|it| (Timeouts::LEAST..=Timeouts::MOST).contains(&it));
     ensure(fits, || "a time-out is too short or too long".to_owned())
 }

@@ -10,9 +10,9 @@ use crate::lan::{Lan, Subnet};
 use crate::name;
 use crate::plan::{Link, LinkEnd, NodeInterface, Plan};
 
-use super::{Invalid, ensure, link, shown};
+use super::{PlanValidationError, ensure, link, shown};
 
-pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
+pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     counts(plan)?;
     names(plan)?;
     for (index, link) in plan.links.iter().enumerate() {
@@ -45,7 +45,7 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
     plan.links.iter().try_for_each(|it| link::validate(plan, it))
 }
 
-fn counts(plan: &Plan) -> Result<(), Invalid> {
+fn counts(plan: &Plan) -> Result<(), PlanValidationError> {
     let counts = [
         ("nodes", plan.nodes.len(), Plan::NODES_MAX),
         ("routers", plan.routers.len(), Plan::LINKS_MAX),
@@ -58,7 +58,7 @@ fn counts(plan: &Plan) -> Result<(), Invalid> {
     ensure(!plan.nodes.is_empty(), || "there is no node".to_owned())
 }
 
-fn names(plan: &Plan) -> Result<(), Invalid> {
+fn names(plan: &Plan) -> Result<(), PlanValidationError> {
     let nodes = plan.nodes.iter().map(|node| (&node.name, "a node"));
     let groups = plan.nodes.iter().map(|node| (&node.group, "a group"));
     let routers = plan.routers.iter().map(|router| (&router.name, "a router"));
@@ -66,7 +66,7 @@ fn names(plan: &Plan) -> Result<(), Invalid> {
     let vertices = nodes.chain(routers).chain(lans);
     for (text, what) in vertices.clone().chain(groups) {
         name::check_label(text, name::LABEL_LETTERS_MAX).map_err(|error| {
-            Invalid::new(format!("`{}` cannot name {what}: {error}", shown(text)))
+            PlanValidationError::new(format!("`{}` cannot name {what}: {error}", shown(text)))
         })?;
     }
     let links = plan.links.iter().map(|link| &link.name);
@@ -81,7 +81,7 @@ fn names(plan: &Plan) -> Result<(), Invalid> {
     unique(links)
 }
 
-fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), Invalid> {
+fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), PlanValidationError> {
     let mut seen = BTreeSet::new();
     for text in names {
         ensure(seen.insert(text), || format!("`{text}` is there twice"))?;
@@ -90,7 +90,7 @@ fn unique<'a>(names: impl Iterator<Item = &'a String>) -> Result<(), Invalid> {
 }
 
 /// Both ends of a link are vertices that have it there.
-fn ends_exist(plan: &Plan, id: LinkId, link: &Link) -> Result<(), Invalid> {
+fn ends_exist(plan: &Plan, id: LinkId, link: &Link) -> Result<(), PlanValidationError> {
     for (end, direction) in link.ends.iter().zip(LinkDirection::BOTH) {
         let position = end.interface as usize;
         let attached = match end.vertex {
@@ -123,7 +123,7 @@ fn is_attached(
     vertex: NetworkVertex,
     position: usize,
     outward: Lane,
-) -> Result<(), Invalid> {
+) -> Result<(), PlanValidationError> {
     let link = plan.links.get(outward.link.index());
     let end = link.map(|link| link.ends[outward.direction.index()]);
     let interface = u32::try_from(position).unwrap_or(u32::MAX);
@@ -135,14 +135,14 @@ fn is_attached(
     })
 }
 
-fn is_a_device(interface: &NodeInterface, position: usize) -> Result<(), Invalid> {
+fn is_a_device(interface: &NodeInterface, position: usize) -> Result<(), PlanValidationError> {
     ensure(interface.name == format!("eth{position}"), || {
         format!("`{}` is not the name of interface {position}", shown(&interface.name))
     })?;
     link::is_mtu(interface.mtu)
 }
 
-fn subnets(lan: &Lan) -> Result<(), Invalid> {
+fn subnets(lan: &Lan) -> Result<(), PlanValidationError> {
     let fits = |subnet: &Option<Subnet>, v4: bool, most: u8| {
         subnet.is_none_or(|it| it.network.is_ipv4() == v4 && (1..=most).contains(&it.prefix))
     };

@@ -5,14 +5,16 @@ use alloc::format;
 
 use crate::name;
 use crate::plan::{
-    Checking, Node, NodeFilesystem, Plan, Program, ProgramUser, ReadinessCheck, ReadinessCondition,
-    RootSource, Volume, VolumeSource,
+    Node, NodeFilesystem, Plan, Program, ProgramUser, ReadinessCheck, ReadinessCheckSettings,
+    ReadinessCondition, RootSource, Volume, VolumeSource,
 };
 
-use super::{Invalid, Validate, ensure, shown};
+use super::{PlanValidationError, Validate, ensure, shown};
 
-pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
-    let named = |error: Invalid| Invalid::new(format!("node `{}`: {error}", node.name));
+pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), PlanValidationError> {
+    let named = |error: PlanValidationError| {
+        PlanValidationError::new(format!("node `{}`: {error}", node.name))
+    };
     let pin = node.pin.as_ref();
     ensure(pin.is_none_or(|pin| name::is_machine(pin)), || "its `pin` names no machine".to_owned())
         .and_then(|()| {
@@ -27,7 +29,7 @@ pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), Invalid> {
 }
 
 /// One node is the machine's outside at the most: it has one link, and no programs.
-fn internet(plan: &Plan, node: &Node) -> Result<(), Invalid> {
+fn internet(plan: &Plan, node: &Node) -> Result<(), PlanValidationError> {
     let others = plan.nodes.iter().filter(|other| other.internet.is_some()).count();
     let own = node.internet.is_none()
         || (others == 1 && node.interfaces.len() <= 1 && node.programs.is_empty() && !node.forward);
@@ -42,14 +44,14 @@ fn are_aliases(node: &Node) -> bool {
         && node.aliases.iter().all(|alias| name::is_alias(alias))
 }
 
-fn setting(key: &str, value: &str) -> Result<(), Invalid> {
+fn setting(key: &str, value: &str) -> Result<(), PlanValidationError> {
     ensure(name::is_sysctl(key) && is_text(value), || {
         format!("`{}` is not a `net.*` setting", shown(key))
     })
 }
 
 /// A file system of its own.
-fn root(node: &Node) -> Result<(), Invalid> {
+fn root(node: &Node) -> Result<(), PlanValidationError> {
     let is_path = |path: &str| path.starts_with('/') && is_text(path);
     let Some(root) = &node.root else {
         let of_image = node.user == ProgramUser::Image;
@@ -87,7 +89,7 @@ fn root(node: &Node) -> Result<(), Invalid> {
     ensure(root.volumes.iter().all(volume), || "it has a volume that cannot be one".to_owned())
 }
 
-fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), Invalid> {
+fn program(plan: &Plan, node: &Node, program: &Program) -> Result<(), PlanValidationError> {
     let of_image = node.root.as_ref().is_some_and(NodeFilesystem::is_unread_image);
     let command = match program.argv.first() {
         Some(word) => !word.is_empty(),
@@ -129,7 +131,7 @@ fn is_check(check: &ReadinessCheck) -> bool {
         && check.fall.is_none_or(is_fall)
 }
 
-fn is_checking(said: &Checking) -> bool {
+fn is_checking(said: &ReadinessCheckSettings) -> bool {
     let times = [said.every, said.timeout, said.start_every];
     said.argv.iter().all(|word| is_text(word))
         && said.argv.first().is_none_or(|word| !word.is_empty())

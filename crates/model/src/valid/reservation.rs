@@ -6,9 +6,9 @@ use alloc::format;
 use crate::name;
 use crate::plan::Plan;
 
-use super::{Invalid, Validate, ensure, shown};
+use super::{PlanValidationError, Validate, ensure, shown};
 
-pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
+pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let count = plan.reservations.len();
     ensure(count <= Plan::RESERVATIONS_MAX, || {
         format!("{count} reservations are more than {}", Plan::RESERVATIONS_MAX)
@@ -16,9 +16,11 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
     for reservation in &plan.reservations {
         let shown = shown(&reservation.name);
         name::check_label(&reservation.name, name::LABEL_LETTERS_MAX).map_err(|error| {
-            Invalid::new(format!("`{shown}` cannot name a reservation: {error}"))
+            PlanValidationError::new(format!("`{shown}` cannot name a reservation: {error}"))
         })?;
-        let of = |error: Invalid| Invalid::new(format!("reservation `{shown}`: {error}"));
+        let of = |error: PlanValidationError| {
+            PlanValidationError::new(format!("reservation `{shown}`: {error}"))
+        };
         reservation.demand.validate().map_err(of)?;
         let parents = core::iter::successors(reservation.parent, |parent| {
             plan.reservations.get(parent.index()).and_then(|it| it.parent)

@@ -8,14 +8,15 @@ use core::net::IpAddr;
 use crate::id::NodeId;
 use crate::name;
 use crate::plan::{
-    Encapsulation, FailOver, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Pinning, Plan,
+    FailOver, FlowPinningScope, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Plan,
     ReplicaHealthCheck, Service, ServiceChange, ServicePort, ServiceUpdate, TransportProtocol,
+    TunnelEncapsulation,
 };
 use crate::time::Span;
 
-use super::{Invalid, ensure, shown};
+use super::{PlanValidationError, ensure, shown};
 
-pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
+pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let count = plan.services.len();
     ensure(count <= Plan::SERVICES_MAX, || {
         format!("{count} services are more than {}", Plan::SERVICES_MAX)
@@ -24,10 +25,11 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
     let mut origins: BTreeMap<IpAddr, Option<NodeId>> = BTreeMap::new();
     for service in &plan.services {
         let shown = shown(&service.name);
-        name::check_label(&service.name, name::LABEL_LETTERS_MAX)
-            .map_err(|error| Invalid::new(format!("`{shown}` cannot name a service: {error}")))?;
+        name::check_label(&service.name, name::LABEL_LETTERS_MAX).map_err(|error| {
+            PlanValidationError::new(format!("`{shown}` cannot name a service: {error}"))
+        })?;
         validate_one(plan, service)
-            .map_err(|error| Invalid::new(format!("service `{shown}`: {error}")))?;
+            .map_err(|error| PlanValidationError::new(format!("service `{shown}`: {error}")))?;
         for address in service.addresses() {
             let free = service.ports.iter().all(|port| rows.insert((address, *port)));
             let known = origins.insert(address, service.origin);
@@ -41,7 +43,7 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Invalid> {
     })
 }
 
-fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
+fn validate_one(plan: &Plan, service: &Service) -> Result<(), PlanValidationError> {
     ensure(service.addresses().next().is_some(), || "it has no address".to_owned())?;
     let ports = service.ports.len();
     ensure((1..=Service::PORTS_MAX).contains(&ports), || format!("it has {ports} ports"))?;
@@ -54,10 +56,10 @@ fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     ensure(redirects && service.at.iter().all(|it| it.index() < plan.routers.len()), || {
         "its routers are not there, or not in order".to_owned()
     })?;
-    let only_v4 = service.encapsulation != Encapsulation::Fragment || service.v6.is_none();
+    let only_v4 = service.encapsulation != TunnelEncapsulation::Fragment || service.v6.is_none();
     ensure(only_v4, || "only IPv4 packets are fragmented by routers".to_owned())?;
     service.health.as_ref().map_or(Ok(()), |health| probe(service, health))?;
-    let is_apart = service.pins == Pinning::PerRouter;
+    let is_apart = service.pins == FlowPinningScope::PerRouter;
     let has_one_account = service.fail_over == FailOver::Transparent
         || service.policy == LoadBalancingPolicy::LeastConnections;
     ensure(!(is_apart && has_one_account), || "its routers cannot be apart".to_owned())?;
@@ -69,7 +71,7 @@ fn validate_one(plan: &Plan, service: &Service) -> Result<(), Invalid> {
 }
 
 /// An address of an interface is the origin's, and none is a router's.
-fn addresses_are_free(plan: &Plan, service: &Service) -> Result<(), Invalid> {
+fn addresses_are_free(plan: &Plan, service: &Service) -> Result<(), PlanValidationError> {
     let of_routers = plan.routers.iter().flat_map(|router| &router.interfaces);
     let mut of_routers =
         of_routers.flat_map(|it| it.v4.map(IpAddr::V4).into_iter().chain(it.v6.map(IpAddr::V6)));
@@ -80,7 +82,7 @@ fn addresses_are_free(plan: &Plan, service: &Service) -> Result<(), Invalid> {
     ensure(!taken, || "its address is that of something else".to_owned())
 }
 
-fn replicas(plan: &Plan, service: &Service) -> Result<(), Invalid> {
+fn replicas(plan: &Plan, service: &Service) -> Result<(), PlanValidationError> {
     let count = service.replicas.len();
     ensure((1..=Service::REPLICAS_MAX).contains(&count), || format!("it has {count} replicas"))?;
     let nodes: BTreeSet<NodeId> = service.replicas.iter().map(|it| it.node).collect();
@@ -93,7 +95,7 @@ fn replicas(plan: &Plan, service: &Service) -> Result<(), Invalid> {
 }
 
 /// A replica is a node with an address of each family that the service has.
-fn can_be_replica(plan: &Plan, service: &Service, node: NodeId) -> Result<(), Invalid> {
+fn can_be_replica(plan: &Plan, service: &Service, node: NodeId) -> Result<(), PlanValidationError> {
     let first = plan.nodes.get(node.index()).and_then(|node| node.interfaces.first());
     let fits = first.is_some_and(|first| {
         (service.v4.is_none() || first.v4.is_some()) && (service.v6.is_none() || first.v6.is_some())
@@ -101,11 +103,11 @@ fn can_be_replica(plan: &Plan, service: &Service, node: NodeId) -> Result<(), In
     ensure(fits, || "a replica has no address of its family".to_owned())
 }
 
-fn weight(weight: u32) -> Result<(), Invalid> {
+fn weight(weight: u32) -> Result<(), PlanValidationError> {
     ensure(weight <= Service::WEIGHT_MAX, || format!("a replica weighs {weight}"))
 }
 
-fn probe(service: &Service, health: &ReplicaHealthCheck) -> Result<(), Invalid> {
+fn probe(service: &Service, health: &ReplicaHealthCheck) -> Result<(), PlanValidationError> {
     let in_time = !health.every.is_zero() && !health.timeout.is_zero();
     ensure(in_time, || "its replicas are probed in no time".to_owned())?;
     let counts = [health.rise, health.fall];
@@ -136,10 +138,13 @@ impl Plan {
     ///
     /// # Errors
     /// What does not fit.
-    pub fn validate_service_change(&self, change: &ServiceChange) -> Result<(), Invalid> {
+    pub fn validate_service_change(
+        &self,
+        change: &ServiceChange,
+    ) -> Result<(), PlanValidationError> {
         let service = self.services.get(change.service.index());
         let Some(service) = service else {
-            return Err(Invalid::new("a service changes that is not there"));
+            return Err(PlanValidationError::new("a service changes that is not there"));
         };
         let node = change.update.replica();
         ensure(self.has_node(node), || "a replica changes that is not there".to_owned())?;

@@ -6,10 +6,10 @@ use alloc::format;
 use crate::plan::Plan;
 use crate::time::Span;
 use crate::trace::{
-    self as model, LinkTrace, Opportunities, TraceContent, TraceMode, TraceSeries, TraceUse,
+    self as model, DeliveryOpportunities, LinkTrace, TraceContent, TraceMode, TraceSeries, TraceUse,
 };
 
-use super::{Invalid, ensure, shown};
+use super::{PlanValidationError, ensure, shown};
 
 /// Which property of a lane follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum TraceDrivenProperty {
     Loss,
 }
 
-pub(super) fn validate(trace: &LinkTrace) -> Result<(), Invalid> {
+pub(super) fn validate(trace: &LinkTrace) -> Result<(), PlanValidationError> {
     let sound = match &trace.content {
         TraceContent::Opportunities(opportunities) => are_opportunities(opportunities),
         TraceContent::Series(series) => is_series(series),
@@ -27,7 +27,7 @@ pub(super) fn validate(trace: &LinkTrace) -> Result<(), Invalid> {
     ensure(sound, || format!("the trace `{}` is none", shown(&trace.file)))
 }
 
-fn are_opportunities(it: &Opportunities) -> bool {
+fn are_opportunities(it: &DeliveryOpportunities) -> bool {
     let (deltas, counts) = (&it.delta_ms.0, &it.count.0);
     let fits = |values: &[u64], most: u64| {
         let sum = values.iter().try_fold(0_u64, |sum, value| sum.checked_add(*value));
@@ -57,7 +57,7 @@ pub(super) fn is_followed(
     plan: &Plan,
     by: TraceUse,
     column: TraceDrivenProperty,
-) -> Result<(), Invalid> {
+) -> Result<(), PlanValidationError> {
     let trace = usize::try_from(by.trace).ok().and_then(|index| plan.traces.get(index));
     let fits = match trace.map(|trace| &trace.content) {
         None => false,

@@ -3,7 +3,7 @@
 use core::net::Ipv4Addr;
 
 use windtunnel_model::Time;
-use windtunnel_model::plan::{Filtering, IpTransport, Refresh};
+use windtunnel_model::plan::{IpTransport, NatFilteringBehaviour, NatRefreshBehaviour};
 
 use super::mapping::EndpointMapping;
 use super::{NetworkAddressTranslator, TranslationRefusal};
@@ -56,7 +56,8 @@ impl NetworkAddressTranslator {
             deadline: Deadline::NEVER,
             packets: [0; 2],
         });
-        let bounded = inbound && self.settings.refresh == Refresh::Outbound && !forwarded;
+        let bounded =
+            inbound && self.settings.refresh == NatRefreshBehaviour::Outbound && !forwarded;
         let at = if bounded { (now + timeout).min(kept_until) } else { now + timeout };
         let deadline = self.expiry.begin(number, at);
         if let Some(session) = self.sessions.get_mut(number) {
@@ -65,7 +66,7 @@ impl NetworkAddressTranslator {
             self.by_outbound.insert(outbound.hash(&self.hash), number);
             self.by_inbound.insert(inbound.hash(&self.hash), number);
         }
-        if self.settings.filtering == Filtering::AddressDependent {
+        if self.settings.filtering == NatFilteringBehaviour::AddressDependent {
             *self.peers.entry((mapping, remote.address)).or_default() += 1;
         }
         self.counters.sessions_made += 1;

@@ -13,7 +13,7 @@ use windtunnel_sys::ping::{Family, PingSocket};
 use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use windtunnel_sys::{clock, limits, process};
 
-use super::trial::{PrerequisiteContext, PrerequisiteProblem, Trial};
+use super::trial::{PrerequisiteContext, PrerequisiteProblem, PrerequisiteTrial};
 use super::{PrerequisiteCheck, hint};
 use crate::init;
 use crate::netlink::request::{self, Veth};
@@ -49,27 +49,47 @@ pub(super) const SETTINGS: [KernelRestriction; 3] = [
     },
 ];
 
-pub(super) const TRIALS: [Trial; 12] = [
-    Trial { name: "user namespace", place: PrerequisiteContext::Here, body: user_namespace },
-    Trial {
+pub(super) const TRIALS: [PrerequisiteTrial; 12] = [
+    PrerequisiteTrial {
+        name: "user namespace",
+        place: PrerequisiteContext::Here,
+        body: user_namespace,
+    },
+    PrerequisiteTrial {
         name: "network namespace",
         place: PrerequisiteContext::Fabric,
         body: || found("can be made"),
     },
-    Trial { name: "node namespaces", place: PrerequisiteContext::Node, body: own_pid },
-    Trial { name: "virtual devices", place: PrerequisiteContext::Fabric, body: devices },
-    Trial { name: "packet socket", place: PrerequisiteContext::Fabric, body: packet_socket },
-    Trial { name: "/proc of a node", place: PrerequisiteContext::Node, body: proc },
-    Trial { name: "/sys of a node", place: PrerequisiteContext::Node, body: sys },
-    Trial { name: "/etc/hosts of a node", place: PrerequisiteContext::Node, body: hosts },
-    Trial {
+    PrerequisiteTrial { name: "node namespaces", place: PrerequisiteContext::Node, body: own_pid },
+    PrerequisiteTrial {
+        name: "virtual devices",
+        place: PrerequisiteContext::Fabric,
+        body: devices,
+    },
+    PrerequisiteTrial {
+        name: "packet socket",
+        place: PrerequisiteContext::Fabric,
+        body: packet_socket,
+    },
+    PrerequisiteTrial { name: "/proc of a node", place: PrerequisiteContext::Node, body: proc },
+    PrerequisiteTrial { name: "/sys of a node", place: PrerequisiteContext::Node, body: sys },
+    PrerequisiteTrial {
+        name: "/etc/hosts of a node",
+        place: PrerequisiteContext::Node,
+        body: hosts,
+    },
+    PrerequisiteTrial {
         name: "overlay of images",
         place: PrerequisiteContext::Node,
         body: super::files::overlay,
     },
-    Trial { name: "ports and ping", place: PrerequisiteContext::Node, body: ports_and_ping },
-    Trial { name: "IPv6", place: PrerequisiteContext::Here, body: ipv6 },
-    Trial { name: "timers", place: PrerequisiteContext::Here, body: timers },
+    PrerequisiteTrial {
+        name: "ports and ping",
+        place: PrerequisiteContext::Node,
+        body: ports_and_ping,
+    },
+    PrerequisiteTrial { name: "IPv6", place: PrerequisiteContext::Here, body: ipv6 },
+    PrerequisiteTrial { name: "timers", place: PrerequisiteContext::Here, body: timers },
 ];
 
 impl KernelRestriction {

@@ -8,10 +8,10 @@ use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 use windtunnel_sys::process;
 
 use super::PrerequisiteCheck;
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{ChannelError, SeqpacketSocket};
 
 /// Something to try.
-pub(super) struct Trial {
+pub(super) struct PrerequisiteTrial {
     pub(super) name: &'static str,
     pub(super) place: PrerequisiteContext,
     /// What was found, or why it does not work.
@@ -36,7 +36,7 @@ pub(super) struct PrerequisiteProblem {
     pub(super) hint: Option<String>,
 }
 
-impl Trial {
+impl PrerequisiteTrial {
     pub(super) fn check(&self) -> PrerequisiteCheck {
         match in_a_process(NamespaceFlags::NONE, || self.attempt()) {
             Ok(detail) => PrerequisiteCheck::good(self.name, detail),
@@ -81,7 +81,7 @@ fn in_a_process(
     let cannot = |error: io::Error| {
         PrerequisiteProblem::new("no process can be made", &error, crate::hint::too_many(&error))
     };
-    let (ours, theirs) = Channel::pair().map_err(cannot)?;
+    let (ours, theirs) = SeqpacketSocket::pair().map_err(cannot)?;
     match namespace::fork_into(flags).map_err(cannot)? {
         Fork::Child => {
             drop(ours);

@@ -3,7 +3,7 @@
 
 use windtunnel_sys::x_tables::{HOOKS, XtablesFamily, XtablesTable};
 
-use super::{Act, PacketFilterChain, PacketFilterRule, shortened};
+use super::{PacketFilterAction, PacketFilterChain, PacketFilterRule, shortened};
 
 /// The chains of a table. `None`: it is not as it should be.
 pub(crate) fn chains(
@@ -41,25 +41,27 @@ pub(crate) fn chains(
 }
 
 /// What a target of x_tables does.
-pub(crate) fn target(name: &str) -> Option<Act> {
+pub(crate) fn target(name: &str) -> Option<PacketFilterAction> {
     match name {
-        "REJECT" => Some(Act::Reject),
-        "NFQUEUE" => Some(Act::Queue),
-        "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "NETMAP" => Some(Act::Nat),
-        "TPROXY" | "SYNPROXY" => Some(Act::Proxy),
-        "TEE" => Some(Act::Duplicate),
-        "TCPMSS" | "TTL" | "HL" | "DSCP" | "TOS" | "ECN" | "TCPOPTSTRIP" => Some(Act::Rewrite),
+        "REJECT" => Some(PacketFilterAction::Reject),
+        "NFQUEUE" => Some(PacketFilterAction::Queue),
+        "DNAT" | "SNAT" | "MASQUERADE" | "REDIRECT" | "NETMAP" => Some(PacketFilterAction::Nat),
+        "TPROXY" | "SYNPROXY" => Some(PacketFilterAction::Proxy),
+        "TEE" => Some(PacketFilterAction::Duplicate),
+        "TCPMSS" | "TTL" | "HL" | "DSCP" | "TOS" | "ECN" | "TCPOPTSTRIP" => {
+            Some(PacketFilterAction::Rewrite)
+        }
         // These look at packets or mark them.
         "" | "LOG" | "NFLOG" | "MARK" | "CONNMARK" | "CT" | "TRACE" | "CHECKSUM" | "SET" => None,
-        other => Some(Act::Target(shortened(other))),
+        other => Some(PacketFilterAction::Target(shortened(other))),
     }
 }
 
 /// What a match of x_tables does beside matching.
-pub(crate) fn matching(name: &str) -> Option<Act> {
+pub(crate) fn matching(name: &str) -> Option<PacketFilterAction> {
     match name {
-        "limit" | "hashlimit" => Some(Act::RateLimit),
-        "quota" => Some(Act::Quota),
+        "limit" | "hashlimit" => Some(PacketFilterAction::RateLimit),
+        "quota" => Some(PacketFilterAction::Quota),
         _ => None,
     }
 }
@@ -112,7 +114,7 @@ impl XtablesEntry<'_> {
     }
 
     fn rule(&self, is_policy: bool) -> PacketFilterRule {
-        let mut acts: Vec<Act> = Vec::new();
+        let mut acts: Vec<PacketFilterAction> = Vec::new();
         let mut rest = self.matches;
         while let Some(name) = extension_name(rest) {
             acts.extend(matching(&name));
@@ -122,9 +124,9 @@ impl XtablesEntry<'_> {
         if self.name.is_empty() {
             let verdict = self.data.first_chunk().map(|verdict| i32::from_ne_bytes(*verdict));
             match verdict {
-                Some(DROP) if is_policy => acts.push(Act::PolicyDrop),
-                Some(DROP) => acts.push(Act::Drop),
-                Some(QUEUE) => acts.push(Act::Queue),
+                Some(DROP) if is_policy => acts.push(PacketFilterAction::PolicyDrop),
+                Some(DROP) => acts.push(PacketFilterAction::Drop),
+                Some(QUEUE) => acts.push(PacketFilterAction::Queue),
                 _ => {}
             }
         } else {

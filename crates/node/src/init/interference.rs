@@ -8,17 +8,17 @@ use windtunnel_sys::netdev;
 use windtunnel_sys::x_tables::{self, XtablesFamily};
 
 use crate::filter;
-use crate::message::Interference;
+use crate::message::NetworkInterference;
 use crate::netlink::disciplines::DeviceQueueDiscipline;
 use crate::netlink::{Netlink, NetlinkError};
 
 /// Looks for all of it. What cannot be read is said in its place.
-pub(super) fn look() -> Interference {
+pub(super) fn look() -> NetworkInterference {
     let disciplines = disciplines().unwrap_or_else(|error| unread("queue disciplines", &error));
     let ports = bridge_ports().unwrap_or_else(|error| unread("devices", &error));
     let mut filters = nf_tables().unwrap_or_else(|error| unread("the rules of nftables", &error));
     filters.extend(all_x_tables());
-    Interference { disciplines: few(disciplines), filters: few(filters), ports: few(ports) }
+    NetworkInterference { disciplines: few(disciplines), filters: few(filters), ports: few(ports) }
 }
 
 fn unread(what: &str, error: &io::Error) -> Vec<String> {

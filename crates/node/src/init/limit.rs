@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use windtunnel_limit::{Duty, PausableThread, ProcessScope};
+use windtunnel_limit::{DutyCycleController, PausableThread, ProcessScope};
 use windtunnel_sys::poll::EventFd;
 
 use crate::message::{NodeInitReply, ProcessorWindow};
@@ -11,7 +11,7 @@ use crate::message::{NodeInitReply, ProcessorWindow};
 /// The duty cycle, from the first request for one, and what works for the programs.
 #[derive(Debug, Default)]
 pub(super) struct ProcessorLimit {
-    duty: Option<Duty>,
+    duty: Option<DutyCycleController>,
     worker: Option<Arc<PausableThread>>,
 }
 
@@ -20,7 +20,7 @@ impl ProcessorLimit {
     pub(super) fn set(&mut self, share: u32) -> Option<NodeInitReply> {
         let done = match &self.duty {
             Some(duty) => duty.set(share),
-            None => Duty::begin(ProcessScope::Namespace, share).map(|duty| {
+            None => DutyCycleController::begin(ProcessScope::Namespace, share).map(|duty| {
                 self.worker.iter().for_each(|worker| duty.include(Arc::clone(worker)));
                 self.duty = Some(duty);
             }),
@@ -46,12 +46,12 @@ impl ProcessorLimit {
 
     /// Whether a program that has just been started is to be stopped.
     pub(super) fn is_stopped(&self) -> bool {
-        self.duty.as_ref().is_some_and(Duty::is_stopped)
+        self.duty.as_ref().is_some_and(DutyCycleController::is_stopped)
     }
 
     /// What becomes readable when there is something to report.
     pub(super) fn news(&self) -> Option<&EventFd> {
-        self.duty.as_ref().map(Duty::news)
+        self.duty.as_ref().map(DutyCycleController::news)
     }
 
     /// What programs have had since the last call, if that is known.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use windtunnel_sys::executable::{self, Calls};
+use windtunnel_sys::executable::{self, SystemCallOrigin};
 use windtunnel_sys::{sock_diag, unix};
 
 /// Where the calls of some programs are shown.
@@ -47,7 +47,7 @@ impl ProgramSupervision {
         let program = OsStr::from_bytes(arguments.first()?.as_bytes());
         let own = std::env::current_dir().ok();
         let folder = folder.or(own.as_deref()).unwrap_or(Path::new("/"));
-        if executable::calls_of(program, value(b"PATH="), folder) == Calls::Library {
+        if executable::calls_of(program, value(b"PATH="), folder) == SystemCallOrigin::Library {
             return None;
         }
         if let Some(library) = &self.library {

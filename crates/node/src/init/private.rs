@@ -24,7 +24,7 @@ pub(super) fn cover(kept: &[PathBuf]) -> Result<(), NodeSetupFailure> {
         let skeleton = if folder.has_skeleton { skeleton(&folder.path, DEPTH) } else { Vec::new() };
         fs::create_dir_all(&folder.path)
             .and_then(|()| mount::tmpfs(&folder.path, options))
-            .and_then(|()| skeleton.iter().try_for_each(Bone::make))
+            .and_then(|()| skeleton.iter().try_for_each(RuntimeFolderEntry::make))
             .map_err(|error| failure(&folder.path, &error))?;
     }
     for path in named {
@@ -51,13 +51,13 @@ struct PrivateFolder {
 
 /// A folder or a link that programs expect in `/run`, because the machine's start has made it.
 #[derive(Debug, PartialEq, Eq)]
-enum Bone {
+enum RuntimeFolderEntry {
     Folder { path: PathBuf, mode: u32, owner: (u32, u32) },
     Link { path: PathBuf, target: PathBuf },
 }
 
 /// The folders and links in a folder, so deep; no files and no sockets.
-fn skeleton(folder: &Path, depth: usize) -> Vec<Bone> {
+fn skeleton(folder: &Path, depth: usize) -> Vec<RuntimeFolderEntry> {
     let mut found = Vec::new();
     // What cannot be read is nothing that a program of the node would find anything in.
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(BONES_MAX);
@@ -67,26 +67,26 @@ fn skeleton(folder: &Path, depth: usize) -> Vec<Bone> {
         if about.is_dir() {
             let below = if depth > 1 { skeleton(&path, depth - 1) } else { Vec::new() };
             let (mode, owner) = (about.mode() & 0o7777, (about.uid(), about.gid()));
-            found.push(Bone::Folder { path, mode, owner });
+            found.push(RuntimeFolderEntry::Folder { path, mode, owner });
             found.extend(below);
         } else if let Ok(target) = fs::read_link(&path) {
-            found.push(Bone::Link { path, target });
+            found.push(RuntimeFolderEntry::Link { path, target });
         }
     }
     found
 }
 
-impl Bone {
+impl RuntimeFolderEntry {
     fn make(&self) -> io::Result<()> {
         match self {
-            Bone::Folder { path, mode, owner: (uid, gid) } => {
+            RuntimeFolderEntry::Folder { path, mode, owner: (uid, gid) } => {
                 fs::create_dir_all(path)?;
                 // In a user namespace without that user the folder is of the node's, which may write
                 // to it then.
                 let _ = chown(path, Some(*uid), Some(*gid));
                 fs::set_permissions(path, Permissions::from_mode(*mode))
             }
-            Bone::Link { path, target } => symlink(target, path),
+            RuntimeFolderEntry::Link { path, target } => symlink(target, path),
         }
     }
 }
@@ -194,15 +194,20 @@ mod tests {
         symlink("/nix/store/system", at("current-system")).unwrap();
         let mut found = skeleton(root.path(), 2);
         found.sort_by_key(|bone| match bone {
-            Bone::Folder { path, .. } | Bone::Link { path, .. } => path.clone(),
+            RuntimeFolderEntry::Folder { path, .. } | RuntimeFolderEntry::Link { path, .. } => {
+                path.clone()
+            }
         });
         let about = fs::metadata(at("postgresql")).unwrap();
         let owner = (about.uid(), about.gid());
         let deep = fs::metadata(at("postgresql/deep")).unwrap().mode() & 0o7777;
         let expected = [
-            Bone::Link { path: at("current-system"), target: "/nix/store/system".into() },
-            Bone::Folder { path: at("postgresql"), mode: 0o2775, owner },
-            Bone::Folder { path: at("postgresql/deep"), mode: deep, owner },
+            RuntimeFolderEntry::Link {
+                path: at("current-system"),
+                target: "/nix/store/system".into(),
+            },
+            RuntimeFolderEntry::Folder { path: at("postgresql"), mode: 0o2775, owner },
+            RuntimeFolderEntry::Folder { path: at("postgresql/deep"), mode: deep, owner },
         ];
         assert_eq!(found, expected);
         // Made again, they are the same.
@@ -210,10 +215,12 @@ mod tests {
         for bone in found {
             let moved = |path: PathBuf| to.path().join(path.strip_prefix(&from).unwrap());
             let bone = match bone {
-                Bone::Folder { path, mode, owner } => {
-                    Bone::Folder { path: moved(path), mode, owner }
+                RuntimeFolderEntry::Folder { path, mode, owner } => {
+                    RuntimeFolderEntry::Folder { path: moved(path), mode, owner }
                 }
-                Bone::Link { path, target } => Bone::Link { path: moved(path), target },
+                RuntimeFolderEntry::Link { path, target } => {
+                    RuntimeFolderEntry::Link { path: moved(path), target }
+                }
             };
             bone.make().unwrap();
         }

@@ -19,10 +19,10 @@ use super::limit::ProcessorLimit;
 use super::observe::ProgramSupervision;
 use super::own::DefaultProgramEnvironment;
 use super::record::ProgramRecordingFiles;
-use super::resumption::Resumption;
+use super::resumption::ResumptionMonitor;
 use super::{InitSetup, receive, record};
 use crate::hint;
-use crate::message::{ExitStatus, NodeInitReply, Spawn};
+use crate::message::{ExitStatus, NodeInitReply, ProgramSpawnRequest};
 
 /// The programs that run.
 pub(super) struct NodeProgramTable {
@@ -45,7 +45,7 @@ pub(super) struct NodeProgramTable {
     running: BTreeMap<i32, (u64, Pid)>,
     supervision: Option<ProgramSupervision>,
     limit: ProcessorLimit,
-    resumption: Resumption,
+    resumption: ResumptionMonitor,
     bounds: ProgramBoundsTable,
 }
 
@@ -72,7 +72,7 @@ impl NodeProgramTable {
             running: BTreeMap::new(),
             supervision: None,
             limit: ProcessorLimit::default(),
-            resumption: Resumption::default(),
+            resumption: ResumptionMonitor::default(),
             bounds: ProgramBoundsTable::default(),
         }
     }
@@ -125,7 +125,11 @@ impl NodeProgramTable {
     }
 
     /// Starts a program in a session of its own.
-    pub(super) fn spawn(&mut self, spawn: &Spawn, stdio: &[OwnedFd]) -> NodeInitReply {
+    pub(super) fn spawn(
+        &mut self,
+        spawn: &ProgramSpawnRequest,
+        stdio: &[OwnedFd],
+    ) -> NodeInitReply {
         let failed = |message: String, errno| NodeInitReply::SpawnFailed {
             id: spawn.id,
             message,
@@ -220,7 +224,7 @@ impl NodeProgramTable {
     }
 
     /// What is left to do after all were let go on.
-    pub(super) fn resumption(&self) -> &Resumption {
+    pub(super) fn resumption(&self) -> &ResumptionMonitor {
         &self.resumption
     }
 
@@ -244,7 +248,7 @@ impl NodeProgramTable {
         None
     }
 
-    fn folder_of<'a>(&'a self, spawn: &'a Spawn) -> Option<&'a str> {
+    fn folder_of<'a>(&'a self, spawn: &'a ProgramSpawnRequest) -> Option<&'a str> {
         let own = self.own.as_ref().map(|own| own.folder.as_str());
         match spawn.cwd.as_deref() {
             // A command from outside comes with the folder that it was asked in, which may not be here.
@@ -259,7 +263,7 @@ impl NodeProgramTable {
     #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
     fn strings(
         &self,
-        spawn: &Spawn,
+        spawn: &ProgramSpawnRequest,
     ) -> Result<(Vec<CString>, Vec<CString>, Option<CString>), NulError> {
         let arguments = spawn.argv.iter().map(|word| CString::new(word.as_str()));
         let mut variables: BTreeMap<OsString, OsString> = match &self.own {
@@ -300,7 +304,7 @@ fn add_folders_of_root(path: &mut OsString) {
     }
 }
 
-fn what_failed(error: &SpawnError, spawn: &Spawn, folder: Option<&str>) -> String {
+fn what_failed(error: &SpawnError, spawn: &ProgramSpawnRequest, folder: Option<&str>) -> String {
     let program = spawn.argv.first().map_or("", String::as_str);
     match error.step {
         SpawnStep::Exec => format!("{error} {program:?}"),

@@ -14,12 +14,12 @@ use sockets::UdpSocketTables;
 use windtunnel_budget::discard::DiscardController;
 use windtunnel_limit::PausableThread;
 use windtunnel_sys::clock;
-use windtunnel_sys::frame_queue::{FrameConsumerStatistics, Taker};
+use windtunnel_sys::frame_queue::{FrameConsumerStatistics, FrameQueueConsumer};
 use windtunnel_sys::packet::{PacketSendSocket, TransmitFrame};
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::schedule;
 use windtunnel_wire::packet::ParsedPacket;
-use windtunnel_wire::segment::Train;
+use windtunnel_wire::segment::PacketTrain;
 use windtunnel_wire::vnet;
 
 /// Starts the thread, with the nice value of the programs. The descriptors are the queue, a packet socket of the network namespace in
@@ -32,7 +32,7 @@ pub(super) fn begin(descriptors: Vec<OwnedFd>, nice: i32) -> io::Result<Arc<Paus
         return Err(io::Error::new(ErrorKind::InvalidInput, "it takes three descriptors"));
     };
     let (taker, outlet, wake) =
-        (Taker::open(queue)?, PacketSendSocket::from(socket), EventFd::from(wake));
+        (FrameQueueConsumer::open(queue)?, PacketSendSocket::from(socket), EventFd::from(wake));
     let (send, receive) = sync_channel(1);
     std::thread::Builder::new().name("receive".into()).spawn(move || {
         // It works without, too.
@@ -43,7 +43,7 @@ pub(super) fn begin(descriptors: Vec<OwnedFd>, nice: i32) -> io::Result<Arc<Paus
 }
 
 fn work(
-    taker: Taker,
+    taker: FrameQueueConsumer,
     outlet: PacketSendSocket,
     wake: EventFd,
     begun: &SyncSender<io::Result<Arc<PausableThread>>>,
@@ -76,7 +76,7 @@ fn work(
 }
 
 struct Receiver {
-    taker: Taker,
+    taker: FrameQueueConsumer,
     outlet: PacketSendSocket,
     wake: EventFd,
     controller: DiscardController,
@@ -154,7 +154,7 @@ fn udp_port(outgoing: &TransmitFrame<'_>) -> Option<(u16, u32)> {
     let packet = ParsedPacket::parse(outgoing.frame).ok()?;
     let (_, destination) = packet.ports().filter(|_| packet.info.protocol == UDP)?;
     let header = vnet::VirtioNetHeader::parse(outgoing.vnet_header);
-    Some((destination, Train::of(&packet, &header).count))
+    Some((destination, PacketTrain::of(&packet, &header).count))
 }
 
 /// What a device does not take is lost, as the packet loop's frames are.

@@ -6,7 +6,7 @@ use windtunnel_limit::{ProcessScope, births};
 
 /// Looks for processes that were born stopped, for a while.
 #[derive(Debug, Default)]
-pub(super) struct Resumption {
+pub(super) struct ResumptionMonitor {
     next: Option<ResumptionCheck>,
 }
 
@@ -17,7 +17,7 @@ struct ResumptionCheck {
     after: Duration,
 }
 
-impl Resumption {
+impl ResumptionMonitor {
     /// All programs go on from `now_ns`.
     pub(super) fn begin(&mut self, now_ns: u64) {
         self.next = Some(ResumptionCheck::after(FIRST, now_ns));

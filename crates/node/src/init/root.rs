@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use windtunnel_image::{ConfinedRootFolder, FilesystemEntryKind, Merged};
+use windtunnel_image::{ConfinedRootFolder, FilesystemEntryKind, MergedLayerTree};
 use windtunnel_sys::mount::{self, BindMountAccess};
 
 use crate::message::NodeSetupFailure;
@@ -80,7 +80,7 @@ fn show(own: &OwnRoot, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> 
         "its files are a copy, which takes time and room, because an overlay of them is denied ({denied})"
     ));
     let lower = own.lower.iter().map(|folder| own.base.join(folder)).collect();
-    let copied = Merged::new(lower).copy(Path::new(""), &upper);
+    let copied = MergedLayerTree::new(lower).copy(Path::new(""), &upper);
     copied.map_err(|(path, error)| failure("copy", &path, &error))?;
     mount::bind(&upper, &root, BindMountAccess::Same)
         .map_err(|error| failure("show", &root, &error))

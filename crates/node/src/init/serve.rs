@@ -12,13 +12,13 @@ use super::echo::EchoMeasurement;
 use super::probe::ProgramProbeSet;
 use super::programs::NodeProgramTable;
 use super::{gateway, interference, network, observe, watch};
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{ChannelError, SeqpacketSocket};
 use crate::message::{ListeningEndpoint, NodeInitReply, NodeInitRequest};
 
 /// Serves until the channel fails; that it is [`ChannelError::Gone`] is the good end.
 pub(super) fn serve(
     programs: NodeProgramTable,
-    channel: &Channel,
+    channel: &SeqpacketSocket,
     signals: signal::SignalReader,
     v6: bool,
 ) -> Result<(), ChannelError> {
@@ -30,7 +30,7 @@ pub(super) fn serve(
 }
 
 struct NodeInitServer<'a> {
-    channel: &'a Channel,
+    channel: &'a SeqpacketSocket,
     signals: signal::SignalReader,
     programs: NodeProgramTable,
     watches: Vec<(u64, ListeningEndpoint)>,

@@ -7,8 +7,8 @@ use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{Plan, Subnet};
 
 use super::FAMILIES;
-use super::routes::Exits;
-use crate::netlink::request::{DeviceAddress, Via};
+use super::routes::NodeEgressRoutes;
+use crate::netlink::request::{DeviceAddress, RouteNextHop};
 
 /// The node's end of one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +49,11 @@ impl Device {
     }
 
     /// The vertex there that forwards to other networks; none on a LAN that leads nowhere.
-    pub(super) fn usual(&self, like: IpAddr) -> Via {
+    pub(super) fn usual(&self, like: IpAddr) -> RouteNextHop {
         match &self.lan {
-            None => Via::Anyone,
-            Some(lan) => lan.gateways[usize::from(like.is_ipv6())].map_or(Via::Owner, Via::Gateway),
+            None => RouteNextHop::Anyone,
+            Some(lan) => lan.gateways[usize::from(like.is_ipv6())]
+                .map_or(RouteNextHop::Owner, RouteNextHop::Gateway),
         }
     }
 }
@@ -66,7 +67,7 @@ impl LanConfig {
 
 pub(super) fn side(
     plan: &Plan,
-    exits: &Exits<'_>,
+    exits: &NodeEgressRoutes<'_>,
     interface: &NodeInterface,
     id: LanId,
 ) -> LanConfig {

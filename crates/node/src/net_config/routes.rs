@@ -10,7 +10,7 @@ use super::prefixes::Prefix;
 use crate::netlink::request::whole;
 
 /// The ways out of one node.
-pub(crate) struct Exits<'a> {
+pub(crate) struct NodeEgressRoutes<'a> {
     plan: &'a Plan,
     routes: &'a Routes,
     node: NodeId,
@@ -26,7 +26,7 @@ pub(crate) struct RoutedAddressGroup {
 }
 
 /// Packets that a node passes on along a fixed route.
-pub(crate) struct Passing {
+pub(crate) struct TransitTraffic {
     pub(crate) sources: Vec<IpAddr>,
     pub(crate) destinations: Vec<IpAddr>,
     /// The interface by which they leave.
@@ -42,9 +42,9 @@ impl RoutedAddressGroup {
     }
 }
 
-impl<'a> Exits<'a> {
+impl<'a> NodeEgressRoutes<'a> {
     pub(crate) fn new(plan: &'a Plan, routes: &'a Routes, node: NodeId) -> Self {
-        Exits { plan, routes, node }
+        NodeEgressRoutes { plan, routes, node }
     }
 
     /// Every interface of every other node, every router, and every LAN.
@@ -120,7 +120,7 @@ impl<'a> Exits<'a> {
     }
 
     /// What the node passes on along fixed routes.
-    pub(crate) fn passing(&self) -> Vec<Passing> {
+    pub(crate) fn passing(&self) -> Vec<TransitTraffic> {
         let of = |node: NodeId| {
             let interfaces = &self.plan.nodes[node.index()].interfaces;
             interfaces.iter().flat_map(windtunnel_model::plan::NodeInterface::addresses).collect()
@@ -134,7 +134,7 @@ impl<'a> Exits<'a> {
                 _ => None,
             };
             let position = self.position(lane)?;
-            Some(Passing { sources: of(from), destinations: of(to), position, beyond })
+            Some(TransitTraffic { sources: of(from), destinations: of(to), position, beyond })
         };
         self.routes.fixed_through(NetworkVertex::Node(self.node)).filter_map(passing).collect()
     }
@@ -206,7 +206,7 @@ mod tests {
     fn a_neighbour_on_a_link_of_its_own_is_reached_by_that_link_only() {
         let plan = two_homed_plan();
         let routes = Routes::compute(&plan);
-        let exits = Exits::new(&plan, &routes, NodeId(0));
+        let exits = NodeEgressRoutes::new(&plan, &routes, NodeId(0));
         let seen: Vec<_> = exits
             .destinations()
             .map(|d| {

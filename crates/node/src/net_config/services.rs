@@ -12,12 +12,12 @@ use windtunnel_model::Plan;
 use windtunnel_model::id::{NodeId, ServiceId};
 use windtunnel_model::plan::{Service, TransportProtocol};
 
-use super::routes::Exits;
+use super::routes::NodeEgressRoutes;
 use super::{FAMILIES, NetConfig, ways};
 use crate::netlink::request::{Hop, RoutingPolicyRule};
 
 impl NetConfig {
-    pub(super) fn add_services(&mut self, plan: &Plan, node: NodeId, exits: &Exits<'_>) {
+    pub(super) fn add_services(&mut self, plan: &Plan, node: NodeId, exits: &NodeEgressRoutes<'_>) {
         for (id, service) in hosted(plan, node) {
             for address in service.addresses().filter(|it| !is_of_interface(plan, node, *it)) {
                 if !self.services.contains(&address) {
@@ -40,7 +40,7 @@ impl NetConfig {
     }
 
     /// The routes of the main table once more, for what is to come from `source`.
-    fn add_routes_from(&mut self, source: IpAddr, table: u32, exits: &Exits<'_>) {
+    fn add_routes_from(&mut self, source: IpAddr, table: u32, exits: &NodeEgressRoutes<'_>) {
         let like = FAMILIES[usize::from(source.is_ipv6())];
         let default = self.default(like);
         let on_lan = self.devices.iter().any(|device| device.lan.is_some());

@@ -9,8 +9,8 @@ use std::io;
 use super::Netlink;
 use super::attributes::{each_attribute, text};
 use super::message::{HEADER, RtnetlinkMessage};
-use crate::filter::{Act, PacketFilterChain, PacketFilterRule, shortened};
-use expression::Expressions;
+use crate::filter::{PacketFilterAction, PacketFilterChain, PacketFilterRule, shortened};
+use expression::RuleExpressionReader;
 
 /// What there is of nf_tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,14 +97,18 @@ impl Ruleset {
         if let Some(chain) = self.chain(family, table, name, hook)
             && drops
         {
-            chain.add(PacketFilterRule { acts: vec![Act::PolicyDrop], packets, is_bound: false });
+            chain.add(PacketFilterRule {
+                acts: vec![PacketFilterAction::PolicyDrop],
+                packets,
+                is_bound: false,
+            });
         }
         Some(())
     }
 
     fn take_rule(&mut self, message: &[u8]) -> Option<()> {
         let (mut table, mut chain) = (String::new(), String::new());
-        let mut expressions = Expressions::default();
+        let mut expressions = RuleExpressionReader::default();
         each_attribute(body(message)?, |kind, value| {
             match kind {
                 RULE_TABLE => table = text(value),

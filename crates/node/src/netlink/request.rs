@@ -44,12 +44,12 @@ pub(crate) struct Hop {
     pub(crate) source: IpAddr,
     pub(crate) table: u32,
     /// The next hop.
-    pub(crate) via: Via,
+    pub(crate) via: RouteNextHop,
 }
 
 /// A next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Via {
+pub(crate) enum RouteNextHop {
     /// The other end of the link.
     Anyone,
     /// The owner of the destination itself, on a LAN.
@@ -196,9 +196,9 @@ pub(crate) fn no_route(to: Prefix, hop: Hop) -> RtnetlinkMessage {
 
 fn route_message(kind: u16, to: Prefix, hop: Hop) -> RtnetlinkMessage {
     let (scope, flags, gateway) = match hop.via {
-        Via::Anyone => (RT_SCOPE_UNIVERSE, RTNH_F_ONLINK, Some(gateway(hop.source))),
-        Via::Gateway(address) => (RT_SCOPE_UNIVERSE, 0, Some(address)),
-        Via::Owner => (RT_SCOPE_LINK, 0, None),
+        RouteNextHop::Anyone => (RT_SCOPE_UNIVERSE, RTNH_F_ONLINK, Some(gateway(hop.source))),
+        RouteNextHop::Gateway(address) => (RT_SCOPE_UNIVERSE, 0, Some(address)),
+        RouteNextHop::Owner => (RT_SCOPE_LINK, 0, None),
     };
     // `rtmsg`: family, lengths of destination and source, type of service; table (an attribute says
     // it), protocol, scope, type; flags.

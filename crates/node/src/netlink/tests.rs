@@ -17,7 +17,7 @@ use netlink_packet_route::{AddressFamily, IpProtocol, RouteNetlinkMessage};
 use windtunnel_model::Subnet;
 
 use super::message::RtnetlinkMessage;
-use super::request::{self, DeviceAddress, Hop, RoutingPolicyRule, Veth, Via};
+use super::request::{self, DeviceAddress, Hop, RouteNextHop, RoutingPolicyRule, Veth};
 use crate::net_config::prefixes::Prefix;
 
 #[track_caller]
@@ -134,11 +134,11 @@ fn an_address_stands_alone_or_in_the_subnet_of_a_lan() {
 fn a_route_goes_to_anyone_on_a_link_or_to_a_gateway_or_the_owner_on_a_lan() {
     let (four, six) = (ip("10.0.0.1"), ip("fd00::1"));
     let cases = [
-        (four, "10.9.0.0", 16, Via::Anyone, Some("169.254.1.1")),
-        (six, "fd09::", 32, Via::Anyone, Some("fe80::1")),
-        (four, "0.0.0.0", 0, Via::Gateway(ip("10.0.0.254")), Some("10.0.0.254")),
-        (six, "::", 0, Via::Gateway(ip("fd00::fe")), Some("fd00::fe")),
-        (four, "10.0.0.7", 32, Via::Owner, None),
+        (four, "10.9.0.0", 16, RouteNextHop::Anyone, Some("169.254.1.1")),
+        (six, "fd09::", 32, RouteNextHop::Anyone, Some("fe80::1")),
+        (four, "0.0.0.0", 0, RouteNextHop::Gateway(ip("10.0.0.254")), Some("10.0.0.254")),
+        (six, "::", 0, RouteNextHop::Gateway(ip("fd00::fe")), Some("fd00::fe")),
+        (four, "10.0.0.7", 32, RouteNextHop::Owner, None),
     ];
     for (source, to, length, via, gateway) in cases {
         let mut message = RouteMessage::default();
@@ -146,10 +146,10 @@ fn a_route_goes_to_anyone_on_a_link_or_to_a_gateway_or_the_owner_on_a_lan() {
         message.header.destination_prefix_length = length;
         message.header.protocol = RouteProtocol::Static;
         message.header.kind = RouteType::Unicast;
-        if via == Via::Owner {
+        if via == RouteNextHop::Owner {
             message.header.scope = RouteScope::Link;
         }
-        if via == Via::Anyone {
+        if via == RouteNextHop::Anyone {
             message.header.flags = RouteFlags::Onlink;
         }
         message.attributes = vec![

@@ -2,7 +2,7 @@
 
 use windtunnel_model::Plan;
 
-use super::steering::Steering;
+use super::steering::ReceivePacketSteering;
 use super::{CreateError, FABRIC_INDEX_FIRST, NodeSetOptions, RunningNode};
 use crate::net_config::device_index;
 use crate::netlink::request::{self, Veth};
@@ -15,7 +15,7 @@ pub(super) fn make(
     nodes: &[RunningNode],
     options: &NodeSetOptions,
 ) -> Result<Option<String>, CreateError> {
-    let (mut netlink, mut steering) = (Netlink::open()?, Steering::new());
+    let (mut netlink, mut steering) = (Netlink::open()?, ReceivePacketSteering::new());
     let processors = steering.processors();
     // By processor, as what the kernel gives to new devices is written once for many of them.
     for number in 0..processors {

@@ -23,7 +23,7 @@ use super::{
     CreateError, FABRIC_INDEX_FIRST, NodeSet, NodeSetOptions, RunningNode, TableLimits, devices,
     tables,
 };
-use crate::channel::Channel;
+use crate::channel::SeqpacketSocket;
 use crate::init::{self, InitSetup};
 use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
@@ -114,7 +114,7 @@ fn give_own_tables(notes: &mut Vec<String>) -> Option<TableLimits> {
 fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<RunningNode, CreateError> {
     let name = setup.node().name.clone();
     let failed = |source| CreateError::Fork { node: name.clone(), source };
-    let (host_end, init_end) = Channel::pair().map_err(failed)?;
+    let (host_end, init_end) = SeqpacketSocket::pair().map_err(failed)?;
     let outer = NamespaceFlags::MOUNT | NamespaceFlags::PID;
     let flags = if setup.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {

@@ -12,16 +12,16 @@ use windtunnel_sys::limits;
 /// its own time: without steering, one TCP stream at 15 Gbit/s was reordered 150 to 300 times a second.
 /// Steering by flow, over all processors, is not enough: the kernel knows the flow of a datagram by its
 /// ports, which its fragments do not have.
-pub(super) struct Steering {
+pub(super) struct ReceivePacketSteering {
     cpus: Vec<usize>,
     /// Why it cannot be done.
     failure: Option<io::Error>,
 }
 
-impl Steering {
+impl ReceivePacketSteering {
     /// Over the processors that this thread may use.
-    pub(super) fn new() -> Steering {
-        Steering { cpus: limits::cpus().unwrap_or_default(), failure: None }
+    pub(super) fn new() -> ReceivePacketSteering {
+        ReceivePacketSteering { cpus: limits::cpus().unwrap_or_default(), failure: None }
     }
 
     /// How many processors there are to choose from, 1 at the least.

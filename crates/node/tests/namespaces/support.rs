@@ -15,7 +15,7 @@ use windtunnel_model::plan::{
 use windtunnel_model::{LinkProfile, NodeId, Plan};
 use windtunnel_node::{
     CreateError, ExitStatus, Namespaces, NodeInitReply, NodeInitRequest, NodeSet, NodeSetOptions,
-    RunningNode, Spawn, create, enter_for,
+    ProgramSpawnRequest, RunningNode, create, enter_for,
 };
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -122,9 +122,16 @@ pub(crate) fn start(node: &RunningNode, id: u64, argv: &[&str]) -> OwnedFd {
     reader.into()
 }
 
-pub(crate) fn spawn(id: u64, argv: &[&str]) -> Spawn {
+pub(crate) fn spawn(id: u64, argv: &[&str]) -> ProgramSpawnRequest {
     let argv = argv.iter().map(|word| (*word).to_string()).collect();
-    Spawn { id, argv, env: BTreeMap::new(), cwd: None, terminal: false, program: None }
+    ProgramSpawnRequest {
+        id,
+        argv,
+        env: BTreeMap::new(),
+        cwd: None,
+        terminal: false,
+        program: None,
+    }
 }
 
 /// The next reply, which must come.

@@ -5,7 +5,7 @@ use core::ops::{Add, AddAssign, Sub};
 
 /// The cost of a division, or a difference of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Cost {
+pub(crate) struct PlacementCost {
     /// Processors, memory and room for nodes that machines lack.
     pub(crate) lack: i64,
     /// Pairs of near units that are on machines too far from each other.
@@ -20,10 +20,10 @@ pub(crate) struct Cost {
     pub(crate) cut: i64,
 }
 
-impl Add for Cost {
-    type Output = Cost;
-    fn add(self, other: Cost) -> Cost {
-        Cost {
+impl Add for PlacementCost {
+    type Output = PlacementCost;
+    fn add(self, other: PlacementCost) -> PlacementCost {
+        PlacementCost {
             lack: self.lack.saturating_add(other.lack),
             distance: self.distance.saturating_add(other.distance),
             strict: self.strict.saturating_add(other.strict),
@@ -34,10 +34,10 @@ impl Add for Cost {
     }
 }
 
-impl Sub for Cost {
-    type Output = Cost;
-    fn sub(self, other: Cost) -> Cost {
-        Cost {
+impl Sub for PlacementCost {
+    type Output = PlacementCost;
+    fn sub(self, other: PlacementCost) -> PlacementCost {
+        PlacementCost {
             lack: self.lack.saturating_sub(other.lack),
             distance: self.distance.saturating_sub(other.distance),
             strict: self.strict.saturating_sub(other.strict),
@@ -48,8 +48,8 @@ impl Sub for Cost {
     }
 }
 
-impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Cost) {
+impl AddAssign for PlacementCost {
+    fn add_assign(&mut self, other: PlacementCost) {
         *self = *self + other;
     }
 }

@@ -7,11 +7,11 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::ops::Range;
 
-use super::cost::Cost;
+use super::cost::PlacementCost;
 use super::state::PlacementAssignment;
 
 /// Candidates, the cheapest first: cost, unit, label.
-type Open = BinaryHeap<Reverse<(Cost, usize, usize)>>;
+type Open = BinaryHeap<Reverse<(PlacementCost, usize, usize)>>;
 
 impl PlacementAssignment<'_> {
     /// Puts routers and LANs where they cost least for the groups as they are.
@@ -103,7 +103,7 @@ impl PlacementAssignment<'_> {
         let mut waiting: Vec<usize> = routers(unit).collect();
         while let Some(router) = waiting.pop() {
             if let Some((change, _, to)) = self.best_move(router)
-                && change < Cost::default()
+                && change < PlacementCost::default()
             {
                 self.go(router, to, moves, free, open);
                 waiting.extend(routers(router));
@@ -112,7 +112,7 @@ impl PlacementAssignment<'_> {
     }
 
     /// The cheapest move of a unit, with its cost, if it can move at all.
-    fn best_move(&self, unit: usize) -> Option<(Cost, usize, usize)> {
+    fn best_move(&self, unit: usize) -> Option<(PlacementCost, usize, usize)> {
         let it = &self.problem.units[unit];
         let is_free = unit >= self.problem.groups;
         let machines = (0..self.nowhere()).filter(|label| it.allowed[*label]);

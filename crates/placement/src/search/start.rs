@@ -4,7 +4,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::problem::{Need, PlacementProblem};
+use crate::problem::{PlacementProblem, UnitDemand};
 
 /// A label for each unit, several times.
 pub(super) fn starts(problem: &PlacementProblem) -> Vec<Vec<usize>> {
@@ -128,8 +128,8 @@ fn fitted(problem: &PlacementProblem) -> Vec<usize> {
     let hosts = problem.rooms.len();
     let mut labels = vec![hosts; problem.units.len()];
     let mut filling = PartialMachineLoads::new(problem);
-    let size = |need: Need| {
-        let total = problem.rooms.iter().fold(Need::default(), |sum, room| Need {
+    let size = |need: UnitDemand| {
+        let total = problem.rooms.iter().fold(UnitDemand::default(), |sum, room| UnitDemand {
             cpu: sum.cpu.saturating_add(room.need.cpu),
             memory: sum.memory.saturating_add(room.need.memory),
             nodes: 0,
@@ -221,14 +221,18 @@ fn allowed(problem: &PlacementProblem, unit: usize) -> impl Iterator<Item = usiz
 /// The load of the machines so far.
 struct PartialMachineLoads<'p> {
     problem: &'p PlacementProblem,
-    need: Vec<Need>,
+    need: Vec<UnitDemand>,
     weight: Vec<i64>,
 }
 
 impl<'p> PartialMachineLoads<'p> {
     fn new(problem: &'p PlacementProblem) -> Self {
         let hosts = problem.rooms.len();
-        PartialMachineLoads { problem, need: vec![Need::default(); hosts], weight: vec![0; hosts] }
+        PartialMachineLoads {
+            problem,
+            need: vec![UnitDemand::default(); hosts],
+            weight: vec![0; hosts],
+        }
     }
 
     fn add(&mut self, unit: usize, host: usize) {
@@ -243,7 +247,7 @@ impl<'p> PartialMachineLoads<'p> {
         it.allowed[host] && self.need[host].plus(it.need, 1).lack(room) == 0
     }
 
-    fn left(&self, host: usize) -> Need {
+    fn left(&self, host: usize) -> UnitDemand {
         self.problem.rooms[host].need.plus(self.need[host], -1)
     }
 

@@ -3,8 +3,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::cost::Cost;
-use crate::problem::{MachineHeadroom, Need, PlacementProblem};
+use super::cost::PlacementCost;
+use crate::problem::{MachineHeadroom, PlacementProblem, UnitDemand};
 
 /// A machine for every unit. Units without weight may be nowhere: the label after the last
 /// machine's.
@@ -12,15 +12,15 @@ use crate::problem::{MachineHeadroom, Need, PlacementProblem};
 pub(super) struct PlacementAssignment<'p> {
     pub(super) problem: &'p PlacementProblem,
     pub(super) labels: Vec<usize>,
-    pub(super) cost: Cost,
+    pub(super) cost: PlacementCost,
     /// By unit and label: the links of the unit with those of the label.
-    ties: Vec<Tie>,
+    ties: Vec<UnitHostAffinity>,
     /// By machine.
     loads: Vec<MachineLoad>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Tie {
+struct UnitHostAffinity {
     weight: i64,
     out: i64,
     back: i64,
@@ -29,7 +29,7 @@ struct Tie {
 /// The load of a machine.
 #[derive(Debug, Clone, Copy, Default)]
 struct MachineLoad {
-    need: Need,
+    need: UnitDemand,
     weight: i64,
     up: i64,
     down: i64,
@@ -38,9 +38,9 @@ struct MachineLoad {
 impl<'p> PlacementAssignment<'p> {
     pub(super) fn new(problem: &'p PlacementProblem, labels: Vec<usize>) -> Self {
         let width = problem.rooms.len() + 1;
-        let mut ties = vec![Tie::default(); problem.units.len() * width];
+        let mut ties = vec![UnitHostAffinity::default(); problem.units.len() * width];
         let mut loads = vec![MachineLoad::default(); problem.rooms.len()];
-        let mut cost = Cost::default();
+        let mut cost = PlacementCost::default();
         for (id, unit) in problem.units.iter().enumerate() {
             let here = labels[id];
             for edge in &unit.edges {
@@ -61,8 +61,10 @@ impl<'p> PlacementAssignment<'p> {
             cost.distance +=
                 later.map(|near| too_far(problem, here, labels[near.0], near.1)).sum::<i64>();
         }
-        cost +=
-            loads.iter().zip(&problem.rooms).fold(Cost::default(), |sum, (l, r)| sum + l.cost(r));
+        cost += loads
+            .iter()
+            .zip(&problem.rooms)
+            .fold(PlacementCost::default(), |sum, (l, r)| sum + l.cost(r));
         PlacementAssignment { problem, labels, cost, ties, loads }
     }
 
@@ -72,7 +74,7 @@ impl<'p> PlacementAssignment<'p> {
     }
 
     /// How the cost changes if a unit goes to `to`.
-    pub(super) fn change(&self, unit: usize, to: usize) -> Cost {
+    pub(super) fn change(&self, unit: usize, to: usize) -> PlacementCost {
         let (problem, from) = (self.problem, self.labels[unit]);
         let tie = |label: usize| self.ties[unit * (self.nowhere() + 1) + label];
         let moved = &problem.units[unit];
@@ -80,10 +82,10 @@ impl<'p> PlacementAssignment<'p> {
             let there = self.labels[*other];
             too_far(problem, to, there, *latency) - too_far(problem, from, there, *latency)
         });
-        let mut change = Cost {
+        let mut change = PlacementCost {
             distance: near.sum(),
             cut: tie(from).weight - tie(to).weight,
-            ..Cost::default()
+            ..PlacementCost::default()
         };
         for (label, sign) in [(from, -1), (to, 1)] {
             if let (Some(load), Some(room)) = (self.loads.get(label), problem.rooms.get(label)) {
@@ -133,7 +135,7 @@ impl<'p> PlacementAssignment<'p> {
     }
 }
 
-impl Tie {
+impl UnitHostAffinity {
     fn add(&mut self, weight: i64, out: i64, back: i64) {
         self.weight += weight;
         self.out += out;
@@ -141,9 +143,9 @@ impl Tie {
     }
 }
 
-impl Need {
-    pub(crate) fn plus(self, other: Need, sign: i64) -> Need {
-        Need {
+impl UnitDemand {
+    pub(crate) fn plus(self, other: UnitDemand, sign: i64) -> UnitDemand {
+        UnitDemand {
             cpu: self.cpu + sign * other.cpu,
             memory: self.memory + sign * other.memory,
             nodes: self.nodes + sign * other.nodes,
@@ -151,22 +153,22 @@ impl Need {
     }
 
     /// The amount lacking where there is `room`.
-    pub(crate) fn lack(self, room: Need) -> i64 {
+    pub(crate) fn lack(self, room: UnitDemand) -> i64 {
         let over = |need: i64, room: i64| (need - room).max(0);
         over(self.cpu, room.cpu) + over(self.memory, room.memory) + over(self.nodes, room.nodes)
     }
 }
 
 impl MachineLoad {
-    fn cost(&self, room: &MachineHeadroom) -> Cost {
+    fn cost(&self, room: &MachineHeadroom) -> PlacementCost {
         let uneven = (self.weight - room.even.1).max(0) + (room.even.0 - self.weight).max(0);
         let (strict, uneven) = if room.strict { (uneven, 0) } else { (0, uneven) };
-        Cost {
+        PlacementCost {
             lack: self.need.lack(room.need),
             strict,
             uplink: (self.up - room.up).max(0) + (self.down - room.down).max(0),
             uneven,
-            ..Cost::default()
+            ..PlacementCost::default()
         }
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::problem::{MachineHeadroom, Need, PlacementUnit, UnitEdge};
+use crate::problem::{MachineHeadroom, PlacementUnit, UnitDemand, UnitEdge};
 use windtunnel_model::placement::Strategy as Filling;
 
 /// Units joined by links of a weight; the first `groups` are groups of one node each.
@@ -14,7 +14,7 @@ fn problem(
     links: &[(usize, usize, i64)],
 ) -> PlacementProblem {
     let node = PlacementUnit {
-        need: Need { cpu: 1000, memory: 1, nodes: 1 },
+        need: UnitDemand { cpu: 1000, memory: 1, nodes: 1 },
         weight: 1000,
         allowed: vec![true; hosts],
         ..PlacementUnit::default()
@@ -26,7 +26,7 @@ fn problem(
         all[a].edges.push(UnitEdge { to: b, weight, out: weight, back: weight });
         all[b].edges.push(UnitEdge { to: a, weight, out: weight, back: weight });
     }
-    let need = Need { cpu: 1_000_000, memory: 1_000_000, nodes: 1_000_000 };
+    let need = UnitDemand { cpu: 1_000_000, memory: 1_000_000, nodes: 1_000_000 };
     let room =
         MachineHeadroom { need, up: i64::MAX / 4, down: i64::MAX / 4, even: (0, 0), strict: false };
     let one_way = vec![vec![0; hosts]; hosts];
@@ -34,7 +34,7 @@ fn problem(
 }
 
 /// The least cost over all ways to put the groups and routers anywhere.
-fn optimum(problem: &PlacementProblem) -> cost::Cost {
+fn optimum(problem: &PlacementProblem) -> cost::PlacementCost {
     let hosts = problem.rooms.len();
     let choices = |unit: usize| if unit < problem.groups { hosts } else { hosts + 1 };
     let mut labels = vec![0; problem.units.len()];
@@ -50,7 +50,7 @@ fn optimum(problem: &PlacementProblem) -> cost::Cost {
 }
 
 /// The cost of a division of the groups with routers put where that is cheapest.
-fn cost_of(problem: &PlacementProblem, groups: &[usize]) -> cost::Cost {
+fn cost_of(problem: &PlacementProblem, groups: &[usize]) -> cost::PlacementCost {
     let mut fixed = problem.clone();
     for (unit, label) in groups.iter().enumerate() {
         fixed.units[unit].allowed.fill(false);
@@ -98,7 +98,7 @@ proptest! {
         let mut problem = problem(groups, units, hosts, &links);
         problem.fill(Filling::Auto, &vec![true; hosts]);
         let (found, best) = (best(&problem).unwrap().cost, optimum(&problem));
-        prop_assert_eq!(cost::Cost { cut: 0, ..found }, cost::Cost { cut: 0, ..best });
+        prop_assert_eq!(cost::PlacementCost { cut: 0, ..found }, cost::PlacementCost { cut: 0, ..best });
         prop_assert!(found.cut * 2 <= best.cut * 3, "{found:?} for {best:?}");
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Canvas, NUMBER, SERIES};
-use crate::drawing::{Anchor, Colour, DrawingPoint, Stroke, dash};
+use crate::drawing::{DrawingPoint, RgbColour, Stroke, TextAnchor, dash};
 use crate::figure::{Figure, PlotSeries};
 
 impl Canvas {
@@ -24,14 +24,14 @@ impl Canvas {
                 (x, y) = (left, y + ROW);
             }
             let stroke = Stroke {
-                colour: Colour::of_series(series.colour),
+                colour: RgbColour::of_series(series.colour),
                 width: SERIES * 1.2,
                 dash: dash(series.dash),
             };
             self.line(vec![DrawingPoint { x, y }, DrawingPoint { x: x + SWATCH, y }], stroke);
             let at =
                 DrawingPoint { x: x + SWATCH + SPACE, y: y + self.font.cap_height(NUMBER) / 2.0 };
-            self.words(text, at, Anchor::Start, NUMBER);
+            self.words(text, at, TextAnchor::Start, NUMBER);
             x += width + SPACE * 3.0;
         }
         y - top + ROW / 2.0 + 1.5

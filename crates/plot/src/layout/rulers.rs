@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::figure::{Axis, Figure, Panel, Scale};
+use crate::figure::{Axis, AxisScale, Figure, PlotPanel};
 use crate::quantity::AxisUnit;
 use crate::ticks::Ruler;
 
@@ -17,7 +17,7 @@ pub(super) struct AxisLayout {
 
 /// The axes of all panels.
 #[derive(Debug)]
-pub(super) struct Rulers {
+pub(super) struct PanelAxisLayouts {
     pub(super) x: Vec<AxisLayout>,
     pub(super) y: Vec<AxisLayout>,
     /// Whether a panel has its numbers below the next one.
@@ -30,7 +30,7 @@ impl AxisLayout {
         let fixed = axis.range.is_some();
         let (low, high) = axis.range.or(values).unwrap_or((0.0, 0.0));
         let (low, high) = match axis.scale {
-            Scale::Linear if !fixed => (low.min(0.0), high.max(0.0)),
+            AxisScale::Linear if !fixed => (low.min(0.0), high.max(0.0)),
             _ => (low, high),
         };
         let unit = axis.quantity.unit(low.abs().max(high.abs()));
@@ -58,7 +58,7 @@ impl AxisLayout {
     }
 }
 
-impl Rulers {
+impl PanelAxisLayouts {
     /// The axes of a figure of this size in points.
     pub(super) fn of(figure: &Figure, width: f64, height: f64) -> Self {
         let panels = &figure.panels;
@@ -73,8 +73,8 @@ impl Rulers {
                 let range = extent(same.flat_map(xs), panel.x.scale);
                 let range = match panel.x.scale {
                     // A line ends where its values end.
-                    Scale::Linear => return AxisLayout::horizontal(panel, range, width),
-                    Scale::Log => range,
+                    AxisScale::Linear => return AxisLayout::horizontal(panel, range, width),
+                    AxisScale::Log => range,
                 };
                 AxisLayout::new(&panel.x, range, rooms(width, WIDE))
             })
@@ -87,13 +87,13 @@ impl Rulers {
             )
         });
         let y = y.collect();
-        Rulers { x, y, shares_with_next }
+        PanelAxisLayouts { x, y, shares_with_next }
     }
 }
 
 impl AxisLayout {
     /// A linear horizontal axis: as long as its values, not to the next number.
-    fn horizontal(panel: &Panel, range: Option<(f64, f64)>, width: f64) -> Self {
+    fn horizontal(panel: &PlotPanel, range: Option<(f64, f64)>, width: f64) -> Self {
         let (low, high) = panel.x.range.or(range).unwrap_or((0.0, 1.0));
         let low = if panel.x.range.is_none() { low.min(0.0) } else { low };
         let axis = Axis { range: Some((low, high)), ..panel.x.clone() };
@@ -101,20 +101,20 @@ impl AxisLayout {
     }
 }
 
-fn xs(panel: &Panel) -> impl Iterator<Item = f64> {
+fn xs(panel: &PlotPanel) -> impl Iterator<Item = f64> {
     panel.series.iter().flat_map(|series| series.points.iter().map(|point| point.0))
 }
 
 /// Values of the part that is shown.
-fn ys(panel: &Panel, shown: RangeInclusive<f64>) -> impl Iterator<Item = f64> {
+fn ys(panel: &PlotPanel, shown: RangeInclusive<f64>) -> impl Iterator<Item = f64> {
     let points = panel.series.iter().flat_map(|series| &series.points);
     points.filter(move |point| shown.contains(&point.0)).map(|point| point.1)
 }
 
 /// The least and the greatest; of a logarithmic axis those of positive ones.
-fn extent(values: impl Iterator<Item = f64>, scale: Scale) -> Option<(f64, f64)> {
+fn extent(values: impl Iterator<Item = f64>, scale: AxisScale) -> Option<(f64, f64)> {
     let values =
-        values.filter(|value| value.is_finite() && (scale == Scale::Linear || *value > 0.0));
+        values.filter(|value| value.is_finite() && (scale == AxisScale::Linear || *value > 0.0));
     values.fold(None, |extent, value| match extent {
         None => Some((value, value)),
         Some((low, high)) => Some((value.min(low), value.max(high))),

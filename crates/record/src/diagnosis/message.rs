@@ -8,7 +8,7 @@ use crate::tcp_info::{TcpInfo, state};
 
 /// What the kernel says of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Described {
+pub(super) struct InetDiagSocket {
     pub(super) own: SocketAddr,
     pub(super) peer: SocketAddr,
     pub(super) cookie: u64,
@@ -27,9 +27,9 @@ pub(super) struct Described {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TcpDiagnosisReply {
     /// A connection, in answer to a request.
-    Connection(Described),
+    Connection(InetDiagSocket),
     /// A connection whose socket was destroyed.
-    Destroyed(Described),
+    Destroyed(InetDiagSocket),
     /// The socket of this cookie was destroyed, and has no connection any more: it was aborted, or
     /// never had one.
     Aborted(u64),
@@ -111,7 +111,7 @@ fn described(body: &[u8], destroyed: bool) -> io::Result<Option<TcpDiagnosisRepl
     let (unread, unacknowledged) = (word(about, 56), word(about, 60));
     let Some(info) = info.filter(|info| info.state != state::LISTEN) else { return Ok(None) };
     let file = word(about, 68);
-    let described = Described { own, peer, cookie, file, unread, unacknowledged, drops, info };
+    let described = InetDiagSocket { own, peer, cookie, file, unread, unacknowledged, drops, info };
     let answer =
         if destroyed { TcpDiagnosisReply::Destroyed } else { TcpDiagnosisReply::Connection };
     Ok(Some(answer(described)))

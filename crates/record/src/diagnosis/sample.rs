@@ -2,13 +2,13 @@
 
 use windtunnel_model::record::{EventRecord, Kind, flag};
 
-use super::message::Described;
+use super::message::InetDiagSocket;
 use crate::flow;
 use crate::tcp_info::{TcpInfo, state};
 
 /// A connection as it was last seen.
 #[derive(Debug)]
-pub(super) struct Sampled {
+pub(super) struct TcpConnectionSampler {
     flow: u32,
     is_defined: bool,
     /// Whether the kernel's count of acknowledged bytes includes the SYN, once that is known.
@@ -18,11 +18,17 @@ pub(super) struct Sampled {
     last: [Option<(u8, u16, [u32; 4])>; KINDS.len()],
 }
 
-impl Sampled {
+impl TcpConnectionSampler {
     /// A connection that was not seen before.
-    pub(super) fn new(flow: u32, described: &Described) -> Sampled {
+    pub(super) fn new(flow: u32, described: &InetDiagSocket) -> TcpConnectionSampler {
         let last = [None; KINDS.len()];
-        Sampled { flow, is_defined: false, syn_counted: None, info: described.info, last }
+        TcpConnectionSampler {
+            flow,
+            is_defined: false,
+            syn_counted: None,
+            info: described.info,
+            last,
+        }
     }
 
     /// Has the next sample define the flow, and be recorded as a whole.
@@ -34,7 +40,7 @@ impl Sampled {
     /// Takes a sample; records what is not as in the last one.
     pub(super) fn update(
         &mut self,
-        described: &Described,
+        described: &InetDiagSocket,
         time: u64,
         emit: &mut dyn FnMut(&EventRecord),
     ) {
@@ -125,9 +131,18 @@ const KINDS: [Kind; 5] =
 mod tests {
     use super::*;
 
-    fn described(info: TcpInfo) -> Described {
+    fn described(info: TcpInfo) -> InetDiagSocket {
         let (own, peer) = ("10.0.0.1:80".parse().unwrap(), "10.0.0.2:4000".parse().unwrap());
-        Described { own, peer, cookie: 7, file: 1, unread: 0, unacknowledged: 0, drops: 0, info }
+        InetDiagSocket {
+            own,
+            peer,
+            cookie: 7,
+            file: 1,
+            unread: 0,
+            unacknowledged: 0,
+            drops: 0,
+            info,
+        }
     }
 
     fn kinds(records: &[EventRecord]) -> Vec<Kind> {
@@ -144,7 +159,7 @@ mod tests {
         let mut records = Vec::new();
         let mut emit = |record: &EventRecord| records.push(*record);
         let first = described(established());
-        let mut sampled = Sampled::new(3, &first);
+        let mut sampled = TcpConnectionSampler::new(3, &first);
         sampled.update(&first, 1, &mut emit);
         sampled.update(&first, 2, &mut emit);
         sampled.update(&described(TcpInfo { cwnd: 9, ..established() }), 3, &mut emit);
@@ -174,7 +189,7 @@ mod tests {
         let mut records = Vec::new();
         let mut emit = |record: &EventRecord| records.push(*record);
         let in_flight = TcpInfo { unacked: 1, bytes_sent: 20, ..established() };
-        let mut sampled = Sampled::new(0, &described(in_flight));
+        let mut sampled = TcpConnectionSampler::new(0, &described(in_flight));
         sampled.update(&described(in_flight), 1, &mut emit);
         sampled.update(&described(established()), 2, &mut emit);
         sampled.update(&described(in_flight), 3, &mut emit);
@@ -192,10 +207,10 @@ mod tests {
         let mut emit = |record: &EventRecord| records.push(*record);
         let waiting = TcpInfo { state: state::CLOSE_WAIT, bytes_received: 5, ..established() };
         let closed = TcpInfo { state: state::CLOSED, ..waiting };
-        let mut sampled = Sampled::new(0, &described(waiting));
+        let mut sampled = TcpConnectionSampler::new(0, &described(waiting));
         sampled.update(&described(waiting), 1, &mut emit);
         sampled.update(&described(closed), 2, &mut emit);
-        let mut unseen = Sampled::new(1, &described(closed));
+        let mut unseen = TcpConnectionSampler::new(1, &described(closed));
         unseen.update(&described(closed), 3, &mut emit);
         let progress: Vec<(u32, u8, u32)> = records
             .iter()

@@ -35,7 +35,7 @@ pub(super) struct RotatingRecordFiles {
     writer: RecordFileWriter,
     present: Option<CurrentRecordFile>,
     /// Earlier ones that are still there.
-    kept: VecDeque<Former>,
+    kept: VecDeque<FinishedRecordFile>,
     state: RecordWriteState,
     /// Bytes that wait to be written.
     staged: Vec<u8>,
@@ -59,7 +59,7 @@ struct CurrentRecordFile {
 }
 
 #[derive(Debug)]
-struct Former {
+struct FinishedRecordFile {
     path: PathBuf,
     bytes: u64,
     events: u64,
@@ -112,7 +112,7 @@ impl RotatingRecordFiles {
         self.totals.files = part;
         let present = CurrentRecordFile { file, path, created: now, bytes: 0, events: 0 };
         if let Some(CurrentRecordFile { path, bytes, events, .. }) = self.present.replace(present) {
-            self.kept.push_back(Former { path, bytes, events });
+            self.kept.push_back(FinishedRecordFile { path, bytes, events });
         }
         self.writer.begin(now, &mut self.staged);
         Ok(())

@@ -12,7 +12,7 @@ use windtunnel_model::record::kind::{MACHINE, NO_FLOW, RecordSource};
 use windtunnel_model::record::{EventRecord, Kind, flag, words};
 use windtunnel_model::{NodeId, Plan};
 
-use super::unseen::{Homes, Unseen};
+use super::unseen::{CallRecordingScope, UnseenCallTracker};
 
 /// Which records are wanted: those of layers, nodes, flows and a direction. It learns flows from
 /// their definitions.
@@ -26,7 +26,7 @@ pub struct RecordDrainFilter {
     direction: Option<RecordDirection>,
     /// By source and number.
     known: HashMap<(EventSource, u32), FlowFilterEntry>,
-    unseen: Unseen,
+    unseen: UnseenCallTracker,
 }
 
 /// Both ends of a flow, the first as the source defines it.
@@ -84,7 +84,7 @@ impl RecordDrainFilter {
             flows: (!any).then_some(FlowChoice { patterns, ends }),
             direction: choice.direction,
             known: HashMap::new(),
-            unseen: Unseen::default(),
+            unseen: UnseenCallTracker::default(),
         }
     }
 
@@ -124,8 +124,8 @@ impl RecordDrainFilter {
     }
 
     /// Calls of each connection of these nodes should be there.
-    pub(super) fn expect_calls_of(&mut self, homes: Homes) {
-        self.unseen = Unseen::new(homes);
+    pub(super) fn expect_calls_of(&mut self, homes: CallRecordingScope) {
+        self.unseen = UnseenCallTracker::new(homes);
     }
 
     /// By node: what is not among its calls.
@@ -249,12 +249,12 @@ impl FlowFilterPattern {
 /// Replaces addresses and ports by numbers that say nothing of them, the same for each use of an
 /// address with a port: so flows stay distinct, and those of several layers can still be joined.
 #[derive(Debug, Default)]
-pub struct Anonymity {
+pub struct AddressAnonymiser {
     /// Its keys are random, and in no file.
     key: RandomState,
 }
 
-impl Anonymity {
+impl AddressAnonymiser {
     pub(super) fn apply(&self, record: &mut EventRecord) {
         if record.kind == Kind::FlowFrom as u8 || record.kind == Kind::FlowTo as u8 {
             let mut address = DISCARD.octets();

@@ -70,7 +70,7 @@ fn setup(
         header: RecordFileHeader::new("test 1"),
         limits,
         filter,
-        homes: Homes::default(),
+        homes: CallRecordingScope::default(),
         anonymity: None,
         interval: Duration::from_millis(1),
     }
@@ -243,7 +243,7 @@ fn filter(choice: &RecordChoice) -> RecordDrainFilter {
     RecordDrainFilter::new(choice, &plan())
 }
 
-use windtunnel_model::plan::{Layers, RecordChoice, RecordDirection};
+use windtunnel_model::plan::{RecordChoice, RecordDirection, RecordLayerSet};
 
 #[test]
 fn only_flows_that_a_pattern_fits_are_kept_with_their_definitions() {
@@ -287,7 +287,7 @@ fn a_choice_of_nodes_keeps_their_own_events_and_packets_from_or_to_them() {
 #[test]
 fn a_choice_of_layers_and_of_a_direction_keeps_what_was_lost() {
     let choice = RecordChoice {
-        layers: Layers::of(vec![RecordSource::Calls]),
+        layers: RecordLayerSet::of(vec![RecordSource::Calls]),
         direction: Some(RecordDirection::Reverse),
         ..RecordChoice::default()
     };
@@ -303,7 +303,7 @@ fn a_choice_of_layers_and_of_a_direction_keeps_what_was_lost() {
 
 #[test]
 fn anonymous_flows_stay_distinct_and_join_over_layers() {
-    let anonymity = Anonymity::default();
+    let anonymity = AddressAnonymiser::default();
     let hidden = |address: &str, port| {
         let mut record = definition(Kind::FlowFrom, 1, address, port);
         anonymity.apply(&mut record);
@@ -353,8 +353,9 @@ fn a_flush_returns_when_all_is_written() {
 
 #[test]
 fn connections_without_calls_are_counted_by_node() {
-    let homes =
-        Homes::Of([("10.0.0.1".parse().unwrap(), 0), ("10.0.0.2".parse().unwrap(), 1)].into());
+    let homes = CallRecordingScope::Of(
+        [("10.0.0.1".parse().unwrap(), 0), ("10.0.0.2".parse().unwrap(), 1)].into(),
+    );
     let mut filter = RecordDrainFilter::default();
     filter.expect_calls_of(homes);
     let connection = |port| flow(u32::from(port), ("10.0.0.1", port), ("10.0.0.2", 80));

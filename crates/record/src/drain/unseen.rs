@@ -4,57 +4,57 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use windtunnel_evidence::file::EventSource;
-use windtunnel_model::record::kind::{Blind, RecordSource};
+use windtunnel_model::record::kind::{CallBlindSpot, RecordSource};
 use windtunnel_model::record::{EventRecord, Kind};
 
 use super::filter::Ends;
 
 /// Whose calls should be recorded.
 #[derive(Debug, Clone)]
-pub enum Homes {
+pub enum CallRecordingScope {
     /// Those of nodes, by their addresses. Empty: of no node.
     Of(BTreeMap<IpAddr, u32>),
     /// Those of all connections of which TCP's state is recorded, of one node.
     All(u32),
 }
 
-impl Default for Homes {
+impl Default for CallRecordingScope {
     fn default() -> Self {
-        Homes::Of(BTreeMap::new())
+        CallRecordingScope::Of(BTreeMap::new())
     }
 }
 
-impl Homes {
+impl CallRecordingScope {
     /// The node of an own address of a socket.
     fn of_socket(&self, own: IpAddr) -> Option<u32> {
         match self {
-            Homes::Of(nodes) => nodes.get(&own).copied(),
-            Homes::All(node) => Some(*node),
+            CallRecordingScope::Of(nodes) => nodes.get(&own).copied(),
+            CallRecordingScope::All(node) => Some(*node),
         }
     }
 
     /// The node of one of a packet's addresses.
     fn of_packet(&self, address: IpAddr) -> Option<u32> {
         match self {
-            Homes::Of(nodes) => nodes.get(&address).copied(),
-            Homes::All(_) => None,
+            CallRecordingScope::Of(nodes) => nodes.get(&address).copied(),
+            CallRecordingScope::All(_) => None,
         }
     }
 }
 
 /// Connections and processes, by node.
 #[derive(Debug, Default)]
-pub(super) struct Unseen {
-    homes: Homes,
+pub(super) struct UnseenCallTracker {
+    homes: CallRecordingScope,
     /// Names of processes, by source and number of the process.
     names: BTreeMap<(EventSource, u32), String>,
     /// What sources of calls say that they cannot see, and how often.
     said: BTreeMap<(u32, String), u64>,
 }
 
-impl Unseen {
-    pub(super) fn new(homes: Homes) -> Unseen {
-        Unseen { homes, ..Unseen::default() }
+impl UnseenCallTracker {
+    pub(super) fn new(homes: CallRecordingScope) -> UnseenCallTracker {
+        UnseenCallTracker { homes, ..UnseenCallTracker::default() }
     }
 
     /// Looks at a definition.
@@ -68,8 +68,8 @@ impl Unseen {
             let name = String::from_utf8_lossy(name).into_owned();
             self.names.insert((source, record.flow), name);
         } else if record.kind == Kind::Unseen as u8 {
-            let why = Blind::from_number(record.args[0]);
-            let why = why.map_or("for a reason of a later version", Blind::name);
+            let why = CallBlindSpot::from_number(record.args[0]);
+            let why = why.map_or("for a reason of a later version", CallBlindSpot::name);
             let name = self.names.get(&(source, record.args[1]));
             let who = name.map_or_else(|| format!("process {}", record.args[1]), Clone::clone);
             *self.said.entry((source.node, format!("{who}: {why}"))).or_default() += 1;

@@ -7,11 +7,11 @@ use windtunnel_model::record::{BYTES, EventRecord};
 use windtunnel_sys::bpf_array::BpfArray;
 
 use super::KernelEventCounts;
-use super::programs::{BpfProgramSet, Unavailable};
+use super::programs::{BpfProgramSet, KernelLayerFailure};
 
 /// Rings with their slots, and sources.
 #[derive(Debug)]
-pub(super) struct Arrays {
+pub(super) struct KernelRecordArrays {
     rings: BpfArray,
     slots: BpfArray,
     sources: BpfArray,
@@ -32,19 +32,25 @@ pub(super) enum KernelRecordSlot {
     Overwritten,
 }
 
-impl Arrays {
-    pub(super) fn map(programs: &mut BpfProgramSet) -> Result<Arrays, Unavailable> {
+impl KernelRecordArrays {
+    pub(super) fn map(
+        programs: &mut BpfProgramSet,
+    ) -> Result<KernelRecordArrays, KernelLayerFailure> {
         let (cpus, ring_slots) = (programs.cpus, programs.slots);
         let mut maps = Vec::new();
         let mut map = |name, bytes| {
             let Map::Array(map) = programs.map(name)? else {
-                return Err(Unavailable::new(format!("the object's map {name} is no array")));
+                return Err(KernelLayerFailure::new(format!(
+                    "the object's map {name} is no array"
+                )));
             };
             let array = BpfArray::map(map.fd(), bytes);
             maps.push(map);
-            array.map_err(|error| Unavailable::new(format!("{name} cannot be mapped: {error}")))
+            array.map_err(|error| {
+                KernelLayerFailure::new(format!("{name} cannot be mapped: {error}"))
+            })
         };
-        Ok(Arrays {
+        Ok(KernelRecordArrays {
             rings: map("rings", cpus as usize * RING_BYTES)?,
             slots: map("slots", cpus as usize * ring_slots as usize * SLOT_BYTES)?,
             sources: map("sources", SOURCES * SOURCE_BYTES)?,
@@ -96,12 +102,12 @@ impl Arrays {
     }
 
     /// Adds a source; its place.
-    pub(super) fn add(&self, key: u32, node: u32) -> Result<usize, Unavailable> {
+    pub(super) fn add(&self, key: u32, node: u32) -> Result<usize, KernelLayerFailure> {
         let places = (0..PLACES).map(|place| (key as usize + place) % SOURCES * SOURCE_BYTES);
         let mut free =
             places.filter(|place| self.sources.word(*place).load(Ordering::Relaxed) == 0);
         let place = free.next().ok_or_else(|| {
-            Unavailable::new(format!("no place is free for the network namespace {key}"))
+            KernelLayerFailure::new(format!("no place is free for the network namespace {key}"))
         })?;
         let words = [u64::from(key) | u64::from(node) << 32, FIRST_FLOW, 0, 0];
         for (index, word) in words.into_iter().enumerate().rev() {

@@ -13,7 +13,7 @@ use super::{KernelTraceScope, KernelTraceSettings};
 
 /// Why the kernel layer is not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
+pub struct KernelLayerFailure {
     pub reason: String,
 }
 
@@ -31,12 +31,15 @@ pub(super) struct BpfProgramSet {
 }
 
 impl BpfProgramSet {
-    pub(super) fn load(settings: KernelTraceSettings) -> Result<BpfProgramSet, Unavailable> {
+    pub(super) fn load(settings: KernelTraceSettings) -> Result<BpfProgramSet, KernelLayerFailure> {
         check_rights()?;
         let by_process = settings.scope == KernelTraceScope::Processes;
         let (cpus, slots) = ring_size(settings.ring_slots)?;
         let btf = Btf::from_sys_fs().map_err(|error| {
-            Unavailable::new(format!("the kernel has no type information: {}", chain(&error)))
+            KernelLayerFailure::new(format!(
+                "the kernel has no type information: {}",
+                chain(&error)
+            ))
         })?;
         let mut object = EbpfLoader::new()
             .btf(Some(&btf))
@@ -48,9 +51,9 @@ impl BpfProgramSet {
             .map_max_entries("rings", cpus)
             .map_max_entries("slots", cpus * slots)
             .load(OBJECT)
-            .map_err(|error| Unavailable::new(chain(&error)))?;
+            .map_err(|error| KernelLayerFailure::new(chain(&error)))?;
         let processes = HashMap::try_from(map(&mut object, "processes")?)
-            .map_err(|error| Unavailable::new(chain(&error)))?;
+            .map_err(|error| KernelLayerFailure::new(chain(&error)))?;
         let mut programs = BpfProgramSet {
             object,
             processes,
@@ -62,7 +65,7 @@ impl BpfProgramSet {
         let of_processes = if by_process { &OF_PROCESSES[..] } else { &[] };
         for name in OF_NETWORK.iter().chain(of_processes) {
             match programs.program(name).and_then(|program| {
-                program.load(name, &btf).map_err(|error| Unavailable::new(chain(&error)))
+                program.load(name, &btf).map_err(|error| KernelLayerFailure::new(chain(&error)))
             }) {
                 Ok(()) => drop(programs.loaded.insert(name, None)),
                 Err(error) => drop(programs.missing.insert(name, error.reason)),
@@ -73,73 +76,74 @@ impl BpfProgramSet {
 
     /// Kernels differ in the tracepoints that they have; without any of the network's there is
     /// nothing to record.
-    fn some_work(self) -> Result<BpfProgramSet, Unavailable> {
+    fn some_work(self) -> Result<BpfProgramSet, KernelLayerFailure> {
         if OF_NETWORK.iter().any(|name| self.loaded.contains_key(name)) {
             return Ok(self);
         }
         let reason = self.missing.into_values().next().unwrap_or_default();
-        Err(Unavailable::new(reason))
+        Err(KernelLayerFailure::new(reason))
     }
 
-    pub(super) fn add_process(&mut self, process: u32) -> Result<(), Unavailable> {
+    pub(super) fn add_process(&mut self, process: u32) -> Result<(), KernelLayerFailure> {
         // The programs see the machine's numbers of processes.
         let own = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         if own.as_os_str() != FIRST_PID_NAMESPACE {
             let reason =
                 "this process is in a PID namespace, and does not see the machine's numbers";
-            return Err(Unavailable::new(format!("{reason} of processes")));
+            return Err(KernelLayerFailure::new(format!("{reason} of processes")));
         }
-        self.processes.insert(process, 1, 0).map_err(|error| Unavailable::new(chain(&error)))
+        self.processes.insert(process, 1, 0).map_err(|error| KernelLayerFailure::new(chain(&error)))
     }
 
-    pub(super) fn attach(&mut self) -> Result<(), Unavailable> {
+    pub(super) fn attach(&mut self) -> Result<(), KernelLayerFailure> {
         let names: Vec<_> = self.loaded.keys().copied().collect();
         for name in names {
             if self.loaded.get(name).is_some_and(Option::is_none) {
                 let link = self.program(name)?.attach();
-                let link = link.map_err(|error| Unavailable::new(chain(&error)))?;
+                let link = link.map_err(|error| KernelLayerFailure::new(chain(&error)))?;
                 self.loaded.insert(name, Some(link));
             }
         }
         Ok(())
     }
 
-    pub(super) fn detach(&mut self) -> Result<(), Unavailable> {
+    pub(super) fn detach(&mut self) -> Result<(), KernelLayerFailure> {
         let names: Vec<_> = self.loaded.keys().copied().collect();
         for name in names {
             if let Some(link) = self.loaded.insert(name, None).flatten() {
                 let gone = self.program(name)?.detach(link);
-                gone.map_err(|error| Unavailable::new(chain(&error)))?;
+                gone.map_err(|error| KernelLayerFailure::new(chain(&error)))?;
             }
         }
         Ok(())
     }
 
     /// Takes a map out of the object.
-    pub(super) fn map(&mut self, name: &str) -> Result<Map, Unavailable> {
+    pub(super) fn map(&mut self, name: &str) -> Result<Map, KernelLayerFailure> {
         map(&mut self.object, name)
     }
 
-    fn program(&mut self, name: &str) -> Result<&mut BtfTracePoint, Unavailable> {
+    fn program(&mut self, name: &str) -> Result<&mut BtfTracePoint, KernelLayerFailure> {
         let program = self.object.program_mut(name);
-        let program = program.ok_or_else(|| Unavailable::new(format!("no program {name}")))?;
-        program.try_into().map_err(|error| Unavailable::new(chain(&error)))
+        let program =
+            program.ok_or_else(|| KernelLayerFailure::new(format!("no program {name}")))?;
+        program.try_into().map_err(|error| KernelLayerFailure::new(chain(&error)))
     }
 }
 
-impl Unavailable {
-    pub(super) fn new(reason: impl Into<String>) -> Unavailable {
-        Unavailable { reason: reason.into() }
+impl KernelLayerFailure {
+    pub(super) fn new(reason: impl Into<String>) -> KernelLayerFailure {
+        KernelLayerFailure { reason: reason.into() }
     }
 }
 
-impl fmt::Display for Unavailable {
+impl fmt::Display for KernelLayerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the layer kernel is not recorded: {}", self.reason)
     }
 }
 
-impl std::error::Error for Unavailable {}
+impl std::error::Error for KernelLayerFailure {}
 
 /// An error with its causes.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
@@ -154,15 +158,15 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn map(object: &mut Ebpf, name: &str) -> Result<Map, Unavailable> {
-    object.take_map(name).ok_or_else(|| Unavailable::new(format!("no map {name}")))
+fn map(object: &mut Ebpf, name: &str) -> Result<Map, KernelLayerFailure> {
+    object.take_map(name).ok_or_else(|| KernelLayerFailure::new(format!("no map {name}")))
 }
 
 /// How many rings there are, and how many slots each has: what is asked for, or an equal part of
 /// [`SLOTS`], but not less than [`SLOTS_MIN`].
-fn ring_size(slots: Option<u32>) -> Result<(u32, u32), Unavailable> {
+fn ring_size(slots: Option<u32>) -> Result<(u32, u32), KernelLayerFailure> {
     let cpus = aya::util::nr_cpus().map_err(|(what, error)| {
-        Unavailable::new(format!("the number of processors is not known: {what}: {error}"))
+        KernelLayerFailure::new(format!("the number of processors is not known: {what}: {error}"))
     })?;
     let cpus = u32::try_from(cpus).unwrap_or(u32::MAX).clamp(1, CPUS_MAX);
     let part = 1 << (SLOTS / cpus).ilog2();
@@ -170,13 +174,16 @@ fn ring_size(slots: Option<u32>) -> Result<(u32, u32), Unavailable> {
 }
 
 /// Says at once what a refused call of bpf(2) would leave to be guessed.
-fn check_rights() -> Result<(), Unavailable> {
-    let has =
-        capability::effective().map_err(|error| Unavailable::new(format!("capget: {error}")))?;
+fn check_rights() -> Result<(), KernelLayerFailure> {
+    let has = capability::effective()
+        .map_err(|error| KernelLayerFailure::new(format!("capget: {error}")))?;
     let wanted = [(has.bpf, "CAP_BPF"), (has.perfmon, "CAP_PERFMON")];
     let missing: Vec<_> = wanted.iter().filter(|(has, _)| !has).map(|(_, name)| *name).collect();
     if !missing.is_empty() {
-        return Err(Unavailable::new(format!("this process has not {}", missing.join(" and "))));
+        return Err(KernelLayerFailure::new(format!(
+            "this process has not {}",
+            missing.join(" and ")
+        )));
     }
     // What all users of the machine are mapped to, where that is not a part of them.
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
@@ -185,7 +192,7 @@ fn check_rights() -> Result<(), Unavailable> {
     }
     let reason =
         "this process has CAP_BPF and CAP_PERFMON in its user namespace, not of the machine";
-    Err(Unavailable::new(reason))
+    Err(KernelLayerFailure::new(reason))
 }
 
 /// Of all rings together: 63 MB.

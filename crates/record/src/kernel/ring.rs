@@ -11,13 +11,13 @@ use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_sys::clock;
 
 use super::KernelEventCounts;
-use super::arrays::{Arrays, KernelRecordSlot};
-use super::programs::{BpfProgramSet, Unavailable};
+use super::arrays::{KernelRecordArrays, KernelRecordSlot};
+use super::programs::{BpfProgramSet, KernelLayerFailure};
 
 /// The reader's end.
 #[derive(Debug)]
 pub(super) struct KernelRecordRings {
-    arrays: Arrays,
+    arrays: KernelRecordArrays,
     /// By processor: how many of its records have been taken.
     tails: Vec<u64>,
     /// By processor: the time of the last one.
@@ -44,15 +44,17 @@ struct NodeRecordQueue {
 }
 
 impl KernelRecordRings {
-    pub(super) fn new(programs: &mut BpfProgramSet) -> Result<KernelRecordRings, Unavailable> {
-        let arrays = Arrays::map(programs)?;
+    pub(super) fn new(
+        programs: &mut BpfProgramSet,
+    ) -> Result<KernelRecordRings, KernelLayerFailure> {
+        let arrays = KernelRecordArrays::map(programs)?;
         let cpus = arrays.cpus as usize;
         let (tails, last_ns) = (vec![0; cpus], vec![0; cpus]);
         let queues = BTreeMap::new();
         Ok(KernelRecordRings { arrays, tails, last_ns, held: Vec::new(), queues, overwritten: 0 })
     }
 
-    pub(super) fn add(&mut self, key: u32, node: u32) -> Result<(), Unavailable> {
+    pub(super) fn add(&mut self, key: u32, node: u32) -> Result<(), KernelLayerFailure> {
         let place = self.arrays.add(key, node)?;
         let queue =
             NodeRecordQueue { place, looked: clock::monotonic_ns(), ..NodeRecordQueue::default() };

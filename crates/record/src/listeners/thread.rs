@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use windtunnel_model::NodeId;
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags, Timer};
 
-use super::{ListenerMonitor, ListenerStats, ListenerTarget, Sighting};
+use super::{ListenerChange, ListenerMonitor, ListenerStats, ListenerTarget};
 
 /// What a [`ListenerThread`] has found.
 #[derive(Debug)]
-pub enum Finding {
-    Seen(Sighting),
+pub enum ListenerThreadEvent {
+    Seen(ListenerChange),
     /// A node cannot be looked at (any longer).
     Failed {
         node: NodeId,
@@ -47,7 +47,9 @@ impl ListenerThread {
     ///
     /// # Errors
     /// If the thread, or what wakes it, cannot be made.
-    pub fn start(notify: Arc<EventFd>) -> io::Result<(ListenerThread, Receiver<Finding>)> {
+    pub fn start(
+        notify: Arc<EventFd>,
+    ) -> io::Result<(ListenerThread, Receiver<ListenerThreadEvent>)> {
         let (orders, ordered) = channel();
         let (findings, found) = channel();
         let wake = Arc::new(EventFd::open()?);
@@ -121,7 +123,7 @@ struct ListenerMonitorWorker {
     ordered: Receiver<ListenerMonitorCommand>,
     wake: Arc<EventFd>,
     timer: Timer,
-    findings: Sender<Finding>,
+    findings: Sender<ListenerThreadEvent>,
     notify: Arc<EventFd>,
     shown: Arc<Mutex<ListenerStats>>,
     /// Looks at a node that have failed one after the other.
@@ -173,7 +175,7 @@ impl ListenerMonitorWorker {
                     let watched =
                         open().and_then(|socket| self.listeners.watch(node, socket, targets));
                     if let Err(error) = watched {
-                        self.find(Finding::Failed { node, error });
+                        self.find(ListenerThreadEvent::Failed { node, error });
                     }
                 }
                 ListenerMonitorCommand::Forget { node } => self.listeners.forget(node),
@@ -187,7 +189,7 @@ impl ListenerMonitorWorker {
     fn look_at_all(&mut self) {
         let mut seen = Vec::new();
         let looked = self.listeners.look_at_all(&mut |sighting| seen.push(sighting));
-        seen.into_iter().for_each(|sighting| self.find(Finding::Seen(sighting)));
+        seen.into_iter().for_each(|sighting| self.find(ListenerThreadEvent::Seen(sighting)));
         match looked {
             Ok(()) => self.failed.clear(),
             Err((node, error)) => self.fail(node, error),
@@ -197,7 +199,7 @@ impl ListenerMonitorWorker {
     fn look_at(&mut self, node: NodeId) {
         let mut seen = Vec::new();
         let looked = self.listeners.look_at(node, &mut |sighting| seen.push(sighting));
-        seen.into_iter().for_each(|sighting| self.find(Finding::Seen(sighting)));
+        seen.into_iter().for_each(|sighting| self.find(ListenerThreadEvent::Seen(sighting)));
         if let Err(error) = looked {
             self.fail(node, error);
         }
@@ -210,11 +212,11 @@ impl ListenerMonitorWorker {
         if *times >= FAILURES_MAX {
             self.failed.remove(&node);
             self.listeners.forget(node);
-            self.find(Finding::Failed { node, error });
+            self.find(ListenerThreadEvent::Failed { node, error });
         }
     }
 
-    fn find(&self, finding: Finding) {
+    fn find(&self, finding: ListenerThreadEvent) {
         // The main loop has ended, if it is not taken.
         let _ = self.findings.send(finding);
         let _ = self.notify.raise();

@@ -34,7 +34,7 @@ pub(super) struct SupervisedNode {
 
 /// A thread whose call waits.
 #[derive(Clone, Copy)]
-struct Caller {
+struct CallingThread {
     thread: i32,
     pid: i32,
     time: u64,
@@ -72,7 +72,7 @@ impl SupervisedNode {
             let (kind, flow, args) = (Kind::Process as u8, process.number, words(process.name));
             self.shelf.put(&EventRecord { time, kind, flags: 0, extra: 0, flow, args });
         }
-        let caller = Caller { thread: shown.thread, pid, time, filter };
+        let caller = CallingThread { thread: shown.thread, pid, time, filter };
         match InterceptedSystemCall::of(shown) {
             InterceptedSystemCall::Transfer { call, descriptor, sends, asked } => {
                 self.transfer(caller, descriptor, call, sends, asked)?;
@@ -122,7 +122,7 @@ impl SupervisedNode {
     /// Bytes go through a descriptor, if that is a socket.
     fn transfer(
         &mut self,
-        caller: Caller,
+        caller: CallingThread,
         descriptor: i32,
         call: Call,
         sends: bool,
@@ -140,7 +140,7 @@ impl SupervisedNode {
             flags |= flag::NONBLOCKING;
         }
         let offset = used.position.at[direction];
-        let Caller { thread, time, filter, .. } = caller;
+        let CallingThread { thread, time, filter, .. } = caller;
         let mut pending = PendingSocketCall { call, time, thread, filter, asked, offset, flags };
         if socket.protocol == SocketProtocol::Udp {
             let record = datagram(socket, &mut pending, &used);
@@ -161,7 +161,7 @@ impl SupervisedNode {
 
     fn connect(
         &mut self,
-        caller: Caller,
+        caller: CallingThread,
         descriptor: i32,
         target: Option<SocketAddr>,
     ) -> io::Result<()> {
@@ -170,7 +170,7 @@ impl SupervisedNode {
         // Asked again while it goes on, by a program that looks how far it is.
         if socket.connecting.is_none() && !socket.is_defined {
             let flags = if used.position.is_nonblocking { flag::NONBLOCKING } else { 0 };
-            let Caller { thread, time, filter, .. } = caller;
+            let CallingThread { thread, time, filter, .. } = caller;
             let call = Call::Connect;
             let pending =
                 PendingSocketCall { call, time, thread, filter, asked: 0, offset: 0, flags };
@@ -180,7 +180,7 @@ impl SupervisedNode {
     }
 
     /// A socket that listens: a connection that waits there will be taken.
-    fn accept(&mut self, caller: Caller, descriptor: i32) -> io::Result<()> {
+    fn accept(&mut self, caller: CallingThread, descriptor: i32) -> io::Result<()> {
         let Some(copy) = self.copy(caller, descriptor)? else { return Ok(()) };
         let waits = socket::accept_queue(&copy)? > 0 || !socket::is_nonblocking(&copy)?;
         let port = socket::local(&copy).map_or(0, |own| own.port());
@@ -192,7 +192,13 @@ impl SupervisedNode {
     }
 
     /// A call that moves no bytes.
-    fn mark(&mut self, caller: Caller, descriptor: i32, call: Call, asked: u32) -> io::Result<()> {
+    fn mark(
+        &mut self,
+        caller: CallingThread,
+        descriptor: i32,
+        call: Call,
+        asked: u32,
+    ) -> io::Result<()> {
         let Some(used) = self.used(caller, descriptor)? else { return Ok(()) };
         let Some(socket) = self.sockets.get_mut(&used.cookie) else { return Ok(()) };
         if !socket.is_defined {
@@ -201,7 +207,7 @@ impl SupervisedNode {
         for pending in socket.pending.iter_mut().filter_map(Option::take) {
             self.shelf.put(&pending.record(socket.flow, &used.position));
         }
-        let Caller { thread, time, filter, .. } = caller;
+        let CallingThread { thread, time, filter, .. } = caller;
         let (asked, offset) = (asked.into(), used.position.at[0]);
         let pending = PendingSocketCall { call, time, thread, filter, asked, offset, flags: 0 };
         self.shelf.put(&pending.with_result(socket.flow, 0));
@@ -209,7 +215,7 @@ impl SupervisedNode {
     }
 
     /// Descriptors from one to another are closed.
-    fn close(&mut self, caller: Caller, first: i32, last: i32) -> io::Result<()> {
+    fn close(&mut self, caller: CallingThread, first: i32, last: i32) -> io::Result<()> {
         let mut sockets = Vec::new();
         self.process(caller.pid, |process| {
             let range = process.descriptors.range(first..=last.max(first));
@@ -234,7 +240,7 @@ impl SupervisedNode {
     /// a socket of TCP or UDP, or one that listens.
     fn used(
         &mut self,
-        caller: Caller,
+        caller: CallingThread,
         descriptor: i32,
     ) -> io::Result<Option<SupervisedSocketCall>> {
         let Some(copy) = self.copy(caller, descriptor)? else { return Ok(None) };
@@ -283,7 +289,7 @@ impl SupervisedNode {
     }
 
     /// Defines the flow of a socket whose ends are known now, and records how it came to be.
-    fn define(&mut self, caller: Caller, descriptor: i32, used: &SupervisedSocketCall) {
+    fn define(&mut self, caller: CallingThread, descriptor: i32, used: &SupervisedSocketCall) {
         let Some(socket) = self.sockets.get_mut(&used.cookie) else { return };
         let is_tcp = socket.protocol == SocketProtocol::Tcp;
         let mut accepted = None;
@@ -314,7 +320,7 @@ impl SupervisedNode {
             self.shelf.put(&pending.with_result(socket.flow, result));
         }
         if let Some(time) = accepted {
-            let Caller { thread, filter, .. } = caller;
+            let CallingThread { thread, filter, .. } = caller;
             let call = Call::Accept;
             let pending =
                 PendingSocketCall { call, time, thread, filter, asked: 0, offset: 0, flags: 0 };
@@ -323,7 +329,7 @@ impl SupervisedNode {
     }
 
     /// A copy of a descriptor that may be a socket of TCP or UDP.
-    fn copy(&mut self, caller: Caller, descriptor: i32) -> io::Result<Option<OwnedFd>> {
+    fn copy(&mut self, caller: CallingThread, descriptor: i32) -> io::Result<Option<OwnedFd>> {
         let (_, _, process) = self.processes.of_thread(caller.thread, caller.time)?;
         if process.descriptors.get(&descriptor) == Some(&None) {
             return Ok(None);

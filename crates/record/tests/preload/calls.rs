@@ -1,7 +1,7 @@
 //! Each call, by a script of Python that makes it.
 
 use windtunnel_model::record::flag;
-use windtunnel_model::record::kind::{Blind, Call};
+use windtunnel_model::record::kind::{Call, CallBlindSpot};
 
 use crate::{is_transfer, same};
 
@@ -245,7 +245,7 @@ print('done')",
     };
     let mut unseen = run.unseen();
     unseen.sort_unstable();
-    assert_eq!(unseen, [Blind::IoUring as u32, Blind::Stdio as u32]);
+    assert_eq!(unseen, [CallBlindSpot::IoUring as u32, CallBlindSpot::Stdio as u32]);
     let sent = run.calls().find(|call| call.extra == Call::Send as u16).unwrap();
     assert!(sent.flags & flag::OFFSET_UNKNOWN != 0);
 }

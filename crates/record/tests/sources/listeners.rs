@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use windtunnel_model::NodeId;
 use windtunnel_record::listeners::{
-    Finding, ListenerMonitor, ListenerTarget, ListenerThread, Sighting,
+    ListenerChange, ListenerMonitor, ListenerTarget, ListenerThread, ListenerThreadEvent,
 };
 use windtunnel_sys::poll::EventFd;
 use windtunnel_sys::{clock, poll};
@@ -79,7 +79,7 @@ impl Bench {
         assert_eq!(self.program.line(), "done", "{order}");
         let mut seen = Vec::new();
         self.listeners.look_at_all(&mut |it| seen.push(it)).unwrap();
-        let text = |it: Sighting| {
+        let text = |it: ListenerChange| {
             (format!("{} {}", it.target.address, it.target.port), it.socket.is_some())
         };
         seen.into_iter().map(text).collect()
@@ -163,7 +163,7 @@ impl Bench {
     fn look(&mut self) -> Vec<(String, bool)> {
         let mut seen = Vec::new();
         self.listeners.look_at(NodeId(0), &mut |it| seen.push(it)).unwrap();
-        let text = |it: Sighting| {
+        let text = |it: ListenerChange| {
             (format!("{} {}", it.target.address, it.target.port), it.socket.is_some())
         };
         seen.into_iter().map(text).collect()
@@ -180,7 +180,7 @@ fn thread() {
     let mut program = Program::start(world.node("b"), 1, &["python3", "-uc", SERVER]);
     program.say("a 4 tcp 0.0.0.0 80");
     let seen = || match found.recv_timeout(PATIENCE).unwrap() {
-        Finding::Seen(sighting) => sighting,
+        ListenerThreadEvent::Seen(sighting) => sighting,
         other => panic!("{other:?}"),
     };
     let came = seen();
@@ -192,7 +192,7 @@ fn thread() {
     thread.forget(NodeId(1));
     thread.watch(NodeId(0), || Err(std::io::ErrorKind::TimedOut.into()), Vec::new());
     let failed = found.recv_timeout(PATIENCE).unwrap();
-    assert!(matches!(failed, Finding::Failed { node: NodeId(0), .. }), "{failed:?}");
+    assert!(matches!(failed, ListenerThreadEvent::Failed { node: NodeId(0), .. }), "{failed:?}");
 }
 
 /// A hundred replicas, as far as the kernel's work goes: the sockets of one node a hundred times.

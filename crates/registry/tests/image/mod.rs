@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use windtunnel_image::{RegistryImageCache, Sha256Digest};
-use windtunnel_registry::{Reference, RegistryError, fetch};
+use windtunnel_registry::{ImageReference, RegistryError, fetch};
 
 use crate::server::{Answer, Server};
 
@@ -59,7 +59,7 @@ pub(crate) fn get(
     cache: &Path,
     name: &str,
 ) -> Result<std::path::PathBuf, RegistryError> {
-    let reference = Reference::parse(&format!("{}/{name}", server.address()))?;
+    let reference = ImageReference::parse(&format!("{}/{name}", server.address()))?;
     let fetched = RegistryImageCache::open(cache)?;
     let (digest, place) =
         fetch(&reference, None, &fetched, &mut |done, total| assert!(done <= total))?;

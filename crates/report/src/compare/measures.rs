@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::document::{DurationHistogram, RunSection};
-use crate::folder::Facts;
+use crate::folder::RunComparisonInputs;
 
 /// A measure, with a value for each run that has it.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct RunMeasurement {
 }
 
 /// All measures that any run has.
-pub(super) fn all(runs: &[RunSection], facts: &[Facts]) -> Vec<CrossRunMeasure> {
+pub(super) fn all(runs: &[RunSection], facts: &[RunComparisonInputs]) -> Vec<CrossRunMeasure> {
     let mut measures: BTreeMap<(usize, String, String), CrossRunMeasure> = BTreeMap::new();
     for (index, (run, facts)) in runs.iter().zip(facts).enumerate() {
         for figure in figures(run, facts) {
@@ -48,7 +48,7 @@ pub(super) fn all(runs: &[RunSection], facts: &[Facts]) -> Vec<CrossRunMeasure> 
     measures.into_values().collect()
 }
 
-fn figures(run: &RunSection, facts: &Facts) -> Vec<RunMeasurement> {
+fn figures(run: &RunSection, facts: &RunComparisonInputs) -> Vec<RunMeasurement> {
     let mut all = verdict(run);
     all.extend(times(run, facts));
     for lane in 0..run.lanes.len() {
@@ -69,7 +69,7 @@ fn verdict(run: &RunSection) -> Vec<RunMeasurement> {
 }
 
 /// Quantiles of times: of requests, round trips and lateness.
-fn times(run: &RunSection, facts: &Facts) -> Vec<RunMeasurement> {
+fn times(run: &RunSection, facts: &RunComparisonInputs) -> Vec<RunMeasurement> {
     let requests = DurationHistogram::rounded(String::new(), facts.request_ns.iter().copied());
     let mut all = quantiles(1, "recorded requests", "request", &requests);
     let of_flows = run.rtt.iter().filter(|rtt| rtt.flow.is_some());
@@ -96,7 +96,7 @@ fn quantiles(order: usize, about: &str, what: &str, of: &DurationHistogram) -> V
     [("p50", 500), ("p99", 990)].into_iter().filter_map(figure).collect()
 }
 
-fn of_lane(run: &RunSection, facts: &Facts, lane: usize) -> Vec<RunMeasurement> {
+fn of_lane(run: &RunSection, facts: &RunComparisonInputs, lane: usize) -> Vec<RunMeasurement> {
     let names = &run.lanes[lane];
     let about = format!("{} {}", names.link, names.direction);
     let figure = |what: &str, unit: &'static str, value: f64| RunMeasurement {

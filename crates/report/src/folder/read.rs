@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use windtunnel_evidence::{EvidenceLoader, RecordedRun};
 use windtunnel_model::Plan;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 use windtunnel_trace::event::EventLogEntry;
 
 use super::{ReportError, ReportSizeLimits, line, name_of, record_files, unusable};
@@ -21,7 +21,7 @@ use crate::series::{LinkTimeSeriesSet, SampleTableReader};
 
 /// What is compared and not shown.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct RunComparisonInputs {
     /// Time of each recorded request.
     pub request_ns: Vec<u64>,
     /// All drops and all that was offered, by lane.
@@ -32,7 +32,7 @@ pub(crate) struct Facts {
 #[derive(Debug)]
 struct RunFolderReader<'a> {
     path: &'a Path,
-    below: Below,
+    below: FolderHandle,
 }
 
 impl RunFolderReader<'_> {
@@ -60,7 +60,7 @@ pub(super) fn run(
     folder: &Path,
     cells_max: usize,
     options: &ReportSizeLimits,
-) -> Result<(RunSection, Facts), ReportError> {
+) -> Result<(RunSection, RunComparisonInputs), ReportError> {
     let files = open(folder)?;
     let plan = plan(&files)?;
     let (map, lanes) = TopologyMap::of(&plan);
@@ -76,7 +76,8 @@ pub(super) fn run(
         "it has no run.json: the run goes on, or was killed before it was judged".to_owned()
     });
     let name = name_of(folder);
-    let facts = Facts { request_ns: flows.request_ns, packets: packets(summary.as_ref()) };
+    let facts =
+        RunComparisonInputs { request_ns: flows.request_ns, packets: packets(summary.as_ref()) };
     let run = RunSection {
         id: name.clone(),
         label: name,
@@ -103,7 +104,7 @@ pub(super) fn run(
 }
 
 fn open(folder: &Path) -> Result<RunFolderReader<'_>, ReportError> {
-    match Below::open(folder) {
+    match FolderHandle::open(folder) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Err(ReportError::NoRun(folder.to_owned()))
         }
@@ -118,7 +119,7 @@ fn open(folder: &Path) -> Result<RunFolderReader<'_>, ReportError> {
 /// # Errors
 ///
 /// If it cannot be read, or is none.
-pub fn read_plan(run: &Below) -> io::Result<Plan> {
+pub fn read_plan(run: &FolderHandle) -> io::Result<Plan> {
     Ok(serde_json::from_slice(&run.read("plan.json", FILE_BYTES_MAX)?)?)
 }
 

@@ -3,14 +3,14 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 /// The files of records of a run, by name, as paths below its folder; those of other machines lie in a
 /// folder each.
 ///
 /// # Errors
 /// If a folder cannot be read, or has more in it than any run leaves.
-pub fn record_files(run: &Below) -> io::Result<Vec<PathBuf>> {
+pub fn record_files(run: &FolderHandle) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     match run.folder(FOLDER) {
         Ok(folder) => collect(&folder, Path::new(FOLDER), DEPTH_MAX, &mut found)?,
@@ -21,7 +21,12 @@ pub fn record_files(run: &Below) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn collect(folder: &Below, path: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn collect(
+    folder: &FolderHandle,
+    path: &Path,
+    depth: u32,
+    found: &mut Vec<PathBuf>,
+) -> io::Result<()> {
     for entry in folder.entries(ENTRIES_MAX)? {
         let inner = path.join(&entry.name);
         if !entry.is_folder {
@@ -49,14 +54,17 @@ mod tests {
     fn files_of_all_machines_are_found_by_name_and_links_are_not() {
         let root = tempfile::tempdir().unwrap();
         let records = root.path().join("records");
-        assert_eq!(record_files(&Below::open(root.path()).unwrap()).unwrap(), [] as [PathBuf; 0]);
+        assert_eq!(
+            record_files(&FolderHandle::open(root.path()).unwrap()).unwrap(),
+            [] as [PathBuf; 0]
+        );
         fs::create_dir_all(records.join("b")).unwrap();
         for name in ["0002.wtr", "0001.wtr", "b/0001.wtr", "note"] {
             fs::write(records.join(name), "").unwrap();
         }
         symlink("..", records.join("up")).unwrap();
         symlink("0001.wtr", records.join("0003.wtr")).unwrap();
-        let found = record_files(&Below::open(root.path()).unwrap()).unwrap();
+        let found = record_files(&FolderHandle::open(root.path()).unwrap()).unwrap();
         let names: Vec<&str> = found.iter().map(|path| path.to_str().unwrap()).collect();
         assert_eq!(names, ["records/0001.wtr", "records/0002.wtr", "records/b/0001.wtr"]);
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_model::Span;
 use windtunnel_model::random::RandomSequence;
 
-use super::Move;
+use super::PopulationChange;
 
 /// The members inside and outside, and the changes so far.
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl MembershipLedger {
         self.enter(at, member);
     }
 
-    pub(super) fn into_moves(self) -> Vec<Move> {
-        let moves = self.moves.into_iter().map(|(at, (leave, join))| Move {
+    pub(super) fn into_moves(self) -> Vec<PopulationChange> {
+        let moves = self.moves.into_iter().map(|(at, (leave, join))| PopulationChange {
             at,
             leave: leave.into_iter().collect(),
             join: join.into_iter().collect(),

@@ -6,7 +6,7 @@ use windtunnel_model::Span;
 use windtunnel_model::random::RandomSequence;
 
 use super::ledger::MembershipLedger;
-use super::{Move, middle};
+use super::{PopulationChange, middle};
 
 /// How fast.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub(crate) fn by_rate(
     rate: &ChurnRate,
     draws: RandomSequence,
     most: usize,
-) -> Option<Vec<Move>> {
+) -> Option<Vec<PopulationChange>> {
     let inside = (0..members).filter(|member| !absent.contains(member)).collect();
     let mut ledger = MembershipLedger::new(members, &inside, draws);
     let mut away: VecDeque<(Span, usize)> = VecDeque::new();

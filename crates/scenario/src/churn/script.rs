@@ -11,8 +11,8 @@ use windtunnel_model::Span;
 use windtunnel_model::random::RandomSequence;
 
 use super::ledger::MembershipLedger;
-use super::statement::{Churn, ChurnAction, Statement, rounded, statement};
-use super::{Move, TextError, middle, part};
+use super::statement::{ChurnAction, ChurnShare, Statement, rounded, statement};
+use super::{PopulationChange, TextError, middle, part};
 
 /// Statements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct ChurnScript {
 /// What a script comes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChurnScriptOutcome {
-    pub(crate) moves: Vec<Move>,
+    pub(crate) moves: Vec<PopulationChange>,
     /// Joins that the maximum population has prevented, by line.
     pub(crate) prevented: BTreeMap<usize, u64>,
 }
@@ -208,7 +208,7 @@ impl<'s> ChurnInterpreter<'s> {
     /// The replacements of one time of `per`, and the beginning of the next.
     fn window(&mut self, at: Span, index: usize) {
         let statement = &self.statements[index];
-        let Some(Churn { share, per }) = statement.churn else { return };
+        let Some(ChurnShare { share, per }) = statement.churn else { return };
         let rest = statement.to.saturating_sub(at);
         let per = per.unwrap_or(statement.to.saturating_sub(statement.from));
         let length = per.min(rest);

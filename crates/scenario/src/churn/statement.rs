@@ -17,7 +17,7 @@ pub(super) struct Statement {
     /// The same as `from` for what happens at one instant.
     pub(super) to: Span,
     pub(super) action: ChurnAction,
-    pub(super) churn: Option<Churn>,
+    pub(super) churn: Option<ChurnShare>,
 }
 
 /// What it does.
@@ -45,7 +45,7 @@ pub(super) enum PopulationAmount {
 
 /// A share that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Churn {
+pub(super) struct ChurnShare {
     /// In millionths of the population.
     pub(super) share: u64,
     /// In each such time; `None`: in the whole period.
@@ -194,7 +194,7 @@ fn setting(line: &mut TokenCursor<'_>) -> Result<ChurnAction, TextError> {
     }
 }
 
-fn churn(line: &mut TokenCursor<'_>) -> Result<Churn, TextError> {
+fn churn(line: &mut TokenCursor<'_>) -> Result<ChurnShare, TextError> {
     let needed = "a share such as 50%";
     let number = line.peek();
     let (share, is_share) = line.amount(needed)?;
@@ -211,7 +211,7 @@ fn churn(line: &mut TokenCursor<'_>) -> Result<Churn, TextError> {
         }
         None => None,
     };
-    Ok(Churn { share, per })
+    Ok(ChurnShare { share, per })
 }
 
 fn quantity(line: &mut TokenCursor<'_>, needed: &str) -> Result<PopulationAmount, TextError> {

@@ -6,7 +6,7 @@ use windtunnel_model::Span;
 use windtunnel_model::random::{RandomSequence, RandomStream};
 
 use super::script::ChurnScriptOutcome;
-use super::{ChurnRate, ChurnScript, ChurnTrace, Move, Speed, by_rate};
+use super::{ChurnRate, ChurnScript, ChurnTrace, PopulationChange, Speed, by_rate};
 
 fn draws() -> RandomSequence {
     RandomSequence::new(RandomStream::named(7, &["test"]))
@@ -23,7 +23,7 @@ fn play(script: &str, members: usize) -> ChurnScriptOutcome {
 
 /// The members that are there after all moves at `at` or before; panics if one leaves that is not
 /// there, or joins that is.
-fn inside(moves: &[Move], at: Span, mut inside: BTreeSet<usize>) -> BTreeSet<usize> {
+fn inside(moves: &[PopulationChange], at: Span, mut inside: BTreeSet<usize>) -> BTreeSet<usize> {
     for step in moves.iter().filter(|step| step.at <= at) {
         for member in &step.leave {
             assert!(inside.remove(member), "{member} leaves at {} and is not there", step.at);
@@ -35,11 +35,11 @@ fn inside(moves: &[Move], at: Span, mut inside: BTreeSet<usize>) -> BTreeSet<usi
     inside
 }
 
-fn population(moves: &[Move], at: u64) -> usize {
+fn population(moves: &[PopulationChange], at: u64) -> usize {
     inside(moves, secs(at), BTreeSet::new()).len()
 }
 
-fn leavers(moves: &[Move], from: u64, to: u64) -> usize {
+fn leavers(moves: &[PopulationChange], from: u64, to: u64) -> usize {
     let within = moves.iter().filter(|step| step.at > secs(from) && step.at <= secs(to));
     within.map(|step| step.leave.len()).sum()
 }
@@ -133,7 +133,8 @@ fn churn_per_time_is_a_share_of_the_population_at_each_times_beginning() {
 fn a_replaced_node_starts_afresh_if_no_other_is_outside() {
     let ChurnScriptOutcome { moves, .. } =
         play("at 0s join 4\nfrom 10s to 20s keep churn 50%\n", 4);
-    let swaps: Vec<&Move> = moves.iter().filter(|step| !step.leave.is_empty()).collect();
+    let swaps: Vec<&PopulationChange> =
+        moves.iter().filter(|step| !step.leave.is_empty()).collect();
     assert_eq!(swaps.len(), 2);
     assert!(swaps.iter().all(|step| step.leave == step.join));
 }

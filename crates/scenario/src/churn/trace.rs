@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::Span;
 
-use super::{Move, Speed, TextError, decimal};
+use super::{PopulationChange, Speed, TextError, decimal};
 
 /// Which members are there when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +38,14 @@ impl ChurnTrace {
     }
 
     /// What happens when.
-    pub(crate) fn moves(&self, speed: Speed) -> Vec<Move> {
-        let mut moves: BTreeMap<Span, Move> = BTreeMap::new();
+    pub(crate) fn moves(&self, speed: Speed) -> Vec<PopulationChange> {
+        let mut moves: BTreeMap<Span, PopulationChange> = BTreeMap::new();
         for (member, times) in self.members.iter().enumerate() {
             for (index, at) in times.iter().enumerate() {
                 let at = speed.apply(*at);
                 let entry = moves.entry(at);
-                let step = entry.or_insert(Move { at, leave: Vec::new(), join: Vec::new() });
+                let step =
+                    entry.or_insert(PopulationChange { at, leave: Vec::new(), join: Vec::new() });
                 match index % 2 {
                     0 => step.join.push(member),
                     // What a speed-up brings to one instant: it has not been there.

@@ -8,9 +8,11 @@ use super::event::NodeNames;
 use super::fault::{
     AmountForm, EndDraft, Ending, NodeAmount, Period, read_end, read_optional_at, read_share,
 };
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::churn::Speed;
-use crate::grammar::{MapSchema, Required, SchemaDefinitions, ValueForm, form, map, text, words};
+use crate::grammar::{
+    MapSchema, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, text, words,
+};
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
 
@@ -55,7 +57,7 @@ map! {
     /// by a `trace`.
     Churn, ChurnDraft, by read_churn {
         /// The nodes or groups that take part.
-        "nodes" NODES: Required<NodeNames>,
+        "nodes" NODES: RequiredKeyForm<NodeNames>,
         /// The share of the nodes that leaves in each period, and comes back.
         "rate" RATE: Share,
         /// The period.
@@ -64,9 +66,9 @@ map! {
         "away" AWAY: Span,
         ..Ending,
         /// Statements such as `at 30s join 10` and `from 5m to 10m keep churn 50%`, one a line.
-        "script" SCRIPT: Text,
+        "script" SCRIPT: MultilineTextForm,
         /// For each node a line with the seconds at which it joins, leaves, joins …
-        "trace" TRACE: Text,
+        "trace" TRACE: MultilineTextForm,
         /// How many times faster a script or trace passes; default 1.
         "speed-up" SPEED_UP: Speed,
         /// How many nodes, or which share of them, are there before a `script` begins; default:
@@ -87,7 +89,7 @@ words! {
     }
 }
 
-fn read_churn(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ChurnDraft> {
+fn read_churn(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ChurnDraft> {
     let fields = from.table::<Churn>(field, "churn")?;
     let nodes = from.need(&fields, Churn::NODES, "this churn");
     let leave = from.read_or(&fields, Churn::LEAVE, NodeVerb::Kill);
@@ -148,7 +150,7 @@ form! {
     Share: Probability, by read_share_form, like Probability::schema
 }
 
-fn read_share_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+fn read_share_form(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Probability> {
     read_share(from, field, "a share of the nodes such as 20%")
 }
 
@@ -156,7 +158,7 @@ map! {
     /// A file of its own.
     Elsewhere {
         /// Its path; a relative one starts at the scenario's folder.
-        "file" FILE: Required<Path>,
+        "file" FILE: RequiredKeyForm<Path>,
     }
 }
 
@@ -165,17 +167,17 @@ form! {
     Path: LocatedValue<String>, by read_path, like text
 }
 
-fn read_path(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
+fn read_path(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a path")
 }
 
 /// A text of several lines, or `{file: PATH}`.
-struct Text;
+struct MultilineTextForm;
 
-impl ValueForm for Text {
+impl ValueForm for MultilineTextForm {
     type Value = TextDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TextDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<TextDraft> {
         if let YamlValueKind::Map(_) = &field.value.kind {
             let fields = from.table::<Elsewhere>(field, &format!("a {}", field.key))?;
             let path = from.need(&fields, Elsewhere::FILE, &format!("this {}", field.key))?;
@@ -196,7 +198,7 @@ impl ValueForm for Text {
 impl ValueForm for Speed {
     type Value = Speed;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Speed> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Speed> {
         let needed = "a number such as 10 or 2.5";
         let text = from.text(field, needed)?;
         let speed = Speed::parse(text);

@@ -4,13 +4,13 @@ mod flows;
 
 use serde_json::Value as Json;
 use windtunnel_model::profile::{
-    CodelParameters, Fair, FlowQueues, Pi2Parameters, PieParameters, QueueDiscipline, QueueLimit,
-    RedParameters, Wf2qParameters,
+    CodelParameters, FlowQueues, HostFairParameters, Pi2Parameters, PieParameters, QueueDiscipline,
+    QueueLimit, RedParameters, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{QueueLimitForm, read_length};
-use super::{Decoder, Field, Fields};
+use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{MapSchema, SchemaDefinitions, SchemaKey, ValueForm, form, map, words};
 use crate::text::list;
 use crate::tree::YamlValueKind;
@@ -33,7 +33,7 @@ words! {
         /// A queue for each flow, with CoDel in each (RFC 8290).
         "fq-codel" => || QueueDiscipline::FqCodel(FlowQueues::default()),
         /// As fq-codel, but hosts share first, and then the flows of each.
-        "fair" => || QueueDiscipline::Fair(Fair::default()),
+        "fair" => || QueueDiscipline::Fair(HostFairParameters::default()),
         /// Flows share alike to within a packet: weighted fair queueing (WF²Q+; Bennett and Zhang
         /// 1997).
         "wf2q" => || QueueDiscipline::Wf2q(Wf2qParameters::default()),
@@ -54,7 +54,7 @@ map! {
         /// A queue for each flow, with CoDel in each (RFC 8290).
         "fq-codel" FQ_CODEL: FlowQueues,
         /// As fq-codel, but hosts share first, and then the flows of each.
-        "fair" FAIR: Fair,
+        "fair" FAIR: HostFairParameters,
         /// Weighted fair queueing (WF²Q+; Bennett and Zhang 1997).
         "wf2q" WF2Q: Wf2qParameters,
     }
@@ -63,7 +63,7 @@ map! {
 impl ValueForm for QueueDiscipline {
     type Value = QueueDiscipline;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueDiscipline> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<QueueDiscipline> {
         if field.scalar().is_some() {
             return Some(DisciplineName::read(from, field)?());
         }
@@ -122,7 +122,7 @@ map! {
 impl ValueForm for CodelParameters {
     type Value = CodelParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<CodelParameters> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<CodelParameters> {
         let fields = from.table::<CodelKeys>(field, "codel")?;
         read_codel(from, field, &fields)
     }
@@ -134,7 +134,7 @@ impl ValueForm for CodelParameters {
 
 fn read_codel(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
 ) -> Option<CodelParameters> {
     let mut codel = CodelParameters::default();
@@ -181,7 +181,7 @@ map! {
 impl ValueForm for RedParameters {
     type Value = RedParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RedParameters> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RedParameters> {
         let fields = from.table::<RedKeys>(field, "red")?;
         let mut red = RedParameters {
             min: from.read(&fields, RedKeys::MIN)?,
@@ -234,7 +234,7 @@ map! {
 impl ValueForm for PieParameters {
     type Value = PieParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PieParameters> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PieParameters> {
         let fields = from.table::<PieKeys>(field, "pie")?;
         let mut pie = PieParameters::default();
         set(from, &fields, PieKeys::TARGET, &mut pie.target)?;
@@ -274,7 +274,7 @@ map! {
 impl ValueForm for Pi2Parameters {
     type Value = Pi2Parameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pi2Parameters> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Pi2Parameters> {
         let fields = from.table::<Pi2Keys>(field, "pi2")?;
         let mut pi2 = Pi2Parameters::default();
         set(from, &fields, Pi2Keys::TARGET, &mut pi2.target)?;
@@ -314,7 +314,7 @@ form! {
     Length: QueueLimit, by read_length_form, like QueueLimitForm::schema
 }
 
-fn read_length_form(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {
+fn read_length_form(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<QueueLimit> {
     read_length(from, field, "packets, bytes or a time, such as 20p, 30KB or 10ms")
 }
 
@@ -323,7 +323,7 @@ form! {
     SomeProbability: Probability, by read_some_probability, like Probability::schema
 }
 
-fn read_some_probability(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+fn read_some_probability(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Probability> {
     let probability: Probability = from.quantity(field, "a probability such as 2%")?;
     if probability.is_never() {
         from.mistake(field.wrong(), format!("{}: must be more than 0%", field.key));

@@ -14,7 +14,7 @@ use super::limits::LimitChangeForm;
 use super::link::{Both, LinkKeys};
 use super::route::{EventRoute, RouteDraft};
 use super::service::{OfServices, ServiceEventDraft, read_service_event};
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{ListElement, MapSchema, Name, NameListForm, form, map, words};
 use crate::position::SourceLocation;
 use crate::tree::{YamlValue, YamlValueKind};
@@ -148,7 +148,7 @@ impl ListElement for Event {
 
 /// Events that happen now: one, or a list of them.
 pub(crate) fn decode_now(from: &mut Decoder<'_>, root: &YamlValue) -> Vec<EventDraft> {
-    let field = Field { key: "", place: root.place, value: root };
+    let field = YamlMapEntry { key: "", place: root.place, value: root };
     let fields = match &root.kind {
         YamlValueKind::List(items) => items.iter().map(|item| field.with(item)).collect(),
         _ => vec![field],
@@ -156,7 +156,7 @@ pub(crate) fn decode_now(from: &mut Decoder<'_>, root: &YamlValue) -> Vec<EventD
     fields.into_iter().filter_map(|field| read_now(from, field)).collect()
 }
 
-fn read_event(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
+fn read_event(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<EventDraft> {
     let fields = from.table::<Event>(field, "an event")?;
     // What nodes do all the time needs no beginning.
     let from_start = fields.has(Event::CHURN) && !fields.has(Event::AT);
@@ -170,7 +170,7 @@ fn read_event(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
     read_at(from, &fields, at)
 }
 
-fn read_now(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraft> {
+fn read_now(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<EventDraft> {
     if !matches!(field.value.kind, YamlValueKind::Map(_)) {
         let message = "here an event such as {link: NAME, down: true} is needed";
         from.mistake(field.wrong(), message);
@@ -211,7 +211,7 @@ const SUBJECTS: [&str; 9] =
     ["link", "node", "partition", "heal", "route", "reroute", "flap", "churn", "service"];
 
 /// The one key that says what the event is about; the others must go with it.
-fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<Field<'t>> {
+fn find_subject<'t>(from: &mut Decoder<'_>, fields: &Fields<'t>) -> Option<YamlMapEntry<'t>> {
     let found = SUBJECTS.into_iter().find_map(|key| Some((key, fields.find(key)?)));
     let Some((name, subject)) = found else {
         if !fields.unknown {
@@ -309,7 +309,10 @@ form! {
     pub(super) LinkNames: Vec<LocatedValue<String>>, by read_link_names, like NameListForm::schema
 }
 
-fn read_link_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+fn read_link_names(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<String>>> {
     from.names(field, "a link's name or a list of them")
 }
 
@@ -318,7 +321,10 @@ form! {
     pub(super) NodeNames: Vec<LocatedValue<String>>, by read_node_names, like NameListForm::schema
 }
 
-fn read_node_names(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+fn read_node_names(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<String>>> {
     from.names(field, "a node's name or a list of them")
 }
 
@@ -327,7 +333,10 @@ form! {
     pub(super) DirectionName: LocatedValue<String>, by read_direction_name, like Name::schema
 }
 
-fn read_direction_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
+fn read_direction_name(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<LocatedValue<String>> {
     from.text_at(field, "`up`, `down` or the two ends as `from-to`")
 }
 
@@ -336,7 +345,7 @@ form! {
     True: (), by read_true, like bool::schema
 }
 
-fn read_true(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
+fn read_true(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<()> {
     if from.flag(field)? {
         return Some(());
     }

@@ -13,7 +13,7 @@ use windtunnel_model::expect::{
 };
 
 use super::event::DirectionName;
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
     ListElement, MapSchema, Name, SchemaDefinitions, ValueForm, form, map, text, texts,
 };
@@ -103,7 +103,7 @@ map! {
         ..ServiceFacts,
         /// The part of the run that is meant: two times after the run began, such as `[10s, 20s]`,
         /// or `[10s, end]`; default: all of it.
-        "between" BETWEEN: Between,
+        "between" BETWEEN: TimeWindowForm,
     }
 }
 
@@ -140,7 +140,7 @@ const SUBJECTS: [(&str, &[&str], &[&str]); 4] = [
     ("service", &["expelled", "lost", "unserved", "share", "gap"], &[]),
 ];
 
-fn read_expectation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectDraft> {
+fn read_expectation(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ExpectDraft> {
     let fields = from.table::<Expect>(field, "an expectation")?;
     let subject = find_subject(from, &fields)?;
     let window = from.read_at(&fields, Expect::BETWEEN);
@@ -185,12 +185,12 @@ fn find_subject(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<&'static 
 }
 
 /// `between: [10s, 20s]` or `[10s, end]`.
-struct Between;
+struct TimeWindowForm;
 
-impl ValueForm for Between {
+impl ValueForm for TimeWindowForm {
     type Value = ExpectationWindow;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExpectationWindow> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ExpectationWindow> {
         let needed = "a list of two times after the run began, such as [10s, 20s] or [10s, end]";
         let ends: Vec<_> = from.list(field, needed)?.collect();
         let [start, end] = ends[..] else {
@@ -266,7 +266,7 @@ struct PathEndsForm;
 impl ValueForm for PathEndsForm {
     type Value = [LocatedValue<String>; 2];
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[LocatedValue<String>; 2]> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<[LocatedValue<String>; 2]> {
         let needed = "a list of two nodes";
         let names = from.list(field, needed)?;
         let names: Vec<_> = names.map(|name| Name::read(from, name)).collect::<Option<_>>()?;
@@ -289,7 +289,7 @@ form! {
     LinkName: LocatedValue<String>, by read_link_name, like text
 }
 
-fn read_link_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
+fn read_link_name(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a link's name")
 }
 

@@ -4,9 +4,9 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::{Probability, Span};
 
 use super::event::{DirectionName, LinkNames};
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, Required, SchemaDefinitions, SchemaKey, ValueForm, form, map,
+    BoundedInteger, RequiredKeyForm, SchemaDefinitions, SchemaKey, ValueForm, form, map,
 };
 
 /// When something that goes on ends; all `None`: with the run.
@@ -60,13 +60,13 @@ map! {
     /// A link that comes and goes: every `every` it is cut for `down`.
     Flap, FlapDraft, by read_flap {
         /// The link or links; they flap together.
-        "link" LINK: Required<LinkNames>,
+        "link" LINK: RequiredKeyForm<LinkNames>,
         /// Only this direction: `up`, `down` or `from-to`.
         "direction" DIRECTION: DirectionName,
         /// From one cut to the next.
-        "every" EVERY: Required<Period>,
+        "every" EVERY: RequiredKeyForm<Period>,
         /// How long each cut lasts; less than `every`.
-        "down" DOWN: Required<Period>,
+        "down" DOWN: RequiredKeyForm<Period>,
         /// Whether each phase lasts from nothing to twice as long, uniformly, by the seed; default
         /// false.
         "random" RANDOM: bool,
@@ -88,7 +88,7 @@ pub(super) fn read_end(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<En
     Some(end)
 }
 
-fn read_flap(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlapDraft> {
+fn read_flap(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<FlapDraft> {
     let fields = from.table::<Flap>(field, "a flap")?;
     let links = from.need(&fields, Flap::LINK, "this flap");
     let every = from.need(&fields, Flap::EVERY, "this flap");
@@ -111,7 +111,7 @@ form! {
     pub(super) Period: LocatedValue<Span>, by read_period, like Span::schema
 }
 
-fn read_period(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<Span>> {
+fn read_period(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LocatedValue<Span>> {
     let (value, place) = (Span::read(from, field)?, field.value.place);
     if value < SHORTEST {
         let message = format!("{}: `{value}` is shorter than {SHORTEST}", field.key);
@@ -129,7 +129,7 @@ const AMOUNT: &str = "a number of nodes such as 2, or a share such as 20%";
 impl ValueForm for AmountForm {
     type Value = NodeAmount;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeAmount> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<NodeAmount> {
         let text = from.text(field, AMOUNT)?;
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         match digits {
@@ -153,7 +153,7 @@ impl ValueForm for AmountForm {
 /// A share of nodes that is not nothing.
 pub(super) fn read_share(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     needed: &str,
 ) -> Option<Probability> {
     let share: Probability = from.quantity(field, needed)?;

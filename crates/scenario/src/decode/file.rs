@@ -18,13 +18,13 @@ use super::route::Route;
 use super::router::Routers;
 use super::service::ServiceMapForm;
 use super::{
-    Decoder, EventDraft, ExpectDraft, Field, Fields, LanDraft, LinkDraft, LinkKeys, LocatedValue,
-    MachineKeys, ModelDraft, NodeDraft, Pools, RecordDraft, ReservationDraft, RouteDraft,
-    RouterDraft, ServiceDraft,
+    AddressFamilyPools, Decoder, EventDraft, ExpectDraft, Fields, LanDraft, LinkDraft, LinkKeys,
+    LocatedValue, MachineKeys, ModelDraft, NodeDraft, RecordDraft, ReservationDraft, RouteDraft,
+    RouterDraft, ServiceDraft, YamlMapEntry,
 };
 use crate::grammar::{
-    BoundedInteger, ListForm, Required, SchemaDefinitions, SchemaKey, ValueForm, form, map, text,
-    words,
+    BoundedInteger, ListForm, RequiredKeyForm, SchemaDefinitions, SchemaKey, ValueForm, form, map,
+    text, words,
 };
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -36,7 +36,7 @@ pub(crate) struct ScenarioDraft {
     pub(crate) name: Option<String>,
     pub(crate) seed: Option<u64>,
     pub(crate) duration: Option<Span>,
-    pub(crate) pools: Pools,
+    pub(crate) pools: AddressFamilyPools,
     pub(crate) link_defaults: LinkKeys,
     pub(crate) node_defaults: NodeKeys,
     pub(crate) nodes: Vec<NodeDraft>,
@@ -80,7 +80,7 @@ map! {
         /// What holds for every link or node that does not say otherwise.
         "defaults" DEFAULTS: Defaults,
         /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
-        "nodes" NODES: Required<NodeMapForm>,
+        "nodes" NODES: RequiredKeyForm<NodeMapForm>,
         /// Routers: they forward packets and answer ICMP, and run no programs. A list of names, or a
         /// map of names with what else they do: `nat`, `firewall`.
         "routers" ROUTERS: Routers,
@@ -154,7 +154,7 @@ words! {
 
 /// The file's own terms; what is wrong goes to `from`, and its part of the draft is missing then.
 pub(crate) fn decode_file(from: &mut Decoder<'_>, root: &YamlValue) -> ScenarioDraft {
-    let field = Field { key: "", place: root.place, value: root };
+    let field = YamlMapEntry { key: "", place: root.place, value: root };
     if !matches!(root.kind, YamlValueKind::Map(_)) {
         from.wrong_type::<()>(field, "the keys of a scenario, such as `nodes:` and `links:`");
         return ScenarioDraft::default();
@@ -199,7 +199,7 @@ fn read_some<F: ValueForm>(from: &mut Decoder<'_>, file: &Fields<'_>, key: Schem
 where
     F::Value: Default,
 {
-    let field = file.get(key).filter(Field::is_some);
+    let field = file.get(key).filter(YamlMapEntry::is_some);
     field.and_then(|field| F::read(from, field)).unwrap_or_default()
 }
 
@@ -217,7 +217,7 @@ struct NodeMapForm;
 impl ValueForm for NodeMapForm {
     type Value = Vec<NodeDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<NodeDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<NodeDraft>> {
         let entries = from.map(field, "a map of names and nodes")?;
         if entries.all().next().is_none() {
             from.mistake(field.wrong(), "`nodes` is empty: there is nothing to run");
@@ -236,7 +236,7 @@ form! {
     LinkDefaults: LinkKeys, by read_link_defaults, like Both::schema
 }
 
-fn read_link_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkKeys> {
+fn read_link_defaults(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LinkKeys> {
     read_both(from, field, "the defaults of links")
 }
 
@@ -245,11 +245,14 @@ form! {
     DefaultsOfNodes: NodeKeys, by read_defaults_of_nodes, like NodeDefaults::definition
 }
 
-fn read_defaults_of_nodes(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeKeys> {
+fn read_defaults_of_nodes(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<NodeKeys> {
     read_defaults(from, field)
 }
 
-fn read_both_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<(LinkKeys, NodeKeys)> {
+fn read_both_defaults(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<(LinkKeys, NodeKeys)> {
     let fields = from.table::<Defaults>(field, "the defaults")?;
     let link = from.read(&fields, Defaults::LINK).flatten().unwrap_or_default();
     let node = from.read(&fields, Defaults::NODE).flatten().unwrap_or_default();
@@ -261,7 +264,7 @@ form! {
     ExperimentName: String, by read_experiment_name, like text
 }
 
-fn read_experiment_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_experiment_name(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     let name = from.text(field, "a text")?;
     // It becomes a part of the run folder's name.
     if !windtunnel_model::name::is_experiment(name) {
@@ -281,7 +284,7 @@ form! {
     Duration: Span, by read_duration, like Span::schema
 }
 
-fn read_duration(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_duration(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let duration = Span::read(from, field)?;
     if duration == Span::ZERO {
         from.mistake(field.wrong(), "duration: a run of no time shows nothing");

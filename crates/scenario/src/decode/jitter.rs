@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::profile::{Jitter, JitterDistribution};
 
-use super::{Decoder, Field};
+use super::{Decoder, YamlMapEntry};
 use crate::grammar::{SchemaDefinitions, ValueForm, map, words};
 use crate::tree::YamlValueKind;
 
@@ -38,7 +38,7 @@ words! {
 impl ValueForm for Jitter {
     type Value = Jitter;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Jitter> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Jitter> {
         match (field.scalar(), &field.value.kind) {
             (Some("none"), _) => Some(Jitter::default()),
             (Some(_), _) => {
@@ -71,7 +71,7 @@ fn time_or_none(definitions: &mut SchemaDefinitions) -> Json {
     definitions.text("TimeOrNone", "A time with a unit, or `none`.", pattern, "2ms")
 }
 
-fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Jitter> {
+fn read_map(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Jitter> {
     let fields = from.table::<JitterForm>(field, "jitter")?;
     if let Some(table) = fields.get(JitterForm::TABLE) {
         if fields.has(JitterForm::SPREAD) || fields.has(JitterForm::DISTRIBUTION) {
@@ -99,7 +99,7 @@ impl JitterQuantilesForm {
 impl ValueForm for JitterQuantilesForm {
     type Value = Vec<Span>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Span>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<Span>> {
         let items = from.list(field, "a list of times, the quantiles of the delay")?;
         let table: Vec<Span> = items.map(|item| Span::read(from, item)).collect::<Option<_>>()?;
         let wrong = if table.len() < Self::LEAST {

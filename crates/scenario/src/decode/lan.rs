@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Subnet;
 
 use super::pool::read_pool;
-use super::{Decoder, Field, LocatedValue};
+use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{Name, SchemaDefinitions, ValueForm, form, map, one_or_two, texts};
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
@@ -34,7 +34,7 @@ pub(super) struct Lans;
 impl ValueForm for Lans {
     type Value = Vec<LanDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LanDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<LanDraft>> {
         if let YamlValueKind::Map(_) = field.value.kind {
             let entries = from.map(field, "a map of names and LANs")?;
             return Some(entries.all().filter_map(|entry| read_lan(from, entry)).collect());
@@ -57,7 +57,7 @@ impl ValueForm for Lans {
     }
 }
 
-fn read_lan(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<LanDraft> {
+fn read_lan(from: &mut Decoder<'_>, entry: YamlMapEntry<'_>) -> Option<LanDraft> {
     let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
     if !entry.is_some() {
         return Some(LanDraft { name, subnets: Vec::new() });
@@ -71,7 +71,10 @@ form! {
     Subnets: Vec<LocatedValue<Subnet>>, by read_subnets, like one_or_two
 }
 
-fn read_subnets(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<Subnet>>> {
+fn read_subnets(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<Subnet>>> {
     let mut subnets: Vec<LocatedValue<Subnet>> = Vec::new();
     for text in from.names(field, "a subnet such as 192.168.1.0/24, or a list of two")? {
         let (network, prefix) = read_pool(from, &text.value, text.place)?;

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, SchemaKey, ValueForm, map};
 use crate::text::{list, shorten};
 use crate::tree::{YamlValue, YamlValueKind};
@@ -141,7 +141,7 @@ map! {
 impl ValueForm for CpuDemandDraft {
     type Value = CpuDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<CpuDemandDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<CpuDemandDraft> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let limit = ProcessorCountForm::read(from, field)?;
             return Some(CpuDemandDraft {
@@ -191,7 +191,7 @@ map! {
 impl ValueForm for MemoryDemandDraft {
     type Value = MemoryDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<MemoryDemandDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<MemoryDemandDraft> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let size = MemoryLimitForm::read(from, field)?;
             return Some(MemoryDemandDraft { limit: Some(size), reserved: Some(size) });
@@ -228,7 +228,7 @@ struct MemoryLimitForm;
 impl ValueForm for MemoryLimitForm {
     type Value = Bytes;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Bytes> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Bytes> {
         let bytes = Bytes::read(from, field)?;
         if bytes < Demand::MEMORY_MIN {
             let message = format!("memory: `{bytes}` is less than {}", Demand::MEMORY_MIN);
@@ -263,7 +263,7 @@ pub(super) struct LimitChangeForm;
 impl ValueForm for LimitChangeForm {
     type Value = Demand;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Demand> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Demand> {
         let fields = from.table::<NewLimitKeys>(field, "limit")?;
         let cpu_millis = from.read(&fields, NewLimitKeys::CPU)?;
         let memory = from.read(&fields, NewLimitKeys::MEMORY)?;
@@ -285,7 +285,7 @@ impl ValueForm for LimitChangeForm {
 /// `cpu` of a node or reservation that is changed while it runs: its limit, or its minimum, its
 /// weight or both.
 pub(crate) fn decode_new_cpu(from: &mut Decoder<'_>, value: &YamlValue) -> Option<Demand> {
-    let field = Field { key: "cpu", place: value.place, value };
+    let field = YamlMapEntry { key: "cpu", place: value.place, value };
     let CpuDemandDraft { limit, min, weight, .. } = CpuDemandDraft::read(from, field)?;
     if limit.is_some() && (min.is_some() || weight.is_some()) {
         let message = "cpu: a limit and a share are set one at a time";
@@ -331,7 +331,7 @@ struct ProcessorCountForm;
 impl ValueForm for ProcessorCountForm {
     type Value = u32;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<u32> {
         let text = from.text(field, NEEDED)?;
         match read_processors(text) {
             Ok(millis) => return Some(millis),

@@ -4,10 +4,12 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::LinkPatch;
 
 use super::property::{Direction, read_properties};
-use super::{Decoder, Field, Fields, LocatedValue};
-use crate::grammar::{ListElement, Required, SchemaDefinitions, ValueForm, form, map, texts};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
+use crate::grammar::{
+    ListElement, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, texts,
+};
 use crate::position::SourceLocation;
-use crate::preset::{Preset, presets};
+use crate::preset::{AccessLinkPreset, presets};
 
 /// A link as the file has it.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct LinkDraft {
 /// Properties that were written for both directions, and for each; a preset is below both.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinkKeys {
-    pub(crate) preset: Option<&'static Preset>,
+    pub(crate) preset: Option<&'static AccessLinkPreset>,
     pub(crate) both: LinkPatch,
     /// Up and down; they win over `both`.
     pub(crate) each: [LinkPatch; 2],
@@ -71,7 +73,7 @@ map! {
     /// them.
     Link, LinkDraft, by read_link {
         /// The two ends: names of nodes, groups (one link a member), routers or LANs.
-        "between" BETWEEN: Required<LinkEndsForm>,
+        "between" BETWEEN: RequiredKeyForm<LinkEndsForm>,
         /// Its name; default `a--b`, then `a--b-2` … The links of a group are called `name-1` ….
         "name" NAME: String,
         ..Direction,
@@ -83,7 +85,7 @@ impl ListElement for Link {
     const LIST: &'static str = "a list of links";
 }
 
-fn read_link(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkDraft> {
+fn read_link(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LinkDraft> {
     let fields = from.table::<Link>(field, "a link")?;
     let keys = read_keys(from, &fields);
     let name = from.read(&fields, Link::NAME);
@@ -97,7 +99,7 @@ struct LinkEndsForm;
 impl ValueForm for LinkEndsForm {
     type Value = [LocatedValue<String>; 2];
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<[LocatedValue<String>; 2]> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<[LocatedValue<String>; 2]> {
         let needed = "a list of two names of nodes, groups, routers or LANs";
         let names = from.list(field, needed)?;
         let names: Vec<_> = names.map(|item| from.text_at(item, "names")).collect::<Option<_>>()?;
@@ -117,12 +119,16 @@ impl ValueForm for LinkEndsForm {
     }
 }
 
-fn read_change(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkKeys> {
+fn read_change(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LinkKeys> {
     read_both(from, field, "a change of a link")
 }
 
 /// `defaults.link` and `set`; `what` names it in messages.
-pub(super) fn read_both(from: &mut Decoder<'_>, field: Field<'_>, what: &str) -> Option<LinkKeys> {
+pub(super) fn read_both(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+    what: &str,
+) -> Option<LinkKeys> {
     let fields = from.table::<Both>(field, what)?;
     Some(read_keys(from, &fields))
 }
@@ -151,7 +157,7 @@ form! {
 
 fn read_direction(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
 ) -> Option<(LinkPatch, Vec<(&'static str, SourceLocation)>)> {
     let (mut patch, mut places) = (LinkPatch::default(), Vec::new());
     let fields = from.table::<Direction>(field, &format!("one direction (`{}`)", field.key))?;
@@ -163,10 +169,10 @@ fn read_direction(
 struct PresetName;
 
 impl ValueForm for PresetName {
-    type Value = &'static Preset;
+    type Value = &'static AccessLinkPreset;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<&'static Preset> {
-        from.choice(field, &Preset::choices())
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<&'static AccessLinkPreset> {
+        from.choice(field, &AccessLinkPreset::choices())
     }
 
     fn schema(definitions: &mut SchemaDefinitions) -> Json {

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
 use windtunnel_model::profile::{GilbertElliott, LossModel};
 
-use super::{Decoder, Field, Fields};
+use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{SchemaDefinitions, ValueForm, map};
 use crate::tree::YamlValueKind;
 
@@ -27,7 +27,7 @@ map! {
 impl ValueForm for LossModel {
     type Value = LossModel;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LossModel> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LossModel> {
         if field.scalar().is_some() {
             let probability = Probability::read(from, field)?;
             let none = probability.is_never();
@@ -76,7 +76,7 @@ fn read_bursts(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<LossModel>
         loss_in_bad: loss_in_bad?,
     };
     if chain.good_to_bad.is_never() && chain.bad_to_good.is_never() {
-        let place = fields.get(LossForm::GOOD_TO_BAD).map_or(fields.place, Field::wrong);
+        let place = fields.get(LossForm::GOOD_TO_BAD).map_or(fields.place, YamlMapEntry::wrong);
         let message = "`good-to-bad` and `bad-to-good` are both zero: the state never changes";
         let hint = "write `loss: P%` for independent loss, or give both a value";
         from.mistake_with_hint(place, message, hint);
@@ -91,7 +91,7 @@ struct PacketNumbers;
 impl ValueForm for PacketNumbers {
     type Value = Vec<u64>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<u64>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<u64>> {
         let items = from.list(field, "a list of packet numbers, counted from 1")?;
         let needed = "a packet number, counted from 1";
         let numbers = items.map(|item| from.integer(item, 1..=u64::MAX, needed));

@@ -2,10 +2,10 @@
 
 use windtunnel_model::Span;
 use windtunnel_model::placement::{
-    Delays, HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST, OnHostLoss, Strategy,
+    DelayRequirement, HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST, OnHostLoss, Strategy,
 };
 
-use super::{Decoder, Field, LocatedValue};
+use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{ValueForm, form, text, words};
 use crate::text::shorten;
 
@@ -14,7 +14,7 @@ use crate::text::shorten;
 pub(crate) struct MachineKeys {
     pub(crate) placement: Option<LocatedValue<Strategy>>,
     pub(crate) on_host_loss: Option<LocatedValue<OnHostLoss>>,
-    pub(crate) delays: Option<LocatedValue<Delays>>,
+    pub(crate) delays: Option<LocatedValue<DelayRequirement>>,
     pub(crate) host_timeout: Option<LocatedValue<Span>>,
     /// Whether there are several machines.
     pub(crate) several: bool,
@@ -29,7 +29,7 @@ impl MachineKeys {
         self.on_host_loss.as_ref().map(|it| it.value).unwrap_or_default()
     }
 
-    pub(crate) fn delays(&self) -> Delays {
+    pub(crate) fn delays(&self) -> DelayRequirement {
         self.delays.as_ref().map(|it| it.value).unwrap_or_default()
     }
 }
@@ -63,12 +63,12 @@ words! {
     /// What of delays between machines has to be right. Their clocks are compared by messages, which
     /// cannot distinguish a slower way out from a slower way back: what is too early one way is as late the
     /// other way.
-    WhichDelays as "Delays"; Delays {
+    WhichDelays as "Delays"; DelayRequirement {
         /// Each way. Clocks that are not known to the bound of `--max-lateness` make the run NOT
         /// FAITHFUL.
-        "one-way" => Delays::OneWay,
+        "one-way" => DelayRequirement::OneWay,
         /// There and back together. Clocks that are not known so well are a warning.
-        "round-trips" => Delays::RoundTrips,
+        "round-trips" => DelayRequirement::RoundTrips,
     }
 }
 
@@ -77,7 +77,7 @@ form! {
     pub(super) HostTimeout: Span, by read_host_timeout, like Span::schema
 }
 
-fn read_host_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_host_timeout(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let time = Span::read(from, field)?;
     if time < HOST_TIMEOUT_LEAST || time > HOST_TIMEOUT_MOST {
         let (least, most) = (HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST);
@@ -95,7 +95,7 @@ form! {
     pub(super) Pin: String, by read_pin, like text
 }
 
-fn read_pin(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_pin(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     let text = from.text(field, "the name or a label of a machine")?;
     let plain = |c: char| !c.is_whitespace() && !c.is_control() && c != ',';
     if text.is_empty() || text.len() > LONGEST_PIN || !text.chars().all(plain) {

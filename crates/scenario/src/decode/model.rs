@@ -15,7 +15,7 @@ pub(crate) struct ModelDraft {
     /// What they come to, once that is [settled](ModelDraft::settle).
     pub(crate) settled: NetworkModel,
     /// Why it is the model of paths.
-    pub(crate) why: Paths,
+    pub(crate) why: PathModelReason,
 }
 
 /// `model`.
@@ -27,7 +27,7 @@ pub(crate) enum NetworkModelKind {
 
 /// Why the model of paths is used, if it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Paths {
+pub(crate) enum PathModelReason {
     /// The file says so.
     #[default]
     Asked,
@@ -41,7 +41,7 @@ impl ModelDraft {
         let asked = self.model.as_ref().map(|model| model.value);
         let sharing = self.sharing.as_ref().map(|sharing| sharing.value).unwrap_or_default();
         if several_machines {
-            self.why = Paths::SeveralMachines;
+            self.why = PathModelReason::SeveralMachines;
             self.settled = NetworkModel::Paths(sharing);
             if let Some(LocatedValue { value: NetworkModelKind::Hops, place }) = &self.model {
                 let message = "model: over several machines only the model of paths can be used";

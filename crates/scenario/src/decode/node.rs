@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::Value as Json;
-use windtunnel_model::plan::{Allow, NodeFilesystem, ProgramUser, Publish};
+use windtunnel_model::plan::{InternetAllowRule, NodeFilesystem, PortPublication, ProgramUser};
 use windtunnel_model::profile::QueueLimit;
 
 use super::internet::{Allowed, Published};
 use super::limits::{LimitKeys, LimitTable, RateKeys, RateTable, read_limits, read_rates};
 use super::machine::Pin;
 use super::program::{
-    ProgramDraft, ProgramKeys, ProgramListForm, ProgramTable, Startup, Texts, merged,
+    ProgramDraft, ProgramKeys, ProgramListForm, ProgramTable, Startup, TextMapForm, merged,
     read_program_keys, read_programs,
 };
 use super::receive_queue::ReceiveQueue;
 use super::root::{RootKeys, RootTable, read_root};
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
     BoundedInteger, NameListForm, SchemaDefinitions, ValueForm, form, map, one_or_two, words,
 };
@@ -33,8 +33,8 @@ pub(crate) struct NodeDraft {
     pub(crate) count: Option<LocatedValue<u64>>,
     pub(crate) addresses: Vec<LocatedValue<IpAddr>>,
     pub(crate) aliases: Vec<LocatedValue<String>>,
-    pub(crate) allow: Option<LocatedValue<Vec<Allow>>>,
-    pub(crate) publish: Option<LocatedValue<Vec<LocatedValue<Publish>>>>,
+    pub(crate) allow: Option<LocatedValue<Vec<InternetAllowRule>>>,
+    pub(crate) publish: Option<LocatedValue<Vec<LocatedValue<PortPublication>>>>,
     pub(crate) keys: NodeKeys,
     pub(crate) programs: Vec<ProgramDraft>,
     pub(crate) root: RootKeys,
@@ -197,7 +197,7 @@ struct AccountForm;
 impl ValueForm for AccountForm {
     type Value = AccountDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<AccountDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<AccountDraft> {
         let known = |text: &str| CommonUser::WORDS.iter().any(|(word, _)| *word == text);
         match field.scalar() {
             Some(text) if !known(text) && NodeFilesystem::is_account(text) => {
@@ -222,7 +222,7 @@ impl ValueForm for AccountForm {
 }
 
 /// Reads `defaults.node`.
-pub(super) fn read_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeKeys> {
+pub(super) fn read_defaults(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<NodeKeys> {
     let fields = from.table::<NodeDefaults>(field, "the defaults of nodes")?;
     Some(NodeKeys {
         forward: from.read(&fields, NodeDefaults::FORWARD).flatten(),
@@ -238,12 +238,12 @@ pub(super) fn read_defaults(from: &mut Decoder<'_>, field: Field<'_>) -> Option<
     })
 }
 
-fn read_node(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NodeDraft> {
+fn read_node(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<NodeDraft> {
     let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     // `box:` with nothing after it is a node without properties.
     let empty = YamlValue { place: field.place, kind: YamlValueKind::Map(Vec::new()) };
     let null = matches!(field.value.kind, YamlValueKind::Null);
-    let field = if null { Field { value: &empty, ..field } } else { field };
+    let field = if null { YamlMapEntry { value: &empty, ..field } } else { field };
     let fields = from.table::<Node>(field, "a node")?;
     let count = from.read_at(&fields, Node::COUNT);
     let addresses = from.read_or(&fields, Node::ADDRESS, Vec::new());
@@ -294,7 +294,10 @@ form! {
     Aliases: Vec<LocatedValue<String>>, by read_aliases, like NameListForm::schema
 }
 
-fn read_aliases(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+fn read_aliases(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<String>>> {
     let texts = from.names(field, "a name or a list of names")?;
     if texts.len() > windtunnel_model::plan::Node::ALIASES_MAX {
         let most = windtunnel_model::plan::Node::ALIASES_MAX;
@@ -314,7 +317,10 @@ form! {
     Addresses: Vec<LocatedValue<IpAddr>>, by read_addresses, like one_or_two
 }
 
-fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<IpAddr>>> {
+fn read_addresses(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<IpAddr>>> {
     let needed = "an address, or a list of an IPv4 and an IPv6 address";
     let texts = from.names(field, needed)?;
     let read = texts.into_iter().map(|text| read_address(from, &text));
@@ -347,12 +353,15 @@ fn read_address(
 
 form! {
     /// Settings of a network namespace.
-    Sysctl: BTreeMap<String, String>, by read_sysctl, like Texts::schema
+    Sysctl: BTreeMap<String, String>, by read_sysctl, like TextMapForm::schema
 }
 
-fn read_sysctl(from: &mut Decoder<'_>, field: Field<'_>) -> Option<BTreeMap<String, String>> {
+fn read_sysctl(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<BTreeMap<String, String>> {
     let needed = "a map of `net.*` settings and their values";
-    Texts::read(from, field, needed, |from, key| {
+    TextMapForm::read(from, field, needed, |from, key| {
         if !windtunnel_model::name::is_sysctl(&key.text) {
             let message = format!("sysctl: `{}` is not a `net.*` setting", shorten(&key.text));
             let hint = "a node has a network of its own, so only `net.*` can be set for it";

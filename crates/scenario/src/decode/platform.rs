@@ -2,7 +2,7 @@
 
 use windtunnel_model::plan::{ARCHITECTURES, Platform, PlatformError};
 
-use super::{Decoder, Field};
+use super::{Decoder, YamlMapEntry};
 use crate::grammar::{form, text};
 use crate::text::{nearest, shorten};
 
@@ -11,7 +11,7 @@ form! {
     pub(super) WrittenPlatform: Platform, by read_platform, like text
 }
 
-fn read_platform(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Platform> {
+fn read_platform(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Platform> {
     let text = from.text(field, "a platform, such as `linux/arm64`")?;
     if let Ok(platform) = text.parse() {
         return Some(platform);

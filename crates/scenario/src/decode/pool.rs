@@ -3,14 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::file::File;
-use super::{Decoder, Field, Fields};
+use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{SchemaKey, form, one_or_two};
 use crate::position::SourceLocation;
 use crate::text::shorten;
 
 /// One pool a family; `None` where the family is off.
 #[derive(Debug, Clone)]
-pub(crate) struct Pools {
+pub(crate) struct AddressFamilyPools {
     pub(crate) v4: Option<AddressPool<Ipv4Addr>>,
     pub(crate) v6: Option<AddressPool<Ipv6Addr>>,
 }
@@ -24,10 +24,10 @@ pub(crate) struct AddressPool<A> {
     pub(crate) place: SourceLocation,
 }
 
-impl Default for Pools {
+impl Default for AddressFamilyPools {
     fn default() -> Self {
         let place = SourceLocation::START;
-        Pools {
+        AddressFamilyPools {
             v4: Some(AddressPool { network: Ipv4Addr::new(10, 0, 0, 0), prefix: 16, place }),
             v6: Some(AddressPool {
                 network: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0),
@@ -40,11 +40,11 @@ impl Default for Pools {
 
 form! {
     /// Pools as the file has them: at most one a family.
-    pub(super) GivenPools: Pools, by read_given_pools, like one_or_two
+    pub(super) GivenPools: AddressFamilyPools, by read_given_pools, like one_or_two
 }
 
-fn read_given_pools(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pools> {
-    let mut given = Pools { v4: None, v6: None };
+fn read_given_pools(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<AddressFamilyPools> {
+    let mut given = AddressFamilyPools { v4: None, v6: None };
     for text in from.names(field, "a pool such as 10.0.0.0/16, or a list of two")? {
         let place = text.place;
         match read_pool(from, &text.value, place)? {
@@ -66,16 +66,16 @@ fn read_given_pools(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Pools> {
 }
 
 /// Reads `address`, `ipv4` and `ipv6` of the file.
-pub(super) fn read_pools(from: &mut Decoder<'_>, file: &Fields<'_>) -> Option<Pools> {
-    let given = from.read_or(file, File::ADDRESS, Pools { v4: None, v6: None })?;
+pub(super) fn read_pools(from: &mut Decoder<'_>, file: &Fields<'_>) -> Option<AddressFamilyPools> {
+    let given = from.read_or(file, File::ADDRESS, AddressFamilyPools { v4: None, v6: None })?;
     let v4 = read_switch(from, file, File::IPV4, given.v4.map(|pool| pool.place))?;
     let v6 = read_switch(from, file, File::IPV6, given.v6.map(|pool| pool.place))?;
     if let (false, false, Some(field)) = (v4, v6, file.get(File::IPV6)) {
         from.mistake(field.wrong(), "IPv4 and IPv6 are both off: nodes need one of them");
         return None;
     }
-    let default = Pools::default();
-    Some(Pools {
+    let default = AddressFamilyPools::default();
+    Some(AddressFamilyPools {
         v4: given.v4.or(default.v4).filter(|_| v4),
         v6: given.v6.or(default.v6).filter(|_| v6),
     })

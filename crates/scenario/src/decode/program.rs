@@ -10,10 +10,10 @@ use super::limits::{LimitKeys, LimitTable, read_limits};
 use super::node::Node;
 use super::ready::ReadyDraft;
 use super::share::{LinkShareDraft, ShareTable};
-use super::{Decoder, Field, Fields, LocatedValue, root};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry, root};
 use crate::grammar::{
-    ListElement, ListForm, NameListForm, Required, SchemaDefinitions, ValueForm, form, map, text,
-    words,
+    ListElement, ListForm, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map,
+    text, words,
 };
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -112,7 +112,7 @@ map! {
     /// One of several programs of a node; what it does not say is taken from its node.
     Program, ProgramDraft, by read_program {
         /// The command: a text of words or a list of words.
-        "run" RUN: Required<CommandForm>,
+        "run" RUN: RequiredKeyForm<CommandForm>,
         ..ProgramTable,
         ..Startup,
         ..LimitTable,
@@ -142,7 +142,7 @@ struct RestartForm;
 impl ValueForm for RestartForm {
     type Value = Restart;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Restart> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Restart> {
         let flags = [("false", Restart::Never), ("true", Restart::Always)];
         let choices: Vec<_> = RestartWhen::WORDS.iter().copied().chain(flags).collect();
         from.choice(field, &choices)
@@ -210,7 +210,7 @@ fn replaying(file: &LocatedValue<String>) -> ProgramDraft {
     ProgramDraft::new(argv, file.place)
 }
 
-fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft> {
+fn read_program(from: &mut Decoder<'_>, item: YamlMapEntry<'_>) -> Option<ProgramDraft> {
     let fields = from.table::<Program>(item, "a program")?;
     let (keys, limits) = (read_program_keys(from, &fields), read_limits(from, &fields));
     let share = from.read_at_key(&fields, ShareTable::SEND);
@@ -222,7 +222,7 @@ fn read_program(from: &mut Decoder<'_>, item: Field<'_>) -> Option<ProgramDraft>
 pub(super) struct ProgramListForm;
 
 impl ProgramListForm {
-    fn is_several(field: Field<'_>) -> bool {
+    fn is_several(field: YamlMapEntry<'_>) -> bool {
         match &field.value.kind {
             YamlValueKind::List(items) => {
                 items.iter().any(|item| matches!(item.kind, YamlValueKind::Map(_)))
@@ -235,7 +235,7 @@ impl ProgramListForm {
 impl ValueForm for ProgramListForm {
     type Value = Vec<ProgramDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ProgramDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<ProgramDraft>> {
         if !ProgramListForm::is_several(field) {
             let (argv, place) = CommandForm::read(from, field)?;
             return Some(vec![ProgramDraft::new(argv, place)]);
@@ -263,7 +263,7 @@ pub(super) struct CommandForm;
 impl ValueForm for CommandForm {
     type Value = (Vec<String>, SourceLocation);
 
-    fn read(from: &mut Decoder<'_>, run: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, run: YamlMapEntry<'_>) -> Option<Self::Value> {
         let (argv, place) = match &run.value.kind {
             YamlValueKind::List(items) => {
                 let words = items.iter().map(|item| read_word(from, run.with(item)));
@@ -309,7 +309,7 @@ impl ValueForm for CommandForm {
     }
 }
 
-fn read_word(from: &mut Decoder<'_>, item: Field<'_>) -> Option<String> {
+fn read_word(from: &mut Decoder<'_>, item: YamlMapEntry<'_>) -> Option<String> {
     if matches!(item.value.kind, YamlValueKind::Null) {
         let message = format!("{}: a word is missing; write '' for an empty one", item.key);
         from.mistake(item.value.place, message);
@@ -321,7 +321,7 @@ fn read_word(from: &mut Decoder<'_>, item: Field<'_>) -> Option<String> {
 /// Splits a text as a shell would, without being one.
 pub(super) fn split_words(
     from: &mut Decoder<'_>,
-    run: Field<'_>,
+    run: YamlMapEntry<'_>,
     text: &str,
 ) -> Option<Vec<String>> {
     const SHELL: [&str; 9] = ["|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"];
@@ -357,11 +357,14 @@ const COMMAND: &str = "a command: a text of words, a list of words, or a list of
 
 form! {
     /// Environment variables.
-    Environment: BTreeMap<String, String>, by read_environment, like Texts::schema
+    Environment: BTreeMap<String, String>, by read_environment, like TextMapForm::schema
 }
 
-fn read_environment(from: &mut Decoder<'_>, field: Field<'_>) -> Option<BTreeMap<String, String>> {
-    Texts::read(from, field, "a map of variables and their values", |from, key| {
+fn read_environment(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<BTreeMap<String, String>> {
+    TextMapForm::read(from, field, "a map of variables and their values", |from, key| {
         if key.text.is_empty() || key.text.contains(['=', '\0']) {
             let message = format!("env: `{}` cannot name a variable", shorten(&key.text));
             from.mistake(key.place, message);
@@ -370,13 +373,13 @@ fn read_environment(from: &mut Decoder<'_>, field: Field<'_>) -> Option<BTreeMap
 }
 
 /// A map of texts with any keys.
-pub(super) struct Texts;
+pub(super) struct TextMapForm;
 
-impl Texts {
+impl TextMapForm {
     /// Reads such a map; `check` judges each key.
     pub(super) fn read(
         from: &mut Decoder<'_>,
-        field: Field<'_>,
+        field: YamlMapEntry<'_>,
         needed: &str,
         check: fn(&mut Decoder<'_>, &YamlKey),
     ) -> Option<BTreeMap<String, String>> {

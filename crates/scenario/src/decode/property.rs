@@ -7,7 +7,7 @@ use windtunnel_model::profile::{
 use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
 
 use super::trace::{TableTrace, TraceRate};
-use super::{Decoder, Field, Fields};
+use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{SchemaDefinitions, SchemaKey, ValueForm, hint_for_unit, map};
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -30,7 +30,7 @@ macro_rules! properties {
         pub(crate) const PROPERTIES: &[&str] = &[$($key),*];
 
         /// Reads the property of `field` into `patch`.
-        fn read_property(from: &mut Decoder<'_>, field: Field<'_>, patch: &mut LinkPatch) {
+        fn read_property(from: &mut Decoder<'_>, field: YamlMapEntry<'_>, patch: &mut LinkPatch) {
             $(put(Direction::$constant, from, field, patch, $put);)*
         }
     };
@@ -80,7 +80,7 @@ pub(crate) fn decode_property(
     value: &YamlValue,
     patch: &mut LinkPatch,
 ) {
-    read_property(from, Field { key, place: value.place, value }, patch);
+    read_property(from, YamlMapEntry { key, place: value.place, value }, patch);
 }
 
 /// Reads all properties of a map; `places` becomes where they are written.
@@ -104,7 +104,7 @@ pub(super) fn read_properties(
 fn put<F: ValueForm>(
     key: SchemaKey<F>,
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     patch: &mut LinkPatch,
     put: impl FnOnce(&mut LinkPatch, F::Value),
 ) {
@@ -155,7 +155,7 @@ impl RateForm {
 impl ValueForm for RateForm {
     type Value = RateForm;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RateForm> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RateForm> {
         match (field.scalar(), &field.value.kind) {
             (Some("none"), _) => Some(RateForm::Steady(PropertySetting::Default)),
             (None, YamlValueKind::Map(_)) => TraceRate::read(from, field).map(RateForm::Trace),
@@ -182,7 +182,7 @@ impl ValueForm for RateForm {
 impl ValueForm for Overhead {
     type Value = PropertySetting<Overhead>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PropertySetting<Overhead>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PropertySetting<Overhead>> {
         const MOST: u64 = 1000;
         match field.scalar() {
             Some("ethernet") => return Some(PropertySetting::To(Overhead::ETHERNET)),
@@ -224,7 +224,7 @@ impl MtuForm {
 impl ValueForm for MtuForm {
     type Value = u32;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<u32> {
         let text = from.text(field, "a number of bytes such as 1500")?;
         let bytes = if text.bytes().all(|b| b.is_ascii_digit()) {
             from.integer(field, 0..=u64::MAX, "a number of bytes such as 1500")?
@@ -261,7 +261,10 @@ pub(crate) struct QueueLimitForm;
 impl ValueForm for QueueLimitForm {
     type Value = PropertySetting<QueueLimit>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PropertySetting<QueueLimit>> {
+    fn read(
+        from: &mut Decoder<'_>,
+        field: YamlMapEntry<'_>,
+    ) -> Option<PropertySetting<QueueLimit>> {
         if field.scalar() == Some("default") {
             return Some(PropertySetting::Default);
         }
@@ -282,7 +285,7 @@ impl ValueForm for QueueLimitForm {
 /// A length of a queue.
 pub(super) fn read_length(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     needed: &str,
 ) -> Option<QueueLimit> {
     let text = from.text(field, needed)?;

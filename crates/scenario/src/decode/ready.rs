@@ -2,11 +2,11 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Checking, ReadinessCheck, ReadinessCondition};
+use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings, ReadinessCondition};
 
 use super::program::{CommandForm, split_words};
 use super::service::Period;
-use super::{Decoder, Field, Fields};
+use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, check_regex, form, map};
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -63,7 +63,7 @@ map! {
 impl ValueForm for ReadyDraft {
     type Value = ReadyDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReadyDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ReadyDraft> {
         if let YamlValueKind::Map(_) = field.value.kind {
             let fields = from.table::<ReadyForm>(field, "`ready`")?;
             return read_map(from, field, &fields);
@@ -90,11 +90,17 @@ impl ValueForm for ReadyDraft {
     }
 }
 
-fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<ReadinessCondition> {
+fn read_short(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+    text: &str,
+) -> Option<ReadinessCondition> {
     match text.split_once(':') {
         None if text == "exit" => Some(ReadinessCondition::Exit),
         None if text == "listen" => Some(ReadinessCondition::Listen),
-        None if text == "healthcheck" => Some(ReadinessCondition::OfImage(Checking::default())),
+        None if text == "healthcheck" => {
+            Some(ReadinessCondition::OfImage(ReadinessCheckSettings::default()))
+        }
         Some(("tcp", port)) => read_port(from, field, port).map(ReadinessCondition::Tcp),
         Some(("unix", path)) if !path.is_empty() => Some(ReadinessCondition::Unix(path.to_owned())),
         Some(("log", pattern)) if !pattern.is_empty() => {
@@ -102,7 +108,9 @@ fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<Re
         }
         Some(("command", text)) if !text.trim().is_empty() => {
             let argv = split_words(from, field, text)?;
-            Some(ReadinessCondition::Command(Checking { argv, ..Checking::default() }.of_file()))
+            Some(ReadinessCondition::Command(
+                ReadinessCheckSettings { argv, ..ReadinessCheckSettings::default() }.of_file(),
+            ))
         }
         _ => {
             from.mistake(field.wrong(), format!("ready: `{}` is not {FORMS}", shorten(text)));
@@ -112,9 +120,13 @@ fn read_short(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<Re
 }
 
 /// `{tcp: 80, timeout: 5s}`.
-fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Option<ReadyDraft> {
+fn read_map(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+    fields: &Fields<'_>,
+) -> Option<ReadyDraft> {
     let within = from.read(fields, ReadyForm::TIMEOUT)?;
-    let is_condition = |field: &Field<'_>| CONDITIONS.contains(&field.key);
+    let is_condition = |field: &YamlMapEntry<'_>| CONDITIONS.contains(&field.key);
     let mut conditions = fields.all().filter(is_condition);
     let first = conditions.next();
     if let Some(second) = conditions.next().filter(|_| !fields.unknown) {
@@ -122,7 +134,7 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Op
         return None;
     }
     let checks = first.is_some_and(|first| ["command", "healthcheck"].contains(&first.key));
-    let others = |field: &Field<'_>| CHECKING.contains(&field.key);
+    let others = |field: &YamlMapEntry<'_>| CHECKING.contains(&field.key);
     if let (Some(first), Some(field), false) = (first, fields.all().find(others), checks) {
         let message = format!("`{}` does not go with `{}`", field.key, first.key);
         from.mistake_with_hint(field.place, message, "it is for `command` and `healthcheck`");
@@ -136,7 +148,7 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Op
     let exit = from.read(fields, ReadyForm::EXIT)?.map(|()| ReadinessCondition::Exit);
     let command = from.read(fields, ReadyForm::COMMAND)?;
     let of_image = from.read(fields, ReadyForm::HEALTHCHECK)?;
-    let with = |argv| Checking { argv, ..said.clone() };
+    let with = |argv| ReadinessCheckSettings { argv, ..said.clone() };
     let command = command.map(|(argv, _)| ReadinessCondition::Command(with(argv).of_file()));
     let of_image = of_image.map(|argv| ReadinessCondition::OfImage(with(argv)));
     let what = tcp.or(listen).or(unix).or(log).or(exit).or(command).or(of_image);
@@ -149,9 +161,9 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>, fields: &Fields<'_>) -> Op
 }
 
 /// The times of checks; `None`: one of them is wrong.
-fn read_checking(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Checking> {
+fn read_checking(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<ReadinessCheckSettings> {
     let fall = from.read(fields, ReadyForm::FALL)?;
-    Some(Checking {
+    Some(ReadinessCheckSettings {
         argv: Vec::new(),
         every: from.read(fields, ReadyForm::EVERY)?,
         timeout: from.read(fields, ReadyForm::CHECK_TIMEOUT)?,
@@ -167,7 +179,7 @@ struct TcpPortForm;
 impl ValueForm for TcpPortForm {
     type Value = u16;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u16> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<u16> {
         let port = from.text(field, "a TCP port")?;
         read_port(from, field, port)
     }
@@ -177,7 +189,7 @@ impl ValueForm for TcpPortForm {
     }
 }
 
-fn read_port(from: &mut Decoder<'_>, field: Field<'_>, port: &str) -> Option<u16> {
+fn read_port(from: &mut Decoder<'_>, field: YamlMapEntry<'_>, port: &str) -> Option<u16> {
     let parsed = port.parse().ok().filter(|port| *port != 0);
     if parsed.is_none() {
         let message = format!("ready: `{}` is not a TCP port from 1 to 65535", shorten(port));
@@ -191,7 +203,7 @@ form! {
     True: (), by read_true, like bool::schema
 }
 
-fn read_true(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
+fn read_true(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<()> {
     if !from.flag(field)? {
         from.mistake(field.wrong(), format!("`{}: false` is not a condition", field.key));
         return None;
@@ -205,7 +217,7 @@ struct Healthcheck;
 impl ValueForm for Healthcheck {
     type Value = Vec<String>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<String>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<String>> {
         match &field.value.kind {
             YamlValueKind::Text(text) if ["true", "false"].contains(&text.as_str()) => {
                 read_true(from, field).map(|()| Vec::new())
@@ -228,7 +240,7 @@ form! {
     SocketPath: String, by read_socket_path, like String::schema
 }
 
-fn read_socket_path(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_socket_path(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     from.text(field, "the path of a socket").map(str::to_owned)
 }
 
@@ -237,7 +249,7 @@ form! {
     Pattern: String, by read_pattern, like String::schema
 }
 
-fn read_pattern(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_pattern(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     let pattern = from.text(field, "a regular expression")?;
     check_regex(from, field, pattern).then(|| pattern.to_owned())
 }
@@ -247,7 +259,7 @@ form! {
     Timeout: Span, by read_timeout, like Span::schema
 }
 
-fn read_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_timeout(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let within = Span::read(from, field)?;
     if within.is_zero() {
         from.mistake(field.wrong(), "timeout: nothing is ready in no time");

@@ -4,7 +4,7 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Bytes, Packets};
 
 use super::property::{QueueLimitForm, read_length};
-use super::{Decoder, Field};
+use super::{Decoder, YamlMapEntry};
 use crate::grammar::form;
 
 form! {
@@ -12,7 +12,7 @@ form! {
     pub(super) ReceiveQueue: QueueLimit, by read_limit, like QueueLimitForm::schema
 }
 
-fn read_limit(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {
+fn read_limit(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<QueueLimit> {
     let needed = "packets or bytes, such as 1000p or 1MB";
     let limit = read_length(from, field, needed)?;
     let wrong = match limit {

@@ -2,13 +2,14 @@
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::plan::{
-    FlowPattern, Layers, OnRecordLoss, RecordChoice, RecordDirection, RecordMode, RecordingPolicy,
+    FlowPattern, OnRecordLoss, RecordChoice, RecordDirection, RecordLayerSet, RecordMode,
+    RecordingPolicy,
 };
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Bytes, Span};
 
 use super::event::NodeNames;
-use super::{Decoder, Field, LocatedValue};
+use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, text, words};
 use crate::tree::YamlValueKind;
 
@@ -109,7 +110,7 @@ pub(crate) struct RecordingForm;
 impl ValueForm for RecordingForm {
     type Value = RecordDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RecordDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RecordDraft> {
         let of = |recording| RecordDraft { recording, ..RecordDraft::default() };
         match &field.value.kind {
             YamlValueKind::Text(_) => {
@@ -149,9 +150,9 @@ fn short(definitions: &mut SchemaDefinitions) -> Json {
 struct LayerNames;
 
 impl ValueForm for LayerNames {
-    type Value = Layers;
+    type Value = RecordLayerSet;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Layers> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RecordLayerSet> {
         let items = from.list(field, "a list of layers")?;
         let layers: Vec<RecordSource> =
             items.filter_map(|item| LayerForm::read(from, item)).collect();
@@ -160,7 +161,7 @@ impl ValueForm for LayerNames {
             from.mistake(field.wrong(), message);
             return None;
         }
-        Some(Layers::of(layers))
+        Some(RecordLayerSet::of(layers))
     }
 
     fn schema(definitions: &mut SchemaDefinitions) -> Json {
@@ -178,7 +179,10 @@ fn flows_schema(definitions: &mut SchemaDefinitions) -> Json {
     json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
 }
 
-fn read_flows(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<FlowPattern>>> {
+fn read_flows(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<FlowPattern>>> {
     let texts = from.names(field, "a pattern of flows or a list of them")?;
     let mut patterns = Vec::new();
     for LocatedValue { value, place } in texts {
@@ -190,11 +194,11 @@ fn read_flows(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedVal
     Some(patterns)
 }
 
-fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RecordDraft> {
+fn read_map(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RecordDraft> {
     let usual = RecordingPolicy::default();
     let fields = from.table::<RecordForm>(field, "record")?;
     let standby = from.read_or(&fields, RecordForm::STANDBY, false)?;
-    let layers = from.read_or(&fields, RecordForm::LAYERS, Layers::default())?;
+    let layers = from.read_or(&fields, RecordForm::LAYERS, RecordLayerSet::default())?;
     let nodes = from.read_or(&fields, RecordForm::NODES, Vec::new())?;
     let flows = from.read_or(&fields, RecordForm::FLOWS, Vec::new())?;
     let direction = from.read(&fields, RecordForm::DIRECTION)?;
@@ -209,7 +213,7 @@ fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RecordDraft> {
         on_loss: from.read_or(&fields, RecordForm::ON_LOSS, OnRecordLoss::Report)?,
     };
     if let Err((key, why)) = recording.check_bounds() {
-        let place = fields.find(key).map_or(fields.place, Field::wrong);
+        let place = fields.find(key).map_or(fields.place, YamlMapEntry::wrong);
         from.mistake(place, format!("{key}: {why}"));
         return None;
     }

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use windtunnel_model::profile::PacketReordering;
 use windtunnel_model::{Probability, Span};
 
-use super::{Decoder, Field};
+use super::{Decoder, YamlMapEntry};
 use crate::grammar::{SchemaDefinitions, ValueForm, form, map};
 use crate::tree::YamlValueKind;
 
@@ -32,7 +32,7 @@ const DEFAULT_EXTRA: Span = Span::from_millis(1);
 impl ValueForm for PacketReordering {
     type Value = PacketReordering;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PacketReordering> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PacketReordering> {
         match (field.scalar(), &field.value.kind) {
             (Some("none"), _) => Some(PacketReordering::default()),
             (Some("jitter"), _) => {
@@ -81,7 +81,7 @@ form! {
     Correlation: Probability, by read_correlation, like Probability::schema
 }
 
-fn read_correlation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+fn read_correlation(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Probability> {
     let correlation = Probability::read(from, field)?;
     if correlation == Probability::ALWAYS {
         let message = "correlation: must be less than 100%, which decides about one packet only";
@@ -91,7 +91,7 @@ fn read_correlation(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probabil
     Some(correlation)
 }
 
-fn read_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PacketReordering> {
+fn read_map(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PacketReordering> {
     let fields = from.table::<ReorderForm>(field, "reorder")?;
     let probability = from.read_or(&fields, ReorderForm::PROBABILITY, Probability::NEVER)?;
     let extra = from.read_or(&fields, ReorderForm::EXTRA, DEFAULT_EXTRA)?;

@@ -4,8 +4,10 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 
 use super::limits::{CpuDemandDraft, DiskDemandDraft, LimitKeys, MemoryDemandDraft, number};
-use super::{Decoder, Field, LocatedValue};
-use crate::grammar::{BoundedInteger, NameListForm, Required, SchemaDefinitions, ValueForm, map};
+use super::{Decoder, LocatedValue, YamlMapEntry};
+use crate::grammar::{
+    BoundedInteger, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, map,
+};
 
 /// A reservation as the file has it.
 #[derive(Debug)]
@@ -21,7 +23,7 @@ map! {
     Reservation, ReservationDraft, by read_reservation {
         /// Nodes, groups of them (each counts as its members), or other reservations. Each is part of
         /// one reservation at the most.
-        "of" OF: Required<NameListForm>,
+        "of" OF: RequiredKeyForm<NameListForm>,
         /// Processor time of all together, as for a node: a limit of which so much must be free, or a
         /// map with `limit`, `min` and `weight`. With `min`, no more can be reserved within it.
         "cpu" CPU: CpuDemandDraft,
@@ -41,7 +43,7 @@ pub(super) struct ReservationMapForm;
 impl ValueForm for ReservationMapForm {
     type Value = Vec<ReservationDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ReservationDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<ReservationDraft>> {
         let entries = from.map(field, "a map of names and reservations")?;
         Some(entries.all().filter_map(|entry| read_reservation(from, entry)).collect())
     }
@@ -55,7 +57,7 @@ impl ValueForm for ReservationMapForm {
 /// The reservation of a name.
 pub(crate) fn read_reservation(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
 ) -> Option<ReservationDraft> {
     let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     let fields = from.table::<Reservation>(field, "a reservation")?;

@@ -6,7 +6,7 @@ use windtunnel_model::plan::{
 
 use super::node::AccountDraft;
 use super::platform::WrittenPlatform;
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{NameListForm, form, map, texts};
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -134,7 +134,7 @@ pub(super) fn image_place(fields: &Fields<'_>) -> Option<SourceLocation> {
     fields.get(RootTable::IMAGE).map(|image| image.value.place)
 }
 
-fn read_folder(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RootSource> {
+fn read_folder(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RootSource> {
     let path = from.text(field, "the path of a folder")?;
     if path.is_empty() {
         from.mistake(field.wrong(), "root: the path is empty");
@@ -145,7 +145,7 @@ fn read_folder(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RootSource> {
 
 fn read_image(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     args: Option<Vec<String>>,
 ) -> Option<RootSource> {
     let text = from.text(field, "the path of an image")?;
@@ -166,7 +166,7 @@ fn read_image(
 /// `oci://` and what names an image in a registry.
 fn read_reference(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     kind: &str,
     reference: &str,
     args: Option<Vec<String>>,
@@ -202,7 +202,7 @@ form! {
     Args: Vec<String>, by read_args, like texts
 }
 
-fn read_args(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<String>> {
+fn read_args(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<String>> {
     let items = from.list(field, "a list of words")?;
     items.map(|item| from.text(item, "a word").map(str::to_owned)).collect()
 }
@@ -212,7 +212,7 @@ form! {
     Volumes: Vec<Volume>, by read_volumes, like NameListForm::schema
 }
 
-fn read_volumes(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<Volume>> {
+fn read_volumes(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<Volume>> {
     let texts =
         from.names(field, "a list of volumes, each `SOURCE:/TARGET` or `SOURCE:/TARGET:ro`")?;
     texts.iter().map(|text| read_volume(from, text)).collect()

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{Routing, RoutingMetric};
 
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
     ListElement, Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts, words,
 };
@@ -57,7 +57,7 @@ map! {
 impl ValueForm for Routing {
     type Value = Routing;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Routing> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Routing> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             return Some(Metric::read(from, field)?.into());
         }
@@ -88,7 +88,7 @@ struct TimeOrNever;
 impl ValueForm for TimeOrNever {
     type Value = Option<Span>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Option<Span>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Option<Span>> {
         match field.scalar() {
             Some("never") => Some(None),
             _ => from.quantity(field, "a time such as 200ms, or `never`").map(Some),
@@ -131,7 +131,7 @@ struct RoutePathForm;
 impl ValueForm for RoutePathForm {
     type Value = Vec<LocatedValue<String>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<LocatedValue<String>>> {
         let items = from.list(field, "a list of names from node to node")?;
         items.map(|item| Name::read(from, item)).collect()
     }
@@ -150,7 +150,7 @@ form! {
 
 fn read_via_form(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
 ) -> Option<Option<Vec<LocatedValue<String>>>> {
     if field.scalar() == Some("shortest") {
         return Some(None);
@@ -159,7 +159,7 @@ fn read_via_form(
 }
 
 /// An item of `routes`.
-fn read_fixed(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+fn read_fixed(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RouteDraft> {
     let route = read_route(from, field)?;
     if let WayDraft::Shortest { .. } = route.way {
         let hint = "leave the route out; `via: shortest` is for events";
@@ -175,7 +175,7 @@ pub(super) struct EventRoute;
 impl ValueForm for EventRoute {
     type Value = RouteDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RouteDraft> {
         match &field.value.kind {
             YamlValueKind::List(_) => {
                 let way = WayDraft::Path(RoutePathForm::read(from, field)?);
@@ -198,7 +198,7 @@ impl ValueForm for EventRoute {
     }
 }
 
-fn read_route(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RouteDraft> {
+fn read_route(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RouteDraft> {
     let fields = from.table::<Route>(field, "a route")?;
     let one_way = from.read_or(&fields, Route::ONE_WAY, false)?;
     let place = fields.place;

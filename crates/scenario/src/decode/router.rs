@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::Timeouts;
 
-use super::{Decoder, Field, Fields, LocatedValue};
+use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts};
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
@@ -60,7 +60,7 @@ pub(super) struct Routers;
 impl ValueForm for Routers {
     type Value = Vec<RouterDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<RouterDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<RouterDraft>> {
         if let YamlValueKind::Map(_) = field.value.kind {
             let entries = from.map(field, "a map of names and routers")?;
             return Some(entries.all().filter_map(|entry| read_router(from, entry)).collect());
@@ -83,7 +83,7 @@ impl ValueForm for Routers {
     }
 }
 
-fn read_router(from: &mut Decoder<'_>, entry: Field<'_>) -> Option<RouterDraft> {
+fn read_router(from: &mut Decoder<'_>, entry: YamlMapEntry<'_>) -> Option<RouterDraft> {
     let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
     if !entry.is_some() {
         return Some(RouterDraft::plain(name));
@@ -143,7 +143,7 @@ form! {
     Timeout: Span, by read_timeout, like Span::schema
 }
 
-fn read_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_timeout(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let timeout = Span::read(from, field)?;
     let (least, most) = (Timeouts::LEAST, Timeouts::MOST);
     if !(least..=most).contains(&timeout) {
@@ -156,7 +156,7 @@ fn read_timeout(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
 
 fn read_ports(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
 ) -> Option<windtunnel_model::plan::PortRange> {
     let needed = "a range of ports such as 40000-49999";
     let text = from.text(field, needed)?;

@@ -8,13 +8,13 @@ use std::net::IpAddr;
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, Hash, LoadBalancingPolicy, Ping, Pinning, ReplicaHealthCheck,
-    ReplicaLossResponse, Service as Model, ServicePort,
+    FailOver, FlowPinningScope, Hash, LoadBalancingPolicy, Ping, ReplicaHealthCheck,
+    ReplicaLossResponse, Service as Model, ServicePort, TunnelEncapsulation,
 };
 
-use super::{Decoder, Field, LocatedValue};
+use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, Name, NameListForm, Required, SchemaDefinitions, ValueForm, form, map,
+    BoundedInteger, Name, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map,
     one_or_two, words,
 };
 use crate::text::{list, shorten};
@@ -38,11 +38,11 @@ pub(crate) struct ServiceDraft {
     pub(crate) policy: Option<LocatedValue<PolicyDraft>>,
     /// How the policy `hash` does it.
     pub(crate) hash: Option<LocatedValue<Hash>>,
-    pub(crate) pins: Option<LocatedValue<Pinning>>,
+    pub(crate) pins: Option<LocatedValue<FlowPinningScope>>,
     pub(crate) health: Option<LocatedValue<ReplicaHealthCheck>>,
     pub(crate) fail_over: Option<LocatedValue<FailOver>>,
     pub(crate) on_loss: Option<ReplicaLossResponse>,
-    pub(crate) encapsulation: Encapsulation,
+    pub(crate) encapsulation: TunnelEncapsulation,
     pub(crate) ping: Option<LocatedValue<Ping>>,
     pub(crate) tcp_idle: Span,
     pub(crate) udp_idle: Span,
@@ -67,13 +67,13 @@ map! {
         "address" ADDRESS: Addresses,
         /// What is redirected, such as `80/tcp` or `[80/tcp, 53/udp]`. Other ports of the address
         /// are those of the `origin`.
-        "ports" PORTS: Required<ServicePortsForm>,
+        "ports" PORTS: RequiredKeyForm<ServicePortsForm>,
         /// The node whose address it is: it gets what no router redirects. Without one, that is
         /// unreachable.
         "origin" ORIGIN: Name,
         /// The nodes that packets are redirected to, or groups of them. One gets something as soon
         /// as a program in it listens on the port.
-        "replicas" REPLICAS: Required<NameListForm>,
+        "replicas" REPLICAS: RequiredKeyForm<NameListForm>,
         /// The routers that redirect; default: all.
         "at" AT: NameListForm,
         /// Which replica gets a new connection; default nearest.
@@ -136,12 +136,12 @@ words! {
 
 words! {
     /// Which routers know the replica of an established connection or flow.
-    PinsWord as "Pins"; Pinning {
+    PinsWord as "Pins"; FlowPinningScope {
         /// All: it stays with its replica where routes change.
-        "shared" => Pinning::Shared,
+        "shared" => FlowPinningScope::Shared,
         /// Those that redirected it. Where routes change, another one gives it what its own policy
         /// says, as routers and load balancers do that do not talk to each other.
-        "per-router" => Pinning::PerRouter,
+        "per-router" => FlowPinningScope::PerRouter,
     }
 }
 
@@ -150,7 +150,7 @@ map! {
     WeightedForm as "Weighted" {
         /// The share of each replica in new connections; 1 for one that is not named, and none for
         /// one that weighs 0.
-        "weighted" WEIGHTED: Required<WeightsForm>,
+        "weighted" WEIGHTED: RequiredKeyForm<WeightsForm>,
     }
 }
 
@@ -176,14 +176,14 @@ words! {
 
 words! {
     /// How packets get from the router that redirects them to the replica.
-    EncapsulationWord as "Encapsulation"; Encapsulation {
+    EncapsulationWord as "Encapsulation"; TunnelEncapsulation {
         /// In another IP header: each is 20 bytes longer (IPv6: 40). The segments of TCP are made
         /// small enough, and the sender of what is too large gets an ICMP message.
-        "clamp" => Encapsulation::Clamp,
+        "clamp" => TunnelEncapsulation::Clamp,
         /// In another IPv4 header, and what is too large with it travels in fragments.
-        "fragment" => Encapsulation::Fragment,
+        "fragment" => TunnelEncapsulation::Fragment,
         /// As they are, by their route alone. Only routers may be on the way.
-        "none" => Encapsulation::None,
+        "none" => TunnelEncapsulation::None,
     }
 }
 
@@ -203,7 +203,7 @@ pub(super) struct ServiceMapForm;
 impl ValueForm for ServiceMapForm {
     type Value = Vec<ServiceDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<ServiceDraft>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<ServiceDraft>> {
         let entries = from.map(field, "a map of names and services")?;
         Some(entries.all().filter_map(|entry| read_service(from, entry)).collect())
     }
@@ -214,7 +214,7 @@ impl ValueForm for ServiceMapForm {
     }
 }
 
-fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft> {
+fn read_service(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ServiceDraft> {
     let name = LocatedValue { value: field.key.to_owned(), place: field.place };
     let fields = from.table::<Service>(field, "a service")?;
     let ports = from.need(&fields, Service::PORTS, "this service");
@@ -232,7 +232,7 @@ fn read_service(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ServiceDraft
         health: from.read_at_key(&fields, Service::HEALTH),
         fail_over: from.read_at(&fields, Service::FAIL_OVER),
         on_loss: from.read(&fields, Service::ON_LOSS)?,
-        encapsulation: from.read_or(&fields, Service::ENCAPSULATION, Encapsulation::Clamp)?,
+        encapsulation: from.read_or(&fields, Service::ENCAPSULATION, TunnelEncapsulation::Clamp)?,
         ping: from.read_at(&fields, Service::PING),
         tcp_idle: from.read_or(&fields, Service::TCP_IDLE, Model::TCP_IDLE)?,
         udp_idle: from.read_or(&fields, Service::UDP_IDLE, Model::UDP_IDLE)?,
@@ -245,7 +245,10 @@ form! {
     Addresses: Vec<LocatedValue<IpAddr>>, by read_addresses, like one_or_two
 }
 
-fn read_addresses(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<IpAddr>>> {
+fn read_addresses(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<IpAddr>>> {
     let mut addresses: Vec<LocatedValue<IpAddr>> = Vec::new();
     for text in from.names(field, "an address such as 10.1.0.80, or a list of two")? {
         let (place, shown) = (text.place, shorten(&text.value));
@@ -270,7 +273,10 @@ struct ServicePortsForm;
 impl ValueForm for ServicePortsForm {
     type Value = Vec<LocatedValue<ServicePort>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<ServicePort>>> {
+    fn read(
+        from: &mut Decoder<'_>,
+        field: YamlMapEntry<'_>,
+    ) -> Option<Vec<LocatedValue<ServicePort>>> {
         let mut ports: Vec<LocatedValue<ServicePort>> = Vec::new();
         for text in from.names(field, "a port such as 80/tcp, or a list of them")? {
             let port = read_port(from, &text)?;
@@ -328,7 +334,7 @@ struct PolicyForm;
 impl ValueForm for PolicyForm {
     type Value = PolicyDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<PolicyDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PolicyDraft> {
         if let YamlValueKind::Map(_) = field.value.kind {
             let fields = from.table::<WeightedForm>(field, "a policy")?;
             let weights = from.need(&fields, WeightedForm::WEIGHTED, "this policy")?;
@@ -361,13 +367,13 @@ pub(super) struct WeightsForm;
 impl ValueForm for WeightsForm {
     type Value = Weights;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Weights> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Weights> {
         let entries = from.map(field, "a map of replicas and weights")?;
         if entries.all().next().is_none() {
             from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
             return None;
         }
-        let weight = |from: &mut Decoder<'_>, entry: Field<'_>| {
+        let weight = |from: &mut Decoder<'_>, entry: YamlMapEntry<'_>| {
             let weight = BoundedInteger::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
             let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
             Some((name, u32::try_from(weight).ok()?))
@@ -387,7 +393,7 @@ form! {
     Idle: Span, by read_idle, like Span::schema
 }
 
-fn read_idle(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_idle(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let idle = Span::read(from, field)?;
     let (least, most) = (Span::from_millis(1), Model::IDLE_MAX);
     if !(least..=most).contains(&idle) {

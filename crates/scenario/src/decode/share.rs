@@ -6,7 +6,7 @@ use windtunnel_model::demand::Demand;
 use windtunnel_model::profile::SendShare;
 
 use super::limits::number;
-use super::{Decoder, Field};
+use super::{Decoder, YamlMapEntry};
 use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
 use crate::text::list;
 use crate::tree::YamlValueKind;
@@ -53,7 +53,7 @@ map! {
 impl ValueForm for LinkShareDraft {
     type Value = LinkShareDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LinkShareDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LinkShareDraft> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let message = "`send` of a program is a share of its node's link, such as {weight: 2}";
             let hint = "`send: 1MB/s` beside `run` limits the node";

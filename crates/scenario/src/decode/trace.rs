@@ -5,8 +5,8 @@ use windtunnel_model::profile::{LossModel, PropertySetting};
 use windtunnel_model::trace::{TraceContent, TraceSeries};
 use windtunnel_model::{LinkPatch, Probability, Rate, Span, TraceMode, TraceUse};
 
-use super::{Decoder, Field, Fields};
-use crate::grammar::{Required, SchemaDefinitions, ValueForm, form, map, text, words};
+use super::{Decoder, Fields, YamlMapEntry};
+use crate::grammar::{RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, text, words};
 use crate::text::shorten;
 use crate::trace::TraceFormat as FileForm;
 use crate::tree::YamlValueKind;
@@ -16,7 +16,7 @@ map! {
     /// leave.
     RateTrace {
         /// The file, relative to the scenario's folder.
-        "trace" TRACE: Required<String>,
+        "trace" TRACE: RequiredKeyForm<String>,
         /// Whether it begins again after its last line; default true. After the end of one that
         /// does not, nothing passes.
         "repeat" REPEAT: bool,
@@ -30,7 +30,7 @@ map! {
     /// such as `0s,10mbit,40ms,0.1%`.
     TraceForm {
         /// The file, relative to the scenario's folder.
-        "file" FILE: Required<String>,
+        "file" FILE: RequiredKeyForm<String>,
         /// What holds between two rows: the earlier (`hold`, default), or the straight line
         /// (`interpolate`).
         "mode" MODE: Mode,
@@ -67,7 +67,7 @@ pub(crate) struct TraceRate {
 impl ValueForm for TraceRate {
     type Value = TraceRate;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TraceRate> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<TraceRate> {
         let fields = from.table::<RateTrace>(field, "a rate that follows a trace")?;
         let file = from.required(&fields, RateTrace::TRACE, "this rate");
         let repeat = from.read_or(&fields, RateTrace::REPEAT, true);
@@ -117,7 +117,7 @@ impl TableTrace {
 impl ValueForm for TableTrace {
     type Value = TableTrace;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<TableTrace> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<TableTrace> {
         let (file, mode, repeat, offset) = match &field.value.kind {
             YamlValueKind::Text(text) if text == "none" => {
                 let hint = "set the `rate`, `latency` or `loss` that shall follow no trace";
@@ -169,7 +169,7 @@ form! {
     Offset: Span, by read_offset, like Span::schema
 }
 
-fn read_offset(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_offset(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let offset = Span::read(from, field)?;
     if offset > LONGEST_OFFSET {
         from.mistake(field.wrong(), format!("offset: `{offset}` is too long"));

@@ -12,7 +12,7 @@ use crate::position::SourceLocation;
 use crate::text::{list, nearest, shorten};
 use crate::trace::TraceFiles;
 use crate::tree::YamlValueKind;
-pub(crate) use fields::{Field, Fields};
+pub(crate) use fields::{Fields, YamlMapEntry};
 
 /// What reads the tree: where mistakes go, and the other files that the scenario names.
 pub(crate) struct Decoder<'a> {
@@ -104,14 +104,14 @@ impl Decoder<'_> {
     /// A map with the keys of the table `M` and extensions only; `what` names it in messages.
     pub(crate) fn table<'t, M: MapSchema>(
         &mut self,
-        field: Field<'t>,
+        field: YamlMapEntry<'t>,
         what: &str,
     ) -> Option<Fields<'t>> {
         self.fields(field, what, &M::list())
     }
 
     /// A map with any keys.
-    pub(crate) fn map<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<Fields<'t>> {
+    pub(crate) fn map<'t>(&mut self, field: YamlMapEntry<'t>, needed: &str) -> Option<Fields<'t>> {
         match &field.value.kind {
             YamlValueKind::Map(entries) => {
                 let place = field.value.place;
@@ -124,7 +124,7 @@ impl Decoder<'_> {
     /// A map with the keys `known` and extensions only; `what` names it in messages ("a link").
     pub(crate) fn fields<'t>(
         &mut self,
-        field: Field<'t>,
+        field: YamlMapEntry<'t>,
         what: &str,
         known: &[&str],
     ) -> Option<Fields<'t>> {
@@ -170,7 +170,7 @@ impl Decoder<'_> {
         fields: &Fields<'t>,
         key: impl Into<&'k str>,
         what: &str,
-    ) -> Option<Field<'t>> {
+    ) -> Option<YamlMapEntry<'t>> {
         let key = key.into();
         let found = fields.find(key);
         if found.is_none() && !fields.unknown {
@@ -182,9 +182,9 @@ impl Decoder<'_> {
     /// The items of a list.
     pub(crate) fn list<'t>(
         &mut self,
-        field: Field<'t>,
+        field: YamlMapEntry<'t>,
         needed: &str,
-    ) -> Option<impl Iterator<Item = Field<'t>> + Clone + use<'t>> {
+    ) -> Option<impl Iterator<Item = YamlMapEntry<'t>> + Clone + use<'t>> {
         match &field.value.kind {
             YamlValueKind::List(items) => Some(items.iter().map(move |item| field.with(item))),
             _ => self.wrong_type(field, needed),
@@ -192,7 +192,7 @@ impl Decoder<'_> {
     }
 
     /// A scalar's text.
-    pub(crate) fn text<'t>(&mut self, field: Field<'t>, needed: &str) -> Option<&'t str> {
+    pub(crate) fn text<'t>(&mut self, field: YamlMapEntry<'t>, needed: &str) -> Option<&'t str> {
         match &field.value.kind {
             YamlValueKind::Text(text) if text.contains('\0') => {
                 let message = format!("`{}` holds a NUL character", shorten(text));
@@ -207,7 +207,7 @@ impl Decoder<'_> {
     /// A scalar's text with its place.
     pub(crate) fn text_at(
         &mut self,
-        field: Field<'_>,
+        field: YamlMapEntry<'_>,
         needed: &str,
     ) -> Option<LocatedValue<String>> {
         let value = self.text(field, needed)?.to_owned();
@@ -215,7 +215,7 @@ impl Decoder<'_> {
     }
 
     /// A quantity with a unit.
-    pub(crate) fn quantity<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T>
+    pub(crate) fn quantity<T>(&mut self, field: YamlMapEntry<'_>, needed: &str) -> Option<T>
     where
         T: FromStr,
         T::Err: fmt::Display,
@@ -240,7 +240,7 @@ impl Decoder<'_> {
     }
 
     /// `true` or `false`.
-    pub(crate) fn flag(&mut self, field: Field<'_>) -> Option<bool> {
+    pub(crate) fn flag(&mut self, field: YamlMapEntry<'_>) -> Option<bool> {
         match self.text(field, "`true` or `false`")? {
             "true" => Some(true),
             "false" => Some(false),
@@ -256,7 +256,7 @@ impl Decoder<'_> {
     /// A whole number.
     pub(crate) fn integer(
         &mut self,
-        field: Field<'_>,
+        field: YamlMapEntry<'_>,
         range: RangeInclusive<u64>,
         needed: &str,
     ) -> Option<u64> {
@@ -279,7 +279,7 @@ impl Decoder<'_> {
     /// One of a few words.
     pub(crate) fn choice<T: Clone>(
         &mut self,
-        field: Field<'_>,
+        field: YamlMapEntry<'_>,
         choices: &[(&str, T)],
     ) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
@@ -300,7 +300,7 @@ impl Decoder<'_> {
     /// One name or a list of names.
     pub(crate) fn names(
         &mut self,
-        field: Field<'_>,
+        field: YamlMapEntry<'_>,
         needed: &str,
     ) -> Option<Vec<LocatedValue<String>>> {
         match &field.value.kind {
@@ -312,7 +312,7 @@ impl Decoder<'_> {
     }
 
     /// Reports that a key holds something of another type.
-    pub(crate) fn wrong_type<T>(&mut self, field: Field<'_>, needed: &str) -> Option<T> {
+    pub(crate) fn wrong_type<T>(&mut self, field: YamlMapEntry<'_>, needed: &str) -> Option<T> {
         let found = match &field.value.kind {
             YamlValueKind::Null if !field.key.is_empty() => {
                 let message = format!("`{}` has no value: it must be {needed}", shorten(field.key));

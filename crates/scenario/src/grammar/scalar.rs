@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::{Decoder, Field, LocatedValue, SchemaDefinitions, ValueForm, form};
+use super::{Decoder, LocatedValue, SchemaDefinitions, ValueForm, YamlMapEntry, form};
 use crate::text::shorten;
 
 impl ValueForm for bool {
     type Value = bool;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<bool> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<bool> {
         from.flag(field)
     }
 
@@ -26,7 +26,7 @@ pub(crate) struct BoundedInteger<const LEAST: u64, const MOST: u64>;
 impl<const LEAST: u64, const MOST: u64> ValueForm for BoundedInteger<LEAST, MOST> {
     type Value = u64;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u64> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<u64> {
         let needed = match (LEAST, MOST) {
             (0, u64::MAX) => "a whole number".to_owned(),
             (_, u64::MAX) => format!("a whole number from {LEAST}"),
@@ -53,7 +53,7 @@ macro_rules! quantity {
         impl ValueForm for $form {
             type Value = $form;
 
-            fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<$form> {
+            fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<$form> {
                 from.quantity(field, $needed)
             }
 
@@ -84,7 +84,7 @@ quantity!(
 impl ValueForm for Probability {
     type Value = Probability;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Probability> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Probability> {
         match field.scalar() {
             Some("none") => Some(Probability::NEVER),
             _ => from.quantity(field, "a probability such as 0.1%"),
@@ -104,7 +104,7 @@ pub(crate) struct NameListForm;
 impl ValueForm for NameListForm {
     type Value = Vec<LocatedValue<String>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
         from.names(field, "a name or a list of names")
     }
 
@@ -141,7 +141,7 @@ pub(crate) fn texts(_: &mut SchemaDefinitions) -> Json {
 impl ValueForm for String {
     type Value = LocatedValue<String>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LocatedValue<String>> {
         from.text_at(field, "a text")
     }
 
@@ -155,7 +155,7 @@ form! {
     pub(crate) Name: LocatedValue<String>, by read_name, like text
 }
 
-fn read_name(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LocatedValue<String>> {
+fn read_name(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LocatedValue<String>> {
     from.text_at(field, "a name")
 }
 
@@ -175,7 +175,7 @@ impl ListElement for Name {
 impl<F: ListElement> ValueForm for ListForm<F> {
     type Value = Vec<F::Value>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<F::Value>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<F::Value>> {
         let items = from.list(field, F::LIST)?;
         Some(items.filter_map(|item| F::read(from, item)).collect())
     }
@@ -198,7 +198,7 @@ pub(crate) fn hint_for_unit(text: &str) -> Option<&'static str> {
 }
 
 /// Whether a pattern is a regular expression; what is wrong with it is reported.
-pub(crate) fn check_regex(from: &mut Decoder<'_>, field: Field<'_>, pattern: &str) -> bool {
+pub(crate) fn check_regex(from: &mut Decoder<'_>, field: YamlMapEntry<'_>, pattern: &str) -> bool {
     let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
     if let Err(error) = &built {
         // The library draws the pattern over several lines; its last line is the reason.

@@ -13,7 +13,7 @@ map! {
     /// of two lines.
     Lamp {
         /// How bright.
-        "level" LEVEL: Required<BoundedInteger<1, 9>>,
+        "level" LEVEL: RequiredKeyForm<BoundedInteger<1, 9>>,
         ..Timing,
         /// Its colour.
         "colour" COLOUR: Colour,
@@ -43,14 +43,14 @@ fn with<T>(text: &str, read: impl FnOnce(&mut Decoder<'_>, &Fields<'_>) -> T) ->
     let root = tree::parse(text).unwrap().unwrap();
     let (mut diagnostics, mut traces) = (Diagnostics::default(), TraceFiles::default());
     let mut decoder = Decoder { diagnostics: &mut diagnostics, traces: &mut traces };
-    let field = Field { key: "lamp", place: root.place, value: &root };
+    let field = YamlMapEntry { key: "lamp", place: root.place, value: &root };
     let fields = decoder.table::<Lamp>(field, "a lamp").unwrap();
     let value = read(&mut decoder, &fields);
     if diagnostics.is_clean() {
         return (value, Vec::new());
     }
     let errors = diagnostics.into_errors("lamp.yaml", text);
-    let shown = |mistake: &crate::Mistake| {
+    let shown = |mistake: &crate::ScenarioMistake| {
         let hint = mistake.hint.as_deref().unwrap_or("-");
         format!("{}:{} {} | {hint}", mistake.line, mistake.column, mistake.message)
     };

@@ -5,7 +5,7 @@ mod subnets;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use windtunnel_model::plan::{Encapsulation, LinkEnd, NodeInterface};
+use windtunnel_model::plan::{LinkEnd, NodeInterface, TunnelEncapsulation};
 use windtunnel_model::{LanId, NetworkVertex, NodeId, Plan, Subnet};
 
 use crate::decode::{AddressPool, ScenarioDraft, is_usable};
@@ -54,7 +54,7 @@ pub(super) fn assign(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut 
     for (service, draft) in plan.services.iter_mut().zip(&draft.services) {
         if draft.addresses.is_empty() && service.origin.is_none() {
             needed += 1;
-            let only_v4 = service.encapsulation == Encapsulation::Fragment;
+            let only_v4 = service.encapsulation == TunnelEncapsulation::Fragment;
             let mut none = None;
             let v6 = if only_v4 { &mut none } else { &mut v6 };
             fill(&mut service.v4, &mut service.v6, &mut v4, v6);

@@ -11,7 +11,9 @@ use super::amount::{count_of, share_of};
 use super::end::RepetitionEnd;
 use super::event::{EventTimeline, Scene, members, weight};
 use crate::LARGEST_FILE;
-use crate::churn::{ChurnRate, ChurnScript, ChurnTrace, Move, Speed, TextError, by_rate};
+use crate::churn::{
+    ChurnRate, ChurnScript, ChurnTrace, PopulationChange, Speed, TextError, by_rate,
+};
 use crate::decode::{
     ChurnDraft, ChurnKind, EndDraft, EventDraft, LocatedValue, NodeAmount, TextDraft,
 };
@@ -43,7 +45,7 @@ pub(super) fn expand(
         ChurnKind::Trace { text, speed } => stage.trace(found, text, *speed, timeline)?,
     };
     let named = |members: Vec<usize>| members.into_iter().map(|member| nodes[member]).collect();
-    for Move { at, leave, join } in moves {
+    for PopulationChange { at, leave, join } in moves {
         let action = EventAction::Churn { leave: named(leave), by: churn.leave, join: named(join) };
         if !budget.spend(found, 1 + weight(&action), event.place) {
             return None;
@@ -106,7 +108,7 @@ impl ChurnResolver<'_> {
         away: Option<Span>,
         end: &EndDraft,
         budget: &mut ExpansionBudget,
-    ) -> Option<Vec<Move>> {
+    ) -> Option<Vec<PopulationChange>> {
         let count = u64::try_from(self.nodes.len()).unwrap_or(u64::MAX);
         let leavers = share_of(rate.value, count);
         if leavers == 0 {
@@ -145,7 +147,7 @@ impl ChurnResolver<'_> {
         speed: Speed,
         present: Option<&LocatedValue<NodeAmount>>,
         timeline: &mut EventTimeline,
-    ) -> Option<Vec<Move>> {
+    ) -> Option<Vec<PopulationChange>> {
         let words = self.words(found, text)?;
         let mut draws = self.draws("script");
         let inside = self.inside(found, present, &mut draws)?;
@@ -164,7 +166,7 @@ impl ChurnResolver<'_> {
         }
         self.leave_out(timeline, &inside);
         let moves = outcome.moves.into_iter();
-        Some(merged(moves.map(|step| Move { at: speed.apply(step.at), ..step })))
+        Some(merged(moves.map(|step| PopulationChange { at: speed.apply(step.at), ..step })))
     }
 
     /// The members that are there at the beginning.
@@ -199,7 +201,7 @@ impl ChurnResolver<'_> {
         text: &TextDraft,
         speed: Speed,
         timeline: &mut EventTimeline,
-    ) -> Option<Vec<Move>> {
+    ) -> Option<Vec<PopulationChange>> {
         let words = self.words(found, text)?;
         let trace = match ChurnTrace::parse(&words) {
             Ok(trace) => trace,
@@ -300,7 +302,7 @@ impl TextDraft {
 
 /// Speeding up may bring moves to one instant. A node that joins and leaves at once has not
 /// been there; one that leaves and joins at once is started afresh.
-fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
+fn merged(moves: impl Iterator<Item = PopulationChange>) -> Vec<PopulationChange> {
     let mut by_time: BTreeMap<Span, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
     for step in moves {
         let (leave, join) = by_time.entry(step.at).or_default();
@@ -311,7 +313,7 @@ fn merged(moves: impl Iterator<Item = Move>) -> Vec<Move> {
         }
         join.extend(step.join);
     }
-    let moves = by_time.into_iter().map(|(at, (leave, join))| Move {
+    let moves = by_time.into_iter().map(|(at, (leave, join))| PopulationChange {
         at,
         leave: leave.into_iter().collect(),
         join: join.into_iter().collect(),

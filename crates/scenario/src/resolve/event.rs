@@ -9,7 +9,9 @@ use super::ExpansionBudget;
 use super::amount::chosen;
 use super::directory::{Directory, file_name};
 use super::end::RepetitionEnd;
-use crate::decode::{EventDraft, EventDraftKind, LinkKeys, LocatedValue, Paths, ScenarioDraft};
+use crate::decode::{
+    EventDraft, EventDraftKind, LinkKeys, LocatedValue, PathModelReason, ScenarioDraft,
+};
 use crate::error::Diagnostics;
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -20,7 +22,7 @@ pub(crate) struct Scene<'a> {
     pub(super) directory: &'a Directory,
     pub(super) plan: &'a Plan,
     /// Why the plan's network model is paths, if it is.
-    pub(super) why: Paths,
+    pub(super) why: PathModelReason,
     /// The text in which the events stand, for places inside of it.
     pub(super) text: &'a str,
     pub(super) files: &'a ReadFile<'a>,

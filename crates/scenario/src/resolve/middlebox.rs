@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use windtunnel_model::plan::{
     Firewall, ForwardedPort, Middlebox, MiddleboxSide, NatBehaviour, NetworkModel,
 };
-use windtunnel_model::realm::{Bypassed, Realms};
+use windtunnel_model::realm::{AddressRealms, BypassedNat};
 use windtunnel_model::{Plan, RouterId};
 
 use super::directory::Directory;
@@ -51,7 +51,7 @@ pub(super) fn resolve(
     if !found.is_clean() {
         return;
     }
-    if let Err(Bypassed(router)) = Realms::of(plan) {
+    if let Err(BypassedNat(router)) = AddressRealms::of(plan) {
         let router = &draft.routers[router.index()];
         let place = router.nat.as_ref().map_or(router.name.place, |nat| nat.place);
         let name = &router.name.value;
@@ -154,7 +154,7 @@ fn forwarded(
 
 /// Forwarded ports lead inside.
 fn check_forwards(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
-    let Ok(Some(realms)) = Realms::of(plan) else { return };
+    let Ok(Some(realms)) = AddressRealms::of(plan) else { return };
     for middlebox in &plan.middleboxes {
         let (Some(nat), Some(draft)) =
             (&middlebox.nat, &draft.routers[middlebox.router.index()].nat)

@@ -5,7 +5,7 @@ use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::profile::{PropertySetting, QueueDiscipline};
 use windtunnel_model::{LinkPatch, Plan};
 
-use crate::decode::{LinkKeys, Paths, ScenarioDraft, Subject};
+use crate::decode::{LinkKeys, PathModelReason, ScenarioDraft, Subject};
 use crate::error::Diagnostics;
 
 /// Shares are exact below this many bits a second
@@ -37,13 +37,18 @@ pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft) {
 }
 
 /// Refuses properties in an event that the plan's network model has no place for.
-pub(super) fn check_keys(found: &mut Diagnostics, plan: &Plan, why: Paths, keys: &LinkKeys) {
+pub(super) fn check_keys(
+    found: &mut Diagnostics,
+    plan: &Plan,
+    why: PathModelReason,
+    keys: &LinkKeys,
+) {
     if plan.model != NetworkModel::Hops {
         refuse(found, why, keys);
     }
 }
 
-fn refuse(found: &mut Diagnostics, why: Paths, keys: &LinkKeys) {
+fn refuse(found: &mut Diagnostics, why: PathModelReason, keys: &LinkKeys) {
     let refused = [0, 1].into_iter().find_map(|direction| unfit(&keys.patch(direction)));
     let Some((key, message)) = refused else { return };
     if let Some(place) = keys.place(key).or_else(|| keys.place("preset")) {
@@ -65,25 +70,29 @@ pub(crate) fn unfit(patch: &LinkPatch) -> Option<(&'static str, &'static str)> {
     patch.traces.rate.is_some().then_some(("rate", "a link's rate follows no trace"))
 }
 
-impl Paths {
+impl PathModelReason {
     fn subject(self) -> &'static str {
         match self {
-            Paths::Asked => "`model: paths`",
-            Paths::SeveralMachines => "over several machines the model of paths is used, which",
+            PathModelReason::Asked => "`model: paths`",
+            PathModelReason::SeveralMachines => {
+                "over several machines the model of paths is used, which"
+            }
         }
     }
 
     pub(crate) fn condition(self) -> &'static str {
         match self {
-            Paths::Asked => "with `model: paths`",
-            Paths::SeveralMachines => "over several machines the model of paths is used, where",
+            PathModelReason::Asked => "with `model: paths`",
+            PathModelReason::SeveralMachines => {
+                "over several machines the model of paths is used, where"
+            }
         }
     }
 
     pub(crate) fn remedy(self) -> &'static str {
         match self {
-            Paths::Asked => "use `model: hops`",
-            Paths::SeveralMachines => "run it on one machine",
+            PathModelReason::Asked => "use `model: hops`",
+            PathModelReason::SeveralMachines => "run it on one machine",
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::position::SourceLocation;
 
 pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
     realm::check(found, draft, plan);
-    let touched = Components::of(plan, |id| plan.nodes[id.index()].forward).touched;
+    let touched = ConnectedComponents::of(plan, |id| plan.nodes[id.index()].forward).touched;
     if draft.allow_unreachable {
         return check_paths(found, draft, plan, &touched);
     }
@@ -99,16 +99,16 @@ fn check_published(
 }
 
 /// Connected components of what forwards.
-pub(super) struct Components {
+pub(super) struct ConnectedComponents {
     /// By node: the components that it is in or linked to.
     touched: Vec<BTreeSet<usize>>,
     /// By router: its component.
     routers: Vec<usize>,
 }
 
-impl Components {
+impl ConnectedComponents {
     /// Those of routers, LANs and the nodes that forward.
-    pub(super) fn of(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components {
+    pub(super) fn of(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> ConnectedComponents {
         components(plan, node_forwards)
     }
 
@@ -118,7 +118,7 @@ impl Components {
     }
 }
 
-fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components {
+fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> ConnectedComponents {
     let nodes = plan.nodes.len();
     let number = |vertex: NetworkVertex| match vertex {
         NetworkVertex::Node(id) => id.index(),
@@ -151,7 +151,7 @@ fn components(plan: &Plan, node_forwards: impl Fn(NodeId) -> bool) -> Components
         }
     }
     let routers = (0..plan.routers.len()).map(|id| sets.root(nodes + id)).collect();
-    Components { touched, routers }
+    ConnectedComponents { touched, routers }
 }
 
 /// Pairs of nodes that a link joins, the lower number first.

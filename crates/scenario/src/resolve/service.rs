@@ -5,8 +5,9 @@ mod expect;
 mod transparent;
 
 use windtunnel_model::plan::{
-    EventAction, FailOver, Hash, HealthProbe, LoadBalancingPolicy, NetworkModel, Ping, Pinning,
-    Plan, Replica, ReplicaHealthCheck, Service, ServiceChange, ServiceUpdate, TransportProtocol,
+    EventAction, FailOver, FlowPinningScope, Hash, HealthProbe, LoadBalancingPolicy, NetworkModel,
+    Ping, Plan, Replica, ReplicaHealthCheck, Service, ServiceChange, ServiceUpdate,
+    TransportProtocol,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId};
 
@@ -69,7 +70,9 @@ fn directors(found: &mut Diagnostics, draft: &ServiceDraft, service: &Service) {
         let message = format!("hash: the policy `{}` uses none", service.policy.name());
         found.mistake_with_hint(hash.place, message, "write `policy: hash`, or leave `hash` out");
     }
-    let Some(LocatedValue { value: Pinning::PerRouter, place }) = draft.pins else { return };
+    let Some(LocatedValue { value: FlowPinningScope::PerRouter, place }) = draft.pins else {
+        return;
+    };
     let reason = match (service.fail_over, service.policy) {
         (FailOver::Transparent, _) => Some((
             "with `fail-over: transparent` one router keeps each connection, whatever routes do",
@@ -125,7 +128,7 @@ fn service(
             (None, None) => LoadBalancingPolicy::default(),
         },
         hash: draft.hash.as_ref().map_or(Hash::default(), |hash| hash.value),
-        pins: draft.pins.as_ref().map_or(Pinning::default(), |pins| pins.value),
+        pins: draft.pins.as_ref().map_or(FlowPinningScope::default(), |pins| pins.value),
         health: draft.health.as_ref().map(|health| health.value.clone()),
         fail_over: draft.fail_over.as_ref().map_or(FailOver::New, |it| it.value),
         on_loss: draft.on_loss.unwrap_or_default(),

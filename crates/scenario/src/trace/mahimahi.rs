@@ -1,6 +1,6 @@
 //! The format of mahimahi's link: on each line the millisecond of one delivery opportunity.
 
-use windtunnel_model::trace::{Opportunities, TraceColumn};
+use windtunnel_model::trace::{DeliveryOpportunities, TraceColumn};
 
 use super::TraceSyntaxError;
 use crate::text::shorten;
@@ -8,9 +8,9 @@ use crate::text::shorten;
 /// The longest trace, in milliseconds: a year.
 const LONGEST_MS: u64 = 366 * 24 * 3_600_000;
 
-pub(super) fn parse(text: &str) -> Result<Opportunities, TraceSyntaxError> {
+pub(super) fn parse(text: &str) -> Result<DeliveryOpportunities, TraceSyntaxError> {
     let mut trace =
-        Opportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
+        DeliveryOpportunities { delta_ms: TraceColumn::default(), count: TraceColumn::default() };
     let mut before = 0;
     let mut last_line = 1;
     for (index, line) in text.lines().enumerate() {

@@ -1,8 +1,8 @@
 //! Properties of links and of their two directions.
 
 use windtunnel_model::profile::{
-    CodelParameters, Fair, FairBy, FlowQueues, GilbertElliott, JitterDistribution, LossModel,
-    Overhead, PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
+    CodelParameters, FairBy, FlowQueues, GilbertElliott, HostFairParameters, JitterDistribution,
+    LossModel, Overhead, PieParameters, QueueDiscipline, QueueLimit, RedParameters, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -104,7 +104,7 @@ fn every_form_of_active_queue_management_is_read() {
     assert_eq!(form("red"), QueueDiscipline::Red(RedParameters::default()));
     assert_eq!(form("pie"), QueueDiscipline::Pie(PieParameters::default()));
     assert_eq!(form("fq-codel"), QueueDiscipline::FqCodel(FlowQueues::default()));
-    assert_eq!(form("fair"), QueueDiscipline::Fair(Fair::default()));
+    assert_eq!(form("fair"), QueueDiscipline::Fair(HostFairParameters::default()));
     assert_eq!(form("wf2q"), QueueDiscipline::Wf2q(Wf2qParameters::default()));
     let wf2q = Wf2qParameters { flows: 8, ..Wf2qParameters::default() };
     assert_eq!(form("{wf2q: {flows: 8}}"), QueueDiscipline::Wf2q(wf2q));
@@ -138,7 +138,7 @@ fn every_form_of_active_queue_management_is_read() {
     let queues = FlowQueues { flows: 16, quantum: 300, codel };
     let keys = "flows: 16, quantum: 300B, target: 1ms, interval: 20ms, ecn: false";
     assert_eq!(form(&format!("{{fq-codel: {{{keys}}}}}")), QueueDiscipline::FqCodel(queues));
-    let fair = Fair { by: FairBy::Source, queues };
+    let fair = HostFairParameters { by: FairBy::Source, queues };
     assert_eq!(form(&format!("{{fair: {{by: source, {keys}}}}}")), QueueDiscipline::Fair(fair));
 }
 

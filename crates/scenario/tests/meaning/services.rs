@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use windtunnel_model::expect::{ExpectationClaim, ServiceFact, ValueBounds};
 use windtunnel_model::plan::{
-    Encapsulation, EventAction, FailOver, Hash, HealthProbe, HealthProbeDatagram,
-    LoadBalancingPolicy, Pinning, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
-    ServiceUpdate, TransportProtocol,
+    EventAction, FailOver, FlowPinningScope, Hash, HealthProbe, HealthProbeDatagram,
+    LoadBalancingPolicy, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
+    ServiceUpdate, TransportProtocol, TunnelEncapsulation,
 };
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Span};
 
@@ -42,7 +42,7 @@ fn a_service_has_an_address_behind_all_others_and_every_router_redirects() {
     assert_eq!((service.policy, service.fail_over), (LoadBalancingPolicy::Nearest, FailOver::New));
     assert_eq!(
         (service.on_loss, service.encapsulation),
-        (ReplicaLossResponse::Silent, Encapsulation::Clamp)
+        (ReplicaLossResponse::Silent, TunnelEncapsulation::Clamp)
     );
     assert_eq!((service.health, service.origin), (None, None));
     assert_eq!(service.tcp_idle, Span::from_secs(7440), "RFC 5382, REQ-5");
@@ -113,7 +113,7 @@ fn everything_that_is_said_is_in_the_plan() {
     assert_eq!(service.health, Some(health));
     assert_eq!(
         (service.on_loss, service.encapsulation),
-        (ReplicaLossResponse::Reset, Encapsulation::None)
+        (ReplicaLossResponse::Reset, TunnelEncapsulation::None)
     );
     assert_eq!((service.tcp_idle, service.udp_idle), (Span::from_secs(3600), Span::from_secs(5)));
 }
@@ -202,7 +202,7 @@ fn a_plan_from_elsewhere_whose_services_contradict_themselves_is_refused() {
     assert_eq!(refused(&|it| it.name = "s-1".to_owned()), "`s-1` is there twice");
     assert_eq!(refused(&|it| it.ports.clear()), "service `www`: it has 0 ports");
     assert_eq!(
-        refused(&|it| it.encapsulation = Encapsulation::Fragment),
+        refused(&|it| it.encapsulation = TunnelEncapsulation::Fragment),
         "service `www`: only IPv4 packets are fragmented by routers"
     );
     let mut plan = good.clone();
@@ -254,11 +254,11 @@ fn each_fact_of_a_service_is_an_expectation_of_its_own() {
 #[test]
 fn directors_that_do_not_talk_to_each_other_are_two_keys_and_a_hash_is_a_policy() {
     let plain = only("{www: {ports: 80/tcp, replicas: s}}");
-    assert_eq!((plain.hash, plain.pins), (Hash::Rendezvous, Pinning::Shared));
+    assert_eq!((plain.hash, plain.pins), (Hash::Rendezvous, FlowPinningScope::Shared));
     let own = only("{www: {ports: 80/tcp, replicas: s, hash: maglev, pins: per-router}}");
     assert_eq!(
         (own.policy, own.hash, own.pins),
-        (LoadBalancingPolicy::Hash, Hash::Maglev, Pinning::PerRouter)
+        (LoadBalancingPolicy::Hash, Hash::Maglev, FlowPinningScope::PerRouter)
     );
     let said = only("{www: {ports: 80/tcp, replicas: s, policy: hash, hash: rendezvous}}");
     assert_eq!((said.policy, said.hash), (LoadBalancingPolicy::Hash, Hash::Rendezvous));

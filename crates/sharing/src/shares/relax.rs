@@ -43,7 +43,7 @@ struct BottleneckFlow {
 }
 
 /// The use of a lane by its flows if its level is `level`.
-struct Filled {
+struct LaneLevelUsage {
     level: u128,
     used: u128,
     held: u64,
@@ -114,7 +114,7 @@ impl<M> MaxMinShares<M> {
             parts.push(BottleneckFlow { level, weight, place: *place });
         }
         let new = if used < capacity {
-            Filled { level: level::NONE, used, held: 0 }
+            LaneLevelUsage { level: level::NONE, used, held: 0 }
         } else {
             let start = level::reaching(capacity - others, held);
             let each = || parts.iter().map(|part| (part.level, part.weight));
@@ -147,7 +147,7 @@ impl<M> MaxMinShares<M> {
         self.set(index, &new);
     }
 
-    fn set(&mut self, index: u32, new: &Filled) {
+    fn set(&mut self, index: u32, new: &LaneLevelUsage) {
         let lane = &mut self.lanes[index as usize];
         (lane.level, lane.used, lane.held) = (new.level, new.used, new.held);
         debug_assert_eq!(lane.fit(), LaneFit::Even, "a lane fits after its turn");
@@ -208,7 +208,7 @@ fn filling<I: Iterator<Item = (u128, u64)>>(
     others: u128,
     mut level: u128,
     each: impl Fn() -> I,
-) -> Filled {
+) -> LaneLevelUsage {
     loop {
         // Without a branch, which no predictor could foresee.
         let (mut used, mut held) = (others, 0);
@@ -218,7 +218,7 @@ fn filling<I: Iterator<Item = (u128, u64)>>(
         }
         // One division less where the level is right, as it is most often.
         if used >= capacity {
-            return Filled { level, used, held };
+            return LaneLevelUsage { level, used, held };
         }
         let below = used - level * u128::from(held);
         level = level::reaching(capacity - below, held);

@@ -11,7 +11,8 @@ use network::{Call, Path, calls, network};
 use proptest::prelude::*;
 use windtunnel_model::Rate;
 use windtunnel_sharing::{
-    Equal, FlowId, MaxMinShares, RttAware, ShareConstraint, SharingModel, SharingModelKind,
+    EqualFlowSharing, FlowId, MaxMinShares, RttAware, ShareConstraint, SharingModel,
+    SharingModelKind,
 };
 
 /// All shares of a table, by flow.
@@ -142,6 +143,6 @@ proptest! {
     #[test]
     fn a_model_chosen_by_value_is_that_model(network in network()) {
         prop_assert_eq!(all(&network.table(SharingModelKind::RttAware)), all(&network.table(RttAware)));
-        prop_assert_eq!(all(&network.table(SharingModelKind::Equal)), all(&network.table(Equal)));
+        prop_assert_eq!(all(&network.table(SharingModelKind::Equal)), all(&network.table(EqualFlowSharing)));
     }
 }

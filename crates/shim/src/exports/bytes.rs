@@ -29,7 +29,7 @@ impl SyscallArguments for VectoredArguments {
 
 /// The address of `recvfrom` and `sendto`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Addressed {
+pub(super) struct AddressedCallArguments {
     count: usize,
     name: *const c_void,
     length: AddressLength,
@@ -42,7 +42,7 @@ enum AddressLength {
     At(*const u32),
 }
 
-impl SyscallArguments for Addressed {
+impl SyscallArguments for AddressedCallArguments {
     #[inline(always)]
     fn asked(self) -> usize {
         self.count
@@ -198,13 +198,13 @@ export! {
 
     fn recvfrom(fd: c_int, to: *mut c_void, count: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
         let spec = Spec::receives(Call::Recvfrom, flags);
-        let arguments = Addressed { count, name, length: AddressLength::At(length) };
+        let arguments = AddressedCallArguments { count, name, length: AddressLength::At(length) };
         transfer!(of_socket(fd), spec, arguments, paced::receives(LimitedTransfer::of(fd, TransferDirection::Receive, true), flags, count, || arguments.peer(), |from, part| next::recvfrom(fd, to.byte_add(from), part, flags, name, length)))
     }
 
     fn __recvfrom_chk(fd: c_int, to: *mut c_void, count: usize, room: usize, flags: c_int, name: *mut c_void, length: *mut u32) -> isize {
         let spec = Spec::receives(Call::Recvfrom, flags);
-        let arguments = Addressed { count, name, length: AddressLength::At(length) };
+        let arguments = AddressedCallArguments { count, name, length: AddressLength::At(length) };
         transfer!(of_socket(fd), spec, arguments, paced::receives(LimitedTransfer::of(fd, TransferDirection::Receive, true), flags, count, || arguments.peer(), |from, part| next::recvfrom_chk(fd, to.byte_add(from), part, room.saturating_sub(from), flags, name, length)))
     }
 
@@ -253,7 +253,7 @@ export! {
 
     fn sendto(fd: c_int, from: *const c_void, count: usize, flags: c_int, name: *const c_void, length: u32) -> isize {
         let spec = Spec::sends(Call::Sendto, flags);
-        let arguments = Addressed { count, name, length: AddressLength::Is(length) };
+        let arguments = AddressedCallArguments { count, name, length: AddressLength::Is(length) };
         senders::bytes(fd, from, count, || transfer!(of_socket(fd), spec, arguments, paced::sends(LimitedTransfer::of(fd, TransferDirection::Send, true), flags, count, || arguments.peer(), |at, part| next::sendto(fd, from.byte_add(at), part, flags, name, length))))
     }
 

@@ -226,7 +226,7 @@ unsafe fn gathered(limit: &LimitedTransfer, messages: *const Messages, count: u3
     // SAFETY: the caller's.
     let whole =
         |at: u32| unsafe { MessageArguments(&raw const (*messages.add(at as usize)).message) };
-    let is_one_budget = limit.region.per() != crate::pacing::Per::Peer;
+    let is_one_budget = limit.region.per() != crate::pacing::PacingBudgetScope::Peer;
     let (mut some, mut bytes) = (1, whole(0).asked());
     while some < count && is_one_budget {
         let more = bytes.saturating_add(whole(some).asked());

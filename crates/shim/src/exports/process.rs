@@ -11,7 +11,7 @@ use crate::launch;
 use crate::limit;
 use crate::next;
 use crate::process;
-use crate::record::kind::Blind;
+use crate::record::kind::CallBlindSpot;
 use crate::region;
 
 /// Forks by `next`. What the child has to ask the kernel it asks at once, before it may confine
@@ -196,7 +196,7 @@ extern "C" fn before_system_call(
                 descriptors::closing_range(a as u32, b as u32);
             }
             SECCOMP => process::confine(),
-            IO_URING_SETUP => process::note(Blind::IoUring),
+            IO_URING_SETUP => process::note(CallBlindSpot::IoUring),
             number if MOVES.contains(&number) => limit::note_raw(a as c_int),
             _ => {}
         }

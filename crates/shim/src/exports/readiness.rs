@@ -6,7 +6,7 @@ use core::ffi::{c_int, c_void};
 use super::export;
 use crate::c::{EpollEvent, PollFd};
 use crate::pacing::TransferDirection;
-use crate::watch::{self, Waiter};
+use crate::watch::{self, EpollWaiter};
 use crate::{clock, limit, next, turns};
 
 /// Makes a call that waits, with no more nanoseconds than until `prepare` has to be called again, until it
@@ -67,7 +67,7 @@ fn to_time(ns: u64) -> [i64; 2] {
 
 /// Waits for a set by `next`, which takes nanoseconds.
 fn waits_for_set(set: c_int, timeout_ns: u64, next: impl FnMut(u64) -> c_int) -> c_int {
-    let _waiter = Waiter::new(set);
+    let _waiter = EpollWaiter::new(set);
     waits(timeout_ns, || watch::prepare(set), next)
 }
 
@@ -88,7 +88,7 @@ unsafe fn polls(
     let read = |at: usize| unsafe { all.add(at).read_unaligned() };
     // One set is the usual; of several the first is watched for.
     let set = (0..count).map(|at| read(at).fd).find(|fd| watch::is_set(*fd));
-    let _waiter = set.map(Waiter::new);
+    let _waiter = set.map(EpollWaiter::new);
     if !turns::is_any() {
         return next(all, timeout_ns);
     }

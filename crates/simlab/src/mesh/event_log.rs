@@ -5,7 +5,7 @@ use windtunnel_model::Time;
 
 /// An event of an agent, and when it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reported {
+pub struct TimedMeshEvent {
     /// When, in the world's time.
     pub at: Time,
     /// To which machine.
@@ -17,7 +17,7 @@ pub struct Reported {
 /// The events that have not been taken yet, and a transcript of everything.
 #[derive(Debug, Default)]
 pub(super) struct MeshEventLog {
-    events: Vec<Reported>,
+    events: Vec<TimedMeshEvent>,
     /// Stands for every datagram and event so far, with its time and place.
     pub(super) transcript: u64,
 }
@@ -33,16 +33,16 @@ impl MeshEventLog {
 
     /// Keeps an event.
     pub(super) fn report(&mut self, at: Time, machine: usize, event: MeshEvent) {
-        self.events.push(Reported { at, machine, event });
+        self.events.push(TimedMeshEvent { at, machine, event });
     }
 
     /// The events since the last call.
-    pub(super) fn take(&mut self) -> Vec<Reported> {
+    pub(super) fn take(&mut self) -> Vec<TimedMeshEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// The last of the events that were not taken, at most so many.
-    pub(super) fn last(&self, count: usize) -> &[Reported] {
+    pub(super) fn last(&self, count: usize) -> &[TimedMeshEvent] {
         &self.events[self.events.len().saturating_sub(count)..]
     }
 }

@@ -27,7 +27,7 @@ pub struct PeakAgentTraffic {
 
 /// How flows became known.
 #[derive(Debug, Clone)]
-pub struct Spread {
+pub struct FlowSpreadFigures {
     /// From the start of a flow until one more agent knows it, for each flow and agent.
     pub known: SortedDurations,
     /// The traffic of the busiest agent meanwhile.
@@ -144,7 +144,7 @@ fn kill(world: &mut MeshWorld, victim: usize) -> Span {
 /// # Panics
 /// If some agent does not know of some start in the end.
 #[must_use]
-pub fn spread(load: &FlowSpreadLoad, seed: u64) -> Spread {
+pub fn spread(load: &FlowSpreadLoad, seed: u64) -> FlowSpreadFigures {
     let mut world = in_run(load.machines, seed, load.conditions);
     world.run_for(Span::from_secs(2));
     world.take_events();
@@ -183,7 +183,11 @@ pub fn spread(load: &FlowSpreadLoad, seed: u64) -> Spread {
     world.settle(Span::from_secs(10)).unwrap_or_else(|difference| panic!("{difference}"));
     note(&mut world, &starts, &mut known);
     let counters = world.machines()[0].mesh.as_ref().map(windtunnel_mesh::Mesh::counters);
-    Spread { known: SortedDurations::of(known), sent, counters: counters.unwrap_or_default() }
+    FlowSpreadFigures {
+        known: SortedDurations::of(known),
+        sent,
+        counters: counters.unwrap_or_default(),
+    }
 }
 
 /// Traffic of the busiest of `count` agents in one run in `span` if nothing happens, and how long

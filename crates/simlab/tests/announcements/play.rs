@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use windtunnel_engine::{Audiences, Engine, EngineLimits, NetworkChange, NetworkPart};
+use windtunnel_engine::{Engine, EngineLimits, FlowAudienceTable, NetworkChange, NetworkPart};
 use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
 use windtunnel_model::plan::{LinkChange, NetworkModel};
 use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, Rate, Span, Time};
@@ -61,7 +61,7 @@ pub(crate) struct Play {
     /// By node.
     machines: Vec<usize>,
     engines: Vec<Engine>,
-    audiences: Vec<Audiences>,
+    audiences: Vec<FlowAudienceTable>,
     /// As the reference has them.
     routes: Routes,
     up: Vec<bool>,
@@ -295,7 +295,7 @@ impl Play {
         let placement: Vec<u16> =
             self.machines.iter().map(|machine| u16::try_from(*machine).expect("few")).collect();
         let count = self.engines.len();
-        let of = |_| Audiences::of(&self.plan, &self.routes, &placement, count);
+        let of = |_| FlowAudienceTable::of(&self.plan, &self.routes, &placement, count);
         self.audiences = (0..count).map(of).collect();
     }
 

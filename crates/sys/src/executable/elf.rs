@@ -3,7 +3,7 @@
 
 /// How a program makes its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calls {
+pub enum SystemCallOrigin {
     /// Through a C library that a preload library can stand before; so far as a file can say.
     Library,
     /// By itself: a static program, or one whose language has its own runtime (Go).
@@ -22,7 +22,7 @@ pub fn interpreter(beginning: &[u8]) -> Option<&[u8]> {
 }
 
 /// By the program headers; `None`: not an ELF file of 64 bits, low byte first.
-pub fn calls_of(read: Read<'_>) -> Option<Calls> {
+pub fn calls_of(read: Read<'_>) -> Option<SystemCallOrigin> {
     let mut header = [0; HEADER_BYTES];
     if read(0, &mut header) < HEADER_BYTES || !header.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -45,7 +45,7 @@ pub fn calls_of(read: Read<'_>) -> Option<Calls> {
             _ => {}
         }
     }
-    Some(if has_loader && !is_go { Calls::Library } else { Calls::Direct })
+    Some(if has_loader && !is_go { SystemCallOrigin::Library } else { SystemCallOrigin::Direct })
 }
 
 /// Go's linker writes the build's identity as a note of this name (cmd/internal/buildid of Go).

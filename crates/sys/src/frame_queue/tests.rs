@@ -3,18 +3,18 @@ use super::*;
 const NONE: TransmitFrame<'static> =
     TransmitFrame { interface: 0, vnet_header: &[0; 10], frame: &[] };
 
-fn queue(bytes: usize) -> (Giver, Taker) {
-    let (giver, file) = Giver::create(bytes).unwrap();
-    (giver, Taker::open(file).unwrap())
+fn queue(bytes: usize) -> (FrameQueueProducer, FrameQueueConsumer) {
+    let (giver, file) = FrameQueueProducer::create(bytes).unwrap();
+    (giver, FrameQueueConsumer::open(file).unwrap())
 }
 
-fn give(giver: &mut Giver, interface: u32, byte: u8, length: usize) -> bool {
+fn give(giver: &mut FrameQueueProducer, interface: u32, byte: u8, length: usize) -> bool {
     let frame = vec![byte; length];
     giver.give(&TransmitFrame { interface, vnet_header: &[byte; 10], frame: &frame }, 1)
 }
 
 /// Interface, first byte and length of each frame.
-fn take(taker: &mut Taker, most: usize) -> Vec<(u32, u8, usize)> {
+fn take(taker: &mut FrameQueueConsumer, most: usize) -> Vec<(u32, u8, usize)> {
     let mut batch = vec![NONE; most];
     let looked = taker.look(&mut batch);
     let seen = batch[..looked.frames].iter().map(|it| {
@@ -160,5 +160,8 @@ fn words_that_make_no_sense_stop_the_queue_and_nothing_else() {
     // A tail before what was ever there: the queue is full for good.
     taker.memory.long(TAIL).store(1 << 40, Ordering::Relaxed);
     assert!(!give(&mut giver, 1, 1, 100));
-    assert!(Taker::open(rustix::fs::memfd_create("empty", MemfdFlags::CLOEXEC).unwrap()).is_err());
+    assert!(
+        FrameQueueConsumer::open(rustix::fs::memfd_create("empty", MemfdFlags::CLOEXEC).unwrap())
+            .is_err()
+    );
 }

@@ -30,7 +30,7 @@ struct RingReadPosition {
 
 /// What a drain found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Drained {
+pub struct RingDrainOutcome {
     /// How many records were added.
     pub records: usize,
     /// What was lost since the drain before. It belongs behind the records.
@@ -93,13 +93,19 @@ impl RecordRegionReader {
     ///
     /// # Panics
     /// If there is no such ring.
-    pub fn drain(&mut self, ring: u32, max: usize, into: &mut Vec<EventRecord>) -> Drained {
+    pub fn drain(
+        &mut self,
+        ring: u32,
+        max: usize,
+        into: &mut Vec<EventRecord>,
+    ) -> RingDrainOutcome {
         let position = &mut self.rings[ring as usize];
         let raw = self.region.raw();
         let head = raw.word(ring_at(ring) + ring::HEAD).load(Ordering::Relaxed);
         let slots = u64::from(raw.layout().slots);
         let taken = head.wrapping_sub(position.tail);
-        let mut drained = Drained { is_damaged: taken > slots, ..Drained::default() };
+        let mut drained =
+            RingDrainOutcome { is_damaged: taken > slots, ..RingDrainOutcome::default() };
         let available = usize::try_from(taken.min(slots)).unwrap_or(usize::MAX);
         while drained.records < available.min(max) {
             let slot = raw.slot(ring, position.tail);

@@ -5,7 +5,7 @@ use core::hint;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::raw::RecordRegionView;
-use super::record::kind::{Blind, Kind, NO_FLOW};
+use super::record::kind::{CallBlindSpot, Kind, NO_FLOW};
 use super::record::region::{OFFSET_BITS, SOCKETS_PROBED, header, socket, socket_state};
 use super::record::{EventRecord, halves, words};
 
@@ -29,7 +29,7 @@ pub enum SocketCallDirection {
 /// The two ends of a socket, as [`Kind::FlowFrom`] and [`Kind::FlowTo`] have them: IPv4 addresses
 /// are mapped into IPv6, and what is not known is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tuple {
+pub struct SocketTuple {
     /// Of IP.
     pub protocol: u8,
     /// The socket's own address.
@@ -46,7 +46,7 @@ pub struct Tuple {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InitialSocketEntry {
     /// The socket's ends.
-    pub tuple: Tuple,
+    pub tuple: SocketTuple,
     /// Bits of [`socket_state`].
     pub state: u32,
     /// The process.
@@ -259,7 +259,7 @@ impl<'region> RegionSocketEntry<'region> {
             return Some(found);
         }
         let origin = || {
-            let tuple = Tuple { to: *address, to_port: port, ..self.tuple() };
+            let tuple = SocketTuple { to: *address, to_port: port, ..self.tuple() };
             let (pid, descriptor) = (self.half(socket::PID), self.half(socket::DESCRIPTOR));
             InitialSocketEntry { tuple, state: self.state(), pid, descriptor }
         };
@@ -273,8 +273,8 @@ impl<'region> RegionSocketEntry<'region> {
 
     /// The ends, as they were set last.
     #[must_use]
-    pub fn tuple(&self) -> Tuple {
-        Tuple {
+    pub fn tuple(&self) -> SocketTuple {
+        SocketTuple {
             protocol: self.raw.byte(self.at + socket::PROTOCOL).load(Relaxed),
             from: self.address(socket::FROM),
             from_port: self.raw.quarter(self.at + socket::FROM_PORT).load(Relaxed),
@@ -284,7 +284,7 @@ impl<'region> RegionSocketEntry<'region> {
     }
 
     /// Other ends, which make another flow: its number is new, and its offsets begin at 0.
-    pub fn set_tuple(&self, tuple: &Tuple) {
+    pub fn set_tuple(&self, tuple: &SocketTuple) {
         self.store_tuple(tuple);
         self.raw.word(self.at + socket::SENT).fetch_and(!OFFSET_MASK, Relaxed);
         self.raw.word(self.at + socket::RECEIVED).fetch_and(!OFFSET_MASK, Relaxed);
@@ -293,7 +293,7 @@ impl<'region> RegionSocketEntry<'region> {
     }
 
     /// Ends of the same flow, which were not known until now.
-    pub fn set_ends(&self, tuple: &Tuple) {
+    pub fn set_ends(&self, tuple: &SocketTuple) {
         self.store_tuple(tuple);
         self.raw.half(self.at + socket::DEFINED).store(0, Release);
     }
@@ -306,7 +306,7 @@ impl<'region> RegionSocketEntry<'region> {
 
     /// The same of the socket's own end.
     pub fn set_own(&self, from: &[u8; 16], from_port: u16) {
-        self.set_ends(&Tuple { from: *from, from_port, ..self.tuple() });
+        self.set_ends(&SocketTuple { from: *from, from_port, ..self.tuple() });
     }
 
     /// Whether the flow was defined since recording started; `recording` is the region's word.
@@ -336,7 +336,7 @@ impl<'region> RegionSocketEntry<'region> {
             record(Kind::FlowTo, tuple.to_port, words(tuple.to)),
             EventRecord { flags: 0, ..record(Kind::FlowSocket, 0, socket) },
         ];
-        let unseen = unseen(time_ns, self.flow(), Blind::Stdio as u32, socket[2]);
+        let unseen = unseen(time_ns, self.flow(), CallBlindSpot::Stdio as u32, socket[2]);
         let is_stdio = self.state() & socket_state::STDIO != 0;
         let mut all = records.iter().chain(is_stdio.then_some(&unseen));
         if all.all(|record| self.raw.push(ring, record)) {
@@ -362,7 +362,7 @@ impl<'region> RegionSocketEntry<'region> {
         self.store_tuple(&origin.tuple);
     }
 
-    fn store_tuple(&self, tuple: &Tuple) {
+    fn store_tuple(&self, tuple: &SocketTuple) {
         self.raw.byte(self.at + socket::PROTOCOL).store(tuple.protocol, Relaxed);
         for (at, address) in [(socket::FROM, tuple.from), (socket::TO, tuple.to)] {
             for (index, word) in words(address).into_iter().enumerate() {

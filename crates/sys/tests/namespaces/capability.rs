@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
 
-use windtunnel_sys::capability::{self, Effective};
+use windtunnel_sys::capability::{self, EffectiveCapabilities};
 use windtunnel_sys::namespace::NamespaceFlags;
 use windtunnel_sys::process::{self, SpawnPlan};
 
@@ -30,7 +30,7 @@ fn has() -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let bits = status.lines().find_map(|line| line.strip_prefix("CapEff:\t")).unwrap();
     let bits = u64::from_str_radix(bits, 16).unwrap();
-    let all = Effective {
+    let all = EffectiveCapabilities {
         sys_admin: true,
         sys_resource: bits >> SYS_RESOURCE & 1 == 1,
         net_admin: true,
@@ -44,7 +44,7 @@ fn has() -> Outcome {
 
 fn dropped() -> Outcome {
     capability::drop_all().unwrap();
-    let none = Effective {
+    let none = EffectiveCapabilities {
         sys_admin: false,
         sys_resource: false,
         net_admin: false,

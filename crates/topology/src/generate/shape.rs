@@ -77,7 +77,7 @@ pub enum TopologyShape {
 }
 
 /// Routers by name, the pairs that are joined, and the routers that nodes are attached to.
-pub(super) struct Skeleton {
+pub(super) struct TopologySkeleton {
     pub(super) names: Vec<String>,
     pub(super) edges: Vec<[usize; 2]>,
     pub(super) takers: Vec<usize>,
@@ -194,34 +194,35 @@ impl TopologyShape {
     }
 
     /// Routers, edges, and the routers that nodes are attached to. Its size has been checked.
-    pub(super) fn skeleton(self, seed: u64) -> Result<Skeleton, GenerateError> {
+    pub(super) fn skeleton(self, seed: u64) -> Result<TopologySkeleton, GenerateError> {
         Ok(match self {
             TopologyShape::Star { .. } | TopologyShape::Dumbbell { .. } => {
-                Skeleton::numbered(0, Vec::new())
+                TopologySkeleton::numbered(0, Vec::new())
             }
             TopologyShape::Chain { routers } => {
                 let edges = (1..index(routers)).map(|at| [at - 1, at]).collect();
-                Skeleton::numbered(routers, edges)
+                TopologySkeleton::numbered(routers, edges)
             }
             TopologyShape::Ring { routers } => {
                 let count = index(routers);
                 let edges = (0..count).map(|at| [at, (at + 1) % count]).collect();
-                Skeleton::numbered(routers, edges)
+                TopologySkeleton::numbered(routers, edges)
             }
             TopologyShape::FullMesh { routers } => {
                 let count = index(routers);
                 let edges = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b])).collect();
-                Skeleton::numbered(routers, edges)
+                TopologySkeleton::numbered(routers, edges)
             }
             TopologyShape::Tree { fanout, depth } => tree(fanout, depth),
             TopologyShape::Grid { rows, columns } => lattice(rows, columns, false),
             TopologyShape::Torus { rows, columns } => lattice(rows, columns, true),
             TopologyShape::Butterfly { dimension } => butterfly(dimension),
-            TopologyShape::Random { routers, .. } => {
-                Skeleton::numbered(routers, random::gilbert(routers, self.probability(), seed)?)
-            }
+            TopologyShape::Random { routers, .. } => TopologySkeleton::numbered(
+                routers,
+                random::gilbert(routers, self.probability(), seed)?,
+            ),
             TopologyShape::ScaleFree { routers, attach } => {
-                Skeleton::numbered(routers, random::barabasi(routers, attach, seed))
+                TopologySkeleton::numbered(routers, random::barabasi(routers, attach, seed))
             }
         })
     }
@@ -271,21 +272,21 @@ impl TopologyShape {
     }
 }
 
-impl Skeleton {
+impl TopologySkeleton {
     /// Routers `r-1`, `r-2` …, each of which takes nodes.
     fn numbered(routers: u32, edges: Vec<[usize; 2]>) -> Self {
         let names = (1..=routers).map(|number| format!("r-{number}")).collect();
-        Skeleton { names, edges, takers: (0..index(routers)).collect() }
+        TopologySkeleton { names, edges, takers: (0..index(routers)).collect() }
     }
 }
 
 /// Numbered by level from the root; nodes at the leaves.
-fn tree(fanout: u32, depth: u32) -> Skeleton {
+fn tree(fanout: u32, depth: u32) -> TopologySkeleton {
     let total = tree_routers(u64::from(fanout), depth);
     let inner = tree_routers(u64::from(fanout), depth - 1);
     let routers = u32::try_from(total).unwrap_or(u32::MAX);
     let edges = (1..index(routers)).map(|at| [(at - 1) / index(fanout), at]).collect();
-    let mut skeleton = Skeleton::numbered(routers, edges);
+    let mut skeleton = TopologySkeleton::numbered(routers, edges);
     skeleton.takers.drain(..usize::try_from(inner).unwrap_or(0));
     skeleton
 }
@@ -298,7 +299,7 @@ fn tree_routers(fanout: u64, depth: u32) -> u64 {
 }
 
 /// A grid, closed in both ways for a torus; router `r-ROW-COLUMN`, counted from 1.
-fn lattice(rows: u32, columns: u32, closed: bool) -> Skeleton {
+fn lattice(rows: u32, columns: u32, closed: bool) -> TopologySkeleton {
     let (height, width) = (index(rows), index(columns));
     let names = (1..=rows).flat_map(|row| (1..=columns).map(move |at| format!("r-{row}-{at}")));
     let at = |row: usize, column: usize| (row % height) * width + column % width;
@@ -313,12 +314,12 @@ fn lattice(rows: u32, columns: u32, closed: bool) -> Skeleton {
             }
         }
     }
-    Skeleton { names: names.collect(), edges, takers: (0..height * width).collect() }
+    TopologySkeleton { names: names.collect(), edges, takers: (0..height * width).collect() }
 }
 
 /// Leighton, Introduction to Parallel Algorithms and Architectures (1992), 3.2: the vertices of
 /// level L and L+1 are joined where their rows are equal or differ in bit L alone.
-fn butterfly(dimension: u32) -> Skeleton {
+fn butterfly(dimension: u32) -> TopologySkeleton {
     let (levels, rows) = (index(dimension), 1_usize << dimension);
     let names = (0..=levels).flat_map(|level| (0..rows).map(move |row| format!("r-{level}-{row}")));
     let at = |level: usize, row: usize| level * rows + row;
@@ -330,7 +331,7 @@ fn butterfly(dimension: u32) -> Skeleton {
         }
     }
     let takers = (0..rows).chain(at(levels, 0)..at(levels, rows)).collect();
-    Skeleton { names: names.collect(), edges, takers }
+    TopologySkeleton { names: names.collect(), edges, takers }
 }
 
 fn index(count: u32) -> usize {

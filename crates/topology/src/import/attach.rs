@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::Span;
 
-use super::names::Namer;
+use super::names::UniqueNameAllocator;
 use super::{ImportError, ImportOptions};
 use crate::topology::{MOST_LINKS, MOST_NODES, Topology, TopologyLink, TopologyNode};
 
@@ -55,7 +55,7 @@ fn hosts(topology: &mut Topology, options: &ImportOptions) -> Result<(), ImportE
         return Ok(());
     }
     at_most("nodes", u64::from(count), MOST_NODES)?;
-    let mut namer = Namer::default();
+    let mut namer = UniqueNameAllocator::default();
     for name in
         topology.nodes.iter().map(|node| &node.name).chain(topology.routers.iter().map(|r| &r.name))
     {

@@ -21,26 +21,26 @@ mod volume;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::input::{ImportSourceText, shorten};
-use super::names::{self, Namer};
-use super::{ImportOptions, Surroundings, find};
+use super::names::{self, UniqueNameAllocator};
+use super::{ImportContext, ImportOptions, find};
 use crate::topology::{ConversionReport, Topology};
-use alias::Aliases;
+use alias::ServiceAliases;
 use load::ComposeFileLoader;
 use port::ComposePublishedPorts;
 use reader::{ComposeReader, Map};
-use service::{ComposeService, Needs};
+use service::{ComposeService, ServiceDependencies};
 use source::ComposeSourceFiles;
 
 /// Each service becomes a node, each network a LAN.
 pub(super) fn convert(
     input: &ImportSourceText<'_>,
     options: &ImportOptions,
-    surroundings: &Surroundings<'_>,
-) -> Result<Topology, Mistake> {
+    surroundings: &ImportContext<'_>,
+) -> Result<Topology, ScenarioMistake> {
     let options = with_variables(input, options, surroundings)?;
     let mut loader = ComposeFileLoader::new(surroundings, &options);
     let root = loader.load(input)?;
@@ -59,7 +59,7 @@ pub(super) fn convert(
     let services = reader.map(services, "services")?;
     let ComposeServiceSelection { kept: services, dropped } =
         chosen(&reader, services, &options, &mut topology.notes)?;
-    let mut namer = Namer::default();
+    let mut namer = UniqueNameAllocator::default();
     namer.take("internet", "internet");
     let nodes: BTreeMap<String, String> = services
         .iter()
@@ -67,7 +67,8 @@ pub(super) fn convert(
         .collect();
     let mut networks = network::read(&reader, root, &mut namer, &mut topology)?;
     let needs = needs(&reader, &services, &nodes, &dropped, &mut topology.notes)?;
-    let (mut published, mut aliases) = (ComposePublishedPorts::default(), Aliases::default());
+    let (mut published, mut aliases) =
+        (ComposePublishedPorts::default(), ServiceAliases::default());
     for (key, value) in &services {
         let (nodes, needs, read) = (&nodes, &needs, surroundings.read);
         let service = ComposeService { reader: &reader, key, nodes, needs, root, read };
@@ -86,8 +87,8 @@ pub(super) fn convert(
 fn with_variables(
     input: &ImportSourceText<'_>,
     options: &ImportOptions,
-    surroundings: &Surroundings<'_>,
-) -> Result<ImportOptions, Mistake> {
+    surroundings: &ImportContext<'_>,
+) -> Result<ImportOptions, ScenarioMistake> {
     let mut options = options.clone();
     let Ok(bytes) = (surroundings.read)(".env") else { return Ok(options) };
     let text = String::from_utf8_lossy(&bytes);
@@ -113,7 +114,7 @@ fn chosen(
     services: &Map,
     options: &ImportOptions,
     notes: &mut ConversionReport,
-) -> Result<ComposeServiceSelection, Mistake> {
+) -> Result<ComposeServiceSelection, ScenarioMistake> {
     let asked = options.variables.get("COMPOSE_PROFILES").map_or("", String::as_str);
     let asked: BTreeSet<&str> =
         asked.split(',').chain(options.profiles.iter().map(String::as_str)).collect();
@@ -147,16 +148,16 @@ fn needs(
     nodes: &BTreeMap<String, String>,
     dropped: &BTreeSet<String>,
     notes: &mut ConversionReport,
-) -> Result<Needs, Mistake> {
-    let mut needs = Needs::default();
+) -> Result<ServiceDependencies, ScenarioMistake> {
+    let mut needs = ServiceDependencies::default();
     for (key, value) in services {
         let YamlValueKind::Map(keys) = &value.kind else { continue };
         let Some(depends) = find(keys, "depends_on") else { continue };
         for (name, condition) in service::dependencies(reader, depends, nodes, dropped, notes)? {
             let of: &mut BTreeSet<String> = match condition {
-                service::Condition::Completed => &mut needs.completed,
-                service::Condition::Started => &mut needs.started,
-                service::Condition::Healthy => &mut needs.healthy,
+                service::DependencyCondition::Completed => &mut needs.completed,
+                service::DependencyCondition::Started => &mut needs.started,
+                service::DependencyCondition::Healthy => &mut needs.healthy,
             };
             of.insert(name.clone());
             needs.after.entry(key.text.clone()).or_default().insert(name);

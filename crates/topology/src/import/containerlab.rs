@@ -5,12 +5,12 @@ mod switch;
 
 use std::collections::BTreeMap;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{self, SourceLocation, YamlKey, YamlValue, YamlValueKind};
 
 use super::delay::{DelayDistribution, DelayJitterShape};
 use super::input::{ImportSourceText, shorten};
-use super::names::{self, Namer};
+use super::names::{self, UniqueNameAllocator};
 use super::{ImportOptions, decimal, find};
 use crate::topology::{
     ConversionReport, LinkDirectionProperties, Topology, TopologyLink, TopologyNode, TopologyRouter,
@@ -29,7 +29,7 @@ type Map = [(YamlKey, YamlValue)];
 pub(super) fn convert(
     input: &ImportSourceText<'_>,
     _: &ImportOptions,
-) -> Result<Topology, Mistake> {
+) -> Result<Topology, ScenarioMistake> {
     let parsed = yaml::parse(&input.text);
     let root = parsed.map_err(|error| input.at(error.place, error.message, error.hint))?;
     let empty = YamlValue { place: SourceLocation::START, kind: YamlValueKind::Null };
@@ -75,12 +75,12 @@ impl ContainerlabReader<'_> {
         inner: &Map,
         topology: &mut Topology,
         names: &mut BTreeMap<String, String>,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let Some(nodes) = find(inner, "nodes") else {
             return Err(self.input.at(SourceLocation::START, "the topology has no `nodes:`", None));
         };
         let definitions = ContainerlabDefaults::read(self, inner, &mut topology.notes)?;
-        let mut namer = Namer::default();
+        let mut namer = UniqueNameAllocator::default();
         for (key, value) in self.map(nodes, "nodes")? {
             let keys = match value.kind {
                 YamlValueKind::Null => &[][..],
@@ -113,7 +113,7 @@ impl ContainerlabReader<'_> {
         value: &YamlValue,
         topology: &mut Topology,
         names: &BTreeMap<String, String>,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let keys = self.map(value, "a link")?;
         let kind = match find(keys, "type") {
             Some(kind) => self.text(kind, "type")?,
@@ -157,7 +157,7 @@ impl ContainerlabReader<'_> {
         &self,
         value: &YamlValue,
         names: &BTreeMap<String, String>,
-    ) -> Result<Option<String>, Mistake> {
+    ) -> Result<Option<String>, ScenarioMistake> {
         let (node, place) = match &value.kind {
             YamlValueKind::Map(keys) => match find(keys, "node") {
                 Some(node) => (self.text(node, "node")?, node.place),
@@ -186,7 +186,7 @@ impl ContainerlabReader<'_> {
         keys: &Map,
         link: &str,
         notes: &mut ConversionReport,
-    ) -> Result<LinkDirectionProperties, Mistake> {
+    ) -> Result<LinkDirectionProperties, ScenarioMistake> {
         let mut properties = LinkDirectionProperties::default();
         let mut delay =
             DelayDistribution { shape: DelayJitterShape::Uniform, ..DelayDistribution::default() };
@@ -215,7 +215,7 @@ impl ContainerlabReader<'_> {
         Ok(LinkDirectionProperties { latency, jitter, ..properties })
     }
 
-    fn mtu(&self, value: &YamlValue) -> Result<u32, Mistake> {
+    fn mtu(&self, value: &YamlValue) -> Result<u32, ScenarioMistake> {
         self.quantity(value, "an MTU from 1280 to 65535", |text| {
             text.trim().parse().ok().filter(|mtu| (1280..=65_535).contains(mtu))
         })
@@ -226,21 +226,25 @@ impl ContainerlabReader<'_> {
         value: &YamlValue,
         needed: &str,
         read: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, Mistake> {
+    ) -> Result<T, ScenarioMistake> {
         let text = self.text(value, needed)?;
         read(text).ok_or_else(|| {
             self.input.at(value.place, format!("`{}` is not {needed}", shorten(text)), None)
         })
     }
 
-    fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, Mistake> {
+    fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Map(keys) => Ok(keys),
             _ => Err(self.input.at(value.place, format!("{what} must be a map of keys"), None)),
         }
     }
 
-    fn list<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v [YamlValue], Mistake> {
+    fn list<'v>(
+        &self,
+        value: &'v YamlValue,
+        what: &str,
+    ) -> Result<&'v [YamlValue], ScenarioMistake> {
         match &value.kind {
             YamlValueKind::List(items) => Ok(items),
             YamlValueKind::Null => Ok(&[]),
@@ -248,7 +252,7 @@ impl ContainerlabReader<'_> {
         }
     }
 
-    fn text<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v str, Mistake> {
+    fn text<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v str, ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Text(text) => Ok(text),
             _ => Err(self.input.at(value.place, format!("`{what}` must be a text"), None)),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex};
 use super::input::{ImportSourceText, shorten};
@@ -19,7 +19,7 @@ pub(super) fn looks_like_csv(input: &ImportSourceText<'_>) -> bool {
 }
 
 /// The graph of the edges; vertices are numbered in the order in which they are named.
-pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, ScenarioMistake> {
     let mut rows = rows(input);
     let header = rows.next().unwrap_or(Ok(Vec::new()))?;
     let Some(ends) = find_ends(&header) else {
@@ -76,7 +76,7 @@ fn vertex(
     graph: &mut AttributedGraph,
     known: &mut BTreeMap<String, usize>,
     end: &Attribute,
-) -> Result<usize, Mistake> {
+) -> Result<usize, ScenarioMistake> {
     if end.text.is_empty() {
         return Err(input.mistake(end.offset, 1, "an end of this edge has no name"));
     }
@@ -95,7 +95,7 @@ fn find_ends(header: &[Attribute]) -> Option<[usize; 2]> {
 /// The rows that are neither empty nor comments (`#`), each field without blanks around it.
 fn rows<'i>(
     input: &'i ImportSourceText<'_>,
-) -> impl Iterator<Item = Result<Vec<Attribute>, Mistake>> + 'i {
+) -> impl Iterator<Item = Result<Vec<Attribute>, ScenarioMistake>> + 'i {
     let mut offset = 0;
     let lines = input.text.split_inclusive('\n').map(move |line| {
         let start = offset;
@@ -111,7 +111,7 @@ fn fields(
     input: &ImportSourceText<'_>,
     line: &str,
     offset: usize,
-) -> Result<Vec<Attribute>, Mistake> {
+) -> Result<Vec<Attribute>, ScenarioMistake> {
     let mut found = Vec::new();
     let mut rest = line;
     loop {

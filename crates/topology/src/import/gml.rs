@@ -3,7 +3,7 @@
 //!
 //! No library reads it: the format is three rules long.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
 use super::input::{ImportSourceText, shorten};
@@ -39,7 +39,7 @@ pub(super) fn looks_like_gml(text: &str) -> bool {
 }
 
 /// Reads a graph.
-pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, ScenarioMistake> {
     let (graphs, others): (Vec<_>, Vec<_>) =
         GmlParser { input, at: 0 }.pairs()?.into_iter().partition(|pair| pair.key == "graph");
     let mut graphs = graphs.into_iter();
@@ -99,7 +99,7 @@ fn required(
     key: &str,
     of: &str,
     offset: usize,
-) -> Result<Attribute, Mistake> {
+) -> Result<Attribute, ScenarioMistake> {
     attributes
         .remove(key)
         .ok_or_else(|| input.mistake(offset, of.len(), format!("this {of} has no `{key}`")))
@@ -128,7 +128,7 @@ struct GmlParser<'a> {
 
 impl GmlParser<'_> {
     /// All pairs of the file; lists are kept on a stack, so that depth costs no call stack.
-    fn pairs(mut self) -> Result<Vec<GmlKeyValue>, Mistake> {
+    fn pairs(mut self) -> Result<Vec<GmlKeyValue>, ScenarioMistake> {
         let mut done: Vec<GmlKeyValue> = Vec::new();
         let mut open: Vec<(String, usize, Vec<GmlKeyValue>)> = Vec::new();
         loop {
@@ -179,7 +179,7 @@ impl GmlParser<'_> {
         }
     }
 
-    fn scalar(&mut self) -> Result<Attribute, Mistake> {
+    fn scalar(&mut self) -> Result<Attribute, ScenarioMistake> {
         let start = self.at;
         if self.peek() != Some('"') {
             return Ok(Attribute { text: self.word(), offset: start });
@@ -219,7 +219,7 @@ impl GmlParser<'_> {
         self.input.text[self.at..].chars().next()
     }
 
-    fn wrong(&self, offset: usize, message: &str) -> Mistake {
+    fn wrong(&self, offset: usize, message: &str) -> ScenarioMistake {
         self.input.mistake(offset, 1, message)
     }
 }

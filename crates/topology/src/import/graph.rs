@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::input::{ImportSourceText, shorten};
 
@@ -76,7 +76,7 @@ impl VertexIdIndex {
         graph: &mut AttributedGraph,
         vertex: GraphVertex,
         offset: usize,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         if self.by_id.insert(vertex.id.clone(), graph.vertices.len()).is_some() {
             let message = format!("a second node with the id `{}`", shorten(&vertex.id));
             return Err(input.mistake(offset, 1, message));
@@ -90,7 +90,7 @@ impl VertexIdIndex {
         &self,
         input: &ImportSourceText<'_>,
         end: &Attribute,
-    ) -> Result<usize, Mistake> {
+    ) -> Result<usize, ScenarioMistake> {
         self.by_id.get(&end.text).copied().ok_or_else(|| {
             let message = format!("no node has the id `{}`", shorten(&end.text));
             input.mistake(end.offset, end.text.chars().count(), message)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use roxmltree::Node;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
 use super::input::{ImportSourceText, shorten};
@@ -17,7 +17,7 @@ struct GraphMlKeyDeclarations {
 }
 
 /// Reads the first graph of the file.
-pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Mistake> {
+pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, ScenarioMistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "graphml" {
@@ -94,7 +94,7 @@ fn unread(graph: &mut AttributedGraph, node: Node<'_, '_>, known: &[&str]) {
 fn keys(
     input: &ImportSourceText<'_>,
     root: Node<'_, '_>,
-) -> Result<GraphMlKeyDeclarations, Mistake> {
+) -> Result<GraphMlKeyDeclarations, ScenarioMistake> {
     let mut keys = GraphMlKeyDeclarations { names: BTreeMap::new(), defaults: Vec::new() };
     for key in elements(root).filter(|node| node.tag_name().name() == "key") {
         let id = xml::required(input, key, "id")?;

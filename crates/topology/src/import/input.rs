@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::SourceLocation;
 
-use super::{LARGEST_IMPORT, Original, xml};
+use super::{ImportDocument, LARGEST_IMPORT, xml};
 
 /// A file's text.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) struct ImportSourceText<'a> {
 
 impl<'a> ImportSourceText<'a> {
     /// The text: UTF-8, else ISO-8859-1 for which every byte is a character.
-    pub(super) fn new(original: &Original<'a>) -> Result<Self, Mistake> {
+    pub(super) fn new(original: &ImportDocument<'a>) -> Result<Self, ScenarioMistake> {
         let bytes = original.text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(original.text);
         let name = original.name;
         if bytes.len() > LARGEST_IMPORT {
             let message = format!("the file is larger than {} MiB", LARGEST_IMPORT >> 20);
-            return Err(Mistake::at(name, "", SourceLocation::START, message, None));
+            return Err(ScenarioMistake::at(name, "", SourceLocation::START, message, None));
         }
         let (text, latin1) = match std::str::from_utf8(bytes) {
             Ok(text) => (Cow::Borrowed(text), false),
@@ -43,7 +43,7 @@ impl<'a> ImportSourceText<'a> {
         offset: usize,
         length: usize,
         message: impl Into<String>,
-    ) -> Mistake {
+    ) -> ScenarioMistake {
         self.at(self.place(offset, length), message, None)
     }
 
@@ -54,7 +54,7 @@ impl<'a> ImportSourceText<'a> {
         length: usize,
         message: impl Into<String>,
         hint: impl Into<String>,
-    ) -> Mistake {
+    ) -> ScenarioMistake {
         self.at(self.place(offset, length), message, Some(hint.into()))
     }
 
@@ -64,8 +64,8 @@ impl<'a> ImportSourceText<'a> {
         place: SourceLocation,
         message: impl Into<String>,
         hint: Option<String>,
-    ) -> Mistake {
-        Mistake::at(self.name, &self.text, place, message, hint)
+    ) -> ScenarioMistake {
+        ScenarioMistake::at(self.name, &self.text, place, message, hint)
     }
 
     fn place(&self, offset: usize, length: usize) -> SourceLocation {

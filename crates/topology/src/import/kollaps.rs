@@ -6,11 +6,11 @@ mod schedule;
 use std::collections::{BTreeMap, BTreeSet};
 
 use roxmltree::Node as Element;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::ImportOptions;
 use super::input::{ImportSourceText, shorten};
-use super::names::{self, Namer};
+use super::names::{self, UniqueNameAllocator};
 use super::xml::{self, elements};
 use crate::topology::{Topology, TopologyLink, TopologyNode, TopologyRouter};
 use link::KollapsLink;
@@ -37,8 +37,8 @@ struct KollapsVertex {
 /// The experiment while it is read.
 struct Experiment<'a> {
     input: &'a ImportSourceText<'a>,
-    namer: Namer,
-    link_names: Namer,
+    namer: UniqueNameAllocator,
+    link_names: UniqueNameAllocator,
     vertices: BTreeMap<String, KollapsVertex>,
     links: Vec<KollapsLink>,
     topology: Topology,
@@ -48,7 +48,7 @@ struct Experiment<'a> {
 pub(super) fn convert(
     input: &ImportSourceText<'_>,
     options: &ImportOptions,
-) -> Result<Topology, Mistake> {
+) -> Result<Topology, ScenarioMistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "experiment" {
@@ -56,8 +56,8 @@ pub(super) fn convert(
     }
     let mut experiment = Experiment {
         input,
-        namer: Namer::default(),
-        link_names: Namer::default(),
+        namer: UniqueNameAllocator::default(),
+        link_names: UniqueNameAllocator::default(),
         vertices: BTreeMap::new(),
         links: Vec::new(),
         topology: Topology::default(),
@@ -111,7 +111,7 @@ impl Experiment<'_> {
         element: Element<'_, '_>,
         events: &[Element<'_, '_>],
         links: &[Element<'_, '_>],
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let label = xml::required(self.input, element, "name")?;
         self.known_only(element, &SERVICE, "services");
         if element.attribute("supervisor").is_some() {
@@ -170,7 +170,7 @@ impl Experiment<'_> {
         router
     }
 
-    fn bridge(&mut self, element: Element<'_, '_>) -> Result<(), Mistake> {
+    fn bridge(&mut self, element: Element<'_, '_>) -> Result<(), ScenarioMistake> {
         let label = xml::required(self.input, element, "name")?;
         self.known_only(element, &["name"], "bridges");
         self.unknown_before(element, label)?;
@@ -184,7 +184,11 @@ impl Experiment<'_> {
     }
 
     /// The vertex that a link names; `None` for a supervisor.
-    fn end(&self, element: Element<'_, '_>, name: &str) -> Result<Option<KollapsVertex>, Mistake> {
+    fn end(
+        &self,
+        element: Element<'_, '_>,
+        name: &str,
+    ) -> Result<Option<KollapsVertex>, ScenarioMistake> {
         let label = xml::required(self.input, element, name)?;
         if let Some(vertex) = self.vertices.get(label) {
             return Ok(Some(vertex.clone()));
@@ -199,7 +203,7 @@ impl Experiment<'_> {
         Err(xml::mistake(self.input, element, message))
     }
 
-    fn unknown_before(&self, element: Element<'_, '_>, label: &str) -> Result<(), Mistake> {
+    fn unknown_before(&self, element: Element<'_, '_>, label: &str) -> Result<(), ScenarioMistake> {
         match self.vertices.contains_key(label) {
             true => {
                 let message = format!("`{}` names something else already", shorten(label));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use roxmltree::Node as Element;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Packets, Probability, Rate, Span};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::input::{ImportSourceText, shorten};
-use super::names::Namer;
-use super::pair::{Directed, pair};
+use super::names::UniqueNameAllocator;
+use super::pair::{DirectedEdge, pair};
 use super::xml::{self, elements};
 use super::{ImportOptions, decimal};
 use crate::topology::{
@@ -44,14 +44,14 @@ struct Vertices {
     names: Vec<String>,
     virtual_nodes: Vec<bool>,
     by_index: BTreeMap<String, usize>,
-    namer: Namer,
+    namer: UniqueNameAllocator,
 }
 
 /// Virtual nodes become nodes, all other vertices routers.
 pub(super) fn convert(
     input: &ImportSourceText<'_>,
     _: &ImportOptions,
-) -> Result<Topology, Mistake> {
+) -> Result<Topology, ScenarioMistake> {
     let document = xml::parse(input)?;
     let root = document.root_element();
     if root.tag_name().name() != "topology" {
@@ -90,7 +90,7 @@ pub(super) fn convert(
         let mut end = |index| vertices.end(index, &mut topology);
         let (from, to) = (end(source), end(target));
         note_unread(element, &mut topology);
-        edges.push(Directed::one_way([from, to], properties));
+        edges.push(DirectedEdge::one_way([from, to], properties));
     }
     links(&mut vertices, edges, &mut topology);
     Ok(topology)
@@ -100,12 +100,12 @@ fn vertices<'d, 'i: 'd>(
     input: &ImportSourceText<'_>,
     elements: impl Iterator<Item = Element<'d, 'i>>,
     topology: &mut Topology,
-) -> Result<Vertices, Mistake> {
+) -> Result<Vertices, ScenarioMistake> {
     let mut vertices = Vertices {
         names: Vec::new(),
         virtual_nodes: Vec::new(),
         by_index: BTreeMap::new(),
-        namer: Namer::default(),
+        namer: UniqueNameAllocator::default(),
     };
     for element in elements {
         let index = xml::required(input, element, "int_idx")?;
@@ -150,7 +150,7 @@ impl Vertices {
     }
 }
 
-fn read(input: &ImportSourceText<'_>, element: Element<'_, '_>) -> Result<Specs, Mistake> {
+fn read(input: &ImportSourceText<'_>, element: Element<'_, '_>) -> Result<Specs, ScenarioMistake> {
     let value = |name, needed| (name, needed);
     let (plr, probability) = value("dbl_plr", "a probability from 0 to 1");
     let (kbps, rate) = value("dbl_kbps", "a rate in kbit/s of more than zero");
@@ -173,7 +173,7 @@ fn properties(
     input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     specs: &BTreeMap<String, Specs>,
-) -> Result<LinkDirectionProperties, Mistake> {
+) -> Result<LinkDirectionProperties, ScenarioMistake> {
     let own = read(input, element)?;
     let common = match element.attribute("specs") {
         None => Specs::default(),
@@ -194,7 +194,7 @@ fn properties(
 
 fn links(
     vertices: &mut Vertices,
-    edges: Vec<Directed<LinkDirectionProperties>>,
+    edges: Vec<DirectedEdge<LinkDirectionProperties>>,
     topology: &mut Topology,
 ) {
     let paired = pair(edges);

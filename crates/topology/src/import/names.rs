@@ -7,11 +7,11 @@ const LONGEST: usize = 40;
 
 /// Gives each label a name of its own.
 #[derive(Debug, Default)]
-pub(super) struct Namer {
+pub(super) struct UniqueNameAllocator {
     taken: BTreeSet<String>,
 }
 
-impl Namer {
+impl UniqueNameAllocator {
     /// A name for `label`: lower-case letters, digits and `-`; a number behind it where it is
     /// taken. `kind` stands in front of a label without letters.
     pub(super) fn take(&mut self, label: &str, kind: &str) -> String {
@@ -104,13 +104,13 @@ mod tests {
             ("localhost", "pop-localhost"),
         ];
         for (label, name) in cases {
-            assert_eq!(Namer::default().take(label, "pop"), name, "{label}");
+            assert_eq!(UniqueNameAllocator::default().take(label, "pop"), name, "{label}");
         }
     }
 
     #[test]
     fn equal_labels_get_numbers_and_groups_keep_room_for_their_members() {
-        let mut namer = Namer::default();
+        let mut namer = UniqueNameAllocator::default();
         assert_eq!(namer.take("GEANT", "pop"), "geant");
         assert_eq!(namer.take("Geant", "pop"), "geant-2");
         assert_eq!(namer.take("geant-2", "pop"), "geant-2-2");

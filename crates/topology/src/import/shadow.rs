@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::{Probability, Rate};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::delay::{DelayDistribution, DelayJitterShape};
 use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge};
 use super::input::{ImportSourceText, shorten};
-use super::names::{self, Namer};
-use super::pair::{Directed, connect};
+use super::names::{self, UniqueNameAllocator};
+use super::pair::{DirectedEdge, connect};
 use super::{ImportOptions, decimal};
 use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
@@ -35,9 +35,9 @@ pub(super) fn convert(
     input: &ImportSourceText<'_>,
     graph: &AttributedGraph,
     options: &ImportOptions,
-) -> Result<Topology, Mistake> {
+) -> Result<Topology, ScenarioMistake> {
     let mut topology = Topology::default();
-    let mut namer = Namer::default();
+    let mut namer = UniqueNameAllocator::default();
     for vertex in &graph.vertices {
         let name = namer.take(vertex.label(), "net");
         let rate = |key: &str| match vertex.attributes.get(key) {
@@ -74,7 +74,7 @@ fn links(
     graph: &AttributedGraph,
     options: &ImportOptions,
     topology: &mut Topology,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let mut edges = Vec::new();
     for edge in &graph.edges {
         let names = edge.ends.map(|end| topology.routers[end].name.clone());
@@ -82,9 +82,9 @@ fn links(
         if edge.ends[0] == edge.ends[1] {
             within(graph, options, &names[0], &properties, topology);
         } else if edge.directed {
-            edges.push(Directed::one_way(edge.ends, properties));
+            edges.push(DirectedEdge::one_way(edge.ends, properties));
         } else {
-            edges.push(Directed::both_ways(edge.ends, properties));
+            edges.push(DirectedEdge::both_ways(edge.ends, properties));
         }
     }
     let lonely = "Edges that go one way only: they go both ways with the same properties";
@@ -122,7 +122,7 @@ fn properties(
     edge: &GraphEdge,
     name: &str,
     notes: &mut ConversionReport,
-) -> Result<LinkDirectionProperties, Mistake> {
+) -> Result<LinkDirectionProperties, ScenarioMistake> {
     let time = |key: &str| match edge.attributes.get(key) {
         Some(text) => {
             let needed = "a time with a unit such as \"50 ms\"";
@@ -150,12 +150,21 @@ fn properties(
     Ok(LinkDirectionProperties { loss, ..delay.properties() })
 }
 
-fn bandwidth(input: &ImportSourceText<'_>, key: &str, text: &Attribute) -> Result<Rate, Mistake> {
+fn bandwidth(
+    input: &ImportSourceText<'_>,
+    key: &str,
+    text: &Attribute,
+) -> Result<Rate, ScenarioMistake> {
     let needed = "a rate of more than zero with a unit such as \"100 Mbit\"";
     decimal::rate(&text.text, None).ok_or_else(|| wrong(input, key, text, needed))
 }
 
-fn wrong(input: &ImportSourceText<'_>, key: &str, text: &Attribute, needed: &str) -> Mistake {
+fn wrong(
+    input: &ImportSourceText<'_>,
+    key: &str,
+    text: &Attribute,
+    needed: &str,
+) -> ScenarioMistake {
     let message = format!("{key}: `{}` is not {needed}", shorten(&text.text));
     input.mistake(text.offset, text.text.chars().count(), message)
 }

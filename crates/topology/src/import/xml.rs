@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use roxmltree::{Document, Node, ParsingOptions};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::input::{ImportSourceText, shorten};
 
@@ -30,7 +30,7 @@ pub(super) fn without_late_declaration(text: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// The document, or the first mistake.
-pub(super) fn parse<'t>(input: &'t ImportSourceText<'_>) -> Result<Document<'t>, Mistake> {
+pub(super) fn parse<'t>(input: &'t ImportSourceText<'_>) -> Result<Document<'t>, ScenarioMistake> {
     let options =
         ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     Document::parse_with_options(&input.text, options).map_err(|error| {
@@ -56,7 +56,7 @@ pub(super) fn mistake(
     input: &ImportSourceText<'_>,
     node: Node<'_, '_>,
     message: impl Into<String>,
-) -> Mistake {
+) -> ScenarioMistake {
     let length = node.tag_name().name().chars().count() + 1;
     input.mistake(node.range().start, length, message)
 }
@@ -66,7 +66,7 @@ pub(super) fn required<'d>(
     input: &ImportSourceText<'_>,
     node: Node<'d, '_>,
     name: &str,
-) -> Result<&'d str, Mistake> {
+) -> Result<&'d str, ScenarioMistake> {
     match node.attribute(name).map(str::trim) {
         Some(text) if !text.is_empty() => Ok(text),
         _ => {
@@ -82,7 +82,7 @@ pub(super) fn value<T>(
     name: &str,
     needed: &str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, Mistake> {
+) -> Result<Option<T>, ScenarioMistake> {
     let Some(text) = node.attribute(name) else { return Ok(None) };
     match read(text) {
         Some(value) => Ok(Some(value)),

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::{Rate, Span};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::geography::Coordinates;
 use super::graph::{AttributedGraph, GraphEdge, GraphVertex};
 use super::input::{ImportSourceText, shorten};
-use super::names::{self, Namer};
-use super::pair::{Directed, connect};
+use super::names::{self, UniqueNameAllocator};
+use super::pair::{DirectedEdge, connect};
 use super::{ImportOptions, decimal, units};
 use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
@@ -50,7 +50,7 @@ pub(super) fn convert(
     input: &ImportSourceText<'_>,
     graph: &AttributedGraph,
     options: &ImportOptions,
-) -> Result<Topology, Mistake> {
+) -> Result<Topology, ScenarioMistake> {
     let mut topology = Topology::default();
     let label = ["Network", "label"].iter().find_map(|key| graph.attributes.get(*key));
     if let Some(label) = label.filter(|label| !label.text.trim().is_empty()) {
@@ -62,7 +62,7 @@ pub(super) fn convert(
             topology.about.push(format!("{key}: {text}"));
         }
     }
-    let mut namer = Namer::default();
+    let mut namer = UniqueNameAllocator::default();
     let mut places = Vec::new();
     for vertex in &graph.vertices {
         // A hyperedge joins several places: it is not a place itself, and has no nodes.
@@ -93,7 +93,7 @@ pub(super) fn convert(
 fn coordinates(
     input: &ImportSourceText<'_>,
     vertex: &GraphVertex,
-) -> Result<Option<Coordinates>, Mistake> {
+) -> Result<Option<Coordinates>, ScenarioMistake> {
     let attributes = &vertex.attributes;
     let (Some(latitude), Some(longitude)) =
         (attributes.get("Latitude"), attributes.get("Longitude"))
@@ -127,7 +127,7 @@ struct ZooLinkBuilder<'a> {
 
 impl<'a> ZooLinkBuilder<'a> {
     /// Returns the attributes that were read, by edge.
-    fn links(&self, topology: &mut Topology) -> Result<Read<'a>, Mistake> {
+    fn links(&self, topology: &mut Topology) -> Result<Read<'a>, ScenarioMistake> {
         let mut edges = Vec::new();
         let (mut computed, mut unrated) = (0_usize, Vec::new());
         let mut read = BTreeSet::new();
@@ -151,8 +151,8 @@ impl<'a> ZooLinkBuilder<'a> {
             let properties =
                 LinkDirectionProperties { latency, rate, ..LinkDirectionProperties::default() };
             edges.push(match edge.directed {
-                true => Directed::one_way(edge.ends, properties),
-                false => Directed::both_ways(edge.ends, properties),
+                true => DirectedEdge::one_way(edge.ends, properties),
+                false => DirectedEdge::both_ways(edge.ends, properties),
             });
         }
         let all = edges.len();
@@ -186,7 +186,7 @@ impl<'a> ZooLinkBuilder<'a> {
         both: &str,
         notes: &mut ConversionReport,
         keys: &mut Vec<&'a str>,
-    ) -> Result<(Span, bool), Mistake> {
+    ) -> Result<(Span, bool), ScenarioMistake> {
         const MILLISECOND: u64 = 1_000_000;
         if let Some(found) = units::latency(&edge.attributes, &self.graph.attributes) {
             keys.push(found.key);

@@ -2,10 +2,11 @@
 
 use windtunnel_model::Span;
 use windtunnel_model::plan::{
-    Checking, Node, ProgramUser, ReadinessCondition, Restart, RootSource, VolumeSource,
+    Node, ProgramUser, ReadinessCheckSettings, ReadinessCondition, Restart, RootSource,
+    VolumeSource,
 };
 use windtunnel_topology::{
-    ImportOptions, Original, Surroundings, Topology, TopologyFormat, import_with,
+    ImportContext, ImportDocument, ImportOptions, Topology, TopologyFormat, import_with,
 };
 
 use super::{items, read_with, refused};
@@ -29,7 +30,7 @@ fn read_files(
         let found = files.iter().find(|(known, _)| *known == name.trim_start_matches("./"));
         found.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| "no such file".to_owned())
     };
-    let of = |name| Original {
+    let of = |name| ImportDocument {
         name,
         text: files
             .iter()
@@ -39,8 +40,8 @@ fn read_files(
             .as_bytes(),
         default_name: "shop",
     };
-    let over: Vec<Original<'_>> = over.iter().map(|name| of(name)).collect();
-    let surroundings = Surroundings { over: &over, read: &text };
+    let over: Vec<ImportDocument<'_>> = over.iter().map(|name| of(name)).collect();
+    let surroundings = ImportContext { over: &over, read: &text };
     let imported = import_with(&of(files[0].0), options, &surroundings);
     let topology = imported.map_err(|error| error.to_string())?.1;
     load(&topology);
@@ -79,7 +80,7 @@ fn services_wait_for_what_they_depend_on() {
     let id = |name: &str| plan.node_named(name).unwrap();
     let program = |name: &str| &plan.nodes[id(name).index()].programs[0];
     let argv = ["/bin/sh", "-c", "pg_isready -p 5432"].map(str::to_owned).to_vec();
-    let check = Checking { argv, ..Checking::default() };
+    let check = ReadinessCheckSettings { argv, ..ReadinessCheckSettings::default() };
     assert_eq!(program("db").ready, Some(ReadinessCondition::OfImage(check)));
     assert_eq!(program("migrate").ready, Some(ReadinessCondition::Exit));
     assert_eq!(program("web-app").after, [id("db"), id("migrate")]);
@@ -271,7 +272,7 @@ fn a_health_check_is_a_command_with_the_times_of_the_file_and_else_of_the_image(
     let plan = load(&topology);
     let program = &plan.nodes[plan.node_named("db").unwrap().index()].programs[0];
     let seconds = |seconds| Some(Span::from_secs(seconds));
-    let check = Checking {
+    let check = ReadinessCheckSettings {
         argv: vec!["pg_isready".into(), "-q".into()],
         every: seconds(5),
         timeout: seconds(90),
@@ -289,11 +290,11 @@ fn a_health_check_is_a_command_with_the_times_of_the_file_and_else_of_the_image(
 
 #[test]
 fn health_checks_mean_what_compose_makes_of_them() {
-    let shell = |line: &str| Checking {
+    let shell = |line: &str| ReadinessCheckSettings {
         argv: vec!["/bin/sh".into(), "-c".into(), line.into()],
-        ..Checking::default()
+        ..ReadinessCheckSettings::default()
     };
-    let nothing = Checking::default;
+    let nothing = ReadinessCheckSettings::default;
     let quoted = r#"test -z "$X" || echo 'a "b" c'"#;
     for (written, expected) in [
         ("{test: curl -f localhost}", ReadinessCondition::OfImage(shell("curl -f localhost"))),
@@ -305,7 +306,10 @@ fn health_checks_mean_what_compose_makes_of_them() {
         ("{test: [], interval: 0s, retries: 0}", ReadinessCondition::OfImage(nothing())),
         ("", ReadinessCondition::OfImage(nothing())),
         ("{timeout: 0}", ReadinessCondition::OfImage(nothing())),
-        ("{retries: 7}", ReadinessCondition::OfImage(Checking { fall: Some(7), ..nothing() })),
+        (
+            "{retries: 7}",
+            ReadinessCondition::OfImage(ReadinessCheckSettings { fall: Some(7), ..nothing() }),
+        ),
         ("{x-note: y}", ReadinessCondition::OfImage(nothing())),
         // Docker refuses to wait for what has none.
         ("{test: [NONE]}", ReadinessCondition::Listen),

@@ -12,7 +12,9 @@ mod kollaps;
 
 use std::collections::BTreeSet;
 
-use windtunnel_topology::{ConversionRemark, ImportOptions, Original, Surroundings, import_with};
+use windtunnel_topology::{
+    ConversionRemark, ImportContext, ImportDocument, ImportOptions, import_with,
+};
 
 use crate::common::load;
 
@@ -56,12 +58,13 @@ fn what_each_row_says_is_what_becomes_of_the_tools_file() {
         let run = key.ends_with("of a service").then(|| "true".to_owned());
         let hosts = key.ends_with("several hosts").then_some(2);
         let options = ImportOptions { run, hosts, ..ImportOptions::default() };
-        let original = Original { name: "in/net.txt", text: file.as_bytes(), default_name: "net" };
+        let original =
+            ImportDocument { name: "in/net.txt", text: file.as_bytes(), default_name: "net" };
         let read = |name: &str| {
             let found = beside.iter().find(|(known, _)| *known == name);
             found.map(|(_, text)| text.as_bytes().to_vec()).ok_or_else(|| "no such file".to_owned())
         };
-        let surroundings = Surroundings { over: &[], read: &read };
+        let surroundings = ImportContext { over: &[], read: &read };
         let (_, topology) = import_with(&original, &options, &surroundings)
             .unwrap_or_else(|error| panic!("{tool}: {key}: {error}\n{file}"));
         load(&topology);

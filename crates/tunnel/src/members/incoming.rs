@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 
 use windtunnel_model::Time;
 use windtunnel_wire::tunnel::{
-    HEADER_LEN, Piece, TunnelDatagramKind, TunnelHeader, TunnelParseError, TunnelProbeReply,
-    TunnelProbeRequest,
+    FrameFragment, HEADER_LEN, TunnelDatagramKind, TunnelHeader, TunnelParseError,
+    TunnelProbeReply, TunnelProbeRequest,
 };
 
 use crate::counters::DatagramRefusalCounters;
 use crate::join::FragmentConflict;
 use crate::peer::{TunnelPeer, index};
-use crate::seal::{DatagramSeries, Forged};
+use crate::seal::{DatagramSeries, SealVerificationError};
 use crate::window::AntiReplayVerdict;
 
 use super::{FrameBuffer, ReceivedFrame, TunnelMembership};
@@ -132,7 +132,7 @@ fn unpack(
     hand: &mut impl FnMut(ReceivedFrame<'_>),
 ) -> Result<(), DatagramRefusalCause> {
     let mut at = 0;
-    while let Some(placed) = Piece::parse(payload, at)? {
+    while let Some(placed) = FrameFragment::parse(payload, at)? {
         let piece = &mut payload[placed.start..placed.end];
         match placed.label {
             Some(label) if placed.is_whole() => {
@@ -179,8 +179,8 @@ impl From<FragmentConflict> for DatagramRefusalCause {
     }
 }
 
-impl From<Forged> for DatagramRefusalCause {
-    fn from(_: Forged) -> Self {
+impl From<SealVerificationError> for DatagramRefusalCause {
+    fn from(_: SealVerificationError) -> Self {
         DatagramRefusalCause::Forged
     }
 }

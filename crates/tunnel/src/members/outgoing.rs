@@ -7,11 +7,12 @@ use windtunnel_wire::tunnel::{
     HEADER_LEN, TAG_LEN, TunnelDatagramKind, TunnelProbeReply, TunnelProbeRequest,
 };
 
-use crate::counters::{TunnelCounters, Unsent};
+use crate::counters::{TunnelCounters, UnsentFrameCounts};
 use crate::peer::TunnelPeer;
 
 use super::{
-    DatagramCarrier, DatagramCarrierRefusal, Flushed, OutgoingFrame, TunnelMembership, fits,
+    DatagramCarrier, DatagramCarrierRefusal, OutgoingFrame, TunnelFlushOutcome, TunnelMembership,
+    fits,
 };
 
 impl TunnelMembership {
@@ -52,7 +53,11 @@ impl TunnelMembership {
         }
     }
 
-    pub(crate) fn flush(&mut self, now: Time, carrier: &mut impl DatagramCarrier) -> Flushed {
+    pub(crate) fn flush(
+        &mut self,
+        now: Time,
+        carrier: &mut impl DatagramCarrier,
+    ) -> TunnelFlushOutcome {
         for number in self.waiting.drain(..) {
             let peer = self.peers.get_mut(usize::from(number)).and_then(Option::as_mut);
             let Some(peer) = peer else { continue };
@@ -108,7 +113,7 @@ impl TunnelMembership {
 }
 
 impl DatagramCarrierRefusal {
-    fn count(self, unsent: &mut Unsent, frames: u64) {
+    fn count(self, unsent: &mut UnsentFrameCounts, frames: u64) {
         let counter = match self {
             DatagramCarrierRefusal::Blocked => &mut unsent.blocked,
             DatagramCarrierRefusal::TooBig => &mut unsent.too_big,
@@ -123,7 +128,7 @@ fn deliver(
     now: Time,
     peer: &mut TunnelPeer,
     carrier: &mut impl DatagramCarrier,
-    flushed: &mut Flushed,
+    flushed: &mut TunnelFlushOutcome,
     counters: &mut TunnelCounters,
 ) -> Result<(), DatagramCarrierRefusal> {
     let (bytes, size) = peer.batch.closed();

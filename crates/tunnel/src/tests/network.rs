@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::{End, SEALED, frame, label, ms};
-use crate::counters::Unsent;
-use crate::members::{DatagramCarrierRefusal, Flushed, OutgoingFrame};
+use crate::counters::UnsentFrameCounts;
+use crate::members::{DatagramCarrierRefusal, OutgoingFrame, TunnelFlushOutcome};
 use crate::setup::Security;
 
 /// Frames of all the sizes that matter: small, about a datagram's, GSO packets.
@@ -168,8 +168,8 @@ fn sizes_grow_to_the_mtu_of_the_path_and_reach_both_sides() {
     // The device's MTU decreased: datagrams under way are counted as lost, later ones are smaller.
     a.wire.limit = 1300;
     a.push(ms(301), 1, &frame(1, 3000));
-    let unsent = Unsent { too_big: 1, ..Unsent::default() };
-    assert_eq!(a.flush(ms(301)), Flushed { sent: 0, unsent });
+    let unsent = UnsentFrameCounts { too_big: 1, ..UnsentFrameCounts::default() };
+    assert_eq!(a.flush(ms(301)), TunnelFlushOutcome { sent: 0, unsent });
     assert_eq!(a.send(ms(302), &frame(1, 3000)).len(), 3);
 }
 
@@ -190,7 +190,7 @@ fn a_datagram_that_the_kernel_refuses_is_counted_by_reason() {
             &mut a.wire,
         );
         let flushed = a.flush(ms(1));
-        let Unsent { blocked, failed, unfit, too_big } = flushed.unsent;
+        let UnsentFrameCounts { blocked, failed, unfit, too_big } = flushed.unsent;
         let (as_expected, other) = if refusal == DatagramCarrierRefusal::Blocked {
             (blocked, failed)
         } else {

@@ -8,12 +8,12 @@ use windtunnel_control::{
     ControlClient, ControlClientError, ControlReply, ControlRequest, LaneProperties, Snapshot,
 };
 
-use super::Followed;
+use super::FollowedRun;
 use super::samples::DirectionPacketCounts;
 use crate::hub::ServerSentEvent;
 
 /// Asks until the run is not followed any more.
-pub(super) fn follow(followed: &Followed) {
+pub(super) fn follow(followed: &FollowedRun) {
     let mut seen = RunSnapshotFollower::default();
     let mut client = None;
     while !followed.has_stopped() && !followed.hub.has_ended() {
@@ -39,7 +39,7 @@ impl RunSnapshotFollower {
     fn ask(
         &mut self,
         mut client: ControlClient,
-        followed: &Followed,
+        followed: &FollowedRun,
     ) -> Result<ControlClient, ControlClientError> {
         if let ControlReply::Snapshot(snapshot) = client.ask(&ControlRequest::Snapshot)? {
             let status = &snapshot.status;
@@ -56,7 +56,7 @@ impl RunSnapshotFollower {
     }
 
     /// Where the samples are on other machines until the end.
-    fn sample(&mut self, snapshot: &Snapshot, followed: &Followed) {
+    fn sample(&mut self, snapshot: &Snapshot, followed: &FollowedRun) {
         let here = followed.folder().join("links.csv").metadata().is_ok_and(|data| data.len() > 0);
         if here || snapshot.sampled_ns == self.sampled_ns {
             return;

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use windtunnel_report::document::{EventAnnotation, TopologyMap};
 use windtunnel_report::read_plan;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 use windtunnel_trace::event::EventLogEntry;
 
-use super::outputs::Outputs;
+use super::outputs::ProgramOutputFollower;
 use super::samples::Samples;
 use super::tail::FileTailReader;
-use crate::hub::{Hub, ServerSentEvent};
+use crate::hub::{ServerSentEvent, ServerSentEventHub};
 
 #[derive(Debug)]
 pub(super) struct RunFileFollower {
     links: FileTailReader,
     samples: Samples,
     events: FileTailReader,
-    outputs: Option<Outputs>,
+    outputs: Option<ProgramOutputFollower>,
 }
 
 impl RunFileFollower {
@@ -27,19 +27,19 @@ impl RunFileFollower {
     /// # Errors
     /// If the folder cannot be opened.
     pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
-        let folder = Arc::new(Below::open(folder)?);
+        let folder = Arc::new(FolderHandle::open(folder)?);
         let plan = read_plan(&folder).ok();
         let lanes = plan.as_ref().map(|plan| TopologyMap::of(plan).1).unwrap_or_default();
         Ok(RunFileFollower {
             links: FileTailReader::at_end(&folder, "links.csv".into()),
             samples: Samples::new(&lanes),
             events: FileTailReader::at_end(&folder, "events.jsonl".into()),
-            outputs: plan.as_ref().map(|plan| Outputs::open(&folder, plan)),
+            outputs: plan.as_ref().map(|plan| ProgramOutputFollower::open(&folder, plan)),
         })
     }
 
     /// What is new, as messages.
-    pub(super) fn read(&mut self, hub: &Hub) {
+    pub(super) fn read(&mut self, hub: &ServerSentEventHub) {
         let lines = self.links.lines(LINKS_BYTES);
         let none = lines.is_empty();
         for message in lines.iter().filter_map(|line| self.samples.take(line)) {

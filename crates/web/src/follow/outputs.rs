@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use windtunnel_model::Plan;
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 use super::tail::FileTailReader;
-use crate::hub::{Hub, ServerSentEvent};
+use crate::hub::{ServerSentEvent, ServerSentEventHub};
 
 /// The files of all programs.
 #[derive(Debug)]
-pub(super) struct Outputs {
+pub(super) struct ProgramOutputFollower {
     files: Vec<ProgramOutputFile>,
     /// Which is looked at next.
     next: usize,
@@ -40,8 +40,8 @@ struct ProgramOutputChunk<'a> {
     skipped: u64,
 }
 
-impl Outputs {
-    pub(super) fn open(folder: &Arc<Below>, plan: &Plan) -> Self {
+impl ProgramOutputFollower {
+    pub(super) fn open(folder: &Arc<FolderHandle>, plan: &Plan) -> Self {
         let mut files = Vec::new();
         for node in &plan.nodes {
             let several = node.programs.len() > 1;
@@ -62,11 +62,11 @@ impl Outputs {
                 }
             }
         }
-        Outputs { files, next: 0 }
+        ProgramOutputFollower { files, next: 0 }
     }
 
     /// New text of some of the files; of all in turn.
-    pub(super) fn read(&mut self, hub: &Hub) {
+    pub(super) fn read(&mut self, hub: &ServerSentEventHub) {
         let count = self.files.len().min(FILES_AT_ONCE);
         for _ in 0..count {
             let index = self.next;

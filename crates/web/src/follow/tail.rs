@@ -4,12 +4,12 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windtunnel_sys::below::Below;
+use windtunnel_sys::below::FolderHandle;
 
 /// A place in a file that need not be there yet.
 #[derive(Debug)]
 pub(super) struct FileTailReader {
-    folder: Arc<Below>,
+    folder: Arc<FolderHandle>,
     path: PathBuf,
     /// What has been read.
     position: u64,
@@ -21,7 +21,7 @@ pub(super) struct FileTailReader {
 
 impl FileTailReader {
     /// At the end of what is there; the path is one below the folder.
-    pub(super) fn at_end(folder: &Arc<Below>, path: PathBuf) -> Self {
+    pub(super) fn at_end(folder: &Arc<FolderHandle>, path: PathBuf) -> Self {
         let partial = Vec::new();
         let mut tail = FileTailReader {
             folder: Arc::clone(folder),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn tail(folder: &Path) -> FileTailReader {
-        FileTailReader::at_end(&Arc::new(Below::open(folder).unwrap()), "f".into())
+        FileTailReader::at_end(&Arc::new(FolderHandle::open(folder).unwrap()), "f".into())
     }
 
     #[test]

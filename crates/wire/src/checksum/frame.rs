@@ -1,6 +1,6 @@
 //! The checksums of a whole frame: finishing partial ones, and checking all of them.
 
-use crate::packet::{Info, IpVersion, ParsedPacket};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 use super::{add, pseudo_header, sum};
@@ -16,7 +16,7 @@ pub fn complete(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader) -> bool {
     }
     let start = usize::from(vnet.csum_start);
     let field = start + usize::from(vnet.csum_offset);
-    let end = Info::parse(frame).map_or(frame.len(), |info| info.end);
+    let end = IpPacketSummary::parse(frame).map_or(frame.len(), |info| info.end);
     if field + 2 > end {
         return false;
     }
@@ -64,7 +64,7 @@ pub(crate) struct ChecksumCoverage {
 impl ChecksumCoverage {
     /// The cover of a packet's checksum: `None` when its protocol has none we know, or when it is
     /// a fragment, whose checksum covers the other fragments too.
-    pub(crate) fn of(frame: &[u8], info: &Info) -> Result<Option<Self>, TooShort> {
+    pub(crate) fn of(frame: &[u8], info: &IpPacketSummary) -> Result<Option<Self>, TooShort> {
         let Some(offset) = field_offset(info) else { return Ok(None) };
         let end = info.transport_end(frame).ok_or(TooShort)?;
         let (start, field) = (info.transport, info.transport + offset);
@@ -88,7 +88,7 @@ impl ChecksumCoverage {
 pub(crate) struct TooShort;
 
 /// Computes the transport checksum from nothing.
-pub(crate) fn fill(frame: &mut [u8], info: &Info) -> Option<()> {
+pub(crate) fn fill(frame: &mut [u8], info: &IpPacketSummary) -> Option<()> {
     let cover = ChecksumCoverage::of(frame, info).ok()??;
     bytes::put_u16(frame, cover.field, 0)?;
     let mut value = !cover.sum(frame);
@@ -99,12 +99,12 @@ pub(crate) fn fill(frame: &mut [u8], info: &Info) -> Option<()> {
 }
 
 /// Puts the pseudo-header's sum into the field, as `NEEDS_CSUM` wants it; `None`: there is no such field.
-pub fn write_partial(frame: &mut [u8], info: &Info) -> Option<()> {
+pub fn write_partial(frame: &mut [u8], info: &IpPacketSummary) -> Option<()> {
     let cover = ChecksumCoverage::of(frame, info).ok()??;
     bytes::put_u16(frame, cover.field, cover.pseudo)
 }
 
-fn field_offset(info: &Info) -> Option<usize> {
+fn field_offset(info: &IpPacketSummary) -> Option<usize> {
     match (info.protocol, info.version) {
         _ if info.is_fragment => None,
         (tcp::PROTOCOL, _) => Some(tcp::CHECKSUM),

@@ -2,7 +2,7 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{Info, IpVersion, ParsedPacket};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, vnet};
 
 use super::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6, HEADER_LEN};
@@ -40,7 +40,7 @@ fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::VirtioNetHeader) -> boo
         && (vnet.needs_csum() || checksum::holds(packet))
 }
 
-fn reply(frame: &mut [u8], info: &Info) -> Option<()> {
+fn reply(frame: &mut [u8], info: &IpPacketSummary) -> Option<()> {
     let outer = ethernet::EthernetFrame::parse(frame).ok()?;
     let (destination, source) = (outer.source(), outer.destination());
     ethernet::set_addresses(frame, destination, source);

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
-use crate::packet::{Info, ParsedPacket};
+use crate::packet::{IpPacketSummary, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv6};
 
 use super::{HEADER_LEN, PROTOCOL_V6};
@@ -22,7 +22,7 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 
 /// A solicitation or advertisement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct NeighbourMessage {
     /// Whether it asks; else it answers.
     pub asks: bool,
     /// The sender; `::` while a host looks for duplicates of an address.
@@ -33,10 +33,10 @@ pub struct Neighbour {
     pub mac: Option<[u8; 6]>,
 }
 
-impl Neighbour {
+impl NeighbourMessage {
     /// Reads a frame; `None` when it holds none, or one that RFC 4861 (7.1) calls void.
     #[must_use]
-    pub fn parse(frame: &[u8]) -> Option<Neighbour> {
+    pub fn parse(frame: &[u8]) -> Option<NeighbourMessage> {
         let packet = ParsedPacket::parse(frame).ok()?;
         let (info, message) = (&packet.info, packet.payload());
         let IpAddr::V6(source) = info.source else { return None };
@@ -49,7 +49,7 @@ impl Neighbour {
         let target: [u8; 16] = bytes::array_at(message, HEADER_LEN).filter(|_| valid)?;
         let wanted = if asks { SOURCE_OPTION } else { TARGET_OPTION };
         let mac = option(message.get(HEADER_LEN + 16..)?, wanted);
-        Some(Neighbour { asks, source, target: target.into(), mac })
+        Some(NeighbourMessage { asks, source, target: target.into(), mac })
     }
 
     /// Writes the solicitation that `source` with the Ethernet address `mac` sends to find
@@ -131,7 +131,7 @@ impl NeighbourDiscoveryMessage {
         bytes::put(frame, at + HEADER_LEN, self.target.octets())?;
         bytes::put(frame, at + HEADER_LEN + 16, [self.option.0, 1])?;
         bytes::put(frame, at + HEADER_LEN + 18, self.option.1)?;
-        let info = Info::parse(frame).ok()?;
+        let info = IpPacketSummary::parse(frame).ok()?;
         checksum::fill(frame, &info)?;
         Some(FRAME_LEN)
     }
@@ -163,20 +163,20 @@ mod tests {
     fn a_solicitation_goes_to_the_group_of_its_target_and_is_read_again() {
         let (source, target) = ("fd00::1".parse().unwrap(), "fd00::12:3456".parse().unwrap());
         let mut frame = [0; FRAME_LEN];
-        assert_eq!(Neighbour::write_solicitation(source, MAC, target, &mut frame), Some(86));
+        assert_eq!(NeighbourMessage::write_solicitation(source, MAC, target, &mut frame), Some(86));
         assert_eq!(frame[..6], [0x33, 0x33, 0xff, 0x12, 0x34, 0x56]);
-        let info = Info::parse(&frame).unwrap();
+        let info = IpPacketSummary::parse(&frame).unwrap();
         assert_eq!(info.destination.to_string(), "ff02::1:ff12:3456");
-        let read = Neighbour { asks: true, source, target, mac: Some(MAC) };
-        assert_eq!(Neighbour::parse(&frame), Some(read));
+        let read = NeighbourMessage { asks: true, source, target, mac: Some(MAC) };
+        assert_eq!(NeighbourMessage::parse(&frame), Some(read));
         frame[21] = 254;
-        assert_eq!(Neighbour::parse(&frame), None, "it came through a router");
+        assert_eq!(NeighbourMessage::parse(&frame), None, "it came through a router");
     }
 
     #[test]
     fn a_reply_goes_to_the_asker_or_to_all_if_it_has_no_address() {
         let target = "fd00::9".parse().unwrap();
-        let asked = |source: &str| Neighbour {
+        let asked = |source: &str| NeighbourMessage {
             asks: true,
             source: source.parse().unwrap(),
             target,
@@ -184,7 +184,7 @@ mod tests {
         };
         let mut frame = [0; FRAME_LEN];
         assert!(asked("fd00::1").write_answer(MAC, [2, 0, 0, 0, 0, 9], &mut frame).is_some());
-        let answer = Neighbour::parse(&frame).unwrap();
+        let answer = NeighbourMessage::parse(&frame).unwrap();
         assert_eq!((answer.asks, answer.target, answer.mac), (false, target, Some(MAC)));
         assert_eq!((frame[5], frame[58]), (9, 0xe0));
         assert!(asked("::").write_answer(MAC, [2, 0, 0, 0, 0, 9], &mut frame).is_some());

@@ -2,10 +2,10 @@
 
 use core::ops::Range;
 
-use crate::packet::{Info, IpVersion};
+use crate::packet::{IpPacketSummary, IpVersion};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp, udp, vnet};
 
-use super::{SegmentationKind, Train};
+use super::{PacketTrain, SegmentationKind};
 
 /// Writes some successive packets of a train as a frame of their own, and answers its length and
 /// header: a shorter train, or a plain packet where there is only one.
@@ -22,7 +22,7 @@ pub fn write_range(
     range: Range<u32>,
     out: &mut [u8],
 ) -> Option<(usize, vnet::VirtioNetHeader)> {
-    let train = Train::new(frame, vnet);
+    let train = PacketTrain::new(frame, vnet);
     if range.is_empty() || range.end > train.count {
         return None;
     }
@@ -40,7 +40,7 @@ pub fn write_range(
 
 /// The header of a part of a train.
 fn header_of(
-    train: &Train,
+    train: &PacketTrain,
     vnet: &vnet::VirtioNetHeader,
     range: &Range<u32>,
 ) -> vnet::VirtioNetHeader {
@@ -59,14 +59,14 @@ fn header_of(
 /// A proper part of a train that is being written.
 struct PacketTrainSlice<'a> {
     frame: &'a [u8],
-    train: &'a Train,
+    train: &'a PacketTrain,
     vnet: &'a vnet::VirtioNetHeader,
     range: Range<u32>,
 }
 
 impl PacketTrainSlice<'_> {
     fn write(&self, out: &mut [u8]) -> Option<usize> {
-        let info = Info::parse(self.frame).ok()?;
+        let info = IpPacketSummary::parse(self.frame).ok()?;
         let header_len = bytes::index(self.train.header_len);
         let (header, rest) = self.frame.split_at_checked(header_len)?;
         let span = self.train.payload_range(self.range.clone());
@@ -84,7 +84,7 @@ impl PacketTrainSlice<'_> {
         Some(out.len())
     }
 
-    fn patch_ip(&self, info: &Info, out: &mut [u8]) -> Option<()> {
+    fn patch_ip(&self, info: &IpPacketSummary, out: &mut [u8]) -> Option<()> {
         let at = ethernet::HEADER_LEN;
         let ip_len = out.len() - at;
         if info.version == IpVersion::V6 {
@@ -112,7 +112,7 @@ impl PacketTrainSlice<'_> {
     }
 
     fn patch_checksum(&self, out: &mut [u8]) -> Option<()> {
-        let info = Info::parse(out).ok()?;
+        let info = IpPacketSummary::parse(out).ok()?;
         if self.vnet.needs_csum() {
             return checksum::write_partial(out, &info);
         }

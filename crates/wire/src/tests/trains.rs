@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::{endpoints, pairs, payload};
-use crate::packet::{Info, ParsedPacket};
-use crate::segment::{Train, write_range};
+use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::segment::{PacketTrain, write_range};
 use crate::{build, bytes, checksum, ipv4, tcp, udp, vnet};
 
 /// Writes some packets of a train into a frame of their own.
@@ -25,7 +25,7 @@ fn segment(frame: &[u8]) -> tcp::TcpSegment<'_> {
 fn a_train_is_measured_per_packet() {
     for ((from, to), header_len) in pairs().into_iter().zip([54, 74]) {
         let (frame, header) = build::tcp_train(from, to, 1, tcp::ACK, &payload(3001), 1000);
-        let train = Train::new(&frame, &header);
+        let train = PacketTrain::new(&frame, &header);
         assert_eq!((train.count, train.header_len, train.payload_len), (4, header_len, 3001));
         assert_eq!((train.wire_len(0), train.wire_len(3)), (header_len + 1000, header_len + 1));
         assert_eq!(train.wire_len(4), 0);
@@ -41,11 +41,11 @@ fn a_plain_packet_is_a_train_of_one_and_copied() {
     let plain = vnet::VirtioNetHeader::default();
     let mut frame = build::udp(from, to, b"hello");
     frame.extend([0; 13]);
-    let train = Train::new(&frame, &plain);
+    let train = PacketTrain::new(&frame, &plain);
     assert_eq!((train.count, train.wire_len(0), train.wire_len_total()), (1, 60, 60));
     assert_eq!(cut(&frame, &plain, 0..1), (frame.clone(), plain));
     let arp = [0xff; 42];
-    assert_eq!(Train::new(&arp, &plain).wire_len_total(), 42);
+    assert_eq!(PacketTrain::new(&arp, &plain).wire_len_total(), 42);
     assert_eq!(cut(&arp, &plain, 0..1), (arp.to_vec(), plain));
 }
 
@@ -61,7 +61,7 @@ fn a_gso_type_that_contradicts_the_frame_makes_a_plain_packet() {
         (vnet::GSO_TCPV4, 1000, 35),
     ] {
         let header = vnet::VirtioNetHeader { gso_type, gso_size, csum_start, ..header };
-        assert_eq!(Train::new(&frame, &header).count, 1);
+        assert_eq!(PacketTrain::new(&frame, &header).count, 1);
     }
 }
 
@@ -166,11 +166,11 @@ fn trains_made_by_linux_hold_what_we_take_for_a_partial_checksum() {
     ];
     for (capture, count, header_len, gso_size) in captures {
         let (header, frame) = vnet::VirtioNetHeader::split(capture).unwrap();
-        let train = Train::new(frame, &header);
+        let train = PacketTrain::new(frame, &header);
         assert_eq!((train.count, train.header_len, train.gso_size), (count, header_len, gso_size));
         assert_eq!(u32::from(header.hdr_len), header_len);
         let mut again = frame.to_vec();
-        checksum::write_partial(&mut again, &Info::parse(frame).unwrap()).unwrap();
+        checksum::write_partial(&mut again, &IpPacketSummary::parse(frame).unwrap()).unwrap();
         assert_eq!(again, frame);
         for index in 0..count {
             let (mut single, mut header) = cut(frame, &header, index..index + 1);
@@ -208,7 +208,7 @@ fn transport_payload(frame: &[u8]) -> Vec<u8> {
 proptest! {
     #[test]
     fn single_packets_verify_and_together_carry_the_payload((frame, header) in trains()) {
-        let train = Train::new(&frame, &header);
+        let train = PacketTrain::new(&frame, &header);
         let mut carried = Vec::new();
         for index in 0..train.count {
             let (mut single, mut plain) = cut(&frame, &header, index..index + 1);
@@ -217,7 +217,7 @@ proptest! {
             prop_assert_eq!(plain.needs_csum(), header.needs_csum());
             prop_assert!(checksum::complete(&mut single, &mut plain));
             prop_assert!(checksum::verify(&single));
-            let info = Info::parse(&single).unwrap();
+            let info = IpPacketSummary::parse(&single).unwrap();
             if info.protocol == tcp::PROTOCOL {
                 let sent = segment(&single).sequence().wrapping_sub(segment(&frame).sequence());
                 prop_assert_eq!(bytes::index(sent), carried.len());
@@ -234,11 +234,11 @@ proptest! {
     fn cutting_twice_gives_what_cutting_once_gives(
         (frame, header) in trains(), random in any::<[u32; 2]>()
     ) {
-        let train = Train::new(&frame, &header);
+        let train = PacketTrain::new(&frame, &header);
         let start = random[0] % train.count;
         let end = start + 1 + random[1] % (train.count - start);
         let (part, part_header) = cut(&frame, &header, start..end);
-        let again = Train::new(&part, &part_header);
+        let again = PacketTrain::new(&part, &part_header);
         prop_assert_eq!(again.count, end - start);
         prop_assert_eq!(again.wire_len_total(), train.wire_len_range(start..end));
         for index in [0, again.count / 2, again.count - 1] {
@@ -250,7 +250,7 @@ proptest! {
 
     #[test]
     fn the_whole_range_is_the_frame_itself((frame, header) in trains()) {
-        let train = Train::new(&frame, &header);
+        let train = PacketTrain::new(&frame, &header);
         let (copy, same) = cut(&frame, &header, 0..train.count);
         prop_assert_eq!(copy, frame);
         prop_assert_eq!(same.gso_size, if train.count > 1 { header.gso_size } else { 0 });

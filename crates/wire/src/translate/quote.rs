@@ -3,12 +3,12 @@
 use core::net::Ipv4Addr;
 
 use super::{EndpointRewrite, HeaderOffsets, IDENTIFIER, TIMESTAMP, change_checksum, rewrite};
-use crate::packet::{Info, IpVersion, ParsedPacket};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp};
 
 /// The packet that an ICMP error of IPv4 quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quoted {
+pub struct IcmpQuotedPacket {
     /// Its protocol: TCP, UDP, or ICMP for a query.
     pub protocol: u8,
     /// Its sender: address, and port or identifier.
@@ -18,15 +18,15 @@ pub struct Quoted {
     offsets: HeaderOffsets,
 }
 
-impl Quoted {
+impl IcmpQuotedPacket {
     /// Reads what an error quotes: the IP header and 8 bytes behind it (RFC 792). `None` where the
     /// frame is no such error, or quotes less, a later fragment, or another protocol.
     #[must_use]
-    pub fn of(packet: &ParsedPacket<'_>) -> Option<Quoted> {
-        Quoted::find(packet.frame, &packet.info)
+    pub fn of(packet: &ParsedPacket<'_>) -> Option<IcmpQuotedPacket> {
+        IcmpQuotedPacket::find(packet.frame, &packet.info)
     }
 
-    fn find(frame: &[u8], info: &Info) -> Option<Quoted> {
+    fn find(frame: &[u8], info: &IpPacketSummary) -> Option<IcmpQuotedPacket> {
         if !info.is_icmp_error || info.is_fragment || info.version != IpVersion::V4 {
             return None;
         }
@@ -49,7 +49,7 @@ impl Quoted {
             _ => return None,
         };
         let address = |at| bytes::array_at::<4>(quoted, at).map(Ipv4Addr::from);
-        Some(Quoted {
+        Some(IcmpQuotedPacket {
             protocol,
             source: (address(super::SOURCE)?, ports.0),
             destination: (address(super::DESTINATION)?, ports.1),
@@ -63,18 +63,18 @@ impl Quoted {
 /// (REQ-3); nothing is changed then.
 pub fn error(
     frame: &mut [u8],
-    info: &Info,
+    info: &IpPacketSummary,
     outer: &EndpointRewrite,
     inner: &EndpointRewrite,
 ) -> bool {
-    let Some(quoted) = Quoted::find(frame, info) else { return false };
+    let Some(quoted) = IcmpQuotedPacket::find(frame, info) else { return false };
     checksum::verify(frame) && change(frame, info, &quoted, outer, inner).is_some()
 }
 
 fn change(
     frame: &mut [u8],
-    info: &Info,
-    quoted: &Quoted,
+    info: &IpPacketSummary,
+    quoted: &IcmpQuotedPacket,
     outer: &EndpointRewrite,
     inner: &EndpointRewrite,
 ) -> Option<()> {

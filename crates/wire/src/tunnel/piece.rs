@@ -7,7 +7,7 @@ use super::{FRAME_MAX, TunnelParseError};
 /// A piece of a frame, or a whole one. It reaches to the frame's end or to the payload's, whichever
 /// comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct FrameFragment {
     /// Number of the frame among those from this sender to this receiver.
     pub frame: u32,
     /// Bytes of the frame.
@@ -33,7 +33,7 @@ pub struct Label {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PiecePosition {
     /// The piece.
-    pub piece: Piece,
+    pub piece: FrameFragment,
     /// With the first piece of a frame: what is said of it.
     pub label: Option<Label>,
     /// Offset of its bytes in the payload.
@@ -42,7 +42,7 @@ pub struct PiecePosition {
     pub end: usize,
 }
 
-impl Piece {
+impl FrameFragment {
     /// Bytes before a piece.
     pub const LEN: usize = 12;
 
@@ -54,7 +54,7 @@ impl Piece {
     pub fn parse(payload: &[u8], at: usize) -> Result<Option<PiecePosition>, TunnelParseError> {
         let Some(fields) = bytes::array_at::<{ Self::LEN }>(payload, at) else { return Ok(None) };
         let [f0, f1, f2, f3, t0, t1, t2, t3, o0, o1, o2, o3] = fields;
-        let piece = Piece {
+        let piece = FrameFragment {
             frame: u32::from_be_bytes([f0, f1, f2, f3]),
             total: u32::from_be_bytes([t0, t1, t2, t3]),
             offset: u32::from_be_bytes([o0, o1, o2, o3]),
@@ -152,39 +152,51 @@ mod tests {
     #[test]
     fn a_frame_is_cut_where_the_room_ends() {
         let mut out = [0; 40];
-        assert_eq!(Piece::write(9, &LABEL, b"frame", 0, &mut out), Some((40, 2)));
+        assert_eq!(FrameFragment::write(9, &LABEL, b"frame", 0, &mut out), Some((40, 2)));
         assert_eq!(out, FIRST);
-        assert_eq!(Piece::write(9, &LABEL, b"frame", 2, &mut out), Some((15, 3)));
+        assert_eq!(FrameFragment::write(9, &LABEL, b"frame", 2, &mut out), Some((15, 3)));
         assert_eq!(out[..15], *SECOND);
-        assert_eq!(Piece::write(9, &LABEL, b"frame", 0, &mut out[..38]), None, "no byte fits");
-        assert_eq!(Piece::write(9, &LABEL, b"frame", 2, &mut out[..12]), None);
-        assert_eq!(Piece::write(9, &LABEL, &[0; FRAME_MAX + 1], 0, &mut out), None);
+        assert_eq!(
+            FrameFragment::write(9, &LABEL, b"frame", 0, &mut out[..38]),
+            None,
+            "no byte fits"
+        );
+        assert_eq!(FrameFragment::write(9, &LABEL, b"frame", 2, &mut out[..12]), None);
+        assert_eq!(FrameFragment::write(9, &LABEL, &[0; FRAME_MAX + 1], 0, &mut out), None);
     }
 
     #[test]
     fn pieces_are_found_one_after_the_other() {
         let payload = [SECOND, &FIRST[..38], b"whole", &[0; 7]].concat();
-        let second = Piece::parse(&payload, 0).unwrap().unwrap();
-        assert_eq!(second.piece, Piece { frame: 9, total: 5, offset: 2 });
+        let second = FrameFragment::parse(&payload, 0).unwrap().unwrap();
+        assert_eq!(second.piece, FrameFragment { frame: 9, total: 5, offset: 2 });
         assert_eq!((second.label, second.start, second.end), (None, 12, 15));
-        let whole = Piece::parse(&payload, second.end).unwrap().unwrap();
+        let whole = FrameFragment::parse(&payload, second.end).unwrap().unwrap();
         assert_eq!((whole.label, &payload[whole.start..whole.end]), (Some(LABEL), &b"whole"[..]));
         assert!(whole.is_whole() && !second.is_whole());
-        assert_eq!(Piece::parse(&payload, whole.end), Ok(None), "padding shorter than a piece");
-        assert_eq!(Piece::parse(&[0; 30], 5), Ok(None), "padding of zeros");
+        assert_eq!(
+            FrameFragment::parse(&payload, whole.end),
+            Ok(None),
+            "padding shorter than a piece"
+        );
+        assert_eq!(FrameFragment::parse(&[0; 30], 5), Ok(None), "padding of zeros");
     }
 
     #[test]
     fn a_piece_that_contradicts_its_frame_is_refused() {
         let mut beyond = SECOND.to_vec();
         beyond[11] = 5;
-        assert_eq!(Piece::parse(&beyond, 0), Err(TunnelParseError::Piece));
+        assert_eq!(FrameFragment::parse(&beyond, 0), Err(TunnelParseError::Piece));
         let mut long = FIRST.to_vec();
         long[5] = 2;
-        assert_eq!(Piece::parse(&long, 0), Err(TunnelParseError::Piece));
-        assert_eq!(Piece::parse(&FIRST[..37], 0), Err(TunnelParseError::Truncated), "half a label");
+        assert_eq!(FrameFragment::parse(&long, 0), Err(TunnelParseError::Piece));
         assert_eq!(
-            Piece::parse(&FIRST[..38], 0),
+            FrameFragment::parse(&FIRST[..37], 0),
+            Err(TunnelParseError::Truncated),
+            "half a label"
+        );
+        assert_eq!(
+            FrameFragment::parse(&FIRST[..38], 0),
             Err(TunnelParseError::Truncated),
             "no byte of it"
         );

@@ -4,7 +4,7 @@ use windtunnel_model::Bytes;
 use windtunnel_trace::report::{NodeBound, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// What is limited beside what was used of it.
 pub(super) fn bounds(report: &RunReport) -> String {
@@ -12,13 +12,13 @@ pub(super) fn bounds(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("node", Align::Left),
-        ("limit", Align::Left),
-        ("asked", Align::Right),
-        ("most", Align::Right),
-        ("met", Align::Right),
-        ("ended", Align::Right),
-        ("by", Align::Left),
+        ("node", ColumnAlignment::Left),
+        ("limit", ColumnAlignment::Left),
+        ("asked", ColumnAlignment::Right),
+        ("most", ColumnAlignment::Right),
+        ("met", ColumnAlignment::Right),
+        ("ended", ColumnAlignment::Right),
+        ("by", ColumnAlignment::Left),
     ]);
     for bound in report.bounds.iter().take(BOUNDS_MAX) {
         table.row(cells(bound));

@@ -3,7 +3,7 @@
 use windtunnel_trace::report::{NodeLimit, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// The processor time that limited nodes asked for beside what they had.
 pub(super) fn limits(report: &RunReport) -> String {
@@ -11,12 +11,12 @@ pub(super) fn limits(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("node", Align::Left),
-        ("cpu", Align::Right),
-        ("delivered", Align::Right),
-        ("most", Align::Right),
-        ("throttled", Align::Right),
-        ("by", Align::Left),
+        ("node", ColumnAlignment::Left),
+        ("cpu", ColumnAlignment::Right),
+        ("delivered", ColumnAlignment::Right),
+        ("most", ColumnAlignment::Right),
+        ("throttled", ColumnAlignment::Right),
+        ("by", ColumnAlignment::Left),
     ]);
     for limit in report.limits.iter().take(LIMITS_MAX) {
         table.row(cells(limit));

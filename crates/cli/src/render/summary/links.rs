@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::{LinkProfile, Probability, Span};
 use windtunnel_trace::lateness::Summary;
-use windtunnel_trace::report::{Achieved, LinkPhaseReport, LinkReport, RunReport};
+use windtunnel_trace::report::{AchievedLinkFigures, LinkPhaseReport, LinkReport, RunReport};
 
 use crate::render::paths::asked_rate;
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// Requested values beside achieved ones: a row for each direction, or for each phase of one that
 /// was changed.
@@ -19,22 +19,23 @@ pub(super) fn links(report: &RunReport) -> String {
         return String::new();
     }
     let phases = rows.iter().any(|row| row.during.is_some());
-    let during = phases.then_some(("during", Align::Right));
-    let columns: Vec<(&str, Align)> = [("link", Align::Left), ("direction", Align::Left)]
-        .into_iter()
-        .chain(during)
-        .chain([
-            ("latency", Align::Right),
-            ("achieved", Align::Right),
-            ("rate", Align::Right),
-            ("achieved", Align::Right),
-            ("loss", Align::Right),
-            ("achieved", Align::Right),
-            ("delivered", Align::Right),
-            ("dropped", Align::Left),
-            ("lateness p99", Align::Right),
-        ])
-        .collect();
+    let during = phases.then_some(("during", ColumnAlignment::Right));
+    let columns: Vec<(&str, ColumnAlignment)> =
+        [("link", ColumnAlignment::Left), ("direction", ColumnAlignment::Left)]
+            .into_iter()
+            .chain(during)
+            .chain([
+                ("latency", ColumnAlignment::Right),
+                ("achieved", ColumnAlignment::Right),
+                ("rate", ColumnAlignment::Right),
+                ("achieved", ColumnAlignment::Right),
+                ("loss", ColumnAlignment::Right),
+                ("achieved", ColumnAlignment::Right),
+                ("delivered", ColumnAlignment::Right),
+                ("dropped", ColumnAlignment::Left),
+                ("lateness p99", ColumnAlignment::Right),
+            ])
+            .collect();
     let mut table = TextTable::new(&columns);
     for row in rows.iter().take(LINKS_MAX) {
         table.row(row.cells(phases));
@@ -53,7 +54,7 @@ struct LinkSummaryRow<'a> {
     link: &'a LinkReport,
     during: Option<(u64, u64)>,
     asked: &'a LinkProfile,
-    achieved: &'a Achieved,
+    achieved: &'a AchievedLinkFigures,
     delivered: u64,
     dropped: &'a BTreeMap<String, u64>,
     lateness: &'a Summary,

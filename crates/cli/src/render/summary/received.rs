@@ -3,7 +3,7 @@
 use windtunnel_trace::report::{NodeReceived, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// What came beside what was dropped before the node's kernel worked for it, of nodes where that
 /// was something.
@@ -14,12 +14,12 @@ pub(super) fn received(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("receiver", Align::Left),
-        ("packets", Align::Right),
-        ("queue full", Align::Right),
-        ("dropped early", Align::Right),
-        ("sockets full", Align::Right),
-        ("receiving took", Align::Right),
+        ("receiver", ColumnAlignment::Left),
+        ("packets", ColumnAlignment::Right),
+        ("queue full", ColumnAlignment::Right),
+        ("dropped early", ColumnAlignment::Right),
+        ("sockets full", ColumnAlignment::Right),
+        ("receiving took", ColumnAlignment::Right),
     ]);
     for node in nodes.iter().take(NODES_MAX) {
         table.row(cells(node));

@@ -4,7 +4,7 @@ use windtunnel_model::Span;
 use windtunnel_trace::report::{ReplicaReport, RunReport, ServiceReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// A line for each service.
 pub(super) fn services(report: &RunReport) -> String {
@@ -12,12 +12,12 @@ pub(super) fn services(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("service", Align::Left),
-        ("redirected", Align::Right),
-        ("connections and flows", Align::Left),
-        ("changes", Align::Right),
-        ("known within", Align::Right),
-        ("unserved", Align::Right),
+        ("service", ColumnAlignment::Left),
+        ("redirected", ColumnAlignment::Right),
+        ("connections and flows", ColumnAlignment::Left),
+        ("changes", ColumnAlignment::Right),
+        ("known within", ColumnAlignment::Right),
+        ("unserved", ColumnAlignment::Right),
     ]);
     let interval_ns = report.replicas_watched.map_or(0, |it| it.interval_max_ns);
     for service in report.services.iter().take(SERVICES_MAX) {

@@ -4,7 +4,7 @@ use windtunnel_model::Rate;
 use windtunnel_trace::report::{NodeShares, ProgramShare, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// What each program sent, and what is not known of it.
 pub(super) fn shares(report: &RunReport) -> String {
@@ -12,13 +12,13 @@ pub(super) fn shares(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("sender", Align::Left),
-        ("program", Align::Left),
-        ("min", Align::Right),
-        ("weight", Align::Right),
-        ("sent", Align::Right),
-        ("share", Align::Right),
-        ("dropped", Align::Right),
+        ("sender", ColumnAlignment::Left),
+        ("program", ColumnAlignment::Left),
+        ("min", ColumnAlignment::Right),
+        ("weight", ColumnAlignment::Right),
+        ("sent", ColumnAlignment::Right),
+        ("share", ColumnAlignment::Right),
+        ("dropped", ColumnAlignment::Right),
     ]);
     for node in report.shares.iter().take(NODES_MAX) {
         let all: u64 = node.programs.iter().map(|program| program.wire_bytes).sum();

@@ -4,7 +4,7 @@ use windtunnel_model::Span;
 use windtunnel_trace::report::{FailOverReport, RunReport};
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// A line for each service with `fail-over: transparent`.
 pub(super) fn transparent(report: &RunReport) -> String {
@@ -17,14 +17,14 @@ pub(super) fn transparent(report: &RunReport) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("service", Align::Left),
-        ("kept", Align::Right),
-        ("one replica", Align::Right),
-        ("table full", Align::Right),
-        ("expelled", Align::Left),
-        ("taken over", Align::Right),
-        ("lost", Align::Right),
-        ("longest silence", Align::Right),
+        ("service", ColumnAlignment::Left),
+        ("kept", ColumnAlignment::Right),
+        ("one replica", ColumnAlignment::Right),
+        ("table full", ColumnAlignment::Right),
+        ("expelled", ColumnAlignment::Left),
+        ("taken over", ColumnAlignment::Right),
+        ("lost", ColumnAlignment::Right),
+        ("longest silence", ColumnAlignment::Right),
     ]);
     for (name, it) in services.iter().take(SERVICES_MAX) {
         table.row([

@@ -11,32 +11,32 @@ use crate::failure::VerbFailure;
 
 /// `--advertise`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Advertise {
+pub(crate) enum AdvertisedAddress {
     /// The address that the ssh session has reached.
     Ssh,
     /// This one; port 0 is that at which the agent listens.
     At(SocketAddr),
 }
 
-impl Advertise {
+impl AdvertisedAddress {
     /// The address; `None` if it is not known.
     pub(crate) fn address(self) -> Option<SocketAddr> {
         match self {
-            Advertise::Ssh => reached_by_ssh(&variable("SSH_CONNECTION")?),
-            Advertise::At(address) => Some(address),
+            AdvertisedAddress::Ssh => reached_by_ssh(&variable("SSH_CONNECTION")?),
+            AdvertisedAddress::At(address) => Some(address),
         }
     }
 }
 
-impl FromStr for Advertise {
+impl FromStr for AdvertisedAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "ssh" {
-            return Ok(Advertise::Ssh);
+            return Ok(AdvertisedAddress::Ssh);
         }
         let address = text.parse().or_else(|_| Ok(SocketAddr::new(text.parse()?, 0)));
-        address.map(Advertise::At).map_err(|_: std::net::AddrParseError| {
+        address.map(AdvertisedAddress::At).map_err(|_: std::net::AddrParseError| {
             "write ADDRESS, ADDRESS:PORT or `ssh`".to_owned()
         })
     }
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn an_address_needs_no_port() {
-        let at = |text: &str| Ok(Advertise::At(text.parse().unwrap()));
-        assert_eq!("10.0.0.1".parse::<Advertise>(), at("10.0.0.1:0"));
-        assert_eq!("10.0.0.1:7".parse::<Advertise>(), at("10.0.0.1:7"));
-        assert_eq!("fd00::1".parse::<Advertise>(), at("[fd00::1]:0"));
-        assert_eq!("ssh".parse(), Ok(Advertise::Ssh));
-        assert!("b:7".parse::<Advertise>().is_err());
+        let at = |text: &str| Ok(AdvertisedAddress::At(text.parse().unwrap()));
+        assert_eq!("10.0.0.1".parse::<AdvertisedAddress>(), at("10.0.0.1:0"));
+        assert_eq!("10.0.0.1:7".parse::<AdvertisedAddress>(), at("10.0.0.1:7"));
+        assert_eq!("fd00::1".parse::<AdvertisedAddress>(), at("[fd00::1]:0"));
+        assert_eq!("ssh".parse(), Ok(AdvertisedAddress::Ssh));
+        assert!("b:7".parse::<AdvertisedAddress>().is_err());
     }
 
     #[test]

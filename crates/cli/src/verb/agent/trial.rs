@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use windtunnel_cluster::protocol::AllocatedResources;
 use windtunnel_cluster::protocol::run::{RunMember, RunSetup};
 use windtunnel_host::RunOptions;
-use windtunnel_scenario::{Instead, ScenarioSource};
+use windtunnel_scenario::{ScenarioOverrides, ScenarioSource};
 
 /// Two nodes and a link between them: namespaces, devices, addresses and packets of both families.
 pub(super) fn run() -> RunSetup {
     let source = ScenarioSource { name: "trial", text: FILE, default_name: "trial", base_dir: "/" };
-    let instead = Instead { several_machines: true, ..Instead::default() };
+    let instead = ScenarioOverrides { several_machines: true, ..ScenarioOverrides::default() };
     let plan = windtunnel_scenario::load_instead(&source, &|_| Err(String::new()), instead)
         .expect("the file has no mistake")
         .plan;

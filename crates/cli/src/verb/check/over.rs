@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use windtunnel_host::Concern;
+use windtunnel_host::PlanFitConcern;
 use windtunnel_lead::{PlacementHostSet, look};
 use windtunnel_model::Plan;
-use windtunnel_placement::{Placement, PlacementRefusal};
-use windtunnel_scenario::Loaded;
+use windtunnel_placement::{NodePlacement, PlacementRefusal};
+use windtunnel_scenario::LoadedScenario;
 
 use crate::cluster::machines::ClusterHostOptions;
 use crate::cluster::{concerns, progress, refuse_silent, refuse_spread, report_started};
@@ -19,18 +19,18 @@ use crate::render::placement::{self, PlacementOutput};
 #[derive(Debug)]
 pub(super) struct MachineCheck {
     site: PlacementHostSet,
-    outcome: Result<Placement, Box<PlacementRefusal>>,
+    outcome: Result<NodePlacement, Box<PlacementRefusal>>,
     /// What placement does not know of, and a run would be refused for.
     refused: Option<VerbFailure>,
     /// Warnings about a plan that is not refused.
-    pub(super) concerns: Vec<Concern>,
+    pub(super) concerns: Vec<PlanFitConcern>,
 }
 
 impl MachineCheck {
     /// Checks the plan on the machines of `--hosts`; `None` without that option.
     pub(super) fn ask(
         machines: &ClusterHostOptions,
-        loaded: &Loaded,
+        loaded: &LoadedScenario,
         path: &Path,
     ) -> Result<Option<Self>, VerbFailure> {
         let plan = &loaded.plan;
@@ -42,7 +42,7 @@ impl MachineCheck {
         report_started(&found.started);
         let site = PlacementHostSet::of(&found.cards);
         let outcome = site.place(plan);
-        let mut all: Vec<Concern> = Vec::new();
+        let mut all: Vec<PlanFitConcern> = Vec::new();
         let mut refused = refuse_silent(&found.silent).err();
         if let Ok(placement) = &outcome {
             all.extend(concerns(&found.cards, &site, placement));

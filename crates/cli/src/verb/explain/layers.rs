@@ -6,7 +6,7 @@ use windtunnel_evidence::modulation::{ModulationReport, QuantileSummary, SizeSpa
 use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::quantity::{bytes, nanos};
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 pub(super) fn run(evidence: &RecordedRun, json: bool) -> Outcome {
@@ -22,14 +22,14 @@ pub(super) fn run(evidence: &RecordedRun, json: bool) -> Outcome {
 fn text(named: &ModulationReport) -> String {
     let ModulationReport { protocol, from, to, modulation } = named;
     let mut table = TextTable::new(&[
-        ("", Align::Left),
-        ("count", Align::Right),
-        ("bytes", Align::Right),
-        ("", Align::Left),
-        ("median", Align::Right),
-        ("p90", Align::Right),
-        ("p99", Align::Right),
-        ("most", Align::Right),
+        ("", ColumnAlignment::Left),
+        ("count", ColumnAlignment::Right),
+        ("bytes", ColumnAlignment::Right),
+        ("", ColumnAlignment::Left),
+        ("median", ColumnAlignment::Right),
+        ("p90", ColumnAlignment::Right),
+        ("p99", ColumnAlignment::Right),
+        ("most", ColumnAlignment::Right),
     ]);
     series(&mut table, "written", modulation.writes.as_ref());
     delay(&mut table, "write to wire", modulation.to_wire_ns.as_ref());

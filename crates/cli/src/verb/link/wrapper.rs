@@ -23,7 +23,7 @@ use crate::render::event;
 use crate::render::text::shown;
 
 /// Observes the run while the command runs.
-pub(super) struct Wrapper {
+pub(super) struct LinkCommandObserver {
     /// The node with the command as its only program.
     node: String,
     seen: Mutex<WrapperState>,
@@ -46,7 +46,7 @@ struct Terminal {
     sizes: SignalReader,
 }
 
-impl Wrapper {
+impl LinkCommandObserver {
     /// The command of `node`, and the descriptors that it inherits. Call before there are threads.
     pub(super) fn new(node: &str, id: NodeId) -> Result<(Self, Foreground), VerbFailure> {
         let over = Wake::open().map_err(|error| failed("make an event descriptor", &error))?;
@@ -67,7 +67,7 @@ impl Wrapper {
         };
         let foreground = Foreground { node: id, program: 0, stdio, has_terminal };
         let (seen, over) = (Mutex::new(seen), Arc::new(over));
-        Ok((Wrapper { node: node.to_owned(), seen, over }, foreground))
+        Ok((LinkCommandObserver { node: node.to_owned(), seen, over }, foreground))
     }
 
     /// Waits until all that the command wrote is shown. Returns its exit code, if it has run.
@@ -121,7 +121,7 @@ impl Wrapper {
     }
 }
 
-impl Observer for Wrapper {
+impl Observer for LinkCommandObserver {
     fn notice(&self, notice: &ObserverNotice<'_>) {
         match notice {
             ObserverNotice::Event(event) => self.event(event),

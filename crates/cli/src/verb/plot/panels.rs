@@ -1,7 +1,8 @@
 //! From the document of runs to a figure.
 
 use windtunnel_plot::{
-    Axis, AxisQuantity, Figure, FigureSize, Panel, PlotSeries, SeriesInterpolation, VerticalMarker,
+    Axis, AxisQuantity, Figure, FigureSize, PlotPanel, PlotSeries, SeriesInterpolation,
+    VerticalMarker,
 };
 
 use super::PlotArguments;
@@ -204,8 +205,8 @@ fn over_time(
     arguments: &PlotArguments,
     document: &PlotDocument,
     lines: &[PlotCurve],
-) -> Panel {
-    let mut panel = Panel::new(Axis::seconds(), what.axis());
+) -> PlotPanel {
+    let mut panel = PlotPanel::new(Axis::seconds(), what.axis());
     let Some((column, merge)) = what.column() else { return panel };
     for line in lines {
         let run = &document.runs[line.run];
@@ -308,12 +309,12 @@ fn distributions(
     document: &PlotDocument,
     lanes: &[Vec<usize>],
     labels: &[String],
-) -> Result<Panel, VerbFailure> {
+) -> Result<PlotPanel, VerbFailure> {
     let (label, key) = match what {
         PlotPanelKind::RttCdf => ("round-trip time", "round-trip times"),
         _ => ("lateness", "distributions of lateness"),
     };
-    let mut panel = Panel::new(Axis::new(label, AxisQuantity::Nanoseconds).log(), what.axis());
+    let mut panel = PlotPanel::new(Axis::new(label, AxisQuantity::Nanoseconds).log(), what.axis());
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
         let all = if what == PlotPanelKind::RttCdf { &run.rtt } else { &run.lateness };
@@ -377,8 +378,8 @@ fn cumulated(name: &str, colour: usize, mut bins: Vec<(f64, f64)>) -> PlotSeries
 }
 
 /// What limited nodes had of processors, and what they were to have.
-fn processors(document: &PlotDocument, labels: &[String]) -> Result<Panel, VerbFailure> {
-    let mut panel = Panel::new(Axis::seconds(), PlotPanelKind::Cpu.axis());
+fn processors(document: &PlotDocument, labels: &[String]) -> Result<PlotPanel, VerbFailure> {
+    let mut panel = PlotPanel::new(Axis::seconds(), PlotPanelKind::Cpu.axis());
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
         for (position, limit) in run.limits_series.iter().filter(|l| l.what == "cpu").enumerate() {

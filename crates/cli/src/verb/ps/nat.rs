@@ -2,19 +2,19 @@
 
 use windtunnel_control::NatStatus;
 
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// The mappings of all NATs, some of each.
 pub(super) fn render(nats: &[NatStatus]) -> String {
     let mut table = TextTable::new(&[
-        ("nat", Align::Left),
-        ("type", Align::Left),
-        ("protocol", Align::Left),
-        ("inside", Align::Left),
-        ("outside", Align::Left),
-        ("remote", Align::Left),
-        ("out", Align::Right),
-        ("in", Align::Right),
+        ("nat", ColumnAlignment::Left),
+        ("type", ColumnAlignment::Left),
+        ("protocol", ColumnAlignment::Left),
+        ("inside", ColumnAlignment::Left),
+        ("outside", ColumnAlignment::Left),
+        ("remote", ColumnAlignment::Left),
+        ("out", ColumnAlignment::Right),
+        ("in", ColumnAlignment::Right),
     ]);
     for nat in nats {
         if nat.mappings.is_empty() {

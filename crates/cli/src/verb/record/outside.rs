@@ -9,7 +9,7 @@ use windtunnel_host::outside::{
     self, OutsideError, ProcessRecordingOptions, ProcessRecordingSummary,
 };
 use windtunnel_model::Bytes;
-use windtunnel_model::plan::Layers;
+use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_trace::report::RecordingReport;
 
@@ -73,7 +73,7 @@ impl HostRecordingOptions {
         Ok(ProcessRecordingOptions {
             folder: new_run_folder(self.out.as_deref(), name)?,
             link_latest: self.out.is_none(),
-            layers: Layers::of(self.layers.clone()),
+            layers: RecordLayerSet::of(self.layers.clone()),
             anonymous: self.anonymous,
             max: self.max,
         })

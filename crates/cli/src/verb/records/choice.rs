@@ -1,7 +1,7 @@
 //! Which records of a run are wanted.
 
 use windtunnel_evidence::export::CaptureLocation;
-use windtunnel_evidence::filter::{RecordFilter, Sieve, UnknownName};
+use windtunnel_evidence::filter::{CompiledRecordFilter, RecordFilter, UnknownName};
 use windtunnel_evidence::{AttributedRecord, RecordedRun};
 use windtunnel_model::Span;
 use windtunnel_model::record::Kind;
@@ -17,7 +17,7 @@ pub(crate) struct RecordSelection {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
-    which: Which,
+    which: RecordFilterOptions,
     /// Only from this time after the run began on
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_FROM")]
     from: Option<Span>,
@@ -28,7 +28,7 @@ pub(crate) struct RecordSelection {
 
 /// Of which layers, nodes, flows, links and kinds.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Which {
+pub(crate) struct RecordFilterOptions {
     /// Only these layers: engine, calls, tcp, kernel
     #[arg(
         long = "layer",
@@ -65,7 +65,7 @@ pub(crate) struct Which {
 
 impl RecordSelection {
     /// The run's records, and which of them are wanted.
-    pub(crate) fn load(&self) -> Result<(RecordedRun, Sieve), VerbFailure> {
+    pub(crate) fn load(&self) -> Result<(RecordedRun, CompiledRecordFilter), VerbFailure> {
         let evidence = self.run.load()?;
         let ns = |time: Option<Span>| {
             time.map(|time| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
@@ -91,7 +91,7 @@ impl RecordSelection {
     }
 }
 
-impl Which {
+impl RecordFilterOptions {
     /// As a filter without times.
     pub(crate) fn filter(&self) -> RecordFilter {
         RecordFilter {
@@ -108,7 +108,7 @@ impl Which {
 /// The records that a sieve lets through.
 pub(crate) fn wanted<'e>(
     evidence: &'e RecordedRun,
-    sieve: &'e Sieve,
+    sieve: &'e CompiledRecordFilter,
 ) -> impl Iterator<Item = &'e AttributedRecord> + Clone {
     evidence.records().iter().filter(|entry| sieve.passes(evidence, entry))
 }

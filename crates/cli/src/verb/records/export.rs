@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use windtunnel_evidence::RecordedRun;
-use windtunnel_evidence::export::{self, Points};
-use windtunnel_evidence::filter::Sieve;
+use windtunnel_evidence::export::{self, CapturePointSelection};
+use windtunnel_evidence::filter::CompiledRecordFilter;
 
 use super::choice::{RecordSelection, wanted};
 use crate::arguments::OutputFormat;
@@ -26,7 +26,7 @@ pub(crate) struct RecordsExportArguments {
     choice: RecordSelection,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", env = "WINDTUNNEL_FORMAT")]
-    format: To,
+    format: RecordExportFormat,
     /// Where packets are written to pcapng: `once`, or at `all` lanes that they pass [default: once,
     /// unless --kind says which]
     #[arg(
@@ -36,7 +36,7 @@ pub(crate) struct RecordsExportArguments {
         value_parser = PossibleValuesParser::new(["once", "all"]).map(|word| points(&word)),
         env = "WINDTUNNEL_POINTS"
     )]
-    points: Option<Points>,
+    points: Option<CapturePointSelection>,
     #[command(flatten)]
     destination: OutputDestination,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(crate) struct RecordsExportArguments {
 
 /// Formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum To {
+enum RecordExportFormat {
     /// An object for each record, one a line
     Jsonl,
     /// A line for each record, with a line of headings
@@ -58,12 +58,13 @@ enum To {
     Perfetto,
 }
 
-fn points(word: &str) -> Points {
-    if word == "all" { Points::All } else { Points::Once }
+fn points(word: &str) -> CapturePointSelection {
+    if word == "all" { CapturePointSelection::All } else { CapturePointSelection::Once }
 }
 
 pub(crate) fn run(arguments: &RecordsExportArguments) -> Outcome {
-    let binary = matches!(arguments.format, To::Parquet | To::Pcapng);
+    let binary =
+        matches!(arguments.format, RecordExportFormat::Parquet | RecordExportFormat::Pcapng);
     let path = arguments.destination.path();
     if binary && path.is_none() && io::stdout().is_terminal() {
         let text = "this format is not for a terminal";
@@ -92,19 +93,23 @@ pub(crate) fn run(arguments: &RecordsExportArguments) -> Outcome {
 fn write(
     arguments: &RecordsExportArguments,
     evidence: &RecordedRun,
-    sieve: &Sieve,
+    sieve: &CompiledRecordFilter,
     out: impl Write,
 ) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, out);
     let entries = wanted(evidence, sieve);
     match arguments.format {
-        To::Jsonl => export::json_lines(evidence, entries, &mut out)?,
-        To::Csv => export::csv(evidence, entries, &mut out)?,
-        To::Parquet => export::parquet(evidence, entries, &mut out)?,
-        To::Perfetto => export::timeline(evidence, entries, &mut out)?,
-        To::Pcapng => {
+        RecordExportFormat::Jsonl => export::json_lines(evidence, entries, &mut out)?,
+        RecordExportFormat::Csv => export::csv(evidence, entries, &mut out)?,
+        RecordExportFormat::Parquet => export::parquet(evidence, entries, &mut out)?,
+        RecordExportFormat::Perfetto => export::timeline(evidence, entries, &mut out)?,
+        RecordExportFormat::Pcapng => {
             let place = arguments.choice.place();
-            let usual = if arguments.choice.has_kinds() { Points::All } else { Points::Once };
+            let usual = if arguments.choice.has_kinds() {
+                CapturePointSelection::All
+            } else {
+                CapturePointSelection::Once
+            };
             let points = arguments.points.unwrap_or(usual);
             export::packets(evidence, entries, &place, points, &mut out)?;
         }

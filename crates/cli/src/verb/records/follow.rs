@@ -16,11 +16,11 @@ use windtunnel_control::registry;
 use windtunnel_evidence::AttributedRecord;
 use windtunnel_evidence::export::json_line;
 use windtunnel_evidence::filter::RecordFilter;
-use windtunnel_evidence::follow::{Follower, Growing, RateAccumulator};
+use windtunnel_evidence::follow::{Follower, GrowingRecordFile, RateAccumulator};
 use windtunnel_evidence::rows::RecordFormatter;
 use windtunnel_model::Span;
 
-use super::choice::{Which, unknown};
+use super::choice::{RecordFilterOptions, unknown};
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -38,7 +38,7 @@ pub(crate) struct RecordsFollowArguments {
     #[command(flatten)]
     run: RunFolder,
     #[command(flatten)]
-    which: Which,
+    which: RecordFilterOptions,
     /// Write rates of flows and links, one object for each and for each interval of this length
     #[arg(long, value_name = "TIME", env = "WINDTUNNEL_EVERY")]
     every: Option<Span>,
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &RecordsFollowArguments) -> Outcome {
         }
         every => every,
     };
-    let mut follow = Follow {
+    let mut follow = RecordFollowSession {
         run: arguments.run.run.clone(),
         filter: arguments.which.filter(),
         follower: Follower::new(),
@@ -87,19 +87,19 @@ pub(crate) fn run(arguments: &RecordsFollowArguments) -> Outcome {
     Ok(ExitCategory::Fine.code())
 }
 
-struct Follow<'a> {
+struct RecordFollowSession<'a> {
     run: PathBuf,
     filter: RecordFilter,
     follower: Follower,
     /// Files that have been begun.
-    open: BTreeMap<PathBuf, (File, Growing)>,
+    open: BTreeMap<PathBuf, (File, GrowingRecordFile)>,
     is_checked: bool,
     /// With the length of an interval, and which one goes on, by its number.
     rates: Option<(RateAccumulator, u64, Option<u64>)>,
     out: BufWriter<io::StdoutLock<'a>>,
 }
 
-impl Follow<'_> {
+impl RecordFollowSession<'_> {
     /// Reads what is new in a file. Answers whether there was something.
     fn read(&mut self, path: &PathBuf) -> Result<bool, VerbFailure> {
         if !self.open.contains_key(path) {
@@ -109,7 +109,7 @@ impl Follow<'_> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
                 Err(error) => return Err(unreadable(path, &error)),
             };
-            self.open.insert(path.clone(), (file, Growing::default()));
+            self.open.insert(path.clone(), (file, GrowingRecordFile::default()));
         }
         let mut buffer = vec![0; PIECE_BYTES];
         let mut is_new = false;

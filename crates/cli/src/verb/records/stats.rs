@@ -7,7 +7,7 @@ use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
 use crate::output;
 use crate::render::quantity::{bytes, count, nanos};
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 use crate::verb::Outcome;
 
 /// Sum records up by layer, flow and link direction; list gaps and what was not seen
@@ -38,10 +38,10 @@ fn render(statistics: &Statistics) -> String {
 
 fn layers(statistics: &Statistics) -> String {
     let mut table = TextTable::new(&[
-        ("layer", Align::Left),
-        ("sources", Align::Right),
-        ("records", Align::Right),
-        ("lost", Align::Right),
+        ("layer", ColumnAlignment::Left),
+        ("sources", ColumnAlignment::Right),
+        ("records", ColumnAlignment::Right),
+        ("lost", ColumnAlignment::Right),
     ]);
     for sum in &statistics.layers {
         let numbers = [sum.sources.to_string(), sum.records.to_string(), sum.lost.to_string()];
@@ -57,17 +57,17 @@ fn flows(flows: &[FlowSum]) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("flow", Align::Right),
-        ("", Align::Left),
-        ("from", Align::Left),
-        ("", Align::Left),
-        ("to", Align::Left),
-        ("written", Align::Right),
-        ("read", Align::Right),
-        ("packets", Align::Right),
-        ("resent", Align::Right),
-        ("dropped", Align::Right),
-        ("marked", Align::Right),
+        ("flow", ColumnAlignment::Right),
+        ("", ColumnAlignment::Left),
+        ("from", ColumnAlignment::Left),
+        ("", ColumnAlignment::Left),
+        ("to", ColumnAlignment::Left),
+        ("written", ColumnAlignment::Right),
+        ("read", ColumnAlignment::Right),
+        ("packets", ColumnAlignment::Right),
+        ("resent", ColumnAlignment::Right),
+        ("dropped", ColumnAlignment::Right),
+        ("marked", ColumnAlignment::Right),
     ]);
     let end = |end: &Option<String>| end.clone().unwrap_or_else(|| "?".to_owned());
     for flow in flows.iter().take(ROWS_SHOWN) {
@@ -101,14 +101,14 @@ fn lanes(statistics: &Statistics) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("link", Align::Left),
-        ("from", Align::Left),
-        ("to", Align::Left),
-        ("offered", Align::Right),
-        ("payload", Align::Right),
-        ("delivered", Align::Right),
-        ("marked", Align::Right),
-        ("dropped", Align::Left),
+        ("link", ColumnAlignment::Left),
+        ("from", ColumnAlignment::Left),
+        ("to", ColumnAlignment::Left),
+        ("offered", ColumnAlignment::Right),
+        ("payload", ColumnAlignment::Right),
+        ("delivered", ColumnAlignment::Right),
+        ("marked", ColumnAlignment::Right),
+        ("dropped", ColumnAlignment::Left),
     ]);
     for lane in &statistics.lanes {
         let dropped: Vec<String> = lane

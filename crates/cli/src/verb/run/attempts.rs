@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windtunnel_trace::report::{Attempt, RunReport};
+use windtunnel_trace::report::{RunAttempt, RunReport};
 
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -12,16 +12,16 @@ use crate::output;
 /// The folders of a run's attempts: the last one has the run folder itself, and the others have
 /// folders beside it.
 #[derive(Debug)]
-pub(super) struct Attempts {
+pub(super) struct RunAttemptFolders {
     most: u32,
     folder: PathBuf,
-    former: Vec<Attempt>,
+    former: Vec<RunAttempt>,
 }
 
-impl Attempts {
+impl RunAttemptFolders {
     /// At most `most` attempts at a run into `folder`.
     pub(super) fn new(most: u32, folder: &Path) -> Result<Self, VerbFailure> {
-        let attempts = Attempts { most, folder: folder.to_owned(), former: Vec::new() };
+        let attempts = RunAttemptFolders { most, folder: folder.to_owned(), former: Vec::new() };
         for number in 1..most {
             let kept = attempts.kept(number)?;
             if kept.exists() {
@@ -37,7 +37,7 @@ impl Attempts {
     /// disturbed or no attempt is left; `None` if the run is detached.
     pub(super) fn carry_out(
         mut self,
-        mut attempt: impl FnMut(&[Attempt]) -> Result<Option<RunReport>, VerbFailure>,
+        mut attempt: impl FnMut(&[RunAttempt]) -> Result<Option<RunReport>, VerbFailure>,
     ) -> Result<Option<RunReport>, VerbFailure> {
         for number in 1.. {
             let report = attempt(&self.former)?;
@@ -66,7 +66,7 @@ impl Attempts {
             kept.display()
         ));
         let folder = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.former.push(Attempt { folder, verdict: verdict.clone() });
+        self.former.push(RunAttempt { folder, verdict: verdict.clone() });
         Ok(())
     }
 
@@ -121,7 +121,7 @@ mod tests {
     fn attempt(most: u32, reports: &[RunReport]) -> (usize, Vec<String>) {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("out");
-        let attempts = Attempts::new(most, &folder).unwrap();
+        let attempts = RunAttemptFolders::new(most, &folder).unwrap();
         let mut done = 0;
         let mut seen = Vec::new();
         let last = attempts.carry_out(|former| {
@@ -170,8 +170,8 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("out");
         fs::create_dir(parent.path().join("out-attempt-2")).unwrap();
-        assert!(Attempts::new(2, &folder).is_ok());
-        let failure = Attempts::new(3, &folder).unwrap_err();
+        assert!(RunAttemptFolders::new(2, &folder).is_ok());
+        let failure = RunAttemptFolders::new(3, &folder).unwrap_err();
         assert!(failure.text().contains("out-attempt-2 is there already"), "{}", failure.text());
     }
 }

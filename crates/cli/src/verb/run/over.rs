@@ -8,9 +8,9 @@ use windtunnel_host::{Observer, RunOptions};
 use windtunnel_lead::{ClusterRunRequest, LiveClusterRun, PlacementHostSet};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::OnOverload;
-use windtunnel_scenario::Loaded;
+use windtunnel_scenario::LoadedScenario;
 
-use super::attempts::Attempts;
+use super::attempts::RunAttemptFolders;
 use super::{CarriedOut, RunArguments, places, plan_of};
 use crate::cluster::{progress, refuse_silent, refuse_spread, refuse_to_detach, report_started};
 use crate::exit::ExitCategory;
@@ -20,7 +20,7 @@ use crate::render::face::Face;
 
 /// Finds the machines, and does a whole run over them, with attempts.
 pub(super) fn carry_out(
-    loaded: Loaded,
+    loaded: LoadedScenario,
     base_dir: PathBuf,
     arguments: &RunArguments,
 ) -> Result<(Plan, CarriedOut), VerbFailure> {
@@ -64,7 +64,7 @@ pub(super) fn carry_out(
         }
     }
     let (folder, options, results) = places(manner, &plan, base_dir)?;
-    let attempts = Attempts::new(arguments.attempts, &folder)?;
+    let attempts = RunAttemptFolders::new(arguments.attempts, &folder)?;
     let result = attempts.carry_out(|former| {
         let options = RunOptions { attempts: former.to_vec(), ..options.clone() };
         let face = Arc::new(Face::new(&plan, manner.showing.manner()));

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_model::plan::{Layers, RecordMode, RecordingPolicy};
+use windtunnel_model::plan::{RecordLayerSet, RecordMode, RecordingPolicy};
 use windtunnel_model::record::kind::RecordSource;
 
 use crate::exit::ExitCategory;
@@ -36,14 +36,14 @@ pub(crate) struct RecordFlags {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RecordOptionValue {
     mode: RecordMode,
-    layers: Layers,
+    layers: RecordLayerSet,
 }
 
 impl FromStr for RecordOptionValue {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let of = |mode| Ok(RecordOptionValue { mode, layers: Layers::default() });
+        let of = |mode| Ok(RecordOptionValue { mode, layers: RecordLayerSet::default() });
         match text {
             "true" => return of(RecordMode::On),
             "standby" => return of(RecordMode::Standby),
@@ -51,7 +51,7 @@ impl FromStr for RecordOptionValue {
             _ => {}
         }
         let layers: Result<Vec<RecordSource>, String> = text.split(',').map(layer).collect();
-        Ok(RecordOptionValue { mode: RecordMode::On, layers: Layers::of(layers?) })
+        Ok(RecordOptionValue { mode: RecordMode::On, layers: RecordLayerSet::of(layers?) })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, RootSource};
-use windtunnel_scenario::Loaded;
+use windtunnel_scenario::LoadedScenario;
 use windtunnel_trace::report::RunReport;
 
 use super::{RunArguments, child, new_run_folder, over, plan_of, show};
@@ -76,7 +76,7 @@ fn repetition(
 }
 
 /// The scenario once more: a tag may lead to another image by now, and runs may differ in their seeds alone.
-fn again(arguments: &RunArguments, first: &Plan) -> Result<Loaded, VerbFailure> {
+fn again(arguments: &RunArguments, first: &Plan) -> Result<LoadedScenario, VerbFailure> {
     let loaded = arguments.load()?;
     let Some((node, was, is)) = changed_image(first, &loaded.plan) else { return Ok(loaded) };
     let text = format!("node {node}: its image was {was} in the first run, and is {is} now");
@@ -145,7 +145,7 @@ mod tests {
             text.as_bytes(),
             "x",
             Path::new("/"),
-            windtunnel_scenario::Instead::default(),
+            windtunnel_scenario::ScenarioOverrides::default(),
         )
         .unwrap()
         .plan

@@ -4,19 +4,19 @@ use windtunnel_control::{ReplicaStatusMessage, ServiceList, ServiceStatus};
 use windtunnel_model::Span;
 
 use crate::render::quantity;
-use crate::render::table::{Align, TextTable};
+use crate::render::table::{ColumnAlignment, TextTable};
 
 /// Each service with a line for each of its replicas.
 pub(crate) fn render(services: &[ServiceStatus]) -> String {
     let mut table = TextTable::new(&[
-        ("service", Align::Left),
-        ("address", Align::Left),
-        ("ports", Align::Left),
-        ("replica", Align::Left),
-        ("state", Align::Left),
-        ("live", Align::Right),
-        ("given", Align::Right),
-        ("packets", Align::Right),
+        ("service", ColumnAlignment::Left),
+        ("address", ColumnAlignment::Left),
+        ("ports", ColumnAlignment::Left),
+        ("replica", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("live", ColumnAlignment::Right),
+        ("given", ColumnAlignment::Right),
+        ("packets", ColumnAlignment::Right),
     ]);
     for service in services {
         for (position, replica) in service.replicas.iter().enumerate() {
@@ -85,10 +85,10 @@ fn rows(service: &ServiceStatus) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("router", Align::Left),
-        ("address", Align::Left),
-        ("port", Align::Left),
-        ("redirects to", Align::Left),
+        ("router", ColumnAlignment::Left),
+        ("address", ColumnAlignment::Left),
+        ("port", ColumnAlignment::Left),
+        ("redirects to", ColumnAlignment::Left),
     ]);
     for row in &service.table {
         let to = row.replica.clone().unwrap_or_else(|| match &service.origin {
@@ -109,11 +109,11 @@ fn flows(service: &ServiceStatus) -> String {
         return String::new();
     }
     let mut table = TextTable::new(&[
-        ("client", Align::Left),
-        ("service", Align::Left),
-        ("replica", Align::Left),
-        ("state", Align::Left),
-        ("silent for", Align::Right),
+        ("client", ColumnAlignment::Left),
+        ("service", ColumnAlignment::Left),
+        ("replica", ColumnAlignment::Left),
+        ("state", ColumnAlignment::Left),
+        ("silent for", ColumnAlignment::Right),
     ]);
     for flow in &service.flows {
         table.row([

@@ -11,13 +11,13 @@ use super::view::LiveTableView;
 
 /// Everything that is drawn.
 #[derive(Debug)]
-pub(super) struct App {
+pub(super) struct TopViewState {
     plan: Plan,
     /// The newest look at the run.
     pub(super) snapshot: Option<Snapshot>,
     links: LiveTableView,
     nodes: LiveTableView,
-    pub(super) tab: Tab,
+    pub(super) tab: LiveTableTab,
     pub(super) mode: KeyInputMode,
     pub(super) status: Option<StatusLine>,
     /// The tables stand still.
@@ -28,7 +28,7 @@ pub(super) struct App {
 
 /// Which table is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tab {
+pub(super) enum LiveTableTab {
     Links,
     Nodes,
 }
@@ -58,21 +58,21 @@ pub(super) struct StatusLine {
 
 /// The effect of a key beyond the drawing.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Effect {
+pub(super) enum KeyPressEffect {
     Nothing,
     Quit,
     Order(Box<RunChangeRequest>),
 }
 
-impl App {
+impl TopViewState {
     /// Nothing has been seen of the run yet.
     pub(super) fn new(plan: Plan) -> Self {
-        App {
+        TopViewState {
             plan,
             snapshot: None,
             links: LiveTableView::new(columns::LINKS),
             nodes: LiveTableView::new(columns::NODES),
-            tab: Tab::Links,
+            tab: LiveTableTab::Links,
             mode: KeyInputMode::Table,
             status: None,
             paused: false,
@@ -90,8 +90,8 @@ impl App {
     /// The table that is shown.
     pub(super) fn view(&self) -> &LiveTableView {
         match self.tab {
-            Tab::Links => &self.links,
-            Tab::Nodes => &self.nodes,
+            LiveTableTab::Links => &self.links,
+            LiveTableTab::Nodes => &self.nodes,
         }
     }
 
@@ -101,9 +101,9 @@ impl App {
     }
 
     /// Executes a key.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Effect {
+    pub(super) fn key(&mut self, key: KeyEvent) -> KeyPressEffect {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Effect::Quit;
+            return KeyPressEffect::Quit;
         }
         match std::mem::replace(&mut self.mode, KeyInputMode::Table) {
             KeyInputMode::Table => {
@@ -117,12 +117,12 @@ impl App {
             KeyInputMode::Limit { node, line } => self.limit_key(key, node, line),
             KeyInputMode::Help(top) => {
                 self.help_key(key, top);
-                Effect::Nothing
+                KeyPressEffect::Nothing
             }
         }
     }
 
-    fn table_key(&mut self, key: KeyEvent) -> Effect {
+    fn table_key(&mut self, key: KeyEvent) -> KeyPressEffect {
         let Some(change) = change_of(key.code) else {
             return self.look_key(key.code);
         };
@@ -130,35 +130,35 @@ impl App {
             (Some(LiveTableRowKey::Lane { link, direction }), _) => (link, direction),
             (Some(LiveTableRowKey::Program { node, .. }), LinkEditCommand::Set) => {
                 self.mode = KeyInputMode::Limit { node, line: LineEditor::default() };
-                return Effect::Nothing;
+                return KeyPressEffect::Nothing;
             }
             (Some(LiveTableRowKey::Program { .. }), LinkEditCommand::State { .. }) => {
                 self.say("only links can be taken down: Tab shows them", true);
-                return Effect::Nothing;
+                return KeyPressEffect::Nothing;
             }
             (None, _) => {
                 self.say("nothing is selected", true);
-                return Effect::Nothing;
+                return KeyPressEffect::Nothing;
             }
         };
         match change {
             LinkEditCommand::Set => {
                 let line = LineEditor::default();
                 self.mode = KeyInputMode::Set { link, direction, both: false, line };
-                Effect::Nothing
+                KeyPressEffect::Nothing
             }
             LinkEditCommand::State { up, both } => {
                 let order = order::state(lanes(link, direction, both), up);
-                Effect::Order(Box::new(order))
+                KeyPressEffect::Order(Box::new(order))
             }
         }
     }
 
-    fn look_key(&mut self, code: KeyCode) -> Effect {
+    fn look_key(&mut self, code: KeyCode) -> KeyPressEffect {
         let page = isize::try_from(self.page.max(1)).unwrap_or(isize::MAX);
         let names = names(self.tab);
         match code {
-            KeyCode::Char('q') => return Effect::Quit,
+            KeyCode::Char('q') => return KeyPressEffect::Quit,
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.mode = KeyInputMode::Help(0),
             KeyCode::Char('p') => self.paused = !self.paused,
             KeyCode::Char('/') => {
@@ -166,7 +166,11 @@ impl App {
                 self.mode = KeyInputMode::Filter { line: LineEditor::with(&before), before };
             }
             KeyCode::Tab | KeyCode::BackTab => {
-                self.tab = if self.tab == Tab::Links { Tab::Nodes } else { Tab::Links };
+                self.tab = if self.tab == LiveTableTab::Links {
+                    LiveTableTab::Nodes
+                } else {
+                    LiveTableTab::Links
+                };
             }
             KeyCode::Esc => self.view_mut().set_filter(""),
             KeyCode::Up | KeyCode::Char('k') => self.view_mut().move_by(-1),
@@ -187,10 +191,15 @@ impl App {
             }
             _ => self.say("this key does nothing: ? shows those that do", false),
         }
-        Effect::Nothing
+        KeyPressEffect::Nothing
     }
 
-    fn filter_key(&mut self, key: KeyEvent, mut line: LineEditor, before: String) -> Effect {
+    fn filter_key(
+        &mut self,
+        key: KeyEvent,
+        mut line: LineEditor,
+        before: String,
+    ) -> KeyPressEffect {
         match key.code {
             KeyCode::Enter => {}
             KeyCode::Esc => self.view_mut().set_filter(&before),
@@ -200,7 +209,7 @@ impl App {
                 self.mode = KeyInputMode::Filter { line, before };
             }
         }
-        Effect::Nothing
+        KeyPressEffect::Nothing
     }
 
     fn set_key(
@@ -210,13 +219,13 @@ impl App {
         direction: String,
         mut both: bool,
         mut line: LineEditor,
-    ) -> Effect {
+    ) -> KeyPressEffect {
         match key.code {
-            KeyCode::Esc => return Effect::Nothing,
+            KeyCode::Esc => return KeyPressEffect::Nothing,
             KeyCode::Enter => {
                 let lanes = lanes(link.clone(), direction.clone(), both);
                 match order::set(lanes, line.text(), &self.plan) {
-                    Ok(order) => return Effect::Order(Box::new(order)),
+                    Ok(order) => return KeyPressEffect::Order(Box::new(order)),
                     // The typed line stays, to be corrected.
                     Err(why) => self.say(why, true),
                 }
@@ -228,14 +237,14 @@ impl App {
             }
         }
         self.mode = KeyInputMode::Set { link, direction, both, line };
-        Effect::Nothing
+        KeyPressEffect::Nothing
     }
 
-    fn limit_key(&mut self, key: KeyEvent, node: String, mut line: LineEditor) -> Effect {
+    fn limit_key(&mut self, key: KeyEvent, node: String, mut line: LineEditor) -> KeyPressEffect {
         match key.code {
-            KeyCode::Esc => return Effect::Nothing,
+            KeyCode::Esc => return KeyPressEffect::Nothing,
             KeyCode::Enter => match order::limit(&node, line.text()) {
-                Ok(order) => return Effect::Order(Box::new(order)),
+                Ok(order) => return KeyPressEffect::Order(Box::new(order)),
                 // The typed line stays, to be corrected.
                 Err(why) => self.say(why, true),
             },
@@ -245,7 +254,7 @@ impl App {
             }
         }
         self.mode = KeyInputMode::Limit { node, line };
-        Effect::Nothing
+        KeyPressEffect::Nothing
     }
 
     fn help_key(&mut self, key: KeyEvent, top: u16) {
@@ -261,17 +270,17 @@ impl App {
 
     fn view_mut(&mut self) -> &mut LiveTableView {
         match self.tab {
-            Tab::Links => &mut self.links,
-            Tab::Nodes => &mut self.nodes,
+            LiveTableTab::Links => &mut self.links,
+            LiveTableTab::Nodes => &mut self.nodes,
         }
     }
 }
 
 /// How many columns name the row: they are always shown.
-pub(super) fn names(tab: Tab) -> usize {
+pub(super) fn names(tab: LiveTableTab) -> usize {
     match tab {
-        Tab::Links => 2,
-        Tab::Nodes => 1,
+        LiveTableTab::Links => 2,
+        LiveTableTab::Nodes => 1,
     }
 }
 

@@ -3,7 +3,7 @@
 use windtunnel_control::{LaneStatus, NodeStatus, ProgramStatus, Snapshot};
 
 use super::cells::LiveTableCell;
-use crate::render::table::Align;
+use crate::render::table::ColumnAlignment;
 
 /// A column.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct LiveTableColumn {
     /// Its heading.
     pub(super) heading: &'static str,
     /// On which side it is flush.
-    pub(super) align: Align,
+    pub(super) align: ColumnAlignment,
     /// Its description, for the help.
     pub(super) meaning: &'static str,
 }
@@ -42,12 +42,12 @@ pub(super) struct LiveTableRow {
     /// One for each column.
     pub(super) cells: Vec<LiveTableCell>,
     /// How it is drawn.
-    pub(super) mood: Mood,
+    pub(super) mood: RowHighlight,
 }
 
 /// The state that a row highlights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mood {
+pub(super) enum RowHighlight {
     /// Nothing.
     Calm,
     /// Packets were dropped lately.
@@ -91,11 +91,11 @@ pub(super) const NODES: &[LiveTableColumn] = &[
 ];
 
 const fn left(heading: &'static str, meaning: &'static str) -> LiveTableColumn {
-    LiveTableColumn { heading, align: Align::Left, meaning }
+    LiveTableColumn { heading, align: ColumnAlignment::Left, meaning }
 }
 
 const fn right(heading: &'static str, meaning: &'static str) -> LiveTableColumn {
-    LiveTableColumn { heading, align: Align::Right, meaning }
+    LiveTableColumn { heading, align: ColumnAlignment::Right, meaning }
 }
 
 /// The rows of links, in the order of the file.
@@ -123,9 +123,9 @@ fn link(lane: &LaneStatus) -> LiveTableRow {
         }
     };
     let mood = match lane.state.as_str() {
-        "up" if lane.recent_dropped_packets == 0 => Mood::Calm,
-        "up" => Mood::Dropping,
-        _ => Mood::Bad,
+        "up" if lane.recent_dropped_packets == 0 => RowHighlight::Calm,
+        "up" => RowHighlight::Dropping,
+        _ => RowHighlight::Bad,
     };
     LiveTableRow {
         key: LiveTableRowKey::Lane { link: lane.link.clone(), direction: lane.direction.clone() },
@@ -175,6 +175,6 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
             limits.memory_used.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
             limits.memory.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
         ],
-        mood: if failed { Mood::Bad } else { Mood::Calm },
+        mood: if failed { RowHighlight::Bad } else { RowHighlight::Calm },
     }
 }

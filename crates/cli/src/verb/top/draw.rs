@@ -7,16 +7,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as Drawn, Table, TableState};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::app::{App, KeyInputMode, Tab};
-use super::columns::{LiveTableRow, Mood};
+use super::app::{KeyInputMode, LiveTableTab, TopViewState};
+use super::columns::{LiveTableRow, RowHighlight};
 use super::help;
 use super::view::LiveTableView;
 use crate::render::quantity;
-use crate::render::table::{Align, printable};
+use crate::render::table::{ColumnAlignment, printable};
 
 /// Draws everything. `silent_s` is how long the run has owed an answer, in seconds.
-pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, colours: bool, silent_s: u64) {
-    let paint = Paint { colours };
+pub(super) fn draw(frame: &mut Frame<'_>, app: &mut TopViewState, colours: bool, silent_s: u64) {
+    let paint = TerminalPalette { colours };
     let talk = talk(app, frame.area().width);
     let talk_rows = u16::try_from(talk.len()).unwrap_or(1);
     let rows = [
@@ -46,18 +46,18 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, colours: bool, silent_s
 
 /// Colours, where they are wanted.
 #[derive(Debug, Clone, Copy)]
-struct Paint {
+struct TerminalPalette {
     colours: bool,
 }
 
-impl Paint {
+impl TerminalPalette {
     fn of(self, colour: Color) -> Style {
         if self.colours { Style::new().fg(colour) } else { Style::new() }
     }
 }
 
 /// `quickstart  12.3s  [Links 10] Nodes 4`, and unusual states.
-fn title(app: &App, paint: Paint, silent_s: u64) -> Line<'static> {
+fn title(app: &TopViewState, paint: TerminalPalette, silent_s: u64) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let Some(snapshot) = &app.snapshot else {
         let late = if silent_s > 0 { format!(" ({silent_s}s)") } else { String::new() };
@@ -65,7 +65,7 @@ fn title(app: &App, paint: Paint, silent_s: u64) -> Line<'static> {
     };
     let status = &snapshot.status;
     let seconds = status.elapsed_ns / 100_000_000;
-    let tab = |tab: Tab, name: &str, count: usize| {
+    let tab = |tab: LiveTableTab, name: &str, count: usize| {
         let text = format!(" {name} {count} ");
         let here = Style::new().add_modifier(Modifier::REVERSED);
         Span::styled(text, if app.tab == tab { here } else { Style::new() })
@@ -73,8 +73,8 @@ fn title(app: &App, paint: Paint, silent_s: u64) -> Line<'static> {
     let mut spans = vec![
         Span::styled(printable(status.name.clone()), bold),
         Span::from(format!("  {}.{}s  ", seconds / 10, seconds % 10)),
-        tab(Tab::Links, "links", snapshot.links.len()),
-        tab(Tab::Nodes, "nodes", status.nodes.len()),
+        tab(LiveTableTab::Links, "links", snapshot.links.len()),
+        tab(LiveTableTab::Nodes, "nodes", status.nodes.len()),
     ];
     let view = app.view();
     if !view.filter().is_empty() {
@@ -93,7 +93,7 @@ fn title(app: &App, paint: Paint, silent_s: u64) -> Line<'static> {
     Line::from(spans)
 }
 
-fn table(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
+fn table(frame: &mut Frame<'_>, app: &TopViewState, paint: TerminalPalette, area: Rect) {
     let view = app.view();
     let height = usize::from(area.height.saturating_sub(1)).max(1);
     // The selected row is on the page that it is on however it was come to.
@@ -113,9 +113,9 @@ fn table(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
             Cell::from(flush(&text, view.columns()[column].align, width))
         });
         Drawn::new(cells.collect::<Vec<_>>()).style(match row.mood {
-            Mood::Calm => Style::new(),
-            Mood::Dropping => paint.of(Color::Yellow),
-            Mood::Bad => paint.of(Color::Red),
+            RowHighlight::Calm => Style::new(),
+            RowHighlight::Dropping => paint.of(Color::Yellow),
+            RowHighlight::Bad => paint.of(Color::Red),
         })
     });
     let widths = columns.iter().map(|&(_, width)| length(width));
@@ -152,7 +152,7 @@ fn fit(
     let mut columns = Vec::new();
     for column in (0..names).chain(names + view.skipped()..view.columns().len()) {
         let spec = &view.columns()[column];
-        let last = column + 1 == view.columns().len() && spec.align == Align::Left;
+        let last = column + 1 == view.columns().len() && spec.align == ColumnAlignment::Left;
         let wanted = natural(column);
         let taken = if column < names {
             wanted.min(NAME_WIDTH_MAX).min((width / 4).max(NAME_WIDTH_MIN))
@@ -186,12 +186,12 @@ fn heading(view: &LiveTableView, column: usize) -> String {
 }
 
 /// The text on its side of the column; what does not fit ends in `…`.
-fn flush(text: &str, align: Align, width: usize) -> String {
+fn flush(text: &str, align: ColumnAlignment, width: usize) -> String {
     let cut = shorten(text, width);
     let blanks = " ".repeat(width.saturating_sub(cut.width()));
     match align {
-        Align::Left => cut,
-        Align::Right => blanks + &cut,
+        ColumnAlignment::Left => cut,
+        ColumnAlignment::Right => blanks + &cut,
     }
 }
 
@@ -210,7 +210,7 @@ fn shorten(text: &str, width: usize) -> String {
 }
 
 /// The message, broken between words; never more than a part of the screen.
-fn talk(app: &App, width: u16) -> Vec<String> {
+fn talk(app: &TopViewState, width: u16) -> Vec<String> {
     let width = usize::from(width.max(1));
     let text = app.status.as_ref().map_or("", |status| status.text.as_str());
     let mut lines = vec![String::new()];
@@ -228,7 +228,7 @@ fn talk(app: &App, width: u16) -> Vec<String> {
 }
 
 /// The keys, or the line that is typed.
-fn bottom(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
+fn bottom(frame: &mut Frame<'_>, app: &TopViewState, paint: TerminalPalette, area: Rect) {
     let (prompt, line) = match &app.mode {
         KeyInputMode::Table => return frame.render_widget(keys(app, paint), area),
         KeyInputMode::Help(_) => {
@@ -253,14 +253,14 @@ fn bottom(frame: &mut Frame<'_>, app: &App, paint: Paint, area: Rect) {
     frame.set_cursor_position(Position { x, y: area.y });
 }
 
-fn keys(app: &App, paint: Paint) -> Line<'static> {
+fn keys(app: &TopViewState, paint: TerminalPalette) -> Line<'static> {
     let change = match app.tab {
-        Tab::Links => "s set  d down  u up  ",
-        Tab::Nodes => "",
+        LiveTableTab::Links => "s set  d down  u up  ",
+        LiveTableTab::Nodes => "",
     };
     let text = format!(
         "? help  Tab {}  / filter  <> sort  {change}p pause  q quit",
-        if app.tab == Tab::Links { "nodes" } else { "links" },
+        if app.tab == LiveTableTab::Links { "nodes" } else { "links" },
     );
     Line::styled(text, paint.of(Color::Cyan))
 }

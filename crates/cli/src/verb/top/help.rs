@@ -1,13 +1,13 @@
 //! The help that `?` shows.
 
-use super::app::Tab;
+use super::app::LiveTableTab;
 use super::columns::{LINKS, LiveTableColumn, NODES};
 
 /// The lines of the help for a table.
-pub(super) fn lines(tab: Tab) -> Vec<String> {
+pub(super) fn lines(tab: LiveTableTab) -> Vec<String> {
     let columns = match tab {
-        Tab::Links => LINKS,
-        Tab::Nodes => NODES,
+        LiveTableTab::Links => LINKS,
+        LiveTableTab::Nodes => NODES,
     };
     let keys = KEYS.iter().map(|(keys, what)| format!("  {keys:<15} {what}"));
     let columns = columns.iter().enumerate().map(|(index, it)| column(index, it));

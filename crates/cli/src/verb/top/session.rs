@@ -12,7 +12,7 @@ use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::SignalReader;
 
-use super::app::{App, Effect};
+use super::app::{KeyPressEffect, TopViewState};
 use super::draw::draw;
 use super::input::{TerminalEvent, TerminalEventReceiver};
 use super::order::{self, RunChangeRequest};
@@ -37,7 +37,7 @@ pub(super) fn run(client: ControlClient, plan: Plan, interval: Span) -> Outcome 
         signals,
         inputs,
         terminal,
-        app: App::new(plan),
+        app: TopViewState::new(plan),
         colours: output::data_colours(),
         interval: Duration::from(interval),
         orders: VecDeque::new(),
@@ -80,7 +80,7 @@ struct TopSession {
     signals: SignalReader,
     inputs: TerminalEventReceiver,
     terminal: Terminal<CrosstermBackend<Stdout>>,
-    app: App,
+    app: TopViewState,
     colours: bool,
     interval: Duration,
     /// Still to be sent: one request at a time, so that each reply has its request.
@@ -162,9 +162,9 @@ impl TopSession {
         for input in self.inputs.take() {
             match input {
                 TerminalEvent::Key(key) => match self.app.key(key) {
-                    Effect::Nothing => {}
-                    Effect::Quit => return Ok(true),
-                    Effect::Order(order) => self.orders.push_back(*order),
+                    KeyPressEffect::Nothing => {}
+                    KeyPressEffect::Quit => return Ok(true),
+                    KeyPressEffect::Order(order) => self.orders.push_back(*order),
                 },
                 TerminalEvent::Resized => {}
                 TerminalEvent::Lost(error) => return Err(failed("read keys", &error)),

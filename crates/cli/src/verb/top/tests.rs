@@ -11,7 +11,7 @@ use windtunnel_control::{
 use windtunnel_model::LinkPatch;
 use windtunnel_scenario::ScenarioSource;
 
-use super::app::{App, Effect};
+use super::app::{KeyPressEffect, TopViewState};
 use super::draw::draw;
 use super::plain;
 
@@ -75,18 +75,18 @@ fn snapshot() -> Snapshot {
     }
 }
 
-fn app() -> App {
+fn app() -> TopViewState {
     let file = b"nodes: {a: {}, b: {}}\nlinks: [{between: [a, b], name: wire}]\n";
     let source =
         ScenarioSource { name: "demo.yaml", text: file, default_name: "demo", base_dir: "/" };
-    let mut app = App::new(windtunnel_scenario::load(&source).unwrap().plan);
+    let mut app = TopViewState::new(windtunnel_scenario::load(&source).unwrap().plan);
     app.update(snapshot());
     app
 }
 
 /// Types keys: a character for itself.
-fn typed(app: &mut App, text: &str) -> Effect {
-    let mut effect = Effect::Nothing;
+fn typed(app: &mut TopViewState, text: &str) -> KeyPressEffect {
+    let mut effect = KeyPressEffect::Nothing;
     for c in text.chars() {
         let code = match c {
             '\n' => KeyCode::Enter,
@@ -99,14 +99,14 @@ fn typed(app: &mut App, text: &str) -> Effect {
     effect
 }
 
-fn screen(app: &mut App, width: u16, height: u16) -> Terminal<TestBackend> {
+fn screen(app: &mut TopViewState, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, app, true, 0)).unwrap();
     terminal
 }
 
 /// The lines of the screen without blanks at their ends.
-fn lines(app: &mut App, width: u16, height: u16) -> Vec<String> {
+fn lines(app: &mut TopViewState, width: u16, height: u16) -> Vec<String> {
     let terminal = screen(app, width, height);
     let buffer = terminal.backend().buffer();
     let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
@@ -114,7 +114,7 @@ fn lines(app: &mut App, width: u16, height: u16) -> Vec<String> {
 }
 
 /// The names in the first two columns, from top to bottom.
-fn names(app: &mut App) -> Vec<String> {
+fn names(app: &mut TopViewState) -> Vec<String> {
     let lines = lines(app, 80, 24);
     let rows = lines[2..22].iter().filter(|line| !line.is_empty());
     rows.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
@@ -217,10 +217,10 @@ fn the_filter_shows_what_it_is_while_it_is_typed() {
 fn the_selection_stays_with_the_link_when_the_order_changes() {
     let mut app = app();
     app.key(KeyEvent::from(KeyCode::End));
-    let Effect::Order(order) = typed(&mut app, "4d") else { panic!("no order") };
+    let KeyPressEffect::Order(order) = typed(&mut app, "4d") else { panic!("no order") };
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
     assert_eq!(order.request, ControlRequest::State { lanes, up: false });
-    let selected = |app: &mut App| {
+    let selected = |app: &mut TopViewState| {
         let terminal = screen(app, 80, 24);
         let buffer = terminal.backend().buffer();
         (0..24).find(|&y| y > 0 && buffer[(0, y)].modifier.contains(Modifier::REVERSED)).unwrap()
@@ -236,7 +236,7 @@ fn properties_are_set_in_the_words_of_set() {
     typed(&mut app, "\nlatency=80ms jitter='{spread: 2ms, distribution: normal}'");
     let prompt = lines(&mut app, 120, 24)[23].clone();
     assert!(prompt.starts_with("set wire (b-a, Tab: change): latency=80ms"), "{prompt}");
-    let Effect::Order(order) = typed(&mut app, "\n") else { panic!("no order") };
+    let KeyPressEffect::Order(order) = typed(&mut app, "\n") else { panic!("no order") };
     let pairs = [("latency", "80ms"), ("jitter", "{spread: 2ms, distribution: normal}")];
     let patch: LinkPatch = windtunnel_scenario::parse_patch(&pairs).unwrap();
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
@@ -263,19 +263,19 @@ fn limits_of_nodes_are_shown_and_set() {
     typed(&mut app, "scpu=50");
     let prompt = lines(&mut app, 140, 24)[23].clone();
     assert!(prompt.starts_with("limit web: cpu=50"), "{prompt}");
-    let Effect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
+    let KeyPressEffect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
     assert_eq!(order.request, ControlRequest::SetCpu { node: "web".into(), millis: 500 });
     for wrong in ["cpu", "cpu=x", "send=1MB/s"] {
-        assert_eq!(typed(&mut app, &format!("s{wrong}\n")), Effect::Nothing, "{wrong}");
+        assert_eq!(typed(&mut app, &format!("s{wrong}\n")), KeyPressEffect::Nothing, "{wrong}");
         typed(&mut app, "\u{1b}");
     }
-    assert_eq!(typed(&mut app, "d"), Effect::Nothing, "nodes are not taken down");
+    assert_eq!(typed(&mut app, "d"), KeyPressEffect::Nothing, "nodes are not taken down");
 }
 
 #[test]
 fn tab_in_the_prompt_means_both_directions() {
     let mut app = app();
-    let Effect::Order(order) = typed(&mut app, "sloss=1%\t\n") else { panic!("no order") };
+    let KeyPressEffect::Order(order) = typed(&mut app, "sloss=1%\t\n") else { panic!("no order") };
     let lanes = LaneChoice { link: "ocean".into(), direction: None };
     assert!(matches!(order.request, ControlRequest::Set { lanes: asked, .. } if asked == lanes));
     assert_eq!(order.done, "ocean: loss=1%");
@@ -290,7 +290,7 @@ fn a_mistake_is_shown_and_the_typed_line_stays() {
         ("jitter='", "a quote is not closed"),
         ("", "write KEY=VALUE, such as loss=5%"),
     ] {
-        assert_eq!(typed(&mut app, &format!("s{text}\n")), Effect::Nothing);
+        assert_eq!(typed(&mut app, &format!("s{text}\n")), KeyPressEffect::Nothing);
         let lines = lines(&mut app, 80, 24);
         assert_eq!(lines[22], wrong);
         assert!(lines[23].ends_with(text), "{}", lines[23]);
@@ -328,11 +328,11 @@ fn the_help_shows_every_key_and_column_and_goes_away() {
 #[test]
 fn q_and_ctrl_c_leave_but_a_q_can_be_typed() {
     let mut app = app();
-    assert_eq!(typed(&mut app, "/q"), Effect::Nothing);
+    assert_eq!(typed(&mut app, "/q"), KeyPressEffect::Nothing);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(app.key(interrupt), Effect::Quit);
+    assert_eq!(app.key(interrupt), KeyPressEffect::Quit);
     typed(&mut app, "\u{1b}");
-    assert_eq!(typed(&mut app, "q"), Effect::Quit);
+    assert_eq!(typed(&mut app, "q"), KeyPressEffect::Quit);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One table: its rows in the wanted order, those that pass the filter, and the selected one.
 
 use super::columns::{LiveTableColumn, LiveTableRow, LiveTableRowKey};
-use crate::render::table::Align;
+use crate::render::table::ColumnAlignment;
 
 /// A table that is looked at.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub(super) struct LiveTableView {
     rows: Vec<LiveTableRow>,
     /// Positions among `rows` of the shown ones, in their order.
     shown: Vec<usize>,
-    sort: Option<Sort>,
+    sort: Option<ColumnSortOrder>,
     filter: String,
     /// Position among `shown`, and the row there: the selection follows the row, not the place.
     selected: usize,
@@ -22,7 +22,7 @@ pub(super) struct LiveTableView {
 
 /// By which column rows are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sort {
+pub(super) struct ColumnSortOrder {
     /// Position of the column.
     pub(super) column: usize,
     /// Whether the largest come first.
@@ -60,7 +60,7 @@ impl LiveTableView {
     }
 
     /// The order, if it is not that of the file.
-    pub(super) fn sort(&self) -> Option<Sort> {
+    pub(super) fn sort(&self) -> Option<ColumnSortOrder> {
         self.sort
     }
 
@@ -100,9 +100,11 @@ impl LiveTableView {
     pub(super) fn sort_by(&mut self, column: usize) {
         let Some(spec) = self.columns.get(column) else { return };
         self.sort = match self.sort {
-            Some(now) if now.column == column => Some(Sort { descending: !now.descending, ..now }),
+            Some(now) if now.column == column => {
+                Some(ColumnSortOrder { descending: !now.descending, ..now })
+            }
             // Of figures the largest ones are of interest.
-            _ => Some(Sort { column, descending: spec.align == Align::Right }),
+            _ => Some(ColumnSortOrder { column, descending: spec.align == ColumnAlignment::Right }),
         };
         self.arrange();
     }
@@ -156,7 +158,7 @@ impl LiveTableView {
         };
         let rows = self.rows.iter().enumerate().filter(|(_, row)| passes(row));
         self.shown = rows.map(|(index, _)| index).collect();
-        if let Some(Sort { column, descending }) = self.sort {
+        if let Some(ColumnSortOrder { column, descending }) = self.sort {
             self.shown.sort_by(|&one, &two| {
                 let order = self.rows[one].cells[column].order(&self.rows[two].cells[column]);
                 if descending { order.reverse() } else { order }

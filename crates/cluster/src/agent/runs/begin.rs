@@ -10,14 +10,14 @@ use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
 use windtunnel_model::NodeId;
 
-use super::super::leavers::Leavers;
+use super::super::leavers::DepartedMembers;
 use super::super::losses::MemberLossTimes;
 use super::super::watch::WatcherId;
 use super::super::{now, trial, watch};
 use super::run::AgentRunPart;
 use super::{AgentRunTable, SETUP_PATIENCE, said};
 use crate::protocol::run::{RunSetup, text_of};
-use crate::protocol::{AgentReply, Unfit};
+use crate::protocol::{AgentReply, MachineIneligibility};
 use crate::stream_limit::CountedStream;
 
 impl AgentRunTable {
@@ -127,7 +127,7 @@ impl AgentRunTable {
             prepared: false,
             reported_prepared: false,
             losses: MemberLossTimes::default(),
-            leavers: Leavers::default(),
+            leavers: DepartedMembers::default(),
             on_sufferance: false,
             forgotten: 0,
             setup,
@@ -142,7 +142,7 @@ impl AgentRunTable {
     }
 
     /// Whether this machine can do a part of `setup`, a run of it alone; otherwise why not.
-    pub(in crate::agent) async fn attempt(&self, setup: &RunSetup) -> Option<Unfit> {
+    pub(in crate::agent) async fn attempt(&self, setup: &RunSetup) -> Option<MachineIneligibility> {
         let worker = self.worker.as_ref()?;
         let folder = self.folder.join(text_of(setup.run));
         let (bind, ports) = self.place();

@@ -9,7 +9,7 @@ use windtunnel_mesh::{AgentId, Mesh, RunId};
 use windtunnel_model::Span;
 use windtunnel_model::placement::OnHostLoss;
 
-use super::super::leavers::Leavers;
+use super::super::leavers::DepartedMembers;
 use super::super::losses::{LossState, MemberLossTimes};
 use super::super::now;
 use super::{LOST_ITSELF, said};
@@ -35,7 +35,7 @@ pub(super) struct AgentRunPart {
     pub(super) prepared: bool,
     pub(super) reported_prepared: bool,
     pub(super) losses: MemberLossTimes,
-    pub(super) leavers: Leavers,
+    pub(super) leavers: DepartedMembers,
     /// Whether it goes on only as long as a client watches.
     pub(super) on_sufferance: bool,
     /// How many watchers need its files no more.
@@ -121,7 +121,7 @@ mod tests {
             prepared: false,
             reported_prepared: false,
             losses: MemberLossTimes::default(),
-            leavers: Leavers::default(),
+            leavers: DepartedMembers::default(),
             on_sufferance: false,
             forgotten: 0,
         };

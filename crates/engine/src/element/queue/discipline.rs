@@ -102,7 +102,7 @@ impl QueueingDiscipline {
     }
 
     /// Decides about a packet that comes.
-    pub(super) fn admit(&mut self, comer: &Newcomer) -> EnqueueVerdict {
+    pub(super) fn admit(&mut self, comer: &ArrivingPacket) -> EnqueueVerdict {
         match self {
             QueueingDiscipline::Red(red) => red.admit(comer),
             QueueingDiscipline::Pie(pie) => pie.admit(comer),
@@ -222,7 +222,7 @@ pub(super) struct Head {
 
 /// A packet that comes, as a discipline sees it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Newcomer {
+pub(super) struct ArrivingPacket {
     pub(super) now: Time,
     /// Bytes that wait before it.
     pub(super) queue: u64,

@@ -27,7 +27,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::Time;
-use windtunnel_model::profile::{Fair, FairBy, FlowQueues as Setting};
+use windtunnel_model::profile::{FairBy, FlowQueues as Setting, HostFairParameters};
 use windtunnel_model::random::RandomStream;
 use windtunnel_wire::flow::FiveTuple;
 
@@ -94,7 +94,7 @@ impl FlowQueueDiscipline {
         }
     }
 
-    pub(super) fn fair(setting: Fair, stream: RandomStream) -> Self {
+    pub(super) fn fair(setting: HostFairParameters, stream: RandomStream) -> Self {
         let mut flows = FlowQueueDiscipline::new(setting.queues, stream);
         flows.hosts = Some(HostRoundRobin {
             by: setting.by,

@@ -20,8 +20,8 @@
 use windtunnel_model::profile::Pi2Parameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
-use super::updates::{Updated, Updates};
-use super::{EnqueueVerdict, Newcomer};
+use super::updates::{PeriodicUpdateOutcome, PeriodicUpdateTimer};
+use super::{ArrivingPacket, EnqueueVerdict};
 
 /// Probability 1.
 const ONE: i128 = 1 << BITS;
@@ -38,7 +38,7 @@ pub(super) struct Pi2Discipline {
     /// The root of the share, of `ONE`.
     root: i128,
     delay_old: Span,
-    updates: Updates,
+    updates: PeriodicUpdateTimer,
 }
 
 impl Pi2Discipline {
@@ -49,7 +49,7 @@ impl Pi2Discipline {
             floor: 0,
             root: 0,
             delay_old: Span::ZERO,
-            updates: Updates::new(setting.update()),
+            updates: PeriodicUpdateTimer::new(setting.update()),
         };
         pi2.set(profile);
         pi2
@@ -67,16 +67,16 @@ impl Pi2Discipline {
         updates.advance(now, |at| {
             let delay = self.rate.map_or(Span::ZERO, |rate| rate.time_for(queue(at)));
             if delay.is_zero() && self.delay_old.is_zero() && self.root == 0 {
-                return Updated::AtRest;
+                return PeriodicUpdateOutcome::AtRest;
             }
             self.update(delay);
-            Updated::Computed
+            PeriodicUpdateOutcome::Computed
         });
         self.updates = updates;
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&self, comer: &Newcomer) -> EnqueueVerdict {
+    pub(super) fn admit(&self, comer: &ArrivingPacket) -> EnqueueVerdict {
         let share = (self.root * self.root) >> BITS;
         let drawn = i128::from(comer.draw >> (u64::BITS - BITS));
         if comer.queue <= self.floor || drawn >= share {
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_share_is_the_square_and_is_marked_up_to_a_quarter() {
-        let comer = |draw, ecn| Newcomer { now: Time::ZERO, queue: 1 << 20, draw, ecn };
+        let comer = |draw, ecn| ArrivingPacket { now: Time::ZERO, queue: 1 << 20, draw, ecn };
         let quarter = 1 << (u64::BITS - 2);
         let mut pi2 = pi2();
         pi2.root = ONE / 2;

@@ -19,8 +19,8 @@
 use windtunnel_model::profile::PieParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
-use super::updates::{Updated, Updates};
-use super::{EnqueueVerdict, Newcomer};
+use super::updates::{PeriodicUpdateOutcome, PeriodicUpdateTimer};
+use super::{ArrivingPacket, EnqueueVerdict};
 
 /// Probability 1: so many that each step of the controller (α = 1/8 s⁻¹, β = 5/4 s⁻¹, delays in ns,
 /// divided by up to 2048) is a whole number.
@@ -49,7 +49,7 @@ pub(super) struct PieDiscipline {
     accumulated: i64,
     delay_old: Span,
     allowance: Span,
-    updates: Updates,
+    updates: PeriodicUpdateTimer,
 }
 
 impl PieDiscipline {
@@ -62,7 +62,7 @@ impl PieDiscipline {
             accumulated: 0,
             delay_old: Span::ZERO,
             allowance: Span::ZERO,
-            updates: Updates::new(setting.update),
+            updates: PeriodicUpdateTimer::new(setting.update),
         };
         pie.set(profile);
         pie
@@ -80,16 +80,16 @@ impl PieDiscipline {
         updates.advance(now, |at| {
             let delay = self.delay(queue(at));
             if self.is_at_rest(delay) {
-                return Updated::AtRest;
+                return PeriodicUpdateOutcome::AtRest;
             }
             self.update(delay);
-            Updated::Computed
+            PeriodicUpdateOutcome::Computed
         });
         self.updates = updates;
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&mut self, comer: &Newcomer) -> EnqueueVerdict {
+    pub(super) fn admit(&mut self, comer: &ArrivingPacket) -> EnqueueVerdict {
         let half = Span::from_nanos(self.setting.target.as_nanos() / 2);
         if self.probability == 0 && self.delay(comer.queue) < half && self.delay_old < half {
             self.allowance = self.setting.burst;
@@ -103,7 +103,7 @@ impl PieDiscipline {
         EnqueueVerdict::Drop
     }
 
-    fn drops(&mut self, comer: &Newcomer, half: Span) -> bool {
+    fn drops(&mut self, comer: &ArrivingPacket, half: Span) -> bool {
         let calm = self.delay_old < half && self.probability < ONE / 5;
         if calm || comer.queue <= self.floor {
             return false;

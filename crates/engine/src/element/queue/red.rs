@@ -21,7 +21,7 @@
 use windtunnel_model::profile::RedParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
-use super::{EnqueueVerdict, Newcomer};
+use super::{ArrivingPacket, EnqueueVerdict};
 
 /// One, in fixed point.
 const ONE: u64 = 1 << 32;
@@ -104,7 +104,7 @@ impl RedDiscipline {
     }
 
     /// Decides about a packet that comes while `comer.queue` bytes wait.
-    pub(super) fn admit(&mut self, comer: &Newcomer) -> EnqueueVerdict {
+    pub(super) fn admit(&mut self, comer: &ArrivingPacket) -> EnqueueVerdict {
         self.sample(comer);
         let admission = self.judge(comer);
         if admission != EnqueueVerdict::Drop {
@@ -114,7 +114,7 @@ impl RedDiscipline {
         admission
     }
 
-    fn judge(&mut self, comer: &Newcomer) -> EnqueueVerdict {
+    fn judge(&mut self, comer: &ArrivingPacket) -> EnqueueVerdict {
         let (min, max) = (self.min.saturating_mul(ONE), self.max.saturating_mul(ONE));
         if self.average < min {
             self.count = None;
@@ -133,11 +133,11 @@ impl RedDiscipline {
         EnqueueVerdict::Pass
     }
 
-    fn touch(&self, comer: &Newcomer) -> EnqueueVerdict {
+    fn touch(&self, comer: &ArrivingPacket) -> EnqueueVerdict {
         if self.setting.ecn && comer.ecn { EnqueueVerdict::Mark } else { EnqueueVerdict::Drop }
     }
 
-    fn sample(&mut self, comer: &Newcomer) {
+    fn sample(&mut self, comer: &ArrivingPacket) {
         if let Some(since) = self.idle {
             let packets = self.packets_in(comer.now.since(since));
             self.average = self.decayed(packets);

@@ -3,23 +3,27 @@
 use windtunnel_model::{Span, Time};
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Updates {
+pub(super) struct PeriodicUpdateTimer {
     every: Span,
     /// From the first packet on.
     next: Option<Time>,
 }
 
-impl Updates {
+impl PeriodicUpdateTimer {
     pub(super) fn new(every: Span) -> Self {
-        Updates { every, next: None }
+        PeriodicUpdateTimer { every, next: None }
     }
 
     /// Makes those that have become due. `update` computes the one of a time, or answers that
     /// nothing would change however often it was computed: then only the phase is kept.
-    pub(super) fn advance(&mut self, now: Time, mut update: impl FnMut(Time) -> Updated) {
+    pub(super) fn advance(
+        &mut self,
+        now: Time,
+        mut update: impl FnMut(Time) -> PeriodicUpdateOutcome,
+    ) {
         let mut next = *self.next.get_or_insert(now + self.every);
         while next <= now {
-            if update(next) == Updated::AtRest {
+            if update(next) == PeriodicUpdateOutcome::AtRest {
                 let every = self.every.as_nanos().max(1);
                 let missed = now.since(next).as_nanos() / every + 1;
                 next += Span::from_nanos(missed.saturating_mul(every));
@@ -38,7 +42,7 @@ impl Updates {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Updated {
+pub(super) enum PeriodicUpdateOutcome {
     Computed,
     AtRest,
 }

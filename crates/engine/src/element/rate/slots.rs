@@ -1,15 +1,15 @@
 //! A server that sends at delivery opportunities.
 
-use windtunnel_model::trace::Opportunities;
+use windtunnel_model::trace::DeliveryOpportunities;
 use windtunnel_model::{Span, Time};
 
-use super::{LaneTransmitter, Supply};
+use super::{LaneTransmitter, LineRateSource};
 use crate::packet::{EmulatedPacket, PacketTrainTimes};
 
 impl LaneTransmitter {
     /// Whether packets leave at delivery opportunities.
     pub(crate) fn has_slots(&self) -> bool {
-        matches!(self.supply, Supply::Slots(..))
+        matches!(self.supply, LineRateSource::Slots(..))
     }
 
     /// Whether a packet is begun and not settled.
@@ -19,7 +19,7 @@ impl LaneTransmitter {
 
     /// The next delivery opportunity, unless that is being waited for already.
     pub(crate) fn await_slot(&mut self, now: Time) -> Option<Time> {
-        let Supply::Slots(slots, awaited) = &mut self.supply else { return None };
+        let LineRateSource::Slots(slots, awaited) = &mut self.supply else { return None };
         if awaited.is_some() {
             return None;
         }
@@ -30,9 +30,9 @@ impl LaneTransmitter {
     /// The bytes of the opportunity that is there now, and the time since the one before it; `None`
     /// where none was waited for.
     pub(crate) fn take_slot(&mut self, now: Time) -> Option<(u64, Span)> {
-        let Supply::Slots(_, awaited) = &mut self.supply else { return None };
+        let LineRateSource::Slots(_, awaited) = &mut self.supply else { return None };
         let slot = awaited.take_if(|slot| slot.at <= now)?;
-        let each = Opportunities::BYTES + u64::from(self.overhead);
+        let each = DeliveryOpportunities::BYTES + u64::from(self.overhead);
         Some((slot.count.saturating_mul(each), slot.gap))
     }
 

@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use windtunnel_model::trace::Opportunities;
+use windtunnel_model::trace::DeliveryOpportunities;
 use windtunnel_model::{Span, Time, TraceUse};
 
 /// One instant.
@@ -23,15 +23,15 @@ pub(crate) struct DeliverySlot {
 }
 
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct DeliverySlotPlayback {
     /// Nanoseconds into the trace, increasing, none of them zero; the last is the trace's length.
     instants: Vec<(u64, u64)>,
     following: TraceUse,
     origin: Time,
 }
 
-impl Slots {
-    pub(crate) fn new(recorded: &Opportunities, following: TraceUse, origin: Time) -> Self {
+impl DeliverySlotPlayback {
+    pub(crate) fn new(recorded: &DeliveryOpportunities, following: TraceUse, origin: Time) -> Self {
         let nanos = |ms: u64| Span::from_millis(ms).as_nanos();
         let all = recorded.instants().map(|(at, count)| (nanos(at), count));
         let mut instants: Vec<(u64, u64)> = all.collect();
@@ -41,7 +41,7 @@ impl Slots {
                 last.1 = last.1.saturating_add(first);
             }
         }
-        Slots { instants, following, origin }
+        DeliverySlotPlayback { instants, following, origin }
     }
 
     /// The first instant later than `now`; `None` where the trace is at its end.
@@ -71,17 +71,17 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn slots(repeat: bool, offset_ms: u64) -> Slots {
+    fn slots(repeat: bool, offset_ms: u64) -> DeliverySlotPlayback {
         // Two at 0 ms, one at 2 ms, three at 5 ms.
         let delta_ms = TraceColumn(vec![0, 2, 3]);
-        let recorded = Opportunities { delta_ms, count: TraceColumn(vec![2, 1, 3]) };
+        let recorded = DeliveryOpportunities { delta_ms, count: TraceColumn(vec![2, 1, 3]) };
         let offset = Span::from_millis(offset_ms);
         let mode = TraceMode::Opportunities;
         let following = TraceUse { trace: 0, mode, repeat, offset };
-        Slots::new(&recorded, following, Time::from_nanos(100 * MS))
+        DeliverySlotPlayback::new(&recorded, following, Time::from_nanos(100 * MS))
     }
 
-    fn after(slots: &Slots, ns: u64) -> Option<(u64, u64, u64)> {
+    fn after(slots: &DeliverySlotPlayback, ns: u64) -> Option<(u64, u64, u64)> {
         let slot = slots.after(Time::from_nanos(100 * MS + ns))?;
         Some((slot.at.as_nanos() - 100 * MS, slot.count, slot.gap.as_nanos()))
     }

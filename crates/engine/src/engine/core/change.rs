@@ -1,8 +1,8 @@
 //! Changes of the network.
 
 use windtunnel_model::Time;
-use windtunnel_model::plan::{PartitionMode, ROUTER_MAC, ServiceChange, Sides};
-use windtunnel_wire::reset::Reset;
+use windtunnel_model::plan::{PartitionMode, PartitionSides, ROUTER_MAC, ServiceChange};
+use windtunnel_wire::reset::TcpResetSegment;
 
 use super::Core;
 use crate::engine::NetworkChange;
@@ -18,15 +18,16 @@ impl Core {
             NetworkChange::Links(change) => self.net.lanes.change(now, change),
             NetworkChange::Flap { lanes, up } => self.net.lanes.flap(lanes, *up),
             NetworkChange::Partition(groups) => {
-                self.net.part(&Sides::new(groups, PartitionMode::Between));
+                self.net.part(&PartitionSides::new(groups, PartitionMode::Between));
             }
             NetworkChange::PartitionOneWay(groups) => {
-                self.net.part(&Sides::new(&groups.map(<[_]>::to_vec), PartitionMode::OneWay));
+                self.net
+                    .part(&PartitionSides::new(&groups.map(<[_]>::to_vec), PartitionMode::OneWay));
             }
             NetworkChange::PartitionPairs(groups) => {
-                self.net.part(&Sides::new(groups, PartitionMode::Pairs));
+                self.net.part(&PartitionSides::new(groups, PartitionMode::Pairs));
             }
-            NetworkChange::Heal => self.net.part(&Sides::new(&[], PartitionMode::Between)),
+            NetworkChange::Heal => self.net.part(&PartitionSides::new(&[], PartitionMode::Between)),
             NetworkChange::Route(change) => {
                 self.net.fix_routes(change);
                 self.events.push(NetworkEvent { at: now, kind: NetworkEventKind::RoutesFixed });
@@ -44,7 +45,7 @@ impl Core {
         let broken = self.services.update(now, change);
         self.send_kept(now);
         for broken in broken {
-            let reset = Reset {
+            let reset = TcpResetSegment {
                 source: broken.service,
                 destination: broken.client,
                 sequence: broken.acknowledged,

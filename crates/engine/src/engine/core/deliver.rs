@@ -2,7 +2,7 @@
 
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::ipip;
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 
 use crate::buffer::PacketBufferPool;
 use crate::network::LaneEndpoint;
@@ -73,7 +73,7 @@ impl DeliveryPoint<'_> {
     /// Takes the packet out of one that was written with its outer header, or keeps a fragment of
     /// such until the others have come.
     fn unwrap(&mut self, now: Time, port: PortId, lane: Lane, packet: EmulatedPacket) {
-        let Ok(info) = Info::parse(packet.frame()) else {
+        let Ok(info) = IpPacketSummary::parse(packet.frame()) else {
             return self.net.hand_out(now, lane, packet);
         };
         // Others may tunnel, too: that is their kernel's to take.

@@ -6,8 +6,8 @@ use windtunnel_wire::{hop, icmp};
 use super::Core;
 use super::deliver::next_segment;
 use super::middle::PassageOutcome;
-use super::redirect::Judgement;
-use crate::engine::Express;
+use super::redirect::ServicePacketVerdict;
+use crate::engine::ImmediateDeparture;
 use crate::lan::SwitchEgress;
 use crate::network::LaneEndpoint;
 use crate::packet::{EmulatedPacket, MeasuredFrame};
@@ -26,7 +26,7 @@ impl Core {
         port: PortId,
         mut frame: MeasuredFrame<'_>,
         mut tunnel: Option<PacketTunnel>,
-    ) -> Option<Express> {
+    ) -> Option<ImmediateDeparture> {
         let mut lane = self.net.network.lane_of(port);
         let mut came_by = None;
         if let Some(entered) = &tunnel {
@@ -52,7 +52,7 @@ impl Core {
                 LaneEndpoint::Node { port, addresses } => {
                     self.net.lanes.pass(now, lane, &frame);
                     address(frame.bytes, addresses);
-                    return Some(Express { port, lane, vnet: frame.vnet });
+                    return Some(ImmediateDeparture { port, lane, vnet: frame.vnet });
                 }
                 LaneEndpoint::Lan(id) => match self.net.only_outlet(now, id, lane, frame.bytes) {
                     Some(next) => {
@@ -108,8 +108,8 @@ impl Core {
         }
         let mut point = self.redirection();
         let (next, entered) = match point.judge(now, id, frame.bytes, tunnel, None) {
-            Judgement::Plain(ForwardingDecision::Forward(next)) => (next, None),
-            Judgement::Redirect(ForwardingDecision::Forward(next), tunnel, hit) => {
+            ServicePacketVerdict::Plain(ForwardingDecision::Forward(next)) => (next, None),
+            ServicePacketVerdict::Redirect(ForwardingDecision::Forward(next), tunnel, hit) => {
                 (next, Some((tunnel, hit)))
             }
             _ => return None,
@@ -215,17 +215,17 @@ impl Core {
         let tunnel = packet.tunnel.as_ref();
         let mut point = self.redirection();
         let verdict = match point.judge(now, id, packet.frame(), tunnel, packet.aim) {
-            Judgement::Plain(verdict) => verdict,
-            Judgement::Redirect(verdict, tunnel, hit) => {
+            ServicePacketVerdict::Plain(verdict) => verdict,
+            ServicePacketVerdict::Redirect(verdict, tunnel, hit) => {
                 point.enter_tunnel(id, &mut packet, tunnel, hit);
                 verdict
             }
-            Judgement::Keep => return self.keep(now, id, packet),
-            Judgement::Detour(verdict, tunnel) => {
+            ServicePacketVerdict::Keep => return self.keep(now, id, packet),
+            ServicePacketVerdict::Detour(verdict, tunnel) => {
                 packet.enter(tunnel);
                 verdict
             }
-            Judgement::Lost(service, on_loss) => {
+            ServicePacketVerdict::Lost(service, on_loss) => {
                 return self.drop_lost(now, id, packet, service, on_loss);
             }
         };

@@ -2,15 +2,17 @@
 
 use windtunnel_model::plan::MiddleboxSide;
 use windtunnel_model::{Lane, RouterId, Time};
-use windtunnel_wire::packet::{Info, IpVersion, ParsedPacket};
-use windtunnel_wire::translate::{self, Quoted};
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion, ParsedPacket};
+use windtunnel_wire::translate::{self, IcmpQuotedPacket};
 use windtunnel_wire::{hop, vnet};
 
-use crate::middlebox::{Changes, Denial, MiddleboxPacketKind, Middleboxes, RouterMiddlebox};
+use crate::middlebox::{
+    MiddleboxPacketKind, Middleboxes, PacketDenial, PacketRewrite, RouterMiddlebox,
+};
 use crate::packet::{EmulatedPacket, MeasuredFrame};
 use crate::records::RouterReason;
 use crate::router::{self, ForwardingDecision, ForwardingRefusal};
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 use crate::underlay::Underlay;
 
 /// The middleboxes at the routers of a network.
@@ -26,7 +28,7 @@ pub(super) enum PassageOutcome {
     /// The router does the same as any.
     Plain(ForwardingDecision, EmulatedPacket),
     /// The middlebox does not let it pass.
-    Denied(Denial, EmulatedPacket),
+    Denied(PacketDenial, EmulatedPacket),
     /// It waits for other fragments.
     Held,
 }
@@ -37,7 +39,7 @@ enum MiddleboxRefusal {
     /// As at any router.
     Verdict(ForwardingDecision),
     /// The middlebox does not let it pass.
-    Denied(Denial),
+    Denied(PacketDenial),
 }
 
 impl MiddleboxPassage<'_> {
@@ -64,7 +66,7 @@ impl MiddleboxPassage<'_> {
                 Err(_) => return PassageOutcome::Plain(ForwardingDecision::Malformed, packet),
             };
         }
-        let mut changes = Changes::default();
+        let mut changes = PacketRewrite::default();
         let tunnel = packet.tunnel.as_ref();
         let outcome = self.survey(now, id, lane, tunnel, &parsed, &mut changes);
         let info = parsed.info;
@@ -74,7 +76,7 @@ impl MiddleboxPassage<'_> {
                 let count = packet.shape.count;
                 let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
                 if !write(frame, &info, vnet, &changes) {
-                    return PassageOutcome::Denied(Denial::UNREADABLE, packet);
+                    return PassageOutcome::Denied(PacketDenial::UNREADABLE, packet);
                 }
                 let forwarded = hop::decrement_ttl(frame);
                 debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
@@ -100,7 +102,7 @@ impl MiddleboxPassage<'_> {
         if packet.info.is_fragment || packet.info.is_icmp_error {
             return None;
         }
-        let mut changes = Changes::default();
+        let mut changes = PacketRewrite::default();
         let outcome = self.survey(now, id, lane, None, &packet, &mut changes);
         self.middleboxes.asked(id);
         let next = outcome.ok()?;
@@ -126,7 +128,7 @@ impl MiddleboxPassage<'_> {
         lane: Lane,
         tunnel: Option<&PacketTunnel>,
         packet: &ParsedPacket<'_>,
-        changes: &mut Changes,
+        changes: &mut PacketRewrite,
     ) -> Result<Lane, MiddleboxRefusal> {
         let info = &packet.info;
         let came = self.middleboxes.interface(lane.reverse()).side;
@@ -165,7 +167,7 @@ impl MiddleboxPassage<'_> {
 
     /// Whether the destination of a packet from outside is an address inside of a NAT, to which no
     /// route leads from there.
-    fn is_inside(&self, id: RouterId, lane: Lane, info: &Info) -> bool {
+    fn is_inside(&self, id: RouterId, lane: Lane, info: &IpPacketSummary) -> bool {
         let own = |it: &RouterMiddlebox| match info.destination {
             core::net::IpAddr::V4(v4) => it.is_internal(v4),
             core::net::IpAddr::V6(_) => false,
@@ -196,7 +198,7 @@ impl MiddleboxPassage<'_> {
         if info.version != IpVersion::V4 || !info.is_icmp_error || middlebox.nat.is_none() {
             return Some(());
         }
-        let Some(quoted) = Quoted::of(&parsed) else { return Some(()) };
+        let Some(quoted) = IcmpQuotedPacket::of(&parsed) else { return Some(()) };
         let changes = middlebox.readdress(info.destination, &quoted)?;
         let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
         write(frame, &info, vnet, &changes).then_some(())
@@ -221,14 +223,14 @@ impl MiddleboxPassage<'_> {
         &mut self,
         now: Time,
         id: RouterId,
-        info: &Info,
+        info: &IpPacketSummary,
         packet: EmulatedPacket,
     ) -> Option<EmulatedPacket> {
         let Some(middlebox) = self.middleboxes.at_mut(id) else { return Some(packet) };
         let counters = &mut self.net.routers[id.index()];
         counters.fragments += 1;
         let came_by = packet.came_by;
-        let (place, pool) = (Mouth::Router(id), &mut self.net.lanes.work.pool);
+        let (place, pool) = (TunnelEndpoint::Router(id), &mut self.net.lanes.work.pool);
         let lost = middlebox.fragments.lost();
         let whole = middlebox.fragments.push(now, place, info, packet, pool);
         counters.not_reassembled += middlebox.fragments.lost() - lost;
@@ -240,7 +242,7 @@ impl MiddleboxPassage<'_> {
         })
     }
 
-    fn note_translated(&mut self, id: RouterId, changes: &Changes, packets: u32) {
+    fn note_translated(&mut self, id: RouterId, changes: &PacketRewrite, packets: u32) {
         if changes.is_empty() {
             return;
         }
@@ -251,13 +253,19 @@ impl MiddleboxPassage<'_> {
     }
 }
 
-impl Denial {
+impl PacketDenial {
     /// A transport header that is cut, or an ICMP error with a wrong checksum (RFC 5508, REQ-3).
-    const UNREADABLE: Denial = Denial { reason: RouterReason::Untranslatable, is_said: false };
+    const UNREADABLE: PacketDenial =
+        PacketDenial { reason: RouterReason::Untranslatable, is_said: false };
 }
 
 /// Writes what is translated; `false`, and nothing is changed, where it cannot be.
-fn write(frame: &mut [u8], info: &Info, vnet: &vnet::VirtioNetHeader, changes: &Changes) -> bool {
+fn write(
+    frame: &mut [u8],
+    info: &IpPacketSummary,
+    vnet: &vnet::VirtioNetHeader,
+    changes: &PacketRewrite,
+) -> bool {
     if changes.is_empty() {
         return true;
     }

@@ -3,16 +3,19 @@
 use windtunnel_model::plan::ReplicaLossResponse;
 use windtunnel_model::{Lane, NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::ethernet;
-use windtunnel_wire::packet::{Info, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::ways::{KnownWays, Surveyor};
-use crate::event::{Bounded, NetworkEvent, NetworkEventKind};
+use crate::event::{BoundedQueue, NetworkEvent, NetworkEventKind};
 use crate::network::LaneEndpoint;
 use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
 use crate::router::{self, ForwardingDecision, ForwardingRefusal};
-use crate::services::{FailOverSender, Hit, Redirection, ServiceRedirector, Silenced, Taken};
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::services::{
+    FailOverDisposition, FailOverSender, LostReplicaFrame, Redirection, RedirectionHit,
+    ServiceRedirector,
+};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 use crate::underlay::Underlay;
 
 /// Where routers find out what becomes of packets, those to services among them.
@@ -20,16 +23,16 @@ pub(crate) struct RedirectionPoint<'a> {
     pub(crate) services: &'a mut ServiceRedirector,
     pub(super) ways: &'a mut KnownWays,
     pub(crate) net: &'a mut Underlay,
-    pub(super) events: &'a mut Bounded<NetworkEvent>,
+    pub(super) events: &'a mut BoundedQueue<NetworkEvent>,
 }
 
 /// What a router does with a packet.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Judgement {
+pub(super) enum ServicePacketVerdict {
     /// What it does with any.
     Plain(ForwardingDecision),
     /// It enters a tunnel, and goes on.
-    Redirect(ForwardingDecision, PacketTunnel, Hit),
+    Redirect(ForwardingDecision, PacketTunnel, RedirectionHit),
     /// The connection is lost with its replica.
     Lost(ServiceId, ReplicaLossResponse),
     /// It is of a connection that this router keeps.
@@ -48,15 +51,15 @@ impl RedirectionPoint<'_> {
         frame: &[u8],
         tunnel: Option<&PacketTunnel>,
         aim: Option<PortId>,
-    ) -> Judgement {
+    ) -> ServicePacketVerdict {
         let Ok(packet) = ParsedPacket::parse(frame) else {
-            return Judgement::Plain(ForwardingDecision::Malformed);
+            return ServicePacketVerdict::Plain(ForwardingDecision::Malformed);
         };
         if let Some(tunnel) = tunnel {
-            if tunnel.end == Mouth::Router(id) {
+            if tunnel.end == TunnelEndpoint::Router(id) {
                 return judge_arrived(&packet.info);
             }
-            return Judgement::Plain(router::decide_tunnel(
+            return ServicePacketVerdict::Plain(router::decide_tunnel(
                 &mut self.net.network,
                 id,
                 &packet,
@@ -65,7 +68,7 @@ impl RedirectionPoint<'_> {
         }
         let verdict = router::decide(&mut self.net.network, &self.services.filter, id, &packet);
         if verdict != ForwardingDecision::Service {
-            return Judgement::Plain(verdict);
+            return ServicePacketVerdict::Plain(verdict);
         }
         self.judge_service(now, id, &packet, aim)
     }
@@ -77,28 +80,28 @@ impl RedirectionPoint<'_> {
         id: RouterId,
         packet: &ParsedPacket<'_>,
         aim: Option<PortId>,
-    ) -> Judgement {
+    ) -> ServicePacketVerdict {
         // What ends here begins nothing.
         let expires = packet.info.ttl <= 1;
         match self.redirect(now, id, packet, aim, !expires) {
             Redirection::None => {
-                Judgement::Plain(router::decide_route(&mut self.net.network, id, packet))
+                ServicePacketVerdict::Plain(router::decide_route(&mut self.net.network, id, packet))
             }
-            Redirection::Answer => Judgement::Plain(ForwardingDecision::Echo),
-            Redirection::Lost(service, on_loss) => Judgement::Lost(service, on_loss),
+            Redirection::Answer => ServicePacketVerdict::Plain(ForwardingDecision::Echo),
+            Redirection::Lost(service, on_loss) => ServicePacketVerdict::Lost(service, on_loss),
             Redirection::To(..) | Redirection::Held(..) if expires => {
-                Judgement::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired))
+                ServicePacketVerdict::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired))
             }
-            Redirection::Held(_, holder) if holder == id => Judgement::Keep,
+            Redirection::Held(_, holder) if holder == id => ServicePacketVerdict::Keep,
             Redirection::Held(service, holder) => {
                 let is_v6 = packet.info.destination.is_ipv6();
                 let tunnel = self.services.detour(service, is_v6, id, holder);
                 let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
-                Judgement::Detour(verdict, tunnel)
+                ServicePacketVerdict::Detour(verdict, tunnel)
             }
             Redirection::To(tunnel, hit) => {
                 let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
-                Judgement::Redirect(verdict, tunnel, hit)
+                ServicePacketVerdict::Redirect(verdict, tunnel, hit)
             }
         }
     }
@@ -138,7 +141,7 @@ impl RedirectionPoint<'_> {
         &mut self,
         port: PortId,
         frame: &mut MeasuredFrame<'_>,
-    ) -> Result<Option<PacketTunnel>, Silenced> {
+    ) -> Result<Option<PacketTunnel>, LostReplicaFrame> {
         let generation = self.ways.generation;
         let mut surveyor = Surveyor { known: self.ways, net: self.net };
         let way = &mut |router, end| surveyor.way(router, end);
@@ -157,7 +160,7 @@ impl RedirectionPoint<'_> {
         from: FailOverSender,
         header: &VirtioNetHeader,
         frame: &mut [u8],
-    ) -> Taken {
+    ) -> FailOverDisposition {
         let mut surveyor = Surveyor { known: self.ways, net: self.net };
         let way = &mut |port| surveyor.way(id, port);
         self.services.take_held(now, id, from, header, frame, way)
@@ -177,7 +180,12 @@ impl RedirectionPoint<'_> {
 
     /// Counts what a router redirects.
     #[inline]
-    pub(super) fn count_hit(&mut self, id: RouterId, hit: Hit, shape: &PacketTrainShape) {
+    pub(super) fn count_hit(
+        &mut self,
+        id: RouterId,
+        hit: RedirectionHit,
+        shape: &PacketTrainShape,
+    ) {
         self.services.count(hit, shape.count, shape.bytes());
         self.net.routers[id.index()].redirected += u64::from(shape.count);
     }
@@ -188,7 +196,7 @@ impl RedirectionPoint<'_> {
         id: RouterId,
         packet: &mut EmulatedPacket,
         tunnel: PacketTunnel,
-        hit: Hit,
+        hit: RedirectionHit,
     ) {
         self.count_hit(id, hit, &packet.shape);
         packet.aim = None;
@@ -199,7 +207,7 @@ impl RedirectionPoint<'_> {
     /// there, whomever its sender meant.
     fn lead_back(&self, lane: Lane, frame: &mut [u8], tunnel: &PacketTunnel) {
         let LaneEndpoint::Lan(lan) = self.net.network.end(lane) else { return };
-        let Mouth::Router(holder) = tunnel.end else { return };
+        let TunnelEndpoint::Router(holder) = tunnel.end else { return };
         let Some(station) = self.net.network.station_towards(lan, holder) else { return };
         if let Ok(view) = ethernet::EthernetFrame::parse(frame) {
             let source = view.source();
@@ -209,9 +217,9 @@ impl RedirectionPoint<'_> {
 }
 
 /// What a router does with a packet whose tunnel ends at it.
-fn judge_arrived(info: &Info) -> Judgement {
+fn judge_arrived(info: &IpPacketSummary) -> ServicePacketVerdict {
     if info.ttl <= 1 {
-        return Judgement::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired));
+        return ServicePacketVerdict::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired));
     }
-    Judgement::Keep
+    ServicePacketVerdict::Keep
 }

@@ -11,9 +11,9 @@ use super::Core;
 use crate::event::{NetworkEvent, NetworkEventKind};
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
-use crate::services::{FailOverPacket, FailOverSender, Redirection, Taken};
+use crate::services::{FailOverDisposition, FailOverPacket, FailOverSender, Redirection};
 use crate::time_queue::TimeQueue;
-use crate::tunnel::Mouth;
+use crate::tunnel::TunnelEndpoint;
 
 /// Trains whose last segment is not here yet, with the router where that is.
 pub(super) type Trains = TimeQueue<(RouterId, EmulatedPacket)>;
@@ -31,20 +31,24 @@ impl Core {
     /// The same for a train that is here as a whole.
     pub(super) fn keep_whole(&mut self, now: Time, id: RouterId, mut packet: EmulatedPacket) {
         let from = match packet.tunnel.map(|tunnel| tunnel.start) {
-            Some(Mouth::Port(port)) => FailOverSender::Replica(self.net.network.owner(port)),
-            Some(Mouth::Router(_)) | None => FailOverSender::Client,
+            Some(TunnelEndpoint::Port(port)) => {
+                FailOverSender::Replica(self.net.network.owner(port))
+            }
+            Some(TunnelEndpoint::Router(_)) | None => FailOverSender::Client,
         };
         packet.leave_tunnel();
         let (frame, header) = packet.settled(&mut self.net.lanes.work.pool);
         let forwarded = hop::decrement_ttl(frame);
         debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
         match self.redirection().take_held(now, id, from, header, frame) {
-            Taken::Yes => {
+            FailOverDisposition::Yes => {
                 self.net.routers[id.index()].forwarded += u64::from(packet.shape.count);
                 packet.discard(&mut self.net.lanes.work.pool);
             }
-            Taken::Dropped => self.net.drop_refused(id, RouterReason::NotForwarded, packet),
-            Taken::Plain => self.send_plainly(now, id, from, packet),
+            FailOverDisposition::Dropped => {
+                self.net.drop_refused(id, RouterReason::NotForwarded, packet);
+            }
+            FailOverDisposition::Plain => self.send_plainly(now, id, from, packet),
         }
         self.send_kept(now);
     }

@@ -4,8 +4,8 @@ use windtunnel_model::plan::{ROUTER_MAC, ReplicaLossResponse};
 use windtunnel_model::{Lane, NetworkVertex, RouterId, ServiceId, Time};
 use windtunnel_wire::flow;
 use windtunnel_wire::icmp::{self, IcmpErrorKind, IcmpErrorReply};
-use windtunnel_wire::packet::{Info, ParsedPacket};
-use windtunnel_wire::reset::{self, Reset};
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::reset::{self, TcpResetSegment};
 use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::Core;
@@ -13,7 +13,7 @@ use crate::chain::TooBig;
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
 use crate::services::Redirection;
-use crate::tunnel::{Mouth, PacketTunnel};
+use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 impl Core {
     /// Sends a packet that a router made.
@@ -85,10 +85,10 @@ impl Core {
         if let Some(mut message) = message {
             self.net.routers[id.index()].icmp_sent += 1;
             // It quotes a replica's own numbers, so it is for that one, and not to be translated.
-            if let Some(PacketTunnel { start: start @ Mouth::Port(_), overhead, .. }) =
+            if let Some(PacketTunnel { start: start @ TunnelEndpoint::Port(_), overhead, .. }) =
                 packet.tunnel
             {
-                let (end, start) = (start, Mouth::Router(id));
+                let (end, start) = (start, TunnelEndpoint::Router(id));
                 message.enter(PacketTunnel { end, start, overhead, fragments: false });
                 return self.send_out(now, id, message);
             }
@@ -157,7 +157,7 @@ impl Core {
         self.net.note_refusal(id, RouterReason::ReplicaLost, &packet);
         let reset = match on_loss {
             ReplicaLossResponse::Silent => None,
-            ReplicaLossResponse::Reset => Reset::answer(packet.frame(), ROUTER_MAC),
+            ReplicaLossResponse::Reset => TcpResetSegment::answer(packet.frame(), ROUTER_MAC),
         };
         self.services.count_lost(service, count, reset.is_some());
         if let Some(reset) = reset {
@@ -167,7 +167,7 @@ impl Core {
     }
 
     /// Sends the reset of a connection.
-    pub(super) fn send_reset(&mut self, now: Time, id: RouterId, reset: &Reset) {
+    pub(super) fn send_reset(&mut self, now: Time, id: RouterId, reset: &TcpResetSegment) {
         let lanes = &mut self.net.lanes;
         let written = lanes.work.pool.write(reset::FRAME_LEN, |buf| reset.write(buf));
         let Some(buf) = written else { return };
@@ -184,7 +184,7 @@ impl Core {
         let mut message = self.net.lanes.error_about(now, reply, about)?;
         // What a replica sent in a service's name: the error is for it, not for the address.
         let in_name_of_service = || {
-            let source = Info::parse(about.frame()).map(|info| info.source);
+            let source = IpPacketSummary::parse(about.frame()).map(|info| info.source);
             source.is_ok_and(|source| self.services.filter.may_hold(source))
         };
         let sender = about.origin.filter(|port| self.services.ends_at(*port));
@@ -194,7 +194,7 @@ impl Core {
 }
 
 /// What is known of a packet about which an error may be sent.
-fn reportable(packet: &EmulatedPacket) -> Option<Info> {
+fn reportable(packet: &EmulatedPacket) -> Option<IpPacketSummary> {
     let parsed = ParsedPacket::parse(packet.frame()).ok()?;
     icmp::may_send_error(&parsed).then_some(parsed.info)
 }

@@ -6,16 +6,16 @@ use windtunnel_model::{Span, Time};
 
 /// When shortest routes are computed again because lanes went down or up.
 #[derive(Debug)]
-pub(crate) struct Reroutes {
+pub(crate) struct RerouteSchedule {
     /// So long after a change; `None`: never.
     delay: Option<Span>,
     /// Times to come, in order.
     due: VecDeque<Time>,
 }
 
-impl Reroutes {
+impl RerouteSchedule {
     pub(super) fn new(delay: Option<Span>) -> Self {
-        Reroutes { delay, due: VecDeque::new() }
+        RerouteSchedule { delay, due: VecDeque::new() }
     }
 
     /// Lanes went down or up.

@@ -5,8 +5,8 @@ use windtunnel_model::record::kind::Kind;
 use windtunnel_model::record::{EventRecord, flag, words};
 use windtunnel_wire::{tcp, udp};
 
-use super::super::sight::{MappedSocket, Sight};
-use super::super::tag::Tag;
+use super::super::sight::{FlowHeaderFields, MappedSocket};
+use super::super::tag::PacketRecordTag;
 
 /// A flow.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ impl RecordedFlow {
 
     /// Whether a packet is a SYN that cannot be of this flow any more.
     #[inline]
-    pub(super) fn begins_anew(&self, from_low: bool, sight: &Sight) -> bool {
+    pub(super) fn begins_anew(&self, from_low: bool, sight: &FlowHeaderFields) -> bool {
         if !sight.has(flag::SYN) || self.key.protocol != tcp::PROTOCOL {
             return false;
         }
@@ -117,9 +117,19 @@ impl RecordedFlow {
     }
 
     #[inline]
-    pub(super) fn tag(&mut self, sight: &Sight, reverse: bool, count: u32) -> Tag {
+    pub(super) fn tag(
+        &mut self,
+        sight: &FlowHeaderFields,
+        reverse: bool,
+        count: u32,
+    ) -> PacketRecordTag {
         let direction = if reverse { flag::REVERSE } else { 0 };
-        let base = Tag { flow: self.number, header: sight.header, flags: direction, ..Tag::NONE };
+        let base = PacketRecordTag {
+            flow: self.number,
+            header: sight.header,
+            flags: direction,
+            ..PacketRecordTag::NONE
+        };
         let is_whole = sight.fragment.is_none_or(|(_, first)| first);
         if self.key.protocol == tcp::PROTOCOL && is_whole {
             return self.tag_tcp(sight, usize::from(reverse), base);
@@ -128,11 +138,16 @@ impl RecordedFlow {
         let offset = *packets;
         *packets = packets.wrapping_add(count);
         let unknown = if self.is_partial { flag::OFFSET_UNKNOWN } else { 0 };
-        Tag { offset, flags: base.flags | unknown | sight.flags, ..base }
+        PacketRecordTag { offset, flags: base.flags | unknown | sight.flags, ..base }
     }
 
     #[inline]
-    fn tag_tcp(&mut self, sight: &Sight, side: usize, base: Tag) -> Tag {
+    fn tag_tcp(
+        &mut self,
+        sight: &FlowHeaderFields,
+        side: usize,
+        base: PacketRecordTag,
+    ) -> PacketRecordTag {
         self.learn(sight, side);
         let syn = u32::from(sight.has(flag::SYN));
         let sequence = sight.sequence.wrapping_add(syn);
@@ -151,12 +166,12 @@ impl RecordedFlow {
             }
         };
         let ack = if flags & flag::ACK == 0 { 0 } else { ack };
-        Tag { offset, ack, flags, is_stream: true, ..base }
+        PacketRecordTag { offset, ack, flags, is_stream: true, ..base }
     }
 
     /// Takes what a segment says of where the streams begin.
     #[inline]
-    fn learn(&mut self, sight: &Sight, side: usize) {
+    fn learn(&mut self, sight: &FlowHeaderFields, side: usize) {
         if sight.has(flag::SYN) {
             self.learn_origin(side, sight.sequence.wrapping_add(1));
         }
@@ -182,7 +197,7 @@ impl RecordedFlow {
 impl RecordedFlowKey {
     /// With whether the sender is the low end.
     #[inline]
-    pub(super) fn of(sight: &Sight) -> (RecordedFlowKey, bool) {
+    pub(super) fn of(sight: &FlowHeaderFields) -> (RecordedFlowKey, bool) {
         let (from, to) = match sight.protocol {
             // Of fragments whose first was not seen, and of other protocols, the ports are 0.
             tcp::PROTOCOL | udp::PROTOCOL => (sight.from, sight.to),
@@ -212,7 +227,7 @@ fn halves(number: u128) -> [u64; 2] {
 
 /// Whether the sender of a packet is not the side that began: it answers a SYN.
 #[inline]
-pub(super) fn is_answer(sight: &Sight) -> bool {
+pub(super) fn is_answer(sight: &FlowHeaderFields) -> bool {
     sight.flags & (flag::SYN | flag::ACK) == flag::SYN | flag::ACK
 }
 

@@ -4,7 +4,7 @@ use windtunnel_model::Time;
 
 use super::PinnedFlowTable;
 use crate::services::directory::ServiceDirectory;
-use crate::services::pins::{CoarseTime, Pin, PinnedFlowPhase};
+use crate::services::pins::{CoarseTime, PinnedFlowPhase, ReplicaPin};
 use crate::services::service::RedirectedService;
 
 impl PinnedFlowTable {
@@ -32,7 +32,7 @@ impl PinnedFlowTable {
 
     /// Makes room for one pin.
     pub(super) fn evict(&mut self, services: &mut ServiceDirectory, now: CoarseTime) {
-        let is_over = |pin: &Pin| services.is_over(now, pin);
+        let is_over = |pin: &ReplicaPin| services.is_over(now, pin);
         let Some(victim) = self.pins.victim(now, is_over) else { return };
         let over = is_over(self.pins.get(victim));
         let service = self.forget(services, victim);

@@ -8,8 +8,8 @@ use windtunnel_model::{ServiceId, Time};
 use super::PinnedFlowTable;
 use crate::services::call::unmapped;
 use crate::services::directory::ServiceDirectory;
-use crate::services::pins::{CoarseTime, Pin, PinnedFlowPhase};
-use crate::services::update::Broken;
+use crate::services::pins::{CoarseTime, PinnedFlowPhase, ReplicaPin};
+use crate::services::update::BrokenConnection;
 use crate::services::{PinnedFlow, PinnedState};
 
 impl PinnedFlowTable {
@@ -40,7 +40,7 @@ impl PinnedFlowTable {
         services: &'a ServiceDirectory,
         service: ServiceId,
         replica: usize,
-    ) -> impl Iterator<Item = &'a Pin> {
+    ) -> impl Iterator<Item = &'a ReplicaPin> {
         self.pins.iter().filter(move |pin| {
             let row = services.rows.get(pin.key().row);
             let of_replica =
@@ -55,11 +55,11 @@ impl PinnedFlowTable {
         services: &ServiceDirectory,
         service: ServiceId,
         replica: usize,
-    ) -> Vec<Broken> {
+    ) -> Vec<BrokenConnection> {
         let broken = self.open_to(services, service, replica).map(|pin| {
             let key = pin.key();
             let row = services.rows.get(key.row);
-            Broken {
+            BrokenConnection {
                 router: pin.router,
                 service: SocketAddr::new(unmapped(row.address), row.port.port),
                 client: SocketAddr::new(unmapped(key.client), key.client_port),
@@ -70,7 +70,7 @@ impl PinnedFlowTable {
     }
 }
 
-fn flow(services: &ServiceDirectory, now: CoarseTime, pin: &Pin) -> Option<PinnedFlow> {
+fn flow(services: &ServiceDirectory, now: CoarseTime, pin: &ReplicaPin) -> Option<PinnedFlow> {
     let key = pin.key();
     let row = services.rows.get(key.row);
     let state = match pin.state {

@@ -8,14 +8,14 @@ fn key(client: u32) -> PinnedFlowKey {
     PinnedFlowKey { client: u128::from(client), client_port: 4000, row: 3, router: None }
 }
 
-fn pin(client: u32, replica: u16) -> Pin {
-    Pin::new(key(client), replica, PinnedFlowPhase::Open, CoarseTime(0))
+fn pin(client: u32, replica: u16) -> ReplicaPin {
+    ReplicaPin::new(key(client), replica, PinnedFlowPhase::Open, CoarseTime(0))
 }
 
 #[test]
 fn a_pin_has_40_bytes_and_48_with_its_places_in_the_index() {
-    assert_eq!(size_of::<Pin>(), 40);
-    let mut pins = Pins::new(CAPACITY_MAX);
+    assert_eq!(size_of::<ReplicaPin>(), 40);
+    let mut pins = ReplicaPinTable::new(CAPACITY_MAX);
     pins.insert(pin(1, 0)).unwrap();
     assert_eq!(pins.index.len() * size_of::<u32>(), CAPACITY_MAX * 8);
 }
@@ -25,15 +25,15 @@ fn a_pin_gives_its_key_back() {
     let client = 0xfd00_0001_0002_0003_0004_0005_0006_0007;
     for router in [None, Some(RouterId(0)), Some(RouterId(1 << 20))] {
         let key = PinnedFlowKey { client, client_port: 9, row: 65_000, router };
-        assert_eq!(Pin::new(key, 7, PinnedFlowPhase::Flow, CoarseTime(5)).key(), key);
+        assert_eq!(ReplicaPin::new(key, 7, PinnedFlowPhase::Flow, CoarseTime(5)).key(), key);
     }
 }
 
 #[test]
 fn a_full_table_takes_no_more_until_one_is_evicted() {
-    let mut pins = Pins::new(4);
+    let mut pins = ReplicaPinTable::new(4);
     for client in 0..4 {
-        pins.insert(Pin { seen: CoarseTime(client), ..pin(client, 0) }).unwrap();
+        pins.insert(ReplicaPin { seen: CoarseTime(client), ..pin(client, 0) }).unwrap();
     }
     assert_eq!(pins.insert(pin(9, 0)), None);
     let victim = pins.victim(CoarseTime(10), |_| false).unwrap();
@@ -45,11 +45,11 @@ fn a_full_table_takes_no_more_until_one_is_evicted() {
 
 #[test]
 fn what_is_over_goes_before_what_closes_and_that_before_the_silent() {
-    let mut pins = Pins::new(3);
-    let silent = pins.insert(Pin { seen: CoarseTime(0), ..pin(0, 0) }).unwrap();
-    let closing = Pin { seen: CoarseTime(5), state: PinnedFlowPhase::Closing, ..pin(1, 0) };
+    let mut pins = ReplicaPinTable::new(3);
+    let silent = pins.insert(ReplicaPin { seen: CoarseTime(0), ..pin(0, 0) }).unwrap();
+    let closing = ReplicaPin { seen: CoarseTime(5), state: PinnedFlowPhase::Closing, ..pin(1, 0) };
     let closing = pins.insert(closing).unwrap();
-    let over = pins.insert(Pin { seen: CoarseTime(9), ..pin(2, 9) }).unwrap();
+    let over = pins.insert(ReplicaPin { seen: CoarseTime(9), ..pin(2, 9) }).unwrap();
     let mut victims = Vec::new();
     for _ in 0..3 {
         let victim = pins.victim(CoarseTime(10), |pin| pin.replica == 9).unwrap();
@@ -73,7 +73,7 @@ fn ages_are_right_when_ticks_wrap() {
 
 #[test]
 fn a_million_pins_are_found_and_taken_away() {
-    let mut pins = Pins::new(CAPACITY_MAX);
+    let mut pins = ReplicaPinTable::new(CAPACITY_MAX);
     let count = 1_000_000;
     for client in 0..count {
         let replica = u16::try_from(client % 1000).unwrap();
@@ -93,7 +93,7 @@ proptest! {
     /// are the same.
     #[test]
     fn the_table_is_a_map(steps in proptest::collection::vec((0..40u32, any::<bool>()), 0..400)) {
-        let mut pins = Pins::new(32);
+        let mut pins = ReplicaPinTable::new(32);
         let mut model: BTreeMap<u32, u16> = BTreeMap::new();
         for (turn, (client, adds)) in (0u16..).zip(steps) {
             match (pins.find(&key(client)), adds) {

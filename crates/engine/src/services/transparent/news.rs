@@ -9,7 +9,7 @@ use windtunnel_failover::{
 };
 use windtunnel_model::{NodeId, ServiceId, Span};
 
-use super::Transparent;
+use super::TransparentFailOver;
 use crate::services::directory::ServiceDirectory;
 
 /// Something that happened to a connection of a service with `fail-over: transparent`.
@@ -87,7 +87,7 @@ pub(super) struct FailOverNewsQueue {
     waiting: VecDeque<FailOverNews>,
 }
 
-impl Transparent {
+impl TransparentFailOver {
     /// Counts what the protocol says of a service's connections, and keeps what is for the log.
     pub(in crate::services) fn note_news(&mut self, services: &mut ServiceDirectory, service: u16) {
         let Some(position) = self.position(service) else { return };

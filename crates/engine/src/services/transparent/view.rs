@@ -5,10 +5,10 @@ use alloc::collections::BTreeMap;
 use windtunnel_failover::ReplicaId;
 use windtunnel_model::{NodeId, ServiceId, Time};
 
-use super::{FailOverConnections, FailOverCounters, Transparent};
+use super::{FailOverConnections, FailOverCounters, TransparentFailOver};
 use crate::services::{PinnedFlow, PinnedState};
 
-impl Transparent {
+impl TransparentFailOver {
     fn held_of(&self, service: ServiceId) -> Option<&FailOverConnections> {
         self.of(u16::try_from(service.0).ok()?)
     }

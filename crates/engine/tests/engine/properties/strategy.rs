@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use windtunnel_model::profile::{
-    CodelParameters, Fair, FairBy, FlowQueues, GilbertElliott, Jitter, JitterDistribution,
-    LossModel, PacketReordering, PieParameters, PropertySetting, QueueDiscipline, QueueLimit,
-    RedParameters, SendShare, Wf2qParameters,
+    CodelParameters, FairBy, FlowQueues, GilbertElliott, HostFairParameters, Jitter,
+    JitterDistribution, LossModel, PacketReordering, PieParameters, PropertySetting,
+    QueueDiscipline, QueueLimit, RedParameters, SendShare, Wf2qParameters,
 };
 use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Probability, Rate, Span};
 
@@ -93,9 +93,9 @@ fn discipline() -> impl Strategy<Value = QueueDiscipline> {
         (any::<bool>(), any::<bool>()).prop_map(red),
         (any::<bool>(), any::<bool>()).prop_map(pie),
         (1u32..9, 1u32..4000).prop_map(queues).prop_map(QueueDiscipline::FqCodel),
-        (1u32..9, 1u32..4000)
-            .prop_map(queues)
-            .prop_map(|queues| QueueDiscipline::Fair(Fair { by: FairBy::Source, queues })),
+        (1u32..9, 1u32..4000).prop_map(queues).prop_map(|queues| QueueDiscipline::Fair(
+            HostFairParameters { by: FairBy::Source, queues }
+        )),
         (1u32..9, 0usize..3).prop_map(|(flows, count)| {
             let min = Rate::from_bits_per_second(300_000);
             let class = SendShare { name: "class".to_owned(), min, weight: 2 };

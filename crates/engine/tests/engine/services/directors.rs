@@ -1,6 +1,8 @@
 //! Several directors, each with pins of its own: routes change, and connections meet another one.
 
-use windtunnel_model::plan::{Hash, LinkChange, LoadBalancingPolicy, Pinning, ServiceUpdate};
+use windtunnel_model::plan::{
+    FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ServiceUpdate,
+};
 use windtunnel_model::{NodeId, RouterId};
 use windtunnel_wire::{build, tcp};
 
@@ -40,7 +42,7 @@ const SECOND: RouterId = RouterId(2);
 const EDGE_FIRST: u32 = 8;
 
 fn apart(policy: LoadBalancingPolicy, hash: Hash) -> Service {
-    Service { policy, hash, pins: Pinning::PerRouter, ..service() }
+    Service { policy, hash, pins: FlowPinningScope::PerRouter, ..service() }
 }
 
 impl Net {
@@ -71,7 +73,7 @@ fn opened(net: &mut Net, ports: std::ops::Range<u16>) -> Vec<u32> {
 #[test]
 fn shared_pins_keep_connections_where_they_are_when_another_router_meets_them() {
     let mut net = rack(Service {
-        pins: Pinning::Shared,
+        pins: FlowPinningScope::Shared,
         ..apart(LoadBalancingPolicy::RoundRobin, Hash::default())
     });
     let before = opened(&mut net, 1..13);

@@ -1,9 +1,9 @@
 //! Datagrams that their senders fragment, and packets that are fragmented with their outer header.
 
-use windtunnel_model::plan::{Encapsulation, ServiceUpdate};
+use windtunnel_model::plan::{ServiceUpdate, TunnelEncapsulation};
 use windtunnel_model::profile::LossModel;
 use windtunnel_model::{LinkPatch, NodeId, Probability};
-use windtunnel_wire::packet::Info;
+use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::{build, checksum, fragment, tcp};
 
 use super::redirect::down;
@@ -27,12 +27,12 @@ fn message(from: u16, bytes: usize) -> Vec<Vec<u8>> {
 }
 
 fn paper() -> Net {
-    world(Service { encapsulation: Encapsulation::Fragment, v6: None, ..service() })
+    world(Service { encapsulation: TunnelEncapsulation::Fragment, v6: None, ..service() })
 }
 
 #[test]
 fn later_fragments_follow_the_first() {
-    let mut net = world(Service { encapsulation: Encapsulation::None, ..service() });
+    let mut net = world(Service { encapsulation: TunnelEncapsulation::None, ..service() });
     for frame in message(1, 4000) {
         net.call(0, &frame);
     }
@@ -65,7 +65,8 @@ fn a_fragment_before_the_first_of_its_datagram_is_not_redirected_and_counted() {
 fn the_papers_message_of_1600_bytes_is_three_packets_in_the_tunnel() {
     let mut net = paper();
     let fragments = message(1, 1600);
-    let lengths: Vec<u32> = fragments.iter().map(|it| Info::parse(it).unwrap().ip_len).collect();
+    let lengths: Vec<u32> =
+        fragments.iter().map(|it| IpPacketSummary::parse(it).unwrap().ip_len).collect();
     assert_eq!(lengths, [1500, 148], "1608 bytes of UDP: 1480 and 128");
     for frame in &fragments {
         net.call(0, frame);

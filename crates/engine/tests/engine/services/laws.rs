@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windtunnel_model::plan::{
-    Hash, LinkChange, LoadBalancingPolicy, Pinning, ReplicaLossResponse, ServiceUpdate,
+    FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ReplicaLossResponse, ServiceUpdate,
 };
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span};
 use windtunnel_wire::{build, tcp};
@@ -137,7 +137,7 @@ proptest! {
     ) {
         let on_loss = if reset { ReplicaLossResponse::Reset } else { ReplicaLossResponse::Silent };
         let is_apart = apart && policy != LoadBalancingPolicy::LeastConnections;
-        let pins = if is_apart { Pinning::PerRouter } else { Pinning::Shared };
+        let pins = if is_apart { FlowPinningScope::PerRouter } else { FlowPinningScope::Shared };
         let hash = if maglev { Hash::Maglev } else { Hash::Rendezvous };
         let mut net = world(Service { policy, hash, pins, on_loss, ..service() });
         let outs = play(&mut net, &steps);

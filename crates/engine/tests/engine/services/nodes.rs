@@ -1,6 +1,6 @@
 //! Tunnels through nodes that forward, whose kernels read the outer header; and over LANs.
 
-use windtunnel_model::plan::Encapsulation;
+use windtunnel_model::plan::TunnelEncapsulation;
 use windtunnel_model::{Lane, LinkProfile};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{arp, build, checksum, icmp, ipip, tcp};
@@ -116,7 +116,7 @@ fn an_error_of_a_node_on_the_way_is_passed_on_to_the_client() {
 fn what_others_tunnel_to_a_replica_is_their_kernels() {
     let mut net = through_world();
     let inner = build::udp(client(1), dns(), b"x");
-    let outer = ipip::Outer {
+    let outer = ipip::OuterIpHeader {
         source: client(1).ip(),
         destination: address("10.0.3.2"),
         identification: 1,
@@ -136,7 +136,7 @@ fn without_a_header_a_way_through_a_node_is_none() {
     let mut own = service();
     own.at = vec![RouterId(0)];
     own.replicas = vec![Replica { node: NodeId(2), weight: 1 }];
-    own.encapsulation = Encapsulation::None;
+    own.encapsulation = TunnelEncapsulation::None;
     let mut net = world_of(through(), own);
     assert_eq!(net.ask(&syn(1)), [CLIENT], "unreachable");
     assert_eq!(net.engine.choice(0, RouterId(0)), None);

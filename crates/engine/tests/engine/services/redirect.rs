@@ -1,7 +1,7 @@
 //! Where packets go, when they are there, and how long they are on the way.
 
 use windtunnel_engine::RouterCounters;
-use windtunnel_model::plan::{Encapsulation, LoadBalancingPolicy, ServiceUpdate};
+use windtunnel_model::plan::{LoadBalancingPolicy, ServiceUpdate, TunnelEncapsulation};
 use windtunnel_model::{Lane, LinkDirection, LinkId, NodeId, RouterId};
 use windtunnel_wire::{build, tcp};
 
@@ -69,7 +69,7 @@ fn a_train_is_redirected_whole_and_each_of_its_segments_is_longer() {
 
 #[test]
 fn without_a_header_packets_keep_their_size() {
-    let mut net = world(Service { encapsulation: Encapsulation::None, ..service() });
+    let mut net = world(Service { encapsulation: TunnelEncapsulation::None, ..service() });
     let full = build::with_dont_fragment(build::udp(client(1), dns(), &[7; 1472]));
     net.call(0, &full);
     net.finish();

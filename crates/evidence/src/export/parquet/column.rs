@@ -19,7 +19,7 @@ pub(super) struct ParquetColumnBuffer {
 
 /// A column of a row group as it has been written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Chunk {
+pub(super) struct ParquetColumnChunk {
     dictionary_at: Option<u64>,
     data_at: u64,
     pub(super) bytes: u64,
@@ -82,7 +82,7 @@ impl ParquetColumnBuffer {
         })
     }
 
-    pub(super) fn metadata(&self, chunk: &Chunk) -> Vec<u8> {
+    pub(super) fn metadata(&self, chunk: &ParquetColumnChunk) -> Vec<u8> {
         let encodings: &[i64] =
             if self.of.is_text { &[PLAIN, RLE, RLE_DICTIONARY] } else { &[PLAIN, RLE] };
         let metadata = Struct::build(|of| {
@@ -109,7 +109,7 @@ impl ParquetColumnBuffer {
     }
 
     /// The pages of the values so far, which are to stand at `at`; the column is empty then.
-    pub(super) fn take(&mut self, rows: usize, at: u64) -> (Vec<u8>, Chunk) {
+    pub(super) fn take(&mut self, rows: usize, at: u64) -> (Vec<u8>, ParquetColumnChunk) {
         let mut bytes = Vec::new();
         let mut dictionary_at = None;
         let mut body = self.levels();
@@ -135,7 +135,7 @@ impl ParquetColumnBuffer {
         self.numbers.clear();
         self.names.clear();
         self.dictionary.clear();
-        let chunk = Chunk { dictionary_at, data_at, bytes: bytes.len() as u64, rows };
+        let chunk = ParquetColumnChunk { dictionary_at, data_at, bytes: bytes.len() as u64, rows };
         (bytes, chunk)
     }
 

@@ -12,37 +12,37 @@ use crate::{AttributedRecord, RecordedRun};
 
 /// Calls that send, by the first byte or datagram; each has an arrow.
 #[derive(Debug, Default)]
-pub(super) struct Arrows {
+pub(super) struct TimelineArrows {
     /// By flow and direction: offset and number, in order of the offsets.
-    begins: BTreeMap<(usize, FlowDirection), Vec<Begin>>,
+    begins: BTreeMap<(usize, FlowDirection), Vec<TimelineArrowStart>>,
     is_udp: Vec<bool>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Begin {
+struct TimelineArrowStart {
     offset: u32,
     number: u64,
     begin_ns: u64,
     end_ns: Option<u64>,
 }
 
-impl Arrows {
+impl TimelineArrows {
     pub(super) fn new<'a>(
         evidence: &RecordedRun,
         entries: impl Iterator<Item = &'a AttributedRecord>,
-    ) -> Arrows {
-        let mut begins: BTreeMap<_, Vec<Begin>> = BTreeMap::new();
+    ) -> TimelineArrows {
+        let mut begins: BTreeMap<_, Vec<TimelineArrowStart>> = BTreeMap::new();
         for (number, entry) in (1..).zip(entries.filter(|entry| is_transfer(entry))) {
             if let Some(flow) = entry.flow().filter(|_| entry.record.flags & flag::REVERSE == 0) {
                 let offset = entry.record.args[0];
                 let begin_ns = entry.record.time;
-                let begin = Begin { offset, number, begin_ns, end_ns: None };
+                let begin = TimelineArrowStart { offset, number, begin_ns, end_ns: None };
                 begins.entry((flow, entry.direction())).or_default().push(begin);
             }
         }
         begins.values_mut().for_each(|begins| begins.sort_by_key(|begin| begin.offset));
         let is_udp = evidence.flows().iter().map(|flow| flow.protocol == UDP).collect();
-        Arrows { begins, is_udp }
+        TimelineArrows { begins, is_udp }
     }
 
     /// The arrow that begins with a call, or those that end with it: phase, time and number.
@@ -72,7 +72,7 @@ impl Arrows {
             return Vec::new();
         };
         let carried = within(begins, entry.record.args[0], length);
-        let on_its_way = |begin: &&mut Begin| {
+        let on_its_way = |begin: &&mut TimelineArrowStart| {
             let until = begin.end_ns.unwrap_or(u64::MAX);
             (begin.begin_ns..=until).contains(&entry.record.time)
         };
@@ -80,7 +80,7 @@ impl Arrows {
     }
 }
 
-impl Begin {
+impl TimelineArrowStart {
     fn end(&mut self, time: u64) -> Option<(&'static str, u64, u64)> {
         let is_first = self.end_ns.is_none() && time >= self.begin_ns;
         self.end_ns = self.end_ns.or(is_first.then_some(time));
@@ -89,7 +89,7 @@ impl Begin {
 }
 
 /// Those with an offset from `first` on, of `length` bytes.
-fn within(begins: &mut [Begin], first: u32, length: u32) -> &mut [Begin] {
+fn within(begins: &mut [TimelineArrowStart], first: u32, length: u32) -> &mut [TimelineArrowStart] {
     let end = first.saturating_add(length);
     let from = begins.partition_point(|begin| begin.offset < first);
     let to = begins.partition_point(|begin| begin.offset < end);

@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use windtunnel_limit::attach::check_rights;
-use windtunnel_limit::census::Census;
+use windtunnel_limit::census::ProcessCensus;
 use windtunnel_limit::{
-    Around, AttachRefusal, CgroupResource, Guard, Mechanism, PerProcess, ProcessScope, ProcessTree,
+    AttachRefusal, CgroupRelocation, CgroupResource, Mechanism, PerProcess, ProcessScope,
+    ProcessTree, ResumeGuardProcess,
 };
 use windtunnel_sys::limits::{self, ProcessResourceLimitKind};
 use windtunnel_sys::process::Pid;
@@ -20,9 +21,9 @@ use crate::node_limits::data_of;
 
 /// A tree that was not started from here.
 #[derive(Debug)]
-pub(super) struct Foreign {
+pub(super) struct ForeignProcessTree {
     pub(super) tree: Arc<ProcessTree>,
-    pub(super) around: Option<Around>,
+    pub(super) around: Option<CgroupRelocation>,
     pub(super) per_process: PerProcess,
 }
 
@@ -38,7 +39,7 @@ impl CommandLimitEnforcer {
         check(wanted, &tree, root)?;
         let shared = wanted.shared();
         // What no group limits is limited otherwise, and the line at the end says how.
-        let mut around = Around::choose(&tree, &shared).ok().flatten();
+        let mut around = CgroupRelocation::choose(&tree, &shared).ok().flatten();
         let is_grouped =
             |it: &CgroupResource| around.as_ref().is_some_and(|made| made.mechanism(*it).is_some());
         let grouped: Vec<CgroupResource> = shared.iter().copied().filter(is_grouped).collect();
@@ -53,10 +54,10 @@ impl CommandLimitEnforcer {
         }
         let is_watched = mechanisms.contains(&(CgroupResource::Memory, Mechanism::Watch));
         let per_process = PerProcess::new(own_limits(wanted, is_watched));
-        let mut foreign = Foreign { tree, around, per_process };
+        let mut foreign = ForeignProcessTree { tree, around, per_process };
         // The guard knows what limits processes had.
         foreign.look();
-        let guard = match Guard::start_with(|| foreign.undo()) {
+        let guard = match ResumeGuardProcess::start_with(|| foreign.undo()) {
             Ok(guard) => guard,
             Err(error) => {
                 foreign.undo();
@@ -75,11 +76,11 @@ impl CommandLimitEnforcer {
 
     /// Whether no process is left of a tree that was not started from here.
     pub(in crate::limit) fn is_over(&self) -> bool {
-        self.foreign.as_ref().is_none_or(Foreign::is_over)
+        self.foreign.as_ref().is_none_or(ForeignProcessTree::is_over)
     }
 }
 
-impl Foreign {
+impl ForeignProcessTree {
     /// Takes what has been made since into the limits.
     pub(super) fn look(&mut self) {
         self.per_process.look(&self.tree.processes());
@@ -105,14 +106,14 @@ impl Foreign {
 
     /// Whether no process of it is left.
     fn is_over(&self) -> bool {
-        self.tree.is_over() && self.around.as_ref().is_none_or(Around::is_empty)
+        self.tree.is_over() && self.around.as_ref().is_none_or(CgroupRelocation::is_empty)
     }
 }
 
 /// Whether a process and all below it use no more than they may already.
 fn check(wanted: &Resources, tree: &Arc<ProcessTree>, root: Pid) -> Result<(), LimitError> {
     let scope = ProcessScope::Tree(Arc::clone(tree));
-    let census = Census::take(&scope);
+    let census = ProcessCensus::take(&scope);
     let refused = |why: String, hint: &str| {
         let root = root.as_raw_nonzero().get();
         Err(LimitError::NotAttached(AttachRefusal::about(root, why, hint)))

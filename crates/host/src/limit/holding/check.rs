@@ -14,7 +14,7 @@ use super::CommandLimitEnforcer;
 use super::making::{bounds, name_of};
 use crate::limit::note::LimitGroupLapse;
 use crate::limit::resources::Resources;
-use crate::node_limits::Excess;
+use crate::node_limits::CpuTimeExcess;
 
 /// What a group did not hold.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct CommandUnaccountedCpuTime {
     /// Of a tree that was not started from here.
     usage: Option<ProcessCpuTimeMeter>,
     slack_ns: u64,
-    excess: Excess,
+    excess: CpuTimeExcess,
 }
 
 impl CommandLimitLapses {
@@ -85,7 +85,7 @@ impl CommandUnaccountedCpuTime {
             processes_ns,
             usage,
             slack_ns,
-            excess: Excess::default(),
+            excess: CpuTimeExcess::default(),
         })
     }
 

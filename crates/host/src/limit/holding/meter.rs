@@ -3,7 +3,7 @@
 use windtunnel_budget::processor::{self, CpuUsageMeter, CpuUsageReading};
 use windtunnel_limit::{ControlGroup, Mechanism};
 
-use crate::limit::resources::{ProcessorUse, Second};
+use crate::limit::resources::{CommandCpuSample, ProcessorUse};
 use crate::node_limits::{CpuAccountWindow, exceeded};
 
 /// The meter of a control group, or of a duty cycle.
@@ -100,8 +100,8 @@ impl ProcessorMeter {
         }
     }
 
-    pub(super) fn seconds(&self, began_ns: u64) -> Vec<Second> {
-        self.windows.iter().map(|window| Second::of(window, began_ns)).collect()
+    pub(super) fn seconds(&self, began_ns: u64) -> Vec<CommandCpuSample> {
+        self.windows.iter().map(|window| CommandCpuSample::of(window, began_ns)).collect()
     }
 
     fn read(&mut self, group: Option<&mut ControlGroup>) -> Option<CpuUsageReading> {

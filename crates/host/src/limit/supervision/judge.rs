@@ -11,7 +11,7 @@ use crate::limit::destination::AllowedDestination;
 
 /// What judges destinations.
 #[derive(Debug)]
-pub(in crate::limit) struct Judge {
+pub(in crate::limit) struct DestinationPolicy {
     allowed: Vec<AllowedDestination>,
     refused: RefusedDestinations,
 }
@@ -36,9 +36,9 @@ enum CallDestination {
     Hidden,
 }
 
-impl Judge {
-    pub(in crate::limit) fn of(allowed: Vec<AllowedDestination>) -> Judge {
-        Judge { allowed, refused: RefusedDestinations::default() }
+impl DestinationPolicy {
+    pub(in crate::limit) fn of(allowed: Vec<AllowedDestination>) -> DestinationPolicy {
+        DestinationPolicy { allowed, refused: RefusedDestinations::default() }
     }
 
     /// Whether a call may go on. One whose destination cannot be looked at may not.
@@ -143,8 +143,8 @@ mod tests {
         bytes.as_ptr() as u64
     }
 
-    fn judge() -> Judge {
-        Judge::of(vec!["10.0.0.0/8".parse().unwrap()])
+    fn judge() -> DestinationPolicy {
+        DestinationPolicy::of(vec!["10.0.0.0/8".parse().unwrap()])
     }
 
     #[test]

@@ -9,7 +9,9 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{FileType, SeekFrom};
 use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
-use windtunnel_budget::pacing::{Escape, Hold, PacingController, Per, TransferDirection};
+use windtunnel_budget::pacing::{
+    Escape, PacingBudgetScope, PacingController, PacingMechanism, TransferDirection,
+};
 use windtunnel_record::notification::SocketStreamPosition;
 use windtunnel_record::notification::call::InterceptedSystemCall;
 use windtunnel_record::notification::process::{SupervisedProcessTable, read_words};
@@ -29,7 +31,7 @@ use super::waits::{BandwidthClaim, CallWaitReason};
 
 /// What is known of the processes under filters, and of their sockets.
 #[derive(Debug)]
-pub(super) struct Looker {
+pub(super) struct CallInspector {
     pub(super) region: MappedPacingRegion,
     processes: SupervisedProcessTable,
     sockets: SocketLedger,
@@ -75,9 +77,9 @@ struct CallSocket {
     unread: u64,
 }
 
-impl Looker {
-    pub(super) fn new(region: MappedPacingRegion) -> Looker {
-        Looker {
+impl CallInspector {
+    pub(super) fn new(region: MappedPacingRegion) -> CallInspector {
+        CallInspector {
             region,
             edges: EdgeTriggeredSockets::default(),
             retries: Retries::default(),
@@ -99,7 +101,7 @@ impl Looker {
         if !matches!(what, InterceptedSystemCall::Exec | InterceptedSystemCall::Close { .. })
             && self.counted.insert(pid)
         {
-            self.region.count_held(Hold::Notification);
+            self.region.count_held(PacingMechanism::Notification);
         }
         match what {
             // It will be another program.
@@ -247,10 +249,12 @@ impl Looker {
         let Some(process) = self.processes.known(pid) else { return Ok(None) };
         process.descriptors.insert(transfer.descriptor, Some(cookie));
         let key = match self.region.per() {
-            Per::Tree => 0,
-            Per::Process => u64::from(process.number),
-            Per::Socket => cookie & KEY,
-            Per::Peer => peer(&copy, transfer, unread).map_or(NO_PEER, |peer| key_of(&peer)),
+            PacingBudgetScope::Tree => 0,
+            PacingBudgetScope::Process => u64::from(process.number),
+            PacingBudgetScope::Socket => cookie & KEY,
+            PacingBudgetScope::Peer => {
+                peer(&copy, transfer, unread).map_or(NO_PEER, |peer| key_of(&peer))
+            }
         };
         let may_block = !transfer.returns_at_once && !socket::is_nonblocking(&copy)?;
         let is_tcp = kind.protocol == Some(SocketProtocol::Tcp);

@@ -117,7 +117,7 @@ const KEPT_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_budget::pacing::Per;
+    use windtunnel_budget::pacing::PacingBudgetScope;
     use windtunnel_sys::limited::MappedPacingRegion;
 
     use super::super::sockets::CallAttribution;
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn another_rate_moves_the_time() {
         let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
-        region.begin(0, 0, Per::Tree, [8_000, 0]);
+        region.begin(0, 0, PacingBudgetScope::Tree, [8_000, 0]);
         let mut retries = Retries::default();
         retries.add(retry(1_000));
         region.set_rate(0, TransferDirection::Send, 16_000);

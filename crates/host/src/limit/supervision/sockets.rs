@@ -177,7 +177,7 @@ const PACED_LEAST: u64 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_budget::pacing::Per;
+    use windtunnel_budget::pacing::PacingBudgetScope;
     use windtunnel_sys::limited::MappedPacingRegion;
 
     use super::*;
@@ -185,7 +185,7 @@ mod tests {
     /// A limit of its own.
     fn region(rates: [u64; 2]) -> MappedPacingRegion {
         let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
-        region.begin(0, 0, Per::Tree, rates);
+        region.begin(0, 0, PacingBudgetScope::Tree, rates);
         region
     }
 

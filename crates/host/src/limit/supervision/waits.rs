@@ -41,7 +41,7 @@ pub(super) struct BandwidthClaim {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct SuspendedCallQueue {
     by_time: BTreeMap<(u64, u64), SuspendedCall>,
     next: u64,
 }
@@ -70,7 +70,7 @@ impl SuspendedCall {
     }
 }
 
-impl Waits {
+impl SuspendedCallQueue {
     /// Adds a call: its number.
     pub(super) fn add(&mut self, waiting: SuspendedCall, now_ns: u64) -> u64 {
         self.next += 1;
@@ -115,7 +115,7 @@ pub(super) const RATES_NS: u64 = 50_000_000;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_budget::pacing::{Per, TransferDirection};
+    use windtunnel_budget::pacing::{PacingBudgetScope, TransferDirection};
     use windtunnel_sys::limited::MappedPacingRegion;
 
     use super::*;
@@ -123,7 +123,7 @@ mod tests {
     /// A limit of its own.
     fn region(rates: [u64; 2]) -> MappedPacingRegion {
         let region = MappedPacingRegion::create_in(&tempfile::tempfile().unwrap()).unwrap();
-        region.begin(0, 0, Per::Tree, rates);
+        region.begin(0, 0, PacingBudgetScope::Tree, rates);
         region
     }
 
@@ -142,13 +142,13 @@ mod tests {
         SuspendedCall { listener: 1, shown, since_ns: 0, late_ns, why }
     }
 
-    fn due(waits: &mut Waits, now_ns: u64) -> Vec<u64> {
+    fn due(waits: &mut SuspendedCallQueue, now_ns: u64) -> Vec<u64> {
         std::iter::from_fn(|| waits.take_due(now_ns).map(|(_, it)| it.shown.id)).collect()
     }
 
     #[test]
     fn calls_go_on_in_the_order_of_their_times() {
-        let mut waits = Waits::default();
+        let mut waits = SuspendedCallQueue::default();
         for at_ns in [30, 10, 20, 40] {
             waits.add(waiting(at_ns, None), 0);
         }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_timeout_of_the_socket_ends_a_wait_before_its_time() {
-        let mut waits = Waits::default();
+        let mut waits = SuspendedCallQueue::default();
         waits.add(waiting(1_000, Some(100)), 0);
         assert!(due(&mut waits, 99).is_empty());
         assert_eq!(due(&mut waits, 100), [1_000]);
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn another_rate_moves_the_times_of_those_that_wait() {
         let region = region([8_000, 0]);
-        let mut waits = Waits::default();
+        let mut waits = SuspendedCallQueue::default();
         waits.add(waiting(1_000, None), 0);
         region.set_rate(0, TransferDirection::Send, 16_000);
         waits.follow(&region, 0);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_call_can_be_taken_out_by_its_number() {
-        let mut waits = Waits::default();
+        let mut waits = SuspendedCallQueue::default();
         let number = waits.add(waiting(10, None), 0);
         assert!(waits.take(number).is_some());
         assert!(waits.take(number).is_none());

@@ -15,23 +15,23 @@ use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, Notification, SeccompLis
 use windtunnel_sys::{clock, unix};
 
 use super::CallLimiterSettings;
-use super::judge::{Judge, RefusedDestinations};
-use super::look::{CallDecision, CallInspection, ENDING, Looker, has_signal};
-use super::waits::{BandwidthClaim, CallWaitReason, SuspendedCall, Waits};
+use super::judge::{DestinationPolicy, RefusedDestinations};
+use super::look::{CallDecision, CallInspection, CallInspector, ENDING, has_signal};
+use super::waits::{BandwidthClaim, CallWaitReason, SuspendedCall, SuspendedCallQueue};
 
 #[derive(Debug)]
 pub(super) struct CallLimiterLoop {
     set: EpollSet,
     timer: Timer,
-    looker: Looker,
+    looker: CallInspector,
     /// What judges where programs send to, if that is limited.
-    judge: Option<Judge>,
+    judge: Option<DestinationPolicy>,
     /// Whether bytes are limited.
     moves: bool,
     /// What the keeper of programs that ran already has to know, and its listeners by their order.
     notes: Option<(SeccompCallLedgerWriter, BTreeMap<u64, usize>)>,
     living: Arc<AtomicUsize>,
-    waits: Waits,
+    waits: SuspendedCallQueue,
     /// Of the rates that claims were made at.
     generation: u32,
     /// Where listeners are handed over.
@@ -47,7 +47,7 @@ impl CallLimiterLoop {
         set: EpollSet,
         timer: Timer,
         stop: &EventFd,
-        looker: Looker,
+        looker: CallInspector,
         terms: CallLimiterSettings,
         doors: Vec<OwnedFd>,
         living: Arc<AtomicUsize>,
@@ -69,7 +69,7 @@ impl CallLimiterLoop {
             moves,
             notes,
             living,
-            waits: Waits::default(),
+            waits: SuspendedCallQueue::default(),
             generation,
             doors,
             listeners,
@@ -94,7 +94,7 @@ impl CallLimiterLoop {
             let _ = self.set.wait(|token, is_closed| ready.push((token, is_closed)));
             for (token, is_closed) in ready {
                 match token {
-                    STOP => return self.judge.map(Judge::refused).unwrap_or_default(),
+                    STOP => return self.judge.map(DestinationPolicy::refused).unwrap_or_default(),
                     TIMER => drop(self.timer.clear()),
                     _ if self.doors.contains_key(&token) => self.take_listener(token, is_closed),
                     _ if self.listeners.contains_key(&token) => self.serve(token, is_closed),

@@ -12,7 +12,7 @@ fn wanted(id: u64) -> CaptureRequest {
 }
 
 /// A capture of `a` by this number, whose thread has nothing to say yet.
-fn running(captures: &mut Captures, number: u64, to: CaptureDestination) {
+fn running(captures: &mut CaptureController, number: u64, to: CaptureDestination) {
     let (tap, counts) = Tap::start(&wanted(number), io::sink(), |_| ()).unwrap();
     drop(tap);
     captures.running.push(ActiveCapture { number, place: "a".to_owned(), to, counts });
@@ -27,7 +27,7 @@ fn what_is_missing_in_a_capture_is_said_by_where_it_went() {
     let folder = tempfile::tempdir().unwrap();
     let mut connections =
         ControlConnectionTable::new(ControlListener::open(folder.path()).unwrap());
-    let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+    let mut captures = CaptureController::new(Arc::new(Wake::open().unwrap()));
     let full = || Some(CaptureStopReason::Failed("it is full".to_owned()));
     let cases = [
         (CaptureDestination::Folder, outcome(0, 0, None)),
@@ -40,7 +40,7 @@ fn what_is_missing_in_a_capture_is_said_by_where_it_went() {
         running(&mut captures, outcome.id, to);
         captures.sender.send(outcome).unwrap();
     }
-    let Incomplete { files, others } = captures.finish(&mut connections);
+    let IncompleteCaptures { files, others } = captures.finish(&mut connections);
     let lost = |lost| {
         format!(
             "{lost} of 10 packets of the capture of a are missing: they came faster than they \
@@ -60,7 +60,7 @@ fn a_client_is_answered_with_what_became_of_its_capture() {
     let path = folder.path().to_owned();
     let client =
         std::thread::spawn(move || ControlClient::connect(&path).unwrap().receive().unwrap());
-    let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+    let mut captures = CaptureController::new(Arc::new(Wake::open().unwrap()));
     let began = Instant::now();
     while connections.turn().is_empty() {
         assert!(began.elapsed() < Duration::from_secs(20));
@@ -76,7 +76,7 @@ fn a_client_is_answered_with_what_became_of_its_capture() {
 
 #[test]
 fn a_capture_whose_client_has_gone_is_ended_by_its_number() {
-    let mut captures = Captures::new(Arc::new(Wake::open().unwrap()));
+    let mut captures = CaptureController::new(Arc::new(Wake::open().unwrap()));
     running(&mut captures, 8, CaptureDestination::Client(5));
     assert_eq!(captures.leave(4), None);
     assert_eq!(captures.leave(5), Some(8));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_control::part::FlowAnnouncement;
-use windtunnel_engine::Audiences;
+use windtunnel_engine::FlowAudienceTable;
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{Plan, Time};
 use windtunnel_routing::Routes;
@@ -11,12 +11,12 @@ use windtunnel_routing::Routes;
 use super::members::RunMemberTable;
 use crate::output::ProgramKey;
 use crate::part::news::MemberAnnouncement;
-use crate::supervisor::{Supervised, Supervisor};
+use crate::supervisor::{SupervisedProgram, Supervisor};
 
 /// What the others know of the programs here.
 #[derive(Debug, Default)]
 pub(in crate::live) struct ProgramAnnouncements {
-    programs: BTreeMap<ProgramKey, Supervised>,
+    programs: BTreeMap<ProgramKey, SupervisedProgram>,
     idle: bool,
 }
 
@@ -46,7 +46,7 @@ impl ProgramAnnouncements {
 #[derive(Debug, Default)]
 pub(in crate::live) struct FlowAnnouncements {
     /// Which members are notified of flows; made when it is first needed, and anew for new routes.
-    audiences: Option<Audiences>,
+    audiences: Option<FlowAudienceTable>,
     /// Flows that others know of.
     flows: BTreeMap<FlowKey, ActiveFlow>,
 }
@@ -62,7 +62,7 @@ impl FlowAnnouncements {
         changes: &[FlowChange],
     ) -> Vec<FlowAnnouncement> {
         let audiences = self.audiences.get_or_insert_with(|| {
-            Audiences::of(plan, routes, members.placement(), members.count())
+            FlowAudienceTable::of(plan, routes, members.placement(), members.count())
         });
         let mut announcements = Vec::new();
         for FlowChange { key, flow } in changes {

@@ -8,7 +8,7 @@ use windtunnel_model::Span;
 
 /// By member: the worst of what was known of its clock during the run; before, the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Clocks(#[serde(with = "crate::pairs")] BTreeMap<u16, ClockBound>);
+pub(crate) struct MemberClockBounds(#[serde(with = "crate::pairs")] BTreeMap<u16, ClockBound>);
 
 /// What is known of another machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) struct ClockBound {
     pub(crate) by: ClockSource,
 }
 
-impl Clocks {
+impl MemberClockBounds {
     /// The agent has said how clocks stand. `has_begun`: packets are given their times by them.
     pub(crate) fn note(&mut self, clocks: &[MemberClock], has_begun: bool) {
         for &MemberClock { member, ahead_ns, error_ns, by } in clocks {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_last_bound_before_the_run_and_the_worst_in_it_count() {
-        let mut clocks = Clocks::default();
+        let mut clocks = MemberClockBounds::default();
         let mut note = |error_ns, has_begun| {
             let by = ClockSource::Exchanges;
             clocks.note(&[MemberClock { member: 2, ahead_ns: 7, error_ns, by }], has_begun);

@@ -7,17 +7,17 @@ use windtunnel_model::plan::{EventAction, NodeVerb};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
 
-use super::super::agenda::Agenda;
-use super::super::aim::{Aims, SignalTargetSet};
+use super::super::agenda::EventActionQueue;
+use super::super::aim::{SignalTargetCache, SignalTargetSet};
 use super::super::context::RunContext;
 use crate::supervisor::Supervisor;
 
 /// Events about programs that are still to come, and the processes that were found ahead of them.
 #[derive(Debug, Default)]
 pub(super) struct ProgramEventQueue {
-    pub(super) agenda: Agenda,
+    pub(super) agenda: EventActionQueue,
     /// What events are about to signal.
-    aims: Aims,
+    aims: SignalTargetCache,
 }
 
 impl ProgramEventQueue {

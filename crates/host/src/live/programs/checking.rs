@@ -6,7 +6,7 @@ use windtunnel_sys::process::Signal;
 
 use super::super::context::RunContext;
 use super::super::launcher::Launcher;
-use super::checks::{Checks, Failed, ReadinessCheckAction};
+use super::checks::{Checks, FailedReadinessCheck, ReadinessCheckAction};
 use super::{ProgramExit, code_and_signal, log_ready, reason};
 use crate::output::ProgramKey;
 use crate::supervisor::Supervisor;
@@ -42,7 +42,7 @@ impl ReadinessChecker<'_> {
                     let _ = cx.nodes.signal_one(key.node, token, Signal::KILL.as_raw());
                 }
                 ReadinessCheckAction::Ready { key } => self.ready(key),
-                ReadinessCheckAction::Failed(Failed { key, why, last }) => {
+                ReadinessCheckAction::Failed(FailedReadinessCheck { key, why, last }) => {
                     self.supervisor.on_check_failed(key, &why, last);
                 }
             }

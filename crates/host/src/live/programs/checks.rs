@@ -52,12 +52,12 @@ pub(super) enum ReadinessCheckAction {
     Begin { token: u64, key: ProgramKey, argv: Vec<String> },
     Kill { token: u64, key: ProgramKey },
     Ready { key: ProgramKey },
-    Failed(Failed),
+    Failed(FailedReadinessCheck),
 }
 
 /// A check that has failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failed {
+pub(super) struct FailedReadinessCheck {
     pub(super) key: ProgramKey,
     /// Why, with the command and what it wrote.
     pub(super) why: String,
@@ -201,7 +201,12 @@ impl Checks {
 }
 
 impl ReadinessCheckState {
-    fn fail(&mut self, check: &InFlightReadinessCheck, now: Span, why: &str) -> Failed {
+    fn fail(
+        &mut self,
+        check: &InFlightReadinessCheck,
+        now: Span,
+        why: &str,
+    ) -> FailedReadinessCheck {
         let starts = |at: Span| at < self.since + self.check.start_period;
         let counts = !self.is_first && !starts(check.began);
         self.is_first = false;
@@ -209,7 +214,7 @@ impl ReadinessCheckState {
         self.due = now + if starts(now) { self.check.start_every } else { self.check.every };
         let last = self.check.fall.filter(|fall| self.failed >= *fall);
         let why = format!("`{}` {why}{}", self.check.command(), check.written);
-        Failed { key: check.key, why, last }
+        FailedReadinessCheck { key: check.key, why, last }
     }
 }
 
@@ -223,7 +228,7 @@ pub(in crate::live) const CHECK_FIRST: u64 = 1 << 57;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::plan::Checking;
+    use windtunnel_model::plan::ReadinessCheckSettings;
 
     use super::*;
 
@@ -233,12 +238,16 @@ mod tests {
         Span::from_millis(millis)
     }
 
-    fn asking() -> Checking {
-        Checking { argv: vec!["ask".into()], timeout: Some(ms(300)), ..Checking::default() }
+    fn asking() -> ReadinessCheckSettings {
+        ReadinessCheckSettings {
+            argv: vec!["ask".into()],
+            timeout: Some(ms(300)),
+            ..ReadinessCheckSettings::default()
+        }
     }
 
     /// Of one program that started after a second: a check every second, of 300 ms at the most.
-    fn checks(said: Checking) -> Checks {
+    fn checks(said: ReadinessCheckSettings) -> Checks {
         let mut checks = Checks::default();
         checks.add(KEY, said.or(asking()).of_file(), ms(1000));
         checks
@@ -253,12 +262,16 @@ mod tests {
     }
 
     fn failed(why: &str, last: Option<u32>) -> ReadinessCheckAction {
-        ReadinessCheckAction::Failed(Failed { key: KEY, why: format!("`ask` {why}"), last })
+        ReadinessCheckAction::Failed(FailedReadinessCheck {
+            key: KEY,
+            why: format!("`ask` {why}"),
+            last,
+        })
     }
 
     #[test]
     fn a_program_is_checked_at_once_and_then_some_time_after_the_end_of_each_check() {
-        let mut checks = checks(Checking::default());
+        let mut checks = checks(ReadinessCheckSettings::default());
         assert_eq!(checks.next(), Some(ms(1000)));
         assert_eq!(checks.tick(ms(1000)), begin(0));
         assert!(checks.expects(1, CHECK_FIRST) && !checks.expects(0, CHECK_FIRST));
@@ -274,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_check_that_takes_too_long_has_failed_and_is_killed_and_the_next_waits_for_its_end() {
-        let mut checks = checks(Checking::default());
+        let mut checks = checks(ReadinessCheckSettings::default());
         checks.tick(ms(1000));
         assert_eq!(checks.next(), Some(ms(1300)));
         let kill = ReadinessCheckAction::Kill { token: CHECK_FIRST, key: KEY };
@@ -287,7 +300,7 @@ mod tests {
     }
 
     /// Fails each check at once; the times of their begins, and after how many no more is made.
-    fn fail_all(said: Checking) -> (Vec<u64>, Option<u32>) {
+    fn fail_all(said: ReadinessCheckSettings) -> (Vec<u64>, Option<u32>) {
         let mut checks = checks(said);
         let mut begins = Vec::new();
         loop {
@@ -298,7 +311,7 @@ mod tests {
             };
             begins.push(now.as_nanos() / 1_000_000);
             let why = Some("exited with 1".to_owned());
-            let Some(ReadinessCheckAction::Failed(Failed { last, .. })) =
+            let Some(ReadinessCheckAction::Failed(FailedReadinessCheck { last, .. })) =
                 checks.end(token, now, why)
             else {
                 panic!("no failure");
@@ -313,23 +326,23 @@ mod tests {
     /// if their check begins after the start period. The one that comes at once is ours.
     #[test]
     fn a_program_is_given_up_when_docker_would_call_it_unhealthy() {
-        let said = |period, start_every| Checking {
+        let said = |period, start_every| ReadinessCheckSettings {
             every: Some(ms(1000)),
             fall: Some(3),
             start_period: Some(ms(period)),
             start_every: Some(ms(start_every)),
-            ..Checking::default()
+            ..ReadinessCheckSettings::default()
         };
         assert_eq!(fail_all(said(0, 1)), (vec![1000, 2000, 3000, 4000], Some(3)));
         let starting = vec![1000, 1400, 1800, 2200, 3200, 4200];
         assert_eq!(fail_all(said(1000, 400)), (starting, Some(3)));
-        let (begins, last) = fail_all(Checking { fall: None, ..said(0, 1) });
+        let (begins, last) = fail_all(ReadinessCheckSettings { fall: None, ..said(0, 1) });
         assert_eq!((begins.len(), last), (9, None), "without a number it goes on");
     }
 
     #[test]
     fn a_program_that_ends_is_not_checked_and_its_check_is_killed() {
-        let mut checks = checks(Checking::default());
+        let mut checks = checks(ReadinessCheckSettings::default());
         checks.tick(ms(1000));
         let kill = ReadinessCheckAction::Kill { token: CHECK_FIRST, key: KEY };
         assert_eq!(checks.remove(KEY), Some(kill));
@@ -349,7 +362,7 @@ mod tests {
 
     #[test]
     fn nothing_begins_or_is_late_while_programs_are_paused() {
-        let mut checks = checks(Checking::default());
+        let mut checks = checks(ReadinessCheckSettings::default());
         checks.tick(ms(1000));
         checks.freeze(true, ms(1100));
         assert_eq!((checks.next(), checks.tick(ms(5000))), (None, Vec::new()));

@@ -8,7 +8,7 @@ use windtunnel_trace::event::EventLogEntryKind;
 use super::super::context::RunContext;
 use super::ProgramExecution;
 use crate::ending::RunEndReason;
-use crate::freeze::Freezes;
+use crate::freeze::FreezeTotals;
 use crate::output::ProgramKey;
 use crate::text::rounded;
 
@@ -47,7 +47,7 @@ impl ProgramExecution {
     }
 
     /// How programs were paused.
-    pub(in crate::live) fn freezes(&self) -> Freezes {
+    pub(in crate::live) fn freezes(&self) -> FreezeTotals {
         self.freeze.total()
     }
 
@@ -99,7 +99,7 @@ mod tests {
         programs.caught_up(&context, at(4_900), Span::from_nanos(4_000));
         assert_eq!(sent.signals()[2..], [(0, CONT), (1, CONT)]);
         let lasted = Span::from_nanos(4_000);
-        assert_eq!(programs.freezes(), Freezes { times: 1, lasted });
+        assert_eq!(programs.freezes(), FreezeTotals { times: 1, lasted });
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
         assert!(sent.signals().is_empty());
         let behind_ns = BEHIND.as_nanos();
         assert_eq!(log.whats(), [EventLogEntryKind::Overloaded { behind_ns, frozen: false }]);
-        assert_eq!(programs.freezes(), Freezes::default());
+        assert_eq!(programs.freezes(), FreezeTotals::default());
     }
 
     #[test]

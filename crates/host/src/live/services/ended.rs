@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
-use windtunnel_model::valid::{Invalid, ensure};
+use windtunnel_model::valid::{PlanValidationError, ensure};
 use windtunnel_trace::report::ReplicasWatched;
 
 use super::state::ServiceState;
-use windtunnel_dataplane::Redirections;
+use windtunnel_dataplane::RedirectionTotals;
 
 /// What services did, for the report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub(crate) struct ServicesEnded {
     pub(crate) doubts: Vec<String>,
     /// What redirectors had done when the run ended: what programs do that are being ended is no part
     /// of it.
-    pub(crate) redirected: Redirections,
+    pub(crate) redirected: RedirectionTotals,
 }
 
 impl ServicesEnded {
@@ -46,7 +46,7 @@ impl ServicesEnded {
     }
 
     /// Whether it can be that of a part of a run of the plan.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), Invalid> {
+    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
         let known = |state: &ServiceState| state.replicas.iter().all(|it| plan.has_node(it.node));
         let count = self.states.len();
         let redirected = self.redirected.services.len();

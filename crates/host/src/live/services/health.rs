@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::plan::{HealthProbe, ReplicaHealthCheck, TransportProtocol};
 use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
-use windtunnel_node::{NodeInitRequest, ProgramProbe as Look, ProgramProbeMethod, Spawn};
+use windtunnel_node::{
+    NodeInitRequest, ProgramProbe as Look, ProgramProbeMethod, ProgramSpawnRequest,
+};
 
 use super::state::ServiceState;
 use crate::live::under_way::UnderWay;
@@ -211,7 +213,14 @@ fn request(
         }
         HealthProbe::Command(argv) => {
             let (argv, env) = (argv.clone(), BTreeMap::new());
-            let spawn = Spawn { id: token, argv, env, cwd: None, terminal: false, program: None };
+            let spawn = ProgramSpawnRequest {
+                id: token,
+                argv,
+                env,
+                cwd: None,
+                terminal: false,
+                program: None,
+            };
             return Some(NodeInitRequest::Spawn(spawn));
         }
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use windtunnel_model::plan::{EventAction, NodeVerb, Replica, ServiceChange, ServiceUpdate};
 use windtunnel_model::{NodeId, Plan, Time};
 use windtunnel_node::{ExitStatus, NodeInitReply, NodeInitRequest};
-use windtunnel_record::listeners::Finding;
+use windtunnel_record::listeners::ListenerThreadEvent;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::unix;
 
@@ -41,13 +41,15 @@ impl ServiceRegistrar<'_> {
             self.monitor.watch.as_ref().and_then(|watch| watch.findings.try_recv().ok())
         {
             match finding {
-                Finding::Seen(sighting) => {
+                ListenerThreadEvent::Seen(sighting) => {
                     if let Some(change) = self.monitor.saw(&sighting) {
                         let at = Time::from_nanos(sighting.seen_ns);
                         self.was_seen(change, ReplicaObservation { at, why: None });
                     }
                 }
-                Finding::Failed { node, error } => self.cannot_watch(node, &error.to_string()),
+                ListenerThreadEvent::Failed { node, error } => {
+                    self.cannot_watch(node, &error.to_string());
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use super::state::{ReplicaState, ServiceState};
 use crate::live::context::RunContext;
 use crate::live::network::NetworkController;
 use crate::live::refusal::{RequestRefusal, list};
-use windtunnel_dataplane::{Redirected, RedirectionsNow};
+use windtunnel_dataplane::{RedirectionsNow, ServiceRedirectionTotals};
 
 /// Describes services: what is known of replicas, with what redirectors have done.
 pub(in crate::live) struct ServiceInspector<'a> {
@@ -59,7 +59,7 @@ impl ServiceInspector<'_> {
     }
 
     fn described(&self, seen: &RedirectionsNow) -> Vec<ServiceStatus> {
-        let none = Redirected::default();
+        let none = ServiceRedirectionTotals::default();
         let services = self.cx.plan.services.iter().zip(&self.monitor.states);
         let described = services.enumerate().map(|(position, (service, state))| {
             let redirected = seen.all.services.get(position).unwrap_or(&none);
@@ -72,7 +72,7 @@ impl ServiceInspector<'_> {
         &self,
         service: &Service,
         state: &ServiceState,
-        redirected: &Redirected,
+        redirected: &ServiceRedirectionTotals,
     ) -> ServiceStatus {
         let counters = &redirected.counters;
         let plan = &self.cx.plan;
@@ -100,7 +100,11 @@ impl ServiceInspector<'_> {
         }
     }
 
-    fn replica(&self, replica: &ReplicaState, redirected: &Redirected) -> ReplicaStatusMessage {
+    fn replica(
+        &self,
+        replica: &ReplicaState,
+        redirected: &ServiceRedirectionTotals,
+    ) -> ReplicaStatusMessage {
         let counters = redirected.replica(replica.node);
         let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
         ReplicaStatusMessage {

@@ -10,13 +10,13 @@ fn part(programs: Vec<Program>) -> Supervisor {
 }
 
 /// What the other machine reports of the program of a node.
-fn remote(node: usize, change: impl Fn(&mut Supervised)) -> (ProgramKey, Supervised) {
+fn remote(node: usize, change: impl Fn(&mut SupervisedProgram)) -> (ProgramKey, SupervisedProgram) {
     let mut state = Supervisor::single(program(&[], false, None));
     change(&mut state);
     (key(node), state)
 }
 
-fn ready(state: &mut Supervised) {
+fn ready(state: &mut SupervisedProgram) {
     state.ready = true;
     state.starts = 1;
 }
@@ -53,7 +53,8 @@ fn a_programs_definition_comes_from_the_plan_and_not_from_another_machine() {
 #[test]
 fn news_of_programs_that_are_here_or_nowhere_is_ignored() {
     let mut s = part(vec![program(&[], false, None); 2]);
-    let exited = |state: &mut Supervised| state.life = ProgramLifecycle::Exited { exit: FINE };
+    let exited =
+        |state: &mut SupervisedProgram| state.life = ProgramLifecycle::Exited { exit: FINE };
     for node in [0, 7] {
         let (key, state) = remote(node, exited);
         s.on_news(key, state);

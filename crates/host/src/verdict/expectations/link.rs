@@ -2,8 +2,8 @@
 
 use windtunnel_model::Lane;
 use windtunnel_model::expect::{
-    ExpectationWindow, LevelStatistic, LinkFact, Occupancy, PacketCount, Percentile, RateStatistic,
-    ValueBounds,
+    ExpectationWindow, LevelStatistic, LinkFact, PacketCount, Percentile, QueueOccupancyBounds,
+    RateStatistic, ValueBounds,
 };
 use windtunnel_model::{Bytes, Packets, Span};
 use windtunnel_trace::series::{LinkSample, LinkSampleWindow};
@@ -77,9 +77,9 @@ fn describe(fact: &LinkFact) -> (String, String) {
         LinkFact::DropShare(bounds) => ("drops, share".to_owned(), bounds.to_string()),
         LinkFact::Queue(level, bounds) => {
             let bounds = match bounds {
-                Occupancy::Packets(bounds) => bounds.to_string(),
-                Occupancy::Bytes(bounds) => bounds.to_string(),
-                Occupancy::Time(bounds) => bounds.to_string(),
+                QueueOccupancyBounds::Packets(bounds) => bounds.to_string(),
+                QueueOccupancyBounds::Bytes(bounds) => bounds.to_string(),
+                QueueOccupancyBounds::Time(bounds) => bounds.to_string(),
             };
             (format!("queue, {level}"), bounds)
         }
@@ -155,16 +155,16 @@ fn queue(
     rows: &LinkTableRows<'_>,
     cut: &LinkSampleWindow<'_>,
     level: LevelStatistic,
-    bounds: &Occupancy,
+    bounds: &QueueOccupancyBounds,
 ) -> Seen {
     let peak = matches!(level, LevelStatistic::Peak);
     let packets = |s: &LinkSample| if peak { s.row.queue_max_packets } else { s.row.queue_packets };
     let bytes = |s: &LinkSample| if peak { s.row.queue_max_bytes } else { s.row.queue_bytes };
     let time = |s: &LinkSample| s.time_for(bytes(s)).as_nanos();
     let of: &dyn Fn(&LinkSample) -> u64 = match bounds {
-        Occupancy::Packets(_) => &packets,
-        Occupancy::Bytes(_) => &bytes,
-        Occupancy::Time(_) => &time,
+        QueueOccupancyBounds::Packets(_) => &packets,
+        QueueOccupancyBounds::Bytes(_) => &bytes,
+        QueueOccupancyBounds::Time(_) => &time,
     };
     let (value, at, look) = match level {
         LevelStatistic::Peak => {
@@ -177,13 +177,13 @@ fn queue(
         }
     };
     match bounds {
-        Occupancy::Packets(bounds) => {
+        QueueOccupancyBounds::Packets(bounds) => {
             (format!("{}{at}", Packets(value)), bounds.allow(&Packets(value)), look)
         }
-        Occupancy::Bytes(bounds) => {
+        QueueOccupancyBounds::Bytes(bounds) => {
             (format!("{}{at}", Bytes(value)), bounds.allow(&Bytes(value)), look)
         }
-        Occupancy::Time(bounds) => {
+        QueueOccupancyBounds::Time(bounds) => {
             let span = Span::from_nanos(value);
             (format!("{}{at}", rounded(span)), bounds.allow(&span), look)
         }

@@ -2,7 +2,7 @@
 
 use windtunnel_model::expect::{Expectation, PathFact, RateStatistic, TimeStatistic, ValueBounds};
 use windtunnel_model::{NodeId, Rate, Span, Time};
-use windtunnel_trace::rate::Intervals;
+use windtunnel_trace::rate::IntervalByteCounts;
 
 use super::outcome::{ExpectationOutcome, allows, allows_share, megabits, percent, share, when};
 use crate::echo::{EchoProbe, EchoResults};
@@ -94,7 +94,7 @@ fn nothing(seen: Option<&EchoResults>) -> String {
 }
 
 fn throughput(
-    flow: Option<Intervals>,
+    flow: Option<IntervalByteCounts>,
     which: RateStatistic,
     bounds: &ValueBounds<Rate>,
 ) -> (String, bool) {
@@ -114,9 +114,9 @@ fn throughput(
 
 /// The intervals of a window, from the sample nearest to its beginning to that nearest to its end.
 fn cut(
-    all: &Intervals,
+    all: &IntervalByteCounts,
     window: Option<windtunnel_model::expect::ExpectationWindow>,
-) -> Option<Intervals> {
+) -> Option<IntervalByteCounts> {
     let Some(window) = window else { return Some(all.clone()) };
     let edges: Vec<Time> =
         [all.start].into_iter().chain(all.counts.iter().map(|(end, _)| *end)).collect();
@@ -131,7 +131,7 @@ fn cut(
         None => all.counts.len(),
     };
     let counts = all.counts.get(from..to).filter(|counts| !counts.is_empty())?;
-    Some(Intervals { start: edges[from], counts: counts.to_vec() })
+    Some(IntervalByteCounts { start: edges[from], counts: counts.to_vec() })
 }
 
 #[cfg(test)]
@@ -143,8 +143,10 @@ mod tests {
     #[test]
     fn a_window_cuts_the_intervals_nearest_to_it() {
         let ms = |n: u64| Time::from_nanos(n * 1_000_000);
-        let all =
-            Intervals { start: Time::ZERO, counts: vec![(ms(101), 1), (ms(200), 2), (ms(300), 3)] };
+        let all = IntervalByteCounts {
+            start: Time::ZERO,
+            counts: vec![(ms(101), 1), (ms(200), 2), (ms(300), 3)],
+        };
         let window = |from, to: Option<u64>| {
             Some(ExpectationWindow { from: Span::from_millis(from), to: to.map(Span::from_millis) })
         };

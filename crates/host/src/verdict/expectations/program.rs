@@ -6,7 +6,7 @@ use windtunnel_model::{NodeId, Span, Time};
 
 use super::outcome::{ExpectationOutcome, seconds};
 use crate::output::{LogMatches, ProgramKey};
-use crate::supervisor::{ProgramLifecycle, Supervised};
+use crate::supervisor::{ProgramLifecycle, SupervisedProgram};
 use crate::text::rounded;
 use crate::verdict::evidence::RunEvidence;
 
@@ -90,7 +90,7 @@ fn of_node(evidence: &RunEvidence<'_>, index: usize, node: NodeId, fact: &Progra
     (seen.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join(", "), met, look)
 }
 
-fn exit(program: &Supervised, wanted: ExitWanted) -> (String, bool) {
+fn exit(program: &SupervisedProgram, wanted: ExitWanted) -> (String, bool) {
     let (text, code) = ending(program);
     let signal = program.last_exit.and_then(|exit| exit.signal);
     let as_wanted = code.is_some()
@@ -105,7 +105,7 @@ fn exit(program: &Supervised, wanted: ExitWanted) -> (String, bool) {
 }
 
 /// How a program's life ended, in words and as an exit code.
-pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
+pub(in crate::verdict) fn ending(program: &SupervisedProgram) -> (String, Option<u8>) {
     let never_started = || match program.absent {
         true => ("it never joined".to_owned(), None),
         false => ("it never started".to_owned(), None),
@@ -127,14 +127,14 @@ pub(in crate::verdict) fn ending(program: &Supervised) -> (String, Option<u8>) {
     }
 }
 
-fn exited(program: &Supervised, bounds: &ValueBounds<Span>) -> (String, bool) {
+fn exited(program: &SupervisedProgram, bounds: &ValueBounds<Span>) -> (String, bool) {
     match (ending(program), program.exited_at) {
         ((_, Some(_)), Some(at)) => (format!("at {}s", seconds(at)), bounds.allow(&at)),
         ((text, _), _) => (text, false),
     }
 }
 
-fn ready(program: &Supervised, bounds: &ValueBounds<Span>) -> (String, bool) {
+fn ready(program: &SupervisedProgram, bounds: &ValueBounds<Span>) -> (String, bool) {
     match program.ready_at {
         Some(at) => (format!("at {}s", seconds(at)), bounds.allow(&at)),
         None if program.starts == 0 => ("it never started".to_owned(), false),
@@ -143,7 +143,11 @@ fn ready(program: &Supervised, bounds: &ValueBounds<Span>) -> (String, bool) {
 }
 
 /// A program that still runs has run until the end of the run.
-fn runtime(program: &Supervised, bounds: &ValueBounds<Span>, elapsed: Span) -> (String, bool) {
+fn runtime(
+    program: &SupervisedProgram,
+    bounds: &ValueBounds<Span>,
+    elapsed: Span,
+) -> (String, bool) {
     let Some(start) = program.started_at else { return (ending(program).0, false) };
     let exited = program.exited_at.filter(|at| *at >= start && !program.ended_by_run);
     let runtime = exited.unwrap_or(elapsed).saturating_sub(start);
@@ -195,7 +199,7 @@ mod tests {
     use super::*;
     use crate::supervisor::{ProgramExit, Supervisor};
 
-    fn program() -> Supervised {
+    fn program() -> SupervisedProgram {
         let spec = Program {
             argv: vec!["true".into()],
             daemon: false,
@@ -229,7 +233,7 @@ mod tests {
         let mut program = program();
         program.started_at = Some(Span::from_secs(2));
         let elapsed = Span::from_secs(9);
-        let lived = |program: &Supervised, max| runtime(program, &at_most(max), elapsed);
+        let lived = |program: &SupervisedProgram, max| runtime(program, &at_most(max), elapsed);
         assert_eq!(lived(&program, 7), ("7.00s, to the end of the run".to_owned(), true));
         program.exited_at = Some(Span::from_secs(5));
         assert_eq!(lived(&program, 2), ("3.00s".to_owned(), false));

@@ -6,7 +6,7 @@ use windtunnel_model::{NodeId, Probability, ServiceId, Span};
 use super::outcome::{ExpectationOutcome, allows_share, percent, share};
 use crate::text::rounded;
 use crate::verdict::evidence::RunEvidence;
-use windtunnel_dataplane::Redirected;
+use windtunnel_dataplane::ServiceRedirectionTotals;
 
 pub(super) fn check(
     evidence: &RunEvidence<'_>,
@@ -14,7 +14,7 @@ pub(super) fn check(
     fact: &ServiceFact,
 ) -> ExpectationOutcome {
     let name = &evidence.plan.services[service.index()].name;
-    let none = Redirected::default();
+    let none = ServiceRedirectionTotals::default();
     let seen = evidence.redirections().services.get(service.index()).unwrap_or(&none);
     let figure = match fact {
         ServiceFact::Expelled(_) => "expelled".to_owned(),
@@ -67,7 +67,7 @@ fn counted(count: u64, what: &str, bounds: &ValueBounds<u64>) -> (String, bool) 
 
 /// The share of these replicas in all that began; of nothing there is none.
 fn of_all(
-    seen: &Redirected,
+    seen: &ServiceRedirectionTotals,
     nodes: &[NodeId],
     bounds: &ValueBounds<Probability>,
 ) -> (String, bool) {

@@ -14,7 +14,7 @@ pub(super) fn doubts(evidence: &RunEvidence<'_>) -> Vec<String> {
     if exceeds_share(tally.late, tally.departures.packets()) {
         return vec![all(evidence)];
     }
-    let long = Extreme::find(tally, evidence.late_above).map(|long| long.text(evidence));
+    let long = ExtremeLateness::find(tally, evidence.late_above).map(|long| long.text(evidence));
     let directions = late_directions(evidence.tally, evidence.late_above, |lane| {
         matches!(evidence.plan.lane_end(lane), NetworkVertex::Node(_))
     });
@@ -42,27 +42,27 @@ fn all(evidence: &RunEvidence<'_>) -> String {
 
 /// Packets, or the packet loop, later than any share excuses.
 #[derive(Debug, PartialEq, Eq)]
-struct Extreme {
+struct ExtremeLateness {
     packets: u64,
     /// The latest of them; of the loop, if there are none.
     worst: Span,
 }
 
-impl Extreme {
+impl ExtremeLateness {
     fn find(tally: &Tally, late_above: Span) -> Option<Self> {
         let bound = long_above(late_above);
         let packet = Span::from_nanos(tally.departures.summary().max_ns);
         if packet > bound {
             // The latest is known exactly, the others to the histogram's precision.
             let packets = tally.departures.later_than(bound).max(1);
-            return Some(Extreme { packets, worst: packet });
+            return Some(ExtremeLateness { packets, worst: packet });
         }
         let worst = tally.stalls.longest.max(tally.overloads.furthest);
-        (worst > bound).then_some(Extreme { packets: 0, worst })
+        (worst > bound).then_some(ExtremeLateness { packets: 0, worst })
     }
 
     fn text(&self, evidence: &RunEvidence<'_>) -> String {
-        let Extreme { packets, worst } = *self;
+        let ExtremeLateness { packets, worst } = *self;
         let bound = long_above(evidence.late_above);
         let times = format!("more than {LONG_FACTOR} times the bound of {}", evidence.late_above);
         let cause = cause(evidence, worst);
@@ -241,7 +241,10 @@ mod tests {
         assert!(!exceeds_share(tally.late, tally.departures.packets()));
         assert_eq!(doubted(&tally), [(1, 39, 250)]);
         let worst = Span::from_millis(900);
-        assert_eq!(Extreme::find(&tally, BOUND), Some(Extreme { packets: 39, worst }));
+        assert_eq!(
+            ExtremeLateness::find(&tally, BOUND),
+            Some(ExtremeLateness { packets: 39, worst })
+        );
     }
 
     #[test]
@@ -270,23 +273,29 @@ mod tests {
 
     #[test]
     fn one_packet_is_doubted_when_it_is_later_than_many_times_the_bound() {
-        let late = |by| Extreme::find(&tally(&[(75_000, 1)], by), BOUND);
+        let late = |by| ExtremeLateness::find(&tally(&[(75_000, 1)], by), BOUND);
         assert_eq!(late(Span::from_millis(20)), None);
         let worst = Span::from_micros(20_001);
-        assert_eq!(late(worst), Some(Extreme { packets: 1, worst }));
+        assert_eq!(late(worst), Some(ExtremeLateness { packets: 1, worst }));
     }
 
     #[test]
     fn a_stall_of_many_times_the_bound_is_doubted_also_if_no_packet_was_due() {
         let mut tally = tally(&[(100, 0)], Span::ZERO);
         tally.stalls.longest = Span::from_millis(20);
-        assert_eq!(Extreme::find(&tally, BOUND), None);
+        assert_eq!(ExtremeLateness::find(&tally, BOUND), None);
         tally.stalls.longest = Span::from_millis(21);
         let worst = Span::from_millis(21);
-        assert_eq!(Extreme::find(&tally, BOUND), Some(Extreme { packets: 0, worst }));
+        assert_eq!(
+            ExtremeLateness::find(&tally, BOUND),
+            Some(ExtremeLateness { packets: 0, worst })
+        );
         tally.overloads.furthest = Span::from_millis(30);
         let worst = Span::from_millis(30);
-        assert_eq!(Extreme::find(&tally, BOUND), Some(Extreme { packets: 0, worst }));
+        assert_eq!(
+            ExtremeLateness::find(&tally, BOUND),
+            Some(ExtremeLateness { packets: 0, worst })
+        );
     }
 
     #[test]

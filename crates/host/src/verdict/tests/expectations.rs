@@ -1,7 +1,7 @@
 //! What the file expects.
 
 use windtunnel_model::{Span, Time};
-use windtunnel_trace::rate::Intervals;
+use windtunnel_trace::rate::IntervalByteCounts;
 use windtunnel_trace::report::ExpectationResult;
 use windtunnel_trace::sample::LinkSampleRow;
 use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
@@ -114,7 +114,7 @@ fn the_throughput_of_a_path_is_payload_by_time() {
     let second = |n: u64| Time::from_nanos(n * 1_000_000_000);
     let counts = (1..=3).map(|n| (second(n), 1_000_000)).collect();
     let (from, to) = (windtunnel_model::NodeId(0), windtunnel_model::NodeId(1));
-    let payload = Intervals { start: Time::ZERO, counts };
+    let payload = IntervalByteCounts { start: Time::ZERO, counts };
     case.tally.flows = vec![windtunnel_dataplane::NodePairThroughput::counted(from, to, payload)];
     let found = first(&case);
     assert_eq!((found.seen.as_str(), found.met), ("8.000mbit (0.000s to 3.000s)", true));
@@ -209,7 +209,7 @@ fn a_direction_without_samples_meets_nothing() {
 /// What is seen of a service with three expulsions, after which one client waited 700 ms, of which
 /// one connection was lost; the end of programs brought more of all.
 fn of_service(expect: &str) -> ExpectationResult {
-    use windtunnel_dataplane::{Redirected, Redirections};
+    use windtunnel_dataplane::{RedirectionTotals, ServiceRedirectionTotals};
     use windtunnel_engine::{ExpelledCounts, FailOverCounters, ReplicaCounters, ServiceCounters};
     use windtunnel_model::NodeId;
 
@@ -220,8 +220,8 @@ fn of_service(expect: &str) -> ExpectationResult {
     );
     let replica =
         |connections, flows| ReplicaCounters { connections, flows, ..ReplicaCounters::default() };
-    let redirected = |times: u64| Redirections {
-        services: vec![Redirected {
+    let redirected = |times: u64| RedirectionTotals {
+        services: vec![ServiceRedirectionTotals {
             counters: ServiceCounters {
                 unserved: 2 * times,
                 lost_connections: times,
@@ -236,7 +236,7 @@ fn of_service(expect: &str) -> ExpectationResult {
             }),
             replicas: vec![(NodeId(0), replica(6, 2)), (NodeId(1), replica(2, 0))],
         }],
-        ..Redirections::default()
+        ..RedirectionTotals::default()
     };
     let mut case = RunEvidenceFixture::of(&file);
     case.services.redirected = redirected(1);

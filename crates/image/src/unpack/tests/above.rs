@@ -1,7 +1,7 @@
 //! Layers above others.
 
 use super::*;
-use crate::merged::Merged;
+use crate::merged::MergedLayerTree;
 
 pub(super) struct Layers {
     folder: tempfile::TempDir,
@@ -21,7 +21,7 @@ impl Layers {
             let path = folder.path().join(number.to_string());
             fs::create_dir(&path).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-            match unpack(&tar(entries)[..], &path, &paths, &Ids::One) {
+            match unpack(&tar(entries)[..], &path, &paths, &ImageOwnerMapping::One) {
                 Err(EntryError::Failed(_, error)) if error.raw_os_error() == Some(95) => {
                     return None;
                 }
@@ -40,7 +40,7 @@ impl Layers {
     fn copy(&self) -> PathBuf {
         let target = self.folder.path().join("copy");
         fs::create_dir(&target).unwrap();
-        Merged::new(self.paths.clone()).copy(Path::new(""), &target).unwrap();
+        MergedLayerTree::new(self.paths.clone()).copy(Path::new(""), &target).unwrap();
         target
     }
 }
@@ -180,8 +180,8 @@ fn a_hard_link_to_what_no_layer_has_is_refused() {
     let (one, two) = (folder.path().join("1"), folder.path().join("2"));
     fs::create_dir(&one).unwrap();
     fs::create_dir(&two).unwrap();
-    unpack(&tar(&lower)[..], &one, &[], &Ids::One).unwrap();
-    match unpack(&tar(&hidden)[..], &two, &[one], &Ids::One) {
+    unpack(&tar(&lower)[..], &one, &[], &ImageOwnerMapping::One).unwrap();
+    match unpack(&tar(&hidden)[..], &two, &[one], &ImageOwnerMapping::One) {
         Err(EntryError::Refused(entry, why)) => {
             assert_eq!(entry, "x");
             assert_eq!(why, "is a link to `gone`, which neither this layer nor one below it has");

@@ -50,7 +50,7 @@ fn sparse_files_of_all_formats_have_their_content_and_their_holes() {
         let Some(bytes) = archive(format, folder.path()) else { return };
         let layer = folder.path().join(number.to_string());
         fs::create_dir(&layer).unwrap();
-        unpack(&bytes[..], &layer, &[], &Ids::One).unwrap();
+        unpack(&bytes[..], &layer, &[], &ImageOwnerMapping::One).unwrap();
         for name in ["disk", "hole", "many", "after"] {
             let (original, copy) = (folder.path().join(name), layer.join(name));
             assert!(fs::read(&original).unwrap() == fs::read(&copy).unwrap(), "{name}: {format:?}");
@@ -74,7 +74,7 @@ fn a_sparse_file_that_is_larger_than_the_disk_takes_what_its_data_takes() {
     let Some(bytes) = archive(&["--format=gnu"], folder.path()) else { return };
     let layer = folder.path().join("layer");
     fs::create_dir(&layer).unwrap();
-    unpack(&bytes[..], &layer, &[], &Ids::One).unwrap();
+    unpack(&bytes[..], &layer, &[], &ImageOwnerMapping::One).unwrap();
     let about = fs::metadata(layer.join("disk")).unwrap();
     assert_eq!((about.len(), about.blocks()), (1 << 40, 0));
 }
@@ -87,7 +87,7 @@ fn a_map_that_does_not_fit_its_file_is_an_error() {
         let mut bytes = header;
         bytes.extend(tar(&[file("x", b"12345678")]));
         let folder = tempfile::tempdir().unwrap();
-        match unpack(&bytes[..], folder.path(), &[], &Ids::One) {
+        match unpack(&bytes[..], folder.path(), &[], &ImageOwnerMapping::One) {
             Ok(_) => fs::read(folder.path().join("x")).map_err(|error| error.to_string()),
             Err(EntryError::Read(error)) => Err(error.to_string()),
             other => panic!("{other:?}"),

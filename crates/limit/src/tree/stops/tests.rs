@@ -154,7 +154,7 @@ fn a_mark_that_is_erased_after_a_process_was_continued_leaves_it_stopped_in_some
 fn what_was_stopped_by_something_else_stays_so() {
     let world = Still(RefCell::new(World::of(2)));
     world.0.borrow_mut().signal(pid(2), Signal::STOP, Cause::Other).unwrap();
-    let stops = Stops::default();
+    let stops = StoppedProcessRegistry::default();
     assert_eq!(stops.stop(&[pid(1), pid(2)], &world).0, 1);
     stops.resume(|| false, &world);
     let world = world.0.into_inner();

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use windtunnel_model::NodeId;
 use windtunnel_model::flow::FlowChange;
 
-use super::{Delta, FlowTableDigest, MeshMessage, MessageSender, PAGE_BYTES, RunState};
+use super::{FlowTableDelta, FlowTableDigest, MeshMessage, MessageSender, PAGE_BYTES, RunState};
 use crate::flow::{Fingerprint, FlowTableEntry};
 use crate::id::{AgentId, PlanHash, RunId};
 use crate::wire::{MessageDecoder, MessageEncoder};
@@ -74,7 +74,7 @@ pub(super) fn put_run_state(w: &mut MessageEncoder, state: &RunState) {
     w.put(&state.lost);
 }
 
-pub(super) fn delta(r: &mut MessageDecoder<'_>) -> Option<Delta> {
+pub(super) fn delta(r: &mut MessageDecoder<'_>) -> Option<FlowTableDelta> {
     let (run, prev) = (RunId(r.u64()?), r.varint()?);
     let top = prev.checked_add(r.varint()?)?;
     let full = r.flag()?;
@@ -87,7 +87,7 @@ pub(super) fn delta(r: &mut MessageDecoder<'_>) -> Option<Delta> {
         last = entry.version;
         entries.push(entry);
     }
-    Some(Delta { run, prev, top, full, entries })
+    Some(FlowTableDelta { run, prev, top, full, entries })
 }
 
 /// An entry: the difference of its version to the last one's, whether it is a flow or an end, and

@@ -62,7 +62,7 @@ pub(crate) fn samples() -> Vec<MeshMessage<'static>> {
         MeshMessage::RunLeft(FROM, run),
         MeshMessage::Delta(
             FROM,
-            Delta {
+            FlowTableDelta {
                 run,
                 prev: 0,
                 top: 14,
@@ -114,9 +114,9 @@ fn a_message_cut_anywhere_or_with_a_byte_too_many_is_malformed_or_another_messag
 
 #[test]
 fn other_versions_and_unknown_kinds_are_distinguished() {
-    assert_eq!(MeshMessage::decode(&[]), Err(Fault::Malformed));
-    assert_eq!(MeshMessage::decode(&[VERSION + 1, 1]), Err(Fault::Version));
-    assert_eq!(MeshMessage::decode(&[VERSION, 99]), Err(Fault::Malformed));
+    assert_eq!(MeshMessage::decode(&[]), Err(MeshDecodeError::Malformed));
+    assert_eq!(MeshMessage::decode(&[VERSION + 1, 1]), Err(MeshDecodeError::Version));
+    assert_eq!(MeshMessage::decode(&[VERSION, 99]), Err(MeshDecodeError::Malformed));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_start_of_a_flow_takes_23_bytes_beside_the_head_and_its_end_6() {
 
 #[test]
 fn the_bytes_of_a_delta_are_these() {
-    let delta = Delta {
+    let delta = FlowTableDelta {
         run: RunId(77),
         prev: 10,
         top: 14,
@@ -170,7 +170,8 @@ fn messages_have_the_greatest_sizes_that_constants_state() {
     };
     let entry = FlowTableEntry { version: u64::MAX, change: FlowChange { key, flow: Some(flow) } };
     assert_eq!(entry_len(&entry, 0), ENTRY_MAX);
-    let delta = Delta { run: RunId(1), prev: 0, top: u64::MAX, full: true, entries: Vec::new() };
+    let delta =
+        FlowTableDelta { run: RunId(1), prev: 0, top: u64::MAX, full: true, entries: Vec::new() };
     assert!(MeshMessage::Delta(FROM, delta).encode().len() <= DELTA_HEAD_MAX);
     let widest = Identity { renewal: u32::MAX, address: "[::1]:1".parse().unwrap(), ..identity(1) };
     let roster = MeshMessage::Roster { from: FROM, more: true, agents: vec![widest] };

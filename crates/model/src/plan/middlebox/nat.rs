@@ -13,7 +13,7 @@ pub struct NatBehaviour {
     /// Which packets of an internal endpoint get the same external one.
     pub mapping: NatMappingBehaviour,
     /// Which packets from outside pass to what has a mapping.
-    pub filtering: Filtering,
+    pub filtering: NatFilteringBehaviour,
     /// How external ports are chosen.
     pub allocation: PortAllocation,
     /// External ports that may be used; `None`: all, and those below 1024 for ports below 1024 only
@@ -23,7 +23,7 @@ pub struct NatBehaviour {
     /// How long mappings live.
     pub timeouts: Timeouts,
     /// Which packets keep them alive.
-    pub refresh: Refresh,
+    pub refresh: NatRefreshBehaviour,
     /// Whether nodes inside reach each other by external endpoints.
     pub hairpin: bool,
     /// Ports of the external addresses that are for nodes inside.
@@ -37,7 +37,7 @@ impl NatBehaviour {
 
     /// A NAT of the classic types (RFC 3489, 5) with what holds where a file says no more.
     #[must_use]
-    pub fn new(mapping: NatMappingBehaviour, filtering: Filtering) -> NatBehaviour {
+    pub fn new(mapping: NatMappingBehaviour, filtering: NatFilteringBehaviour) -> NatBehaviour {
         let allocation = match mapping {
             NatMappingBehaviour::EndpointIndependent => PortAllocation::Preserve,
             NatMappingBehaviour::AddressAndPortDependent => PortAllocation::Random,
@@ -48,7 +48,7 @@ impl NatBehaviour {
             allocation,
             ports: None,
             timeouts: Timeouts::NAT,
-            refresh: Refresh::Both,
+            refresh: NatRefreshBehaviour::Both,
             hairpin: true,
             forwards: Vec::new(),
         }
@@ -59,9 +59,9 @@ impl NatBehaviour {
     pub const fn type_name(&self) -> &'static str {
         match (self.mapping, self.filtering) {
             (NatMappingBehaviour::AddressAndPortDependent, _) => "symmetric",
-            (_, Filtering::EndpointIndependent) => "full-cone",
-            (_, Filtering::AddressDependent) => "address-restricted",
-            (_, Filtering::AddressAndPortDependent) => "port-restricted",
+            (_, NatFilteringBehaviour::EndpointIndependent) => "full-cone",
+            (_, NatFilteringBehaviour::AddressDependent) => "address-restricted",
+            (_, NatFilteringBehaviour::AddressAndPortDependent) => "port-restricted",
         }
     }
 }
@@ -79,7 +79,7 @@ pub enum NatMappingBehaviour {
 /// Which packets from outside pass to what has a mapping (RFC 4787, 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filtering {
+pub enum NatFilteringBehaviour {
     /// All.
     EndpointIndependent,
     /// Those from an address to which the internal endpoint has sent.
@@ -103,7 +103,7 @@ pub enum PortAllocation {
 /// Which packets keep a mapping alive (RFC 4787, REQ-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refresh {
+pub enum NatRefreshBehaviour {
     /// Those from inside.
     Outbound,
     /// All that pass.

@@ -3,15 +3,15 @@
 use super::super::attributes::{each_attribute, text};
 use super::{counted, number};
 use crate::filter::x_tables::{matching, target};
-use crate::filter::{Act, PacketFilterRule};
+use crate::filter::{PacketFilterAction, PacketFilterRule};
 
 /// Those of a rule that were read.
 #[derive(Debug, Default)]
-pub(super) struct Expressions {
+pub(super) struct RuleExpressionReader {
     rule: PacketFilterRule,
 }
 
-impl Expressions {
+impl RuleExpressionReader {
     /// Takes the next one.
     pub(super) fn take(&mut self, expression: &[u8]) -> Option<()> {
         let (mut name, mut data) = (String::new(), None);
@@ -47,30 +47,31 @@ impl Expressions {
 }
 
 /// What an expression does to packets; the outer `None`: it is not as it should be.
-fn act(name: &str, data: &[u8]) -> Option<Option<Act>> {
+fn act(name: &str, data: &[u8]) -> Option<Option<PacketFilterAction>> {
     Some(match name {
         "immediate" => verdict(data)?,
-        "reject" => Some(Act::Reject),
-        "limit" => Some(Act::RateLimit),
-        "quota" => Some(Act::Quota),
-        "queue" => Some(Act::Queue),
-        "masq" | "nat" | "redir" => Some(Act::Nat),
-        "tproxy" | "synproxy" => Some(Act::Proxy),
-        "dup" => Some(Act::Duplicate),
-        "fwd" => Some(Act::Forward),
+        "reject" => Some(PacketFilterAction::Reject),
+        "limit" => Some(PacketFilterAction::RateLimit),
+        "quota" => Some(PacketFilterAction::Quota),
+        "queue" => Some(PacketFilterAction::Queue),
+        "masq" | "nat" | "redir" => Some(PacketFilterAction::Nat),
+        "tproxy" | "synproxy" => Some(PacketFilterAction::Proxy),
+        "dup" => Some(PacketFilterAction::Duplicate),
+        "fwd" => Some(PacketFilterAction::Forward),
         "objref" => match attribute(data, OBJECT_KIND)?.as_deref().and_then(number) {
-            Some(OBJECT_QUOTA) => Some(Act::Quota),
-            Some(OBJECT_LIMIT) => Some(Act::RateLimit),
-            Some(OBJECT_SYNPROXY) => Some(Act::Proxy),
+            Some(OBJECT_QUOTA) => Some(PacketFilterAction::Quota),
+            Some(OBJECT_LIMIT) => Some(PacketFilterAction::RateLimit),
+            Some(OBJECT_SYNPROXY) => Some(PacketFilterAction::Proxy),
             Some(_) => None,
-            None => Some(Act::Map),
+            None => Some(PacketFilterAction::Map),
         },
-        "lookup" => is_verdict(attribute(data, LOOKUP_TARGET)?.as_deref()).then_some(Act::Map),
+        "lookup" => is_verdict(attribute(data, LOOKUP_TARGET)?.as_deref())
+            .then_some(PacketFilterAction::Map),
         // Those that have a source write to the packet.
-        "payload" => attribute(data, PAYLOAD_SOURCE)?.map(|_| Act::Rewrite),
+        "payload" => attribute(data, PAYLOAD_SOURCE)?.map(|_| PacketFilterAction::Rewrite),
         "exthdr" => {
             let reads = attribute(data, EXTHDR_TARGET)?.is_some();
-            (!reads).then_some(Act::Rewrite)
+            (!reads).then_some(PacketFilterAction::Rewrite)
         }
         "target" => target(&text(&attribute(data, EXTENSION_NAME)?.unwrap_or_default())),
         "match" => matching(&text(&attribute(data, EXTENSION_NAME)?.unwrap_or_default())),
@@ -78,7 +79,7 @@ fn act(name: &str, data: &[u8]) -> Option<Option<Act>> {
     })
 }
 
-fn verdict(data: &[u8]) -> Option<Option<Act>> {
+fn verdict(data: &[u8]) -> Option<Option<PacketFilterAction>> {
     if !is_verdict(attribute(data, IMMEDIATE_TARGET)?.as_deref()) {
         return Some(None);
     }
@@ -88,8 +89,8 @@ fn verdict(data: &[u8]) -> Option<Option<Act>> {
     // Jumps are negative.
     let code = code.filter(|code| !(JUMPS..0).contains(&code.cast_signed()));
     Some(code.and_then(|code| match code & VERDICT_MASK {
-        NF_DROP => Some(Act::Drop),
-        NF_QUEUE => Some(Act::Queue),
+        NF_DROP => Some(PacketFilterAction::Drop),
+        NF_QUEUE => Some(PacketFilterAction::Queue),
         _ => None,
     }))
 }

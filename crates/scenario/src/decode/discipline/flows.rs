@@ -2,10 +2,10 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::Bytes;
-use windtunnel_model::profile::{Fair, FairBy, FlowQueues, Wf2qParameters};
+use windtunnel_model::profile::{FairBy, FlowQueues, HostFairParameters, Wf2qParameters};
 
 use super::{CodelKeys, read_codel, set};
-use crate::decode::{Decoder, Field, Fields};
+use crate::decode::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, words};
 
 map! {
@@ -24,7 +24,7 @@ map! {
 impl ValueForm for FlowQueues {
     type Value = FlowQueues;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FlowQueues> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<FlowQueues> {
         let fields = from.table::<FqCodelKeys>(field, "fq-codel")?;
         read_flow_queues(from, field, &fields)
     }
@@ -36,7 +36,7 @@ impl ValueForm for FlowQueues {
 
 fn read_flow_queues(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
 ) -> Option<FlowQueues> {
     let mut queues = FlowQueues::default();
@@ -67,13 +67,13 @@ words! {
     }
 }
 
-impl ValueForm for Fair {
-    type Value = Fair;
+impl ValueForm for HostFairParameters {
+    type Value = HostFairParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Fair> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<HostFairParameters> {
         let fields = from.table::<FairKeys>(field, "fair")?;
         let by = from.read_or(&fields, FairKeys::BY, FairBy::default())?;
-        Some(Fair { by, queues: read_flow_queues(from, field, &fields)? })
+        Some(HostFairParameters { by, queues: read_flow_queues(from, field, &fields)? })
     }
 
     fn schema(definitions: &mut SchemaDefinitions) -> Json {
@@ -92,7 +92,7 @@ map! {
 impl ValueForm for Wf2qParameters {
     type Value = Wf2qParameters;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Wf2qParameters> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Wf2qParameters> {
         let fields = from.table::<Wf2qKeys>(field, "wf2q")?;
         let mut wf2q = Wf2qParameters::default();
         if let Some(flows) = from.read(&fields, Wf2qKeys::FLOWS)? {
@@ -111,7 +111,7 @@ form! {
     Quantum: u32, by read_quantum, like Bytes::schema
 }
 
-fn read_quantum(from: &mut Decoder<'_>, field: Field<'_>) -> Option<u32> {
+fn read_quantum(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<u32> {
     let bytes = Bytes::read(from, field)?;
     let quantum = u32::try_from(bytes.0).ok().filter(|bytes| (64..=1_000_000).contains(bytes));
     if quantum.is_none() {

@@ -4,17 +4,19 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::plan::PartitionMode;
 
 use super::EventDraftKind;
-use crate::decode::{Decoder, Field, LocatedValue};
-use crate::grammar::{NameListForm, Required, SchemaDefinitions, ValueForm, form, map, texts};
+use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
+use crate::grammar::{
+    NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, texts,
+};
 use crate::tree::YamlValueKind;
 
 map! {
     /// A partition of one way: nothing passes `from` these `to` those; the way back stays open.
     OneWay {
         /// Nodes and routers.
-        "from" FROM: Required<Group>,
+        "from" FROM: RequiredKeyForm<Group>,
         /// Nodes and routers.
-        "to" TO: Required<Group>,
+        "to" TO: RequiredKeyForm<Group>,
     }
 }
 
@@ -24,7 +26,7 @@ map! {
     Pairs {
         /// Pairs such as `[[a, c], [a, d], [b, d]]`; each of the two is a node, router, LAN or group,
         /// or a list of these.
-        "pairs" PAIRS: Required<PairList>,
+        "pairs" PAIRS: RequiredKeyForm<PairList>,
     }
 }
 
@@ -34,7 +36,7 @@ pub(super) struct Partition;
 impl ValueForm for Partition {
     type Value = EventDraftKind;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<EventDraftKind> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<EventDraftKind> {
         let place = field.place;
         if let YamlValueKind::Map(keys) = &field.value.kind {
             if keys.iter().any(|(key, _)| key.text == Pairs::PAIRS.name) {
@@ -92,7 +94,7 @@ struct PairList;
 impl ValueForm for PairList {
     type Value = Vec<Vec<LocatedValue<String>>>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
         let needed = "a list of pairs such as [[a, b], [b, c]]";
         let pairs: Vec<_> = from.list(field, needed)?.collect();
         if pairs.is_empty() {
@@ -126,7 +128,10 @@ form! {
     Group: Vec<LocatedValue<String>>, by read_group, like NameListForm::schema
 }
 
-fn read_group(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LocatedValue<String>>> {
+fn read_group(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<Vec<LocatedValue<String>>> {
     let names = NameListForm::read(from, field)?;
     if names.is_empty() {
         from.mistake(field.wrong(), "a group of the partition is empty");

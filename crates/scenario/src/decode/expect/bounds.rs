@@ -3,12 +3,12 @@
 use std::fmt;
 
 use serde_json::Value as Json;
-use windtunnel_model::expect::{Occupancy, ValueBounds};
+use windtunnel_model::expect::{QueueOccupancyBounds, ValueBounds};
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
 
 use crate::decode::property::read_length;
-use crate::decode::{Decoder, Field, Fields};
+use crate::decode::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, SchemaKey, ValueForm, map};
 use crate::text::shorten;
 
@@ -28,7 +28,7 @@ macro_rules! bounds {
         impl ValueForm for $name {
             type Value = ValueBounds<<$form as ValueForm>::Value>;
 
-            fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+            fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
                 refuse_bare(from, field)?;
                 let fields = from.table::<$name>(field, "bounds")?;
                 read_bounds(from, field, &fields, $name::MIN, $name::MAX)
@@ -64,7 +64,7 @@ bounds! {
 impl ValueForm for Rate {
     type Value = Rate;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Rate> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Rate> {
         from.quantity(field, "a rate such as 45mbit")
     }
 
@@ -84,7 +84,7 @@ pub(super) struct CountBoundsForm;
 impl ValueForm for CountBoundsForm {
     type Value = ValueBounds<u64>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ValueBounds<u64>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ValueBounds<u64>> {
         if field.scalar().is_none() {
             return CountBounds::read(from, field);
         }
@@ -106,7 +106,7 @@ impl ValueForm for CountBoundsForm {
 
 map! {
     /// A least and a greatest length of a queue, one of them at the least.
-    OccupancyBounds, Occupancy, by read_occupancy_map {
+    OccupancyBounds, QueueOccupancyBounds, by read_occupancy_map {
         /// At least this.
         "min" MIN: QueueLengthForm,
         /// At most this.
@@ -114,7 +114,10 @@ map! {
     }
 }
 
-fn read_occupancy_map(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Occupancy> {
+fn read_occupancy_map(
+    from: &mut Decoder<'_>,
+    field: YamlMapEntry<'_>,
+) -> Option<QueueOccupancyBounds> {
     let fields = from.table::<OccupancyBounds>(field, "bounds")?;
     read_occupancy(from, field, &fields)
 }
@@ -125,7 +128,7 @@ pub(super) struct QueueLengthForm;
 impl ValueForm for QueueLengthForm {
     type Value = QueueLimit;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<QueueLimit> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<QueueLimit> {
         read_length(from, field, "packets (100p), bytes (256KB) or a time (50ms)")
     }
 
@@ -142,9 +145,9 @@ impl ValueForm for QueueLengthForm {
 /// `min` and `max` of a map that may have other keys, both in the same unit.
 pub(super) fn read_occupancy(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
-) -> Option<Occupancy> {
+) -> Option<QueueOccupancyBounds> {
     let min = from.read(fields, OccupancyBounds::MIN);
     let max = from.read(fields, OccupancyBounds::MAX);
     let (min, max) = (min?, max?);
@@ -162,13 +165,13 @@ pub(super) fn read_occupancy(
     };
     let given = usize::from(min.is_some()) + usize::from(max.is_some());
     if let Some(bounds) = all_of(given, min.and_then(packets), max.and_then(packets)) {
-        return checked(from, field, fields, bounds).map(Occupancy::Packets);
+        return checked(from, field, fields, bounds).map(QueueOccupancyBounds::Packets);
     }
     if let Some(bounds) = all_of(given, min.and_then(bytes), max.and_then(bytes)) {
-        return checked(from, field, fields, bounds).map(Occupancy::Bytes);
+        return checked(from, field, fields, bounds).map(QueueOccupancyBounds::Bytes);
     }
     if let Some(bounds) = all_of(given, min.and_then(time), max.and_then(time)) {
-        return checked(from, field, fields, bounds).map(Occupancy::Time);
+        return checked(from, field, fields, bounds).map(QueueOccupancyBounds::Time);
     }
     from.mistake(fields.place, "`min` and `max` of a queue are in different units");
     None
@@ -183,7 +186,7 @@ fn all_of<T>(given: usize, min: Option<T>, max: Option<T>) -> Option<ValueBounds
 /// `min` and `max` of a map that may have other keys.
 pub(super) fn read_bounds<F: ValueForm>(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
     min: SchemaKey<F>,
     max: SchemaKey<F>,
@@ -198,7 +201,7 @@ where
 /// Bounds of which there is at least one, and that are the right way round.
 fn checked<T>(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
     bounds: ValueBounds<T>,
 ) -> Option<ValueBounds<T>>
@@ -220,7 +223,7 @@ where
 }
 
 /// A value alone does not say whether it is the least or the most.
-pub(super) fn refuse_bare(from: &mut Decoder<'_>, field: Field<'_>) -> Option<()> {
+pub(super) fn refuse_bare(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<()> {
     let Some(text) = field.scalar() else { return Some(()) };
     let message = format!("`{}` needs `min`, `max` or both, not a value alone", field.key);
     let text = shorten(text);

@@ -5,7 +5,7 @@ use windtunnel_model::expect::LinkFact;
 
 use super::bounds::{CountBounds, CountBoundsForm, ShareBounds, read_bounds};
 use super::figure;
-use crate::decode::{Decoder, Field};
+use crate::decode::{Decoder, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, map};
 
 map! {
@@ -44,7 +44,7 @@ pub(super) struct DropBoundsForm;
 impl ValueForm for DropBoundsForm {
     type Value = Vec<LinkFact>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<LinkFact>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<LinkFact>> {
         if field.scalar().is_some() {
             return Some(vec![LinkFact::Drops(None, CountBoundsForm::read(from, field)?)]);
         }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use windtunnel_model::Span;
 use windtunnel_model::expect::{
-    LevelStatistic, Occupancy, Percentile, RateStatistic, TimeStatistic, ValueBounds,
+    LevelStatistic, Percentile, QueueOccupancyBounds, RateStatistic, TimeStatistic, ValueBounds,
 };
 use windtunnel_model::{Probability, Rate};
 
@@ -11,7 +11,7 @@ use super::RATE_MEANT;
 use super::bounds::{
     OccupancyBounds, RateBounds, ShareBounds, TimeBounds, read_bounds, read_occupancy, refuse_bare,
 };
-use crate::decode::{Decoder, Field, Fields};
+use crate::decode::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{MapSchema, SchemaDefinitions, ValueForm, is_extension, map};
 use crate::position::SourceLocation;
 
@@ -36,7 +36,7 @@ map! {
     }
 }
 
-fn read_rate(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<RateFact>> {
+fn read_rate(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<RateFact>> {
     refuse_bare(from, field)?;
     let fields = from.table::<RateFigures>(field, "bounds of a rate")?;
     let mut found = Vec::new();
@@ -73,7 +73,7 @@ pub(super) struct RttFigures;
 impl ValueForm for RttFigures {
     type Value = Vec<(TimeStatistic, ValueBounds<Span>)>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
         let (fields, percentiles) = read_map::<RttBounds>(from, field, RTT)?;
         let mut found = Vec::new();
         if let Some(median) = read_times(from, field, &fields)? {
@@ -105,9 +105,9 @@ map! {
 pub(super) struct QueueFigures;
 
 impl ValueForm for QueueFigures {
-    type Value = Vec<(LevelStatistic, Occupancy)>;
+    type Value = Vec<(LevelStatistic, QueueOccupancyBounds)>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
         let (fields, percentiles) = read_map::<QueueBounds>(from, field, "bounds of a queue")?;
         let mut found = Vec::new();
         if fields.has(OccupancyBounds::MIN) || fields.has(OccupancyBounds::MAX) {
@@ -160,7 +160,7 @@ impl LatenessFigures {
 impl ValueForm for LatenessFigures {
     type Value = LatenessFigures;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<LatenessFigures> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<LatenessFigures> {
         let (fields, percentiles) = read_map::<LatenessBounds>(from, field, "bounds of lateness")?;
         let percentile = percentiles.first().map(|(which, field)| (*which, field.place));
         let mut found = Vec::new();
@@ -183,7 +183,7 @@ impl ValueForm for LatenessFigures {
 /// `min` and `max` of times, if the map has one of them.
 fn read_times(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
 ) -> Option<Option<ValueBounds<Span>>> {
     if !fields.has(TimeBounds::MIN) && !fields.has(TimeBounds::MAX) {
@@ -195,9 +195,9 @@ fn read_times(
 /// A map of the keys of `M` and of percentiles, which are returned separately.
 fn read_map<'t, M: MapSchema>(
     from: &mut Decoder<'_>,
-    field: Field<'t>,
+    field: YamlMapEntry<'t>,
     what: &str,
-) -> Option<(Fields<'t>, Vec<(Percentile, Field<'t>)>)> {
+) -> Option<(Fields<'t>, Vec<(Percentile, YamlMapEntry<'t>)>)> {
     let known = M::list();
     let mut fields = from.map(field, &format!("{what}: a map of keys"))?;
     let mut percentiles = Vec::new();
@@ -228,7 +228,7 @@ fn read_map<'t, M: MapSchema>(
 /// At least one figure must be bounded.
 pub(super) fn some<T>(
     from: &mut Decoder<'_>,
-    field: Field<'_>,
+    field: YamlMapEntry<'_>,
     fields: &Fields<'_>,
     found: Vec<T>,
 ) -> Option<Vec<T>> {

@@ -5,8 +5,10 @@ use windtunnel_model::expect::{ExitWanted, ProgramFact, StandardStream, ValueBou
 
 use super::bounds::CountBoundsForm;
 use super::{Expect, NodeFacts, Subject};
-use crate::decode::{Decoder, Field, Fields};
-use crate::grammar::{Required, SchemaDefinitions, ValueForm, check_regex, form, map, text, words};
+use crate::decode::{Decoder, Fields, YamlMapEntry};
+use crate::grammar::{
+    RequiredKeyForm, SchemaDefinitions, ValueForm, check_regex, form, map, text, words,
+};
 use crate::text::{nearest, shorten};
 
 pub(super) fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
@@ -43,7 +45,7 @@ pub(super) struct ExitCode;
 impl ValueForm for ExitCode {
     type Value = ExitWanted;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ExitWanted> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ExitWanted> {
         let text = field.scalar().unwrap_or_default();
         if text == "any" {
             return Some(ExitWanted::Any);
@@ -72,7 +74,7 @@ impl ValueForm for ExitCode {
     }
 }
 
-fn read_signal(from: &mut Decoder<'_>, field: Field<'_>, text: &str) -> Option<i32> {
+fn read_signal(from: &mut Decoder<'_>, field: YamlMapEntry<'_>, text: &str) -> Option<i32> {
     let known = SIGNALS.iter().find(|(name, _)| *name == text);
     if known.is_none() {
         let message = format!("exit: `{}` is not a signal", shorten(text));
@@ -90,7 +92,7 @@ map! {
     /// Lines of output, and how many.
     LogForm {
         /// The regular expression that a line must match.
-        "match" MATCH: Required<Pattern>,
+        "match" MATCH: RequiredKeyForm<Pattern>,
         /// How many lines; default `{min: 1}`. 0 for none.
         "count" COUNT: CountBoundsForm,
         /// Only `stdout` or only `stderr`; default: both.
@@ -114,7 +116,7 @@ pub(super) struct LogExpectationForm;
 impl ValueForm for LogExpectationForm {
     type Value = ProgramFact;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ProgramFact> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ProgramFact> {
         let at_least_one = ValueBounds { min: Some(1), max: None };
         if field.scalar().is_some() {
             let pattern = Pattern::read(from, field)?;
@@ -144,7 +146,7 @@ form! {
     Pattern: String, by read_pattern, like text
 }
 
-fn read_pattern(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_pattern(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     let pattern = from.text(field, "a regular expression")?;
     if pattern.is_empty() {
         from.mistake(field.wrong(), format!("`{}` is empty: every line matches", field.key));

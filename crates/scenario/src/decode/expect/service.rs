@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
 use windtunnel_model::expect::{ServiceFact, ValueBounds};
 
-use super::super::{Decoder, Field, Fields, LocatedValue};
+use super::super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use super::bounds::{CountBoundsForm, ShareBounds, TimeBounds};
 use super::{Expect, Subject};
 use crate::grammar::{SchemaDefinitions, ValueForm, map};
@@ -43,13 +43,13 @@ pub(super) struct ReplicaSharesForm;
 impl ValueForm for ReplicaSharesForm {
     type Value = Vec<(LocatedValue<String>, ValueBounds<Probability>)>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Self::Value> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Self::Value> {
         let entries = from.map(field, "a map of replicas and bounds of their shares")?;
         if entries.all().next().is_none() {
             from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
             return None;
         }
-        let share = |from: &mut Decoder<'_>, entry: Field<'_>| {
+        let share = |from: &mut Decoder<'_>, entry: YamlMapEntry<'_>| {
             let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
             Some((name, ShareBounds::read(from, entry)?))
         };

@@ -5,7 +5,7 @@ use windtunnel_model::Rate;
 use windtunnel_model::demand::Demand;
 
 use super::number;
-use crate::decode::{Decoder, Field};
+use crate::decode::{Decoder, YamlMapEntry};
 use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
 use crate::text::list;
 use crate::tree::YamlValueKind;
@@ -31,7 +31,7 @@ map! {
 impl ValueForm for DiskDemandDraft {
     type Value = DiskDemandDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<DiskDemandDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<DiskDemandDraft> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let limit = DiskRate::read(from, field)?;
             return Some(DiskDemandDraft { limit: Some(limit), weight: None });
@@ -62,7 +62,7 @@ pub(super) struct DiskRate;
 impl ValueForm for DiskRate {
     type Value = Rate;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Rate> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Rate> {
         let rate = Rate::read(from, field)?;
         if rate.bits_per_second() < Demand::DISK_MIN_BITS {
             let message = format!("disk: `{rate}` is less than 1KB/s");

@@ -6,7 +6,7 @@ use windtunnel_model::plan::{
 };
 
 use super::{TimeoutKeys, read_timeouts};
-use crate::decode::{Decoder, Field, LocatedValue};
+use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
     ListElement, ListForm, NameListForm, SchemaDefinitions, ValueForm, map, words,
 };
@@ -83,7 +83,7 @@ impl ListElement for RuleForm {
     const LIST: &'static str = "a list of rules such as {allow: 80/tcp, to: web}";
 }
 
-fn read_firewall(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FirewallDraft> {
+fn read_firewall(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<FirewallDraft> {
     let fields = from.table::<FirewallForm>(field, "a firewall")?;
     let plain = Model::default();
     Some(FirewallDraft {
@@ -95,7 +95,7 @@ fn read_firewall(from: &mut Decoder<'_>, field: Field<'_>) -> Option<FirewallDra
     })
 }
 
-fn read_rule(from: &mut Decoder<'_>, field: Field<'_>) -> Option<RuleDraft> {
+fn read_rule(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<RuleDraft> {
     let fields = from.table::<RuleForm>(field, "a rule")?;
     let keys = [
         (RuleForm::ALLOW, FirewallPolicy::Allow),
@@ -131,7 +131,7 @@ struct TrafficForm;
 impl ValueForm for TrafficForm {
     type Value = Vec<TrafficSelector>;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<TrafficSelector>> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<TrafficSelector>> {
         let needed = "packets such as any, tcp, 80/tcp or 8000-8080/udp, or a list of them";
         let mut traffic = Vec::new();
         for text in from.names(field, needed)? {

@@ -2,25 +2,26 @@
 
 use serde_json::Value as Json;
 use windtunnel_model::plan::{
-    Filtering, IpTransport, NatBehaviour as Model, NatMappingBehaviour, PortAllocation, PortRange,
-    Refresh, Timeouts,
+    IpTransport, NatBehaviour as Model, NatFilteringBehaviour, NatMappingBehaviour,
+    NatRefreshBehaviour, PortAllocation, PortRange, Timeouts,
 };
 
 use super::{PortsForm, TimeoutKeys, read_timeouts};
-use crate::decode::{Decoder, Field, LocatedValue};
+use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, ListElement, ListForm, Name, Required, SchemaDefinitions, ValueForm, map, words,
+    BoundedInteger, ListElement, ListForm, Name, RequiredKeyForm, SchemaDefinitions, ValueForm,
+    map, words,
 };
 use crate::tree::YamlValueKind;
 
 /// A NAT as the file has it.
 #[derive(Debug)]
 pub(crate) struct NatDraft {
-    pub(crate) kind: (NatMappingBehaviour, Filtering),
+    pub(crate) kind: (NatMappingBehaviour, NatFilteringBehaviour),
     pub(crate) ports: Option<PortRange>,
     pub(crate) allocation: Option<PortAllocation>,
     pub(crate) timeouts: Timeouts,
-    pub(crate) refresh: Refresh,
+    pub(crate) refresh: NatRefreshBehaviour,
     pub(crate) hairpin: bool,
     pub(crate) forwards: Vec<ForwardDraft>,
 }
@@ -37,18 +38,18 @@ pub(crate) struct ForwardDraft {
 words! {
     /// The type of a NAT (RFC 3489): which external endpoint packets get, and what passes to it
     /// (RFC 4787).
-    Type as "NatType"; (NatMappingBehaviour, Filtering) {
+    Type as "NatType"; (NatMappingBehaviour, NatFilteringBehaviour) {
         /// Each internal endpoint has one external endpoint, to which all may send.
-        "full-cone" => (NatMappingBehaviour::EndpointIndependent, Filtering::EndpointIndependent),
+        "full-cone" => (NatMappingBehaviour::EndpointIndependent, NatFilteringBehaviour::EndpointIndependent),
         /// Each internal endpoint has one external endpoint, to which the addresses may send that it has
         /// sent to.
-        "address-restricted" => (NatMappingBehaviour::EndpointIndependent, Filtering::AddressDependent),
+        "address-restricted" => (NatMappingBehaviour::EndpointIndependent, NatFilteringBehaviour::AddressDependent),
         /// Each internal endpoint has one external endpoint, to which the endpoints may send that it has
         /// sent to.
-        "port-restricted" => (NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent),
+        "port-restricted" => (NatMappingBehaviour::EndpointIndependent, NatFilteringBehaviour::AddressAndPortDependent),
         /// Each internal endpoint has another external endpoint for each remote endpoint, which alone
         /// may send to it.
-        "symmetric" => (NatMappingBehaviour::AddressAndPortDependent, Filtering::AddressAndPortDependent),
+        "symmetric" => (NatMappingBehaviour::AddressAndPortDependent, NatFilteringBehaviour::AddressAndPortDependent),
     }
 }
 
@@ -56,7 +57,7 @@ map! {
     /// A NAT.
     Nat {
         /// Which external endpoints internal ones get, and what passes to them.
-        "type" TYPE: Required<Type>,
+        "type" TYPE: RequiredKeyForm<Type>,
         /// The external ports, such as 40000-49999; default: all, those below 1024 for ports below 1024.
         "ports" PORTS: PortsForm,
         /// How an external port is chosen; default preserve, for a symmetric NAT random.
@@ -85,11 +86,11 @@ words! {
 
 words! {
     /// Which packets keep a mapping alive (RFC 4787, REQ-6).
-    RefreshWord as "Refresh"; Refresh {
+    RefreshWord as "Refresh"; NatRefreshBehaviour {
         /// Those from inside.
-        "outbound" => Refresh::Outbound,
+        "outbound" => NatRefreshBehaviour::Outbound,
         /// Those from inside and those that pass to inside.
-        "both" => Refresh::Both,
+        "both" => NatRefreshBehaviour::Both,
     }
 }
 
@@ -97,9 +98,9 @@ map! {
     /// A port of the external address that is for a node inside.
     ForwardForm as "ForwardedPort", ForwardDraft, by read_forward {
         /// The external port.
-        "port" PORT: Required<BoundedInteger<1, 65_535>>,
+        "port" PORT: RequiredKeyForm<BoundedInteger<1, 65_535>>,
         /// The node inside, with its port behind a colon; default: the same port.
-        "to" TO: Required<Name>,
+        "to" TO: RequiredKeyForm<Name>,
         /// The protocol; default tcp.
         "protocol" PROTOCOL: ForwardProtocol,
     }
@@ -125,7 +126,7 @@ pub(super) struct NatForm;
 impl ValueForm for NatForm {
     type Value = NatDraft;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<NatDraft> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<NatDraft> {
         if !matches!(field.value.kind, YamlValueKind::Map(_)) {
             let kind = Type::read(from, field)?;
             return Some(NatDraft::new(kind));
@@ -154,14 +155,14 @@ impl ValueForm for NatForm {
 }
 
 impl NatDraft {
-    fn new(kind: (NatMappingBehaviour, Filtering)) -> Self {
+    fn new(kind: (NatMappingBehaviour, NatFilteringBehaviour)) -> Self {
         let Model { timeouts, refresh, hairpin, .. } = Model::new(kind.0, kind.1);
         let (ports, allocation) = (None, None);
         NatDraft { kind, ports, allocation, timeouts, refresh, hairpin, forwards: Vec::new() }
     }
 }
 
-fn read_forward(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ForwardDraft> {
+fn read_forward(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ForwardDraft> {
     let fields = from.table::<ForwardForm>(field, "a forwarded port")?;
     let port = from.required(&fields, ForwardForm::PORT, "this forwarded port");
     let to = from.need(&fields, ForwardForm::TO, "this forwarded port");

@@ -5,7 +5,7 @@ use windtunnel_model::Span;
 use windtunnel_model::plan::{HealthProbe, HealthProbeDatagram, ReplicaHealthCheck};
 
 use super::super::program::CommandForm;
-use super::super::{Decoder, Field};
+use super::super::{Decoder, YamlMapEntry};
 use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map};
 use crate::text::{list, shorten};
 
@@ -42,7 +42,7 @@ pub(super) struct HealthForm;
 impl ValueForm for HealthForm {
     type Value = ReplicaHealthCheck;
 
-    fn read(from: &mut Decoder<'_>, field: Field<'_>) -> Option<ReplicaHealthCheck> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<ReplicaHealthCheck> {
         let fields = from.table::<HealthKeys>(field, "health")?;
         const PROBES: [&str; 4] = ["tcp", "http", "udp", "command"];
         let mut probes = fields.all().filter(|field| PROBES.contains(&field.key));
@@ -95,7 +95,7 @@ form! {
     pub(in crate::decode) Period: Span, by read_period, like Span::schema
 }
 
-fn read_period(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Span> {
+fn read_period(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
     let period = Span::read(from, field)?;
     if period < Span::from_millis(1) {
         let message = format!("{}: `{period}` is less than 1ms", field.key);
@@ -110,7 +110,7 @@ form! {
     HttpPath: String, by read_path, like String::schema
 }
 
-fn read_path(from: &mut Decoder<'_>, field: Field<'_>) -> Option<String> {
+fn read_path(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<String> {
     let path = from.text(field, "a path such as /ready")?;
     if !path.starts_with('/') || path.contains(|c: char| c.is_control() || c == ' ') {
         let message = format!("http: `{}` is not a path such as /ready", shorten(path));
@@ -125,7 +125,7 @@ form! {
     Payload: Vec<u8>, by read_payload, like String::schema
 }
 
-fn read_payload(from: &mut Decoder<'_>, field: Field<'_>) -> Option<Vec<u8>> {
+fn read_payload(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<u8>> {
     let text = from.text(field, "a text, or `hex:` and bytes such as hex:00ff")?;
     let bytes = match text.strip_prefix("hex:") {
         Some(digits) => bytes_of(digits),

@@ -18,7 +18,7 @@ pub(crate) struct Fields<'t> {
 
 /// One entry of a map; items of a list carry the list's key.
 #[derive(Clone, Copy)]
-pub(crate) struct Field<'t> {
+pub(crate) struct YamlMapEntry<'t> {
     pub(crate) key: &'t str,
     pub(crate) place: SourceLocation,
     pub(crate) value: &'t YamlValue,
@@ -26,14 +26,14 @@ pub(crate) struct Field<'t> {
 
 impl<'t> Fields<'t> {
     /// The entry of a key, if the file has it.
-    pub(crate) fn get<F>(&self, key: SchemaKey<F>) -> Option<Field<'t>> {
+    pub(crate) fn get<F>(&self, key: SchemaKey<F>) -> Option<YamlMapEntry<'t>> {
         self.find(key.name)
     }
 
     /// The entry called `key`, if the file has it.
-    pub(crate) fn find(&self, key: &str) -> Option<Field<'t>> {
+    pub(crate) fn find(&self, key: &str) -> Option<YamlMapEntry<'t>> {
         let (key, value) = self.entries.iter().find(|(known, _)| known.text == key)?;
-        Some(Field { key: &key.text, place: key.place, value })
+        Some(YamlMapEntry { key: &key.text, place: key.place, value })
     }
 
     pub(crate) fn has<'k>(&self, key: impl Into<&'k str>) -> bool {
@@ -41,10 +41,10 @@ impl<'t> Fields<'t> {
     }
 
     /// Every entry that is not an extension.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Field<'t>> + use<'t> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = YamlMapEntry<'t>> + use<'t> {
         let keyed = self.keyed;
         let counts = move |(key, _): &&(KeyText, YamlValue)| !(keyed && is_extension(&key.text));
-        let field = |(key, value): &'t (KeyText, YamlValue)| Field {
+        let field = |(key, value): &'t (KeyText, YamlValue)| YamlMapEntry {
             key: &key.text,
             place: key.place,
             value,
@@ -53,10 +53,10 @@ impl<'t> Fields<'t> {
     }
 }
 
-impl<'t> Field<'t> {
+impl<'t> YamlMapEntry<'t> {
     /// Another value under the same key.
     pub(crate) fn with(self, value: &'t YamlValue) -> Self {
-        Field { value, place: value.place, ..self }
+        YamlMapEntry { value, place: value.place, ..self }
     }
 
     /// Whether anything was written; a list whose items are all commented out is nothing.

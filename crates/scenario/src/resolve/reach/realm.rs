@@ -2,7 +2,7 @@
 
 use windtunnel_model::expect::ExpectationClaim;
 use windtunnel_model::plan::Node;
-use windtunnel_model::realm::Realms;
+use windtunnel_model::realm::AddressRealms;
 use windtunnel_model::{NodeId, Plan};
 
 use crate::decode::{ScenarioDraft, Subject};
@@ -11,7 +11,7 @@ use crate::error::{Diagnostics, ScenarioNotice};
 /// Refuses to measure a path that no packet takes, and says which nodes others do not get to: that
 /// two nodes are behind NATs is no mistake, as such networks are.
 pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
-    let Ok(Some(realms)) = Realms::of(plan) else { return };
+    let Ok(Some(realms)) = AddressRealms::of(plan) else { return };
     let realm_of = |node: NodeId| {
         let interface = plan.nodes[node.index()].interfaces.first()?;
         Some(realms.of_link(interface.link))
@@ -42,7 +42,7 @@ pub(super) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan)
 }
 
 /// Says which nodes are behind which NATs, in one notice.
-fn notice(found: &mut Diagnostics, plan: &Plan, realms: &Realms) {
+fn notice(found: &mut Diagnostics, plan: &Plan, realms: &AddressRealms) {
     let nats = plan.middleboxes.iter().filter(|it| it.nat.is_some());
     let mut behind = Vec::new();
     for middlebox in nats {

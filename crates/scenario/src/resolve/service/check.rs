@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use windtunnel_model::plan::{Encapsulation, Link, Service, ServicePort};
-use windtunnel_model::realm::Realms;
+use windtunnel_model::plan::{Link, Service, ServicePort, TunnelEncapsulation};
+use windtunnel_model::realm::AddressRealms;
 use windtunnel_model::{NetworkVertex, NodeId, Plan};
 
 use super::super::address::is_edge;
-use super::super::reach::Components;
+use super::super::reach::ConnectedComponents;
 use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft, is_usable};
 use crate::error::Diagnostics;
 use crate::position::SourceLocation;
@@ -44,15 +44,15 @@ pub(in crate::resolve) fn check(found: &mut Diagnostics, draft: &ScenarioDraft, 
 /// Where packets of routers get to.
 pub(super) struct RouterReachability {
     /// Over routers, LANs, and nodes that forward.
-    all: Components,
+    all: ConnectedComponents,
     /// Over routers and LANs.
-    without_nodes: Components,
+    without_nodes: ConnectedComponents,
 }
 
 impl RouterReachability {
     pub(super) fn of(plan: &Plan) -> RouterReachability {
-        let all = Components::of(plan, |id| plan.nodes[id.index()].forward);
-        RouterReachability { all, without_nodes: Components::of(plan, |_| false) }
+        let all = ConnectedComponents::of(plan, |id| plan.nodes[id.index()].forward);
+        RouterReachability { all, without_nodes: ConnectedComponents::of(plan, |_| false) }
     }
 }
 
@@ -71,12 +71,12 @@ fn take_from_origins(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut 
             found.mistake(place, message);
             continue;
         };
-        let only_v4 = service.encapsulation == Encapsulation::Fragment;
+        let only_v4 = service.encapsulation == TunnelEncapsulation::Fragment;
         (service.v4, service.v6) = (first.v4, first.v6.filter(|_| !only_v4));
     }
     for (draft, service) in draft.services.iter().zip(&plan.services) {
         let name = &draft.name;
-        if service.encapsulation != Encapsulation::Fragment {
+        if service.encapsulation != TunnelEncapsulation::Fragment {
             continue;
         }
         let six = draft.addresses.iter().find(|address| address.value.is_ipv6());
@@ -129,7 +129,7 @@ fn check_address(
 
 /// A tunnel from a redirector to a replica passes no NAT.
 fn check_realms(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &Plan) {
-    let Ok(Some(realms)) = Realms::of(plan) else { return };
+    let Ok(Some(realms)) = AddressRealms::of(plan) else { return };
     for (draft, service) in draft.services.iter().zip(&plan.services) {
         let routers = service.at.iter().filter_map(|id| {
             let interface = plan.routers[id.index()].interfaces.first()?;
@@ -277,7 +277,7 @@ pub(super) fn can_be_replica(
         found.mistake(name.place, message);
         return None;
     }
-    let passes_nodes = service.encapsulation != Encapsulation::None;
+    let passes_nodes = service.encapsulation != TunnelEncapsulation::None;
     let components = if passes_nodes { &ways.all } else { &ways.without_nodes };
     if service.at.iter().any(|router| components.reaches(*router, node)) {
         return Some(());

@@ -1,7 +1,7 @@
 //! What `fail-over: transparent` needs of a service.
 
 use windtunnel_model::plan::{
-    Encapsulation, FailOver, LoadBalancingPolicy, NetworkModel, Service, TransportProtocol,
+    FailOver, LoadBalancingPolicy, NetworkModel, Service, TransportProtocol, TunnelEncapsulation,
 };
 
 use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft};
@@ -36,7 +36,7 @@ pub(super) fn check(
             "gives each connection to all replicas, so that there are no turns and no draws",
             "use another policy, such as `hash`: it says whose output the client gets",
         ))
-    } else if settled.encapsulation == Encapsulation::Fragment {
+    } else if settled.encapsulation == TunnelEncapsulation::Fragment {
         Some(("takes no fragments (`encapsulation: fragment`)", "leave `encapsulation` out"))
     } else {
         None

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use windtunnel_model::Subnet;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
@@ -28,7 +28,7 @@ impl Subnets {
         keys: &Map,
         lan: &str,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let lost = "Keys of networks: each is a LAN";
         for (key, value) in keys {
             let is_usual =
@@ -72,7 +72,7 @@ impl Subnets {
         node: &str,
         lan: &str,
         topology: &mut Topology,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let text = reader.text(value, "an address", &mut topology.notes)?;
         let is_one = topology.nodes.iter().all(|it| it.name != node || it.count.is_none());
         let known = self.nodes.entry(node.to_owned()).or_default();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::name::is_alias;
 use windtunnel_model::plan::Node;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
@@ -15,11 +15,11 @@ use crate::yaml::list_of;
 
 /// The further names of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Aliases {
+pub(super) struct ServiceAliases {
     of: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Aliases {
+impl ServiceAliases {
     /// Takes the names by which others find the service `key`: its own, if a node cannot be called
     /// that, `container_name`, `hostname`, `aliases` of its networks, and those that it gives to others by
     /// `links`. `nodes` has the nodes of services.
@@ -30,7 +30,7 @@ impl Aliases {
         keys: &Map,
         nodes: &BTreeMap<String, String>,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let Some(node) = nodes.get(key) else { return Ok(()) };
         let own = self.of.entry(node.clone()).or_default();
         own.insert(key.to_owned());

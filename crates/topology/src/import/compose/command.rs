@@ -1,6 +1,6 @@
 //! Commands, in the two forms that they have.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::reader::ComposeReader;
@@ -13,7 +13,7 @@ pub(super) fn words(
     value: &YamlValue,
     what: &str,
     notes: &mut ConversionReport,
-) -> Result<Vec<String>, Mistake> {
+) -> Result<Vec<String>, ScenarioMistake> {
     if let YamlValueKind::List(_) = value.kind {
         return reader.texts(value, what, notes);
     }

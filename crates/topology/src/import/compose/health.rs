@@ -2,8 +2,8 @@
 //! and what is the default is as Docker Compose has it (compose-go, `healthcheck`).
 
 use windtunnel_model::Span;
-use windtunnel_model::plan::{Checking, ReadinessCheck};
-use windtunnel_scenario::Mistake;
+use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings};
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
@@ -35,7 +35,7 @@ pub(super) enum ComposeHealthcheck {
     /// It has none, whatever its image says.
     Off,
     /// What it says in place of what its image says.
-    Said(Checking),
+    Said(ReadinessCheckSettings),
 }
 
 impl ComposeHealthcheck {
@@ -50,7 +50,7 @@ impl ComposeHealthcheck {
     /// `ready` of a node.
     pub(super) fn ready(&self) -> Option<String> {
         let ComposeHealthcheck::Said(said) = self else { return None };
-        if *said == Checking::default() {
+        if *said == ReadinessCheckSettings::default() {
             return Some("healthcheck".to_owned());
         }
         let argv = if said.argv.is_empty() { "true".to_owned() } else { list_of(&said.argv) };
@@ -73,7 +73,7 @@ pub(super) fn read(
     keys: &Map,
     service: &str,
     notes: &mut ConversionReport,
-) -> Result<ComposeHealthcheck, Mistake> {
+) -> Result<ComposeHealthcheck, ScenarioMistake> {
     let check = find(keys, "healthcheck").map(|it| reader.map(it, "healthcheck")).transpose()?;
     let check = check.unwrap_or_default();
     for (key, _) in check.iter().filter(|(key, _)| !KEYS.contains(&&*key.text)) {
@@ -83,14 +83,14 @@ pub(super) fn read(
         }
     }
     let argv = find(check, "test").map(|it| test(reader, it, notes)).transpose()?.flatten();
-    let mut time = |key: &str| -> Result<Option<Span>, Mistake> {
+    let mut time = |key: &str| -> Result<Option<Span>, ScenarioMistake> {
         let Some(value) = find(check, key) else { return Ok(None) };
         let text = reader.text(value, key, notes)?;
         time_of(&text).map_err(|why| {
             reader.at(value.place, format!("healthcheck: {key}: `{}` {why}", shorten(&text)))
         })
     };
-    let said = Checking {
+    let said = ReadinessCheckSettings {
         every: time("interval")?,
         timeout: time("timeout")?,
         start_period: time("start_period")?,
@@ -120,7 +120,7 @@ fn test(
     reader: &ComposeReader<'_>,
     value: &YamlValue,
     notes: &mut ConversionReport,
-) -> Result<Option<Vec<String>>, Mistake> {
+) -> Result<Option<Vec<String>>, ScenarioMistake> {
     let shell = |words: &[String]| [&["/bin/sh".to_owned(), "-c".to_owned()][..], words].concat();
     let words = reader.texts(value, "test", notes)?;
     if let YamlValueKind::Text(_) = value.kind {
@@ -144,7 +144,7 @@ fn retries(
     reader: &ComposeReader<'_>,
     value: &YamlValue,
     notes: &mut ConversionReport,
-) -> Result<Option<u32>, Mistake> {
+) -> Result<Option<u32>, ScenarioMistake> {
     let text = reader.text(value, "retries", notes)?;
     match text.parse::<u32>() {
         Ok(0) => Ok(None),

@@ -1,7 +1,7 @@
 //! Keys of services that become nothing: which of them only describe, which hold in every node, and which
 //! are not carried over.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::YamlValueKind;
 
 use super::find;
@@ -86,7 +86,7 @@ pub(super) fn note(
     keys: &Map,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     for (key, value) in keys {
         let what = format!("{} of {node}", shorten(&key.text));
         match key.text.as_str() {
@@ -138,7 +138,7 @@ fn deploy(
     keys: &Map,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     for (key, value) in keys {
         let what = format!("deploy.{} of {node}", shorten(&key.text));
         match key.text.as_str() {
@@ -167,7 +167,7 @@ pub(super) fn restart(
     keys: &Map,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<Option<&'static str>, Mistake> {
+) -> Result<Option<&'static str>, ScenarioMistake> {
     let text = match find(keys, "restart") {
         Some(value) => reader.text(value, "restart", notes)?,
         None => deployed_restart(reader, keys, notes)?,
@@ -191,7 +191,7 @@ fn deployed_restart(
     reader: &ComposeReader<'_>,
     keys: &Map,
     notes: &mut ConversionReport,
-) -> Result<String, Mistake> {
+) -> Result<String, ScenarioMistake> {
     let Some(deploy) = find(keys, "deploy") else { return Ok(String::new()) };
     let Some(policy) = find(reader.map(deploy, "deploy")?, "restart_policy") else {
         return Ok(String::new());

@@ -3,7 +3,7 @@
 
 use windtunnel_model::Bytes;
 use windtunnel_model::demand::Demand;
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
@@ -21,7 +21,7 @@ pub(super) fn read(
     keys: &Map,
     node: &mut TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let limits = deployed(reader, keys, node, notes)?;
     let either = |name: &str, below: &str| find(limits, below).or_else(|| find(keys, name));
     if let Some(value) = either("cpus", "cpus") {
@@ -67,7 +67,7 @@ fn deployed<'v>(
     keys: &'v Map,
     node: &TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<&'v Map, Mistake> {
+) -> Result<&'v Map, ScenarioMistake> {
     let inner = |keys: &'v Map, name: &str| match find(keys, name) {
         Some(value) => reader.map(value, name),
         None => Ok(&[][..]),
@@ -92,7 +92,7 @@ fn descriptors(
     keys: &Map,
     node: &mut TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let Some(value) = find(keys, "ulimits") else { return Ok(()) };
     for (key, value) in reader.map(value, "ulimits")? {
         let what = format!("ulimits.{} of {}", shorten(&key.text), node.name);
@@ -129,7 +129,7 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
 
 impl ComposeReader<'_> {
     /// A value that is not what it must be.
-    fn wrong(&self, value: &YamlValue, key: &str, text: &str, needed: &str) -> Mistake {
+    fn wrong(&self, value: &YamlValue, key: &str, text: &str, needed: &str) -> ScenarioMistake {
         self.at(value.place, format!("{key}: `{}` is not {needed}", shorten(text)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
@@ -10,7 +10,7 @@ use super::merge::{merged, take};
 use super::source::ComposeSourceFiles;
 use super::variable::replaced;
 use crate::import::input::{ImportSourceText, shorten};
-use crate::import::{ImportOptions, Surroundings};
+use crate::import::{ImportContext, ImportOptions};
 use crate::topology::ConversionReport;
 
 /// Files may include and services extend others so deep.
@@ -22,19 +22,22 @@ const MOST_FILES: usize = 200;
 pub(super) struct ComposeFileLoader<'a> {
     pub(super) sources: ComposeSourceFiles,
     pub(super) notes: ConversionReport,
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a ImportContext<'a>,
     options: &'a ImportOptions,
     files: usize,
 }
 
 impl<'a> ComposeFileLoader<'a> {
-    pub(super) fn new(surroundings: &'a Surroundings<'a>, options: &'a ImportOptions) -> Self {
+    pub(super) fn new(surroundings: &'a ImportContext<'a>, options: &'a ImportOptions) -> Self {
         let (sources, notes) = (ComposeSourceFiles::default(), ConversionReport::default());
         ComposeFileLoader { sources, notes, surroundings, options, files: 0 }
     }
 
     /// The tree of the file and all that belongs to it.
-    pub(super) fn load(&mut self, input: &ImportSourceText<'_>) -> Result<YamlValue, Mistake> {
+    pub(super) fn load(
+        &mut self,
+        input: &ImportSourceText<'_>,
+    ) -> Result<YamlValue, ScenarioMistake> {
         let mut root = self.sources.parse(input.name, &input.text)?;
         for over in self.surroundings.over {
             let input = ImportSourceText::new(over)?;
@@ -51,7 +54,7 @@ impl<'a> ComposeFileLoader<'a> {
         mut root: YamlValue,
         folder: &str,
         depth: usize,
-    ) -> Result<YamlValue, Mistake> {
+    ) -> Result<YamlValue, ScenarioMistake> {
         self.extend_services(&mut root, folder, depth)?;
         let Some(include) = take(&mut root, "include") else { return Ok(root) };
         let items = match include.kind {
@@ -68,7 +71,7 @@ impl<'a> ComposeFileLoader<'a> {
     }
 
     /// The paths of one entry of `include`.
-    fn paths(&mut self, item: &YamlValue) -> Result<Vec<(String, YamlValue)>, Mistake> {
+    fn paths(&mut self, item: &YamlValue) -> Result<Vec<(String, YamlValue)>, ScenarioMistake> {
         let listed = match &item.kind {
             YamlValueKind::Map(entries) => {
                 for (key, _) in entries.iter().filter(|(key, _)| key.text != "path") {
@@ -90,7 +93,12 @@ impl<'a> ComposeFileLoader<'a> {
     }
 
     /// The tree of another file; `asked` is where it is named.
-    fn file(&mut self, path: &str, asked: &YamlValue, depth: usize) -> Result<YamlValue, Mistake> {
+    fn file(
+        &mut self,
+        path: &str,
+        asked: &YamlValue,
+        depth: usize,
+    ) -> Result<YamlValue, ScenarioMistake> {
         self.files += 1;
         if depth >= DEEPEST || self.files > MOST_FILES {
             let message = format!("`{}` is too deep: files include each other", shorten(path));
@@ -115,7 +123,7 @@ impl<'a> ComposeFileLoader<'a> {
         root: &mut YamlValue,
         folder: &str,
         depth: usize,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let Some(YamlValue { kind: YamlValueKind::Map(services), .. }) = entry(root, "services")
         else {
             return Ok(());
@@ -142,7 +150,7 @@ impl<'a> ComposeFileLoader<'a> {
         seen: &mut BTreeSet<String>,
         folder: &str,
         depth: usize,
-    ) -> Result<YamlValue, Mistake> {
+    ) -> Result<YamlValue, ScenarioMistake> {
         let Some(extends) = take(&mut service, "extends") else { return Ok(service) };
         let (name, file) = match &extends.kind {
             YamlValueKind::Map(_) => {
@@ -179,7 +187,7 @@ impl<'a> ComposeFileLoader<'a> {
     }
 
     /// A text with its variables.
-    fn text(&mut self, value: &YamlValue, what: &str) -> Result<String, Mistake> {
+    fn text(&mut self, value: &YamlValue, what: &str) -> Result<String, ScenarioMistake> {
         let YamlValueKind::Text(text) = &value.kind else {
             return Err(self.sources.at(value.place, format!("`{what}` must be a text")));
         };

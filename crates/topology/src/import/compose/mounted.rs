@@ -1,6 +1,6 @@
 //! Secrets, configs and `tmpfs`, which are volumes here.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::reader::{ComposeReader, Map};
@@ -15,7 +15,7 @@ pub(super) fn volumes(
     keys: &Map,
     node: &TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<Vec<String>, Mistake> {
+) -> Result<Vec<String>, ScenarioMistake> {
     let mut volumes = Vec::new();
     for (section, folder) in [("secrets", "/run/secrets/"), ("configs", "/")] {
         let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, section) else {
@@ -53,7 +53,7 @@ fn names(
     item: &YamlValue,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<(String, Option<String>), Mistake> {
+) -> Result<(String, Option<String>), ScenarioMistake> {
     let YamlValueKind::Map(keys) = &item.kind else {
         return Ok((reader.text(item, "a secret or config", notes)?, None));
     };
@@ -71,7 +71,7 @@ fn temporary(
     keys: &Map,
     node: &TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<Vec<String>, Mistake> {
+) -> Result<Vec<String>, ScenarioMistake> {
     let Some(value) = find(keys, "tmpfs") else { return Ok(Vec::new()) };
     let mut volumes = Vec::new();
     for (at, text) in (1..).zip(reader.texts(value, "tmpfs", notes)?) {

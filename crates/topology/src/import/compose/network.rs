@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::address::Subnets;
 use super::find;
 use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
-use crate::import::names::Namer;
+use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink};
 
 /// The networks of a file.
@@ -27,9 +27,9 @@ const DEFAULT: &str = "default";
 pub(super) fn read(
     reader: &ComposeReader<'_>,
     root: &Map,
-    namer: &mut Namer,
+    namer: &mut UniqueNameAllocator,
     topology: &mut Topology,
-) -> Result<Networks, Mistake> {
+) -> Result<Networks, ScenarioMistake> {
     let (mut lans, mut subnets) = (BTreeMap::new(), Subnets::default());
     let named = find(root, "networks").map(|value| reader.map(value, "networks")).transpose()?;
     for (key, value) in named.unwrap_or_default() {
@@ -55,7 +55,7 @@ fn note_key(
     key: &str,
     value: &YamlValue,
     notes: &mut ConversionReport,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let what = format!("{} of {}", shorten(key), shorten(network));
     let said = match &value.kind {
         YamlValueKind::Text(_) => reader.text(value, key, notes)?,
@@ -82,7 +82,7 @@ impl Networks {
         value: Option<&YamlValue>,
         node: &str,
         topology: &mut Topology,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let names = match value {
             None => vec![DEFAULT.to_owned()],
             Some(YamlValue { kind: YamlValueKind::Map(keys), .. }) => {
@@ -112,7 +112,7 @@ impl Networks {
         networks: &Map,
         node: &str,
         topology: &mut Topology,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         for (network, value) in networks {
             let YamlValueKind::Map(inner) = &value.kind else { continue };
             for (key, value) in inner {

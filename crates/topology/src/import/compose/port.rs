@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
 use super::reader::{ComposeReader, Map};
 use crate::import::input::shorten;
-use crate::import::names::Namer;
+use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink, TopologyNode, TopologyRouter};
 use crate::yaml::list_of;
 
@@ -28,7 +28,7 @@ pub(super) fn read(
     keys: &Map,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<Vec<String>, Mistake> {
+) -> Result<Vec<String>, ScenarioMistake> {
     let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, "ports") else {
         return Ok(Vec::new());
     };
@@ -55,7 +55,7 @@ fn long(
     keys: &Map,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<String, Mistake> {
+) -> Result<String, ScenarioMistake> {
     let mut text = |key: &str| match find(keys, key) {
         Some(value) => reader.text(value, key, notes),
         None => Ok(String::new()),
@@ -120,7 +120,7 @@ impl ComposePublishedPorts {
 
     /// Attaches the machine's outside to the LAN with the most of them: a router between several
     /// would join networks that are separate.
-    pub(super) fn finish(mut self, namer: &mut Namer, topology: &mut Topology) {
+    pub(super) fn finish(mut self, namer: &mut UniqueNameAllocator, topology: &mut Topology) {
         let mut taken = BTreeSet::new();
         for (node, ports) in &mut self.nodes {
             ports.retain(|port| {
@@ -160,7 +160,7 @@ impl ComposePublishedPorts {
         self.outside(&lan, namer, topology);
     }
 
-    fn outside(&self, lan: &str, namer: &mut Namer, topology: &mut Topology) {
+    fn outside(&self, lan: &str, namer: &mut UniqueNameAllocator, topology: &mut Topology) {
         let router = namer.take("outside", "router");
         let between = |a: &str, b: &str| [a.to_owned(), b.to_owned()];
         for between in [between("internet", &router), between(&router, lan)] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{SourceLocation, YamlKey, YamlValue, YamlValueKind};
 
 use super::source::ComposeSourceFiles;
@@ -20,11 +20,15 @@ pub(super) struct ComposeReader<'a> {
 
 impl ComposeReader<'_> {
     /// A mistake at a place.
-    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> Mistake {
+    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> ScenarioMistake {
         self.sources.at(place, message)
     }
 
-    pub(super) fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, Mistake> {
+    pub(super) fn map<'v>(
+        &self,
+        value: &'v YamlValue,
+        what: &str,
+    ) -> Result<&'v Map, ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Map(keys) => Ok(keys),
             YamlValueKind::Null => Ok(&[]),
@@ -38,7 +42,7 @@ impl ComposeReader<'_> {
         value: &YamlValue,
         what: &str,
         notes: &mut ConversionReport,
-    ) -> Result<String, Mistake> {
+    ) -> Result<String, ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Text(text) => {
                 let replaced = variable::replaced(text, self.variables);
@@ -60,7 +64,7 @@ impl ComposeReader<'_> {
         value: &YamlValue,
         what: &str,
         notes: &mut ConversionReport,
-    ) -> Result<Vec<String>, Mistake> {
+    ) -> Result<Vec<String>, ScenarioMistake> {
         match &value.kind {
             YamlValueKind::List(items) => {
                 items.iter().map(|item| self.text(item, what, notes)).collect()
@@ -76,7 +80,7 @@ impl ComposeReader<'_> {
         value: &YamlValue,
         what: &str,
         notes: &mut ConversionReport,
-    ) -> Result<Vec<(String, Option<String>)>, Mistake> {
+    ) -> Result<Vec<(String, Option<String>)>, ScenarioMistake> {
         if let YamlValueKind::Map(keys) = &value.kind {
             let pair = |(key, value): &(YamlKey, YamlValue)| match value.kind {
                 YamlValueKind::Null => Ok((key.text.clone(), None)),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::plan::{NodeFilesystem, Platform};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::health::ComposeHealthcheck;
@@ -17,7 +17,7 @@ use crate::yaml::{list_of, map_of, text_of};
 
 /// Which services others wait for, by node.
 #[derive(Debug, Default)]
-pub(super) struct Needs {
+pub(super) struct ServiceDependencies {
     pub(super) started: BTreeSet<String>,
     pub(super) healthy: BTreeSet<String>,
     pub(super) completed: BTreeSet<String>,
@@ -27,7 +27,7 @@ pub(super) struct Needs {
 
 /// What another service waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(super) enum DependencyCondition {
     Started,
     Healthy,
     Completed,
@@ -39,7 +39,7 @@ pub(super) struct ComposeService<'a> {
     pub(super) key: &'a YamlKey,
     /// Names of nodes by those of services.
     pub(super) nodes: &'a BTreeMap<String, String>,
-    pub(super) needs: &'a Needs,
+    pub(super) needs: &'a ServiceDependencies,
     /// The whole file.
     pub(super) root: &'a Map,
     /// Reads a file beside the first one.
@@ -54,7 +54,7 @@ pub(super) fn dependencies(
     nodes: &BTreeMap<String, String>,
     dropped: &BTreeSet<String>,
     notes: &mut ConversionReport,
-) -> Result<Vec<(String, Condition)>, Mistake> {
+) -> Result<Vec<(String, DependencyCondition)>, ScenarioMistake> {
     let mut found = Vec::new();
     let mut add = |name: &str, condition, is_required: bool| match nodes.get(name) {
         Some(node) => {
@@ -69,7 +69,7 @@ pub(super) fn dependencies(
     };
     let YamlValueKind::Map(keys) = &value.kind else {
         for name in reader.texts(value, "depends_on", notes)? {
-            add(&name, Condition::Started, true)?;
+            add(&name, DependencyCondition::Started, true)?;
         }
         return Ok(found);
     };
@@ -80,9 +80,9 @@ pub(super) fn dependencies(
             None => String::new(),
         };
         let condition = match condition.as_str() {
-            "service_healthy" => Condition::Healthy,
-            "service_completed_successfully" => Condition::Completed,
-            _ => Condition::Started,
+            "service_healthy" => DependencyCondition::Healthy,
+            "service_completed_successfully" => DependencyCondition::Completed,
+            _ => DependencyCondition::Started,
         };
         let required = find(inner, "required").map(|it| reader.text(it, "required", notes));
         let is_required = required.transpose()?.as_deref() != Some("false");
@@ -102,7 +102,7 @@ pub(super) fn is_off(
     reader: &ComposeReader<'_>,
     keys: &Map,
     notes: &mut ConversionReport,
-) -> Result<bool, Mistake> {
+) -> Result<bool, ScenarioMistake> {
     match replicas(reader, keys)? {
         Some(value) => Ok(reader.text(value, "replicas", notes)? == "0"),
         None => Ok(false),
@@ -113,7 +113,7 @@ pub(super) fn is_off(
 fn replicas<'v>(
     reader: &ComposeReader<'_>,
     keys: &'v Map,
-) -> Result<Option<&'v YamlValue>, Mistake> {
+) -> Result<Option<&'v YamlValue>, ScenarioMistake> {
     let deploy = find(keys, "deploy").map(|it| reader.map(it, "deploy")).transpose()?;
     Ok(find(keys, "scale").or_else(|| find(deploy?, "replicas")))
 }
@@ -125,7 +125,7 @@ impl ComposeService<'_> {
         networks: &mut Networks,
         published: &mut ComposePublishedPorts,
         topology: &mut Topology,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let keys = self.reader.map(value, "a service")?;
         let name = self.nodes.get(&self.key.text).cloned().unwrap_or_default();
         let comment = names::comment(&self.key.text, &name);
@@ -163,7 +163,7 @@ impl ComposeService<'_> {
         keys: &Map,
         name: &str,
         notes: &mut ConversionReport,
-    ) -> Result<Option<u32>, Mistake> {
+    ) -> Result<Option<u32>, ScenarioMistake> {
         let Some(value) = replicas(self.reader, keys)? else { return Ok(None) };
         let text = self.reader.text(value, "replicas", notes)?;
         let count = text.parse::<u32>().ok().filter(|it| (1..=1000).contains(it));
@@ -186,7 +186,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let image = match find(keys, "image") {
             Some(image) => self.reader.text(image, "image", notes)?,
             None => String::new(),
@@ -213,7 +213,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let mut words = |key: &'static str| {
             let value = find(keys, key).filter(|value| !matches!(value.kind, YamlValueKind::Null));
             value.map(|value| command::words(self.reader, value, key, notes)).transpose()
@@ -232,7 +232,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let Some(value) = find(keys, "user") else { return Ok(()) };
         let user = self.reader.text(value, "user", notes)?;
         match user.as_str() {
@@ -259,7 +259,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let mut pairs = BTreeMap::new();
         if let Some(value) = find(keys, "env_file") {
             self.variables_of_files(value, &mut pairs, node, notes)?;
@@ -309,7 +309,7 @@ impl ComposeService<'_> {
         pairs: &mut BTreeMap<String, String>,
         node: &TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let items = match &value.kind {
             YamlValueKind::List(items) => items.as_slice(),
             _ => std::slice::from_ref(value),
@@ -349,7 +349,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         let name = node.name.clone();
         if let Some(after) = self.needs.after.get(&self.key.text) {
             node.more.push(("after", list_of(&after.iter().cloned().collect::<Vec<_>>())));
@@ -389,7 +389,11 @@ impl ComposeService<'_> {
     }
 
     /// The port that it serves at, by what it publishes or exposes.
-    fn port(&self, keys: &Map, notes: &mut ConversionReport) -> Result<Option<u16>, Mistake> {
+    fn port(
+        &self,
+        keys: &Map,
+        notes: &mut ConversionReport,
+    ) -> Result<Option<u16>, ScenarioMistake> {
         for key in ["expose", "ports"] {
             let Some(YamlValue { kind: YamlValueKind::List(items), .. }) = find(keys, key) else {
                 continue;
@@ -421,7 +425,7 @@ impl ComposeService<'_> {
         keys: &Map,
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), ScenarioMistake> {
         if let Some(value) = find(keys, "platform") {
             let platform = self.reader.text(value, "platform", notes)?;
             let what = || format!("{} of {}", shorten(&platform), node.name);

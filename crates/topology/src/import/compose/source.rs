@@ -1,7 +1,7 @@
 //! The files that a compose file is made of. Lines are counted through all of them, so that a value
 //! keeps its place when values of several files have become one.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{self, SourceLocation, YamlValue, YamlValueKind};
 
 /// One file.
@@ -21,13 +21,14 @@ pub(super) struct ComposeSourceFiles {
 
 impl ComposeSourceFiles {
     /// The tree of a further file; of an empty one an empty map.
-    pub(super) fn parse(&mut self, name: &str, text: &str) -> Result<YamlValue, Mistake> {
+    pub(super) fn parse(&mut self, name: &str, text: &str) -> Result<YamlValue, ScenarioMistake> {
         let lines = |file: &File| u32::try_from(file.text.lines().count()).unwrap_or(u32::MAX);
         let last = self.files.last();
         let before =
             last.map_or(0, |file| file.before.saturating_add(lines(file)).saturating_add(2));
-        let parsed = yaml::parse(text)
-            .map_err(|error| Mistake::at(name, text, error.place, error.message, error.hint))?;
+        let parsed = yaml::parse(text).map_err(|error| {
+            ScenarioMistake::at(name, text, error.place, error.message, error.hint)
+        })?;
         self.files.push(File { name: name.to_owned(), text: text.to_owned(), before });
         let empty =
             YamlValue { place: SourceLocation::START, kind: YamlValueKind::Map(Vec::new()) };
@@ -37,12 +38,12 @@ impl ComposeSourceFiles {
     }
 
     /// A mistake at a place of one of the files.
-    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> Mistake {
+    pub(super) fn at(&self, place: SourceLocation, message: impl Into<String>) -> ScenarioMistake {
         let of = self.files.iter().rev().find(|file| file.before < place.line);
         let (name, text, before) =
             of.map_or(("", "", 0), |file| (&*file.name, &*file.text, file.before));
         let place = SourceLocation { line: place.line - before, ..place };
-        Mistake::at(name, text, place, message, None)
+        ScenarioMistake::at(name, text, place, message, None)
     }
 
     /// Where the first file begins.

@@ -1,6 +1,6 @@
 //! Volumes of services.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
 use super::find;
@@ -14,7 +14,7 @@ pub(super) fn volumes(
     value: &YamlValue,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<Vec<String>, Mistake> {
+) -> Result<Vec<String>, ScenarioMistake> {
     let YamlValueKind::List(items) = &value.kind else {
         return Err(reader.at(value.place, "`volumes` must be a list"));
     };
@@ -59,7 +59,7 @@ fn long(
     item: &YamlValue,
     node: &str,
     notes: &mut ConversionReport,
-) -> Result<Option<String>, Mistake> {
+) -> Result<Option<String>, ScenarioMistake> {
     let keys = reader.map(item, "a volume")?;
     let mut text = |key: &str| match find(keys, key) {
         Some(value) => reader.text(value, key, notes).map(Some),

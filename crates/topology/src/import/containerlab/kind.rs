@@ -1,6 +1,6 @@
 //! Which kind a node is: its own, that of its group, or the default.
 
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValueKind};
 
 use super::{ContainerlabReader, Map, find, note_image};
@@ -20,7 +20,7 @@ impl<'v> ContainerlabDefaults<'v> {
         reader: &ContainerlabReader<'_>,
         topology: &'v Map,
         notes: &mut ConversionReport,
-    ) -> Result<Self, Mistake> {
+    ) -> Result<Self, ScenarioMistake> {
         let section = |name: &str| match find(topology, name) {
             None => Ok(&[][..]),
             Some(value) if matches!(value.kind, YamlValueKind::Null) => Ok(&[][..]),
@@ -45,7 +45,7 @@ impl<'v> ContainerlabDefaults<'v> {
         reader: &ContainerlabReader<'_>,
         key: &YamlKey,
         node: &'a Map,
-    ) -> Result<&'a str, Mistake> {
+    ) -> Result<&'a str, ScenarioMistake> {
         if let Some(kind) = find(node, "kind") {
             return reader.text(kind, "kind");
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use roxmltree::Node as Element;
 use windtunnel_model::{Probability, Rate, Span};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::super::delay::{DelayDistribution, DelayJitterShape};
 use super::super::input::ImportSourceText;
-use super::super::pair::{Directed, Paired, pair};
+use super::super::pair::{BidirectionalEdge, DirectedEdge, pair};
 use super::super::{decimal, xml};
 use super::{Experiment, KollapsVertex};
 use crate::topology::{LinkDirectionProperties, TopologyLink, TopologyRouter};
@@ -46,7 +46,7 @@ impl KollapsLinkDirection {
 }
 
 impl Experiment<'_> {
-    pub(super) fn links(&mut self, elements: &[Element<'_, '_>]) -> Result<(), Mistake> {
+    pub(super) fn links(&mut self, elements: &[Element<'_, '_>]) -> Result<(), ScenarioMistake> {
         let mut index: BTreeMap<String, usize> = BTreeMap::new();
         let (mut labels, mut edges) = (Vec::new(), Vec::new());
         for element in elements {
@@ -59,7 +59,7 @@ impl Experiment<'_> {
                     labels.len() - 1
                 })
             });
-            edges.push(Directed { from, to, out, back });
+            edges.push(DirectedEdge { from, to, out, back });
         }
         for paired in pair(edges) {
             let ends = paired.ends.map(|end| labels[end].clone());
@@ -72,7 +72,7 @@ impl Experiment<'_> {
     fn edge(
         &mut self,
         element: Element<'_, '_>,
-    ) -> Result<Option<(KollapsLinkDirection, Option<KollapsLinkDirection>)>, Mistake> {
+    ) -> Result<Option<(KollapsLinkDirection, Option<KollapsLinkDirection>)>, ScenarioMistake> {
         let (Some(origin), Some(dest)) = (self.end(element, "origin")?, self.end(element, "dest")?)
         else {
             self.topology.notes.lose("Links of supervisors", "");
@@ -96,7 +96,7 @@ impl Experiment<'_> {
         Ok(Some((way(up), down.map(way))))
     }
 
-    fn link(&mut self, ends: [String; 2], paired: &Paired<KollapsLinkDirection>) {
+    fn link(&mut self, ends: [String; 2], paired: &BidirectionalEdge<KollapsLinkDirection>) {
         let vertices = ends.each_ref().map(|label| self.vertices.get(label).cloned());
         let [Some(origin), Some(dest)] = vertices else { return };
         let both = format!("{}--{}", origin.name, dest.name);
@@ -174,7 +174,7 @@ pub(super) fn time(
     input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     name: &str,
-) -> Result<Option<Span>, Mistake> {
+) -> Result<Option<Span>, ScenarioMistake> {
     xml::value(input, element, name, "a time in ms", |text| decimal::time(text, Some(1_000_000)))
 }
 
@@ -182,7 +182,7 @@ pub(super) fn rate(
     input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
     name: &str,
-) -> Result<Option<Rate>, Mistake> {
+) -> Result<Option<Rate>, ScenarioMistake> {
     let needed = "a rate of more than zero, such as 10Mbps";
     xml::value(input, element, name, needed, |text| decimal::rate(text, Some(1)))
 }
@@ -190,6 +190,6 @@ pub(super) fn rate(
 pub(super) fn loss(
     input: &ImportSourceText<'_>,
     element: Element<'_, '_>,
-) -> Result<Option<Probability>, Mistake> {
+) -> Result<Option<Probability>, ScenarioMistake> {
     xml::value(input, element, "drop", "a probability from 0 to 1", decimal::probability)
 }

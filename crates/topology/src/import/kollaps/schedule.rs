@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use roxmltree::Node as Element;
 use windtunnel_model::{Probability, Rate, Span};
-use windtunnel_scenario::Mistake;
+use windtunnel_scenario::ScenarioMistake;
 
 use super::super::delay::DelayDistribution;
 use super::super::input::shorten;
@@ -54,7 +54,7 @@ pub(super) fn read(
     experiment: &mut Experiment<'_>,
     events: &[Element<'_, '_>],
     options: &ImportOptions,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let mut timed = Vec::new();
     for event in events {
         let input = experiment.input;
@@ -94,7 +94,11 @@ fn reroute(events: &mut Vec<TopologyEvent>) {
 }
 
 /// A link changes, leaves or comes back.
-fn link(experiment: &mut Experiment<'_>, event: Element<'_, '_>, at: Span) -> Result<(), Mistake> {
+fn link(
+    experiment: &mut Experiment<'_>,
+    event: Element<'_, '_>,
+    at: Span,
+) -> Result<(), ScenarioMistake> {
     let input = experiment.input;
     let origin = xml::required(input, event, "origin")?;
     let dest = xml::required(input, event, "dest")?;
@@ -121,8 +125,8 @@ fn link(experiment: &mut Experiment<'_>, event: Element<'_, '_>, at: Span) -> Re
             return Err(xml::mistake(input, event, message));
         }
     };
-    let new = New::read(experiment, event)?;
-    if up.is_none() && new == New::default() {
+    let new = KollapsLinkChange::read(experiment, event)?;
+    if up.is_none() && new == KollapsLinkChange::default() {
         return Err(xml::mistake(input, event, "this <schedule> changes nothing"));
     }
     let Experiment { links, topology, .. } = experiment;
@@ -150,7 +154,7 @@ const DIRECTIONS: [&str; 2] = ["up", "down"];
 
 /// What a link changes to. The way back changes as well where `download` is given, as in Kollaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct New {
+struct KollapsLinkChange {
     latency: Option<Span>,
     jitter: Option<Span>,
     loss: Option<Probability>,
@@ -158,10 +162,13 @@ struct New {
     download: Option<Rate>,
 }
 
-impl New {
-    fn read(experiment: &Experiment<'_>, event: Element<'_, '_>) -> Result<New, Mistake> {
+impl KollapsLinkChange {
+    fn read(
+        experiment: &Experiment<'_>,
+        event: Element<'_, '_>,
+    ) -> Result<KollapsLinkChange, ScenarioMistake> {
         let input = experiment.input;
-        Ok(New {
+        Ok(KollapsLinkChange {
             latency: time(input, event, "latency")?,
             jitter: time(input, event, "jitter")?,
             loss: loss(input, event)?,
@@ -232,7 +239,7 @@ fn vertex(
     at: Span,
     runs: bool,
     joined: &mut BTreeSet<String>,
-) -> Result<(), Mistake> {
+) -> Result<(), ScenarioMistake> {
     let input = experiment.input;
     let label = xml::required(input, event, "name")?;
     let action = xml::required(input, event, "action")?;

@@ -28,7 +28,7 @@ pub(super) struct Wf2qServerNode {
     busy: u32,
     /// Of the busy period: what was noted in an earlier one counts for nothing.
     period: u64,
-    children: Vec<Child>,
+    children: Vec<Wf2qChildNode>,
     /// By start: those that have not started when last looked.
     later: BTreeSet<(u128, u32)>,
     /// By finish: those that have.
@@ -36,7 +36,7 @@ pub(super) struct Wf2qServerNode {
 }
 
 #[derive(Debug, Clone)]
-struct Child {
+struct Wf2qChildNode {
     share: u64,
     start: u128,
     finish: u128,
@@ -81,7 +81,7 @@ impl Wf2qServerNode {
     /// One more child.
     pub(super) fn add(&mut self, share: u64) {
         let share = share.max(1);
-        self.children.push(Child {
+        self.children.push(Wf2qChildNode {
             share,
             start: 0,
             finish: 0,

@@ -8,7 +8,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::flow::FiveTuple;
 
-use crate::counters::Ownership;
+use crate::counters::TrafficOwnershipCounts;
 use crate::packet::{EmulatedPacket, SenderClass};
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct FlowOwnerTable {
     known: BTreeMap<FiveTuple, FlowOwnerEntry>,
     questions: VecDeque<FiveTuple>,
     swept: Time,
-    pub(super) counters: Ownership,
+    pub(super) counters: TrafficOwnershipCounts,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl FlowOwnerTable {
             known: BTreeMap::new(),
             questions: VecDeque::new(),
             swept: Time::ZERO,
-            counters: Ownership::default(),
+            counters: TrafficOwnershipCounts::default(),
         }
     }
 

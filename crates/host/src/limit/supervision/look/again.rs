@@ -7,9 +7,9 @@ use super::super::edges;
 use super::super::retries::{Retry, RetryAction, RetryTiming, StreamDirection};
 use super::super::sockets::CallAttribution;
 use super::super::waits::{BandwidthClaim, CallWaitReason};
-use super::{CallDecision, Looker};
+use super::{CallDecision, CallInspector};
 
-impl Looker {
+impl CallInspector {
     /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
     /// one that may block now, nor where the connection has ended.
     pub(super) fn try_again(

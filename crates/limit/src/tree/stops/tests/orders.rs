@@ -55,7 +55,7 @@ impl Lab {
     fn try_one(&self, given: Vec<usize>, seen: HashSet<u64>) -> Order {
         let order = Order { given, seen, ..Order::of(World::of(self.processes)) };
         let turns = Turns { order: Mutex::new(order), changed: Default::default() };
-        let stops = Stops::default();
+        let stops = StoppedProcessRegistry::default();
         let actor = |number| Actor { turns: &turns, number, erases: self.erases };
         let actors = [actor(0), actor(1), actor(2)];
         std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ impl Lab {
     }
 
     /// The thread that looks and stops: twice, and in the end all may go on.
-    fn stop_and_go(&self, stops: &Stops, actor: &Actor<'_>) {
+    fn stop_and_go(&self, stops: &StoppedProcessRegistry, actor: &Actor<'_>) {
         for is_last in [false, true] {
             actor.step("are to stop", |order| order.is_stopped = true);
             self.stop(stops, actor, self.is_missed && is_last);
@@ -84,7 +84,7 @@ impl Lab {
         }
     }
 
-    fn stop(&self, stops: &Stops, actor: &Actor<'_>, is_missed: bool) {
+    fn stop(&self, stops: &StoppedProcessRegistry, actor: &Actor<'_>, is_missed: bool) {
         let count = if is_missed { 0 } else { self.processes };
         let all: Vec<Pid> = (1..=count).map(pid).collect();
         for _ in 0..3 {
@@ -95,7 +95,7 @@ impl Lab {
     }
 
     /// The thread that continues.
-    fn go(&self, stops: &Stops, actor: &Actor<'_>) {
+    fn go(&self, stops: &StoppedProcessRegistry, actor: &Actor<'_>) {
         let is_stopped = || actor.step("asks", |order| order.is_stopped);
         for _ in 0..self.rounds {
             stops.resume(is_stopped, actor);
