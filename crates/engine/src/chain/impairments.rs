@@ -11,7 +11,7 @@ use crate::element::loss::LossProcess;
 use crate::element::trace::TraceSet;
 use crate::packet::{EmulatedPacket, Fate};
 
-/// The elements that touch packets by chance.
+/// The elements that touch packets at random.
 #[derive(Debug)]
 pub(super) struct PacketImpairments {
     loss: LossProcess,
