@@ -240,7 +240,7 @@ impl Mesh {
     /// The same, of which only those `at_once` receive the flow at once: agents with nodes that can
     /// share a link with it which not only flows to its destination cross, and the agent of the
     /// destination. All `others` where a share can depend on it receive it within
-    /// [`crate::config::Pace::later`], if it has not ended by then, and at once if they turn out to
+    /// [`crate::config::MeshIntervals::later`], if it has not ended by then, and at once if they turn out to
     /// have a flow to the same node ([`Mesh::set_nodes`]).
     ///
     /// # Errors
