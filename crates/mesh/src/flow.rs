@@ -21,7 +21,7 @@ pub(crate) mod reception;
 pub struct FlowAudience {
     /// Positions in the run's sorted list of members, in order.
     members: Arc<[u32]>,
-    /// Those of them that receive it at once; the others within [`crate::config::Pace::later`].
+    /// Those of them that receive it at once; the others within [`crate::config::MeshIntervals::later`].
     at_once: Arc<[u32]>,
 }
 

@@ -16,7 +16,7 @@
 //! | [`trace`] | [`trace::LinkTrace`]: what a link does over time, recorded |
 //! | [`expect`] | what must hold at the end of a run |
 //! | [`flow`] | [`flow::FlowKey`], [`flow::FlowTerms`], [`flow::FlowChange`]: flows as machines announce them |
-//! | [`realm`] | [`realm::Realms`]: where an IPv4 address means the same, with NATs between |
+//! | [`realm`] | [`realm::AddressRealms`]: where an IPv4 address means the same, with NATs between |
 //! | [`record`] | [`record::EventRecord`]: 32 bytes of evidence, and the memory in which sources leave them |
 //! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
 //! | [`placement`] | what a plan says about the machines that it runs on |

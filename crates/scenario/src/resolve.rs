@@ -42,13 +42,13 @@ use directory::Directory;
 /// What a file comes to.
 pub(crate) struct ResolvedScenario {
     pub(crate) plan: Plan,
-    /// See [`crate::Loaded::described`].
+    /// See [`crate::LoadedScenario::described`].
     pub(crate) described: Vec<(LinkId, String)>,
-    /// See [`crate::Loaded::programs`].
+    /// See [`crate::LoadedScenario::programs`].
     pub(crate) programs: BTreeMap<String, Vec<WrittenProgram>>,
-    /// See [`crate::Loaded::roots`].
+    /// See [`crate::LoadedScenario::roots`].
     pub(crate) roots: BTreeMap<String, WrittenRoot>,
-    /// See [`crate::Loaded::reservations`].
+    /// See [`crate::LoadedScenario::reservations`].
     pub(crate) reservations: Vec<SourceLocation>,
 }
 

@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | [`vnet`] | the virtio-net header before each frame |
 //! | [`ethernet`], [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`icmp`] | the fields of each header |
-//! | [`arp`] | address resolution (ARP); [`icmp::Neighbour`] for IPv6 |
+//! | [`arp`] | address resolution (ARP); [`icmp::NeighbourMessage`] for IPv6 |
 //! | [`packet`], [`flow`] | what a router asks of a frame; its five-tuple and hash |
 //! | [`hop`], [`ecn`] | TTL and congestion marks, changed in place |
 //! | [`checksum`] | sums, updates, pseudo-headers, whole frames |

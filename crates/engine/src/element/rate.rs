@@ -9,7 +9,7 @@
 //!   departures are computed at once. What would take longer than 100 µs is served in parts of at
 //!   most that. With a trace of rates the quotient becomes an integral, and segments are served
 //!   singly. With delivery opportunities what waits leaves at their instants: see
-//!   [`slots`](super::trace::Slots).
+//!   [`slots`](super::trace::DeliverySlotPlayback).
 //! - **Order, bytes**: unchanged.
 //! - **Drop reasons**: none; see [`queue`](super::queue).
 //! - **Change**: what is in transmission keeps its end; what waits gets the new rate. A packet that

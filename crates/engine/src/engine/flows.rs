@@ -14,7 +14,7 @@ impl Engine {
     /// terms, or ended. Of each flow only the latest is given out, so that what waits is
     /// bounded by the flows, and each news holds whatever was given out of the flow before. It
     /// is to reach all machines where a share can depend on the flow
-    /// ([`FlowAudienceTable`](crate::Audiences)), or more. That a flow wants less is given out 100 ms
+    /// ([`FlowAudienceTable`](crate::FlowAudienceTable)), or more. That a flow wants less is given out 100 ms
     /// after the former news of it at the earliest, and 200 ms after its begin. Nothing where
     /// all nodes are here.
     pub fn poll_flow(&mut self) -> Option<FlowChange> {
