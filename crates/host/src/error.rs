@@ -1,8 +1,8 @@
 //! Why a run could not be done.
 
 use windtunnel_budget::admission::ResourceShortfall;
+use windtunnel_folder::FolderError;
 
-use crate::folder::FolderError;
 use crate::presence::MissingPrerequisite;
 
 /// Why a run could not be done. What happens once the network is up is not an error but a verdict.

@@ -1,15 +1,7 @@
 //! Pausing all programs while the packet loop is behind.
 
-use serde::{Deserialize, Serialize};
-use windtunnel_model::{Span, Time};
-
-/// How often and how long all programs were paused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FreezeTotals {
-    pub(crate) times: u64,
-    /// How long, together.
-    pub(crate) lasted: Span,
-}
+use windtunnel_model::Time;
+use windtunnel_verdict::evidence::FreezeTotals;
 
 /// Whether all programs are paused now, and the account of it.
 #[derive(Debug, Default)]
@@ -42,6 +34,8 @@ impl FreezeState {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::Span;
+
     use super::*;
 
     #[test]

@@ -3,13 +3,13 @@
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_gateway::{Gateway, GatewayReport, GatewaySettings};
 use windtunnel_model::plan::PortPublication;
 use windtunnel_model::{Plan, Time};
 use windtunnel_node::{NodeInitRequest, NodeSet};
 
 use crate::error::{RunError, step};
-use crate::folder::RunOutputFolder;
 use crate::options::RunOptions;
 
 /// How the gateway process came to its end: what it has carried, or why that is not known.

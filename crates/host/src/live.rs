@@ -64,8 +64,9 @@ mod testing;
 mod turn;
 mod under_way;
 
-pub(crate) use membership::{AgentMembership, ClockBound, MemberClockBounds, RunMemberTable};
+pub(crate) use connections::ControlConnectionTable;
+pub(crate) use membership::{AgentMembership, RunMemberTable};
 pub(crate) use readiness::Readiness;
 pub(crate) use refusal::RequestRefusal;
-pub(crate) use services::{ReplicaState, ReplicaWatcher, ServiceState, ServicesEnded};
-pub(crate) use state::{RunLoop, RunLoopResult, RunLoopSetup, Threads};
+pub(crate) use services::ReplicaWatcher;
+pub(crate) use state::{RunLoop, RunLoopSetup, Threads};

@@ -1,11 +1,10 @@
 //! What the machine's processors did while packets were late: why they were, a whole run does not
 //! say.
 
-use serde::{Deserialize, Serialize};
+use windtunnel_dataplane::Tally;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::limits::{self, CpuTickCounters};
-
-use windtunnel_dataplane::Tally;
+use windtunnel_verdict::evidence::WhenLate;
 
 /// What the processors had done, at times of a run.
 #[derive(Debug, Default)]
@@ -13,15 +12,6 @@ pub(crate) struct CpuLoadHistory {
     samples: Vec<(Time, CpuTickCounters)>,
     /// The least time between two.
     every: Span,
-}
-
-/// What they did in the intervals in which packets were late, as ticks, and how long these were.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WhenLate {
-    pub(crate) busy: u64,
-    pub(crate) idle: u64,
-    pub(crate) stolen: u64,
-    pub(crate) lasted: Span,
 }
 
 impl CpuLoadHistory {
@@ -82,12 +72,6 @@ impl CpuLoadHistory {
             }
         }
         sum
-    }
-}
-
-impl From<WhenLate> for CpuTickCounters {
-    fn from(load: WhenLate) -> Self {
-        CpuTickCounters { busy: load.busy, idle: load.idle, stolen: load.stolen }
     }
 }
 

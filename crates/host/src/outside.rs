@@ -18,6 +18,7 @@ use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use windtunnel_folder::{FolderError, RunOutputFolder};
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
@@ -25,7 +26,6 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
 use windtunnel_trace::report;
 
-use crate::folder::{FolderError, RunOutputFolder};
 use end::RecordingSignalReader;
 use sources::{ProcessRecorder, ProcessRecordingTarget};
 

@@ -20,8 +20,9 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 13] = [
+const RING_1: [&str; 15] = [
     "sys",
+    "folder",
     "tunnel",
     "gateway",
     "image",
@@ -30,6 +31,7 @@ const RING_1: [&str; 13] = [
     "record",
     "limit",
     "dataplane",
+    "verdict",
     "host",
     "control",
     "cluster",

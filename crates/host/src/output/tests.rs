@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use regex::Regex;
 use windtunnel_sys::below::FolderHandle;
 
+use windtunnel_verdict::evidence::{LogLine, LogMatches, OutputByteCounts};
+
 use super::*;
 use crate::observer::ObserverNotice;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use windtunnel_evidence::file::{EventSource, RecordFileHeader};
+use windtunnel_folder::{RECORDS, RunOutputFolder};
 use windtunnel_model::NodeId;
 use windtunnel_model::plan::RecordingPolicy;
 use windtunnel_model::record::kind::RecordSource;
@@ -29,8 +30,7 @@ use windtunnel_trace::report;
 
 use super::place::RecordingLibraryFolder;
 use super::{OutsideError, ProcessRecordingOptions, refused};
-use crate::folder::RunOutputFolder;
-use crate::records::{self, report::layers};
+use crate::records::report::layers;
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]
@@ -259,7 +259,7 @@ impl ProcessRecordingSources {
         let usual = RecordingPolicy::default();
         let has_calls = self.place.is_some();
         let setup = drain::RecordDrainSettings {
-            folder: folder.path().join(records::FOLDER),
+            folder: folder.path().join(RECORDS),
             prefix: String::new(),
             header: header(wanted, target, &self.unavailable),
             limits: RecordFileLimits {
