@@ -13,7 +13,6 @@
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
-//! | [`outside`] | records of programs outside any emulation |
 //! | `records` | what is recorded as evidence: its sources, and the thread that writes it |
 //! | `recent` | what links did in the last second, for observers |
 //! | `fit` | [`fits`]: whether a plan fits this machine |
@@ -53,7 +52,6 @@ mod node_limits;
 pub mod observer;
 mod options;
 mod output;
-pub mod outside;
 mod part;
 pub mod presence;
 mod quiet;

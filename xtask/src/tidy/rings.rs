@@ -20,7 +20,7 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 15] = [
+const RING_1: [&str; 16] = [
     "sys",
     "folder",
     "tunnel",
@@ -32,6 +32,7 @@ const RING_1: [&str; 15] = [
     "limit",
     "dataplane",
     "verdict",
+    "outside",
     "host",
     "control",
     "cluster",

@@ -11,11 +11,11 @@ use windtunnel_sys::capability;
 use windtunnel_sys::executable::{self, SystemCallOrigin};
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-use super::sources::ProcessRecorder;
+use crate::sources::ProcessRecorder;
 
 /// Starts it with what it leaves records by. A program that the library cannot enter is shown to the
 /// supervisor, unless it would lose rights by that.
-pub(super) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result<Pid, SpawnError> {
+pub(crate) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result<Pid, SpawnError> {
     let failed = |error: io::Error| SpawnError { step: SpawnStep::Exec, error };
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     if let Some(place) = sources.place() {
@@ -36,14 +36,14 @@ pub(super) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result
 }
 
 /// Whether a program gains rights by its file.
-pub(crate) fn gains_rights(program: &OsStr) -> bool {
+pub fn gains_rights(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     executable::gains_rights(program, path.as_deref(), &folder)
 }
 
 /// Whether a program makes its calls itself, so that no library can stand before them.
-pub(crate) fn is_direct(program: &OsStr) -> bool {
+pub fn is_direct(program: &OsStr) -> bool {
     let path = std::env::var_os("PATH");
     let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
     executable::calls_of(program, path.as_deref(), &folder) == SystemCallOrigin::Direct
@@ -55,7 +55,7 @@ fn is_supervised(program: &OsStr) -> bool {
 }
 
 /// A command and its environment, for the kernel.
-pub(crate) fn strings(
+pub fn strings(
     arguments: &[OsString],
     variables: BTreeMap<OsString, OsString>,
 ) -> io::Result<(Vec<CString>, Vec<CString>)> {

@@ -15,7 +15,7 @@ use windtunnel_sys::process::{self, Pid};
 
 /// The folder, which is removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct OwnFolder {
+pub struct OwnFolder {
     path: PathBuf,
     /// Locked as long as it is open.
     _lock: File,
@@ -24,7 +24,7 @@ pub(crate) struct OwnFolder {
 impl OwnFolder {
     /// In the first of the usual places from which programs can load a library: the user's alone.
     /// What killed processes have left there is removed.
-    pub(crate) fn make() -> io::Result<OwnFolder> {
+    pub fn make() -> io::Result<OwnFolder> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "no folder may hold a library");
         for parent in places().filter(|place| may_hold_library(place)) {
             sweep(&parent);
@@ -54,7 +54,7 @@ impl OwnFolder {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -67,7 +67,7 @@ impl Drop for OwnFolder {
 }
 
 /// Removes what killed processes of this user have left in all places.
-pub(crate) fn sweep_all() {
+pub fn sweep_all() {
     places().for_each(|place| sweep(&place));
 }
 

@@ -14,23 +14,23 @@ use windtunnel_record::preload;
 use windtunnel_sys::region::MappedRecordRegion;
 use windtunnel_sys::{process, unix};
 
-use super::own_folder::OwnFolder;
+use crate::own_folder::OwnFolder;
 
 /// A folder with the library and the door, and the memory. The folder is removed when it is
 /// dropped; programs that live longer go on, and those that they start run without the library.
 #[derive(Debug)]
-pub(super) struct RecordingLibraryFolder {
+pub(crate) struct RecordingLibraryFolder {
     folder: OwnFolder,
-    pub(super) region: Arc<MappedRecordRegion>,
+    pub(crate) region: Arc<MappedRecordRegion>,
     /// The region's file, which programs open by this process.
     file: OwnedFd,
     /// Where libraries hand over listeners.
-    pub(super) door: Option<OwnedFd>,
+    pub(crate) door: Option<OwnedFd>,
 }
 
 impl RecordingLibraryFolder {
     /// In the first of the usual places in which a library can be.
-    pub(super) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
+    pub(crate) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
         let (region, file) = MappedRecordRegion::create(layout)?;
         let folder = OwnFolder::make()?;
         let mut place =
@@ -46,7 +46,7 @@ impl RecordingLibraryFolder {
     }
 
     /// The variables of a program that leaves records. `preload` is that of its own.
-    pub(super) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
+    pub(crate) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
         let process = process::current().as_raw_nonzero();
         let region = format!("/proc/{process}/fd/{}", self.file.as_raw_fd());
         [
@@ -62,7 +62,7 @@ impl RecordingLibraryFolder {
 }
 
 /// The list with one library more, behind the others.
-pub(crate) fn with_library(list: Option<OsString>, library: &Path) -> OsString {
+pub fn with_library(list: Option<OsString>, library: &Path) -> OsString {
     let mut list = list.unwrap_or_default();
     if !list.as_bytes().trim_ascii().is_empty() {
         list.push(":");

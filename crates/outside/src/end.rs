@@ -10,7 +10,7 @@ use windtunnel_sys::signal::{ReceivedSignal, SignalReader};
 
 /// Signals to this process.
 #[derive(Debug)]
-pub(crate) struct RecordingSignalReader(SignalReader);
+pub struct RecordingSignalReader(SignalReader);
 
 /// What a signal means for a recording of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum RecordingSignalEffect {
 
 impl RecordingSignalReader {
     /// Blocks them: threads that start later must not take them.
-    pub(crate) fn open() -> io::Result<RecordingSignalReader> {
+    pub fn open() -> io::Result<RecordingSignalReader> {
         Ok(RecordingSignalReader(SignalReader::open(
             &[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat(),
         )?))
@@ -33,7 +33,7 @@ impl RecordingSignalReader {
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
     /// are reaped.
-    pub(crate) fn wait_for(&self, child: Pid) -> ProcessExitStatus {
+    pub fn wait_for(&self, child: Pid) -> ProcessExitStatus {
         loop {
             self.wait(None);
             while let Ok(Some(received)) = self.0.read() {
@@ -51,7 +51,7 @@ impl RecordingSignalReader {
     }
 
     /// Waits until something is true, or a signal is to end this process.
-    pub(crate) fn wait_until(&self, holds: impl Fn() -> bool) {
+    pub fn wait_until(&self, holds: impl Fn() -> bool) {
         while !holds() {
             self.wait(Some(LOOK));
             if self.is_to_end() {
@@ -62,7 +62,7 @@ impl RecordingSignalReader {
     }
 
     /// Waits until a process has ended, or a signal is to end this one.
-    pub(super) fn wait_for_end_of(&self, ended: &OwnedFd) {
+    pub(crate) fn wait_for_end_of(&self, ended: &OwnedFd) {
         loop {
             let both = [self.0.as_fd(), ended.as_fd()];
             let mut wanted =

@@ -28,13 +28,12 @@ use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, process, sock_diag, unix};
 use windtunnel_trace::report;
 
-use super::place::RecordingLibraryFolder;
-use super::{OutsideError, ProcessRecordingOptions, refused};
-use crate::records::report::layers;
+use crate::place::RecordingLibraryFolder;
+use crate::record::{OutsideError, ProcessRecordingOptions, refused};
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ProcessRecordingTarget<'a> {
+pub(crate) enum ProcessRecordingTarget<'a> {
     /// A command that this process will start, by its name.
     Command(&'a str),
     /// A process that runs, and what it starts.
@@ -42,7 +41,7 @@ pub(super) enum ProcessRecordingTarget<'a> {
 }
 
 /// All that leave records, and the thread that writes them.
-pub(super) struct ProcessRecorder {
+pub(crate) struct ProcessRecorder {
     drain: RecordDrain,
     place: Option<RecordingLibraryFolder>,
     supervision: Option<(CallSupervisionThread, OwnedFd)>,
@@ -69,7 +68,7 @@ struct ProcessRecordingSources {
 
 impl ProcessRecorder {
     /// Starts what is wanted and there.
-    pub(super) fn start(
+    pub(crate) fn start(
         wanted: &ProcessRecordingOptions,
         folder: &RunOutputFolder,
         target: ProcessRecordingTarget<'_>,
@@ -96,27 +95,27 @@ impl ProcessRecorder {
     }
 
     /// Adds a sentence on what is not seen.
-    pub(super) fn note_unseen(&mut self, what: String) {
+    pub(crate) fn note_unseen(&mut self, what: String) {
         self.unseen.push(what);
     }
 
     /// What a program finds its way here by.
-    pub(super) fn place(&self) -> Option<&RecordingLibraryFolder> {
+    pub(crate) fn place(&self) -> Option<&RecordingLibraryFolder> {
         self.place.as_ref()
     }
 
     /// Where programs show calls that the library does not see.
-    pub(super) fn supervisor(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn supervisor(&self) -> Option<BorrowedFd<'_>> {
         self.supervision.as_ref().map(|(_, socket)| socket.as_fd())
     }
 
     /// Filters under which programs live.
-    pub(super) fn living(&self) -> u64 {
+    pub(crate) fn living(&self) -> u64 {
         self.supervision.as_ref().map_or(0, |(supervision, _)| supervision.findings().living)
     }
 
     /// Writes what there is, and says what that was.
-    pub(super) fn finish(self) -> report::RecordingReport {
+    pub(crate) fn finish(self) -> report::RecordingReport {
         // The kernel says from a thread of its own that sockets were destroyed.
         thread::sleep(diagnosis::INTERVAL);
         let ProcessRecorder { drain, place, supervision, connections, mut kernel, .. } = self;
@@ -368,7 +367,7 @@ fn report(
 ) -> report::RecordingReport {
     let unavailable = unavailable.iter().map(|(layer, why)| (layer.name().to_owned(), why.clone()));
     report::RecordingReport {
-        layers: layers(status),
+        layers: status.report_layers(),
         missing: BTreeMap::new(),
         unavailable: unavailable.collect(),
         unseen,

@@ -6,12 +6,6 @@
 //! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
 //! `records`, as that of a run, and `record.json`.
 
-pub(crate) mod end;
-pub(crate) mod own_folder;
-pub(crate) mod place;
-mod sources;
-pub(crate) mod start;
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -26,8 +20,9 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
 use windtunnel_trace::report;
 
-use end::RecordingSignalReader;
-use sources::{ProcessRecorder, ProcessRecordingTarget};
+use crate::end::RecordingSignalReader;
+use crate::sources::{ProcessRecorder, ProcessRecordingTarget};
+use crate::start;
 
 /// What is recorded, and where to.
 #[derive(Debug, Clone)]
@@ -193,7 +188,7 @@ fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<()
 
 /// The layers that are in `wanted`, or all; and why some cannot be recorded of any program outside
 /// an emulation.
-fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
+pub(crate) fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
     let mut refused = BTreeMap::from([(RecordSource::Engine, WITHOUT_ENGINE.to_owned())]);
     if let ProcessRecordingTarget::Process(_) = target {
         refused.insert(RecordSource::Calls, WITHOUT_LIBRARY.to_owned());
