@@ -12,9 +12,8 @@ use windtunnel_outside::{OutsideError, ProcessRecordingOptions, ProcessRecording
 use windtunnel_trace::report::RecordingReport;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
-use crate::verb::Outcome;
 use crate::verb::run::{layer, new_run_folder};
 
 /// What is recorded outside any emulation.
