@@ -1,4 +1,4 @@
-//! The one event loop of a machine: real clock, packet socket, engine, programs, and the verdict.
+//! The one event loop of a machine: real clock, packet socket, engine and programs.
 //!
 //! Promises: [`run`] does a whole run and leaves nothing behind; every packet's lateness is
 //! measured; what was not faithful is said. Refuses: dropping or delaying anything itself; parsing
@@ -8,16 +8,12 @@
 //! | --- | --- |
 //! | `run` | [`run`]: the stages of a run, from folder to verdict |
 //! | `live` | the main loop of a run: programs, events, control requests |
-//! | `agent_group` | [`AgentGroup`]: a limit of all nodes of an agent together |
 //! | `part` | [`part`]: one machine's part of a run over several |
 //! | `supervisor` | which program starts when, and what its end means |
 //! | `output` | what programs write, on its own thread |
 //! | `recorder` | `links.csv` and `events.jsonl`, on its own thread |
 //! | `records` | what is recorded as evidence: its sources, and the thread that writes it |
-//! | `recent` | what links did in the last second, for observers |
-//! | `fit` | [`fits`]: whether a plan fits this machine |
-//! | `quiet` | [`MachineActivity`]: whether this machine has time for a run |
-//! | `presence` | [`presence::missing`]: whether this machine has the programs of a plan |
+//! | `machine` | [`fits`]: whether a plan fits this machine; [`presence::missing`]: whether it has the programs of a plan; [`MachineActivity`]: whether it has time for a run |
 //! | [`roots`] | file systems of nodes' own: images unpacked, folders for what nodes write |
 //! | `limit` | programs outside any emulation that move no more bytes than they may |
 //! | `observer` | observers of a run |
@@ -38,24 +34,17 @@
 //! ```
 
 mod admission;
-mod agent_group;
 mod error;
-mod fit;
-mod freeze;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-mod gateway;
 pub mod limit;
 mod live;
-mod load;
+mod machine;
 mod node_limits;
 pub mod observer;
 mod options;
 mod output;
 mod part;
-pub mod presence;
-mod quiet;
-mod recent;
 mod recorder;
 mod records;
 pub mod roots;
@@ -63,11 +52,10 @@ mod run;
 mod supervisor;
 
 pub use admission::{capacity, fits_reservations};
-pub use agent_group::AgentGroup;
 pub use error::RunError;
-pub use fit::{PlanFitConcern, fits};
+pub use machine::{MachineActivity, PlanFitConcern, fits, presence};
+pub use node_limits::AgentGroup;
 pub use observer::{Observer, ObserverNotice};
 pub use options::{Foreground, RunOptions};
 pub use part::{PartPlace, part};
-pub use quiet::MachineActivity;
 pub use run::{capture_places, run, run_in_foreground};

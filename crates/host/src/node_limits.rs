@@ -1,5 +1,6 @@
 //! Limits of nodes: the mechanism that holds each, and the account of what programs had.
 
+mod agent_group;
 mod change;
 mod check;
 mod disks;
@@ -22,6 +23,7 @@ use windtunnel_verdict::evidence::{
     CpuUsageAccount, ResourceLimit, ResourceLimitHit, ResourceLimitOwner,
 };
 
+pub use agent_group::AgentGroup;
 pub(crate) use change::NodeLimitChange;
 pub(crate) use enforce::data_of;
 pub(crate) use outside::CpuTimeExcess;

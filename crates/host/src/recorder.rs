@@ -3,6 +3,8 @@
 //! Records reach it through a bounded channel. What does not fit is counted, and a disk that is
 //! full is reported once at the end; neither stops the run.
 
+mod recent;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +18,7 @@ use windtunnel_trace::peaks::LanePeakRates;
 use windtunnel_trace::sample::{self, LinkSampleRow, lane_names, write_rows};
 use windtunnel_verdict::evidence::RunRecorderSummary;
 
-use crate::recent::RecentLaneSamples;
+pub(crate) use recent::RecentLaneSamples;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]

@@ -16,6 +16,7 @@
 //! 11. programs end, counters are read, nodes vanish, files are closed;
 //! 12. the verdict.
 
+mod gateway;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,13 +43,12 @@ use windtunnel_sys::{schedule, signal};
 use windtunnel_trace::report::RunReport;
 
 use crate::error::{RunError, io, step};
-use crate::gateway;
 use crate::live::{self, AgentMembership, Readiness, RunLoop, Threads};
+use crate::machine::presence::{self, MissingPrerequisite};
 use crate::node_limits::MachineResourceLimits;
 use crate::observer::{Observer, ObserverNotice};
 use crate::options::{Foreground, RunOptions};
 use crate::output::OutputCollector;
-use crate::presence::{self, MissingPrerequisite};
 use crate::recorder::{RunRecorder, RunRecorderThread};
 use crate::records::{self, EvidenceRecorder};
 use crate::roots;

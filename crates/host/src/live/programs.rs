@@ -22,9 +22,9 @@ use windtunnel_verdict::evidence::{ProgramExit, ProgramKey, ProgramLifecycle, Su
 
 use super::context::RunContext;
 use super::foreground::ForegroundProgram;
+use super::freeze::FreezeState;
 use super::launcher::Launcher;
 use super::punctuality::ScheduledOccurrence;
-use crate::freeze::FreezeState;
 use crate::options::Foreground;
 use crate::supervisor::{Supervisor, SupervisorCommand};
 use ahead::ProgramEventQueue;

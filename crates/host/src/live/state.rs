@@ -19,12 +19,12 @@ use windtunnel_verdict::evidence::{
 use super::capture::IncompleteCaptures;
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
+use super::load::CpuLoadHistory;
 use super::membership::AgentMembership;
 use super::nodes::NodeInitMessenger;
 use super::reactor::RunReactor;
 use super::readiness::Readiness;
 use super::services::ReplicaWatcher;
-use crate::load::CpuLoadHistory;
 use crate::node_limits::MachineResourceLimits;
 use crate::observer::Observer;
 use crate::output::{OutputCollector, ReadinessLineMatch};

@@ -12,8 +12,8 @@ use windtunnel_sys::signal::SignalReader;
 use windtunnel_verdict::PartResults;
 use windtunnel_verdict::evidence::{DeviceDrops, RunEndReason, RunEvidence};
 
+use super::gateway::{self, GatewayEnd};
 use crate::error::RunError;
-use crate::gateway::{self, GatewayEnd};
 use crate::live::{AgentMembership, ControlConnectionTable, RunLoop, RunMemberTable};
 use crate::options::{Foreground, RunOptions};
 use crate::recorder::RunRecorderThread;
