@@ -69,7 +69,7 @@ pub fn part(stream: UnixStream, place: PartPlace) -> std::io::Result<()> {
 fn do_part(link: AgentConnection, setup: &PartSetup, place: PartPlace) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
     let folder = RunOutputFolder::create(&setup.folder, &plan)?;
-    let reserved = windtunnel_verdict::reserve(&folder, &plan).map_err(RunError::from);
+    let reserved = PartResults::reserve(&folder, &plan).map_err(RunError::from);
     let done = reserved.and_then(|()| in_folder(link, setup, place, &plan, &folder));
     if done.is_err() {
         folder.discard();

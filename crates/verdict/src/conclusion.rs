@@ -7,8 +7,7 @@ use windtunnel_folder::{FolderError, RunOutputFolder};
 use windtunnel_trace::report::{RunReport, RunVerdict};
 
 use crate::evidence::RunEvidence;
-use crate::tables::{self, RunMeasurements};
-use crate::verdict;
+use crate::{tables, verdict};
 
 /// Judges a run and writes what is known of it to its folder. What cannot be written is added to the
 /// verdict of the report that the caller gets: a run of which that cannot be written has failed.
@@ -16,9 +15,7 @@ use crate::verdict;
 pub fn conclude(evidence: &RunEvidence<'_>, folder: &RunOutputFolder) -> RunReport {
     let plan = evidence.plan;
     let mut report = verdict::judge(evidence);
-    let RunEvidence { echoes, tally, limits, bounds, .. } = *evidence;
-    let measured = RunMeasurements { echoes, tally, limits, bounds };
-    for (name, table) in tables::tables(plan, measured) {
+    for (name, table) in tables::tables(evidence) {
         let written = folder.write(name, table.as_bytes());
         note_failure(written, &mut report.verdict);
     }

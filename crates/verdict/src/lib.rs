@@ -27,5 +27,5 @@ mod verdict;
 pub use conclusion::conclude;
 pub use evidence::JudgingTerms;
 pub use gather::{EventFilter, GatherError, RunPartFolders, gather};
-pub use results::{PartResults, reserve};
+pub use results::PartResults;
 pub use text::rounded;

@@ -82,6 +82,16 @@ impl PartResults {
         CpuTickCounters { busy: self.busy, idle: self.idle, stolen: self.stolen }
     }
 
+    /// Keeps room for the results of a part of a run of `plan`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn reserve(folder: &RunOutputFolder, plan: &Plan) -> Result<(), FolderError> {
+        // It has the figures of the report, and histograms and samples of which it is not known how
+        // many there will be.
+        folder.reserve(FILE, 2 * report_bytes(plan))
+    }
+
     /// # Errors
     /// If they cannot be written.
     pub fn write(&self, folder: &RunOutputFolder) -> Result<(), FolderError> {
@@ -169,16 +179,6 @@ impl PartResults {
         self.services.validate(plan)?;
         self.programs.values().try_for_each(SupervisedProgram::validate)
     }
-}
-
-/// Keeps room for the results of a part of a run of `plan`.
-///
-/// # Errors
-/// If there is none.
-pub fn reserve(folder: &RunOutputFolder, plan: &Plan) -> Result<(), FolderError> {
-    // It has the figures of the report, and histograms and samples of which it is not known how
-    // many there will be.
-    folder.reserve(FILE, 2 * report_bytes(plan))
 }
 
 /// The longest results: samples of many links for hours.

@@ -7,22 +7,11 @@ use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_trace::sample::lane_names;
 
-use crate::evidence::{
-    CpuUsageAccount, EchoProbe, EchoResults, ResourceLimit, ResourceLimitSample,
-};
-
-/// What was measured in a run and has a table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunMeasurements<'a> {
-    pub echoes: &'a [(EchoProbe, EchoResults)],
-    pub tally: &'a Tally,
-    pub limits: &'a [CpuUsageAccount],
-    pub bounds: &'a [ResourceLimit],
-}
+use crate::evidence::{CpuUsageAccount, ResourceLimit, ResourceLimitSample, RunEvidence};
 
 /// File names and contents; none where nothing was measured.
-pub(crate) fn tables(plan: &Plan, measured: RunMeasurements<'_>) -> Vec<(&'static str, String)> {
-    let RunMeasurements { echoes, tally, limits, bounds } = measured;
+pub(crate) fn tables(evidence: &RunEvidence<'_>) -> Vec<(&'static str, String)> {
+    let RunEvidence { plan, echoes, tally, limits, bounds, .. } = *evidence;
     let name = |node: NodeId| plan.nodes[node.index()].name.as_str();
     let mut tables = Vec::new();
     if tally.departures.packets() > 0 {
@@ -173,15 +162,16 @@ mod tests {
     use windtunnel_trace::rate::IntervalByteCounts;
 
     use super::*;
-    use crate::evidence::{ResourceLimitKind, ResourceLimitOwner};
+    use crate::evidence::{
+        EchoProbe, EchoResults, JudgingTerms, ResourceLimitKind, ResourceLimitOwner,
+    };
+    use crate::results::PartResults;
     use windtunnel_dataplane::{LaneResult, NodePairThroughput};
 
-    /// Nothing but this.
-    fn measured<'a>(
-        echoes: &'a [(EchoProbe, EchoResults)],
-        tally: &'a Tally,
-    ) -> RunMeasurements<'a> {
-        RunMeasurements { echoes, tally, limits: &[], bounds: &[] }
+    /// The tables of a run in which nothing but this was measured.
+    fn tables_of(plan: &Plan, results: &PartResults) -> Vec<(&'static str, String)> {
+        let terms = JudgingTerms { plan_hash: "", late_above: Span::ZERO, attempts: &[] };
+        tables(&RunEvidence::of(plan, terms, results))
     }
 
     #[test]
@@ -197,10 +187,10 @@ mod tests {
         let seen = |at, rtt| EchoResults { echoes: vec![(at, rtt)], error: None };
         let rtt = Some(Span::from_micros(1_500_250));
         let echoes =
-            [(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
+            vec![(before, seen(Span::ZERO, rtt)), (during, seen(Span::from_millis(1_100), None))];
         let expected = "from,to,sent_s,rtt_s\na,b,,1.500250\nb,a,1.100000,\n".to_owned();
-        let tally = Tally::default();
-        assert_eq!(tables(&plan, measured(&echoes, &tally)), [("echoes.csv", expected)]);
+        let results = PartResults { echoes, ..PartResults::default() };
+        assert_eq!(tables_of(&plan, &results), [("echoes.csv", expected)]);
     }
 
     #[test]
@@ -208,7 +198,7 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        assert!(tables(&plan, measured(&[], &Tally::default())).is_empty());
+        assert!(tables_of(&plan, &PartResults::default()).is_empty());
         let at = |tenth: u64| Time::from_nanos(tenth * 100_000_000);
         let payload =
             IntervalByteCounts { start: Time::ZERO, counts: vec![(at(1), 1448), (at(2), 0)] };
@@ -216,7 +206,8 @@ mod tests {
         let tally = Tally { flows, ..Tally::default() };
         let expected =
             "time_s,from,to,payload_bytes\n0.100000,a,b,1448\n0.200000,a,b,0\n".to_owned();
-        assert_eq!(tables(&plan, measured(&[], &tally)), [("paths.csv", expected)]);
+        let results = PartResults { tally, ..PartResults::default() };
+        assert_eq!(tables_of(&plan, &results), [("paths.csv", expected)]);
     }
 
     #[test]
@@ -246,9 +237,8 @@ mod tests {
         let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
                         1.000000,a,,memory,64000000,7,3,0,0,,5\n\
                         2.000500,a,,memory,64000000,7,1,1,0,,4\n";
-        let tally = Tally::default();
-        let measured = RunMeasurements { bounds: &[bound], ..measured(&[], &tally) };
-        assert_eq!(tables(&plan, measured), [("bounds.csv", expected.to_owned())]);
+        let results = PartResults { bounds: vec![bound], ..PartResults::default() };
+        assert_eq!(tables_of(&plan, &results), [("bounds.csv", expected.to_owned())]);
     }
 
     #[test]
@@ -263,7 +253,7 @@ mod tests {
         lane.lateness.record(Span::from_nanos(90));
         lane.lateness.record(Span::from_nanos(90));
         tally.lanes = vec![lane, LaneResult::default()];
-        let found = tables(&plan, measured(&[], &tally));
+        let found = tables_of(&plan, &PartResults { tally, ..PartResults::default() });
         let rows: Vec<Vec<&str>> =
             found[0].1.lines().map(|line| line.split(',').collect()).collect();
         assert_eq!((found.len(), found[0].0), (1, "lateness.csv"));
