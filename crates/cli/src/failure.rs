@@ -18,6 +18,9 @@ use crate::render::quantity::count;
 
 pub(crate) use record::FailureOutput;
 
+/// The exit code, or why there is none of the verb's own.
+pub(crate) type Outcome = Result<u8, VerbFailure>;
+
 /// Why a verb could not do its work.
 #[derive(Debug)]
 pub(crate) enum VerbFailure {

@@ -8,8 +8,8 @@
 //! | module | what |
 //! | --- | --- |
 //! | `allowance` | the limits of this process, as `ulimit` sets them |
-//! | `arguments` | the command line as types |
-//! | `verb` | one verb a file |
+//! | `arguments` | arguments that several verbs have |
+//! | `verb` | the verbs, one a file |
 //! | `render` | tables, lines and texts for people |
 //! | `cluster` | options and messages of runs over a cluster |
 //! | `completion` | completions of a word on the command line |
@@ -57,7 +57,6 @@ use std::process::ExitCode;
 
 pub use exit::ExitCategory;
 pub use line::leaves;
-pub use manual::manual_page;
 
 use line::ParsedCommandLine;
 
@@ -70,7 +69,13 @@ pub fn command() -> clap::Command {
 /// The script by which a shell completes command lines.
 #[must_use]
 pub fn completions(shell: clap_complete::Shell) -> String {
-    completion::script(shell)
+    completion::script(shell, line::command())
+}
+
+/// The manual page `windtunnel(1)`, all verbs on one page.
+#[must_use]
+pub fn manual_page() -> String {
+    manual::page(line::command())
 }
 
 /// Executes the command line and returns the exit code.
@@ -94,6 +99,6 @@ fn execute() -> u8 {
         Ok(line) => line,
         Err(wrong) => return wrong.print(),
     };
-    verb::run(&line.arguments.verb)
+    verb::run(&line.arguments.verb, line::command)
         .unwrap_or_else(|failure| line.print(&allowance::explained(failure)))
 }

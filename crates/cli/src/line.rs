@@ -5,10 +5,23 @@ mod near;
 use std::ffi::{OsStr, OsString};
 
 use clap::error::Error;
-use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
 
-use crate::arguments::CommandLineArguments;
 use crate::failure::{FailureOutput, VerbFailure};
+use crate::verb::CommandLineVerb;
+
+/// Runs unmodified programs on an emulated network: one file, one machine, no root.
+///
+/// A scenario file describes nodes with their programs, routers, and links with latency, loss, rate
+/// and queue. `windtunnel run` builds that network out of namespaces, runs the programs on it, and
+/// leaves a folder that says what happened and how faithful the emulation was.
+#[derive(Debug, Parser)]
+#[command(name = "windtunnel", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct CommandLineArguments {
+    #[command(subcommand)]
+    pub(crate) verb: CommandLineVerb,
+}
 
 /// A command line that is right.
 #[derive(Debug)]

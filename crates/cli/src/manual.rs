@@ -1,16 +1,15 @@
 //! The manual page: the command line as troff, with sections beyond the arguments.
 
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::exit::ExitCategory;
 
 /// The manual page `windtunnel(1)`, all verbs on one page.
-#[must_use]
-pub fn manual_page() -> String {
-    let mut command = crate::command();
+pub(crate) fn page(mut command: Command) -> String {
     command.build();
-    let verbs: Vec<clap::Command> =
+    let verbs: Vec<Command> =
         command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned().collect();
     let main = Man::new(command);
     let mut page = Vec::new();
@@ -21,7 +20,7 @@ pub fn manual_page() -> String {
     let _ = main.render_description_section(&mut page);
     for verb in verbs {
         let name = verb.get_name().to_uppercase();
-        let tasks: Vec<clap::Command> = verb.get_subcommands().cloned().collect();
+        let tasks: Vec<Command> = verb.get_subcommands().cloned().collect();
         page.extend(verb_section(&name, verb));
         for task in tasks.into_iter().filter(|task| task.get_name() != "help") {
             let name = format!("{name} {}", task.get_name().to_uppercase());
@@ -53,7 +52,7 @@ fn ascii(page: &str) -> String {
 }
 
 /// A verb as one section; the sections of its own page become subsections.
-fn verb_section(name: &str, verb: clap::Command) -> Vec<u8> {
+fn verb_section(name: &str, verb: Command) -> Vec<u8> {
     let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
     let man = Man::new(verb);
     let mut parts = Vec::new();
@@ -120,7 +119,7 @@ mod tests {
     /// `man` under the locale C warns of each character that it cannot show, and leaves it out.
     #[test]
     fn every_terminal_can_show_the_page() {
-        let page = manual_page();
+        let page = page(crate::command());
         assert!(page.is_ascii());
         let shown: Vec<&str> = page.lines().filter(|line| line.contains("\\[u")).collect();
         assert!(shown.is_empty(), "{shown:?}");
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_page_has_every_verb_and_every_exit_code() {
-        let page = manual_page();
+        let page = page(crate::command());
         for verb in crate::command().get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let heading = format!(".SH {}\n", verb.get_name().to_uppercase());
             assert!(page.contains(&heading), "{heading}");

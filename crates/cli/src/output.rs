@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
+use windtunnel_host::PlanFitConcern;
 
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -98,4 +99,14 @@ pub(crate) fn talk_colours() -> bool {
 fn colours_wanted() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Says what a plan may not get.
+pub(crate) fn warn(concerns: &[PlanFitConcern]) {
+    for PlanFitConcern { text, hint, .. } in concerns {
+        talk(&format!("warning: {text}"));
+        if let Some(hint) = hint {
+            talk(&format!("hint: {hint}"));
+        }
+    }
 }

@@ -39,14 +39,60 @@ pub(crate) mod stop;
 pub(crate) mod top;
 pub(crate) mod web;
 
-use crate::arguments::CommandLineVerb;
-use crate::failure::VerbFailure;
+use clap::{Command, Subcommand};
 
-/// The exit code, or why there is none of the verb's own.
-pub(crate) type Outcome = Result<u8, VerbFailure>;
+use crate::failure::Outcome;
 
-/// Executes the verb of the command line.
-pub(crate) fn run(verb: &CommandLineVerb) -> Outcome {
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CommandLineVerb {
+    Run(Box<run::RunArguments>),
+    Link(Box<link::LinkArguments>),
+    Check(check::CheckArguments),
+    Edit(edit::EditArguments),
+    Init(init::InitArguments),
+    Generate(Box<generate::GenerateArguments>),
+    Import(Box<import::ImportArguments>),
+    Exec(exec::ExecArguments),
+    Shell(shell::ShellArguments),
+    Ps(ps::PsArguments),
+    Ls(ps::LsArguments),
+    Links(links::LinksArguments),
+    Top(top::TopArguments),
+    Web(web::WebArguments),
+    Set(set::SetArguments),
+    Down(state::DownArguments),
+    Up(state::UpArguments),
+    Do(happen::DoArguments),
+    Service(Box<service::ServiceArguments>),
+    Record(Box<record::RecordArguments>),
+    Limit(Box<limit::LimitArguments>),
+    Reserve(reserve::ReserveArguments),
+    Capture(capture::CaptureArguments),
+    Records(records::RecordsArguments),
+    Stop(stop::StopArguments),
+    Report(report::ReportArguments),
+    Explain(explain::ExplainArguments),
+    Plot(Box<plot::PlotArguments>),
+    Schema(schema::SchemaArguments),
+    Keygen(keygen::KeygenArguments),
+    Agent(Box<agent::AgentArguments>),
+    Hosts(hosts::HostsArguments),
+    Attach(attach::AttachArguments),
+    #[command(hide = true)]
+    Part(part::PartArguments),
+    #[command(hide = true)]
+    Play(play::PlayArguments),
+    Images(images::ImagesArguments),
+    Doctor(doctor::DoctorArguments),
+    Completions(completions::CompletionsArguments),
+    #[command(hide = true)]
+    Complete(complete::CompleteArguments),
+    Manual(manual::ManualArguments),
+}
+
+/// Executes the verb of the command line that `command` says how to read.
+pub(crate) fn run(verb: &CommandLineVerb, command: fn() -> Command) -> Outcome {
     match verb {
         CommandLineVerb::Run(arguments) => run::run(arguments),
         CommandLineVerb::Limit(arguments) => limit::run(arguments),
@@ -85,8 +131,8 @@ pub(crate) fn run(verb: &CommandLineVerb) -> Outcome {
         CommandLineVerb::Hosts(arguments) => hosts::run(arguments),
         CommandLineVerb::Images(arguments) => images::run(arguments),
         CommandLineVerb::Doctor(arguments) => doctor::run(arguments),
-        CommandLineVerb::Completions(arguments) => completions::run(arguments),
-        CommandLineVerb::Complete(arguments) => complete::run(arguments),
-        CommandLineVerb::Manual(arguments) => manual::run(arguments),
+        CommandLineVerb::Completions(arguments) => completions::run(arguments, command()),
+        CommandLineVerb::Complete(arguments) => complete::run(arguments, command()),
+        CommandLineVerb::Manual(arguments) => manual::run(arguments, command()),
     }
 }

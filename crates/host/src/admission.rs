@@ -12,9 +12,9 @@ use windtunnel_budget::admission::{
 use windtunnel_control::reservations::{self, HoldError, ReservationLock, RunReservation};
 use windtunnel_model::Plan;
 use windtunnel_sys::limits;
+use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 use crate::error::RunError;
-use crate::node_limits::ResourceLimitOwner;
 use parts::MachineReservations;
 
 /// What a run has reserved, until its last process has ended.

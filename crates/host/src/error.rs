@@ -1,9 +1,9 @@
 //! Why a run could not be done.
 
 use windtunnel_budget::admission::ResourceShortfall;
+use windtunnel_folder::FolderError;
 
-use crate::folder::FolderError;
-use crate::presence::MissingPrerequisite;
+use crate::machine::presence::MissingPrerequisite;
 
 /// Why a run could not be done. What happens once the network is up is not an error but a verdict.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +181,7 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {run: /no/such/program}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        let first = crate::presence::missing(&plan, "/".as_ref(), None).remove(0);
+        let first = crate::machine::presence::missing(&plan, "/".as_ref(), None).remove(0);
         assert_eq!(first.node, node);
         RunError::Missing { missing: vec![("a".to_owned(), first); count] }
     }

@@ -6,13 +6,12 @@ use std::sync::OnceLock;
 
 use windtunnel_control::frame;
 use windtunnel_engine::FlowAudienceTable;
-use windtunnel_model::Plan;
+use windtunnel_folder::RunOutputFolder;
+use windtunnel_model::{Plan, Span};
 use windtunnel_routing::Routes;
+use windtunnel_verdict::{JudgingTerms, RunPartFolders, gather};
 
-use crate::folder::RunOutputFolder;
-use crate::gather::{RunPartFolders, gather};
 use crate::observer::OwnedNotice;
-use crate::options::RunOptions;
 use crate::part::news::MemberAnnouncement;
 use crate::supervisor::Supervisor;
 
@@ -79,7 +78,7 @@ fn use_plan(text: &[u8]) {
     let routes = Routes::compute(&plan);
     let _ = FlowAudienceTable::of(&plan, &routes, &vec![0; plan.nodes.len()], 1);
     let _ = Supervisor::new(&plan);
-    let _ = crate::recorder::lane_names(&plan);
+    let _ = windtunnel_trace::sample::lane_names(&plan);
 }
 
 /// A run on two machines, of which one has left these files.
@@ -96,13 +95,14 @@ fn put_together(file: &str, text: &[u8], plan: &Plan, results: &[(&str, Vec<u8>)
     })();
     assert!(prepared.is_ok(), "the folder can be written: {prepared:?}");
     if let Ok(folder) = RunOutputFolder::create(&root, plan) {
-        let options = RunOptions::new(root.clone(), "/".into());
+        let late_above = Span::from_millis(1);
+        let terms = JudgingTerms { plan_hash: "", late_above, attempts: &[] };
         let members =
             vec![("a".to_owned(), Ok(part.clone())), ("b".to_owned(), Err("lost".into()))];
         let placement = vec![0; plan.nodes.len()];
         let _ = gather(
             plan,
-            &options,
+            terms,
             &folder,
             &RunPartFolders { members, placement, ..RunPartFolders::default() },
         );
@@ -122,7 +122,7 @@ mod tests {
     use windtunnel_simlab::fuzzing::{damage, replay_seeds};
 
     use super::*;
-    use crate::part::results::tests::sample;
+    use windtunnel_verdict::testing::sample;
 
     fn plan() -> Plan {
         windtunnel_dataplane::testing::plan(
@@ -224,7 +224,7 @@ expect:\n- {link: a--r, direction: up, rate: {max: 1mbit}}\n- {path: [a, b], thr
             change(&mut results);
             fs::create_dir_all(&part).unwrap();
             fs::write(part.join("part.json"), results.to_string()).unwrap();
-            let read = crate::part::results::PartResults::read(&part, 0, &bench.plan);
+            let read = windtunnel_verdict::PartResults::read(&part, 0, &bench.plan);
             read.map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(read(|_| {}), Ok(()));

@@ -36,8 +36,6 @@ use windtunnel_limit::AttachRefusal;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-use crate::outside::end::RecordingSignalReader;
-use crate::outside::start;
 pub use attached::attach;
 use control::LimitControlThread;
 pub use destination::AllowedDestination;
@@ -51,6 +49,7 @@ pub use status::{
 };
 pub use supervision::RefusedDestinations;
 pub use windtunnel_limit::attach::keeper::AttachOutcome;
+use windtunnel_outside::RecordingSignalReader;
 
 /// What limits a command.
 #[derive(Debug, Clone)]
@@ -193,7 +192,7 @@ fn check(program: &OsStr, moves: bool) -> Result<(), LimitError> {
     if moves && preloaded.iter().any(|name| std::env::var_os(name).is_some()) {
         return Err(LimitError::Nested);
     }
-    if moves && start::gains_rights(program) {
+    if moves && windtunnel_outside::gains_rights(program) {
         return Err(LimitError::GainsRights(program.to_owned()));
     }
     Ok(())
@@ -210,7 +209,7 @@ fn spawn(
     if let Some(network) = network {
         network.add_variables(&mut variables, shared);
     }
-    let (words, environment) = start::strings(arguments, variables).map_err(failed)?;
+    let (words, environment) = windtunnel_outside::strings(arguments, variables).map_err(failed)?;
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
     let mut plan =
         SpawnPlan::new(&words, &environment, [input.as_fd(), output.as_fd(), error.as_fd()]);

@@ -1,16 +1,13 @@
 //! Limits of nodes: the mechanism that holds each, and the account of what programs had.
 
-mod account;
-mod bound;
+mod agent_group;
 mod change;
 mod check;
-mod disk_use;
 mod disks;
 mod enforce;
 mod groups;
 mod limited;
 mod outside;
-mod owner;
 mod reservations;
 mod rounds;
 mod shares;
@@ -22,13 +19,14 @@ use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, LimitMechanis
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId, Time};
 use windtunnel_sys::limits;
+use windtunnel_verdict::evidence::{
+    CpuUsageAccount, ResourceLimit, ResourceLimitHit, ResourceLimitOwner,
+};
 
-pub(crate) use account::{CpuAccountWindow, CpuUsageAccount, exceeded};
-pub(crate) use bound::{ResourceLimit, ResourceLimitHit, ResourceLimitKind, ResourceLimitSample};
+pub use agent_group::AgentGroup;
 pub(crate) use change::NodeLimitChange;
 pub(crate) use enforce::data_of;
 pub(crate) use outside::CpuTimeExcess;
-pub(crate) use owner::ResourceLimitOwner;
 
 use disks::DiskNeeds;
 use groups::NodeGroups;

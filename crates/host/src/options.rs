@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use windtunnel_control::part::SharedOptions;
 use windtunnel_model::{Bytes, NodeId, Span};
 use windtunnel_trace::report::RunAttempt;
+use windtunnel_verdict::JudgingTerms;
 
 /// How a run is done.
 #[derive(Debug, Clone)]
@@ -82,6 +83,13 @@ impl RunOptions {
         let plan_hash = plan_hash.to_owned();
         let usual = RunOptions::new(folder, base_dir);
         RunOptions { plan_hash, max_lateness, output_limit, offload, packet_memory, ..usual }
+    }
+
+    /// How the run is judged.
+    #[must_use]
+    pub fn terms(&self) -> JudgingTerms<'_> {
+        let RunOptions { plan_hash, max_lateness, attempts, .. } = self;
+        JudgingTerms { plan_hash, late_above: *max_lateness, attempts }
     }
 
     /// What other machines have to know of these.

@@ -22,13 +22,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::EventFd as Wake;
+use windtunnel_verdict::evidence::{OutputCollectionSummary, ProgramKey};
 
 use crate::observer::Observer;
-#[cfg(test)]
-pub(crate) use carry::{LogLine, OutputByteCounts};
-pub(crate) use carry::{
-    LogMatches, LogWatch, OutputCollectionSummary, OutputStreamSetup, ProgramKey,
-};
+pub(crate) use carry::{LogWatch, OutputStreamSetup};
 use stream::{ClosedOutputStream, OutputPipe, PipeReadOutcome, PriorOutputFile};
 
 /// From the thread to the main loop.

@@ -9,7 +9,6 @@
 pub(crate) mod link;
 pub(crate) mod news;
 mod own;
-pub(crate) mod results;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -18,19 +17,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_control::part::{FromPart, PartSetup, StopWhy, ToPart, bytes_of, with_causes};
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_model::Plan;
 use windtunnel_sys::{limits, schedule};
 use windtunnel_tunnel::{Security, TunnelSettings, UdpTunnel};
+use windtunnel_verdict::PartResults;
 
 use crate::error::{RunError, step};
-use crate::folder::RunOutputFolder;
 use crate::live::{AgentMembership, RunMemberTable};
 use crate::observer::Observer;
 use crate::options::RunOptions;
 use crate::roots;
-use crate::run::{ENDING, FinishedRun, prepare};
+use crate::run::{ENDING, prepare};
 use link::AgentConnection;
-use results::PartResults;
 use windtunnel_dataplane::RemoteMachines;
 
 /// What only this machine knows of its part of a run.
@@ -70,7 +69,7 @@ pub fn part(stream: UnixStream, place: PartPlace) -> std::io::Result<()> {
 fn do_part(link: AgentConnection, setup: &PartSetup, place: PartPlace) -> Result<(), RunError> {
     let plan = Arc::new(setup.plan.clone());
     let folder = RunOutputFolder::create(&setup.folder, &plan)?;
-    let reserved = results::reserve(&folder, &plan).map_err(RunError::from);
+    let reserved = PartResults::reserve(&folder, &plan).map_err(RunError::from);
     let done = reserved.and_then(|()| in_folder(link, setup, place, &plan, &folder));
     if done.is_err() {
         folder.discard();
@@ -118,56 +117,24 @@ fn in_folder(
     live.measure_paths();
     let Some(origin) = live.until_begin() else { return Err(live.not_begun()) };
     let mut done = live.through(origin, &[]);
-    done.notes.extend(roots::remove(plan, folder));
-    if done.ended.membership.as_ref().is_some_and(AgentMembership::agent_is_gone) {
+    done.results.notes.extend(roots::remove(plan, folder));
+    if done.membership.as_ref().is_some_and(AgentMembership::agent_is_gone) {
         // No process will fetch anything, and nothing of a run outlives its agent.
         folder.discard();
         return Ok(());
     }
     if let Err(error) = own::take(folder.path()) {
-        done.notes.push(format!("not all files that nodes left can be read: {error}"));
+        done.results.notes.push(format!("not all files that nodes left can be read: {error}"));
     }
-    results_of(setup, done).write(folder)?;
-    Ok(())
-}
-
-/// What this part has seen.
-fn results_of(setup: &PartSetup, done: FinishedRun) -> PartResults {
-    let FinishedRun { ended, processors, .. } = done;
-    let members = ended.membership.as_ref().map(|membership| &membership.members);
-    let own = ended.supervisor.programs().filter(|(key, _)| ended.supervisor.is_here(*key));
-    PartResults {
+    let results = PartResults {
         member: setup.member,
         host: setup.members.get(usize::from(setup.member)).cloned().unwrap_or_default(),
         kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
         cpus: limits::cpus().map_or(1, |cpus| cpus.len()),
-        began_unix_s: done.began_unix_s,
-        setup: done.setup,
-        elapsed: done.elapsed,
-        ending: done.ending,
-        programs: own.map(|(key, program)| (key, program.clone())).collect(),
-        clocks: ended.membership.as_ref().map(|it| it.clocks.clone()).unwrap_or_default(),
-        lost: members.map(RunMemberTable::lost).cloned().unwrap_or_default(),
-        apart: members.is_some_and(RunMemberTable::is_cut_off),
-        began_late: ended.began_late,
-        tally: ended.tally,
-        recorded: done.recorded,
-        records: ended.records,
-        carried: ended.carried,
-        echoes: ended.echoes,
-        origin: ended.origin,
-        freezes: ended.freezes,
-        planned: ended.planned,
-        load: ended.load,
-        limits: ended.limits,
-        bounds: ended.bounds,
-        services: ended.services,
-        device_drops: done.device_drops,
-        busy: processors.busy,
-        idle: processors.idle,
-        stolen: processors.stolen,
-        notes: done.notes,
-    }
+        ..done.results
+    };
+    results.write(folder)?;
+    Ok(())
 }
 
 /// A socket at the first port that is free.

@@ -3,24 +3,22 @@
 //! Records reach it through a bounded channel. What does not fit is counted, and a disk that is
 //! full is reported once at the end; neither stops the run.
 
-mod lines;
-mod peaks;
+mod recent;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use serde::{Deserialize, Serialize};
 use windtunnel_dataplane::SampleSink;
-use windtunnel_model::{Lane, Plan, Time};
+use windtunnel_folder::{FolderError, LineFileWriter, RunOutputFolder, failed};
+use windtunnel_model::{Plan, Time};
 use windtunnel_trace::event::EventLogEntry;
-use windtunnel_trace::sample::{self, LinkSampleRow};
+use windtunnel_trace::peaks::LanePeakRates;
+use windtunnel_trace::sample::{self, LinkSampleRow, lane_names, write_rows};
+use windtunnel_verdict::evidence::RunRecorderSummary;
 
-use crate::folder::{FolderError, RunOutputFolder, failed};
-use crate::recent::RecentLaneSamples;
-pub(crate) use lines::LineFileWriter;
-pub(crate) use peaks::LanePeakRates;
+pub(crate) use recent::RecentLaneSamples;
 
 /// The sending side; cheap to clone.
 #[derive(Debug, Clone)]
@@ -43,17 +41,6 @@ struct RunRecorderBacklog {
 pub(crate) struct RunRecorderThread {
     thread: JoinHandle<RunRecorderSummary>,
     lost: Arc<AtomicU64>,
-}
-
-/// What the recorder found out.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct RunRecorderSummary {
-    /// By lane index: the most wire bytes a second over any whole second.
-    pub peak_bytes_per_s: Vec<u64>,
-    /// Records that were not written.
-    pub lost: u64,
-    /// Why writing failed, if it did.
-    pub failure: Option<String>,
 }
 
 #[derive(Debug)]
@@ -164,15 +151,6 @@ impl RunRecorderThread {
     }
 }
 
-/// Link name and direction (`from-to`) by lane index.
-#[must_use]
-pub(crate) fn lane_names(plan: &Plan) -> Vec<(String, String)> {
-    (0..plan.links.len() * 2)
-        .map(Lane::from_index)
-        .map(|lane| (plan.links[lane.link.index()].name.clone(), plan.lane_name(lane)))
-        .collect()
-}
-
 struct RunRecorderFiles {
     links: LineFileWriter,
     events: LineFileWriter,
@@ -218,22 +196,6 @@ fn write_all(
     RunRecorderSummary { peak_bytes_per_s: peaks.finish(), lost: 0, failure }
 }
 
-/// Writes the rows of the directions that did something in the interval that ended at `at`; of all
-/// directions for a `whole` one, which the first and the last are.
-pub(crate) fn write_rows(
-    out: &mut Vec<u8>,
-    at: Time,
-    rows: &[LinkSampleRow],
-    names: &[(String, String)],
-    whole: bool,
-) {
-    for (row, (link, direction)) in rows.iter().zip(names) {
-        if whole || !row.is_idle() {
-            row.write_line(out, at.as_nanos(), link, direction);
-        }
-    }
-}
-
 /// 25 s of samples: a disk that stalls longer loses (counted) records, not packets.
 const SAMPLES_WAITING_MAX: usize = 256;
 /// The starts of some 10 000 programs at once are no more than this.
@@ -245,29 +207,10 @@ const EVENTS_AHEAD_BYTES: u64 = 1 << 18;
 
 #[cfg(test)]
 mod tests {
-    use super::peaks::SECOND_NS;
     use super::*;
 
     fn tenths(n: u64) -> Time {
-        Time::from_nanos(n * SECOND_NS / 10)
-    }
-
-    #[test]
-    fn a_direction_that_did_nothing_has_a_row_in_a_whole_interval_only() {
-        let names = ["busy", "idle"].map(|link| (link.to_owned(), "a-b".to_owned()));
-        let rows = [
-            LinkSampleRow { delivered_packets: 3, ..LinkSampleRow::default() },
-            LinkSampleRow::default(),
-        ];
-        let links = |whole| {
-            let mut text = Vec::new();
-            write_rows(&mut text, tenths(1), &rows, &names, whole);
-            let text = String::from_utf8(text).unwrap();
-            let link = |row: &str| row.split(',').nth(1).unwrap().to_owned();
-            text.lines().map(link).collect::<Vec<_>>()
-        };
-        assert_eq!(links(false), ["busy"]);
-        assert_eq!(links(true), ["busy", "idle"]);
+        Time::from_nanos(n * 100_000_000)
     }
 
     #[test]

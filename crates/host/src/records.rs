@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use windtunnel_engine::RecordSettings;
 use windtunnel_evidence::file::EventSource;
+use windtunnel_folder::RECORDS;
 use windtunnel_model::plan::{NodeInterface, RecordChoice, RecordMode, RecordingPolicy};
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::record::region::RecordRegionLayout;
@@ -144,7 +145,7 @@ impl EvidenceRecorder {
             recording: plan.record.clone(),
             plan,
             plan_hash,
-            folder: folder.join(FOLDER),
+            folder: folder.join(RECORDS),
             member,
             is_on: false,
             regions,
@@ -350,8 +351,6 @@ fn limits(recording: &RecordingPolicy) -> RecordFileLimits {
 
 /// Room for 10 ms of 26 million records a second; a packet makes three at each link.
 const PACKETS: RecordRegionLayout = RecordRegionLayout { rings: 1, slots: 1 << 18, sockets: 0 };
-/// Below the run folder.
-pub(crate) const FOLDER: &str = "records";
 const WITHOUT_KERNEL: &str = "nothing looks at the kernel's stack; write `record: standby`, so that \
                               it can begin at any time";
 const WITHOUT_LIBRARY: &str = "programs were started without the library for it; write \

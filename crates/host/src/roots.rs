@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use windtunnel_folder::{RunOutputFolder, VOLUMES};
 use windtunnel_image::{Cache, Image, ImageOwnerMapping, LeftOut, MergedLayerTree};
 use windtunnel_model::plan::{
     Node, NodeFilesystem, Platform, ProgramUser, RootSource, VolumeSource,
@@ -23,12 +24,10 @@ use windtunnel_model::plan::{
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{Namespaces, OwnRoot};
 
-use crate::folder::RunOutputFolder;
 use crate::observer::{Observer, ObserverNotice};
 pub use error::RootError;
 pub(crate) use fetching::fetch;
 pub use fetching::{fetch_for, place_of};
-pub(crate) use volumes::FOLDER as VOLUMES;
 use volumes::Volumes;
 
 /// Prepares the file systems of the nodes that are `here`. What is not as it should be goes to `notes`.

@@ -16,16 +16,17 @@
 //! 11. programs end, counters are read, nodes vanish, files are closed;
 //! 12. the verdict.
 
+mod gateway;
 mod stages;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use windtunnel_control::ControlListener;
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_gateway::Gateway;
 use windtunnel_model::plan::{RecordMode, RecordingPolicy as Asked};
 use windtunnel_model::record::kind::RecordSource;
@@ -39,29 +40,26 @@ use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::region::MappedRecordRegion;
 use windtunnel_sys::{schedule, signal};
-use windtunnel_trace::report::{RunReport, RunVerdict};
+use windtunnel_trace::report::RunReport;
 
-use crate::clock::now;
 use crate::error::{RunError, io, step};
-use crate::folder::{FolderError, RunOutputFolder};
-use crate::gateway;
 use crate::live::{self, AgentMembership, Readiness, RunLoop, Threads};
+use crate::machine::presence::{self, MissingPrerequisite};
 use crate::node_limits::MachineResourceLimits;
 use crate::observer::{Observer, ObserverNotice};
 use crate::options::{Foreground, RunOptions};
 use crate::output::OutputCollector;
-use crate::presence::{self, MissingPrerequisite};
 use crate::recorder::{RunRecorder, RunRecorderThread};
 use crate::records::{self, EvidenceRecorder};
 use crate::roots;
-use crate::tables::{self, RunMeasurements};
-use crate::verdict;
-pub(crate) use stages::{FinishedRun, StartedRun};
+use stages::StartedRun;
+use windtunnel_dataplane::now;
 use windtunnel_dataplane::owners::{self, Roots};
 use windtunnel_dataplane::promotion::{Priority, RealTimePromoter};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 use windtunnel_dataplane::senders::{self, OfLane};
 use windtunnel_dataplane::{Dataplane, PacketLoopParameters, RecordSetup, RemoteMachines};
+use windtunnel_verdict::conclude;
 
 /// Whether this machine has what programs need that cannot come later.
 fn check_presence(
@@ -395,11 +393,9 @@ impl PreparedRun {
         }
         begun.measure_paths();
         let mut done = begun.through(now(), &options.captures);
-        done.notes.extend(roots::remove(plan, folder));
-        let attempts = options.attempts.clone();
-        let report = RunReport { attempts, ..verdict::judge(&done.evidence(plan, options)) };
-        let report = write_results(folder, plan, &done, report);
-        drop((done.ended.connections, done.ended.signals));
+        done.results.notes.extend(roots::remove(plan, folder));
+        let report = conclude(&done.evidence(plan, options), folder);
+        drop((done.connections, done.signals));
         Ok(report)
     }
 
@@ -505,65 +501,6 @@ fn start_threads(
     };
     let (dataplane, notes) = Dataplane::start(setup).map_err(step("open the packet socket"))?;
     Ok((Threads { wake, recorder, output, matches, dataplane, notes, roots }, recording))
-}
-
-/// What cannot be written is added to the verdict of the report that the caller gets.
-fn write_results(
-    folder: &RunOutputFolder,
-    plan: &Plan,
-    done: &FinishedRun,
-    report: RunReport,
-) -> RunReport {
-    let ended = &done.ended;
-    let measured = RunMeasurements {
-        echoes: &ended.echoes,
-        tally: &ended.tally,
-        limits: &ended.limits,
-        bounds: &ended.bounds,
-    };
-    let tables = tables::tables(plan, measured);
-    write_report(folder, plan, tables, report)
-}
-
-/// Writes what is known when all is over. A run of which that cannot be written has failed.
-pub(crate) fn write_report(
-    folder: &RunOutputFolder,
-    plan: &Plan,
-    tables: Vec<(&'static str, String)>,
-    mut report: RunReport,
-) -> RunReport {
-    for (name, table) in tables {
-        let written = folder.write(name, table.as_bytes());
-        note_failure(written, &mut report.verdict);
-    }
-    for node in &plan.nodes {
-        let programs = report.programs.iter().filter(|program| program.node == node.name);
-        let lines: Vec<String> = programs.map(|program| format!("{}\n", program.ended)).collect();
-        let path = Path::new("nodes").join(&node.name).join("exit");
-        let file = folder.below().create(path);
-        let written = file.and_then(|mut file| file.write_all(lines.concat().as_bytes()));
-        if let Err(error) = written {
-            // `run.json` says the same.
-            let warning = format!("cannot write the exit of {}: {error}", node.name);
-            report.verdict.warnings.push(warning);
-        }
-    }
-    let written = folder.write("junit.xml", windtunnel_trace::junit::text(&report).as_bytes());
-    note_failure(written, &mut report.verdict);
-    let json = serde_json::to_vec_pretty(&report).map_err(|error| FolderError {
-        verb: "write",
-        path: folder.file("run.json"),
-        source: error.into(),
-    });
-    note_failure(json.and_then(|json| folder.write("run.json", &json)), &mut report.verdict);
-    report
-}
-
-/// A verdict that cannot be kept is not one that can be relied on.
-fn note_failure(written: Result<(), FolderError>, verdict: &mut RunVerdict) {
-    if let Err(error) = written {
-        verdict.add_failure(format!("{error}: {}", error.source));
-    }
 }
 
 /// Signals that end a run.

@@ -5,16 +5,13 @@
 //! again ([`Supervisor::next_wake`]) and does what [`Supervisor::poll_command`] says.
 
 mod nodes;
-mod program;
 mod starting;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use windtunnel_model::plan::ReadinessCondition;
 use windtunnel_model::{Plan, Span};
-
-use crate::output::ProgramKey;
-pub(crate) use program::{ProgramExit, ProgramLifecycle, SupervisedProgram};
+use windtunnel_verdict::evidence::{ProgramExit, ProgramKey, SupervisedProgram, programs_of};
 
 /// What the run loop must do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +37,8 @@ pub(crate) enum SupervisorCommand {
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     programs: BTreeMap<ProgramKey, SupervisedProgram>,
-    names: Vec<String>,
+    /// Each program in words.
+    names: BTreeMap<ProgramKey, String>,
     commands: VecDeque<SupervisorCommand>,
     spawns: BTreeMap<u64, ProgramKey>,
     next_spawn: u64,
@@ -62,16 +60,9 @@ impl Supervisor {
     /// The same for the nodes that are `here`.
     #[must_use]
     pub(crate) fn of_part(plan: &Plan, here: Vec<bool>) -> Self {
-        let nodes = plan.nodes.iter().enumerate();
-        let programs = nodes.flat_map(|(node, spec)| {
-            let numbered = spec.programs.iter().enumerate();
-            numbered.map(move |(program, spec)| {
-                (ProgramKey { node, program }, SupervisedProgram::new(spec.clone()))
-            })
-        });
         Supervisor {
-            programs: programs.collect(),
-            names: plan.nodes.iter().map(|node| node.name.clone()).collect(),
+            programs: programs_of(plan),
+            names: names(plan),
             commands: VecDeque::new(),
             spawns: BTreeMap::new(),
             next_spawn: 1,
@@ -88,13 +79,11 @@ impl Supervisor {
     }
 
     /// Where a program on another machine is in its life.
-    pub(crate) fn on_news(&mut self, key: ProgramKey, mut state: SupervisedProgram) {
+    pub(crate) fn on_news(&mut self, key: ProgramKey, state: SupervisedProgram) {
         if !self.is_here(key)
             && let Some(program) = self.programs.get_mut(&key)
         {
-            // What the program is, the plan says.
-            state.spec.clone_from(&program.spec);
-            *program = state;
+            program.follow(state);
         }
     }
 
@@ -153,9 +142,7 @@ impl Supervisor {
     pub(crate) fn on_spawned(&mut self, spawn: u64, pid: i32, now: Span) -> Option<ProgramKey> {
         let key = *self.spawns.get(&spawn)?;
         let program = self.programs.get_mut(&key)?;
-        program.life = ProgramLifecycle::Running { pid, since: now };
-        program.awaited = false;
-        program.started_at = Some(now);
+        program.begin(pid, now);
         match program.spec.ready.clone() {
             None => self.on_ready(key, now),
             Some(
@@ -201,17 +188,14 @@ impl Supervisor {
     pub(crate) fn on_spawn_failed(&mut self, spawn: u64, message: &str) -> Option<ProgramKey> {
         let key = self.spawns.remove(&spawn)?;
         let text = format!("{}: {message}", self.describe(key));
-        self.programs.get_mut(&key)?.life =
-            ProgramLifecycle::Failed { message: message.to_owned() };
+        self.programs.get_mut(&key)?.fail(message.to_owned());
         self.fatal.get_or_insert(text);
         Some(key)
     }
 
     /// A program is ready. Returns it if that is news.
     pub(crate) fn on_ready(&mut self, key: ProgramKey, now: Span) -> Option<ProgramKey> {
-        let program = self.programs.get_mut(&key)?;
-        program.ready_at.get_or_insert(now);
-        (!std::mem::replace(&mut program.ready, true)).then_some(key)
+        self.programs.get_mut(&key)?.note_ready(now).then_some(key)
     }
 
     /// A program has exited. Returns it, and whether that made it ready.
@@ -224,14 +208,8 @@ impl Supervisor {
         let key = self.spawns.remove(&spawn)?;
         let stopping = self.stopping;
         let program = self.programs.get_mut(&key)?;
-        program.paused = false;
-        program.last_exit = Some(exit);
-        program.exited_at = Some(now);
+        program.exit(exit, now, stopping);
         let ready = exit.code == 0 && program.spec.ready == Some(ReadinessCondition::Exit);
-        program.life = match program.restart_delay(exit) {
-            Some(delay) if !stopping => ProgramLifecycle::Waiting { not_before: now + delay },
-            _ => ProgramLifecycle::Exited { exit },
-        };
         let became_ready = ready && self.on_ready(key, now).is_some();
         self.fail_those_that_waited_for(key);
         Some((key, became_ready))
@@ -245,12 +223,7 @@ impl Supervisor {
     /// The run is ending: nothing is started or judged from now on.
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
-        for program in self.programs.values_mut() {
-            program.ended_by_run |= matches!(
-                program.life,
-                ProgramLifecycle::Running { .. } | ProgramLifecycle::Starting
-            );
-        }
+        self.programs.values_mut().for_each(SupervisedProgram::end_with_run);
     }
 
     /// Whether every program that is not a daemon has had its life. False if there is none: such a
@@ -299,6 +272,13 @@ impl Supervisor {
         here.map(|(_, program)| program).filter(|program| program.life.is_running())
     }
 
+    /// What became of the programs of this machine.
+    pub(crate) fn into_own(self) -> BTreeMap<ProgramKey, SupervisedProgram> {
+        let Supervisor { mut programs, here, .. } = self;
+        programs.retain(|key, _| here.get(key.node).copied().unwrap_or(false));
+        programs
+    }
+
     /// Every program with its state.
     pub(crate) fn programs(&self) -> impl Iterator<Item = (ProgramKey, &SupervisedProgram)> {
         self.programs.iter().map(|(key, program)| (*key, program))
@@ -310,24 +290,15 @@ impl Supervisor {
         self.programs.get(&key)
     }
 
-    /// A program by itself, for tests of what is said of it.
-    #[cfg(test)]
-    pub(crate) fn single(spec: windtunnel_model::plan::Program) -> SupervisedProgram {
-        SupervisedProgram::new(spec)
-    }
-
-    /// The program in words: `web`, or `web (program 2: redis-server)` where a node has several.
+    /// The program in words, as [`ProgramKey::describe`] has it.
     #[must_use]
     pub(crate) fn describe(&self, key: ProgramKey) -> String {
-        let node = &self.names[key.node];
-        let command = self.programs.get(&key).and_then(|program| program.spec.argv.first());
-        let several = self.programs.contains_key(&ProgramKey { program: 1, ..key });
-        match command {
-            Some(command) if several => format!("{node} (program {}: {command})", key.program + 1),
-            Some(command) => format!("{node} ({command})"),
-            None => node.clone(),
-        }
+        self.names.get(&key).cloned().unwrap_or_default()
     }
+}
+
+fn names(plan: &Plan) -> BTreeMap<ProgramKey, String> {
+    programs_of(plan).into_keys().map(|key| (key, key.describe(plan))).collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use windtunnel_cluster::PartSessions;
 use windtunnel_cluster::parts::PartEvent;
 use windtunnel_cluster::protocol::run::{PartCommand, RunSetup};
 use windtunnel_control::part::{FromPart, StopWhy};
-use windtunnel_host::{Observer, RunOutputFolder};
+use windtunnel_folder::RunOutputFolder;
+use windtunnel_host::Observer;
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::SignalReader;
 

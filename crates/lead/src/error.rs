@@ -1,9 +1,9 @@
 //! Why a run over machines could not be led.
 
 use windtunnel_cluster::{AgentClientError, KeyError};
-use windtunnel_host::FolderError;
-use windtunnel_host::gather::GatherError;
+use windtunnel_folder::FolderError;
 use windtunnel_placement::PlacementRefusal;
+use windtunnel_verdict::GatherError;
 
 /// Why machines were not found, or a run over them did not begin or has no report.
 #[derive(Debug, thiserror::Error)]

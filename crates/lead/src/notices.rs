@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use windtunnel_cluster::protocol::run::RunSetup;
-use windtunnel_host::gather::EventFilter;
 use windtunnel_host::observer::OwnedNotice;
 use windtunnel_host::{Observer, ObserverNotice};
 use windtunnel_model::{Plan, Span};
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
+use windtunnel_verdict::EventFilter;
 
 /// Puts the parts' notices together.
 pub(crate) struct Notices {

@@ -16,7 +16,7 @@ use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_control::{
     ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest,
 };
-use windtunnel_host::RunOutputFolder;
+use windtunnel_folder::RunOutputFolder;
 
 use crate::command;
 use answers::ControlProxyResponder;

@@ -9,10 +9,12 @@ use windtunnel_cluster::protocol::{
 };
 use windtunnel_cluster::{AgentClient, ClusterKey, PartSessions, parts};
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{Observer, RunOptions, RunOutputFolder, gather};
+use windtunnel_folder::RunOutputFolder;
+use windtunnel_host::{Observer, RunOptions};
 use windtunnel_model::Plan;
 use windtunnel_placement::{NodePlacement, PlacedRunLoad, UplinkTrafficBound};
 use windtunnel_trace::report::RunReport;
+use windtunnel_verdict::gather;
 
 use crate::conductor::{self, ClusterRunCoordinator, ClusterRunStage};
 use crate::error::LeadError;
@@ -202,7 +204,7 @@ impl LiveClusterRun {
         }
         self.conductor.until_over(folder)?;
         let gathered = self.conductor.fetch(folder)?;
-        let report = gather::gather(&self.setup.plan, options, folder, &gathered)?;
+        let report = gather(&self.setup.plan, options.terms(), folder, &gathered)?;
         if report.partial && options.link_latest {
             folder.unlink_latest(former.as_deref());
         }

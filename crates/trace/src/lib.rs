@@ -26,6 +26,7 @@ pub mod event;
 pub mod junit;
 pub mod lateness;
 pub mod moment;
+pub mod peaks;
 pub mod rate;
 pub mod report;
 pub mod sample;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::{Lane, Plan, Time};
 
 /// What one link direction did in one interval of 100 ms. Bytes are IP bytes; `wire` bytes include
 /// the overhead. The first and the last interval have a row for each direction. In between, a
@@ -178,6 +179,31 @@ impl LinkSampleRow {
     }
 }
 
+/// Link name and direction (`from-to`) by lane index.
+#[must_use]
+pub fn lane_names(plan: &Plan) -> Vec<(String, String)> {
+    (0..plan.links.len() * 2)
+        .map(Lane::from_index)
+        .map(|lane| (plan.links[lane.link.index()].name.clone(), plan.lane_name(lane)))
+        .collect()
+}
+
+/// Writes the rows of the directions that did something in the interval that ended at `at`; of all
+/// directions for a `whole` one, which the first and the last are.
+pub fn write_rows(
+    out: &mut Vec<u8>,
+    at: Time,
+    rows: &[LinkSampleRow],
+    names: &[(String, String)],
+    whole: bool,
+) {
+    for (row, (link, direction)) in rows.iter().zip(names) {
+        if whole || !row.is_idle() {
+            row.write_line(out, at.as_nanos(), link, direction);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,5 +231,23 @@ mod tests {
         assert_eq!(fields(COLUMNS.as_bytes()), fields(&line));
         assert!(!row.is_idle() && LinkSampleRow::default().is_idle());
         assert!(line.starts_with(b"1.200000,ocean,tokyo-paris,0,0,0,7,"));
+    }
+
+    #[test]
+    fn a_direction_that_did_nothing_has_a_row_in_a_whole_interval_only() {
+        let names = ["busy", "idle"].map(|link| (link.to_owned(), "a-b".to_owned()));
+        let rows = [
+            LinkSampleRow { delivered_packets: 3, ..LinkSampleRow::default() },
+            LinkSampleRow::default(),
+        ];
+        let links = |whole| {
+            let mut text = Vec::new();
+            write_rows(&mut text, Time::from_nanos(100_000_000), &rows, &names, whole);
+            let text = String::from_utf8(text).unwrap();
+            let link = |row: &str| row.split(',').nth(1).unwrap().to_owned();
+            text.lines().map(link).collect::<Vec<_>>()
+        };
+        assert_eq!(links(false), ["busy"]);
+        assert_eq!(links(true), ["busy", "idle"]);
     }
 }

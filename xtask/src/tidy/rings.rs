@@ -20,8 +20,9 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 13] = [
+const RING_1: [&str; 16] = [
     "sys",
+    "folder",
     "tunnel",
     "gateway",
     "image",
@@ -30,6 +31,8 @@ const RING_1: [&str; 13] = [
     "record",
     "limit",
     "dataplane",
+    "verdict",
+    "outside",
     "host",
     "control",
     "cluster",

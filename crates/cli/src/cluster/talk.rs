@@ -11,7 +11,6 @@ use super::concerns;
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 use crate::output;
-use crate::verb::run::warn;
 
 /// Prints the progress of a run; with `quiet`, only warnings.
 pub(crate) fn progress(quiet: bool) -> Arc<dyn ClusterRunObserver> {
@@ -30,7 +29,7 @@ impl ClusterRunObserver for ClusterRunReporter {
         placement: &NodePlacement,
     ) {
         if !self.quiet {
-            warn(&concerns(cards, site, placement));
+            output::warn(&concerns(cards, site, placement));
         }
     }
 

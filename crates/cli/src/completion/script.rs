@@ -1,17 +1,18 @@
 //! Shell scripts that request completions from windtunnel.
 
+use clap::Command;
 use clap_complete::Shell;
 
 /// The completions of a shell. In bash, zsh and fish, names of live runs, nodes and links are
 /// completed too.
-pub(crate) fn script(shell: Shell) -> String {
+pub(crate) fn script(shell: Shell, mut command: Command) -> String {
     match shell {
         Shell::Bash => BASH.to_owned(),
         Shell::Zsh => ZSH.to_owned(),
         Shell::Fish => FISH.to_owned(),
         other => {
             let mut script = Vec::new();
-            clap_complete::generate(other, &mut crate::command(), "windtunnel", &mut script);
+            clap_complete::generate(other, &mut command, "windtunnel", &mut script);
             String::from_utf8_lossy(&script).into_owned()
         }
     }

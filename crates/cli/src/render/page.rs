@@ -12,9 +12,8 @@ use serde::Serialize;
 use windtunnel_web::{WebError, WebServer, WebServerOptions};
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
-use crate::verb::Outcome;
 
 /// Whether a browser is opened.
 #[derive(Debug, clap::Args)]

@@ -23,9 +23,9 @@ use windtunnel_model::{Bytes, QuantityError, Rate, Span};
 use crate::arguments::OutputFormat;
 use crate::cluster::ClusterKeySelector;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
-use crate::verb::{Outcome, part};
+use crate::verb::part;
 
 use place::{AdvertisedAddress, Slurm};
 

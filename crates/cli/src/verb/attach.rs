@@ -10,9 +10,8 @@ use windtunnel_lead::{LiveClusterRun, options_of};
 
 use crate::cluster::{ClusterKeySelector, progress};
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::render::face::Face;
-use crate::verb::Outcome;
 use crate::verb::run::{RunOutputOptions, new_run_folder, show};
 
 /// Follow a run over several machines, from any machine that has the cluster's key

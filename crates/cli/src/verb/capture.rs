@@ -16,10 +16,9 @@ use windtunnel_sys::signal::SignalReader;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output::{self, OutputDestination};
-use crate::verb::Outcome;
 
 /// Capture frames of a node or link of a live run as pcapng, until Ctrl-C or the end of the run
 ///

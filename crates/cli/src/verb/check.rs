@@ -13,7 +13,7 @@ use windtunnel_scenario::{LoadedScenario, ScenarioOverrides};
 use crate::arguments::{OutputFormat, ReservationOptions};
 use crate::cluster::machines::ClusterHostOptions;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::load::{self, ScenarioFile};
 use crate::output;
 use crate::render::paths::{EndToEndPath, NodePairFilter, PathTableColumns, paths, table};
@@ -21,7 +21,6 @@ use crate::render::placement::PlacementOutput;
 use crate::render::plan::{EventScheduleEntry, planned};
 use crate::render::quantity::count;
 use crate::render::values::{LinkValueRow, values, values_table};
-use crate::verb::Outcome;
 
 use over::MachineCheck;
 

@@ -1,11 +1,11 @@
 //! `complete`: completions of the last word of a command line, for the scripts of `completions`.
 
-use clap::ValueEnum;
+use clap::{Command, ValueEnum};
 
 use crate::completion::{CompletionCandidate, candidates};
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Print completions of the last word of a command line, for a shell
 #[derive(Debug, clap::Args)]
@@ -25,8 +25,7 @@ enum CompletionShell {
     Fish,
 }
 
-pub(crate) fn run(arguments: &CompleteArguments) -> Outcome {
-    let mut command = crate::command();
+pub(crate) fn run(arguments: &CompleteArguments, mut command: Command) -> Outcome {
     command.build();
     let is_bash = arguments.shell == CompletionShell::Bash;
     let words = if is_bash { joined(&arguments.words) } else { arguments.words.clone() };

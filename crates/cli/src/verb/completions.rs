@@ -1,13 +1,14 @@
 //! `completions`: the script by which a shell completes command lines.
 
+use clap::Command;
 use clap_complete::Shell;
 use serde::Serialize;
 
 use crate::arguments::OutputFormat;
 use crate::completion;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Print the completions of a shell
 ///
@@ -30,8 +31,8 @@ struct CompletionScriptOutput {
     script: String,
 }
 
-pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
-    let script = completion::script(arguments.shell);
+pub(crate) fn run(arguments: &CompletionsArguments, command: Command) -> Outcome {
+    let script = completion::script(arguments.shell, command);
     if arguments.format.json {
         output::json(&CompletionScriptOutput { shell: arguments.shell.to_string(), script })?;
     } else {

@@ -6,10 +6,10 @@ use windtunnel_node::PrerequisiteCheck;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
 use crate::render::paint;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// Show what this machine allows and denies, and how to change it
 ///

@@ -12,10 +12,9 @@ use windtunnel_web::{Check, WebServerContent, WebServerOptions};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::render::page::{self, BrowserOptions};
 use crate::render::paths::{NodePairFilter, paths};
-use crate::verb::Outcome;
 use crate::{load, presence};
 
 /// Edit a scenario file in the browser, with its map and its mistakes beside it

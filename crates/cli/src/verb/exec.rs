@@ -10,9 +10,8 @@ use clap::builder::FalseyValueParser;
 use windtunnel_control::ControlRequest;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
-use crate::verb::Outcome;
 
 /// Run a command in a node of a live run
 ///

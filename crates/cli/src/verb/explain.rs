@@ -10,12 +10,11 @@ use windtunnel_evidence::file::LaneName;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::records::RunFolder;
 use crate::render::quantity::{bytes, count, nanos};
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// Say why requests took as long as they did: each nanosecond has one cause
 ///

@@ -13,9 +13,8 @@ use windtunnel_topology::{
 
 use crate::arguments::{OutputFormat, node_command};
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::{self, OutputDestination};
-use crate::verb::Outcome;
 
 /// Write the scenario of a star, a ring, a tree, a random graph and the like
 ///

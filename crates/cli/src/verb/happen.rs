@@ -13,12 +13,11 @@ use windtunnel_trace::moment;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::load::read_named;
 use crate::output;
 use crate::render::event;
-use crate::verb::Outcome;
 
 /// Let an event happen in a live run, in the syntax of the scenario file
 ///

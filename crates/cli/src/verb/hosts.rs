@@ -6,9 +6,9 @@ use windtunnel_cluster::AgentClient;
 use crate::arguments::OutputFormat;
 use crate::cluster::ClusterKeySelector;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
 use crate::render::hosts;
-use crate::verb::Outcome;
 
 /// List the machines of a cluster: resources, clock offsets, round-trip times
 #[derive(Debug, clap::Args)]

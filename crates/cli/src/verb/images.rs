@@ -11,12 +11,11 @@ use windtunnel_image::{
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::images::root_failure;
 use crate::output;
 use crate::render::quantity::{bytes, count};
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// List what the cache has of images, or remove it
 ///

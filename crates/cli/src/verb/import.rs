@@ -16,10 +16,9 @@ use windtunnel_topology::{
 
 use crate::arguments::{self, node_command};
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::{self, OutputDestination};
 use crate::progress::{ProgressIndicator, ProgressUnit};
-use crate::verb::Outcome;
 
 /// Write the scenario of a network that another tool's file describes
 ///

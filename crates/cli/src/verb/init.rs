@@ -9,9 +9,8 @@ use serde::Serialize;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::{self, OutputDestination};
-use crate::verb::Outcome;
 use template::ScenarioTemplate;
 
 /// Write a first scenario file, with comments, for one of ten common cases

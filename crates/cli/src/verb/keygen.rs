@@ -8,8 +8,8 @@ use windtunnel_lead::{KeySource, LeadError};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Make the key of a cluster: its holders may use all machines of the cluster
 ///

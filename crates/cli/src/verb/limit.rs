@@ -21,11 +21,10 @@ use windtunnel_sys::limits;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::render::quantity;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// Run a command on the machine's own network with no more bandwidth, processor time or memory than
 /// this

@@ -15,10 +15,9 @@ use windtunnel_scenario::LoadedScenario;
 use windtunnel_trace::report::RunReport;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::presence::{self, similar};
 use crate::render::{summary, verdict};
-use crate::verb::Outcome;
 use crate::verb::run::{RunFlags, RunOutcome};
 use crate::{load, output};
 use wrapper::LinkCommandObserver;

@@ -8,12 +8,11 @@ use windtunnel_model::Span;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::quantity;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// List the links of a live run with their properties, and changes since it began
 #[derive(Debug, clap::Args)]

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
+use clap::Command;
 use serde::Serialize;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
+use crate::manual;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Print the manual page
 ///
@@ -31,8 +32,8 @@ struct Manual {
     page: String,
 }
 
-pub(crate) fn run(arguments: &ManualArguments) -> Outcome {
-    let page = crate::manual_page();
+pub(crate) fn run(arguments: &ManualArguments, command: Command) -> Outcome {
+    let page = manual::page(command);
     let path = arguments.out.as_ref().map(|folder| folder.join("windtunnel.1"));
     if let Some(path) = &path {
         let written = path.parent().map_or(Ok(()), fs::create_dir_all);

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 use windtunnel_host::PartPlace;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
-use crate::verb::Outcome;
+use crate::failure::{Outcome, VerbFailure};
 
 /// Do one machine's part of a run, as the agent at the other end of standard input wants it
 #[derive(Debug, clap::Args)]

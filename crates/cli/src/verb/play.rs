@@ -17,10 +17,9 @@ use windtunnel_evidence::workload::{WorkloadConnection, WorkloadProtocol, parse}
 use windtunnel_sys::clock::set_timer_slack;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::render::quantity::{bytes, count};
-use crate::verb::Outcome;
 use progress::ReplayProgress;
 use steps::ReplayByteCounts;
 

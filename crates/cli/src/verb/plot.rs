@@ -17,9 +17,8 @@ use windtunnel_plot::{FigureFormat as Kind, FigureSize};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::{self, OutputDestination};
-use crate::verb::Outcome;
 
 use choice::LinkChoice;
 use document::PlotDocument;

@@ -9,12 +9,11 @@ use windtunnel_model::Span;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::{self, LiveRunSelector, LiveRunSummary};
 use crate::output;
 use crate::render::quantity;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 use crate::verb::service::render_services;
 
 /// List nodes and programs of a live run, its services, and the mappings of its NATs

@@ -10,11 +10,10 @@ use windtunnel_model::record::kind::RecordSource;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 use crate::verb::run::layer;
 use outside::HostRecordingOptions;
 

@@ -10,7 +10,7 @@ mod workload;
 
 use clap::Subcommand;
 
-use crate::verb::Outcome;
+use crate::failure::Outcome;
 
 /// Show, sum up, export or follow the records of a run
 #[derive(Debug, clap::Args)]

@@ -9,11 +9,10 @@ use windtunnel_sys::below::FolderHandle;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::progress::{ProgressIndicator, ProgressUnit};
 use crate::render::quantity::bytes;
-use crate::verb::Outcome;
 
 /// Write one HTML page that shows a run, or lays several over each other
 ///

@@ -14,11 +14,10 @@ use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// Show what live runs have reserved of this machine, and what is free
 ///

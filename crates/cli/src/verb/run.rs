@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
 use windtunnel_control::part::with_causes;
-use windtunnel_host::{PlanFitConcern, RunError, RunOptions};
+use windtunnel_host::{RunError, RunOptions};
 use windtunnel_lead::KeySource;
 use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Bytes, Plan, Span};
@@ -25,12 +25,12 @@ use windtunnel_trace::report::RunReport;
 use crate::arguments::{OutputFormat, ReservationOptions};
 use crate::cluster::machines::ClusterHostOptions;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::load::{self, ScenarioFile};
 use crate::output;
 use crate::render::face::{Face, RunDisplayOptions};
 use crate::render::{summary, verdict};
-use crate::verb::{self, Outcome};
+use crate::verb::{capture, report};
 use attempts::RunAttemptFolders;
 pub(crate) use folder::new_run_folder;
 use record::RecordFlags;
@@ -231,7 +231,7 @@ fn carry_out(
 ) -> Result<CarriedOut, VerbFailure> {
     let manner = &arguments.manner;
     if !manner.showing.quiet {
-        warn(&windtunnel_host::fits(plan, manner.packet_memory));
+        output::warn(&windtunnel_host::fits(plan, manner.packet_memory));
     }
     let (folder, options, results) = places(manner, plan, base_dir)?;
     let options = RunOptions { hidden: arguments.machines.key_places(), ..options };
@@ -270,7 +270,7 @@ fn conclude(
         results.write(&text)?;
     }
     let Some(report) = result? else { return Ok(ExitCategory::Fine.code()) };
-    let page = manner.report.then(|| verb::report::write_into(folder));
+    let page = manner.report.then(|| report::write_into(folder));
     show(&manner.showing, &report, folder)?;
     page.transpose()?;
     Ok(report.verdict.exit_code)
@@ -292,7 +292,7 @@ impl RunOutcome {
     ) -> Result<RunOutcome, VerbFailure> {
         let plan = plan_of(loaded, arguments)?;
         if !arguments.showing.quiet {
-            warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
+            output::warn(&windtunnel_host::fits(&plan, arguments.packet_memory));
         }
         let (folder, options, results) = places(arguments, &plan, base_dir)?;
         let name = plan.name.clone();
@@ -338,7 +338,7 @@ fn places(
 /// Whether what is to be captured is in the plan.
 fn check_captures(arguments: &RunFlags, plan: &Plan) -> Result<(), VerbFailure> {
     for place in &arguments.captures {
-        verb::capture::places(plan, place)?;
+        capture::places(plan, place)?;
     }
     Ok(())
 }
@@ -388,15 +388,6 @@ pub(crate) fn show(
     match written {
         Err(VerbFailure::ReaderGone) => Ok(()),
         written => written,
-    }
-}
-
-pub(crate) fn warn(concerns: &[PlanFitConcern]) {
-    for PlanFitConcern { text, hint, .. } in concerns {
-        output::talk(&format!("warning: {text}"));
-        if let Some(hint) = hint {
-            output::talk(&format!("hint: {hint}"));
-        }
     }
 }
 

@@ -3,8 +3,8 @@
 use clap::builder::FalseyValueParser;
 
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Print the JSON Schema of the scenario file
 ///

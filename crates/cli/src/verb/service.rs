@@ -15,11 +15,10 @@ use windtunnel_trace::event::EventLogEntry;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::event;
-use crate::verb::Outcome;
 
 pub(crate) use table::render as render_services;
 

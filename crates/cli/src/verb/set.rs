@@ -7,10 +7,9 @@ use windtunnel_model::{Bytes, LinkPatch, Plan, Rate};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Change properties of a link, or a limit of a node or reservation, in a live run
 ///

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::verb::Outcome;
+use crate::failure::Outcome;
 use crate::verb::exec::{self, ExecOptions};
 
 /// Open a shell in a node of a live run

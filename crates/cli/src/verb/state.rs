@@ -5,9 +5,9 @@ use windtunnel_control::{ControlRequest, LaneChoice};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::verb::Outcome;
 use crate::verb::set::{LinkDirectionSelector, describe};
 
 /// Take a link of a live run down: it carries nothing until it is up again

@@ -6,9 +6,9 @@ use windtunnel_control::ControlRequest;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::verb::Outcome;
 
 /// End a live run as if it had finished, and wait until it has
 #[derive(Debug, clap::Args)]

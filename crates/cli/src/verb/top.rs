@@ -21,10 +21,9 @@ use windtunnel_sys::terminal::is_terminal;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Watch the links and programs of a live run in the terminal, and change links
 ///

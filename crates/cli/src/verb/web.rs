@@ -9,10 +9,9 @@ use windtunnel_web::{Lister, WebServerContent, WebServerOptions};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live;
 use crate::render::page::{self, BrowserOptions};
-use crate::verb::Outcome;
 
 /// Show live runs in the browser, and change them there
 ///

@@ -5,8 +5,7 @@ use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::EventAction;
 use windtunnel_model::{NodeId, Plan, ReservationId};
-
-use crate::node_limits::ResourceLimitOwner;
+use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 /// What is reserved by parts of a plan on this machine.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ use super::{
     AllowedDestination, AttachedProcessStatus, CommandLimitOptions, CommandLimitReport, LimitError,
     LimitRegistryEntry, system,
 };
-use crate::outside::end::RecordingSignalReader;
+use windtunnel_outside::RecordingSignalReader;
 
 /// Limits a process that runs already with all below it, until the last of them has ended or a signal
 /// comes. `begins` is called once all is limited.

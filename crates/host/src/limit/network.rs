@@ -19,7 +19,6 @@ use super::supervision::{
     CallLimiterSettings, CallLimiterThread, DestinationPolicy, RefusedDestinations,
 };
 use super::{CommandLimitOptions, LimitError, LimitRegistryEntry, system};
-use crate::outside::start;
 
 #[derive(Debug)]
 pub(super) struct CommandNetworkLimiter {
@@ -99,7 +98,7 @@ impl CommandNetworkLimiter {
     /// Has the calls of the command shown that the library does not hold.
     pub(super) fn show<'a>(&'a self, program: &OsStr, plan: &mut SpawnPlan<'a>) {
         let judges = self.place.is_none();
-        if !judges && !start::is_direct(program) {
+        if !judges && !windtunnel_outside::is_direct(program) {
             return;
         }
         plan.supervisor = Some(self.supervision.socket());

@@ -14,7 +14,7 @@ use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, UserNamesp
 use windtunnel_sys::{capability, process};
 
 use super::LimitError;
-use crate::outside::own_folder::OwnFolder;
+use windtunnel_outside::OwnFolder;
 
 /// What is denied, by its own name: no symbolic links.
 pub(super) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LimitError> {

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_record::preload;
 use windtunnel_sys::{process, unix};
 
-use crate::outside::own_folder::OwnFolder;
-use crate::outside::place::with_library;
+use windtunnel_outside::{OwnFolder, with_library};
 
 /// A folder with the library; it is removed when this is dropped.
 #[derive(Debug)]

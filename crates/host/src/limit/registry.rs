@@ -17,7 +17,6 @@ use super::holding::CommandLimitEnforcer;
 use super::note::{LimitGroupRecord, LimitGroupRecordFile};
 use super::resources::{CommandCpuSample, CommandResourceUsage, Resources};
 use super::{CommandLimitOptions, CommandLimitStatus, LimitError, name_of, system};
-use crate::outside::own_folder;
 
 /// A limit that this process has a part in.
 #[derive(Debug)]
@@ -177,7 +176,7 @@ pub fn set(
 /// The limits of this user under which commands run, by their names.
 #[must_use]
 pub fn list() -> Vec<CommandLimitStatus> {
-    own_folder::sweep_all();
+    windtunnel_outside::sweep_all();
     let mut limits: Vec<CommandLimitStatus> =
         folders().iter().flat_map(|folder| list_in(folder)).collect();
     limits.sort_by(|a, b| a.id.cmp(&b.id));

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_limit::CgroupResource;
-
-use crate::node_limits::CpuAccountWindow;
+use windtunnel_verdict::evidence::CpuAccountWindow;
 
 /// What a command and all that it starts may use; `None`: as much as there is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,10 @@ use windtunnel_control::part::ToPart;
 use windtunnel_model::Time;
 use windtunnel_model::placement::OnHostLoss;
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::RunEndReason;
 
 use super::membership::{AgentMembership, MembershipStage};
 use super::reactor::RunReactor;
-use crate::ending::RunEndReason;
 use crate::part::news::MemberAnnouncement;
 use windtunnel_dataplane::PacketLoopCommand;
 

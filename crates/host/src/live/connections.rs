@@ -15,7 +15,7 @@ use super::context::RunContext;
 use super::nodes::RunNodeTable;
 use super::programs::reason;
 use super::refusal::{RequestRefusal, find_node};
-use crate::clock::now;
+use windtunnel_dataplane::now;
 
 /// Commands from outside have numbers from here on; the plan's programs stay below.
 pub(super) const EXEC_FIRST: u64 = 1 << 48;

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_model::{Plan, Span};
+use windtunnel_verdict::evidence::ProgramKey;
 
 use super::journal::Journal;
 use super::nodes::RunNodeTable;
 use super::punctuality::{PunctualityMonitor, ScheduledOccurrence};
-use crate::folder::RunOutputFolder;
-use crate::output::ProgramKey;
 
 /// The plan, the run folder, the nodes here, and where events go.
 pub(super) struct RunContext {

@@ -1,6 +1,6 @@
 //! Why the run is to end, and how urgently.
 
-use crate::ending::RunEndReason;
+use windtunnel_verdict::evidence::RunEndReason;
 
 /// The first reason to end the run, and whether an end at once was asked for since.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use crate::options::Foreground;
-use crate::output::ProgramKey;
+use windtunnel_verdict::evidence::ProgramKey;
 
 /// A program that has this process's standard streams, and gets its signals.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use windtunnel_sys::process;
 
 use super::context::RunContext;
 use super::state::RunLoop;
-use crate::clock::now;
+use windtunnel_dataplane::now;
 
 /// What nodes have said of it.
 #[derive(Debug, Default)]

@@ -7,8 +7,7 @@ use windtunnel_model::{Span, Time};
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::observer::{Observer, ObserverNotice};
-use crate::recent::RecentLaneSamples;
-use crate::recorder::RunRecorder;
+use crate::recorder::{RecentLaneSamples, RunRecorder};
 
 /// Logs events with the time since the run began.
 pub(super) struct Journal {

@@ -10,10 +10,11 @@ use windtunnel_model::expect::{ExpectationClaim, ProgramFact, StandardStream};
 use windtunnel_model::plan::{Program, ReadinessCondition};
 use windtunnel_model::{Plan, Time};
 use windtunnel_node::{NodeInitRequest, ProgramSpawnRequest};
+use windtunnel_verdict::evidence::ProgramKey;
 
 use super::context::RunContext;
 use super::foreground::ForegroundProgram;
-use crate::output::{LogWatch, OutputCollector, OutputStreamSetup, ProgramKey};
+use crate::output::{LogWatch, OutputCollector, OutputStreamSetup};
 
 /// Starts programs in their nodes.
 pub(super) struct Launcher {

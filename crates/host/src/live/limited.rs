@@ -7,15 +7,14 @@ use windtunnel_model::quantity::Bytes;
 use windtunnel_model::{NodeId, Span, plan};
 use windtunnel_node::{NodeInitRequest, ProcessorWindow, ProgramUse};
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::{ResourceLimitHit, ResourceLimitKind, ResourceLimitOwner};
 
 use super::context::RunContext;
 use super::network::NetworkController;
 use super::programs::ScheduledLimitChange;
 use super::punctuality::ScheduledOccurrence;
 use super::refusal::{RequestRefusal, find_node};
-use crate::node_limits::{
-    MachineResourceLimits, NodeLimitChange, ResourceLimitHit, ResourceLimitKind, ResourceLimitOwner,
-};
+use crate::node_limits::{MachineResourceLimits, NodeLimitChange};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 
 /// Limits of nodes in a live run: what is said of them is logged, and changes take effect.

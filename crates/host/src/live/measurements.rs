@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_node::{NodeInitReply, NodeInitRequest};
+use windtunnel_verdict::evidence::{ECHOES_MOST, EchoProbe, EchoResults};
 
 use super::context::RunContext;
 use super::nodes::RunNodeTable;
 use super::punctuality::ScheduledOccurrence;
-use crate::echo::{ECHOES_MOST, EchoProbe, EchoResults};
 
 /// The measurements of a run: which have been started, and what they found.
 #[derive(Debug)]

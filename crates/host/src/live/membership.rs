@@ -2,7 +2,6 @@
 //! to know.
 
 mod announcements;
-mod clocks;
 mod members;
 
 use std::io;
@@ -14,18 +13,17 @@ use windtunnel_model::plan::EventAction;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::{MemberClockBounds, RunEndReason};
 
 use super::end_request::EndRequest;
 use super::journal::Journal;
-use crate::clock::now;
-use crate::ending::RunEndReason;
 use crate::part::link::AgentConnection;
 use crate::part::news::MemberAnnouncement;
 use crate::supervisor::Supervisor;
 use announcements::{FlowAnnouncements, ProgramAnnouncements};
-pub(crate) use clocks::{ClockBound, MemberClockBounds};
 pub(crate) use members::RunMemberTable;
 use windtunnel_dataplane::PeerSilencePeriod;
+use windtunnel_dataplane::now;
 
 /// The connection to the agent, and how far it has brought the run.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use windtunnel_control::part::FromPart;
 use windtunnel_model::plan::EventAction;
+use windtunnel_verdict::evidence::RunEndReason;
 
 use super::network::AppliedNetworkChange;
 use super::reactor::RunReactor;
-use crate::ending::RunEndReason;
 use crate::output::ReadinessLineMatch;
 use windtunnel_dataplane::PacketLoopEvent;
 

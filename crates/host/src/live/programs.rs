@@ -18,17 +18,15 @@ use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_node::{ExitStatus, ListeningEndpoint, NodeInitRequest};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::{ProgramExit, ProgramKey, ProgramLifecycle, SupervisedProgram};
 
 use super::context::RunContext;
 use super::foreground::ForegroundProgram;
+use super::freeze::FreezeState;
 use super::launcher::Launcher;
 use super::punctuality::ScheduledOccurrence;
-use crate::freeze::FreezeState;
 use crate::options::Foreground;
-use crate::output::ProgramKey;
-use crate::supervisor::{
-    ProgramExit, ProgramLifecycle, SupervisedProgram, Supervisor, SupervisorCommand,
-};
+use crate::supervisor::{Supervisor, SupervisorCommand};
 use ahead::ProgramEventQueue;
 use checking::ReadinessChecker;
 pub(super) use checks::CHECK_FIRST;

@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::Span;
 use windtunnel_trace::event::EventLogEntryKind;
-
-use crate::planned::{LateOccurrence, PunctualitySummary};
+use windtunnel_verdict::evidence::{LateOccurrence, PunctualitySummary};
 
 /// What has happened, and what is under way.
 #[derive(Debug)]

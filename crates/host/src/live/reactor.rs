@@ -26,12 +26,12 @@ use super::programs::ProgramExecution;
 use super::punctuality::PunctualityMonitor;
 use super::services::{ServiceMonitor, ServiceRegistrar};
 use super::state::{RunLoopSetup, Threads};
-use crate::clock::now;
 use crate::node_limits::MachineResourceLimits;
 use crate::output::ReadinessLineMatch;
 use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;
 use windtunnel_dataplane::PacketLoopEvent;
+use windtunnel_dataplane::now;
 
 /// The parts of a run, each of which owns its state. The reactor waits for news, and hands it to
 /// the parts that it concerns: that is in the files beside this one, one for each source of news.

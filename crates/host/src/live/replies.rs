@@ -2,13 +2,13 @@
 
 use windtunnel_model::Time;
 use windtunnel_node::{ExitStatus, NodeInitReply};
+use windtunnel_verdict::evidence::RunEndReason;
 
 use super::connections::EXEC_FIRST;
 use super::programs::{CHECK_FIRST, code_and_signal, key_of, reason};
 use super::reactor::RunReactor;
 use super::reply_filter::AwaitedReplies;
 use super::services::PROBE_FIRST;
-use crate::ending::RunEndReason;
 
 impl RunReactor {
     /// Handles everything that a node has reported.

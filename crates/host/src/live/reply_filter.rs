@@ -66,8 +66,9 @@ mod tests {
     use super::*;
     use crate::live::context::RunContext;
     use crate::live::testing::{context, plan};
-    use crate::output::ProgramKey;
-    use crate::supervisor::{ProgramExit, example};
+    use crate::supervisor::example;
+    use windtunnel_verdict::evidence::ProgramExit;
+    use windtunnel_verdict::evidence::ProgramKey;
 
     /// Node 0 measures a path, node 1 another.
     const PATHS: &str = "

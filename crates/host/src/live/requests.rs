@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use windtunnel_control::{ConnectionInput, ControlReply, ControlRequest, RecordOrder};
 use windtunnel_model::plan::RecordChoice;
 use windtunnel_node::ProgramSpawnRequest;
+use windtunnel_verdict::evidence::RunEndReason;
 
 use super::limited::LimitRequestOutcome;
 use super::reactor::RunReactor;
 use super::refusal::{RequestRefusal, find_node};
-use crate::ending::RunEndReason;
 use crate::node_limits::NodeLimitChange;
 use windtunnel_dataplane::PacketLoopCommand;
 

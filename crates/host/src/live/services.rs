@@ -1,11 +1,9 @@
 //! The services of a live run: what is seen of their replicas is brought to the packet loop and to
 //! the other machines, and what is asked of them is done in their nodes.
 
-mod ended;
 mod health;
 mod redirection_log;
 mod registrar;
-mod state;
 mod status;
 
 use std::collections::BTreeMap;
@@ -21,15 +19,14 @@ use windtunnel_record::listeners::{
 };
 use windtunnel_trace::event::{EventLogEntryKind, ServiceSetting};
 use windtunnel_trace::report::ReplicasWatched;
+use windtunnel_verdict::evidence::{ServiceState, ServicesEnded};
 
 use super::context::RunContext;
 use super::network::{NetworkController, ReplicaObservation};
-pub(crate) use ended::ServicesEnded;
 use health::HealthProbeSchedule;
 pub(in crate::live) use health::PROBE_FIRST;
 use redirection_log::RedirectionLog;
 pub(in crate::live) use registrar::ServiceRegistrar;
-pub(crate) use state::{ReplicaState, ServiceState};
 pub(in crate::live) use status::ServiceInspector;
 use windtunnel_dataplane::RedirectionTotals;
 
@@ -127,7 +124,7 @@ impl ServiceMonitor {
     }
 
     pub(super) fn finish(mut self) -> ServicesEnded {
-        self.end(crate::clock::now());
+        self.end(windtunnel_dataplane::now());
         ServicesEnded {
             states: self.states,
             watched: self.watched,

@@ -3,17 +3,17 @@
 use windtunnel_control::part::FromPart;
 use windtunnel_model::{NodeId, Span, Time};
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::{BEGIN_LATE, RunEndReason};
 
 use super::farewell::{DaemonGracePeriod, LOOK_EVERY, clients_are_leaving};
 use super::membership::{AgentMembership, MembershipStage, RunMemberTable};
 use super::reactor::RunReactor;
 use super::state::{RunLoop, RunLoopResult};
-use crate::clock::{BEGIN_LATE, now};
-use crate::ending::RunEndReason;
 use crate::observer::ObserverNotice;
 use crate::options::Foreground;
 use crate::part::news::MemberAnnouncement;
 use windtunnel_dataplane::PacketLoopCommand;
+use windtunnel_dataplane::now;
 
 impl RunLoop {
     /// Has a program stand for this process.

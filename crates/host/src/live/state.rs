@@ -5,28 +5,29 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use windtunnel_control::ControlListener;
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_routing::Routes;
 use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 use windtunnel_trace::report;
+use windtunnel_verdict::evidence::{
+    CpuUsageAccount, EchoProbe, EchoResults, FreezeTotals, OutputCollectionSummary,
+    PunctualitySummary, ResourceLimit, ServicesEnded, WhenLate,
+};
 
 use super::capture::IncompleteCaptures;
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
+use super::load::CpuLoadHistory;
 use super::membership::AgentMembership;
 use super::nodes::NodeInitMessenger;
 use super::reactor::RunReactor;
 use super::readiness::Readiness;
-use super::services::{ReplicaWatcher, ServicesEnded};
-use crate::echo::{EchoProbe, EchoResults};
-use crate::folder::RunOutputFolder;
-use crate::freeze::FreezeTotals;
-use crate::load::{CpuLoadHistory, WhenLate};
-use crate::node_limits::{CpuUsageAccount, MachineResourceLimits, ResourceLimit};
+use super::services::ReplicaWatcher;
+use crate::node_limits::MachineResourceLimits;
 use crate::observer::Observer;
-use crate::output::{OutputCollectionSummary, OutputCollector, ReadinessLineMatch};
-use crate::planned::PunctualitySummary;
+use crate::output::{OutputCollector, ReadinessLineMatch};
 use crate::recorder::RunRecorder;
 use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
+use windtunnel_folder::RunOutputFolder;
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, Span, Time};
 use windtunnel_node::{ChannelError, NodeInitReply, NodeInitRequest, ProgramSpawnRequest};
@@ -22,7 +23,6 @@ use super::nodes::{NodeInitMessenger, RunNodeTable};
 use super::programs::ProgramExecution;
 use super::punctuality::PunctualityMonitor;
 use super::readiness::Readiness;
-use crate::folder::RunOutputFolder;
 use crate::observer::{Observer, ObserverNotice};
 use crate::output::OutputCollector;
 use crate::recorder::RunRecorder;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use windtunnel_model::Span;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
+use windtunnel_verdict::evidence::RunEndReason;
 
 use super::reactor::RunReactor;
-use crate::ending::RunEndReason;
 
 /// What has something to read.
 #[derive(Default)]

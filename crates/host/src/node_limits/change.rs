@@ -9,12 +9,12 @@ use windtunnel_model::Rate;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_node::NodeInitRequest;
+use windtunnel_verdict::evidence::{
+    CpuUsageAccount, ResourceLimit, ResourceLimitKind, ResourceLimitOwner,
+};
 
 use super::MachineResourceLimits;
-use super::account::CpuUsageAccount;
-use super::bound::{ResourceLimit, ResourceLimitKind};
 use super::limited::{MeteredCpuLimit, OwnerResourceLimits, resource_of};
-use super::owner::ResourceLimitOwner;
 
 /// A new limit of all programs of a node together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

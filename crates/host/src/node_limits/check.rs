@@ -3,9 +3,9 @@
 use windtunnel_limit::{CgroupResource, ControlGroup, EscapedProcess, ProcessTree, per_process};
 use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
+use windtunnel_verdict::evidence::{ResourceLimit, ResourceLimitKind};
 
 use super::MachineResourceLimits;
-use super::bound::{ResourceLimit, ResourceLimitKind};
 use super::limited::OwnerResourceLimits;
 
 /// For some time nothing held processes of a node.

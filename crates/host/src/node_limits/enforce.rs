@@ -5,11 +5,10 @@ use windtunnel_limit::{CgroupResource, Mechanism};
 use windtunnel_model::plan::Node;
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{NodeInitRequest, NodeSet, ProgramBounds};
+use windtunnel_verdict::evidence::{ResourceLimitKind, ResourceLimitOwner};
 
 use super::MachineResourceLimits;
-use super::bound::ResourceLimitKind;
 use super::limited::{OwnerResourceLimits, resource_of};
-use super::owner::ResourceLimitOwner;
 
 impl MachineResourceLimits {
     /// Puts the inits into their groups, and has them hold what groups do not. Their programs come

@@ -6,11 +6,12 @@ use windtunnel_limit::{CgroupResource, ControlGroup, LimitMechanismChoice, Mecha
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_node::ProgramUse;
+use windtunnel_verdict::evidence::{
+    CpuAccountWindow, CpuUsageAccount, ResourceLimit, ResourceLimitHit, ResourceLimitKind,
+    ResourceLimitOwner,
+};
 
-use super::account::{CpuAccountWindow, CpuUsageAccount};
-use super::bound::{ResourceLimit, ResourceLimitHit, ResourceLimitKind};
 use super::groups::NodeGroups;
-use super::owner::ResourceLimitOwner;
 use windtunnel_limit::choice::without_group;
 
 /// A limited node or reservation.

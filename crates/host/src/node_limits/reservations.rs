@@ -5,10 +5,10 @@ use windtunnel_limit::{CgroupResource, LimitMechanismChoice};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Node, ResourceReservation};
 use windtunnel_model::{Plan, ReservationId};
+use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 use super::groups::NodeGroups;
 use super::limited::OwnerResourceLimits;
-use super::owner::ResourceLimitOwner;
 use super::{MachineResourceLimits, disks, lacking};
 use crate::error::RunError;
 

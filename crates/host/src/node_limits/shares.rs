@@ -4,8 +4,7 @@ use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId};
-
-use super::owner::ResourceLimitOwner;
+use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 /// How processors are divided now.
 #[derive(Debug)]

@@ -1,21 +1,12 @@
-//! What is carried from a program's pipes, and what was seen of it.
+//! What is carried from a program's pipes.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
 use windtunnel_sys::below::FolderHandle;
-
-/// Names one program of the plan: its node's position and its own among the node's programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(crate) struct ProgramKey {
-    pub node: usize,
-    /// Position among the node's programs.
-    pub program: usize,
-}
+use windtunnel_verdict::evidence::ProgramKey;
 
 /// A pipe to carry.
 #[derive(Debug)]
@@ -48,48 +39,4 @@ pub(crate) struct LogWatch {
     pub from_ns: u64,
     /// and before this.
     pub to_ns: u64,
-}
-
-/// Where the lines of one stream that match were.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogMatches {
-    pub expectation: usize,
-    pub key: ProgramKey,
-    /// The file that has them.
-    pub file: PathBuf,
-    /// How many matched.
-    pub lines: u64,
-    /// The first of them.
-    pub first: Option<LogLine>,
-}
-
-/// A line of a program's output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LogLine {
-    /// Its number in the file, from 1.
-    pub number: u64,
-    /// When it was read, in nanoseconds of the monotonic clock.
-    pub at_ns: u64,
-    /// Its beginning.
-    pub text: String,
-}
-
-/// Bytes of one program, both streams together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct OutputByteCounts {
-    /// Written by the program.
-    pub bytes: u64,
-    /// Of these, not kept.
-    pub discarded: u64,
-}
-
-/// All that was carried.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct OutputCollectionSummary {
-    #[serde(with = "crate::pairs")]
-    pub volumes: BTreeMap<ProgramKey, OutputByteCounts>,
-    /// Lines that expectations ask for, by stream.
-    pub logs: Vec<LogMatches>,
-    /// The first failure to write a file, if any.
-    pub failure: Option<String>,
 }

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use super::carry::{
-    LogLine, LogMatches, LogWatch, OutputByteCounts, OutputStreamSetup, ProgramKey,
-};
+use super::carry::{LogWatch, OutputStreamSetup};
 use crate::observer::{Observer, ObserverNotice};
+use windtunnel_verdict::evidence::{LogLine, LogMatches, OutputByteCounts, ProgramKey};
 
 /// A pipe that is being carried.
 pub(super) struct OutputPipe {

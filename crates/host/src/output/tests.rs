@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use regex::Regex;
 use windtunnel_sys::below::FolderHandle;
+use windtunnel_verdict::evidence::OutputByteCounts;
 
 use super::*;
 use crate::observer::ObserverNotice;

@@ -4,10 +4,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{EventAction, ServiceChange};
 use windtunnel_model::valid::{PlanValidationError, Validate};
-
-use crate::ending::RunEndReason;
-use crate::output::ProgramKey;
-use crate::supervisor::SupervisedProgram;
+use windtunnel_verdict::evidence::{ProgramKey, RunEndReason, SupervisedProgram};
 
 /// Something that the other parts have to know. State, not steps: the last word counts.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,11 +1,9 @@
 //! What was recorded, when the run is over.
 
-use std::collections::BTreeMap;
-
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_record::drain::RecordDrainStatus;
 use windtunnel_record::notification::CallSupervisionThread;
-use windtunnel_trace::report::{self, RecordLayer};
+use windtunnel_trace::report;
 
 use super::EvidenceRecorder;
 
@@ -55,7 +53,7 @@ impl EvidenceRecorder {
             format!("node {node}: {what}")
         };
         Some(report::RecordingReport {
-            layers: layers(&status),
+            layers: status.report_layers(),
             missing: by_name(missing),
             unavailable: by_name(unavailable),
             unseen: known.into_iter().chain(status.unseen.iter().map(unseen)).collect(),
@@ -69,19 +67,4 @@ impl EvidenceRecorder {
             overhead_ps,
         })
     }
-}
-
-/// By layer: what became of its events.
-pub(crate) fn layers(status: &RecordDrainStatus) -> BTreeMap<String, RecordLayer> {
-    let layers = status.layers.iter().map(|(name, layer)| {
-        let layer = RecordLayer {
-            events: layer.events,
-            records: layer.records,
-            lost: layer.lost,
-            lost_at_source: layer.lost_at_source,
-            fill_max_permille: layer.fill_max_permille,
-        };
-        (name.clone(), layer)
-    });
-    layers.collect()
 }

@@ -4,16 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use windtunnel_folder::{RunOutputFolder, VOLUMES};
 use windtunnel_image::MergedLayerTree;
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{Node, NodeFilesystem, VolumeSource};
 use windtunnel_node::OwnVolume;
 
 use super::{RootError, is_named};
-use crate::folder::RunOutputFolder;
-
-/// Below the run folder.
-pub(crate) const FOLDER: &str = "volumes";
 
 /// The volumes of a run.
 pub(super) struct Volumes<'a> {
@@ -26,7 +23,7 @@ pub(super) struct Volumes<'a> {
 
 impl<'a> Volumes<'a> {
     pub(super) fn new(plan: &'a Plan, here: Option<&'a [bool]>, folder: &RunOutputFolder) -> Self {
-        Volumes { plan, here, folder: folder.file(FOLDER), named: BTreeMap::new() }
+        Volumes { plan, here, folder: folder.file(VOLUMES), named: BTreeMap::new() }
     }
 
     /// The volumes of a node. A named one begins with what the first node that has it has at that place.

@@ -8,15 +8,15 @@ use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::clock;
 use windtunnel_sys::limits::{self, CpuTickCounters};
 use windtunnel_sys::schedule::{self, SchedulingPolicy};
+use windtunnel_sys::signal::SignalReader;
+use windtunnel_verdict::PartResults;
+use windtunnel_verdict::evidence::{DeviceDrops, RunEndReason, RunEvidence};
 
-use crate::devices::DeviceDrops;
-use crate::ending::RunEndReason;
+use super::gateway::{self, GatewayEnd};
 use crate::error::RunError;
-use crate::gateway::{self, GatewayEnd};
-use crate::live::{RunLoop, RunLoopResult};
+use crate::live::{AgentMembership, ControlConnectionTable, RunLoop, RunMemberTable};
 use crate::options::{Foreground, RunOptions};
-use crate::recorder::{RunRecorderSummary, RunRecorderThread};
-use crate::verdict::RunEvidence;
+use crate::recorder::RunRecorderThread;
 use windtunnel_dataplane::promotion::RealTimePromoter;
 
 /// A run whose packets move, and whose clock has not started.
@@ -84,33 +84,59 @@ impl StartedRun {
         notes.extend_from_slice(&ended.captures.others);
         notes.extend_from_slice(&ended.interference);
         notes.extend_from_slice(&ended.lapses);
-        FinishedRun {
-            ended,
-            recorded: recording.finish(),
+        let membership = ended.membership.as_ref();
+        let members = membership.map(|membership| &membership.members);
+        let results = PartResults {
             began_unix_s,
             setup,
             elapsed,
             ending,
+            programs: ended.supervisor.into_own(),
+            clocks: membership.map(|it| it.clocks.clone()).unwrap_or_default(),
+            lost: members.map(RunMemberTable::lost).cloned().unwrap_or_default(),
+            apart: members.is_some_and(RunMemberTable::is_cut_off),
+            began_late: ended.began_late,
+            tally: ended.tally,
+            recorded: recording.finish(),
+            records: ended.records,
+            carried: ended.carried,
+            echoes: ended.echoes,
+            origin: ended.origin,
+            freezes: ended.freezes,
+            planned: ended.planned,
+            load: ended.load,
+            limits: ended.limits,
+            bounds: ended.bounds,
+            services: ended.services,
             device_drops,
-            processors,
+            busy: processors.busy,
+            idle: processors.idle,
+            stolen: processors.stolen,
             notes,
+            ..PartResults::default()
+        };
+        FinishedRun {
+            results,
+            captures: ended.captures.files,
             internet,
+            membership: ended.membership,
+            connections: ended.connections,
+            signals: ended.signals,
         }
     }
 }
 
 /// A run, or one machine's part of it, that is over.
 pub(crate) struct FinishedRun {
-    pub(crate) ended: RunLoopResult,
-    pub(crate) recorded: RunRecorderSummary,
-    pub(crate) began_unix_s: u64,
-    pub(crate) setup: Span,
-    pub(crate) elapsed: Span,
-    pub(crate) ending: RunEndReason,
-    pub(crate) device_drops: DeviceDrops,
-    pub(crate) processors: CpuTickCounters,
-    pub(crate) notes: Vec<String>,
-    pub(crate) internet: Option<GatewayEnd>,
+    pub(crate) results: PartResults,
+    /// What is missing in captures of frames, a sentence each.
+    pub(super) captures: Vec<String>,
+    pub(super) internet: Option<GatewayEnd>,
+    pub(crate) membership: Option<AgentMembership>,
+    /// Clients learn that the run is over when these close: not before its results are written.
+    pub(super) connections: ControlConnectionTable,
+    /// Signals end the process again when this is dropped: not before its results are written.
+    pub(super) signals: SignalReader,
 }
 
 impl FinishedRun {
@@ -120,34 +146,9 @@ impl FinishedRun {
         options: &'a RunOptions,
     ) -> RunEvidence<'a> {
         RunEvidence {
-            plan,
-            plan_hash: &options.plan_hash,
-            began_unix_s: self.began_unix_s,
-            setup: self.setup,
-            elapsed: self.elapsed,
-            ending: &self.ending,
-            tally: &self.ended.tally,
-            recorded: &self.recorded,
-            records: self.ended.records.as_ref(),
-            captures: &self.ended.captures.files,
-            carried: &self.ended.carried,
-            supervisor: &self.ended.supervisor,
-            echoes: &self.ended.echoes,
-            origin: self.ended.origin,
-            freezes: self.ended.freezes,
-            limits: &self.ended.limits,
-            bounds: &self.ended.bounds,
-            services: &self.ended.services,
+            captures: &self.captures,
             internet: self.internet.as_ref(),
-            late_above: options.max_lateness,
-            device_drops: self.device_drops,
-            processors: self.processors,
-            load: self.ended.load,
-            planned: &self.ended.planned,
-            notes: &self.notes,
-            hosts: &[],
-            lost: &[],
-            cut_off: false,
+            ..RunEvidence::of(plan, options.terms(), &self.results)
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::{NodeId, Span};
+use windtunnel_verdict::evidence::{ProgramExit, ProgramKey, ProgramLifecycle};
 
 use super::Supervisor;
-use super::program::{ProgramExit, ProgramLifecycle};
-use crate::output::ProgramKey;
 
 impl Supervisor {
     /// Nodes will join later: the run does not end before they have.

@@ -1,10 +1,11 @@
 //! Which programs start now, and which never will.
 
 use windtunnel_model::Span;
+use windtunnel_verdict::evidence::{
+    AWAITED_AFTER, ProgramKey, ProgramLifecycle, SupervisedProgram,
+};
 
-use super::program::{self, ProgramLifecycle, SupervisedProgram};
 use super::{Supervisor, SupervisorCommand};
-use crate::output::ProgramKey;
 
 impl Supervisor {
     pub(super) fn start_if_due(&mut self, key: ProgramKey, now: Span) {
@@ -46,7 +47,7 @@ impl Supervisor {
     pub(super) fn report_if_awaited(&mut self, key: ProgramKey, now: Span) {
         let Some(program) = self.programs.get_mut(&key) else { return };
         let ProgramLifecycle::Running { since, .. } = program.life else { return };
-        let is_due = now >= since + program::AWAITED_AFTER && program.awaited_condition().is_some();
+        let is_due = now >= since + AWAITED_AFTER && program.awaited_condition().is_some();
         if is_due && !std::mem::replace(&mut program.awaited, true) {
             self.commands.push_back(SupervisorCommand::Awaited { key });
         }
@@ -59,7 +60,7 @@ impl Supervisor {
             return;
         };
         if now >= before {
-            let missing = program::missing(program, condition);
+            let missing = program.missing(condition);
             let program = self.describe(key);
             self.fatal.get_or_insert(format!("{program} is not ready after {within}: {missing}"));
         }

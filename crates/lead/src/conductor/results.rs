@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use windtunnel_host::{RunOutputFolder, gather};
+use windtunnel_folder::RunOutputFolder;
+use windtunnel_verdict::RunPartFolders;
 
 use super::part_state::PartTermination;
 use super::{ClusterRunCoordinator, SILENT};
@@ -12,14 +13,9 @@ use crate::progress::ClusterRunObserver;
 
 impl ClusterRunCoordinator {
     /// Copies what the parts have written.
-    pub(crate) fn fetch(
-        &self,
-        folder: &RunOutputFolder,
-    ) -> Result<gather::RunPartFolders, LeadError> {
-        let mut gathered = gather::RunPartFolders {
-            placement: self.setup.placement.clone(),
-            ..gather::RunPartFolders::default()
-        };
+    pub(crate) fn fetch(&self, folder: &RunOutputFolder) -> Result<RunPartFolders, LeadError> {
+        let mut gathered =
+            RunPartFolders { placement: self.setup.placement.clone(), ..RunPartFolders::default() };
         for (number, (state, member)) in (0..).zip(self.members.iter().zip(&self.setup.members)) {
             let path = self.staging(folder).join(number.to_string());
             let path = match &state.end {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_trace::report::RecordLayer;
 
 /// What was read and written so far. Of each layer, `events` is `records` and `lost` together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,6 +28,24 @@ pub struct RecordDrainStatus {
     pub unseen: Vec<(u32, String)>,
     /// Why records could not be written at some time.
     pub failure: Option<String>,
+}
+
+impl RecordDrainStatus {
+    /// By layer: what became of its events, as reports have it.
+    #[must_use]
+    pub fn report_layers(&self) -> BTreeMap<String, RecordLayer> {
+        let layers = self.layers.iter().map(|(name, layer)| {
+            let layer = RecordLayer {
+                events: layer.events,
+                records: layer.records,
+                lost: layer.lost,
+                lost_at_source: layer.lost_at_source,
+                fill_max_permille: layer.fill_max_permille,
+            };
+            (name.clone(), layer)
+        });
+        layers.collect()
+    }
 }
 
 /// What became of the events of a layer.

@@ -9,9 +9,8 @@ use windtunnel_sys::signal::SignalReader;
 use windtunnel_sys::terminal::{self, PseudoterminalPair};
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::relay::{self, Relay};
-use crate::verb::Outcome;
 
 /// Has the run start the command of `request`, stands for it, and returns its exit code.
 pub(crate) fn run(mut client: ControlClient, request: ControlRequest) -> Outcome {

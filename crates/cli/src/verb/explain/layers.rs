@@ -4,10 +4,10 @@ use windtunnel_evidence::RecordedRun;
 use windtunnel_evidence::modulation::{ModulationReport, QuantileSummary, SizeSpacingStatistics};
 
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
 use crate::render::quantity::{bytes, nanos};
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 pub(super) fn run(evidence: &RecordedRun, json: bool) -> Outcome {
     let all = ModulationReport::all(evidence);

@@ -5,18 +5,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::builder::FalseyValueParser;
-use windtunnel_host::outside::{
-    self, OutsideError, ProcessRecordingOptions, ProcessRecordingSummary,
-};
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
+use windtunnel_outside::{OutsideError, ProcessRecordingOptions, ProcessRecordingSummary};
 use windtunnel_trace::report::RecordingReport;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
-use crate::verb::Outcome;
 use crate::verb::run::{layer, new_run_folder};
 
 /// What is recorded outside any emulation.
@@ -55,14 +52,15 @@ impl HostRecordingOptions {
         match self.pid {
             Some(pid) => {
                 let wanted = self.wanted(&format!("process-{pid}"))?;
-                let recorded = outside::process(&wanted, pid).map_err(failed)?;
+                let recorded = windtunnel_outside::process(&wanted, pid).map_err(failed)?;
                 close(&recorded, &wanted.folder);
                 Ok(ExitCategory::Fine.code())
             }
             None => {
                 let program = self.command.first().map_or(OsStr::new(""), |program| program);
                 let wanted = self.wanted(&name_of(program))?;
-                let recorded = outside::command(&wanted, &self.command, waits).map_err(failed)?;
+                let recorded =
+                    windtunnel_outside::command(&wanted, &self.command, waits).map_err(failed)?;
                 close(&recorded, &wanted.folder);
                 Ok(u8::try_from(recorded.exit_code.unwrap_or(0)).unwrap_or(u8::MAX))
             }

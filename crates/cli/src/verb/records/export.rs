@@ -11,9 +11,8 @@ use windtunnel_evidence::filter::CompiledRecordFilter;
 use super::choice::{RecordSelection, wanted};
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::OutputDestination;
-use crate::verb::Outcome;
 
 /// Write records in a format of other programs
 ///

@@ -23,9 +23,8 @@ use windtunnel_model::Span;
 use super::choice::{RecordFilterOptions, unknown};
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::records::{RunFolder, files, open};
-use crate::verb::Outcome;
 
 /// Write records of a live run as JSON lines while they come, until the run is over
 ///

@@ -9,10 +9,9 @@ use super::choice::{RecordSelection, wanted};
 use super::line::RecordLineFormatter;
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::render::paint;
-use crate::verb::Outcome;
 
 /// Show records, one a line, in order of time
 ///

@@ -5,10 +5,10 @@ use windtunnel_evidence::statistics::{FlowDirectionCounters, FlowSum, Statistics
 use super::choice::{RecordSelection, wanted};
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
+use crate::failure::Outcome;
 use crate::output;
 use crate::render::quantity::{bytes, count, nanos};
 use crate::render::table::{ColumnAlignment, TextTable};
-use crate::verb::Outcome;
 
 /// Sum records up by layer, flow and link direction; list gaps and what was not seen
 #[derive(Debug, clap::Args)]

@@ -3,10 +3,9 @@
 use windtunnel_evidence::workload::workload;
 
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output::{self, OutputDestination};
 use crate::records::RunFolder;
-use crate::verb::Outcome;
 
 /// Write what the programs did, as JSON lines: `replay` of a node does it again
 ///

@@ -13,10 +13,9 @@ use windtunnel_sys::signal::SignalReader;
 use super::filesystem::ReservationFilesystem;
 use super::watcher;
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::live::LiveRunSelector;
 use crate::output;
-use crate::verb::Outcome;
 
 /// Show and change how a live run divides what it has, as files
 ///

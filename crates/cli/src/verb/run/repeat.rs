@@ -9,9 +9,9 @@ use windtunnel_trace::report::RunReport;
 
 use super::{RunArguments, child, new_run_folder, over, plan_of, show};
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::render::quantity::count;
-use crate::verb::{Outcome, report};
+use crate::verb::report;
 use crate::{load, output};
 
 /// Does all runs, until one is ended by a signal or cannot be done. The exit code is the greatest

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_host::{PreallocatedFile, junit_bytes};
+use windtunnel_folder::{PreallocatedFile, junit_bytes};
 use windtunnel_model::Plan;
 
 use crate::exit::ExitCategory;

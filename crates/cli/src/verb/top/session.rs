@@ -17,10 +17,9 @@ use super::draw::draw;
 use super::input::{TerminalEvent, TerminalEventReceiver};
 use super::order::{self, RunChangeRequest};
 use crate::exit::ExitCategory;
-use crate::failure::VerbFailure;
+use crate::failure::{Outcome, VerbFailure};
 use crate::output;
 use crate::terminal::Screen;
-use crate::verb::Outcome;
 
 /// Shows the run until the user, a signal or the run ends it.
 pub(super) fn run(client: ControlClient, plan: Plan, interval: Span) -> Outcome {

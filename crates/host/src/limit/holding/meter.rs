@@ -2,9 +2,9 @@
 
 use windtunnel_budget::processor::{self, CpuUsageMeter, CpuUsageReading};
 use windtunnel_limit::{ControlGroup, Mechanism};
+use windtunnel_verdict::evidence::{CpuAccountWindow, exceeded};
 
 use crate::limit::resources::{CommandCpuSample, ProcessorUse};
-use crate::node_limits::{CpuAccountWindow, exceeded};
 
 /// The meter of a control group, or of a duty cycle.
 #[derive(Debug, Default)]

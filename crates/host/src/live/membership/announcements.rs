@@ -7,11 +7,11 @@ use windtunnel_engine::FlowAudienceTable;
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey};
 use windtunnel_model::{Plan, Time};
 use windtunnel_routing::Routes;
+use windtunnel_verdict::evidence::{ProgramKey, SupervisedProgram};
 
 use super::members::RunMemberTable;
-use crate::output::ProgramKey;
 use crate::part::news::MemberAnnouncement;
-use crate::supervisor::{SupervisedProgram, Supervisor};
+use crate::supervisor::Supervisor;
 
 /// What the others know of the programs here.
 #[derive(Debug, Default)]
@@ -148,7 +148,7 @@ links: [{between: [a, b]}, {between: [b, c]}]
         assert!(announced.news(&supervisor, &members()).is_empty());
         supervisor.tick(Span::ZERO);
         assert_eq!(keys(&announced.news(&supervisor, &members())), [0], "it starts");
-        let exit = crate::supervisor::ProgramExit { code: 0, signal: None };
+        let exit = windtunnel_verdict::evidence::ProgramExit { code: 0, signal: None };
         supervisor.on_spawned(1, 7, Span::ZERO);
         supervisor.on_exited(1, exit, Span::from_secs(1));
         let last = announced.news(&supervisor, &members());

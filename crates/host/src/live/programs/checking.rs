@@ -3,12 +3,12 @@
 use windtunnel_model::Span;
 use windtunnel_node::{ExitStatus, NodeInitReply};
 use windtunnel_sys::process::Signal;
+use windtunnel_verdict::evidence::{ProgramExit, ProgramKey};
 
 use super::super::context::RunContext;
 use super::super::launcher::Launcher;
 use super::checks::{Checks, FailedReadinessCheck, ReadinessCheckAction};
-use super::{ProgramExit, code_and_signal, log_ready, reason};
-use crate::output::ProgramKey;
+use super::{code_and_signal, log_ready, reason};
 use crate::supervisor::Supervisor;
 
 /// Has nodes run the checks that are due, and the supervisor know what they say.

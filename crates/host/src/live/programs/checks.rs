@@ -11,9 +11,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use windtunnel_model::plan::ReadinessCheck;
 use windtunnel_model::{Span, Time};
+use windtunnel_verdict::evidence::ProgramKey;
 
 use crate::live::under_way::UnderWay;
-use crate::output::ProgramKey;
 use written::CommandOutputTail;
 
 /// All checks of this machine's programs.

@@ -4,13 +4,11 @@ use windtunnel_model::plan::OnOverload;
 use windtunnel_model::{Span, Time};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventLogEntryKind;
+use windtunnel_verdict::evidence::{FreezeTotals, ProgramKey, RunEndReason};
+use windtunnel_verdict::rounded;
 
 use super::super::context::RunContext;
 use super::ProgramExecution;
-use crate::ending::RunEndReason;
-use crate::freeze::FreezeTotals;
-use crate::output::ProgramKey;
-use crate::text::rounded;
 
 impl ProgramExecution {
     /// The packet loop fell behind. Returns why the run is to end, where the file wants that. Once

@@ -12,8 +12,8 @@ use windtunnel_model::{NodeId, Plan, ServiceId, Span, Time};
 use windtunnel_node::{
     NodeInitRequest, ProgramProbe as Look, ProgramProbeMethod, ProgramSpawnRequest,
 };
+use windtunnel_verdict::evidence::ServiceState;
 
-use super::state::ServiceState;
 use crate::live::under_way::UnderWay;
 
 /// All probes of this machine's nodes.

@@ -4,9 +4,9 @@ use windtunnel_control::{ReplicaStatusMessage, ServiceFlow, ServiceList, Service
 use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
+use windtunnel_verdict::evidence::{ReplicaState, ServiceState};
 
 use super::ServiceMonitor;
-use super::state::{ReplicaState, ServiceState};
 use crate::live::context::RunContext;
 use crate::live::network::NetworkController;
 use crate::live::refusal::{RequestRefusal, list};

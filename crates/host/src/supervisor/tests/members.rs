@@ -1,5 +1,7 @@
 //! Programs of a run over several machines, of which each supervises its own.
 
+use windtunnel_verdict::evidence::ProgramLifecycle;
+
 use super::*;
 
 /// Node 0 is here, the others are on another machine.
@@ -11,7 +13,7 @@ fn part(programs: Vec<Program>) -> Supervisor {
 
 /// What the other machine reports of the program of a node.
 fn remote(node: usize, change: impl Fn(&mut SupervisedProgram)) -> (ProgramKey, SupervisedProgram) {
-    let mut state = Supervisor::single(program(&[], false, None));
+    let mut state = SupervisedProgram::new(program(&[], false, None));
     change(&mut state);
     (key(node), state)
 }
@@ -127,6 +129,6 @@ fn a_program_is_described_by_its_number_where_a_node_has_several() {
     let mut s = supervisor(vec![program(&[], false, None)]);
     assert_eq!(s.describe(key(0)), "n0 (prog)");
     let second = ProgramKey { node: 0, program: 1 };
-    s.programs.insert(second, Supervisor::single(program(&[], false, None)));
+    s.programs.insert(second, SupervisedProgram::new(program(&[], false, None)));
     assert_eq!(s.describe(second), "n0 (program 2: prog)");
 }
