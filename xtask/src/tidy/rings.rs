@@ -20,13 +20,14 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 13] = [
+const RING_1: [&str; 14] = [
     "sys",
     "tunnel",
     "gateway",
     "image",
     "registry",
     "node",
+    "notification",
     "record",
     "limit",
     "dataplane",

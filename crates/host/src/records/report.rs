@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_record::drain::RecordDrainStatus;
-use windtunnel_record::notification::CallSupervisionThread;
+use windtunnel_record::notification::CallRecorder;
 use windtunnel_trace::report::{self, RecordLayer};
 
 use super::EvidenceRecorder;
@@ -24,7 +24,7 @@ impl EvidenceRecorder {
             ..
         } = self;
         // Its programs have ended with their nodes.
-        let shown = self.supervision.map(CallSupervisionThread::finish).unwrap_or_default();
+        let shown = self.supervision.map(CallRecorder::finish).unwrap_or_default();
         let mut known = self.unseen;
         known.extend(shown.unseen.iter().map(|(node, program, why)| {
             let node = plan.nodes.get(node.index()).map_or("?", |node| node.name.as_str());
