@@ -30,7 +30,7 @@ use windtunnel_record::drain::{
 };
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::Kernel;
-use windtunnel_record::notification::CallSupervisionThread;
+use windtunnel_record::notification::CallRecorder;
 use windtunnel_record::overhead;
 use windtunnel_sys::clock;
 use windtunnel_sys::region::MappedRecordRegion;
@@ -77,7 +77,7 @@ pub(crate) struct EvidenceRecorder {
     connections: Switch,
     kernel: Option<Kernel>,
     /// Lets calls go on that the library cannot see, also while nothing is recorded.
-    supervision: Option<CallSupervisionThread>,
+    supervision: Option<CallRecorder>,
     /// Sources that the thread gets when it starts.
     feeds: Vec<Box<dyn drain::Feed>>,
     /// What is known from the beginning not to be seen.

@@ -20,7 +20,7 @@ use windtunnel_record::drain::{
 };
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
-use windtunnel_record::notification::{CallSupervisionReport, CallSupervisionThread};
+use windtunnel_record::notification::{CallRecorder, CallRecordingReport};
 use windtunnel_record::owners::{self, SocketAttribution, SocketCookieSet, SocketNotingFeed};
 use windtunnel_record::preload;
 use windtunnel_sys::namespace::{self, NamespaceFlags, UserNamespaceTarget as NamespaceOf};
@@ -44,7 +44,7 @@ pub(crate) enum ProcessRecordingTarget<'a> {
 pub(crate) struct ProcessRecorder {
     drain: RecordDrain,
     place: Option<RecordingLibraryFolder>,
-    supervision: Option<(CallSupervisionThread, OwnedFd)>,
+    supervision: Option<(CallRecorder, OwnedFd)>,
     connections: Switch,
     kernel: Option<Kernel>,
     anonymous: bool,
@@ -60,7 +60,7 @@ struct ProcessRecordingSources {
     feeds: Vec<Box<dyn Feed>>,
     diagnosis: Option<TcpDiagnosis>,
     place: Option<RecordingLibraryFolder>,
-    supervision: Option<(CallSupervisionThread, OwnedFd)>,
+    supervision: Option<(CallRecorder, OwnedFd)>,
     kernel: Option<Kernel>,
     unavailable: BTreeMap<RecordSource, String>,
     unseen: Vec<String>,
@@ -111,7 +111,7 @@ impl ProcessRecorder {
 
     /// Filters under which programs live.
     pub(crate) fn living(&self) -> u64 {
-        self.supervision.as_ref().map_or(0, |(supervision, _)| supervision.findings().living)
+        self.supervision.as_ref().map_or(0, |(supervision, _)| supervision.living())
     }
 
     /// Writes what there is, and says what that was.
@@ -297,10 +297,10 @@ impl ProcessRecordingSources {
 /// The thread that lets calls of static programs go on, and the socket by which the command shows
 /// its own.
 #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
-fn supervise(door: &OwnedFd) -> io::Result<(CallSupervisionThread, OwnedFd, Vec<Box<dyn Feed>>)> {
+fn supervise(door: &OwnedFd) -> io::Result<(CallRecorder, OwnedFd, Vec<Box<dyn Feed>>)> {
     let (ours, theirs) = unix::seqpacket_pair()?;
     unix::send(&theirs, b"inside", &[door.as_fd()])?;
-    let (supervision, feeds) = CallSupervisionThread::start(vec![(MACHINE, ours)], SHOWN_MAX)?;
+    let (supervision, feeds) = CallRecorder::start(vec![(MACHINE, ours)], SHOWN_MAX)?;
     Ok((supervision, theirs, feeds))
 }
 
@@ -347,7 +347,7 @@ fn header(
 }
 
 /// What calls of static programs were not seen.
-fn sentences(findings: &CallSupervisionReport) -> Vec<String> {
+fn sentences(findings: &CallRecordingReport) -> Vec<String> {
     let programs = findings.unseen.iter().map(|(_, program, why)| format!("{program}: {why}"));
     let mut sentences: Vec<String> = programs.collect();
     if let Some(why) = &findings.failure {

@@ -16,7 +16,6 @@
 //! | [`preload`] | the library that records the calls of programs into which it is loaded |
 //! | [`notification`] | the calls of programs that a preload library cannot enter |
 //! | [`shelf`] | records of a thread of this process, until they are taken |
-//! | [`tcp_info`] | what the kernel says of one connection |
 //! | [`overhead`] | what a record costs on this machine |
 //! | [`feed`] | rings in shared memory, as sources for that thread |
 
@@ -32,4 +31,3 @@ pub mod overhead;
 pub mod owners;
 pub mod preload;
 pub mod shelf;
-pub mod tcp_info;

@@ -20,7 +20,7 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 16] = [
+const RING_1: [&str; 17] = [
     "sys",
     "folder",
     "tunnel",
@@ -28,6 +28,7 @@ const RING_1: [&str; 16] = [
     "image",
     "registry",
     "node",
+    "notification",
     "record",
     "limit",
     "dataplane",

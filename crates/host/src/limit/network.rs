@@ -6,25 +6,28 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use windtunnel_limit::attach::keeper::{AttachOutcome, AttachRequest};
 use windtunnel_limit::{SeccompCallLedger, SeccompKeeper};
+use windtunnel_notification::NotificationThread;
 use windtunnel_sys::capability;
 use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, SeccompFilterKind};
+use windtunnel_sys::unix;
 
 use super::place::PacingLibraryFolder;
-use super::supervision::{
-    CallLimiterSettings, CallLimiterThread, DestinationPolicy, RefusedDestinations,
-};
+use super::supervision::{CallLimiter, DestinationPolicy, RefusedDestinations};
 use super::{CommandLimitOptions, LimitError, LimitRegistryEntry, system};
 
 #[derive(Debug)]
 pub(super) struct CommandNetworkLimiter {
     /// The library, where it holds programs.
     place: Option<PacingLibraryFolder>,
-    supervision: CallLimiterThread,
+    /// The thread that looks at calls, which programs need: it has to live as long as they do.
+    supervision: NotificationThread<CallLimiter>,
+    /// Where the command hands over its listener.
+    socket: OwnedFd,
     /// Whether bytes are limited.
     moves: bool,
     /// Of programs that ran already: it lets their calls pass once this is dropped.
@@ -42,12 +45,12 @@ impl CommandNetworkLimiter {
         let place = place.map_err(system("give programs the library"))?;
         let door = place.as_ref().map(PacingLibraryFolder::make_door).transpose();
         let door = door.map_err(system("give programs a door for listeners"))?;
-        let supervision = supervise(wanted, shared, door, None)?;
+        let (supervision, socket) = supervise(wanted, shared, door, None)?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
         if judges {
             seccomp::refuse_other_ways().map_err(system("refuse sockets of packets"))?;
         }
-        Ok(CommandNetworkLimiter { place, supervision, moves, keeper: None })
+        Ok(CommandNetworkLimiter { place, supervision, socket, moves, keeper: None })
     }
 
     /// Has the calls of a process shown that runs already, and of all below it.
@@ -60,10 +63,11 @@ impl CommandNetworkLimiter {
     ) -> Result<(CommandNetworkLimiter, AttachOutcome), LimitError> {
         let (moves, confines) = (wanted.moves(), !wanted.connect.is_empty());
         // It answers from the first call on.
-        let supervision = supervise(wanted, shared, Some(door), Some(keeper.ledger().clone()))?;
+        let ledger = Some(keeper.ledger().clone());
+        let (supervision, socket) = supervise(wanted, shared, Some(door), ledger)?;
         let attached = keeper.attach(AttachRequest { root, filter: filter(moves), confines });
-        let network =
-            CommandNetworkLimiter { place: None, supervision, moves, keeper: Some(keeper) };
+        let keeper = Some(keeper);
+        let network = CommandNetworkLimiter { place: None, supervision, socket, moves, keeper };
         match attached {
             Ok(attached) => Ok((network, attached)),
             Err(refusal) => {
@@ -75,7 +79,7 @@ impl CommandNetworkLimiter {
 
     /// Whether programs live whose calls are shown.
     pub(super) fn has_programs(&self) -> bool {
-        self.supervision.has_programs()
+        self.supervision.living() > 0
     }
 
     /// The process that lets calls pass later.
@@ -101,7 +105,7 @@ impl CommandNetworkLimiter {
         if !judges && !windtunnel_outside::is_direct(program) {
             return;
         }
-        plan.supervisor = Some(self.supervision.socket());
+        plan.supervisor = Some(self.socket.as_fd());
         plan.filter = filter(self.moves);
         plan.must_show = judges;
         // What a filter needs of a user without rights.
@@ -112,24 +116,31 @@ impl CommandNetworkLimiter {
     /// those that a keeper lets pass. Returns what was
     /// refused.
     pub(super) fn finish(self) -> RefusedDestinations {
-        self.supervision.finish()
+        // A panic of the thread has been printed.
+        self.supervision.finish().map(CallLimiter::refused).unwrap_or_default()
     }
 }
 
-/// The thread that looks at calls. Listeners come by the door.
+/// The thread that looks at calls, and where the command hands over its listener. Preload libraries, or
+/// a keeper, hand over theirs at the door.
 fn supervise(
     wanted: &CommandLimitOptions,
     shared: &LimitRegistryEntry,
     door: Option<OwnedFd>,
     ledger: Option<SeccompCallLedger>,
-) -> Result<CallLimiterThread, LimitError> {
+) -> Result<(NotificationThread<CallLimiter>, OwnedFd), LimitError> {
     let region = shared.region_again().map_err(system("map the file of a limit"))?;
     let judge = (!wanted.connect.is_empty()).then(|| DestinationPolicy::of(wanted.connect.clone()));
-    let terms = CallLimiterSettings { judge, moves: wanted.moves(), ledger };
-    CallLimiterThread::start(region, door, terms).map_err(system("look at the calls of programs"))
+    let watcher = CallLimiter::new(region, wanted.moves(), judge, ledger);
+    let (ours, socket) = unix::seqpacket_pair().map_err(system(LOOK))?;
+    let doors = [ours].into_iter().chain(door);
+    let supervision = NotificationThread::start(watcher, doors).map_err(system(LOOK))?;
+    Ok((supervision, socket))
 }
 
 /// Which calls are shown.
 fn filter(moves: bool) -> SeccompFilterKind {
     if moves { SeccompFilterKind::Bytes } else { SeccompFilterKind::Destinations }
 }
+
+const LOOK: &str = "look at the calls of programs";

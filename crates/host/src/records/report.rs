@@ -2,7 +2,7 @@
 
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_record::drain::RecordDrainStatus;
-use windtunnel_record::notification::CallSupervisionThread;
+use windtunnel_record::notification::CallRecorder;
 use windtunnel_trace::report;
 
 use super::EvidenceRecorder;
@@ -22,7 +22,7 @@ impl EvidenceRecorder {
             ..
         } = self;
         // Its programs have ended with their nodes.
-        let shown = self.supervision.map(CallSupervisionThread::finish).unwrap_or_default();
+        let shown = self.supervision.map(CallRecorder::finish).unwrap_or_default();
         let mut known = self.unseen;
         known.extend(shown.unseen.iter().map(|(node, program, why)| {
             let node = plan.nodes.get(node.index()).map_or("?", |node| node.name.as_str());

@@ -8,7 +8,7 @@ use windtunnel_model::{NodeId, Plan, Span};
 use windtunnel_record::diagnosis::TcpDiagnosis;
 use windtunnel_record::drain;
 use windtunnel_record::kernel::Kernel;
-use windtunnel_record::notification::CallSupervisionThread;
+use windtunnel_record::notification::CallRecorder;
 use windtunnel_sys::sock_diag;
 
 use super::span;
@@ -40,7 +40,7 @@ pub(super) fn supervise(
     plan: &Plan,
     sockets: Vec<(NodeId, Result<OwnedFd, String>)>,
     unseen: &mut Vec<String>,
-) -> io::Result<(Option<CallSupervisionThread>, Vec<Box<dyn drain::Feed>>)> {
+) -> io::Result<(Option<CallRecorder>, Vec<Box<dyn drain::Feed>>)> {
     let mut nodes = Vec::new();
     for (node, socket) in sockets {
         match socket {
@@ -54,7 +54,7 @@ pub(super) fn supervise(
     if nodes.is_empty() {
         return Ok((None, Vec::new()));
     }
-    let (supervision, feeds) = CallSupervisionThread::start(nodes, SHOWN_MAX)?;
+    let (supervision, feeds) = CallRecorder::start(nodes, SHOWN_MAX)?;
     supervision.set_recording(false);
     Ok((Some(supervision), feeds))
 }

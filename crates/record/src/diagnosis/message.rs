@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use crate::tcp_info::{TcpInfo, state};
+use windtunnel_notification::tcp_info::{TcpInfo, state};
 
 /// What the kernel says of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use windtunnel_model::record::{EventRecord, Kind, flag};
 
 use super::message::InetDiagSocket;
 use crate::flow;
-use crate::tcp_info::{TcpInfo, state};
+use windtunnel_notification::tcp_info::{TcpInfo, state};
 
 /// A connection as it was last seen.
 #[derive(Debug)]

@@ -8,18 +8,18 @@ use std::os::fd::OwnedFd;
 use windtunnel_model::NodeId;
 use windtunnel_model::record::kind::{Call, Kind};
 use windtunnel_model::record::{EventRecord, flag, words};
-use windtunnel_sys::seccomp::Notification;
+use windtunnel_notification::call::InterceptedSystemCall;
+use windtunnel_notification::position::SocketStreamPosition;
+use windtunnel_notification::process::{SupervisedProcess, SupervisedProcessTable, read_address};
+use windtunnel_notification::watcher::WaitingCall;
 use windtunnel_sys::socket::{self, SocketProtocol};
 
 use super::FLOW_FIRST;
-use super::call::InterceptedSystemCall;
-use super::process::{SupervisedProcess, SupervisedProcessTable, read_address};
-use super::socket::{
-    PendingSocketCall, SocketStreamPosition, SupervisedSocket, definitions, saturate,
-};
+use super::socket::{PendingSocketCall, SupervisedSocket, definitions, saturate};
 use crate::shelf::SourceRecordBuffer;
 
 /// A node.
+#[derive(Debug)]
 pub(super) struct SupervisedNode {
     id: NodeId,
     shelf: SourceRecordBuffer,
@@ -59,21 +59,16 @@ impl SupervisedNode {
         self.id
     }
 
-    /// Looks at a call that waits, of a process under the filter. A program of which calls will not
-    /// be seen is returned, with why.
-    pub(super) fn look(
-        &mut self,
-        filter: u64,
-        shown: &Notification,
-        time: u64,
-    ) -> io::Result<Option<(String, String)>> {
+    /// Looks at a call that waits. A program of which calls will not be seen is returned, with why.
+    pub(super) fn look(&mut self, waiting: &WaitingCall) -> io::Result<Option<(String, String)>> {
+        let WaitingCall { listener: filter, shown, since_ns: time, .. } = *waiting;
         let (pid, is_new, process) = self.processes.of_thread(shown.thread, time)?;
         if is_new {
             let (kind, flow, args) = (Kind::Process as u8, process.number, words(process.name));
             self.shelf.put(&EventRecord { time, kind, flags: 0, extra: 0, flow, args });
         }
         let caller = CallingThread { thread: shown.thread, pid, time, filter };
-        match InterceptedSystemCall::of(shown) {
+        match InterceptedSystemCall::of(&shown) {
             InterceptedSystemCall::Transfer { call, descriptor, sends, asked } => {
                 self.transfer(caller, descriptor, call, sends, asked)?;
             }
@@ -218,8 +213,7 @@ impl SupervisedNode {
     fn close(&mut self, caller: CallingThread, first: i32, last: i32) -> io::Result<()> {
         let mut sockets = Vec::new();
         self.process(caller.pid, |process| {
-            let range = process.descriptors.range(first..=last.max(first));
-            sockets.extend(range.filter_map(|(number, cookie)| Some((*number, (*cookie)?))));
+            sockets = process.sockets(first, last);
         });
         for (descriptor, cookie) in sockets {
             self.mark(caller, descriptor, Call::Close, 0)?;
@@ -230,9 +224,7 @@ impl SupervisedNode {
                 self.sockets.remove(&cookie);
             }
         }
-        self.process(caller.pid, |process| {
-            process.descriptors.retain(|number, _| !(first..=last).contains(number));
-        });
+        self.process(caller.pid, |process| process.forget_descriptors(first, last));
         Ok(())
     }
 
@@ -334,10 +326,7 @@ impl SupervisedNode {
         if process.descriptors.get(&descriptor) == Some(&None) {
             return Ok(None);
         }
-        let copy = match process.copy(descriptor) {
-            Err(error) if error.raw_os_error() == Some(EBADF) => return Ok(None),
-            copy => copy?,
-        };
+        let Some(copy) = process.copy(descriptor)? else { return Ok(None) };
         if process.descriptors.contains_key(&descriptor) {
             return Ok(Some(copy));
         }
@@ -384,9 +373,7 @@ fn datagram(
 
 /// Connections of a node that were taken and not used yet; of more the begin is not recorded.
 const ACCEPTS_MAX: usize = 10_000;
-/// "Bad file descriptor", of errno(3).
-const EBADF: i32 = 9;
-/// "Try again".
+/// "Try again", of errno(3).
 const EAGAIN: u32 = 11;
 /// "Operation in progress": what is recorded of an attempt that had not succeeded when the socket
 /// was seen last.

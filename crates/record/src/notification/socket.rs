@@ -1,16 +1,15 @@
 //! A socket whose calls are shown: from how far its streams are at each call follows what the calls
 //! before have done.
 
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use windtunnel_model::record::kind::{Call, Kind};
 use windtunnel_model::record::{EventRecord, flag};
-use windtunnel_sys::socket::{self, SocketProtocol, TCP_INFO_BYTES};
+use windtunnel_notification::position::SocketStreamPosition;
+use windtunnel_sys::socket::{self, SocketProtocol};
 
 use crate::flow;
-use crate::tcp_info::{TcpInfo, state};
 
 /// What is known of a socket.
 #[derive(Debug)]
@@ -39,76 +38,6 @@ pub(super) struct PendingSocketCall {
     pub(super) asked: u64,
     pub(super) offset: u64,
     pub(super) flags: u8,
-}
-
-/// How far a socket is, at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SocketStreamPosition {
-    /// Bytes written and read by programs.
-    pub at: [u64; 2],
-    /// Whether the other side has ended its direction.
-    pub fin_came: bool,
-    /// Of TCP: [`crate::tcp_info::state`].
-    pub state: u8,
-    /// Whether calls on it return at once.
-    pub is_nonblocking: bool,
-}
-
-impl SocketStreamPosition {
-    /// Of a TCP socket. What comes in meanwhile would spoil what was read: then once more.
-    ///
-    /// # Errors
-    /// What getsockopt(2) says.
-    pub fn of(socket: &OwnedFd) -> io::Result<SocketStreamPosition> {
-        let is_nonblocking = socket::is_nonblocking(socket)?;
-        let mut info = tcp_info(socket)?;
-        for _ in 0..TRIES {
-            let unread = socket::unread(socket).unwrap_or(0);
-            let after = tcp_info(socket)?;
-            let settled = after.bytes_received == info.bytes_received && after.state == info.state;
-            info = after;
-            let read = info.received().saturating_sub(unread);
-            let at = [info.written(), read];
-            if settled {
-                return Ok(SocketStreamPosition {
-                    at,
-                    fin_came: info.fin_came(),
-                    state: info.state,
-                    is_nonblocking,
-                });
-            }
-        }
-        // Much comes in: read a moment later than the rest, and never more than came.
-        let read = info.received().saturating_sub(socket::unread(socket).unwrap_or(0));
-        let at = [info.written(), read];
-        Ok(SocketStreamPosition {
-            at,
-            fin_came: info.fin_came(),
-            state: info.state,
-            is_nonblocking,
-        })
-    }
-
-    /// The position, given the last state. Of a closed connection it does not show whether the
-    /// kernel counts a FIN among what it received. It does if one side had ended: a connection that
-    /// is open is closed at once only by a reset.
-    #[must_use]
-    pub fn after(mut self, last: &mut u8) -> SocketStreamPosition {
-        use state::{CLOSE_WAIT, CLOSED, CLOSING, FIN_WAIT_1, FIN_WAIT_2, LAST_ACK};
-        if self.state != CLOSED {
-            *last = self.state;
-        } else if matches!(*last, FIN_WAIT_1 | FIN_WAIT_2 | CLOSE_WAIT | CLOSING | LAST_ACK) {
-            self.at[1] = self.at[1].saturating_sub(1);
-            self.fin_came = true;
-        }
-        self
-    }
-
-    /// Whether it has been connected.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        !matches!(self.state, state::SYN_SENT | state::LISTEN | state::CLOSED)
-    }
 }
 
 impl PendingSocketCall {
@@ -157,12 +86,6 @@ pub(super) fn definitions(
     Some([from, to, flow::socket(time, socket.flow, cookie, process, number.cast_unsigned())])
 }
 
-fn tcp_info(socket: &OwnedFd) -> io::Result<TcpInfo> {
-    let mut buffer = [0; TCP_INFO_BYTES];
-    let bytes = socket::tcp_info(socket, &mut buffer)?;
-    TcpInfo::read(&buffer[..bytes]).ok_or_else(|| io::ErrorKind::Unsupported.into())
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "records hold the low half of offsets")]
 fn low(number: u64) -> u32 {
     number as u32
@@ -173,6 +96,5 @@ pub(super) fn saturate(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX).min(i32::MAX.cast_unsigned())
 }
 
-const TRIES: u32 = 4;
 /// "Try again", of errno(3).
 const EAGAIN: u32 = 11;

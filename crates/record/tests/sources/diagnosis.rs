@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use windtunnel_model::record::{EventRecord, Kind, flag};
+use windtunnel_notification::tcp_info::TcpInfo;
 use windtunnel_record::diagnosis::{INTERVAL, TcpDiagnosis, TcpDiagnosisThread};
-use windtunnel_record::tcp_info::TcpInfo;
 use windtunnel_sys::{clock, poll, sock_diag};
 
 use crate::Case;

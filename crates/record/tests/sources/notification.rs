@@ -6,7 +6,7 @@ use std::time::Duration;
 use windtunnel_model::record::kind::{Call, Kind};
 use windtunnel_model::record::{EventRecord, flag};
 use windtunnel_node::{ExitStatus, NodeInitReply};
-use windtunnel_record::notification::{CallSupervisionReport, CallSupervisionThread, FLOW_FIRST};
+use windtunnel_record::notification::{CallRecorder, CallRecordingReport, FLOW_FIRST};
 
 use crate::Case;
 use crate::program::Program;
@@ -20,13 +20,10 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// Supervises all nodes of a world while `body` runs; what was recorded at each node.
-fn supervised(
-    world: &World,
-    body: impl FnOnce(),
-) -> (CallSupervisionReport, Vec<Vec<EventRecord>>) {
+fn supervised(world: &World, body: impl FnOnce()) -> (CallRecordingReport, Vec<Vec<EventRecord>>) {
     let nodes = world.node_set.nodes().iter();
     let sockets = nodes.map(|node| (node.id(), node.supervise(None).unwrap())).collect();
-    let (supervision, feeds) = CallSupervisionThread::start(sockets, 100_000).unwrap();
+    let (supervision, feeds) = CallRecorder::start(sockets, 100_000).unwrap();
     body();
     let findings = supervision.finish();
     let take = |mut feed: Box<dyn windtunnel_record::drain::Feed>| {
@@ -140,7 +137,7 @@ fn others() {
         let failed = next(world.node("a"));
         assert!(matches!(failed, NodeInitReply::SpawnFailed { id: 2, errno: 2, .. }), "{failed:?}");
     });
-    assert_eq!((findings, records), (CallSupervisionReport::default(), vec![vec![]]));
+    assert_eq!((findings, records), (CallRecordingReport::default(), vec![vec![]]));
 }
 
 fn killed() {

@@ -1,9 +1,10 @@
 //! Whether a call may go on that names the other end of what is sent.
 
 use std::net::SocketAddr;
+use std::panic;
 
 use serde::Serialize;
-use windtunnel_record::notification::process::{read_words, try_address};
+use windtunnel_notification::process::{read_words, try_address};
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::seccomp::filter::number;
 
@@ -43,7 +44,9 @@ impl DestinationPolicy {
 
     /// Whether a call may go on. One whose destination cannot be looked at may not.
     pub(super) fn allows(&mut self, shown: &Notification) -> bool {
-        for named in named(shown) {
+        // Looking that panics is as what cannot be read.
+        let named = panic::catch_unwind(|| named(shown));
+        for named in named.unwrap_or_else(|_| vec![CallDestination::Hidden]) {
             match named {
                 CallDestination::Nothing => {}
                 CallDestination::Address(address) if self.contains(address) => {}

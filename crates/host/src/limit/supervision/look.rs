@@ -12,14 +12,14 @@ use windtunnel_budget::pacing::region::{KEY, NO_PEER, peer_key};
 use windtunnel_budget::pacing::{
     Escape, PacingBudgetScope, PacingController, PacingMechanism, TransferDirection,
 };
-use windtunnel_record::notification::SocketStreamPosition;
-use windtunnel_record::notification::call::InterceptedSystemCall;
-use windtunnel_record::notification::process::{SupervisedProcessTable, read_words};
-use windtunnel_record::tcp_info::state::LISTEN;
+use windtunnel_notification::call::InterceptedSystemCall;
+use windtunnel_notification::position::SocketStreamPosition;
+use windtunnel_notification::process::{SupervisedProcessTable, read_words};
+use windtunnel_notification::tcp_info::state::LISTEN;
+use windtunnel_notification::watcher::{CallAnswer, WaitingCall};
 use windtunnel_sys::clock;
 use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::process::Pid;
-use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::signal;
 use windtunnel_sys::socket::{self, InternetSocketKind, SocketProtocol};
 
@@ -27,7 +27,7 @@ use super::edges::EdgeTriggeredSockets;
 use super::retries::Retries;
 use super::sockets::{CallAttribution, SocketLedger};
 use super::transfer::{Transfer, TransferSource};
-use super::waits::{BandwidthClaim, CallWaitReason};
+use super::waits::{BandwidthClaim, EAGAIN, SuspendedCall};
 
 /// What is known of the processes under filters, and of their sockets.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(super) struct CallInspector {
     sockets: SocketLedger,
     edges: EdgeTriggeredSockets,
     pub(super) retries: Retries,
+    /// Calls that wait, by their listener and their number there.
+    pub(super) held: BTreeMap<(u64, u64), SuspendedCall>,
     /// Processes that were counted, each as long as its program runs.
     counted: BTreeSet<i32>,
     /// The processes that were seen at each listener.
@@ -47,25 +49,22 @@ pub(super) struct CallInspector {
     paced: Vec<(u64, u64)>,
 }
 
-/// What becomes of a call.
-#[derive(Debug)]
-pub(super) enum CallDecision {
-    /// It goes on.
-    Go,
-    /// It waits; with how long it may do so at the most.
-    Wait(CallWaitReason, Option<u64>),
-    /// It fails with `EAGAIN`: the program is to try again.
-    Again,
-}
-
 /// A call that is looked at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallInspection<'a> {
-    pub(super) listener: u64,
-    pub(super) shown: &'a Notification,
+    pub(super) call: &'a WaitingCall,
     pub(super) now_ns: u64,
     /// The socket became readable: it does not wait for a message any more.
     pub(super) is_ready: bool,
+    /// Until when it may wait, where it has waited for a message before.
+    pub(super) late_ns: Option<u64>,
+}
+
+impl CallInspection<'_> {
+    /// One that has come.
+    pub(super) fn first(call: &WaitingCall) -> CallInspection<'_> {
+        CallInspection { call, now_ns: call.since_ns, is_ready: false, late_ns: None }
+    }
 }
 
 /// A socket of which a call moves bytes.
@@ -83,6 +82,7 @@ impl CallInspector {
             region,
             edges: EdgeTriggeredSockets::default(),
             retries: Retries::default(),
+            held: BTreeMap::new(),
             processes: SupervisedProcessTable::default(),
             sockets: SocketLedger::default(),
             counted: BTreeSet::new(),
@@ -93,10 +93,11 @@ impl CallInspector {
     }
 
     /// Looks at a call that waits.
-    pub(super) fn look(&mut self, look: CallInspection<'_>) -> io::Result<CallDecision> {
-        let what = InterceptedSystemCall::of(look.shown);
-        let (pid, ..) = self.processes.of_thread(look.shown.thread, look.now_ns)?;
-        self.seen.entry(look.listener).or_default().insert(pid);
+    pub(super) fn look(&mut self, look: CallInspection<'_>) -> io::Result<CallAnswer> {
+        let shown = &look.call.shown;
+        let what = InterceptedSystemCall::of(shown);
+        let (pid, ..) = self.processes.of_thread(shown.thread, look.now_ns)?;
+        self.seen.entry(look.call.listener).or_default().insert(pid);
         // One that is about to become a program closes descriptors first.
         if !matches!(what, InterceptedSystemCall::Exec | InterceptedSystemCall::Close { .. })
             && self.counted.insert(pid)
@@ -115,14 +116,14 @@ impl CallInspector {
                 self.end_way(pid, descriptor);
             }
             _ => {
-                for transfer in Transfer::all_of(look.shown, what) {
+                for transfer in Transfer::all_of(shown, what) {
                     if let Some(verdict) = self.transfer(look, pid, transfer)? {
                         return Ok(verdict);
                     }
                 }
             }
         }
-        Ok(CallDecision::Go)
+        Ok(CallAnswer::Continue)
     }
 
     /// A call moves bytes through a descriptor; `None`: that is not limited.
@@ -131,7 +132,7 @@ impl CallInspector {
         look: CallInspection<'_>,
         pid: i32,
         transfer: Transfer,
-    ) -> io::Result<Option<CallDecision>> {
+    ) -> io::Result<Option<CallAnswer>> {
         let Some(touched) = self.touched(look, pid, transfer)? else { return Ok(None) };
         if !look.is_ready {
             self.region.count_shown();
@@ -143,7 +144,7 @@ impl CallInspector {
             let position = SocketStreamPosition::of(copy)?;
             if position.state == LISTEN {
                 // The call fails.
-                return Ok(Some(CallDecision::Go));
+                return Ok(Some(CallAnswer::Continue));
             }
             extra = self.sockets.settle(&self.region, look.now_ns, used, position, false);
             if !transfer.only_looks
@@ -155,9 +156,10 @@ impl CallInspector {
         let most_ns = |sends| late_ns(copy, used, sends, look.now_ns);
         let is_message = transfer.direction == TransferDirection::Receive && !used.is_tcp;
         let may_wait = used.may_block && !look.is_ready && !transfer.only_looks;
-        if is_message && may_wait && *unread == 0 && !has_signal(look.shown.thread, ALL) {
-            let late_ns = most_ns(false);
-            return Ok(Some(CallDecision::Wait(CallWaitReason::Message(touched.copy), late_ns)));
+        if is_message && may_wait && *unread == 0 && !has_signal(look.call.shown.thread, ALL) {
+            let late_ns = look.late_ns.or_else(|| most_ns(false));
+            let suspended = SuspendedCall { since_ns: look.now_ns, late_ns, claim: None };
+            return Ok(Some(self.hold(look.call, suspended, Some(touched.copy), look.now_ns)));
         }
         let bytes = self.expected(look, pid, transfer, &touched, *kind);
         let sends = transfer.direction == TransferDirection::Send;
@@ -167,8 +169,17 @@ impl CallInspector {
             self.paced.extend(paced.map(|rate| (used.cookie, rate)));
         }
         let late_ns = if sends { most_ns(true) } else { None };
-        let verdict = self.claim(used, bytes, extra, look.now_ns, late_ns);
-        Ok(Some(self.put_off(verdict, pid, transfer.descriptor, look.now_ns)))
+        let now_ns = look.now_ns;
+        Ok(Some(match self.claim(used, bytes, extra, now_ns) {
+            None => CallAnswer::Continue,
+            Some(claim) if self.put_off(&claim, pid, transfer.descriptor, now_ns) => {
+                CallAnswer::Fail(EAGAIN)
+            }
+            Some(claim) => {
+                let suspended = SuspendedCall { since_ns: now_ns, late_ns, claim: Some(claim) };
+                self.hold(look.call, suspended, None, now_ns)
+            }
+        }))
     }
 
     /// A socket has gone.
@@ -187,15 +198,15 @@ impl CallInspector {
         std::mem::take(&mut self.paced)
     }
 
-    /// Claims bytes. Those that have moved unclaimed before are waited for as well.
+    /// Claims bytes. Those that have moved unclaimed before are waited for as well: returned is what
+    /// the call has to wait for.
     fn claim(
         &mut self,
         used: CallAttribution,
         bytes: u64,
         extra: u64,
         now_ns: u64,
-        late_ns: Option<u64>,
-    ) -> CallDecision {
+    ) -> Option<BandwidthClaim> {
         let rate_bps = self.region.rate_bps(used.direction);
         let mut claim = BandwidthClaim { used, bytes, rate_bps, at_ns: now_ns };
         if rate_bps != 0 && (bytes > 0 || extra > 0) {
@@ -203,10 +214,10 @@ impl CallInspector {
             claim.at_ns = slot.budget(used.direction).claim(now_ns, rate_bps, bytes);
         }
         if claim.at_ns > now_ns {
-            return CallDecision::Wait(CallWaitReason::Limit(claim), late_ns);
+            return Some(claim);
         }
         self.let_go(&claim, now_ns);
-        CallDecision::Go
+        None
     }
 
     /// The call of a claim goes on.
@@ -258,7 +269,7 @@ impl CallInspector {
         };
         let may_block = !transfer.returns_at_once && !socket::is_nonblocking(&copy)?;
         let is_tcp = kind.protocol == Some(SocketProtocol::Tcp);
-        let (direction, thread) = (transfer.direction, look.shown.thread);
+        let (direction, thread) = (transfer.direction, look.call.shown.thread);
         let used = CallAttribution { cookie, key, direction, thread, is_tcp, may_block };
         Ok(Some(CallSocket { copy, kind, used, unread }))
     }
@@ -303,7 +314,7 @@ impl CallInspector {
         }
         let place = match source.place {
             0 => rustix::fs::seek(&copy, SeekFrom::Current(0)).ok()?,
-            place => *read_words(look.shown.thread, place, 1).first()?,
+            place => *read_words(look.call.shown.thread, place, 1).first()?,
         };
         Some(u64::try_from(about.st_size).ok()?.saturating_sub(place))
     }
@@ -311,17 +322,15 @@ impl CallInspector {
     /// Descriptors from one to another are closed: what their streams have moved is settled.
     fn close(&mut self, look: CallInspection<'_>, pid: i32, first: i32, last: i32) {
         let Some(process) = self.processes.known(pid) else { return };
-        let range = first..=last.max(first);
-        let sockets = process.descriptors.range(range.clone());
-        let sockets: Vec<(i32, u64)> = sockets.filter_map(|(fd, of)| Some((*fd, (*of)?))).collect();
-        process.descriptors.retain(|fd, _| !range.contains(fd));
+        let sockets = process.sockets(first, last);
+        process.forget_descriptors(first, last);
         for (descriptor, cookie) in sockets {
             if let Ok(Some(copy)) = self.copy(pid, descriptor)
                 && socket::cookie(&copy).ok() == Some(cookie)
                 && self.sockets.knows(cookie)
                 && let Ok(position) = SocketStreamPosition::of(&copy)
             {
-                let (thread, now_ns) = (look.shown.thread, look.now_ns);
+                let (thread, now_ns) = (look.call.shown.thread, look.now_ns);
                 self.sockets.settle_last(&self.region, now_ns, cookie, thread, position);
             }
             if !self.processes.refer_to(cookie) {
@@ -340,12 +349,7 @@ impl CallInspector {
 
     /// A copy of a descriptor; `None`: there is none of that number.
     fn copy(&mut self, pid: i32, descriptor: i32) -> io::Result<Option<OwnedFd>> {
-        let Some(process) = self.processes.known(pid) else { return Ok(None) };
-        match process.copy(descriptor) {
-            Ok(copy) => Ok(Some(copy)),
-            Err(error) if error.raw_os_error() == Some(EBADF) => Ok(None),
-            Err(error) => Err(error),
-        }
+        self.processes.known(pid).map_or(Ok(None), |process| process.copy(descriptor))
     }
 
     /// A call could not be looked at: its process is counted, once.
@@ -412,5 +416,3 @@ pub(super) fn has_signal(thread: i32, which: u64) -> bool {
 pub(super) const ENDING: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 14;
 const ALL: u64 = u64::MAX;
 const SHUT_RD: u32 = 0;
-/// "Bad file descriptor", of errno(3).
-const EBADF: i32 = 9;

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use windtunnel_budget::pacing::{PacingController, PacingRegion, TransferDirection, piece};
-use windtunnel_record::notification::SocketStreamPosition;
-use windtunnel_record::tcp_info::state::{CLOSED, FIN_WAIT_1};
+use windtunnel_notification::position::SocketStreamPosition;
+use windtunnel_notification::tcp_info::state::{CLOSED, FIN_WAIT_1};
 use windtunnel_sys::socket;
 
 /// Streams, by the kernel's number of the socket.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use windtunnel_budget::pacing::TransferDirection;
-use windtunnel_record::notification::call::{InterceptedSystemCall, total};
-use windtunnel_record::notification::process::{read_address, read_words};
+use windtunnel_notification::call::{InterceptedSystemCall, total};
+use windtunnel_notification::process::{read_address, read_words};
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::seccomp::filter::number;
 

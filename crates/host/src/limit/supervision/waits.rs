@@ -1,31 +1,23 @@
-//! Calls that wait, by the time at which they are to be looked at next.
+//! Calls that wait: for the limit, or for a message.
 
-use std::collections::BTreeMap;
+use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_budget::pacing::{PacingRegion, rescaled};
-use windtunnel_sys::seccomp::Notification;
+use windtunnel_budget::pacing::{PacingController, PacingRegion, rescaled};
+use windtunnel_notification::watcher::{CallAnswer, WaitingCall};
+use windtunnel_sys::clock;
 
+use super::look::{CallInspection, CallInspector, ENDING, has_signal};
 use super::sockets::CallAttribution;
 
 /// A call that waits.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct SuspendedCall {
-    /// Of the listener that it was shown at.
-    pub(super) listener: u64,
-    pub(super) shown: Notification,
     pub(super) since_ns: u64,
     /// When the call fails with `EAGAIN` (`SO_SNDTIMEO`, `SO_RCVTIMEO`).
     pub(super) late_ns: Option<u64>,
-    pub(super) why: CallWaitReason,
-}
-
-/// What for.
-#[derive(Debug)]
-pub(super) enum CallWaitReason {
-    Limit(BandwidthClaim),
-    /// A message: this copy of the socket becomes readable.
-    Message(OwnedFd),
+    /// What it waits for; `None`: for a message.
+    pub(super) claim: Option<BandwidthClaim>,
 }
 
 /// Bytes that are claimed.
@@ -37,13 +29,6 @@ pub(super) struct BandwidthClaim {
     pub(super) rate_bps: u64,
     /// When they may move.
     pub(super) at_ns: u64,
-}
-
-/// All of them.
-#[derive(Debug, Default)]
-pub(super) struct SuspendedCallQueue {
-    by_time: BTreeMap<(u64, u64), SuspendedCall>,
-    next: u64,
 }
 
 impl BandwidthClaim {
@@ -62,61 +47,114 @@ impl BandwidthClaim {
 impl SuspendedCall {
     /// When it is to be looked at next.
     fn due_ns(&self, now_ns: u64) -> u64 {
-        let due_ns = match &self.why {
-            CallWaitReason::Limit(claim) => claim.at_ns.min(now_ns + SIGNALS_NS),
-            CallWaitReason::Message(_) => now_ns + SIGNALS_NS,
-        };
+        let due_ns = now_ns + SIGNALS_NS;
+        let due_ns = self.claim.map_or(due_ns, |claim| claim.at_ns.min(due_ns));
         self.late_ns.map_or(due_ns, |late_ns| late_ns.min(due_ns))
+    }
+
+    fn is_late(&self, now_ns: u64) -> bool {
+        self.late_ns.is_some_and(|late_ns| late_ns <= now_ns)
     }
 }
 
-impl SuspendedCallQueue {
-    /// Adds a call: its number.
-    pub(super) fn add(&mut self, waiting: SuspendedCall, now_ns: u64) -> u64 {
-        self.next += 1;
-        self.by_time.insert((waiting.due_ns(now_ns), self.next), waiting);
-        self.next
+impl CallInspector {
+    /// Has a call wait; for a message: until this copy of its socket is readable.
+    pub(super) fn hold(
+        &mut self,
+        call: &WaitingCall,
+        suspended: SuspendedCall,
+        readable: Option<OwnedFd>,
+        now_ns: u64,
+    ) -> CallAnswer {
+        self.held.insert(key(call), suspended);
+        CallAnswer::Hold { until_ns: suspended.due_ns(now_ns), readable }
     }
 
-    /// Takes a call out whose time has come, the earliest first, with its number.
-    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<(u64, SuspendedCall)> {
-        let first = self.by_time.first_entry().filter(|first| first.key().0 <= now_ns)?;
-        let ((_, number), waiting) = first.remove_entry();
-        Some((number, waiting))
-    }
-
-    /// Takes out the call of a number.
-    pub(super) fn take(&mut self, number: u64) -> Option<SuspendedCall> {
-        let key = *self.by_time.keys().find(|(_, of)| *of == number)?;
-        self.by_time.remove(&key)
-    }
-
-    /// When the first is due, or the rates have to be looked at.
-    pub(super) fn next_ns(&self, now_ns: u64) -> Option<u64> {
-        self.by_time.keys().next().map(|(due_ns, _)| (*due_ns).min(now_ns + RATES_NS))
-    }
-
-    /// The rates have changed: what waits for them waits as much more or less; where there is none any
-    /// more, it is due.
-    pub(super) fn follow(&mut self, region: &PacingRegion, now_ns: u64) {
-        for ((_, number), mut waiting) in std::mem::take(&mut self.by_time) {
-            if let CallWaitReason::Limit(claim) = &mut waiting.why {
-                *claim = claim.at_rate_of(region, now_ns);
+    /// Looks at a call that has waited.
+    pub(super) fn look_again(
+        &mut self,
+        call: &WaitingCall,
+        now_ns: u64,
+        is_ready: bool,
+    ) -> io::Result<CallAnswer> {
+        let Some(held) = self.held.remove(&key(call)) else {
+            return self.look(CallInspection::first(call));
+        };
+        match held.claim {
+            Some(claim) => {
+                let claim = claim.at_rate_of(&self.region, now_ns);
+                Ok(self.end_wait(call, held, claim, now_ns))
             }
-            self.by_time.insert((waiting.due_ns(now_ns), number), waiting);
+            None if !is_ready && held.is_late(now_ns) => Ok(CallAnswer::Fail(EAGAIN)),
+            None => {
+                let late_ns = held.late_ns;
+                self.look(CallInspection { call, now_ns, is_ready, late_ns })
+            }
         }
     }
+
+    /// A call has waited for the limit: it goes on, or ends by a timeout or a signal, or waits on.
+    fn end_wait(
+        &mut self,
+        call: &WaitingCall,
+        held: SuspendedCall,
+        claim: BandwidthClaim,
+        now_ns: u64,
+    ) -> CallAnswer {
+        let (is_due, is_late) = (claim.at_ns <= now_ns, held.is_late(now_ns));
+        // Only a thread that goes on runs the handler of a signal.
+        let is_ended = !is_due && has_signal(call.shown.thread, ENDING);
+        if !is_due && !is_late && !is_ended {
+            return self.hold(call, SuspendedCall { claim: Some(claim), ..held }, None, now_ns);
+        }
+        let waited_ns = now_ns.saturating_sub(held.since_ns);
+        self.region.count_wait(claim.used.direction, waited_ns);
+        if is_due {
+            self.let_go(&claim, now_ns);
+            return CallAnswer::Continue;
+        }
+        self.give_back(&claim, now_ns);
+        CallAnswer::Fail(if is_late { EAGAIN } else { EINTR })
+    }
+
+    /// A call is over: one that has gone with its thread moves nothing.
+    pub(super) fn forget_held(&mut self, call: &WaitingCall) {
+        if let Some(SuspendedCall { since_ns, claim: Some(claim), .. }) =
+            self.held.remove(&key(call))
+        {
+            let now_ns = clock::monotonic_ns();
+            let waited_ns = now_ns.saturating_sub(since_ns);
+            self.region.count_wait(claim.used.direction, waited_ns);
+            self.give_back(&claim, now_ns);
+        }
+    }
+
+    /// When something is due beside calls: the rates were looked at then.
+    pub(super) fn next_ns(&self, looked_ns: u64) -> Option<u64> {
+        let rates_ns = (!self.held.is_empty()).then_some(looked_ns + RATES_NS);
+        [rates_ns, self.retries.next_ns(looked_ns)].into_iter().flatten().min()
+    }
+}
+
+/// A call, by its listener and its number there.
+fn key(call: &WaitingCall) -> (u64, u64) {
+    (call.listener, call.shown.id)
 }
 
 /// From one look for signals that a program handles to the next, while its call waits.
 const SIGNALS_NS: u64 = 100_000_000;
 /// From one look at the rates to the next, while calls wait for them.
 pub(super) const RATES_NS: u64 = 50_000_000;
+/// "Try again", of errno(3).
+pub(super) const EAGAIN: i32 = 11;
+/// "Interrupted system call".
+const EINTR: i32 = 4;
 
 #[cfg(test)]
 mod tests {
     use windtunnel_budget::pacing::{PacingBudgetScope, TransferDirection};
     use windtunnel_sys::limited::MappedPacingRegion;
+    use windtunnel_sys::seccomp::Notification;
 
     use super::*;
 
@@ -137,52 +175,63 @@ mod tests {
             is_tcp: true,
             may_block: true,
         };
-        let why = CallWaitReason::Limit(BandwidthClaim { used, bytes: 1, rate_bps: 8_000, at_ns });
-        let shown = Notification { id: at_ns, thread: 1, call: 0, arguments: [0; 6] };
-        SuspendedCall { listener: 1, shown, since_ns: 0, late_ns, why }
+        let claim = Some(BandwidthClaim { used, bytes: 1, rate_bps: 8_000, at_ns });
+        SuspendedCall { since_ns: 0, late_ns, claim }
     }
 
-    fn due(waits: &mut SuspendedCallQueue, now_ns: u64) -> Vec<u64> {
-        std::iter::from_fn(|| waits.take_due(now_ns).map(|(_, it)| it.shown.id)).collect()
+    /// A call of no thread.
+    fn call(id: u64) -> WaitingCall {
+        let shown = Notification { id, thread: 0, call: 0, arguments: [0; 6] };
+        WaitingCall { listener: 1, door: 0, shown, since_ns: 0 }
+    }
+
+    fn until_ns(answer: CallAnswer) -> u64 {
+        match answer {
+            CallAnswer::Hold { until_ns, .. } => until_ns,
+            other => panic!("it waits: {other:?}"),
+        }
     }
 
     #[test]
-    fn calls_go_on_in_the_order_of_their_times() {
-        let mut waits = SuspendedCallQueue::default();
-        for at_ns in [30, 10, 20, 40] {
-            waits.add(waiting(at_ns, None), 0);
-        }
-        assert_eq!(waits.next_ns(0), Some(10));
-        assert_eq!(due(&mut waits, 30), [10, 20, 30]);
-        assert!(due(&mut waits, 39).is_empty());
+    fn a_call_waits_for_its_time_and_signals_are_looked_for_meanwhile() {
+        assert_eq!(waiting(30, None).due_ns(0), 30);
+        assert_eq!(waiting(u64::MAX, None).due_ns(5), 5 + SIGNALS_NS);
     }
 
     #[test]
     fn a_timeout_of_the_socket_ends_a_wait_before_its_time() {
-        let mut waits = SuspendedCallQueue::default();
-        waits.add(waiting(1_000, Some(100)), 0);
-        assert!(due(&mut waits, 99).is_empty());
-        assert_eq!(due(&mut waits, 100), [1_000]);
+        let mut inspector = CallInspector::new(region([8_000, 0]));
+        let held = inspector.hold(&call(1), waiting(1_000, Some(100)), None, 0);
+        assert_eq!(until_ns(held), 100);
+        let ended = inspector.look_again(&call(1), 100, false).unwrap();
+        assert!(matches!(ended, CallAnswer::Fail(EAGAIN)), "{ended:?}");
+        assert_eq!(inspector.next_ns(100), None);
     }
 
     #[test]
     fn another_rate_moves_the_times_of_those_that_wait() {
-        let region = region([8_000, 0]);
-        let mut waits = SuspendedCallQueue::default();
-        waits.add(waiting(1_000, None), 0);
-        region.set_rate(0, TransferDirection::Send, 16_000);
-        waits.follow(&region, 0);
-        assert_eq!(waits.next_ns(0), Some(500));
-        region.set_rate(0, TransferDirection::Send, 0);
-        waits.follow(&region, 0);
-        assert_eq!(due(&mut waits, 0), [1_000]);
+        let mut inspector = CallInspector::new(region([8_000, 0]));
+        let held = inspector.hold(&call(1), waiting(1_000, None), None, 0);
+        assert_eq!((until_ns(held), inspector.next_ns(0)), (1_000, Some(RATES_NS)));
+        inspector.region.set_rate(0, TransferDirection::Send, 16_000);
+        // That there is no such thread is as a signal: it is not asked where the time has come.
+        let at_ns = waiting(1_000, None).claim.map(|it| it.at_rate_of(&inspector.region, 0).at_ns);
+        assert_eq!(at_ns, Some(500));
+        inspector.region.set_rate(0, TransferDirection::Send, 0);
+        let ended = inspector.look_again(&call(1), 0, false).unwrap();
+        assert!(matches!(ended, CallAnswer::Continue), "{ended:?}");
     }
 
     #[test]
-    fn a_call_can_be_taken_out_by_its_number() {
-        let mut waits = SuspendedCallQueue::default();
-        let number = waits.add(waiting(10, None), 0);
-        assert!(waits.take(number).is_some());
-        assert!(waits.take(number).is_none());
+    fn a_call_that_has_gone_moves_nothing() {
+        let mut inspector = CallInspector::new(region([8_000, 0]));
+        let budget =
+            |it: &CallInspector| it.region.slot(0, 0).budget(TransferDirection::Send).free_at_ns();
+        let _ = inspector.region.slot(0, 0).budget(TransferDirection::Send).claim(0, 8_000, 1);
+        let before = budget(&inspector);
+        inspector.hold(&call(1), waiting(1_000, None), None, 0);
+        inspector.forget_held(&call(1));
+        assert!(budget(&inspector) < before);
+        assert_eq!(inspector.next_ns(0), None);
     }
 }

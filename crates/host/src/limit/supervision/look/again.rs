@@ -1,13 +1,14 @@
 //! Calls that fail with `EAGAIN`, and that are tried again.
 
-use windtunnel_record::tcp_info::state::CLOSED;
+use windtunnel_notification::tcp_info::state::CLOSED;
+use windtunnel_notification::watcher::CallAnswer;
 use windtunnel_sys::socket;
 
 use super::super::edges;
 use super::super::retries::{Retry, RetryAction, RetryTiming, StreamDirection};
 use super::super::sockets::CallAttribution;
-use super::super::waits::{BandwidthClaim, CallWaitReason};
-use super::{CallDecision, CallInspector};
+use super::super::waits::{BandwidthClaim, EAGAIN};
+use super::CallInspector;
 
 impl CallInspector {
     /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
@@ -17,7 +18,7 @@ impl CallInspector {
         used: CallAttribution,
         state: u8,
         now_ns: u64,
-    ) -> Option<CallDecision> {
+    ) -> Option<CallAnswer> {
         let of = (used.cookie, used.direction);
         match self.retries.ask(of, now_ns) {
             RetryTiming::First => None,
@@ -25,12 +26,12 @@ impl CallInspector {
                 self.give_up(of, now_ns);
                 None
             }
-            RetryTiming::Early => Some(CallDecision::Again),
+            RetryTiming::Early => Some(CallAnswer::Fail(EAGAIN)),
             RetryTiming::InTime(retry) => {
                 let waited_ns = now_ns.saturating_sub(retry.since_ns);
                 self.region.count_wait(used.direction, waited_ns);
                 self.let_go(&BandwidthClaim { used, ..retry.claim }, now_ns);
-                Some(CallDecision::Go)
+                Some(CallAnswer::Continue)
             }
         }
     }
@@ -42,27 +43,25 @@ impl CallInspector {
         }
     }
 
-    /// A call that must not block and would wait fails where its program can be notified when it is
-    /// time.
+    /// Whether a call that would wait fails instead: one that must not block, where its program can be
+    /// notified when it is time.
     pub(super) fn put_off(
         &mut self,
-        verdict: CallDecision,
+        claim: &BandwidthClaim,
         pid: i32,
         descriptor: i32,
         now_ns: u64,
-    ) -> CallDecision {
-        let CallDecision::Wait(CallWaitReason::Limit(claim), _) = &verdict else { return verdict };
+    ) -> bool {
         let CallAttribution { cookie, direction, is_tcp, may_block, .. } = claim.used;
         let waits_long = claim.at_ns.saturating_sub(now_ns) > SHORT_NS;
-        if is_tcp
+        let is_put_off = is_tcp
             && !may_block
             && waits_long
-            && self.edges.are_watched(pid, descriptor, cookie, direction, now_ns)
-        {
+            && self.edges.are_watched(pid, descriptor, cookie, direction, now_ns);
+        if is_put_off {
             self.retries.add(Retry::new(*claim, pid, descriptor, now_ns));
-            return CallDecision::Again;
         }
-        verdict
+        is_put_off
     }
 
     /// Programs are notified for which calls it is time.

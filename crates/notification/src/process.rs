@@ -91,12 +91,29 @@ impl SupervisedProcessTable {
 }
 
 impl SupervisedProcess {
-    /// A copy of a descriptor, which has to be closed before the call goes on.
+    /// A copy of a descriptor, which has to be closed before the call goes on; `None`: there is none of
+    /// that number.
     ///
     /// # Errors
     /// What pidfd_getfd(2) says.
-    pub fn copy(&self, descriptor: i32) -> io::Result<OwnedFd> {
-        process::pidfd_getfd(&self.pidfd, descriptor)
+    pub fn copy(&self, descriptor: i32) -> io::Result<Option<OwnedFd>> {
+        match process::pidfd_getfd(&self.pidfd, descriptor) {
+            Err(error) if error.raw_os_error() == Some(EBADF) => Ok(None),
+            copy => copy.map(Some),
+        }
+    }
+
+    /// The sockets that are known among its descriptors from one to another, with their cookies.
+    #[must_use]
+    pub fn sockets(&self, first: i32, last: i32) -> Vec<(i32, u64)> {
+        let known = (first <= last).then(|| self.descriptors.range(first..=last));
+        let sockets = known.into_iter().flatten();
+        sockets.filter_map(|(number, cookie)| Some((*number, (*cookie)?))).collect()
+    }
+
+    /// Descriptors from one to another come to mean something else.
+    pub fn forget_descriptors(&mut self, first: i32, last: i32) {
+        self.descriptors.retain(|number, _| !(first..=last).contains(number));
     }
 }
 
@@ -155,6 +172,8 @@ pub fn try_address(
 }
 
 const BELIEVED_NS: u64 = 1_000_000_000;
+/// "Bad file descriptor", of errno(3).
+const EBADF: i32 = 9;
 const AF_UNSPEC: u16 = 0;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;

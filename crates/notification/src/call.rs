@@ -4,7 +4,7 @@ use windtunnel_model::record::kind::Call;
 use windtunnel_sys::seccomp::Notification;
 use windtunnel_sys::seccomp::filter::number;
 
-use super::process::read_words;
+use crate::process::read_words;
 
 /// What is about to happen to a process.
 #[expect(missing_docs, reason = "the fields are the arguments of the calls")]
