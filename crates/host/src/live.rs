@@ -67,5 +67,5 @@ mod under_way;
 pub(crate) use membership::{AgentMembership, ClockBound, MemberClockBounds, RunMemberTable};
 pub(crate) use readiness::Readiness;
 pub(crate) use refusal::RequestRefusal;
-pub(crate) use services::{ReplicaState, ReplicaWatcher, ServiceState, ServicesEnded};
+pub(crate) use services::{ReplicaHistory, ReplicaWatcher, ServiceState, ServicesEnded};
 pub(crate) use state::{RunLoop, RunLoopResult, RunLoopSetup, Threads};

@@ -29,7 +29,7 @@ use health::HealthProbeSchedule;
 pub(in crate::live) use health::PROBE_FIRST;
 use redirection_log::RedirectionLog;
 pub(in crate::live) use registrar::ServiceRegistrar;
-pub(crate) use state::{ReplicaState, ServiceState};
+pub(crate) use state::{ReplicaHistory, ServiceState};
 pub(in crate::live) use status::ServiceInspector;
 use windtunnel_dataplane::RedirectionTotals;
 
