@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::Sender;
 
-use windtunnel_engine::{Engine, NetworkChange};
+use windtunnel_engine::Engine;
 use windtunnel_model::Time;
-use windtunnel_model::plan::{EventAction, PartitionMode};
+use windtunnel_model::plan::EventAction;
 use windtunnel_sys::poll::EventFd as Wake;
 
 use super::message::PacketLoopEvent;
@@ -33,36 +33,10 @@ pub(super) fn advance(
 
 /// Does a change of the network at `at`, which the engine has caught up with.
 pub(super) fn apply(engine: &mut Engine, sampler: &mut Sampler, at: Time, action: &EventAction) {
-    match action {
-        EventAction::Link(change) => {
-            change.patches.iter().for_each(|(lane, _)| sampler.end_phase(at, *lane, engine));
-            engine.apply(at, &NetworkChange::Links(change));
-        }
-        EventAction::Flap { lanes, up } => {
-            engine.apply(at, &NetworkChange::Flap { lanes, up: *up });
-        }
-        EventAction::Partition { groups, cut } => {
-            let side = |index: usize| groups.get(index).map_or(&[][..], Vec::as_slice);
-            engine.apply(
-                at,
-                &match cut {
-                    PartitionMode::Between => NetworkChange::Partition(groups),
-                    PartitionMode::OneWay => NetworkChange::PartitionOneWay([side(0), side(1)]),
-                    PartitionMode::Pairs => NetworkChange::PartitionPairs(groups),
-                },
-            );
-        }
-        EventAction::Heal => engine.apply(at, &NetworkChange::Heal),
-        EventAction::Route(change) => engine.apply(at, &NetworkChange::Route(change)),
-        EventAction::Reroute => engine.apply(at, &NetworkChange::Reroute),
-        EventAction::Service(changes) => {
-            changes.iter().for_each(|it| engine.apply(at, &NetworkChange::Service(it)));
-        }
-        EventAction::Node { .. }
-        | EventAction::Churn { .. }
-        | EventAction::Absent { .. }
-        | EventAction::Limit { .. } => {}
+    if let EventAction::Link(change) = action {
+        change.patches.iter().for_each(|(lane, _)| sampler.end_phase(at, *lane, engine));
     }
+    engine.apply(at, action);
 }
 
 #[cfg(test)]

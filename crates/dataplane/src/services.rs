@@ -58,7 +58,7 @@ impl RedirectionTotals {
             ServiceRedirectionTotals {
                 counters: *engine.services().counters(id),
                 fail_over: engine.services().fail_over(id),
-                replicas: replicas.map(|replica| (replica.node, replica.counters)).collect(),
+                replicas: replicas.map(|replica| (replica.state.node, replica.counters)).collect(),
             }
         };
         RedirectionTotals {

@@ -23,12 +23,12 @@ pub(crate) use pace::Pacing;
 
 use alloc::collections::VecDeque;
 
+use windtunnel_model::state::{LaneChange, LaneState};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::PacketBufferPool;
 use crate::counters::Classes;
 use crate::element::RngKey;
-use crate::element::cut::LaneCut;
 use crate::element::mtu::MtuLimit;
 use crate::element::queue::LaneQueue;
 use crate::element::trace::TraceSet;
@@ -67,10 +67,8 @@ pub(crate) struct ElementChain {
     /// Position among the lanes.
     index: u32,
     site: LaneLocation,
-    profile: LinkProfile,
     pub(crate) meter: LaneMeter,
     pub(crate) alarms: LaneWakeUpTimes,
-    pub(crate) cut: LaneCut,
     mtu: MtuLimit,
     impairments: PacketImpairments,
     /// Packets that have been accepted and are not there yet.
@@ -79,6 +77,8 @@ pub(crate) struct ElementChain {
     coming: u64,
     station: QueueingStation,
     line: PropagationLine,
+    /// The last of all: what cuts the lane is beside its number and MTU in memory.
+    pub(crate) state: LaneState,
 }
 
 /// What a chain does in its network model.
@@ -135,16 +135,15 @@ impl ElementChain {
         let mut chain = ElementChain {
             index: u32::try_from(lane.index()).unwrap_or(u32::MAX),
             site,
-            profile: profile.clone(),
             meter: LaneMeter::new(records::number(lane), site, profile),
             alarms: LaneWakeUpTimes::default(),
-            cut: LaneCut::default(),
             mtu: MtuLimit(profile.mtu),
             impairments: PacketImpairments::new(rng, profile),
             ingress: TimeQueue::new(),
             coming: 0,
             station: QueueingStation::new(rng, profile, pacing, ahead.is_some()),
             line: PropagationLine::new(lane, rng, profile, site, ahead),
+            state: LaneState::new(profile.clone()),
         };
         chain.follow(traces);
         chain
@@ -152,13 +151,13 @@ impl ElementChain {
 
     /// Takes its traces from `traces`, which have started or are started anew.
     pub(crate) fn follow(&mut self, traces: &TraceSet) {
-        self.station.follow(&self.profile, traces, None);
-        self.line.follow(&self.profile, traces);
-        self.impairments.follow(&self.profile, traces);
+        self.station.follow(&self.state.profile, traces, None);
+        self.line.follow(&self.state.profile, traces);
+        self.impairments.follow(&self.state.profile, traces);
     }
 
     pub(crate) fn profile(&self) -> &LinkProfile {
-        &self.profile
+        &self.state.profile
     }
 
     /// The most packets and bytes that waited since the last call.
@@ -196,7 +195,7 @@ impl ElementChain {
     /// Whether a packet of this shape, offered now, passes at once and unchanged.
     #[inline]
     pub(crate) fn is_clear(&self, now: Time, shape: &PacketTrainShape) -> bool {
-        self.cut.refuses().is_none()
+        self.state.is_up()
             && self.station.is_open()
             && self.line.is_none(now)
             && self.impairments.are_none()
@@ -220,16 +219,25 @@ impl ElementChain {
         self.meter.count_passage(now, shape, frame, recorder);
     }
 
+    /// Takes a change of the network over.
+    pub(crate) fn apply(&mut self, now: Time, change: LaneChange<'_>, work: &mut LaneContext) {
+        match change {
+            LaneChange::Set(patch) => self.patch(now, patch, work),
+            _ => self.state.apply(change),
+        }
+    }
+
     /// Changes properties from `now` on.
     pub(crate) fn patch(&mut self, now: Time, patch: &LinkPatch, work: &mut LaneContext) {
         self.station.advance(now);
-        patch.apply_to(&mut self.profile);
-        self.mtu = MtuLimit(self.profile.mtu);
-        self.meter.set(&self.profile);
-        self.impairments.set(&self.profile, patch, self.meter.next, &work.traces);
-        self.station.set(now, &self.profile, &work.traces);
+        self.state.apply(LaneChange::Set(patch));
+        let profile = &self.state.profile;
+        self.mtu = MtuLimit(profile.mtu);
+        self.meter.set(profile);
+        self.impairments.set(profile, patch, self.meter.next, &work.traces);
+        self.station.set(now, profile, &work.traces);
         if patch.latency.is_some() || patch.jitter.is_some() || patch.reorder.is_some() {
-            self.line.set(&self.profile, &work.traces);
+            self.line.set(profile, &work.traces);
         }
         if self.station.server.is_idle() {
             self.transmit(now, work);

@@ -14,8 +14,8 @@ mod services;
 
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{LinkChange, NetworkModel, RouteChange, ServiceChange};
-use windtunnel_model::{Lane, NetworkVertex, Plan, PortId, Span, Time};
+use windtunnel_model::plan::{EventAction, NetworkModel};
+use windtunnel_model::{Lane, Plan, PortId, Span, Time};
 use windtunnel_wire::{ethernet, vnet};
 
 pub(crate) use self::core::{Core, RedirectionPoint};
@@ -111,37 +111,6 @@ pub struct FrameDeparture {
     pub frame: PacketBuf,
 }
 
-/// A change of the network.
-#[derive(Debug, Clone, Copy)]
-pub enum NetworkChange<'a> {
-    /// Properties and state of lanes.
-    Links(&'a LinkChange),
-    /// One phase of a flap: cuts lanes, or mends what an earlier such change has cut.
-    Flap {
-        /// The lanes.
-        lanes: &'a [Lane],
-        /// Whether they are mended.
-        up: bool,
-    },
-    /// Cuts every link between vertices of different groups, and on LANs every frame between
-    /// attachments of different groups, broadcasts among them; replaces an earlier partition.
-    Partition(&'a [Vec<NetworkVertex>]),
-    /// Cuts what leads from a vertex of the first group to one of the second, and not the way back;
-    /// replaces an earlier partition.
-    PartitionOneWay([&'a [NetworkVertex]; 2]),
-    /// Cuts every link, and on LANs every frame, between the first group and the second, the third
-    /// and the fourth, and so on; replaces an earlier partition.
-    PartitionPairs(&'a [Vec<NetworkVertex>]),
-    /// Ends the partition.
-    Heal,
-    /// Fixes routes, or sets them free.
-    Route(&'a RouteChange),
-    /// Computes all shortest routes again, for the lanes as they are.
-    Reroute,
-    /// What holds of a replica of a service from now on.
-    Service(&'a ServiceChange),
-}
-
 impl Engine {
     /// An engine for `plan`, all lanes up.
     ///
@@ -235,13 +204,13 @@ impl Engine {
     /// Changes the network at `now`, all at one instant. No change loses packets by itself: what is
     /// in transmission or in flight keeps its departure. New routes hold for what comes to a
     /// router from `now` on, so that packets of one flow may be reordered, or cross a loop that
-    /// the old and the new routes make together.
+    /// the old and the new routes make together. What is done to programs changes no network.
     ///
     /// # Panics
     /// If `now` is before an earlier one, or the plan has no such lane.
-    pub fn apply(&mut self, now: Time, change: &NetworkChange<'_>) {
+    pub fn apply(&mut self, now: Time, action: &EventAction) {
         self.network.advance(now);
-        self.network.apply(change);
+        self.network.apply(action);
         self.network.finish();
     }
 

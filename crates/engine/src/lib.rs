@@ -112,8 +112,7 @@ pub use counters::{
     TrafficOwnershipCounts, TrafficVolume,
 };
 pub use engine::{
-    AnnouncedFlowCounts, Engine, EngineLimits, FrameDeparture, ImmediateDeparture, NetworkChange,
-    ServiceOverview,
+    AnnouncedFlowCounts, Engine, EngineLimits, FrameDeparture, ImmediateDeparture, ServiceOverview,
 };
 pub use event::{LostReports, NetworkEvent, NetworkEventKind};
 pub use packet::{FrameOrigin, SenderClass};

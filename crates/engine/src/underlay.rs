@@ -9,7 +9,7 @@ mod resolution;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{PartitionSides, RouteChange};
+use windtunnel_model::plan::{EventAction, RouteChange};
 use windtunnel_model::{LanId, Lane, Plan, PortId, RouterId, Time};
 use windtunnel_wire::icmp;
 
@@ -191,12 +191,14 @@ impl Underlay {
         Some(packet)
     }
 
-    /// Parts the lanes and the attachments of LANs that a partition parts, and no others.
-    pub(crate) fn part(&mut self, sides: &PartitionSides) {
-        for segment in &mut self.segments {
-            segment.part(sides, &self.lanes.vertices);
+    /// Changes lanes and LANs. Whether lanes may have gone down or up.
+    pub(crate) fn change(&mut self, now: Time, action: &EventAction) -> bool {
+        if let Some(sides) = action.sides() {
+            for segment in &mut self.segments {
+                segment.part(&sides, &self.lanes.vertices);
+            }
         }
-        self.lanes.part(sides);
+        self.lanes.change(now, action)
     }
 
     /// Fixes routes, or sets them free.

@@ -21,6 +21,7 @@
 //! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
+//! | [`state`] | [`state::LaneState`], [`state::ReplicaState`]: what changes make of a network |
 //! | [`name`] | what things may be called |
 //! | [`valid`] | [`Plan::validate`]: whether a plan that another process sent is one |
 //!
@@ -53,6 +54,7 @@ pub mod random;
 pub mod rate;
 pub mod realm;
 pub mod record;
+pub mod state;
 pub mod time;
 pub mod trace;
 pub mod valid;

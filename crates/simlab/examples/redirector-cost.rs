@@ -11,8 +11,8 @@ mod measure;
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_engine::{Engine, EngineLimits, NetworkChange};
-use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
+use windtunnel_engine::{Engine, EngineLimits};
+use windtunnel_model::plan::{EventAction, ServiceChange, ServiceUpdate};
 use windtunnel_model::{NodeId, Plan, ServiceId, Time};
 use windtunnel_simlab::World;
 use windtunnel_wire::{build, tcp};
@@ -142,7 +142,7 @@ impl Bench {
             for port in &service.ports {
                 let update = ServiceUpdate::Registered { replica: SERVER, port: *port };
                 let change = ServiceChange { service: ServiceId(number), update };
-                engine.apply(Time::ZERO, &NetworkChange::Service(&change));
+                engine.apply(Time::ZERO, &EventAction::Service(vec![change]));
             }
         }
         let frame = build::tcp(own(plan, CLIENT), to, 1, tcp::ACK, &vec![0; payload]);

@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, EngineLimits, FrameDeparture, NetworkChange, NetworkPart};
+use windtunnel_engine::{Engine, EngineLimits, FrameDeparture, NetworkPart};
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{Lane, NodeId, Plan, PortId, Time};
 use windtunnel_scenario::ScenarioSource;
 use windtunnel_wire::{build, vnet};
@@ -322,9 +323,9 @@ impl WorldInstant<'_> {
     }
 
     /// The network changes.
-    pub fn apply(self, change: &NetworkChange<'_>) {
+    pub fn apply(self, action: &EventAction) {
         for engine in &mut self.world.engines {
-            engine.apply(self.world.now, change);
+            engine.apply(self.world.now, action);
         }
         self.world.deliver_all();
     }

@@ -1,7 +1,7 @@
 //! The model of paths: delays and losses of a whole path, and shares of the links on it.
 
-use windtunnel_engine::{DropReason, NetworkChange};
-use windtunnel_model::plan::{LinkChange, Plan};
+use windtunnel_engine::DropReason;
+use windtunnel_model::plan::{EventAction, LinkChange, Plan};
 use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{LinkPatch, Rate, Span, Time};
 use windtunnel_simlab::{ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, World, ms};
@@ -220,7 +220,7 @@ fn a_rate_that_changes_is_divided_anew() {
     let patch = LinkPatch { rate: rate_of(6), ..LinkPatch::default() };
     let patches = vec![(world.lane("l-r"), patch)];
     let change = LinkChange { patches, state: Vec::new() };
-    world.at(ms(3000)).apply(&NetworkChange::Links(&change));
+    world.at(ms(3000)).apply(&EventAction::Link(change));
     world.run_until(ms(6000));
     for to in ["x", "y", "z"] {
         assert_near(rate(world.deliveries(to), ms(3500), ms(6000)), 2.0, 0.005);
@@ -236,7 +236,7 @@ fn a_path_with_a_link_down_loses_packets_sent_then_and_no_others() {
     let turn = |world: &mut World, at: Time, up: bool| {
         let state = vec![(world.lane("l-r"), up)];
         let change = LinkChange { patches: Vec::new(), state };
-        world.at(at).apply(&NetworkChange::Links(&change));
+        world.at(at).apply(&EventAction::Link(change));
     };
     turn(&mut world, ms(1000), false);
     turn(&mut world, ms(2000), true);

@@ -4,8 +4,7 @@
 //! `WINDTUNNEL_SEEDS` says how many seeds are tried (default 20), `WINDTUNNEL_SEED` which one
 //! alone.
 
-use windtunnel_engine::NetworkChange;
-use windtunnel_model::plan::LinkChange;
+use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode};
 use windtunnel_model::{Lane, NetworkVertex, Span};
 use windtunnel_simlab::{
     ConstantRateSender, RenoReceiver, RenoSender, SimulationRng, UdpEchoServer, World, ms,
@@ -70,15 +69,18 @@ fn operate(world: &mut World, rng: &mut SimulationRng, millis: u64) {
         0 => {
             let state = vec![(lane, rng.below(3) > 0)];
             let change = LinkChange { patches: Vec::new(), state };
-            world.at(ms(millis)).apply(&NetworkChange::Links(&change));
+            world.at(ms(millis)).apply(&EventAction::Link(change));
         }
         1 => {
             let vertex = |index| NetworkVertex::Node(windtunnel_model::NodeId(index));
             let groups =
                 [vec![vertex(0)], vec![NetworkVertex::Router(windtunnel_model::RouterId(0))]];
-            world.at(ms(millis)).apply(&NetworkChange::Partition(&groups));
+            world.at(ms(millis)).apply(&EventAction::Partition {
+                groups: groups.to_vec(),
+                cut: PartitionMode::Between,
+            });
         }
-        2 => world.at(ms(millis)).apply(&NetworkChange::Heal),
+        2 => world.at(ms(millis)).apply(&EventAction::Heal),
         _ => {
             let payload = vec![1; usize::try_from(1 + rng.below(60_000)).unwrap_or(1)];
             let (from, to) = (world.socket("a"), world.socket("d"));

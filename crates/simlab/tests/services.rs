@@ -7,8 +7,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_engine::NetworkChange;
-use windtunnel_model::plan::{LinkChange, ServiceChange, ServiceUpdate, TunnelEncapsulation};
+use windtunnel_model::plan::{
+    EventAction, LinkChange, PartitionMode, ServiceChange, ServiceUpdate, TunnelEncapsulation,
+};
 use windtunnel_model::{Lane, NetworkVertex, NodeId, RouterId, ServiceId, Span};
 use windtunnel_simlab::{ConstantRateSender, SimulationRng, UdpEchoServer, World, ms};
 use windtunnel_wire::{build, tcp, vnet};
@@ -91,18 +92,19 @@ fn operate(world: &mut World, rng: &mut SimulationRng, millis: u64, trains: bool
         0 => {
             let state = vec![(lane, rng.below(3) > 0)];
             let change = LinkChange { patches: Vec::new(), state };
-            world.at(ms(millis)).apply(&NetworkChange::Links(&change));
+            world.at(ms(millis)).apply(&EventAction::Link(change));
         }
         1 => {
             let groups =
                 [vec![NetworkVertex::Node(NodeId(2))], vec![NetworkVertex::Router(RouterId(1))]];
             let heals = rng.below(2) > 0;
-            let change = NetworkChange::Partition(&groups);
-            world.at(ms(millis)).apply(if heals { &NetworkChange::Heal } else { &change });
+            let change =
+                EventAction::Partition { groups: groups.to_vec(), cut: PartitionMode::Between };
+            world.at(ms(millis)).apply(if heals { &EventAction::Heal } else { &change });
         }
         2..6 => {
             let change = ServiceChange { service: WWW, update: update(rng) };
-            world.at(ms(millis)).apply(&NetworkChange::Service(&change));
+            world.at(ms(millis)).apply(&EventAction::Service(vec![change]));
         }
         _ => {
             let node = rng.pick(&["a", "b"]);

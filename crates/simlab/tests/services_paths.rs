@@ -3,8 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use windtunnel_engine::NetworkChange;
-use windtunnel_model::plan::{ServiceChange, ServiceUpdate};
+use windtunnel_model::plan::{EventAction, ServiceChange, ServiceUpdate};
 use windtunnel_model::{RouterId, ServiceId, Span};
 use windtunnel_simlab::{
     ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, UdpEchoServer, Wire, World, ms,
@@ -37,7 +36,7 @@ fn network(model: &str, links: [&str; 3], service: &str) -> String {
 
 fn update(world: &mut World, at: u64, update: ServiceUpdate) {
     let change = ServiceChange { service: WWW, update };
-    world.at(ms(at)).apply(&NetworkChange::Service(&change));
+    world.at(ms(at)).apply(&EventAction::Service(vec![change]));
 }
 
 /// All replicas listen on all ports.

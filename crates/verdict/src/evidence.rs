@@ -41,7 +41,7 @@ pub use program::{
     AWAITED_AFTER, ProgramExit, ProgramKey, ProgramLifecycle, SupervisedProgram, programs_of,
 };
 pub use recorded::RunRecorderSummary;
-pub use replicas::{ReplicaState, ServiceState};
+pub use replicas::{ReplicaHistory, ServiceState};
 pub use services::ServicesEnded;
 
 /// When a run begins this much after its time, that is reported, and makes it unfaithful where

@@ -1,6 +1,7 @@
 //! Tests of the sampler.
 
 use windtunnel_engine::EngineLimits;
+use windtunnel_model::plan::EventAction;
 
 use super::*;
 
@@ -167,7 +168,7 @@ fn a_change_of_a_lane_ends_a_phase_with_the_lateness_until_then() {
         )],
         state: Vec::new(),
     };
-    bench.engine.apply(at(50), &windtunnel_engine::NetworkChange::Links(&change));
+    bench.engine.apply(at(50), &EventAction::Link(change));
     bench.sampler.departed(lane(0), at(60), at(60));
     bench.sampler.departed(lane(0), at(70), at(70));
     let tally = bench.finish(100);

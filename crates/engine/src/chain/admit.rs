@@ -6,6 +6,7 @@ use windtunnel_wire::{checksum, ethernet, fragment, vnet};
 
 use super::{ElementChain, LaneContext, TooBig};
 use crate::counters::DropReason;
+use crate::element::cut;
 use crate::element::mtu::MtuVerdict;
 use crate::packet::{EmulatedPacket, Fate, PacketTrainShape};
 use crate::records::{PacketRecorder, TaggedShape};
@@ -29,7 +30,7 @@ impl ElementChain {
             let (time, ack) = (packet.times.first, packet.tag.ack);
             work.recorder.note(Kind::Offered, time, self.meter.label, &packet, ack);
         }
-        if let Some(reason) = self.cut.refuses() {
+        if let Some(reason) = cut::refuses(&self.state) {
             let time = packet.times.first;
             self.meter.count_drop(reason, time, &packet, 0..packet.shape.count, work);
             packet.discard(&mut work.pool);

@@ -43,7 +43,7 @@ impl Engine {
     /// Whether a lane takes packets: it is not down and no partition cuts it.
     #[must_use]
     pub fn is_up(&self, lane: Lane) -> bool {
-        self.network.core.net.lanes.chains[lane.index()].cut.refuses().is_none()
+        self.network.core.net.lanes.chains[lane.index()].state.is_up()
     }
 
     /// Segments inside a lane: queued, in transmission, in flight.

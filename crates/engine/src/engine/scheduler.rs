@@ -1,10 +1,11 @@
 //! What is due in the network, one thing after the other.
 
 use windtunnel_model::Time;
+use windtunnel_model::plan::EventAction;
 use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::model::QueueingModel;
-use super::{Core, ImmediateDeparture, NetworkChange};
+use super::{Core, ImmediateDeparture};
 use crate::housekeeping;
 use crate::network::LaneEndpoint;
 use crate::packet::{FrameOrigin, MeasuredFrame, SenderClass};
@@ -87,15 +88,22 @@ impl NetworkScheduler {
     }
 
     /// Changes the network.
-    pub(super) fn apply(&mut self, change: &NetworkChange<'_>) {
+    pub(super) fn apply(&mut self, action: &EventAction) {
         let now = self.core.now;
-        self.core.apply(now, change);
-        let follows = matches!(
-            change,
-            NetworkChange::Links(_) | NetworkChange::Route(_) | NetworkChange::Reroute
-        );
-        if follows {
-            self.model.follow(&mut self.core, now);
+        match action {
+            EventAction::Service(changes) => {
+                for change in changes {
+                    self.advance(now);
+                    self.core.change_service(now, change);
+                    self.settle(now);
+                }
+                return;
+            }
+            EventAction::Link(_) | EventAction::Route(_) | EventAction::Reroute => {
+                self.core.apply(now, action);
+                self.model.follow(&mut self.core, now);
+            }
+            _ => self.core.apply(now, action),
         }
         self.settle(now);
     }

@@ -132,7 +132,7 @@ impl ReplicaSelector<'_> {
         ways: &mut dyn FnMut(&ServiceReplica) -> Option<ReplicaPathMetrics>,
     ) -> Option<u16> {
         let mut weight =
-            |replica: &ServiceReplica| ways(replica).map_or(0, |_| u64::from(replica.weight));
+            |replica: &ServiceReplica| ways(replica).map_or(0, |_| u64::from(replica.state.weight));
         let total: u64 = replicas.iter().map(&mut weight).sum();
         let [point, _] = halves(u128::from(self.flow()) * u128::from(total));
         let mut passed = 0;
@@ -154,6 +154,7 @@ fn draw(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use windtunnel_model::NodeId;
+    use windtunnel_model::state::ReplicaState;
 
     use super::super::call::CallKind;
     use super::*;
@@ -161,8 +162,9 @@ mod tests {
     fn replicas(weights: &[u32]) -> Vec<ServiceReplica> {
         let one = |(id, weight): (u32, &u32)| {
             let salt = mix(u128::from(id), 77);
-            let mut replica = ServiceReplica::new(NodeId(id), PortId(id), salt, *weight);
-            replica.registered = 1;
+            let state = ReplicaState::new(NodeId(id), *weight);
+            let mut replica = ServiceReplica::new(state, PortId(id), salt);
+            replica.listens = 1;
             replica
         };
         (0..).zip(weights).map(one).collect()
@@ -242,11 +244,11 @@ mod tests {
         let ordered =
             |all: &[ServiceReplica]| choose(LoadBalancingPolicy::Ordered, all, &call, &ways);
         assert_eq!(ordered(&all), Some(0));
-        all[0].draining = true;
+        all[0].state.is_draining = true;
         assert_eq!(ordered(&all), Some(1));
-        all[1].registered = 0;
+        all[1].listens = 0;
         assert_eq!(ordered(&all), Some(2));
-        all[2].healthy = false;
+        all[2].state.is_healthy = false;
         assert_eq!(ordered(&all), None);
     }
 
@@ -275,7 +277,7 @@ mod tests {
         }
         let other = choose(LoadBalancingPolicy::Hash, &all, &call(7, 60_000), &ways).unwrap();
         assert_eq!(other, before[7], "the port makes no difference");
-        all[2].lost = true;
+        all[2].state.is_lost = true;
         for (client, chosen) in (0..).zip(&before) {
             let now = of(&all, client);
             assert!(if *chosen == 2 { now != 2 } else { now == *chosen });
@@ -314,10 +316,10 @@ mod tests {
         };
         let five: Vec<u16> = (0..5).map(|_| next(&all)).collect();
         assert_eq!(five, [0, 1, 2, 0, 1]);
-        all[2].healthy = false;
+        all[2].state.is_healthy = false;
         let three: Vec<u16> = (0..3).map(|_| next(&all)).collect();
         assert_eq!(three, [0, 1, 0]);
-        all[2].healthy = true;
+        all[2].state.is_healthy = true;
         assert_eq!([next(&all), next(&all), next(&all)], [1, 2, 0]);
     }
 

@@ -8,6 +8,7 @@ use windtunnel_failover::ReplicaId;
 use windtunnel_model::plan::{
     Plan, Service as Planned, ServiceChange, ServiceUpdate, TunnelEncapsulation,
 };
+use windtunnel_model::state::ReplicaState;
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
 use windtunnel_wire::packet::ParsedPacket;
 
@@ -63,7 +64,7 @@ impl ServiceDirectory {
         let service = |service: &Planned| {
             let replicas = service.replicas.iter().filter_map(|it| {
                 let (port, salt): (Option<PortId>, u64) = nodes[it.node.index()];
-                Some(ServiceReplica::new(it.node, port?, salt, it.weight))
+                Some(ServiceReplica::new(ReplicaState::new(it.node, it.weight), port?, salt))
             });
             RedirectedService::new(plan, service, replicas.collect())
         };
@@ -196,17 +197,16 @@ impl ServiceDirectory {
         let ServiceChange { service: id, update } = *change;
         let service = self.list.get_mut(id.index())?;
         let node = update.replica();
-        if matches!(update, ServiceUpdate::Add { .. }) {
-            self.add(id, node);
-            return None;
-        }
         let Some(number) = service.position(node) else {
-            service.counters.refused += 1;
+            match update {
+                ServiceUpdate::Add { .. } => self.add(id, node),
+                _ => service.counters.refused += 1,
+            }
             return None;
         };
-        let was_lost = service.replicas[number].lost;
-        service.apply(number, update);
-        let is_lost = service.replicas[number].lost;
+        let was_lost = service.replicas[number].state.is_lost;
+        service.apply(number, &update);
+        let is_lost = service.replicas[number].state.is_lost;
         self.lost_replicas += usize::from(is_lost);
         self.lost_replicas -= usize::from(was_lost);
         (is_lost && !was_lost).then_some(number)
@@ -215,16 +215,12 @@ impl ServiceDirectory {
     fn add(&mut self, id: ServiceId, node: NodeId) {
         let (port, salt) = self.nodes.get(node.index()).copied().unwrap_or_default();
         let service = &mut self.list[id.index()];
-        if let Some(known) = service.position(node) {
-            service.replicas[known].removed = false;
-            return;
-        }
         let has_room = service.replicas.len() < Planned::REPLICAS_MAX;
         let (Some(port), true) = (port, has_room) else {
             service.counters.refused += 1;
             return;
         };
-        service.replicas.push(ServiceReplica::new(node, port, salt, 1));
+        service.replicas.push(ServiceReplica::new(ReplicaState::new(node, 1), port, salt));
         for (ends, owner) in self.ends.iter_mut().zip(&self.owners) {
             *ends |= *owner == node;
         }
@@ -250,7 +246,7 @@ impl ServiceDirectory {
         };
         let is_lost = |row: &&RedirectionRow| {
             let replicas = &self.of(row).replicas;
-            replicas.iter().any(|replica| replica.node == node && replica.lost)
+            replicas.iter().any(|replica| replica.state.node == node && replica.state.is_lost)
         };
         let row = self.rows.all().iter().filter(is_of).find(is_lost).copied();
         if let Some(row) = row {

@@ -56,7 +56,7 @@ impl PinnedFlowTable {
             // Another SYN is another connection; a copy of the old one is none.
             _ => !(call.opens() && sequence(call) != pin.initial),
         };
-        let is_lost = replica.lost && pin.state != PinnedFlowPhase::Flow;
+        let is_lost = replica.state.is_lost && pin.state != PinnedFlowPhase::Flow;
         stays.then_some(if is_lost {
             ReplicaAssignment::Lost
         } else {
@@ -116,7 +116,7 @@ impl PinnedFlowTable {
             let Some(number) = self.pins.find(&key) else { continue };
             let pin = self.pins.get_mut(number);
             let replica = &mut service.replicas[usize::from(pin.replica)];
-            if replica.node == node {
+            if replica.state.node == node {
                 replica.counters.live_connections -= u64::from(pin.state.is_connection());
                 pin.state = PinnedFlowPhase::Closing;
             }

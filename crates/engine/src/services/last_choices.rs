@@ -42,7 +42,7 @@ impl LastReplicaChoices {
         }
         let before = self.choices.insert(key, replica);
         if before.is_some_and(|before| before != replica) {
-            let replica = service.replicas[usize::from(replica)].node;
+            let replica = service.replicas[usize::from(replica)].state.node;
             self.moved = Some(ReplicaChoiceChange { row, replica });
         }
     }

@@ -1,28 +1,15 @@
 //! A replica, as routers know it.
 
-use alloc::vec::Vec;
-
 use serde::{Deserialize, Serialize};
-use windtunnel_model::plan::ServicePort;
-use windtunnel_model::{NodeId, PortId};
+use windtunnel_model::PortId;
+use windtunnel_model::plan::{ServicePort, ServiceUpdate};
+use windtunnel_model::state::ReplicaState;
 
 /// A replica of a service: what is known of it, and what it got.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceReplicaStatus {
-    /// The node.
-    pub node: NodeId,
-    /// The ports on which a program listens.
-    pub listens: Vec<ServicePort>,
-    /// Whether its probes go well; without probes, too.
-    pub healthy: bool,
-    /// Whether it gets nothing new, as somebody wishes.
-    pub draining: bool,
-    /// Whether its node is gone.
-    pub lost: bool,
-    /// Whether it is a replica no longer.
-    pub removed: bool,
-    /// Its share of what is new, with weights.
-    pub weight: u32,
+    /// What is known of it.
+    pub state: ReplicaState,
     /// What it got.
     pub counters: ReplicaCounters,
 }
@@ -62,18 +49,13 @@ impl ReplicaCounters {
 
 #[derive(Debug)]
 pub(super) struct ServiceReplica {
-    pub(super) node: NodeId,
+    pub(super) state: ReplicaState,
+    /// The registered ports of the state by position among the service's ports, as bits.
+    pub(super) listens: u64,
     /// Where tunnels to it end: its first interface.
     pub(super) port: PortId,
     /// A number of its own, of its name: what it draws against other replicas.
     pub(super) salt: u64,
-    pub(super) weight: u32,
-    /// By position of the service's ports, as bits.
-    pub(super) registered: u64,
-    pub(super) healthy: bool,
-    pub(super) draining: bool,
-    pub(super) lost: bool,
-    pub(super) removed: bool,
     /// The largest MSS that fits its tunnels, of IPv4 and IPv6, and of which generation of ways
     /// that is known.
     pub(super) clamps: [Option<(u64, u16)>; 2],
@@ -81,44 +63,30 @@ pub(super) struct ServiceReplica {
 }
 
 impl ServiceReplica {
-    pub(super) fn new(node: NodeId, port: PortId, salt: u64, weight: u32) -> ServiceReplica {
-        ServiceReplica {
-            node,
-            port,
-            salt,
-            weight,
-            registered: 0,
-            healthy: true,
-            draining: false,
-            lost: false,
-            removed: false,
-            clamps: [None; 2],
-            counters: ReplicaCounters::default(),
-        }
+    pub(super) fn new(state: ReplicaState, port: PortId, salt: u64) -> ServiceReplica {
+        let counters = ReplicaCounters::default();
+        ServiceReplica { state, listens: 0, port, salt, clamps: [None; 2], counters }
+    }
+
+    /// Takes a change over; the service has these `ports`.
+    pub(super) fn apply(&mut self, update: &ServiceUpdate, ports: &[ServicePort]) {
+        self.state.apply(update);
+        let listens =
+            ports.iter().zip(0u32..).filter(|(port, _)| self.state.registered.contains(port));
+        self.listens = listens.fold(0, |bits, (_, at)| bits | 1 << at);
     }
 
     /// Whether a program serves a port there.
     pub(super) fn serves(&self, position: u8) -> bool {
-        let is_there = !self.lost && !self.removed && self.healthy;
-        is_there && self.registered >> position & 1 != 0
+        self.state.is_there() && self.listens >> position & 1 != 0
     }
 
     /// Whether it gets what is new at a port.
     pub(super) fn takes(&self, position: u8) -> bool {
-        self.serves(position) && !self.draining
+        self.serves(position) && !self.state.is_draining
     }
 
-    pub(super) fn status(&self, ports: &[ServicePort]) -> ServiceReplicaStatus {
-        let listens = |(at, _): &(usize, &ServicePort)| self.registered >> at & 1 != 0;
-        ServiceReplicaStatus {
-            node: self.node,
-            listens: ports.iter().enumerate().filter(listens).map(|(_, port)| *port).collect(),
-            healthy: self.healthy,
-            draining: self.draining,
-            lost: self.lost,
-            removed: self.removed,
-            weight: self.weight,
-            counters: self.counters,
-        }
+    pub(super) fn status(&self) -> ServiceReplicaStatus {
+        ServiceReplicaStatus { state: self.state.clone(), counters: self.counters }
     }
 }

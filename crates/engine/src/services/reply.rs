@@ -136,7 +136,7 @@ impl RedirectedService {
             return;
         }
         let is_in = |node: NodeId| order.contains(&ReplicaId(node.0));
-        let replicas = self.replicas.iter().filter(|replica| is_in(replica.node));
+        let replicas = self.replicas.iter().filter(|replica| is_in(replica.state.node));
         let mtu = replicas.filter_map(|replica| way(replica.port)).map(|way| way.mtu_back);
         let most = segment_max(mtu.min(), is_v6);
         self.counters.clamped += u64::from(mss::clamp(frame, header, most));

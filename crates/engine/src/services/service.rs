@@ -176,7 +176,7 @@ impl RedirectedService {
 
     /// Where the replica is that is a node.
     pub(super) fn position(&self, node: NodeId) -> Option<usize> {
-        self.replicas.iter().position(|replica| replica.node == node)
+        self.replicas.iter().position(|replica| replica.state.node == node)
     }
 
     /// Whether there is a way to a replica from the router that asks.
@@ -233,7 +233,7 @@ impl RedirectedService {
             .filter(|(number, replica)| *number != first && replica.takes(position));
         let there = others.filter_map(|(_, replica)| {
             let way = way(replica.port).filter(|way| !way.passes_node)?;
-            Some((way.latency, way.hops, replica.node))
+            Some((way.latency, way.hops, replica.state.node))
         });
         let mut others: Vec<_> = there.collect();
         others.sort_by_key(|(latency, hops, _)| (*latency, *hops));
@@ -242,36 +242,21 @@ impl RedirectedService {
         if way(first.port).is_none_or(|way| way.passes_node) {
             return Vec::new();
         }
-        let first = first.node;
+        let first = first.state.node;
         let all = core::iter::once(first).chain(others.into_iter().map(|(.., node)| node));
         all.map(|node| ReplicaId(node.0)).collect()
     }
 
     /// Applies a change of one of its replicas.
-    pub(super) fn apply(&mut self, number: usize, update: ServiceUpdate) {
-        let bit = |port: ServicePort| {
-            let at = self.planned.ports.iter().position(|own| *own == port);
-            at.map(|at| 1u64 << at)
-        };
-        let replica = &mut self.replicas[number];
+    pub(super) fn apply(&mut self, number: usize, update: &ServiceUpdate) {
+        let ports = &self.planned.ports;
         match update {
-            ServiceUpdate::Registered { port, .. } => match bit(port) {
-                Some(bit) => {
-                    replica.registered |= bit;
-                    replica.lost = false;
-                }
-                None => self.counters.refused += 1,
-            },
-            ServiceUpdate::Withdrawn { port, .. } => match bit(port) {
-                Some(bit) => replica.registered &= !bit,
-                None => self.counters.refused += 1,
-            },
-            ServiceUpdate::Lost { .. } => (replica.registered, replica.lost) = (0, true),
-            ServiceUpdate::Health { healthy, .. } => replica.healthy = healthy,
-            ServiceUpdate::Drain { drain, .. } => replica.draining = drain,
-            ServiceUpdate::Weight { weight, .. } => replica.weight = weight,
-            ServiceUpdate::Remove { .. } => replica.removed = true,
-            ServiceUpdate::Add { .. } => replica.removed = false,
+            ServiceUpdate::Registered { port, .. } | ServiceUpdate::Withdrawn { port, .. }
+                if !ports.contains(port) =>
+            {
+                self.counters.refused += 1;
+            }
+            _ => self.replicas[number].apply(update, ports),
         }
     }
 }

@@ -82,8 +82,8 @@ impl ServiceRedirector {
         let held = self.transparent.held_by_replica(service);
         let service = &self.services.list[service.index()];
         let status = |replica: &ServiceReplica| {
-            let mut status = replica.status(&service.planned.ports);
-            status.counters.live_connections += held.get(&replica.node).copied().unwrap_or(0);
+            let mut status = replica.status();
+            status.counters.live_connections += held.get(&replica.state.node).copied().unwrap_or(0);
             status
         };
         service.replicas.iter().map(status).collect()
@@ -114,7 +114,7 @@ impl ServiceRedirector {
             return None;
         }
         let chosen = self.services.choose(router, row, &call, way)?;
-        Some(service.replicas[usize::from(chosen)].node)
+        Some(service.replicas[usize::from(chosen)].state.node)
     }
 
     pub(crate) fn counts(&self) -> PinCounts {

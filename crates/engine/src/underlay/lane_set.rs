@@ -3,7 +3,8 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use windtunnel_model::plan::{LinkChange, PartitionSides};
+use windtunnel_model::plan::EventAction;
+use windtunnel_model::state::LaneChange;
 use windtunnel_model::{Lane, NetworkVertex, Plan, Span, Time};
 use windtunnel_wire::icmp::{self, IcmpErrorReply};
 use windtunnel_wire::vnet;
@@ -195,35 +196,18 @@ impl LaneSet {
     /// The latency of a lane; `None`: it takes no packets now.
     pub(crate) fn latency_if_up(&self, lane: Lane) -> Option<Span> {
         let chain = &self.chains[lane.index()];
-        let takes = chain.cut.refuses().is_none();
-        takes.then(|| chain.profile().latency)
+        chain.state.is_up().then(|| chain.profile().latency)
     }
 
-    /// Changes properties and state of lanes.
-    pub(crate) fn change(&mut self, now: Time, change: &LinkChange) {
-        for (lane, patch) in &change.patches {
-            self.chains[lane.index()].patch(now, patch, &mut self.work);
-        }
-        for (lane, up) in &change.state {
-            self.chains[lane.index()].cut.down = !up;
-        }
-    }
-
-    /// Mends lanes that a flap has cut, or cuts them.
-    pub(crate) fn flap(&mut self, lanes: &[Lane], up: bool) {
-        for lane in lanes {
-            let flaps = &mut self.chains[lane.index()].cut.flaps;
-            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
-        }
-    }
-
-    /// Parts the lanes that a partition parts, and no others.
-    pub(crate) fn part(&mut self, sides: &PartitionSides) {
-        for (ends, pair) in self.vertices.iter().zip(self.chains.chunks_mut(2)) {
-            for (chain, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
-                chain.cut.parted = sides.part(ends[from], ends[to]);
-            }
-        }
+    /// Changes properties and state of lanes. Whether some may have gone down or up.
+    pub(crate) fn change(&mut self, now: Time, action: &EventAction) -> bool {
+        let LaneSet { chains, work, vertices, .. } = self;
+        let mut cuts_or_mends = false;
+        action.each_lane(vertices.iter().copied(), |lane, change| {
+            cuts_or_mends |= !matches!(change, LaneChange::Set(_));
+            chains[lane.index()].apply(now, change, work);
+        });
+        cuts_or_mends
     }
 }
 

@@ -1,10 +1,11 @@
 //! Changes of a running network.
 
-use windtunnel_engine::{DropReason, LostReports, NetworkChange};
+use windtunnel_engine::{DropReason, LostReports};
+use windtunnel_model::plan::{EventAction, PartitionMode};
 use windtunnel_model::profile::{Jitter, PropertySetting};
 use windtunnel_model::{LinkPatch, LinkProfile, Rate, Span};
 
-use crate::support::{MS, Net, Topology, US, delayed, pair, path, rated, up};
+use crate::support::{MS, Net, Topology, US, delayed, pair, partition, path, rated, up};
 
 fn rate(bits_per_second: u64) -> LinkPatch {
     let rate = Rate::from_bits_per_second(bits_per_second).map(PropertySetting::To);
@@ -74,13 +75,13 @@ fn a_partition_cuts_links_between_groups_only_and_is_distinct_from_down() {
     }
     let mut net = Net::new(plan.build());
     net.set_up(0, up(1), false);
-    net.apply(0, &NetworkChange::Partition(&[vec![a], vec![b]]));
+    net.apply(0, &partition(vec![vec![a], vec![b]]));
     let is_up =
         |net: &Net, link| [net.engine.is_up(up(link)), net.engine.is_up(up(link).reverse())];
     assert_eq!((is_up(&net, 0), is_up(&net, 1)), ([false; 2], [false, true]));
     net.send_udp(1, 100, 0);
     assert_eq!(net.lane(0).dropped[DropReason::Partition], 1);
-    net.apply(2, &NetworkChange::Heal);
+    net.apply(2, &EventAction::Heal);
     assert_eq!((is_up(&net, 0), is_up(&net, 1)), ([true; 2], [false, true]));
 }
 
@@ -90,17 +91,17 @@ fn a_lane_carries_packets_only_if_no_cause_holds_it_cut() {
     let (a, b) = (plan.node("a"), plan.node("b"));
     plan.link([a, b], [LinkProfile::default(), LinkProfile::default()]);
     let mut net = Net::new(plan.build());
-    let lanes = [up(0)];
-    let flap = |up| NetworkChange::Flap { lanes: &lanes, up };
-    let groups = [vec![a], vec![b]];
+    let lane = up(0);
+    let flap = |up| EventAction::Flap { lanes: vec![lane], up };
+    let groups = vec![vec![a], vec![b]];
     let is_up = |net: &Net| [net.engine.is_up(up(0)), net.engine.is_up(up(0).reverse())];
     // Down, parted and twice in the dark of a flap; each ends in another order than it began.
     net.set_up(MS, up(0), false);
-    net.apply(MS, &NetworkChange::Partition(&groups));
+    net.apply(MS, &partition(groups.clone()));
     net.apply(MS, &flap(false));
     net.apply(2 * MS, &flap(false));
     assert_eq!(is_up(&net), [false, false]);
-    net.apply(3 * MS, &NetworkChange::Heal);
+    net.apply(3 * MS, &EventAction::Heal);
     assert_eq!(is_up(&net), [false, true], "healing brings up neither a link nor a flap");
     net.set_up(4 * MS, up(0), true);
     net.apply(5 * MS, &flap(true));
@@ -112,12 +113,12 @@ fn a_lane_carries_packets_only_if_no_cause_holds_it_cut() {
     // The end of a flap does not bring up what is down, nor does `up` end a partition.
     net.set_up(7 * MS, up(0), false);
     net.apply(7 * MS, &flap(false));
-    net.apply(7 * MS, &NetworkChange::Partition(&groups));
+    net.apply(7 * MS, &partition(groups));
     net.apply(8 * MS, &flap(true));
     assert_eq!(is_up(&net), [false, false]);
     net.set_up(9 * MS, up(0), true);
     assert_eq!(is_up(&net), [false, false]);
-    net.apply(10 * MS, &NetworkChange::Heal);
+    net.apply(10 * MS, &EventAction::Heal);
     assert_eq!(is_up(&net), [true, true]);
     net.send_udp(10 * MS, 100, 1);
     net.finish();
@@ -133,17 +134,18 @@ fn a_partition_of_one_way_leaves_the_way_back_open() {
         plan.link(ends, [LinkProfile::default(), LinkProfile::default()]);
     }
     let mut net = Net::new(plan.build());
-    net.apply(0, &NetworkChange::PartitionOneWay([&[a], &[b]]));
+    let one_way = |groups| EventAction::Partition { groups, cut: PartitionMode::OneWay };
+    net.apply(0, &one_way(vec![vec![a], vec![b]]));
     let is_up =
         |net: &Net, link| [net.engine.is_up(up(link)), net.engine.is_up(up(link).reverse())];
     assert_eq!(is_up(&net, 0), [false, true], "a to b, named from a");
     assert_eq!(is_up(&net, 1), [true, false], "a to b, named from b");
     assert_eq!(is_up(&net, 2), [true, true]);
     // Another partition takes the place of the first.
-    net.apply(1, &NetworkChange::PartitionOneWay([&[b], &[a, c]]));
+    net.apply(1, &one_way(vec![vec![b], vec![a, c]]));
     assert_eq!(is_up(&net, 0), [true, false]);
     assert_eq!(is_up(&net, 2), [false, true]);
-    net.apply(2, &NetworkChange::Heal);
+    net.apply(2, &EventAction::Heal);
     assert!((0..3).all(|link| is_up(&net, link) == [true, true]));
 }
 
@@ -189,9 +191,9 @@ fn lateness_at_a_router_is_reported_and_does_not_add_up() {
 #[test]
 fn reports_that_are_not_polled_are_kept_up_to_a_bound_and_then_counted() {
     let mut net = Net::new(path(1, vec![LinkProfile::default(), LinkProfile::default()]));
-    (0..4096).for_each(|at| net.apply(at, &NetworkChange::Reroute));
+    (0..4096).for_each(|at| net.apply(at, &EventAction::Reroute));
     assert_eq!(net.engine.lost_reports(), LostReports { events: 0, handoffs: 0 });
-    (4096..4099).for_each(|at| net.apply(at, &NetworkChange::Reroute));
+    (4096..4099).for_each(|at| net.apply(at, &EventAction::Reroute));
     assert_eq!(net.engine.lost_reports(), LostReports { events: 3, handoffs: 0 });
     assert_eq!(std::iter::from_fn(|| net.engine.poll_event()).count(), 4096);
 }

@@ -4,13 +4,14 @@ mod routers;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_engine::{DropReason, NetworkChange};
+use windtunnel_engine::DropReason;
+use windtunnel_model::plan::{EventAction, PartitionMode};
 use windtunnel_model::profile::LossModel;
 use windtunnel_model::{Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, Span};
 use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::{build, ethernet, vnet};
 
-use crate::support::{MS, Net, Out, Topology, delayed, rated, up};
+use crate::support::{MS, Net, Out, Topology, delayed, partition, rated, up};
 
 const PLAIN: vnet::VirtioNetHeader = vnet::VirtioNetHeader {
     flags: 0,
@@ -178,7 +179,7 @@ fn a_cut_attachment_neither_sends_nor_receives() {
 fn a_partition_cuts_frames_and_broadcasts_between_its_sides_of_one_lan() {
     let mut net = Net::new(plain(4));
     let node = |id| NetworkVertex::Node(windtunnel_model::NodeId(id));
-    net.apply(0, &NetworkChange::Partition(&[vec![node(0), node(1)], vec![node(2)]]));
+    net.apply(0, &partition(vec![vec![node(0), node(1)], vec![node(2)]]));
     net.send(0, 0, PLAIN, &broadcast(&net, 0));
     assert_eq!(ports(&net.out), [1, 3], "3 is on no side, and keeps its links");
     net.send(0, 2, PLAIN, &udp(&net, 2, 0, 100));
@@ -186,7 +187,7 @@ fn a_partition_cuts_frames_and_broadcasts_between_its_sides_of_one_lan() {
     assert_eq!(net.engine.lane(down(2)).dropped[DropReason::Partition], 1);
     assert_eq!(net.engine.lane(down(0)).dropped[DropReason::Partition], 1);
     net.check_conservation();
-    net.apply(MS, &NetworkChange::Heal);
+    net.apply(MS, &EventAction::Heal);
     net.send(MS, 2, PLAIN, &udp(&net, 2, 0, 100));
     assert_eq!(ports(&net.out), [1, 3, 0]);
 }
@@ -199,7 +200,7 @@ fn pairs_on_one_lan_give_each_node_a_majority_of_its_own() {
     let node = |id| vec![NetworkVertex::Node(windtunnel_model::NodeId(id))];
     let cut = [[0, 2], [0, 3], [1, 3], [1, 4], [2, 4]];
     let groups: Vec<Vec<NetworkVertex>> = cut.iter().flatten().map(|id| node(*id)).collect();
-    net.apply(0, &NetworkChange::PartitionPairs(&groups));
+    net.apply(0, &EventAction::Partition { groups, cut: PartitionMode::Pairs });
     let seen: Vec<Vec<u32>> = (0..5)
         .map(|from| {
             let before = net.out.len();
@@ -210,7 +211,7 @@ fn pairs_on_one_lan_give_each_node_a_majority_of_its_own() {
         .collect();
     assert_eq!(seen, [[1, 4], [0, 2], [1, 3], [2, 4], [0, 3]]);
     net.check_conservation();
-    net.apply(MS, &NetworkChange::Heal);
+    net.apply(MS, &EventAction::Heal);
     let before = net.out.len();
     net.send(MS, 0, PLAIN, &broadcast(&net, 0));
     assert_eq!(ports(&net.out[before..]), [1, 2, 3, 4]);
@@ -221,7 +222,7 @@ fn a_partition_that_names_the_lan_cuts_attachments() {
     let mut net = Net::new(plain(3));
     let node = |id| NetworkVertex::Node(windtunnel_model::NodeId(id));
     let lan = NetworkVertex::Lan(windtunnel_model::LanId(0));
-    net.apply(0, &NetworkChange::Partition(&[vec![node(0)], vec![lan, node(2)]]));
+    net.apply(0, &partition(vec![vec![node(0)], vec![lan, node(2)]]));
     net.send(0, 1, PLAIN, &broadcast(&net, 1));
     net.send(0, 0, PLAIN, &broadcast(&net, 0));
     assert_eq!(ports(&net.out), [2]);

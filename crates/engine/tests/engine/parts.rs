@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Engine, EngineLimits, NetworkChange, NetworkPart};
+use windtunnel_engine::{Engine, EngineLimits, NetworkPart};
 use windtunnel_model::flow::FlowChange;
-use windtunnel_model::plan::{BandwidthSharing, LinkChange, NetworkModel};
+use windtunnel_model::plan::{BandwidthSharing, EventAction, LinkChange, NetworkModel};
 use windtunnel_model::profile::LossModel;
 use windtunnel_model::random::RandomStream;
 use windtunnel_model::{
@@ -107,7 +107,7 @@ fn a_way_that_loses_its_latency_is_express_when_all_before_is_there() {
     assert_eq!(outputs(&mut engine), [(2, 20 * MS)]);
     let patch = LinkPatch { latency: Some(Span::ZERO), ..LinkPatch::default() };
     let change = LinkChange { patches: vec![(up(0), patch)], state: Vec::new() };
-    engine.apply(at(MS), &NetworkChange::Links(&change));
+    engine.apply(at(MS), &EventAction::Link(change));
     send(&mut engine, 2 * MS, 0, &frame);
     assert_eq!(outputs(&mut engine), [(2, 20 * MS)], "not before the first");
     let mut from = |nanos, port, node| {

@@ -3,12 +3,13 @@
 pub(crate) mod strategy;
 
 use proptest::prelude::*;
-use windtunnel_engine::{Engine, NetworkChange, RecordSettings};
+use windtunnel_engine::{Engine, RecordSettings};
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::profile::{PacketReordering, PropertySetting};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, NetworkVertex, NodeId, Plan};
 use windtunnel_wire::{build, ecn};
 
-use crate::support::{Net, Out, Topology, US, path, segments, up};
+use crate::support::{Net, Out, Topology, US, partition, path, segments, up};
 use strategy::{Step, profile, steps};
 
 /// Plays steps over a network, perhaps with everything recorded.
@@ -62,9 +63,9 @@ fn play_step(net: &mut Net, at: u64, tag: u32, step: &Step) {
             let groups = [0, 1].map(|id| vec![NetworkVertex::Node(NodeId(id))]);
             let router = vec![NetworkVertex::Router(windtunnel_model::RouterId(0))];
             let [a, b] = groups;
-            net.apply(at, &NetworkChange::Partition(&[a, [b, router].concat()]));
+            net.apply(at, &partition(vec![a, [b, router].concat()]));
         }
-        Step::Heal => net.apply(at, &NetworkChange::Heal),
+        Step::Heal => net.apply(at, &EventAction::Heal),
     }
 }
 
@@ -127,9 +128,9 @@ proptest! {
                 match change {
                     0 => {
                         let side = |ids: [u32; 2]| ids.map(|id| NetworkVertex::Node(NodeId(id))).to_vec();
-                        net.apply(at, &NetworkChange::Partition(&[side([0, 1]), side([2, 3])]));
+                        net.apply(at, &partition(vec![side([0, 1]), side([2, 3])]));
                     }
-                    1 => net.apply(at, &NetworkChange::Heal),
+                    1 => net.apply(at, &EventAction::Heal),
                     2 => net.set_up(at, up(*from), len % 2 == 0),
                     _ => {}
                 }

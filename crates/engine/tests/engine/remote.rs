@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use windtunnel_engine::{DropReason, Engine, EngineLimits, NetworkChange};
+use windtunnel_engine::{DropReason, Engine, EngineLimits};
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey, FlowTerms};
-use windtunnel_model::plan::{BandwidthSharing, LinkChange, NetworkModel};
+use windtunnel_model::plan::{BandwidthSharing, EventAction, LinkChange, NetworkModel};
 use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{LinkPatch, LinkProfile, NodeId, Plan, Rate, Span};
 use windtunnel_wire::build;
@@ -246,8 +246,8 @@ fn flows_of_others_go_where_routes_lead() {
     // The direct way is down; both go around, and share that one.
     let lane = up(direct.0);
     let change = LinkChange { patches: Vec::new(), state: vec![(lane, false)] };
-    engine.apply(at(700 * MS), &NetworkChange::Links(&change));
-    engine.apply(at(700 * MS), &NetworkChange::Reroute);
+    engine.apply(at(700 * MS), &EventAction::Link(change));
+    engine.apply(at(700 * MS), &EventAction::Reroute);
     assert!(links(&mut engine).contains(&around) && !links(&mut engine).contains(&direct));
     let wide = LinkPatch {
         rate: Rate::from_bits_per_second(16_000_000).map(PropertySetting::To),
@@ -256,7 +256,7 @@ fn flows_of_others_go_where_routes_lead() {
     for link in [1, 2] {
         let patches = vec![(up(link), wide.clone())];
         let change = LinkChange { patches, state: Vec::new() };
-        engine.apply(at(701 * MS), &NetworkChange::Links(&change));
+        engine.apply(at(701 * MS), &EventAction::Link(change));
     }
     pace(&mut engine, 702..802);
     assert!(pace(&mut engine, 802..1302).abs_diff(1000) <= 4, "half of 16 Mbit/s");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use windtunnel_engine::{NetworkChange, NetworkEventKind};
-use windtunnel_model::plan::{FixedRoute, LinkChange, Plan, RouteChange};
+use windtunnel_engine::NetworkEventKind;
+use windtunnel_model::plan::{EventAction, FixedRoute, LinkChange, Plan, RouteChange};
 use windtunnel_model::{Lane, LinkProfile, NetworkVertex, NodeId, RouterId, Span, Time};
 use windtunnel_wire::{build, vnet};
 
@@ -202,9 +202,9 @@ fn fix(route: &FixedRoute) -> RouteChange {
 fn a_route_changes_at_its_instant_and_what_is_under_way_keeps_its_lane() {
     let (plan, [fast, slow]) = two_ways();
     let mut net = Net::new(plan);
-    net.apply(0, &NetworkChange::Route(&fix(&slow)));
+    net.apply(0, &EventAction::Route(fix(&slow)));
     net.send_udp(5 * MS - 1, 100, 1);
-    net.apply(5 * MS, &NetworkChange::Route(&fix(&fast)));
+    net.apply(5 * MS, &EventAction::Route(fix(&fast)));
     net.send_udp(5 * MS, 100, 2);
     net.finish();
     // 2 ms over the slow way, 1 ms over the fast one: the second packet overtakes the first.
@@ -215,9 +215,9 @@ fn a_route_changes_at_its_instant_and_what_is_under_way_keeps_its_lane() {
 fn a_route_that_is_set_free_is_the_shortest_again() {
     let (plan, [_, slow]) = two_ways();
     let mut net = Net::new(plan);
-    net.apply(0, &NetworkChange::Route(&fix(&slow)));
+    net.apply(0, &EventAction::Route(fix(&slow)));
     let free = RouteChange { fix: Vec::new(), release: vec![(NodeId(0), NodeId(1))] };
-    net.apply(MS, &NetworkChange::Route(&free));
+    net.apply(MS, &EventAction::Route(free));
     net.send_udp(MS, 100, 1);
     net.finish();
     assert_eq!(net.arrivals(), [(2 * MS, 1)]);
@@ -232,7 +232,7 @@ fn take(net: &mut Net, at: u64, link: u32, up_again: bool) {
         patches: Vec::new(),
         state: lanes.into_iter().map(|lane: Lane| (lane, up_again)).collect(),
     };
-    net.apply(at, &NetworkChange::Links(&change));
+    net.apply(at, &EventAction::Link(change));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn computing_routes_again_leads_around_a_dead_link() {
     let mut net = Net::new(plan);
     take(&mut net, 0, 2, false);
     net.send_udp(MS, 100, 1);
-    net.apply(2 * MS, &NetworkChange::Reroute);
+    net.apply(2 * MS, &EventAction::Reroute);
     net.send_udp(2 * MS, 100, 2);
     net.finish();
     assert_eq!(net.arrivals(), [(4 * MS, 2)]);
@@ -314,7 +314,7 @@ fn a_sender_gets_an_error_when_no_route_is_left() {
     let mut net = Net::new(plan);
     take(&mut net, 0, 2, false);
     take(&mut net, 0, 4, false);
-    net.apply(MS, &NetworkChange::Reroute);
+    net.apply(MS, &EventAction::Reroute);
     net.send_udp(MS, 100, 1);
     net.finish();
     // ICMP destination unreachable, network (3, 0).
@@ -329,7 +329,7 @@ fn only_the_flows_of_a_lost_way_move() {
     let before = ways_of(fan(1, 4, true), 1000..1400, 1);
     let mut net = Net::new(fan(1, 4, true));
     take(&mut net, 0, 4, false);
-    net.apply(0, &NetworkChange::Reroute);
+    net.apply(0, &EventAction::Reroute);
     let (from, to) = (net.socket(0), net.socket(1));
     for port in 1000..1400u16 {
         let tag = u32::from(port);

@@ -14,9 +14,10 @@ mod redirect;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use windtunnel_engine::{NetworkChange, ReplicaCounters};
+use windtunnel_engine::ReplicaCounters;
 use windtunnel_model::plan::{
-    Plan, Replica, Service, ServiceChange, ServicePort, ServiceUpdate, TunnelEncapsulation,
+    EventAction, Plan, Replica, Service, ServiceChange, ServicePort, ServiceUpdate,
+    TunnelEncapsulation,
 };
 use windtunnel_model::{NodeId, RouterId, ServiceId, Span};
 use windtunnel_wire::{build, tcp, vnet};
@@ -97,7 +98,7 @@ impl Net {
 
     /// Changes the service.
     pub(crate) fn update(&mut self, at: u64, update: ServiceUpdate) {
-        self.apply(at, &NetworkChange::Service(&ServiceChange { service: WWW, update }));
+        self.apply(at, &EventAction::Service(vec![ServiceChange { service: WWW, update }]));
     }
 
     pub(crate) fn lose(&mut self, at: u64, replica: u32) {

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use windtunnel_engine::{
-    Engine, EngineLimits, FrameDeparture, FrameOrigin, LaneCounters, NetworkChange, RecordSettings,
-    SenderClass,
+    Engine, EngineLimits, FrameDeparture, FrameOrigin, LaneCounters, RecordSettings, SenderClass,
 };
 use windtunnel_model::plan::{
-    LinkChange, LinkEnd, Node, NodeInterface, Plan, Router, RouterInterface, RoutingMetric,
+    EventAction, LinkChange, LinkEnd, Node, NodeInterface, PartitionMode, Plan, Router,
+    RouterInterface, RoutingMetric,
 };
 use windtunnel_model::record::EventRecord;
 use windtunnel_model::{
@@ -161,6 +161,11 @@ pub(crate) fn path(seed: u64, profiles: Vec<LinkProfile>) -> Plan {
     plan.build()
 }
 
+/// Groups that are parted from each other.
+pub(crate) fn partition(groups: Vec<Vec<NetworkVertex>>) -> EventAction {
+    EventAction::Partition { groups, cut: PartitionMode::Between }
+}
+
 /// The direction in which a link of the two above has its properties.
 pub(crate) fn up(link: u32) -> Lane {
     Lane { link: LinkId(link), direction: LinkDirection::Up }
@@ -269,17 +274,17 @@ impl Net {
 
     pub(crate) fn patch(&mut self, at: u64, lane: Lane, patch: LinkPatch) {
         let change = LinkChange { patches: vec![(lane, patch)], state: Vec::new() };
-        self.apply(at, &NetworkChange::Links(&change));
+        self.apply(at, &EventAction::Link(change));
     }
 
     pub(crate) fn set_up(&mut self, at: u64, lane: Lane, up: bool) {
         let change = LinkChange { patches: Vec::new(), state: vec![(lane, up)] };
-        self.apply(at, &NetworkChange::Links(&change));
+        self.apply(at, &EventAction::Link(change));
     }
 
-    pub(crate) fn apply(&mut self, at: u64, change: &NetworkChange<'_>) {
+    pub(crate) fn apply(&mut self, at: u64, action: &EventAction) {
         self.run_until(at);
-        self.engine.apply(Time::from_nanos(at), change);
+        self.engine.apply(Time::from_nanos(at), action);
         self.drain();
     }
 

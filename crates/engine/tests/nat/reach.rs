@@ -1,7 +1,7 @@
 //! What is reached of the inside of a NAT, and what is not.
 
-use windtunnel_engine::NetworkChange;
 use windtunnel_model::RouterId;
+use windtunnel_model::plan::EventAction;
 use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{build, icmp, tcp};
 
@@ -152,7 +152,7 @@ fn a_link_that_goes_down_leaves_mappings_as_they_are() {
     home.at += 2 * MS;
     assert_eq!(home.udp(A, home.end(A, 5000), s), None);
     home.net.set_up(home.at + MS, crate::support::up(2), true);
-    home.net.apply(home.at + MS, &NetworkChange::Reroute);
+    home.net.apply(home.at + MS, &EventAction::Reroute);
     home.at += 2 * MS;
     assert_eq!(home.mapped(5000, s), external);
     assert_eq!(home.tcp(A, home.end(A, 5000), home.end(S, 80), tcp::SYN).map(|it| it.0), Some(S));

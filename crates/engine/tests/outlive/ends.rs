@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use windtunnel_engine::{
-    FailOverCounters, FailOverNews, FailOverWhat, NetworkChange, NetworkEventKind,
+use windtunnel_engine::{FailOverCounters, FailOverNews, FailOverWhat, NetworkEventKind};
+use windtunnel_model::plan::{
+    EventAction, LinkChange, Plan, Service, ServiceChange, ServiceUpdate,
 };
-use windtunnel_model::plan::{LinkChange, Plan, Service, ServiceChange, ServiceUpdate};
 use windtunnel_model::{Lane, LinkDirection, LinkId, NodeId, ServiceId, Span, Time};
 use windtunnel_wire::vnet;
 
@@ -82,7 +82,7 @@ impl Ends {
     /// Changes the service.
     pub(crate) fn update(&mut self, at: Time, update: ServiceUpdate) {
         let change = ServiceChange { service: WWW, update };
-        self.net.apply(at.as_nanos(), &NetworkChange::Service(&change));
+        self.net.apply(at.as_nanos(), &EventAction::Service(vec![change]));
     }
 
     /// Cuts a link, or mends it.
@@ -90,11 +90,11 @@ impl Ends {
         let lane = |direction| (Lane { link: LinkId(link), direction }, up);
         let state = LinkDirection::BOTH.map(lane).to_vec();
         let change = LinkChange { patches: Vec::new(), state };
-        self.net.apply(at.as_nanos(), &NetworkChange::Links(&change));
+        self.net.apply(at.as_nanos(), &EventAction::Link(change));
     }
 
     pub(crate) fn reroute(&mut self, at: Time) {
-        self.net.apply(at.as_nanos(), &NetworkChange::Reroute);
+        self.net.apply(at.as_nanos(), &EventAction::Reroute);
     }
 
     /// The program of a replica is killed: its kernel closes its connection.

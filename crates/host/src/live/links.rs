@@ -1,11 +1,14 @@
-//! What the links of a live run are like: the properties that are asked for, changes included, and
-//! what cuts them.
+//! What the links of a live run are like, for who asks and for the log.
+
+#[cfg(test)]
+mod agreement;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
-use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, PartitionSides, RouteChange};
+use windtunnel_model::plan::{EventAction, PartitionMode, RouteChange};
+use windtunnel_model::state::{LaneChange, LaneCut, LaneState};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces};
 use windtunnel_trace::event::{EventLogEntryKind, WhyRerouted};
 
@@ -13,62 +16,23 @@ use windtunnel_trace::event::{EventLogEntryKind, WhyRerouted};
 #[derive(Debug)]
 pub(super) struct LinkStates(Vec<LaneState>);
 
-/// What one direction is asked to be like. What cuts it is as in the engine: each cause by itself.
-#[derive(Debug)]
-struct LaneState {
-    is_down: bool,
-    /// Flaps in their dark phase.
-    flaps: u32,
-    is_partitioned: bool,
-    profile: LinkProfile,
-    following: Traces,
-}
-
 impl LinkStates {
     /// As the run begins.
     pub(super) fn new(plan: &Plan) -> Self {
-        let profiles = plan.links.iter().flat_map(|link| link.profiles.iter().cloned());
-        let state = |profile: LinkProfile| LaneState {
-            is_down: false,
-            flaps: 0,
-            is_partitioned: false,
-            following: profile.traces,
-            profile,
-        };
-        LinkStates(profiles.map(state).collect())
+        LinkStates(LaneState::all(plan))
     }
 
     /// A change of the network has taken effect. Returns the events that it is, as the log has
-    /// them.
+    /// them. Those of services are services' own to report.
     pub(super) fn apply(&mut self, plan: &Plan, action: &EventAction) -> Vec<EventLogEntryKind> {
-        match action {
-            EventAction::Link(change) => self.change(plan, change),
-            EventAction::Flap { lanes, up } => {
-                lanes.iter().map(|lane| self.flap(plan, *lane, *up)).collect()
-            }
-            EventAction::Partition { groups, cut } => {
-                self.partition(plan, &PartitionSides::new(groups, *cut));
-                let names = |group: &Vec<_>| {
-                    group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
-                };
-                let groups = groups.iter().map(names).collect();
-                let (one_way, pairs) =
-                    (*cut == PartitionMode::OneWay, *cut == PartitionMode::Pairs);
-                vec![EventLogEntryKind::Partitioned { groups, one_way, pairs }]
-            }
-            EventAction::Heal => {
-                self.0.iter_mut().for_each(|lane| lane.is_partitioned = false);
-                vec![EventLogEntryKind::Healed]
-            }
-            EventAction::Route(change) => route_change(plan, change),
-            EventAction::Reroute => vec![EventLogEntryKind::Rerouted { why: WhyRerouted::Event }],
-            // They change no link, and are services' own to report.
-            EventAction::Service(_)
-            | EventAction::Node { .. }
-            | EventAction::Churn { .. }
-            | EventAction::Absent { .. }
-            | EventAction::Limit { .. } => Vec::new(),
-        }
+        let mut events = network_events(plan, action);
+        let ends = plan.links.iter().map(|link| link.ends.each_ref().map(|end| end.vertex));
+        action.each_lane(ends, |lane, change| {
+            let Some(state) = self.0.get_mut(lane.index()) else { return };
+            events.extend(lane_event(plan, lane, change, &state.profile.traces));
+            state.apply(change);
+        });
+        events
     }
 
     /// By lane index: what each direction is like, and what it `did`, as far as that is known.
@@ -78,7 +42,7 @@ impl LinkStates {
         lanes
             .map(|(index, (state, did))| {
                 let (link, direction) = names(plan, Lane::from_index(index));
-                LaneStatus { link, direction, ..state.status(did.unwrap_or_default()) }
+                LaneStatus { link, direction, ..status(state, did.unwrap_or_default()) }
             })
             .collect()
     }
@@ -92,105 +56,110 @@ impl LinkStates {
             let properties = as_properties(plan, &state.profile);
             let mut changed_from = as_properties(plan, planned);
             changed_from.retain(|key, before| properties.get(key) != Some(before));
-            let state = state.name().to_owned();
+            let state = word(state).to_owned();
             LaneProperties { link, direction, state, properties, changed_from }
         });
         lanes.collect()
     }
+}
 
-    fn change(&mut self, plan: &Plan, change: &LinkChange) -> Vec<EventLogEntryKind> {
-        let mut events = Vec::new();
-        for (lane, patch) in &change.patches {
-            let (link, direction) = names(plan, *lane);
-            let mut set = serde_json::to_value(patch).unwrap_or_default();
-            if let Some(state) = self.0.get_mut(lane.index()) {
-                patch.apply_to(&mut state.profile);
-                state.follow(plan, patch, &mut set);
-            }
-            events.push(EventLogEntryKind::LinkSet { link, direction, set });
-        }
-        for (lane, up) in &change.state {
-            let (link, direction) = names(plan, *lane);
-            if let Some(state) = self.0.get_mut(lane.index()) {
-                state.is_down = !up;
-            }
-            events.push(EventLogEntryKind::LinkState { link, direction, up: *up });
-        }
-        events
-    }
-
-    fn flap(&mut self, plan: &Plan, lane: Lane, up: bool) -> EventLogEntryKind {
-        if let Some(LaneState { flaps, .. }) = self.0.get_mut(lane.index()) {
-            *flaps = if up { flaps.saturating_sub(1) } else { *flaps + 1 };
-        }
-        let (link, direction) = names(plan, lane);
-        EventLogEntryKind::LinkFlap { link, direction, up }
-    }
-
-    /// A new partition takes the place of the one before.
-    fn partition(&mut self, plan: &Plan, sides: &PartitionSides) {
-        for (link, pair) in plan.links.iter().zip(self.0.chunks_mut(2)) {
-            let ends = link.ends.each_ref().map(|end| end.vertex);
-            for (lane, [from, to]) in pair.iter_mut().zip([[0, 1], [1, 0]]) {
-                lane.is_partitioned = sides.part(ends[from], ends[to]);
-            }
-        }
+/// Whether a direction takes packets, as clients have it.
+fn word(state: &LaneState) -> &'static str {
+    match state.cut() {
+        None => "up",
+        Some(LaneCut::Down) => "down",
+        Some(LaneCut::Partition) => "parted",
     }
 }
 
-impl LaneState {
-    fn name(&self) -> &'static str {
-        match self {
-            LaneState { is_down: true, .. } | LaneState { flaps: 1.., .. } => "down",
-            LaneState { is_partitioned: true, .. } => "parted",
-            _ => "up",
-        }
+fn status(state: &LaneState, did: LaneStatus) -> LaneStatus {
+    let profile = &state.profile;
+    let traces = &profile.traces;
+    let traced = [
+        ("latency", traces.latency.is_some()),
+        ("rate", traces.rate.is_some()),
+        ("loss", traces.loss.is_some()),
+    ];
+    LaneStatus {
+        state: word(state).to_owned(),
+        latency_ns: profile.latency.as_nanos(),
+        rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
+        loss_ppb: profile.loss.long_run().parts_per_billion(),
+        traced: traced.iter().filter(|(_, is)| *is).map(|(key, _)| (*key).to_owned()).collect(),
+        ..did
     }
+}
 
-    fn status(&self, did: LaneStatus) -> LaneStatus {
-        let profile = &self.profile;
-        let traces = &profile.traces;
-        let traced = [
-            ("latency", traces.latency.is_some()),
-            ("rate", traces.rate.is_some()),
-            ("loss", traces.loss.is_some()),
-        ];
-        LaneStatus {
-            state: self.name().to_owned(),
-            latency_ns: profile.latency.as_nanos(),
-            rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
-            loss_ppb: profile.loss.long_run().parts_per_billion(),
-            traced: traced.iter().filter(|(_, is)| *is).map(|(key, _)| (*key).to_owned()).collect(),
-            ..did
+/// What a change is that is not one of single lanes.
+fn network_events(plan: &Plan, action: &EventAction) -> Vec<EventLogEntryKind> {
+    match action {
+        EventAction::Partition { groups, cut } => {
+            let names = |group: &Vec<_>| {
+                group.iter().map(|&vertex| plan.vertex_name(vertex).to_owned()).collect()
+            };
+            let groups = groups.iter().map(names).collect();
+            let (one_way, pairs) = (*cut == PartitionMode::OneWay, *cut == PartitionMode::Pairs);
+            vec![EventLogEntryKind::Partitioned { groups, one_way, pairs }]
         }
+        EventAction::Heal => vec![EventLogEntryKind::Healed],
+        EventAction::Route(change) => route_change(plan, change),
+        EventAction::Reroute => vec![EventLogEntryKind::Rerouted { why: WhyRerouted::Event }],
+        _ => Vec::new(),
     }
+}
 
-    /// Writes into a patch, as the log has it, the files of traces that are followed now, and which
-    /// are followed no more.
-    fn follow(&mut self, plan: &Plan, patch: &LinkPatch, set: &mut Value) {
-        let Some(map) = set.as_object_mut() else { return };
-        map.remove("traces");
-        let now = &mut self.following;
-        let changes = [
-            ("rate", patch.rate.is_some(), patch.traces.rate, &mut now.rate),
-            ("latency", patch.latency.is_some(), patch.traces.latency, &mut now.latency),
-            ("loss", patch.loss.is_some(), patch.traces.loss, &mut now.loss),
-        ];
-        let mut ended = Vec::new();
-        for (key, _, new, old) in changes.into_iter().filter(|(_, set, ..)| *set) {
-            match (new.and_then(|it| trace_of(plan, it)), *old) {
-                (Some(trace), _) => {
-                    map.insert(key.to_owned(), trace.into());
-                }
-                (None, Some(_)) => ended.push(key),
-                (None, None) => {}
+/// What a change of a lane is that followed these traces before; `None`: one event is that of all
+/// lanes.
+fn lane_event(
+    plan: &Plan,
+    lane: Lane,
+    change: LaneChange<'_>,
+    followed: &Traces,
+) -> Option<EventLogEntryKind> {
+    let names = || names(plan, lane);
+    let event = match change {
+        LaneChange::Set(patch) => {
+            let (link, direction) = names();
+            EventLogEntryKind::LinkSet { link, direction, set: as_set(plan, patch, followed) }
+        }
+        LaneChange::Up(up) => {
+            let (link, direction) = names();
+            EventLogEntryKind::LinkState { link, direction, up }
+        }
+        LaneChange::Flap(up) => {
+            let (link, direction) = names();
+            EventLogEntryKind::LinkFlap { link, direction, up }
+        }
+        LaneChange::Parted(_) => return None,
+    };
+    Some(event)
+}
+
+/// A patch as the log has it, with the files of traces that are followed now, and which of those
+/// before are followed no more.
+fn as_set(plan: &Plan, patch: &LinkPatch, followed: &Traces) -> Value {
+    let mut set = serde_json::to_value(patch).unwrap_or_default();
+    let Some(map) = set.as_object_mut() else { return set };
+    map.remove("traces");
+    let changes = [
+        ("rate", patch.rate.is_some(), patch.traces.rate, followed.rate),
+        ("latency", patch.latency.is_some(), patch.traces.latency, followed.latency),
+        ("loss", patch.loss.is_some(), patch.traces.loss, followed.loss),
+    ];
+    let mut ended = Vec::new();
+    for (key, _, new, old) in changes.into_iter().filter(|(_, set, ..)| *set) {
+        match (new.and_then(|it| trace_of(plan, it)), old) {
+            (Some(trace), _) => {
+                map.insert(key.to_owned(), trace.into());
             }
-            *old = new;
-        }
-        if !ended.is_empty() {
-            map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
+            (None, Some(_)) => ended.push(key),
+            (None, None) => {}
         }
     }
+    if !ended.is_empty() {
+        map.insert("follows-no-more-its-trace-of".to_owned(), ended.join(", ").into());
+    }
+    set
 }
 
 /// A profile as `plan.json` has it, with the files of traces in the place of what follows them.
@@ -232,6 +201,7 @@ fn names(plan: &Plan, lane: Lane) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::plan::LinkChange;
     use windtunnel_model::{NetworkVertex, NodeId, Span};
 
     use super::*;

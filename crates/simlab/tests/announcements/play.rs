@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use windtunnel_engine::{Engine, EngineLimits, FlowAudienceTable, NetworkChange, NetworkPart};
+use windtunnel_engine::{Engine, EngineLimits, FlowAudienceTable, NetworkPart};
 use windtunnel_model::flow::{ActiveFlow, FlowKey, FlowTerms};
-use windtunnel_model::plan::{LinkChange, NetworkModel};
+use windtunnel_model::plan::{EventAction, LinkChange, NetworkModel};
 use windtunnel_model::{Lane, NetworkVertex, NodeId, Plan, Rate, Span, Time};
 use windtunnel_routing::{RouteDestination, Routes};
 use windtunnel_sharing::{FlowId, MaxMinShares, SharingModelKind};
@@ -275,10 +275,10 @@ impl Play {
     fn set_up(&mut self, lanes: &[Lane], up: bool) {
         lanes.iter().for_each(|lane| self.up[lane.index()] = up);
         let state = lanes.iter().map(|lane| (*lane, up)).collect();
-        let change = LinkChange { patches: Vec::new(), state };
+        let change = EventAction::Link(LinkChange { patches: Vec::new(), state });
         for engine in &mut self.engines {
-            engine.apply(self.world.now(), &NetworkChange::Links(&change));
-            engine.apply(self.world.now(), &NetworkChange::Reroute);
+            engine.apply(self.world.now(), &change);
+            engine.apply(self.world.now(), &EventAction::Reroute);
         }
         let (plan, up) = (&self.plan, &self.up);
         self.routes = self.routes.recomputed(|lane| {

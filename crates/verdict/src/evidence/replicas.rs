@@ -5,29 +5,24 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{Service, ServicePort, ServiceUpdate};
+use windtunnel_model::state::ReplicaState;
 use windtunnel_model::{NodeId, Span, Time};
 
 /// A service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceState {
     /// In the order in which they became replicas.
-    pub replicas: Vec<ReplicaState>,
+    pub replicas: Vec<ReplicaHistory>,
 }
 
-/// A replica.
+/// A replica, and what was seen of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReplicaState {
-    pub node: NodeId,
-    pub weight: u32,
+pub struct ReplicaHistory {
+    #[serde(flatten)]
+    pub state: ReplicaState,
     /// By port on which something listens: of which addresses.
     #[serde(with = "crate::pairs")]
     listening: BTreeMap<ServicePort, BTreeSet<IpAddr>>,
-    /// Ports on which it is registered.
-    pub registered: BTreeSet<ServicePort>,
-    pub is_lost: bool,
-    pub is_healthy: bool,
-    pub is_draining: bool,
-    pub is_removed: bool,
     /// How often it was registered, withdrawn and lost.
     pub registrations: u64,
     pub withdrawals: u64,
@@ -43,16 +38,16 @@ pub struct ReplicaState {
 impl ServiceState {
     pub fn new(service: &Service) -> Self {
         let replicas = service.replicas.iter();
-        let replicas = replicas.map(|replica| ReplicaState::new(replica.node, replica.weight));
+        let replicas = replicas.map(|replica| ReplicaHistory::new(replica.node, replica.weight));
         ServiceState { replicas: replicas.collect() }
     }
 
-    pub fn replica(&self, node: NodeId) -> Option<&ReplicaState> {
-        self.replicas.iter().find(|replica| replica.node == node)
+    pub fn replica(&self, node: NodeId) -> Option<&ReplicaHistory> {
+        self.replicas.iter().find(|replica| replica.state.node == node)
     }
 
-    fn replica_mut(&mut self, node: NodeId) -> Option<&mut ReplicaState> {
-        self.replicas.iter_mut().find(|replica| replica.node == node)
+    fn replica_mut(&mut self, node: NodeId) -> Option<&mut ReplicaHistory> {
+        self.replicas.iter_mut().find(|replica| replica.state.node == node)
     }
 
     /// Something listens on a port of an address, or no longer. Returns what changes by that. A
@@ -72,7 +67,7 @@ impl ServiceState {
             addresses.remove(&address);
         }
         let any = !addresses.is_empty();
-        if any == replica.registered.contains(&port) {
+        if any == replica.state.registered.contains(&port) {
             return None;
         }
         let update = match any {
@@ -87,7 +82,7 @@ impl ServiceState {
     pub fn lose(&mut self, node: NodeId) -> bool {
         let Some(replica) = self.replica_mut(node) else { return false };
         // One that never registered has no connection that could be lost.
-        let changes = !replica.is_lost && replica.registrations > 0;
+        let changes = !replica.state.is_lost && replica.registrations > 0;
         if changes {
             replica.follow(&ServiceUpdate::Lost { replica: node });
         }
@@ -105,7 +100,7 @@ impl ServiceState {
     pub fn applied(&mut self, update: &ServiceUpdate, at: Time, seen: Option<Time>) {
         let node = update.replica();
         if matches!(update, ServiceUpdate::Add { .. }) && self.replica(node).is_none() {
-            self.replicas.push(ReplicaState::new(node, 1));
+            self.replicas.push(ReplicaHistory::new(node, 1));
         }
         let Some(replica) = self.replica_mut(node) else { return };
         let since = seen.map(|seen| at.since(seen)).unwrap_or_default();
@@ -119,25 +114,16 @@ impl ServiceState {
                 replica.withdrawing_max = replica.withdrawing_max.max(since);
             }
             ServiceUpdate::Health { .. } => {}
-            ServiceUpdate::Drain { drain, .. } => replica.is_draining = *drain,
-            ServiceUpdate::Weight { weight, .. } => replica.weight = *weight,
-            ServiceUpdate::Add { .. } => replica.is_removed = false,
-            ServiceUpdate::Remove { .. } => replica.is_removed = true,
+            _ => replica.state.apply(update),
         }
     }
 }
 
-impl ReplicaState {
+impl ReplicaHistory {
     fn new(node: NodeId, weight: u32) -> Self {
-        ReplicaState {
-            node,
-            weight,
+        ReplicaHistory {
+            state: ReplicaState::new(node, weight),
             listening: BTreeMap::new(),
-            registered: BTreeSet::new(),
-            is_lost: false,
-            is_healthy: true,
-            is_draining: false,
-            is_removed: false,
             registrations: 0,
             withdrawals: 0,
             losses: 0,
@@ -149,36 +135,15 @@ impl ReplicaState {
     }
 
     fn follow(&mut self, update: &ServiceUpdate) {
+        self.state.apply(update);
         match update {
-            ServiceUpdate::Registered { port, .. } => {
-                self.registered.insert(*port);
-                self.is_lost = false;
-                self.registrations += 1;
-            }
-            ServiceUpdate::Withdrawn { port, .. } => {
-                self.registered.remove(port);
-                self.withdrawals += 1;
-            }
+            ServiceUpdate::Registered { .. } => self.registrations += 1,
+            ServiceUpdate::Withdrawn { .. } => self.withdrawals += 1,
             ServiceUpdate::Lost { .. } => {
-                self.registered.clear();
                 self.listening.clear();
-                self.is_lost = true;
                 self.losses += 1;
             }
-            ServiceUpdate::Health { healthy, .. } => self.is_healthy = *healthy,
             _ => {}
-        }
-    }
-
-    /// Its state in one word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            ReplicaState { is_removed: true, .. } => "removed",
-            ReplicaState { is_lost: true, .. } => "lost",
-            _ if self.registered.is_empty() => "waiting",
-            ReplicaState { is_healthy: false, .. } => "unhealthy",
-            ReplicaState { is_draining: true, .. } => "draining",
-            _ => "registered",
         }
     }
 
@@ -199,7 +164,7 @@ mod tests {
     const NODE: NodeId = NodeId(3);
 
     fn state() -> ServiceState {
-        ServiceState { replicas: vec![ReplicaState::new(NODE, 1)] }
+        ServiceState { replicas: vec![ReplicaHistory::new(NODE, 1)] }
     }
 
     fn ip(text: &str) -> IpAddr {
@@ -222,7 +187,7 @@ mod tests {
         let of_one: Vec<_> = state.replicas[0].one_sided(2).collect();
         assert_eq!(of_one, [(port, ip("fd01::80"))]);
         assert_eq!(state.saw(NODE, ip("fd01::80"), port, false), Some(withdrawn));
-        assert_eq!(state.replicas[0].word(), "waiting");
+        assert_eq!(state.replicas[0].state.word(), "waiting");
         assert_eq!(state.saw(NodeId(9), ip("fd01::80"), port, true), None, "it is no replica");
     }
 
@@ -232,9 +197,9 @@ mod tests {
         assert!(!state.lose(NODE), "it had nothing to lose");
         state.saw(NODE, ip("10.1.0.80"), web(), true);
         assert!(state.lose(NODE) && !state.lose(NODE));
-        assert_eq!(state.replicas[0].word(), "lost");
+        assert_eq!(state.replicas[0].state.word(), "lost");
         assert!(state.saw(NODE, ip("10.1.0.80"), web(), true).is_some());
-        assert_eq!(state.replicas[0].word(), "registered");
+        assert_eq!(state.replicas[0].state.word(), "registered");
         assert_eq!((state.replicas[0].registrations, state.replicas[0].losses), (2, 1));
     }
 
@@ -246,12 +211,12 @@ mod tests {
         apply(ServiceUpdate::Add { replica: new });
         apply(ServiceUpdate::Weight { replica: new, weight: 4 });
         apply(ServiceUpdate::Drain { replica: NODE, drain: true });
-        assert_eq!((state.replicas[1].node, state.replicas[1].weight), (new, 4));
+        assert_eq!((state.replicas[1].state.node, state.replicas[1].state.weight), (new, 4));
         state.saw(NODE, ip("10.1.0.80"), web(), true);
-        assert_eq!(state.replicas[0].word(), "draining");
+        assert_eq!(state.replicas[0].state.word(), "draining");
         state.applied(&ServiceUpdate::Remove { replica: NODE }, Time::from_nanos(6), None);
-        assert_eq!(state.replicas[0].word(), "removed");
+        assert_eq!(state.replicas[0].state.word(), "removed");
         state.applied(&ServiceUpdate::Add { replica: NODE }, Time::from_nanos(7), None);
-        assert_eq!((state.replicas[0].word(), state.replicas.len()), ("draining", 2));
+        assert_eq!((state.replicas[0].state.word(), state.replicas.len()), ("draining", 2));
     }
 }

@@ -36,8 +36,9 @@ impl ServicesEnded {
         }
         for (ours, theirs) in self.states.iter_mut().zip(&other.states) {
             for replica in &theirs.replicas {
-                match ours.replicas.iter_mut().find(|known| known.node == replica.node) {
-                    Some(known) if is_own(replica.node.index()) => known.clone_from(replica),
+                match ours.replicas.iter_mut().find(|known| known.state.node == replica.state.node)
+                {
+                    Some(known) if is_own(replica.state.node.index()) => known.clone_from(replica),
                     Some(_) => {}
                     None => ours.replicas.push(replica.clone()),
                 }
@@ -47,7 +48,8 @@ impl ServicesEnded {
 
     /// Whether it can be that of a part of a run of the plan.
     pub fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
-        let known = |state: &ServiceState| state.replicas.iter().all(|it| plan.has_node(it.node));
+        let known =
+            |state: &ServiceState| state.replicas.iter().all(|it| plan.has_node(it.state.node));
         let count = self.states.len();
         let redirected = self.redirected.services.len();
         let fits = [count, redirected].iter().all(|it| *it == 0 || *it == plan.services.len());

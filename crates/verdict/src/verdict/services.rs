@@ -7,7 +7,7 @@ use windtunnel_model::plan::Service;
 use windtunnel_trace::report::{FailOverReport, ReplicaReport, ServiceReport};
 
 use super::doubt::FidelityDoubt;
-use crate::evidence::{ReplicaState, RunEvidence, ServiceState};
+use crate::evidence::{ReplicaHistory, RunEvidence, ServiceState};
 use crate::text::rounded;
 
 /// Why what routers redirected may not be what the replicas' programs did.
@@ -97,7 +97,7 @@ fn one_sided(
     state: &ServiceState,
 ) -> Option<String> {
     let addresses = service.addresses().count();
-    let sided = |it: &ReplicaState| it.one_sided(addresses).next().map(|at| (it.node, at));
+    let sided = |it: &ReplicaHistory| it.one_sided(addresses).next().map(|at| (it.state.node, at));
     let (node, (port, address)) = state.replicas.iter().find_map(sided)?;
     let name = &evidence.plan.nodes.get(node.index())?.name;
     let other = if address.is_ipv4() { "IPv6" } else { "IPv4" };
@@ -178,23 +178,23 @@ fn transparent(counters: &FailOverCounters) -> FailOverReport {
 
 fn of_replica(
     evidence: &RunEvidence<'_>,
-    state: &ReplicaState,
+    replica: &ReplicaHistory,
     redirected: &ServiceRedirectionTotals,
 ) -> ReplicaReport {
-    let counters = redirected.replica(state.node);
-    let node = evidence.plan.nodes.get(state.node.index());
+    let counters = redirected.replica(replica.state.node);
+    let node = evidence.plan.nodes.get(replica.state.node.index());
     ReplicaReport {
         replica: node.map(|node| node.name.clone()).unwrap_or_default(),
-        state: state.word().to_owned(),
+        state: replica.state.word().to_owned(),
         connections: counters.connections,
         flows: counters.flows,
         packets: counters.packets,
         bytes: counters.bytes,
-        registrations: state.registrations,
-        withdrawals: state.withdrawals,
-        losses: state.losses,
-        registering_max_ns: state.registering_max.as_nanos(),
-        withdrawing_max_ns: state.withdrawing_max.as_nanos(),
+        registrations: replica.registrations,
+        withdrawals: replica.withdrawals,
+        losses: replica.losses,
+        registering_max_ns: replica.registering_max.as_nanos(),
+        withdrawing_max_ns: replica.withdrawing_max.as_nanos(),
     }
 }
 

@@ -68,7 +68,7 @@ impl Surveyor<'_> {
                 NetworkVertex::Lan(lan) => parts(&self.net.segments[lan.index()]),
                 NetworkVertex::Node(_) | NetworkVertex::Router(_) => false,
             };
-            if chain.cut.refuses().is_some() || is_parted {
+            if !chain.state.is_up() || is_parted {
                 return None;
             }
             let profile = chain.profile();

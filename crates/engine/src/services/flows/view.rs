@@ -83,7 +83,7 @@ fn flow(services: &ServiceDirectory, now: CoarseTime, pin: &ReplicaPin) -> Optio
     Some(PinnedFlow {
         client: SocketAddr::new(unmapped(key.client), key.client_port),
         service: SocketAddr::new(unmapped(row.address), row.port.port),
-        replica: services.of(row).replicas[usize::from(pin.replica)].node,
+        replica: services.of(row).replicas[usize::from(pin.replica)].state.node,
         state,
         silent_ms: now.since(pin.seen).millis(),
     })

@@ -1,13 +1,13 @@
 //! What is new follows the network and the replicas at once; what goes on stays.
 
 use windtunnel_engine::NetworkEventKind;
-use windtunnel_model::plan::{LinkChange, LoadBalancingPolicy, ServiceUpdate};
+use windtunnel_model::plan::{EventAction, LinkChange, LoadBalancingPolicy, ServiceUpdate};
 use windtunnel_model::{LinkPatch, NetworkVertex, NodeId, RouterId, Span};
 use windtunnel_wire::{build, tcp};
 
 use super::redirect::down;
 use super::*;
-use crate::support::{MS, up};
+use crate::support::{MS, partition, up};
 
 fn slow(millis: u64) -> LinkPatch {
     LinkPatch { latency: Some(Span::from_millis(millis)), ..LinkPatch::default() }
@@ -57,19 +57,19 @@ fn a_link_that_is_cut_is_no_way_and_established_connections_are_lost_in_it() {
 fn a_partition_and_its_end_change_the_nearest() {
     let mut net = world(service());
     let groups =
-        [vec![NetworkVertex::Node(NodeId(NEAR))], vec![NetworkVertex::Router(RouterId(1))]];
-    net.apply(0, &NetworkChange::Partition(&groups));
+        vec![vec![NetworkVertex::Node(NodeId(NEAR))], vec![NetworkVertex::Router(RouterId(1))]];
+    net.apply(0, &partition(groups));
     assert_eq!(net.ask(&syn(1)), [FAR]);
-    net.apply(2_000 * MS, &NetworkChange::Heal);
+    net.apply(2_000 * MS, &EventAction::Heal);
     assert_eq!(net.ask(&syn(2)), [NEAR]);
 }
 
 #[test]
 fn a_flap_changes_the_nearest_while_it_is_dark() {
     let mut net = world(service());
-    net.apply(0, &NetworkChange::Flap { lanes: &[down(1)], up: false });
+    net.apply(0, &EventAction::Flap { lanes: vec![down(1)], up: false });
     assert_eq!(net.ask(&syn(1)), [FAR]);
-    net.apply(2_000 * MS, &NetworkChange::Flap { lanes: &[down(1)], up: true });
+    net.apply(2_000 * MS, &EventAction::Flap { lanes: vec![down(1)], up: true });
     assert_eq!(net.ask(&syn(2)), [NEAR]);
 }
 
@@ -98,7 +98,7 @@ fn routes_that_lead_around_change_the_nearest() {
     // r1–r2 is cut: the routes as they are lead nowhere, the new ones over r3.
     net.set_up(1_000 * MS, up(3), false);
     assert_eq!(net.ask(&syn(2)), [FAR]);
-    net.apply(3_000 * MS, &NetworkChange::Reroute);
+    net.apply(3_000 * MS, &EventAction::Reroute);
     assert_eq!(net.ask(&syn(3)), [FAR], "31 ms against 32");
     net.patch(5_000 * MS, down(1), slow(0));
     assert_eq!(net.ask(&syn(4)), [FAR], "31 ms both, over fewer links");
@@ -212,7 +212,7 @@ fn weights_change_shares_at_once() {
     net.update(0, ServiceUpdate::Weight { replica: NodeId(NEAR), weight: 0 });
     let all: Vec<u32> = (1..20).flat_map(|from| net.ask(&syn(from))).collect();
     assert_eq!(all, [FAR; 19]);
-    assert_eq!(net.engine.services().replicas(WWW)[0].weight, 0);
+    assert_eq!(net.engine.services().replicas(WWW)[0].state.weight, 0);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_flow_that_meets_another_redirector_stays_with_its_replica() {
         }],
     };
     let at = net.now.as_nanos();
-    net.apply(at, &NetworkChange::Route(&change));
+    net.apply(at, &EventAction::Route(change));
     assert_eq!(net.ask(&syn(2)), [FAR], "r2 redirects to what is near it");
     assert_eq!(net.ask(&data(1, b"x")), [NEAR]);
     let redirected = |router| net.engine.router(RouterId(router)).redirected;
@@ -390,7 +390,7 @@ fn a_redirector_without_a_way_leaves_a_flow_to_the_one_that_has_one() {
 fn changes_of_links_and_services_can_come_together() {
     let mut net = world(service());
     let change = LinkChange { patches: vec![(down(1), slow(50))], state: vec![(up(5), false)] };
-    net.apply(0, &NetworkChange::Links(&change));
+    net.apply(0, &EventAction::Link(change));
     assert_eq!(net.ask(&syn(1)), [NEAR], "slow, and all that there is");
     let at = net.now.as_nanos();
     net.update(at, ServiceUpdate::Drain { replica: NodeId(NEAR), drain: true });

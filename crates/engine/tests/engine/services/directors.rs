@@ -1,7 +1,7 @@
 //! Several directors, each with pins of its own: routes change, and connections meet another one.
 
 use windtunnel_model::plan::{
-    FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ServiceUpdate,
+    EventAction, FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ServiceUpdate,
 };
 use windtunnel_model::{NodeId, RouterId};
 use windtunnel_wire::{build, tcp};
@@ -50,8 +50,8 @@ impl Net {
     fn first(&mut self, is_up: bool) {
         let at = self.now.as_nanos();
         let state = vec![(up(EDGE_FIRST), is_up), (down(EDGE_FIRST), is_up)];
-        self.apply(at, &NetworkChange::Links(&LinkChange { patches: Vec::new(), state }));
-        self.apply(at, &NetworkChange::Reroute);
+        self.apply(at, &EventAction::Link(LinkChange { patches: Vec::new(), state }));
+        self.apply(at, &EventAction::Reroute);
     }
 
     /// The replicas of established connections from these ports.

@@ -1,5 +1,6 @@
 //! Errors reach the end that they are about.
 
+use windtunnel_model::plan::EventAction;
 use windtunnel_model::{LinkPatch, RouterId};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, icmp, tcp};
@@ -117,7 +118,7 @@ fn a_tunnel_without_a_way_on_is_reported_to_the_client() {
     let at = net.now.as_nanos();
     // Routes forget the near replica, which established connections keep.
     net.set_up(at, down(1), false);
-    net.apply(at, &NetworkChange::Reroute);
+    net.apply(at, &EventAction::Reroute);
     let before = net.out.len();
     assert_eq!(net.ask(&data(1, b"y")), [CLIENT]);
     assert_eq!(message(&net.out[before].frame), (address("10.0.0.2"), 3, 0), "network unreachable");

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windtunnel_model::plan::{
-    FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ReplicaLossResponse, ServiceUpdate,
+    EventAction, FlowPinningScope, Hash, LinkChange, LoadBalancingPolicy, ReplicaLossResponse,
+    ServiceUpdate,
 };
 use windtunnel_model::{Lane, LinkPatch, NodeId, Span};
 use windtunnel_wire::{build, tcp};
@@ -99,9 +100,9 @@ fn play(net: &mut Net, steps: &[Step]) -> Vec<Vec<Out>> {
             }
             Step::State(lane, up) => {
                 let state = vec![(Lane::from_index(lane), up)];
-                net.apply(at, &NetworkChange::Links(&LinkChange { patches: Vec::new(), state }));
+                net.apply(at, &EventAction::Link(LinkChange { patches: Vec::new(), state }));
             }
-            Step::Reroute => net.apply(at, &NetworkChange::Reroute),
+            Step::Reroute => net.apply(at, &EventAction::Reroute),
             Step::Update(replica, what) => {
                 if !net.plan.services.is_empty() {
                     net.update(at, update(replica, what));

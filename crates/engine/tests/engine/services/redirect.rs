@@ -228,7 +228,8 @@ fn the_table_and_what_routers_choose_can_be_seen() {
         (net.engine.services().pins().held, net.engine.services().pins().capacity),
         (2, 1 << 20)
     );
-    assert_eq!(net.engine.services().replicas(WWW)[0].listens, [port("80/tcp"), port("53/udp")]);
+    let ports = [port("80/tcp"), port("53/udp")];
+    assert_eq!(net.engine.services().replicas(WWW)[0].state.registered, ports.into());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_budget::pacing::{PacingController, PacingRegion, rescaled};
+use windtunnel_budget::pacing::{PacingRegion, rescaled};
 use windtunnel_notification::watcher::{CallAnswer, WaitingCall};
 use windtunnel_sys::clock;
 

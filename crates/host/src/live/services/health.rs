@@ -89,8 +89,8 @@ impl HealthProbeSchedule {
             let Some(health) = &service.health else { continue };
             let id = ServiceId::from_index(position);
             for replica in &state.replicas {
-                let key = (id, replica.node);
-                let wanted = !replica.registered.is_empty() && is_here(replica.node);
+                let key = (id, replica.state.node);
+                let wanted = !replica.state.registered.is_empty() && is_here(replica.state.node);
                 if !wanted {
                     self.due.remove(&key);
                     self.streaks.remove(&key);
@@ -100,21 +100,22 @@ impl HealthProbeSchedule {
                 if due > now {
                     continue;
                 }
-                if self.under_way.is_frozen() || self.is_under_way(id, replica.node) {
+                if self.under_way.is_frozen() || self.is_under_way(id, replica.state.node) {
                     self.held.insert(key);
                     continue;
                 }
                 // What could not begin in time is not made up for.
                 self.due.insert(key, now.max(due + health.every));
                 let is_command = matches!(health.probe, HealthProbe::Command(_));
-                let begun = InFlightHealthProbe { service: id, node: replica.node, is_command };
+                let begun =
+                    InFlightHealthProbe { service: id, node: replica.state.node, is_command };
                 let token = self.under_way.begin(begun, now, health.timeout);
                 let Some(request) = request(service, token, health.timeout) else {
                     self.under_way.end(token);
                     continue;
                 };
                 let due = if self.held.remove(&key) { now } else { due };
-                let (node, name) = (replica.node, format!("probe of {}", service.name));
+                let (node, name) = (replica.state.node, format!("probe of {}", service.name));
                 steps.push(HealthProbeAction::Begin { token, node, request, name, due });
             }
         }

@@ -155,7 +155,7 @@ impl ServiceRegistrar<'_> {
         let HealthProbeOutcome { service, node, failure } = outcome;
         let Some(state) = self.monitor.states.get_mut(service.index()) else { return };
         let healthy = failure.is_none();
-        if state.replica(node).is_none_or(|replica| replica.is_healthy == healthy) {
+        if state.replica(node).is_none_or(|replica| replica.state.is_healthy == healthy) {
             return;
         }
         let update = ServiceUpdate::Health { replica: node, healthy };

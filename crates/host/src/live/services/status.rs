@@ -4,7 +4,7 @@ use windtunnel_control::{ReplicaStatusMessage, ServiceFlow, ServiceList, Service
 use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
-use windtunnel_verdict::evidence::{ReplicaState, ServiceState};
+use windtunnel_verdict::evidence::{ReplicaHistory, ServiceState};
 
 use super::ServiceMonitor;
 use crate::live::context::RunContext;
@@ -102,16 +102,17 @@ impl ServiceInspector<'_> {
 
     fn replica(
         &self,
-        replica: &ReplicaState,
+        replica: &ReplicaHistory,
         redirected: &ServiceRedirectionTotals,
     ) -> ReplicaStatusMessage {
-        let counters = redirected.replica(replica.node);
+        let state = &replica.state;
+        let counters = redirected.replica(state.node);
         let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
         ReplicaStatusMessage {
-            replica: self.cx.nodes.name(replica.node.index()).to_owned(),
-            state: replica.word().to_owned(),
-            ports: replica.registered.iter().map(ToString::to_string).collect(),
-            weight: replica.weight,
+            replica: self.cx.nodes.name(state.node.index()).to_owned(),
+            state: state.word().to_owned(),
+            ports: state.registered.iter().map(ToString::to_string).collect(),
+            weight: state.weight,
             registered_ns: replica.registered_at.map(since),
             withdrawn_ns: replica.withdrawn_at.map(since),
             connections: counters.connections,
