@@ -17,6 +17,7 @@ use crate::NotificationThread;
 /// is shown.
 struct ScriptedWatcher {
     /// Given whether the call is shown again because a descriptor is readable; `None`: it has come.
+    #[expect(clippy::type_complexity, reason = "of a test, and written once")]
     script: Box<dyn FnMut(&WaitingCall, Option<bool>) -> io::Result<CallAnswer> + Send>,
     added: Vec<u64>,
     ended: Vec<u64>,
