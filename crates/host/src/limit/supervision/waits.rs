@@ -152,7 +152,7 @@ const EINTR: i32 = 4;
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_budget::pacing::{PacingBudgetScope, TransferDirection};
+    use windtunnel_budget::pacing::{PacingBudgetScope, PacingController, TransferDirection};
     use windtunnel_sys::limited::MappedPacingRegion;
     use windtunnel_sys::seccomp::Notification;
 
