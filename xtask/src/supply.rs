@@ -1,6 +1,7 @@
 //! Licences and sources of dependencies, against deny.toml: the checks of cargo-deny that need
-//! nothing but cargo. And whether every package builds with our oldest Rust.
+//! nothing but cargo. Whether every package builds with our oldest Rust, and how many there may be.
 
+mod budget;
 mod licence;
 
 use std::io;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every package of the dependency tree that deny.toml does not let in.
+/// Every package of the dependency tree that deny.toml does not let in, and each budget that is exceeded.
 ///
 /// # Errors
 /// If deny.toml cannot be read, or cargo does not print the tree.
@@ -31,6 +32,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let mut faults: Vec<String> =
         packages.iter().filter_map(|package| policy.fault(package)).collect();
     faults.extend(packages.iter().filter_map(|package| too_new(package, oldest)));
+    faults.extend(budget::faults(root, packages.len())?);
     Ok(faults)
 }
 

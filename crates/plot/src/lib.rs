@@ -67,9 +67,6 @@ pub enum PlotError {
     /// It would have too many pixels.
     #[error("a PNG of {size} with {dpi} pixels to the inch has more than {PIXELS_MAX} pixels")]
     TooManyPixels { size: FigureSize, dpi: u32 },
-    /// The image library refused it.
-    #[error("cannot encode the PNG: {0}")]
-    Encode(String),
 }
 
 /// The figure as bytes.

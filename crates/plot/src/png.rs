@@ -54,7 +54,36 @@ pub(crate) fn write(
             }
         }
     }
-    image.encode_png().map_err(|error| PlotError::Encode(error.to_string()))
+    Ok(encode(&image))
+}
+
+/// An opaque image as a PNG of 24-bit colour: what is drawn has few colours and long rows of white, for which no filter
+/// of PNG does more than the compression.
+fn encode(image: &Pixmap) -> Vec<u8> {
+    let (width, height) = (image.width(), image.height());
+    let row_bytes = width as usize * 3 + 1;
+    let mut rows = Vec::with_capacity(row_bytes * height as usize);
+    for row in image.pixels().chunks_exact(width as usize) {
+        rows.push(0);
+        rows.extend(row.iter().flat_map(|pixel| [pixel.red(), pixel.green(), pixel.blue()]));
+    }
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+    let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    // 8 bits a colour, red, green and blue; the only compression, the only filters, not interlaced.
+    chunk(&mut file, *b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat());
+    chunk(&mut file, *b"IDAT", &miniz_oxide::deflate::compress_to_vec_zlib(&rows, 6));
+    chunk(&mut file, *b"IEND", &[]);
+    file
+}
+
+/// Length, kind, content, and the sum over the last two.
+fn chunk(file: &mut Vec<u8>, kind: [u8; 4], content: &[u8]) {
+    file.extend(u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
+    let summed_from = file.len();
+    file.extend(kind);
+    file.extend(content);
+    let sum = crc32fast::hash(&file[summed_from..]);
+    file.extend(sum.to_be_bytes());
 }
 
 fn paint(RgbColour(red, green, blue): RgbColour) -> Paint<'static> {

@@ -3,11 +3,11 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
 };
@@ -95,6 +95,25 @@ pub fn sysfs(target: impl AsRef<Path>) -> io::Result<()> {
 /// `EINVAL` for unknown options, `EPERM` without `CAP_SYS_ADMIN`.
 pub fn tmpfs(target: impl AsRef<Path>, options: &str) -> io::Result<()> {
     file_system(c"tmpfs", target.as_ref(), MountFlags::empty(), &CString::new(options)?)
+}
+
+/// Mounts files that the caller serves through the descriptor that is returned; the kernel checks their permissions.
+/// Source: fuse(4), and the kernel's Documentation/filesystems/fuse.rst.
+///
+/// # Errors
+/// `ENOENT` without `/dev/fuse`, `EACCES` and `EPERM` where the caller may not open it or mount.
+pub fn fuse(source: &str, target: impl AsRef<Path>) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let device = rustix::fs::open(c"/dev/fuse", flags, Mode::empty())?;
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let options = format!(
+        "fd={},rootmode=40000,user_id={user},group_id={group},default_permissions",
+        device.as_raw_fd()
+    );
+    let options = CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
+    rustix::mount::mount(source, target.as_ref(), c"fuse", flags, options.as_c_str())?;
+    Ok(device)
 }
 
 /// A copy of the files at `tree` with what is mounted below, for [`attach`]: it stays when `tree`

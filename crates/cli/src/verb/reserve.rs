@@ -3,6 +3,7 @@
 
 mod files;
 mod filesystem;
+mod fuse;
 mod mount;
 mod watcher;
 

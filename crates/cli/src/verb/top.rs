@@ -1,6 +1,7 @@
 //! `top`: a live run as tables in the terminal.
 
 mod app;
+mod canvas;
 mod cells;
 mod columns;
 mod draw;

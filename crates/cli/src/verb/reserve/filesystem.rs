@@ -2,16 +2,14 @@
 
 use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, UNIX_EPOCH};
 
-use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, TimeOrNow, WriteFlags,
-};
+use rustix::io::Errno;
 use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
 
 use super::files::{self, ReservationFileEntry};
+use super::fuse::{
+    self, FuseAttributes, FuseByteRange, FuseFolderEntry, FuseOperation, FuseRequest,
+};
 use crate::failure::VerbFailure;
 use crate::live::LiveRunSelector;
 
@@ -37,95 +35,125 @@ impl ReservationFilesystem {
         ReservationFilesystem { live, owner, state: Mutex::new(state) }
     }
 
+    /// The message that answers one of the kernel; `None` for one that needs none. What changes by itself is looked at
+    /// each time.
+    pub(super) fn answer(&self, request: &FuseRequest<'_>) -> Option<Vec<u8>> {
+        let node = request.node;
+        let outcome = match request.operation {
+            FuseOperation::Notice => return None,
+            FuseOperation::Initialize => Ok(fuse::initialized()),
+            FuseOperation::Find(name) => self.find(node, name),
+            // What there is follows from the run: nothing is made, removed, renamed or given away.
+            FuseOperation::ChangeAttributes { of_rights: true } | FuseOperation::ChangeFolder => {
+                Err(Errno::PERM)
+            }
+            // A file that is opened to be written is cut first, which changes nothing here.
+            FuseOperation::ShowAttributes | FuseOperation::ChangeAttributes { .. } => {
+                self.path(node).and_then(|path| Ok(self.attributes(&path)?.shown()))
+            }
+            FuseOperation::Open => Ok(fuse::opened()),
+            FuseOperation::Read(range) => self.read(node, range),
+            // A value is written by one call.
+            FuseOperation::Write { offset: 1.., .. } => Err(Errno::INVAL),
+            FuseOperation::Write { text, .. } => {
+                self.set(node, text).map(|()| fuse::written(text.len()))
+            }
+            FuseOperation::List(range) => {
+                self.list(node).map(|entries| fuse::listed(&entries, range))
+            }
+            FuseOperation::Close => Ok(Vec::new()),
+            FuseOperation::ShowFreeSpace => Ok(fuse::free_space()),
+            FuseOperation::Other => Err(Errno::NOSYS),
+        };
+        Some(request.answer(outcome))
+    }
+
+    fn find(&self, folder: u64, name: &OsStr) -> Result<Vec<u8>, Errno> {
+        let name = name.to_str().ok_or(Errno::NOENT)?;
+        Ok(self.attributes(&join(&self.path(folder)?, name))?.found())
+    }
+
+    fn read(&self, node: u64, range: FuseByteRange) -> Result<Vec<u8>, Errno> {
+        let text = self.text(node)?;
+        let rest = text.as_bytes().get(usize::try_from(range.offset).unwrap_or(usize::MAX)..);
+        let rest = rest.unwrap_or_default();
+        Ok(rest[..rest.len().min(range.bytes_max as usize)].to_vec())
+    }
+
     fn parts(&self) -> Result<Vec<ReservationStatus>, Errno> {
         let asked =
             self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::Reservations)?));
         match asked {
             Ok(ControlReply::Reservations { parts }) => Ok(parts),
             // The run has ended.
-            _ => Err(Errno::EIO),
+            _ => Err(Errno::IO),
         }
     }
 
     fn entry(&self, path: &str) -> Result<ReservationFileEntry, Errno> {
         let refused = self.state().refused.clone();
-        files::entry(&self.parts()?, path, &refused).ok_or(Errno::ENOENT)
+        files::entry(&self.parts()?, path, &refused).ok_or(Errno::NOENT)
     }
 
-    fn path(&self, number: INodeNo) -> Result<String, Errno> {
-        let at = usize::try_from(u64::from(number) - 1).unwrap_or(usize::MAX);
-        self.state().paths.get(at).cloned().ok_or(Errno::ENOENT)
+    fn path(&self, node: u64) -> Result<String, Errno> {
+        let at = node.checked_sub(fuse::TOP).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.state().paths.get(at).cloned()).ok_or(Errno::NOENT)
     }
 
-    fn number(&self, path: &str) -> INodeNo {
+    fn number(&self, path: &str) -> u64 {
         let paths = &mut self.state().paths;
         let at = paths.iter().position(|other| other == path).unwrap_or_else(|| {
             paths.push(path.to_owned());
             paths.len() - 1
         });
-        INodeNo(at as u64 + 1)
+        fuse::TOP + at as u64
     }
 
-    fn attributes(&self, path: &str) -> Result<FileAttr, Errno> {
+    fn attributes(&self, path: &str) -> Result<FuseAttributes, Errno> {
         let entry = self.entry(path)?;
-        let (kind, perm, size) = match &entry {
-            ReservationFileEntry::Folder => (FileType::Directory, 0o555, 0),
-            ReservationFileEntry::File { text, writable: false } => {
-                (FileType::RegularFile, 0o444, text.len())
-            }
-            ReservationFileEntry::File { text, writable: true } => {
-                (FileType::RegularFile, 0o644, text.len())
-            }
+        let (is_folder, permissions, bytes) = match &entry {
+            ReservationFileEntry::Folder => (true, 0o555, 0),
+            ReservationFileEntry::File { text, writable: false } => (false, 0o444, text.len()),
+            ReservationFileEntry::File { text, writable: true } => (false, 0o644, text.len()),
         };
-        let (uid, gid) = self.owner;
-        Ok(FileAttr {
-            ino: self.number(path),
-            size: size as u64,
-            blocks: 0,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink: 1,
-            uid,
-            gid,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+        let (user, group) = self.owner;
+        let node = self.number(path);
+        Ok(FuseAttributes { node, bytes: bytes as u64, is_folder, permissions, user, group })
     }
 
-    fn text(&self, number: INodeNo) -> Result<String, Errno> {
-        match self.entry(&self.path(number)?)? {
+    fn text(&self, node: u64) -> Result<String, Errno> {
+        match self.entry(&self.path(node)?)? {
             ReservationFileEntry::File { text, .. } => Ok(text),
-            ReservationFileEntry::Folder => Err(Errno::EISDIR),
+            ReservationFileEntry::Folder => Err(Errno::ISDIR),
         }
     }
 
-    fn list(&self, number: INodeNo) -> Result<Vec<(INodeNo, FileType, String)>, Errno> {
-        let path = self.path(number)?;
+    fn list(&self, node: u64) -> Result<Vec<FuseFolderEntry>, Errno> {
+        let path = self.path(node)?;
         let names = files::names(&self.parts()?, &path);
-        let entry = |(name, is_folder): (String, bool)| {
-            let kind = if is_folder { FileType::Directory } else { FileType::RegularFile };
-            (self.number(&join(&path, &name)), kind, name)
+        let entry = |(name, is_folder): (String, bool)| FuseFolderEntry {
+            node: self.number(&join(&path, &name)),
+            is_folder,
+            name,
         };
-        let own = [".", ".."].map(|name| (number, FileType::Directory, name.to_owned()));
+        let own = [".", ".."].map(|name| FuseFolderEntry {
+            node,
+            is_folder: true,
+            name: name.to_owned(),
+        });
         Ok(own.into_iter().chain(names.into_iter().map(entry)).collect())
     }
 
     /// A text is written: what does not fit is busy with something else, and what cannot be read is
     /// invalid.
-    fn set(&self, number: INodeNo, data: &[u8]) -> Result<(), Errno> {
-        let path = self.path(number)?;
+    fn set(&self, node: u64, data: &[u8]) -> Result<(), Errno> {
+        let path = self.path(node)?;
         if !matches!(self.entry(&path)?, ReservationFileEntry::File { writable: true, .. }) {
-            return Err(Errno::EACCES);
+            return Err(Errno::ACCESS);
         }
-        let text = std::str::from_utf8(data).map_err(|_| Errno::EINVAL)?;
-        let request =
-            files::request(&path, text).map_err(|why| self.refuse(&why, Errno::EINVAL))?;
-        let done = self.live.order(&request).map_err(|why| self.refuse(&why, Errno::EBUSY));
+        let text = std::str::from_utf8(data).map_err(|_| Errno::INVAL)?;
+        let request = files::request(&path, text).map_err(|why| self.refuse(&why, Errno::INVAL))?;
+        let done = self.live.order(&request).map_err(|why| self.refuse(&why, Errno::BUSY));
         done.map(|_| self.state().refused.clear())
     }
 
@@ -140,180 +168,6 @@ impl ReservationFilesystem {
     }
 }
 
-/// What changes by itself is looked at each time.
-impl Filesystem for ReservationFilesystem {
-    fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.path(parent).and_then(|folder| {
-            self.attributes(&join(&folder, name.to_str().ok_or(Errno::ENOENT)?))
-        });
-        match found {
-            Ok(attributes) => reply.entry(&AT_ONCE, &attributes, Generation(0)),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn getattr(
-        &self,
-        _: &fuser::Request,
-        number: INodeNo,
-        _: Option<FileHandle>,
-        reply: ReplyAttr,
-    ) {
-        match self.path(number).and_then(|path| self.attributes(&path)) {
-            Ok(attributes) => reply.attr(&AT_ONCE, &attributes),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    /// A file that is opened to be written is cut first, which changes nothing here.
-    fn setattr(
-        &self,
-        request: &fuser::Request,
-        number: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        _: Option<u64>,
-        _: Option<TimeOrNow>,
-        _: Option<TimeOrNow>,
-        _: Option<std::time::SystemTime>,
-        handle: Option<FileHandle>,
-        _: Option<std::time::SystemTime>,
-        _: Option<std::time::SystemTime>,
-        _: Option<std::time::SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        if mode.or(uid).or(gid).is_some() {
-            return reply.error(Errno::EPERM);
-        }
-        self.getattr(request, number, handle, reply);
-    }
-
-    /// The kernel keeps nothing of a file, so that each read is a look at the run.
-    fn open(&self, _: &fuser::Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
-    }
-
-    fn read(
-        &self,
-        _: &fuser::Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        size: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        match self.text(number) {
-            Ok(text) => {
-                let rest = text.as_bytes().get(usize::try_from(offset).unwrap_or(usize::MAX)..);
-                let rest = rest.unwrap_or_default();
-                reply.data(&rest[..rest.len().min(size as usize)]);
-            }
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn write(
-        &self,
-        _: &fuser::Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        data: &[u8],
-        _: WriteFlags,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        // A value is written by one call.
-        let done = if offset > 0 { Err(Errno::EINVAL) } else { self.set(number, data) };
-        match done {
-            Ok(()) => reply.written(u32::try_from(data.len()).unwrap_or(u32::MAX)),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn readdir(
-        &self,
-        _: &fuser::Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let names = match self.list(number) {
-            Ok(names) => names,
-            Err(errno) => return reply.error(errno),
-        };
-        let first = usize::try_from(offset).unwrap_or(usize::MAX);
-        for (at, (number, kind, name)) in names.into_iter().enumerate().skip(first) {
-            if reply.add(number, at as u64 + 1, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
-    }
-
-    // What there is follows from the run: nothing is made, removed or renamed.
-
-    fn mknod(
-        &self,
-        _: &fuser::Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: u32,
-        _: u32,
-        _: u32,
-        reply: ReplyEntry,
-    ) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn mkdir(&self, _: &fuser::Request, _: INodeNo, _: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn unlink(&self, _: &fuser::Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn rmdir(&self, _: &fuser::Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn rename(
-        &self,
-        _: &fuser::Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: INodeNo,
-        _: &OsStr,
-        _: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        reply.error(Errno::EPERM);
-    }
-
-    fn create(
-        &self,
-        _: &fuser::Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: u32,
-        _: u32,
-        _: i32,
-        reply: ReplyCreate,
-    ) {
-        reply.error(Errno::EPERM);
-    }
-}
-
 fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
-
-/// How long the kernel keeps an answer.
-const AT_ONCE: Duration = Duration::ZERO;

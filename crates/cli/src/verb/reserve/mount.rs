@@ -1,16 +1,20 @@
 //! `reserve mount`: what a live run has reserved, as files.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use fuser::{BackgroundSession, Config, MountOption};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::signal::SignalReader;
 
 use super::filesystem::ReservationFilesystem;
+use super::fuse::{FuseRequest, MESSAGE_BYTES_MAX};
 use super::watcher;
 use crate::exit::ExitCategory;
 use crate::failure::{Outcome, VerbFailure};
@@ -55,30 +59,70 @@ impl ReserveMountArguments {
         output::talk(&format!("{}: until Ctrl-C, or the end of the run", folder.display()));
         wait(&session, &signals, &LiveRunSelector::of(Some(run)));
         // At once, also where a shell is inside: its folder ends with this process, and no mount is left
-        // that answers nothing. It may have been unmounted by another process, and an ordinary user
-        // needs fusermount3 for it, which the session calls.
-        let _ = windtunnel_sys::mount::detach(&folder);
-        drop(session);
+        // that answers nothing. It may have been unmounted by another process.
+        let _ = watcher::unmount(&folder);
         remove(&folder, is_new);
         Ok(ExitCategory::Fine.code())
     }
 }
 
-fn start(folder: &Path, run: PathBuf) -> io::Result<BackgroundSession> {
+/// Mounts, and answers the kernel in a thread until it is unmounted.
+fn start(folder: &Path, run: PathBuf) -> io::Result<JoinHandle<()>> {
     let user = process::current_user();
     let files = ReservationFilesystem::of(LiveRunSelector::of(Some(run)), (user.uid, user.gid));
-    let mut config = Config::default();
-    let source = MountOption::FSName("windtunnel".to_owned());
-    config.mount_options =
-        vec![source, MountOption::DefaultPermissions, MountOption::NoSuid, MountOption::NoExec];
-    fuser::spawn_mount(files, folder, &config)
+    let device = match windtunnel_sys::mount::fuse("windtunnel", folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => mount_by_helper(folder)?,
+        other => other?,
+    };
+    let device = File::from(device);
+    thread::Builder::new().name("files".to_owned()).spawn(move || serve(&device, &files))
+}
+
+/// Mounts by `fusermount3`, which may do that for ordinary users: it returns the descriptor through its standard input.
+fn mount_by_helper(folder: &Path) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut command = Command::new("fusermount3");
+    command.args(["-o", "fsname=windtunnel,default_permissions,nosuid,noexec", "--"]).arg(folder);
+    command.env("_FUSE_COMMFD", "0").stdin(OwnedFd::from(theirs));
+    let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).output()?;
+    // What it keeps here is closed, so that this cannot wait for what it did not send.
+    drop(command);
+    let message = windtunnel_sys::unix::receive(&ours, &mut [0])?;
+    message
+        .descriptors
+        .into_iter()
+        .next()
+        .ok_or_else(|| io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+fn serve(mut device: &File, files: &ReservationFilesystem) {
+    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+    loop {
+        match device.read(&mut buffer) {
+            Ok(length) => {
+                let request = FuseRequest::parse(&buffer[..length]);
+                if let Some(answer) = request.and_then(|request| files.answer(&request)) {
+                    // ENOENT: who asked was interrupted.
+                    let _ = device.write(&answer);
+                }
+            }
+            // ENOENT: who asked was interrupted before this process had read it.
+            Err(error) if may_go_on(error.kind()) => {}
+            // It was unmounted.
+            Err(_) => return,
+        }
+    }
+}
+
+fn may_go_on(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 /// Until the run has ended, a signal has come or the folder was unmounted.
-fn wait(session: &BackgroundSession, signals: &SignalReader, live: &LiveRunSelector) {
+fn wait(session: &JoinHandle<()>, signals: &SignalReader, live: &LiveRunSelector) {
     loop {
         let came = poll::wait(&mut [PollFd::new(signals, PollFlags::IN)], Some(LOOK_EVERY));
-        if matches!(came, Ok(1..)) || session.guard.is_finished() || live.connect().is_err() {
+        if matches!(came, Ok(1..)) || session.is_finished() || live.connect().is_err() {
             return;
         }
     }

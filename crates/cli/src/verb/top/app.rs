@@ -1,6 +1,6 @@
 //! The state of `top` and the effects of keys: without a terminal, a clock or a connection.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use windtunnel_control::{LaneChoice, Snapshot};
 use windtunnel_model::Plan;
 

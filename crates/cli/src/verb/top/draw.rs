@@ -1,47 +1,50 @@
 //! The app as characters.
 
-use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Position, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Cell, Paragraph, Row as Drawn, Table, TableState};
+use std::ops::Range;
+
+use anstyle::{AnsiColor, Effects, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::app::{KeyInputMode, LiveTableTab, TopViewState};
+use super::canvas::{ScreenCanvas, ScreenPosition, divide, skip_columns};
 use super::columns::{LiveTableRow, RowHighlight};
 use super::help;
 use super::view::LiveTableView;
 use crate::render::quantity;
 use crate::render::table::{ColumnAlignment, printable};
 
-/// Draws everything. `silent_s` is how long the run has owed an answer, in seconds.
-pub(super) fn draw(frame: &mut Frame<'_>, app: &mut TopViewState, colours: bool, silent_s: u64) {
+/// Draws everything on a blank canvas. `silent_s` is how long the run has owed an answer, in seconds.
+pub(super) fn draw(
+    canvas: &mut ScreenCanvas,
+    app: &mut TopViewState,
+    colours: bool,
+    silent_s: u64,
+) {
     let paint = TerminalPalette { colours };
-    let talk = talk(app, frame.area().width);
-    let talk_rows = u16::try_from(talk.len()).unwrap_or(1);
-    let rows = [
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(talk_rows),
-        Constraint::Length(1),
-    ];
-    let [title_at, body_at, talk_at, keys_at] = Layout::vertical(rows).areas(frame.area());
-    app.page = usize::from(body_at.height.saturating_sub(1)).max(1);
-    frame.render_widget(title(app, paint, silent_s), title_at);
+    let talk = talk(app, canvas.width());
+    let [title_row, body, talk_rows, keys_row] = divide(canvas.height(), talk.len());
+    app.page = body.len().saturating_sub(1).max(1);
+    for row in title_row {
+        title(canvas, row, app, paint, silent_s);
+    }
     if let KeyInputMode::Help(top) = &mut app.mode {
         let lines = help::lines(app.tab);
-        let most = lines.len().saturating_sub(usize::from(body_at.height));
+        let most = lines.len().saturating_sub(body.len());
         *top = (*top).min(u16::try_from(most).unwrap_or(u16::MAX));
-        let text: Vec<Line<'_>> = lines.into_iter().map(Line::from).collect();
-        frame.render_widget(Paragraph::new(text).scroll((*top, 0)), body_at);
+        for (row, line) in body.zip(lines.iter().skip(usize::from(*top))) {
+            canvas.print(ScreenPosition { column: 0, row }, line, Style::new());
+        }
     } else {
-        table(frame, app, paint, body_at);
+        table(canvas, body, app, paint);
     }
     let bad = app.status.as_ref().is_some_and(|status| status.bad);
-    let style = if bad { paint.of(Color::Red) } else { Style::new() };
-    let talk: Vec<Line<'_>> = talk.into_iter().map(Line::from).collect();
-    frame.render_widget(Paragraph::new(talk).style(style), talk_at);
-    bottom(frame, app, paint, keys_at);
+    let style = if bad { paint.of(AnsiColor::Red) } else { Style::new() };
+    for (row, line) in talk_rows.zip(&talk) {
+        canvas.print(ScreenPosition { column: 0, row }, line, style);
+    }
+    for row in keys_row {
+        bottom(canvas, row, app, paint);
+    }
 }
 
 /// Colours, where they are wanted.
@@ -51,90 +54,103 @@ struct TerminalPalette {
 }
 
 impl TerminalPalette {
-    fn of(self, colour: Color) -> Style {
-        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    fn of(self, colour: AnsiColor) -> Style {
+        if self.colours { Style::new().fg_color(Some(colour.into())) } else { Style::new() }
     }
 }
 
 /// `quickstart  12.3s  [Links 10] Nodes 4`, and unusual states.
-fn title(app: &TopViewState, paint: TerminalPalette, silent_s: u64) -> Line<'static> {
-    let bold = Style::new().add_modifier(Modifier::BOLD);
+fn title(
+    canvas: &mut ScreenCanvas,
+    row: usize,
+    app: &TopViewState,
+    paint: TerminalPalette,
+    silent_s: u64,
+) {
+    let mut column = 0;
+    let mut print =
+        |text: &str, style| column = canvas.print(ScreenPosition { column, row }, text, style);
+    let plain = Style::new();
     let Some(snapshot) = &app.snapshot else {
         let late = if silent_s > 0 { format!(" ({silent_s}s)") } else { String::new() };
-        return Line::from(format!("waiting for the run to answer{late}"));
+        return print(&format!("waiting for the run to answer{late}"), plain);
     };
     let status = &snapshot.status;
     let seconds = status.elapsed_ns / 100_000_000;
-    let tab = |tab: LiveTableTab, name: &str, count: usize| {
-        let text = format!(" {name} {count} ");
-        let here = Style::new().add_modifier(Modifier::REVERSED);
-        Span::styled(text, if app.tab == tab { here } else { Style::new() })
+    print(&printable(status.name.clone()), plain.bold());
+    print(&format!("  {}.{}s  ", seconds / 10, seconds % 10), plain);
+    let mut print_tab = |tab: LiveTableTab, name: &str, count: usize| {
+        print(&format!(" {name} {count} "), if app.tab == tab { plain.invert() } else { plain });
     };
-    let mut spans = vec![
-        Span::styled(printable(status.name.clone()), bold),
-        Span::from(format!("  {}.{}s  ", seconds / 10, seconds % 10)),
-        tab(LiveTableTab::Links, "links", snapshot.links.len()),
-        tab(LiveTableTab::Nodes, "nodes", status.nodes.len()),
-    ];
+    print_tab(LiveTableTab::Links, "links", snapshot.links.len());
+    print_tab(LiveTableTab::Nodes, "nodes", status.nodes.len());
     let view = app.view();
     if !view.filter().is_empty() {
         let (shown, all) = (view.shown().len(), view.total());
-        spans.push(Span::from(format!("  /{}: {shown} of {all} rows", view.filter())));
+        print(&format!("  /{}: {shown} of {all} rows", view.filter()), plain);
     }
     if app.paused {
-        spans.push(Span::styled("  paused", paint.of(Color::Yellow).patch(bold)));
+        print("  paused", paint.of(AnsiColor::Yellow).bold());
     } else if silent_s > 0 {
-        let text = format!("  no answer for {silent_s}s");
-        spans.push(Span::styled(text, paint.of(Color::Red).patch(bold)));
+        print(&format!("  no answer for {silent_s}s"), paint.of(AnsiColor::Red).bold());
     } else if snapshot.window_ns < 1_000_000_000 {
-        let window = quantity::nanos(snapshot.window_ns);
-        spans.push(Span::from(format!("  rates over {window}")));
+        print(&format!("  rates over {}", quantity::nanos(snapshot.window_ns)), plain);
     }
-    Line::from(spans)
 }
 
-fn table(frame: &mut Frame<'_>, app: &TopViewState, paint: TerminalPalette, area: Rect) {
+fn table(
+    canvas: &mut ScreenCanvas,
+    area: Range<usize>,
+    app: &TopViewState,
+    paint: TerminalPalette,
+) {
     let view = app.view();
-    let height = usize::from(area.height.saturating_sub(1)).max(1);
+    let height = area.len().saturating_sub(1).max(1);
     // The selected row is on the page that it is on however it was come to.
     let first = view.selected() / height * height;
     let rows: Vec<&LiveTableRow> = view.shown().skip(first).take(height).collect();
-    let columns = fit(view, &rows, super::app::names(app.tab), usize::from(area.width));
-    let header = columns.iter().map(|&(column, width)| {
-        let spec = &view.columns()[column];
+    let columns = fit(view, &rows, super::app::names(app.tab), canvas.width());
+    let mut places = area.clone();
+    let Some(header) = places.next() else { return };
+    let mut left = 0;
+    for &FittedColumn { column, width } in &columns {
+        let text = flush(&heading(view, column), view.columns()[column].align, width);
         let sorted = view.sort().is_some_and(|sort| sort.column == column);
-        let text = flush(&heading(view, column), spec.align, width);
-        let style = if sorted { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::BOLD };
-        Cell::from(Span::styled(text, Style::new().add_modifier(style)))
-    });
-    let drawn = rows.iter().map(|row| {
-        let cells = columns.iter().map(|&(column, width)| {
-            let text = printable(row.cells[column].text());
-            Cell::from(flush(&text, view.columns()[column].align, width))
-        });
-        Drawn::new(cells.collect::<Vec<_>>()).style(match row.mood {
+        let underlined = if sorted { Effects::UNDERLINE } else { Effects::new() };
+        let style = Style::new().effects(Effects::BOLD | underlined);
+        canvas.print(ScreenPosition { column: left, row: header }, &text, style);
+        left += width + 1;
+    }
+    for ((row, shown), at) in places.zip(&rows).zip(first..) {
+        let mut style = match shown.mood {
             RowHighlight::Calm => Style::new(),
-            RowHighlight::Dropping => paint.of(Color::Yellow),
-            RowHighlight::Bad => paint.of(Color::Red),
-        })
-    });
-    let widths = columns.iter().map(|&(_, width)| length(width));
-    let table = Table::new(drawn.collect::<Vec<_>>(), widths.collect::<Vec<_>>())
-        .header(Drawn::new(header.collect::<Vec<_>>()))
-        .column_spacing(1)
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut state = TableState::default();
-    state.select((!rows.is_empty()).then(|| view.selected() - first));
-    frame.render_stateful_widget(table, area, &mut state);
+            RowHighlight::Dropping => paint.of(AnsiColor::Yellow),
+            RowHighlight::Bad => paint.of(AnsiColor::Red),
+        };
+        if at == view.selected() {
+            style = style.invert();
+        }
+        canvas.tint(row, style);
+        let mut left = 0;
+        for &FittedColumn { column, width } in &columns {
+            let text = printable(shown.cells[column].text());
+            let text = flush(&text, view.columns()[column].align, width);
+            canvas.print(ScreenPosition { column: left, row }, &text, style);
+            left += width + 1;
+        }
+    }
     if rows.is_empty() && app.snapshot.is_some() {
-        let nothing = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let text = if view.total() == 0 { "there is none" } else { "no row has this in a name" };
-        frame.render_widget(Paragraph::new(text).alignment(Alignment::Center), nothing);
+        let column = canvas.width().saturating_sub(text.len()) / 2;
+        canvas.print(ScreenPosition { column, row: header + 1 }, text, Style::new());
     }
 }
 
-fn length(width: usize) -> Constraint {
-    Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX))
+/// A column of the table, as wide as it is drawn.
+#[derive(Debug, Clone, Copy)]
+struct FittedColumn {
+    column: usize,
+    width: usize,
 }
 
 /// Columns with their widths: the names, then from the first that is not left out as many as fit.
@@ -143,7 +159,7 @@ fn fit(
     rows: &[&LiveTableRow],
     names: usize,
     width: usize,
-) -> Vec<(usize, usize)> {
+) -> Vec<FittedColumn> {
     let natural = |column: usize| {
         let cells = rows.iter().map(|row| printable(row.cells[column].text()).width());
         cells.max().unwrap_or(0).max(heading(view, column).width())
@@ -165,7 +181,7 @@ fn fit(
         if taken > left {
             break;
         }
-        columns.push((column, taken));
+        columns.push(FittedColumn { column, width: taken });
         left = left.saturating_sub(taken + 1);
         if left == 0 {
             break;
@@ -210,8 +226,8 @@ fn shorten(text: &str, width: usize) -> String {
 }
 
 /// The message, broken between words; never more than a part of the screen.
-fn talk(app: &TopViewState, width: u16) -> Vec<String> {
-    let width = usize::from(width.max(1));
+fn talk(app: &TopViewState, width: usize) -> Vec<String> {
+    let width = width.max(1);
     let text = app.status.as_ref().map_or("", |status| status.text.as_str());
     let mut lines = vec![String::new()];
     for word in printable(text.to_owned()).split(' ') {
@@ -228,11 +244,16 @@ fn talk(app: &TopViewState, width: u16) -> Vec<String> {
 }
 
 /// The keys, or the line that is typed.
-fn bottom(frame: &mut Frame<'_>, app: &TopViewState, paint: TerminalPalette, area: Rect) {
+fn bottom(canvas: &mut ScreenCanvas, row: usize, app: &TopViewState, paint: TerminalPalette) {
+    let begin = ScreenPosition { column: 0, row };
     let (prompt, line) = match &app.mode {
-        KeyInputMode::Table => return frame.render_widget(keys(app, paint), area),
+        KeyInputMode::Table => {
+            canvas.print(begin, &keys(app), paint.of(AnsiColor::Cyan));
+            return;
+        }
         KeyInputMode::Help(_) => {
-            return frame.render_widget(Line::from("Up Down scroll, any other key: back"), area);
+            canvas.print(begin, "Up Down scroll, any other key: back", Style::new());
+            return;
         }
         KeyInputMode::Filter { line, .. } => ("/".to_owned(), line),
         KeyInputMode::Limit { node, line } => {
@@ -245,24 +266,21 @@ fn bottom(frame: &mut Frame<'_>, app: &TopViewState, paint: TerminalPalette, are
     };
     let before = prompt.width() + line.before_cursor().width();
     // The cursor stays on the screen: the text is scrolled to the left.
-    let gone = (before + 1).saturating_sub(usize::from(area.width));
-    let scroll = u16::try_from(gone).unwrap_or(u16::MAX);
-    let text = Paragraph::new(format!("{prompt}{}", line.text())).scroll((0, scroll));
-    frame.render_widget(text, area);
-    let x = area.x + u16::try_from(before - gone).unwrap_or(0);
-    frame.set_cursor_position(Position { x, y: area.y });
+    let gone = (before + 1).saturating_sub(canvas.width());
+    let text = format!("{prompt}{}", line.text());
+    canvas.print(begin, skip_columns(&text, gone), Style::new());
+    canvas.show_cursor(ScreenPosition { column: before - gone, row });
 }
 
-fn keys(app: &TopViewState, paint: TerminalPalette) -> Line<'static> {
+fn keys(app: &TopViewState) -> String {
     let change = match app.tab {
         LiveTableTab::Links => "s set  d down  u up  ",
         LiveTableTab::Nodes => "",
     };
-    let text = format!(
+    format!(
         "? help  Tab {}  / filter  <> sort  {change}p pause  q quit",
         if app.tab == LiveTableTab::Links { "nodes" } else { "links" },
-    );
-    Line::styled(text, paint.of(Color::Cyan))
+    )
 }
 
 const NAME_WIDTH_MAX: usize = 28;

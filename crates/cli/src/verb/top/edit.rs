@@ -1,6 +1,6 @@
 //! A line that is typed.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Text with a cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

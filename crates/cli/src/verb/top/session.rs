@@ -1,11 +1,9 @@
 //! The loop of `top`: the run, keys and signals meet here.
 
 use std::collections::VecDeque;
-use std::io::{self, Stdout};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use windtunnel_control::{ControlClient, ControlClientError, ControlReply, ControlRequest};
 use windtunnel_model::{Plan, Span};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -13,6 +11,7 @@ use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::SignalReader;
 
 use super::app::{KeyPressEffect, TopViewState};
+use super::canvas::ScreenCanvas;
 use super::draw::draw;
 use super::input::{TerminalEvent, TerminalEventReceiver};
 use super::order::{self, RunChangeRequest};
@@ -29,13 +28,11 @@ pub(super) fn run(client: ControlClient, plan: Plan, interval: Span) -> Outcome 
         .map_err(|error| failed("take over signals", &error))?;
     let screen = Screen::enter().map_err(|error| failed("use the terminal", &error))?;
     let inputs = TerminalEventReceiver::start().map_err(|error| failed("read keys", &error))?;
-    let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))
-        .map_err(|error| failed("use the terminal", &error))?;
     let session = TopSession {
         client,
         signals,
         inputs,
-        terminal,
+        shown: None,
         app: TopViewState::new(plan),
         colours: output::data_colours(),
         interval: Duration::from(interval),
@@ -78,7 +75,8 @@ struct TopSession {
     client: ControlClient,
     signals: SignalReader,
     inputs: TerminalEventReceiver,
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// What the terminal shows.
+    shown: Option<ScreenCanvas>,
     app: TopViewState,
     colours: bool,
     interval: Duration,
@@ -173,12 +171,16 @@ impl TopSession {
     }
 
     fn draw(&mut self) -> Result<(), VerbFailure> {
-        let (app, colours) = (&mut self.app, self.colours);
         let silent = self.asked.as_ref().map_or(0, |(_, since)| since.elapsed().as_secs());
-        self.terminal
-            .draw(|frame| draw(frame, app, colours, silent))
-            .map(drop)
-            .map_err(|error| failed("use the terminal", &error))
+        let unusable = |error: &io::Error| failed("use the terminal", error);
+        let (columns, rows) = crossterm::terminal::size().map_err(|error| unusable(&error))?;
+        let mut canvas = ScreenCanvas::new(usize::from(columns), usize::from(rows));
+        draw(&mut canvas, &mut self.app, self.colours, silent);
+        let bytes = canvas.changes_since(self.shown.as_ref());
+        self.shown = Some(canvas);
+        let mut terminal = io::stdout().lock();
+        let written = terminal.write_all(bytes.as_bytes()).and_then(|()| terminal.flush());
+        written.map_err(|error| unusable(&error))
     }
 
     fn wait(&self) -> Result<TopSessionReadiness, VerbFailure> {

@@ -1,9 +1,7 @@
 //! Keys in, characters out: the whole of `top` but the terminal and the run.
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::style::{Color, Modifier};
+use anstyle::{AnsiColor, Effects};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use windtunnel_control::{
     ControlRequest, LaneChoice, LaneStatus, NodeLimits, NodeStatus, ProgramStatus, RunStatus,
     Snapshot,
@@ -12,6 +10,7 @@ use windtunnel_model::LinkPatch;
 use windtunnel_scenario::ScenarioSource;
 
 use super::app::{KeyPressEffect, TopViewState};
+use super::canvas::ScreenCanvas;
 use super::draw::draw;
 use super::plain;
 
@@ -99,18 +98,16 @@ fn typed(app: &mut TopViewState, text: &str) -> KeyPressEffect {
     effect
 }
 
-fn screen(app: &mut TopViewState, width: u16, height: u16) -> Terminal<TestBackend> {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, app, true, 0)).unwrap();
-    terminal
+fn screen(app: &mut TopViewState, width: usize, height: usize) -> ScreenCanvas {
+    let mut canvas = ScreenCanvas::new(width, height);
+    draw(&mut canvas, app, true, 0);
+    canvas
 }
 
 /// The lines of the screen without blanks at their ends.
-fn lines(app: &mut TopViewState, width: u16, height: u16) -> Vec<String> {
-    let terminal = screen(app, width, height);
-    let buffer = terminal.backend().buffer();
-    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
-    (0..height).map(|y| line(y).trim_end().to_owned()).collect()
+fn lines(app: &mut TopViewState, width: usize, height: usize) -> Vec<String> {
+    let canvas = screen(app, width, height);
+    (0..height).map(|row| canvas.row_text(row).trim_end().to_owned()).collect()
 }
 
 /// The names in the first two columns, from top to bottom.
@@ -221,9 +218,10 @@ fn the_selection_stays_with_the_link_when_the_order_changes() {
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
     assert_eq!(order.request, ControlRequest::State { lanes, up: false });
     let selected = |app: &mut TopViewState| {
-        let terminal = screen(app, 80, 24);
-        let buffer = terminal.backend().buffer();
-        (0..24).find(|&y| y > 0 && buffer[(0, y)].modifier.contains(Modifier::REVERSED)).unwrap()
+        let canvas = screen(app, 80, 24);
+        let inverted =
+            |row: usize| canvas.row(row)[0].style.get_effects().contains(Effects::INVERT);
+        (1..24).find(|&row| inverted(row)).unwrap()
     };
     // The third of four by delivered packets.
     assert_eq!(selected(&mut app), 4);
@@ -339,14 +337,13 @@ fn q_and_ctrl_c_leave_but_a_q_can_be_typed() {
 fn failures_are_red_only_where_colours_are_wanted() {
     let mut app = app();
     let mut colour_of = |colours| {
-        let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-        terminal.draw(|frame| draw(frame, &mut app, colours, 0)).unwrap();
-        let buffer = terminal.backend().buffer();
-        let all = buffer.content().iter().map(|cell| cell.fg);
-        (buffer[(0, 4)].fg, all.filter(|&fg| fg != Color::Reset).count())
+        let mut canvas = ScreenCanvas::new(80, 24);
+        draw(&mut canvas, &mut app, colours, 0);
+        let all = (0..24).flat_map(|row| canvas.row(row)).map(|cell| cell.style.get_fg_color());
+        (canvas.row(4)[0].style.get_fg_color(), all.flatten().count())
     };
-    assert_eq!(colour_of(true).0, Color::Red);
-    assert_eq!(colour_of(false), (Color::Reset, 0));
+    assert_eq!(colour_of(true).0, Some(AnsiColor::Red.into()));
+    assert_eq!(colour_of(false), (None, 0));
 }
 
 #[test]
