@@ -7,7 +7,7 @@ use windtunnel_model::expect::{ExpectationClaim, PathFact};
 use windtunnel_model::plan::NodeInterface;
 use windtunnel_model::{NodeId, Plan, PortId, Time};
 use windtunnel_trace::rate::IntervalByteCounts;
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 
 /// Counts at the ports of nodes that an expectation names; costs nothing at the others.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl DeliveryMeter {
         let Some(senders) = self.ports.get(port.index()).filter(|list| !list.is_empty()) else {
             return;
         };
-        let Ok(info) = IpPacketSummary::parse(frame) else { return };
+        let Ok(ParsedPacket { info, .. }) = ParsedPacket::parse(frame) else { return };
         if let Some((_, flow)) = senders.iter().find(|(known, _)| known.contains(&info.source)) {
             self.flows[*flow].counted += payload(&info, frame);
         }

@@ -32,9 +32,9 @@ use crate::element::RngKey;
 use crate::element::mtu::MtuLimit;
 use crate::element::queue::LaneQueue;
 use crate::element::trace::TraceSet;
-use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
+use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::paths::virtual_clock::VirtualClocks;
-use crate::records::{self, PacketRecorder};
+use crate::records::{self, PacketRecorder, TaggedShape};
 use crate::time_queue::TimeQueue;
 use crate::timer::{LaneActivity, LaneWakeUp, LaneWakeUpTimes, TimerHeap};
 use impairments::PacketImpairments;
@@ -56,10 +56,6 @@ pub(crate) struct LaneContext {
     /// Packets that came out of a lane and are to be handled now, in order.
     pub(crate) exits: VecDeque<(Lane, EmulatedPacket)>,
     pub(crate) recorder: PacketRecorder,
-    /// Of the packet that enters.
-    pub(crate) sender: SenderClass,
-    /// When the packet that enters was sent.
-    pub(crate) sent: Time,
 }
 
 #[derive(Debug)]
@@ -212,11 +208,11 @@ impl ElementChain {
     pub(crate) fn pass(
         &mut self,
         now: Time,
-        shape: &PacketTrainShape,
+        passes: TaggedShape<'_>,
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        self.meter.count_passage(now, shape, frame, recorder);
+        self.meter.count_passage(now, passes, frame, recorder);
     }
 
     /// Takes a change of the network over.

@@ -42,6 +42,8 @@ struct MacTableEntry {
 pub(crate) enum SwitchEgress {
     /// One.
     One(Lane),
+    /// That one, but a partition lies between.
+    Parted(Lane),
     /// All but the one that leads back.
     Others,
     /// None: its receiver is where it came from.
@@ -69,6 +71,7 @@ impl LearningSwitch {
         match self.stations.get(&view.destination()) {
             Some(station) if now.since(station.last_seen) > AGEING => SwitchEgress::Others,
             Some(station) if station.lane == came.reverse() => SwitchEgress::None,
+            Some(station) if self.parts(came, station.lane) => SwitchEgress::Parted(station.lane),
             Some(station) => SwitchEgress::One(station.lane),
             None => SwitchEgress::Others,
         }

@@ -1,6 +1,6 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
-mod measured_frame;
+mod entering_frame;
 mod shape;
 
 use alloc::boxed::Box;
@@ -14,7 +14,7 @@ use windtunnel_wire::{ecn, vnet};
 use crate::buffer::{PacketBuf, PacketBufferPool};
 use crate::records::{PacketRecordTag, TaggedShape};
 use crate::tunnel::PacketTunnel;
-pub(crate) use measured_frame::MeasuredFrame;
+pub(crate) use entering_frame::EnteringFrame;
 pub(crate) use shape::PacketTrainShape;
 
 /// When the segments of a train pass a point: evenly from the first to the last but one, then the

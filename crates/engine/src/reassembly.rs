@@ -3,10 +3,11 @@
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::ops::Range;
 
 use windtunnel_model::{Span, Time};
 use windtunnel_wire::packet::IpPacketSummary;
-use windtunnel_wire::{ecn, ethernet, fragment, vnet};
+use windtunnel_wire::{ecn, fragment, vnet};
 
 use crate::buffer::PacketBufferPool;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
@@ -32,7 +33,8 @@ struct PartialDatagram {
 struct DatagramFragment {
     /// Where its payload begins in the packet's.
     offset: usize,
-    len: usize,
+    /// Where that lies in the frame.
+    bytes: Range<usize>,
     is_last: bool,
     packet: EmulatedPacket,
 }
@@ -83,8 +85,8 @@ impl ReassemblyBuffer {
             packet.discard(pool);
             return None;
         }
-        let len = info.end - info.transport;
-        let part = DatagramFragment { offset, len, is_last: !place.more, packet };
+        let bytes = info.transport..info.end;
+        let part = DatagramFragment { offset, bytes, is_last: !place.more, packet };
         datagram.parts.insert(position, part);
         if !datagram.is_whole() {
             return None;
@@ -118,7 +120,7 @@ impl PartialDatagram {
         let mut end = 0;
         let follows = self.parts.iter().all(|part| {
             let fits = part.offset == end;
-            end += part.len;
+            end += part.bytes.len();
             fits
         });
         follows && self.parts.last().is_some_and(|part| part.is_last)
@@ -126,24 +128,19 @@ impl PartialDatagram {
 
     /// The packet of all parts; it is there when the last of them is, and marked if any is.
     fn join(self, pool: &mut PacketBufferPool) -> Option<EmulatedPacket> {
-        let payload: usize = self.parts.iter().map(|part| part.len).sum();
-        let header = self.parts.first().map_or(0, |part| header_len(&part.packet));
-        let mut buf = pool.take(ethernet::HEADER_LEN + header + payload);
+        let payload: usize = self.parts.iter().map(|part| part.bytes.len()).sum();
         let mut parts = self.parts.into_iter();
-        let mut whole = parts.next()?.packet;
-        if let Some(buf) = &mut buf {
-            let first = whole.frame().get(..ethernet::HEADER_LEN + header + part_len(&whole));
-            if let Some(first) = first {
-                buf[..first.len()].copy_from_slice(first);
-            }
+        let DatagramFragment { packet: mut whole, bytes, .. } = parts.next()?;
+        let mut buf = pool.take(bytes.start + payload);
+        let mut end = bytes.end;
+        if let (Some(buf), Some(first)) = (&mut buf, whole.frame().get(..end)) {
+            buf[..end].copy_from_slice(first);
         }
-        let mut end = ethernet::HEADER_LEN + header + part_len(&whole);
-        for DatagramFragment { packet, len, .. } in parts {
+        for DatagramFragment { packet, bytes, .. } in parts {
+            let len = bytes.len();
             whole.times = whole.times.map(|time| time.max(packet.times.last));
             whole.marked |= packet.marked;
-            let from = ethernet::HEADER_LEN + header_len(&packet);
-            let bytes = packet.frame().get(from..from + len);
-            if let (Some(buf), Some(bytes)) = (&mut buf, bytes) {
+            if let (Some(buf), Some(bytes)) = (&mut buf, packet.frame().get(bytes)) {
                 buf[end..end + len].copy_from_slice(bytes);
             }
             let codepoint = ecn::codepoint(packet.frame());
@@ -171,15 +168,6 @@ impl PartialDatagram {
     fn discard(self, pool: &mut PacketBufferPool) {
         self.parts.into_iter().for_each(|part| part.packet.discard(pool));
     }
-}
-
-/// Bytes of a packet's IP header, and behind it.
-fn header_len(packet: &EmulatedPacket) -> usize {
-    IpPacketSummary::parse(packet.frame()).map_or(0, |info| info.transport - ethernet::HEADER_LEN)
-}
-
-fn part_len(packet: &EmulatedPacket) -> usize {
-    IpPacketSummary::parse(packet.frame()).map_or(0, |info| info.end - info.transport)
 }
 
 /// Packets that wait for fragments at a time.

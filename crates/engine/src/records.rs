@@ -99,8 +99,6 @@ pub struct PacketRecorder {
     counts: RecordCounts,
     /// What did not fit after `records`.
     gap: Option<RecorderGap>,
-    /// The tag of the frame that is being handed in.
-    entering: PacketRecordTag,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +121,6 @@ impl PacketRecorder {
             room: ROOM,
             counts: RecordCounts::default(),
             gap: None,
-            entering: PacketRecordTag::NONE,
         }
     }
 
@@ -137,7 +134,6 @@ impl PacketRecorder {
     pub fn record(&mut self, settings: Option<RecordSettings>) {
         let Some(settings) = settings else {
             self.epoch = OFF;
-            self.entering = PacketRecordTag::NONE;
             return self.forget_unwatched();
         };
         self.settings = settings;
@@ -215,29 +211,19 @@ impl PacketRecorder {
         self.epoch != OFF
     }
 
-    /// Looks at a frame that a node sends, so that [`entering`](PacketRecorder::entering) is its tag.
+    /// Looks at a frame that a node sends: its tag.
     #[inline]
-    pub(crate) fn meet(&mut self, now: Time, frame: &[u8], shape: &PacketTrainShape) {
-        if self.epoch != OFF {
-            self.entering = self.tag(now, frame, shape);
-        } else if self.standby {
-            if sight::is_worth_watching(frame) {
-                self.tag(now, frame, shape);
-            }
-        } else {
-            self.complete = false;
+    pub(crate) fn meet(
+        &mut self,
+        now: Time,
+        frame: &[u8],
+        shape: &PacketTrainShape,
+    ) -> PacketRecordTag {
+        if self.epoch != OFF || self.standby && sight::is_worth_watching(frame) {
+            return self.tag(now, frame, shape);
         }
-    }
-
-    /// The frame that is being handed in has a header more from here on.
-    pub(crate) fn lengthen_entering(&mut self, by: u32) {
-        self.entering = self.entering.longer(by);
-    }
-
-    /// The tag of the frame that is being handed in.
-    #[inline]
-    pub(crate) fn entering(&self) -> PacketRecordTag {
-        self.entering
+        self.complete &= self.standby;
+        PacketRecordTag::NONE
     }
 
     /// The tag of a packet that enters the network now.

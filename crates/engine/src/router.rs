@@ -12,6 +12,7 @@ use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{flow, icmp, tcp, udp};
 
 use crate::network::NetworkDirectory;
+use crate::records::RouterReason;
 use crate::services::ServiceAddressFilter;
 use crate::tunnel::PacketTunnel;
 
@@ -26,8 +27,6 @@ pub(crate) enum ForwardingDecision {
     Echo,
     /// Dropped, with a message to the sender.
     Refuse(ForwardingRefusal),
-    /// No IP packet.
-    Malformed,
     /// Not for others to see, or nothing that a router has a use for.
     Ignore,
 }
@@ -45,6 +44,16 @@ pub(crate) enum ForwardingRefusal {
 }
 
 impl ForwardingRefusal {
+    /// Why its router drops it, as is recorded.
+    pub(crate) fn reason(self) -> RouterReason {
+        match self {
+            ForwardingRefusal::Expired => RouterReason::TtlExpired,
+            ForwardingRefusal::NoRoute | ForwardingRefusal::NoHost => RouterReason::NoRoute,
+            ForwardingRefusal::NoPort => RouterReason::NotForwarded,
+        }
+    }
+
+    /// What its sender gets.
     pub(crate) fn kind(self) -> icmp::IcmpErrorKind {
         match self {
             ForwardingRefusal::Expired => icmp::IcmpErrorKind::TimeExceeded,

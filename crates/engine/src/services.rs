@@ -75,14 +75,22 @@ pub(crate) struct ServiceRedirector {
 pub(crate) enum Redirection {
     /// It is routed like any other.
     None,
-    /// It goes to a replica.
-    To(PacketTunnel, RedirectionHit),
+    /// It enters a tunnel, and goes on.
+    To(TunnelEntry),
     /// It is an echo request that the router answers.
     Answer,
     /// Its connection is lost with its replica's node.
     Lost(ServiceId, ReplicaLossResponse),
     /// It is of a connection that outlives its server, which this router keeps.
-    Held(ServiceId, RouterId),
+    Keep,
+}
+
+/// A tunnel that a packet enters at a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TunnelEntry {
+    pub(crate) tunnel: PacketTunnel,
+    /// Of one to a replica; else it leads to the router that keeps the packet's connection.
+    pub(crate) hit: Option<RedirectionHit>,
 }
 
 /// A packet that is redirected, to be counted.
@@ -98,6 +106,17 @@ enum ReplicaAssignment {
     Nowhere,
     To(u16),
     Lost,
+}
+
+/// What is known of the flow of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FlowOutlook {
+    /// It has this pin, which says where it goes.
+    Pinned(u32, ReplicaAssignment),
+    /// Another redirector has a way to its replica, and this one has none.
+    Elsewhere,
+    /// It is to be given a replica; before, it may have had this pin.
+    New(Option<u32>),
 }
 
 impl ServiceRedirector {
@@ -140,16 +159,42 @@ impl ServiceRedirector {
         let aim = aim.and_then(|port| self.services.replica_at(&request.row, port));
         let service = self.services.of(&request.row);
         if let Some(replica) = aim.filter(|replica| service.reaches(*replica, way)) {
-            let aim = ReplicaAssignment::To(replica);
-            return self.services.redirection(router, &request.row, aim);
+            let assignment = ReplicaAssignment::To(replica);
+            return self.services.redirection(router, &request.row, assignment);
         }
+        self.held(&request, way).unwrap_or_else(|| self.pass(&request, way))
+    }
+
+    /// What would become of a packet that is for no replica yet: by the same steps, without that
+    /// anything comes of it.
+    pub(crate) fn foresee(
+        &self,
+        now: Time,
+        router: RouterId,
+        packet: &ParsedPacket<'_>,
+        way: &mut FindWay<'_>,
+    ) -> Redirection {
+        if let Some(answered) = self.pinged.redirect(&self.services, router, packet, way) {
+            return answered;
+        }
+        let call = self.datagrams.peek(CoarseTime::of(now), packet);
+        let request = call.and_then(|call| self.services.request(now, router, call));
+        let Some(request) = request else { return Redirection::None };
         if let Some(held) = self.held(&request, way) {
             return held;
         }
-        self.pass(&request, way)
+        let assignment = match self.look_up(&request, way) {
+            FlowOutlook::Pinned(_, assignment) => assignment,
+            FlowOutlook::Elsewhere => ReplicaAssignment::Nowhere,
+            FlowOutlook::New(_) => {
+                let chosen = self.choose(&request, way);
+                chosen.map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To)
+            }
+        };
+        self.services.redirection(router, &request.row, assignment)
     }
 
-    /// The same for what the protocol of a transparent service refused.
+    /// The same as `redirect` for what the protocol of a transparent service refused.
     pub(crate) fn redirect_plainly(
         &mut self,
         now: Time,
@@ -164,45 +209,63 @@ impl ServiceRedirector {
 
     /// Where a packet goes that has one replica.
     fn pass(&mut self, request: &RedirectionRequest, way: &mut FindWay<'_>) -> Redirection {
-        let RedirectionRequest { router, row, key, .. } = request;
-        let (services, flows) = (&mut self.services, &mut self.flows);
-        let aim = match flows.known(services, request.tick(), key) {
-            Some(pin) => match flows.follow(services, pin, request) {
-                // Another redirector has a way to its replica, and this one has none.
-                Some(ReplicaAssignment::To(replica))
-                    if !flows.is_of(pin, *router) && !services.of(row).reaches(replica, way) =>
-                {
-                    ReplicaAssignment::Nowhere
+        let assignment = match self.look_up(request, way) {
+            FlowOutlook::Pinned(pin, assignment) => {
+                self.flows.touch(&mut self.services, pin, request);
+                assignment
+            }
+            FlowOutlook::Elsewhere => ReplicaAssignment::Nowhere,
+            FlowOutlook::New(before) => {
+                if let Some(pin) = before {
+                    self.flows.forget(&mut self.services, pin);
                 }
-                Some(aim) => {
-                    flows.touch(services, pin, request);
-                    aim
-                }
-                None => {
-                    flows.forget(services, pin);
-                    self.begin(request, way)
-                }
-            },
-            None => self.begin(request, way),
+                self.begin(request, way)
+            }
         };
-        self.services.redirection(*router, row, aim)
+        self.services.redirection(request.router, &request.row, assignment)
+    }
+
+    /// What is known of a packet's flow.
+    #[inline]
+    fn look_up(&self, request: &RedirectionRequest, way: &mut FindWay<'_>) -> FlowOutlook {
+        let (services, flows) = (&self.services, &self.flows);
+        let Some(pin) = flows.known(services, request.tick(), &request.key) else {
+            return FlowOutlook::New(None);
+        };
+        match flows.follow(services, pin, request) {
+            None => FlowOutlook::New(Some(pin)),
+            Some(ReplicaAssignment::To(replica))
+                if !flows.is_of(pin, request.router)
+                    && !services.of(&request.row).reaches(replica, way) =>
+            {
+                FlowOutlook::Elsewhere
+            }
+            Some(assignment) => FlowOutlook::Pinned(pin, assignment),
+        }
+    }
+
+    /// The replica that a new flow gets.
+    fn choose(&self, request: &RedirectionRequest, way: &mut FindWay<'_>) -> Option<u16> {
+        let RedirectionRequest { router, row, call, .. } = request;
+        // A flow that is not known has sent nothing that an error could be about.
+        let is_error = matches!(call.kind, CallKind::Error);
+        if is_error || self.services.of(row).planned.is_of_origin(row, call) {
+            return None;
+        }
+        self.services.choose(*router, row, call, way)
     }
 
     /// Gives a flow a replica.
     fn begin(&mut self, request: &RedirectionRequest, way: &mut FindWay<'_>) -> ReplicaAssignment {
-        let RedirectionRequest { router, row, key, call, .. } = request;
-        // A flow that is not known has sent nothing that an error could be about.
-        if matches!(call.kind, CallKind::Error) {
-            return ReplicaAssignment::Nowhere;
-        }
-        let chosen = self.services.choose(*router, row, call, way);
-        let service = self.services.of_mut(row);
-        let Some(replica) = chosen.filter(|_| !service.planned.is_of_origin(row, call)) else {
-            service.counters.unserved += 1;
+        let RedirectionRequest { row, key, call, .. } = request;
+        let Some(replica) = self.choose(request, way) else {
+            let is_error = matches!(call.kind, CallKind::Error);
+            self.services.of_mut(row).counters.unserved += u64::from(!is_error);
             return ReplicaAssignment::Nowhere;
         };
         // A reset of nothing begins nothing.
         if call.flags() & tcp::RST == 0 {
+            let service = self.services.of_mut(row);
             let picked_up = row.port.transport == TransportProtocol::Tcp && !call.opens();
             service.counters.picked_up += u64::from(picked_up);
             service.took(key.router, replica);
@@ -212,42 +275,6 @@ impl ServiceRedirector {
             self.flows.pin(&mut self.services, request, replica);
         }
         ReplicaAssignment::To(replica)
-    }
-
-    /// Where a packet would go from a router, without that anything comes of it.
-    pub(crate) fn foresee(
-        &self,
-        now: Time,
-        router: RouterId,
-        packet: &ParsedPacket<'_>,
-        way: &mut FindWay<'_>,
-    ) -> Redirection {
-        let (services, flows) = (&self.services, &self.flows);
-        if let Some(answered) = self.pinged.redirect(services, router, packet, way) {
-            return answered;
-        }
-        let call = self.datagrams.peek(CoarseTime::of(now), packet);
-        let request = call.and_then(|call| services.request(now, router, call));
-        let Some(request) = request else { return Redirection::None };
-        if let Some(held) = self.held(&request, way) {
-            return held;
-        }
-        let RedirectionRequest { row, key, call, .. } = &request;
-        let pin = flows.known(services, request.tick(), key);
-        let mut aim = pin.and_then(|pin| flows.follow(services, pin, &request));
-        if let (Some(pin), Some(ReplicaAssignment::To(replica))) = (pin, aim)
-            && !flows.is_of(pin, router)
-            && !services.of(row).reaches(replica, way)
-        {
-            aim = Some(ReplicaAssignment::Nowhere);
-        }
-        let aim = aim.unwrap_or_else(|| {
-            let of_origin = services.of(row).planned.is_of_origin(row, call);
-            let is_new = !matches!(call.kind, CallKind::Error) && !of_origin;
-            let chosen = is_new.then(|| services.choose(router, row, call, way)).flatten();
-            chosen.map_or(ReplicaAssignment::Nowhere, ReplicaAssignment::To)
-        });
-        services.redirection(router, row, aim)
     }
 
     /// A choice that changed since the last call.

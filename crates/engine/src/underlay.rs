@@ -10,15 +10,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use windtunnel_model::plan::{EventAction, RouteChange};
-use windtunnel_model::{LanId, Lane, Plan, PortId, RouterId, Time};
+use windtunnel_model::{LanId, Lane, Plan, RouterId, Time};
 use windtunnel_wire::icmp;
 
 use crate::counters::RouterCounters;
-use crate::lan::{LearningSwitch, SwitchEgress};
+use crate::lan::LearningSwitch;
 use crate::network::{LaneEndpoint, NetworkDirectory};
-use crate::packet::{EmulatedPacket, MeasuredFrame};
-use crate::records::{RouterReason, TaggedShape};
-use crate::tunnel::PacketTunnel;
+use crate::packet::EmulatedPacket;
+use crate::records::RouterReason;
 pub(crate) use departures::{DepartureQueue, ExitPort, address};
 pub(crate) use lane_set::{LaneSet, ReturnReason, ReturnedPacket};
 use resolution::NeighbourTables;
@@ -35,16 +34,6 @@ pub(crate) struct Underlay {
     /// By router.
     pub(crate) routers: Vec<RouterCounters>,
     pub(crate) departures: DepartureQueue,
-}
-
-/// How a frame has come to the lane that does not let it pass at once.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameEntry {
-    /// The port that it was sent through.
-    pub(crate) origin: PortId,
-    /// The lane before.
-    pub(crate) came_by: Option<Lane>,
-    pub(crate) tunnel: Option<PacketTunnel>,
 }
 
 impl Underlay {
@@ -65,35 +54,6 @@ impl Underlay {
         }
     }
 
-    /// Copies a frame that a node sends, and puts it on a lane.
-    #[inline]
-    pub(crate) fn copy_in(
-        &mut self,
-        now: Time,
-        lane: Lane,
-        entry: FrameEntry,
-        frame: &MeasuredFrame<'_>,
-    ) {
-        let MeasuredFrame { bytes, vnet, shape } = frame;
-        let work = &mut self.lanes.work;
-        match work.pool.copy(bytes) {
-            Some(buf) => {
-                let mut packet = EmulatedPacket::new(buf, *vnet, *shape, work.sent, &mut work.pool);
-                (packet.origin, packet.came_by) = (Some(entry.origin), entry.came_by);
-                // Its shape and tag have the tunnel's header already.
-                packet.tunnel = entry.tunnel;
-                packet.tag = work.recorder.entering();
-                packet.sender = work.sender;
-                self.lanes.offer(now, lane, packet);
-            }
-            None => {
-                let tag = work.recorder.entering();
-                let offered = TaggedShape { tag: &tag, shape };
-                self.lanes.offer_without_memory(now, lane, offered, bytes);
-            }
-        }
-    }
-
     /// Gives a packet to the node at the end of `lane` as it is.
     #[inline]
     pub(crate) fn hand_out(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
@@ -102,22 +62,6 @@ impl Underlay {
         };
         let exit = ExitPort { port, lane, addresses };
         self.departures.push(now, exit, packet, &mut self.lanes.work.pool);
-    }
-
-    /// The lane by which alone a frame leaves a segment; `None`: it is not one, or a partition cuts
-    /// it.
-    pub(crate) fn only_outlet(
-        &mut self,
-        now: Time,
-        lan: LanId,
-        came: Lane,
-        frame: &[u8],
-    ) -> Option<Lane> {
-        let segment = &mut self.segments[lan.index()];
-        match segment.pass(now, came, frame) {
-            SwitchEgress::One(lane) if !segment.parts(came, lane) => Some(lane),
-            _ => None,
-        }
     }
 
     /// Puts a packet on a lane by which it leaves a segment.

@@ -6,7 +6,7 @@ use crate::offset::{index, low_half};
 use crate::options::TcpOptions;
 use crate::segment::ParsedTcpSegment;
 use windtunnel_wire::ecn::EcnCodepoint;
-use windtunnel_wire::packet::{IpPacketSummary, IpVersion};
+use windtunnel_wire::packet::{IpVersion, ParsedPacket};
 use windtunnel_wire::{checksum, ethernet, ipv4, ipv6, tcp, vnet};
 
 /// Bytes of payload in a train at the most: the length fields of IPv4 have 16 bits.
@@ -159,8 +159,10 @@ fn finish_ip(frame: &mut [u8], ecn: EcnCodepoint, identification: u16) {
 
 /// A template is of a packet that was read, so that it is read once more.
 fn finish_tcp(frame: &mut [u8]) {
-    let _ =
-        IpPacketSummary::parse(frame).ok().and_then(|info| checksum::write_partial(frame, &info));
+    let _ = ParsedPacket::parse(frame)
+        .ok()
+        .map(|packet| packet.info)
+        .and_then(|info| checksum::write_partial(frame, &info));
 }
 
 /// A template is of a packet that has been read, so it is one or the other.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::{ConnectionReplicator, ReplicaId, ReplicationConfig, TransmitDestination};
 use windtunnel_model::{Span, Time};
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, vnet};
 
 /// Gives packets to a state machine with three replicas. Each step is two bytes, what happens and
@@ -70,7 +70,7 @@ fn step(machine: &mut ConnectionReplicator, now: &mut Time, what: u8, bytes: &[u
 /// What leaves is whole, and what is kept has bounds.
 fn look(machine: &mut ConnectionReplicator) {
     while let Some(transmit) = machine.poll_transmit() {
-        assert!(IpPacketSummary::parse(&transmit.frame).is_ok(), "what leaves can be read");
+        assert!(ParsedPacket::parse(&transmit.frame).is_ok(), "what leaves can be read");
         let (mut frame, mut header) = (transmit.frame, transmit.vnet);
         if header.gso_type == vnet::GSO_NONE {
             assert!(checksum::complete(&mut frame, &mut header), "and has a checksum");

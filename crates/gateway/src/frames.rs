@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, ethernet, fragment, icmp, ipv4, ipv6, udp, vnet};
 
 /// A frame whose checksums are complete.
@@ -157,7 +157,7 @@ fn v6(protocol: u8, transport: &[u8], addresses: &[u8]) -> Option<Frame> {
 
 /// Computes the transport's checksum.
 fn complete(mut frame: Frame) -> Option<Frame> {
-    let info = IpPacketSummary::parse(&frame).ok()?;
+    let info = ParsedPacket::parse(&frame).ok()?.info;
     checksum::write_partial(&mut frame, &info)?;
     let offset = if info.protocol == udp::PROTOCOL { UDP_CHECKSUM } else { ICMP_CHECKSUM };
     let mut header = vnet::VirtioNetHeader {
@@ -279,7 +279,9 @@ mod tests {
             let frames = datagram(at(from), at(to), &payload, cut(1500, 77));
             let found: Vec<usize> = frames.iter().map(|frame| frame.len() - 14).collect();
             assert_eq!(found, lengths, "{from}");
-            assert!(frames.iter().all(|frame| IpPacketSummary::parse(frame).unwrap().is_fragment));
+            assert!(
+                frames.iter().all(|frame| ParsedPacket::parse(frame).unwrap().info.is_fragment)
+            );
         }
         let longest = vec![0; 65_508];
         let frames = datagram(at("1.2.3.4:1"), at("1.2.3.5:2"), &longest, cut(1500, 1));

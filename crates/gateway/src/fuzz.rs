@@ -1,6 +1,6 @@
 //! The parts that read what others have written, fed with any bytes.
 
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::tcp;
 
 use crate::flows::{ProxiedConnectionKey, step};
@@ -20,7 +20,7 @@ pub fn fuzz_one(input: &[u8]) {
         if info.is_fragment
             && let Some(whole) = reassembly.push(0, &packet)
         {
-            let info = IpPacketSummary::parse(&whole).expect("what is put together is a packet");
+            let info = ParsedPacket::parse(&whole).expect("what is put together is a packet").info;
             assert!(!info.is_fragment || info.is_later_fragment || whole.len() >= frame.len());
         }
         if let Some(key) = ProxiedConnectionKey::of(&packet)

@@ -8,7 +8,7 @@ use windtunnel_model::{RouterId, ServiceId, Span};
 use windtunnel_simlab::{
     ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, UdpEchoServer, Wire, World, ms,
 };
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, icmp, tcp};
 
 #[path = "common/rates.rs"]
@@ -165,7 +165,7 @@ fn a_redirected_flow_and_a_plain_one_share_a_link_and_the_header_counts() {
     world.run_until(ms(4000));
     let of = |client: SocketAddr| -> Vec<FrameDelivery> {
         let from = |it: &&FrameDelivery| {
-            IpPacketSummary::parse(&it.frame).is_ok_and(|it| it.source == client.ip())
+            ParsedPacket::parse(&it.frame).is_ok_and(|it| it.info.source == client.ip())
         };
         world.deliveries("near").iter().filter(from).cloned().collect()
     };
@@ -196,7 +196,7 @@ fn a_flow_whose_replica_is_lost_leaves_its_share_to_others_and_has_one_on_its_ne
     let last = world
         .deliveries("near")
         .last()
-        .map(|it| IpPacketSummary::parse(&it.frame).map(|it| it.source));
+        .map(|it| ParsedPacket::parse(&it.frame).map(|it| it.info.source));
     assert_eq!(last, Some(Ok(b.ip())));
     world.assert_conservation();
 }

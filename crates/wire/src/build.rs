@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::packet::IpPacketSummary;
+use crate::packet::ParsedPacket;
 use crate::{bytes, checksum, ethernet, icmp, ipv4, tcp, udp, vnet};
 
 /// The sender's Ethernet address.
@@ -121,7 +121,7 @@ pub fn udp_train(
 /// When the frame holds neither.
 #[must_use]
 pub fn partial(mut frame: Vec<u8>) -> (Vec<u8>, vnet::VirtioNetHeader) {
-    let info = IpPacketSummary::parse(&frame).expect("the builder's caller gives a whole packet");
+    let info = ParsedPacket::parse(&frame).expect("the builder's caller gives a whole packet").info;
     checksum::write_partial(&mut frame, &info).expect("a checksummed protocol");
     let offset = if info.protocol == tcp::PROTOCOL { tcp::CHECKSUM } else { udp::CHECKSUM };
     let header = vnet::VirtioNetHeader {
@@ -136,7 +136,7 @@ pub fn partial(mut frame: Vec<u8>) -> (Vec<u8>, vnet::VirtioNetHeader) {
 /// Sets the TTL or hop limit.
 #[must_use]
 pub fn with_ttl(mut frame: Vec<u8>, ttl: u8) -> Vec<u8> {
-    let v4 = IpPacketSummary::parse(&frame).is_ok_and(|info| info.source.is_ipv4());
+    let v4 = ParsedPacket::parse(&frame).is_ok_and(|packet| packet.info.source.is_ipv4());
     frame[if v4 { 22 } else { 21 }] = ttl;
     refresh(&mut frame);
     frame
@@ -145,7 +145,7 @@ pub fn with_ttl(mut frame: Vec<u8>, ttl: u8) -> Vec<u8> {
 /// Sets the two ECN bits.
 #[must_use]
 pub fn with_ecn(mut frame: Vec<u8>, bits: u8) -> Vec<u8> {
-    if IpPacketSummary::parse(&frame).is_ok_and(|info| info.source.is_ipv4()) {
+    if ParsedPacket::parse(&frame).is_ok_and(|packet| packet.info.source.is_ipv4()) {
         frame[15] = frame[15] & !3 | bits;
     } else {
         frame[15] = frame[15] & !0x30 | bits << 4;
@@ -174,7 +174,7 @@ pub fn with_extension(mut frame: Vec<u8>, number: u8, header: &[u8]) -> Vec<u8> 
 
 /// Recomputes all checksums of a frame.
 pub(crate) fn refresh(frame: &mut [u8]) {
-    if let Ok(info) = IpPacketSummary::parse(frame) {
+    if let Ok(ParsedPacket { info, .. }) = ParsedPacket::parse(frame) {
         if info.source.is_ipv4() {
             ipv4::set_checksum(frame);
         }

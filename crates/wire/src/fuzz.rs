@@ -114,8 +114,8 @@ fn errors(frame: &[u8]) {
             let reply = icmp::IcmpErrorReply { kind, source, mac: [2, 0, 0, 0, 0, 9] };
             if let Some(length) = icmp::write_error(&reply, frame, &mut out) {
                 assert!(checksum::verify(&out[..length]));
-                let info = packet::IpPacketSummary::parse(&out[..length]);
-                assert!(info.is_ok_and(|info| info.is_icmp_error));
+                let error = packet::ParsedPacket::parse(&out[..length]);
+                assert!(error.is_ok_and(|error| error.info.is_icmp_error));
             }
             core::hint::black_box(icmp::write_error(&reply, frame, &mut []));
         }

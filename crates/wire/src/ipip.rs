@@ -3,7 +3,7 @@
 use core::net::IpAddr;
 
 use crate::ecn;
-use crate::packet::{IpPacketSummary, IpVersion};
+use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, ethernet, ipv4, ipv6};
 
 /// Protocol number of IPv4 inside.
@@ -38,7 +38,7 @@ pub const fn header_len(is_v6: bool) -> usize {
 /// `None` where the frame is no IP packet, a family differs, the packet would be too long for its
 /// length field, or `out` is shorter than the frame and [`header_len`].
 pub fn wrap(frame: &[u8], outer: &OuterIpHeader, out: &mut [u8]) -> Option<usize> {
-    let info = IpPacketSummary::parse(frame).ok()?;
+    let info = ParsedPacket::parse(frame).ok()?.info;
     let packet = frame.get(ethernet::HEADER_LEN..info.end)?;
     let at = ethernet::HEADER_LEN;
     let header = header_len(info.version == IpVersion::V6);
@@ -88,7 +88,7 @@ pub fn is_wrapped(frame: &[u8]) -> bool {
 ///
 /// `None` where there is no whole packet inside, or `out` is shorter than the frame.
 pub fn unwrap(frame: &[u8], out: &mut [u8]) -> Option<usize> {
-    let info = IpPacketSummary::parse(frame).ok()?;
+    let info = ParsedPacket::parse(frame).ok()?.info;
     let fits = match info.version {
         IpVersion::V4 => info.protocol == PROTOCOL_V4,
         IpVersion::V6 => info.protocol == PROTOCOL_V6,
@@ -100,7 +100,7 @@ pub fn unwrap(frame: &[u8], out: &mut [u8]) -> Option<usize> {
     let out = out.get_mut(..ethernet::HEADER_LEN + inner.len())?;
     bytes::copy(frame.get(..ethernet::HEADER_LEN)?, out)?;
     bytes::copy(inner, out.get_mut(ethernet::HEADER_LEN..)?)?;
-    let is_whole = IpPacketSummary::parse(out).ok()?.version == info.version;
+    let is_whole = ParsedPacket::parse(out).ok()?.info.version == info.version;
     if !is_whole {
         return None;
     }

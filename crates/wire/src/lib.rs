@@ -28,13 +28,13 @@
 //! | [`tunnel`] | datagrams that carry frames between the machines of a run |
 //!
 //! ```
-//! use windtunnel_wire::{hop, packet::Info};
+//! use windtunnel_wire::{hop, packet::ParsedPacket};
 //!
 //! let mut frame = [
 //!     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00, // Ethernet, IPv4
 //!     0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0x66, 0xac, 10, 0, 0, 1, 10, 0, 0, 2,
 //! ];
-//! let info = Info::parse(&frame)?;
+//! let info = ParsedPacket::parse(&frame)?.info;
 //! assert_eq!((info.ttl, info.ip_len), (64, 20));
 //! assert_eq!(hop::decrement_ttl(&mut frame), Ok(63));
 //! # Ok::<(), windtunnel_wire::packet::PacketParseError>(())

@@ -102,7 +102,7 @@ mod tests {
         };
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
         let frame = build::tcp(from, to, 7, tcp::SYN | tcp::ACK, options);
-        let at = crate::packet::IpPacketSummary::parse(&frame).unwrap().transport;
+        let at = ParsedPacket::parse(&frame).unwrap().info.transport;
         let mut frame = frame;
         let words = u8::try_from(options.len() / 4).unwrap();
         frame[at + 12] = (5 + words) << 4;

@@ -75,7 +75,8 @@ impl<'a> ParsedPacket<'a> {
     }
 }
 
-/// The facts of an IP packet in an Ethernet frame; offsets count from the start of the frame.
+/// The facts of an IP packet in an Ethernet frame, as [`ParsedPacket::parse`] has read them: what is kept
+/// of it while the frame changes. Offsets count from the start of the frame.
 ///
 /// INVARIANT: `14 <= transport <= end <= frame.len()` for the frame it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,15 +117,6 @@ pub struct IpPacketSummary {
 }
 
 impl IpPacketSummary {
-    /// Reads a frame of which no byte matters beside these facts, or which changes afterwards.
-    ///
-    /// # Errors
-    /// As [`ParsedPacket::parse`].
-    #[inline]
-    pub fn parse(frame: &[u8]) -> Result<Self, PacketParseError> {
-        ParsedPacket::parse(frame).map(|packet| packet.info)
-    }
-
     /// The transport header and payload, in the frame it was read from.
     #[inline]
     pub(crate) fn payload<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
@@ -145,7 +137,7 @@ impl IpPacketSummary {
 /// Bytes of the IP packet in a frame, as [`IpPacketSummary::ip_len`], where no more is to be known.
 ///
 /// # Errors
-/// As [`IpPacketSummary::parse`].
+/// As [`ParsedPacket::parse`].
 #[inline]
 pub fn ip_len(frame: &[u8]) -> Result<u32, PacketParseError> {
     let outer = ethernet::EthernetFrame::parse(frame)?;

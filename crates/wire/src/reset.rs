@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::packet::ParsedPacket;
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp};
 
 /// Bytes of the longest frame here: Ethernet, IPv6 and TCP without options.
@@ -86,7 +86,7 @@ impl TcpResetSegment {
             _ => return None,
         }
         self.write_segment(out, transport)?;
-        let info = IpPacketSummary::parse(out).ok()?;
+        let info = ParsedPacket::parse(out).ok()?.info;
         checksum::fill(out, &info)?;
         Some(out.len())
     }

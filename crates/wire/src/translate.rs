@@ -239,11 +239,11 @@ mod tests {
         let (c, d) = (socket("198.51.100.1:40000"), socket("203.0.113.255:65535"));
         for payload in [&b""[..], b"x", b"hello", &[0xff; 99]] {
             let mut tcp = build::tcp(a, b, 7, 0x18, payload);
-            let info = IpPacketSummary::parse(&tcp).unwrap();
+            let info = ParsedPacket::parse(&tcp).unwrap().info;
             assert!(packet(&mut tcp, &info, &PLAIN, &both()));
             assert_eq!(tcp, build::tcp(c, d, 7, 0x18, payload));
             let mut udp = build::udp(a, b, payload);
-            let info = IpPacketSummary::parse(&udp).unwrap();
+            let info = ParsedPacket::parse(&udp).unwrap().info;
             assert!(packet(&mut udp, &info, &PLAIN, &both()));
             assert_eq!(udp, build::udp(c, d, payload));
         }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn each_end_alone_leaves_a_good_checksum_for_every_port() {
         let frame = build::udp(socket("10.0.0.1:5000"), socket("10.0.0.2:80"), b"payload");
-        let info = IpPacketSummary::parse(&frame).unwrap();
+        let info = ParsedPacket::parse(&frame).unwrap().info;
         for port in 0..=u16::MAX {
             let mut changed = frame.clone();
             let source = Some(([198, 51, 100, 1].into(), port));
@@ -272,7 +272,7 @@ mod tests {
     fn a_datagram_without_a_checksum_stays_without() {
         let mut frame = build::udp(socket("10.0.0.1:5000"), socket("10.0.0.2:80"), b"hi");
         frame[40..42].fill(0);
-        let info = IpPacketSummary::parse(&frame).unwrap();
+        let info = ParsedPacket::parse(&frame).unwrap().info;
         assert!(packet(&mut frame, &info, &PLAIN, &both()));
         assert_eq!(frame[40..42], [0, 0]);
         assert!(checksum::verify(&frame));
@@ -286,7 +286,7 @@ mod tests {
         let udp = |from, to| build::udp_train(from, to, &[3; 4000], 1200);
         for [(mut frame, header), (expected, _)] in [[tcp(a, b), tcp(c, d)], [udp(a, b), udp(c, d)]]
         {
-            let info = IpPacketSummary::parse(&frame).unwrap();
+            let info = ParsedPacket::parse(&frame).unwrap().info;
             assert!(packet(&mut frame, &info, &header, &both()));
             assert_eq!(frame, expected);
             for index in 0..PacketTrain::new(&frame, &header).count {
@@ -318,7 +318,7 @@ mod tests {
         let cut = build::ip(a, b, 6, &[0; 12]);
         for frame in [build::ip(a, b, 132, &[0; 40]), six, cut] {
             let mut changed = frame.clone();
-            let info = IpPacketSummary::parse(&frame).unwrap();
+            let info = ParsedPacket::parse(&frame).unwrap().info;
             assert!(!packet(&mut changed, &info, &PLAIN, &both()));
             assert_eq!(changed, frame);
         }
@@ -369,7 +369,7 @@ mod tests {
         };
         let mut message = [0; 1294];
         let length = write_error(&reply, &about, &mut message).unwrap();
-        let info = IpPacketSummary::parse(&message[..length]).unwrap();
+        let info = ParsedPacket::parse(&message[..length]).unwrap().info;
         message[length - 1] ^= 1;
         assert!(!error(&mut message[..length], &info, &both(), &both()));
         let cut = build::ip([1, 1, 1, 1].into(), [2, 2, 2, 2].into(), 1, &message[34..60]);

@@ -76,19 +76,17 @@ impl LaneMeter {
     pub(super) fn count_passage(
         &mut self,
         now: Time,
-        shape: &PacketTrainShape,
+        passes: TaggedShape<'_>,
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        let tag = recorder.entering();
-        if recorder.wants(&tag) {
-            let what = TaggedShape { tag: &tag, shape };
-            recorder.write(Kind::Offered, now, self.label, what, tag.ack);
-            recorder.write(Kind::Delivered, now, self.label, what, 0);
+        if recorder.wants(passes.tag) {
+            recorder.write(Kind::Offered, now, self.label, passes, passes.tag.ack);
+            recorder.write(Kind::Delivered, now, self.label, passes, 0);
         }
-        self.count_offer(shape, frame);
-        self.counters.delay_count += u64::from(shape.count);
-        self.count_delivery(shape);
+        self.count_offer(passes.shape, frame);
+        self.counters.delay_count += u64::from(passes.shape.count);
+        self.count_delivery(passes.shape);
     }
 
     /// Counts segments of a packet, the first of them here at `time`, as dropped.

@@ -10,7 +10,7 @@
 //! - **Drop reasons**: `mtu`.
 //! - **Model**: RFC 791 3.2, RFC 1191, RFC 1812 4.2.2.7, RFC 8201.
 
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::ParsedPacket;
 
 use crate::packet::PacketTrainShape;
 
@@ -42,8 +42,8 @@ impl MtuLimit {
         }
         let last_fits = shape.count > 1 && shape.last <= self.0;
         let segments = shape.count - u32::from(last_fits);
-        match IpPacketSummary::parse(frame) {
-            Ok(info) if !info.dont_fragment => MtuVerdict::Fragments { segments },
+        match ParsedPacket::parse(frame) {
+            Ok(packet) if !packet.info.dont_fragment => MtuVerdict::Fragments { segments },
             _ => MtuVerdict::No { segments },
         }
     }

@@ -3,6 +3,7 @@
 mod change;
 mod deliver;
 mod forward;
+mod judge;
 mod middle;
 mod redirect;
 mod replicate;

@@ -3,17 +3,16 @@
 use alloc::boxed::Box;
 
 use windtunnel_model::plan::NetworkModel;
-use windtunnel_model::{Lane, Plan, PortId, Time};
+use windtunnel_model::{Lane, Plan, Time};
 
 use super::{Core, ImmediateDeparture};
 use crate::chain::ElementChainRole;
-use crate::packet::{EmulatedPacket, MeasuredFrame};
+use crate::packet::{EmulatedPacket, EnteringFrame};
 use crate::part::NetworkPart;
 use crate::paths::PathModel;
 use crate::paths::exchange::AnnouncementExchange;
 use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{LaneWakeUp, LaneWakeUpTimes};
-use crate::tunnel::PacketTunnel;
 
 /// How packets are carried over the lanes of a [`Core`].
 ///
@@ -63,19 +62,17 @@ impl QueueingModel {
         }
     }
 
-    /// Takes a frame that a node sent, perhaps into a tunnel (with the model of paths, none begins at
-    /// a node); `Some` if every element lets it pass at once.
+    /// Takes a frame that a node sent, which may be in a tunnel (with the model of paths, none begins
+    /// at a node); `Some` if every element lets it pass at once.
     #[inline]
     pub(crate) fn enter(
         &mut self,
         core: &mut Core,
-        port: PortId,
-        frame: MeasuredFrame<'_>,
-        tunnel: Option<PacketTunnel>,
+        frame: EnteringFrame<'_>,
     ) -> Option<ImmediateDeparture> {
         match self {
-            QueueingModel::Hops => core.enter(core.now, port, frame, tunnel),
-            QueueingModel::Paths(paths) => paths.enter(core, port, frame),
+            QueueingModel::Hops => core.enter(core.now, frame),
+            QueueingModel::Paths(paths) => paths.enter(core, frame),
         }
     }
 

@@ -8,7 +8,7 @@ use super::model::QueueingModel;
 use super::{Core, ImmediateDeparture};
 use crate::housekeeping;
 use crate::network::LaneEndpoint;
-use crate::packet::{FrameOrigin, MeasuredFrame, SenderClass};
+use crate::packet::{EnteringFrame, FrameOrigin};
 
 /// A network that does what is due in it, in the intended order.
 #[derive(Debug)]
@@ -62,10 +62,9 @@ impl NetworkScheduler {
         vnet: VirtioNetHeader,
         frame: &mut [u8],
     ) -> Option<ImmediateDeparture> {
-        let FrameOrigin { port, sent, sender } = origin;
         let core = &mut self.core;
         let now = core.now;
-        let end = core.net.network.end(core.net.network.lane_of(port));
+        let end = core.net.network.end(core.net.network.lane_of(origin.port));
         let on_lan = matches!(end, LaneEndpoint::Lan(_));
         if !on_lan && housekeeping::stays_out(frame, matches!(end, LaneEndpoint::Router(_))) {
             if let LaneEndpoint::Router(router) = end {
@@ -73,18 +72,18 @@ impl NetworkScheduler {
             }
             return None;
         }
-        let mut frame = MeasuredFrame::new(frame, vnet);
+        let mut frame = EnteringFrame::new(origin, vnet, frame);
         let mut back = None;
-        if core.services.ends_at(port) {
-            back = core.redirection().take_reply(port, &mut frame).ok()?;
+        if core.services.ends_at(origin.port) {
+            back = core.redirection().take_reply(&mut frame).ok()?;
         }
-        let work = &mut core.net.lanes.work;
-        work.recorder.meet(now, frame.bytes, &frame.shape);
-        (work.sender, work.sent) = (sender, sent);
-        let express = self.model.enter(core, port, frame, back);
-        self.core.net.lanes.work.sender = SenderClass::Flow;
+        frame.tag = core.net.lanes.work.recorder.meet(now, frame.bytes, &frame.shape);
+        if let Some(tunnel) = back {
+            frame.enter(tunnel);
+        }
+        let departure = self.model.enter(core, frame);
         self.settle(now);
-        express
+        departure
     }
 
     /// Changes the network.

@@ -5,6 +5,7 @@ use core::net::{IpAddr, Ipv4Addr};
 use windtunnel_nat::{Ipv4Endpoint, NatTranslation};
 use windtunnel_wire::packet::IpPacketSummary;
 use windtunnel_wire::translate;
+use windtunnel_wire::vnet::VirtioNetHeader;
 
 /// What is written into a packet.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +34,23 @@ impl PacketRewrite {
     pub(super) fn come_from(&mut self, mapped: NatTranslation) {
         self.ends.source = Some(pair(mapped.endpoint));
         self.mapped[1] = Some(mapped);
+    }
+
+    /// Writes it into a packet; `false`, and nothing is changed, where it cannot be.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        frame: &mut [u8],
+        info: &IpPacketSummary,
+        vnet: &VirtioNetHeader,
+    ) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        if info.is_icmp_error {
+            return translate::error(frame, info, &self.ends, &self.quoted);
+        }
+        translate::packet(frame, info, vnet, &self.ends)
     }
 
     /// Whether nothing is changed.

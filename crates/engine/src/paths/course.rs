@@ -16,7 +16,7 @@ use windtunnel_wire::packet::ParsedPacket;
 
 use crate::engine::RedirectionPoint;
 use crate::network::{LaneEndpoint, NetworkDirectory};
-use crate::services::Redirection;
+use crate::services::{Redirection, TunnelEntry};
 use crate::tunnel::TunnelEndpoint;
 use crate::underlay::LaneSet;
 
@@ -100,9 +100,9 @@ impl RedirectionPoint<'_> {
             let LaneEndpoint::Router(start) = self.net.network.end(lane) else { break };
             match self.redirect(now, start, packet, None, false) {
                 // What outlives its server is refused with this model, and routers that answer are.
-                Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
+                Redirection::None | Redirection::Answer | Redirection::Keep => {}
                 Redirection::Lost(..) => return None,
-                Redirection::To(tunnel, _) => {
+                Redirection::To(TunnelEntry { tunnel, .. }) => {
                     let TunnelEndpoint::Port(end) = tunnel.end else { break };
                     let towards = if hops == 0 { None } else { target };
                     let overhead = tunnel.overhead;

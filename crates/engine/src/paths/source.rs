@@ -15,8 +15,8 @@ use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::ImmediateDeparture;
-use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
-use crate::records::{self, SOURCE_QUEUE, TaggedShape};
+use crate::packet::{EmulatedPacket, EnteringFrame, PacketTrainShape};
+use crate::records::{self, SOURCE_QUEUE};
 use crate::underlay::LaneSet;
 
 /// Packets in the queue that show that a flow wants more than was thought.
@@ -28,10 +28,9 @@ impl PathModel {
     pub(crate) fn enter(
         &mut self,
         core: &mut Core,
-        port: PortId,
-        frame: MeasuredFrame<'_>,
+        frame: EnteringFrame<'_>,
     ) -> Option<ImmediateDeparture> {
-        let now = core.now;
+        let (now, port) = (core.now, frame.origin.port);
         let found = ParsedPacket::parse(frame.bytes).ok().and_then(|packet| {
             let (course, aim) = core.redirection().course(now, port, &packet)?;
             let key = FiveTuple::of(&packet);
@@ -39,22 +38,11 @@ impl PathModel {
             Some((path, aim, (key, FlowSignal::of(&packet))))
         });
         let Some((path, aim, (key, signal))) = found else {
-            return core.enter(now, port, frame, None);
+            return core.enter(now, frame);
         };
-        let MeasuredFrame { bytes, vnet, shape } = frame;
-        self.see(core, now, path, key, signal, &shape);
-        let Some(buf) = core.net.lanes.work.pool.copy(bytes) else {
-            let first = self.paths[path].lanes[0];
-            let tag = core.net.lanes.work.recorder.entering();
-            let offered = TaggedShape { tag: &tag, shape: &shape };
-            core.net.lanes.offer_without_memory(now, first, offered, bytes);
-            return None;
-        };
-        let work = &mut core.net.lanes.work;
-        let mut packet = EmulatedPacket::new(buf, vnet, shape, work.sent, &mut work.pool);
-        packet.origin = Some(port);
+        self.see(core, now, path, key, signal, &frame.shape);
+        let mut packet = core.net.lanes.take_in(now, self.paths[path].lanes[0], &frame)?;
         packet.aim = aim;
-        packet.tag = work.recorder.entering();
         self.wait_at_source(core, now, path, packet);
         None
     }

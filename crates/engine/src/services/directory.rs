@@ -20,7 +20,7 @@ use super::pins::{CoarseTime, PinnedFlowKey, ReplicaPin};
 use super::replica::ServiceReplica;
 use super::rows::{RedirectionRow, RedirectionTable};
 use super::service::RedirectedService;
-use super::{Redirection, RedirectionHit, ReplicaAssignment};
+use super::{Redirection, RedirectionHit, ReplicaAssignment, TunnelEntry};
 use crate::records::mapped;
 use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
@@ -173,7 +173,8 @@ impl ServiceDirectory {
             fragments: service.planned.encapsulation == TunnelEncapsulation::Fragment,
             ..service.planned.tunnel(row.is_v6, TunnelEndpoint::Router(router), end)
         };
-        Redirection::To(tunnel, RedirectionHit { service: row.service, replica })
+        let hit = Some(RedirectionHit { service: row.service, replica });
+        Redirection::To(TunnelEntry { tunnel, hit })
     }
 
     /// Counts a packet that is redirected.

@@ -13,12 +13,13 @@ use super::pins::CoarseTime;
 use super::transparent::ends;
 use super::{
     FailOverDisposition, FailOverNews, FailOverPacket, FailOverSender, Redirection,
-    ServiceRedirector,
+    ServiceRedirector, TunnelEntry,
 };
-use crate::tunnel::{PacketTunnel, TunnelEndpoint};
+use crate::tunnel::TunnelEndpoint;
 
 impl ServiceRedirector {
-    /// Whether a packet belongs to a connection that is kept, or begins one; and where that is.
+    /// Whether a packet belongs to a connection that is kept, or begins one: to the router where that
+    /// is.
     pub(super) fn held(
         &self,
         request: &RedirectionRequest,
@@ -26,9 +27,13 @@ impl ServiceRedirector {
     ) -> Option<Redirection> {
         let RedirectionRequest { router, row, key, call, .. } = request;
         let held = self.transparent.of(row.service)?;
-        let service = ServiceId(row.service.into());
         if let Some(holder) = held.holder(&ends(call)) {
-            return Some(Redirection::Held(service, holder));
+            if holder == *router {
+                return Some(Redirection::Keep);
+            }
+            let [start, end] = [*router, holder].map(TunnelEndpoint::Router);
+            let tunnel = self.services.of(row).planned.tunnel(row.is_v6, start, end);
+            return Some(Redirection::To(TunnelEntry { tunnel, hit: None }));
         }
         let is_plain = || {
             let pin = self.flows.known(&self.services, request.tick(), key);
@@ -38,19 +43,7 @@ impl ServiceRedirector {
             && call.opens()
             && !is_plain()
             && self.services.order(*router, row, call, way).len() > 1;
-        begins.then_some(Redirection::Held(service, *router))
-    }
-
-    /// The tunnel in which a redirector sends a packet to the holder of its connection.
-    pub(crate) fn detour(
-        &self,
-        service: ServiceId,
-        is_v6: bool,
-        from: RouterId,
-        to: RouterId,
-    ) -> PacketTunnel {
-        let planned = &self.services.list[service.index()].planned;
-        planned.tunnel(is_v6, TunnelEndpoint::Router(from), TunnelEndpoint::Router(to))
+        begins.then_some(Redirection::Keep)
     }
 
     /// Gives the protocol a packet that came to the holder of its connection.

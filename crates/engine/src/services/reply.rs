@@ -12,7 +12,7 @@ use super::pins::PinnedFlowKey;
 use super::rows::{RedirectionRow, RedirectionTable};
 use super::service::RedirectedService;
 use super::{FindWay, ServiceRedirector};
-use crate::packet::MeasuredFrame;
+use crate::packet::EnteringFrame;
 use crate::records::mapped;
 use crate::tunnel::PacketTunnel;
 
@@ -34,11 +34,11 @@ impl ServiceRedirector {
     /// changed.
     pub(crate) fn take_reply(
         &mut self,
-        port: PortId,
-        frame: &mut MeasuredFrame<'_>,
+        frame: &mut EnteringFrame<'_>,
         generation: u64,
         way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
     ) -> Result<Option<PacketTunnel>, LostReplicaFrame> {
+        let port = frame.origin.port;
         let node = self.services.owner(port);
         let Ok(packet) = ParsedPacket::parse(frame.bytes) else { return Ok(None) };
         let info = &packet.info;
@@ -93,7 +93,7 @@ impl RedirectedService {
         &mut self,
         node: NodeId,
         is_v6: bool,
-        frame: &mut MeasuredFrame<'_>,
+        frame: &mut EnteringFrame<'_>,
         generation: u64,
         way: &mut dyn FnMut(RouterId, PortId) -> Option<ReplicaPathMetrics>,
     ) {

@@ -20,13 +20,13 @@ use windtunnel_failover::{
 };
 use windtunnel_model::plan::{self, FailOver, NetworkModel, Plan, TransportProtocol};
 use windtunnel_model::{NodeId, PortId, RouterId, ServiceId, Time};
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
-use windtunnel_wire::vnet;
+use windtunnel_wire::packet::ParsedPacket;
+use windtunnel_wire::{ethernet, vnet};
 
-use super::RedirectionHit;
 use super::call::{CallKind, ServicePacketHeader, unmapped};
 use super::directory::ServiceDirectory;
 use super::rows::RedirectionRow;
+use super::{RedirectionHit, TunnelEntry};
 use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 
 pub use counters::{ExpelledCounts, FailOverCounters};
@@ -76,7 +76,7 @@ pub(crate) struct FailOverPacket {
     /// From where.
     pub(crate) at: RouterId,
     /// How it gets to a replica; `None`: it is for the client.
-    pub(crate) to: Option<(PacketTunnel, RedirectionHit)>,
+    pub(crate) to: Option<TunnelEntry>,
     pub(crate) vnet: vnet::VirtioNetHeader,
     pub(crate) frame: Vec<u8>,
 }
@@ -170,9 +170,11 @@ impl TransparentFailOver {
                 let known = &services.list[usize::from(service)];
                 let number = known.position(NodeId(node))?;
                 let end = TunnelEndpoint::Port(known.replicas[number].port);
-                let is_v6 = IpPacketSummary::parse(&frame).is_ok_and(|info| info.source.is_ipv6());
+                let view = ethernet::EthernetFrame::parse(&frame);
+                let is_v6 = view.is_ok_and(|view| view.ethertype() == ethernet::IPV6);
+                let tunnel = known.planned.tunnel(is_v6, TunnelEndpoint::Router(at), end);
                 let hit = RedirectionHit { service, replica: u16::try_from(number).ok()? };
-                Some((known.planned.tunnel(is_v6, TunnelEndpoint::Router(at), end), hit))
+                Some(TunnelEntry { tunnel, hit: Some(hit) })
             }
         };
         Some(FailOverPacket { service: id, at, to, vnet, frame })

@@ -2,7 +2,7 @@
 //! written.
 
 use windtunnel_model::{PortId, Time};
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{checksum, ipip, vnet};
 
 use super::TunnelEndpoint;
@@ -34,10 +34,10 @@ impl OuterHeaders {
         if !checksum::complete(frame, header) {
             return Err(packet);
         }
-        let outer = IpPacketSummary::parse(packet.frame()).ok().and_then(|info| {
+        let outer = ParsedPacket::parse(packet.frame()).ok().and_then(|inner| {
             Some(ipip::OuterIpHeader {
-                source: network.address_of_mouth(tunnel.start, info.source)?,
-                destination: network.address_of_mouth(tunnel.end, info.source)?,
+                source: network.address_of_mouth(tunnel.start, inner.info.source)?,
+                destination: network.address_of_mouth(tunnel.end, inner.info.source)?,
                 identification: self.written,
                 dont_fragment: !tunnel.fragments,
             })

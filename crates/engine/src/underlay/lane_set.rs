@@ -16,7 +16,7 @@ use crate::element::RngKey;
 use crate::element::trace::TraceSet;
 use crate::engine::QueueingModel;
 use crate::network::{LaneEndpoint, NetworkDirectory};
-use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape, SenderClass};
+use crate::packet::{EmulatedPacket, EnteringFrame, FrameOrigin, PacketTrainShape};
 use crate::records::{PacketRecordTag, PacketRecorder, TaggedShape};
 use crate::timer::{LaneActivity, TimerHeap};
 
@@ -80,8 +80,6 @@ impl LaneSet {
                 clocks: model.clocks(plan),
                 exits: VecDeque::new(),
                 recorder: PacketRecorder::new(),
-                sender: SenderClass::Flow,
-                sent: Time::ZERO,
             },
             vertices: plan.links.iter().map(|link| link.ends.map(|end| end.vertex)).collect(),
             returned: VecDeque::new(),
@@ -96,9 +94,32 @@ impl LaneSet {
 
     /// Counts a frame that passes a lane at once, because that is clear.
     #[inline]
-    pub(crate) fn pass(&mut self, now: Time, lane: Lane, frame: &MeasuredFrame<'_>) {
+    pub(crate) fn pass(&mut self, now: Time, lane: Lane, frame: &EnteringFrame<'_>) {
         let chain = &mut self.chains[lane.index()];
-        chain.pass(now, &frame.shape, frame.bytes, &mut self.work.recorder);
+        chain.pass(now, frame.tagged(), frame.bytes, &mut self.work.recorder);
+    }
+
+    /// Copies a frame that a node sends, for a lane; `None`: there is no memory, which is counted
+    /// there.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        frame: &EnteringFrame<'_>,
+    ) -> Option<EmulatedPacket> {
+        let work = &mut self.work;
+        let Some(buf) = work.pool.copy(frame.bytes) else {
+            self.offer_without_memory(now, lane, frame.tagged(), frame.bytes);
+            return None;
+        };
+        let FrameOrigin { port, sent, sender } = frame.origin;
+        let mut packet = EmulatedPacket::new(buf, frame.vnet, frame.shape, sent, &mut work.pool);
+        (packet.origin, packet.came_by) = (Some(port), frame.came_by);
+        // Its shape and tag have the tunnel's header already.
+        (packet.tunnel, packet.tag) = (frame.tunnel, frame.tag);
+        packet.sender = sender;
+        Some(packet)
     }
 
     /// Puts a packet on a lane at the time of its first segment. The caller asks for what comes back

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use windtunnel_model::{LanId, Lane, RouterId, Time};
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{ethernet, vnet};
 
 use super::Underlay;
@@ -24,9 +24,23 @@ impl Underlay {
         })
     }
 
+    /// Whether a router may send a packet on: it is for its address, and no neighbour discovery.
+    #[inline]
+    pub(crate) fn may_forward(&self, lane: Lane, packet: &ParsedPacket<'_>) -> bool {
+        self.network.station(lane).is_none()
+            || self.is_for_router(lane, packet.frame)
+                && self.read_resolution(lane, packet.frame, Some(packet)).is_none()
+    }
+
     /// Reads an ARP or neighbour discovery message that has come by a lane; `None`: it is no such.
-    pub(crate) fn read_resolution(&self, lane: Lane, frame: &[u8]) -> Option<ResolutionOutcome> {
-        ResolutionOutcome::of(frame, self.network.station(lane)?)
+    /// `packet` is the frame as an IP packet, if it is one.
+    pub(crate) fn read_resolution(
+        &self,
+        lane: Lane,
+        frame: &[u8],
+        packet: Option<&ParsedPacket<'_>>,
+    ) -> Option<ResolutionOutcome> {
+        ResolutionOutcome::of(self.network.station(lane)?, frame, packet)
     }
 
     /// Notes what a message that has come by a lane says; the packets that waited for that.
@@ -66,38 +80,22 @@ impl Underlay {
         self.depart(now, said.station.router, lane, packet);
     }
 
-    /// Writes the Ethernet addresses of a router's frame that enters `lane`, where that needs no
-    /// question.
-    pub(crate) fn address_next(
-        &self,
-        now: Time,
-        lane: Lane,
-        frame: &mut [u8],
-        tunnel: Option<&PacketTunnel>,
-    ) -> bool {
-        let LaneEndpoint::Lan(lan) = self.network.end(lane) else { return true };
-        let Some(station) = self.network.station(lane.reverse()) else { return false };
-        let mac = self
-            .neighbour_of(lan, frame, tunnel)
-            .and_then(|address| self.neighbours.fresh(now, lane, address));
-        mac.is_some_and(|mac| ethernet::set_addresses(frame, mac, station.mac))
-    }
-
-    /// The Ethernet addresses of a middlebox's frame that enters `lane` with these changes, where that
-    /// needs no question; `None`: it does.
+    /// The Ethernet addresses of a router's frame that enters `lane`, where that needs no question;
+    /// `None`: it does.
+    #[inline]
     pub(crate) fn next_addresses(
         &self,
         now: Time,
         lane: Lane,
         info: &IpPacketSummary,
-        changes: &PacketRewrite,
+        rewrite: &PacketRewrite,
+        tunnel: Option<&PacketTunnel>,
     ) -> Option<NextAddresses> {
         let LaneEndpoint::Lan(lan) = self.network.end(lane) else {
             return Some(NextAddresses(None));
         };
         let station = self.network.station(lane.reverse())?;
-        let destination = changes.destination(info);
-        let address = self.network.neighbour(lan, Some(info.source), destination)?;
+        let address = self.neighbour_of(lan, info, rewrite, tunnel)?;
         let mac = self.neighbours.fresh(now, lane, address)?;
         Some(NextAddresses(Some((mac, station.mac))))
     }
@@ -108,6 +106,8 @@ impl Underlay {
         now: Time,
         id: RouterId,
         lane: Lane,
+        info: &IpPacketSummary,
+        rewrite: &PacketRewrite,
         mut packet: EmulatedPacket,
     ) {
         let (LaneEndpoint::Lan(lan), Some(station)) =
@@ -116,7 +116,7 @@ impl Underlay {
             return self.depart(now, id, lane, packet);
         };
         let tunnel = packet.tunnel.as_ref();
-        let Some(address) = self.neighbour_of(lan, packet.frame(), tunnel) else {
+        let Some(address) = self.neighbour_of(lan, info, rewrite, tunnel) else {
             return self.drop_refused(id, RouterReason::NoRoute, packet);
         };
         let answer = self.neighbours.behind(lane).find(now, address);
@@ -170,16 +170,17 @@ impl Underlay {
         self.lanes.arm_questions(lane, self.neighbours.next(lane));
     }
 
-    /// The next hop on a LAN for a router's frame.
+    /// The next hop on a LAN for a router's packet: found as its route was, by the source that it
+    /// had and the destination that it has now.
     fn neighbour_of(
         &self,
         lan: LanId,
-        frame: &[u8],
+        info: &IpPacketSummary,
+        rewrite: &PacketRewrite,
         tunnel: Option<&PacketTunnel>,
     ) -> Option<IpAddr> {
-        let info = IpPacketSummary::parse(frame).ok()?;
         let Some(tunnel) = tunnel else {
-            return self.network.neighbour(lan, Some(info.source), info.destination);
+            return self.network.neighbour(lan, Some(info.source), rewrite.destination(info));
         };
         let end = self.network.address_of_mouth(tunnel.end, info.destination)?;
         self.network.neighbour(lan, None, end)

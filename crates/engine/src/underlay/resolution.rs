@@ -8,6 +8,7 @@ use windtunnel_model::{Lane, Time};
 use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::ethernet;
 use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, NeighbourMessage};
+use windtunnel_wire::packet::ParsedPacket;
 
 use crate::neighbours::Neighbours;
 use crate::network::RouterLanInterface;
@@ -67,11 +68,16 @@ impl NeighbourTables {
 
 impl ResolutionOutcome {
     /// What a frame means to the router behind `station`; `None`: it is no such message.
-    pub(super) fn of(frame: &[u8], station: RouterLanInterface) -> Option<ResolutionOutcome> {
-        if let Ok(message) = ArpPacket::parse(frame) {
+    pub(super) fn of(
+        station: RouterLanInterface,
+        frame: &[u8],
+        packet: Option<&ParsedPacket<'_>>,
+    ) -> Option<ResolutionOutcome> {
+        let Some(packet) = packet else {
+            let message = ArpPacket::parse(frame).ok()?;
             return Some(ResolutionOutcome::of_arp(&message, station));
-        }
-        let message = NeighbourMessage::parse(frame)?;
+        };
+        let message = NeighbourMessage::of(packet)?;
         Some(ResolutionOutcome::of_discovery(&message, frame, station))
     }
 

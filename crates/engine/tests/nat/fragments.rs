@@ -1,6 +1,6 @@
 //! Fragments at NATs (RFC 4787, REQ-13a and REQ-14).
 
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{build, fragment};
 
 use crate::support::MS;
@@ -33,7 +33,7 @@ fn req_14_fragments_are_translated_in_whatever_order_they_come() {
         // Its next link has an MTU of 1500 bytes.
         assert_eq!(came.len(), 2, "{order:?}");
         let infos: Vec<IpPacketSummary> =
-            came.iter().map(|(_, frame)| IpPacketSummary::parse(frame).unwrap()).collect();
+            came.iter().map(|(_, frame)| ParsedPacket::parse(frame).unwrap().info).collect();
         assert!(infos.iter().all(|info| info.source == home.router(2) && info.is_fragment));
         let counters = home.counters();
         assert_eq!((counters.fragments, counters.reassembled, counters.forwarded), (3, 1, 1));

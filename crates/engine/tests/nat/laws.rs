@@ -81,7 +81,7 @@ proptest! {
         let home = play(&format!("{{nat: {}}}", TYPES[kind]), &steps, "");
         let inside = [home.end(0, 0).ip(), home.end(1, 0).ip()];
         for out in home.net.out.iter().filter(|out| out.port >= 2) {
-            let info = windtunnel_wire::packet::IpPacketSummary::parse(&out.frame).unwrap();
+            let info = windtunnel_wire::packet::ParsedPacket::parse(&out.frame).unwrap().info;
             prop_assert!(!inside.contains(&info.source));
             // Quotes of what is outside itself were sent there.
             let is_own = info.is_icmp_error;

@@ -2,7 +2,7 @@
 
 use windtunnel_model::RouterId;
 use windtunnel_model::plan::EventAction;
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, icmp, tcp};
 
 use crate::support::{MS, Net};
@@ -42,10 +42,10 @@ fn a_route_is_traced_through_a_nat() {
     let (a, s) = (home.end(A, 40_000), home.end(S, 33_434));
     let probe = |ttl| build::with_ttl(build::udp(a, s, b"probe"), ttl);
     let near = home.send(A, &probe(1));
-    let info = IpPacketSummary::parse(&near[0].1).unwrap();
+    let info = ParsedPacket::parse(&near[0].1).unwrap().info;
     assert_eq!((near[0].0, message(&near[0].1), info.source), (A, (11, 0), home.router(0)));
     let far = home.send(A, &probe(2));
-    let info = IpPacketSummary::parse(&far[0].1).unwrap();
+    let info = ParsedPacket::parse(&far[0].1).unwrap().info;
     assert_eq!((far[0].0, message(&far[0].1)), (A, (11, 0)));
     assert_eq!(Some(info.source), home.net.plan.routers[1].interfaces[0].v4.map(Into::into));
     // What is quoted is what a has sent.

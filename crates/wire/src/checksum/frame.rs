@@ -16,7 +16,7 @@ pub fn complete(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader) -> bool {
     }
     let start = usize::from(vnet.csum_start);
     let field = start + usize::from(vnet.csum_offset);
-    let end = IpPacketSummary::parse(frame).map_or(frame.len(), |info| info.end);
+    let end = ParsedPacket::parse(frame).map_or(frame.len(), |packet| packet.info.end);
     if field + 2 > end {
         return false;
     }

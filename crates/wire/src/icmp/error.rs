@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
+use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6};
 
 use super::HEADER_LEN;
@@ -59,7 +59,7 @@ pub struct IcmpErrorReply {
 /// `None` when the original is not an IP packet, `source` is of the other version, or `out` is too
 /// short (1294 bytes always do). Ask [`may_send_error`] first.
 pub fn write_error(reply: &IcmpErrorReply, original: &[u8], out: &mut [u8]) -> Option<usize> {
-    let info = IpPacketSummary::parse(original).ok()?;
+    let info = ParsedPacket::parse(original).ok()?.info;
     let packet = original.get(ethernet::HEADER_LEN..info.end)?;
     match (info.source, reply.source) {
         (IpAddr::V4(to), IpAddr::V4(from)) => write_v4(reply, from, to, packet, out),
@@ -164,7 +164,7 @@ fn write_message(frame: &mut [u8], message: (u8, u8, u32), quote: &[u8]) -> Opti
     bytes::put(frame, at, [kind, code, 0, 0])?;
     bytes::put_u32(frame, at + 4, rest)?;
     bytes::copy(quote, frame.get_mut(at + HEADER_LEN..)?)?;
-    let info = IpPacketSummary::parse(frame).ok()?;
+    let info = ParsedPacket::parse(frame).ok()?.info;
     checksum::fill(frame, &info)?;
     Some(frame.len())
 }

@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
-use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::packet::ParsedPacket;
 use crate::{bytes, checksum, ethernet, ipv6};
 
 use super::{HEADER_LEN, PROTOCOL_V6};
@@ -34,10 +34,9 @@ pub struct NeighbourMessage {
 }
 
 impl NeighbourMessage {
-    /// Reads a frame; `None` when it holds none, or one that RFC 4861 (7.1) calls void.
+    /// Reads a packet; `None` when it holds none, or one that RFC 4861 (7.1) calls void.
     #[must_use]
-    pub fn parse(frame: &[u8]) -> Option<NeighbourMessage> {
-        let packet = ParsedPacket::parse(frame).ok()?;
+    pub fn of(packet: &ParsedPacket<'_>) -> Option<NeighbourMessage> {
         let (info, message) = (&packet.info, packet.payload());
         let IpAddr::V6(source) = info.source else { return None };
         let kind = bytes::u8_at(message, 0).filter(|_| info.protocol == PROTOCOL_V6)?;
@@ -45,7 +44,7 @@ impl NeighbourMessage {
         let valid = (asks || kind == ADVERTISEMENT)
             && info.ttl == HOP_LIMIT
             && bytes::u8_at(message, 1) == Some(0)
-            && checksum::holds(&packet);
+            && checksum::holds(packet);
         let target: [u8; 16] = bytes::array_at(message, HEADER_LEN).filter(|_| valid)?;
         let wanted = if asks { SOURCE_OPTION } else { TARGET_OPTION };
         let mac = option(message.get(HEADER_LEN + 16..)?, wanted);
@@ -131,7 +130,7 @@ impl NeighbourDiscoveryMessage {
         bytes::put(frame, at + HEADER_LEN, self.target.octets())?;
         bytes::put(frame, at + HEADER_LEN + 16, [self.option.0, 1])?;
         bytes::put(frame, at + HEADER_LEN + 18, self.option.1)?;
-        let info = IpPacketSummary::parse(frame).ok()?;
+        let info = ParsedPacket::parse(frame).ok()?.info;
         checksum::fill(frame, &info)?;
         Some(FRAME_LEN)
     }
@@ -159,18 +158,22 @@ mod tests {
 
     const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
+    fn read(frame: &[u8]) -> Option<NeighbourMessage> {
+        NeighbourMessage::of(&ParsedPacket::parse(frame).unwrap())
+    }
+
     #[test]
     fn a_solicitation_goes_to_the_group_of_its_target_and_is_read_again() {
         let (source, target) = ("fd00::1".parse().unwrap(), "fd00::12:3456".parse().unwrap());
         let mut frame = [0; FRAME_LEN];
         assert_eq!(NeighbourMessage::write_solicitation(source, MAC, target, &mut frame), Some(86));
         assert_eq!(frame[..6], [0x33, 0x33, 0xff, 0x12, 0x34, 0x56]);
-        let info = IpPacketSummary::parse(&frame).unwrap();
+        let info = ParsedPacket::parse(&frame).unwrap().info;
         assert_eq!(info.destination.to_string(), "ff02::1:ff12:3456");
-        let read = NeighbourMessage { asks: true, source, target, mac: Some(MAC) };
-        assert_eq!(NeighbourMessage::parse(&frame), Some(read));
+        let message = NeighbourMessage { asks: true, source, target, mac: Some(MAC) };
+        assert_eq!(read(&frame), Some(message));
         frame[21] = 254;
-        assert_eq!(NeighbourMessage::parse(&frame), None, "it came through a router");
+        assert_eq!(read(&frame), None, "it came through a router");
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
         };
         let mut frame = [0; FRAME_LEN];
         assert!(asked("fd00::1").write_answer(MAC, [2, 0, 0, 0, 0, 9], &mut frame).is_some());
-        let answer = NeighbourMessage::parse(&frame).unwrap();
+        let answer = read(&frame).unwrap();
         assert_eq!((answer.asks, answer.target, answer.mac), (false, target, Some(MAC)));
         assert_eq!((frame[5], frame[58]), (9, 0xe0));
         assert!(asked("::").write_answer(MAC, [2, 0, 0, 0, 0, 9], &mut frame).is_some());

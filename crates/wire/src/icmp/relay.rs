@@ -1,7 +1,7 @@
 //! Errors about the outer packet of a tunnel, made those about the inner one (RFC 2003, 4; RFC 2473,
 //! 8).
 
-use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
+use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipip, ipv4, ipv6};
 
 use super::{HEADER_LEN, PACKET_TOO_BIG_V6, UNREACHABLE_V4};
@@ -50,7 +50,7 @@ pub fn relay(frame: &[u8], out: &mut [u8]) -> Option<usize> {
         // Of 0 (RFC 1191, 3: a router that knows no better) nothing is taken.
         bytes::put_u32(out, info.transport + 4, mtu.saturating_sub(overhead))?;
     }
-    let info = IpPacketSummary::parse(out).ok()?;
+    let info = ParsedPacket::parse(out).ok()?.info;
     checksum::fill(out, &info)?;
     Some(length)
 }

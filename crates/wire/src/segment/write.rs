@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::packet::{IpPacketSummary, IpVersion};
+use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6, tcp, udp, vnet};
 
 use super::{PacketTrain, SegmentationKind};
@@ -66,7 +66,7 @@ struct PacketTrainSlice<'a> {
 
 impl PacketTrainSlice<'_> {
     fn write(&self, out: &mut [u8]) -> Option<usize> {
-        let info = IpPacketSummary::parse(self.frame).ok()?;
+        let info = ParsedPacket::parse(self.frame).ok()?.info;
         let header_len = bytes::index(self.train.header_len);
         let (header, rest) = self.frame.split_at_checked(header_len)?;
         let span = self.train.payload_range(self.range.clone());
@@ -112,7 +112,7 @@ impl PacketTrainSlice<'_> {
     }
 
     fn patch_checksum(&self, out: &mut [u8]) -> Option<()> {
-        let info = IpPacketSummary::parse(out).ok()?;
+        let info = ParsedPacket::parse(out).ok()?.info;
         if self.vnet.needs_csum() {
             return checksum::write_partial(out, &info);
         }

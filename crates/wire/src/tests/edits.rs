@@ -3,14 +3,14 @@ use proptest::prelude::*;
 use super::{endpoints, frames, pairs, payload};
 use crate::ecn::{self, EcnCodepoint};
 use crate::hop::{ForwardingError, decrement_ttl};
-use crate::packet::{IpPacketSummary, IpVersion, PacketParseError, ParsedPacket};
+use crate::packet::{IpVersion, PacketParseError, ParsedPacket};
 use crate::{build, checksum, corrupt, flow, tcp, vnet};
 
 #[test]
 fn the_facts_of_a_packet_are_read_once() {
     let [(from, to), (from6, to6)] = pairs();
     let frame = build::with_dont_fragment(build::tcp(from, to, 1, tcp::SYN, b"abc"));
-    let info = IpPacketSummary::parse(&frame).unwrap();
+    let info = ParsedPacket::parse(&frame).unwrap().info;
     assert_eq!((info.version, info.source, info.destination), (IpVersion::V4, from.ip(), to.ip()));
     assert_eq!((info.protocol, info.transport, info.end), (6, 34, 57));
     assert_eq!((info.ip_len, info.ttl, info.ecn), (43, 64, EcnCodepoint::NotEct));
@@ -26,10 +26,10 @@ fn the_facts_of_a_packet_are_read_once() {
 fn a_malformed_packet_is_named() {
     let [(from, to), _] = pairs();
     let mut frame = build::udp(from, to, b"abc");
-    assert_eq!(IpPacketSummary::parse(&frame[..40]), Err(PacketParseError::TotalLength));
-    assert_eq!(IpPacketSummary::parse(&frame[..10]), Err(PacketParseError::Truncated));
+    assert_eq!(ParsedPacket::parse(&frame[..40]), Err(PacketParseError::TotalLength));
+    assert_eq!(ParsedPacket::parse(&frame[..10]), Err(PacketParseError::Truncated));
     frame[13] = 6;
-    assert_eq!(IpPacketSummary::parse(&frame), Err(PacketParseError::NotIp(0x0806)));
+    assert_eq!(ParsedPacket::parse(&frame), Err(PacketParseError::NotIp(0x0806)));
     assert_eq!(
         PacketParseError::NotIp(0x0806).to_string(),
         "frame of ethertype 0x0806 holds no ip packet"
@@ -41,14 +41,14 @@ fn padding_behind_the_packet_is_not_part_of_it() {
     let [(from, to), _] = pairs();
     let (mut frame, mut header) = build::partial(build::udp(from, to, b"abc"));
     frame.extend([0xee; 15]);
-    assert_eq!(IpPacketSummary::parse(&frame).unwrap().end, 45);
+    assert_eq!(ParsedPacket::parse(&frame).unwrap().info.end, 45);
     assert!(checksum::complete(&mut frame, &mut header) && checksum::verify(&frame));
 }
 
 #[test]
 fn multicast_and_broadcast_are_recognised_by_either_layer() {
     let [(from, to), _] = pairs();
-    let is_multicast = |frame: &[u8]| IpPacketSummary::parse(frame).unwrap().is_multicast;
+    let is_multicast = |frame: &[u8]| ParsedPacket::parse(frame).unwrap().info.is_multicast;
     let mut frame = build::udp(from, to, b"");
     assert!(!is_multicast(&frame));
     frame[0] = 0xff;
@@ -177,7 +177,7 @@ fn an_ipv4_header_with_any_flipped_bit_does_not_verify() {
 fn udp_without_checksum_is_right_over_ipv4_only() {
     for ((from, to), right) in pairs().into_iter().zip([true, false]) {
         let mut frame = build::udp(from, to, b"abc");
-        let at = IpPacketSummary::parse(&frame).unwrap().transport + 6;
+        let at = ParsedPacket::parse(&frame).unwrap().info.transport + 6;
         frame[at..at + 2].fill(0);
         assert_eq!(checksum::verify(&frame), right);
     }
@@ -215,7 +215,7 @@ fn a_datagram_without_checksum_keeps_none_so_that_its_flipped_bit_arrives() {
     let [(from, to), v6] = pairs();
     for (from, to) in [(from, to), v6] {
         let mut whole = build::udp(from, to, b"abc");
-        let at = IpPacketSummary::parse(&whole).unwrap().transport + 6;
+        let at = ParsedPacket::parse(&whole).unwrap().info.transport + 6;
         whole[at..at + 2].fill(0);
         for random in 0..24 {
             let mut frame = whole.clone();
@@ -262,7 +262,7 @@ proptest! {
     fn damage_is_one_bit_behind_the_ports_and_always_seen(
         whole in frames(), partial in any::<bool>(), random in any::<u64>()
     ) {
-        let info = IpPacketSummary::parse(&whole).unwrap();
+        let info = ParsedPacket::parse(&whole).unwrap().info;
         let (mut frame, mut header) = match (partial, info.protocol) {
             (true, 6 | 17) => build::partial(whole.clone()),
             _ => (whole.clone(), vnet::VirtioNetHeader { flags: vnet::DATA_VALID, ..Default::default() }),

@@ -4,7 +4,7 @@ use super::{pairs, payload};
 use crate::icmp::{
     self, IcmpErrorKind, IcmpErrorReply, echo_reply_in_place, may_send_error, write_error,
 };
-use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::packet::ParsedPacket;
 use crate::{build, checksum, tcp, vnet};
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -49,7 +49,7 @@ fn types_and_codes_are_those_of_the_rfcs() {
         let frame6 = error(kind, "fd00::9", &build::udp(from6, to6, b"x")).unwrap();
         assert_eq!(frame6[54..56], v6);
         assert!(checksum::verify(&frame) && checksum::verify(&frame6));
-        let info = IpPacketSummary::parse(&frame6).unwrap();
+        let info = ParsedPacket::parse(&frame6).unwrap().info;
         assert_eq!((info.destination, info.ttl), (from6.ip(), 64));
         if matches!(kind, IcmpErrorKind::TooBig { .. }) {
             assert_eq!(frame[38..42], [0, 0, 0x05, 0x78]);

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::{endpoints, pairs, payload};
-use crate::packet::{IpPacketSummary, ParsedPacket};
+use crate::packet::ParsedPacket;
 use crate::segment::{PacketTrain, write_range};
 use crate::{build, bytes, checksum, ipv4, tcp, udp, vnet};
 
@@ -170,7 +170,7 @@ fn trains_made_by_linux_hold_what_we_take_for_a_partial_checksum() {
         assert_eq!((train.count, train.header_len, train.gso_size), (count, header_len, gso_size));
         assert_eq!(u32::from(header.hdr_len), header_len);
         let mut again = frame.to_vec();
-        checksum::write_partial(&mut again, &IpPacketSummary::parse(frame).unwrap()).unwrap();
+        checksum::write_partial(&mut again, &ParsedPacket::parse(frame).unwrap().info).unwrap();
         assert_eq!(again, frame);
         for index in 0..count {
             let (mut single, mut header) = cut(frame, &header, index..index + 1);
@@ -217,7 +217,7 @@ proptest! {
             prop_assert_eq!(plain.needs_csum(), header.needs_csum());
             prop_assert!(checksum::complete(&mut single, &mut plain));
             prop_assert!(checksum::verify(&single));
-            let info = IpPacketSummary::parse(&single).unwrap();
+            let info = ParsedPacket::parse(&single).unwrap().info;
             if info.protocol == tcp::PROTOCOL {
                 let sent = segment(&single).sequence().wrapping_sub(segment(&frame).sequence());
                 prop_assert_eq!(bytes::index(sent), carried.len());

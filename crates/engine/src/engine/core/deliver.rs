@@ -2,11 +2,11 @@
 
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::ipip;
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::ParsedPacket;
 
 use crate::buffer::PacketBufferPool;
 use crate::network::LaneEndpoint;
-use crate::packet::EmulatedPacket;
+use crate::packet::{EmulatedPacket, EnteringFrame};
 use crate::services::ServiceRedirector;
 use crate::tunnel::{OuterHeaders, PacketTunnel};
 use crate::underlay::Underlay;
@@ -21,40 +21,49 @@ pub(crate) struct DeliveryPoint<'a> {
 impl DeliveryPoint<'_> {
     /// Gives a packet to the node at the end of `lane`, or to the sender to that node's machine.
     #[inline]
-    pub(super) fn deliver(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
+    pub(super) fn deliver(&mut self, now: Time, lane: Lane, mut packet: EmulatedPacket) {
         if let LaneEndpoint::Node { port, .. } = self.net.network.end(lane)
-            && (packet.tunnel.is_some() || self.unwraps(port, packet.frame(), None))
+            && self.unwraps(port, packet.frame(), packet.tunnel.as_ref())
         {
-            return self.leave_tunnel(now, port, lane, packet);
+            return match packet.tunnel {
+                Some(_) => self.wrap(now, lane, packet),
+                None => self.unwrap(now, port, lane, packet),
+            };
         }
+        packet.leave_tunnel();
         self.net.hand_out(now, lane, packet);
     }
 
-    /// Whether a frame that comes to a node's port is not for its kernel as it is.
+    /// Whether a frame may leave at the end of its last lane as it is: after what came by the lane
+    /// before it. Of another machine's port, what comes later is not held here, so its order is looked
+    /// after at once.
     #[inline]
-    pub(super) fn unwraps(
+    pub(super) fn lets_go(
         &self,
+        now: Time,
+        lane: Lane,
         port: PortId,
-        frame: &[u8],
-        tunnel: Option<&PacketTunnel>,
+        frame: &EnteringFrame<'_>,
     ) -> bool {
+        let Underlay { departures, lanes, .. } = &*self.net;
+        let is_free = || lanes.chains[lane.index()].is_free(now, frame.origin.port);
+        !departures.waits(lane)
+            && (departures.is_here(port) || is_free())
+            && !self.unwraps(port, frame.bytes, frame.tunnel.as_ref())
+    }
+
+    /// Whether a frame that comes to a node's port is not for its kernel as it is: a header is to be
+    /// written, or read.
+    #[inline]
+    fn unwraps(&self, port: PortId, frame: &[u8], tunnel: Option<&PacketTunnel>) -> bool {
         match tunnel {
-            Some(tunnel) => !tunnel.ends_at(port, &self.net.network),
+            Some(tunnel) => !tunnel.ends_at(port, &self.net.network) && tunnel.overhead > 0,
             None => self.services.ends_at(port) && ipip::is_wrapped(frame),
         }
     }
 
-    /// What comes to a node and is, or was, in a tunnel: what of it is for the node's kernel goes
-    /// there.
-    fn leave_tunnel(&mut self, now: Time, port: PortId, lane: Lane, mut packet: EmulatedPacket) {
-        let Some(tunnel) = packet.tunnel else {
-            return self.unwrap(now, port, lane, packet);
-        };
-        if tunnel.ends_at(port, &self.net.network) || tunnel.overhead == 0 {
-            packet.leave_tunnel();
-            return self.net.hand_out(now, lane, packet);
-        }
-        // A node that forwards, whose kernel reads the outer header.
+    /// Gives a packet in a tunnel to a node that forwards, whose kernel reads the outer header.
+    fn wrap(&mut self, now: Time, lane: Lane, packet: EmulatedPacket) {
         let mut rest = Some(packet);
         while let Some(packet) =
             next_segment(&mut rest, &mut self.net.lanes.work.pool, self.services)
@@ -73,7 +82,7 @@ impl DeliveryPoint<'_> {
     /// Takes the packet out of one that was written with its outer header, or keeps a fragment of
     /// such until the others have come.
     fn unwrap(&mut self, now: Time, port: PortId, lane: Lane, packet: EmulatedPacket) {
-        let Ok(info) = IpPacketSummary::parse(packet.frame()) else {
+        let Ok(ParsedPacket { info, .. }) = ParsedPacket::parse(packet.frame()) else {
             return self.net.hand_out(now, lane, packet);
         };
         // Others may tunnel, too: that is their kernel's to take.

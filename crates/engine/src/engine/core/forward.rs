@@ -1,128 +1,112 @@
 //! From lane to lane: what happens to a packet at the end of one.
 
-use windtunnel_model::{LanId, Lane, PortId, RouterId, Time};
-use windtunnel_wire::{hop, icmp};
+use windtunnel_model::{LanId, Lane, RouterId, Time};
+use windtunnel_wire::hop;
+use windtunnel_wire::icmp::IcmpErrorKind;
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 
 use super::Core;
 use super::deliver::next_segment;
-use super::middle::PassageOutcome;
-use super::redirect::ServicePacketVerdict;
+use super::judge::{RouterArrival, RouterVerdict};
 use crate::engine::ImmediateDeparture;
 use crate::lan::SwitchEgress;
+use crate::middlebox::{PacketDenial, PacketRewrite};
 use crate::network::LaneEndpoint;
-use crate::packet::{EmulatedPacket, MeasuredFrame};
+use crate::packet::{EmulatedPacket, EnteringFrame};
 use crate::records::{RouterReason, TaggedShape};
-use crate::router::{ForwardingDecision, ForwardingRefusal};
-use crate::tunnel::PacketTunnel;
-use crate::underlay::{FrameEntry, ReturnReason, ReturnedPacket, address};
+use crate::router::ForwardingDecision;
+use crate::services::TunnelEntry;
+use crate::underlay::{ReturnReason, ReturnedPacket, address};
 
 impl Core {
-    /// Brings a frame as far as lanes let it pass at once; copies it where one does not. It may be in
-    /// a tunnel that begins at its node.
+    /// Brings a frame as far as lanes let it pass at once and all that is to be done with it is to send
+    /// it on. Where that ends it is copied, before the lane where it is, and goes the way of all
+    /// packets: what is at the end of that lane is asked again then, and gives the same answer.
     #[inline]
     pub(crate) fn enter(
         &mut self,
         now: Time,
-        port: PortId,
-        mut frame: MeasuredFrame<'_>,
-        mut tunnel: Option<PacketTunnel>,
+        mut frame: EnteringFrame<'_>,
     ) -> Option<ImmediateDeparture> {
-        let mut lane = self.net.network.lane_of(port);
-        let mut came_by = None;
-        if let Some(entered) = &tunnel {
-            frame.shape = frame.shape.longer(entered.overhead);
-            self.net.lanes.work.recorder.lengthen_entering(entered.overhead);
-        }
+        let mut lane = self.net.network.lane_of(frame.origin.port);
         while self.net.lanes.chains[lane.index()].is_clear(now, &frame.shape) {
             let next = match self.net.network.end(lane) {
-                // What is in the outbox leaves first.
-                LaneEndpoint::Node { .. } if self.net.departures.waits(lane) => break,
-                // What comes to it later is not held here, so its order is looked after at once.
-                LaneEndpoint::Node { port: to, .. }
-                    if !self.net.departures.is_here(to)
-                        && !self.net.lanes.chains[lane.index()].is_free(now, port) =>
-                {
-                    break;
-                }
-                LaneEndpoint::Node { port: to, .. }
-                    if self.delivery().unwraps(to, frame.bytes, tunnel.as_ref()) =>
-                {
-                    break;
-                }
                 LaneEndpoint::Node { port, addresses } => {
+                    if !self.delivery().lets_go(now, lane, port, &frame) {
+                        break;
+                    }
                     self.net.lanes.pass(now, lane, &frame);
                     address(frame.bytes, addresses);
                     return Some(ImmediateDeparture { port, lane, vnet: frame.vnet });
                 }
-                LaneEndpoint::Lan(id) => match self.net.only_outlet(now, id, lane, frame.bytes) {
-                    Some(next) => {
-                        self.net.lanes.pass(now, lane, &frame);
-                        next
-                    }
-                    None => break,
-                },
-                LaneEndpoint::Router(id) => {
-                    match self.route_at_once(now, id, lane, &mut frame, tunnel.as_ref()) {
-                        Some((next, entered)) => {
-                            self.net.lanes.pass(now, lane, &frame);
-                            let count = u64::from(frame.shape.count);
-                            self.net.routers[id.index()].forwarded += count;
-                            if let Some(entered) = entered {
-                                frame.shape = frame.shape.longer(entered.overhead);
-                                let recorder = &mut self.net.lanes.work.recorder;
-                                recorder.lengthen_entering(entered.overhead);
-                                tunnel = Some(entered);
-                            }
-                            next
-                        }
-                        None => break,
-                    }
-                }
+                LaneEndpoint::Lan(id) => self.switch_at_once(now, id, lane, &frame),
+                LaneEndpoint::Router(id) => self.route_at_once(now, id, lane, &mut frame),
             };
-            (came_by, lane) = (Some(lane), next);
+            let Some(next) = next else { break };
+            (frame.came_by, lane) = (Some(lane), next);
         }
-        self.net.copy_in(now, lane, FrameEntry { origin: port, came_by, tunnel }, &frame);
-        self.take_back();
+        if let Some(packet) = self.net.lanes.take_in(now, lane, &frame) {
+            self.offer(now, lane, packet);
+        }
         None
     }
 
-    /// The lane on which a router sends a frame on, now and changed, where nothing else is to be
-    /// done; and the tunnel that it enters there.
+    /// The lane by which alone a frame leaves a segment.
+    fn switch_at_once(
+        &mut self,
+        now: Time,
+        lan: LanId,
+        came: Lane,
+        frame: &EnteringFrame<'_>,
+    ) -> Option<Lane> {
+        let egress = self.net.segments[lan.index()].pass(now, came, frame.bytes);
+        let SwitchEgress::One(next) = egress else { return None };
+        self.net.lanes.pass(now, came, frame);
+        Some(next)
+    }
+
+    /// The lane on which a router sends a frame on, now and changed; `None`: something else is to be
+    /// done with it, and it is as it was.
     fn route_at_once(
         &mut self,
         now: Time,
         id: RouterId,
         lane: Lane,
-        frame: &mut MeasuredFrame<'_>,
-        tunnel: Option<&PacketTunnel>,
-    ) -> Option<(Lane, Option<PacketTunnel>)> {
-        if !self.net.is_for_router(lane, frame.bytes) {
+        frame: &mut EnteringFrame<'_>,
+    ) -> Option<Lane> {
+        let packet = ParsedPacket::parse(frame.bytes).ok()?;
+        let is_held = packet.info.is_fragment && self.middleboxes.is_at(id);
+        if is_held || !self.net.may_forward(lane, &packet) {
             return None;
         }
-        if self.middleboxes.is_at(id) {
-            if tunnel.is_some() {
+        let mut rewrite = PacketRewrite::default();
+        let tunnel = frame.tunnel.as_ref();
+        let arrival = RouterArrival { router: id, lane, packet: &packet, tunnel, aim: None };
+        let verdict = self.judge(now, &arrival, &mut rewrite);
+        let RouterVerdict::Route(ForwardingDecision::Forward(next), entry) = verdict else {
+            return None;
+        };
+        // Nothing is changed until it is certain that it goes on.
+        let within = entry.as_ref().map(|entry| &entry.tunnel).or(tunnel);
+        let addresses = self.net.next_addresses(now, next, &packet.info, &rewrite, within)?;
+        let count = frame.shape.count;
+        if !rewrite.is_empty() {
+            let info = packet.info;
+            if !self.passage().translate(id, &rewrite, &info, frame.bytes, &frame.vnet, count) {
                 return None;
             }
-            let next = self.passage().pass_at_once(now, id, lane, frame);
-            return next.map(|next| (next, None));
         }
-        let mut point = self.redirection();
-        let (next, entered) = match point.judge(now, id, frame.bytes, tunnel, None) {
-            ServicePacketVerdict::Plain(ForwardingDecision::Forward(next)) => (next, None),
-            ServicePacketVerdict::Redirect(ForwardingDecision::Forward(next), tunnel, hit) => {
-                (next, Some((tunnel, hit)))
+        forward_frame(frame.bytes);
+        addresses.write(frame.bytes);
+        self.net.lanes.pass(now, lane, frame);
+        self.net.routers[id.index()].forwarded += u64::from(count);
+        if let Some(TunnelEntry { tunnel, hit }) = entry {
+            if let Some(hit) = hit {
+                self.redirection().count_hit(id, hit, &frame.shape);
             }
-            _ => return None,
-        };
-        let within = entered.as_ref().map(|(tunnel, _)| tunnel).or(tunnel);
-        let may_go = point.net.address_next(now, next, frame.bytes, within);
-        if !may_go || hop::decrement_ttl(frame.bytes).is_err() {
-            return None;
+            frame.enter(tunnel);
         }
-        if let Some((_, hit)) = entered {
-            point.count_hit(id, hit, &frame.shape);
-        }
-        Some((next, entered.map(|(tunnel, _)| tunnel)))
+        Some(next)
     }
 
     /// Puts a packet on a lane at the time of its first segment.
@@ -133,8 +117,16 @@ impl Core {
     }
 
     /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
-    pub(super) fn hand_on(&mut self, now: Time, id: RouterId, lane: Lane, packet: EmulatedPacket) {
-        self.net.hand_on(now, id, lane, packet);
+    pub(super) fn hand_on(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        lane: Lane,
+        info: &IpPacketSummary,
+        rewrite: &PacketRewrite,
+        packet: EmulatedPacket,
+    ) {
+        self.net.hand_on(now, id, lane, info, rewrite, packet);
         self.take_back();
     }
 
@@ -184,10 +176,8 @@ impl Core {
         packet.came_by = Some(came);
         match self.net.segments[lan.index()].pass(now, came, packet.frame()) {
             SwitchEgress::None => packet.discard(&mut self.net.lanes.work.pool),
-            SwitchEgress::One(lane) => {
-                self.net.leave(now, lan, came, lane, packet);
-                self.take_back();
-            }
+            SwitchEgress::One(lane) => self.offer(now, lane, packet),
+            SwitchEgress::Parted(lane) => self.net.lanes.drop_parted(lane, packet),
             SwitchEgress::Others => {
                 let mut position = 0;
                 while let Some(lane) = self.net.segments[lan.index()].attachment(position) {
@@ -202,39 +192,110 @@ impl Core {
         }
     }
 
+    /// Handles a packet that has come to a router.
     fn route(&mut self, now: Time, id: RouterId, lane: Lane, mut packet: EmulatedPacket) {
         packet.came_by = Some(lane);
-        if !self.net.is_for_router(lane, packet.frame())
-            || self.take_resolution(now, lane, packet.frame())
+        let frame = packet.frame();
+        let parsed = ParsedPacket::parse(frame);
+        if !self.net.is_for_router(lane, frame)
+            || self.take_resolution(now, lane, frame, parsed.as_ref().ok())
         {
             return packet.discard(&mut self.net.lanes.work.pool);
         }
-        if self.middleboxes.is_at(id) {
-            return self.pass_middlebox(now, id, lane, packet);
-        }
-        let tunnel = packet.tunnel.as_ref();
-        let mut point = self.redirection();
-        let verdict = match point.judge(now, id, packet.frame(), tunnel, packet.aim) {
-            ServicePacketVerdict::Plain(verdict) => verdict,
-            ServicePacketVerdict::Redirect(verdict, tunnel, hit) => {
-                point.enter_tunnel(id, &mut packet, tunnel, hit);
-                verdict
-            }
-            ServicePacketVerdict::Keep => return self.keep(now, id, packet),
-            ServicePacketVerdict::Detour(verdict, tunnel) => {
-                packet.enter(tunnel);
-                verdict
-            }
-            ServicePacketVerdict::Lost(service, on_loss) => {
-                return self.drop_lost(now, id, packet, service, on_loss);
-            }
+        let Ok(parsed) = parsed else {
+            return self.net.drop_refused(id, RouterReason::Malformed, packet);
         };
-        self.finish_route(now, id, packet, verdict);
+        let info = parsed.info;
+        if self.middleboxes.is_at(id) && info.is_fragment && info.version == IpVersion::V4 {
+            let whole = self.passage().make_whole(now, id, &info, packet);
+            return whole.into_iter().for_each(|whole| self.route(now, id, lane, whole));
+        }
+        let mut rewrite = PacketRewrite::default();
+        let tunnel = packet.tunnel.as_ref();
+        let arrival = RouterArrival { router: id, lane, packet: &parsed, tunnel, aim: packet.aim };
+        match self.judge(now, &arrival, &mut rewrite) {
+            RouterVerdict::Route(decision, entry) => {
+                if let Some(entry) = entry {
+                    self.redirection().enter_tunnel(id, &mut packet, entry);
+                }
+                self.obey(now, id, decision, &info, &rewrite, packet);
+            }
+            RouterVerdict::Keep => self.keep(now, id, packet),
+            RouterVerdict::Denied(PacketDenial { reason, is_said }) => {
+                let message = is_said.then_some(IcmpErrorKind::AdminProhibited);
+                self.refuse(now, id, reason, message, packet);
+            }
+            RouterVerdict::Lost(service, on_loss) => {
+                self.drop_lost(now, id, packet, service, on_loss);
+            }
+        }
+    }
+
+    /// Does what a router has found out is to be done.
+    #[inline]
+    fn obey(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        decision: ForwardingDecision,
+        info: &IpPacketSummary,
+        rewrite: &PacketRewrite,
+        mut packet: EmulatedPacket,
+    ) {
+        let (reason, message) = match decision {
+            ForwardingDecision::Forward(next) => {
+                let count = packet.shape.count;
+                let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
+                if rewrite.is_empty()
+                    || self.passage().translate(id, rewrite, info, frame, vnet, count)
+                {
+                    forward_frame(frame);
+                    return self.hand_on(now, id, next, info, rewrite, packet);
+                }
+                (RouterReason::Untranslatable, None)
+            }
+            ForwardingDecision::Echo => {
+                if let Some(answer) = self.net.echo(now, id, packet) {
+                    self.originate(now, id, answer);
+                }
+                return;
+            }
+            ForwardingDecision::Ignore if self.relay(now, id, &packet) => {
+                return packet.discard(&mut self.net.lanes.work.pool);
+            }
+            ForwardingDecision::Ignore | ForwardingDecision::Service => {
+                (RouterReason::NotForwarded, None)
+            }
+            ForwardingDecision::Refuse(refusal) => (refusal.reason(), Some(refusal.kind())),
+        };
+        self.refuse(now, id, reason, message, packet);
+    }
+
+    /// Drops a packet at a router, perhaps with a message to its sender.
+    fn refuse(
+        &mut self,
+        now: Time,
+        id: RouterId,
+        reason: RouterReason,
+        message: Option<IcmpErrorKind>,
+        packet: EmulatedPacket,
+    ) {
+        self.net.note_refusal(id, reason, &packet);
+        if let Some(kind) = message {
+            self.report(now, id, kind, &packet);
+        }
+        packet.discard(&mut self.net.lanes.work.pool);
     }
 
     /// Takes ARP and neighbour discovery messages; whether the frame was one.
-    fn take_resolution(&mut self, now: Time, lane: Lane, frame: &[u8]) -> bool {
-        let Some(message) = self.net.read_resolution(lane, frame) else { return false };
+    fn take_resolution(
+        &mut self,
+        now: Time,
+        lane: Lane,
+        frame: &[u8],
+        packet: Option<&ParsedPacket<'_>>,
+    ) -> bool {
+        let Some(message) = self.net.read_resolution(lane, frame, packet) else { return false };
         for packet in self.net.learn(now, lane, &message) {
             self.net.send_found(now, lane.reverse(), &message, packet);
             self.take_back();
@@ -252,75 +313,16 @@ impl Core {
         self.take_back();
         let Some((router, lost)) = asked else { return };
         for packet in lost {
-            self.net.note_refusal(router, RouterReason::NoRoute, &packet);
-            if packet.came_by.is_some() {
-                self.report(now, router, icmp::IcmpErrorKind::HostUnreachable, &packet);
-            }
-            packet.discard(&mut self.net.lanes.work.pool);
+            let message = packet.came_by.map(|_| IcmpErrorKind::HostUnreachable);
+            self.refuse(now, router, RouterReason::NoRoute, message, packet);
         }
         self.net.arm_questions(lane);
     }
-
-    /// Handles a packet that has come to a middlebox.
-    fn pass_middlebox(&mut self, now: Time, id: RouterId, lane: Lane, packet: EmulatedPacket) {
-        match self.passage().pass(now, id, lane, packet) {
-            PassageOutcome::Forward(next, packet) => self.hand_on(now, id, next, packet),
-            PassageOutcome::Plain(verdict, packet) => self.finish_route(now, id, packet, verdict),
-            PassageOutcome::Denied(denial, packet) => {
-                self.net.note_refusal(id, denial.reason, &packet);
-                if denial.is_said {
-                    self.report(now, id, icmp::IcmpErrorKind::AdminProhibited, &packet);
-                }
-                packet.discard(&mut self.net.lanes.work.pool);
-            }
-            PassageOutcome::Held => {}
-        }
-    }
-
-    /// Does what a router has found out is to be done.
-    #[inline]
-    fn finish_route(
-        &mut self,
-        now: Time,
-        id: RouterId,
-        mut packet: EmulatedPacket,
-        verdict: ForwardingDecision,
-    ) {
-        let refused = match verdict {
-            ForwardingDecision::Forward(next) => {
-                let (frame, _) = packet.settled(&mut self.net.lanes.work.pool);
-                let forwarded = hop::decrement_ttl(frame);
-                debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
-                return self.hand_on(now, id, next, packet);
-            }
-            ForwardingDecision::Echo => {
-                if let Some(answer) = self.net.echo(now, id, packet) {
-                    self.originate(now, id, answer);
-                }
-                return;
-            }
-            ForwardingDecision::Refuse(refusal) => {
-                self.net.note_refusal(id, refused_because(refusal), &packet);
-                self.report(now, id, refusal.kind(), &packet);
-                None
-            }
-            ForwardingDecision::Malformed => Some(RouterReason::Malformed),
-            ForwardingDecision::Ignore if self.relay(now, id, &packet) => None,
-            ForwardingDecision::Ignore | ForwardingDecision::Service => {
-                Some(RouterReason::NotForwarded)
-            }
-        };
-        if let Some(reason) = refused {
-            self.net.note_refusal(id, reason, &packet);
-        }
-        packet.discard(&mut self.net.lanes.work.pool);
-    }
 }
 
-fn refused_because(refusal: ForwardingRefusal) -> RouterReason {
-    match refusal {
-        ForwardingRefusal::Expired => RouterReason::TtlExpired,
-        ForwardingRefusal::NoRoute | ForwardingRefusal::NoHost => RouterReason::NoRoute,
-        ForwardingRefusal::NoPort => RouterReason::NotForwarded,
-    }
+/// Takes a hop from a frame that its router sends on.
+#[inline]
+fn forward_frame(frame: &mut [u8]) {
+    let forwarded = hop::decrement_ttl(frame);
+    debug_assert!(forwarded.is_ok(), "the verdict has looked at the TTL");
 }

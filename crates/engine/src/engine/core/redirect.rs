@@ -1,19 +1,19 @@
 //! Packets to services' addresses: what routers do with them instead of routing.
 
-use windtunnel_model::plan::ReplicaLossResponse;
-use windtunnel_model::{Lane, NodeId, PortId, RouterId, ServiceId, Time};
+use windtunnel_model::{Lane, NodeId, PortId, RouterId, Time};
 use windtunnel_wire::ethernet;
 use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::vnet::VirtioNetHeader;
 
+use super::judge::{RouterArrival, RouterVerdict};
 use super::ways::{KnownWays, Surveyor};
 use crate::event::{BoundedQueue, NetworkEvent, NetworkEventKind};
 use crate::network::LaneEndpoint;
-use crate::packet::{EmulatedPacket, MeasuredFrame, PacketTrainShape};
+use crate::packet::{EmulatedPacket, EnteringFrame, PacketTrainShape};
 use crate::router::{self, ForwardingDecision, ForwardingRefusal};
 use crate::services::{
     FailOverDisposition, FailOverSender, LostReplicaFrame, Redirection, RedirectionHit,
-    ServiceRedirector,
+    ServiceRedirector, TunnelEntry,
 };
 use crate::tunnel::{PacketTunnel, TunnelEndpoint};
 use crate::underlay::Underlay;
@@ -26,51 +26,23 @@ pub(crate) struct RedirectionPoint<'a> {
     pub(super) events: &'a mut BoundedQueue<NetworkEvent>,
 }
 
-/// What a router does with a packet.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum ServicePacketVerdict {
-    /// What it does with any.
-    Plain(ForwardingDecision),
-    /// It enters a tunnel, and goes on.
-    Redirect(ForwardingDecision, PacketTunnel, RedirectionHit),
-    /// The connection is lost with its replica.
-    Lost(ServiceId, ReplicaLossResponse),
-    /// It is of a connection that this router keeps.
-    Keep,
-    /// It is of one that another router keeps: it enters a tunnel, and goes on.
-    Detour(ForwardingDecision, PacketTunnel),
-}
-
 impl RedirectionPoint<'_> {
-    /// What a router does with a frame that may be in a tunnel already.
+    /// What a router that is no middlebox does with a packet.
     #[inline]
-    pub(super) fn judge(
-        &mut self,
-        now: Time,
-        id: RouterId,
-        frame: &[u8],
-        tunnel: Option<&PacketTunnel>,
-        aim: Option<PortId>,
-    ) -> ServicePacketVerdict {
-        let Ok(packet) = ParsedPacket::parse(frame) else {
-            return ServicePacketVerdict::Plain(ForwardingDecision::Malformed);
-        };
-        if let Some(tunnel) = tunnel {
+    pub(super) fn judge(&mut self, now: Time, arrival: &RouterArrival<'_>) -> RouterVerdict {
+        let RouterArrival { router: id, packet, .. } = *arrival;
+        if let Some(tunnel) = arrival.tunnel {
             if tunnel.end == TunnelEndpoint::Router(id) {
                 return judge_arrived(&packet.info);
             }
-            return ServicePacketVerdict::Plain(router::decide_tunnel(
-                &mut self.net.network,
-                id,
-                &packet,
-                tunnel,
-            ));
+            let network = &mut self.net.network;
+            return RouterVerdict::plain(router::decide_tunnel(network, id, packet, tunnel));
         }
-        let verdict = router::decide(&mut self.net.network, &self.services.filter, id, &packet);
-        if verdict != ForwardingDecision::Service {
-            return ServicePacketVerdict::Plain(verdict);
+        let decision = router::decide(&mut self.net.network, &self.services.filter, id, packet);
+        if decision != ForwardingDecision::Service {
+            return RouterVerdict::plain(decision);
         }
-        self.judge_service(now, id, &packet, aim)
+        self.judge_service(now, id, packet, arrival.aim)
     }
 
     #[inline(never)]
@@ -80,28 +52,21 @@ impl RedirectionPoint<'_> {
         id: RouterId,
         packet: &ParsedPacket<'_>,
         aim: Option<PortId>,
-    ) -> ServicePacketVerdict {
+    ) -> RouterVerdict {
         // What ends here begins nothing.
         let expires = packet.info.ttl <= 1;
         match self.redirect(now, id, packet, aim, !expires) {
             Redirection::None => {
-                ServicePacketVerdict::Plain(router::decide_route(&mut self.net.network, id, packet))
+                RouterVerdict::plain(router::decide_route(&mut self.net.network, id, packet))
             }
-            Redirection::Answer => ServicePacketVerdict::Plain(ForwardingDecision::Echo),
-            Redirection::Lost(service, on_loss) => ServicePacketVerdict::Lost(service, on_loss),
-            Redirection::To(..) | Redirection::Held(..) if expires => {
-                ServicePacketVerdict::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired))
-            }
-            Redirection::Held(_, holder) if holder == id => ServicePacketVerdict::Keep,
-            Redirection::Held(service, holder) => {
-                let is_v6 = packet.info.destination.is_ipv6();
-                let tunnel = self.services.detour(service, is_v6, id, holder);
-                let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
-                ServicePacketVerdict::Detour(verdict, tunnel)
-            }
-            Redirection::To(tunnel, hit) => {
-                let verdict = router::decide_tunnel(&mut self.net.network, id, packet, &tunnel);
-                ServicePacketVerdict::Redirect(verdict, tunnel, hit)
+            Redirection::Answer => RouterVerdict::plain(ForwardingDecision::Echo),
+            Redirection::Lost(service, on_loss) => RouterVerdict::Lost(service, on_loss),
+            Redirection::To(..) | Redirection::Keep if expires => EXPIRED,
+            Redirection::Keep => RouterVerdict::Keep,
+            Redirection::To(entry) => {
+                let network = &mut self.net.network;
+                let decision = router::decide_tunnel(network, id, packet, &entry.tunnel);
+                RouterVerdict::Route(decision, Some(entry))
             }
         }
     }
@@ -139,15 +104,14 @@ impl RedirectionPoint<'_> {
     /// there for it.
     pub(crate) fn take_reply(
         &mut self,
-        port: PortId,
-        frame: &mut MeasuredFrame<'_>,
+        frame: &mut EnteringFrame<'_>,
     ) -> Result<Option<PacketTunnel>, LostReplicaFrame> {
         let generation = self.ways.generation;
         let mut surveyor = Surveyor { known: self.ways, net: self.net };
         let way = &mut |router, end| surveyor.way(router, end);
-        let tunnel = self.services.take_reply(port, frame, generation, way)?;
+        let tunnel = self.services.take_reply(frame, generation, way)?;
         if let Some(tunnel) = &tunnel {
-            self.lead_back(self.net.network.lane_of(port), frame.bytes, tunnel);
+            self.lead_back(self.net.network.lane_of(frame.origin.port), frame.bytes, tunnel);
         }
         Ok(tunnel)
     }
@@ -190,17 +154,18 @@ impl RedirectionPoint<'_> {
         self.net.routers[id.index()].redirected += u64::from(shape.count);
     }
 
-    /// Puts a packet into its tunnel, and counts it.
+    /// Puts a packet into a tunnel, and counts it if that leads to a replica.
     pub(super) fn enter_tunnel(
         &mut self,
         id: RouterId,
         packet: &mut EmulatedPacket,
-        tunnel: PacketTunnel,
-        hit: RedirectionHit,
+        entry: TunnelEntry,
     ) {
-        self.count_hit(id, hit, &packet.shape);
-        packet.aim = None;
-        packet.enter(tunnel);
+        if let Some(hit) = entry.hit {
+            self.count_hit(id, hit, &packet.shape);
+            packet.aim = None;
+        }
+        packet.enter(entry.tunnel);
     }
 
     /// On a LAN, a frame whose connection is kept by a redirector goes to the router that leads
@@ -217,9 +182,9 @@ impl RedirectionPoint<'_> {
 }
 
 /// What a router does with a packet whose tunnel ends at it.
-fn judge_arrived(info: &IpPacketSummary) -> ServicePacketVerdict {
-    if info.ttl <= 1 {
-        return ServicePacketVerdict::Plain(ForwardingDecision::Refuse(ForwardingRefusal::Expired));
-    }
-    ServicePacketVerdict::Keep
+fn judge_arrived(info: &IpPacketSummary) -> RouterVerdict {
+    if info.ttl <= 1 { EXPIRED } else { RouterVerdict::Keep }
 }
+
+const EXPIRED: RouterVerdict =
+    RouterVerdict::Route(ForwardingDecision::Refuse(ForwardingRefusal::Expired), None);

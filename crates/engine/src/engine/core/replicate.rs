@@ -66,13 +66,11 @@ impl Core {
         {
             let mut point = self.redirection();
             match point.redirect_plainly(now, id, &parsed) {
-                Redirection::To(tunnel, hit) => {
-                    point.enter_tunnel(id, &mut packet, tunnel, hit);
-                }
+                Redirection::To(entry) => point.enter_tunnel(id, &mut packet, entry),
                 Redirection::Lost(service, on_loss) => {
                     return self.drop_lost(now, id, packet, service, on_loss);
                 }
-                Redirection::None | Redirection::Answer | Redirection::Held(..) => {}
+                Redirection::None | Redirection::Answer | Redirection::Keep => {}
             }
         }
         self.send_out(now, id, packet);
@@ -94,9 +92,8 @@ impl Core {
             return self.services.count_unsent(service);
         };
         let mut packet = self.net.lanes.own_packet(now, buf, vnet);
-        if let Some((tunnel, hit)) = to {
-            self.redirection().count_hit(at, hit, &packet.shape);
-            packet.enter(tunnel);
+        if let Some(entry) = to {
+            self.redirection().enter_tunnel(at, &mut packet, entry);
         }
         self.send_out(now, at, packet);
     }

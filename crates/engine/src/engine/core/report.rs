@@ -10,6 +10,7 @@ use windtunnel_wire::vnet::VirtioNetHeader;
 
 use super::Core;
 use crate::chain::TooBig;
+use crate::middlebox::PacketRewrite;
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
 use crate::services::Redirection;
@@ -21,22 +22,20 @@ impl Core {
         let Ok(parsed) = ParsedPacket::parse(packet.frame()) else {
             return packet.discard(&mut self.net.lanes.work.pool);
         };
-        let info = &parsed.info;
+        let info = parsed.info;
         if info.is_icmp_error && self.middleboxes.is_at(id) {
-            let Some(translated) = self.passage().readdress(id, packet) else { return };
-            return self.send_out(now, id, translated);
+            let rewrite = self.passage().readdress(id, &parsed);
+            let (frame, vnet) = packet.settled(&mut self.net.lanes.work.pool);
+            if rewrite.is_none_or(|rewrite| !rewrite.write(frame, &info, vnet)) {
+                return packet.discard(&mut self.net.lanes.work.pool);
+            }
+            return self.send_out(now, id, packet);
         }
         if self.services.filter.may_hold(info.destination) {
-            let is_v6 = info.destination.is_ipv6();
             let mut point = self.redirection();
             match point.redirect(now, id, &parsed, packet.aim, true) {
-                Redirection::To(tunnel, hit) => {
-                    point.enter_tunnel(id, &mut packet, tunnel, hit);
-                }
-                Redirection::Held(_, holder) if holder == id => return self.keep(now, id, packet),
-                Redirection::Held(service, holder) => {
-                    packet.enter(self.services.detour(service, is_v6, id, holder));
-                }
+                Redirection::To(entry) => point.enter_tunnel(id, &mut packet, entry),
+                Redirection::Keep => return self.keep(now, id, packet),
                 Redirection::None | Redirection::Answer | Redirection::Lost(..) => {}
             }
         }
@@ -57,8 +56,11 @@ impl Core {
             let flow = || flow::FiveTuple::of(&parsed).hash64();
             network.next_hop(id, None, target, flow)
         });
+        let info = parsed.info;
         match lane {
-            Some(lane) => self.hand_on(now, id, lane, packet),
+            Some(lane) => {
+                self.hand_on(now, id, lane, &info, &PacketRewrite::default(), packet);
+            }
             None => {
                 if packet.aim.is_some() {
                     self.services.count_lost_error();
@@ -81,7 +83,8 @@ impl Core {
         let interface = packet.came_by.and_then(|lane| network.address_at_end(lane, info.source));
         let source = interface.or_else(|| network.address_of(id, info.source));
         let Some(source) = source else { return };
-        let message = self.message(now, IcmpErrorReply { kind, source, mac: ROUTER_MAC }, packet);
+        let reply = IcmpErrorReply { kind, source, mac: ROUTER_MAC };
+        let message = self.message(now, reply, packet, &info);
         if let Some(mut message) = message {
             self.net.routers[id.index()].icmp_sent += 1;
             // It quotes a replica's own numbers, so it is for that one, and not to be translated.
@@ -123,7 +126,7 @@ impl Core {
         let Some(info) = reportable(packet) else { return };
         let Some(source) = self.net.network.address_at_end(lane, info.source) else { return };
         let reply = IcmpErrorReply { kind, source, mac: ROUTER_MAC };
-        if let Some(message) = self.message(now, reply, packet) {
+        if let Some(message) = self.message(now, reply, packet, &info) {
             if let NetworkVertex::Router(id) = self.net.lanes.start_of(lane.reverse()) {
                 self.net.routers[id.index()].icmp_sent += 1;
             }
@@ -180,15 +183,12 @@ impl Core {
         now: Time,
         reply: IcmpErrorReply,
         about: &EmulatedPacket,
+        info: &IpPacketSummary,
     ) -> Option<EmulatedPacket> {
         let mut message = self.net.lanes.error_about(now, reply, about)?;
         // What a replica sent in a service's name: the error is for it, not for the address.
-        let in_name_of_service = || {
-            let source = IpPacketSummary::parse(about.frame()).map(|info| info.source);
-            source.is_ok_and(|source| self.services.filter.may_hold(source))
-        };
         let sender = about.origin.filter(|port| self.services.ends_at(*port));
-        message.aim = sender.filter(|_| in_name_of_service());
+        message.aim = sender.filter(|_| self.services.filter.may_hold(info.source));
         Some(message)
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use windtunnel_model::{LinkPatch, LinkProfile, RouterId, Span};
 use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::icmp::{NEIGHBOUR_FRAME_LEN, NeighbourMessage};
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, ethernet, icmp};
 
 use super::{PLAIN, answer, mac, ports, question, v4};
@@ -55,7 +55,7 @@ fn a_router_on_a_lan_answers_neighbour_solicitations() {
     NeighbourMessage::write_solicitation(host, mac(&net, 0), own, &mut frame).unwrap();
     net.send(0, 0, PLAIN, &frame);
     let reply = net.out.iter().find(|out| out.port == 0).unwrap();
-    let reply = NeighbourMessage::parse(&reply.frame).unwrap();
+    let reply = NeighbourMessage::of(&ParsedPacket::parse(&reply.frame).unwrap()).unwrap();
     assert_eq!((reply.asks, reply.target, reply.mac), (false, own, Some(router_mac(&net))));
 }
 
@@ -82,7 +82,7 @@ fn packets_through_a_router_reach_and_leave_a_lan_with_one_hop_less_to_live() {
     let packets: Vec<_> = net
         .out
         .iter()
-        .filter_map(|o| Some((o.port, o.at, IpPacketSummary::parse(&o.frame).ok()?.ttl)))
+        .filter_map(|o| Some((o.port, o.at, ParsedPacket::parse(&o.frame).ok()?.info.ttl)))
         .collect();
     assert_eq!(
         packets,
@@ -112,7 +112,7 @@ fn an_address_that_no_plan_gave_is_found_by_asking() {
     net.finish();
     let got = net.out.last().unwrap();
     assert_eq!(
-        (got.port, IpPacketSummary::parse(&got.frame).unwrap().destination),
+        (got.port, ParsedPacket::parse(&got.frame).unwrap().info.destination),
         (1, leased.into())
     );
 }
@@ -154,7 +154,7 @@ fn two_routers_join_two_lans_and_each_finds_the_next() {
     let asked = ArpPacket::parse(&net.out[0].frame).unwrap();
     assert_eq!((net.out.len(), net.out[0].port), (1, 1));
     net.send(0, 1, PLAIN, &answer(&net, 1, &asked));
-    let got = IpPacketSummary::parse(&net.out[1].frame).unwrap();
+    let got = ParsedPacket::parse(&net.out[1].frame).unwrap().info;
     assert_eq!((got.ttl, got.source), (62, net.address(0)));
 }
 

@@ -3,7 +3,7 @@
 use windtunnel_model::plan::{ServiceUpdate, TunnelEncapsulation};
 use windtunnel_model::profile::LossModel;
 use windtunnel_model::{LinkPatch, NodeId, Probability};
-use windtunnel_wire::packet::IpPacketSummary;
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, fragment, tcp};
 
 use super::redirect::down;
@@ -66,7 +66,7 @@ fn the_papers_message_of_1600_bytes_is_three_packets_in_the_tunnel() {
     let mut net = paper();
     let fragments = message(1, 1600);
     let lengths: Vec<u32> =
-        fragments.iter().map(|it| IpPacketSummary::parse(it).unwrap().ip_len).collect();
+        fragments.iter().map(|it| ParsedPacket::parse(it).unwrap().info.ip_len).collect();
     assert_eq!(lengths, [1500, 148], "1608 bytes of UDP: 1480 and 128");
     for frame in &fragments {
         net.call(0, frame);

@@ -1,7 +1,7 @@
 //! Sizes: what fits a tunnel, and which end gets the error.
 
 use windtunnel_model::LinkPatch;
-use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
+use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{build, checksum, icmp, mss, tcp};
 
 use super::redirect::down;
@@ -65,7 +65,7 @@ fn what_may_be_fragmented_is_so_inside_of_the_tunnel() {
     net.call(0, &full);
     net.finish();
     assert_eq!(net.out.len(), 2);
-    let info = |at: usize| IpPacketSummary::parse(&net.out[at].frame).unwrap();
+    let info = |at: usize| ParsedPacket::parse(&net.out[at].frame).unwrap().info;
     // 1480 bytes of payload in pieces of 1456, a multiple of 8 that leaves room for both headers.
     assert_eq!((info(0).ip_len, info(1).ip_len), (1476, 44));
     assert!(info(0).is_fragment && info(1).is_later_fragment);
@@ -90,7 +90,7 @@ fn segments_of_a_train_that_are_too_large_are_refused_together() {
 
 fn syn_ack(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
     let mut frame = build::tcp(from, to, 7, tcp::SYN | tcp::ACK, &[2, 4, 0x05, 0xb4]);
-    let at = IpPacketSummary::parse(&frame).unwrap().transport;
+    let at = ParsedPacket::parse(&frame).unwrap().info.transport;
     frame[at + 12] = 0x60;
     let (mut frame, mut header) = build::partial(frame);
     assert!(checksum::complete(&mut frame, &mut header));

@@ -38,7 +38,7 @@ fn a_router_that_redirects_answers_in_the_name_of_the_address() {
     net.run_until(100 * MS);
     let [reply] = &net.out[..] else { panic!("{} packets", net.out.len()) };
     assert_eq!((reply.port, reply.at), (CLIENT, 2 * MS));
-    let info = windtunnel_wire::packet::IpPacketSummary::parse(&reply.frame).unwrap();
+    let info = windtunnel_wire::packet::ParsedPacket::parse(&reply.frame).unwrap().info;
     assert_eq!((info.source, info.destination), (V4.into(), client(1).ip()));
     // Type 0 (RFC 792) follows the headers of Ethernet and IPv4.
     assert_eq!(reply.frame[14 + 20], 0);
