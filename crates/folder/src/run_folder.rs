@@ -197,6 +197,7 @@ fn aside(name: &str) -> String {
     format!(".{name}")
 }
 
+/// What could not be done with a file or folder of the run.
 pub fn failed(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FolderError {
     let path = path.to_owned();
     move |source| FolderError { verb, path, source }

@@ -54,6 +54,7 @@ impl OwnFolder {
         }
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

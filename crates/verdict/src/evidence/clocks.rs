@@ -32,10 +32,12 @@ impl MemberClockBounds {
         }
     }
 
+    /// What is known of a member's clock.
     pub fn of(&self, member: u16) -> Option<ClockBound> {
         self.0.get(&member).copied()
     }
 
+    /// Members whose clocks are known.
     pub fn members(&self) -> impl Iterator<Item = u16> {
         self.0.keys().copied()
     }

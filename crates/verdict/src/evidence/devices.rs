@@ -31,6 +31,7 @@ impl DeviceDrops {
         }
     }
 
+    /// What was dropped since a look before.
     pub fn since(self, before: DeviceDrops) -> Self {
         DeviceDrops {
             packets: self.packets.saturating_sub(before.packets),
@@ -38,6 +39,7 @@ impl DeviceDrops {
         }
     }
 
+    /// Adds what another machine has seen.
     pub fn add(&mut self, other: DeviceDrops) {
         self.packets = self.packets.saturating_add(other.packets);
         self.backlog_packets = self.backlog_packets.saturating_add(other.backlog_packets);

@@ -91,6 +91,7 @@ impl EchoResults {
         Some(Span::from_nanos(lower.as_nanos().midpoint(upper.as_nanos())))
     }
 
+    /// The mean of all round trips.
     pub fn mean(&self) -> Option<Span> {
         let sorted = self.sorted();
         let sum: u128 = sorted.iter().map(|rtt| u128::from(rtt.as_nanos())).sum();

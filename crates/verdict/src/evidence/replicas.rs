@@ -36,14 +36,21 @@ pub struct ReplicaHistory {
 }
 
 impl ServiceState {
+    /// The service as the plan has it: nothing listens yet.
     pub fn new(service: &Service) -> Self {
         let replicas = service.replicas.iter();
         let replicas = replicas.map(|replica| ReplicaHistory::new(replica.node, replica.weight));
         ServiceState { replicas: replicas.collect() }
     }
 
+<<<<<<< ours
     pub fn replica(&self, node: NodeId) -> Option<&ReplicaHistory> {
         self.replicas.iter().find(|replica| replica.state.node == node)
+=======
+    /// The replica on this node.
+    pub fn replica(&self, node: NodeId) -> Option<&ReplicaState> {
+        self.replicas.iter().find(|replica| replica.node == node)
+>>>>>>> theirs
     }
 
     fn replica_mut(&mut self, node: NodeId) -> Option<&mut ReplicaHistory> {

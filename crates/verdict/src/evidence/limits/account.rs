@@ -44,6 +44,7 @@ pub struct CpuAccountWindow {
 }
 
 impl CpuUsageAccount {
+    /// An account in which nothing was used yet.
     pub fn new(owner: ResourceLimitOwner, asked_millis: u32, mechanism: &str) -> CpuUsageAccount {
         let (mechanism, windows) = (mechanism.to_owned(), Vec::new());
         CpuUsageAccount {

@@ -94,6 +94,7 @@ pub struct ResourceLimitHit {
 }
 
 impl ResourceLimit {
+    /// A limit of which nothing is known yet.
     pub fn new(owner: ResourceLimitOwner, kind: ResourceLimitKind, asked: u64) -> ResourceLimit {
         let of_disk = (kind == ResourceLimitKind::Disk).then_some(0);
         ResourceLimit {

@@ -25,6 +25,7 @@ impl ResourceLimitOwner {
         }
     }
 
+    /// The program, of its own limits.
     pub fn program(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Program(_, program) => Some(program),
@@ -32,6 +33,7 @@ impl ResourceLimitOwner {
         }
     }
 
+    /// The reservation, of its own limits.
     pub fn reservation(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Reservation(reservation) => Some(reservation),
