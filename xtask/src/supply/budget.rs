@@ -1,4 +1,4 @@
-//! How many packages of others there may be: each is compiled by whoever builds Windtunnel, and read by whoever trusts it.
+//! How many packages of others there may be: each is compiled with Windtunnel, and has to be trusted.
 
 use std::collections::BTreeSet;
 use std::io;
