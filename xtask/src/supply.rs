@@ -32,7 +32,8 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let mut faults: Vec<String> =
         packages.iter().filter_map(|package| policy.fault(package)).collect();
     faults.extend(packages.iter().filter_map(|package| too_new(package, oldest)));
-    faults.extend(budget::faults(root, packages.len())?);
+    let of_others = packages.iter().filter(|package| !package["source"].is_null()).count();
+    faults.extend(budget::faults(root, of_others)?);
     Ok(faults)
 }
 

@@ -1,14 +1,14 @@
-//! How many packages there may be: each is compiled by whoever builds Windtunnel, and read by whoever trusts it.
+//! How many packages of others there may be: each is compiled with Windtunnel, and has to be trusted.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// Packages in Cargo.lock, those of tests included. To be lowered when there are fewer; raised with a decision record.
-const LOCKED_MAX: usize = 350;
-/// Packages of the program itself on Linux, ours included.
-const OF_THE_PROGRAM_MAX: usize = 205;
+/// Packages of others in Cargo.lock, those of tests included. To be lowered when there are fewer; raised with a decision record.
+const LOCKED_MAX: usize = 320;
+/// Those of the program itself on Linux.
+const OF_THE_PROGRAM_MAX: usize = 175;
 
 /// Why there are too many.
 ///
@@ -30,13 +30,14 @@ pub(super) fn faults(root: &Path, locked: usize) -> io::Result<Vec<String>> {
     Ok(locked.into_iter().chain(fault("the program", of_the_program, OF_THE_PROGRAM_MAX)).collect())
 }
 
-/// Packages of different names or versions; a line begins with both.
+/// Packages of others by name and version, with which a line begins.
 fn count(tree: &str) -> usize {
     let name_and_version = |line: &str| {
         let mut words = line.split(' ');
         Some((words.next()?.to_owned(), words.next()?.to_owned()))
     };
-    tree.lines().filter_map(name_and_version).collect::<BTreeSet<_>>().len()
+    let of_others = tree.lines().filter(|line| !line.starts_with("windtunnel-"));
+    of_others.filter_map(name_and_version).collect::<BTreeSet<_>>().len()
 }
 
 fn fault(what: &str, count: usize, most: usize) -> Option<String> {
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn a_package_counts_once_for_each_version() {
-        let tree = "a v1.0.0 (/somewhere)\nb v2.0.0\n\nb v2.0.0 (*)\nb v3.0.0 (proc-macro)\n";
+        let tree = "windtunnel-a v1.0.0 (/somewhere)\na v1.0.0\nb v2.0.0\n\nb v2.0.0 (*)\nb v3.0.0 (proc-macro)\n";
         assert_eq!(count(tree), 3);
     }
 

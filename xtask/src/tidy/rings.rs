@@ -60,6 +60,7 @@ const PURE: [&str; 21] = [
     "bytes",
     "rand_core",
     "miniz_oxide",
+    "crc32fast",
     "pdf-writer",
     "tiny-skia",
     "ttf-parser",

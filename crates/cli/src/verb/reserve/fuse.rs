@@ -44,7 +44,7 @@ pub(super) enum FuseOperation<'a> {
     ShowFreeSpace,
     /// A file or folder is to be made, removed or renamed.
     ChangeFolder,
-    /// Nobody waits for an answer.
+    /// No answer is wanted.
     Notice,
     Other,
 }
