@@ -43,14 +43,9 @@ impl ServiceState {
         ServiceState { replicas: replicas.collect() }
     }
 
-<<<<<<< ours
+    /// The replica on this node.
     pub fn replica(&self, node: NodeId) -> Option<&ReplicaHistory> {
         self.replicas.iter().find(|replica| replica.state.node == node)
-=======
-    /// The replica on this node.
-    pub fn replica(&self, node: NodeId) -> Option<&ReplicaState> {
-        self.replicas.iter().find(|replica| replica.node == node)
->>>>>>> theirs
     }
 
     fn replica_mut(&mut self, node: NodeId) -> Option<&mut ReplicaHistory> {
