@@ -1,6 +1,7 @@
 //! Mechanical checks of the tree. Counts are by lines, of code that rustfmt has laid out.
 
 mod docs;
+mod methods;
 mod parameters;
 mod paths;
 mod rings;
@@ -23,6 +24,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let name = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).display().to_string();
     let names: Vec<String> = files.iter().map(name).collect();
     let (mut faults, mut types) = (Vec::new(), types::DeclaredTypes::default());
+    let mut methods = methods::MethodCounts::default();
     for (path, name) in files.iter().zip(&names) {
         let Ok(text) = fs::read_to_string(path) else { continue };
         texts(name, &text, &mut faults);
@@ -33,6 +35,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
             parameters::check(name, &text, &mut faults);
             docs::check(name, &text, &mut faults);
             types.add(name, &text);
+            methods.add(name, &text);
             rings::check_std(name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {
@@ -40,6 +43,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
         }
     }
     types.check(&mut faults);
+    methods.check(&mut faults);
     Ok(faults)
 }
 
