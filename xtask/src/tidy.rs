@@ -1,5 +1,6 @@
 //! Mechanical checks of the tree. Counts are by lines, of code that rustfmt has laid out.
 
+mod aliases;
 mod docs;
 mod methods;
 mod parameters;
@@ -36,6 +37,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
             docs::check(name, &text, &mut faults);
             types.add(name, &text);
             methods.add(name, &text);
+            aliases::check(name, &text, &mut faults);
             rings::check_std(name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
-use windtunnel_control::{ControlClientError, ControlReply};
+use windtunnel_control::ControlClientError;
 use windtunnel_host::RunError;
 use windtunnel_lead::LeadError;
 use windtunnel_placement::PlacementRefusal;
@@ -67,22 +67,6 @@ impl VerbFailure {
         }
     }
 
-    /// A reply that does not fit the request.
-    pub(crate) fn unexpected(reply: ControlReply) -> Self {
-        match reply {
-            ControlReply::Error { message, hint } => {
-                VerbFailure::Error { error: message.into(), hint, code: ExitCategory::Usage.code() }
-            }
-            ControlReply::NotRun { message, exit } => {
-                let code = exit.unwrap_or(ExitCategory::Usage.code());
-                VerbFailure::Error { error: message.into(), hint: None, code }
-            }
-            other => {
-                VerbFailure::new(ExitCategory::Internal, format!("unexpected answer {other:?}"))
-            }
-        }
-    }
-
     /// Prints it on standard error and returns the exit code.
     pub(crate) fn print(&self) -> u8 {
         if !matches!(self, VerbFailure::ReaderGone) {
@@ -139,8 +123,12 @@ impl From<ScenarioErrors> for VerbFailure {
 
 impl From<ControlClientError> for VerbFailure {
     fn from(error: ControlClientError) -> Self {
+        let exit = match &error {
+            ControlClientError::Unexpected(_) => ExitCategory::Internal,
+            _ => ExitCategory::Usage,
+        };
         let hint = error.hint();
-        VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Usage.code() }
+        VerbFailure::Error { error: error.into(), hint, code: exit.code() }
     }
 }
 

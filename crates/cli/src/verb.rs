@@ -43,7 +43,7 @@ use crate::arguments::CommandLineVerb;
 use crate::failure::VerbFailure;
 
 /// The exit code, or why there is none of the verb's own.
-pub(crate) type Outcome = Result<u8, VerbFailure>;
+pub(crate) type Outcome<T = u8> = Result<T, VerbFailure>;
 
 /// Executes the verb of the command line.
 pub(crate) fn run(verb: &CommandLineVerb) -> Outcome {

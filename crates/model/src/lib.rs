@@ -22,6 +22,7 @@
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`name`] | what things may be called |
+//! | [`word`] | [`word::StateWord`]: states in files and messages |
 //! | [`valid`] | [`Plan::validate`]: whether a plan that another process sent is one |
 //!
 //! ```
@@ -57,6 +58,7 @@ pub mod time;
 pub mod trace;
 pub mod valid;
 mod wf2q;
+pub mod word;
 
 pub use id::{
     LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,

@@ -92,7 +92,7 @@ impl LinkStates {
             let properties = as_properties(plan, &state.profile);
             let mut changed_from = as_properties(plan, planned);
             changed_from.retain(|key, before| properties.get(key) != Some(before));
-            let state = state.name().to_owned();
+            let state = state.name().into();
             LaneProperties { link, direction, state, properties, changed_from }
         });
         lanes.collect()
@@ -156,7 +156,7 @@ impl LaneState {
             ("loss", traces.loss.is_some()),
         ];
         LaneStatus {
-            state: self.name().to_owned(),
+            state: self.name().into(),
             latency_ns: profile.latency.as_nanos(),
             rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
             loss_ppb: profile.loss.long_run().parts_per_billion(),
@@ -242,7 +242,7 @@ mod tests {
                          links: [{between: [a, b], latency: 5ms, rate: 8mbit}, {between: [b, c]}]";
 
     fn states(links: &LinkStates, plan: &Plan) -> Vec<String> {
-        links.statuses(plan, Vec::new()).into_iter().map(|lane| lane.state).collect()
+        links.statuses(plan, Vec::new()).into_iter().map(|lane| lane.state.to_string()).collect()
     }
 
     fn lane(index: usize) -> Lane {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windtunnel_gateway::Gateway;
+use windtunnel_gateway::{Gateway, GatewayReport};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::clock;
 use windtunnel_sys::limits::{self, CpuTickCounters};
@@ -12,7 +12,7 @@ use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use crate::devices::DeviceDrops;
 use crate::ending::RunEndReason;
 use crate::error::RunError;
-use crate::gateway::{self, GatewayEnd};
+use crate::gateway;
 use crate::live::{RunLoop, RunLoopResult};
 use crate::options::{Foreground, RunOptions};
 use crate::recorder::{RunRecorderSummary, RunRecorderThread};
@@ -110,7 +110,7 @@ pub(crate) struct FinishedRun {
     pub(crate) device_drops: DeviceDrops,
     pub(crate) processors: CpuTickCounters,
     pub(crate) notes: Vec<String>,
-    pub(crate) internet: Option<GatewayEnd>,
+    pub(crate) internet: Option<Result<GatewayReport, String>>,
 }
 
 impl FinishedRun {

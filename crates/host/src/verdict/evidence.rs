@@ -1,5 +1,6 @@
 //! All that is known of a run when it is over.
 
+use windtunnel_gateway::GatewayReport;
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{self, CpuTickCounters};
@@ -9,7 +10,6 @@ use crate::devices::DeviceDrops;
 use crate::echo::{EchoProbe, EchoResults};
 use crate::ending::RunEndReason;
 use crate::freeze::FreezeTotals;
-use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
 use crate::node_limits::{CpuUsageAccount, ResourceLimit};
@@ -51,7 +51,7 @@ pub(crate) struct RunEvidence<'a> {
     /// What was seen of the replicas of services.
     pub(crate) services: &'a ServicesEnded,
     /// How the gateway to the machine's outside came to its end, if there was one.
-    pub(crate) internet: Option<&'a GatewayEnd>,
+    pub(crate) internet: Option<&'a Result<GatewayReport, String>>,
     /// Lateness above this counts as late.
     pub(crate) late_above: Span,
     /// Packets that devices dropped.

@@ -9,7 +9,7 @@ use fuser::{
     INodeNo, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
     ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, TimeOrNow, WriteFlags,
 };
-use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
+use windtunnel_control::{ControlRequest, ReservationStatus};
 
 use super::files::{self, ReservationFileEntry};
 use crate::failure::VerbFailure;
@@ -39,12 +39,9 @@ impl ReservationFilesystem {
 
     fn parts(&self) -> Result<Vec<ReservationStatus>, Errno> {
         let asked =
-            self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::Reservations)?));
-        match asked {
-            Ok(ControlReply::Reservations { parts }) => Ok(parts),
-            // The run has ended.
-            _ => Err(Errno::EIO),
-        }
+            self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::reservations())?));
+        // The run has ended.
+        asked.map_err(|_| Errno::EIO)
     }
 
     fn entry(&self, path: &str) -> Result<ReservationFileEntry, Errno> {
