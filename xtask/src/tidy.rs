@@ -1,7 +1,9 @@
 //! Mechanical checks of the tree. Counts are by lines, of code that rustfmt has laid out.
 
+mod aliases;
 mod circles;
 mod docs;
+mod methods;
 mod parameters;
 mod paths;
 mod rings;
@@ -25,6 +27,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     let names: Vec<String> = files.iter().map(name).collect();
     let (mut faults, mut types) = (Vec::new(), types::DeclaredTypes::default());
     let mut modules = circles::ModuleGraph::default();
+    let mut methods = methods::MethodCounts::default();
     for (path, name) in files.iter().zip(&names) {
         let Ok(text) = fs::read_to_string(path) else { continue };
         texts(name, &text, &mut faults);
@@ -36,6 +39,8 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
             docs::check(name, &text, &mut faults);
             types.add(name, &text);
             modules.add(name, &text);
+            methods.add(name, &text);
+            aliases::check(name, &text, &mut faults);
             rings::check_std(name, &text, &mut faults);
         }
         if name.ends_with("Cargo.toml") {
@@ -44,6 +49,7 @@ pub fn faults(root: &Path) -> io::Result<Vec<String>> {
     }
     types.check(&mut faults);
     modules.check(&mut faults);
+    methods.check(&mut faults);
     Ok(faults)
 }
 

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::io;
 
-use windtunnel_control::{ControlClientError, ControlReply};
+use windtunnel_control::ControlClientError;
 use windtunnel_host::RunError;
 use windtunnel_lead::LeadError;
 use windtunnel_placement::PlacementRefusal;
@@ -19,7 +19,7 @@ use crate::render::quantity::count;
 pub(crate) use record::FailureOutput;
 
 /// The exit code, or why there is none of the verb's own.
-pub(crate) type Outcome = Result<u8, VerbFailure>;
+pub(crate) type Outcome<T = u8> = Result<T, VerbFailure>;
 
 /// Why a verb could not do its work.
 #[derive(Debug)]
@@ -67,22 +67,6 @@ impl VerbFailure {
                 VerbFailure::Error { error, hint: Some(text.into()), code }
             }
             other => other,
-        }
-    }
-
-    /// A reply that does not fit the request.
-    pub(crate) fn unexpected(reply: ControlReply) -> Self {
-        match reply {
-            ControlReply::Error { message, hint } => {
-                VerbFailure::Error { error: message.into(), hint, code: ExitCategory::Usage.code() }
-            }
-            ControlReply::NotRun { message, exit } => {
-                let code = exit.unwrap_or(ExitCategory::Usage.code());
-                VerbFailure::Error { error: message.into(), hint: None, code }
-            }
-            other => {
-                VerbFailure::new(ExitCategory::Internal, format!("unexpected answer {other:?}"))
-            }
         }
     }
 
@@ -142,8 +126,12 @@ impl From<ScenarioErrors> for VerbFailure {
 
 impl From<ControlClientError> for VerbFailure {
     fn from(error: ControlClientError) -> Self {
+        let exit = match &error {
+            ControlClientError::Unexpected(_) => ExitCategory::Internal,
+            _ => ExitCategory::Usage,
+        };
         let hint = error.hint();
-        VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Usage.code() }
+        VerbFailure::Error { error: error.into(), hint, code: exit.code() }
     }
 }
 

@@ -8,7 +8,7 @@ use windtunnel_control::part::with_causes;
 use windtunnel_host::roots::{self, RootError, emulator};
 use windtunnel_image::{Image, ImageError, ImageHealthcheck};
 use windtunnel_model::plan::{
-    Node, NodeFilesystem, Platform, REGISTRY, ReadinessCheck, ReadinessCheckSettings,
+    ImageLocation, Node, NodeFilesystem, Platform, ReadinessCheck, ReadinessCheckSettings,
     ReadinessCondition, RootSource,
 };
 use windtunnel_model::{Plan, Span};
@@ -82,8 +82,8 @@ fn fetch(plan: &mut Plan, quiet: bool) -> Result<(), VerbFailure> {
     let pinned = pinned.map_err(|error| root_failure(&error))?;
     for root in plan.nodes.iter_mut().filter_map(|node| node.root.as_mut()) {
         let found = root.source.reference().and_then(|text| pinned.get(text));
-        if let (Some(found), RootSource::Image { path, .. }) = (found, &mut root.source) {
-            *path = format!("{REGISTRY}{found}");
+        if let (Some(found), RootSource::Image { location, .. }) = (found, &mut root.source) {
+            *location = ImageLocation::Registry(found.to_string());
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ fn drop_empty(
 /// Those that have been looked at.
 #[derive(Default)]
 struct ImageInspectionCache {
-    known: BTreeMap<(String, Option<String>, Option<Platform>), Image>,
+    known: BTreeMap<(ImageLocation, Option<String>, Option<Platform>), Image>,
 }
 
 /// What is wrong with an image.
@@ -163,12 +163,12 @@ impl RootImageError {
 impl ImageInspectionCache {
     fn fill(&mut self, node: &mut Node) -> Result<(), RootImageError> {
         let Some(root) = &mut node.root else { return Ok(()) };
-        let RootSource::Image { path, name, platform, .. } = &root.source else {
+        let RootSource::Image { location, name, platform, .. } = &root.source else {
             let RootSource::Folder(path) = &root.source else { return Ok(()) };
             let missing = || RootImageError::new(format!("root: there is no folder {path}"));
             return if Path::new(path).is_dir() { Ok(()) } else { Err(missing()) };
         };
-        let key = (path.clone(), name.clone(), platform.clone());
+        let key = (location.clone(), name.clone(), platform.clone());
         if !self.known.contains_key(&key) {
             let place = roots::place_of(&root.source);
             let place = place.map_err(|error| RootImageError::new(error.to_string()))?;

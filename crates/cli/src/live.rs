@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use windtunnel_control::{ControlClient, ControlReply, ControlRequest, registry};
+use windtunnel_control::{ControlClient, TypedRequest, registry};
 use windtunnel_model::Plan;
 use windtunnel_report::read_plan;
 use windtunnel_sys::below::FolderHandle;
@@ -51,12 +51,10 @@ impl LiveRunSelector {
     }
 
     /// Sends a request with an empty reply.
-    pub(crate) fn order(&self, request: &ControlRequest) -> Result<ControlClient, VerbFailure> {
+    pub(crate) fn order(&self, request: &TypedRequest<()>) -> Result<ControlClient, VerbFailure> {
         let mut client = self.connect()?;
-        match client.ask(request)? {
-            ControlReply::Done => Ok(client),
-            other => Err(VerbFailure::unexpected(other)),
-        }
+        client.ask(request)?;
+        Ok(client)
     }
 
     /// The folder that was named, or that of the run that is live in `runs`.

@@ -78,14 +78,8 @@ impl AgentClient {
             let receiving = async {
                 loop {
                     let message = stream::receive(&mut from, BYTES_MAX).await?;
-                    let last = matches!(
-                        &message,
-                        FromCommand::Reply {
-                            reply: ControlReply::Exited { .. }
-                                | ControlReply::NotRun { .. }
-                                | ControlReply::Error { .. }
-                        }
-                    );
+                    let last =
+                        matches!(&message, FromCommand::Reply { reply } if reply.ends_command());
                     handle(message);
                     if last {
                         return io::Result::Ok(());

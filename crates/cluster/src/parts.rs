@@ -129,7 +129,21 @@ pub struct RemoteCommandRunner {
 }
 
 /// The way to a command that runs.
-pub type CommandSender = tokio::sync::mpsc::Sender<ToCommand>;
+#[derive(Debug, Clone)]
+pub struct CommandSender(tokio::sync::mpsc::Sender<ToCommand>);
+
+impl CommandSender {
+    /// Sends a message, when there is room; false if the command has ended.
+    pub fn send(&self, message: ToCommand) -> bool {
+        self.0.blocking_send(message).is_ok()
+    }
+
+    /// Whether the command has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
 
 impl RemoteCommandRunner {
     pub(crate) fn new(run: u64, address: String, key: ClusterKey) -> Self {
@@ -140,7 +154,8 @@ impl RemoteCommandRunner {
     /// faster than the network carries it has to wait.
     #[must_use]
     pub fn channel() -> (CommandSender, tokio::sync::mpsc::Receiver<ToCommand>) {
-        tokio::sync::mpsc::channel(16)
+        let (sender, receiver) = tokio::sync::mpsc::channel(16);
+        (CommandSender(sender), receiver)
     }
 
     /// Runs the command of `request`, with a terminal of `size` (lines, characters in a line) if

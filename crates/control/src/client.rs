@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use windtunnel_model::valid::Validate;
 use windtunnel_sys::unix;
 
+use crate::ask::{RequestAnswer, TypedRequest};
 use crate::frame;
 use crate::message::{ControlGreeting, ControlReply, ControlRequest, VERSION};
 use crate::socket;
@@ -45,6 +46,12 @@ pub enum ControlClientError {
     Refused { folder: PathBuf, why: String },
     #[error("the run in {folder} closed the connection")]
     Closed { folder: PathBuf },
+    /// The run does not do what was asked.
+    #[error("{message}")]
+    Declined { message: String, hint: Option<String> },
+    /// The run answers something else than was asked.
+    #[error("unexpected answer {0:?}")]
+    Unexpected(Box<ControlReply>),
     #[error("cannot talk to the run in {folder}")]
     Talk {
         folder: PathBuf,
@@ -71,7 +78,18 @@ impl ControlClientError {
             ControlClientError::Refused { .. } => {
                 Some("end other commands on this run, such as `exec`, `shell` and `top`".to_owned())
             }
+            ControlClientError::Declined { hint, .. } => hint.clone(),
             _ => None,
+        }
+    }
+}
+
+impl From<ControlReply> for ControlClientError {
+    /// What a reply says that is no answer.
+    fn from(reply: ControlReply) -> Self {
+        match reply {
+            ControlReply::Error { message, hint } => ControlClientError::Declined { message, hint },
+            other => ControlClientError::Unexpected(Box::new(other)),
         }
     }
 }
@@ -166,10 +184,21 @@ impl ControlClient {
     /// Asks and waits for the one answer.
     ///
     /// # Errors
-    /// If the connection broke.
-    pub fn ask(&mut self, request: &ControlRequest) -> Result<ControlReply, ControlClientError> {
-        self.send(request, &[])?;
-        self.receive()
+    /// If the connection broke, or the run does not do what is asked.
+    pub fn ask<A: RequestAnswer>(
+        &mut self,
+        request: &TypedRequest<A>,
+    ) -> Result<A, ControlClientError> {
+        self.send(request.message(), &[])?;
+        self.receive_answer()
+    }
+
+    /// Waits for the answer to what was sent.
+    ///
+    /// # Errors
+    /// As [`ControlClient::ask`].
+    pub fn receive_answer<A: RequestAnswer>(&mut self) -> Result<A, ControlClientError> {
+        Ok(A::of(self.receive()?)?)
     }
 
     fn read<T: DeserializeOwned + Validate>(&mut self) -> Result<T, ControlClientError> {

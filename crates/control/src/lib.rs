@@ -8,6 +8,7 @@
 //! | module | what |
 //! | --- | --- |
 //! | [`message`] | [`ControlRequest`], [`ControlReply`] and their version |
+//! | [`ask`] | which answer each request has |
 //! | [`socket`] | where the socket is, also in folders with long names |
 //! | [`server`] | connections as the host loop sees them: non-blocking |
 //! | [`registry`] | which runs of this user are live, in whatever folder |
@@ -27,6 +28,7 @@
 //! ```
 
 mod admission;
+pub mod ask;
 pub mod client;
 pub mod frame;
 #[cfg(any(test, feature = "fuzz"))]
@@ -42,11 +44,12 @@ pub mod socket;
 pub mod valid;
 pub mod version;
 
+pub use ask::{RequestAnswer, TypedRequest};
 pub use client::{ControlClient, ControlClientError};
 pub use message::{
-    ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
-    LinkList, NodeEgressStatus, NodeLimits, NodeStatus, ProgramStatus, RecordOrder, RecordStatus,
-    RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
+    CaptureResult, ControlGreeting, ControlReply, ControlRequest, EventInjectionResult, LaneChoice,
+    LaneProperties, LaneStatus, LinkList, NodeEgressStatus, NodeLimits, NodeStatus, ProgramStatus,
+    RecordOrder, RecordStatus, RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
 };
 pub use nats::{NatMapping, NatStatus};
 pub use server::{ConnectionInput, ControlConnection, ControlListener};

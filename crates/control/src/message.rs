@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet, ScheduledEvent};
+use windtunnel_model::word::{LaneOperationalState, LayerRecordingState, ProgramState, StateWord};
 use windtunnel_model::{Bytes, LinkPatch, Rate};
 use windtunnel_trace::event::EventLogEntry as RunEvent;
 
@@ -175,14 +176,7 @@ pub struct LaneChoice {
 #[non_exhaustive]
 pub enum ControlReply {
     Done,
-    Happened {
-        /// What was done, and when.
-        events: Vec<RunEvent>,
-        /// How many events are still to come.
-        later: usize,
-        /// When the last of them is, in nanoseconds after the run began; when there is none, now.
-        until_ns: u64,
-    },
+    Happened(EventInjectionResult),
     Error {
         /// Why, naming the object.
         message: String,
@@ -207,18 +201,7 @@ pub enum ControlReply {
     /// What is named is on another machine of the run.
     Elsewhere,
     /// A capture is over.
-    Captured {
-        /// Packets that came by.
-        packets: u64,
-        /// Those of them that are missing in the capture.
-        lost: u64,
-        /// Whether its reader has closed it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        reader_gone: bool,
-        /// Why it cannot be written any more.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        failure: Option<String>,
-    },
+    Captured(CaptureResult),
     Started {
         /// Its process id inside the node.
         pid: i32,
@@ -236,6 +219,43 @@ pub enum ControlReply {
         /// Its exit code, or 128+n for a signal n.
         code: u8,
     },
+}
+
+impl ControlReply {
+    /// Whether it is the last one to [`ControlRequest::Exec`].
+    #[must_use]
+    pub fn ends_command(&self) -> bool {
+        matches!(
+            self,
+            ControlReply::Exited { .. } | ControlReply::NotRun { .. } | ControlReply::Error { .. }
+        )
+    }
+}
+
+/// What events have done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventInjectionResult {
+    /// What was done, and when.
+    pub events: Vec<RunEvent>,
+    /// How many events are still to come.
+    pub later: usize,
+    /// When the last of them is, in nanoseconds after the run began; when there is none, now.
+    pub until_ns: u64,
+}
+
+/// What a capture holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureResult {
+    /// Packets that came by.
+    pub packets: u64,
+    /// Those of them that are missing in the capture.
+    pub lost: u64,
+    /// Whether its reader has closed it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reader_gone: bool,
+    /// Why it cannot be written any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// What is recorded of a live run.
@@ -272,7 +292,7 @@ impl RecordStatus {
             ours.lost += theirs.lost;
             ours.fill_permille = ours.fill_permille.max(theirs.fill_permille);
             ours.fill_max_permille = ours.fill_max_permille.max(theirs.fill_max_permille);
-            if theirs.state == "on" {
+            if theirs.state == LayerRecordingState::On {
                 ours.state = theirs.state;
             }
             ours.why = ours.why.take().or(theirs.why);
@@ -291,8 +311,7 @@ impl RecordStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedLayer {
     pub layer: String,
-    /// `on`, `off` or `unavailable`.
-    pub state: String,
+    pub state: StateWord<LayerRecordingState>,
     /// Why it is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -340,8 +359,7 @@ pub struct LaneStatus {
     pub link: String,
     /// The direction, `from-to`.
     pub direction: String,
-    /// `up`, `down` (in the dark phase of a flap, too) or `parted`.
-    pub state: String,
+    pub state: StateWord<LaneOperationalState>,
     /// Latency as it is now asked for, in nanoseconds.
     pub latency_ns: u64,
     /// Rate as it is now asked for; absent for none.
@@ -399,8 +417,7 @@ pub struct LaneProperties {
     pub link: String,
     /// The direction, `from-to`.
     pub direction: String,
-    /// As [`LaneStatus::state`].
-    pub state: String,
+    pub state: StateWord<LaneOperationalState>,
     /// Every property as `plan.json` has it; one that follows a trace is `trace FILE`.
     pub properties: BTreeMap<String, serde_json::Value>,
     /// The properties that are not as they were when the run began: what they were.
@@ -520,8 +537,7 @@ impl NodeLimits {
 pub struct ProgramStatus {
     /// Its words.
     pub argv: Vec<String>,
-    /// `waiting`, `absent`, `running`, `ready`, `paused`, `exited` or `failed`.
-    pub state: String,
+    pub state: StateWord<ProgramState>,
     /// Its process id inside the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,

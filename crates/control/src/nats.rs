@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
+use windtunnel_model::plan::IpTransport;
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
+use windtunnel_model::word::StateWord;
 
 use crate::valid::{ensure_label, is_word};
 
@@ -25,8 +27,7 @@ pub struct NatStatus {
 /// An internal endpoint and the external one by which it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NatMapping {
-    /// `tcp`, `udp` or `icmp`.
-    pub protocol: String,
+    pub protocol: StateWord<IpTransport>,
     /// Address and port; of ICMP queries the identifier.
     pub internal: String,
     pub external: String,
@@ -63,7 +64,7 @@ impl Validate for NatMapping {
         let ends = [Some(&self.internal), Some(&self.external), self.remote.as_ref()];
         let mut ends = ends.into_iter().flatten();
         let are = ends.all(|text| text.parse::<std::net::SocketAddrV4>().is_ok());
-        ensure(are && is_word(&self.protocol), || "a mapping is of no endpoints".to_owned())
+        ensure(are && is_word(self.protocol.as_str()), || "a mapping is of no endpoints".to_owned())
     }
 }
 

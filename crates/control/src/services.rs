@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
-use windtunnel_model::plan::Service;
+use windtunnel_model::plan::{FailOver, LoadBalancingPolicy, Service};
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short};
+use windtunnel_model::word::{ReplicaAvailability, StateWord};
 
 use crate::valid::{ensure_label, is_word};
 
@@ -32,8 +33,8 @@ pub struct ServiceStatus {
     /// The node whose address it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    pub policy: String,
-    pub fail_over: String,
+    pub policy: StateWord<LoadBalancingPolicy>,
+    pub fail_over: StateWord<FailOver>,
     /// Routers that redirect.
     pub at: Vec<String>,
     pub replicas: Vec<ReplicaStatusMessage>,
@@ -71,8 +72,7 @@ pub struct ServiceStatus {
 pub struct ReplicaStatusMessage {
     /// Its node.
     pub replica: String,
-    /// `waiting` (nothing listens), `registered`, `unhealthy`, `draining`, `lost` or `removed`.
-    pub state: String,
+    pub state: StateWord<ReplicaAvailability>,
     /// Ports on which it is registered.
     pub ports: Vec<String>,
     pub weight: u32,
@@ -209,9 +209,9 @@ impl Validate for ServiceStatus {
         let rows = self.table.iter();
         let rows = rows.flat_map(|it| [&it.router].into_iter().chain(&it.replica));
         rows.chain(self.flows.iter().map(|it| &it.replica)).try_for_each(|it| ensure_label(it))?;
-        let words = [&self.policy, &self.fail_over].into_iter();
-        let states = self.replicas.iter().map(|it| &it.state);
-        let words = words.chain(states).chain(self.flows.iter().map(|it| &it.state));
+        let words = [self.policy.as_str(), self.fail_over.as_str()].into_iter();
+        let states = self.replicas.iter().map(|it| it.state.as_str());
+        let words = words.chain(states).chain(self.flows.iter().map(|it| it.state.as_str()));
         ensure(words.into_iter().all(|it| is_word(it)), || {
             format!("service {} is in no state", self.service)
         })?;
@@ -235,7 +235,7 @@ mod tests {
     fn status(state: &str, connections: u64) -> ServiceStatus {
         let replica = |name: &str| ReplicaStatusMessage {
             replica: name.to_owned(),
-            state: state.to_owned(),
+            state: state.into(),
             connections,
             ..ReplicaStatusMessage::default()
         };
@@ -271,7 +271,7 @@ mod tests {
             ..status("lost", 0)
         };
         assert_eq!(service.validate(), Ok(()));
-        service.replicas[0].state = "\u{1b}[2J".to_owned();
+        service.replicas[0].state = "\u{1b}[2J".into();
         assert!(service.validate().is_err());
         service = ServiceStatus { service: "../x".to_owned(), ..status("lost", 0) };
         assert!(service.validate().is_err());

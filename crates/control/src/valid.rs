@@ -9,8 +9,8 @@ use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_shor
 use windtunnel_model::{LinkPatch, Plan};
 
 use crate::message::{
-    ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
-    NodeStatus, RecordOrder, RecordStatus, RunStatus,
+    CaptureResult, ControlGreeting, ControlReply, ControlRequest, EventInjectionResult, LaneChoice,
+    LaneProperties, LaneStatus, NodeStatus, RecordOrder, RecordStatus, RunStatus,
 };
 use crate::{nats, services};
 
@@ -89,7 +89,7 @@ impl Validate for LaneProperties {
     fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_short("the name of a link", &self.link)?;
         ensure_short("a direction", &self.direction)?;
-        ensure_short("a state", &self.state)?;
+        ensure_short("a state", self.state.as_str())?;
         let all = self.properties.len().max(self.changed_from.len());
         ensure(all <= PROPERTIES_MAX, || format!("a link has {all} properties"))
     }
@@ -129,7 +129,7 @@ impl Validate for ControlReply {
                 let parents = all.iter().filter_map(|it| it.parent.as_ref());
                 names.chain(parents).try_for_each(|name| ensure_label(name))
             }
-            ControlReply::Happened { events, later, .. } => {
+            ControlReply::Happened(EventInjectionResult { events, later, .. }) => {
                 ensure(events.len() <= EVENTS_MAX && *later <= EVENTS_MAX, || {
                     "more events have happened than can".to_owned()
                 })
@@ -139,7 +139,7 @@ impl Validate for ControlReply {
                 ensure_short("a reason", message)?;
                 ensure_short("a hint", hint.as_deref().unwrap_or_default())
             }
-            ControlReply::Captured { failure, .. } => {
+            ControlReply::Captured(CaptureResult { failure, .. }) => {
                 ensure_short("a reason", failure.as_deref().unwrap_or_default())
             }
             ControlReply::Services(list) => list.validate(),
@@ -172,7 +172,7 @@ impl Validate for RecordStatus {
         ensure_short("a reason", self.failure.as_deref().unwrap_or_default())?;
         self.layers.iter().try_for_each(|layer| {
             ensure_short("a reason", layer.why.as_deref().unwrap_or_default())?;
-            ensure(is_word(&layer.layer) && is_word(&layer.state), || {
+            ensure(is_word(&layer.layer) && is_word(layer.state.as_str()), || {
                 format!("layer `{}` is in no state", shown(&layer.layer))
             })
         })
@@ -197,7 +197,7 @@ impl Validate for NodeStatus {
         let addresses = &self.addresses;
         let are = addresses.iter().all(|text| text.parse::<std::net::IpAddr>().is_ok());
         ensure(are, || format!("node `{}` has an address that is none", self.node))?;
-        let words = self.programs.iter().all(|program| is_word(&program.state));
+        let words = self.programs.iter().all(|program| is_word(program.state.as_str()));
         ensure(words, || format!("node `{}` has a program in no state", self.node))
     }
 }
@@ -209,7 +209,7 @@ impl Validate for LaneStatus {
         ensure(named && self.direction.len() <= name::PLAN_LINK_LETTERS_MAX, || {
             format!("`{}` cannot name a link", shown(&self.link))
         })?;
-        ensure(is_word(&self.state) && self.traced.iter().all(|it| is_word(it)), || {
+        ensure(is_word(self.state.as_str()) && self.traced.iter().all(|it| is_word(it)), || {
             format!("link `{}` is in no state", self.link)
         })
     }

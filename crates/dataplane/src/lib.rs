@@ -67,7 +67,7 @@ pub use meter::NodePairThroughput;
 pub use nats::NatTally;
 use outbox::Outbox;
 use overload::{Overload, OverloadSummary, PacketLoopStalls};
-use owners::FlowOwnerThread;
+use owners::{FlowOwnerQuery, FlowOwnerThread};
 use promotion::RealTimePromoter;
 use real_time_rest::RealTimeRest;
 use receive_queue::ReceiveQueue;
@@ -111,7 +111,7 @@ pub struct PacketLoopParameters {
     /// What finds whose flows are, where programs share links.
     pub owners: Option<owners::FlowOwnerSearchSettings>,
     /// Where programs declare what they send on sockets that several have.
-    pub senders: Vec<senders::OfLane>,
+    pub senders: Vec<senders::LaneSenderRegion>,
 }
 
 /// The running loop.
@@ -383,8 +383,8 @@ impl PacketLoop {
     /// Asks whose new flows are.
     fn ask_owners(&mut self) {
         let Some(owners) = &self.owners else { return };
-        while let Some(question) = self.engine.poll_flow_question() {
-            owners.ask(question);
+        while let Some((lane, key)) = self.engine.poll_flow_question() {
+            owners.ask(FlowOwnerQuery { lane, key });
         }
     }
 

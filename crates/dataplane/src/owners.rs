@@ -46,7 +46,11 @@ impl Roots {
 }
 
 /// A flow on a lane that classes share.
-pub type Question = (Lane, FiveTuple);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowOwnerQuery {
+    pub lane: Lane,
+    pub key: FiveTuple,
+}
 
 /// Whose a flow is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +118,7 @@ impl FlowOwnerSearchSettings {
 /// The packet loop's end of the thread, which ends with it.
 #[derive(Debug)]
 pub struct FlowOwnerThread {
-    questions: Sender<Question>,
+    questions: Sender<FlowOwnerQuery>,
     answers: Receiver<FlowOwnerReply>,
     shared: Arc<Mutex<BTreeMap<Lane, u64>>>,
 }
@@ -145,7 +149,7 @@ impl FlowOwnerThread {
     }
 
     /// Asks whose flows these are; [`FlowOwnerThread::answer`] has the answer later.
-    pub fn ask(&self, question: Question) {
+    pub fn ask(&self, question: FlowOwnerQuery) {
         // Without the thread nothing is found, which counts as such.
         let _ = self.questions.send(question);
     }
@@ -166,17 +170,17 @@ struct FlowOwnerSearch {
     places: BTreeMap<Lane, LaneSourceNode>,
     nodes: BTreeMap<usize, NodeProcessTable>,
     roots: Roots,
-    asked: Receiver<Question>,
+    asked: Receiver<FlowOwnerQuery>,
     open: Vec<PendingOwnerQuery>,
     /// Flows that were counted as shared.
-    shared: BTreeSet<Question>,
+    shared: BTreeSet<FlowOwnerQuery>,
     counts: Arc<Mutex<BTreeMap<Lane, u64>>>,
 }
 
 /// A question without an answer.
 #[derive(Debug)]
 struct PendingOwnerQuery {
-    question: Question,
+    question: FlowOwnerQuery,
     tries: usize,
     due: Time,
 }
@@ -220,7 +224,7 @@ impl FlowOwnerSearch {
         self.open = later;
         let due: Vec<PendingOwnerQuery> = due;
         let mut asked: BTreeMap<Lane, BTreeSet<u8>> = BTreeMap::new();
-        for (lane, key) in due.iter().map(|open| open.question) {
+        for FlowOwnerQuery { lane, key } in due.iter().map(|open| open.question) {
             asked.entry(lane).or_default().insert(key.protocol);
         }
         let view = |(lane, protocols)| Some((lane, self.view(lane, &protocols)?));
@@ -228,7 +232,7 @@ impl FlowOwnerSearch {
             asked.into_iter().filter_map(view).collect();
         let mut answers = Vec::new();
         for open in due {
-            let (lane, key) = open.question;
+            let FlowOwnerQuery { lane, key } = open.question;
             let Some((table, sockets)) = views.get(&lane) else { continue };
             let owner = sockets.owner(&table.find(&key));
             match self.settle(lane, owner, open.tries) {
@@ -273,10 +277,10 @@ impl FlowOwnerSearch {
         }
     }
 
-    fn count_shared(&mut self, question: Question, is_shared: bool) {
+    fn count_shared(&mut self, question: FlowOwnerQuery, is_shared: bool) {
         if is_shared && self.shared.len() < SHARED_MOST && self.shared.insert(question) {
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            *counts.entry(question.0).or_default() += 1;
+            *counts.entry(question.lane).or_default() += 1;
         }
     }
 }

@@ -22,10 +22,14 @@ use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::udp;
 
 use crate::owners::FlowOwnerReply;
-use declared::DeclaredDatagrams;
+use declared::{DatagramDigest, DeclaredDatagrams};
 
 /// The region in which the programs of a lane's node declare what they send.
-pub type OfLane = (Lane, Arc<MappedRecordRegion>);
+#[derive(Debug, Clone)]
+pub struct LaneSenderRegion {
+    pub lane: Lane,
+    pub region: Arc<MappedRecordRegion>,
+}
 
 /// The layout of such a region, for so many programs of a node.
 pub fn layout(programs: usize) -> RecordRegionLayout {
@@ -63,10 +67,10 @@ struct SenderDeclarations {
 }
 
 impl SharedSocketTable {
-    pub(super) fn new(plan: &Plan, regions: Vec<OfLane>) -> SharedSocketTable {
+    pub(super) fn new(plan: &Plan, regions: Vec<LaneSenderRegion>) -> SharedSocketTable {
         let mut senders =
             SharedSocketTable { lanes: Vec::new(), of_port: vec![None; plan.ports().count()] };
-        for (lane, region) in regions {
+        for LaneSenderRegion { lane, region } in regions {
             senders.add(plan, lane, Some(SenderDeclarations::new(region)));
         }
         senders
@@ -150,7 +154,9 @@ impl LaneSharedSockets {
         let payload = packet.payload().get(udp::HEADER_LEN..).unwrap_or_default();
         let mut digest = PayloadDigest::new();
         digest.add(payload);
-        let found = programs.declared.find((key.source_port, digest.finish()));
+        let found = programs
+            .declared
+            .find(DatagramDigest { port: key.source_port, digest: digest.finish() });
         found.map_or(SenderClass::Unknown, SenderClass::Class)
     }
 }
@@ -235,7 +241,10 @@ mod tests {
         fn new() -> Two {
             let (plan, (region, _)) = (plan(), MappedRecordRegion::create(layout(2)).unwrap());
             let region = Arc::new(region);
-            let senders = SharedSocketTable::new(&plan, vec![(LANE, Arc::clone(&region))]);
+            let senders = SharedSocketTable::new(
+                &plan,
+                vec![LaneSenderRegion { lane: LANE, region: Arc::clone(&region) }],
+            );
             Two { plan, region, senders }
         }
 

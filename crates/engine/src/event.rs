@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::{Lane, NodeId, RouterId, Span, Time};
+use windtunnel_model::{NodeId, RouterId, Time};
 
 use crate::services::FailOverNews;
 
@@ -92,6 +92,3 @@ impl<T> BoundedQueue<T> {
 pub(crate) const EVENTS_MAX: usize = 4096;
 /// Unpolled handoffs that are kept.
 pub(crate) const HANDOFFS_MAX: usize = 65_536;
-
-/// A packet was taken off a lane that ends at a router, so late.
-pub(crate) type Handoff = (Lane, Span);

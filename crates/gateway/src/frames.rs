@@ -1,12 +1,9 @@
-//! Frames in the name of addresses outside.
+//! Frames in the name of addresses outside; their checksums are complete.
 
 use std::net::{IpAddr, SocketAddr};
 
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, ethernet, fragment, icmp, ipv4, ipv6, udp, vnet};
-
-/// A frame whose checksums are complete.
-pub(crate) type Frame = Vec<u8>;
 
 /// The addresses of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +39,7 @@ pub(crate) fn datagram(
     destination: SocketAddr,
     payload: &[u8],
     fragmentation: Fragmentation,
-) -> Vec<Frame> {
+) -> Vec<Vec<u8>> {
     let Ok(length) = u16::try_from(udp::HEADER_LEN + payload.len()) else { return Vec::new() };
     let mut transport = Vec::with_capacity(usize::from(length));
     transport.extend(source.port().to_be_bytes());
@@ -60,7 +57,7 @@ pub(crate) fn echo_reply(
     numbers: EchoNumbers,
     payload: &[u8],
     fragmentation: Fragmentation,
-) -> Vec<Frame> {
+) -> Vec<Vec<u8>> {
     let kind = if addresses.source.is_ipv4() { ECHO_REPLY_V4 } else { ECHO_REPLY_V6 };
     echo(addresses, kind, numbers, payload, fragmentation)
 }
@@ -70,7 +67,7 @@ pub(crate) fn quoted_echo(
     addresses: AddressPair,
     numbers: EchoNumbers,
     payload: &[u8],
-) -> Option<Frame> {
+) -> Option<Vec<u8>> {
     let v4 = addresses.source.is_ipv4();
     let kind = if v4 { icmp::ECHO_REQUEST_V4 } else { icmp::ECHO_REQUEST_V6 };
     echo(addresses, kind, numbers, payload, Fragmentation::NONE).into_iter().next()
@@ -82,7 +79,7 @@ fn echo(
     numbers: EchoNumbers,
     payload: &[u8],
     fragmentation: Fragmentation,
-) -> Vec<Frame> {
+) -> Vec<Vec<u8>> {
     let protocol = match addresses.source {
         IpAddr::V4(_) => icmp::PROTOCOL_V4,
         IpAddr::V6(_) => icmp::PROTOCOL_V6,
@@ -95,7 +92,11 @@ fn echo(
 }
 
 /// The packet that a datagram was, for quoting it in an ICMP error: whatever its checksum was.
-pub(crate) fn quoted(source: SocketAddr, destination: SocketAddr, payload: &[u8]) -> Option<Frame> {
+pub(crate) fn quoted(
+    source: SocketAddr,
+    destination: SocketAddr,
+    payload: &[u8],
+) -> Option<Vec<u8>> {
     datagram(source, destination, payload, Fragmentation::NONE).into_iter().next()
 }
 
@@ -105,7 +106,7 @@ fn whole(
     protocol: u8,
     transport: &[u8],
     fragmentation: Fragmentation,
-) -> Vec<Frame> {
+) -> Vec<Vec<u8>> {
     let AddressPair { source, destination } = addresses;
     let Fragmentation { mtu, identification } = fragmentation;
     let frame = match (source, destination) {
@@ -130,7 +131,7 @@ fn whole(
     }
 }
 
-fn v4(protocol: u8, transport: &[u8], addresses: &[u8], id: [u8; 2]) -> Option<Frame> {
+fn v4(protocol: u8, transport: &[u8], addresses: &[u8], id: [u8; 2]) -> Option<Vec<u8>> {
     let total = u16::try_from(ipv4::HEADER_LEN + transport.len()).ok()?;
     let mut frame = vec![0; 12];
     frame.extend(ethernet::IPV4.to_be_bytes());
@@ -143,7 +144,7 @@ fn v4(protocol: u8, transport: &[u8], addresses: &[u8], id: [u8; 2]) -> Option<F
     Some(frame)
 }
 
-fn v6(protocol: u8, transport: &[u8], addresses: &[u8]) -> Option<Frame> {
+fn v6(protocol: u8, transport: &[u8], addresses: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(transport.len()).ok()?;
     let mut frame = vec![0; 12];
     frame.extend(ethernet::IPV6.to_be_bytes());
@@ -156,7 +157,7 @@ fn v6(protocol: u8, transport: &[u8], addresses: &[u8]) -> Option<Frame> {
 }
 
 /// Computes the transport's checksum.
-fn complete(mut frame: Frame) -> Option<Frame> {
+fn complete(mut frame: Vec<u8>) -> Option<Vec<u8>> {
     let info = ParsedPacket::parse(&frame).ok()?.info;
     checksum::write_partial(&mut frame, &info)?;
     let offset = if info.protocol == udp::PROTOCOL { UDP_CHECKSUM } else { ICMP_CHECKSUM };
@@ -169,7 +170,7 @@ fn complete(mut frame: Frame) -> Option<Frame> {
     checksum::complete(&mut frame, &mut header).then_some(frame)
 }
 
-fn cut_v4(frame: &[u8], mtu: u32) -> Vec<Frame> {
+fn cut_v4(frame: &[u8], mtu: u32) -> Vec<Vec<u8>> {
     let count = fragment::count(frame, mtu).unwrap_or(0);
     let piece = |index| {
         let mut out = vec![0; ethernet::HEADER_LEN + usize::try_from(mtu).ok()?];
@@ -181,7 +182,7 @@ fn cut_v4(frame: &[u8], mtu: u32) -> Vec<Frame> {
 }
 
 /// Fragments of an IPv6 packet without extension headers (RFC 8200, 4.5).
-fn cut_v6(frame: &[u8], mtu: u32, identification: u32) -> Vec<Frame> {
+fn cut_v6(frame: &[u8], mtu: u32, identification: u32) -> Vec<Vec<u8>> {
     let start = ethernet::HEADER_LEN + ipv6::HEADER_LEN;
     let room =
         usize::try_from(mtu).unwrap_or(0).saturating_sub(ipv6::HEADER_LEN + FRAGMENT_LEN) & !7;

@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use serde::{Deserialize, Serialize};
 use windtunnel_sys::{packet, socket};
 
-use crate::message::{self, Answer, GatewaySocketRequest, Made};
+use crate::message::{self, GatewaySocketRequest};
 
 /// The devices of the node, by which the gateway process gets and sends frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,9 +35,9 @@ pub fn begin(socket: OwnedFd, made: Result<Devices, String>) -> io::Result<()> {
     });
     let (devices, ring, outlet) = match opened {
         Ok(opened) => opened,
-        Err(why) => return message::send(&socket, &Made::Err(why), &[]),
+        Err(why) => return message::send(&socket, &Err::<Devices, String>(why), &[]),
     };
-    message::send(&socket, &Made::Ok(devices), &[ring.as_fd(), outlet.as_fd()])?;
+    message::send(&socket, &Ok::<Devices, String>(devices), &[ring.as_fd(), outlet.as_fd()])?;
     let thread = std::thread::Builder::new().name("gateway".into());
     thread.spawn(move || while serve(&socket).is_ok_and(|more| more) {})?;
     Ok(())
@@ -49,10 +49,10 @@ fn serve(socket: &OwnedFd) -> io::Result<bool> {
         return Ok(false);
     };
     match make(ask) {
-        Ok(made) => message::send(socket, &Answer::Ok(()), &[made.as_fd()])?,
+        Ok(made) => message::send(socket, &Ok::<(), i32>(()), &[made.as_fd()])?,
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(0);
-            message::send(socket, &Answer::Err(errno), &[])?;
+            message::send(socket, &Err::<(), i32>(errno), &[])?;
         }
     }
     Ok(true)

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use crate::message::{self, Answer, GatewaySocketRequest};
+use crate::message::{self, GatewaySocketRequest};
 
 /// Makes sockets in the node's network namespace. A request takes some tens of microseconds.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ impl NodeSocketFactory {
     fn ask(&self, ask: GatewaySocketRequest) -> io::Result<OwnedFd> {
         message::send(&self.0, &ask, &[])?;
         let gone = || io::Error::from_raw_os_error(rustix::io::Errno::PIPE.raw_os_error());
-        let (answer, descriptors) = message::receive::<Answer>(&self.0)?.ok_or_else(gone)?;
+        let (answer, descriptors) =
+            message::receive::<Result<(), i32>>(&self.0)?.ok_or_else(gone)?;
         answer.map_err(io::Error::from_raw_os_error)?;
         descriptors.into_iter().next().ok_or_else(gone)
     }

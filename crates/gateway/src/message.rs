@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use windtunnel_sys::unix;
 
-use crate::inside::Devices;
 use crate::report::GatewayReport;
 
 /// From the parent.
@@ -34,7 +33,8 @@ pub(crate) enum GatewayEvent {
     Ended(GatewayReport),
 }
 
-/// From the gateway process to the node's init: the socket that it needs.
+/// From the gateway process to the node's init: the socket that it needs. The answer is a
+/// `Result<(), i32>`: the socket comes along, or an errno.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GatewaySocketRequest {
@@ -45,12 +45,6 @@ pub(crate) enum GatewaySocketRequest {
     /// One for datagrams.
     Datagrams(SocketAddr),
 }
-
-/// The first word of the node's init: what it has made, with the packet sockets, or why not.
-pub(crate) type Made = Result<Devices, String>;
-
-/// The answer to an [`GatewaySocketRequest`]: the socket comes along, or an errno.
-pub(crate) type Answer = Result<(), i32>;
 
 pub(crate) fn send(
     socket: impl AsFd,

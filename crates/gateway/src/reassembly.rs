@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use windtunnel_wire::packet::{IpVersion, ParsedPacket};
+use windtunnel_wire::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use windtunnel_wire::{ethernet, fragment, ipv6};
 
 use crate::frames::{FRAGMENT_HEADER, FRAGMENT_LEN};
@@ -16,7 +16,7 @@ pub(crate) struct FragmentReassembler {
 
 #[derive(Debug)]
 struct IncompleteDatagram {
-    key: Key,
+    key: FragmentedPacketKey,
     since_ns: u64,
     /// All that is before the payload, of the first fragment.
     header: Option<Vec<u8>>,
@@ -26,11 +26,25 @@ struct IncompleteDatagram {
     length: Option<usize>,
 }
 
-type Key = (IpAddr, IpAddr, u8, u32);
+/// By what the fragments of a packet belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FragmentedPacketKey {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    identification: u32,
+}
+
+impl FragmentedPacketKey {
+    fn of(info: &IpPacketSummary, protocol: u8, identification: u32) -> FragmentedPacketKey {
+        let (source, destination) = (info.source, info.destination);
+        FragmentedPacketKey { source, destination, protocol, identification }
+    }
+}
 
 /// A fragment.
 struct IpFragment<'a> {
-    key: Key,
+    key: FragmentedPacketKey,
     offset: usize,
     more: bool,
     /// The frame up to the payload, with what the whole packet says of itself.
@@ -115,7 +129,7 @@ impl IncompleteDatagram {
 
     fn whole(self) -> Option<Vec<u8>> {
         let mut frame = self.header?;
-        let is_v6 = self.key.0.is_ipv6();
+        let is_v6 = self.key.source.is_ipv6();
         self.parts.iter().for_each(|(_, bytes)| frame.extend(bytes));
         if is_v6 {
             let length = frame.len().checked_sub(ethernet::HEADER_LEN + ipv6::HEADER_LEN)?;
@@ -132,7 +146,7 @@ fn part_v4<'a>(packet: &ParsedPacket<'a>) -> Option<IpFragment<'a>> {
     let ParsedPacket { info, frame, .. } = packet;
     let place = fragment::FragmentPosition::of(frame)?;
     Some(IpFragment {
-        key: (info.source, info.destination, info.protocol, place.identification.into()),
+        key: FragmentedPacketKey::of(info, info.protocol, place.identification.into()),
         offset: place.offset,
         more: place.more,
         header: frame.get(..info.transport)?.to_vec(),
@@ -153,7 +167,7 @@ fn part_v6<'a>(packet: &ParsedPacket<'a>) -> Option<IpFragment<'a>> {
     let mut header = frame.get(..start)?.to_vec();
     header[V6_NEXT] = fragment[0];
     Some(IpFragment {
-        key: (info.source, info.destination, fragment[0], identification),
+        key: FragmentedPacketKey::of(info, fragment[0], identification),
         offset: usize::from(word & !7),
         more: word & 1 != 0,
         header,

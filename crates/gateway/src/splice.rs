@@ -57,8 +57,22 @@ pub(crate) enum SpliceProgress {
     Waits,
     /// There is more to carry, after others had their turn.
     More,
-    /// It is over: why.
-    Over(&'static str),
+    Over(SplicedConnectionEnd),
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SplicedConnectionEnd {
+    /// By both ends.
+    Closed,
+    RunEnded,
+    Reset,
+    Refused,
+    TimedOut,
+    Unreachable,
+    /// The gateway has no descriptors or memory for it.
+    Exhausted,
+    Failed,
 }
 
 impl SplicedConnectionPair {
@@ -81,25 +95,26 @@ impl SplicedConnectionPair {
         for way in 0..2 {
             match self.carry(way, pipes) {
                 Ok(is_more) => more |= is_more,
-                Err(errno) => return SpliceProgress::Over(why(errno)),
+                Err(errno) => return SpliceProgress::Over(SplicedConnectionEnd::of(errno)),
             }
         }
         match self.ways.iter().all(|way| way.passed_on) {
-            true => SpliceProgress::Over("closed"),
+            true => SpliceProgress::Over(SplicedConnectionEnd::Closed),
             false if more => SpliceProgress::More,
             false => SpliceProgress::Waits,
         }
     }
 
     /// The error that an end has without anything to read.
-    pub(crate) fn failure(&self) -> Option<&'static str> {
-        self.ends.iter().find_map(|end| socket::outcome(end).err()).map(why)
+    pub(crate) fn failure(&self) -> Option<SplicedConnectionEnd> {
+        let failure = self.ends.iter().find_map(|end| socket::outcome(end).err());
+        failure.map(SplicedConnectionEnd::of)
     }
 
     /// Its line, complete; where it was not closed by both ends, both see it torn.
     pub(crate) fn end(
         self,
-        is_torn: bool,
+        how: SplicedConnectionEnd,
         pipes: &mut SplicePipePool,
     ) -> (FlowLine, Option<ProxiedConnectionKey>) {
         let SplicedConnectionPair { ends, ways, mut line, key } = self;
@@ -108,7 +123,7 @@ impl SplicedConnectionPair {
         for pipe in [there.pipe, back.pipe].into_iter().flatten() {
             pipes.put_back(pipe);
         }
-        if is_torn {
+        if how != SplicedConnectionEnd::Closed {
             ends.into_iter().for_each(socket::tear);
         }
         (line, key)
@@ -202,15 +217,31 @@ impl SplicePipePool {
     }
 }
 
-/// Why a connection ended that was not closed by both ends.
-fn why(errno: Errno) -> &'static str {
-    match errno {
-        Errno::CONNRESET | Errno::PIPE => "reset",
-        Errno::CONNREFUSED => "refused",
-        Errno::TIMEDOUT => "timed out",
-        Errno::HOSTUNREACH | Errno::NETUNREACH => "unreachable",
-        lack if socket::is_lack(lack) => FAILED,
-        _ => "failed",
+impl SplicedConnectionEnd {
+    /// Of one that was not closed by both ends.
+    fn of(errno: Errno) -> SplicedConnectionEnd {
+        match errno {
+            Errno::CONNRESET | Errno::PIPE => SplicedConnectionEnd::Reset,
+            Errno::CONNREFUSED => SplicedConnectionEnd::Refused,
+            Errno::TIMEDOUT => SplicedConnectionEnd::TimedOut,
+            Errno::HOSTUNREACH | Errno::NETUNREACH => SplicedConnectionEnd::Unreachable,
+            lack if socket::is_lack(lack) => SplicedConnectionEnd::Exhausted,
+            _ => SplicedConnectionEnd::Failed,
+        }
+    }
+
+    /// As the log has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SplicedConnectionEnd::Closed => "closed",
+            SplicedConnectionEnd::RunEnded => "run ended",
+            SplicedConnectionEnd::Reset => "reset",
+            SplicedConnectionEnd::Refused => "refused",
+            SplicedConnectionEnd::TimedOut => "timed out",
+            SplicedConnectionEnd::Unreachable => "unreachable",
+            SplicedConnectionEnd::Exhausted => FAILED,
+            SplicedConnectionEnd::Failed => "failed",
+        }
     }
 }
 

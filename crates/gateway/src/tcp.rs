@@ -14,14 +14,16 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use windtunnel_sys::clock;
 use windtunnel_wire::icmp::IcmpErrorKind;
-use windtunnel_wire::{tcp, vnet};
+use windtunnel_wire::tcp;
 
 use crate::flows::{ProxiedConnectionKey, SegmentDisposition, step};
 use crate::log::FlowLine;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
 use crate::socket::{self, PendingConnection};
-use crate::splice::{FAILED, SplicePipePool, SpliceProgress, SplicedConnectionPair};
+use crate::splice::{
+    FAILED, SplicePipePool, SpliceProgress, SplicedConnectionEnd, SplicedConnectionPair,
+};
 use crate::worker::{GatewayContext, NodeLinkPacket};
 use asking::DnsTcpQuery;
 use listeners::InsideTcpListeners;
@@ -141,7 +143,7 @@ impl Tcp {
         }
         self.pairs.insert(id, pair);
         if added.is_err() {
-            self.end(context, id, FAILED);
+            self.end(context, id, SplicedConnectionEnd::Exhausted);
         }
     }
 
@@ -164,7 +166,7 @@ impl Tcp {
     /// All is over.
     pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.pairs.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+        ids.into_iter().for_each(|id| self.end(context, id, SplicedConnectionEnd::RunEnded));
     }
 
     fn begin(
@@ -231,14 +233,14 @@ impl Tcp {
         }
     }
 
-    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &'static str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, how: SplicedConnectionEnd) {
         let Some(pair) = self.pairs.remove(&id) else { return };
-        if why == FAILED {
+        if how == SplicedConnectionEnd::Exhausted {
             context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
-        let (line, key) = pair.end(why != "closed", &mut self.pipes);
+        let (line, key) = pair.end(how, &mut self.pipes);
         context.carried(&line);
-        context.log.ended(&line, why);
+        context.log.ended(&line, how.name());
         if let Some(key) = key {
             self.flows.insert(key, ProxiedConnection::Over { since_ns: clock::monotonic_ns() });
         }
@@ -299,5 +301,3 @@ fn refuse(
 const FLOWS_MAX: usize = 32_768;
 /// Of RFC 1035, 4.2.
 const NAMES_PORT: u16 = 53;
-/// The header of a frame as the kernel has it.
-type VnetBytes = [u8; vnet::VirtioNetHeader::LEN];

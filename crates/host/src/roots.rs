@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_folder::{RunOutputFolder, VOLUMES};
 use windtunnel_image::{Cache, Image, ImageOwnerMapping, LeftOut, MergedLayerTree};
 use windtunnel_model::plan::{
-    Node, NodeFilesystem, Platform, ProgramUser, RootSource, VolumeSource,
+    ImageLocation, Node, NodeFilesystem, Platform, ProgramUser, RootSource, VolumeSource,
 };
 use windtunnel_model::{NodeId, Plan};
 use windtunnel_node::{Namespaces, OwnRoot};
@@ -55,7 +55,7 @@ pub(crate) fn prepare(
     let mut volumes = Volumes::new(plan, here, folder);
     let mut prepared = BTreeMap::new();
     for (id, node, root) in nodes {
-        let Some(tree) = trees.get(&key(root)) else { continue };
+        let Some(tree) = trees.get(&NodeFilesystemKey::of(root)) else { continue };
         let programs = account::of(node, root, tree, namespaces, notes)?;
         let place = folder.node(&node.name).join("files");
         let lower = make_place(&place, tree)
@@ -103,17 +103,24 @@ fn is_one_of(here: Option<&[bool]>, node: usize) -> bool {
 }
 
 /// What distinguishes file systems: the same for nodes of one image.
-fn key(root: &NodeFilesystem) -> Key {
-    match &root.source {
-        RootSource::Folder(path) => (path.clone(), None, None),
-        RootSource::Image { path, name, platform, .. } => {
-            (path.clone(), Some(name.clone().unwrap_or_default()), platform.clone())
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum NodeFilesystemKey {
+    Folder(String),
+    Image { location: ImageLocation, name: Option<String>, platform: Option<Platform> },
+}
+
+impl NodeFilesystemKey {
+    fn of(root: &NodeFilesystem) -> NodeFilesystemKey {
+        match &root.source {
+            RootSource::Folder(path) => NodeFilesystemKey::Folder(path.clone()),
+            RootSource::Image { location, name, platform, .. } => NodeFilesystemKey::Image {
+                location: location.clone(),
+                name: name.clone(),
+                platform: platform.clone(),
+            },
         }
     }
 }
-
-type Key = (String, Option<String>, Option<Platform>);
-type Trees = BTreeMap<Key, MergedLayerTree>;
 
 /// Makes the trees of all nodes, each once.
 fn trees(
@@ -121,8 +128,8 @@ fn trees(
     ids: ImageOwnerMapping,
     observer: &dyn Observer,
     notes: &mut Vec<String>,
-) -> Result<Trees, RootError> {
-    let mut trees = Trees::new();
+) -> Result<BTreeMap<NodeFilesystemKey, MergedLayerTree>, RootError> {
+    let mut trees = BTreeMap::new();
     let mut images = BTreeMap::new();
     for (_, node, root) in nodes {
         match &root.source {
@@ -131,10 +138,10 @@ fn trees(
                 if !folder.is_dir() {
                     return Err(RootError::NoFolder { node: node.name.clone(), path: folder });
                 }
-                trees.insert(key(root), MergedLayerTree::new(vec![folder]));
+                trees.insert(NodeFilesystemKey::of(root), MergedLayerTree::new(vec![folder]));
             }
-            RootSource::Image { path, name, platform, digest, .. } => {
-                if images.contains_key(&key(root)) {
+            RootSource::Image { location, name, platform, digest, .. } => {
+                if images.contains_key(&NodeFilesystemKey::of(root)) {
                     continue;
                 }
                 let place = place_of(&root.source)?;
@@ -143,10 +150,10 @@ fn trees(
                 if let Some(expected) = digest.as_deref().filter(|it| *it != image.id().to_string())
                 {
                     let (node, expected) = (node.name.clone(), expected.to_owned());
-                    let (path, found) = (path.into(), image.id().to_string());
+                    let (path, found) = (location.to_string().into(), image.id().to_string());
                     return Err(RootError::Other { node, path, expected, found });
                 }
-                images.insert(key(root), image);
+                images.insert(NodeFilesystemKey::of(root), image);
             }
         }
     }

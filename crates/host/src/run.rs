@@ -57,7 +57,7 @@ use windtunnel_dataplane::now;
 use windtunnel_dataplane::owners::{self, Roots};
 use windtunnel_dataplane::promotion::{Priority, RealTimePromoter};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
-use windtunnel_dataplane::senders::{self, OfLane};
+use windtunnel_dataplane::senders::{self, LaneSenderRegion};
 use windtunnel_dataplane::{Dataplane, PacketLoopParameters, RecordSetup, RemoteMachines};
 use windtunnel_verdict::conclude;
 
@@ -140,7 +140,7 @@ pub(crate) struct PreparedRun {
     promotions: [Option<RealTimePromoter>; 2],
     limits: MachineResourceLimits,
     receive_queues: Vec<ReceiveQueue>,
-    senders: Vec<OfLane>,
+    senders: Vec<LaneSenderRegion>,
     /// By what replicas of services are looked at; `None`: there are no services.
     replicas: Option<Vec<(NodeId, OwnedFd)>>,
     notes: Vec<String>,
@@ -242,9 +242,6 @@ fn check_signals(signals: &signal::SignalReader) -> Result<(), RunError> {
     }
 }
 
-/// The nodes whose programs share a link, and the lane from each.
-type Lanes = BTreeMap<NodeId, Lane>;
-
 fn write_plan(plan: &Plan, folder: &RunOutputFolder) -> Result<(), RunError> {
     let written = serde_json::to_vec_pretty(plan).map_err(io("write plan.json"))?;
     Ok(folder.write("plan.json", &written)?)
@@ -287,7 +284,7 @@ fn watch(
 /// What nodes are made with, whatever is recorded and wherever they are.
 fn node_options(
     plan: &Plan,
-    lanes: &Lanes,
+    lanes: &BTreeMap<NodeId, Lane>,
     options: &RunOptions,
     folder: &Path,
 ) -> windtunnel_node::NodeSetOptions {
@@ -303,7 +300,7 @@ fn node_options(
 /// By what programs leave records and declarations, or why they leave no records.
 fn recorded(
     plan: &Plan,
-    lanes: &Lanes,
+    lanes: &BTreeMap<NodeId, Lane>,
     notes: &mut Vec<String>,
 ) -> (Option<ProgramRecordingSetup>, Option<String>) {
     let calls = plan.record.mode != RecordMode::Off;
@@ -329,16 +326,16 @@ fn recorded(
 /// goes on.
 fn senders(
     plan: &Plan,
-    lanes: &Lanes,
+    lanes: &BTreeMap<NodeId, Lane>,
     node_set: &mut NodeSet,
     notes: &mut Vec<String>,
-) -> Vec<OfLane> {
+) -> Vec<LaneSenderRegion> {
     let mut regions = Vec::new();
     for (id, file) in node_set.take_senders() {
         let Some(lane) = lanes.get(&id) else { continue };
         let node = &plan.nodes[id.index()];
         match MappedRecordRegion::create_in(file, senders::layout(node.programs.len())) {
-            Ok(region) => regions.push((*lane, Arc::new(region))),
+            Ok(region) => regions.push(LaneSenderRegion { lane: *lane, region: Arc::new(region) }),
             Err(error) => notes.push(format!(
                 "node {}: programs that share a socket are not distinguished: {error}",
                 node.name
@@ -466,7 +463,7 @@ struct PacketLoopSetup {
     records: RecordSetup,
     promotion: Option<RealTimePromoter>,
     receive_queues: Vec<ReceiveQueue>,
-    senders: Vec<OfLane>,
+    senders: Vec<LaneSenderRegion>,
 }
 
 fn start_threads(

@@ -73,11 +73,11 @@ fn type_all(mut input: File, sender: &CommandSender) {
     while wait_for(&input, sender) {
         let Ok(got @ 1..) = input.read(&mut buffer) else { break };
         let bytes = Octets(buffer[..got].to_vec());
-        if sender.blocking_send(ToCommand::Input { bytes }).is_err() {
+        if !sender.send(ToCommand::Input { bytes }) {
             return;
         }
     }
-    let _ = sender.blocking_send(ToCommand::InputEnds);
+    sender.send(ToCommand::InputEnds);
 }
 
 /// Waits for input; false when the command has ended: input after that is for another program.
@@ -108,12 +108,7 @@ impl CommandClientSession {
         loop {
             match self.replies.recv_timeout(STEP) {
                 Ok(reply) => {
-                    let last = matches!(
-                        reply,
-                        ControlReply::Exited { .. }
-                            | ControlReply::NotRun { .. }
-                            | ControlReply::Error { .. }
-                    );
+                    let last = reply.ends_command();
                     answer_one(&mut self.connection, &reply);
                     if last {
                         return;
@@ -127,13 +122,13 @@ impl CommandClientSession {
                 match incoming {
                     ConnectionInput::Request(request, _) => {
                         if let ControlRequest::Signal { signal } = *request {
-                            let _ = self.sender.blocking_send(ToCommand::Signal { signal });
+                            self.sender.send(ToCommand::Signal { signal });
                         }
                     }
                     ConnectionInput::Unreadable(_) => {}
                     // What a terminal does to its programs when it goes away.
                     ConnectionInput::Closed => {
-                        let _ = self.sender.blocking_send(ToCommand::Signal { signal: SIGHUP });
+                        self.sender.send(ToCommand::Signal { signal: SIGHUP });
                         return;
                     }
                 }
@@ -146,7 +141,7 @@ impl CommandClientSession {
         if now.is_some() && now != self.size {
             self.size = now;
             if let Some(TerminalSize { rows, columns }) = now {
-                let _ = self.sender.blocking_send(ToCommand::Size { rows, columns });
+                self.sender.send(ToCommand::Size { rows, columns });
             }
         }
     }

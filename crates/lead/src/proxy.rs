@@ -192,7 +192,11 @@ mod tests {
         let client = thread::spawn(move || {
             let mut client = ControlClient::connect(&folder).unwrap();
             assert_eq!(client.name(), "net");
-            requests.iter().map(|request| client.ask(request).unwrap()).collect::<Vec<_>>()
+            let ask = |request| {
+                client.send(request, &[]).unwrap();
+                client.receive().unwrap()
+            };
+            requests.iter().map(ask).collect::<Vec<_>>()
         });
         while !client.is_finished() {
             proxy.serve(parts.agents(), present);

@@ -23,6 +23,7 @@
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`state`] | [`state::LaneState`], [`state::ReplicaState`]: what changes make of a network |
 //! | [`name`] | what things may be called |
+//! | [`word`] | [`word::StateWord`]: states in files and messages |
 //! | [`valid`] | [`Plan::validate`]: whether a plan that another process sent is one |
 //!
 //! ```
@@ -59,6 +60,7 @@ pub mod time;
 pub mod trace;
 pub mod valid;
 mod wf2q;
+pub mod word;
 
 pub use id::{
     LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,

@@ -52,7 +52,7 @@ pub use recording::{
     RecordDirection, RecordLayerSet, RecordMode, RecordingPolicy,
 };
 pub use reservation::ResourceReservation;
-pub use root::{NodeFilesystem, REGISTRY, RootSource, Volume, VolumeSource};
+pub use root::{ImageLocation, NodeFilesystem, RootSource, Volume, VolumeSource};
 pub use service::{
     FailOver, FlowPinningScope, Hash, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Ping,
     PortError, Replica, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,

@@ -4,7 +4,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::graph::RoutingGraph;
-use crate::tree::Costs;
 use windtunnel_model::plan::{FixedRoute, Plan, RouteChange};
 use windtunnel_model::{Lane, NetworkVertex, NodeId};
 
@@ -15,7 +14,7 @@ pub(crate) struct FixedRouteTable {
 }
 
 impl FixedRouteTable {
-    pub(crate) fn new(plan: &Plan, graph: &RoutingGraph, costs: &Costs) -> Self {
+    pub(crate) fn new(plan: &Plan, graph: &RoutingGraph, costs: &[Option<u64>]) -> Self {
         let mut fixed = FixedRouteTable::default();
         plan.routes.iter().for_each(|route| fixed.fix(graph, costs, route));
         fixed
@@ -24,7 +23,7 @@ impl FixedRouteTable {
     pub(crate) fn changed(
         &self,
         graph: &RoutingGraph,
-        costs: &Costs,
+        costs: &[Option<u64>],
         change: &RouteChange,
     ) -> Self {
         let mut fixed = self.clone();
@@ -66,7 +65,7 @@ impl FixedRouteTable {
         here.count() + gone.count()
     }
 
-    fn fix(&mut self, graph: &RoutingGraph, costs: &Costs, route: &FixedRoute) {
+    fn fix(&mut self, graph: &RoutingGraph, costs: &[Option<u64>], route: &FixedRoute) {
         let ends = (route.path.first(), route.path.last());
         let (Some(&NetworkVertex::Node(from)), Some(&NetworkVertex::Node(to))) = ends else {
             return;
@@ -82,7 +81,7 @@ impl FixedRouteTable {
 /// last.
 fn lane_between(
     graph: &RoutingGraph,
-    costs: &Costs,
+    costs: &[Option<u64>],
     from: NetworkVertex,
     to: NetworkVertex,
 ) -> Option<Lane> {

@@ -8,9 +8,6 @@ use core::cmp::Reverse;
 use crate::graph::RoutingGraph;
 use windtunnel_model::Lane;
 
-/// By lane index: a lane's cost; `None` while it takes nothing.
-pub(crate) type Costs = Vec<Option<u64>>;
-
 /// The way from every vertex of the core towards the root.
 #[derive(Debug)]
 pub(crate) struct ShortestPathTree {
@@ -37,7 +34,7 @@ struct PathDistance {
 
 impl ShortestPathTree {
     /// The tree of shortest ways to `root`: by cost, then lanes, then the order of the links.
-    pub(crate) fn towards(graph: &RoutingGraph, costs: &Costs, root: u32) -> Self {
+    pub(crate) fn towards(graph: &RoutingGraph, costs: &[Option<u64>], root: u32) -> Self {
         let mut tree = ShortestPathTree { root, steps: vec![None; graph.core_len()] };
         let mut heap = BinaryHeap::new();
         let home = PathDistance { cost: 0, lanes: 0 };
@@ -69,7 +66,12 @@ impl ShortestPathTree {
     }
 
     /// The best lane from `at`.
-    pub(crate) fn next(&self, graph: &RoutingGraph, costs: &Costs, at: u32) -> Option<Lane> {
+    pub(crate) fn next(
+        &self,
+        graph: &RoutingGraph,
+        costs: &[Option<u64>],
+        at: u32,
+    ) -> Option<Lane> {
         match graph.core(at) {
             Some(core) => self.steps[core as usize]?.lane,
             None if at == self.root => None,
@@ -85,7 +87,7 @@ impl ShortestPathTree {
 
     /// All lanes from `at` that lead to the root at the least cost. Each step along them gets
     /// nearer by cost, or by lanes at the same cost, so there are no loops.
-    pub(crate) fn equals(&self, graph: &RoutingGraph, costs: &Costs, at: u32) -> Vec<Lane> {
+    pub(crate) fn equals(&self, graph: &RoutingGraph, costs: &[Option<u64>], at: u32) -> Vec<Lane> {
         let Some(here) = self.far(graph, at).filter(|_| at != self.root) else { return Vec::new() };
         let fits = |lane: &&Lane| {
             let far = self.over(graph, costs, **lane);
@@ -136,7 +138,12 @@ impl ShortestPathTree {
     }
 
     /// How far the root is over a lane.
-    fn over(&self, graph: &RoutingGraph, costs: &Costs, lane: Lane) -> Option<PathDistance> {
+    fn over(
+        &self,
+        graph: &RoutingGraph,
+        costs: &[Option<u64>],
+        lane: Lane,
+    ) -> Option<PathDistance> {
         let cost = costs[lane.index()]?;
         let end = graph.end(lane);
         let rest = if end == self.root {

@@ -54,5 +54,5 @@ pub(crate) use reserve::{ReservationDraft, read_reservation};
 pub(crate) use root::RootKeys;
 pub(crate) use route::{RouteDraft, WayDraft};
 pub(crate) use router::{FirewallDraft, ForwardDraft, NatDraft, RouterDraft, RuleDraft};
-pub(crate) use service::{ServiceDraft, ServiceEventDraft, Weights};
+pub(crate) use service::{ReplicaWeightDraft, ServiceDraft, ServiceEventDraft};
 pub(crate) use share::LinkShareDraft;

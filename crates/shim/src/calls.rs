@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use crate::c::{MSG_DONTWAIT, MSG_ERRQUEUE, MSG_PEEK};
 use crate::clock;
 use crate::descriptors::{self, DescriptorSocketWord};
-use crate::names::{self, End};
+use crate::names::{self, SocketEnd};
 use crate::next::errno;
 use crate::process;
 use crate::record::kind::{Call, Kind, NO_FLOW};
@@ -32,7 +32,7 @@ pub trait SyscallArguments: Copy {
     fn asked(self) -> usize;
 
     /// The other side, of a socket that is not connected.
-    fn peer(self) -> Option<End> {
+    fn peer(self) -> Option<SocketEnd> {
         None
     }
 
@@ -168,7 +168,7 @@ pub fn datagram_flow<A: SyscallArguments>(
     if socket.tuple().from_port == 0 {
         locate(&socket, fd);
     }
-    let Some((address, port)) = arguments.peer() else { return socket };
+    let Some(SocketEnd { address, port }) = arguments.peer() else { return socket };
     let tuple = socket.tuple();
     if socket.state() & CONNECTED != 0 && (tuple.to, tuple.to_port) == (address, port) {
         return socket;
@@ -183,7 +183,9 @@ fn locate(socket: &RegionSocketEntry<'_>, fd: c_int) {
     if process::is_confined() {
         return;
     }
-    if let Some((from, from_port)) = names::own(fd).filter(|(_, port)| *port != 0) {
+    if let Some(SocketEnd { address: from, port: from_port }) =
+        names::own(fd).filter(|own| own.port != 0)
+    {
         socket.set_own(&from, from_port);
     }
 }
@@ -352,12 +354,17 @@ pub fn control(
 }
 
 /// After `connect`: the flow has these ends now.
-pub fn connected(socket: RegionSocketEntry<'static>, fd: c_int, to: Option<End>, is_done: bool) {
-    let Some((to, to_port)) = to else {
+pub fn connected(
+    socket: RegionSocketEntry<'static>,
+    fd: c_int,
+    to: Option<SocketEnd>,
+    is_done: bool,
+) {
+    let Some(SocketEnd { address: to, port: to_port }) = to else {
         socket.change_state(0, CONNECTED);
         return;
     };
-    let (from, from_port) = names::own(fd).unwrap_or_default();
+    let SocketEnd { address: from, port: from_port } = names::own(fd).unwrap_or_default();
     let before = socket.tuple();
     let tuple = SocketTuple { protocol: before.protocol, from, from_port, to, to_port };
     if tuple != before {

@@ -8,7 +8,7 @@ use core::ffi::c_char;
 use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use crate::launch::{Variables, text};
+use crate::launch::text;
 use crate::{limit, start};
 
 /// What this process has from its own environment, which it may change later.
@@ -55,7 +55,7 @@ impl AtomicCString {
 ///
 /// # Safety
 /// The variables are texts that a null ends.
-pub unsafe fn start(variables: Variables) {
+pub unsafe fn start(variables: *const *const c_char) {
     // SAFETY: the caller's; values end with a zero.
     let value = |name: &[u8]| unsafe { start::variable(variables, name).map(|it| text(it)) };
     if let Some(list) = value(PRELOAD_NAME) {
@@ -68,7 +68,7 @@ pub unsafe fn start(variables: Variables) {
 
 /// An environment as a call gives it, where there is a limit: none is an empty one for execve(2), and
 /// not this process's own.
-pub fn given(variables: Variables) -> Variables {
+pub fn given(variables: *const *const c_char) -> *const *const c_char {
     static EMPTY: AtomicUsize = AtomicUsize::new(0);
     if variables.is_null() && limit::is_live() {
         EMPTY.as_ptr().cast_const().cast()
@@ -87,7 +87,7 @@ pub fn region_path() -> Option<*const u8> {
 ///
 /// # Safety
 /// The variables are texts that a null ends, or null: this process's own.
-pub unsafe fn is_complete(variables: Variables) -> bool {
+pub unsafe fn is_complete(variables: *const *const c_char) -> bool {
     if !limit::is_live() {
         return true;
     }
@@ -111,7 +111,10 @@ pub unsafe fn is_complete(variables: Variables) -> bool {
 /// # Safety
 /// As [`is_complete`].
 #[inline(always)]
-pub unsafe fn completed<R>(variables: Variables, next: impl FnOnce(Variables) -> R) -> R {
+pub unsafe fn completed<R>(
+    variables: *const *const c_char,
+    next: impl FnOnce(*const *const c_char) -> R,
+) -> R {
     // SAFETY: the caller's.
     if unsafe { is_complete(variables) } {
         return next(variables);
@@ -122,11 +125,14 @@ pub unsafe fn completed<R>(variables: Variables, next: impl FnOnce(Variables) ->
 
 #[cold]
 #[inline(never)]
-unsafe fn rebuilt<R>(variables: Variables, next: impl FnOnce(Variables) -> R) -> R {
+unsafe fn rebuilt<R>(
+    variables: *const *const c_char,
+    next: impl FnOnce(*const *const c_char) -> R,
+) -> R {
     let given = own_unless_given(variables);
     let mut list: [*const c_char; VARIABLES_MAX] = [ptr::null(); VARIABLES_MAX];
     let mut preload = [0_u8; PRELOAD_BYTES];
-    let list_of = |it: Variables| {
+    let list_of = |it: *const *const c_char| {
         // SAFETY: the caller's; a value ends with a zero.
         unsafe { start::variable(it, PRELOAD_NAME).map(|value| text(value)) }
     };
@@ -147,7 +153,7 @@ unsafe fn rebuilt<R>(variables: Variables, next: impl FnOnce(Variables) -> R) ->
 ///
 /// # Safety
 /// The variables are texts that a null ends, or null.
-unsafe fn copy(variables: Variables, to: &mut [*const c_char]) -> Option<usize> {
+unsafe fn copy(variables: *const *const c_char, to: &mut [*const c_char]) -> Option<usize> {
     let mut count = 0;
     let mut at = variables;
     // SAFETY: up to the null.
@@ -180,7 +186,7 @@ fn write_list(to: &mut [u8; PRELOAD_BYTES], others: &[u8]) -> bool {
     true
 }
 
-fn own_unless_given(variables: Variables) -> Variables {
+fn own_unless_given(variables: *const *const c_char) -> *const *const c_char {
     // SAFETY: the C library keeps the list.
     if variables.is_null() { unsafe { start::environ } } else { variables }
 }

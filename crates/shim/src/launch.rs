@@ -54,7 +54,11 @@ pub unsafe fn start(path: Option<*const u8>) {
 ///
 /// # Safety
 /// The name ends with a zero, or is null; the variables are texts that a null ends, or null.
-pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> LaunchDescriptors {
+pub unsafe fn before(
+    name: *const u8,
+    searches: bool,
+    variables: *const *const c_char,
+) -> LaunchDescriptors {
     // SAFETY: the caller's.
     match unsafe { open(name, searches) } {
         Some(fd) => {
@@ -74,7 +78,7 @@ pub unsafe fn before(name: *const u8, searches: bool, variables: Variables) -> L
 pub unsafe fn before_at(
     folder: c_int,
     path: *const u8,
-    variables: Variables,
+    variables: *const *const c_char,
     flags: c_int,
 ) -> LaunchDescriptors {
     if !is_watched() || process::is_confined() || path.is_null() {
@@ -101,7 +105,7 @@ pub unsafe fn before_at(
 ///
 /// # Safety
 /// The variables are texts that a null ends, or null.
-pub unsafe fn before_open(fd: c_int, variables: Variables) -> LaunchDescriptors {
+pub unsafe fn before_open(fd: c_int, variables: *const *const c_char) -> LaunchDescriptors {
     if !is_watched() || process::is_confined() {
         return LaunchDescriptors::NOTHING;
     }
@@ -124,7 +128,7 @@ pub unsafe fn before_open(fd: c_int, variables: Variables) -> LaunchDescriptors 
 ///
 /// # Safety
 /// As [`before`].
-pub unsafe fn note(name: *const u8, searches: bool, variables: Variables) {
+pub unsafe fn note(name: *const u8, searches: bool, variables: *const *const c_char) {
     // SAFETY: the caller's.
     let Some(fd) = (unsafe { open(name, searches) }) else { return };
     if is_direct(fd) {
@@ -224,9 +228,6 @@ fn filtered(fd: c_int) -> Result<c_int, c_int> {
 fn is_watched() -> bool {
     start::is_live() || limit::is_live()
 }
-
-/// The environment that a program gets; null: that of this process.
-pub type Variables = *const *const c_char;
 
 /// Whether a limit does not reach a program whatever environment it gets: one of 32 bits, into which
 /// the library cannot be loaded, or of a user who may not open the limit's file.

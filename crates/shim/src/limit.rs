@@ -197,14 +197,12 @@ impl LimitedTransfer {
 
     /// The budgets that apply; `peer`: the other end, of a message that names one.
     #[inline(always)]
-    pub fn slot(&self, now: u64, peer: Option<names::End>) -> &'static PacingBudgetSlot {
+    pub fn slot(&self, now: u64, peer: Option<names::SocketEnd>) -> &'static PacingBudgetSlot {
         let key = match self.region.per() {
             PacingBudgetScope::Tree => 0,
             PacingBudgetScope::Process => u64::from(process::number()),
             PacingBudgetScope::Socket => self.word.key(),
-            PacingBudgetScope::Peer => {
-                peer.map_or(self.word.key(), |(address, _)| peer_key(&address))
-            }
+            PacingBudgetScope::Peer => peer.map_or(self.word.key(), |it| peer_key(&it.address)),
         };
         self.region.slot(key, now)
     }
@@ -223,7 +221,7 @@ impl LimitedTransfer {
     }
 
     /// Bytes have moved for which another number was claimed, or none.
-    pub fn correct(&self, peer: Option<names::End>, claimed: u64, bytes: u64) {
+    pub fn correct(&self, peer: Option<names::SocketEnd>, claimed: u64, bytes: u64) {
         let (now, rate) = (clock::now(), self.rate());
         if rate != 0 {
             let budget = self.slot(now, peer).budget(self.direction);
@@ -240,7 +238,7 @@ impl LimitedTransfer {
 
     /// Bytes have moved that were not claimed: waits until they may have.
     #[inline(always)]
-    pub fn settle(&self, peer: Option<names::End>, bytes: u64) {
+    pub fn settle(&self, peer: Option<names::SocketEnd>, bytes: u64) {
         let (mut now, rate) = (clock::now(), self.rate());
         if rate != 0 {
             let budget = self.slot(now, peer).budget(self.direction);

@@ -5,19 +5,24 @@ use core::ffi::{c_int, c_void};
 use crate::c;
 use crate::sockets::SocketTuple;
 
-/// An address and a port; IPv4 is mapped into IPv6.
-pub type End = ([u8; 16], u16);
+/// An end of a socket.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SocketEnd {
+    /// IPv4 is mapped into IPv6.
+    pub address: [u8; 16],
+    pub port: u16,
+}
 
 /// Both ends of a socket, and whether it has a peer.
 pub fn tuple(fd: c_int, protocol: u8) -> (SocketTuple, bool) {
-    let (from, from_port) = own(fd).unwrap_or_default();
+    let SocketEnd { address: from, port: from_port } = own(fd).unwrap_or_default();
     let peer = c::name(fd, true).and_then(|name| parse(&name.bytes, name.length));
-    let (to, to_port) = peer.unwrap_or_default();
+    let SocketEnd { address: to, port: to_port } = peer.unwrap_or_default();
     (SocketTuple { protocol, from, from_port, to, to_port }, peer.is_some())
 }
 
 /// The socket's own end.
-pub fn own(fd: c_int) -> Option<End> {
+pub fn own(fd: c_int) -> Option<SocketEnd> {
     c::name(fd, false).and_then(|name| parse(&name.bytes, name.length))
 }
 
@@ -37,7 +42,7 @@ pub unsafe fn family(name: *const c_void, length: u32) -> Option<u16> {
 ///
 /// # Safety
 /// `length` bytes are readable.
-pub unsafe fn read(name: *const c_void, length: u32) -> Option<End> {
+pub unsafe fn read(name: *const c_void, length: u32) -> Option<SocketEnd> {
     if name.is_null() {
         return None;
     }
@@ -50,7 +55,7 @@ pub unsafe fn read(name: *const c_void, length: u32) -> Option<End> {
     parse(&bytes, length)
 }
 
-fn parse(bytes: &[u8], length: u32) -> Option<End> {
+fn parse(bytes: &[u8], length: u32) -> Option<SocketEnd> {
     let port = u16::from_be_bytes([bytes[2], bytes[3]]);
     let mut address = [0; 16];
     match u16::from_ne_bytes([bytes[0], bytes[1]]) {
@@ -62,7 +67,7 @@ fn parse(bytes: &[u8], length: u32) -> Option<End> {
         c::AF_INET6 if length >= 24 => address.copy_from_slice(&bytes[8..24]),
         _ => return None,
     }
-    Some((address, port))
+    Some(SocketEnd { address, port })
 }
 
 /// `struct sockaddr_in6`, the longest that is read.

@@ -11,7 +11,7 @@ use core::ffi::c_int;
 use crate::c::{self, IoVec, SocketMessageHeader};
 use crate::clock;
 use crate::limit::{LimitedTransfer, PacingWaitOutcome};
-use crate::names::End;
+use crate::names::SocketEnd;
 use crate::next;
 use crate::pacing::controller::PATIENCE_NS;
 use crate::pacing::{BUFFER_NS, PacingBudgetSlot, PacingController, TransferDirection, piece};
@@ -24,7 +24,7 @@ pub fn sends(
     limit: Option<LimitedTransfer>,
     flags: c_int,
     count: usize,
-    peer: impl FnOnce() -> Option<End>,
+    peer: impl FnOnce() -> Option<SocketEnd>,
     mut next: impl FnMut(usize, usize) -> isize,
 ) -> isize {
     let Some(limit) = limit else { return next(0, count) };
@@ -53,7 +53,7 @@ pub fn receives(
     limit: Option<LimitedTransfer>,
     flags: c_int,
     count: usize,
-    peer: impl FnOnce() -> Option<End>,
+    peer: impl FnOnce() -> Option<SocketEnd>,
     mut next: impl FnMut(usize, usize) -> isize,
 ) -> isize {
     let Some(limit) = limit else { return next(0, count) };
@@ -95,7 +95,7 @@ impl ReceiveAdmission {
         self,
         limit: &LimitedTransfer,
         result: isize,
-        peer: impl FnOnce() -> Option<End>,
+        peer: impl FnOnce() -> Option<SocketEnd>,
     ) {
         let bytes = result.max(0) as u64;
         match self {
@@ -205,7 +205,7 @@ pub fn claimed(
     flags: c_int,
     began: Option<u64>,
     bytes: usize,
-    peer: Option<End>,
+    peer: Option<SocketEnd>,
 ) -> Result<BudgetClaim, c_int> {
     let (now, rate) = (clock::now(), limit.rate().max(1));
     let slot = limit.slot(now, peer);
@@ -318,7 +318,7 @@ fn send_pieces(
     limit: &LimitedTransfer,
     flags: c_int,
     count: usize,
-    peer: Option<End>,
+    peer: Option<SocketEnd>,
     next: &mut dyn FnMut(usize, usize) -> isize,
 ) -> isize {
     let is_nonblocking = limit.is_nonblocking(flags);

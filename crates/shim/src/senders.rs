@@ -212,7 +212,7 @@ fn ask(fd: c_int) -> Option<u32> {
     if !is_udp {
         return Some(OTHER);
     }
-    let (_, port) = names::own(fd).filter(|(_, port)| *port != 0)?;
+    let port = names::own(fd).filter(|own| own.port != 0)?.port;
     Some(PORT + u32::from(port))
 }
 

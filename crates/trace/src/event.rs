@@ -2,6 +2,7 @@
 //! happened.
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::word::{ExpulsionCause, StateWord};
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -281,7 +282,7 @@ pub enum EventLogEntryKind {
         replica: String,
         /// Why: `gone` (its node), `silent`, `stalled`, `differed`, `finished-alone`, `reset`,
         /// `refused` or `no-answer`.
-        cause: String,
+        cause: StateWord<ExpulsionCause>,
         /// The first byte of the server's stream that differed, from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,

@@ -15,13 +15,11 @@ use crate::answer;
 use crate::hub::{ServerSentEvent, ServerSentEventHub};
 use file::ScenarioSaveOutcome;
 
-/// What checks a text of a file: the response of `POST /api/check`.
-pub type Check = Arc<dyn Fn(&str) -> Value + Send + Sync>;
-
 /// The file that is edited.
 pub(crate) struct EditedScenarioFile {
     path: PathBuf,
-    check: Check,
+    /// Checks a text of it: the response of `POST /api/check`.
+    check: Arc<dyn Fn(&str) -> Value + Send + Sync>,
     hub: Arc<ServerSentEventHub>,
     /// The version that was last seen on disk or written.
     seen: Mutex<String>,
@@ -46,7 +44,10 @@ pub(crate) struct ScenarioEditRequest {
 impl EditedScenarioFile {
     /// # Errors
     /// If the file cannot be read, or is no text.
-    pub(crate) fn open(path: &Path, check: Check) -> std::io::Result<Arc<Self>> {
+    pub(crate) fn open(
+        path: &Path,
+        check: Arc<dyn Fn(&str) -> Value + Send + Sync>,
+    ) -> std::io::Result<Arc<Self>> {
         // A link stays one: what it leads to is written.
         let path = path.canonicalize()?;
         let (_, version) = file::read(&path)?;

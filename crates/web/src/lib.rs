@@ -37,7 +37,6 @@ pub mod server;
 mod stream;
 pub mod token;
 
-pub use edit::Check;
-pub use runs::{Lister, RunListEntry};
+pub use runs::{LiveRunLocation, RunListEntry};
 pub use server::{WebError, WebServer, WebServerContent, WebServerOptions};
 pub use token::WebAccessToken;

@@ -21,14 +21,20 @@ pub struct RunListEntry {
     pub alive: bool,
 }
 
-/// What finds the live runs of this user: folder, name and elapsed time of each.
-pub type Lister = Arc<dyn Fn() -> Vec<(PathBuf, String, u64)> + Send + Sync>;
+/// A live run that was found.
+#[derive(Debug, Clone)]
+pub struct LiveRunLocation {
+    pub folder: PathBuf,
+    /// Name of the experiment; empty: it is not known.
+    pub name: String,
+    pub elapsed_ns: u64,
+}
 
 /// All runs that were found so far.
 pub(crate) struct RunCatalogue {
     /// The one that is shown; absent: all live runs.
     only: Option<PathBuf>,
-    lister: Lister,
+    lister: Arc<dyn Fn() -> Vec<LiveRunLocation> + Send + Sync>,
     known: Mutex<BTreeMap<String, RunCatalogueEntry>>,
 }
 
@@ -39,7 +45,10 @@ struct RunCatalogueEntry {
 }
 
 impl RunCatalogue {
-    pub(crate) fn new(only: Option<PathBuf>, lister: Lister) -> Arc<Self> {
+    pub(crate) fn new(
+        only: Option<PathBuf>,
+        lister: Arc<dyn Fn() -> Vec<LiveRunLocation> + Send + Sync>,
+    ) -> Arc<Self> {
         Arc::new(RunCatalogue { only, lister, known: Mutex::default() })
     }
 
@@ -47,13 +56,14 @@ impl RunCatalogue {
     pub(crate) fn list(&self) -> Vec<RunListEntry> {
         let mut found = (self.lister)();
         if let Some(only) = &self.only {
-            found.retain(|(folder, _, _)| folder == only);
+            found.retain(|run| run.folder == *only);
             if found.is_empty() {
-                found.push((only.clone(), String::new(), 0));
+                let (folder, name) = (only.clone(), String::new());
+                found.push(LiveRunLocation { folder, name, elapsed_ns: 0 });
             }
         }
         let mut known = self.lock();
-        for (folder, name, elapsed_ns) in found {
+        for LiveRunLocation { folder, name, elapsed_ns } in found {
             let id = id(&known, &folder);
             let alive = registry::is_live(&folder);
             let name = if name.is_empty() { id.clone() } else { name };
@@ -115,13 +125,14 @@ fn id(known: &BTreeMap<String, RunCatalogueEntry>, folder: &Path) -> String {
 mod tests {
     use super::*;
 
+    fn found(folder: &str) -> LiveRunLocation {
+        LiveRunLocation { folder: folder.into(), name: "demo".to_owned(), elapsed_ns: 7 }
+    }
+
     #[test]
     fn runs_of_one_name_have_different_ids_and_keep_them() {
         let folders = ["/a/run", "/b/run", "/c/ü x"];
-        let lister: Lister = Arc::new(move || {
-            folders.map(|folder| (PathBuf::from(folder), "demo".to_owned(), 7)).to_vec()
-        });
-        let runs = RunCatalogue::new(None, lister);
+        let runs = RunCatalogue::new(None, Arc::new(move || folders.map(found).to_vec()));
         let ids = || -> Vec<String> { runs.list().into_iter().map(|card| card.id).collect() };
         assert_eq!(ids(), ["__x", "run", "run-2"]);
         assert_eq!(ids(), ["__x", "run", "run-2"]);
@@ -131,8 +142,7 @@ mod tests {
 
     #[test]
     fn paths_are_no_ids() {
-        let lister: Lister = Arc::new(|| vec![(PathBuf::from("/a/run"), "demo".to_owned(), 7)]);
-        let runs = RunCatalogue::new(None, lister);
+        let runs = RunCatalogue::new(None, Arc::new(|| vec![found("/a/run")]));
         for id in ["..", "../run", "/a/run", "%2e%2e", "", ".", "run/"] {
             assert_eq!(runs.folder(id), None, "{id}");
         }

@@ -17,8 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use windtunnel_report::{ReportDocument, page};
 
-use crate::edit::{Check, EditedScenarioFile, ScenarioEditRequest};
-use crate::runs::{Lister, RunCatalogue};
+use crate::edit::{EditedScenarioFile, ScenarioEditRequest};
+use crate::runs::{LiveRunLocation, RunCatalogue};
 use crate::{WebAccessToken, answer, command, guard, stream};
 
 /// What is served.
@@ -27,12 +27,17 @@ pub enum WebServerContent {
     Runs {
         /// The folder of the one.
         only: Option<PathBuf>,
-        lister: Lister,
+        /// Finds the live runs of this user.
+        lister: Arc<dyn Fn() -> Vec<LiveRunLocation> + Send + Sync>,
         /// End with the run, or with the last of all runs.
         until_end: bool,
     },
     /// A scenario file.
-    File { path: PathBuf, check: Check },
+    File {
+        path: PathBuf,
+        /// Checks a text of it: the response of `POST /api/check`.
+        check: Arc<dyn Fn(&str) -> serde_json::Value + Send + Sync>,
+    },
 }
 
 /// How it is served.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 
 use client::{Served, ask};
-use windtunnel_web::{Lister, WebServer, WebServerContent, WebServerOptions};
+use windtunnel_web::{LiveRunLocation, WebServer, WebServerContent, WebServerOptions};
 
 /// A run folder with a socket on which nothing answers.
 struct Bench {
@@ -55,7 +55,8 @@ impl Bench {
 
     fn serve(&self) -> Served {
         let folder = self.folder.clone();
-        let lister: Lister = Arc::new(move || vec![(folder.clone(), "demo".to_owned(), 7)]);
+        let found = LiveRunLocation { folder, name: "demo".to_owned(), elapsed_ns: 7 };
+        let lister = Arc::new(move || vec![found.clone()]);
         let shown = WebServerContent::Runs { only: None, lister, until_end: false };
         let listen = "127.0.0.1:0".parse().unwrap();
         let server =

@@ -65,7 +65,7 @@ fn is_tuple_pattern(parameter: &str) -> bool {
 }
 
 /// The length of the brackets that begin here, with what is in them.
-fn bracketed(code: &str) -> Option<usize> {
+pub(super) fn bracketed(code: &str) -> Option<usize> {
     depths(code).find(|(_, _, depth)| *depth == 0).map(|(at, c, _)| at + c.len_utf8())
 }
 

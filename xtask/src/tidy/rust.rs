@@ -80,7 +80,7 @@ fn functions(name: &str, lines: &[&str], faults: &mut Vec<String>) {
     }
 }
 
-fn is_function(code: &str) -> bool {
+pub(super) fn is_function(code: &str) -> bool {
     let words = code.split_whitespace().take_while(|word| {
         ["pub", "const", "async", "extern", "fn", "unsafe"].contains(word)
             || word.starts_with("pub(")

@@ -36,15 +36,18 @@ impl DeclaredTypes {
 
 /// The type that a line at module level declares.
 fn declared(line: &str) -> Option<&str> {
-    let mut rest = line;
-    if let Some(public) = rest.strip_prefix("pub") {
-        let visible = public.strip_prefix('(').and_then(|inner| inner.split_once(')'));
-        rest = visible.map_or(public, |(_, rest)| rest).strip_prefix(' ')?;
-    }
-    rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+    let rest = without_visibility(line)?;
+    let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
     let rest = KINDS.iter().find_map(|kind| rest.strip_prefix(kind))?;
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     Some(&rest[..end])
+}
+
+/// What a line at module level declares, without who may see it.
+pub(super) fn without_visibility(line: &str) -> Option<&str> {
+    let Some(public) = line.strip_prefix("pub") else { return Some(line) };
+    let visible = public.strip_prefix('(').and_then(|inner| inner.split_once(')'));
+    visible.map_or(public, |(_, rest)| rest).strip_prefix(' ')
 }
 
 const KINDS: [&str; 4] = ["struct ", "enum ", "union ", "trait "];

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
-use windtunnel_control::{ControlClient, ControlReply, ControlRequest, RunStatus, registry};
+use windtunnel_control::{ControlClient, ControlRequest, ProgramStatus, RunStatus, registry};
+use windtunnel_model::word::ProgramState;
 
 /// A live run as it is seen from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,13 +49,9 @@ fn ask(folder: PathBuf) -> mpsc::Receiver<Option<RunStatus>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let status =
-            ControlClient::connect(&folder).and_then(|mut run| run.ask(&ControlRequest::Ps));
-        let status = match status {
-            Ok(ControlReply::Ps(status)) => Some(*status),
-            _ => None,
-        };
+            ControlClient::connect(&folder).and_then(|mut run| run.ask(&ControlRequest::ps()));
         // The receiver may have given up waiting.
-        let _ = sender.send(status);
+        let _ = sender.send(status.ok());
     });
     receiver
 }
@@ -83,14 +80,16 @@ impl LiveRunSummary {
             elapsed_ns: Some(status.elapsed_ns),
             nodes: status.nodes.len(),
             programs: programs().count(),
-            running: programs().filter(|program| RUNNING.contains(&program.state.as_str())).count(),
+            running: programs().filter(|program| is_running(program)).count(),
             name: Some(status.name),
         }
     }
 }
 
-/// The states of programs that run.
-const RUNNING: [&str; 3] = ["running", "ready", "paused"];
+fn is_running(program: &ProgramStatus) -> bool {
+    use ProgramState::{Paused, Ready, Running};
+    matches!(program.state.known(), Some(Running | Ready | Paused))
+}
 
 /// How long a run may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);

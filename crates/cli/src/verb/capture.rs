@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
-use serde::Serialize;
-use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
+use windtunnel_control::{CaptureResult, ControlClient, ControlRequest};
 use windtunnel_model::{Bytes, Plan};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
@@ -65,13 +64,9 @@ pub(crate) fn run(arguments: &CaptureArguments) -> Outcome {
         Some(file) => client.send(&request, &[file.as_fd()])?,
         None => client.send(&request, &[rustix::stdio::stdout()])?,
     }
-    match client.receive()? {
-        ControlReply::Done => output::talk(&format!("capturing {}", places.join(", "))),
-        refusal => {
-            remove_empty(file.as_ref(), &arguments.write);
-            return Err(VerbFailure::unexpected(refusal));
-        }
-    }
+    let begun = client.receive_answer::<()>();
+    begun.inspect_err(|_| remove_empty(file.as_ref(), &arguments.write))?;
+    output::talk(&format!("capturing {}", places.join(", ")));
     let is_output = file.is_none();
     let session = CaptureSession { client, signals, is_output };
     match session.until_captured()? {
@@ -100,18 +95,6 @@ pub(crate) fn places(plan: &Plan, place: &str) -> Result<Vec<String>, VerbFailur
     })
 }
 
-/// What is said at the end.
-#[derive(Debug, Serialize)]
-struct CaptureSummary {
-    packets: u64,
-    /// Those of them that are missing in the capture.
-    lost: u64,
-    #[serde(skip)]
-    reader_gone: bool,
-    #[serde(skip)]
-    failure: Option<String>,
-}
-
 struct CaptureSession {
     client: ControlClient,
     signals: SignalReader,
@@ -120,12 +103,12 @@ struct CaptureSession {
 
 impl CaptureSession {
     /// Waits for the end of the capture, which a signal asks for. `None`: a second one has come.
-    fn until_captured(mut self) -> Result<Option<CaptureSummary>, VerbFailure> {
+    fn until_captured(mut self) -> Result<Option<CaptureResult>, VerbFailure> {
         let mut has_asked = false;
         loop {
             let (reply, signal, closed) = self.wait(has_asked)?;
             if reply {
-                return self.captured().map(Some);
+                return Ok(Some(self.client.receive_answer()?));
             }
             if signal || closed {
                 let _ = self.signals.read();
@@ -153,19 +136,10 @@ impl CaptureSession {
         let is_ready = |at: usize| polled.get(at).is_some_and(|it| !it.revents().is_empty());
         Ok((is_ready(0) || self.client.has_buffered(), is_ready(1), is_ready(2)))
     }
-
-    fn captured(&mut self) -> Result<CaptureSummary, VerbFailure> {
-        match self.client.receive()? {
-            ControlReply::Captured { packets, lost, reader_gone, failure } => {
-                Ok(CaptureSummary { packets, lost, reader_gone, failure })
-            }
-            other => Err(VerbFailure::unexpected(other)),
-        }
-    }
 }
 
-fn conclude(arguments: &CaptureArguments, is_output: bool, captured: &CaptureSummary) -> Outcome {
-    let CaptureSummary { packets, lost, reader_gone, failure } = captured;
+fn conclude(arguments: &CaptureArguments, is_output: bool, captured: &CaptureResult) -> Outcome {
+    let CaptureResult { packets, lost, reader_gone, failure } = captured;
     if let Some(why) = failure {
         let to = if is_output {
             "standard output".to_owned()

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use windtunnel_report::ReportDocument;
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{LoadedScenario, ScenarioMistake, ScenarioOverrides};
-use windtunnel_web::{Check, WebServerContent, WebServerOptions};
+use windtunnel_web::{WebServerContent, WebServerOptions};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &EditArguments) -> Outcome {
             .hint("name a scenario file; `windtunnel init` writes a first one")
     })?;
     let file = path.clone();
-    let check: Check = Arc::new(move |text| checked(&file, &named, text));
+    let check = Arc::new(move |text: &str| checked(&file, &named, text));
     let program = PathBuf::from(page::THIS_PROGRAM);
     let options = WebServerOptions {
         listen: arguments.listen,

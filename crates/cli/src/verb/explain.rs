@@ -7,6 +7,7 @@ use windtunnel_evidence::explain::report::{
     LatencyBreakdown, LossReport, PartName, PartSum, RequestReport, RequestSelection,
 };
 use windtunnel_evidence::file::LaneName;
+use windtunnel_model::plan::IpTransport;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -132,15 +133,15 @@ fn one_request(request: &RequestReport, timeline: bool) -> String {
         text.push_str(&table.render("  "));
     }
     for loss in &request.losses {
-        text.push_str(&format!("  {}\n", loss_text(loss, &request.protocol)));
+        text.push_str(&format!("  {}\n", loss_text(loss, request)));
     }
     text.push('\n');
     text
 }
 
 fn sizes(request: &RequestReport) -> String {
-    let size = |size: u64| match request.protocol.as_str() {
-        "udp" => count(usize::try_from(size).unwrap_or(usize::MAX), "datagram"),
+    let size = |size: u64| match request.protocol.known() {
+        Some(IpTransport::Udp) => count(usize::try_from(size).unwrap_or(usize::MAX), "datagram"),
         _ => bytes(size),
     };
     match request.kind {
@@ -169,8 +170,9 @@ fn direction(lane: &LaneName) -> String {
     format!("{} ({} → {})", lane.link, lane.from, lane.to)
 }
 
-fn loss_text(loss: &LossReport, protocol: &str) -> String {
-    let unit = if protocol == "udp" { "datagram" } else { "byte" };
+fn loss_text(loss: &LossReport, request: &RequestReport) -> String {
+    let is_datagram = request.protocol == IpTransport::Udp;
+    let unit = if is_datagram { "datagram" } else { "byte" };
     let place = match &loss.dropped {
         Some(drop) => format!("dropped on {}: {}", direction(&drop.lane), drop.reason),
         None => "lost, on no recorded link".to_owned(),

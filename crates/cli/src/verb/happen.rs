@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde::Serialize;
-use windtunnel_control::{ControlReply, ControlRequest};
+use windtunnel_control::{ControlRequest, EventInjectionResult};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_scenario::{LiveRunMoment, ScenarioNotice};
 use windtunnel_trace::event::EventLogEntry;
@@ -48,10 +48,7 @@ struct EventInjectionOutput<'a> {
 pub(crate) fn run(arguments: &DoArguments) -> Outcome {
     let mut client = arguments.live.connect()?;
     let plan = arguments.live.plan()?;
-    let status = match client.ask(&ControlRequest::Ps)? {
-        ControlReply::Ps(status) => *status,
-        other => return Err(VerbFailure::unexpected(other)),
-    };
+    let status = client.ask(&ControlRequest::ps())?;
     let absent: BTreeSet<NodeId> = (0..)
         .zip(&status.nodes)
         .filter(|(_, node)| node.absent)
@@ -63,19 +60,15 @@ pub(crate) fn run(arguments: &DoArguments) -> Outcome {
     let files = |name: &str| read_named(Path::new(""), name);
     let (events, notices) = windtunnel_scenario::parse_events(&arguments.event, &files, &moment)
         .map_err(VerbFailure::Event)?;
-    match client.ask(&ControlRequest::Do { events })? {
-        ControlReply::Happened { events, later, until_ns } => {
-            let happened =
-                EventInjectionOutput { events: &events, later, until_ns, notices: &notices };
-            if arguments.format.json {
-                output::json(&happened)?;
-            } else {
-                output::talk(text(&happened).trim_end());
-            }
-            Ok(ExitCategory::Fine.code())
-        }
-        other => Err(VerbFailure::unexpected(other)),
+    let EventInjectionResult { events, later, until_ns } =
+        client.ask(&ControlRequest::inject(events))?;
+    let happened = EventInjectionOutput { events: &events, later, until_ns, notices: &notices };
+    if arguments.format.json {
+        output::json(&happened)?;
+    } else {
+        output::talk(text(&happened).trim_end());
     }
+    Ok(ExitCategory::Fine.code())
 }
 
 fn text(happened: &EventInjectionOutput<'_>) -> String {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windtunnel_control::{ControlReply, ControlRequest, LaneProperties, LinkList};
+use windtunnel_control::{ControlRequest, LaneProperties, LinkList};
 use windtunnel_model::Span;
+use windtunnel_model::word::LaneOperationalState;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::{Outcome, VerbFailure};
+use crate::failure::Outcome;
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::quantity;
@@ -27,10 +28,7 @@ pub(crate) struct LinksArguments {
 }
 
 pub(crate) fn run(arguments: &LinksArguments) -> Outcome {
-    let mut list = match arguments.live.connect()?.ask(&ControlRequest::Links)? {
-        ControlReply::Links(list) => list,
-        other => return Err(VerbFailure::unexpected(other)),
-    };
+    let mut list = arguments.live.connect()?.ask(&ControlRequest::links())?;
     if arguments.changed {
         list.links.retain(is_changed);
     }
@@ -43,7 +41,7 @@ pub(crate) fn run(arguments: &LinksArguments) -> Outcome {
 }
 
 fn is_changed(lane: &LaneProperties) -> bool {
-    lane.state != "up" || !lane.changed_from.is_empty()
+    lane.state != LaneOperationalState::Up || !lane.changed_from.is_empty()
 }
 
 fn render(list: &LinkList) -> String {
@@ -58,7 +56,7 @@ fn render(list: &LinkList) -> String {
         table.row([
             lane.link.clone(),
             lane.direction.clone(),
-            lane.state.clone(),
+            lane.state.to_string(),
             text(&lane.properties, says_something),
             text(&lane.changed_from, |_| true),
         ]);

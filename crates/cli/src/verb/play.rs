@@ -103,22 +103,32 @@ fn play_all(play: &Arc<WorkloadReplay>, node: &str) -> Result<Vec<ReplayByteCoun
     let clients = clients.collect::<Result<Vec<_>, _>>()?;
     let mut played = Vec::new();
     for thread in clients.into_iter().chain(servers) {
-        let done = thread
-            .join()
-            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
-        played.extend(done?);
+        played.extend(thread.join()?);
     }
     Ok(played)
 }
 
 /// A thread that plays connections, or listens for them.
-type Thread = thread::JoinHandle<Result<Vec<ReplayByteCounts>, VerbFailure>>;
+struct ReplayThread(thread::JoinHandle<Result<Vec<ReplayByteCounts>, VerbFailure>>);
+
+impl ReplayThread {
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for what it has played.
+    fn join(self) -> Result<Vec<ReplayByteCounts>, VerbFailure> {
+        let panicked = |_| VerbFailure::new(ExitCategory::Internal, "a thread panicked");
+        self.0.join().map_err(panicked)?
+    }
+}
 
 fn spawn(
     work: impl FnOnce() -> Result<Vec<ReplayByteCounts>, VerbFailure> + Send + 'static,
-) -> Result<Thread, VerbFailure> {
+) -> Result<ReplayThread, VerbFailure> {
     let builder = thread::Builder::new().stack_size(STACK_BYTES);
-    builder.spawn(work).map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))
+    let thread = builder.spawn(work);
+    thread.map(ReplayThread).map_err(|error| VerbFailure::caused(ExitCategory::Machine, error))
 }
 
 /// Connections of this protocol that the node serves, by port.

@@ -4,12 +4,12 @@ mod nat;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_control::{ControlReply, ControlRequest, NodeStatus, ProgramStatus, RunStatus};
+use windtunnel_control::{ControlRequest, NodeStatus, ProgramStatus, RunStatus};
 use windtunnel_model::Span;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::{Outcome, VerbFailure};
+use crate::failure::Outcome;
 use crate::live::{self, LiveRunSelector, LiveRunSummary};
 use crate::output;
 use crate::render::quantity;
@@ -85,10 +85,7 @@ pub(crate) fn run(arguments: &PsArguments) -> Outcome {
     if arguments.all {
         return everywhere(&arguments.format);
     }
-    let status = match arguments.live.connect()?.ask(&ControlRequest::Ps)? {
-        ControlReply::Ps(status) => *status,
-        other => return Err(VerbFailure::unexpected(other)),
-    };
+    let status = arguments.live.connect()?.ask(&ControlRequest::ps())?;
     if arguments.format.json {
         output::json(&status)?;
     } else {
@@ -138,7 +135,7 @@ fn program_row(
     [
         first(&node.node),
         first(addresses),
-        program.state.clone(),
+        program.state.to_string(),
         program.pid.map_or_else(String::new, |pid| pid.to_string()),
         program.exit.map_or_else(String::new, |code| code.to_string()),
         program.argv.join(" "),

@@ -3,14 +3,14 @@
 mod outside;
 
 use clap::Subcommand;
-use windtunnel_control::{ControlReply, ControlRequest, RecordOrder, RecordStatus, RecordedLayer};
+use windtunnel_control::{ControlRequest, RecordOrder, RecordStatus, RecordedLayer, TypedRequest};
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet};
 use windtunnel_model::record::kind::RecordSource;
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::{Outcome, VerbFailure};
+use crate::failure::Outcome;
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::table::{ColumnAlignment, TextTable};
@@ -89,10 +89,10 @@ pub(crate) fn run(arguments: &RecordArguments) -> Outcome {
     match &arguments.order {
         None => arguments.outside.run(),
         Some(RecordSubcommand::Start(start)) => {
-            start.plain.ask(&ControlRequest::RecordStart(start.order()))
+            start.plain.ask(&ControlRequest::record_start(start.order()))
         }
-        Some(RecordSubcommand::Stop(plain)) => plain.ask(&ControlRequest::RecordStop),
-        Some(RecordSubcommand::Status(plain)) => plain.ask(&ControlRequest::RecordStatus),
+        Some(RecordSubcommand::Stop(plain)) => plain.ask(&ControlRequest::record_stop()),
+        Some(RecordSubcommand::Status(plain)) => plain.ask(&ControlRequest::record_status()),
     }
 }
 
@@ -109,11 +109,12 @@ impl RecordStartArguments {
 }
 
 impl RecordControlArguments {
-    fn ask(&self, request: &ControlRequest) -> Outcome {
-        match self.live.connect()?.ask(request)? {
-            ControlReply::Records(status) if self.format.json => output::json(&status)?,
-            ControlReply::Records(status) => output::data(&render(&status))?,
-            other => return Err(VerbFailure::unexpected(other)),
+    fn ask(&self, request: &TypedRequest<RecordStatus>) -> Outcome {
+        let status = self.live.connect()?.ask(request)?;
+        if self.format.json {
+            output::json(&status)?;
+        } else {
+            output::data(&render(&status))?;
         }
         Ok(ExitCategory::Fine.code())
     }
@@ -134,7 +135,7 @@ fn render(status: &RecordStatus) -> String {
         let RecordedLayer { events, records, lost, fill_permille, fill_max_permille, .. } = layer;
         let counts = [events, records, lost].map(u64::to_string);
         let fills = [*fill_permille, *fill_max_permille].map(percent);
-        let names = [layer.layer.clone(), layer.state.clone()];
+        let names = [layer.layer.clone(), layer.state.to_string()];
         table.row(names.into_iter().chain(counts).chain(fills));
     }
     let mut text = table.render("");
@@ -166,7 +167,7 @@ mod tests {
     fn the_state_of_a_recording_is_a_line_a_layer_with_reasons_below() {
         let layer = |layer: &str, state: &str, events, lost| RecordedLayer {
             layer: layer.to_owned(),
-            state: state.to_owned(),
+            state: state.into(),
             why: (state == "unavailable").then(|| "no library".to_owned()),
             events,
             records: events - lost,

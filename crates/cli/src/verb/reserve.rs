@@ -11,11 +11,11 @@ use clap::Subcommand;
 use serde::Serialize;
 use windtunnel_budget::admission::{ReservableResource, ResourceAmounts};
 use windtunnel_control::reservations::{self, RunReservation};
-use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
+use windtunnel_control::{ControlRequest, ReservationStatus};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
-use crate::failure::{Outcome, VerbFailure};
+use crate::failure::Outcome;
 use crate::live::LiveRunSelector;
 use crate::output;
 use crate::render::table::{ColumnAlignment, TextTable};
@@ -106,10 +106,7 @@ struct ReservationTreeOutput<'a> {
 
 impl ReserveTreeArguments {
     fn run(&self) -> Outcome {
-        let parts = match self.live.connect()?.ask(&ControlRequest::Reservations)? {
-            ControlReply::Reservations { parts } => parts,
-            other => return Err(VerbFailure::unexpected(other)),
-        };
+        let parts = self.live.connect()?.ask(&ControlRequest::reservations())?;
         if self.format.json {
             output::json(&ReservationTreeOutput { parts: &parts })?;
         } else if parts.is_empty() {

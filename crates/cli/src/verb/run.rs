@@ -178,14 +178,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Outcome {
     }
     let loaded = arguments.load()?;
     let base_dir = load::folder_of(&file);
-    let (plan, (folder, results, result)) = if arguments.machines.are_named() {
+    let (plan, executed) = if arguments.machines.are_named() {
         over::carry_out(loaded, base_dir, arguments)?
     } else {
         let plan = plan_of(loaded, &arguments.manner)?;
-        let carried_out = carry_out(&plan, base_dir, arguments)?;
-        (plan, carried_out)
+        let executed = carry_out(&plan, base_dir, arguments)?;
+        (plan, executed)
     };
-    conclude(result, &plan, &folder, &arguments.manner, results)
+    conclude(executed, &plan, &arguments.manner)
 }
 
 impl RunArguments {
@@ -219,8 +219,14 @@ impl RunFlags {
     }
 }
 
-/// The run folder, JUnit's file, and how the run went.
-type CarriedOut = (PathBuf, Option<ResultsFile>, Result<Option<RunReport>, VerbFailure>);
+/// A run with its attempts that is over.
+struct ExecutedRun {
+    folder: PathBuf,
+    /// JUnit's file.
+    results: Option<ResultsFile>,
+    /// `None`: the run goes on without this process.
+    result: Result<Option<RunReport>, VerbFailure>,
+}
 
 /// Does a whole run of the plan, with attempts; programs start in `base_dir`, and the places of keys
 /// are hidden from them.
@@ -228,7 +234,7 @@ fn carry_out(
     plan: &Plan,
     base_dir: PathBuf,
     arguments: &RunArguments,
-) -> Result<CarriedOut, VerbFailure> {
+) -> Result<ExecutedRun, VerbFailure> {
     let manner = &arguments.manner;
     if !manner.showing.quiet {
         output::warn(&windtunnel_host::fits(plan, manner.packet_memory));
@@ -250,17 +256,12 @@ fn carry_out(
         let report = if arguments.attempts == 1 { run() } else { child::run(run) };
         report.map(Some)
     });
-    Ok((folder, results, result))
+    Ok(ExecutedRun { folder, results, result })
 }
 
 /// Writes JUnit's file and the page, and shows the report.
-fn conclude(
-    result: Result<Option<RunReport>, VerbFailure>,
-    plan: &Plan,
-    folder: &Path,
-    manner: &RunFlags,
-    results: Option<ResultsFile>,
-) -> Outcome {
+fn conclude(executed: ExecutedRun, plan: &Plan, manner: &RunFlags) -> Outcome {
+    let ExecutedRun { folder, results, result } = executed;
     if let Some(results) = results {
         let text = match &result {
             Ok(Some(report)) => junit::text(report),
@@ -270,8 +271,8 @@ fn conclude(
         results.write(&text)?;
     }
     let Some(report) = result? else { return Ok(ExitCategory::Fine.code()) };
-    let page = manner.report.then(|| report::write_into(folder));
-    show(&manner.showing, &report, folder)?;
+    let page = manner.report.then(|| report::write_into(&folder));
+    show(&manner.showing, &report, &folder)?;
     page.transpose()?;
     Ok(report.verdict.exit_code)
 }

@@ -5,7 +5,7 @@ mod table;
 use clap::Subcommand;
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_control::{ControlReply, ControlRequest, ServiceList};
+use windtunnel_control::{ControlRequest, ServiceList};
 use windtunnel_model::plan::{
     EventAction, LoadBalancingPolicy, ScheduledEvent as Planned, Service, ServiceChange,
     ServiceUpdate,
@@ -146,10 +146,7 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Outcome {
 
 fn ask(live: &LiveRunSelector, format: &OutputFormat, service: Option<String>) -> Outcome {
     let is_one = service.is_some();
-    let list = match live.connect()?.ask(&ControlRequest::Services { service })? {
-        ControlReply::Services(list) => list,
-        other => return Err(VerbFailure::unexpected(other)),
-    };
+    let list = live.connect()?.ask(&ControlRequest::services(service))?;
     if format.json {
         output::json(&list)?;
     } else if list.services.is_empty() {
@@ -177,14 +174,11 @@ impl ServiceReplicaArguments {
         self.is_possible(&plan, &change)?;
         let action = EventAction::Service(vec![change]);
         let events = vec![Planned { at: Span::ZERO, action }];
-        match self.live.connect()?.ask(&ControlRequest::Do { events })? {
-            ControlReply::Happened { events, .. } if self.format.json => {
-                output::json(&ServiceChangeOutput { events: &events })?;
-            }
-            ControlReply::Happened { events, .. } => {
-                events.iter().for_each(|it| output::talk(&event::text(it)));
-            }
-            other => return Err(VerbFailure::unexpected(other)),
+        let events = self.live.connect()?.ask(&ControlRequest::inject(events))?.events;
+        if self.format.json {
+            output::json(&ServiceChangeOutput { events: &events })?;
+        } else {
+            events.iter().for_each(|it| output::talk(&event::text(it)));
         }
         Ok(ExitCategory::Fine.code())
     }

@@ -68,9 +68,7 @@ pub(crate) fn run(arguments: &SetArguments) -> Outcome {
     windtunnel_scenario::check_patch(&patch, &plan)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
-    arguments
-        .live
-        .order(&ControlRequest::Set { lanes: lanes.clone(), patch: Box::new(patch.clone()) })?;
+    arguments.live.order(&ControlRequest::set(lanes.clone(), patch.clone()))?;
     if arguments.format.json {
         output::json(&LinkChangeOutput { lanes: &lanes, set: &patch })?;
     } else {
@@ -117,7 +115,7 @@ fn set_limit(arguments: &SetArguments, node: &str, key: &str, value: &str) -> Ou
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
     let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk, .. } = demand;
-    let request = limit_request(node, &demand).ok_or_else(|| {
+    let request = ControlRequest::limit(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
         VerbFailure::new(ExitCategory::Usage, message).hint("cpu, memory, pids and disk can")
     })?;
@@ -130,22 +128,6 @@ fn set_limit(arguments: &SetArguments, node: &str, key: &str, value: &str) -> Ou
         output::talk(&format!("{node}: {key} {value}"));
     }
     Ok(ExitCategory::Fine.code())
-}
-
-/// What asks a run for a limit of a node that can change while it runs.
-pub(crate) fn limit_request(node: &str, demand: &Demand) -> Option<ControlRequest> {
-    let node = node.to_owned();
-    if demand.is_weighted() {
-        let (min_millis, weight) = (demand.cpu_min_millis, demand.cpu_weight);
-        return Some(ControlRequest::SetShare { name: node, min_millis, weight });
-    }
-    match (demand.cpu_millis, demand.memory, demand.pids, demand.disk) {
-        (Some(millis), ..) => Some(ControlRequest::SetCpu { node, millis }),
-        (_, Some(bytes), ..) => Some(ControlRequest::SetMemory { node, bytes }),
-        (.., Some(count), _) => Some(ControlRequest::SetPids { node, count }),
-        (.., Some(rate)) => Some(ControlRequest::SetDisk { node, rate }),
-        _ => None,
-    }
 }
 
 /// The properties that a patch sets and that followed a trace when the run began.

@@ -54,7 +54,7 @@ pub(crate) fn up(arguments: &UpArguments) -> Outcome {
 
 fn change(choice: &LinkStateArguments, up: bool) -> Outcome {
     let lanes = LaneChoice { link: choice.link.clone(), direction: choice.way.direction.clone() };
-    choice.live.order(&ControlRequest::State { lanes: lanes.clone(), up })?;
+    choice.live.order(&ControlRequest::state(lanes.clone(), up))?;
     if choice.format.json {
         output::json(&LinkStateOutput { lanes: &lanes, up })?;
     } else {

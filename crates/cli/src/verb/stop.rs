@@ -30,7 +30,7 @@ struct StopOutput<'a> {
 }
 
 pub(crate) fn run(arguments: &StopArguments) -> Outcome {
-    let mut client = arguments.live.order(&ControlRequest::Stop)?;
+    let mut client = arguments.live.order(&ControlRequest::stop())?;
     let ended = !arguments.no_wait;
     if ended {
         // The connection lives as long as the run.

@@ -16,7 +16,7 @@ mod tests;
 mod view;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_control::{ControlReply, ControlRequest, Snapshot};
+use windtunnel_control::{ControlRequest, Snapshot};
 use windtunnel_model::Span;
 use windtunnel_sys::terminal::is_terminal;
 
@@ -52,10 +52,7 @@ pub(crate) fn run(arguments: &TopArguments) -> Outcome {
     if !arguments.format.json && !arguments.once && can_draw() {
         return session::run(client, arguments.live.plan()?, arguments.interval);
     }
-    let snapshot = match client.ask(&ControlRequest::Snapshot)? {
-        ControlReply::Snapshot(snapshot) => *snapshot,
-        other => return Err(VerbFailure::unexpected(other)),
-    };
+    let snapshot = client.ask(&ControlRequest::snapshot())?;
     print(&snapshot, arguments.format.json)?;
     Ok(ExitCategory::Fine.code())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::FalseyValueParser;
-use windtunnel_web::{Lister, WebServerContent, WebServerOptions};
+use windtunnel_web::{LiveRunLocation, WebServerContent, WebServerOptions};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -44,9 +44,11 @@ pub(crate) struct WebArguments {
 
 pub(crate) fn run(arguments: &WebArguments) -> Outcome {
     let only = arguments.run.as_deref().map(folder).transpose()?;
-    let lister: Lister = Arc::new(|| {
-        let named = |run: live::LiveRunSummary| {
-            (run.folder, run.name.unwrap_or_default(), run.elapsed_ns.unwrap_or_default())
+    let lister = Arc::new(|| {
+        let named = |run: live::LiveRunSummary| LiveRunLocation {
+            folder: run.folder,
+            name: run.name.unwrap_or_default(),
+            elapsed_ns: run.elapsed_ns.unwrap_or_default(),
         };
         live::list().into_iter().map(named).collect()
     });

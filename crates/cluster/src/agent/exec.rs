@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use quinn::SendStream;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
+use windtunnel_control::{ControlClient, ControlRequest};
 use windtunnel_sys::terminal::{self, PseudoterminalPair, TerminalSize};
 
 use super::limits::AgentResourceLimits;
@@ -109,12 +109,7 @@ impl AgentExecSession {
             .collect();
         thread::spawn(move || {
             while let Ok(reply) = client.receive() {
-                let last = matches!(
-                    reply,
-                    ControlReply::Exited { .. }
-                        | ControlReply::NotRun { .. }
-                        | ControlReply::Error { .. }
-                );
+                let last = reply.ends_command();
                 if last {
                     finish(&readers);
                 }

@@ -95,7 +95,7 @@ fn run(
 ) -> (Result<(), AgentClientError>, [Vec<u8>; 2], Vec<ControlReply>) {
     let (sender, messages) = RemoteCommandRunner::channel();
     for message in to_command {
-        sender.try_send(message).unwrap();
+        assert!(sender.send(message));
     }
     let (mut outputs, mut replies) = ([Vec::new(), Vec::new()], Vec::new());
     let ran = runner.run(request, size, messages, |message| match message {
@@ -260,8 +260,8 @@ fn signals_go_to_the_command_and_the_size_of_a_terminal_follows() {
         (ran, replies)
     });
     assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), TerminalSize { rows: 24, columns: 80 });
-    sender.blocking_send(ToCommand::Size { rows: 50, columns: 132 }).unwrap();
-    sender.blocking_send(ToCommand::Signal { signal: 2 }).unwrap();
+    assert!(sender.send(ToCommand::Size { rows: 50, columns: 132 }));
+    assert!(sender.send(ToCommand::Signal { signal: 2 }));
     assert_eq!(seen.recv_timeout(PATIENCE).unwrap(), TerminalSize { rows: 50, columns: 132 });
     let (ran, replies) = running_command.join().unwrap();
     ran.unwrap();

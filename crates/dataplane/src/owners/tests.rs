@@ -49,7 +49,7 @@ fn a_flow_is_of_the_program_whose_process_has_its_socket() {
     let (roots, (child, key)) = (Roots::default(), program());
     roots.insert(0, pid(&child), 1);
     let owners = owners(&roots);
-    owners.ask((LANE, key));
+    owners.ask(FlowOwnerQuery { lane: LANE, key });
     let answer = FlowOwnerReply { lane: LANE, key, class: Some(1), is_shared: false };
     assert_eq!(owners.answers.recv(), Ok(answer));
     assert_eq!(owners.shared_flows(LANE), 0);
@@ -74,7 +74,7 @@ fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
     let (roots, children) = (Roots::default(), [start(), start()]);
     children.iter().zip(0..).for_each(|(child, number)| roots.insert(0, pid(child), number));
     let owners = owners(&roots);
-    owners.ask((LANE, key));
+    owners.ask(FlowOwnerQuery { lane: LANE, key });
     let answer = FlowOwnerReply { lane: LANE, key, class: Some(0), is_shared: true };
     assert_eq!(owners.answers.recv(), Ok(answer));
     assert_eq!(owners.shared_flows(LANE), 1);
@@ -85,7 +85,7 @@ fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
 fn a_flow_of_a_process_that_no_program_has_started_is_the_rests() {
     let (roots, (child, key)) = (Roots::default(), program());
     let owners = owners(&roots);
-    owners.ask((LANE, key));
+    owners.ask(FlowOwnerQuery { lane: LANE, key });
     assert_eq!(owners.answers.recv().unwrap().class, Some(2));
     end(child);
 }
@@ -95,7 +95,7 @@ fn a_flow_whose_socket_has_gone_has_no_owner() {
     let (roots, (child, key)) = (Roots::default(), program());
     end(child);
     let owners = owners(&roots);
-    owners.ask((LANE, key));
+    owners.ask(FlowOwnerQuery { lane: LANE, key });
     let answer = FlowOwnerReply { lane: LANE, key, class: None, is_shared: false };
     assert_eq!(owners.answers.recv(), Ok(answer));
 }

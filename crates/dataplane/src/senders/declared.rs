@@ -10,21 +10,27 @@ use std::collections::{BTreeMap, VecDeque};
 use windtunnel_model::record::{EventRecord, sends};
 use windtunnel_model::{Span, Time};
 
-/// Source port and digest.
-pub(super) type Datagram = (u16, u64);
+/// By what a datagram is found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DatagramDigest {
+    /// Its source port.
+    pub(super) port: u16,
+    pub(super) digest: u64,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct DeclaredDatagrams {
     /// Of each datagram: when it was declared, and by the program of which class.
-    entries: BTreeMap<Datagram, VecDeque<(Time, u32)>>,
+    entries: BTreeMap<DatagramDigest, VecDeque<(Time, u32)>>,
     /// All that was declared, as it was received, also what has been found since.
-    received: VecDeque<(Time, Datagram)>,
+    received: VecDeque<(Time, DatagramDigest)>,
 }
 
 impl DeclaredDatagrams {
     /// Takes what the program of a class has declared.
     pub(super) fn take(&mut self, class: u32, record: &EventRecord) {
-        let (datagram, time) = (sends::datagram(record), Time::from_nanos(record.time));
+        let (port, digest) = sends::datagram(record);
+        let (datagram, time) = (DatagramDigest { port, digest }, Time::from_nanos(record.time));
         match record.kind {
             sends::SENDING => self.add(datagram, time, class),
             sends::FAILED => self.withdraw(datagram, class),
@@ -33,7 +39,7 @@ impl DeclaredDatagrams {
     }
 
     /// The class of whose program has declared this datagram first.
-    pub(super) fn find(&mut self, datagram: Datagram) -> Option<u32> {
+    pub(super) fn find(&mut self, datagram: DatagramDigest) -> Option<u32> {
         let entries = self.entries.get_mut(&datagram)?;
         let (_, class) = entries.pop_front()?;
         if entries.is_empty() {
@@ -57,7 +63,7 @@ impl DeclaredDatagrams {
         }
     }
 
-    fn add(&mut self, datagram: Datagram, time: Time, class: u32) {
+    fn add(&mut self, datagram: DatagramDigest, time: Time, class: u32) {
         let entries = self.entries.entry(datagram).or_default();
         // Rings are read one after the other; what was declared in them is in order.
         let later = entries.iter().rev().take_while(|(other, _)| *other > time).count();
@@ -65,7 +71,7 @@ impl DeclaredDatagrams {
         self.received.push_back((time, datagram));
     }
 
-    fn withdraw(&mut self, datagram: Datagram, class: u32) {
+    fn withdraw(&mut self, datagram: DatagramDigest, class: u32) {
         let Some(entries) = self.entries.get_mut(&datagram) else { return };
         if let Some(last) = entries.iter().rposition(|(_, of)| *of == class) {
             entries.remove(last);
@@ -85,15 +91,18 @@ const ENTRIES_MOST: usize = 1 << 16;
 mod tests {
     use super::*;
 
-    const A: Datagram = (7000, 1);
-    const B: Datagram = (7000, 2);
+    const A: DatagramDigest = datagram(1);
+    const B: DatagramDigest = datagram(2);
 
-    fn record(at_ms: u64, kind: u8, datagram: Datagram) -> EventRecord {
-        let (port, digest) = datagram;
-        sends::entry(at_ms * 1_000_000, kind, port, digest)
+    const fn datagram(digest: u64) -> DatagramDigest {
+        DatagramDigest { port: 7000, digest }
     }
 
-    fn sending(at_ms: u64, datagram: Datagram) -> EventRecord {
+    fn record(at_ms: u64, kind: u8, datagram: DatagramDigest) -> EventRecord {
+        sends::entry(at_ms * 1_000_000, kind, datagram.port, datagram.digest)
+    }
+
+    fn sending(at_ms: u64, datagram: DatagramDigest) -> EventRecord {
         record(at_ms, sends::SENDING, datagram)
     }
 
@@ -111,10 +120,10 @@ mod tests {
         let mut declared = DeclaredDatagrams::default();
         // Each second one is lost, of either program.
         for at in 0..100 {
-            declared.take(u32::from(at % 3 == 0), &sending(at, (7000, at)));
+            declared.take(u32::from(at % 3 == 0), &sending(at, datagram(at)));
         }
         for at in (0..100).step_by(2) {
-            assert_eq!(declared.find((7000, at)), Some(u32::from(at % 3 == 0)));
+            assert_eq!(declared.find(datagram(at)), Some(u32::from(at % 3 == 0)));
         }
     }
 
@@ -150,10 +159,10 @@ mod tests {
         let mut declared = DeclaredDatagrams::default();
         declared.take(0, &record(1, 77, A));
         for at in 0..70_000 {
-            declared.take(0, &sending(1, (7000, at)));
+            declared.take(0, &sending(1, datagram(at)));
             declared.forget(Time::from_nanos(1_000_000));
         }
         assert_eq!(declared.entries.len(), ENTRIES_MOST);
-        assert_eq!((declared.find((7000, 0)), declared.find((7000, 69_999))), (None, Some(0)));
+        assert_eq!((declared.find(datagram(0)), declared.find(datagram(69_999))), (None, Some(0)));
     }
 }

@@ -9,26 +9,23 @@ use alloc::vec::Vec;
 use once_cell::race::OnceBox;
 use windtunnel_model::Span;
 
-/// Quantiles at equal steps of probability, in 2⁻³² of the spread.
-pub(crate) type Table = [u64];
-
 const STEPS: u32 = 4096;
 const ONE: f64 = 4_294_967_296.0;
 
-/// |N(0, 1)|, cut at 4.
-pub(crate) fn half_normal() -> &'static Table {
+/// |N(0, 1)|, cut at 4: quantiles at equal steps of probability, in 2⁻³² of the spread.
+pub(crate) fn half_normal() -> &'static [u64] {
     static TABLE: OnceBox<Vec<u64>> = OnceBox::new();
     TABLE.get_or_init(|| Box::new(tabulate(half_normal_quantile)))
 }
 
-/// Lomax with shape 3 and mean 1, cut at 40.
-pub(crate) fn pareto() -> &'static Table {
+/// Lomax with shape 3 and mean 1, cut at 40, in the same way.
+pub(crate) fn pareto() -> &'static [u64] {
     static TABLE: OnceBox<Vec<u64>> = OnceBox::new();
     TABLE.get_or_init(|| Box::new(tabulate(pareto_quantile)))
 }
 
 /// The quantile of `draw` in a table, times `spread`.
-pub(crate) fn scaled(table: &Table, spread: Span, draw: u64) -> Span {
+pub(crate) fn scaled(table: &[u64], spread: Span, draw: u64) -> Span {
     let (low, high, fraction) = cell(table, draw);
     let unit = interpolate(low, high, fraction);
     let nanos = (u128::from(unit) * u128::from(spread.as_nanos())) >> 32;
@@ -93,7 +90,7 @@ fn half_normal_quantile(probability: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn unit(table: &Table, per_mille: u64) -> u64 {
+    fn unit(table: &[u64], per_mille: u64) -> u64 {
         scaled(table, Span::from_nanos(1_000_000), u64::MAX / 1000 * per_mille).as_nanos()
     }
 

@@ -13,22 +13,23 @@ mod ways;
 
 use alloc::vec::Vec;
 
-use windtunnel_model::{Lane, Plan, Time};
+use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 
 use super::EngineLimits;
 use super::model::QueueingModel;
-use crate::event::{BoundedQueue, EVENTS_MAX, HANDOFFS_MAX, Handoff, NetworkEvent};
+use crate::event::{BoundedQueue, EVENTS_MAX, HANDOFFS_MAX, NetworkEvent};
 use crate::middlebox::Middleboxes;
 use crate::network::{LaneEndpoint, NetworkDirectory};
+use crate::packet::EmulatedPacket;
 use crate::part::NetworkPart;
 use crate::services::ServiceRedirector;
+use crate::time_queue::TimeQueue;
 use crate::timer::{LaneActivity, LaneWakeUp};
 use crate::tunnel::OuterHeaders;
 use crate::underlay::{LaneSet, Underlay};
 use deliver::DeliveryPoint;
 use middle::MiddleboxPassage;
 pub(crate) use redirect::RedirectionPoint;
-use replicate::Trains;
 use reroute::RerouteSchedule;
 use ways::KnownWays;
 
@@ -37,13 +38,14 @@ use ways::KnownWays;
 pub(crate) struct Core {
     pub(crate) net: Underlay,
     pub(crate) events: BoundedQueue<NetworkEvent>,
-    pub(crate) handoffs: BoundedQueue<Handoff>,
+    pub(crate) handoffs: BoundedQueue<(Lane, Span)>,
     pub(crate) reroutes: RerouteSchedule,
     pub(crate) services: ServiceRedirector,
     pub(crate) middleboxes: Middleboxes,
     ways: KnownWays,
     headers: OuterHeaders,
-    trains: Trains,
+    /// Trains whose last segment is not here yet, with the router where that is.
+    trains: TimeQueue<(RouterId, EmulatedPacket)>,
     /// The latest `now`.
     pub(crate) now: Time,
 }
@@ -68,7 +70,7 @@ impl Core {
             middleboxes: Middleboxes::new(plan),
             ways: KnownWays::default(),
             headers: OuterHeaders::default(),
-            trains: Trains::new(),
+            trains: TimeQueue::new(),
             now: Time::ZERO,
         }
     }

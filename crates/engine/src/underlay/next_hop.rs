@@ -1,5 +1,6 @@
 //! Routers that find their next hop on a LAN.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
@@ -8,7 +9,7 @@ use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{ethernet, vnet};
 
 use super::Underlay;
-use super::resolution::{FoundPackets, ResolutionFrame, ResolutionOutcome};
+use super::resolution::{ResolutionFrame, ResolutionOutcome};
 use crate::middlebox::PacketRewrite;
 use crate::network::{LaneEndpoint, RouterLanInterface};
 use crate::packet::{EmulatedPacket, PacketTrainShape};
@@ -49,15 +50,15 @@ impl Underlay {
         now: Time,
         lane: Lane,
         said: &ResolutionOutcome,
-    ) -> FoundPackets {
+    ) -> VecDeque<EmulatedPacket> {
         let out = lane.reverse();
         let (Some((address, mac)), LaneEndpoint::Lan(lan)) = (said.found, self.network.end(out))
         else {
-            return FoundPackets::new();
+            return VecDeque::new();
         };
         let is_group = mac[0] & 1 != 0;
         if is_group || !self.network.is_on(lan, address) {
-            return FoundPackets::new();
+            return VecDeque::new();
         }
         let waiting = self.neighbours.behind(out).learn(now, address, mac, said.is_own);
         self.arm_questions(out);

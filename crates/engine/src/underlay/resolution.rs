@@ -1,7 +1,7 @@
 //! Questions and answers about Ethernet addresses on LANs (ARP, RFC 826; neighbour discovery,
 //! RFC 4861), and what routers have learned from them.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use core::net::{IpAddr, Ipv6Addr};
 
 use windtunnel_model::{Lane, Time};
@@ -12,7 +12,6 @@ use windtunnel_wire::packet::ParsedPacket;
 
 use crate::neighbours::Neighbours;
 use crate::network::RouterLanInterface;
-use crate::packet::EmulatedPacket;
 
 /// What routers know of their neighbours.
 #[derive(Debug, Default)]
@@ -156,8 +155,5 @@ impl ResolutionFrame {
         }
     }
 }
-
-/// Packets for which a neighbour has been found.
-pub(crate) type FoundPackets = VecDeque<EmulatedPacket>;
 
 const BROADCAST: [u8; 6] = [0xff; 6];

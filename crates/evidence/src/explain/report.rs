@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use windtunnel_model::plan::IpTransport;
+use windtunnel_model::word::StateWord;
 
 use super::{Explanation, LatencyComponent, PacketRetransmission, explain};
 use crate::evidence::RecordedRun;
@@ -57,7 +59,7 @@ pub struct RequestReport {
     /// FLOW:NUMBER, as `--request` takes it.
     pub request: String,
     pub kind: &'static str,
-    pub protocol: String,
+    pub protocol: StateWord<IpTransport>,
     pub client: String,
     pub server: String,
     /// Who asked.
@@ -251,7 +253,7 @@ impl LatencyBreakdownBuilder<'_> {
         RequestReport {
             request: format!("{}:{}", explained.flow, explained.number),
             kind: explained.kind.name(),
-            protocol: flow.protocol_name(),
+            protocol: flow.protocol_name().into(),
             client,
             server,
             from: explained.from.name(),

@@ -8,11 +8,17 @@ use crate::file::FlowDirection;
 /// Packets that have been offered to lanes and have not come out.
 #[derive(Debug, Default)]
 pub(super) struct PendingLaneOffers {
-    waiting: BTreeMap<Place, VecDeque<LaneOffer>>,
+    waiting: BTreeMap<LaneOfferKey, VecDeque<LaneOffer>>,
 }
 
-/// Flow, direction, member and lane.
-type Place = (Option<usize>, FlowDirection, u16, u32);
+/// The packets of a flow on a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LaneOfferKey {
+    flow: Option<usize>,
+    direction: FlowDirection,
+    member: u16,
+    lane: u32,
+}
 
 /// A packet, or a train.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +36,7 @@ const WAITING_MAX: usize = 65_536;
 impl PendingLaneOffers {
     pub(super) fn offered(&mut self, member: u16, entry: &AttributedRecord, number: u64) {
         let [offset, length, _, ack] = entry.record.args;
-        let waiting = self.waiting.entry(place(member, entry)).or_default();
+        let waiting = self.waiting.entry(LaneOfferKey::of(member, entry)).or_default();
         if waiting.len() == WAITING_MAX {
             waiting.pop_front();
         }
@@ -45,7 +51,7 @@ impl PendingLaneOffers {
         entry: &AttributedRecord,
     ) -> Option<(LaneOffer, bool)> {
         let [offset, length, ..] = entry.record.args;
-        let waiting = self.waiting.get_mut(&place(member, entry))?;
+        let waiting = self.waiting.get_mut(&LaneOfferKey::of(member, entry))?;
         let fits = |offer: &LaneOffer| {
             let inside = offset.wrapping_sub(offer.offset);
             match offer.length {
@@ -64,6 +70,9 @@ impl PendingLaneOffers {
     }
 }
 
-fn place(member: u16, entry: &AttributedRecord) -> Place {
-    (entry.flow(), entry.direction(), member, entry.record.args[2])
+impl LaneOfferKey {
+    fn of(member: u16, entry: &AttributedRecord) -> LaneOfferKey {
+        let (flow, direction) = (entry.flow(), entry.direction());
+        LaneOfferKey { flow, direction, member, lane: entry.record.args[2] }
+    }
 }

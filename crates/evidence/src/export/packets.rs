@@ -78,9 +78,11 @@ pub fn packets<'a>(
             }
             _ => continue,
         };
-        let key = (member, entry.record.args[2], entry.record.kind);
-        let Some((interface, heading)) = interfaces.get(&key).copied() else { continue };
-        put(evidence, &frames, entry, interface, heading, ack, &mut buffer);
+        let (lane, kind) = (entry.record.args[2], entry.record.kind);
+        let Some(interface) = interfaces.get(&CapturePointKey { member, lane, kind }) else {
+            continue;
+        };
+        put(evidence, &frames, entry, *interface, ack, &mut buffer);
         out.write_all(&buffer)?;
         buffer.clear();
     }
@@ -111,25 +113,38 @@ impl CapturePointSelection {
     }
 }
 
-/// By member, lane and kind.
-type Interfaces = BTreeMap<(u16, u32, u8), (u32, Heading)>;
+/// Where packets are seen: an interface of the capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CapturePointKey {
+    member: u16,
+    lane: u32,
+    /// Of the records.
+    kind: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CaptureInterface {
+    number: u32,
+    heading: Heading,
+}
 
 fn interfaces(
     evidence: &RecordedRun,
     place: &CaptureLocation,
     points: CapturePointSelection,
     out: &mut Vec<u8>,
-) -> Interfaces {
+) -> BTreeMap<CapturePointKey, CaptureInterface> {
     let mut interfaces = BTreeMap::new();
     for (member, of) in (0..).zip(evidence.members()) {
-        for (number, lane) in (0..).zip(&of.header.lanes) {
+        for (index, lane) in (0..).zip(&of.header.lanes) {
             let is_node = of.header.nodes.contains(&lane.from);
             for (kind, name, heading) in POINTS {
                 if !place.has(lane, kind) || !points.has(place, kind, is_node) {
                     continue;
                 }
-                let position = u32::try_from(interfaces.len()).unwrap_or(u32::MAX);
-                interfaces.insert((member, number, kind as u8), (position, heading));
+                let number = u32::try_from(interfaces.len()).unwrap_or(u32::MAX);
+                let key = CapturePointKey { member, lane: index, kind: kind as u8 };
+                interfaces.insert(key, CaptureInterface { number, heading });
                 let interface = PcapngInterface {
                     name: format!("{} {}-{} {name}", lane.link, lane.from, lane.to),
                     description: format!(
@@ -149,8 +164,7 @@ fn put(
     evidence: &RecordedRun,
     frames: &CaptureFrameBuilder,
     entry: &AttributedRecord,
-    interface: u32,
-    heading: Heading,
+    interface: CaptureInterface,
     ack: Option<u32>,
     out: &mut Vec<u8>,
 ) {
@@ -162,11 +176,11 @@ fn put(
     pcapng::packet(
         out,
         &PcapngPacket {
-            interface,
+            interface: interface.number,
             unix_ns,
             bytes: &bytes,
             original_bytes,
-            direction: Some(heading),
+            direction: Some(interface.heading),
             comment: comment.as_deref(),
         },
     );

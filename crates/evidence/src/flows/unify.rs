@@ -9,13 +9,31 @@ use super::local::{FlowCorrelator, FlowOpenerEvidence, LocalFlowDefinition, Tran
 use super::{FlowEndpoint, GlobalFlow, LocalFlow, TCP};
 use crate::evidence::AttributedRecord;
 
-/// What flows with the same ends have in common: protocol, node of loopback addresses, and the two
-/// sides in their order.
-type Ends = (u8, u32, TransportAddress, TransportAddress);
-/// Member, node and cookie.
-type Socket = (u16, u32, u64);
-/// Protocol, from and to.
-type Sides = (u8, TransportAddress, TransportAddress);
+/// What flows with the same ends have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FlowEndpointsKey {
+    protocol: u8,
+    /// That of loopback addresses.
+    node: u32,
+    /// The two sides, in their order.
+    sides: [TransportAddress; 2],
+}
+
+/// A socket that several layers know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SocketCookieKey {
+    member: u16,
+    node: u32,
+    cookie: u64,
+}
+
+/// What a layer knows of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SocketEndpoints {
+    protocol: u8,
+    from: TransportAddress,
+    to: TransportAddress,
+}
 
 /// Local flows that are one.
 #[derive(Debug, Default)]
@@ -73,24 +91,29 @@ impl FlowCorrelator {
 
     /// A socket of which one layer knows less than another.
     fn complete_by_cookie(&mut self) {
-        let mut known: BTreeMap<Socket, BTreeSet<Sides>> = BTreeMap::new();
+        let mut known: BTreeMap<SocketCookieKey, BTreeSet<SocketEndpoints>> = BTreeMap::new();
         let key = |flows: &FlowCorrelator, local: &LocalFlowDefinition| {
             let scope = &flows.scopes[local.scope as usize];
-            local.cookie.map(|cookie| (scope.member, scope.node, cookie))
+            local.cookie.map(|cookie| SocketCookieKey {
+                member: scope.member,
+                node: scope.node,
+                cookie,
+            })
         };
         for local in &self.locals {
             if let (Some(key), Some(from), Some(to)) = (key(self, local), local.from, local.to)
                 && !from.is_open()
                 && !to.is_open()
             {
-                known.entry(key).or_default().insert((local.protocol, from, to));
+                let protocol = local.protocol;
+                known.entry(key).or_default().insert(SocketEndpoints { protocol, from, to });
             }
         }
         for index in 0..self.locals.len() {
             let local = self.locals[index];
             let open = |side: Option<TransportAddress>| side.is_none_or(TransportAddress::is_open);
             let Some(ends) = key(self, &local).and_then(|key| known.get(&key)) else { continue };
-            let (true, Some((protocol, from, to))) =
+            let (true, Some(SocketEndpoints { protocol, from, to })) =
                 (open(local.from) || open(local.to), ends.first().filter(|_| ends.len() == 1))
             else {
                 continue;
@@ -130,7 +153,7 @@ impl FlowCorrelator {
     }
 
     fn clusters(&self) -> Vec<Cluster> {
-        let mut groups: BTreeMap<Ends, Vec<u32>> = BTreeMap::new();
+        let mut groups: BTreeMap<FlowEndpointsKey, Vec<u32>> = BTreeMap::new();
         let mut clusters = Vec::new();
         for (index, local) in (0..).zip(&self.locals) {
             match self.ends(local) {
@@ -150,11 +173,12 @@ impl FlowCorrelator {
         clusters
     }
 
-    fn ends(&self, local: &LocalFlowDefinition) -> Option<Ends> {
+    fn ends(&self, local: &LocalFlowDefinition) -> Option<FlowEndpointsKey> {
         let (from, to) = (local.from?, local.to?);
         let of_node = is_loopback(from) || is_loopback(to) || from.is_open();
         let node = if of_node { self.scopes[local.scope as usize].node } else { MACHINE };
-        Some((local.protocol, node, from.min(to), from.max(to)))
+        let sides = [from.min(to), from.max(to)];
+        Some(FlowEndpointsKey { protocol: local.protocol, node, sides })
     }
 
     /// Adds a local flow to the cluster of the same ends that it fits best, or makes one.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use windtunnel_sys::clock;
+use windtunnel_wire::vnet;
 
-use super::VnetBytes;
 use crate::flows::{ProxiedConnectionKey, ProxiedConnectionStage};
 use crate::log::FlowLine;
 use crate::worker::NodeLinkPacket;
@@ -14,7 +14,7 @@ use crate::worker::NodeLinkPacket;
 #[derive(Debug)]
 pub(super) struct Syn {
     pub(super) frame: Vec<u8>,
-    pub(super) vnet: VnetBytes,
+    pub(super) vnet: [u8; vnet::VirtioNetHeader::LEN],
     /// Where an answer goes.
     pub(super) mac: [u8; 6],
 }

@@ -26,9 +26,6 @@ pub(super) struct LimitChangeRequest {
     pub(super) rates: bool,
 }
 
-/// Why something cannot change, if it cannot.
-type Reply = Result<CommandResourceUsage, String>;
-
 /// The thread that answers. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct LimitControlThread {
@@ -126,7 +123,7 @@ impl LimitControlServer {
         write_line(stream, &reply)
     }
 
-    fn reply(&self, request: &LimitChangeRequest) -> Reply {
+    fn reply(&self, request: &LimitChangeRequest) -> Result<CommandResourceUsage, String> {
         if request.rates && !self.moves {
             return Err(WITHOUT_RATES.to_owned());
         }
@@ -178,7 +175,10 @@ fn sockets(folder: &Path, id: &str) -> Vec<PathBuf> {
     names.filter(|name| name.starts_with(&prefix)).map(|name| folder.join(name)).collect()
 }
 
-fn ask_one(path: &Path, request: &LimitChangeRequest) -> io::Result<Reply> {
+fn ask_one(
+    path: &Path,
+    request: &LimitChangeRequest,
+) -> io::Result<Result<CommandResourceUsage, String>> {
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_control::ControlReply;
+use windtunnel_control::{ControlReply, EventInjectionResult};
 use windtunnel_model::Span;
 use windtunnel_model::plan::ScheduledEvent;
 use windtunnel_trace::event::EventLogEntry;
@@ -84,7 +84,8 @@ impl DeferredReplies {
         Some(match self.0.remove(&client)?.answer {
             DeferredReplyBody::Done => ControlReply::Done,
             DeferredReplyBody::Happened { events, later, until } => {
-                ControlReply::Happened { events, later, until_ns: until.as_nanos() }
+                let until_ns = until.as_nanos();
+                ControlReply::Happened(EventInjectionResult { events, later, until_ns })
             }
         })
     }
@@ -113,7 +114,8 @@ mod tests {
         assert_eq!(answers.add(4, vec![event(1)], 0), None, "what is done here confirms nothing");
         assert_eq!(answers.add(4, vec![event(2)], 1), None);
         let events = vec![event(1), event(2), event(3)];
-        let expected = ControlReply::Happened { events, later: 1, until_ns: 900 };
+        let expected =
+            ControlReply::Happened(EventInjectionResult { events, later: 1, until_ns: 900 });
         assert_eq!(answers.add(4, vec![event(3)], 1), Some(expected));
         assert_eq!(answers.add(4, Vec::new(), 1), None, "it is answered once");
     }

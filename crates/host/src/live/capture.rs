@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use windtunnel_control::ControlReply;
+use windtunnel_control::{CaptureResult, ControlReply};
 use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 
 use super::connections::ControlConnectionTable;
@@ -241,8 +241,8 @@ impl CaptureController {
                 Some(CaptureStopReason::Failed(why)) => Some(why.clone()),
                 _ => None,
             };
-            connections
-                .reply(client, &ControlReply::Captured { packets, lost, reader_gone, failure });
+            let result = CaptureResult { packets, lost, reader_gone, failure };
+            connections.reply(client, &ControlReply::Captured(result));
         }
         let text = missing(&place, outcome)?;
         let sentences = match to {

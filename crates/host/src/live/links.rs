@@ -56,7 +56,7 @@ impl LinkStates {
             let properties = as_properties(plan, &state.profile);
             let mut changed_from = as_properties(plan, planned);
             changed_from.retain(|key, before| properties.get(key) != Some(before));
-            let state = word(state).to_owned();
+            let state = word(state).into();
             LaneProperties { link, direction, state, properties, changed_from }
         });
         lanes.collect()
@@ -81,7 +81,7 @@ fn status(state: &LaneState, did: LaneStatus) -> LaneStatus {
         ("loss", traces.loss.is_some()),
     ];
     LaneStatus {
-        state: word(state).to_owned(),
+        state: word(state).into(),
         latency_ns: profile.latency.as_nanos(),
         rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
         loss_ppb: profile.loss.long_run().parts_per_billion(),
@@ -212,7 +212,7 @@ mod tests {
                          links: [{between: [a, b], latency: 5ms, rate: 8mbit}, {between: [b, c]}]";
 
     fn states(links: &LinkStates, plan: &Plan) -> Vec<String> {
-        links.statuses(plan, Vec::new()).into_iter().map(|lane| lane.state).collect()
+        links.statuses(plan, Vec::new()).into_iter().map(|lane| lane.state.to_string()).collect()
     }
 
     fn lane(index: usize) -> Lane {

@@ -32,7 +32,7 @@ impl RunInspector<'_> {
 
 fn mapping(tally: &NatTally, state: &MappingState) -> NatMapping {
     NatMapping {
-        protocol: state.transport.name().to_owned(),
+        protocol: state.transport.into(),
         internal: state.internal.to_string(),
         external: state.external.to_string(),
         remote: state.remote.map(|it| it.to_string()),

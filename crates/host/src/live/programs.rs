@@ -297,7 +297,7 @@ fn program_status(program: &SupervisedProgram) -> ProgramStatus {
     };
     ProgramStatus {
         argv: program.spec.argv.clone(),
-        state: program.state().to_owned(),
+        state: program.state().into(),
         pid,
         exit: program.last_exit.map(|exit| exit.code),
     }

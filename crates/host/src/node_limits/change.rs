@@ -53,9 +53,6 @@ impl NodeLimitChange {
     }
 }
 
-/// What a resource had before a change: what was reserved, and its limit.
-type Before = (ResourceAmounts, Option<(admission::ReservableResource, Option<u64>)>);
-
 impl MachineResourceLimits {
     /// Gives a node or reservation another limit, or its first. Where a node's init has to hold it,
     /// `order` has it do that.
@@ -136,7 +133,8 @@ impl MachineResourceLimits {
         owner: ResourceLimitOwner,
         change: NodeLimitChange,
         keep: bool,
-    ) -> Result<Before, String> {
+    ) -> Result<(ResourceAmounts, Option<(admission::ReservableResource, Option<u64>)>), String>
+    {
         let (mut cpu, mut memory) = (None, None);
         if let Some(limited) = self.all().find(|limited| limited.owner == owner) {
             cpu = limited.processor().map(|own| u64::from(own.asked_millis));

@@ -2,6 +2,7 @@
 
 use windtunnel_control::{RecordStatus, RecordedLayer};
 use windtunnel_model::record::kind::RecordSource;
+use windtunnel_model::word::LayerRecordingState;
 
 use super::EvidenceRecorder;
 
@@ -15,13 +16,13 @@ impl EvidenceRecorder {
             let why = self.unavailable.get(&layer);
             let wanted = self.is_on && self.recording.choice.has_layer(layer);
             let state = match (why, wanted) {
-                (Some(_), _) => "unavailable",
-                (None, true) => "on",
-                (None, false) => "off",
+                (Some(_), _) => LayerRecordingState::Unavailable,
+                (None, true) => LayerRecordingState::On,
+                (None, false) => LayerRecordingState::Off,
             };
             RecordedLayer {
                 layer: layer.name().to_owned(),
-                state: state.to_owned(),
+                state: state.into(),
                 why: why.cloned(),
                 events: known.events,
                 records: known.records,

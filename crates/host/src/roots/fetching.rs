@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use windtunnel_image::{RegistryImageCache, fetched_place};
 use windtunnel_model::Plan;
-use windtunnel_model::plan::{Node, Platform, RootSource};
+use windtunnel_model::plan::{ImageLocation, Node, Platform, RootSource};
 use windtunnel_registry::{ImageReference, Progress, RegistryError};
 
 use super::emulator;
@@ -89,8 +89,11 @@ fn registry(error: RegistryError) -> RootError {
 /// # Errors
 /// If no folder is known for the cache, or the reference names no digest.
 pub fn place_of(source: &RootSource) -> Result<PathBuf, RootError> {
-    let (RootSource::Folder(path) | RootSource::Image { path, .. }) = source;
-    let Some(reference) = source.reference() else { return Ok(path.into()) };
+    let reference = match source {
+        RootSource::Folder(path)
+        | RootSource::Image { location: ImageLocation::Path(path), .. } => return Ok(path.into()),
+        RootSource::Image { location: ImageLocation::Registry(reference), .. } => reference,
+    };
     let cache = cache_folder().ok_or(RootError::NoCache)?;
     let reference = ImageReference::parse(reference).map_err(registry)?;
     let unpinned = || RootError::Unpinned { reference: reference.to_string() };

@@ -12,9 +12,6 @@ use windtunnel_node::{NodeInitRequest, NodeSet};
 use crate::error::{RunError, step};
 use crate::options::RunOptions;
 
-/// How the gateway process came to its end: what it has carried, or why that is not known.
-pub(crate) type GatewayEnd = Result<GatewayReport, String>;
-
 /// Starts the gateway process, if a node stands for the machine's outside and that is allowed. The
 /// process must have one thread only, and must not have left the machine's network yet.
 pub(crate) fn start(
@@ -64,7 +61,7 @@ pub(crate) fn count_no_more(gateway: Option<&Gateway>) {
 }
 
 /// Nodes are about to vanish.
-pub(crate) fn end(gateway: Option<Gateway>) -> Option<GatewayEnd> {
+pub(crate) fn end(gateway: Option<Gateway>) -> Option<Result<GatewayReport, String>> {
     gateway.map(|gateway| gateway.end(PATIENCE))
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use windtunnel_gateway::Gateway;
+use windtunnel_gateway::{Gateway, GatewayReport};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::clock;
 use windtunnel_sys::limits::{self, CpuTickCounters};

@@ -8,6 +8,7 @@ use windtunnel_model::NodeId;
 use windtunnel_model::plan::{
     Node, NodeVerb, Program, ProgramUser, ReadinessCheckSettings, Restart,
 };
+use windtunnel_model::word::ProgramState;
 
 use super::*;
 
@@ -149,7 +150,7 @@ fn a_pause_holds_for_a_program_that_is_on_its_way() {
     s.on_verb(NodeId(0), NodeVerb::Pause, at(0));
     s.on_spawned(1, 7, at(1));
     assert!(s.is_paused(0));
-    assert_eq!(s.program(key(0)).unwrap().state(), "paused");
+    assert_eq!(s.program(key(0)).unwrap().state(), ProgramState::Paused);
     s.on_verb(NodeId(0), NodeVerb::Resume, at(2));
     assert!(!s.is_paused(0));
 }
@@ -371,7 +372,7 @@ fn an_absent_node_starts_when_it_joins_and_delays_no_other() {
     s.expect_joins(&[NodeId(0)]);
     s.on_leave(NodeId(0), at(0));
     assert_eq!(started(&mut s, at(0)), [(1, 1)], "the other does not wait");
-    assert_eq!(s.program(key(0)).unwrap().state(), "absent");
+    assert_eq!(s.program(key(0)).unwrap().state(), ProgramState::Absent);
     s.on_verb(NodeId(0), NodeVerb::Restart, at(1));
     assert_eq!(started(&mut s, at(1)), [], "a restart does not bring it in");
     s.on_spawned(1, 7, at(1));

@@ -14,9 +14,6 @@ use crate::document::{
 use crate::error::ImageError;
 use crate::store::ImageStorage;
 
-/// Its layers' files.
-pub(super) type Files = Vec<LayerFile>;
-
 /// A layer as it is stored, with what is said of it.
 pub(super) struct LayerFile {
     file: String,
@@ -36,7 +33,7 @@ pub(super) struct ResolvedImageManifest {
     pub(super) configuration: Configuration,
     /// What the image is for by what names it.
     pub(super) platform: Option<Platform>,
-    pub(super) files: Files,
+    pub(super) files: Vec<LayerFile>,
 }
 
 impl ImageReader<'_> {
@@ -187,7 +184,7 @@ impl ImageReader<'_> {
     pub(super) fn layers(
         &self,
         from: &Configuration,
-        files: Files,
+        files: Vec<LayerFile>,
     ) -> Result<Vec<ImageLayer>, ImageError> {
         let ids = &from.rootfs.diff_ids;
         if ids.len() != files.len() {

@@ -2,8 +2,8 @@
 
 use windtunnel_cluster::{AgentClientError, RunAgents};
 use windtunnel_control::{
-    ControlReply, ControlRequest, LaneStatus, RecordStatus, RunStatus, ServiceList, Snapshot,
-    services,
+    ControlReply, ControlRequest, LaneStatus, RecordStatus, RequestAnswer, ReservationStatus,
+    RunStatus, ServiceList, Snapshot, services,
 };
 
 use super::PartReachability;
@@ -29,28 +29,21 @@ impl ControlProxyResponder {
             return ControlReply::Error { message: "the run is over".to_owned(), hint: None };
         }
         match request {
-            ControlRequest::Ps => match all(agents, &living, request) {
-                Ok(replies) => {
-                    let statuses = replies
-                        .into_iter()
-                        .filter_map(|(member, reply)| Some((member, status_of(reply)?)));
-                    ControlReply::Ps(Box::new(self.status(statuses)))
-                }
-                Err(reply) => reply,
-            },
-            ControlRequest::Snapshot => match all(agents, &living, request) {
-                Ok(replies) => self.snapshot(replies),
-                Err(reply) => reply,
-            },
+            ControlRequest::Ps => all(agents, &living, request).map_or_else(
+                |reply| reply,
+                |statuses| ControlReply::Ps(Box::new(self.status(statuses.into_iter()))),
+            ),
+            ControlRequest::Snapshot => {
+                all(agents, &living, request).map_or_else(|reply| reply, |it| self.snapshot(it))
+            }
             ControlRequest::RecordStart(_)
             | ControlRequest::RecordStop
             | ControlRequest::RecordStatus => {
                 all(agents, &living, request).map_or_else(|reply| reply, records)
             }
-            ControlRequest::Services { .. } => match all(agents, &living, request) {
-                Ok(replies) => self.services(replies),
-                Err(reply) => reply,
-            },
+            ControlRequest::Services { .. } => {
+                all(agents, &living, request).map_or_else(|reply| reply, |it| self.services(it))
+            }
             ControlRequest::Reservations => {
                 all(agents, &living, request).map_or_else(|reply| reply, reservations)
             }
@@ -99,10 +92,9 @@ impl ControlProxyResponder {
     }
 
     /// Replicas as their own parts see them, and the flows of all.
-    fn services(&self, replies: Vec<(u16, ControlReply)>) -> ControlReply {
+    fn services(&self, lists: Vec<(u16, ServiceList)>) -> ControlReply {
         let mut whole: Option<ServiceList> = None;
-        for (member, reply) in replies {
-            let ControlReply::Services(list) = reply else { return reply };
+        for (member, list) in lists {
             match &mut whole {
                 None => whole = Some(list),
                 Some(whole) => whole.add(list, |node| self.is_on(node, member)),
@@ -112,11 +104,10 @@ impl ControlProxyResponder {
         whole.map_or_else(over, ControlReply::Services)
     }
 
-    fn snapshot(&self, replies: Vec<(u16, ControlReply)>) -> ControlReply {
-        let mut whole: Option<Box<Snapshot>> = None;
+    fn snapshot(&self, snapshots: Vec<(u16, Snapshot)>) -> ControlReply {
+        let mut whole: Option<Snapshot> = None;
         let mut statuses = Vec::new();
-        for (member, reply) in replies {
-            let ControlReply::Snapshot(snapshot) = reply else { return reply };
+        for (member, snapshot) in snapshots {
             statuses.push((member, snapshot.status.clone()));
             match &mut whole {
                 None => whole = Some(snapshot),
@@ -128,18 +119,17 @@ impl ControlProxyResponder {
         match whole {
             Some(mut whole) => {
                 whole.status = self.status(statuses.into_iter());
-                ControlReply::Snapshot(whole)
+                ControlReply::Snapshot(Box::new(whole))
             }
             None => ControlReply::Error { message: "the run is over".to_owned(), hint: None },
         }
     }
 }
 
-/// What all machines record, together; the first refusal, if one has refused.
-fn records(replies: Vec<(u16, ControlReply)>) -> ControlReply {
+/// What all machines record, together.
+fn records(statuses: Vec<(u16, RecordStatus)>) -> ControlReply {
     let mut whole: Option<RecordStatus> = None;
-    for (_, reply) in replies {
-        let ControlReply::Records(status) = reply else { return reply };
+    for (_, status) in statuses {
         match &mut whole {
             None => whole = Some(status),
             Some(whole) => whole.add(status),
@@ -152,34 +142,23 @@ fn records(replies: Vec<(u16, ControlReply)>) -> ControlReply {
 }
 
 /// Those of all machines, each of which knows its own.
-fn reservations(replies: Vec<(u16, ControlReply)>) -> ControlReply {
-    let mut whole = Vec::new();
-    for (_, reply) in replies {
-        let ControlReply::Reservations { parts } = reply else { return reply };
-        whole.extend(parts);
-    }
-    ControlReply::Reservations { parts: whole }
+fn reservations(all: Vec<(u16, Vec<ReservationStatus>)>) -> ControlReply {
+    ControlReply::Reservations { parts: all.into_iter().flat_map(|(_, parts)| parts).collect() }
 }
 
-fn status_of(reply: ControlReply) -> Option<RunStatus> {
-    match reply {
-        ControlReply::Ps(status) => Some(*status),
-        _ => None,
-    }
-}
-
-fn all(
+fn all<A: RequestAnswer>(
     agents: &RunAgents,
     living: &[u16],
     request: &ControlRequest,
-) -> Result<Vec<(u16, ControlReply)>, ControlReply> {
-    let replies = living.iter().map(|member| (*member, ask(agents, *member, request)));
-    replies
-        .map(|(member, reply)| match reply {
-            ControlReply::Error { .. } => Err(reply),
-            reply => Ok((member, reply)),
-        })
-        .collect()
+) -> Result<Vec<(u16, A)>, ControlReply> {
+    answers(living.iter().map(|member| (*member, ask(agents, *member, request))))
+}
+
+/// What replies say; the first that is a refusal.
+fn answers<A: RequestAnswer>(
+    replies: impl Iterator<Item = (u16, ControlReply)>,
+) -> Result<Vec<(u16, A)>, ControlReply> {
+    replies.map(|(member, reply)| Ok((member, A::of(reply)?))).collect()
 }
 
 /// The members that can be asked, those first that answer soon.
@@ -332,13 +311,11 @@ mod tests {
             lateness_max_ns: lateness,
             ..LaneStatus::default()
         };
-        let snapshot = |pid, packets, lateness| {
-            ControlReply::Snapshot(Box::new(Snapshot {
-                status: status(1, pid),
-                sampled_ns: 2,
-                window_ns: 3,
-                links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
-            }))
+        let snapshot = |pid, packets, lateness| Snapshot {
+            status: status(1, pid),
+            sampled_ns: 2,
+            window_ns: 3,
+            links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
         };
         let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
         let ControlReply::Snapshot(whole) = net().snapshot(replies) else { panic!("no snapshot") };
@@ -349,8 +326,9 @@ mod tests {
         // What is asked of a link is the same everywhere.
         assert_eq!((first.latency_ns, second.offered_bit_per_s), (7, u64::MAX));
         assert_eq!(whole.status.nodes[1].init_pid, 20);
-        let failed = net().snapshot(vec![(0, snapshot(1, 1, 1)), (1, error("no", None))]);
-        assert_eq!(failed, error("no", None));
+        let reply = ControlReply::Snapshot(Box::new(snapshot(1, 1, 1)));
+        let failed = answers::<Snapshot>([(0, reply), (1, error("no", None))].into_iter());
+        assert_eq!(failed, Err(error("no", None)));
         assert_eq!(net().snapshot(Vec::new()), error("the run is over", None));
     }
 }

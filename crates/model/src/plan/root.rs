@@ -1,8 +1,10 @@
 //! File systems of nodes' own.
 
+use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,9 +40,8 @@ pub enum RootSource {
     Folder(String),
     /// An image.
     Image {
-        /// Its file or folder on the machine, absolute; or `oci://` and a reference to a registry,
-        /// which ends with the digest of its manifest once the image has been looked at.
-        path: String,
+        #[serde(rename = "path")]
+        location: ImageLocation,
         /// Which of several in a file, by its name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -55,6 +56,17 @@ pub enum RootSource {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Vec<String>>,
     },
+}
+
+/// Where an image is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ImageLocation {
+    /// Its file or folder on the machine, absolute.
+    Path(String),
+    /// In a registry, by its reference there, which ends with the digest of its manifest once the
+    /// image has been looked at. Files have `oci://` before it.
+    Registry(String),
 }
 
 /// Files that a node has from outside of its own file system.
@@ -83,7 +95,10 @@ impl RootSource {
     pub fn reference(&self) -> Option<&str> {
         match self {
             RootSource::Folder(_) => None,
-            RootSource::Image { path, .. } => path.strip_prefix(REGISTRY),
+            RootSource::Image { location: ImageLocation::Path(_), .. } => None,
+            RootSource::Image { location: ImageLocation::Registry(reference), .. } => {
+                Some(reference)
+            }
         }
     }
 
@@ -97,8 +112,32 @@ impl RootSource {
     }
 }
 
-/// What is before references to registries.
-pub const REGISTRY: &str = "oci://";
+impl From<String> for ImageLocation {
+    fn from(text: String) -> Self {
+        match text.strip_prefix(REGISTRY) {
+            Some(reference) => ImageLocation::Registry(reference.to_owned()),
+            None => ImageLocation::Path(text),
+        }
+    }
+}
+
+impl From<ImageLocation> for String {
+    fn from(location: ImageLocation) -> Self {
+        location.to_string()
+    }
+}
+
+impl fmt::Display for ImageLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageLocation::Path(path) => f.write_str(path),
+            ImageLocation::Registry(reference) => write!(f, "{REGISTRY}{reference}"),
+        }
+    }
+}
+
+/// What is before references to registries in files.
+const REGISTRY: &str = "oci://";
 
 impl NodeFilesystem {
     /// Whether it is an image that has not been looked at yet.

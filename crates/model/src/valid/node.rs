@@ -5,8 +5,8 @@ use alloc::format;
 
 use crate::name;
 use crate::plan::{
-    Node, NodeFilesystem, Plan, Program, ProgramUser, ReadinessCheck, ReadinessCheckSettings,
-    ReadinessCondition, RootSource, Volume, VolumeSource,
+    ImageLocation, Node, NodeFilesystem, Plan, Program, ProgramUser, ReadinessCheck,
+    ReadinessCheckSettings, ReadinessCondition, RootSource, Volume, VolumeSource,
 };
 
 use super::{PlanValidationError, Validate, ensure, shown};
@@ -63,13 +63,15 @@ fn root(node: &Node) -> Result<(), PlanValidationError> {
         RootSource::Folder(path) => {
             is_path(path) && (node.user != ProgramUser::Image || root.user.is_some())
         }
-        RootSource::Image { path, digest, .. } => {
+        RootSource::Image { location, digest, .. } => {
+            let is_location = match location {
+                ImageLocation::Path(path) => is_path(path),
+                ImageLocation::Registry(reference) => !reference.is_empty() && is_text(reference),
+            };
             let digest = digest.as_deref();
             let is_digest =
                 |text: &str| text.strip_prefix("sha256:").is_some_and(|hex| hex.len() == 64);
-            let is_reference = |reference: &str| !reference.is_empty() && is_text(reference);
-            (is_path(path) || root.source.reference().is_some_and(is_reference))
-                && digest.is_none_or(is_digest)
+            is_location && digest.is_none_or(is_digest)
         }
     };
     ensure(source, || "its file system cannot be found by what is said of it".to_owned())?;

@@ -10,8 +10,13 @@ use core::ops::Range;
 use super::cost::PlacementCost;
 use super::state::PlacementAssignment;
 
-/// Candidates, the cheapest first: cost, unit, label.
-type Open = BinaryHeap<Reverse<(PlacementCost, usize, usize)>>;
+/// A move that is possible; the cheapest is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PlacementMove {
+    cost: PlacementCost,
+    unit: usize,
+    label: usize,
+}
 
 impl PlacementAssignment<'_> {
     /// Puts routers and LANs where they cost least for the groups as they are.
@@ -39,19 +44,20 @@ impl PlacementAssignment<'_> {
     /// Whether it became better. With `follow`, routers move whenever that alone is better.
     fn pass(&mut self, movable: Range<usize>, follow: bool) -> bool {
         let mut free: Vec<bool> = (0..self.labels.len()).map(|u| movable.contains(&u)).collect();
-        let mut open: Open = movable.filter_map(|unit| self.best_move(unit)).map(Reverse).collect();
+        let mut open: BinaryHeap<_> =
+            movable.filter_map(|unit| self.best_move(unit)).map(Reverse).collect();
         let (start, mut best, mut kept) = (self.cost, self.cost, 0);
         let mut moves: Vec<(usize, usize)> = Vec::new();
         let mut tries = 0;
-        while let Some(Reverse((cost, unit, _))) = open.pop() {
+        while let Some(Reverse(PlacementMove { cost, unit, .. })) = open.pop() {
             let Some(now) = self.best_move(unit).filter(|_| free[unit]) else { continue };
-            if now.0 > cost {
+            if now.cost > cost {
                 // Others have moved since this was found.
                 open.push(Reverse(now));
                 continue;
             }
             free[unit] = false;
-            self.go(unit, now.2, &mut moves, &free, &mut open);
+            self.go(unit, now.label, &mut moves, &free, &mut open);
             if follow {
                 self.follow(unit, &mut moves, &free, &mut open);
             }
@@ -75,7 +81,7 @@ impl PlacementAssignment<'_> {
         to: usize,
         moves: &mut Vec<(usize, usize)>,
         free: &[bool],
-        open: &mut Open,
+        open: &mut BinaryHeap<Reverse<PlacementMove>>,
     ) {
         moves.push((unit, self.labels[unit]));
         self.apply(unit, to);
@@ -93,7 +99,7 @@ impl PlacementAssignment<'_> {
         unit: usize,
         moves: &mut Vec<(usize, usize)>,
         free: &[bool],
-        open: &mut Open,
+        open: &mut BinaryHeap<Reverse<PlacementMove>>,
     ) {
         let problem = self.problem;
         let routers = |unit: usize| {
@@ -102,17 +108,17 @@ impl PlacementAssignment<'_> {
         };
         let mut waiting: Vec<usize> = routers(unit).collect();
         while let Some(router) = waiting.pop() {
-            if let Some((change, _, to)) = self.best_move(router)
-                && change < PlacementCost::default()
+            if let Some(PlacementMove { cost, label, .. }) = self.best_move(router)
+                && cost < PlacementCost::default()
             {
-                self.go(router, to, moves, free, open);
+                self.go(router, label, moves, free, open);
                 waiting.extend(routers(router));
             }
         }
     }
 
     /// The cheapest move of a unit, with its cost, if it can move at all.
-    fn best_move(&self, unit: usize) -> Option<(PlacementCost, usize, usize)> {
+    fn best_move(&self, unit: usize) -> Option<PlacementMove> {
         let it = &self.problem.units[unit];
         let is_free = unit >= self.problem.groups;
         let machines = (0..self.nowhere()).filter(|label| it.allowed[*label]);
@@ -120,7 +126,7 @@ impl PlacementAssignment<'_> {
         let machines = machines.filter(|label| !is_free || self.tie(unit, *label) > 0);
         let labels = machines.chain(is_free.then_some(self.nowhere()));
         let elsewhere = labels.filter(|label| *label != self.labels[unit]);
-        elsewhere.map(|label| (self.change(unit, label), unit, label)).min()
+        elsewhere.map(|label| PlacementMove { cost: self.change(unit, label), unit, label }).min()
     }
 }
 

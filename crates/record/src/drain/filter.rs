@@ -29,9 +29,6 @@ pub struct RecordDrainFilter {
     unseen: UnseenCallTracker,
 }
 
-/// Both ends of a flow, the first as the source defines it.
-pub(super) type Ends = [(IpAddr, u16); 2];
-
 /// Which flows are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct FlowChoice {
@@ -229,7 +226,7 @@ impl FlowFilterEntry {
 }
 
 impl FlowFilterPattern {
-    fn fits(&self, protocol: u8, ends: Ends) -> bool {
+    fn fits(&self, protocol: u8, ends: [(IpAddr, u16); 2]) -> bool {
         let fits = |wanted: &(Option<BTreeSet<IpAddr>>, Option<u16>), end: &(IpAddr, u16)| {
             wanted.0.as_ref().is_none_or(|addresses| addresses.contains(&end.0))
                 && wanted.1.is_none_or(|port| port == end.1)

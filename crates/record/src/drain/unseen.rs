@@ -7,8 +7,6 @@ use windtunnel_evidence::file::EventSource;
 use windtunnel_model::record::kind::{CallBlindSpot, RecordSource};
 use windtunnel_model::record::{EventRecord, Kind};
 
-use super::filter::Ends;
-
 /// Whose calls should be recorded.
 #[derive(Debug, Clone)]
 pub enum CallRecordingScope {
@@ -80,7 +78,7 @@ impl UnseenCallTracker {
     /// the sources that have seen them.
     pub(super) fn sentences(
         &self,
-        flows: impl Iterator<Item = (EventSource, Ends)>,
+        flows: impl Iterator<Item = (EventSource, [(IpAddr, u16); 2])>,
     ) -> Vec<(u32, String)> {
         let (mut called, mut seen, mut passed) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());

@@ -32,13 +32,20 @@ pub struct ListenerThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Opens the socket that a node is asked by: it may have to be waited for.
-type Opening = Box<dyn FnOnce() -> io::Result<OwnedFd> + Send>;
-
 enum ListenerMonitorCommand {
-    Watch { node: NodeId, open: Opening, targets: Vec<ListenerTarget> },
-    Forget { node: NodeId },
-    Lose { node: NodeId, losses: u32 },
+    Watch {
+        node: NodeId,
+        /// Opens the socket that the node is asked by: it may have to be waited for.
+        open: Box<dyn FnOnce() -> io::Result<OwnedFd> + Send>,
+        targets: Vec<ListenerTarget>,
+    },
+    Forget {
+        node: NodeId,
+    },
+    Lose {
+        node: NodeId,
+        losses: u32,
+    },
     End,
 }
 

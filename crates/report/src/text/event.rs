@@ -1,5 +1,6 @@
 //! Events as text.
 
+use windtunnel_model::word::ExpulsionCause;
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind, ServiceSetting, WhyRerouted};
 use windtunnel_trace::moment;
 
@@ -96,16 +97,20 @@ fn transparent(what: &EventLogEntryKind) -> String {
             ..
         } => {
             let after = quantity::nanos(*after_ns);
-            let why = match (cause.as_str(), offset) {
-                ("gone", _) => "its node is gone".to_owned(),
-                ("silent", _) => format!("silent for {after}"),
-                ("stalled", _) => format!("without progress for {after}"),
-                ("differed", Some(offset)) => format!("it sent another byte {offset}"),
-                ("finished-alone", _) => "it finished where others go on".to_owned(),
-                ("reset", _) => "it reset the connection".to_owned(),
-                ("refused", _) => "it refused the connection".to_owned(),
-                ("no-answer", _) => "it did not answer in time".to_owned(),
-                (other, _) => other.to_owned(),
+            let why = match (cause.known(), offset) {
+                (Some(ExpulsionCause::Gone), _) => "its node is gone".to_owned(),
+                (Some(ExpulsionCause::Silent), _) => format!("silent for {after}"),
+                (Some(ExpulsionCause::Stalled), _) => format!("without progress for {after}"),
+                (Some(ExpulsionCause::Differed), Some(offset)) => {
+                    format!("it sent another byte {offset}")
+                }
+                (Some(ExpulsionCause::FinishedAlone), _) => {
+                    "it finished where others go on".to_owned()
+                }
+                (Some(ExpulsionCause::Reset), _) => "it reset the connection".to_owned(),
+                (Some(ExpulsionCause::Refused), _) => "it refused the connection".to_owned(),
+                (Some(ExpulsionCause::NoAnswer), _) => "it did not answer in time".to_owned(),
+                (Some(ExpulsionCause::Differed) | None, _) => cause.to_string(),
             };
             format!("service {service}: {client} goes on without {replica}, {left} left: {why}")
         }

@@ -8,12 +8,13 @@ use windtunnel_model::plan::RoutingMetric;
 use windtunnel_model::{Lane, Span};
 
 use crate::graph::{InterfaceLocation, RoutingGraph};
-use crate::tree::{Costs, ShortestPathTree};
+use crate::tree::ShortestPathTree;
 
 /// The shortest ways for given costs, each tree computed when it is first asked for.
 #[derive(Debug)]
 pub(super) struct ShortestPathCache {
-    pub(super) costs: Costs,
+    /// By lane index: a lane's cost; `None` while it takes nothing.
+    pub(super) costs: Vec<Option<u64>>,
     /// Trees towards a vertex, by vertex.
     trees: Vec<OnceBox<ShortestPathTree>>,
     /// By port of a node that forwards: from where the way to its attachment passes the node

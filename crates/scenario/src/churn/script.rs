@@ -62,7 +62,8 @@ impl ChurnScript {
         let mut play =
             ChurnInterpreter::new(self, members, MembershipLedger::new(members, inside, draws));
         let mut steps = 0;
-        while let Some(((at, _, index, _), step)) = play.steps.pop_first() {
+        while let Some((ChurnStepOrder { at, statement: index, .. }, step)) = play.steps.pop_first()
+        {
             steps += 1;
             if steps > most {
                 let message = "here the script comes to too many steps".to_owned();
@@ -87,15 +88,21 @@ enum ChurnStep {
     Swap,
 }
 
-/// Time, whether something begins (what ends at an instant is before what begins), statement,
-/// order.
-type When = (Span, bool, usize, u64);
+/// When a step is, before which others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct ChurnStepOrder {
+    at: Span,
+    /// What ends at an instant is before what begins.
+    begins: bool,
+    statement: usize,
+    number: u64,
+}
 
 struct ChurnInterpreter<'s> {
     statements: &'s [Statement],
     members: usize,
     ledger: MembershipLedger,
-    steps: BTreeMap<When, ChurnStep>,
+    steps: BTreeMap<ChurnStepOrder, ChurnStep>,
     added: u64,
     /// In millionths.
     replacement: u64,
@@ -125,7 +132,8 @@ impl<'s> ChurnInterpreter<'s> {
     }
 
     fn add(&mut self, at: Span, begins: bool, index: usize, step: ChurnStep) {
-        self.steps.insert((at, begins, index, self.added), step);
+        let number = self.added;
+        self.steps.insert(ChurnStepOrder { at, begins, statement: index, number }, step);
         self.added += 1;
     }
 

@@ -1,7 +1,7 @@
 //! A file system of a node's own: a folder or an image, and what is mounted in it.
 
 use windtunnel_model::plan::{
-    NodeFilesystem, ProgramUser, REGISTRY, RootSource, Volume, VolumeSource,
+    ImageLocation, NodeFilesystem, ProgramUser, RootSource, Volume, VolumeSource,
 };
 
 use super::node::AccountDraft;
@@ -160,7 +160,8 @@ fn read_image(
         from.mistake(field.wrong(), "image: write the path of a file or folder, or `FILE#NAME`");
         return None;
     }
-    Some(RootSource::Image { path: path.to_owned(), name, platform: None, digest: None, args })
+    let location = ImageLocation::Path(path.to_owned());
+    Some(RootSource::Image { location, name, platform: None, digest: None, args })
 }
 
 /// `oci://` and what names an image in a registry.
@@ -176,14 +177,9 @@ fn read_reference(
         && reference.bytes().all(|byte| byte.is_ascii_graphic());
     let hint = match kind {
         "oci" if is_name => {
-            let path = format!("{REGISTRY}{reference}");
-            return Some(RootSource::Image {
-                path,
-                name: None,
-                platform: None,
-                digest: None,
-                args,
-            });
+            let location = ImageLocation::Registry(reference.to_owned());
+            let (name, platform, digest) = (None, None, None);
+            return Some(RootSource::Image { location, name, platform, digest, args });
         }
         "docker" if is_name => format!("write `oci://{reference}`"),
         _ => "write `oci://HOST/NAME:TAG`, or the path of a file or folder".to_owned(),

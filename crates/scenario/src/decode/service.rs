@@ -52,11 +52,15 @@ pub(crate) struct ServiceDraft {
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyDraft {
     pub(crate) policy: LoadBalancingPolicy,
-    pub(crate) weights: Weights,
+    pub(crate) weights: Vec<ReplicaWeightDraft>,
 }
 
-/// Replicas and their weights.
-pub(crate) type Weights = Vec<(LocatedValue<String>, u32)>;
+/// The weight of a replica.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplicaWeightDraft {
+    pub(crate) replica: LocatedValue<String>,
+    pub(crate) weight: u32,
+}
 
 map! {
     /// An address that several nodes answer for. Routers redirect each new connection to one of
@@ -365,9 +369,9 @@ impl ValueForm for PolicyForm {
 pub(super) struct WeightsForm;
 
 impl ValueForm for WeightsForm {
-    type Value = Weights;
+    type Value = Vec<ReplicaWeightDraft>;
 
-    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Weights> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<ReplicaWeightDraft>> {
         let entries = from.map(field, "a map of replicas and weights")?;
         if entries.all().next().is_none() {
             from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
@@ -375,8 +379,8 @@ impl ValueForm for WeightsForm {
         }
         let weight = |from: &mut Decoder<'_>, entry: YamlMapEntry<'_>| {
             let weight = BoundedInteger::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
-            let name = LocatedValue { value: entry.key.to_owned(), place: entry.place };
-            Some((name, u32::try_from(weight).ok()?))
+            let replica = LocatedValue { value: entry.key.to_owned(), place: entry.place };
+            Some(ReplicaWeightDraft { replica, weight: u32::try_from(weight).ok()? })
         };
         entries.all().map(|entry| weight(from, entry)).collect()
     }

@@ -15,9 +15,6 @@ pub(crate) struct SchemaProperties<'d> {
     required: Vec<Json>,
 }
 
-/// One of several forms of a value: its description and its schema.
-type Alternative = (&'static str, fn(&mut SchemaDefinitions) -> Json);
-
 impl SchemaDefinitions {
     /// A reference to the definition called `name`, which is made the first time.
     fn refer(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Json) -> Json {
@@ -61,12 +58,12 @@ impl SchemaDefinitions {
         }
     }
 
-    /// One of several forms.
+    /// One of several forms, each with its description.
     pub(crate) fn any_of(
         &mut self,
         name: &str,
         description: &str,
-        alternatives: &[Alternative],
+        alternatives: &[(&'static str, fn(&mut SchemaDefinitions) -> Json)],
     ) -> Json {
         self.refer(name, |definitions| {
             let forms = alternatives.iter().map(|(text, form)| described(form(definitions), text));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_model::plan::{NodeFilesystem, RootSource, VolumeSource};
+use windtunnel_model::plan::{ImageLocation, NodeFilesystem, RootSource, VolumeSource};
 
 use super::node::absolute;
 use crate::WrittenRoot;
@@ -11,8 +11,9 @@ use crate::decode::{RootKeys, ScenarioDraft};
 /// The file system that a node's keys mean, with paths from `base`.
 pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<NodeFilesystem> {
     let mut source = keys.source.as_ref()?.value.clone();
-    if source.reference().is_none() {
-        let (RootSource::Folder(path) | RootSource::Image { path, .. }) = &mut source;
+    if let RootSource::Folder(path)
+    | RootSource::Image { location: ImageLocation::Path(path), .. } = &mut source
+    {
         *path = absolute(base, path);
     }
     let mut volumes = keys.volumes.clone();

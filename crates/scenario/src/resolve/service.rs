@@ -14,7 +14,7 @@ use windtunnel_model::{NodeId, RouterId, ServiceId};
 use super::directory::{Directory, unknown};
 use super::event::Scene;
 use crate::decode::{
-    LocatedValue, RouterDraft, ScenarioDraft, ServiceDraft, ServiceEventDraft, Weights,
+    LocatedValue, ReplicaWeightDraft, RouterDraft, ScenarioDraft, ServiceDraft, ServiceEventDraft,
 };
 use crate::error::Diagnostics;
 use crate::text::shorten;
@@ -218,11 +218,11 @@ fn routers(
 fn weigh(
     found: &mut Diagnostics,
     directory: &Directory,
-    weights: &Weights,
+    weights: &[ReplicaWeightDraft],
     service: &mut Service,
     nodes: &[windtunnel_model::plan::Node],
 ) {
-    for (name, weight) in weights {
+    for ReplicaWeightDraft { replica: name, weight } in weights {
         let named = directory.nodes(found, name).unwrap_or_default();
         for node in named {
             match service.replicas.iter_mut().find(|replica| replica.node == node) {
@@ -278,7 +278,7 @@ pub(super) fn change(
             }
         }
     }
-    for (name, weight) in &event.weight {
+    for ReplicaWeightDraft { replica: name, weight } in &event.weight {
         if service.policy != LoadBalancingPolicy::Weighted {
             let message = format!("`{}` has no weights: its policy is another one", service.name);
             found.mistake(name.place, message);

@@ -9,7 +9,7 @@ use crate::calls::{
     SingleBufferArguments, Spec, SyscallArguments, datagrams, of_any, of_socket, transfer,
 };
 use crate::limit::LimitedTransfer;
-use crate::names::{self, End};
+use crate::names::{self, SocketEnd};
 use crate::next;
 use crate::paced::{self, IoVecSlice};
 use crate::pacing::TransferDirection;
@@ -48,7 +48,7 @@ impl SyscallArguments for AddressedCallArguments {
         self.count
     }
 
-    fn peer(self) -> Option<End> {
+    fn peer(self) -> Option<SocketEnd> {
         if self.name.is_null() {
             return None;
         }

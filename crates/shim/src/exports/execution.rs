@@ -109,7 +109,7 @@ export! {
 }
 
 /// The environment of this process.
-const OWN: launch::Variables = core::ptr::null();
+const OWN: *const *const c_char = core::ptr::null();
 
 const SHELL: *const u8 = c"/bin/sh".as_ptr().cast();
 

@@ -12,7 +12,7 @@ use crate::calls::{
 use crate::clock;
 use crate::descriptors::{self, DescriptorSocketWord};
 use crate::limit::LimitedTransfer;
-use crate::names::{self, End};
+use crate::names::{self, SocketEnd};
 use crate::next;
 use crate::paced::{self, IoVecSlice, ReceiveAdmission};
 use crate::pacing::TransferDirection;
@@ -31,7 +31,7 @@ impl SyscallArguments for MessageArguments {
         VectoredArguments(message.parts, message.parts_count).asked()
     }
 
-    fn peer(self) -> Option<End> {
+    fn peer(self) -> Option<SocketEnd> {
         let message = self.read();
         // SAFETY: the kernel has just read or written the address.
         unsafe { names::read(message.name, message.name_length) }

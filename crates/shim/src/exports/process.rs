@@ -1,6 +1,6 @@
 //! Processes: fork(2), what a program says of itself, and system calls by number.
 
-use core::ffi::c_int;
+use core::ffi::{c_char, c_int};
 
 use super::export;
 use crate::c;
@@ -184,11 +184,11 @@ extern "C" fn before_system_call(
         match number {
             // SAFETY: the path is a text, and the variables are a list of texts, for the kernel as well.
             EXECVE => unsafe {
-                let _ = launch::before(a as *const _, false, given(c as launch::Variables));
+                let _ = launch::before(a as *const _, false, given(c as *const *const c_char));
             },
             // SAFETY: as above.
             EXECVEAT => unsafe {
-                let variables = given(d as launch::Variables);
+                let variables = given(d as *const *const c_char);
                 let _ = launch::before_at(a as c_int, b as *const _, variables, e as c_int);
             },
             CLOSE => descriptors::closing_range(a as u32, a as u32),

@@ -31,7 +31,7 @@ use crate::topology::{ConversionReport, Topology};
 use alias::ServiceAliases;
 use load::ComposeFileLoader;
 use port::ComposePublishedPorts;
-use reader::{ComposeReader, Map};
+use reader::ComposeReader;
 use service::{ComposeService, ServiceDependencies};
 use source::ComposeSourceFiles;
 
@@ -111,7 +111,7 @@ struct ComposeServiceSelection {
 /// is not there either.
 fn chosen(
     reader: &ComposeReader<'_>,
-    services: &Map,
+    services: &[(YamlKey, YamlValue)],
     options: &ImportOptions,
     notes: &mut ConversionReport,
 ) -> Result<ComposeServiceSelection, ScenarioMistake> {
@@ -144,7 +144,7 @@ fn chosen(
 /// What services need of others, which those others have to say.
 fn needs(
     reader: &ComposeReader<'_>,
-    services: &Map,
+    services: &[(YamlKey, YamlValue)],
     nodes: &BTreeMap<String, String>,
     dropped: &BTreeSet<String>,
     notes: &mut ConversionReport,
@@ -187,7 +187,7 @@ fn settle_ends(topology: &mut Topology) {
     }
 }
 
-fn note_keys(root: &Map, notes: &mut ConversionReport) {
+fn note_keys(root: &[(YamlKey, YamlValue)], notes: &mut ConversionReport) {
     for (key, _) in root {
         match key.text.as_str() {
             "name" | "services" | "networks" | "secrets" | "configs" => {}
@@ -200,7 +200,7 @@ fn note_keys(root: &Map, notes: &mut ConversionReport) {
 }
 
 /// Volumes by name need no declaration; what one says beside its name is not carried over.
-fn note_volumes(root: &Map, notes: &mut ConversionReport) {
+fn note_volumes(root: &[(YamlKey, YamlValue)], notes: &mut ConversionReport) {
     let Some(YamlValue { kind: YamlValueKind::Map(volumes), .. }) = find(root, "volumes") else {
         return;
     };

@@ -23,8 +23,6 @@ const HOSTS: [&str; 2] = ["linux", "ext-container"];
 /// Ends of links that are not nodes.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
-type Map = [(YamlKey, YamlValue)];
-
 /// Each node of kind `linux` becomes a node, each bridge a LAN, each other one a router.
 pub(super) fn convert(
     input: &ImportSourceText<'_>,
@@ -72,7 +70,7 @@ struct ContainerlabReader<'a> {
 impl ContainerlabReader<'_> {
     fn nodes(
         &self,
-        inner: &Map,
+        inner: &[(YamlKey, YamlValue)],
         topology: &mut Topology,
         names: &mut BTreeMap<String, String>,
     ) -> Result<(), ScenarioMistake> {
@@ -183,7 +181,7 @@ impl ContainerlabReader<'_> {
     /// `mtu`, and impairments as `containerlab tools netem set` names them.
     fn properties(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         link: &str,
         notes: &mut ConversionReport,
     ) -> Result<LinkDirectionProperties, ScenarioMistake> {
@@ -233,7 +231,11 @@ impl ContainerlabReader<'_> {
         })
     }
 
-    fn map<'v>(&self, value: &'v YamlValue, what: &str) -> Result<&'v Map, ScenarioMistake> {
+    fn map<'v>(
+        &self,
+        value: &'v YamlValue,
+        what: &str,
+    ) -> Result<&'v [(YamlKey, YamlValue)], ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Map(keys) => Ok(keys),
             _ => Err(self.input.at(value.place, format!("{what} must be a map of keys"), None)),
@@ -277,7 +279,7 @@ fn note_router(notes: &mut ConversionReport, name: &str, kind: &str) {
 }
 
 /// The keys of a map; of other values none.
-fn keys_of(value: &YamlValue) -> &Map {
+fn keys_of(value: &YamlValue) -> &[(YamlKey, YamlValue)] {
     match &value.kind {
         YamlValueKind::Map(keys) => keys,
         _ => &[],
@@ -285,7 +287,7 @@ fn keys_of(value: &YamlValue) -> &Map {
 }
 
 /// What a node's keys would have done.
-fn note_keys(notes: &mut ConversionReport, name: &str, keys: &Map) {
+fn note_keys(notes: &mut ConversionReport, name: &str, keys: &[(YamlKey, YamlValue)]) {
     for (key, value) in keys {
         match (key.text.as_str(), &value.kind) {
             ("kind", _) => {}

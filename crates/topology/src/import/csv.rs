@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::ScenarioMistake;
 
-use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex};
+use super::graph::{Attribute, AttributedGraph, GraphEdge, GraphVertex};
 use super::input::{ImportSourceText, shorten};
 
 /// What the two columns with the ends are called.
@@ -37,7 +37,7 @@ pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Scen
                 format!("this row has {} fields, and the header {}", row.len(), header.len());
             return Err(input.mistake(row.first().map_or(0, |field| field.offset), 1, message));
         }
-        let mut attributes = Attributes::new();
+        let mut attributes = BTreeMap::new();
         for (column, field) in header.iter().zip(&row) {
             if !field.text.is_empty() {
                 attributes.insert(column.text.clone(), field.clone());
@@ -81,7 +81,7 @@ fn vertex(
         return Err(input.mistake(end.offset, 1, "an end of this edge has no name"));
     }
     Ok(*known.entry(end.text.clone()).or_insert_with(|| {
-        graph.vertices.push(GraphVertex { id: end.text.clone(), attributes: Attributes::new() });
+        graph.vertices.push(GraphVertex { id: end.text.clone(), attributes: BTreeMap::new() });
         graph.vertices.len() - 1
     }))
 }

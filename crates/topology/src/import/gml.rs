@@ -3,9 +3,11 @@
 //!
 //! No library reads it: the format is three rules long.
 
+use std::collections::BTreeMap;
+
 use windtunnel_scenario::ScenarioMistake;
 
-use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
+use super::graph::{Attribute, AttributedGraph, GraphEdge, GraphVertex, VertexIdIndex};
 use super::input::{ImportSourceText, shorten};
 
 /// Lists may stand this deep in each other.
@@ -95,7 +97,7 @@ pub(super) fn read(input: &ImportSourceText<'_>) -> Result<AttributedGraph, Scen
 
 fn required(
     input: &ImportSourceText<'_>,
-    attributes: &mut Attributes,
+    attributes: &mut BTreeMap<String, Attribute>,
     key: &str,
     of: &str,
     offset: usize,
@@ -107,8 +109,8 @@ fn required(
 
 /// The scalars of a list by key; of equal keys the first. Inner lists, such as `graphics`, are
 /// drawings.
-fn flat(pairs: Vec<GmlKeyValue>, graph: &mut AttributedGraph) -> Attributes {
-    let mut attributes = Attributes::new();
+fn flat(pairs: Vec<GmlKeyValue>, graph: &mut AttributedGraph) -> BTreeMap<String, Attribute> {
+    let mut attributes = BTreeMap::new();
     for pair in pairs {
         match pair.value {
             GmlValue::Scalar(value) if !attributes.contains_key(&pair.key) => {

@@ -13,14 +13,11 @@ pub(super) struct Attribute {
     pub(super) offset: usize,
 }
 
-/// Attributes by name.
-pub(super) type Attributes = BTreeMap<String, Attribute>;
-
 /// A graph.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AttributedGraph {
     pub(super) directed: bool,
-    pub(super) attributes: Attributes,
+    pub(super) attributes: BTreeMap<String, Attribute>,
     pub(super) vertices: Vec<GraphVertex>,
     pub(super) edges: Vec<GraphEdge>,
     /// What the format has and this graph has not, such as hyperedges.
@@ -33,7 +30,7 @@ pub(super) struct AttributedGraph {
 #[derive(Debug, Clone)]
 pub(super) struct GraphVertex {
     pub(super) id: String,
-    pub(super) attributes: Attributes,
+    pub(super) attributes: BTreeMap<String, Attribute>,
 }
 
 /// An edge; its ends are positions among the vertices.
@@ -41,7 +38,7 @@ pub(super) struct GraphVertex {
 pub(super) struct GraphEdge {
     pub(super) ends: [usize; 2],
     pub(super) directed: bool,
-    pub(super) attributes: Attributes,
+    pub(super) attributes: BTreeMap<String, Attribute>,
     pub(super) offset: usize,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use roxmltree::Node;
 use windtunnel_scenario::ScenarioMistake;
 
-use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge, GraphVertex, VertexIdIndex};
+use super::graph::{Attribute, AttributedGraph, GraphEdge, GraphVertex, VertexIdIndex};
 use super::input::{ImportSourceText, shorten};
 use super::xml::{self, elements};
 
@@ -113,8 +113,8 @@ fn keys(
 
 impl GraphMlKeyDeclarations {
     /// The attributes of an element of this kind, by the names that were declared.
-    fn attributes(&self, node: Node<'_, '_>, kind: &str) -> Attributes {
-        let mut attributes = Attributes::new();
+    fn attributes(&self, node: Node<'_, '_>, kind: &str) -> BTreeMap<String, Attribute> {
+        let mut attributes = BTreeMap::new();
         for (of, name, attribute) in &self.defaults {
             if of == kind || of == "all" {
                 attributes.insert(name.clone(), attribute.clone());

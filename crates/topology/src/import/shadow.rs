@@ -1,12 +1,12 @@
 //! Network graphs of Shadow: places where hosts are, and what lies between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::{Probability, Rate};
 use windtunnel_scenario::ScenarioMistake;
 
 use super::delay::{DelayDistribution, DelayJitterShape};
-use super::graph::{Attribute, AttributedGraph, Attributes, GraphEdge};
+use super::graph::{Attribute, AttributedGraph, GraphEdge};
 use super::input::{ImportSourceText, shorten};
 use super::names::{self, UniqueNameAllocator};
 use super::pair::{DirectedEdge, connect};
@@ -22,7 +22,7 @@ const DESCRIPTIONS: [&str; 5] = ["country_code", "city_code", "type", "asn", "ge
 
 /// Whether a graph has what only Shadow's graphs have.
 pub(super) fn is_shadow(graph: &AttributedGraph) -> bool {
-    let any = |attributes: &Attributes, keys: &[&str]| {
+    let any = |attributes: &BTreeMap<String, Attribute>, keys: &[&str]| {
         keys.iter().any(|key| attributes.contains_key(*key))
     };
     let hosts = ["host_bandwidth_up", "host_bandwidth_down"];

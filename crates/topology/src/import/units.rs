@@ -2,10 +2,12 @@
 //! where their unit is known from the value (`100 Mbps`), the name (`bandwidth_mbps`), or an
 //! attribute beside it (`bandwidth_unit`).
 
+use std::collections::BTreeMap;
+
 use windtunnel_model::{Rate, Span};
 
 use super::decimal;
-use super::graph::Attributes;
+use super::graph::Attribute;
 
 /// A quantity and the attribute that it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,16 +18,16 @@ pub(super) struct AttributeQuantity<'a, T> {
 
 /// The rate of an edge. `whole` are the attributes of the graph, which may name a unit for all.
 pub(super) fn rate<'a>(
-    edge: &'a Attributes,
-    whole: &Attributes,
+    edge: &'a BTreeMap<String, Attribute>,
+    whole: &BTreeMap<String, Attribute>,
 ) -> Option<AttributeQuantity<'a, Rate>> {
     find(edge, whole, &RATES, bits_per_second)
 }
 
 /// The latency of an edge.
 pub(super) fn latency<'a>(
-    edge: &'a Attributes,
-    whole: &Attributes,
+    edge: &'a BTreeMap<String, Attribute>,
+    whole: &BTreeMap<String, Attribute>,
 ) -> Option<AttributeQuantity<'a, Span>> {
     find(edge, whole, &TIMES, |number, unit| decimal::time(&format!("{number} {unit}"), None))
 }
@@ -48,8 +50,8 @@ fn is_unit_of_unit(unit: &str) -> bool {
 
 /// The first quantity in the order of `names`, of which those other than `weight` come first.
 fn find<'a, T>(
-    edge: &'a Attributes,
-    whole: &Attributes,
+    edge: &'a BTreeMap<String, Attribute>,
+    whole: &BTreeMap<String, Attribute>,
     names: &[&str],
     read: impl Fn(&str, &str) -> Option<T>,
 ) -> Option<AttributeQuantity<'a, T>> {
@@ -72,7 +74,7 @@ fn find<'a, T>(
 }
 
 /// The unit that an attribute such as `bandwidth_unit` gives for `bandwidth`.
-fn unit_beside<'a>(attributes: &'a Attributes, of: &str) -> Option<&'a str> {
+fn unit_beside<'a>(attributes: &'a BTreeMap<String, Attribute>, of: &str) -> Option<&'a str> {
     let of_it = |key: &str| {
         let (name, unit) = parts(key);
         name == of && is_unit_of_unit(&unit)
@@ -131,7 +133,7 @@ mod tests {
     use super::super::graph::Attribute;
     use super::*;
 
-    fn attributes(pairs: &[(&str, &str)]) -> Attributes {
+    fn attributes(pairs: &[(&str, &str)]) -> BTreeMap<String, Attribute> {
         let attribute = |text: &str| Attribute { text: text.to_owned(), offset: 0 };
         pairs.iter().map(|(key, text)| ((*key).to_owned(), attribute(text))).collect()
     }
@@ -153,7 +155,7 @@ mod tests {
         ];
         for (pairs, bits) in cases {
             let edge = attributes(pairs);
-            let found = rate(&edge, &Attributes::new()).map(|found| found.value.bits_per_second());
+            let found = rate(&edge, &BTreeMap::new()).map(|found| found.value.bits_per_second());
             assert_eq!(found, Some(bits), "{pairs:?}");
         }
         let whole = attributes(&[("bandwidth_units", "kbps")]);
@@ -173,7 +175,7 @@ mod tests {
             ("bandwidth", "-5 Mbps"),
             ("colour", "10 Mbps"),
         ] {
-            assert_eq!(rate(&attributes(&[pair]), &Attributes::new()), None, "{pair:?}");
+            assert_eq!(rate(&attributes(&[pair]), &BTreeMap::new()), None, "{pair:?}");
         }
         assert!(names_quantity("bandwidth") && names_quantity("weight"));
         assert!(!names_quantity("colour") && !names_quantity("bandwidth_unit"));
@@ -189,7 +191,7 @@ mod tests {
             (("propagation_delay", "1s"), 1_000_000_000),
         ] {
             let edge = attributes(&[pair]);
-            let found = latency(&edge, &Attributes::new()).map(|found| found.value);
+            let found = latency(&edge, &BTreeMap::new()).map(|found| found.value);
             assert_eq!(found, Some(Span::from_nanos(nanos)), "{pair:?}");
         }
     }

@@ -61,8 +61,8 @@ fn services_become_nodes_with_images_commands_and_variables() {
     let node = |name: &str| &plan.nodes[plan.node_named(name).unwrap().index()];
     let db = node("db");
     let root = db.root.as_ref().unwrap();
-    let RootSource::Image { path, args, .. } = &root.source else { panic!("{root:?}") };
-    assert_eq!(path, "oci://postgres:16");
+    let RootSource::Image { location, args, .. } = &root.source else { panic!("{root:?}") };
+    assert_eq!(location.to_string(), "oci://postgres:16");
     assert_eq!(args.as_deref(), Some(&["-c".to_owned(), "fsync=off".to_owned()][..]));
     assert_eq!(db.programs[0].env["POSTGRES_PASSWORD"], "se$cret");
     assert_eq!(root.volumes[0].source, VolumeSource::Named("data".into()));

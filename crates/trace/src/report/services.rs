@@ -1,6 +1,8 @@
 //! Services, and what their replicas got.
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::plan::{FailOver, LoadBalancingPolicy};
+use windtunnel_model::word::{ReplicaAvailability, StateWord};
 
 /// What routers redirected for a service.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -12,9 +14,9 @@ pub struct ServiceReport {
     /// What is redirected, as in `80/tcp`.
     pub ports: Vec<String>,
     /// Which replica gets what is new.
-    pub policy: String,
+    pub policy: StateWord<LoadBalancingPolicy>,
     /// What becomes of connections whose replica is lost.
-    pub fail_over: String,
+    pub fail_over: StateWord<FailOver>,
     /// Each replica, those among them that were added or removed during the run.
     pub replicas: Vec<ReplicaReport>,
     /// Packets that no replica got: they went to the origin, or nowhere.
@@ -122,7 +124,7 @@ pub struct ReplicaReport {
     pub replica: String,
     /// Its state at the end: `waiting` (nothing listens), `registered`, `unhealthy`, `draining`,
     /// `lost` or `removed`.
-    pub state: String,
+    pub state: StateWord<ReplicaAvailability>,
     /// TCP connections that were given to it.
     pub connections: u64,
     /// UDP flows that were given to it.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_control::part::StopWhy;
 use windtunnel_model::plan::{NodeVerb, Program, ReadinessCondition, Restart};
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure_short};
+use windtunnel_model::word::ProgramState;
 use windtunnel_model::{Plan, Span};
 
 /// Names one program of the plan: its node's position and its own among the node's programs.
@@ -139,16 +140,18 @@ impl SupervisedProgram {
 
     /// The state as `ps` shows it.
     #[must_use]
-    pub fn state(&self) -> &'static str {
+    pub fn state(&self) -> ProgramState {
         match self.life {
-            _ if self.absent && !self.life.is_running() => "absent",
-            ProgramLifecycle::Waiting { .. } | ProgramLifecycle::Starting => "waiting",
-            ProgramLifecycle::Running { .. } if self.paused => "paused",
-            ProgramLifecycle::Running { .. } if self.ready && self.spec.ready.is_some() => "ready",
-            ProgramLifecycle::Running { .. } => "running",
-            ProgramLifecycle::Exited { .. } => "exited",
-            ProgramLifecycle::Failed { .. } => "failed",
-            ProgramLifecycle::Lost => "lost",
+            _ if self.absent && !self.life.is_running() => ProgramState::Absent,
+            ProgramLifecycle::Waiting { .. } | ProgramLifecycle::Starting => ProgramState::Waiting,
+            ProgramLifecycle::Running { .. } if self.paused => ProgramState::Paused,
+            ProgramLifecycle::Running { .. } if self.ready && self.spec.ready.is_some() => {
+                ProgramState::Ready
+            }
+            ProgramLifecycle::Running { .. } => ProgramState::Running,
+            ProgramLifecycle::Exited { .. } => ProgramState::Exited,
+            ProgramLifecycle::Failed { .. } => ProgramState::Failed,
+            ProgramLifecycle::Lost => ProgramState::Lost,
         }
     }
 

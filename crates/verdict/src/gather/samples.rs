@@ -49,14 +49,12 @@ pub(super) fn merge(
     Ok(peaks.finish())
 }
 
-/// By lane index: only rows that exist, since the number of intervals comes from a file of another
-/// machine.
-type Rows = BTreeMap<usize, LinkSampleRow>;
-
+/// Adds the rows of a file, by interval and lane index: only those that exist, since the number of
+/// intervals comes from a file of another machine.
 fn read(
     path: &Path,
     lanes: &BTreeMap<(String, String), usize>,
-    samples: &mut ByInterval<Rows>,
+    samples: &mut ByInterval<BTreeMap<usize, LinkSampleRow>>,
 ) -> Result<(), FolderError> {
     let mut lines = BoundedLines::open(path)?;
     while let Some(line) = lines.next()? {

@@ -131,8 +131,8 @@ fn of_service(
         service: service.name.clone(),
         addresses: service.addresses().map(|it| it.to_string()).collect(),
         ports: service.ports.iter().map(ToString::to_string).collect(),
-        policy: service.policy.name().to_owned(),
-        fail_over: service.fail_over.name().to_owned(),
+        policy: service.policy.into(),
+        fail_over: service.fail_over.into(),
         replicas: replicas.map(|it| of_replica(evidence, it, redirected)).collect(),
         unserved_packets: counters.unserved,
         picked_up: counters.picked_up,
@@ -185,7 +185,7 @@ fn of_replica(
     let node = evidence.plan.nodes.get(replica.state.node.index());
     ReplicaReport {
         replica: node.map(|node| node.name.clone()).unwrap_or_default(),
-        state: replica.state.word().to_owned(),
+        state: replica.state.word().into(),
         connections: counters.connections,
         flows: counters.flows,
         packets: counters.packets,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windtunnel_control::{
-    ControlClient, ControlClientError, ControlReply, ControlRequest, LaneProperties, Snapshot,
+    ControlClient, ControlClientError, ControlRequest, LaneProperties, Snapshot,
 };
 
 use super::FollowedRun;
@@ -41,12 +41,12 @@ impl RunSnapshotFollower {
         mut client: ControlClient,
         followed: &FollowedRun,
     ) -> Result<ControlClient, ControlClientError> {
-        if let ControlReply::Snapshot(snapshot) = client.ask(&ControlRequest::Snapshot)? {
+        if let Some(snapshot) = said(client.ask(&ControlRequest::snapshot()))? {
             let status = &snapshot.status;
             followed.hub.write(ServerSentEvent::new("status", status));
             self.sample(&snapshot, followed);
         }
-        if let ControlReply::Links(list) = client.ask(&ControlRequest::Links)?
+        if let Some(list) = said(client.ask(&ControlRequest::links()))?
             && list.links != self.links
         {
             followed.hub.write(ServerSentEvent::new("links", &json!({ "links": list.links })));
@@ -63,6 +63,14 @@ impl RunSnapshotFollower {
         }
         self.sampled_ns = snapshot.sampled_ns;
         followed.hub.write(self.counts.sample(snapshot));
+    }
+}
+
+/// What a run answers that is not a refusal.
+fn said<A>(answer: Result<A, ControlClientError>) -> Result<Option<A>, ControlClientError> {
+    match answer {
+        Err(ControlClientError::Declined { .. } | ControlClientError::Unexpected(_)) => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use windtunnel_web::{Check, WebServer, WebServerContent, WebServerOptions};
+use windtunnel_web::{WebServer, WebServerContent, WebServerOptions};
 
 use crate::client::{Served, ask};
 
 fn serve(path: &Path) -> Served {
-    let check: Check = Arc::new(|text| json!({ "errors": [], "length": text.len() }));
+    let check = Arc::new(|text: &str| json!({ "errors": [], "length": text.len() }));
     let shown = WebServerContent::File { path: path.to_owned(), check };
     let options =
         WebServerOptions { listen: "127.0.0.1:0".parse().unwrap(), program: "/none".into(), shown };

@@ -6,7 +6,7 @@ use std::path::Path;
 use windtunnel_cluster::protocol::run::RunSetup;
 use windtunnel_host::presence::missing;
 use windtunnel_host::roots::emulator;
-use windtunnel_model::plan::{Node, RootSource, VolumeSource};
+use windtunnel_model::plan::{ImageLocation, Node, RootSource, VolumeSource};
 
 /// Each thing once, whichever nodes need it. Programs in a file system of a node's own are not looked
 /// at, and neither are images in registries.
@@ -33,9 +33,7 @@ fn files(node: &Node) -> Vec<String> {
     let Some(root) = &node.root else { return Vec::new() };
     let source = match &root.source {
         RootSource::Folder(path) => Some(("root", path)),
-        source @ RootSource::Image { path, .. } if source.reference().is_none() => {
-            Some(("image", path))
-        }
+        RootSource::Image { location: ImageLocation::Path(path), .. } => Some(("image", path)),
         RootSource::Image { .. } => None,
     };
     let volumes = root.volumes.iter().filter_map(|volume| match &volume.source {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windtunnel_control::{ControlClient, ControlReply, ControlRequest};
+use windtunnel_control::{ControlClient, ControlClientError, ControlReply, ControlRequest};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::SignalReader;
@@ -39,6 +39,17 @@ fn with_terminal(mut request: ControlRequest) -> ControlRequest {
         *terminal = true;
     }
     request
+}
+
+/// A command that could not be run.
+fn not_run(reply: ControlReply) -> VerbFailure {
+    match reply {
+        ControlReply::NotRun { message, exit } => {
+            let code = exit.unwrap_or(ExitCategory::Usage.code());
+            VerbFailure::Error { error: message.into(), hint: None, code }
+        }
+        other => ControlClientError::from(other).into(),
+    }
 }
 
 fn failed(what: &str, error: &io::Error) -> VerbFailure {
@@ -87,7 +98,7 @@ impl ExecSession {
             ControlReply::Exited { code } => Ok(Some(code)),
             other => {
                 self.relay = None;
-                Err(VerbFailure::unexpected(other))
+                Err(not_run(other))
             }
         }
     }

@@ -11,7 +11,7 @@ use windtunnel_evidence::workload::{WorkloadAction, WorkloadConnection};
 
 use super::client::{address, failed, number_of, own_port};
 use super::steps::{ReplayByteCounts, largest, pause};
-use super::{Thread, WorkloadReplay, spawn};
+use super::{ReplayThread, WorkloadReplay, spawn};
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 
@@ -54,7 +54,7 @@ pub(super) fn start_server(
     play: &Arc<WorkloadReplay>,
     port: u16,
     numbers: Vec<u32>,
-) -> Result<Thread, VerbFailure> {
+) -> Result<ReplayThread, VerbFailure> {
     let socket = bound(port, true).or_else(|_| bound(port, false)).map_err(|error| {
         VerbFailure::new(ExitCategory::Machine, format!("cannot bind port {port}: {error}"))
     })?;
@@ -84,31 +84,32 @@ fn serve(
     drop(inboxes);
     let mut played = Vec::new();
     for thread in threads {
-        let done = thread
-            .join()
-            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
-        played.extend(done?);
+        played.extend(thread.join()?);
     }
     Ok(played)
 }
 
-type Datagram = (SocketAddr, usize);
+/// A datagram of a connection, without what it holds.
+struct ReceivedDatagram {
+    from: SocketAddr,
+    bytes: usize,
+}
 
 fn distribute(
     socket: &UdpSocket,
-    inboxes: &BTreeMap<u32, Sender<Datagram>>,
-    threads: &[Thread],
+    inboxes: &BTreeMap<u32, Sender<ReceivedDatagram>>,
+    threads: &[ReplayThread],
 ) -> io::Result<()> {
     let mut buffer = vec![0; 65_536];
     let mut latest = Instant::now();
-    while !threads.iter().all(Thread::is_finished) && latest.elapsed() < SILENCE {
+    while !threads.iter().all(ReplayThread::is_finished) && latest.elapsed() < SILENCE {
         match socket.recv_from(&mut buffer) {
-            Ok((bytes, peer)) => {
+            Ok((bytes, from)) => {
                 latest = Instant::now();
-                let inbox = number_of(peer.port()).and_then(|number| inboxes.get(&number));
+                let inbox = number_of(from.port()).and_then(|number| inboxes.get(&number));
                 // A connection whose steps are done takes no more.
                 if let Some(inbox) = inbox {
-                    let _ = inbox.send((peer, bytes));
+                    let _ = inbox.send(ReceivedDatagram { from, bytes });
                 }
             }
             Err(error) if is_patience_over(&error) => {}
@@ -121,7 +122,7 @@ fn distribute(
 fn answer(
     connection: &WorkloadConnection,
     socket: &UdpSocket,
-    inbox: &Receiver<Datagram>,
+    inbox: &Receiver<ReceivedDatagram>,
 ) -> io::Result<ReplayByteCounts> {
     let steps = &connection.server_steps;
     let buffer = vec![0; largest(steps)];
@@ -130,7 +131,7 @@ fn answer(
     for step in steps {
         match (step.action, peer) {
             (WorkloadAction::Read(_), _) => {
-                let Ok((from, bytes)) = inbox.recv() else { break };
+                let Ok(ReceivedDatagram { from, bytes }) = inbox.recv() else { break };
                 peer = Some(from);
                 played.read += bytes as u64;
             }

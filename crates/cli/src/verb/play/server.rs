@@ -8,12 +8,15 @@ use windtunnel_evidence::workload::{
 };
 
 use super::steps::{self, ReplayByteCounts};
-use super::{Thread, WorkloadReplay, client, datagrams, served, spawn};
+use super::{ReplayThread, WorkloadReplay, client, datagrams, served, spawn};
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
 
 /// Listens on all ports that the node serves.
-pub(super) fn start(play: &Arc<WorkloadReplay>, node: &str) -> Result<Vec<Thread>, VerbFailure> {
+pub(super) fn start(
+    play: &Arc<WorkloadReplay>,
+    node: &str,
+) -> Result<Vec<ReplayThread>, VerbFailure> {
     let mut threads = Vec::new();
     for (port, connections) in served(play, node, WorkloadProtocol::Tcp) {
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port))
@@ -55,10 +58,7 @@ fn accept(
     }
     let mut played = Vec::new();
     for thread in threads {
-        let done = thread
-            .join()
-            .map_err(|_| VerbFailure::new(ExitCategory::Internal, "a thread panicked"))?;
-        played.extend(done?);
+        played.extend(thread.join()?);
     }
     Ok(played)
 }

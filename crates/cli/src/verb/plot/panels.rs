@@ -207,11 +207,11 @@ fn over_time(
     lines: &[PlotCurve],
 ) -> PlotPanel {
     let mut panel = PlotPanel::new(Axis::seconds(), what.axis());
-    let Some((column, merge)) = what.column() else { return panel };
+    let Some(column) = what.column() else { return panel };
     for line in lines {
         let run = &document.runs[line.run];
-        let values = series(run, line.lane).map(column).unwrap_or_default();
-        let points = points(&values, run, merge, merged(arguments, run));
+        let values = series(run, line.lane).map(column.values).unwrap_or_default();
+        let points = points(&values, run, column.aggregation, merged(arguments, run));
         panel.series.push(PlotSeries {
             name: line.name.clone(),
             colour: line.colour,

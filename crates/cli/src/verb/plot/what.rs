@@ -29,8 +29,13 @@ pub(super) enum BinAggregation {
     Largest,
 }
 
-/// The values of a link direction, by bin.
-pub(super) type Column = fn(&PlotLinkSeries) -> Vec<f64>;
+/// What is drawn of a link direction.
+#[derive(Clone, Copy)]
+pub(super) struct PlotColumn {
+    /// Its values, by bin.
+    pub(super) values: fn(&PlotLinkSeries) -> Vec<f64>,
+    pub(super) aggregation: BinAggregation,
+}
 
 impl PlotPanelKind {
     const ALL: [(&'static str, PlotPanelKind); 10] = [
@@ -62,31 +67,33 @@ impl PlotPanelKind {
     }
 
     /// The column of a link direction, of panels that draw one.
-    pub(super) fn column(self) -> Option<(Column, BinAggregation)> {
+    pub(super) fn column(self) -> Option<PlotColumn> {
         const BITS: f64 = 8.0;
-        let column: (Column, BinAggregation) = match self {
+        let of = |values: fn(&PlotLinkSeries) -> Vec<f64>, aggregation| {
+            Some(PlotColumn { values, aggregation })
+        };
+        match self {
             PlotPanelKind::Throughput => {
-                (|lane| lane.delivered_bytes.clone(), BinAggregation::Rate(BITS))
+                of(|lane| lane.delivered_bytes.clone(), BinAggregation::Rate(BITS))
             }
             PlotPanelKind::Offered => {
-                (|lane| lane.offered_bytes.clone(), BinAggregation::Rate(BITS))
+                of(|lane| lane.offered_bytes.clone(), BinAggregation::Rate(BITS))
             }
             PlotPanelKind::Queue => {
-                (|lane| lane.queue_max_packets.clone(), BinAggregation::Largest)
+                of(|lane| lane.queue_max_packets.clone(), BinAggregation::Largest)
             }
             PlotPanelKind::QueueBytes => {
-                (|lane| lane.queue_max_bytes.clone(), BinAggregation::Largest)
+                of(|lane| lane.queue_max_bytes.clone(), BinAggregation::Largest)
             }
-            PlotPanelKind::Drops => (PlotLinkSeries::dropped, BinAggregation::Rate(1.0)),
+            PlotPanelKind::Drops => of(PlotLinkSeries::dropped, BinAggregation::Rate(1.0)),
             PlotPanelKind::Marked => {
-                (|lane| lane.marked_packets.clone(), BinAggregation::Rate(1.0))
+                of(|lane| lane.marked_packets.clone(), BinAggregation::Rate(1.0))
             }
             PlotPanelKind::Lateness => {
-                (|lane| lane.lateness_max_ns.clone(), BinAggregation::Largest)
+                of(|lane| lane.lateness_max_ns.clone(), BinAggregation::Largest)
             }
-            PlotPanelKind::Cpu | PlotPanelKind::RttCdf | PlotPanelKind::LatenessCdf => return None,
-        };
-        Some(column)
+            PlotPanelKind::Cpu | PlotPanelKind::RttCdf | PlotPanelKind::LatenessCdf => None,
+        }
     }
 }
 

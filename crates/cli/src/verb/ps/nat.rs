@@ -26,7 +26,7 @@ pub(super) fn render(nats: &[NatStatus]) -> String {
             table.row([
                 first(&nat.router),
                 first(&nat.r#type),
-                mapping.protocol.clone(),
+                mapping.protocol.to_string(),
                 mapping.internal.clone(),
                 mapping.external.clone(),
                 mapping.remote.clone().unwrap_or_else(any),
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn mappings_stand_below_their_nat() {
         let mapping = |port: u16, remote: Option<&str>| NatMapping {
-            protocol: "udp".to_owned(),
+            protocol: "udp".into(),
             internal: "10.0.0.1:5000".to_owned(),
             external: format!("10.0.0.9:{port}"),
             remote: remote.map(str::to_owned),

@@ -1,11 +1,10 @@
 //! The parts of a run as folders and files: which there are, what they hold, and what a text that is
 //! written into one asks for.
 
-use windtunnel_control::{ControlRequest, ReservationStatus};
+use windtunnel_control::{ControlRequest, ReservationStatus, TypedRequest};
 
 use crate::failure::VerbFailure;
 use crate::render::quantity;
-use crate::verb::set::limit_request;
 
 /// What there is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,30 +17,50 @@ pub(super) enum ReservationFileEntry {
     },
 }
 
-/// A file of each part: its name, its content, and whether it can be written.
-type File = (&'static str, fn(&ReservationStatus) -> Option<String>, bool);
+/// A file of each part.
+struct ReservationFile {
+    name: &'static str,
+    content: fn(&ReservationStatus) -> Option<String>,
+    is_writable: bool,
+}
 
-const FILES: [File; 16] = [
-    ("cpu.min", |part| Some(quantity::processors(part.cpu_min_millis)), true),
-    ("cpu.weight", |part| Some(part.cpu_weight.to_string()), true),
-    ("cpu.share", |part| part.cpu_share_millis.map(|it| quantity::processors(it.into())), false),
-    ("cpu.limit", |part| part.limits.cpu_millis.map(|it| quantity::processors(it.into())), true),
-    (
+const fn file(
+    name: &'static str,
+    content: fn(&ReservationStatus) -> Option<String>,
+    is_writable: bool,
+) -> ReservationFile {
+    ReservationFile { name, content, is_writable }
+}
+
+const FILES: [ReservationFile; 16] = [
+    file("cpu.min", |part| Some(quantity::processors(part.cpu_min_millis)), true),
+    file("cpu.weight", |part| Some(part.cpu_weight.to_string()), true),
+    file(
+        "cpu.share",
+        |part| part.cpu_share_millis.map(|it| quantity::processors(it.into())),
+        false,
+    ),
+    file(
+        "cpu.limit",
+        |part| part.limits.cpu_millis.map(|it| quantity::processors(it.into())),
+        true,
+    ),
+    file(
         "cpu.used",
         |part| part.limits.cpu_used_millis.map(|it| quantity::processors(it.into())),
         false,
     ),
-    ("memory.min", |part| Some(part.memory_min.to_string()), false),
-    ("memory.limit", |part| part.limits.memory.map(|it| it.to_string()), true),
-    ("memory.used", |part| part.limits.memory_used.map(|it| it.to_string()), false),
-    ("pids.limit", |part| part.limits.pids.map(|it| it.to_string()), true),
-    ("pids.used", |part| part.limits.pids_used.map(|it| it.to_string()), false),
-    ("send.rate", |part| part.sending?.rate_bit_per_s.map(|it| it.to_string()), false),
-    ("send.used", |part| Some(part.sending?.used_bit_per_s.to_string()), false),
-    ("send.backlog", |part| Some(part.sending?.backlog_bytes.to_string()), false),
-    ("send.dropped", |part| Some(part.sending?.dropped_packets.to_string()), false),
-    ("disk.limit", |part| part.limits.disk.map(|it| it.to_string()), true),
-    ("disk.used", |part| part.limits.disk_used.map(|it| it.to_string()), false),
+    file("memory.min", |part| Some(part.memory_min.to_string()), false),
+    file("memory.limit", |part| part.limits.memory.map(|it| it.to_string()), true),
+    file("memory.used", |part| part.limits.memory_used.map(|it| it.to_string()), false),
+    file("pids.limit", |part| part.limits.pids.map(|it| it.to_string()), true),
+    file("pids.used", |part| part.limits.pids_used.map(|it| it.to_string()), false),
+    file("send.rate", |part| part.sending?.rate_bit_per_s.map(|it| it.to_string()), false),
+    file("send.used", |part| Some(part.sending?.used_bit_per_s.to_string()), false),
+    file("send.backlog", |part| Some(part.sending?.backlog_bytes.to_string()), false),
+    file("send.dropped", |part| Some(part.sending?.dropped_packets.to_string()), false),
+    file("disk.limit", |part| part.limits.disk.map(|it| it.to_string()), true),
+    file("disk.used", |part| part.limits.disk_used.map(|it| it.to_string()), false),
 ];
 
 /// At the top: why the last text that was written was refused.
@@ -61,9 +80,9 @@ pub(super) fn entry(
     }
     let (folder, name) = path.rsplit_once('/')?;
     let part = part(parts, folder)?;
-    let (_, content, writable) = FILES.into_iter().find(|(other, ..)| *other == name)?;
-    let text = format!("{}\n", content(part).as_deref().unwrap_or("-"));
-    Some(ReservationFileEntry::File { text, writable })
+    let file = FILES.into_iter().find(|file| file.name == name)?;
+    let text = format!("{}\n", (file.content)(part).as_deref().unwrap_or("-"));
+    Some(ReservationFileEntry::File { text, writable: file.is_writable })
 }
 
 /// The names in the folder at a path, with whether each is a folder.
@@ -73,13 +92,13 @@ pub(super) fn names(parts: &[ReservationStatus], path: &str) -> Vec<(String, boo
     let folders = within.map(|part| (part.name.clone(), true));
     let files: Vec<&str> = match inside {
         None => vec![REFUSED],
-        Some(_) => FILES.into_iter().map(|(name, ..)| name).collect(),
+        Some(_) => FILES.into_iter().map(|file| file.name).collect(),
     };
     folders.chain(files.into_iter().map(|name| (name.to_owned(), false))).collect()
 }
 
 /// What a text asks for that is written into the file at a path.
-pub(super) fn request(path: &str, text: &str) -> Result<ControlRequest, VerbFailure> {
+pub(super) fn request(path: &str, text: &str) -> Result<TypedRequest<()>, VerbFailure> {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let text = text.trim();
     let (key, value) = match file {
@@ -96,7 +115,7 @@ pub(super) fn request(path: &str, text: &str) -> Result<ControlRequest, VerbFail
         return Err(malformed());
     }
     let demand = windtunnel_scenario::parse_limit(key, &value)?;
-    limit_request(name_of(folder), &demand).ok_or_else(malformed)
+    ControlRequest::limit(name_of(folder), &demand).ok_or_else(malformed)
 }
 
 /// The part at a path, in which each name is in the folder of the part around it.
@@ -166,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_text_asks_for_one_value_of_its_part() {
-        let asked = |path: &str, text: &str| request(path, text).unwrap();
+        let asked = |path: &str, text: &str| request(path, text).unwrap().message().clone();
         let share =
             |min_millis, weight| ControlRequest::SetShare { name: "db".into(), min_millis, weight };
         assert_eq!(asked("site/db/cpu.min", "50%\n"), share(Some(500), None));

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
-use windtunnel_control::{ControlReply, ControlRequest, ReservationStatus};
+use windtunnel_control::{ControlRequest, ReservationStatus};
 
 use super::files::{self, ReservationFileEntry};
 use super::fuse::{
@@ -82,12 +82,9 @@ impl ReservationFilesystem {
 
     fn parts(&self) -> Result<Vec<ReservationStatus>, Errno> {
         let asked =
-            self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::Reservations)?));
-        match asked {
-            Ok(ControlReply::Reservations { parts }) => Ok(parts),
-            // The run has ended.
-            _ => Err(Errno::IO),
-        }
+            self.live.connect().and_then(|mut run| Ok(run.ask(&ControlRequest::reservations())?));
+        // The run has ended.
+        asked.map_err(|_| Errno::IO)
     }
 
     fn entry(&self, path: &str) -> Result<ReservationFileEntry, Errno> {

@@ -11,7 +11,7 @@ use windtunnel_model::plan::OnOverload;
 use windtunnel_scenario::LoadedScenario;
 
 use super::attempts::RunAttemptFolders;
-use super::{CarriedOut, RunArguments, places, plan_of};
+use super::{ExecutedRun, RunArguments, places, plan_of};
 use crate::cluster::{progress, refuse_silent, refuse_spread, refuse_to_detach, report_started};
 use crate::exit::ExitCategory;
 use crate::failure::VerbFailure;
@@ -23,7 +23,7 @@ pub(super) fn carry_out(
     loaded: LoadedScenario,
     base_dir: PathBuf,
     arguments: &RunArguments,
-) -> Result<(Plan, CarriedOut), VerbFailure> {
+) -> Result<(Plan, ExecutedRun), VerbFailure> {
     let manner = &arguments.manner;
     if !manner.captures.is_empty() {
         let text = "--pcap is for runs on one machine";
@@ -79,7 +79,7 @@ pub(super) fn carry_out(
         face.finish();
         result
     });
-    Ok((plan, (folder, results, result)))
+    Ok((plan, ExecutedRun { folder, results, result }))
 }
 
 /// Leaves a run to its machines, and prints its number.

@@ -60,13 +60,12 @@ fn repetition(
     }
     let base_dir = load::folder_of(&one.scenario.path()?);
     let report = if one.machines.are_named() {
-        let (_, (_, _, result)) = over::carry_out(again(&one, first)?, base_dir, &one)?;
-        reported(result)?
+        let (_, executed) = over::carry_out(again(&one, first)?, base_dir, &one)?;
+        reported(executed.result)?
     } else {
         child::run(|| {
             let plan = plan_of(again(&one, first)?, &one.manner)?;
-            let (_, _, result) = super::carry_out(&plan, base_dir, &one)?;
-            reported(result)
+            reported(super::carry_out(&plan, base_dir, &one)?.result)
         })?
     };
     if !one.manner.is_json() {
@@ -87,8 +86,8 @@ fn again(arguments: &RunArguments, first: &Plan) -> Result<LoadedScenario, VerbF
 /// A node whose files are others than they were: its name, what it had, and what it has.
 fn changed_image(first: &Plan, now: &Plan) -> Option<(String, String, String)> {
     let shown = |node: &Node| match node.root.as_ref().map(|root| &root.source) {
-        Some(RootSource::Image { path, digest, .. }) => {
-            format!("{path} ({})", digest.as_deref().unwrap_or("unread"))
+        Some(RootSource::Image { location, digest, .. }) => {
+            format!("{location} ({})", digest.as_deref().unwrap_or("unread"))
         }
         Some(RootSource::Folder(path)) => path.clone(),
         None => "none".to_owned(),

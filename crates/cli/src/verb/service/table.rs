@@ -2,6 +2,7 @@
 
 use windtunnel_control::{ReplicaStatusMessage, ServiceList, ServiceStatus};
 use windtunnel_model::Span;
+use windtunnel_model::plan::LoadBalancingPolicy;
 
 use crate::render::quantity;
 use crate::render::table::{ColumnAlignment, TextTable};
@@ -129,8 +130,8 @@ fn flows(service: &ServiceStatus) -> String {
 
 /// Its state, and the ports where these are not all of the service's.
 fn state(replica: &ReplicaStatusMessage, service: &ServiceStatus) -> String {
-    let weight = match (service.policy.as_str(), replica.weight) {
-        ("weighted", weight) => format!(", weight {weight}"),
+    let weight = match service.policy.known() {
+        Some(LoadBalancingPolicy::Weighted) => format!(", weight {}", replica.weight),
         _ => String::new(),
     };
     match replica.ports.len() {
@@ -154,7 +155,7 @@ mod tests {
     fn www() -> ServiceStatus {
         let replica = |name: &str, state: &str, ports: &[&str]| ReplicaStatusMessage {
             replica: name.to_owned(),
-            state: state.to_owned(),
+            state: state.into(),
             ports: ports.iter().map(|port| (*port).to_owned()).collect(),
             weight: 3,
             connections: 5,
@@ -166,8 +167,8 @@ mod tests {
             service: "www".to_owned(),
             addresses: vec!["10.1.0.80".to_owned()],
             ports: vec!["80/tcp".to_owned(), "443/tcp".to_owned()],
-            policy: "nearest".to_owned(),
-            fail_over: "new".to_owned(),
+            policy: "nearest".into(),
+            fail_over: "new".into(),
             at: vec!["paris".to_owned()],
             replicas: vec![
                 replica("s1", "registered", &["80/tcp", "443/tcp"]),
@@ -187,7 +188,7 @@ mod tests {
              \u{20}                                   s2       draining on 80/tcp     2      5       90\n\
              \u{20}                                   s3       waiting                2      5       90\n"
         );
-        let weighted = ServiceStatus { policy: "weighted".to_owned(), ..www() };
+        let weighted = ServiceStatus { policy: "weighted".into(), ..www() };
         assert!(render(&[weighted]).contains("draining on 80/tcp, weight 3"));
     }
 

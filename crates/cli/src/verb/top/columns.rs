@@ -1,6 +1,7 @@
 //! The columns of both tables, and rows made of a snapshot.
 
 use windtunnel_control::{LaneStatus, NodeStatus, ProgramStatus, Snapshot};
+use windtunnel_model::word::{LaneOperationalState, ProgramState};
 
 use super::cells::LiveTableCell;
 use crate::render::table::ColumnAlignment;
@@ -122,9 +123,9 @@ fn link(lane: &LaneStatus) -> LiveTableRow {
             cell
         }
     };
-    let mood = match lane.state.as_str() {
-        "up" if lane.recent_dropped_packets == 0 => RowHighlight::Calm,
-        "up" => RowHighlight::Dropping,
+    let mood = match lane.state.known() {
+        Some(LaneOperationalState::Up) if lane.recent_dropped_packets == 0 => RowHighlight::Calm,
+        Some(LaneOperationalState::Up) => RowHighlight::Dropping,
         _ => RowHighlight::Bad,
     };
     LiveTableRow {
@@ -132,7 +133,7 @@ fn link(lane: &LaneStatus) -> LiveTableRow {
         cells: vec![
             LiveTableCell::Text(lane.link.clone()),
             LiveTableCell::Text(lane.direction.clone()),
-            LiveTableCell::Text(lane.state.clone()),
+            LiveTableCell::Text(lane.state.to_string()),
             LiveTableCell::Rate(lane.delivered_bit_per_s),
             LiveTableCell::Rate(lane.offered_bit_per_s),
             LiveTableCell::Count(lane.queue_packets),
@@ -160,13 +161,14 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
         program.and_then(of).map_or(LiveTableCell::Missing, LiveTableCell::Text)
     };
     let (limits, share) = (&node.limits, |millis: u32| LiveTableCell::Share(u64::from(millis)));
-    let failed = program.is_some_and(|p| p.state == "failed" || p.exit.is_some_and(|e| e != 0));
+    let failed =
+        program.is_some_and(|p| p.state == ProgramState::Failed || p.exit.is_some_and(|e| e != 0));
     LiveTableRow {
         key: LiveTableRowKey::Program { node: node.node.clone(), program: index },
         cells: vec![
             LiveTableCell::Text(node.node.clone()),
             LiveTableCell::Text(node.addresses.join(" ")),
-            text(|program| program.state.clone()),
+            text(|program| program.state.to_string()),
             number(|program| program.pid.map(|pid| pid.to_string())),
             number(|program| program.exit.map(|exit| exit.to_string())),
             text(|program| program.argv.join(" ")),

@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use windtunnel_control::{ControlRequest, LaneChoice};
+use windtunnel_control::{ControlRequest, LaneChoice, TypedRequest};
 use windtunnel_model::Plan;
 
-use crate::verb::set::{describe, limit_request, replaced};
+use crate::verb::set::{describe, replaced};
 
 /// A change, and the message about it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunChangeRequest {
     /// For the run.
-    pub(super) request: ControlRequest,
+    pub(super) request: TypedRequest<()>,
     /// The message once the run has confirmed it.
     pub(super) done: String,
 }
@@ -41,7 +41,7 @@ pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<RunChang
         // Writing to a string cannot fail.
         let _ = write!(done, "; its {property} follows no trace any more");
     }
-    Ok(RunChangeRequest { request: ControlRequest::Set { lanes, patch: Box::new(patch) }, done })
+    Ok(RunChangeRequest { request: ControlRequest::set(lanes, patch), done })
 }
 
 /// Reads what `windtunnel set` would take behind the name of a node: `cpu=50%`.
@@ -53,7 +53,7 @@ pub(super) fn limit(node: &str, text: &str) -> Result<RunChangeRequest, String> 
     let (key, value) = (pair.0.trim(), pair.1.trim());
     let demand = windtunnel_scenario::parse_limit(key, value)
         .map_err(|error| message(&error.to_string(), error.hint.as_deref()))?;
-    let request = limit_request(node, &demand)
+    let request = ControlRequest::limit(node, &demand)
         .ok_or_else(|| format!("`{key}` cannot change: cpu, memory, pids and disk can"))?;
     Ok(RunChangeRequest { request, done: format!("{node}: {key} {value}") })
 }
@@ -61,7 +61,7 @@ pub(super) fn limit(node: &str, text: &str) -> Result<RunChangeRequest, String> 
 /// Takes a link down or up.
 pub(super) fn state(lanes: LaneChoice, up: bool) -> RunChangeRequest {
     let done = format!("{}: {}", describe(&lanes), if up { "up" } else { "down" });
-    RunChangeRequest { request: ControlRequest::State { lanes, up }, done }
+    RunChangeRequest { request: ControlRequest::state(lanes, up), done }
 }
 
 /// An error and its hint, in a line.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use windtunnel_control::{ControlClient, ControlClientError, ControlReply, ControlRequest};
+use windtunnel_control::{ControlClient, ControlClientError, ControlRequest};
 use windtunnel_model::{Plan, Span};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
@@ -116,40 +116,42 @@ impl TopSession {
             return Ok(None);
         }
         let now = Instant::now();
-        let (request, asked) = if let Some(order) = self.orders.pop_front() {
-            (order.request, PendingRequest::Order(order.done))
+        let (sent, asked) = if let Some(order) = self.orders.pop_front() {
+            (self.client.send(order.request.message(), &[]), PendingRequest::Order(order.done))
         } else if !self.app.paused && now >= self.due {
-            (ControlRequest::Snapshot, PendingRequest::Snapshot)
+            (self.client.send(&ControlRequest::Snapshot, &[]), PendingRequest::Snapshot)
         } else {
             return Ok(None);
         };
         self.asked = Some((asked, now));
-        Ok(gone(self.client.send(&request, &[]))?.err())
+        Ok(gone(sent)?.err())
     }
 
     /// Receives a reply; `RunDisconnection` if the run has ended.
     fn receive(&mut self) -> Result<Option<RunDisconnection>, VerbFailure> {
-        let reply = match gone(self.client.receive())? {
-            Ok(reply) => reply,
-            Err(gone) => return Ok(Some(gone)),
+        let Some((asked, at)) = self.asked.take() else {
+            return Ok(gone(self.client.receive())?.err());
         };
-        let Some((asked, at)) = self.asked.take() else { return Ok(None) };
         // After a change its effect is to be shown at once.
         self.due = match asked {
             PendingRequest::Snapshot => at + self.interval,
             PendingRequest::Order(_) => Instant::now(),
         };
-        match (asked, reply) {
-            (PendingRequest::Snapshot, ControlReply::Snapshot(snapshot)) => {
-                if !self.app.paused {
-                    self.app.update(*snapshot);
+        match asked {
+            PendingRequest::Snapshot => match gone(self.client.receive_answer())? {
+                Ok(snapshot) if !self.app.paused => self.app.update(snapshot),
+                Ok(_) => {}
+                Err(gone) => return Ok(Some(gone)),
+            },
+            PendingRequest::Order(done) => match self.client.receive_answer::<()>() {
+                Err(ControlClientError::Declined { message, hint }) => {
+                    self.app.say(order::message(&message, hint.as_deref()), true);
                 }
-            }
-            (PendingRequest::Order(done), ControlReply::Done) => self.app.say(done, false),
-            (PendingRequest::Order(_), ControlReply::Error { message, hint }) => {
-                self.app.say(order::message(&message, hint.as_deref()), true);
-            }
-            (_, other) => return Err(VerbFailure::unexpected(other)),
+                answer => match gone(answer)? {
+                    Ok(()) => self.app.say(done, false),
+                    Err(gone) => return Ok(Some(gone)),
+                },
+            },
         }
         Ok(None)
     }

@@ -216,7 +216,7 @@ fn the_selection_stays_with_the_link_when_the_order_changes() {
     app.key(KeyEvent::from(KeyCode::End));
     let KeyPressEffect::Order(order) = typed(&mut app, "4d") else { panic!("no order") };
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
-    assert_eq!(order.request, ControlRequest::State { lanes, up: false });
+    assert_eq!(*order.request.message(), ControlRequest::State { lanes, up: false });
     let selected = |app: &mut TopViewState| {
         let canvas = screen(app, 80, 24);
         let inverted =
@@ -238,7 +238,7 @@ fn properties_are_set_in_the_words_of_set() {
     let pairs = [("latency", "80ms"), ("jitter", "{spread: 2ms, distribution: normal}")];
     let patch: LinkPatch = windtunnel_scenario::parse_patch(&pairs).unwrap();
     let lanes = LaneChoice { link: "wire".into(), direction: Some("b-a".into()) };
-    assert_eq!(order.request, ControlRequest::Set { lanes, patch: Box::new(patch) });
+    assert_eq!(*order.request.message(), ControlRequest::Set { lanes, patch: Box::new(patch) });
 }
 
 #[test]
@@ -262,7 +262,10 @@ fn limits_of_nodes_are_shown_and_set() {
     let prompt = lines(&mut app, 140, 24)[23].clone();
     assert!(prompt.starts_with("limit web: cpu=50"), "{prompt}");
     let KeyPressEffect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
-    assert_eq!(order.request, ControlRequest::SetCpu { node: "web".into(), millis: 500 });
+    assert_eq!(
+        *order.request.message(),
+        ControlRequest::SetCpu { node: "web".into(), millis: 500 }
+    );
     for wrong in ["cpu", "cpu=x", "send=1MB/s"] {
         assert_eq!(typed(&mut app, &format!("s{wrong}\n")), KeyPressEffect::Nothing, "{wrong}");
         typed(&mut app, "\u{1b}");
@@ -275,7 +278,9 @@ fn tab_in_the_prompt_means_both_directions() {
     let mut app = app();
     let KeyPressEffect::Order(order) = typed(&mut app, "sloss=1%\t\n") else { panic!("no order") };
     let lanes = LaneChoice { link: "ocean".into(), direction: None };
-    assert!(matches!(order.request, ControlRequest::Set { lanes: asked, .. } if asked == lanes));
+    assert!(
+        matches!(order.request.message(), ControlRequest::Set { lanes: asked, .. } if *asked == lanes)
+    );
     assert_eq!(order.done, "ocean: loss=1%");
 }
 

@@ -12,11 +12,7 @@ use crate::event::{NetworkEvent, NetworkEventKind};
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
 use crate::services::{FailOverDisposition, FailOverPacket, FailOverSender, Redirection};
-use crate::time_queue::TimeQueue;
 use crate::tunnel::TunnelEndpoint;
-
-/// Trains whose last segment is not here yet, with the router where that is.
-pub(super) type Trains = TimeQueue<(RouterId, EmulatedPacket)>;
 
 impl Core {
     /// A packet has come to the router that keeps its connection.

@@ -24,7 +24,7 @@ use windtunnel_sys::signal;
 use windtunnel_sys::socket::{self, InternetSocketKind, SocketProtocol};
 
 use super::edges::EdgeTriggeredSockets;
-use super::retries::Retries;
+use super::retries::{Retries, StreamDirection};
 use super::sockets::{CallAttribution, SocketLedger};
 use super::transfer::{Transfer, TransferSource};
 use super::waits::{BandwidthClaim, EAGAIN, SuspendedCall};
@@ -186,7 +186,7 @@ impl CallInspector {
     fn forget_socket(&mut self, cookie: u64) {
         self.edges.forget(cookie);
         for direction in TransferDirection::ALL {
-            self.give_up((cookie, direction), clock::monotonic_ns());
+            self.give_up(StreamDirection { cookie, direction }, clock::monotonic_ns());
         }
         if self.sockets.forget(cookie) {
             self.paced.push((cookie, 0));

@@ -5,10 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_budget::pacing::{PacingRegion, TransferDirection};
 
+use super::sockets::CallAttribution;
 use super::waits::{BandwidthClaim, RATES_NS};
 
-/// The kernel's number of a stream's socket, and a direction.
-pub(super) type StreamDirection = (u64, TransferDirection);
+/// A direction of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StreamDirection {
+    /// The kernel's number of its socket.
+    pub(super) cookie: u64,
+    pub(super) direction: TransferDirection,
+}
 
 /// A call that is to be tried again.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +61,8 @@ impl Retry {
     }
 
     fn of(&self) -> StreamDirection {
-        (self.claim.used.cookie, self.claim.used.direction)
+        let CallAttribution { cookie, direction, .. } = self.claim.used;
+        StreamDirection { cookie, direction }
     }
 
     fn due_ns(&self) -> u64 {
@@ -120,13 +127,13 @@ mod tests {
     use windtunnel_budget::pacing::PacingBudgetScope;
     use windtunnel_sys::limited::MappedPacingRegion;
 
-    use super::super::sockets::CallAttribution;
     use super::*;
 
-    const STREAM: StreamDirection = (7, TransferDirection::Send);
+    const STREAM: StreamDirection =
+        StreamDirection { cookie: 7, direction: TransferDirection::Send };
 
     fn retry(at_ns: u64) -> Retry {
-        let (cookie, direction) = STREAM;
+        let StreamDirection { cookie, direction } = STREAM;
         let used = CallAttribution {
             cookie,
             key: 0,
@@ -144,7 +151,8 @@ mod tests {
         assert!(matches!(retries.ask(STREAM, 0), RetryTiming::First));
         retries.add(retry(100));
         assert!(matches!(retries.ask(STREAM, 99), RetryTiming::Early));
-        assert!(matches!(retries.ask((7, TransferDirection::Receive), 99), RetryTiming::First));
+        let back = StreamDirection { direction: TransferDirection::Receive, ..STREAM };
+        assert!(matches!(retries.ask(back, 99), RetryTiming::First));
         assert!(
             matches!(retries.ask(STREAM, 100), RetryTiming::InTime(retry) if retry.claim.bytes == 10)
         );

@@ -70,7 +70,8 @@ fn a_client_is_answered_with_what_became_of_its_capture() {
     running(&mut captures, 0, CaptureDestination::Client(id));
     captures.conclude(&outcome(0, 2, None), &mut connections);
     let (packets, lost) = (10, 2);
-    let expected = ControlReply::Captured { packets, lost, reader_gone: false, failure: None };
+    let expected =
+        ControlReply::Captured(CaptureResult { packets, lost, reader_gone: false, failure: None });
     assert_eq!(client.join().unwrap(), expected);
 }
 

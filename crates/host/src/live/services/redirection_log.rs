@@ -2,6 +2,7 @@
 //! happens to connections that outlive their server.
 
 use windtunnel_engine::{FailOverNews, FailOverWhat, ReplicaFault, ServiceRow};
+use windtunnel_model::word::ExpulsionCause;
 use windtunnel_model::{NodeId, RouterId, Time};
 use windtunnel_trace::event::EventLogEntryKind;
 
@@ -58,7 +59,7 @@ impl RedirectionLog {
                     address,
                     client,
                     replica: name(replica),
-                    cause: word(fault).to_owned(),
+                    cause: cause(fault).into(),
                     offset: match fault {
                         ReplicaFault::Differed { offset } => Some(offset),
                         _ => None,
@@ -88,16 +89,16 @@ impl RedirectionLog {
     }
 }
 
-fn word(fault: ReplicaFault) -> &'static str {
+fn cause(fault: ReplicaFault) -> ExpulsionCause {
     match fault {
-        ReplicaFault::Gone => "gone",
-        ReplicaFault::Silent => "silent",
-        ReplicaFault::Stalled => "stalled",
-        ReplicaFault::Differed { .. } => "differed",
-        ReplicaFault::FinishedAlone => "finished-alone",
-        ReplicaFault::Reset => "reset",
-        ReplicaFault::Refused => "refused",
-        ReplicaFault::NoAnswer => "no-answer",
+        ReplicaFault::Gone => ExpulsionCause::Gone,
+        ReplicaFault::Silent => ExpulsionCause::Silent,
+        ReplicaFault::Stalled => ExpulsionCause::Stalled,
+        ReplicaFault::Differed { .. } => ExpulsionCause::Differed,
+        ReplicaFault::FinishedAlone => ExpulsionCause::FinishedAlone,
+        ReplicaFault::Reset => ExpulsionCause::Reset,
+        ReplicaFault::Refused => ExpulsionCause::Refused,
+        ReplicaFault::NoAnswer => ExpulsionCause::NoAnswer,
     }
 }
 

@@ -82,8 +82,8 @@ impl ServiceInspector<'_> {
             addresses: service.addresses().map(|it| it.to_string()).collect(),
             ports: service.ports.iter().map(ToString::to_string).collect(),
             origin: service.origin.map(|node| self.cx.nodes.name(node.index()).to_owned()),
-            policy: service.policy.name().to_owned(),
-            fail_over: service.fail_over.name().to_owned(),
+            policy: service.policy.into(),
+            fail_over: service.fail_over.into(),
             at: service.at.iter().map(|it| plan.routers[it.index()].name.clone()).collect(),
             replicas: replicas.map(|it| self.replica(it, redirected)).collect(),
             unserved_packets: counters.unserved,
@@ -110,7 +110,7 @@ impl ServiceInspector<'_> {
         let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
         ReplicaStatusMessage {
             replica: self.cx.nodes.name(state.node.index()).to_owned(),
-            state: state.word().to_owned(),
+            state: state.word().into(),
             ports: state.registered.iter().map(ToString::to_string).collect(),
             weight: state.weight,
             registered_ns: replica.registered_at.map(since),

@@ -49,7 +49,7 @@ fn a_programs_definition_comes_from_the_plan_and_not_from_another_machine() {
     });
     s.on_news(key, state);
     let known = s.program(key).unwrap();
-    assert_eq!((known.spec.argv[0].as_str(), known.state()), ("prog", "exited"));
+    assert_eq!((known.spec.argv[0].as_str(), known.state()), ("prog", ProgramState::Exited));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn news_of_programs_that_are_here_or_nowhere_is_ignored() {
         let (key, state) = remote(node, exited);
         s.on_news(key, state);
     }
-    assert_eq!(s.program(key(0)).unwrap().state(), "waiting");
+    assert_eq!(s.program(key(0)).unwrap().state(), ProgramState::Waiting);
     assert!(s.program(key(7)).is_none());
 }
 
@@ -94,7 +94,7 @@ fn a_lost_machine_ends_the_run_if_a_program_here_still_waits_for_one_there() {
         s.fatal(),
         Some("n1 (prog) was lost with host m2 before it was ready, and others wait for it")
     );
-    assert_eq!(s.program(key(1)).unwrap().state(), "lost");
+    assert_eq!(s.program(key(1)).unwrap().state(), ProgramState::Lost);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_lost_machine_whose_programs_were_ready_or_over_ends_nothing() {
     s.on_news(key, state);
     s.on_lost(&[1, 2], "m2");
     assert_eq!(s.fatal(), None);
-    assert_eq!(s.program(key).unwrap().state(), "exited", "how it ended stays known");
+    assert_eq!(s.program(key).unwrap().state(), ProgramState::Exited, "how it ended stays known");
     assert_eq!(started(&mut s, at(1)), [(0, 1)]);
 }
 

@@ -1,7 +1,7 @@
 //! Changes of a service.
 
 use super::super::{Decoder, Fields, LocatedValue};
-use super::{Weights, WeightsForm};
+use super::{ReplicaWeightDraft, WeightsForm};
 use crate::grammar::{MapSchema, Name, NameListForm, map};
 use crate::text::list;
 
@@ -13,7 +13,7 @@ pub(crate) struct ServiceEventDraft {
     pub(crate) remove: Vec<LocatedValue<String>>,
     pub(crate) drain: Vec<LocatedValue<String>>,
     pub(crate) undrain: Vec<LocatedValue<String>>,
-    pub(crate) weight: Weights,
+    pub(crate) weight: Vec<ReplicaWeightDraft>,
 }
 
 map! {

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use windtunnel_model::Subnet;
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
 use crate::topology::{ConversionReport, Topology};
 use crate::yaml::list_of;
@@ -25,7 +25,7 @@ impl Subnets {
     pub(super) fn read(
         &mut self,
         reader: &ComposeReader<'_>,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         lan: &str,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {

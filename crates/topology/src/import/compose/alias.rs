@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_model::name::is_alias;
 use windtunnel_model::plan::Node;
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
 use crate::topology::{ConversionReport, Topology};
 use crate::yaml::list_of;
@@ -27,7 +27,7 @@ impl ServiceAliases {
         &mut self,
         reader: &ComposeReader<'_>,
         key: &str,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         nodes: &BTreeMap<String, String>,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {

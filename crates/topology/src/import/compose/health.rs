@@ -4,10 +4,10 @@
 use windtunnel_model::Span;
 use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings};
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::decimal;
 use crate::import::input::shorten;
 use crate::topology::ConversionReport;
@@ -70,7 +70,7 @@ impl ComposeHealthcheck {
 /// Reads `healthcheck` of a service.
 pub(super) fn read(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     service: &str,
     notes: &mut ConversionReport,
 ) -> Result<ComposeHealthcheck, ScenarioMistake> {

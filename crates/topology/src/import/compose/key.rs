@@ -2,10 +2,10 @@
 //! are not carried over.
 
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::YamlValueKind;
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
 use crate::topology::ConversionReport;
 
@@ -83,7 +83,7 @@ const HELD: [&str; 15] = [
 /// Notes the keys of the service of `node` that become nothing.
 pub(super) fn note(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &str,
     notes: &mut ConversionReport,
 ) -> Result<(), ScenarioMistake> {
@@ -135,7 +135,7 @@ fn capability(name: &str, node: &str, notes: &mut ConversionReport) {
 
 fn deploy(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &str,
     notes: &mut ConversionReport,
 ) -> Result<(), ScenarioMistake> {
@@ -164,7 +164,7 @@ fn deploy(
 /// What `restart` is, or else `deploy.restart_policy`.
 pub(super) fn restart(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &str,
     notes: &mut ConversionReport,
 ) -> Result<Option<&'static str>, ScenarioMistake> {
@@ -189,7 +189,7 @@ pub(super) fn restart(
 /// The condition of `deploy.restart_policy`, which is `any` where it says none.
 fn deployed_restart(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     notes: &mut ConversionReport,
 ) -> Result<String, ScenarioMistake> {
     let Some(deploy) = find(keys, "deploy") else { return Ok(String::new()) };

@@ -4,10 +4,10 @@
 use windtunnel_model::Bytes;
 use windtunnel_model::demand::Demand;
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::decimal;
 use crate::import::input::shorten;
 use crate::topology::{ConversionReport, TopologyNode};
@@ -18,7 +18,7 @@ const MOST_MILLIS: u64 = 1_000_000;
 /// Adds the limits of a service to its node. They reserve nothing, as those of containers.
 pub(super) fn read(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &mut TopologyNode,
     notes: &mut ConversionReport,
 ) -> Result<(), ScenarioMistake> {
@@ -64,11 +64,11 @@ pub(super) fn read(
 /// `deploy.resources.limits`; what else `resources` say is noted.
 fn deployed<'v>(
     reader: &ComposeReader<'_>,
-    keys: &'v Map,
+    keys: &'v [(YamlKey, YamlValue)],
     node: &TopologyNode,
     notes: &mut ConversionReport,
-) -> Result<&'v Map, ScenarioMistake> {
-    let inner = |keys: &'v Map, name: &str| match find(keys, name) {
+) -> Result<&'v [(YamlKey, YamlValue)], ScenarioMistake> {
+    let inner = |keys: &'v [(YamlKey, YamlValue)], name: &str| match find(keys, name) {
         Some(value) => reader.map(value, name),
         None => Ok(&[][..]),
     };
@@ -89,7 +89,7 @@ fn deployed<'v>(
 /// `ulimits.nofile`.
 fn descriptors(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &mut TopologyNode,
     notes: &mut ConversionReport,
 ) -> Result<(), ScenarioMistake> {

@@ -1,9 +1,9 @@
 //! Secrets, configs and `tmpfs`, which are volumes here.
 
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use super::{find, volume};
 use crate::import::input::shorten;
 use crate::topology::{ConversionReport, TopologyNode};
@@ -11,8 +11,8 @@ use crate::topology::{ConversionReport, TopologyNode};
 /// Reads `secrets`, `configs` and `tmpfs` of a service: further volumes.
 pub(super) fn volumes(
     reader: &ComposeReader<'_>,
-    root: &Map,
-    keys: &Map,
+    root: &[(YamlKey, YamlValue)],
+    keys: &[(YamlKey, YamlValue)],
     node: &TopologyNode,
     notes: &mut ConversionReport,
 ) -> Result<Vec<String>, ScenarioMistake> {
@@ -68,7 +68,7 @@ fn names(
 /// Folders of the run, empty at the beginning, for this node alone.
 fn temporary(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &TopologyNode,
     notes: &mut ConversionReport,
 ) -> Result<Vec<String>, ScenarioMistake> {

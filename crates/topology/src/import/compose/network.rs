@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::address::Subnets;
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
 use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink};
@@ -26,7 +26,7 @@ const DEFAULT: &str = "default";
 /// Reads `networks`.
 pub(super) fn read(
     reader: &ComposeReader<'_>,
-    root: &Map,
+    root: &[(YamlKey, YamlValue)],
     namer: &mut UniqueNameAllocator,
     topology: &mut Topology,
 ) -> Result<Networks, ScenarioMistake> {
@@ -109,7 +109,7 @@ impl Networks {
     fn note_keys(
         &mut self,
         reader: &ComposeReader<'_>,
-        networks: &Map,
+        networks: &[(YamlKey, YamlValue)],
         node: &str,
         topology: &mut Topology,
     ) -> Result<(), ScenarioMistake> {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::find;
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use crate::import::input::shorten;
 use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink, TopologyNode, TopologyRouter};
@@ -25,7 +25,7 @@ struct ComposePortMapping {
 /// Reads `ports`: what `publish` of its node is.
 pub(super) fn read(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &str,
     notes: &mut ConversionReport,
 ) -> Result<Vec<String>, ScenarioMistake> {
@@ -52,7 +52,7 @@ pub(super) fn read(
 /// The long form, written as the short one.
 fn long(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     node: &str,
     notes: &mut ConversionReport,
 ) -> Result<String, ScenarioMistake> {

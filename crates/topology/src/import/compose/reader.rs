@@ -10,8 +10,6 @@ use super::variable;
 use crate::import::input::shorten;
 use crate::topology::ConversionReport;
 
-pub(super) type Map = [(YamlKey, YamlValue)];
-
 pub(super) struct ComposeReader<'a> {
     pub(super) sources: &'a ComposeSourceFiles,
     /// Variables of the shell and of `.env`.
@@ -28,7 +26,7 @@ impl ComposeReader<'_> {
         &self,
         value: &'v YamlValue,
         what: &str,
-    ) -> Result<&'v Map, ScenarioMistake> {
+    ) -> Result<&'v [(YamlKey, YamlValue)], ScenarioMistake> {
         match &value.kind {
             YamlValueKind::Map(keys) => Ok(keys),
             YamlValueKind::Null => Ok(&[]),

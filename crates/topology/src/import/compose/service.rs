@@ -9,7 +9,7 @@ use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 use super::health::ComposeHealthcheck;
 use super::network::Networks;
 use super::port::{self, ComposePublishedPorts};
-use super::reader::{ComposeReader, Map};
+use super::reader::ComposeReader;
 use super::{command, environment, find, health, key, limit, mounted, names, volume};
 use crate::import::input::shorten;
 use crate::topology::{ConversionReport, MOST_NODES, Topology, TopologyNode};
@@ -41,7 +41,7 @@ pub(super) struct ComposeService<'a> {
     pub(super) nodes: &'a BTreeMap<String, String>,
     pub(super) needs: &'a ServiceDependencies,
     /// The whole file.
-    pub(super) root: &'a Map,
+    pub(super) root: &'a [(YamlKey, YamlValue)],
     /// Reads a file beside the first one.
     pub(super) read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
 }
@@ -100,7 +100,7 @@ pub(super) fn dependencies(
 /// Whether a service has no replicas.
 pub(super) fn is_off(
     reader: &ComposeReader<'_>,
-    keys: &Map,
+    keys: &[(YamlKey, YamlValue)],
     notes: &mut ConversionReport,
 ) -> Result<bool, ScenarioMistake> {
     match replicas(reader, keys)? {
@@ -112,7 +112,7 @@ pub(super) fn is_off(
 /// What says how many replicas there are.
 fn replicas<'v>(
     reader: &ComposeReader<'_>,
-    keys: &'v Map,
+    keys: &'v [(YamlKey, YamlValue)],
 ) -> Result<Option<&'v YamlValue>, ScenarioMistake> {
     let deploy = find(keys, "deploy").map(|it| reader.map(it, "deploy")).transpose()?;
     Ok(find(keys, "scale").or_else(|| find(deploy?, "replicas")))
@@ -160,7 +160,7 @@ impl ComposeService<'_> {
 
     fn count(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         name: &str,
         notes: &mut ConversionReport,
     ) -> Result<Option<u32>, ScenarioMistake> {
@@ -183,7 +183,7 @@ impl ComposeService<'_> {
 
     fn image(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {
@@ -210,7 +210,7 @@ impl ComposeService<'_> {
 
     fn command(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {
@@ -229,7 +229,7 @@ impl ComposeService<'_> {
 
     fn user(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {
@@ -256,7 +256,7 @@ impl ComposeService<'_> {
 
     fn environment(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {
@@ -346,7 +346,7 @@ impl ComposeService<'_> {
     /// When it starts, when it is ready, and whether the run waits for its end.
     fn order(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {
@@ -391,7 +391,7 @@ impl ComposeService<'_> {
     /// The port that it serves at, by what it publishes or exposes.
     fn port(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         notes: &mut ConversionReport,
     ) -> Result<Option<u16>, ScenarioMistake> {
         for key in ["expose", "ports"] {
@@ -422,7 +422,7 @@ impl ComposeService<'_> {
     /// `sysctls` of its network, and the platform.
     fn settings(
         &self,
-        keys: &Map,
+        keys: &[(YamlKey, YamlValue)],
         node: &mut TopologyNode,
         notes: &mut ConversionReport,
     ) -> Result<(), ScenarioMistake> {

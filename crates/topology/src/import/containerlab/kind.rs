@@ -1,24 +1,24 @@
 //! Which kind a node is: its own, that of its group, or the default.
 
 use windtunnel_scenario::ScenarioMistake;
-use windtunnel_scenario::yaml::{YamlKey, YamlValueKind};
+use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::{ContainerlabReader, Map, find, note_image};
+use super::{ContainerlabReader, find, note_image};
 use crate::import::input::shorten;
 use crate::topology::ConversionReport;
 
 /// What nodes inherit.
 #[derive(Debug)]
 pub(super) struct ContainerlabDefaults<'v> {
-    defaults: &'v Map,
-    groups: &'v Map,
+    defaults: &'v [(YamlKey, YamlValue)],
+    groups: &'v [(YamlKey, YamlValue)],
 }
 
 impl<'v> ContainerlabDefaults<'v> {
     /// The definitions of a topology. What nodes would inherit beside a kind is noted.
     pub(super) fn read(
         reader: &ContainerlabReader<'_>,
-        topology: &'v Map,
+        topology: &'v [(YamlKey, YamlValue)],
         notes: &mut ConversionReport,
     ) -> Result<Self, ScenarioMistake> {
         let section = |name: &str| match find(topology, name) {
@@ -44,7 +44,7 @@ impl<'v> ContainerlabDefaults<'v> {
         &'a self,
         reader: &ContainerlabReader<'_>,
         key: &YamlKey,
-        node: &'a Map,
+        node: &'a [(YamlKey, YamlValue)],
     ) -> Result<&'a str, ScenarioMistake> {
         if let Some(kind) = find(node, "kind") {
             return reader.text(kind, "kind");
@@ -68,7 +68,7 @@ impl<'v> ContainerlabDefaults<'v> {
 }
 
 /// What the keys that nodes inherit would have done.
-fn note_inherited(notes: &mut ConversionReport, of: &str, keys: &Map) {
+fn note_inherited(notes: &mut ConversionReport, of: &str, keys: &[(YamlKey, YamlValue)]) {
     for (key, value) in keys {
         match (key.text.as_str(), &value.kind) {
             ("kind", _) => {}

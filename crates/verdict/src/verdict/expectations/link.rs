@@ -9,7 +9,8 @@ use windtunnel_model::{Bytes, Packets, Span};
 use windtunnel_trace::series::{LinkSample, LinkSampleWindow};
 
 use super::outcome::{
-    ExpectationOutcome, allows, allows_share, megabits, percent, seconds, share, when,
+    ExpectationFinding, ExpectationOutcome, allows, allows_share, megabits, percent, seconds,
+    share, when,
 };
 use crate::evidence::RunEvidence;
 use crate::text::rounded;
@@ -30,7 +31,7 @@ pub(super) fn check(
         let (seen, look) = ("no sample".to_owned(), "links.csv".to_owned());
         return ExpectationOutcome { about, asked, seen, met: false, look };
     };
-    let (seen, met, look) = match fact {
+    let ExpectationFinding { seen, met, look } = match fact {
         LinkFact::Rate(which, bounds) => rate(&rows, &cut, *which, bounds),
         LinkFact::Deviation(bounds) => {
             let found = cut.delivered().deviation_ppb();
@@ -39,7 +40,11 @@ pub(super) fn check(
                 Some(ppb) => format!("{} over {seconds} seconds", percent(ppb)),
                 None => "no two seconds with traffic".to_owned(),
             };
-            (seen, found.is_some_and(|ppb| allows_share(bounds, ppb)), rows.all(&cut))
+            ExpectationFinding::new(
+                seen,
+                found.is_some_and(|ppb| allows_share(bounds, ppb)),
+                rows.all(&cut),
+            )
         }
         LinkFact::Loss(bounds) => {
             let lost = |sample: &LinkSample| sample.dropped_for(Some("loss"));
@@ -58,7 +63,11 @@ pub(super) fn check(
         }
         LinkFact::Packets(which, bounds) => {
             let packets = cut.sum(|sample| counted(sample, *which));
-            (format!("{packets} packets"), bounds.allow(&packets), rows.all(&cut))
+            ExpectationFinding::new(
+                format!("{packets} packets"),
+                bounds.allow(&packets),
+                rows.all(&cut),
+            )
         }
         LinkFact::Queue(level, bounds) => queue(&rows, &cut, *level, bounds),
         LinkFact::Lateness(level, bounds) => lateness(&rows, &cut, *level, bounds),
@@ -95,26 +104,30 @@ fn describe(fact: &LinkFact) -> (String, String) {
     }
 }
 
-type Seen = (String, bool, String);
-
 fn rate(
     rows: &LinkTableRows<'_>,
     cut: &LinkSampleWindow<'_>,
     which: RateStatistic,
     bounds: &ValueBounds<windtunnel_model::Rate>,
-) -> Seen {
+) -> ExpectationFinding {
     let delivered = cut.delivered();
     let found = match which {
         RateStatistic::Mean => delivered.mean(),
         RateStatistic::Peak => delivered.best_second(),
         RateStatistic::Lowest => delivered.worst_second(),
     };
-    let Some(found) = found else { return ("no sample".to_owned(), false, rows.all(cut)) };
+    let Some(found) = found else {
+        return ExpectationFinding::new("no sample".to_owned(), false, rows.all(cut));
+    };
     let rate = megabits(found.bits_per_second);
     let position = |time| cut.samples.iter().position(|sample| sample.at >= time).unwrap_or(0);
     let first = if found.from == cut.start { 0 } else { position(found.from) + 1 };
     let look = rows.some(cut, first, position(found.to));
-    (format!("{rate} ({})", when(&found)), allows(bounds, found.bits_per_second), look)
+    ExpectationFinding::new(
+        format!("{rate} ({})", when(&found)),
+        allows(bounds, found.bits_per_second),
+        look,
+    )
 }
 
 fn portion(
@@ -122,13 +135,15 @@ fn portion(
     whole: u64,
     bounds: &ValueBounds<windtunnel_model::Probability>,
     look: String,
-) -> Seen {
+) -> ExpectationFinding {
     match share(part, whole) {
-        Some(ppb) => {
-            (format!("{} ({part} of {whole})", percent(ppb)), allows_share(bounds, ppb), look)
-        }
+        Some(ppb) => ExpectationFinding::new(
+            format!("{} ({part} of {whole})", percent(ppb)),
+            allows_share(bounds, ppb),
+            look,
+        ),
         // Nothing was lost where nothing was.
-        None => ("no packets".to_owned(), bounds.min.is_none(), look),
+        None => ExpectationFinding::new("no packets".to_owned(), bounds.min.is_none(), look),
     }
 }
 
@@ -137,7 +152,7 @@ fn drops(
     cut: &LinkSampleWindow<'_>,
     reason: Option<&str>,
     bounds: &ValueBounds<u64>,
-) -> Seen {
+) -> ExpectationFinding {
     let dropped = |sample: &LinkSample| sample.dropped_for(reason);
     let packets = cut.sum(dropped);
     let mut seen = format!("{packets} packets");
@@ -148,7 +163,7 @@ fn drops(
         }
         None => rows.all(cut),
     };
-    (seen, bounds.allow(&packets), look)
+    ExpectationFinding::new(seen, bounds.allow(&packets), look)
 }
 
 fn queue(
@@ -156,7 +171,7 @@ fn queue(
     cut: &LinkSampleWindow<'_>,
     level: LevelStatistic,
     bounds: &QueueOccupancyBounds,
-) -> Seen {
+) -> ExpectationFinding {
     let peak = matches!(level, LevelStatistic::Peak);
     let packets = |s: &LinkSample| if peak { s.row.queue_max_packets } else { s.row.queue_packets };
     let bytes = |s: &LinkSample| if peak { s.row.queue_max_bytes } else { s.row.queue_bytes };
@@ -177,15 +192,19 @@ fn queue(
         }
     };
     match bounds {
-        QueueOccupancyBounds::Packets(bounds) => {
-            (format!("{}{at}", Packets(value)), bounds.allow(&Packets(value)), look)
-        }
-        QueueOccupancyBounds::Bytes(bounds) => {
-            (format!("{}{at}", Bytes(value)), bounds.allow(&Bytes(value)), look)
-        }
+        QueueOccupancyBounds::Packets(bounds) => ExpectationFinding::new(
+            format!("{}{at}", Packets(value)),
+            bounds.allow(&Packets(value)),
+            look,
+        ),
+        QueueOccupancyBounds::Bytes(bounds) => ExpectationFinding::new(
+            format!("{}{at}", Bytes(value)),
+            bounds.allow(&Bytes(value)),
+            look,
+        ),
         QueueOccupancyBounds::Time(bounds) => {
             let span = Span::from_nanos(value);
-            (format!("{}{at}", rounded(span)), bounds.allow(&span), look)
+            ExpectationFinding::new(format!("{}{at}", rounded(span)), bounds.allow(&span), look)
         }
     }
 }
@@ -196,7 +215,7 @@ fn lateness(
     cut: &LinkSampleWindow<'_>,
     level: LevelStatistic,
     bounds: &ValueBounds<Span>,
-) -> Seen {
+) -> ExpectationFinding {
     if let LevelStatistic::Percentile(which) = level
         && which != Percentile::GREATEST
     {
@@ -204,12 +223,16 @@ fn lateness(
         let late = result.lateness.at_quantile(which.quantile());
         let packets = result.lateness.packets();
         let seen = format!("{} of {packets} packets", rounded(late));
-        return (seen, bounds.allow(&late), "run.json: the lateness of the link".to_owned());
+        return ExpectationFinding::new(
+            seen,
+            bounds.allow(&late),
+            "run.json: the lateness of the link".to_owned(),
+        );
     }
     let (nanos, index) = cut.most(|sample| sample.row.lateness_max_ns).unwrap_or_default();
     let late = Span::from_nanos(nanos);
     let seen = format!("{} by {}s", rounded(late), end_of(&cut.samples[index]));
-    (seen, bounds.allow(&late), rows.some(cut, index, index))
+    ExpectationFinding::new(seen, bounds.allow(&late), rows.some(cut, index, index))
 }
 
 fn counted(sample: &LinkSample, which: PacketCount) -> u64 {

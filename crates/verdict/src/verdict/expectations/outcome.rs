@@ -4,6 +4,21 @@ use windtunnel_model::expect::ValueBounds;
 use windtunnel_model::{Rate, Span, Time};
 use windtunnel_trace::rate::IntervalRate;
 
+/// What was seen of one node or link direction.
+pub(super) struct ExpectationFinding {
+    pub(super) seen: String,
+    /// Whether it is as asked.
+    pub(super) met: bool,
+    /// Where to look.
+    pub(super) look: String,
+}
+
+impl ExpectationFinding {
+    pub(super) fn new(seen: String, met: bool, look: String) -> ExpectationFinding {
+        ExpectationFinding { seen, met, look }
+    }
+}
+
 /// What was seen, in words, and whether it is what was asked.
 pub(super) struct ExpectationOutcome {
     /// What it is about, the figure included.

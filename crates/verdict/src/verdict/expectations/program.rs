@@ -4,7 +4,7 @@ use windtunnel_model::expect::{ExitWanted, ProgramFact, ValueBounds};
 use windtunnel_model::quantity::total;
 use windtunnel_model::{NodeId, Span, Time};
 
-use super::outcome::{ExpectationOutcome, seconds};
+use super::outcome::{ExpectationFinding, ExpectationOutcome, seconds};
 use crate::evidence::{LogMatches, ProgramKey, ProgramLifecycle, RunEvidence, SupervisedProgram};
 use crate::text::rounded;
 
@@ -16,10 +16,11 @@ pub(super) fn check(
 ) -> ExpectationOutcome {
     let (figure, asked) = describe(fact);
     let name = |node: &NodeId| evidence.plan.nodes[node.index()].name.clone();
-    let found: Vec<Seen> = nodes.iter().map(|node| of_node(evidence, index, *node, fact)).collect();
-    let met = found.iter().any(|(_, met, _)| *met);
+    let found: Vec<ExpectationFinding> =
+        nodes.iter().map(|node| of_node(evidence, index, *node, fact)).collect();
+    let met = found.iter().any(|node| node.met);
     match (nodes, found.first()) {
-        ([node], Some((seen, met, look))) => ExpectationOutcome {
+        ([node], Some(ExpectationFinding { seen, met, look })) => ExpectationOutcome {
             about: format!("node {} {figure}", name(node)),
             asked,
             seen: seen.clone(),
@@ -27,11 +28,11 @@ pub(super) fn check(
             look: look.clone(),
         },
         _ => {
-            let count = found.iter().filter(|(_, met, _)| *met).count();
+            let count = found.iter().filter(|node| node.met).count();
             let group = nodes.first().map(|node| evidence.plan.nodes[node.index()].group.clone());
             let shown = nodes.iter().zip(&found).take(MEMBERS_SHOWN);
             let shown: Vec<_> =
-                shown.map(|(node, (seen, ..))| format!("{}: {seen}", name(node))).collect();
+                shown.map(|(node, found)| format!("{}: {}", name(node), found.seen)).collect();
             ExpectationOutcome {
                 about: format!("any node of {} {figure}", group.unwrap_or_default()),
                 asked,
@@ -39,15 +40,12 @@ pub(super) fn check(
                 met,
                 look: found
                     .into_iter()
-                    .find(|(_, m, _)| *m == met)
-                    .map_or_else(String::new, |f| f.2),
+                    .find(|node| node.met == met)
+                    .map_or_else(String::new, |node| node.look),
             }
         }
     }
 }
-
-/// What was seen of one node, whether it is as asked, and where to look.
-type Seen = (String, bool, String);
 
 fn describe(fact: &ProgramFact) -> (String, String) {
     match fact {
@@ -65,7 +63,12 @@ fn describe(fact: &ProgramFact) -> (String, String) {
     }
 }
 
-fn of_node(evidence: &RunEvidence<'_>, index: usize, node: NodeId, fact: &ProgramFact) -> Seen {
+fn of_node(
+    evidence: &RunEvidence<'_>,
+    index: usize,
+    node: NodeId,
+    fact: &ProgramFact,
+) -> ExpectationFinding {
     if let ProgramFact::Log { count, .. } = fact {
         return log(evidence, index, node, count);
     }
@@ -85,7 +88,8 @@ fn of_node(evidence: &RunEvidence<'_>, index: usize, node: NodeId, fact: &Progra
         ProgramFact::Exit(_) => format!("nodes/{name}/stderr and stdout"),
         _ => format!("events.jsonl, lines with `\"node\":\"{name}\"`"),
     };
-    (seen.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join(", "), met, look)
+    let seen: Vec<String> = seen.into_iter().map(|(text, _)| text).collect();
+    ExpectationFinding { seen: seen.join(", "), met, look }
 }
 
 fn exit(program: &SupervisedProgram, wanted: ExitWanted) -> (String, bool) {
@@ -153,7 +157,12 @@ fn runtime(
     (format!("{}{still}", rounded(runtime)), bounds.allow(&runtime))
 }
 
-fn log(evidence: &RunEvidence<'_>, index: usize, node: NodeId, count: &ValueBounds<u64>) -> Seen {
+fn log(
+    evidence: &RunEvidence<'_>,
+    index: usize,
+    node: NodeId,
+    count: &ValueBounds<u64>,
+) -> ExpectationFinding {
     let all = evidence.carried.logs.iter();
     let of_node: Vec<&LogMatches> =
         all.filter(|seen| seen.expectation == index && seen.key.node == node.index()).collect();
@@ -179,7 +188,7 @@ fn log(evidence: &RunEvidence<'_>, index: usize, node: NodeId, count: &ValueBoun
             (format!("no such line in {wrote} bytes of output"), files.join(" and "))
         }
     };
-    (seen, count.allow(&lines), look)
+    ExpectationFinding { seen, met: count.allow(&lines), look }
 }
 
 fn written(evidence: &RunEvidence<'_>, node: NodeId) -> u64 {

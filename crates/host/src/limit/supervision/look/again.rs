@@ -19,7 +19,7 @@ impl CallInspector {
         state: u8,
         now_ns: u64,
     ) -> Option<CallAnswer> {
-        let of = (used.cookie, used.direction);
+        let of = StreamDirection { cookie: used.cookie, direction: used.direction };
         match self.retries.ask(of, now_ns) {
             RetryTiming::First => None,
             RetryTiming::Early if used.may_block || state == CLOSED => {
