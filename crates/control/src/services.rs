@@ -212,7 +212,7 @@ impl Validate for ServiceStatus {
         let words = [self.policy.as_str(), self.fail_over.as_str()].into_iter();
         let states = self.replicas.iter().map(|it| it.state.as_str());
         let words = words.chain(states).chain(self.flows.iter().map(|it| it.state.as_str()));
-        ensure(words.into_iter().all(|it| is_word(it)), || {
+        ensure(words.into_iter().all(is_word), || {
             format!("service {} is in no state", self.service)
         })?;
         let texts = self.addresses.iter().chain(&self.ports);

@@ -1,7 +1,7 @@
 //! What changes make of a network: the state of its lanes, and of the replicas of its services.
 //!
-//! Whoever has to know that state keeps it by these types, beside what is its own: the engine beside
-//! packets and flows, the main loop of a run for the log and for who asks. Both apply the same
+//! What has to know that state keeps it by these types, beside what is its own: the engine beside
+//! packets and flows, the main loop of a run for the log and for clients. Both apply the same
 //! changes in the same order, so both know the same.
 
 mod lane;

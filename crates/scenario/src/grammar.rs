@@ -18,7 +18,7 @@ pub(crate) use scalar::{
     BoundedInteger, ListElement, ListForm, Name, NameListForm, check_regex, hint_for_unit,
     one_or_two, text, texts,
 };
-pub(crate) use schema::{SchemaDefinitions, SchemaProperties};
+pub(crate) use schema::{SchemaAlternative, SchemaDefinitions, SchemaProperties};
 
 /// What may stand as a value.
 pub(crate) trait ValueForm {

@@ -1,8 +1,5 @@
 //! What the links of a live run are like, for who asks and for the log.
 
-#[cfg(test)]
-mod agreement;
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -201,6 +198,8 @@ fn names(plan: &Plan, lane: Lane) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    mod agreement;
+
     use windtunnel_model::plan::LinkChange;
     use windtunnel_model::{NetworkVertex, NodeId, Span};
 

@@ -12,7 +12,7 @@ use windtunnel_sys::signal::SignalReader;
 use windtunnel_verdict::PartResults;
 use windtunnel_verdict::evidence::{DeviceDrops, RunEndReason, RunEvidence};
 
-use super::gateway::{self, GatewayEnd};
+use super::gateway;
 use crate::error::RunError;
 use crate::live::{AgentMembership, ControlConnectionTable, RunLoop, RunMemberTable};
 use crate::options::{Foreground, RunOptions};
@@ -131,7 +131,7 @@ pub(crate) struct FinishedRun {
     pub(crate) results: PartResults,
     /// What is missing in captures of frames, a sentence each.
     pub(super) captures: Vec<String>,
-    pub(super) internet: Option<GatewayEnd>,
+    pub(super) internet: Option<Result<GatewayReport, String>>,
     pub(crate) membership: Option<AgentMembership>,
     /// Clients learn that the run is over when these close: not before its results are written.
     pub(super) connections: ControlConnectionTable,

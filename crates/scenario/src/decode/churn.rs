@@ -11,7 +11,8 @@ use super::fault::{
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::churn::Speed;
 use crate::grammar::{
-    MapSchema, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, text, words,
+    MapSchema, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text,
+    words,
 };
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
@@ -190,7 +191,10 @@ impl ValueForm for MultilineTextForm {
         definitions.any_of(
             "Text",
             "A text of several lines, here or in a file.",
-            &[("The text itself.", text), ("In a file.", Elsewhere::definition)],
+            &[
+                SchemaAlternative("The text itself.", text),
+                SchemaAlternative("In a file.", Elsewhere::definition),
+            ],
         )
     }
 }

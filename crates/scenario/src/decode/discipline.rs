@@ -11,7 +11,9 @@ use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{QueueLimitForm, read_length};
 use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{MapSchema, SchemaDefinitions, SchemaKey, ValueForm, form, map, words};
+use crate::grammar::{
+    MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, form, map, words,
+};
 use crate::text::list;
 use crate::tree::YamlValueKind;
 
@@ -100,8 +102,8 @@ impl ValueForm for QueueDiscipline {
             "Discipline",
             "Which packets are dropped when packets wait, and which go first.",
             &[
-                ("By name, with its defaults.", DisciplineName::schema),
-                ("With parameters.", DisciplineForm::definition),
+                SchemaAlternative("By name, with its defaults.", DisciplineName::schema),
+                SchemaAlternative("With parameters.", DisciplineForm::definition),
             ],
         )
     }

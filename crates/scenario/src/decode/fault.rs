@@ -6,7 +6,8 @@ use windtunnel_model::{Probability, Span};
 use super::event::{DirectionName, LinkNames};
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, RequiredKeyForm, SchemaDefinitions, SchemaKey, ValueForm, form, map,
+    BoundedInteger, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm,
+    form, map,
 };
 
 /// When something that goes on ends; all `None`: with the run.
@@ -143,8 +144,8 @@ impl ValueForm for AmountForm {
             "Amount",
             "A number of nodes or a share of them.",
             &[
-                ("So many.", |_| json!({"type": "integer", "minimum": 1})),
-                ("A share.", Probability::schema),
+                SchemaAlternative("So many.", |_| json!({"type": "integer", "minimum": 1})),
+                SchemaAlternative("A share.", Probability::schema),
             ],
         )
     }

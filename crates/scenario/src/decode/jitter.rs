@@ -5,7 +5,7 @@ use windtunnel_model::Span;
 use windtunnel_model::profile::{Jitter, JitterDistribution};
 
 use super::{Decoder, YamlMapEntry};
-use crate::grammar::{SchemaDefinitions, ValueForm, map, words};
+use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, map, words};
 use crate::tree::YamlValueKind;
 
 map! {
@@ -59,8 +59,8 @@ impl ValueForm for Jitter {
             "Jitter",
             "Random delay.",
             &[
-                ("Uniform from 0 to this; or `none`.", time_or_none),
-                ("A distribution.", JitterForm::definition),
+                SchemaAlternative("Uniform from 0 to this; or `none`.", time_or_none),
+                SchemaAlternative("A distribution.", JitterForm::definition),
             ],
         )
     }

@@ -7,7 +7,9 @@ use windtunnel_model::Subnet;
 
 use super::pool::read_pool;
 use super::{Decoder, LocatedValue, YamlMapEntry};
-use crate::grammar::{Name, SchemaDefinitions, ValueForm, form, map, one_or_two, texts};
+use crate::grammar::{
+    Name, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, one_or_two, texts,
+};
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
 
@@ -52,7 +54,10 @@ impl ValueForm for Lans {
         definitions.any_of(
             "Lans",
             "The LANs.",
-            &[("Their names.", texts), ("With what is known of each.", map)],
+            &[
+                SchemaAlternative("Their names.", texts),
+                SchemaAlternative("With what is known of each.", map),
+            ],
         )
     }
 }

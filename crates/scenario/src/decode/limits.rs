@@ -7,7 +7,9 @@ use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
-use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, SchemaKey, ValueForm, map};
+use crate::grammar::{
+    BoundedInteger, MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, map,
+};
 use crate::text::{list, shorten};
 use crate::tree::{YamlValue, YamlValueKind};
 use disk::DiskRate;
@@ -172,7 +174,10 @@ impl ValueForm for CpuDemandDraft {
         definitions.any_of(
             "Processors",
             "Shares of processors.",
-            &[("A limit.", ProcessorCountForm::schema), ("By name.", CpuKeys::definition)],
+            &[
+                SchemaAlternative("A limit.", ProcessorCountForm::schema),
+                SchemaAlternative("By name.", CpuKeys::definition),
+            ],
         )
     }
 }
@@ -217,7 +222,10 @@ impl ValueForm for MemoryDemandDraft {
         definitions.any_of(
             "MemorySizes",
             "Sizes of memory.",
-            &[("A limit.", MemoryLimitForm::schema), ("By name.", MemoryKeys::definition)],
+            &[
+                SchemaAlternative("A limit.", MemoryLimitForm::schema),
+                SchemaAlternative("By name.", MemoryKeys::definition),
+            ],
         )
     }
 }

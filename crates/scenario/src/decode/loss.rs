@@ -5,7 +5,7 @@ use windtunnel_model::Probability;
 use windtunnel_model::profile::{GilbertElliott, LossModel};
 
 use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{SchemaDefinitions, ValueForm, map};
+use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, map};
 use crate::tree::YamlValueKind;
 
 map! {
@@ -56,8 +56,8 @@ impl ValueForm for LossModel {
             "Loss",
             "Packets that vanish.",
             &[
-                ("Each with this probability, or `none`.", Probability::schema),
-                ("In bursts, or listed.", LossForm::definition),
+                SchemaAlternative("Each with this probability, or `none`.", Probability::schema),
+                SchemaAlternative("In bursts, or listed.", LossForm::definition),
             ],
         )
     }

@@ -18,7 +18,8 @@ use super::receive_queue::ReceiveQueue;
 use super::root::{RootKeys, RootTable, read_root};
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, NameListForm, SchemaDefinitions, ValueForm, form, map, one_or_two, words,
+    BoundedInteger, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
+    one_or_two, words,
 };
 use crate::text::shorten;
 use crate::tree::{YamlValue, YamlValueKind};
@@ -216,7 +217,10 @@ impl ValueForm for AccountForm {
         definitions.any_of(
             "Account",
             "The user that programs run as.",
-            &[("One that each node has.", CommonUser::schema), ("One of its files.", written)],
+            &[
+                SchemaAlternative("One that each node has.", CommonUser::schema),
+                SchemaAlternative("One of its files.", written),
+            ],
         )
     }
 }

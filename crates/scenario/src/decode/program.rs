@@ -12,8 +12,8 @@ use super::ready::ReadyDraft;
 use super::share::{LinkShareDraft, ShareTable};
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry, root};
 use crate::grammar::{
-    ListElement, ListForm, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map,
-    text, words,
+    ListElement, ListForm, NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions,
+    ValueForm, form, map, text, words,
 };
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -152,7 +152,10 @@ impl ValueForm for RestartForm {
         definitions.any_of(
             "Restart",
             "Whether a program is started again.",
-            &[("When.", RestartWhen::schema), ("Always, or never.", bool::schema)],
+            &[
+                SchemaAlternative("When.", RestartWhen::schema),
+                SchemaAlternative("Always, or never.", bool::schema),
+            ],
         )
     }
 }
@@ -250,8 +253,8 @@ impl ValueForm for ProgramListForm {
             "Run",
             "What a node runs.",
             &[
-                ("One program.", CommandForm::schema),
-                ("Several programs.", <ListForm<Program>>::schema),
+                SchemaAlternative("One program.", CommandForm::schema),
+                SchemaAlternative("Several programs.", <ListForm<Program>>::schema),
             ],
         )
     }
@@ -302,8 +305,8 @@ impl ValueForm for CommandForm {
             "Words",
             "A command.",
             &[
-                ("Words with blanks between them, quoted as for a shell.", text),
-                ("A list of words.", list),
+                SchemaAlternative("Words with blanks between them, quoted as for a shell.", text),
+                SchemaAlternative("A list of words.", list),
             ],
         )
     }
@@ -346,9 +349,9 @@ fn word(definitions: &mut SchemaDefinitions) -> Json {
         "Word",
         "A text; numbers and booleans are taken as they are written.",
         &[
-            ("A text.", text),
-            ("A number.", |_| json!({"type": "number"})),
-            ("A boolean.", bool::schema),
+            SchemaAlternative("A text.", text),
+            SchemaAlternative("A number.", |_| json!({"type": "number"})),
+            SchemaAlternative("A boolean.", bool::schema),
         ],
     )
 }

@@ -8,7 +8,9 @@ use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
 
 use super::trace::{TableTrace, TraceRate};
 use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{SchemaDefinitions, SchemaKey, ValueForm, hint_for_unit, map};
+use crate::grammar::{
+    SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, hint_for_unit, map,
+};
 use crate::position::SourceLocation;
 use crate::text::shorten;
 use crate::tree::{YamlValue, YamlValueKind};
@@ -172,8 +174,8 @@ impl ValueForm for RateForm {
             "RateOrTrace",
             "A bandwidth.",
             &[
-                ("Always the same, or `none`.", Self::steady),
-                ("Delivery opportunities.", TraceRate::schema),
+                SchemaAlternative("Always the same, or `none`.", Self::steady),
+                SchemaAlternative("Delivery opportunities.", TraceRate::schema),
             ],
         )
     }
@@ -250,7 +252,10 @@ impl ValueForm for MtuForm {
         definitions.any_of(
             "Mtu",
             "Bytes as a number, or a size.",
-            &[("A number of bytes.", number), ("A size with its unit.", Bytes::schema)],
+            &[
+                SchemaAlternative("A number of bytes.", number),
+                SchemaAlternative("A size with its unit.", Bytes::schema),
+            ],
         )
     }
 }

@@ -7,7 +7,9 @@ use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings, ReadinessCo
 use super::program::{CommandForm, split_words};
 use super::service::Period;
 use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, check_regex, form, map};
+use crate::grammar::{
+    BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, check_regex, form, map,
+};
 use crate::position::SourceLocation;
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
@@ -83,8 +85,11 @@ impl ValueForm for ReadyDraft {
             "ReadyCondition",
             "When a program counts as ready.",
             &[
-                ("The condition.", short),
-                ("The condition, and how long it may take.", ReadyForm::definition),
+                SchemaAlternative("The condition.", short),
+                SchemaAlternative(
+                    "The condition, and how long it may take.",
+                    ReadyForm::definition,
+                ),
             ],
         )
     }
@@ -230,7 +235,10 @@ impl ValueForm for Healthcheck {
         definitions.any_of(
             "Healthcheck",
             "The check of an image.",
-            &[("`true`: its own.", bool::schema), ("A command in its place.", CommandForm::schema)],
+            &[
+                SchemaAlternative("`true`: its own.", bool::schema),
+                SchemaAlternative("A command in its place.", CommandForm::schema),
+            ],
         )
     }
 }

@@ -10,7 +10,9 @@ use windtunnel_model::{Bytes, Span};
 
 use super::event::NodeNames;
 use super::{Decoder, LocatedValue, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, text, words};
+use crate::grammar::{
+    BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text, words,
+};
 use crate::tree::YamlValueKind;
 
 /// `record` in the file's own terms.
@@ -133,9 +135,9 @@ impl ValueForm for RecordingForm {
             "Record",
             "What is recorded of the run as evidence, into `records` of the run folder.",
             &[
-                ("Whether anything is.", short),
-                ("Layers.", LayerNames::schema),
-                ("All of it.", RecordForm::definition),
+                SchemaAlternative("Whether anything is.", short),
+                SchemaAlternative("Layers.", LayerNames::schema),
+                SchemaAlternative("All of it.", RecordForm::definition),
             ],
         )
     }

@@ -5,7 +5,7 @@ use windtunnel_model::profile::PacketReordering;
 use windtunnel_model::{Probability, Span};
 
 use super::{Decoder, YamlMapEntry};
-use crate::grammar::{SchemaDefinitions, ValueForm, form, map};
+use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, form, map};
 use crate::tree::YamlValueKind;
 
 map! {
@@ -60,8 +60,11 @@ impl ValueForm for PacketReordering {
             "Reorder",
             "Packets that overtake others.",
             &[
-                ("`none`, `jitter`, or the probability of being held back by 1ms.", short),
-                ("All of it.", ReorderForm::definition),
+                SchemaAlternative(
+                    "`none`, `jitter`, or the probability of being held back by 1ms.",
+                    short,
+                ),
+                SchemaAlternative("All of it.", ReorderForm::definition),
             ],
         )
     }

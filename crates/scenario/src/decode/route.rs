@@ -6,7 +6,8 @@ use windtunnel_model::plan::{Routing, RoutingMetric};
 
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    ListElement, Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts, words,
+    ListElement, Name, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
+    texts, words,
 };
 use crate::position::SourceLocation;
 use crate::tree::YamlValueKind;
@@ -75,8 +76,8 @@ impl ValueForm for Routing {
             "Routing",
             "How routers find their ways.",
             &[
-                ("What a shortest route minimises.", Metric::schema),
-                ("All of it.", RoutingForm::definition),
+                SchemaAlternative("What a shortest route minimises.", Metric::schema),
+                SchemaAlternative("All of it.", RoutingForm::definition),
             ],
         )
     }
@@ -191,8 +192,8 @@ impl ValueForm for EventRoute {
             "EventRoute",
             "The route that an event fixes.",
             &[
-                ("The way from node to node and back.", RoutePathForm::schema),
-                ("All of it.", Route::definition),
+                SchemaAlternative("The way from node to node and back.", RoutePathForm::schema),
+                SchemaAlternative("All of it.", Route::definition),
             ],
         )
     }

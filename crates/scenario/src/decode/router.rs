@@ -8,7 +8,9 @@ use windtunnel_model::Span;
 use windtunnel_model::plan::Timeouts;
 
 use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
-use crate::grammar::{Name, NameListForm, SchemaDefinitions, ValueForm, form, map, texts};
+use crate::grammar::{
+    Name, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, texts,
+};
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
 use firewall::FirewallForm;
@@ -78,7 +80,10 @@ impl ValueForm for Routers {
         definitions.any_of(
             "Routers",
             "The routers.",
-            &[("Their names.", texts), ("With what each does.", map)],
+            &[
+                SchemaAlternative("Their names.", texts),
+                SchemaAlternative("With what each does.", map),
+            ],
         )
     }
 }

@@ -14,8 +14,8 @@ use windtunnel_model::plan::{
 
 use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, Name, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map,
-    one_or_two, words,
+    BoundedInteger, Name, NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions,
+    ValueForm, form, map, one_or_two, words,
 };
 use crate::text::{list, shorten};
 use crate::tree::YamlValueKind;
@@ -306,7 +306,7 @@ impl ValueForm for ServicePortsForm {
         definitions.any_of(
             "ServicePorts",
             "Ports of a service.",
-            &[("One.", port_schema), ("Several.", several)],
+            &[SchemaAlternative("One.", port_schema), SchemaAlternative("Several.", several)],
         )
     }
 }
@@ -360,7 +360,10 @@ impl ValueForm for PolicyForm {
         definitions.any_of(
             "Policy",
             "Which replica gets a new connection.",
-            &[("By a rule.", PolicyWord::schema), ("By weights.", WeightedForm::definition)],
+            &[
+                SchemaAlternative("By a rule.", PolicyWord::schema),
+                SchemaAlternative("By weights.", WeightedForm::definition),
+            ],
         )
     }
 }

@@ -6,7 +6,9 @@ use windtunnel_model::trace::{TraceContent, TraceSeries};
 use windtunnel_model::{LinkPatch, Probability, Rate, Span, TraceMode, TraceUse};
 
 use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, text, words};
+use crate::grammar::{
+    RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text, words,
+};
 use crate::text::shorten;
 use crate::trace::TraceFormat as FileForm;
 use crate::tree::YamlValueKind;
@@ -157,8 +159,8 @@ impl ValueForm for TableTrace {
             "TraceFile",
             "A table of values over time.",
             &[
-                ("The file, relative to the scenario's folder.", text),
-                ("The file and more.", TraceForm::definition),
+                SchemaAlternative("The file, relative to the scenario's folder.", text),
+                SchemaAlternative("The file and more.", TraceForm::definition),
             ],
         )
     }

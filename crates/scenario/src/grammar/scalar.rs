@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::{Decoder, LocatedValue, SchemaDefinitions, ValueForm, YamlMapEntry, form};
+use super::{
+    Decoder, LocatedValue, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form,
+};
 use crate::text::shorten;
 
 impl ValueForm for bool {
@@ -112,7 +114,7 @@ impl ValueForm for NameListForm {
         definitions.any_of(
             "Names",
             "One name or a list of names.",
-            &[("One.", text), ("Several.", texts)],
+            &[SchemaAlternative("One.", text), SchemaAlternative("Several.", texts)],
         )
     }
 }
@@ -125,7 +127,11 @@ pub(crate) fn one_or_two(definitions: &mut SchemaDefinitions) -> Json {
         schema
     };
     let description = "One text, or one for IPv4 and one for IPv6.";
-    definitions.any_of("OneOrTwo", description, &[("One.", text), ("Both.", two)])
+    definitions.any_of(
+        "OneOrTwo",
+        description,
+        &[SchemaAlternative("One.", text), SchemaAlternative("Both.", two)],
+    )
 }
 
 /// A text.

@@ -15,6 +15,12 @@ pub(crate) struct SchemaProperties<'d> {
     required: Vec<Json>,
 }
 
+/// One of several forms of a value: what it is, and its schema.
+pub(crate) struct SchemaAlternative(
+    pub(crate) &'static str,
+    pub(crate) fn(&mut SchemaDefinitions) -> Json,
+);
+
 impl SchemaDefinitions {
     /// A reference to the definition called `name`, which is made the first time.
     fn refer(&mut self, name: &str, make: impl FnOnce(&mut Self) -> Json) -> Json {
@@ -63,10 +69,12 @@ impl SchemaDefinitions {
         &mut self,
         name: &str,
         description: &str,
-        alternatives: &[(&'static str, fn(&mut SchemaDefinitions) -> Json)],
+        alternatives: &[SchemaAlternative],
     ) -> Json {
         self.refer(name, |definitions| {
-            let forms = alternatives.iter().map(|(text, form)| described(form(definitions), text));
+            let forms = alternatives.iter();
+            let forms =
+                forms.map(|SchemaAlternative(text, form)| described(form(definitions), text));
             json!({"description": description, "anyOf": forms.collect::<Vec<_>>()})
         })
     }

@@ -6,7 +6,8 @@ use windtunnel_model::plan::PartitionMode;
 use super::EventDraftKind;
 use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, texts,
+    NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
+    texts,
 };
 use crate::tree::YamlValueKind;
 
@@ -80,9 +81,9 @@ impl ValueForm for Partition {
             "Partition",
             "The groups of a partition.",
             &[
-                ("Nothing passes between these groups.", lists),
-                ("Nothing passes one way.", OneWay::definition),
-                ("Nothing passes between the two of a pair.", Pairs::definition),
+                SchemaAlternative("Nothing passes between these groups.", lists),
+                SchemaAlternative("Nothing passes one way.", OneWay::definition),
+                SchemaAlternative("Nothing passes between the two of a pair.", Pairs::definition),
             ],
         )
     }

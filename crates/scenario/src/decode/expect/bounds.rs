@@ -9,7 +9,9 @@ use windtunnel_model::{Probability, Rate, Span};
 
 use crate::decode::property::read_length;
 use crate::decode::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, SchemaKey, ValueForm, map};
+use crate::grammar::{
+    BoundedInteger, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, map,
+};
 use crate::text::shorten;
 
 /// Declares bounds of a figure of some form.
@@ -97,8 +99,8 @@ impl ValueForm for CountBoundsForm {
             "Count",
             "Bounds of a number, or exactly this number.",
             &[
-                ("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
-                ("Bounds.", CountBounds::schema),
+                SchemaAlternative("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
+                SchemaAlternative("Bounds.", CountBounds::schema),
             ],
         )
     }

@@ -6,7 +6,7 @@ use windtunnel_model::expect::LinkFact;
 use super::bounds::{CountBounds, CountBoundsForm, ShareBounds, read_bounds};
 use super::figure;
 use crate::decode::{Decoder, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, map};
+use crate::grammar::{BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, map};
 
 map! {
     /// Bounds of dropped packets: `min` and `max` bound all together.
@@ -76,8 +76,8 @@ impl ValueForm for DropBoundsForm {
             "Drops",
             "Bounds of dropped packets, or exactly so many.",
             &[
-                ("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
-                ("Bounds.", DropBounds::definition),
+                SchemaAlternative("Exactly this.", <BoundedInteger<0, { u64::MAX }>>::schema),
+                SchemaAlternative("Bounds.", DropBounds::definition),
             ],
         )
     }

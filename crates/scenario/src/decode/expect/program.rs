@@ -7,7 +7,8 @@ use super::bounds::CountBoundsForm;
 use super::{Expect, NodeFacts, Subject};
 use crate::decode::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    RequiredKeyForm, SchemaDefinitions, ValueForm, check_regex, form, map, text, words,
+    RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, check_regex, form, map, text,
+    words,
 };
 use crate::text::{nearest, shorten};
 
@@ -67,8 +68,11 @@ impl ValueForm for ExitCode {
             "ExitCode",
             "An exit code, the name of a signal, or `any`.",
             &[
-                ("The code.", |_| json!({"type": "integer", "minimum": 0, "maximum": 255})),
-                ("A signal, or whatever it is.", word),
+                SchemaAlternative(
+                    "The code.",
+                    |_| json!({"type": "integer", "minimum": 0, "maximum": 255}),
+                ),
+                SchemaAlternative("A signal, or whatever it is.", word),
             ],
         )
     }
@@ -134,8 +138,8 @@ impl ValueForm for LogExpectationForm {
             "Log",
             "What programs write.",
             &[
-                ("A regular expression that at least one line must match.", text),
-                ("All of it.", LogForm::definition),
+                SchemaAlternative("A regular expression that at least one line must match.", text),
+                SchemaAlternative("All of it.", LogForm::definition),
             ],
         )
     }

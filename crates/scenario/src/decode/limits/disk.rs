@@ -6,7 +6,9 @@ use windtunnel_model::demand::Demand;
 
 use super::number;
 use crate::decode::{Decoder, YamlMapEntry};
-use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
+use crate::grammar::{
+    BoundedInteger, MapSchema, SchemaAlternative, SchemaDefinitions, ValueForm, map,
+};
 use crate::text::list;
 use crate::tree::YamlValueKind;
 
@@ -51,7 +53,10 @@ impl ValueForm for DiskDemandDraft {
         definitions.any_of(
             "DiskShares",
             "Rates and weights of disks.",
-            &[("A limit.", DiskRate::schema), ("By name.", DiskKeys::definition)],
+            &[
+                SchemaAlternative("A limit.", DiskRate::schema),
+                SchemaAlternative("By name.", DiskKeys::definition),
+            ],
         )
     }
 }

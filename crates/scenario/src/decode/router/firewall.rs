@@ -8,7 +8,8 @@ use windtunnel_model::plan::{
 use super::{TimeoutKeys, read_timeouts};
 use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    ListElement, ListForm, NameListForm, SchemaDefinitions, ValueForm, map, words,
+    ListElement, ListForm, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, map,
+    words,
 };
 use crate::position::SourceLocation;
 use crate::text::shorten;
@@ -161,7 +162,10 @@ impl ValueForm for TrafficForm {
         definitions.any_of(
             "Traffics",
             "Packets that a rule is about.",
-            &[("Of one kind.", traffic_schema), ("Of several.", several)],
+            &[
+                SchemaAlternative("Of one kind.", traffic_schema),
+                SchemaAlternative("Of several.", several),
+            ],
         )
     }
 }

@@ -9,8 +9,8 @@ use windtunnel_model::plan::{
 use super::{PortsForm, TimeoutKeys, read_timeouts};
 use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, ListElement, ListForm, Name, RequiredKeyForm, SchemaDefinitions, ValueForm,
-    map, words,
+    BoundedInteger, ListElement, ListForm, Name, RequiredKeyForm, SchemaAlternative,
+    SchemaDefinitions, ValueForm, map, words,
 };
 use crate::tree::YamlValueKind;
 
@@ -149,7 +149,10 @@ impl ValueForm for NatForm {
         definitions.any_of(
             "NatOrType",
             "A NAT.",
-            &[("Its type.", Type::schema), ("With all that it does.", Nat::definition)],
+            &[
+                SchemaAlternative("Its type.", Type::schema),
+                SchemaAlternative("With all that it does.", Nat::definition),
+            ],
         )
     }
 }

@@ -8,7 +8,7 @@ use windtunnel_model::plan::{LinkChange, ServiceChange, ServiceUpdate};
 use windtunnel_model::profile::PropertySetting;
 use windtunnel_model::{NetworkVertex, NodeId, RouterId, ServiceId, Span, Time};
 
-use super::*;
+use crate::live::links::*;
 use windtunnel_verdict::evidence::ServiceState;
 
 const FILE: &str = "
