@@ -29,7 +29,6 @@ use crate::folder::{FolderError, RunOutputFolder};
 use crate::freeze::FreezeTotals;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::options::RunOptions;
 use crate::output::OutputCollectionSummary;
 use crate::part::results::PartResults;
@@ -40,6 +39,7 @@ use crate::supervisor::Supervisor;
 use crate::tables::{self, RunMeasurements};
 use crate::verdict::{self, LostMachine, PartEvidence, RunEvidence};
 pub use parts::RunPartFolders;
+use windtunnel_limit::LimitAccount;
 
 /// Why there is no verdict.
 #[derive(Debug, thiserror::Error)]
@@ -111,8 +111,8 @@ struct MergedRunEvidence {
     echoes: Vec<(EchoProbe, EchoResults)>,
     freezes: FreezeTotals,
     planned: PunctualitySummary,
-    limits: Vec<CpuUsageAccount>,
-    bounds: Vec<ResourceLimit>,
+    limits: Vec<LimitAccount>,
+    bounds: Vec<LimitAccount>,
     services: ServicesEnded,
     ending: RunEndReason,
     lost: Vec<LostMachine>,

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
+use windtunnel_limit::LimitAccount;
+use windtunnel_limit::supervisor::LimitSample;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 
 use crate::echo::{EchoProbe, EchoResults};
-use crate::node_limits::{CpuUsageAccount, ResourceLimit, ResourceLimitSample};
 use crate::recorder::lane_names;
 use windtunnel_dataplane::{NatTally, Tally};
 
@@ -15,8 +16,8 @@ use windtunnel_dataplane::{NatTally, Tally};
 pub(crate) struct RunMeasurements<'a> {
     pub echoes: &'a [(EchoProbe, EchoResults)],
     pub tally: &'a Tally,
-    pub limits: &'a [CpuUsageAccount],
-    pub bounds: &'a [ResourceLimit],
+    pub limits: &'a [LimitAccount],
+    pub bounds: &'a [LimitAccount],
 }
 
 /// File names and contents; none where nothing was measured.
@@ -110,18 +111,17 @@ fn bins_of_lateness(plan: &Plan, tally: &Tally) -> String {
 
 /// A row for each second of each limit of memory or processes: what was in use at its end, and what
 /// happened in it.
-fn seconds_of_bounds(plan: &Plan, bounds: &[ResourceLimit]) -> String {
+fn seconds_of_bounds(plan: &Plan, bounds: &[LimitAccount]) -> String {
     let mut table =
         "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n".to_owned();
     for bound in bounds {
-        let (name, limit) = (bound.owner.name(plan), bound.kind);
+        let (name, limit) = (bound.owner.name(plan), bound.resource);
         let program = bound.owner.program().map(|it| it.to_string()).unwrap_or_default();
-        let mut before = ResourceLimitSample::default();
+        let mut before = LimitSample::default();
         for look in &bound.looks {
-            let ResourceLimitSample { asked, used, .. } = *look;
+            let LimitSample { asked, used, .. } = *look;
             let at = micros(Span::from_nanos(look.at_ns));
-            let new =
-                |count: fn(&ResourceLimitSample) -> u64| count(look).saturating_sub(count(&before));
+            let new = |count: fn(&LimitSample) -> u64| count(look).saturating_sub(count(&before));
             let (met, ended) = (new(|it| it.met), new(|it| it.ended));
             let faults = new(|it| it.faults);
             let evicted = grown(look.evicted, before.evicted);
@@ -143,7 +143,7 @@ fn grown(now: Option<u64>, before: Option<u64>) -> String {
 }
 
 /// A row for each second of each node, program or reservation.
-fn seconds_of_limits(plan: &Plan, limits: &[CpuUsageAccount]) -> String {
+fn seconds_of_limits(plan: &Plan, limits: &[LimitAccount]) -> String {
     let mut table = "time_s,node,program,asked_cpus,delivered_cpus,throttled_s\n".to_owned();
     for account in limits {
         let name = account.owner.name(plan);
@@ -172,8 +172,9 @@ mod tests {
     use windtunnel_trace::rate::IntervalByteCounts;
 
     use super::*;
-    use crate::node_limits::{ResourceLimitKind, ResourceLimitOwner};
     use windtunnel_dataplane::{LaneResult, NodePairThroughput};
+    use windtunnel_limit::ResourceLimitOwner;
+    use windtunnel_model::{HeldLimit, LimitMechanism, Resource};
 
     /// Nothing but this.
     fn measured<'a>(
@@ -223,24 +224,18 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        let mut bound =
-            ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 64_000_000);
-        let look = ResourceLimitSample {
+        let held = HeldLimit::new(Resource::Memory, LimitMechanism::Watch, 64_000_000);
+        let mut bound = LimitAccount::new(ResourceLimitOwner::Node(0), Resource::Memory, held);
+        let look = LimitSample {
             asked: 64_000_000,
             used: 7,
             met: 3,
             refaulted: Some(5),
-            ..ResourceLimitSample::default()
+            ..LimitSample::default()
         };
         bound.looks = vec![
-            ResourceLimitSample { at_ns: 1_000_000_000, ..look },
-            ResourceLimitSample {
-                at_ns: 2_000_500_000,
-                met: 4,
-                ended: 1,
-                refaulted: Some(9),
-                ..look
-            },
+            LimitSample { at_ns: 1_000_000_000, ..look },
+            LimitSample { at_ns: 2_000_500_000, met: 4, ended: 1, refaulted: Some(9), ..look },
         ];
         let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
                         1.000000,a,,memory,64000000,7,3,0,0,,5\n\

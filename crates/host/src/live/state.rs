@@ -23,7 +23,7 @@ use crate::echo::{EchoProbe, EchoResults};
 use crate::folder::RunOutputFolder;
 use crate::freeze::FreezeTotals;
 use crate::load::{CpuLoadHistory, WhenLate};
-use crate::node_limits::{CpuUsageAccount, MachineResourceLimits, ResourceLimit};
+use crate::node_limits::MachineResourceLimits;
 use crate::observer::Observer;
 use crate::output::{OutputCollectionSummary, OutputCollector, ReadinessLineMatch};
 use crate::planned::PunctualitySummary;
@@ -32,6 +32,7 @@ use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;
 use windtunnel_dataplane::owners::Roots;
 use windtunnel_dataplane::{Dataplane, PacketLoopEvent, Tally};
+use windtunnel_limit::LimitAccount;
 
 /// The threads of a run and the ways to talk to them.
 pub(crate) struct Threads {
@@ -86,9 +87,9 @@ pub(crate) struct RunLoopResult {
     /// What the machine's processors did when packets were late.
     pub(crate) load: WhenLate,
     /// What limited nodes had.
-    pub(crate) limits: Vec<CpuUsageAccount>,
+    pub(crate) limits: Vec<LimitAccount>,
     /// Their limits of other things than processor time.
-    pub(crate) bounds: Vec<ResourceLimit>,
+    pub(crate) bounds: Vec<LimitAccount>,
     pub(crate) services: ServicesEnded,
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::RecordingReport>,

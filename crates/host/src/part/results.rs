@@ -19,7 +19,6 @@ use crate::freeze::FreezeTotals;
 use crate::gather::numbers;
 use crate::live::{MemberClockBounds, ServicesEnded};
 use crate::load::WhenLate;
-use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::{LogMatches, OutputCollectionSummary, ProgramKey};
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
@@ -27,6 +26,7 @@ use crate::reserve;
 use crate::supervisor::SupervisedProgram;
 use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
 use windtunnel_dataplane::{NodePairThroughput, Tally};
+use windtunnel_limit::LimitAccount;
 
 /// A part's results, as `part.json` in its folder has them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,10 +59,10 @@ pub(crate) struct PartResults {
     pub(crate) load: WhenLate,
     /// What its limited nodes had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) limits: Vec<CpuUsageAccount>,
+    pub(crate) limits: Vec<LimitAccount>,
     /// Their limits of other things than processor time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) bounds: Vec<ResourceLimit>,
+    pub(crate) bounds: Vec<LimitAccount>,
     /// What was seen of the replicas of services.
     #[serde(default)]
     pub(crate) services: ServicesEnded,

@@ -12,7 +12,6 @@ use crate::freeze::FreezeTotals;
 use crate::gateway::GatewayEnd;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::OutputCollectionSummary;
 use crate::part::results::PartResults;
 use crate::planned::PunctualitySummary;
@@ -20,6 +19,7 @@ use crate::recorder::RunRecorderSummary;
 use crate::supervisor::Supervisor;
 use crate::text::rounded;
 use windtunnel_dataplane::{RedirectionTotals, Tally};
+use windtunnel_limit::LimitAccount;
 
 /// All that is known of a run when it is over.
 pub(crate) struct RunEvidence<'a> {
@@ -46,8 +46,8 @@ pub(crate) struct RunEvidence<'a> {
     /// When what was planned for a time happened.
     pub(crate) planned: &'a PunctualitySummary,
     /// What limited nodes had.
-    pub(crate) limits: &'a [CpuUsageAccount],
-    pub(crate) bounds: &'a [ResourceLimit],
+    pub(crate) limits: &'a [LimitAccount],
+    pub(crate) bounds: &'a [LimitAccount],
     /// What was seen of the replicas of services.
     pub(crate) services: &'a ServicesEnded,
     /// How the gateway to the machine's outside came to its end, if there was one.

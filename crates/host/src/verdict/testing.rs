@@ -13,12 +13,12 @@ use crate::ending::RunEndReason;
 use crate::freeze::FreezeTotals;
 use crate::live::ServicesEnded;
 use crate::load::WhenLate;
-use crate::node_limits::{CpuUsageAccount, ResourceLimit};
 use crate::output::OutputCollectionSummary;
 use crate::planned::PunctualitySummary;
 use crate::recorder::RunRecorderSummary;
 use crate::supervisor::{ProgramExit, Supervisor};
 use windtunnel_dataplane::{LaneResult, Tally};
+use windtunnel_limit::LimitAccount;
 
 /// What is known of the run.
 pub(super) struct RunEvidenceFixture {
@@ -34,8 +34,8 @@ pub(super) struct RunEvidenceFixture {
     pub(super) echoes: Vec<(EchoProbe, EchoResults)>,
     pub(super) freezes: FreezeTotals,
     pub(super) planned: PunctualitySummary,
-    pub(super) limits: Vec<CpuUsageAccount>,
-    pub(super) bounds: Vec<ResourceLimit>,
+    pub(super) limits: Vec<LimitAccount>,
+    pub(super) bounds: Vec<LimitAccount>,
     pub(super) services: ServicesEnded,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: CpuTickCounters,

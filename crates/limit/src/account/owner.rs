@@ -7,7 +7,7 @@ use windtunnel_model::valid::{PlanValidationError, ensure};
 /// What shares a limit, by positions in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ResourceLimitOwner {
+pub enum ResourceLimitOwner {
     /// All programs of a node together.
     Node(usize),
     /// One program of a node.
@@ -17,22 +17,37 @@ pub(crate) enum ResourceLimitOwner {
 }
 
 impl ResourceLimitOwner {
+    /// That of one program of a node; `None`: of all of them.
+    pub(super) fn of_program(self, program: Option<usize>) -> ResourceLimitOwner {
+        match (self, program) {
+            (ResourceLimitOwner::Node(node), Some(program)) => {
+                ResourceLimitOwner::Program(node, program)
+            }
+            (owner, _) => owner,
+        }
+    }
+
     /// The node, of its own limits and those of its programs.
-    pub(crate) fn node(self) -> Option<usize> {
+    #[must_use]
+    pub fn node(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => Some(node),
             ResourceLimitOwner::Reservation(_) => None,
         }
     }
 
-    pub(crate) fn program(self) -> Option<usize> {
+    /// The position of a program that has limits of its own.
+    #[must_use]
+    pub fn program(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Program(_, program) => Some(program),
             ResourceLimitOwner::Node(_) | ResourceLimitOwner::Reservation(_) => None,
         }
     }
 
-    pub(crate) fn reservation(self) -> Option<usize> {
+    /// A reservation, by its position.
+    #[must_use]
+    pub fn reservation(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Reservation(reservation) => Some(reservation),
             ResourceLimitOwner::Node(_) | ResourceLimitOwner::Program(..) => None,
@@ -40,7 +55,8 @@ impl ResourceLimitOwner {
     }
 
     /// The name of the node or reservation.
-    pub(crate) fn name(self, plan: &Plan) -> &str {
+    #[must_use]
+    pub fn name(self, plan: &Plan) -> &str {
         match self {
             ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
                 &plan.nodes[node].name
@@ -50,7 +66,8 @@ impl ResourceLimitOwner {
     }
 
     /// In a sentence.
-    pub(crate) fn describe(self, plan: &Plan) -> String {
+    #[must_use]
+    pub fn describe(self, plan: &Plan) -> String {
         let name = self.name(plan);
         match self {
             ResourceLimitOwner::Node(_) => format!("node {name}"),
@@ -60,7 +77,10 @@ impl ResourceLimitOwner {
     }
 
     /// Whether the plan has it: it may come from another machine.
-    pub(crate) fn validate(self, plan: &Plan) -> Result<(), PlanValidationError> {
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn validate(self, plan: &Plan) -> Result<(), PlanValidationError> {
         let known = match self {
             ResourceLimitOwner::Node(node) => node < plan.nodes.len(),
             ResourceLimitOwner::Program(node, program) => {
