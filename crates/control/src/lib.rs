@@ -45,7 +45,7 @@ pub mod version;
 pub use client::{ControlClient, ControlClientError};
 pub use message::{
     ControlGreeting, ControlReply, ControlRequest, LaneChoice, LaneProperties, LaneStatus,
-    LinkList, NodeEgressStatus, NodeLimits, NodeStatus, ProgramStatus, RecordOrder, RecordStatus,
+    LinkList, NodeEgressStatus, NodeStatus, ProgramStatus, RecordOrder, RecordStatus,
     RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
 };
 pub use nats::{NatMapping, NatStatus};

@@ -147,7 +147,7 @@ fn program_row(
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_control::NodeLimits;
+    use windtunnel_model::ResourceUsage;
 
     use super::*;
 
@@ -168,7 +168,7 @@ mod tests {
                     addresses: vec!["10.0.0.1".into()],
                     init_pid: 9,
                     absent: false,
-                    limits: NodeLimits::default(),
+                    limits: ResourceUsage::default(),
                     programs: vec![program("nginx", None), program("wrk", Some(0))],
                 },
                 NodeStatus {
@@ -176,7 +176,7 @@ mod tests {
                     addresses: vec!["10.0.0.2".into()],
                     init_pid: 10,
                     absent: false,
-                    limits: NodeLimits::default(),
+                    limits: ResourceUsage::default(),
                     programs: vec![],
                 },
             ],
