@@ -5,10 +5,14 @@
 //! ```
 //! use windtunnel_budget::admission::{ResourceAmounts, Holder, admit};
 //!
-//! let all = ResourceAmounts { cpu_millis: 2_000, memory_bytes: 8_000_000_000 };
-//! let held = ResourceAmounts { cpu_millis: 500, memory_bytes: 0 };
+//! let amounts = |cpu, memory| ResourceAmounts {
+//!     cpu_millis: Some(cpu),
+//!     memory: Some(memory),
+//!     ..ResourceAmounts::default()
+//! };
+//! let (all, held) = (amounts(2_000, 8_000_000_000), amounts(500, 0));
 //! let held = [Holder { name: "quickstart".into(), amounts: held }];
-//! let asked = ResourceAmounts { cpu_millis: 1_900, memory_bytes: 64_000_000 };
+//! let asked = amounts(1_900, 64_000_000);
 //! let lacking = admit(all, &held, asked).unwrap_err();
 //! assert_eq!(
 //!     lacking[0].to_string(),
@@ -21,13 +25,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What is reserved of a machine, or what it has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResourceAmounts {
-    /// Thousandths of a processor.
-    pub cpu_millis: u64,
-    pub memory_bytes: u64,
-}
+use windtunnel_model::{Resource, ResourceAmounts};
 
 /// One that has reservations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +37,7 @@ pub struct ReservationHolder {
 /// A resource of which less is free than was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceShortfall {
-    pub resource: ReservableResource,
+    pub resource: Resource,
     /// What all have and ask together, in the resource's unit.
     pub asked: u64,
     pub capacity: u64,
@@ -50,48 +48,7 @@ pub struct ResourceShortfall {
 }
 
 /// What can be reserved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReservableResource {
-    /// In thousandths of a processor.
-    Processor,
-    /// In bytes.
-    Memory,
-}
-
-impl ResourceAmounts {
-    /// Of both together; sums end at the greatest number.
-    #[must_use]
-    pub fn plus(self, other: ResourceAmounts) -> ResourceAmounts {
-        ResourceAmounts {
-            cpu_millis: self.cpu_millis.saturating_add(other.cpu_millis),
-            memory_bytes: self.memory_bytes.saturating_add(other.memory_bytes),
-        }
-    }
-
-    /// What is left without `other`, and at least nothing.
-    #[must_use]
-    pub fn minus(self, other: ResourceAmounts) -> ResourceAmounts {
-        ResourceAmounts {
-            cpu_millis: self.cpu_millis.saturating_sub(other.cpu_millis),
-            memory_bytes: self.memory_bytes.saturating_sub(other.memory_bytes),
-        }
-    }
-
-    /// Whether nothing is reserved.
-    #[must_use]
-    pub fn is_none(self) -> bool {
-        self == ResourceAmounts::default()
-    }
-
-    /// That of one resource.
-    #[must_use]
-    pub fn of(self, resource: ReservableResource) -> u64 {
-        match resource {
-            ReservableResource::Processor => self.cpu_millis,
-            ReservableResource::Memory => self.memory_bytes,
-        }
-    }
-}
+pub const RESERVABLE: [Resource; 2] = [Resource::Cpu, Resource::Memory];
 
 /// Whether `asked` fits beside what is held.
 ///
@@ -103,16 +60,15 @@ pub fn admit(
     asked: ResourceAmounts,
 ) -> Result<(), Vec<ResourceShortfall>> {
     let all = held.iter().fold(asked, |sum, holder| sum.plus(holder.amounts));
-    let lacks = |resource: &ReservableResource| {
-        asked.of(*resource) > 0 && all.of(*resource) > capacity.of(*resource)
+    let lacks = |resource: &Resource| {
+        asked.amount(*resource) > 0 && all.amount(*resource) > capacity.amount(*resource)
     };
-    let resources =
-        [ReservableResource::Processor, ReservableResource::Memory].into_iter().filter(lacks);
+    let resources = RESERVABLE.into_iter().filter(lacks);
     let lacking: Vec<ResourceShortfall> = resources
         .map(|resource| ResourceShortfall {
             resource,
-            asked: all.of(resource),
-            capacity: capacity.of(resource),
+            asked: all.amount(resource),
+            capacity: capacity.amount(resource),
             of: None,
             held: holders(held, resource),
         })
@@ -120,8 +76,8 @@ pub fn admit(
     if lacking.is_empty() { Ok(()) } else { Err(lacking) }
 }
 
-fn holders(held: &[ReservationHolder], resource: ReservableResource) -> Vec<(String, u64)> {
-    let amounts = held.iter().map(|holder| (&holder.name, holder.amounts.of(resource)));
+fn holders(held: &[ReservationHolder], resource: Resource) -> Vec<(String, u64)> {
+    let amounts = held.iter().map(|holder| (&holder.name, holder.amounts.amount(resource)));
     let mut some: Vec<(String, u64)> =
         amounts.filter(|(_, amount)| *amount > 0).map(|(name, it)| (name.clone(), it)).collect();
     some.sort_by_key(|(_, amount)| core::cmp::Reverse(*amount));
@@ -130,10 +86,10 @@ fn holders(held: &[ReservationHolder], resource: ReservableResource) -> Vec<(Str
 
 impl fmt::Display for ResourceShortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let amount = |amount| self.resource.amount(amount);
+        let amount = |amount| shown(self.resource, amount);
         let missing = self.asked.saturating_sub(self.capacity);
-        write!(f, "{}: ", self.resource.key())?;
-        let unit = if self.resource == ReservableResource::Processor { " cores" } else { "" };
+        write!(f, "{}: ", self.resource)?;
+        let unit = if self.resource == Resource::Cpu { " cores" } else { "" };
         write!(f, "{} of {}{unit}", amount(self.asked), amount(self.capacity))?;
         if let Some(of) = &self.of {
             write!(f, " of reservation '{of}'")?;
@@ -147,22 +103,10 @@ impl fmt::Display for ResourceShortfall {
     }
 }
 
-impl ReservableResource {
-    fn key(self) -> &'static str {
-        match self {
-            ReservableResource::Processor => "cpu",
-            ReservableResource::Memory => "memory",
-        }
-    }
-
-    /// As people read it. Nothing that is missing reads as nothing.
-    #[must_use]
-    pub fn amount(self, amount: u64) -> String {
-        match self {
-            ReservableResource::Processor => cores(amount),
-            ReservableResource::Memory => bytes(amount),
-        }
-    }
+/// An amount as people read it. Nothing that is missing reads as nothing.
+#[must_use]
+pub fn shown(resource: Resource, amount: u64) -> String {
+    if resource == Resource::Cpu { cores(amount) } else { bytes(amount) }
 }
 
 /// `2.0`, `0.25`: at least one decimal.
@@ -192,7 +136,8 @@ mod tests {
     use super::*;
 
     fn amounts(cpu_millis: u64, memory_bytes: u64) -> ResourceAmounts {
-        ResourceAmounts { cpu_millis, memory_bytes }
+        let (cpu_millis, memory) = (Some(cpu_millis), Some(memory_bytes));
+        ResourceAmounts { cpu_millis, memory, ..ResourceAmounts::default() }
     }
 
     fn holder(name: &str, cpu_millis: u64, memory_bytes: u64) -> ReservationHolder {
@@ -243,14 +188,15 @@ mod tests {
         ) {
             let mut held: Vec<ReservationHolder> = Vec::new();
             for (index, cpu) in asked.into_iter().enumerate() {
-                let sum: u64 = held.iter().map(|it| it.amounts.cpu_millis).sum();
+                let sum: u64 = held.iter().map(|it| it.amounts.amount(Resource::Cpu)).sum();
                 let admitted = admit(amounts(capacity, 0), &held, amounts(cpu, 0)).is_ok();
                 prop_assert_eq!(admitted, cpu == 0 || sum + cpu <= capacity);
                 if admitted {
                     held.push(holder(&index.to_string(), cpu, 0));
                 }
             }
-            prop_assert!(held.iter().map(|it| it.amounts.cpu_millis).sum::<u64>() <= capacity);
+            let sum: u64 = held.iter().map(|it| it.amounts.amount(Resource::Cpu)).sum();
+            prop_assert!(sum <= capacity);
         }
     }
 }

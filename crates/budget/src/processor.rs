@@ -32,8 +32,10 @@
 mod meter;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use meter::{CpuUsageMeter, CpuUsageReading, CpuUsageWindow, WINDOW_NS};
+pub use window::{bandwidth, exceeded};
 
 /// Processor time that an idle group is lent at most.
 pub const CREDIT_NS: u64 = 100_000;

@@ -221,7 +221,7 @@ const REASONS_SHOWN: usize = 20;
 mod tests {
     use std::path::PathBuf;
 
-    use windtunnel_placement::{PlacementRefusalReason, PlacementResource};
+    use windtunnel_placement::PlacementRefusalReason;
 
     use super::*;
 
@@ -264,8 +264,7 @@ mod tests {
 
     #[test]
     fn each_reason_is_an_error_with_its_hint_and_the_many_are_counted() {
-        let reason = |host: usize| PlacementRefusalReason::TooLittle {
-            resource: PlacementResource::Nodes,
+        let reason = |host: usize| PlacementRefusalReason::TooMany {
             asked: 3,
             free: 2,
             host: Some(format!("m{host}")),

@@ -66,20 +66,9 @@ impl ControlRequest {
     /// Changes what limits a node, as far as that can change while it runs; `None`: it cannot.
     #[must_use]
     pub fn limit(node: &str, demand: &Demand) -> Option<TypedRequest<()>> {
-        let node = node.to_owned();
-        if demand.is_weighted() {
-            let (min_millis, weight) = (demand.cpu_min_millis, demand.cpu_weight);
-            let request = ControlRequest::SetShare { name: node, min_millis, weight };
-            return Some(TypedRequest::new(request));
-        }
-        let request = match (demand.cpu_millis, demand.memory, demand.pids, demand.disk) {
-            (Some(millis), ..) => ControlRequest::SetCpu { node, millis },
-            (_, Some(bytes), ..) => ControlRequest::SetMemory { node, bytes },
-            (.., Some(count), _) => ControlRequest::SetPids { node, count },
-            (.., Some(rate)) => ControlRequest::SetDisk { node, rate },
-            _ => return None,
-        };
-        Some(TypedRequest::new(request))
+        let (who, demand) = (node.to_owned(), demand.live());
+        let request = ControlRequest::Limit { who, demand };
+        (!demand.is_unknown()).then(|| TypedRequest::new(request))
     }
 
     /// What nodes and reservations have.
@@ -180,8 +169,9 @@ mod tests {
         let limit = |demand: Demand| {
             ControlRequest::limit("web", &demand).map(|request| request.message().clone())
         };
-        let cpu = ControlRequest::SetCpu { node: "web".into(), millis: 500 };
-        assert_eq!(limit(Demand { cpu_millis: Some(500), ..Demand::default() }), Some(cpu));
+        let demand = Demand { cpu_millis: Some(500), ..Demand::default() };
+        let cpu = ControlRequest::Limit { who: "web".into(), demand };
+        assert_eq!(limit(demand), Some(cpu));
         assert_eq!(limit(Demand::default()), None);
     }
 }

@@ -48,8 +48,8 @@ pub use ask::{RequestAnswer, TypedRequest};
 pub use client::{ControlClient, ControlClientError};
 pub use message::{
     CaptureResult, ControlGreeting, ControlReply, ControlRequest, EventInjectionResult, LaneChoice,
-    LaneProperties, LaneStatus, LinkList, NodeEgressStatus, NodeLimits, NodeStatus, ProgramStatus,
-    RecordOrder, RecordStatus, RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
+    LaneProperties, LaneStatus, LinkList, NodeEgressStatus, NodeStatus, ProgramStatus, RecordOrder,
+    RecordStatus, RecordedLayer, ReservationStatus, RunStatus, Snapshot, VERSION,
 };
 pub use nats::{NatMapping, NatStatus};
 pub use server::{ConnectionInput, ControlConnection, ControlListener};

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet, ScheduledEvent};
 use windtunnel_model::word::{LaneOperationalState, LayerRecordingState, ProgramState, StateWord};
-use windtunnel_model::{Bytes, LinkPatch, Rate};
+use windtunnel_model::{Bytes, LinkPatch, ResourceUsage};
 use windtunnel_trace::event::EventLogEntry as RunEvent;
 
 use crate::nats::NatStatus;
@@ -59,45 +60,14 @@ pub enum ControlRequest {
         lanes: LaneChoice,
         patch: Box<LinkPatch>,
     },
-    /// Limits the processor time of a node's programs, or of each node of a group. Answer:
-    /// [`ControlReply::Done`].
-    SetCpu {
-        /// The node or group.
-        node: String,
-        /// Thousandths of a processor.
-        millis: u32,
-    },
-    /// Limits the memory of a node's programs, or of those of each node of a group. Answer:
-    /// [`ControlReply::Done`].
-    SetMemory {
-        /// The node or group.
-        node: String,
-        bytes: Bytes,
-    },
-    /// Limits the processes and threads of a node's programs, or of those of each node of a group.
-    /// Answer: [`ControlReply::Done`].
-    SetPids {
-        /// The node or group.
-        node: String,
-        count: u32,
-    },
-    /// Limits what a node's programs read of each disk and what they write, or those of each node of
-    /// a group. Answer: [`ControlReply::Done`].
-    SetDisk {
-        /// The node or group.
-        node: String,
-        rate: Rate,
-    },
-    /// Changes what a node or reservation has of processors: its minimum, its weight or both. Answer:
-    /// [`ControlReply::Done`].
-    SetShare {
-        /// The node or reservation.
-        name: String,
-        /// Thousandths of a processor.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        min_millis: Option<u32>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        weight: Option<u32>,
+    /// Changes limits of what all programs of a node use together, of each node of a group or of a
+    /// reservation, or what it has of processors that are divided: those that are named, one after the
+    /// other until one is refused. Answer: [`ControlReply::Done`].
+    Limit {
+        /// The node, group or reservation.
+        who: String,
+        /// What can change while programs run ([`Demand::live`]).
+        demand: Demand,
     },
     /// Answer: [`ControlReply::Reservations`].
     Reservations,
@@ -435,8 +405,8 @@ pub struct NodeStatus {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub absent: bool,
     /// What limits it now, and what it has of that.
-    #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
-    pub limits: NodeLimits,
+    #[serde(default, skip_serializing_if = "ResourceUsage::is_none")]
+    pub limits: ResourceUsage,
     pub programs: Vec<ProgramStatus>,
 }
 
@@ -459,8 +429,8 @@ pub struct ReservationStatus {
     /// Bytes that are reserved for it by its own words.
     pub memory_min: u64,
     /// What limits it, and what it has of that.
-    #[serde(default, skip_serializing_if = "NodeLimits::is_none")]
-    pub limits: NodeLimits,
+    #[serde(default, skip_serializing_if = "ResourceUsage::is_none")]
+    pub limits: ResourceUsage,
     /// What it sends; absent for a reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending: Option<NodeEgressStatus>,
@@ -494,41 +464,6 @@ impl NodeEgressStatus {
                 dropped_packets: sum.dropped_packets.saturating_add(lane.dropped_packets),
             }
         })
-    }
-}
-
-/// What limits a node now. A used amount is that of its last whole second or of the last look.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct NodeLimits {
-    /// Thousandths of a processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_millis: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_used_millis: Option<u32>,
-    /// Bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_used: Option<u64>,
-    /// Processes and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pids: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pids_used: Option<u64>,
-    /// Bytes a second that may be read of each disk, and written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk: Option<u64>,
-    /// Those of the disk that was used most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk_used: Option<u64>,
-}
-
-impl NodeLimits {
-    /// Whether nothing limits it.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == NodeLimits::default()
     }
 }
 

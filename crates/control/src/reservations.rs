@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::{Resource, ResourceAmounts};
 
 use crate::registry::{is_private, places};
 
@@ -22,6 +23,25 @@ pub struct RunReservation {
     /// Thousandths of a processor.
     pub cpu_millis: u64,
     pub memory_bytes: u64,
+}
+
+impl RunReservation {
+    /// A run reserves so much.
+    #[must_use]
+    pub fn new(name: String, folder: PathBuf, amounts: &ResourceAmounts) -> RunReservation {
+        let cpu_millis = amounts.amount(Resource::Cpu);
+        RunReservation { name, folder, cpu_millis, memory_bytes: amounts.amount(Resource::Memory) }
+    }
+
+    /// How much it has reserved.
+    #[must_use]
+    pub fn amounts(&self) -> ResourceAmounts {
+        ResourceAmounts {
+            cpu_millis: Some(self.cpu_millis),
+            memory: Some(self.memory_bytes),
+            ..ResourceAmounts::default()
+        }
+    }
 }
 
 /// The reservations of a run, for as long as this value or a process lives that inherited it.
@@ -92,13 +112,13 @@ impl ReservationLock {
     /// What `admit` says; if the file cannot be written.
     pub fn change<E>(
         &mut self,
-        cpu_millis: u64,
-        memory_bytes: u64,
+        amounts: &ResourceAmounts,
         admit: impl FnOnce(&[RunReservation]) -> Result<(), E>,
     ) -> Result<(), HoldError<E>> {
         let _exclusive = exclusive(&self.place)?;
         admit(&others(&self.place, Some(&self.path))).map_err(HoldError::Refused)?;
-        (self.reserved.cpu_millis, self.reserved.memory_bytes) = (cpu_millis, memory_bytes);
+        let RunReservation { name, folder, .. } = self.reserved.clone();
+        self.reserved = RunReservation::new(name, folder, amounts);
         Ok(self.write()?)
     }
 
@@ -220,8 +240,13 @@ mod tests {
             ReservationLock::begin_in(&place, wanted("a", 600), at_most(1000, 600)).unwrap();
         let mut own =
             ReservationLock::begin_in(&place, wanted("b", 300), at_most(1000, 300)).unwrap();
-        own.change(400, 8, at_most(1000, 400)).unwrap();
-        assert!(own.change(401, 9, at_most(1000, 401)).is_err());
+        let amounts = |cpu_millis, memory| ResourceAmounts {
+            cpu_millis: Some(cpu_millis),
+            memory: Some(memory),
+            ..ResourceAmounts::default()
+        };
+        own.change(&amounts(400, 8), at_most(1000, 400)).unwrap();
+        assert!(own.change(&amounts(401, 9), at_most(1000, 401)).is_err());
         assert_eq!((own.reserved().cpu_millis, own.reserved().memory_bytes), (400, 8));
         let seen: Vec<u64> = others(&place, None).iter().map(|it| it.cpu_millis).collect();
         assert_eq!(seen, [600, 400]);

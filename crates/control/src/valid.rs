@@ -3,7 +3,6 @@
 
 pub mod part;
 
-use windtunnel_model::demand::Demand;
 use windtunnel_model::name;
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short, shown};
 use windtunnel_model::{LinkPatch, Plan};
@@ -51,32 +50,11 @@ impl Validate for ControlRequest {
                 lanes.validate().and_then(|()| is_bounded(patch))
             }
             ControlRequest::State { lanes, .. } => lanes.validate(),
-            ControlRequest::SetCpu { node, millis } => {
-                ensure(*millis > 0, || "nothing would ever run".to_owned())?;
-                ensure_short("the name of a node", node)
-            }
-            ControlRequest::SetShare { name, min_millis, weight } => {
-                let demand = Demand {
-                    cpu_min_millis: *min_millis,
-                    cpu_weight: *weight,
-                    ..Demand::default()
-                };
+            ControlRequest::Limit { who, demand } => {
                 demand.validate()?;
-                ensure(demand.is_weighted(), || "nothing is to change".to_owned())?;
-                ensure_short("the name of a node", name)
-            }
-            ControlRequest::SetMemory { node, bytes } => {
-                let demand = Demand { memory: Some(*bytes), ..Demand::default() };
-                demand.validate()?;
-                ensure_short("the name of a node", node)
-            }
-            ControlRequest::SetPids { node, count } => {
-                Demand { pids: Some(*count), ..Demand::default() }.validate()?;
-                ensure_short("the name of a node", node)
-            }
-            ControlRequest::SetDisk { node, rate } => {
-                Demand { disk: Some(*rate), ..Demand::default() }.validate()?;
-                ensure_short("the name of a node", node)
+                let can_change = !demand.is_unknown() && *demand == demand.live();
+                ensure(can_change, || "that cannot change".to_owned())?;
+                ensure_short("the name of a node", who)
             }
             ControlRequest::Do { events } => ensure(events.len() <= EVENTS_MAX, || {
                 format!("{} events are more than {EVENTS_MAX}", events.len())

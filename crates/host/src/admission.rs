@@ -6,13 +6,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::admission::{
-    self, ReservableResource, ReservationHolder, ResourceAmounts, ResourceShortfall,
-};
+use windtunnel_budget::admission::{self, ReservationHolder, ResourceShortfall};
 use windtunnel_control::reservations::{self, HoldError, ReservationLock, RunReservation};
-use windtunnel_model::Plan;
+use windtunnel_limit::ResourceLimitOwner;
+use windtunnel_model::{Plan, Resource, ResourceAmounts};
 use windtunnel_sys::limits;
-use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 use crate::error::RunError;
 use parts::MachineReservations;
@@ -69,7 +67,7 @@ impl RunAdmission {
         &mut self,
         owner: ResourceLimitOwner,
         wanted: ResourceAmounts,
-        limit: Option<(ReservableResource, Option<u64>)>,
+        limit: Option<(Resource, Option<u64>)>,
     ) -> Result<(), String> {
         let had = self.parts.clone();
         self.parts.set(owner, wanted, limit);
@@ -94,12 +92,11 @@ impl RunAdmission {
     fn hold(&mut self, asked: ResourceAmounts) -> Result<(), HoldError<Vec<ResourceShortfall>>> {
         let capacity = self.capacity;
         let admit = |others: &[RunReservation]| admission::admit(capacity, &holders(others), asked);
-        let (cpu_millis, memory_bytes) = (asked.cpu_millis, asked.memory_bytes);
         if let Some(holding) = &mut self.holding {
-            return holding.change(cpu_millis, memory_bytes, admit);
+            return holding.change(&asked, admit);
         }
         let (name, folder) = (self.name.clone(), self.folder.clone());
-        let wanted = RunReservation { name, folder, cpu_millis, memory_bytes };
+        let wanted = RunReservation::new(name, folder, &asked);
         self.holding = Some(ReservationLock::begin(wanted, admit)?);
         Ok(())
     }
@@ -126,8 +123,9 @@ pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<ResourceShortfall>> {
 pub fn capacity() -> ResourceAmounts {
     let cpus = limits::cpus().map_or(0, |cpus| cpus.len());
     ResourceAmounts {
-        cpu_millis: u64::try_from(cpus).unwrap_or(0).saturating_mul(1000),
-        memory_bytes: memory_bytes().unwrap_or(0),
+        cpu_millis: Some(u64::try_from(cpus).unwrap_or(0).saturating_mul(1000)),
+        memory: memory_bytes().ok(),
+        ..ResourceAmounts::default()
     }
 }
 
@@ -140,10 +138,8 @@ fn memory_bytes() -> io::Result<u64> {
 }
 
 fn holders(runs: &[RunReservation]) -> Vec<ReservationHolder> {
-    let holder = |run: &RunReservation| ReservationHolder {
-        name: run.name.clone(),
-        amounts: ResourceAmounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes },
-    };
+    let holder =
+        |run: &RunReservation| ReservationHolder { name: run.name.clone(), amounts: run.amounts() };
     runs.iter().map(holder).collect()
 }
 
@@ -154,6 +150,6 @@ mod tests {
     #[test]
     fn this_machine_has_something_to_reserve() {
         let capacity = capacity();
-        assert!(capacity.cpu_millis >= 1000 && capacity.memory_bytes > 100_000_000);
+        assert!(capacity.cpu_millis >= Some(1000) && capacity.memory > Some(100_000_000));
     }
 }

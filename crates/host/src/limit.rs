@@ -33,6 +33,7 @@ use std::path::PathBuf;
 
 use windtunnel_budget::pacing::PacingBudgetScope;
 use windtunnel_limit::AttachRefusal;
+use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
@@ -42,7 +43,7 @@ pub use destination::AllowedDestination;
 use holding::CommandLimitEnforcer;
 use network::CommandNetworkLimiter;
 pub use registry::{LimitRegistryEntry, list, set};
-pub use resources::{AmountUse, CommandCpuSample, CommandResourceUsage, ProcessorUse, Resources};
+pub use resources::{CommandCpuSample, CommandCpuUsage, CommandResourceUsage};
 pub use status::{
     AttachedProcessStatus, CommandLimitReport, CommandLimitStatus, DirectionThroughput,
     LimitEnforcementCounts, NotLimited, name_of,
@@ -61,7 +62,7 @@ pub struct CommandLimitOptions {
     /// Bits a second to send and to receive, 0 for no limit; `None`: as it is.
     pub rates: [Option<u64>; 2],
     /// What the command and all that it starts may use of the machine.
-    pub resources: Resources,
+    pub resources: ResourceAmounts,
     /// Where the command and all that it starts may connect and send to; empty: anywhere.
     pub connect: Vec<AllowedDestination>,
     /// Files and folders that the command and all that it starts may not see.

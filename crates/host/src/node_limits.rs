@@ -14,17 +14,15 @@ mod shares;
 
 use std::path::Path;
 
-use windtunnel_control::NodeLimits;
-use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice};
-use windtunnel_model::plan::Node;
-use windtunnel_model::{Plan, ReservationId, Time};
-use windtunnel_sys::limits;
-use windtunnel_verdict::evidence::{
-    CpuUsageAccount, ResourceLimit, ResourceLimitHit, ResourceLimitOwner,
+use windtunnel_limit::{
+    CgroupLimits, ControlGroup, LimitAccount, LimitHit, LimitMechanismChoice, ResourceLimitOwner,
 };
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::Node;
+use windtunnel_model::{Plan, ReservationId, Resource, ResourceUsage, Time};
+use windtunnel_sys::limits;
 
 pub use agent_group::AgentGroup;
-pub(crate) use change::NodeLimitChange;
 pub(crate) use enforce::data_of;
 pub(crate) use outside::CpuTimeExcess;
 
@@ -137,10 +135,8 @@ impl MachineResourceLimits {
         guarantee: Option<u32>,
     ) -> Result<(), RunError> {
         let within = node.reservation.and_then(|it| self.reservation(it.index()));
-        let within = within.and_then(|it| it.groups.as_ref()?.around()).or(self.around.as_ref());
-        let demand = &node.demand;
-        let disks = [self.disks.weight(demand), self.disks.limit(index, demand)];
-        let groups = match NodeGroups::make(choice, node, within, guarantee, disks) {
+        let within = within.and_then(|it| it.limits.groups()?.around()).or(self.around.as_ref());
+        let groups = match NodeGroups::make(choice, index, node, within, guarantee, &self.disks) {
             Ok(groups) => Some(groups),
             // It would be outside of its reservation.
             Err(error) if within.is_some() => {
@@ -154,9 +150,7 @@ impl MachineResourceLimits {
                 None
             }
         };
-        let mut limited = OwnerResourceLimits::of_node(index, node, groups);
-        limited.name_mechanisms(choice);
-        self.nodes.push(limited);
+        self.nodes.push(OwnerResourceLimits::of_node(index, node, groups));
         Ok(())
     }
 
@@ -174,14 +168,14 @@ impl MachineResourceLimits {
     pub(crate) fn begin(&mut self, origin: Time) {
         self.origin_ns = origin.as_nanos();
         self.looks = Rounds::beginning(origin.as_nanos());
-        self.all().for_each(|limited| limited.begin(origin.as_nanos()));
+        self.all().for_each(|limited| limited.limits.begin(origin.as_nanos()));
     }
 
     /// When the next window of a group is complete, or the next groups are to be looked at, by the
     /// monotonic clock.
     pub(crate) fn next_wake(&self) -> Option<Time> {
         let all = || self.nodes.iter().chain(&self.reservations);
-        let due = all().filter_map(OwnerResourceLimits::due_ns);
+        let due = all().filter_map(|limited| limited.limits.due_ns());
         let looks =
             all().any(OwnerResourceLimits::is_looked_at).then(|| self.looks.due_ns(self.count()));
         due.chain(looks.flatten()).min().map(Time::from_nanos)
@@ -191,7 +185,7 @@ impl MachineResourceLimits {
     /// until now counts.
     pub(crate) fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
         self.check(pid);
-        self.all().for_each(|limited| limited.end(now.as_nanos()));
+        self.all().for_each(|limited| limited.limits.end(now.as_nanos()));
         self.is_over = true;
     }
 
@@ -207,10 +201,13 @@ impl MachineResourceLimits {
         &mut self,
         now: Time,
         pid: impl Fn(usize) -> Option<u32>,
-    ) -> Vec<ResourceLimitHit> {
+    ) -> Vec<(ResourceLimitOwner, LimitHit)> {
         let now_ns = now.as_nanos();
-        let complete = self.all().filter(|it| it.due_ns().is_some_and(|due_ns| due_ns <= now_ns));
-        complete.take(TURN_MOST).for_each(|limited| limited.meter(now_ns));
+        let is_due = |it: &&mut OwnerResourceLimits| {
+            it.limits.due_ns().is_some_and(|due_ns| due_ns <= now_ns)
+        };
+        let complete = self.all().filter(is_due);
+        complete.take(TURN_MOST).for_each(|limited| limited.limits.meter(now_ns));
         let at_ns = now_ns.saturating_sub(self.origin_ns);
         let due = self.looks.due(now_ns, self.count());
         let mut reached = Vec::new();
@@ -218,42 +215,40 @@ impl MachineResourceLimits {
             self.check_one(position, &pid);
             let Some(limited) = self.all().nth(position) else { break };
             reached.extend(limited.look());
-            limited.write_down(at_ns);
+            limited.limits.write_down(at_ns);
         }
         reached
     }
 
     /// Whether a program that was killed just now may have been by a limit: what its node's groups
     /// say. Named is that program.
-    pub(crate) fn killed(&mut self, node: usize, program: usize) -> Vec<ResourceLimitHit> {
+    pub(crate) fn killed(
+        &mut self,
+        node: usize,
+        program: usize,
+    ) -> Vec<(ResourceLimitOwner, LimitHit)> {
         if self.is_over {
             return Vec::new();
         }
-        let limited =
-            self.nodes.iter_mut().filter(|limited| limited.owner == ResourceLimitOwner::Node(node));
+        let own = ResourceLimitOwner::Node(node);
+        let limited = self.nodes.iter_mut().filter(|limited| limited.owner == own);
         let limited = limited.chain(&mut self.reservations);
-        let mut reached: Vec<ResourceLimitHit> =
-            limited.flat_map(OwnerResourceLimits::look).collect();
-        for it in reached
-            .iter_mut()
-            .filter(|it| it.ended > 0 && it.owner == ResourceLimitOwner::Node(node))
-        {
-            it.owner = ResourceLimitOwner::Program(node, program);
+        let mut reached: Vec<_> = limited.flat_map(OwnerResourceLimits::look).collect();
+        for (owner, hit) in &mut reached {
+            if *owner == own && hit.program.is_none() && hit.ended > 0 {
+                hit.program = Some(program);
+            }
         }
         reached
     }
 
-    /// The account of a node that limits its processor time itself.
-    pub(crate) fn account_of(&mut self, node: usize) -> Option<&mut CpuUsageAccount> {
-        self.of(node)?.own_account()
-    }
-
-    /// What limits each limited node now, and what it has of that.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, NodeLimits)> + '_ {
+    /// What limits each limited node now, and what it uses of that.
+    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, ResourceUsage)> + '_ {
         let nodes = self.nodes.iter();
-        nodes.filter_map(|limited| Some((limited.owner.node()?, limited.status())))
+        nodes.filter_map(|limited| Some((limited.owner.node()?, limited.limits.usage())))
     }
 
+    /// The limits of a node, if it has any.
     pub(crate) fn of(&mut self, node: usize) -> Option<&mut OwnerResourceLimits> {
         self.nodes.iter_mut().find(|limited| limited.owner == ResourceLimitOwner::Node(node))
     }
@@ -271,15 +266,13 @@ impl MachineResourceLimits {
         self.nodes.iter_mut().chain(&mut self.reservations)
     }
 
-    /// What all had. Groups go away, as the nodes have.
-    pub(crate) fn into_accounts(self) -> (Vec<CpuUsageAccount>, Vec<ResourceLimit>) {
-        let (mut accounts, mut bounds) = (Vec::new(), Vec::new());
+    /// What came of all limits: of those of processor time, and of the others. Groups go away, as the
+    /// nodes have.
+    pub(crate) fn into_accounts(self) -> (Vec<LimitAccount>, Vec<LimitAccount>) {
         // Groups of nodes go before those around them.
-        for limited in self.nodes.into_iter().chain(self.reservations) {
-            accounts.extend(limited.processors.into_iter().map(|it| it.account));
-            bounds.extend(limited.bounds);
-        }
-        (accounts, bounds)
+        let all = self.nodes.into_iter().chain(self.reservations);
+        let accounts = all.flat_map(|limited| limited.into_accounts(self.origin_ns));
+        accounts.partition(|account| account.resource == Resource::Cpu)
     }
 }
 
@@ -290,29 +283,29 @@ fn is_limited(node: &Node) -> bool {
 /// Refuses what no mechanism of this machine can hold.
 fn refuse_lacking(choice: &LimitMechanismChoice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
     let refuse = |who, key, resource| lacking(choice, who, key, resource);
-    let lacks = |resource| choice.group_of(resource).is_none();
     for (_, node) in nodes {
-        if node.demand.is_weighted() && lacks(CgroupResource::Processor) {
+        if node.demand.is_weighted() && choice.group_of(Resource::Cpu).is_none() {
             let key = if node.demand.cpu_min_millis.is_some() { "cpu: min" } else { "cpu: weight" };
-            return refuse(format!("node {}", node.name), key, CgroupResource::Processor);
+            return refuse(format!("node {}", node.name), key, Resource::Cpu);
         }
         for (index, program) in node.programs.iter().enumerate() {
-            let who = || format!("program {index} of node {}", node.name);
-            let demand = &program.demand;
-            let processor = demand.cpu_millis.is_some() || demand.is_weighted();
-            let asked = [
-                (processor, "cpu", CgroupResource::Processor),
-                (demand.memory.is_some(), "memory", CgroupResource::Memory),
-                (demand.pids.is_some(), "pids", CgroupResource::Processes),
-            ];
-            for (is_asked, key, resource) in asked {
-                if is_asked && lacks(resource) {
-                    return refuse(who(), key, resource);
-                }
+            if let Some(resource) = ungrouped(choice, &program.demand) {
+                let who = format!("program {index} of node {}", node.name);
+                return refuse(who, resource.key(), resource);
             }
         }
     }
     Ok(())
+}
+
+/// The first resource that is asked for, disks apart, and that no group can limit here.
+fn ungrouped(choice: &LimitMechanismChoice, demand: &Demand) -> Option<Resource> {
+    let limits = demand.limits();
+    let is_asked = |resource: &Resource| {
+        limits.of(*resource).is_some() || *resource == Resource::Cpu && demand.is_weighted()
+    };
+    let mut asked = [Resource::Cpu, Resource::Memory, Resource::Pids].into_iter().filter(is_asked);
+    asked.find(|resource| choice.group_of(*resource).is_none())
 }
 
 /// There is no group for a limit.
@@ -320,7 +313,7 @@ fn lacking(
     choice: &LimitMechanismChoice,
     who: String,
     key: &'static str,
-    resource: CgroupResource,
+    resource: Resource,
 ) -> Result<(), RunError> {
     let why = choice.refusals_of(resource).join("; ");
     Err(RunError::Limit { who, key, why })

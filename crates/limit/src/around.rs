@@ -11,12 +11,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use windtunnel_model::{LimitMechanism, Resource};
 use windtunnel_sys::process::Pid;
 
 use crate::choice::LimitMechanismChoice;
 use crate::group::{CgroupLimits, ControlGroup};
-use crate::mechanism::Mechanism;
-use crate::place::CgroupResource;
 use crate::tree::{self, ProcessTree};
 use crate::way::{self, EvacuatedCgroup, ROUNDS_MAX};
 
@@ -35,10 +34,7 @@ impl CgroupRelocation {
     ///
     /// # Errors
     /// Why none can be made.
-    pub fn choose(
-        tree: &ProcessTree,
-        wanted: &[CgroupResource],
-    ) -> io::Result<Option<CgroupRelocation>> {
+    pub fn choose(tree: &ProcessTree, wanted: &[Resource]) -> io::Result<Option<CgroupRelocation>> {
         let all = tree.walk();
         let Some(root) = all.first().map(|pid| number(*pid)) else { return Ok(None) };
         let group_of = |pid: u32| fs::read_to_string(format!("/proc/{pid}/cgroup"));
@@ -65,7 +61,7 @@ impl CgroupRelocation {
 
     /// The version of groups that limits a resource, if one can.
     #[must_use]
-    pub fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
+    pub fn mechanism(&self, resource: Resource) -> Option<LimitMechanism> {
         self.choice.group_of(resource)
     }
 
@@ -153,6 +149,8 @@ fn lives(pid: u32) -> bool {
 mod tests {
     use std::process::Command;
 
+    use windtunnel_model::ResourceAmounts;
+
     use super::*;
     use crate::tree::tests::ALONE;
 
@@ -167,15 +165,14 @@ mod tests {
         }
         let groups = |pid| fs::read_to_string(format!("/proc/{}/cgroup", number(pid))).unwrap();
         let before = groups(pid);
-        if let Ok(Some(mut around)) = CgroupRelocation::choose(&tree, &[CgroupResource::Processes])
-        {
-            let bounds = CgroupLimits { processes: Some(100), ..CgroupLimits::default() };
+        if let Ok(Some(mut around)) = CgroupRelocation::choose(&tree, &[Resource::Pids]) {
+            let bounds = CgroupLimits::of(ResourceAmounts::only(Resource::Pids, 100));
             let mut group = around.enter(&tree, &bounds).unwrap();
             assert!(!around.is_empty());
             for member in tree.walk() {
                 assert!(groups(member).contains("/windtunnel-"), "{}", groups(member));
             }
-            assert_eq!(group.processes().unwrap().unwrap().count, 2);
+            assert_eq!(group.pids().unwrap().unwrap().count, 2);
         }
         for member in tree.walk() {
             assert_eq!(groups(member), before);

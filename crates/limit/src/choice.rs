@@ -9,13 +9,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
+
 use crate::disks::DiskInventory;
-use crate::group::{CgroupLimits, ControlGroup, DiskBounds};
+use crate::group::{CgroupLimits, ControlGroup};
 use crate::hierarchy::Hierarchy;
-use crate::mechanism::Mechanism;
 use crate::membership::CgroupMembership;
 use crate::owner::CgroupOwner;
-use crate::place::{CgroupParentFolders, CgroupResource, give, has_word};
+use crate::place::{CgroupParentFolders, GROUPED, controller, give, has_word};
 use crate::way::{self, EvacuatedCgroup};
 
 /// What this machine allows.
@@ -28,7 +29,7 @@ pub struct LimitMechanismChoice {
     /// Where processes are in the group that another process has made for all.
     around: CgroupMembership,
     owner: Option<CgroupOwner>,
-    refusals: Vec<(CgroupResource, String)>,
+    refusals: Vec<(Resource, String)>,
     disks: DiskInventory,
     /// Why disks are not divided by weight.
     undivided: Option<String>,
@@ -48,8 +49,7 @@ impl LimitMechanismChoice {
             }
             Err(error) => {
                 let why = format!("control groups: {error}");
-                choice.refusals =
-                    CgroupResource::ALL.map(|resource| (resource, why.clone())).to_vec();
+                choice.refusals = GROUPED.map(|resource| (resource, why.clone())).to_vec();
             }
         }
         choice.outside = choice.place.clone();
@@ -85,9 +85,7 @@ impl LimitMechanismChoice {
                 emptied = None;
             }
         }
-        for resource in
-            [CgroupResource::Processor, CgroupResource::Memory, CgroupResource::Processes]
-        {
+        for resource in [Resource::Cpu, Resource::Memory, Resource::Pids] {
             if !choice.place.given.contains(&resource) {
                 choice.try_first(&hierarchy, resource);
             }
@@ -127,40 +125,40 @@ impl LimitMechanismChoice {
 
     /// The mechanism for processor time.
     #[must_use]
-    pub fn mechanism(&self) -> Mechanism {
-        self.group_of(CgroupResource::Processor).unwrap_or(Mechanism::DutyCycle)
+    pub fn mechanism(&self) -> LimitMechanism {
+        self.group_of(Resource::Cpu).unwrap_or(LimitMechanism::DutyCycle)
     }
 
     /// The mechanism for any resource.
     #[must_use]
-    pub fn mechanism_of(&self, resource: CgroupResource) -> Mechanism {
+    pub fn mechanism_of(&self, resource: Resource) -> LimitMechanism {
         self.group_of(resource).unwrap_or_else(|| without_group(resource))
     }
 
     /// The version of groups that limits a resource, if one can.
     #[must_use]
-    pub fn group_of(&self, resource: CgroupResource) -> Option<Mechanism> {
+    pub fn group_of(&self, resource: Resource) -> Option<LimitMechanism> {
         self.place.mechanism(resource)
     }
 
     /// Why disks cannot be divided by weight; `None`: they can.
     #[must_use]
     pub fn undivided(&self) -> Option<String> {
-        match self.group_of(CgroupResource::Disk) {
+        match self.group_of(Resource::Disk) {
             Some(_) => self.undivided.clone(),
-            None => Some(self.refusals_of(CgroupResource::Disk).join("; ")),
+            None => Some(self.refusals_of(Resource::Disk).join("; ")),
         }
     }
 
     /// Why processor time is not limited by one of the better ones.
     #[must_use]
     pub fn refusals(&self) -> Vec<&str> {
-        self.refusals_of(CgroupResource::Processor)
+        self.refusals_of(Resource::Cpu)
     }
 
     /// Why a resource is not limited by one of the better ones.
     #[must_use]
-    pub fn refusals_of(&self, resource: CgroupResource) -> Vec<&str> {
+    pub fn refusals_of(&self, resource: Resource) -> Vec<&str> {
         let own = self.refusals.iter().filter(|(other, _)| *other == resource);
         own.map(|(_, why)| why.as_str()).collect()
     }
@@ -190,7 +188,7 @@ impl LimitMechanismChoice {
     ///
     /// # Errors
     /// If it is no more, or cannot be entered.
-    pub fn join(&self, address: &str, resources: &[CgroupResource]) -> io::Result<ControlGroup> {
+    pub fn join(&self, address: &str, resources: &[Resource]) -> io::Result<ControlGroup> {
         ControlGroup::join(CgroupParentFolders::of_address(address)?, &self.outside, resources)
     }
 
@@ -203,7 +201,7 @@ impl LimitMechanismChoice {
         let name = self.owner.as_ref().map(|owner| owner.group(self.made)).ok_or_else(denied)?;
         self.made += 1;
         within.place().divide()?;
-        let place = within.place().only(CgroupResource::Processor, &self.outside);
+        let place = within.place().only(Resource::Cpu, &self.outside);
         let around = within.membership();
         ControlGroup::make(
             &place,
@@ -234,7 +232,7 @@ impl LimitMechanismChoice {
                 break;
             }
         }
-        for resource in CgroupResource::ALL {
+        for resource in GROUPED {
             if !self.place.given.contains(&resource) {
                 self.try_first(hierarchy, resource);
             }
@@ -242,14 +240,14 @@ impl LimitMechanismChoice {
     }
 
     /// The resources that groups in a folder of version 2 could limit.
-    fn offered(folder: &Path) -> Vec<CgroupResource> {
+    fn offered(folder: &Path) -> Vec<Resource> {
         let controllers = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
-        let offered = |it: &CgroupResource| has_word(&controllers, it.controller());
-        CgroupResource::ALL.into_iter().filter(offered).collect()
+        let offered = |it: &Resource| has_word(&controllers, controller(*it));
+        GROUPED.into_iter().filter(offered).collect()
     }
 
     /// Finds what groups of version 2 below a folder can limit.
-    fn try_unified(&mut self, folder: &Path, offered: &[CgroupResource]) {
+    fn try_unified(&mut self, folder: &Path, offered: &[Resource]) {
         let mut given = Vec::new();
         for resource in offered.iter().copied() {
             if let Some(why) = self.unfit(resource, &given) {
@@ -273,7 +271,7 @@ impl LimitMechanismChoice {
     }
 
     /// Makes it so that groups in a folder of version 2 can be entered.
-    fn clear(&mut self, folder: &Path, offered: &[CgroupResource]) -> io::Result<()> {
+    fn clear(&mut self, folder: &Path, offered: &[Resource]) -> io::Result<()> {
         let owner = self.owner.as_ref().ok_or_else(denied)?;
         if offered.is_empty() {
             return Ok(());
@@ -284,32 +282,32 @@ impl LimitMechanismChoice {
     }
 
     /// Why groups would not limit a resource, beside those that they can.
-    fn unfit(&self, resource: CgroupResource, given: &[CgroupResource]) -> Option<&'static str> {
-        if resource != CgroupResource::Disk {
+    fn unfit(&self, resource: Resource, given: &[Resource]) -> Option<&'static str> {
+        if resource != Resource::Disk {
             return None;
         }
-        if !given.contains(&CgroupResource::Memory) {
+        if !given.contains(&Resource::Memory) {
             return Some("without the memory controller, writes through the page cache escape");
         }
         self.disks.is_empty().then_some("the machine has no disk")
     }
 
     /// Finds whether groups of version 1 can limit a resource.
-    fn try_first(&mut self, hierarchy: &Hierarchy, resource: CgroupResource) {
+    fn try_first(&mut self, hierarchy: &Hierarchy, resource: Resource) {
         if self.refusals_of(resource).is_empty() {
-            let name = resource.controller();
+            let name = controller(resource);
             let why = format!("cgroup v2: no group with the {name} controller around");
             self.refusals.push((resource, why));
         }
-        if resource == CgroupResource::Disk {
+        if resource == Resource::Disk {
             let why = "cgroup v1: its groups do not see writes through the page cache";
             return self.refusals.push((resource, why.to_owned()));
         }
-        let is_processor = resource == CgroupResource::Processor;
+        let is_processor = resource == Resource::Cpu;
         let account = is_processor.then(|| hierarchy.first_version("cpuacct")).flatten();
-        let folder: Option<PathBuf> = hierarchy.first_version(resource.controller());
+        let folder: Option<PathBuf> = hierarchy.first_version(controller(resource));
         let Some(folder) = folder.filter(|_| !is_processor || account.is_some()) else {
-            let name = resource.controller();
+            let name = controller(resource);
             let why = format!("cgroup v1: the {name} controller is not mounted");
             return self.refusals.push((resource, why));
         };
@@ -328,41 +326,19 @@ impl LimitMechanismChoice {
         }
     }
 
-    fn refuse(
-        &mut self,
-        resource: CgroupResource,
-        version: &str,
-        folder: &Path,
-        error: &io::Error,
-    ) {
+    fn refuse(&mut self, resource: Resource, version: &str, folder: &Path, error: &io::Error) {
         self.refusals.push((resource, format!("{version}: {}: {error}", folder.display())));
     }
 
     /// Makes a group that limits a resource, and removes it again.
-    fn try_place(
-        &mut self,
-        place: &CgroupParentFolders,
-        resource: CgroupResource,
-    ) -> io::Result<()> {
+    fn try_place(&mut self, place: &CgroupParentFolders, resource: Resource) -> io::Result<()> {
         let owner = self.owner.as_ref().ok_or_else(denied)?;
         place.folders().for_each(|folder| owner.sweep(folder));
         let name = owner.group(self.made);
         self.made += 1;
-        let bounds = match resource {
-            CgroupResource::Processor => {
-                CgroupLimits { processor: Some(TRIAL), ..CgroupLimits::default() }
-            }
-            CgroupResource::Memory => {
-                CgroupLimits { memory: Some(TRIAL_BYTES), ..CgroupLimits::default() }
-            }
-            CgroupResource::Processes => {
-                CgroupLimits { processes: Some(TRIAL), ..CgroupLimits::default() }
-            }
-            CgroupResource::Disk => {
-                let disk = DiskBounds { rate: Some(TRIAL_BYTES), weight: None };
-                CgroupLimits { disk: Some(disk), ..CgroupLimits::default() }
-            }
-        };
+        let trial =
+            if matches!(resource, Resource::Memory | Resource::Disk) { TRIAL_BYTES } else { TRIAL };
+        let bounds = CgroupLimits::of(ResourceAmounts::only(resource, trial));
         let mut group = ControlGroup::make(
             place,
             place,
@@ -371,9 +347,9 @@ impl LimitMechanismChoice {
             &bounds,
             &self.disks,
         )?;
-        if resource == CgroupResource::Disk {
-            let disk = Some(DiskBounds { rate: None, weight: Some(1) });
-            let weighed = group.set(&CgroupLimits { disk, ..CgroupLimits::default() });
+        if resource == Resource::Disk {
+            let weight = CgroupLimits { disk_weight: Some(1), ..CgroupLimits::default() };
+            let weighed = group.set(&weight);
             self.undivided = weighed.err().map(|error| error.to_string());
         }
         if group.limits(resource) { Ok(()) } else { Err(denied()) }
@@ -382,12 +358,13 @@ impl LimitMechanismChoice {
 
 /// What limits a resource where no group does.
 #[must_use]
-pub fn without_group(resource: CgroupResource) -> Mechanism {
+pub fn without_group(resource: Resource) -> LimitMechanism {
     match resource {
-        CgroupResource::Processor => Mechanism::DutyCycle,
-        CgroupResource::Processes if counts_in_namespaces() => Mechanism::Namespace,
-        CgroupResource::Processes | CgroupResource::Memory => Mechanism::Watch,
-        CgroupResource::Disk => Mechanism::Nothing,
+        Resource::Cpu => LimitMechanism::DutyCycle,
+        Resource::Pids if counts_in_namespaces() => LimitMechanism::Namespace,
+        Resource::Pids | Resource::Memory => LimitMechanism::Watch,
+        Resource::Disk => LimitMechanism::Nothing,
+        Resource::OpenFiles => LimitMechanism::PerProcess,
     }
 }
 
@@ -409,7 +386,7 @@ fn denied() -> io::Error {
 }
 
 /// Any share and any count do.
-const TRIAL: u32 = 100;
+const TRIAL: u64 = 100;
 /// Any size does.
 const TRIAL_BYTES: u64 = 64 << 20;
 
@@ -433,45 +410,43 @@ mod tests {
     #[test]
     fn what_is_chosen_can_be_done_or_the_reasons_against_all_others_are_known() {
         let mut choice = LimitMechanismChoice::of_machine();
-        for resource in CgroupResource::ALL {
+        for resource in GROUPED {
             if choice.group_of(resource).is_none() {
                 assert!(choice.refusals_of(resource).len() >= 2, "{choice:?}");
             }
         }
-        let bounds = CgroupLimits {
-            processor: Some(250),
-            guarantee: Some(100),
+        let most = ResourceAmounts {
+            cpu_millis: Some(250),
             memory: Some(64 << 20),
-            processes: Some(10),
-            disk: Some(DiskBounds { rate: Some(1 << 20), weight: None }),
+            pids: Some(10),
+            disk: Some(1 << 20),
+            open_files: None,
         };
+        let bounds = CgroupLimits { cpu_guarantee_millis: Some(100), ..CgroupLimits::of(most) };
         let Ok(mut group) = choice.group(None, &bounds) else {
-            assert_eq!(choice.mechanism(), Mechanism::DutyCycle);
+            assert_eq!(choice.mechanism(), LimitMechanism::DutyCycle);
             return;
         };
-        for resource in CgroupResource::ALL {
+        for resource in GROUPED {
             assert_eq!(group.limits(resource), choice.group_of(resource).is_some(), "{resource:?}");
         }
         let first = group.read().map(Result::unwrap);
-        group.set(&CgroupLimits { processor: Some(500), ..CgroupLimits::default() }).unwrap();
+        group.set(&CgroupLimits::of(ResourceAmounts::only(Resource::Cpu, 500))).unwrap();
         assert!(group.read().map(Result::unwrap).map(|it| it.now_ns) >= first.map(|it| it.now_ns));
         if let Some(memory) = group.memory() {
             assert_eq!(memory.unwrap().killed, 0);
         }
-        if let Some(processes) = group.processes() {
+        if let Some(processes) = group.pids() {
             assert_eq!(processes.unwrap().count, 0);
         }
-        let again = choice.join(&group.address(), &CgroupResource::ALL).unwrap();
-        for resource in CgroupResource::ALL {
+        let again = choice.join(&group.address(), &GROUPED).unwrap();
+        for resource in GROUPED {
             assert_eq!(again.limits(resource), group.limits(resource), "{resource:?}");
         }
         assert_eq!(again.entrances().len(), group.entrances().len());
         again.leave();
-        let inner = CgroupLimits { processes: Some(5), ..CgroupLimits::default() };
+        let inner = CgroupLimits::of(ResourceAmounts::only(Resource::Pids, 5));
         let inner = choice.group(Some(&group), &inner).unwrap();
-        assert_eq!(
-            inner.limits(CgroupResource::Processes),
-            choice.group_of(CgroupResource::Processes).is_some()
-        );
+        assert_eq!(inner.limits(Resource::Pids), choice.group_of(Resource::Pids).is_some());
     }
 }

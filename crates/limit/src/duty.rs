@@ -57,8 +57,7 @@ struct DutyCycleState {
     last: CpuUsageReading,
     /// Whether the controller wants it.
     stopped: bool,
-    /// With the share that was asked.
-    windows: Vec<(CpuUsageWindow, u32)>,
+    windows: Vec<CpuUsageWindow>,
     failure: Option<String>,
     /// Processes that may be born stopped when all run.
     births: NewProcessTracker,
@@ -87,7 +86,9 @@ impl DutyCycleController {
     /// # Errors
     /// If the thread cannot be notified.
     pub fn set(&self, share: u32) -> io::Result<()> {
-        self.shared.state().share = share;
+        if std::mem::replace(&mut self.shared.state().share, share) == share {
+            return Ok(());
+        }
         self.shared.changed.raise()
     }
 
@@ -112,7 +113,7 @@ impl DutyCycleController {
     ///
     /// # Errors
     /// If the threads cannot be notified: then all stays as it is.
-    pub fn end(self) -> io::Result<(CpuUsageReading, Vec<(CpuUsageWindow, u32)>)> {
+    pub fn end(self) -> io::Result<(CpuUsageReading, Vec<CpuUsageWindow>)> {
         let DutyCycleController { shared, threads: [look, resume] } = self;
         shared.state().ended = true;
         shared.changed.raise()?;
@@ -150,7 +151,7 @@ impl DutyCycleController {
 
     /// The windows since the last call, each with the share that was asked, and why the limit cannot
     /// be held if it cannot.
-    pub fn take(&self) -> (Vec<(CpuUsageWindow, u32)>, Option<String>) {
+    pub fn take(&self) -> (Vec<CpuUsageWindow>, Option<String>) {
         // It cannot be read if it was not raised.
         let _ = self.shared.news.clear();
         let mut state = self.shared.state();
@@ -188,7 +189,8 @@ impl SharedDutyCycle {
                 }
                 cycle.set_share(share, now_ns, used_ns);
                 // A window has one share: the one under way is left out.
-                meter.cut(CpuUsageReading { now_ns, used_ns, held_ns: cycle.stopped_ns() });
+                let held_ns = cycle.stopped_ns();
+                meter.cut(CpuUsageReading { now_ns, used_ns, held_ns }, share);
             }
         }
     }
@@ -220,8 +222,8 @@ impl SharedDutyCycle {
             look = cycle.defer(|| usage.sleeps()).unwrap_or(look);
         }
         let reading = CpuUsageReading { now_ns, used_ns, held_ns: cycle.stopped_ns() };
-        let window = meter.read(reading);
         let mut state = self.state();
+        let window = meter.read(reading, state.share);
         state.last = reading;
         let mut at_ns = look.at_ns;
         if state.stopped == look.run {
@@ -241,8 +243,7 @@ impl SharedDutyCycle {
             state.births.resume();
         }
         if window.is_some() || state.failure.is_some() {
-            let share = state.share;
-            state.windows.extend(window.map(|window| (window, share)));
+            state.windows.extend(window);
             // A reader that is behind finds them all.
             let _ = self.news.raise();
         }

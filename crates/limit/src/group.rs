@@ -2,10 +2,10 @@
 //!
 //! Source: the kernel's documents cgroup-v2, cgroup-v1/memory, cgroup-v1/pids and sched-bwc.
 
+mod cpu;
 mod disk;
 mod memory;
-mod processes;
-mod processor;
+mod pids;
 mod time;
 
 use std::fs::File;
@@ -13,43 +13,42 @@ use std::io::{self, Read, Seek, Write};
 use std::path::PathBuf;
 
 use windtunnel_budget::processor::CpuUsageReading;
-
+use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
 use windtunnel_sys::process::Pid;
 
 use crate::disks::DiskInventory;
 use crate::membership::{CgroupMembership, EscapedProcess};
-use crate::place::{CgroupFolders, CgroupParentFolders, CgroupResource};
+use crate::place::{CgroupFolders, CgroupParentFolders, GROUPED};
+use cpu::CpuFiles;
 use disk::DiskFiles;
 use memory::MemoryFiles;
-use processes::ProcessFiles;
-use processor::ProcessorFiles;
+use pids::PidsFiles;
 use time::TimeFile;
 
-pub use disk::{DiskBounds, DiskReading, DiskTransferCounts, DiskUse};
+pub use disk::{DiskReading, DiskTransferCounts, DiskUse};
 pub use memory::MemoryReading;
-pub use processes::ProcessReading;
-pub use processor::bandwidth;
+pub use pids::PidsReading;
 
 /// What a group is to limit; what is `None` is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CgroupLimits {
-    /// Thousandths of a processor.
-    pub processor: Option<u32>,
+    /// What all in it may use together; none limits descriptors.
+    pub most: ResourceAmounts,
     /// Thousandths of a processor that it has when all others want theirs: its weight among them.
-    pub guarantee: Option<u32>,
-    /// Bytes.
-    pub memory: Option<u64>,
-    pub processes: Option<u32>,
-    pub disk: Option<DiskBounds>,
+    pub cpu_guarantee_millis: Option<u32>,
+    /// Its part of disks among groups beside it, 1 to 100.
+    pub disk_weight: Option<u32>,
+    /// Whether disks may be limited later.
+    pub has_disk: bool,
 }
 
 /// A group of the calling process. Dropping it removes it, once its processes have ended.
 #[derive(Debug)]
 pub struct ControlGroup {
     place: CgroupParentFolders,
-    processor: Option<ProcessorFiles>,
+    cpu: Option<CpuFiles>,
     memory: Option<MemoryFiles>,
-    processes: Option<ProcessFiles>,
+    pids: Option<PidsFiles>,
     disk: Option<DiskFiles>,
     entrances: Vec<File>,
     time: Option<TimeFile>,
@@ -59,18 +58,28 @@ pub struct ControlGroup {
 }
 
 impl CgroupLimits {
+    /// So much, and no weights.
+    #[must_use]
+    pub fn of(most: ResourceAmounts) -> CgroupLimits {
+        CgroupLimits { most, ..CgroupLimits::default() }
+    }
+
     /// Whether nothing is limited.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        *self == CgroupLimits::default()
+        self.resources().is_empty()
     }
 
-    pub(crate) fn resources(&self) -> Vec<CgroupResource> {
-        let processor = self.processor.is_some() || self.guarantee.is_some();
-        let (memory, processes) = (self.memory.is_some(), self.processes.is_some());
-        let asked = [processor, memory, processes, self.disk.is_some()];
-        let asked = CgroupResource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
-        asked.map(|(resource, _)| resource).collect()
+    pub(crate) fn resources(&self) -> Vec<Resource> {
+        let is_asked = |resource: &Resource| {
+            self.most.of(*resource).is_some()
+                || match resource {
+                    Resource::Cpu => self.cpu_guarantee_millis.is_some(),
+                    Resource::Disk => self.disk_weight.is_some() || self.has_disk,
+                    _ => false,
+                }
+        };
+        GROUPED.into_iter().filter(is_asked).collect()
     }
 }
 
@@ -102,7 +111,7 @@ impl ControlGroup {
     pub(crate) fn join(
         place: CgroupParentFolders,
         outside: &CgroupParentFolders,
-        resources: &[CgroupResource],
+        resources: &[Resource],
     ) -> io::Result<ControlGroup> {
         let folders = place.folders_in(outside);
         let disks = DiskInventory::default();
@@ -115,7 +124,7 @@ impl ControlGroup {
     fn open(
         place: CgroupParentFolders,
         outside: &CgroupParentFolders,
-        resources: &[CgroupResource],
+        resources: &[Resource],
         disks: &DiskInventory,
         folders: CgroupFolders,
     ) -> io::Result<ControlGroup> {
@@ -123,10 +132,10 @@ impl ControlGroup {
         let membership = CgroupMembership::of(&place, &place.own_folders(outside), resources);
         Ok(ControlGroup {
             membership,
-            processor: has(CgroupResource::Processor).and_then(|()| ProcessorFiles::open(&place)),
-            memory: has(CgroupResource::Memory).and_then(|()| MemoryFiles::open(&place)),
-            processes: has(CgroupResource::Processes).and_then(|()| ProcessFiles::open(&place)),
-            disk: has(CgroupResource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
+            cpu: has(Resource::Cpu).and_then(|()| CpuFiles::open(&place)),
+            memory: has(Resource::Memory).and_then(|()| MemoryFiles::open(&place)),
+            pids: has(Resource::Pids).and_then(|()| PidsFiles::open(&place)),
+            disk: has(Resource::Disk).and_then(|()| DiskFiles::open(&place, disks)),
             entrances: place.entrances(outside)?,
             time: TimeFile::open(&place, outside),
             place,
@@ -154,28 +163,25 @@ impl ControlGroup {
 
     /// What it limits, and what groups do that it is in.
     #[must_use]
-    pub fn limited_around(&self) -> Vec<CgroupResource> {
+    pub fn limited_around(&self) -> Vec<Resource> {
         self.membership.resources()
     }
 
     /// What does not limit a process that is not in it, or in a group around it, any more.
     #[must_use]
-    pub fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
+    pub fn left_by(&self, process: Pid) -> Vec<Resource> {
         self.membership.left_by(process)
     }
 
     /// Puts those of some processes into it again that have left it, as [`ControlGroup::put_back`].
-    pub fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<CgroupResource>, String)> {
+    pub fn bring_back(&mut self, processes: &[Pid]) -> Vec<(Vec<Resource>, String)> {
         let outsiders = self.outsiders(processes);
         self.put_back(outsiders)
     }
 
     /// Puts processes into it that have left it, or groups around it. Returns a sentence for each, with
     /// what did not limit it meanwhile.
-    pub fn put_back(
-        &mut self,
-        outsiders: Vec<EscapedProcess>,
-    ) -> Vec<(Vec<CgroupResource>, String)> {
+    pub fn put_back(&mut self, outsiders: Vec<EscapedProcess>) -> Vec<(Vec<Resource>, String)> {
         let each = outsiders.into_iter().map(|EscapedProcess { pid, name, resources }| {
             let number = pid.as_raw_nonzero().get();
             let done = match self.attach(number.unsigned_abs()) {
@@ -189,14 +195,11 @@ impl ControlGroup {
 
     /// What it limits otherwise than it was asked to, as somebody else has changed it, a sentence each.
     /// It limits that as it was asked from now on.
-    pub fn correct(&mut self) -> Vec<(CgroupResource, String)> {
-        let processor = self.processor.as_mut().and_then(ProcessorFiles::correct);
-        let memory = self.memory.as_mut().and_then(MemoryFiles::correct);
-        let processes = self.processes.as_mut().and_then(ProcessFiles::correct);
+    pub fn correct(&mut self) -> Vec<(Resource, String)> {
         let all = [
-            (CgroupResource::Processor, processor),
-            (CgroupResource::Memory, memory),
-            (CgroupResource::Processes, processes),
+            (Resource::Cpu, self.cpu.as_mut().and_then(CpuFiles::correct)),
+            (Resource::Memory, self.memory.as_mut().and_then(MemoryFiles::correct)),
+            (Resource::Pids, self.pids.as_mut().and_then(PidsFiles::correct)),
         ];
         all.into_iter().filter_map(|(resource, why)| Some((resource, why?))).collect()
     }
@@ -205,7 +208,7 @@ impl ControlGroup {
     /// asked to.
     #[must_use]
     pub fn processors_around(&self) -> Option<u32> {
-        self.processor.as_ref().and_then(ProcessorFiles::around)
+        self.cpu.as_ref().and_then(CpuFiles::around)
     }
 
     /// What a process writes `0` to, to be in the group.
@@ -236,31 +239,40 @@ impl ControlGroup {
     /// What the kernel says, such as `EBUSY` for less memory than is in use. More processor time than
     /// the groups around may have is none: see [`ControlGroup::processors_around`].
     pub fn set(&mut self, bounds: &CgroupLimits) -> io::Result<()> {
-        if let Some(files) = &mut self.processor {
-            bounds.processor.map_or(Ok(()), |share| files.limit(share))?;
-            bounds.guarantee.map_or(Ok(()), |share| files.weigh(share))?;
+        let most = bounds.most;
+        if let Some(files) = &mut self.cpu {
+            most.cpu_millis.map_or(Ok(()), |millis| files.limit(narrowed(millis)))?;
+            bounds.cpu_guarantee_millis.map_or(Ok(()), |share| files.weigh(share))?;
         }
-        if let (Some(files), Some(bytes)) = (&mut self.memory, bounds.memory) {
+        if let (Some(files), Some(bytes)) = (&mut self.memory, most.memory) {
             files.limit(bytes)?;
         }
-        if let (Some(files), Some(count)) = (&mut self.processes, bounds.processes) {
-            files.limit(count)?;
+        if let (Some(files), Some(count)) = (&mut self.pids, most.pids) {
+            files.limit(narrowed(count))?;
         }
-        if let (Some(files), Some(disk)) = (&mut self.disk, bounds.disk) {
-            files.set(disk)?;
+        if let Some(files) = &mut self.disk {
+            most.disk.map_or(Ok(()), |rate| files.limit_all(rate))?;
+            bounds.disk_weight.map_or(Ok(()), |weight| files.weigh(weight))?;
         }
         Ok(())
     }
 
     /// Whether it limits a resource.
     #[must_use]
-    pub fn limits(&self, resource: CgroupResource) -> bool {
+    pub fn limits(&self, resource: Resource) -> bool {
         match resource {
-            CgroupResource::Processor => self.processor.is_some(),
-            CgroupResource::Memory => self.memory.is_some(),
-            CgroupResource::Processes => self.processes.is_some(),
-            CgroupResource::Disk => self.disk.is_some(),
+            Resource::Cpu => self.cpu.is_some(),
+            Resource::Memory => self.memory.is_some(),
+            Resource::Pids => self.pids.is_some(),
+            Resource::Disk => self.disk.is_some(),
+            Resource::OpenFiles => false,
         }
+    }
+
+    /// The version of groups by which it limits a resource, if it does.
+    #[must_use]
+    pub fn mechanism(&self, resource: Resource) -> Option<LimitMechanism> {
+        self.place.mechanism(resource).filter(|_| self.limits(resource))
     }
 
     /// What the group has had of processors so far; `None` if it does not limit them.
@@ -268,7 +280,7 @@ impl ControlGroup {
     /// # Errors
     /// If the kernel's accounts cannot be read.
     pub fn read(&mut self) -> Option<io::Result<CpuUsageReading>> {
-        self.processor.as_mut().map(ProcessorFiles::read)
+        self.cpu.as_mut().map(CpuFiles::read)
     }
 
     /// Nanoseconds of processor time of all that was in it so far, whatever it limits. `None`: the
@@ -289,8 +301,8 @@ impl ControlGroup {
     ///
     /// # Errors
     /// If the kernel's accounts cannot be read.
-    pub fn processes(&mut self) -> Option<io::Result<ProcessReading>> {
-        self.processes.as_mut().map(ProcessFiles::read)
+    pub fn pids(&mut self) -> Option<io::Result<PidsReading>> {
+        self.pids.as_mut().map(PidsFiles::read)
     }
 
     /// What it has had of disks; `None` if it does not limit them. A disk that has appeared is
@@ -301,6 +313,11 @@ impl ControlGroup {
     pub fn disks(&mut self) -> Option<io::Result<DiskReading>> {
         self.disk.as_mut().map(DiskFiles::read)
     }
+}
+
+/// The kernel has no more than this.
+fn narrowed(amount: u64) -> u32 {
+    u32::try_from(amount).unwrap_or(u32::MAX)
 }
 
 /// One write(2), as the kernel wants it.
@@ -362,8 +379,8 @@ mod tests {
     #[test]
     fn what_is_asked_says_which_controllers_are_needed() {
         assert!(CgroupLimits::default().is_none());
-        let bounds =
-            CgroupLimits { guarantee: Some(1), processes: Some(5), ..CgroupLimits::default() };
-        assert_eq!(bounds.resources(), [CgroupResource::Processor, CgroupResource::Processes]);
+        let most = ResourceAmounts::only(Resource::Pids, 5);
+        let bounds = CgroupLimits { cpu_guarantee_millis: Some(1), ..CgroupLimits::of(most) };
+        assert_eq!(bounds.resources(), [Resource::Cpu, Resource::Pids]);
     }
 }

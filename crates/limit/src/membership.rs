@@ -9,10 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use windtunnel_model::Resource;
 use windtunnel_sys::process::Pid;
 
 use crate::hierarchy::{Hierarchy, groups_of};
-use crate::place::{CgroupParentFolders, CgroupResource};
+use crate::place::{CgroupParentFolders, controller};
 use crate::tree::ProcessState;
 
 /// A process that is not in its group.
@@ -22,7 +23,7 @@ pub struct EscapedProcess {
     /// As it calls itself.
     pub name: String,
     /// What does not limit it.
-    pub resources: Vec<CgroupResource>,
+    pub resources: Vec<Resource>,
 }
 
 /// The places of a group, as `/proc/PID/cgroup` has them.
@@ -39,7 +40,7 @@ struct CgroupHierarchyPath {
     /// The controllers of a hierarchy of version 1; none: version 2.
     controllers: String,
     path: PathBuf,
-    resources: Vec<CgroupResource>,
+    resources: Vec<Resource>,
 }
 
 impl CgroupMembership {
@@ -47,7 +48,7 @@ impl CgroupMembership {
     pub(crate) fn of(
         place: &CgroupParentFolders,
         folders: &[PathBuf],
-        limited: &[CgroupResource],
+        limited: &[Resource],
     ) -> CgroupMembership {
         static AT_START: OnceLock<Option<Hierarchy>> = OnceLock::new();
         // What is mounted where does not change for this process until it has made its groups.
@@ -61,12 +62,12 @@ impl CgroupMembership {
     fn within(
         hierarchy: &Hierarchy,
         folders: &[PathBuf],
-        given: &[CgroupResource],
-        limited: &[CgroupResource],
+        given: &[Resource],
+        limited: &[Resource],
     ) -> CgroupMembership {
         let home = |folder: &PathBuf| {
             let (controllers, path) = hierarchy.path_of(folder)?;
-            let limits = |it: &&CgroupResource| match controllers.is_empty() {
+            let limits = |it: &&Resource| match controllers.is_empty() {
                 true => given.contains(it),
                 false => is_of(**it, &controllers),
             };
@@ -84,12 +85,12 @@ impl CgroupMembership {
     }
 
     /// What is limited where processes are.
-    pub(crate) fn resources(&self) -> Vec<CgroupResource> {
+    pub(crate) fn resources(&self) -> Vec<Resource> {
         once_each(self.homes.iter().flat_map(|home| &home.resources))
     }
 
     /// What does not limit a process any more.
-    pub(crate) fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
+    pub(crate) fn left_by(&self, process: Pid) -> Vec<Resource> {
         self.left(&PathBuf::from(format!("/proc/{}", process.as_raw_nonzero())))
     }
 
@@ -137,7 +138,7 @@ impl CgroupMembership {
     }
 
     /// What does not limit a process, or one of its threads, any more.
-    fn left(&self, folder: &Path) -> Vec<CgroupResource> {
+    fn left(&self, folder: &Path) -> Vec<Resource> {
         let is_by_thread = self.homes.iter().any(|home| !home.controllers.is_empty());
         let places: Vec<PathBuf> = if is_by_thread {
             // The first thread, whose groups are those of the process, is among them.
@@ -147,13 +148,13 @@ impl CgroupMembership {
             vec![folder.to_owned()]
         };
         let texts = places.iter().map(|place| fs::read_to_string(place.join("cgroup")));
-        let left: Vec<CgroupResource> =
+        let left: Vec<Resource> =
             texts.flat_map(|text| self.missing(&text.unwrap_or_default())).collect();
         once_each(left.iter())
     }
 
     /// What the groups of a text do not limit.
-    fn missing(&self, text: &str) -> Vec<CgroupResource> {
+    fn missing(&self, text: &str) -> Vec<Resource> {
         let is_at_home = |home: &CgroupHierarchyPath| {
             let own = groups_of(text).find(|(controllers, _)| *controllers == home.controllers);
             own.is_none_or(|(_, path)| Path::new(path).starts_with(&home.path))
@@ -163,8 +164,8 @@ impl CgroupMembership {
     }
 }
 
-fn once_each<'a>(resources: impl Iterator<Item = &'a CgroupResource>) -> Vec<CgroupResource> {
-    let mut all: Vec<CgroupResource> = Vec::new();
+fn once_each<'a>(resources: impl Iterator<Item = &'a Resource>) -> Vec<Resource> {
+    let mut all: Vec<Resource> = Vec::new();
     for resource in resources {
         if !all.contains(resource) {
             all.push(*resource);
@@ -174,10 +175,10 @@ fn once_each<'a>(resources: impl Iterator<Item = &'a CgroupResource>) -> Vec<Cgr
 }
 
 /// Whether groups with these controllers limit a resource, or account for it.
-fn is_of(resource: CgroupResource, controllers: &str) -> bool {
-    controllers.split(',').any(|name| {
-        name == resource.controller() || name == "cpuacct" && resource == CgroupResource::Processor
-    })
+fn is_of(resource: Resource, controllers: &str) -> bool {
+    controllers
+        .split(',')
+        .any(|name| name == controller(resource) || name == "cpuacct" && resource == Resource::Cpu)
 }
 
 /// By what a program is known again.
@@ -204,7 +205,7 @@ mod tests {
             ),
             "4:cpu:/\n3:cpuacct:/\n2:memory:/outer\n0::/\n",
         );
-        let limited = [CgroupResource::Processor, CgroupResource::Memory];
+        let limited = [Resource::Cpu, Resource::Memory];
         CgroupMembership::within(&hierarchy, &folders, &[], &limited)
     }
 
@@ -221,19 +222,19 @@ mod tests {
         inner.homes.push(CgroupHierarchyPath {
             controllers: "pids".to_owned(),
             path: "/box/g/inner".into(),
-            resources: vec![CgroupResource::Processes],
+            resources: vec![Resource::Pids],
         });
         let around = "4:cpu:/box/g\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n";
         let sibling = format!("9:pids:/box/g/other\n{around}");
-        assert_eq!(inner.missing(&sibling), [CgroupResource::Processes]);
+        assert_eq!(inner.missing(&sibling), [Resource::Pids]);
         assert_eq!(inner.missing("9:pids:/\n4:cpu:/\n2:memory:/outer\n").len(), 3);
     }
 
     #[test]
     fn each_hierarchy_is_left_by_itself() {
         let text = "4:cpu:/\n3:cpuacct:/box/g\n2:memory:/outer/box/g\n0::/\n";
-        assert_eq!(membership().missing(text), [CgroupResource::Processor]);
+        assert_eq!(membership().missing(text), [Resource::Cpu]);
         let text = "4:cpu:/box/g\n3:cpuacct:/box/go\n2:memory:/outer/box\n0::/\n";
-        assert_eq!(membership().missing(text), [CgroupResource::Processor, CgroupResource::Memory]);
+        assert_eq!(membership().missing(text), [Resource::Cpu, Resource::Memory]);
     }
 }

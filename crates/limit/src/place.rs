@@ -4,38 +4,17 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::mechanism::Mechanism;
+use windtunnel_model::{LimitMechanism, Resource};
 
-/// What a group can limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CgroupResource {
-    /// Processor time.
-    Processor,
-    /// Memory that is in use, file pages included.
-    Memory,
-    /// Processes and threads.
-    Processes,
-    /// What is read and written of disks.
-    Disk,
-}
+/// What a group can limit; disks need memory to have been tried before.
+pub const GROUPED: [Resource; 4] =
+    [Resource::Cpu, Resource::Memory, Resource::Pids, Resource::Disk];
 
-impl CgroupResource {
-    /// All of them; disks need memory to have been tried before.
-    pub const ALL: [CgroupResource; 4] = [
-        CgroupResource::Processor,
-        CgroupResource::Memory,
-        CgroupResource::Processes,
-        CgroupResource::Disk,
-    ];
-
-    /// The controller's name, in both versions.
-    pub(crate) const fn controller(self) -> &'static str {
-        match self {
-            CgroupResource::Processor => "cpu",
-            CgroupResource::Memory => "memory",
-            CgroupResource::Processes => "pids",
-            CgroupResource::Disk => "io",
-        }
+/// The controller's name, in both versions. None counts descriptors.
+pub(crate) const fn controller(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Disk => "io",
+        other => other.key(),
     }
 }
 
@@ -45,22 +24,22 @@ pub(crate) struct CgroupParentFolders {
     /// Of version 2, in which a process is in one group for all resources.
     pub(crate) unified: Option<PathBuf>,
     /// The resources that groups in it can limit.
-    pub(crate) given: Vec<CgroupResource>,
+    pub(crate) given: Vec<Resource>,
     /// Of version 1, a hierarchy for each controller; `cpuacct` goes with `cpu`.
-    pub(crate) first: Vec<(CgroupResource, PathBuf)>,
+    pub(crate) first: Vec<(Resource, PathBuf)>,
     pub(crate) account: Option<PathBuf>,
 }
 
 impl CgroupParentFolders {
     /// The version that limits a resource, if any does.
-    pub(crate) fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
+    pub(crate) fn mechanism(&self, resource: Resource) -> Option<LimitMechanism> {
         if self.given.contains(&resource) {
-            return Some(Mechanism::GroupV2);
+            return Some(LimitMechanism::GroupV2);
         }
-        self.first_folder(resource).map(|_| Mechanism::GroupV1)
+        self.first_folder(resource).map(|_| LimitMechanism::GroupV1)
     }
 
-    pub(crate) fn first_folder(&self, resource: CgroupResource) -> Option<&Path> {
+    pub(crate) fn first_folder(&self, resource: Resource) -> Option<&Path> {
         let mut found = self.first.iter().filter(|(other, _)| *other == resource);
         found.next().map(|(_, folder)| folder.as_path())
     }
@@ -73,11 +52,11 @@ impl CgroupParentFolders {
 
     /// As a text: `key=folder` with commas.
     pub(crate) fn address(&self) -> String {
-        let given = self.given.iter().map(|resource| format!("given={}", resource.controller()));
+        let given = self.given.iter().map(|resource| format!("given={}", controller(*resource)));
         let first = self
             .first
             .iter()
-            .map(|(resource, folder)| format!("{}={}", resource.controller(), folder.display()));
+            .map(|(resource, folder)| format!("{}={}", controller(*resource), folder.display()));
         let account = self.account.iter().map(|folder| format!("cpuacct={}", folder.display()));
         let unified = self.unified.iter().map(|folder| format!("unified={}", folder.display()));
         unified.chain(given).chain(first).chain(account).collect::<Vec<_>>().join(",")
@@ -86,9 +65,8 @@ impl CgroupParentFolders {
     /// What [`CgroupParentFolders::address`] has written. All of its folders must be there.
     pub(crate) fn of_address(address: &str) -> io::Result<CgroupParentFolders> {
         let unknown = || io::Error::new(io::ErrorKind::InvalidInput, "no address of a group");
-        let resource = |name: &str| {
-            CgroupResource::ALL.into_iter().find(|it| it.controller() == name).ok_or_else(unknown)
-        };
+        let resource =
+            |name: &str| GROUPED.into_iter().find(|it| controller(*it) == name).ok_or_else(unknown);
         let mut place = CgroupParentFolders::default();
         for part in address.split(',') {
             let (key, value) = part.split_once('=').ok_or_else(unknown)?;
@@ -107,7 +85,7 @@ impl CgroupParentFolders {
     pub(crate) fn make(
         &self,
         name: &str,
-        resources: &[CgroupResource],
+        resources: &[Resource],
     ) -> io::Result<(CgroupParentFolders, CgroupFolders)> {
         let mut made = CgroupFolders::default();
         let mut inside = self.clone();
@@ -119,10 +97,10 @@ impl CgroupParentFolders {
                 *folder = made.make(folder, name)?;
             }
         }
-        let first = self.first_folder(CgroupResource::Processor);
+        let first = self.first_folder(Resource::Cpu);
         // Where accounts have a hierarchy of their own, one divides nothing: each group has one.
         let is_apart = self.account.as_deref() != first;
-        let has_account = is_apart || resources.contains(&CgroupResource::Processor);
+        let has_account = is_apart || resources.contains(&Resource::Cpu);
         if let Some(account) = inside.account.as_mut().filter(|_| has_account && first.is_some()) {
             *account = made.make(account, name)?;
         }
@@ -131,7 +109,7 @@ impl CgroupParentFolders {
 
     /// What a group at this place, of which nothing else is known, may limit: that for which it has
     /// folders that `outside` does not have.
-    pub(crate) fn limited(&self, outside: &CgroupParentFolders) -> Vec<CgroupResource> {
+    pub(crate) fn limited(&self, outside: &CgroupParentFolders) -> Vec<Resource> {
         let given = self.given.iter().filter(|_| self.unified != outside.unified);
         let first = self.first.iter().filter(|it| !outside.first.contains(it));
         given.chain(first.map(|(resource, _)| resource)).copied().collect()
@@ -145,12 +123,12 @@ impl CgroupParentFolders {
     /// This place of one resource, and `outside` of all that have hierarchies of their own.
     pub(crate) fn only(
         &self,
-        resource: CgroupResource,
+        resource: Resource,
         outside: &CgroupParentFolders,
     ) -> CgroupParentFolders {
         let own = self.first.iter().filter(|(other, _)| *other == resource);
         let others = outside.first.iter().filter(|(other, _)| *other != resource);
-        let mut first: Vec<(CgroupResource, PathBuf)> = own.chain(others).cloned().collect();
+        let mut first: Vec<(Resource, PathBuf)> = own.chain(others).cloned().collect();
         // In the order of all other places, by which they are compared.
         first.sort_by_key(|(resource, _)| outside.first.iter().position(|(it, _)| it == resource));
         CgroupParentFolders { first, ..self.clone() }
@@ -235,14 +213,14 @@ fn remove(folder: &Path) {
 
 /// Has the groups inside of one limit a resource. The kernel refuses that where it has processes of
 /// its own.
-pub(crate) fn give(folder: &Path, resource: CgroupResource) -> io::Result<()> {
+pub(crate) fn give(folder: &Path, resource: Resource) -> io::Result<()> {
     let control = folder.join("cgroup.subtree_control");
     let given = fs::read_to_string(&control)?;
-    if has_word(&given, resource.controller()) {
+    if has_word(&given, controller(resource)) {
         return Ok(());
     }
     let mut control = write_only(&control)?;
-    io::Write::write_all(&mut control, format!("+{}", resource.controller()).as_bytes())
+    io::Write::write_all(&mut control, format!("+{}", controller(resource)).as_bytes())
 }
 
 /// Whether a list of words has this one.
@@ -280,33 +258,21 @@ mod tests {
         };
         let place = CgroupParentFolders {
             first: vec![
-                (CgroupResource::Processor, folder("cpu")),
-                (CgroupResource::Memory, folder("memory")),
-                (CgroupResource::Processes, folder("pids")),
+                (Resource::Cpu, folder("cpu")),
+                (Resource::Memory, folder("memory")),
+                (Resource::Pids, folder("pids")),
             ],
             account: Some(folder("cpuacct")),
             ..CgroupParentFolders::default()
         };
-        let (inside, made) = place.make("a", &[CgroupResource::Memory]).unwrap();
-        assert_eq!(
-            inside.first_folder(CgroupResource::Memory),
-            Some(&*root.path().join("memory/a"))
-        );
-        assert_eq!(
-            inside.first_folder(CgroupResource::Processor),
-            place.first_folder(CgroupResource::Processor)
-        );
+        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
+        assert_eq!(inside.first_folder(Resource::Memory), Some(&*root.path().join("memory/a")));
+        assert_eq!(inside.first_folder(Resource::Cpu), place.first_folder(Resource::Cpu));
         assert!(is_empty(&root.path().join("cpu")));
         assert_eq!(inside.account, Some(root.path().join("cpuacct/a")), "it divides nothing");
-        let (within, inner) = inside.make("b", &CgroupResource::ALL).unwrap();
-        assert_eq!(
-            within.first_folder(CgroupResource::Memory),
-            Some(&*root.path().join("memory/a/b"))
-        );
-        assert_eq!(
-            within.first_folder(CgroupResource::Processes),
-            Some(&*root.path().join("pids/b"))
-        );
+        let (within, inner) = inside.make("b", &GROUPED).unwrap();
+        assert_eq!(within.first_folder(Resource::Memory), Some(&*root.path().join("memory/a/b")));
+        assert_eq!(within.first_folder(Resource::Pids), Some(&*root.path().join("pids/b")));
         assert_eq!(within.account, Some(root.path().join("cpuacct/a/b")));
         drop(inner);
         drop(made);
@@ -320,8 +286,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let place = CgroupParentFolders {
             unified: Some(root.path().to_owned()),
-            given: vec![CgroupResource::Memory],
-            first: vec![(CgroupResource::Processor, root.path().to_owned())],
+            given: vec![Resource::Memory],
+            first: vec![(Resource::Cpu, root.path().to_owned())],
             account: Some(root.path().to_owned()),
         };
         assert_eq!(CgroupParentFolders::of_address(&place.address()).unwrap(), place);
@@ -333,12 +299,12 @@ mod tests {
     #[test]
     fn a_group_of_version_2_is_one_folder_and_gives_on_what_it_has() {
         let root = tempfile::tempdir().unwrap();
-        let given = vec![CgroupResource::Processor, CgroupResource::Memory];
+        let given = vec![Resource::Cpu, Resource::Memory];
         let unified = Some(root.path().to_owned());
         let place = CgroupParentFolders { unified, given, ..CgroupParentFolders::default() };
-        assert_eq!(place.mechanism(CgroupResource::Memory), Some(Mechanism::GroupV2));
-        assert_eq!(place.mechanism(CgroupResource::Processes), None);
-        let (inside, made) = place.make("a", &[CgroupResource::Memory]).unwrap();
+        assert_eq!(place.mechanism(Resource::Memory), Some(LimitMechanism::GroupV2));
+        assert_eq!(place.mechanism(Resource::Pids), None);
+        let (inside, made) = place.make("a", &[Resource::Memory]).unwrap();
         let control = root.path().join("a/cgroup.subtree_control");
         fs::write(&control, "cpu\n").unwrap();
         inside.divide().unwrap();

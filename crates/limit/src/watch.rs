@@ -11,6 +11,8 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{clock, limits, schedule};
@@ -18,30 +20,21 @@ use windtunnel_sys::{clock, limits, schedule};
 use crate::census::{ProcessCensus, ProcessResourceUsage};
 use crate::scope::ProcessScope;
 
-/// What a watch allows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ResourceWatchLimits {
-    /// Bytes.
-    pub memory: Option<u64>,
-    /// Processes and threads.
-    pub processes: Option<u32>,
-}
-
 /// What is used, and was.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceWatchUsage {
     /// Bytes now.
     pub memory: u64,
     pub memory_peak: u64,
     /// Processes and threads now.
-    pub processes: u64,
-    pub processes_peak: u64,
+    pub pids: u64,
+    pub pids_peak: u64,
     /// Faults of processes that live, for which a page had to be read from a disk.
     pub faults: u64,
     /// Processes that were ended because of memory.
     pub ended_for_memory: u64,
     /// Processes that were ended because they were too many.
-    pub ended_for_number: u64,
+    pub ended_for_pids: u64,
     /// The names of the first that were ended since the last call, with what they had of memory.
     pub ended: Vec<(String, u64)>,
     /// Why a limit cannot be held.
@@ -67,7 +60,7 @@ struct SharedResourceWatch {
 
 #[derive(Debug, Default)]
 struct ResourceWatchState {
-    allowed: ResourceWatchLimits,
+    allowed: ResourceAmounts,
     use_: ResourceWatchUsage,
     /// Since when more is used than is allowed.
     over_since_ns: Option<u64>,
@@ -77,11 +70,11 @@ struct ResourceWatchState {
 }
 
 impl ResourceWatch {
-    /// Begins, over all processes of a scope.
+    /// Begins, over all processes of a scope; memory and processes are watched.
     ///
     /// # Errors
     /// If no thread can be made.
-    pub fn begin(scope: ProcessScope, allowed: ResourceWatchLimits) -> io::Result<ResourceWatch> {
+    pub fn begin(scope: ProcessScope, allowed: ResourceAmounts) -> io::Result<ResourceWatch> {
         let state = Mutex::new(ResourceWatchState { allowed, ..ResourceWatchState::default() });
         let (changed, news) = (EventFd::open()?, EventFd::open()?);
         let page_bytes = limits::page_bytes();
@@ -95,7 +88,7 @@ impl ResourceWatch {
     ///
     /// # Errors
     /// If the thread cannot be notified.
-    pub fn set(&self, allowed: ResourceWatchLimits) -> io::Result<()> {
+    pub fn set(&self, allowed: ResourceAmounts) -> io::Result<()> {
         self.shared.state().allowed = allowed;
         self.shared.changed.raise()
     }
@@ -196,19 +189,19 @@ impl SharedResourceWatch {
 /// How many more may be made, and whether some were ended.
 fn look_at_number(census: &ProcessCensus, state: &mut ResourceWatchState) -> (u64, bool) {
     let threads = census.threads();
-    let allowed = state.allowed.processes.map_or(u64::MAX, u64::from);
+    let allowed = state.allowed.pids.unwrap_or(u64::MAX);
     let surplus = census.newest(threads.saturating_sub(allowed));
     for process in &surplus {
         state.end(process, 0);
-        state.use_.ended_for_number += 1;
+        state.use_.ended_for_pids += 1;
     }
     // Those that have ended have numbers, too, until their parent waits for them or ends.
     if let Some((parent, _)) = census.most_forgetful().filter(|(_, count)| *count > allowed) {
         state.end(parent, 0);
-        state.use_.ended_for_number += 1;
+        state.use_.ended_for_pids += 1;
     }
-    state.use_.processes = threads;
-    state.use_.processes_peak = state.use_.processes_peak.max(threads);
+    state.use_.pids = threads;
+    state.use_.pids_peak = state.use_.pids_peak.max(threads);
     (allowed.saturating_sub(threads), !surplus.is_empty())
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::quantity::Bytes;
 use crate::rate::Rate;
+use crate::resource::ResourceAmounts;
 use crate::valid::{PlanValidationError, Validate, ensure};
 
 /// What a node has of its machine, or a program of its node. Placement counts with that of nodes.
@@ -89,10 +90,29 @@ impl Demand {
         self.disk.is_some() || self.disk_weight.is_some()
     }
 
-    /// Bytes a second that may be read of each disk, and written.
+    /// What may be used at most.
     #[must_use]
-    pub fn disk_bytes(&self) -> Option<u64> {
-        self.disk.map(|rate| rate.bits_per_second() / 8)
+    pub fn limits(&self) -> ResourceAmounts {
+        ResourceAmounts {
+            cpu_millis: self.cpu_millis.map(u64::from),
+            memory: self.memory.map(|memory| memory.0),
+            pids: self.pids.map(u64::from),
+            disk: self.disk.map(|rate| rate.bits_per_second() / 8),
+            open_files: self.open_files.map(u64::from),
+        }
+    }
+
+    /// What of this can change while programs run: limits but that of descriptors, and the part of
+    /// processors that are divided.
+    #[must_use]
+    pub fn live(&self) -> Demand {
+        Demand {
+            cpu_reserved_millis: None,
+            memory_reserved: None,
+            open_files: None,
+            disk_weight: None,
+            ..*self
+        }
     }
 }
 

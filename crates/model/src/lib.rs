@@ -19,6 +19,8 @@
 //! | [`realm`] | [`realm::AddressRealms`]: where an IPv4 address means the same, with NATs between |
 //! | [`record`] | [`record::EventRecord`]: 32 bytes of evidence, and the memory in which sources leave them |
 //! | [`demand`] | [`demand::Demand`]: limits of a node and of its programs, and what placement counts |
+//! | [`resource`] | [`Resource`]: what can be limited, and [`ResourceAmounts`]: so much of each |
+//! | [`held`] | [`HeldLimit`]: a limit, what holds it, and what came of it |
 //! | [`placement`] | what a plan says about the machines that it runs on |
 //! | [`plan`] | [`Plan`]: the resolved experiment |
 //! | [`state`] | [`state::LaneState`], [`state::ReplicaState`]: what changes make of a network |
@@ -43,6 +45,7 @@ pub mod demand;
 mod discipline;
 pub mod expect;
 pub mod flow;
+pub mod held;
 pub mod id;
 pub mod lan;
 pub mod name;
@@ -55,6 +58,7 @@ pub mod random;
 pub mod rate;
 pub mod realm;
 pub mod record;
+pub mod resource;
 pub mod state;
 pub mod time;
 pub mod trace;
@@ -62,6 +66,7 @@ pub mod valid;
 mod wf2q;
 pub mod word;
 
+pub use held::{HeldLimit, LimitMechanism, ResourceUsage};
 pub use id::{
     LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,
     ServiceId,
@@ -72,6 +77,7 @@ pub use probability::Probability;
 pub use profile::{LinkPatch, LinkProfile};
 pub use quantity::{Bytes, Packets, QuantityError};
 pub use rate::Rate;
+pub use resource::{Resource, ResourceAmounts};
 pub use time::{Span, Time};
 pub use trace::{LinkTrace, TraceMode, TraceUse, Traces};
 pub use valid::PlanValidationError;

@@ -17,13 +17,11 @@
 //! 6. *sysctl*: the settings that the file asks for; then `Ready`;
 //! 7. serve requests until the host process is gone.
 
-mod bounds;
 mod echo;
 mod gateway;
 pub(crate) mod hidden;
 mod inner;
 mod interference;
-mod limit;
 mod mounts;
 mod names;
 mod network;
@@ -31,6 +29,7 @@ mod observe;
 mod own;
 mod private;
 mod probe;
+mod program_limits;
 mod programs;
 mod receive;
 pub(crate) mod record;

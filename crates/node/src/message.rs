@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use windtunnel_limit::LimiterReport;
+use windtunnel_model::ResourceAmounts;
 use windtunnel_model::plan::HealthProbeDatagram;
 
 use crate::net_config::edit::RouteEdit;
@@ -72,12 +74,10 @@ pub enum NodeInitRequest {
         /// The path of the preload library, which these programs do not get.
         library: Option<String>,
     },
-    /// From now on, stop and continue all programs so that together they have a share of a
-    /// processor; what they had is reported each second ([`NodeInitReply::Processor`]).
-    LimitProcessor {
-        /// Thousandths of a processor.
-        share: u32,
-    },
+    /// From now on, hold all programs together to these limits of processor time, memory and
+    /// processes: they are stopped and continued, and what is too much is ended. What they had is
+    /// reported each second ([`NodeInitReply::Limited`]).
+    Limit(ResourceAmounts),
     /// Deliver the packets of a queue ([`windtunnel_sys::frame_queue`]), on a thread of the init.
     /// Three descriptors come along: the queue, a packet socket of the fabric, an event that is
     /// raised for a thread that sleeps. What goes wrong is a [`NodeInitReply::ReceiveFailed`].
@@ -95,15 +95,7 @@ pub enum NodeInitRequest {
     },
     /// From now on, programs that start enter the control groups whose `cgroup.procs` come along,
     /// instead of those that came earlier, and have these limits.
-    Bound(ProgramBounds),
-    /// From now on, look at what all programs use together, and end what is too much; what they
-    /// use is reported each second ([`NodeInitReply::Used`]).
-    LimitUse {
-        /// Bytes of memory.
-        memory: Option<u64>,
-        /// Processes and threads.
-        processes: Option<u32>,
-    },
+    LimitProgram(ProgramLimits),
 }
 
 /// Where a program is to answer, and what it is asked.
@@ -134,36 +126,17 @@ pub enum ProgramProbeMethod {
     Udp(HealthProbeDatagram),
 }
 
-/// What programs have that start from now on.
+/// What each process of programs has for itself that start from now on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramBounds {
+pub struct ProgramLimits {
     /// Of which program, by its position; `None`: of all for which nothing else is said.
     pub program: Option<usize>,
     /// Descriptors of each process.
     pub open_files: Option<u64>,
     /// Processes and threads in the node's own user namespace.
-    pub processes: Option<u64>,
+    pub pids: Option<u64>,
     /// Bytes that each process can write to and has for itself, in use or not.
     pub data: Option<u64>,
-}
-
-/// What all programs of a node use, where its init limits it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProgramUse {
-    /// Bytes of memory now.
-    pub memory: u64,
-    pub memory_peak: u64,
-    /// Processes and threads now.
-    pub processes: u64,
-    pub processes_peak: u64,
-    /// Faults of processes that live, for which a page had to be read from a disk.
-    pub faults: u64,
-    /// Processes that were ended because of memory so far.
-    pub ended_for_memory: u64,
-    /// Processes that were ended because they were too many so far.
-    pub ended_for_number: u64,
-    /// The names of some that were ended since the last report, with the bytes that they had.
-    pub ended: Vec<(String, u64)>,
 }
 
 /// A program to start.
@@ -260,18 +233,8 @@ pub enum NodeInitReply {
         /// What the kernel said.
         message: String,
     },
-    /// What all programs have had of a processor whose use is limited.
-    Processor {
-        windows: Vec<ProcessorWindow>,
-        /// Why the limit cannot be held, if it cannot.
-        failure: Option<String>,
-    },
-    /// What all programs use, where the init limits it.
-    Used {
-        used: ProgramUse,
-        /// Why a limit cannot be held, if one cannot.
-        failure: Option<String>,
-    },
+    /// What came of limits that the init holds ([`NodeInitRequest::Limit`]).
+    Limited(Box<LimiterReport>),
     /// Routes could not be changed as asked.
     RoutesFailed {
         /// What was tried, and what the kernel said.
@@ -312,21 +275,6 @@ pub struct NetworkInterference {
     pub filters: Vec<String>,
     /// Ports of bridges that forward nothing, such as `eth0 of br0 (blocking)`.
     pub ports: Vec<String>,
-}
-
-/// What programs have had of a processor in about a second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessorWindow {
-    /// When it ended, in nanoseconds of the monotonic clock.
-    pub end_ns: u64,
-    /// How long it was.
-    pub length_ns: u64,
-    /// Processor time that they used.
-    pub used_ns: u64,
-    /// How long they were stopped.
-    pub held_ns: u64,
-    /// Thousandths of a processor that they might use.
-    pub share: u32,
 }
 
 /// For how long after the last echo request replies are waited for, in nanoseconds.
@@ -424,11 +372,14 @@ mod tests {
                 timeout_ns: 1,
             },
             NodeInitRequest::Supervise { library: Some("/run/x.so".into()) },
-            NodeInitRequest::LimitProcessor { share: 250 },
-            NodeInitRequest::LimitUse { memory: Some(1 << 40), processes: None },
-            NodeInitRequest::Bound(ProgramBounds {
+            NodeInitRequest::Limit(ResourceAmounts {
+                cpu_millis: Some(250),
+                memory: Some(1 << 40),
+                ..ResourceAmounts::default()
+            }),
+            NodeInitRequest::LimitProgram(ProgramLimits {
                 open_files: Some(9),
-                ..ProgramBounds::default()
+                ..ProgramLimits::default()
             }),
             NodeInitRequest::Echo {
                 token: u64::MAX,

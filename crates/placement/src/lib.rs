@@ -51,5 +51,5 @@ mod uplink;
 pub use host::{PlacementHost, ReservedCapacity, Rtts};
 pub use outcome::{NodePlacement, PlacedRunLoad, UplinkTrafficBound, Warning};
 pub use place::{BYTES_PER_NODE, place};
-pub use refused::{PlacementRefusal, PlacementRefusalReason, PlacementResource, UplinkDirection};
+pub use refused::{PlacementRefusal, PlacementRefusalReason, UplinkDirection};
 pub use uplink::TUNNEL_BYTES;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use windtunnel_model::placement::Strategy;
 use windtunnel_model::plan::Node;
-use windtunnel_model::{Bytes, Plan};
+use windtunnel_model::{Bytes, Plan, Resource};
 use windtunnel_routing::Routes;
 
 use crate::closeness::{self, NodeProximity, UnionFind};
@@ -13,9 +13,7 @@ use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
 use crate::outcome::{NodePlacement, PlacedRunLoad, UplinkTrafficBound};
 use crate::problem::{PlacementProblem, PlacementUnit, UnitDemand};
-use crate::refused::{
-    PlacementRefusal, PlacementRefusalReason, PlacementResource, UplinkDirection,
-};
+use crate::refused::{PlacementRefusal, PlacementRefusalReason, UplinkDirection};
 use crate::{search, uplink};
 
 /// Memory of a node's namespaces, devices and init on its machine.
@@ -130,18 +128,12 @@ impl<'a> PlacementInputs<'a> {
         let loads = self.needs(&vec![0; self.plan.nodes.len()]);
         let Some(all) = loads.first() else { return Vec::new() };
         let nodes = hosts().map(|host| host.free_nodes().map(u64::from)).sum::<Option<u64>>();
+        let cpu = hosts().map(PlacementHost::free_cpu_millis).sum();
+        let memory = hosts().map(|host| host.free_memory().0).sum();
         let asked = [
-            (
-                PlacementResource::Processors,
-                all.cpu_millis,
-                hosts().map(PlacementHost::free_cpu_millis).sum(),
-            ),
-            (
-                PlacementResource::Memory,
-                all.memory.0,
-                hosts().map(|host| host.free_memory().0).sum(),
-            ),
-            (PlacementResource::Nodes, u64::from(all.nodes), nodes.unwrap_or(u64::MAX)),
+            (Some(Resource::Cpu), all.cpu_millis, cpu),
+            (Some(Resource::Memory), all.memory.0, memory),
+            (None, u64::from(all.nodes), nodes.unwrap_or(u64::MAX)),
         ];
         lacking(None, asked)
     }
@@ -313,33 +305,30 @@ fn joined(a: &PlacementUnit, b: &PlacementUnit) -> PlacementUnit {
 }
 
 fn too_little(host: &PlacementHost, load: &PlacedRunLoad) -> Vec<PlacementRefusalReason> {
+    let nodes = host.free_nodes().map_or(u64::MAX, u64::from);
     let asked = [
-        (PlacementResource::Processors, load.cpu_millis, host.free_cpu_millis()),
-        (PlacementResource::Memory, load.memory.0, host.free_memory().0),
-        (
-            PlacementResource::Nodes,
-            u64::from(load.nodes),
-            host.free_nodes().map_or(u64::MAX, u64::from),
-        ),
+        (Some(Resource::Cpu), load.cpu_millis, host.free_cpu_millis()),
+        (Some(Resource::Memory), load.memory.0, host.free_memory().0),
+        (None, u64::from(load.nodes), nodes),
     ];
     // A machine that another run has filled does not matter if nothing is put on it.
     if load.nodes == 0 { Vec::new() } else { lacking(Some(host), asked) }
 }
 
+/// What is asked of resources, or of room for nodes, and how much of that is free.
 fn lacking(
     host: Option<&PlacementHost>,
-    asked: [(PlacementResource, u64, u64); 3],
+    asked: [(Option<Resource>, u64, u64); 3],
 ) -> Vec<PlacementRefusalReason> {
     let lacking = asked.into_iter().filter(|(_, asked, free)| asked > free);
-    let name = || host.map(|host| host.name.clone());
-    lacking
-        .map(|(resource, asked, free)| PlacementRefusalReason::TooLittle {
-            resource,
-            asked,
-            free,
-            host: name(),
-        })
-        .collect()
+    let reason = |(resource, asked, free)| {
+        let host = host.map(|host| host.name.clone());
+        match resource {
+            Some(resource) => PlacementRefusalReason::TooLittle { resource, asked, free, host },
+            None => PlacementRefusalReason::TooMany { asked, free, host },
+        }
+    };
+    lacking.map(reason).collect()
 }
 
 fn too_much(host: &PlacementHost, load: &PlacedRunLoad) -> Vec<PlacementRefusalReason> {

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use windtunnel_model::{Bytes, Rate, Span};
+use windtunnel_model::{Bytes, Rate, Resource, Span};
 
 use crate::outcome::NodePlacement;
 
@@ -40,10 +40,19 @@ pub enum PlacementRefusalReason {
     /// More is asked for than is free.
     TooLittle {
         /// The resource.
-        resource: PlacementResource,
+        resource: Resource,
         /// The demand.
         asked: u64,
         /// The amount free.
+        free: u64,
+        /// On which machine; `None`: on all together.
+        host: Option<String>,
+    },
+    /// There are more nodes than there is room for.
+    TooMany {
+        /// How many nodes are to be there.
+        asked: u64,
+        /// For how many there is room.
         free: u64,
         /// On which machine; `None`: on all together.
         host: Option<String>,
@@ -76,17 +85,6 @@ pub enum PlacementRefusalReason {
     },
 }
 
-/// A resource of a machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlacementResource {
-    /// Processors, in thousandths.
-    Processors,
-    /// Memory, in bytes.
-    Memory,
-    /// Room for nodes.
-    Nodes,
-}
-
 /// A direction of an uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UplinkDirection {
@@ -105,7 +103,7 @@ impl PlacementRefusalReason {
             PlacementRefusalReason::UnknownPin { known, .. } => {
                 format!("the machines are {}", known.join(", "))
             }
-            PlacementRefusalReason::TooLittle { .. } => {
+            PlacementRefusalReason::TooLittle { .. } | PlacementRefusalReason::TooMany { .. } => {
                 "add machines, or ask for less (`cpu`, `memory`, `count`)".to_owned()
             }
             PlacementRefusalReason::TooClose { path, from_host, .. } => {
@@ -135,14 +133,9 @@ impl fmt::Display for PlacementRefusalReason {
                     more => write!(f, " (and {})", counted(&more.to_string(), "more node")),
                 }
             }
-            PlacementRefusalReason::TooLittle {
-                resource: resource @ PlacementResource::Nodes,
-                asked,
-                free,
-                host,
-            } => {
-                let (nodes, are) =
-                    (resource.amount(*asked), if *asked == 1 { "is" } else { "are" });
+            PlacementRefusalReason::TooMany { asked, free, host } => {
+                let nodes = counted(&asked.to_string(), "node");
+                let are = if *asked == 1 { "is" } else { "are" };
                 match host {
                     Some(host) => {
                         write!(f, "host {host}: {nodes} {are} put there, it has room for {free}")
@@ -154,7 +147,7 @@ impl fmt::Display for PlacementRefusalReason {
                 }
             }
             PlacementRefusalReason::TooLittle { resource, asked, free, host } => {
-                let (asked, free) = (resource.amount(*asked), resource.free(*free));
+                let (asked, free) = (amount(*resource, *asked), free_amount(*resource, *free));
                 match host {
                     Some(host) => write!(
                         f,
@@ -187,27 +180,18 @@ impl fmt::Display for PlacementRefusalReason {
     }
 }
 
-impl PlacementResource {
-    fn amount(self, value: u64) -> String {
-        match self {
-            PlacementResource::Processors => {
-                let text = format!("{}.{:03}", value / 1000, value % 1000);
-                counted(text.trim_end_matches('0').trim_end_matches('.'), "processor")
-            }
-            PlacementResource::Memory => format!("{} of memory", Bytes(rounded(value))),
-            PlacementResource::Nodes => counted(&value.to_string(), "node"),
-        }
+fn amount(resource: Resource, value: u64) -> String {
+    if resource == Resource::Cpu {
+        let text = format!("{}.{:03}", value / 1000, value % 1000);
+        return counted(text.trim_end_matches('0').trim_end_matches('.'), "processor");
     }
+    format!("{} of memory", Bytes(rounded(value)))
 }
 
-impl PlacementResource {
-    /// A free amount is rounded down, so that too little never looks like enough.
-    fn free(self, value: u64) -> String {
-        match self {
-            PlacementResource::Memory => self.amount(value / 1_000_000 * 1_000_000),
-            _ => self.amount(value),
-        }
-    }
+/// A free amount is rounded down, so that too little never looks like enough.
+fn free_amount(resource: Resource, value: u64) -> String {
+    let is_memory = resource == Resource::Memory;
+    amount(resource, if is_memory { value / 1_000_000 * 1_000_000 } else { value })
 }
 
 impl UplinkDirection {
@@ -247,25 +231,23 @@ mod tests {
 
     #[test]
     fn one_of_a_resource_is_printed_in_the_singular() {
-        let too_little = |resource, asked, free, host: Option<&str>| {
-            PlacementRefusalReason::TooLittle {
-                resource,
-                asked,
-                free,
-                host: host.map(str::to_owned),
-            }
-            .to_string()
+        let too_many = |asked, free, host: Option<&str>| {
+            let host = host.map(str::to_owned);
+            PlacementRefusalReason::TooMany { asked, free, host }.to_string()
         };
+        assert_eq!(too_many(1, 0, Some("a")), "host a: 1 node is put there, it has room for 0");
         assert_eq!(
-            too_little(PlacementResource::Nodes, 1, 0, Some("a")),
-            "host a: 1 node is put there, it has room for 0"
-        );
-        assert_eq!(
-            too_little(PlacementResource::Nodes, 2, 1, None),
+            too_many(2, 1, None),
             "2 nodes are asked for, all hosts together have room for 1"
         );
+        let too_little = PlacementRefusalReason::TooLittle {
+            resource: Resource::Cpu,
+            asked: 1500,
+            free: 1000,
+            host: Some("a".to_owned()),
+        };
         assert_eq!(
-            too_little(PlacementResource::Processors, 1500, 1000, Some("a")),
+            too_little.to_string(),
             "host a: the nodes put there need 1.5 processors, it has 1 processor free"
         );
         let pin = |more| PlacementRefusalReason::UnknownPin {

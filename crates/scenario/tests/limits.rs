@@ -87,7 +87,7 @@ fn disks_have_a_rate_and_a_weight() {
          reserve: {site: {of: b, disk: {limit: 1KB/s, weight: 2}}}\n\
          events: [{at: 1s, node: b, limit: {disk: 5MB/s}}]\n",
     );
-    let of = |demand: &Demand| (demand.disk_bytes(), demand.disk_weight);
+    let of = |demand: &Demand| (demand.limits().disk, demand.disk_weight);
     assert_eq!(of(&plan.nodes[0].demand), (None, Some(3)));
     assert_eq!(of(&plan.nodes[0].programs[0].demand), (Some(2_000_000), None));
     assert_eq!(of(&plan.nodes[1].demand), (Some(10_000_000), None));

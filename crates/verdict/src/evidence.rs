@@ -5,7 +5,6 @@ mod devices;
 mod echo;
 mod ending;
 mod freezes;
-mod limits;
 mod load;
 mod output;
 mod planned;
@@ -18,6 +17,7 @@ use std::collections::BTreeMap;
 
 use windtunnel_dataplane::{RedirectionTotals, Tally};
 use windtunnel_gateway::GatewayReport;
+use windtunnel_limit::LimitAccount;
 use windtunnel_model::quantity::total;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::{CpuTickCounters, ticks_per_second};
@@ -30,10 +30,6 @@ pub use devices::DeviceDrops;
 pub use echo::{ECHOES_MOST, EchoProbe, EchoResults};
 pub use ending::RunEndReason;
 pub use freezes::FreezeTotals;
-pub use limits::{
-    CpuAccountWindow, CpuUsageAccount, ResourceLimit, ResourceLimitHit, ResourceLimitKind,
-    ResourceLimitOwner, ResourceLimitSample, exceeded,
-};
 pub use load::WhenLate;
 pub use output::{LogLine, LogMatches, OutputByteCounts, OutputCollectionSummary};
 pub use planned::{LateOccurrence, PunctualitySummary};
@@ -73,8 +69,8 @@ pub struct RunEvidence<'a> {
     /// When what was planned for a time happened.
     pub planned: &'a PunctualitySummary,
     /// What limited nodes had.
-    pub limits: &'a [CpuUsageAccount],
-    pub bounds: &'a [ResourceLimit],
+    pub limits: &'a [LimitAccount],
+    pub bounds: &'a [LimitAccount],
     /// What was seen of the replicas of services.
     pub services: &'a ServicesEnded,
     /// How the gateway to the machine's outside came to its end, if there was one.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
 use windtunnel_dataplane::{NodePairThroughput, Tally};
 use windtunnel_folder::{FolderError, RunOutputFolder, report_bytes};
+use windtunnel_limit::LimitAccount;
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::CpuTickCounters;
@@ -15,9 +16,9 @@ use windtunnel_trace::report::RecordingReport;
 use windtunnel_trace::series::LinkSampleSeries;
 
 use crate::evidence::{
-    CpuUsageAccount, DeviceDrops, EchoProbe, EchoResults, FreezeTotals, LogMatches,
-    MemberClockBounds, OutputCollectionSummary, ProgramKey, PunctualitySummary, ResourceLimit,
-    RunEndReason, RunRecorderSummary, ServicesEnded, SupervisedProgram, WhenLate,
+    DeviceDrops, EchoProbe, EchoResults, FreezeTotals, LogMatches, MemberClockBounds,
+    OutputCollectionSummary, ProgramKey, PunctualitySummary, RunEndReason, RunRecorderSummary,
+    ServicesEnded, SupervisedProgram, WhenLate,
 };
 use crate::gather::numbers;
 
@@ -52,10 +53,10 @@ pub struct PartResults {
     pub load: WhenLate,
     /// What its limited nodes had.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub limits: Vec<CpuUsageAccount>,
+    pub limits: Vec<LimitAccount>,
     /// Their limits of other things than processor time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<ResourceLimit>,
+    pub bounds: Vec<LimitAccount>,
     /// What was seen of the replicas of services.
     #[serde(default)]
     pub services: ServicesEnded,

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use windtunnel_dataplane::{NatTally, Tally};
+use windtunnel_limit::LimitAccount;
+use windtunnel_limit::supervisor::LimitSample;
 use windtunnel_model::{NodeId, Plan, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_trace::sample::lane_names;
 
-use crate::evidence::{CpuUsageAccount, ResourceLimit, ResourceLimitSample, RunEvidence};
+use crate::evidence::RunEvidence;
 
 /// File names and contents; none where nothing was measured.
 pub(crate) fn tables(evidence: &RunEvidence<'_>) -> Vec<(&'static str, String)> {
@@ -100,18 +102,17 @@ fn bins_of_lateness(plan: &Plan, tally: &Tally) -> String {
 
 /// A row for each second of each limit of memory or processes: what was in use at its end, and what
 /// happened in it.
-fn seconds_of_bounds(plan: &Plan, bounds: &[ResourceLimit]) -> String {
+fn seconds_of_bounds(plan: &Plan, bounds: &[LimitAccount]) -> String {
     let mut table =
         "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n".to_owned();
     for bound in bounds {
-        let (name, limit) = (bound.owner.name(plan), bound.kind);
+        let (name, limit) = (bound.owner.name(plan), bound.resource);
         let program = bound.owner.program().map(|it| it.to_string()).unwrap_or_default();
-        let mut before = ResourceLimitSample::default();
+        let mut before = LimitSample::default();
         for look in &bound.looks {
-            let ResourceLimitSample { asked, used, .. } = *look;
+            let LimitSample { asked, used, .. } = *look;
             let at = micros(Span::from_nanos(look.at_ns));
-            let new =
-                |count: fn(&ResourceLimitSample) -> u64| count(look).saturating_sub(count(&before));
+            let new = |count: fn(&LimitSample) -> u64| count(look).saturating_sub(count(&before));
             let (met, ended) = (new(|it| it.met), new(|it| it.ended));
             let faults = new(|it| it.faults);
             let evicted = grown(look.evicted, before.evicted);
@@ -133,7 +134,7 @@ fn grown(now: Option<u64>, before: Option<u64>) -> String {
 }
 
 /// A row for each second of each node, program or reservation.
-fn seconds_of_limits(plan: &Plan, limits: &[CpuUsageAccount]) -> String {
+fn seconds_of_limits(plan: &Plan, limits: &[LimitAccount]) -> String {
     let mut table = "time_s,node,program,asked_cpus,delivered_cpus,throttled_s\n".to_owned();
     for account in limits {
         let name = account.owner.name(plan);
@@ -162,11 +163,11 @@ mod tests {
     use windtunnel_trace::rate::IntervalByteCounts;
 
     use super::*;
-    use crate::evidence::{
-        EchoProbe, EchoResults, JudgingTerms, ResourceLimitKind, ResourceLimitOwner,
-    };
+    use crate::evidence::{EchoProbe, EchoResults, JudgingTerms};
     use crate::results::PartResults;
     use windtunnel_dataplane::{LaneResult, NodePairThroughput};
+    use windtunnel_limit::ResourceLimitOwner;
+    use windtunnel_model::{HeldLimit, LimitMechanism, Resource};
 
     /// The tables of a run in which nothing but this was measured.
     fn tables_of(plan: &Plan, results: &PartResults) -> Vec<(&'static str, String)> {
@@ -215,24 +216,18 @@ mod tests {
         let plan = windtunnel_dataplane::testing::plan(
             "nodes: {a: {memory: 64MB}, b: {}}\nlinks: [{between: [a, b]}]",
         );
-        let mut bound =
-            ResourceLimit::new(ResourceLimitOwner::Node(0), ResourceLimitKind::Memory, 64_000_000);
-        let look = ResourceLimitSample {
+        let held = HeldLimit::new(Resource::Memory, LimitMechanism::Watch, 64_000_000);
+        let mut bound = LimitAccount::new(ResourceLimitOwner::Node(0), Resource::Memory, held);
+        let look = LimitSample {
             asked: 64_000_000,
             used: 7,
             met: 3,
             refaulted: Some(5),
-            ..ResourceLimitSample::default()
+            ..LimitSample::default()
         };
         bound.looks = vec![
-            ResourceLimitSample { at_ns: 1_000_000_000, ..look },
-            ResourceLimitSample {
-                at_ns: 2_000_500_000,
-                met: 4,
-                ended: 1,
-                refaulted: Some(9),
-                ..look
-            },
+            LimitSample { at_ns: 1_000_000_000, ..look },
+            LimitSample { at_ns: 2_000_500_000, met: 4, ended: 1, refaulted: Some(9), ..look },
         ];
         let expected = "time_s,node,program,limit,asked,used,met,ended,faults,evicted,refaulted\n\
                         1.000000,a,,memory,64000000,7,3,0,0,,5\n\

@@ -10,7 +10,7 @@ use super::{GENERATED, cell};
 pub(super) fn page(root: &Path) -> io::Result<String> {
     let mut text = format!("{GENERATED}# The run folder\n\n{OVERVIEW}");
     for (heading, file) in RECORDS {
-        let source = fs::read_to_string(root.join("crates/trace/src").join(file))?;
+        let source = fs::read_to_string(root.join("crates").join(file))?;
         text.push_str(&format!("\n## {heading}\n"));
         for item in items(&source) {
             text.push_str(&section(&item));
@@ -38,14 +38,15 @@ const OVERVIEW: &str = "A run leaves a folder, `runs/NAME-DATE-TIME` or what `--
 | `captures/PLACE.pcapng` | frames of a node or link, where `run --pcap` asks for them |\n\
 | `control.sock` | how other commands reach the run while it lives |\n";
 
-const RECORDS: [(&str, &str); 7] = [
-    ("run.json", "report.rs"),
-    ("Limits, in run.json", "report/limits.rs"),
-    ("Receiving, in run.json", "report/received.rs"),
-    ("Machines, in run.json", "report/machine.rs"),
-    ("Lateness, in run.json", "lateness.rs"),
-    ("links.csv", "sample.rs"),
-    ("events.jsonl", "event.rs"),
+const RECORDS: [(&str, &str); 8] = [
+    ("run.json", "trace/src/report.rs"),
+    ("Limits, in run.json", "trace/src/report/limits.rs"),
+    ("What came of a limit, in run.json", "model/src/held.rs"),
+    ("Receiving, in run.json", "trace/src/report/received.rs"),
+    ("Machines, in run.json", "trace/src/report/machine.rs"),
+    ("Lateness, in run.json", "trace/src/lateness.rs"),
+    ("links.csv", "trace/src/sample.rs"),
+    ("events.jsonl", "trace/src/event.rs"),
 ];
 
 /// A public type with its members.
@@ -70,6 +71,7 @@ struct DocumentedMember {
 fn items(source: &str) -> Vec<DocumentedType> {
     let mut items: Vec<DocumentedType> = Vec::new();
     let (mut docs, mut serialised, mut inside) = (String::new(), false, false);
+    let mut written = None;
     for line in source.lines() {
         let indent = line.len() - line.trim_start().len();
         let code = line.trim();
@@ -77,6 +79,7 @@ fn items(source: &str) -> Vec<DocumentedType> {
             docs.push_str(doc);
         } else if code.starts_with("#[") {
             serialised |= code.contains("derive(") && code.contains("Serialize");
+            written = written_name(code).or(written);
         } else if let Some((name, variants)) = opening(code).filter(|_| indent == 0) {
             inside = serialised;
             if inside {
@@ -91,11 +94,34 @@ fn items(source: &str) -> Vec<DocumentedType> {
             if let (true, Some(item), Some(name)) = (inside, items.last_mut(), member(code)) {
                 let nested = indent > 4;
                 let name = if item.variants && !nested { kebab(name) } else { name.to_owned() };
+                let name = match written.take() {
+                    Some(WrittenName::Own(own)) => own,
+                    Some(WrittenName::Flattened) => {
+                        code.split_once(": ").map_or(name, |(_, of)| {
+                            format!("the fields of {}", of.trim_end_matches(','))
+                        })
+                    }
+                    None => name,
+                };
                 item.members.push(DocumentedMember { name, docs, nested });
             }
         }
     }
     items
+}
+
+/// How a member is written, where that is not by its name.
+#[derive(Debug)]
+enum WrittenName {
+    Own(String),
+    Flattened,
+}
+
+/// `#[serde(rename = "name")]` or `#[serde(flatten)]`.
+fn written_name(code: &str) -> Option<WrittenName> {
+    let own = code.strip_prefix("#[serde(rename = \"").and_then(|rest| rest.strip_suffix("\")]"));
+    let own = own.map(|own| WrittenName::Own(own.to_owned()));
+    own.or((code == "#[serde(flatten)]").then_some(WrittenName::Flattened))
 }
 
 fn opening(code: &str) -> Option<(String, bool)> {

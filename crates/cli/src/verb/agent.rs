@@ -18,7 +18,7 @@ use windtunnel_cluster::{
 };
 use windtunnel_host::AgentGroup;
 use windtunnel_model::placement::{HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST};
-use windtunnel_model::{Bytes, QuantityError, Rate, Span};
+use windtunnel_model::{Bytes, QuantityError, Rate, ResourceAmounts, Span};
 
 use crate::arguments::OutputFormat;
 use crate::cluster::ClusterKeySelector;
@@ -134,8 +134,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Outcome {
         trial: Some(trial::run()),
         limits: AgentResourceLimits {
             nodes: arguments.max_nodes,
-            cpu_millis: arguments.max_cpu,
-            memory: arguments.max_memory,
+            resources: allowed(arguments),
             deny_exec: arguments.deny_exec.iter().cloned().collect(),
             lapses: lapses.clone(),
         },
@@ -230,14 +229,22 @@ fn failed(error: AgentError) -> VerbFailure {
     VerbFailure::Error { error: error.into(), hint, code: ExitCategory::Machine.code() }
 }
 
+/// What nodes of all runs may have together.
+fn allowed(arguments: &AgentArguments) -> ResourceAmounts {
+    ResourceAmounts {
+        cpu_millis: arguments.max_cpu,
+        memory: arguments.max_memory.map(|memory| memory.0),
+        ..ResourceAmounts::default()
+    }
+}
+
 /// The group that holds the owner's limits, where one is asked for and can be made.
 fn group(arguments: &AgentArguments, lapses: &LimitLapseLog) -> Option<AgentGroup> {
-    if arguments.max_cpu.is_none() && arguments.max_memory.is_none() {
-        return None;
-    }
+    let asked = allowed(arguments);
+    asked.iter().next()?;
     let lapses = lapses.clone();
     let not_held = move |why| lapses.add(why);
-    match AgentGroup::make(arguments.max_cpu, arguments.max_memory, not_held) {
+    match AgentGroup::make(asked, not_held) {
         Ok(group) => Some(group),
         Err(why) => {
             output::talk(&format!(

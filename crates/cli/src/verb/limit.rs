@@ -11,11 +11,11 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::PacingBudgetScope;
 use windtunnel_host::limit::{
-    self, AllowedDestination, AmountUse, CommandLimitOptions, CommandLimitReport,
-    CommandLimitStatus, DirectionThroughput, LimitError, Resources,
+    self, AllowedDestination, CommandLimitOptions, CommandLimitReport, CommandLimitStatus,
+    DirectionThroughput, LimitError,
 };
 use windtunnel_model::demand::Demand;
-use windtunnel_model::{Bytes, Rate};
+use windtunnel_model::{Bytes, HeldLimit, Rate, ResourceAmounts};
 use windtunnel_scenario::parse_processors;
 use windtunnel_sys::limits;
 
@@ -188,7 +188,7 @@ impl LimitArguments {
     }
 
     fn wanted(&self) -> CommandLimitOptions {
-        let resources = Resources { open_files: self.open_files, ..self.parts.resources() };
+        let resources = ResourceAmounts { open_files: self.open_files, ..self.parts.resources() };
         CommandLimitOptions {
             group: self.group.clone(),
             per: self.per.map(RateLimitScope::per),
@@ -236,9 +236,10 @@ impl RateLimitOptions {
 }
 
 impl ResourceLimitOptions {
-    fn resources(&self) -> Resources {
+    fn resources(&self) -> ResourceAmounts {
         let ResourceLimitOptions { cpu, memory, pids } = *self;
-        Resources { cpu_millis: cpu, memory, pids, open_files: None }
+        let (cpu_millis, pids) = (cpu.map(u64::from), pids.map(u64::from));
+        ResourceAmounts { cpu_millis, memory, pids, ..ResourceAmounts::default() }
     }
 }
 
@@ -283,7 +284,7 @@ fn table(limits: &[CommandLimitStatus]) -> String {
         let moved = |moved: &DirectionThroughput| quantity::bytes(moved.bytes);
         let CommandLimitStatus { id, per, send, receive, .. } = limit;
         let sent = [asked(send), moved(send), asked(receive), moved(receive)];
-        let part = |part: &Option<AmountUse>, value: fn(u64) -> String| {
+        let part = |part: &Option<HeldLimit>, value: fn(u64) -> String| {
             part.as_ref().map_or_else(|| "-".to_owned(), |part| ended::of(part, value))
         };
         let used = &limit.used;

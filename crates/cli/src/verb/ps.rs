@@ -144,7 +144,7 @@ fn program_row(
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_control::NodeLimits;
+    use windtunnel_model::ResourceUsage;
 
     use super::*;
 
@@ -165,7 +165,7 @@ mod tests {
                     addresses: vec!["10.0.0.1".into()],
                     init_pid: 9,
                     absent: false,
-                    limits: NodeLimits::default(),
+                    limits: ResourceUsage::default(),
                     programs: vec![program("nginx", None), program("wrk", Some(0))],
                 },
                 NodeStatus {
@@ -173,7 +173,7 @@ mod tests {
                     addresses: vec!["10.0.0.2".into()],
                     init_pid: 10,
                     absent: false,
-                    limits: NodeLimits::default(),
+                    limits: ResourceUsage::default(),
                     programs: vec![],
                 },
             ],

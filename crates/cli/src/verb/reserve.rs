@@ -9,9 +9,10 @@ mod watcher;
 
 use clap::Subcommand;
 use serde::Serialize;
-use windtunnel_budget::admission::{ReservableResource, ResourceAmounts};
+use windtunnel_budget::admission::{RESERVABLE, shown};
 use windtunnel_control::reservations::{self, RunReservation};
 use windtunnel_control::{ControlRequest, ReservationStatus};
+use windtunnel_model::{Resource, ResourceAmounts, ResourceUsage};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -78,18 +79,15 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Outcome {
         None => {}
     }
     let (capacity, runs) = (windtunnel_host::capacity(), reservations::live());
-    let amounts = |run: &RunReservation| ResourceAmounts {
-        cpu_millis: run.cpu_millis,
-        memory_bytes: run.memory_bytes,
-    };
-    let all = runs.iter().map(amounts).fold(ResourceAmounts::default(), ResourceAmounts::plus);
+    let all = runs.iter().map(RunReservation::amounts);
+    let all = all.fold(ResourceAmounts::default(), ResourceAmounts::plus);
     let free = capacity.minus(all);
     if arguments.format.json {
         output::json(&Reservations {
-            cpus: cpus(capacity.cpu_millis),
-            memory_bytes: capacity.memory_bytes,
-            free_cpus: cpus(free.cpu_millis),
-            free_memory_bytes: free.memory_bytes,
+            cpus: cpus(capacity.amount(Resource::Cpu)),
+            memory_bytes: capacity.amount(Resource::Memory),
+            free_cpus: cpus(free.amount(Resource::Cpu)),
+            free_memory_bytes: free.amount(Resource::Memory),
             runs: runs.into_iter().map(RunReservationOutput::from).collect(),
         })?;
         return Ok(ExitCategory::Fine.code());
@@ -148,23 +146,21 @@ fn add_parts(
     for part in parts.iter().filter(|part| part.parent.as_deref() == parent) {
         let or = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let some = |amount: u64| (amount > 0).then_some(amount);
-        let cpu = |millis: Option<u32>| {
-            or(millis.map(|it| ReservableResource::Processor.amount(it.into())))
-        };
-        let memory =
-            |bytes: Option<u64>| or(bytes.map(|bytes| ReservableResource::Memory.amount(bytes)));
-        let limits = &part.limits;
+        let text = |resource, amount: Option<u64>| or(amount.map(|it| shown(resource, it)));
+        let cpu = |millis| text(Resource::Cpu, millis);
+        let memory = |bytes| text(Resource::Memory, bytes);
+        let ResourceUsage { asked, used } = &part.limits;
         let weight = part.cpu_share_millis.map(|_| part.cpu_weight.to_string());
         table.row([
             format!("{}{}", "  ".repeat(depth), part.name),
-            or(some(part.cpu_min_millis).map(|it| ReservableResource::Processor.amount(it))),
+            cpu(some(part.cpu_min_millis)),
             or(weight),
-            cpu(part.cpu_share_millis),
-            cpu(limits.cpu_millis),
-            cpu(limits.cpu_used_millis),
+            cpu(part.cpu_share_millis.map(u64::from)),
+            cpu(asked.cpu_millis),
+            cpu(used.cpu_millis),
             memory(some(part.memory_min)),
-            memory(limits.memory),
-            memory(limits.memory_used),
+            memory(asked.memory),
+            memory(used.memory),
         ]);
         if !part.node {
             add_parts(table, parts, Some(&part.name), depth + 1);
@@ -187,14 +183,12 @@ fn table(capacity: ResourceAmounts, free: ResourceAmounts, runs: &[RunReservatio
         ("memory", ColumnAlignment::Right),
         ("folder", ColumnAlignment::Left),
     ]);
-    let (cpu, memory) = (ReservableResource::Processor, ReservableResource::Memory);
     let mut row = |name: &str, has: ResourceAmounts, folder: String| {
-        let amounts = [cpu.amount(has.cpu_millis), memory.amount(has.memory_bytes)];
+        let amounts = RESERVABLE.map(|resource| shown(resource, has.amount(resource)));
         table.row([name.to_owned()].into_iter().chain(amounts).chain([folder]));
     };
     for run in runs {
-        let has = ResourceAmounts { cpu_millis: run.cpu_millis, memory_bytes: run.memory_bytes };
-        row(&run.name, has, run.folder.display().to_string());
+        row(&run.name, run.amounts(), run.folder.display().to_string());
     }
     row("(free)", free, "-".to_owned());
     row("(machine)", capacity, "-".to_owned());

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use windtunnel_control::{ControlRequest, LaneChoice};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::{Bytes, LinkPatch, Plan, Rate};
+use windtunnel_model::{LinkPatch, Plan};
 
 use crate::arguments::OutputFormat;
 use crate::exit::ExitCategory;
@@ -84,18 +84,8 @@ pub(crate) fn run(arguments: &SetArguments) -> Outcome {
 #[derive(Debug, Serialize)]
 struct NodeLimitOutput<'a> {
     node: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_millis: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_min_millis: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_weight: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory: Option<Bytes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pids: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    disk: Option<Rate>,
+    #[serde(flatten)]
+    demand: &'a Demand,
 }
 
 /// `NODE.KEY=VALUE`, with a key that nodes have: the node, the key and its value.
@@ -114,16 +104,13 @@ fn set_limit(arguments: &SetArguments, node: &str, key: &str, value: &str) -> Ou
             .hint("set one limit of a node at a time"));
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
-    let Demand { cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk, .. } = demand;
     let request = ControlRequest::limit(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
         VerbFailure::new(ExitCategory::Usage, message).hint("cpu, memory, pids and disk can")
     })?;
     arguments.live.order(&request)?;
     if arguments.format.json {
-        let limited =
-            NodeLimitOutput { node, cpu_millis, cpu_min_millis, cpu_weight, memory, pids, disk };
-        output::json(&limited)?;
+        output::json(&NodeLimitOutput { node, demand: &demand.live() })?;
     } else {
         output::talk(&format!("{node}: {key} {value}"));
     }

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use windtunnel_control::{
-    ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest, NodeLimits,
-    NodeStatus, RunStatus,
+    ConnectionInput, ControlConnection, ControlListener, ControlReply, ControlRequest, NodeStatus,
+    RunStatus,
 };
+
+use windtunnel_model::ResourceUsage;
 
 use super::text;
 
@@ -77,7 +79,7 @@ fn status(name: &str) -> RunStatus {
         addresses: Vec::new(),
         init_pid: 1,
         absent: false,
-        limits: NodeLimits::default(),
+        limits: ResourceUsage::default(),
         programs: Vec::new(),
     };
     RunStatus {

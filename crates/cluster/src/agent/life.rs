@@ -69,15 +69,12 @@ impl AgentRuntime {
             kernel: machine::kernel(),
             cpus: agent.cpus.unwrap_or_else(machine::cpus),
             load_hundredths: 0,
-            memory: agent
-                .limits
-                .memory
-                .unwrap_or(Bytes(u64::MAX))
+            memory: Bytes(agent.limits.resources.memory.unwrap_or(u64::MAX))
                 .min(agent.memory.unwrap_or(memory)),
             memory_free,
             uplink: agent.uplink,
             nodes_max: agent.limits.nodes.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
-            cpu_millis_max: agent.limits.cpu_millis,
+            cpu_millis_max: agent.limits.resources.cpu_millis,
             reserved: AllocatedResources::default(),
             refused_datagrams: 0,
             unfit: None,

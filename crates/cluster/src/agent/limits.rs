@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windtunnel_model::plan::{HealthProbe, Program};
-use windtunnel_model::{Bytes, NodeId};
+use windtunnel_model::{NodeId, Resource, ResourceAmounts};
 
 use super::lapses::LimitLapseLog;
 use crate::protocol::run::RunSetup;
@@ -13,10 +13,8 @@ use crate::protocol::run::RunSetup;
 pub struct AgentResourceLimits {
     /// Nodes.
     pub nodes: Option<usize>,
-    /// Thousandths of a processor that nodes ask for.
-    pub cpu_millis: Option<u64>,
-    /// Memory that nodes ask for.
-    pub memory: Option<Bytes>,
+    /// Processor time and memory that nodes ask for.
+    pub resources: ResourceAmounts,
     /// Names of programs that are not run; `*` stands for any text.
     pub deny_exec: BTreeSet<String>,
     /// Where it is said that these did not hold.
@@ -34,19 +32,19 @@ impl AgentResourceLimits {
         member: u16,
         running: impl Iterator<Item = (&'a RunSetup, u16)>,
     ) -> Result<(), String> {
-        let (mut nodes, mut cpu, mut memory) = demand(setup, member);
-        let wanted = (nodes, cpu, memory);
-        for (other, member) in running {
-            let more = demand(other, member);
-            nodes += more.0;
-            (cpu, memory) = (cpu.saturating_add(more.1), memory.saturating_add(more.2));
-        }
+        let wanted = demand(setup, member);
+        let all = running.fold(wanted, |all, (other, member)| all.plus(demand(other, member)));
+        let of = |resource: Resource| {
+            let amount = |demand: &MemberDemand| demand.resources.amount(resource);
+            (self.resources.of(resource), amount(&wanted), amount(&all))
+        };
+        let nodes = (self.nodes.map(|nodes| nodes as u64), wanted.nodes, all.nodes);
         let limits = [
-            ("nodes", self.nodes.map(|nodes| nodes as u64), wanted.0, nodes),
-            ("thousandths of a processor", self.cpu_millis, wanted.1, cpu),
-            ("bytes of memory", self.memory.map(|memory| memory.0), wanted.2, memory),
+            ("nodes", nodes),
+            ("thousandths of a processor", of(Resource::Cpu)),
+            ("bytes of memory", of(Resource::Memory)),
         ];
-        for (what, limit, wanted, all) in limits {
+        for (what, (limit, wanted, all)) in limits {
             if let Some(limit) = limit.filter(|limit| all > *limit) {
                 return Err(format!(
                     "{what}: {wanted} asked for, {} in use, and the machine's owner allows {limit}",
@@ -98,14 +96,27 @@ fn nodes_of(
     own.map(|(index, (node, _))| (NodeId::from_index(index), node))
 }
 
-fn demand(setup: &RunSetup, member: u16) -> (u64, u64, u64) {
-    let mut sum = (0_u64, 0_u64, 0_u64);
-    for (_, node) in nodes_of(setup, member) {
-        sum.0 += 1;
-        sum.1 += u64::from(node.demand.most_cpu_millis().unwrap_or(0));
-        sum.2 = sum.2.saturating_add(node.demand.memory.map_or(0, |memory| memory.0));
+/// What nodes of a member ask for.
+#[derive(Clone, Copy, Default)]
+struct MemberDemand {
+    nodes: u64,
+    resources: ResourceAmounts,
+}
+
+impl MemberDemand {
+    fn plus(self, other: MemberDemand) -> MemberDemand {
+        let nodes = self.nodes.saturating_add(other.nodes);
+        MemberDemand { nodes, resources: self.resources.plus(other.resources) }
     }
-    sum
+}
+
+fn demand(setup: &RunSetup, member: u16) -> MemberDemand {
+    let of_node = |node: &windtunnel_model::plan::Node| {
+        let cpu_millis = node.demand.most_cpu_millis().map(u64::from);
+        MemberDemand { nodes: 1, resources: ResourceAmounts { cpu_millis, ..node.demand.limits() } }
+    };
+    let nodes = nodes_of(setup, member).map(|(_, node)| of_node(node));
+    nodes.fold(MemberDemand::default(), MemberDemand::plus)
 }
 
 /// Whether a text is what a pattern with `*` says.
@@ -117,6 +128,7 @@ fn fits(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::Bytes;
     use windtunnel_model::plan::{
         ReadinessCheckSettings, ReadinessCondition, ReplicaHealthCheck, Service,
     };
@@ -209,8 +221,11 @@ mod tests {
     fn processors_and_memory_of_all_runs_together_are_bounded_and_sums_do_not_overflow() {
         let one = run(&[(0, Some(600), Some(1000)), (0, None, None)]);
         let limits = AgentResourceLimits {
-            cpu_millis: Some(1500),
-            memory: Some(Bytes(2000)),
+            resources: ResourceAmounts {
+                cpu_millis: Some(1500),
+                memory: Some(2000),
+                ..ResourceAmounts::default()
+            },
             ..AgentResourceLimits::default()
         };
         assert_eq!(check(&limits, &one, &[(&one, 0)]), "");
@@ -225,8 +240,10 @@ mod tests {
         );
         let huge = run(&[(0, Some(u32::MAX), Some(u64::MAX)), (0, Some(u32::MAX), Some(u64::MAX))]);
         assert!(check(&limits, &huge, &[(&huge, 0)]).starts_with("thousandths of a processor: "));
-        let memory =
-            AgentResourceLimits { memory: Some(Bytes(u64::MAX)), ..AgentResourceLimits::default() };
+        let memory = AgentResourceLimits {
+            resources: ResourceAmounts::only(Resource::Memory, u64::MAX),
+            ..AgentResourceLimits::default()
+        };
         assert_eq!(check(&memory, &huge, &[(&huge, 0)]), "");
     }
 

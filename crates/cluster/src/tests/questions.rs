@@ -120,8 +120,8 @@ fn the_memory_of_a_card_is_the_least_of_all_limits() {
     let key = key();
     let agent = Live::start_with("a", &key, &[], |agent| {
         agent.memory = Some("3MB".parse().unwrap());
-        agent.limits.memory = Some("2MB".parse().unwrap());
-        agent.limits.cpu_millis = Some(1500);
+        agent.limits.resources.memory = Some(2_000_000);
+        agent.limits.resources.cpu_millis = Some(1500);
         agent.uplink = None;
     });
     let card = card(&agent, &key);

@@ -1,11 +1,11 @@
 //! What the nodes and reservations of a plan reserve, each within another one or the machine.
 
-use windtunnel_budget::admission::{ReservableResource, ResourceAmounts, ResourceShortfall};
+use windtunnel_budget::admission::{RESERVABLE, ResourceShortfall};
 use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
+use windtunnel_limit::ResourceLimitOwner;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::EventAction;
-use windtunnel_model::{NodeId, Plan, ReservationId};
-use windtunnel_verdict::evidence::ResourceLimitOwner;
+use windtunnel_model::{NodeId, Plan, ReservationId, Resource, ResourceAmounts};
 
 /// What is reserved by parts of a plan on this machine.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub(super) struct MachineReservations {
 struct DeclaredReservation {
     parent: Option<usize>,
     amounts: ResourceAmounts,
-    limits: [Option<u64>; 2],
+    limits: ResourceAmounts,
 }
 
 impl MachineReservations {
@@ -41,14 +41,14 @@ impl MachineReservations {
             DeclaredReservation {
                 parent: it.parent.map(ReservationId::index),
                 amounts,
-                limits: of(&it.demand),
+                limits: it.demand.limits(),
             }
         });
         let nodes = plan.nodes.iter().enumerate().map(|(index, node)| {
             let (cpu, memory) = (node.reserved_cpu_millis(), node.reserved_memory());
             let amounts = amounts(cpu, memory, is_here(index));
             let parent = node.reservation.map(ReservationId::index);
-            DeclaredReservation { parent, amounts, limits: of(&node.demand) }
+            DeclaredReservation { parent, amounts, limits: node.demand.limits() }
         });
         let all = reservations.chain(nodes).collect();
         let reservations = plan.reservations.iter().map(|it| it.name.clone()).collect();
@@ -64,16 +64,15 @@ impl MachineReservations {
     /// An event may give a node more.
     fn raise(&mut self, plan: &Plan, node: NodeId, limits: &Demand) {
         let position = self.position(ResourceLimitOwner::Node(node.index()));
-        let most = &mut self.all[position].amounts;
         let demand = &plan.nodes[node.index()].demand;
         // What only limits stays so.
-        if demand.cpu_millis == demand.cpu_reserved_millis {
-            let millis = limits.cpu_millis.map_or(0, u64::from);
-            most.cpu_millis = most.cpu_millis.max(millis);
-        }
-        if demand.memory == demand.memory_reserved {
-            let bytes = limits.memory.map_or(0, |memory| memory.0);
-            most.memory_bytes = most.memory_bytes.max(bytes);
+        let is_reserved = |resource| match resource {
+            Resource::Cpu => demand.cpu_millis == demand.cpu_reserved_millis,
+            resource => resource == Resource::Memory && demand.memory == demand.memory_reserved,
+        };
+        let most = &mut self.all[position].amounts;
+        for (resource, limit) in limits.limits().of_those(is_reserved).iter() {
+            *most = most.with(resource, Some(most.amount(resource).max(limit)));
         }
     }
 
@@ -96,28 +95,26 @@ impl MachineReservations {
         &mut self,
         owner: ResourceLimitOwner,
         wanted: ResourceAmounts,
-        limit: Option<(ReservableResource, Option<u64>)>,
+        limit: Option<(Resource, Option<u64>)>,
     ) {
         let position = self.position(owner);
         let Some(part) = self.all.get_mut(position) else { return };
         part.amounts = wanted;
         if let Some((resource, limit)) = limit {
-            part.limits[index_of(resource)] = limit;
+            part.limits = part.limits.with(resource, limit);
         }
     }
 
     /// What is reserved of the machine.
     pub(super) fn sum(&self) -> ResourceAmounts {
-        let total = |resource| self.tree(resource).total();
-        let (cpu_millis, memory_bytes) =
-            (total(ReservableResource::Processor), total(ReservableResource::Memory));
-        ResourceAmounts { cpu_millis, memory_bytes }
+        RESERVABLE.into_iter().fold(ResourceAmounts::default(), |sum, resource| {
+            sum.with(resource, Some(self.tree(resource).total()))
+        })
     }
 
     /// Whether each reservation has what is reserved within it.
     pub(super) fn fit(&self) -> Result<(), Vec<ResourceShortfall>> {
-        let resources = [ReservableResource::Processor, ReservableResource::Memory].into_iter();
-        let lacking = resources.filter_map(|resource| {
+        let lacking = RESERVABLE.into_iter().filter_map(|resource| {
             let overbooked = self.tree(resource).overbooked()?;
             let of = self.reservations.get(overbooked.part?).cloned();
             // A node does not bound its programs here: the file's check did.
@@ -133,11 +130,11 @@ impl MachineReservations {
         if lacking.is_empty() { Ok(()) } else { Err(lacking) }
     }
 
-    fn tree(&self, resource: ReservableResource) -> ReservationTree {
+    fn tree(&self, resource: Resource) -> ReservationTree {
         let part = |part: &DeclaredReservation| ReservationNode {
             parent: part.parent,
-            min: part.amounts.of(resource),
-            limit: part.limits[index_of(resource)],
+            min: part.amounts.amount(resource),
+            limit: part.limits.of(resource),
             weight: 1,
         };
         // The plan is valid: its reservations are a tree.
@@ -145,19 +142,13 @@ impl MachineReservations {
     }
 }
 
-fn index_of(resource: ReservableResource) -> usize {
-    match resource {
-        ReservableResource::Processor => 0,
-        ReservableResource::Memory => 1,
+fn amounts(cpu_millis: u64, memory: u64, counts: bool) -> ResourceAmounts {
+    let (cpu_millis, memory) = (Some(cpu_millis), Some(memory));
+    if counts {
+        ResourceAmounts { cpu_millis, memory, ..ResourceAmounts::default() }
+    } else {
+        ResourceAmounts::default()
     }
-}
-
-fn amounts(cpu_millis: u64, memory_bytes: u64, counts: bool) -> ResourceAmounts {
-    if counts { ResourceAmounts { cpu_millis, memory_bytes } } else { ResourceAmounts::default() }
-}
-
-fn of(demand: &Demand) -> [Option<u64>; 2] {
-    [demand.cpu_millis.map(u64::from), demand.memory.map(|memory| memory.0)]
 }
 
 /// The nodes that an event limits.
@@ -179,7 +170,8 @@ mod tests {
 
     fn reserved(nodes: &str) -> Vec<(u64, u64)> {
         let parts = parts(&format!("nodes: {{{nodes}}}\nlinks: [{{between: [a, b]}}]"));
-        parts.all.iter().map(|it| (it.amounts.cpu_millis, it.amounts.memory_bytes)).collect()
+        let [cpu, memory] = RESERVABLE;
+        parts.all.iter().map(|it| (it.amounts.amount(cpu), it.amounts.amount(memory))).collect()
     }
 
     #[test]
@@ -203,9 +195,9 @@ mod tests {
              - {at: 1s, node: [a, b, c], limit: {cpu: 50%, memory: 2MB}}\n\
              - {at: 2s, node: a, limit: {cpu: 10%}}\n",
         );
-        let cpu: Vec<u64> = parts.all.iter().map(|it| it.amounts.cpu_millis).collect();
+        let cpu: Vec<u64> = parts.all.iter().map(|it| it.amounts.amount(Resource::Cpu)).collect();
         assert_eq!(cpu, [500, 500, 0]);
-        assert!(parts.all.iter().all(|it| it.amounts.memory_bytes == 2_000_000));
+        assert!(parts.all.iter().all(|it| it.amounts.memory == Some(2_000_000)));
     }
 
     #[test]
@@ -222,18 +214,18 @@ mod tests {
              links: [{between: [a, b]}, {between: [b, c]}]\n\
              reserve: {site: {of: [a, b], cpu: {min: 50%}}}",
         );
-        assert_eq!(parts.sum().cpu_millis, 550);
+        assert_eq!(parts.sum().cpu_millis, Some(550));
         assert_eq!(parts.fit(), Ok(()));
-        parts.set(
-            ResourceLimitOwner::Node(1),
-            ResourceAmounts { cpu_millis: 300, memory_bytes: 0 },
-            None,
-        );
+        parts.set(ResourceLimitOwner::Node(1), ResourceAmounts::only(Resource::Cpu, 300), None);
         let lacking = parts.fit().unwrap_err();
         assert_eq!(
             lacking[0].to_string(),
             "cpu: 0.55 of 0.5 cores of reservation 'site' asked: 0.05 missing"
         );
-        assert_eq!(parts.sum().cpu_millis, 550, "the machine's part is what the reservation says");
+        assert_eq!(
+            parts.sum().cpu_millis,
+            Some(550),
+            "the machine's part is what the reservation says"
+        );
     }
 }

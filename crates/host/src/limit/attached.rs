@@ -119,7 +119,7 @@ fn check_group(
     wanted: &CommandLimitOptions,
     shared: &LimitRegistryEntry,
 ) -> Result<(), LimitError> {
-    let has_parts = !wanted.resources.shared().is_empty();
+    let has_parts = !super::resources::shared(&wanted.resources).is_none();
     match &wanted.group {
         Some(name) if has_parts || shared.has_group() => {
             Err(LimitError::GroupOfRunning(name.clone()))

@@ -11,17 +11,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags};
 use windtunnel_sys::unix;
 
 use super::holding::CommandLimitEnforcer;
-use super::resources::{CommandResourceUsage, Resources};
+use super::resources::CommandResourceUsage;
 
 /// What is asked: nothing new, to look at it only.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitChangeRequest {
-    pub(super) resources: Resources,
+    pub(super) resources: ResourceAmounts,
     /// Whether rates are to change, which the asking process does itself.
     pub(super) rates: bool,
 }
@@ -210,10 +211,12 @@ const REPLY_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::Resource;
+
     use super::*;
 
     fn control(folder: &Path, moves: bool) -> LimitControlThread {
-        let wanted = Resources { open_files: Some(9), ..Resources::default() };
+        let wanted = ResourceAmounts::only(Resource::OpenFiles, 9);
         let holding = CommandLimitEnforcer::prepare(&wanted, None).unwrap();
         LimitControlThread::start(socket(folder, "downloads", 7), holding, moves).unwrap()
     }
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!(seen.open_files.unwrap().asked, 9);
         let rates = LimitChangeRequest { rates: true, ..LimitChangeRequest::default() };
         assert_eq!(ask(&rates).unwrap_err(), WITHOUT_RATES);
-        let resources = Resources { memory: Some(1), ..Resources::default() };
+        let resources = ResourceAmounts::only(Resource::Memory, 1);
         let refused = ask(&LimitChangeRequest { resources, rates: false }).unwrap_err();
         assert!(refused.contains("started without --memory"), "{refused}");
         assert!(control.finish().is_some());

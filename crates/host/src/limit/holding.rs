@@ -1,51 +1,41 @@
-//! The mechanisms that hold a command, and all that it starts, to its part of the machine.
+//! The limits of a command, and of all that it starts, to its part of the machine.
 //!
 //! Of each resource a control group comes first, which several commands can share. Where none can be
 //! made, this process stops and continues the processes of the tree below it, or looks at them often
 //! and ends what is too much.
 
-mod amount;
 mod around;
 mod check;
 mod making;
-mod meter;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use windtunnel_limit::watch::ResourceWatchLimits;
+use windtunnel_limit::supervisor::SupervisedLimit;
 use windtunnel_limit::{
-    CgroupResource, ControlGroup, DutyCycleController, Mechanism, ProcessScope, ProcessTree,
-    ResourceWatch, ResumeGuardProcess,
+    ControlGroup, LimitSupervisor, ProcessLimiter, ProcessScope, ProcessTree, ResumeGuardProcess,
 };
+use windtunnel_model::{HeldLimit, LimitMechanism, Resource, ResourceAmounts};
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
 use super::note::LimitGroupRecordFile;
-use super::resources::{AmountUse, CommandCpuSample, CommandResourceUsage, Resources};
+use super::resources::{CommandCpuSample, CommandCpuUsage, CommandResourceUsage, shared};
 use super::{LimitError, system};
 use crate::node_limits::data_of;
-use amount::ResourceReadings;
 use around::ForeignProcessTree;
 use check::CommandLimitLapses;
-use meter::ProcessorMeter;
+use making::{CommandGroups, in_tree};
 
 /// The mechanisms of one command.
 #[derive(Debug)]
 pub(super) struct CommandLimitEnforcer {
-    asked: Resources,
-    /// This command's part of a group that others share: gone before that.
-    own: Option<ControlGroup>,
-    group: Option<ControlGroup>,
-    /// Of each resource that is limited for all processes together.
-    mechanisms: Vec<(CgroupResource, Mechanism)>,
+    limits: LimitSupervisor<CommandGroups>,
+    /// What this process does itself.
+    limiter: Option<ProcessLimiter>,
     guard_pid: Option<Pid>,
     tree: Option<Arc<ProcessTree>>,
     /// A tree that was not started from here.
     foreign: Option<ForeignProcessTree>,
-    duty: Option<DutyCycleController>,
-    watch: Option<ResourceWatch>,
-    meter: ProcessorMeter,
-    amounts: ResourceReadings,
     /// Where commands that share the group say what it limits.
     shelf: Option<LimitGroupRecordFile>,
     lapses: CommandLimitLapses,
@@ -55,47 +45,33 @@ impl CommandLimitEnforcer {
     /// Makes what can only be made before this process has threads. `shelf` is where commands of a group
     /// say what that limits; newer values hold for all of them.
     pub(super) fn prepare(
-        wanted: &Resources,
+        wanted: &ResourceAmounts,
         shelf: Option<LimitGroupRecordFile>,
     ) -> Result<CommandLimitEnforcer, LimitError> {
-        let made = match &shelf {
+        let (groups, asked) = match &shelf {
             Some(shelf) if shelf.has_note() => making::join(wanted, shelf)?,
-            _ => making::make(wanted, shelf.is_some())?,
+            _ => (making::make(wanted, shelf.is_some())?, *wanted),
         };
-        let making::CommandControlGroup { own, group, mechanisms, asked } = made;
-        let by = |mechanism| mechanisms.iter().any(|(_, by)| *by == mechanism);
-        let (stops, watches) = (by(Mechanism::DutyCycle), by(Mechanism::Watch));
-        let guard =
-            stops.then(ResumeGuardProcess::start).transpose().map_err(system("start a guard"))?;
+        let is_looked_at = groups.is_some() || wanted.open_files.is_some();
+        let limits = supervised(groups, asked);
+        let has_limiter = !limits.by_limiter().is_none();
+        let stops = limits.mechanism(Resource::Cpu) == Some(LimitMechanism::DutyCycle);
+        let guard = stops.then(ResumeGuardProcess::start).transpose();
+        let guard = guard.map_err(system("start a guard"))?;
         let guard_pid = guard.as_ref().map(ResumeGuardProcess::pid);
-        let is_looked_at = stops || watches || group.is_some() || wanted.open_files.is_some();
+        let is_looked_at = is_looked_at || has_limiter;
         let tree = is_looked_at.then(|| Arc::new(ProcessTree::new(guard)));
-        Ok(CommandLimitEnforcer {
-            own,
-            guard_pid,
-            tree,
-            shelf,
-            ..CommandLimitEnforcer::of(asked, group, mechanisms)
-        })
+        Ok(CommandLimitEnforcer { guard_pid, shelf, ..CommandLimitEnforcer::of(limits, tree) })
     }
 
-    fn of(
-        asked: Resources,
-        group: Option<ControlGroup>,
-        mechanisms: Vec<(CgroupResource, Mechanism)>,
-    ) -> CommandLimitEnforcer {
+    fn of(limits: LimitSupervisor<CommandGroups>, tree: Option<Arc<ProcessTree>>) -> Self {
+        let limiter = tree.clone().map(|tree| ProcessLimiter::new(ProcessScope::Tree(tree)));
         CommandLimitEnforcer {
-            asked,
-            own: None,
-            group,
-            mechanisms,
+            limits,
+            limiter,
             guard_pid: None,
-            tree: None,
+            tree,
             foreign: None,
-            duty: None,
-            watch: None,
-            meter: ProcessorMeter::default(),
-            amounts: ResourceReadings::default(),
             shelf: None,
             lapses: CommandLimitLapses::default(),
         }
@@ -103,32 +79,26 @@ impl CommandLimitEnforcer {
 
     /// Starts the threads that it needs.
     pub(super) fn begin(&mut self) -> Result<(), LimitError> {
-        if let (Some(tree), true) = (&self.tree, self.is_by(Mechanism::DutyCycle)) {
-            let scope = ProcessScope::Tree(Arc::clone(tree));
-            let duty = DutyCycleController::begin(scope, self.asked.cpu_millis.unwrap_or(u32::MAX));
-            self.duty = Some(duty.map_err(system("start a duty cycle"))?);
-        }
         if let Some(foreign) = &mut self.foreign {
             foreign.look();
         }
-        self.amounts.allow(self.asked.memory, self.asked.pids);
-        let allowed = self.allowed();
-        if let (Some(tree), true) = (&self.tree, allowed != ResourceWatchLimits::default()) {
-            let watch = ResourceWatch::begin(ProcessScope::Tree(Arc::clone(tree)), allowed);
-            self.watch = Some(watch.map_err(system("start a watch"))?);
+        self.limits.begin(0);
+        let held = self.limits.by_limiter();
+        if let Some(limiter) = &mut self.limiter {
+            limiter.set_cpu(&held).map_err(system("start a duty cycle"))?;
+            limiter.set_watch(&held).map_err(system("start a watch"))?;
         }
-        self.meter.begin(self.group.as_mut());
         self.begin_checks();
         Ok(())
     }
 
     /// By what other commands find the control group.
     pub(super) fn address(&self) -> Option<String> {
-        self.group.as_ref().map(ControlGroup::address)
+        self.limits.groups().map(|groups| groups.group.address())
     }
 
-    pub(super) fn asked(&self) -> &Resources {
-        &self.asked
+    pub(super) fn asked(&self) -> ResourceAmounts {
+        self.limits.usage().asked
     }
 
     /// The process that continues what was stopped, which is a child of this one.
@@ -138,102 +108,94 @@ impl CommandLimitEnforcer {
 
     /// What the command enters when it starts.
     pub(super) fn entrances(&self) -> Vec<BorrowedFd<'_>> {
-        let group = self.own.as_ref().or(self.group.as_ref());
+        let group = self.limits.groups().map(|groups| groups.own.as_ref().unwrap_or(&groups.group));
         group.into_iter().flat_map(ControlGroup::entrances).map(AsFd::as_fd).collect()
     }
 
     /// What each process has for itself.
     pub(super) fn process_limits(&self) -> ProcessLimits {
-        let is_watched = self.mechanism(CgroupResource::Memory) == Some(Mechanism::Watch);
-        let data = self.asked.memory.filter(|_| is_watched).map(data_of);
-        ProcessLimits { open_files: self.asked.open_files, processes: None, data }
+        let is_watched = self.limits.mechanism(Resource::Memory) == Some(LimitMechanism::Watch);
+        let ResourceAmounts { memory, open_files, .. } = self.asked();
+        let data = memory.filter(|_| is_watched).map(data_of);
+        ProcessLimits { open_files, pids: None, data }
     }
 
     /// From now on other limits hold.
     ///
     /// # Errors
     /// What it does not limit, or the kernel's refusal.
-    pub(super) fn set(&mut self, newer: &Resources) -> Result<(), String> {
-        for resource in newer.shared() {
-            if self.mechanism(resource).is_none() {
-                return Err(making::not_limited(resource));
-            }
+    pub(super) fn set(&mut self, newer: &ResourceAmounts) -> Result<(), String> {
+        let mut resources = shared(newer).iter().map(|(resource, _)| resource);
+        if let Some(resource) = resources.find(|it| self.limits.limit(*it).is_none()) {
+            return Err(making::not_limited(resource));
         }
         self.look();
-        let group = self.group.as_mut();
-        let set = group.map_or(Ok(()), |group| making::set(group, newer, self.shelf.as_ref()));
-        set.map_err(|error| error.to_string())?;
-        self.take_asked(newer);
-        let duty = self.duty.as_ref().zip(newer.cpu_millis);
-        let done = duty.map_or(Ok(()), |(duty, share)| duty.set(share));
-        let allowed = self.allowed();
-        let watch = self.watch.as_ref().map_or(Ok(()), |watch| watch.set(allowed));
-        done.and(watch).map_err(|error| error.to_string())
-    }
-
-    /// From now on this is asked.
-    fn take_asked(&mut self, newer: &Resources) {
-        self.asked.replace(newer);
-        self.amounts.allow(self.asked.memory, self.asked.pids);
-        self.meter.cut(self.group.as_mut());
+        if let Some(groups) = self.limits.groups_mut() {
+            let set = making::set(&mut groups.group, newer, self.shelf.as_ref());
+            set.map_err(|error| error.to_string())?;
+        }
+        self.limits.take_asked(*newer);
+        let held = self.limits.by_limiter();
+        let Some(limiter) = &mut self.limiter else { return Ok(()) };
+        let set = limiter.set_cpu(&held).and_then(|()| limiter.set_watch(&held));
+        set.map_err(|error| error.to_string())
     }
 
     /// Takes what is new of what is used.
     pub(super) fn look(&mut self) {
         self.check();
-        let asked = self.asked.cpu_millis.unwrap_or(0);
-        self.meter.look(self.group.as_mut(), asked);
-        if let Some(duty) = &self.duty {
-            let (windows, failure) = duty.take();
-            self.meter.take(windows, duty.last(), failure);
+        self.limits.meter(u64::MAX);
+        // A command has no log in which the hits could be.
+        drop(self.limits.look());
+        let Some(limiter) = &self.limiter else { return };
+        let report = limiter.take().unwrap_or_default();
+        self.limits.take_windows(report.windows, report.cpu_failure);
+        if let (Some(last), Some(cpu)) = (limiter.last(), self.limits.limit_mut(Resource::Cpu)) {
+            cpu.note_last(last);
         }
-        self.amounts.look(self.group.as_mut());
-        if let Some(watch) = &self.watch {
-            let is_beside = self.foreign.is_some()
-                && self.mechanism(CgroupResource::Memory).is_some_and(|by| by != Mechanism::Watch);
-            self.amounts.take(watch, self.allowed(), is_beside);
+        if let Some(used) = limiter.used() {
+            self.limits.take_used(&used, false);
+        }
+        let ended = report.used.map(|used| used.ended).unwrap_or_default();
+        let names = || ended.iter().map(|(name, _)| name.clone());
+        for limit in self.limits.limits_mut() {
+            if limit.resource != Resource::Cpu && limit.held.mechanism.needs_limiter() {
+                limit.held.names.extend(names());
+            }
         }
     }
 
     /// What it has had so far.
     pub(super) fn used(&mut self) -> CommandResourceUsage {
         self.look();
-        let foreign = self.tree.as_ref().map_or(0, |tree| tree.foreign());
-        let mut cpu = self.asked.cpu_millis.zip(self.mechanism(CgroupResource::Processor));
-        let cpu = cpu.take().map(|(share, by)| {
-            let mut cpu = self.meter.used(share, by);
-            if foreign > 0 {
-                let why = format!("{foreign} processes of other users cannot be stopped");
-                cpu.failure.get_or_insert(why);
-            }
-            cpu.failure = cpu.failure.or(self.unheld(CgroupResource::Processor));
-            let around = self.group.as_ref().and_then(ControlGroup::processors_around);
-            cpu.around_cpus = around.map(|millis| f64::from(millis) / 1000.0);
-            cpu
-        });
-        let memory = self.mechanism(CgroupResource::Memory).zip(self.asked.memory);
-        let pids = self.mechanism(CgroupResource::Processes).zip(self.asked.pids.map(u64::from));
+        let cpu = self.limits.limit(Resource::Cpu).map(|limit| self.used_of_cpu(limit));
         CommandResourceUsage {
             cpu,
-            memory: memory.map(|(by, asked)| AmountUse {
-                failure: self.amounts.failure_of_memory(by).or(self.unheld(CgroupResource::Memory)),
-                ..self.amounts.memory(asked, by)
-            }),
-            pids: pids.map(|(by, asked)| AmountUse {
-                failure: self
-                    .amounts
-                    .failure_of_processes(by)
-                    .or(self.unheld(CgroupResource::Processes)),
-                ..self.amounts.processes(asked, by)
-            }),
-            open_files: self.asked.open_files.map(|asked| self.descriptors(asked)),
+            memory: self.used_of(Resource::Memory),
+            pids: self.used_of(Resource::Pids),
+            open_files: self.used_of(Resource::OpenFiles),
         }
     }
 
-    fn descriptors(&self, asked: u64) -> AmountUse {
-        let failure = self.foreign.as_ref().and_then(|foreign| foreign.per_process.failure());
-        let failure = failure.or_else(|| self.lapses.raised());
-        AmountUse { failure, ..ResourceReadings::descriptors(asked) }
+    fn used_of_cpu(&self, limit: &SupervisedLimit) -> CommandCpuUsage {
+        let mut cpu = CommandCpuUsage::of(limit);
+        let foreign = self.tree.as_ref().map_or(0, |tree| tree.foreign());
+        if foreign > 0 {
+            let why = format!("{foreign} processes of other users cannot be stopped");
+            cpu.failure.get_or_insert(why);
+        }
+        cpu.failure = cpu.failure.or(self.lapses.of(Resource::Cpu));
+        let around = self.limits.groups().and_then(|groups| groups.group.processors_around());
+        cpu.around_cpus = around.map(|millis| f64::from(millis) / 1000.0);
+        cpu
+    }
+
+    fn used_of(&self, resource: Resource) -> Option<HeldLimit> {
+        let state = self.limits.limit(resource)?.state();
+        let own = self.foreign.as_ref().filter(|_| resource == Resource::OpenFiles);
+        let own = own.and_then(|foreign| foreign.per_process.failure());
+        let failure = state.failure.or(own).or(self.lapses.of(resource));
+        Some(HeldLimit { failure, faults: None, evicted: None, refaulted: None, ..state })
     }
 
     /// Ends: all that is left goes on, and has no limits where it was not started from here. Returns what it has had, in all and for each second.
@@ -243,32 +205,33 @@ impl CommandLimitEnforcer {
         is_last: bool,
         began_ns: u64,
     ) -> (CommandResourceUsage, Vec<CommandCpuSample>) {
-        let mut goes_on = true;
-        match self.duty.take().map(DutyCycleController::end) {
-            Some(Ok((last, windows))) => self.meter.take(windows, last, None),
-            Some(Err(error)) => {
-                // The guard does it.
-                goes_on = false;
-                self.meter.fail(format!("programs cannot be continued: {error}"));
-            }
-            None => self.meter.finish(self.group.as_mut(), self.asked.cpu_millis.unwrap_or(0)),
+        self.limits.finish();
+        let ended = self.limiter.as_mut().map_or(Ok(None), ProcessLimiter::end);
+        let goes_on = ended.is_ok();
+        if let Ok(Some((last, windows))) = ended {
+            self.limits.take_windows(windows, None);
+            self.limits.limit_mut(Resource::Cpu).into_iter().for_each(|cpu| cpu.note_last(last));
+        } else if let Err(error) = ended {
+            // The guard does it.
+            let why = format!("programs cannot be continued: {error}");
+            self.limits.take_windows(Vec::new(), Some(why));
         }
         let used = self.used();
-        if let Some(watch) = &self.watch {
-            // Its thread lives as long as this process.
-            let _ = watch.set(ResourceWatchLimits::default());
-        }
         if let Some(foreign) = &mut self.foreign {
             foreign.undo();
         }
         if let Some(tree) = self.tree.take().filter(|_| goes_on) {
             tree.dismiss_guard();
         }
-        drop(self.own.take());
-        if let Some(group) = self.group.take().filter(|_| !is_last) {
-            group.leave();
+        if let Some(CommandGroups { own, group }) = self.limits.take_groups() {
+            drop(own);
+            if !is_last {
+                group.leave();
+            }
         }
-        (used, self.meter.seconds(began_ns))
+        let windows = self.limits.limit(Resource::Cpu).map(|cpu| &cpu.windows);
+        let seconds = windows.into_iter().flatten();
+        (used, seconds.map(|window| CommandCpuSample::of(window, began_ns)).collect())
     }
 
     /// Undoes what was done to programs that ran already.
@@ -277,23 +240,14 @@ impl CommandLimitEnforcer {
             foreign.lift();
         }
     }
+}
 
-    fn allowed(&self) -> ResourceWatchLimits {
-        // What a process had before it entered a group is in the account of another one.
-        let is_before = |resource| resource == CgroupResource::Memory && self.foreign.is_some();
-        let is_watched =
-            |resource| self.mechanism(resource) == Some(Mechanism::Watch) || is_before(resource);
-        ResourceWatchLimits {
-            memory: self.asked.memory.filter(|_| is_watched(CgroupResource::Memory)),
-            processes: self.asked.pids.filter(|_| is_watched(CgroupResource::Processes)),
-        }
-    }
-
-    fn is_by(&self, mechanism: Mechanism) -> bool {
-        self.mechanisms.iter().any(|(_, by)| *by == mechanism)
-    }
-
-    fn mechanism(&self, resource: CgroupResource) -> Option<Mechanism> {
-        self.mechanisms.iter().find(|(other, _)| *other == resource).map(|(_, by)| *by)
-    }
+fn supervised(
+    groups: Option<CommandGroups>,
+    asked: ResourceAmounts,
+) -> LimitSupervisor<CommandGroups> {
+    let mut limits = LimitSupervisor::new(groups);
+    limits.add(None, asked);
+    limits.name_mechanisms(in_tree);
+    limits
 }

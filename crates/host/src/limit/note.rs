@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-
-use super::resources::Resources;
+use windtunnel_model::{Resource, ResourceAmounts};
 
 /// What commands of one name share of the kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,7 +14,7 @@ pub(super) struct LimitGroupRecord {
     /// [`ControlGroup::address`](windtunnel_limit::ControlGroup::address).
     pub(super) address: String,
     /// What it limits.
-    pub(super) resources: Resources,
+    pub(super) resources: ResourceAmounts,
     /// What it did not hold: the command that has found out says so to the others.
     #[serde(default)]
     pub(super) lapses: Vec<LimitGroupLapse>,
@@ -25,7 +24,7 @@ pub(super) struct LimitGroupRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct LimitGroupLapse {
     /// As its option is named.
-    pub(super) limit: String,
+    pub(super) limit: Resource,
     pub(super) why: String,
 }
 
@@ -90,10 +89,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let shelf = LimitGroupRecordFile::of(&folder.path().join("downloads"));
         assert!(!shelf.has_note() && shelf.change(|_| Ok(())).is_err());
-        let (address, resources) = ("cpu=/".to_owned(), Resources::default());
+        let (address, resources) = ("cpu=/".to_owned(), ResourceAmounts::default());
         shelf.write(&LimitGroupRecord { address, resources, lapses: Vec::new() }).unwrap();
         let change = |number: u32| {
-            let lapse = LimitGroupLapse { limit: "cpu".to_owned(), why: number.to_string() };
+            let lapse = LimitGroupLapse { limit: Resource::Cpu, why: number.to_string() };
             let add = |note: &mut LimitGroupRecord| {
                 note.lapses.push(lapse);
                 Ok(())
@@ -110,8 +109,7 @@ mod tests {
         let refused = shelf.change(|note| {
             note.lapses.clear();
             shelf.write(note)?;
-            note.lapses
-                .extend([LimitGroupLapse { limit: "cpu".to_owned(), why: "back".to_owned() }]);
+            note.lapses.extend([LimitGroupLapse { limit: Resource::Cpu, why: "back".to_owned() }]);
             Err::<(), _>(io::ErrorKind::Other.into())
         });
         assert!(refused.is_err());

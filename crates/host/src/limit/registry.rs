@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use windtunnel_budget::pacing::{PacingBudgetScope, TransferDirection};
+use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::{clock, process};
 
 use super::control::{self, LimitChangeRequest, LimitControlThread};
 use super::holding::CommandLimitEnforcer;
 use super::note::{LimitGroupRecord, LimitGroupRecordFile};
-use super::resources::{CommandCpuSample, CommandResourceUsage, Resources};
+use super::resources::{CommandCpuSample, CommandResourceUsage, shared};
 use super::{CommandLimitOptions, CommandLimitStatus, LimitError, name_of, system};
 
 /// A limit that this process has a part in.
@@ -79,16 +80,16 @@ impl LimitRegistryEntry {
     pub(super) fn publish(
         &mut self,
         holding: &CommandLimitEnforcer,
-        newer: &Resources,
+        newer: &ResourceAmounts,
     ) -> Result<(), LimitError> {
         if let Some((address, shelf)) = holding.address().zip(self.shelf()) {
             if shelf.has_note() {
-                let resources = Resources { open_files: None, ..*newer };
+                let resources = shared(newer);
                 let request = LimitChangeRequest { resources, rates: false };
                 // A process that does not answer goes on with the same group.
                 let _ = control::ask(self.folder(), &self.id, &request);
             } else {
-                let resources = Resources { open_files: None, ..*holding.asked() };
+                let resources = shared(&holding.asked());
                 let note = LimitGroupRecord { address, resources, lapses: Vec::new() };
                 shelf.write(&note).map_err(system("share a control group"))?;
             }
@@ -162,7 +163,7 @@ fn forget(limit: &Path) {
 pub fn set(
     id: &str,
     rates: [Option<u64>; 2],
-    resources: &Resources,
+    resources: &ResourceAmounts,
 ) -> Result<CommandLimitStatus, LimitError> {
     let found = folders().into_iter().find_map(|folder| Some((live(&folder.join(id))?, folder)));
     let (region, folder) = found.ok_or_else(|| LimitError::NoLimit(id.to_owned()))?;
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
 
     fn wanted(rates: [Option<u64>; 2]) -> CommandLimitOptions {
-        let (per, denied, resources) = (None, Vec::new(), Resources::default());
+        let (per, denied, resources) = (None, Vec::new(), ResourceAmounts::default());
         let group = Some("downloads".to_owned());
         CommandLimitOptions { group, per, rates, resources, connect: Vec::new(), denied }
     }

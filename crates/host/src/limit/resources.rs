@@ -1,68 +1,33 @@
-//! What a command may use of the machine beside its bandwidth, and what it has used.
+//! What a command has used of the machine beside its bandwidth.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_limit::CgroupResource;
-use windtunnel_verdict::evidence::CpuAccountWindow;
+use windtunnel_budget::processor::{CpuUsageReading, CpuUsageWindow, exceeded};
+use windtunnel_limit::supervisor::SupervisedLimit;
+use windtunnel_model::{HeldLimit, LimitMechanism, Resource, ResourceAmounts};
 
-/// What a command and all that it starts may use; `None`: as much as there is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Resources {
-    /// Thousandths of a processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_millis: Option<u32>,
-    /// Bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<u64>,
-    /// Processes and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pids: Option<u32>,
-    /// Descriptors, of each process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_files: Option<u64>,
-}
-
-impl Resources {
-    /// Whether nothing is limited.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        *self == Resources::default()
-    }
-
-    /// What can be limited of these for all processes together.
-    pub(super) fn shared(&self) -> Vec<CgroupResource> {
-        let asked = [self.cpu_millis.is_some(), self.memory.is_some(), self.pids.is_some()];
-        let asked = CgroupResource::ALL.into_iter().zip(asked).filter(|(_, asked)| *asked);
-        asked.map(|(resource, _)| resource).collect()
-    }
-
-    /// What `newer` says holds, the rest stays as it is.
-    pub(super) fn replace(&mut self, newer: &Resources) {
-        self.cpu_millis = newer.cpu_millis.or(self.cpu_millis);
-        self.memory = newer.memory.or(self.memory);
-        self.pids = newer.pids.or(self.pids);
-        self.open_files = newer.open_files.or(self.open_files);
-    }
+/// Of what is asked, what a group can limit for all processes together.
+pub(super) fn shared(asked: &ResourceAmounts) -> ResourceAmounts {
+    asked.of_those(|resource| resource != Resource::OpenFiles)
 }
 
 /// What limits a command, and what it has had of that.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandResourceUsage {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<ProcessorUse>,
+    pub cpu: Option<CommandCpuUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<AmountUse>,
+    pub memory: Option<HeldLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pids: Option<AmountUse>,
+    pub pids: Option<HeldLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_files: Option<AmountUse>,
+    pub open_files: Option<HeldLimit>,
 }
 
 /// Processor time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProcessorUse {
+pub struct CommandCpuUsage {
     /// In words.
-    pub mechanism: String,
+    pub mechanism: LimitMechanism,
     /// Processors that it may use now.
     pub asked_cpus: f64,
     /// Processors that it has used, on average.
@@ -91,31 +56,6 @@ pub struct ProcessorUse {
     pub failure: Option<String>,
 }
 
-/// What is counted: bytes of memory, processes, descriptors.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AmountUse {
-    /// In words.
-    pub mechanism: String,
-    /// What is allowed now.
-    pub asked: u64,
-    /// What is used, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub used: Option<u64>,
-    /// The most that was used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peak: Option<u64>,
-    /// How often the limit was met: memory had to be taken back, or a process could not be made.
-    pub met: u64,
-    /// Processes that were ended for it.
-    pub ended: u64,
-    /// The names of some of these, where they are known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
-    /// Why it could not be held.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-}
-
 /// About a second of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CommandCpuSample {
@@ -128,8 +68,29 @@ pub struct CommandCpuSample {
     pub throttled_s: f64,
 }
 
+impl CommandCpuUsage {
+    pub(super) fn of(limit: &SupervisedLimit) -> CommandCpuUsage {
+        let CpuUsageReading { now_ns, used_ns, held_ns } = limit.total();
+        let (windows, exceeded) = (&limit.windows, exceeded(&limit.windows));
+        CommandCpuUsage {
+            mechanism: limit.held.mechanism,
+            asked_cpus: f64::from(limit.asked_millis()) / 1000.0,
+            delivered_cpus: used_ns as f64 / now_ns.max(1) as f64,
+            latest_cpus: windows.last().map(CpuUsageWindow::delivered),
+            used_ns,
+            throttled_ns: held_ns,
+            windows: windows.len(),
+            bound_windows: windows.iter().filter(|window| window.is_bound()).count(),
+            exceeded_windows: exceeded.len(),
+            exceeded_max_cpus: exceeded.iter().map(|window| window.delivered()).reduce(f64::max),
+            around_cpus: None,
+            failure: limit.held.failure.clone(),
+        }
+    }
+}
+
 impl CommandCpuSample {
-    pub(super) fn of(window: &CpuAccountWindow, began_ns: u64) -> CommandCpuSample {
+    pub(super) fn of(window: &CpuUsageWindow, began_ns: u64) -> CommandCpuSample {
         CommandCpuSample {
             time_s: seconds(window.end_ns.saturating_sub(began_ns)),
             length_s: seconds(window.length_ns),
@@ -142,23 +103,4 @@ impl CommandCpuSample {
 
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn newer_values_replace_older_ones_and_leave_the_rest() {
-        let mut asked = Resources { cpu_millis: Some(250), pids: Some(9), ..Resources::default() };
-        assert_eq!(asked.shared(), [CgroupResource::Processor, CgroupResource::Processes]);
-        asked.replace(&Resources {
-            cpu_millis: Some(500),
-            memory: Some(1),
-            ..Resources::default()
-        });
-        let expected =
-            Resources { cpu_millis: Some(500), memory: Some(1), pids: Some(9), open_files: None };
-        assert_eq!(asked, expected);
-    }
 }

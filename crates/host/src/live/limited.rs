@@ -2,20 +2,21 @@
 
 use std::os::fd::BorrowedFd;
 
+use windtunnel_dataplane::receive_queue::ReceiveQueue;
+use windtunnel_limit::{LimitHit, LimiterReport, ResourceLimitOwner};
+use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::EventAction;
 use windtunnel_model::quantity::Bytes;
-use windtunnel_model::{NodeId, Span, plan};
-use windtunnel_node::{NodeInitRequest, ProcessorWindow, ProgramUse};
+use windtunnel_model::{NodeId, Resource, ResourceAmounts, Span, plan};
+use windtunnel_node::NodeInitRequest;
 use windtunnel_trace::event::EventLogEntryKind;
-use windtunnel_verdict::evidence::{ResourceLimitHit, ResourceLimitKind, ResourceLimitOwner};
 
 use super::context::RunContext;
 use super::network::NetworkController;
 use super::programs::ScheduledLimitChange;
 use super::punctuality::ScheduledOccurrence;
 use super::refusal::{RequestRefusal, find_node};
-use crate::node_limits::{MachineResourceLimits, NodeLimitChange};
-use windtunnel_dataplane::receive_queue::ReceiveQueue;
+use crate::node_limits::MachineResourceLimits;
 
 /// Limits of nodes in a live run: what is said of them is logged, and changes take effect.
 pub(super) struct LimitController<'a> {
@@ -25,45 +26,41 @@ pub(super) struct LimitController<'a> {
     pub(super) network: &'a mut NetworkController,
 }
 
-/// What became of a request for another limit.
+/// What became of a request for other limits.
 #[derive(Debug)]
 pub(super) enum LimitRequestOutcome {
     Set,
-    /// It is a reservation of another machine.
+    /// What it names is on another machine.
     Elsewhere,
-    /// Not all of the nodes are here: each machine is to set the limit of its own.
+    /// Not all of the nodes are here: each machine is to set the limits of its own.
     ForAll(EventAction),
 }
 
 impl LimitController<'_> {
-    /// A node's init has something to say of the processor limit that it holds.
-    pub(super) fn reported(
-        &mut self,
-        node: usize,
-        windows: &[ProcessorWindow],
-        failure: Option<String>,
-    ) {
+    /// A node's init has something to say of limits that it holds.
+    pub(super) fn reported(&mut self, node: usize, report: LimiterReport) {
+        let LimiterReport { windows, cpu_failure, mut used } = report;
         let is_over = self.limits.is_over();
-        let Some(account) = self.limits.account_of(node) else { return };
-        windows.iter().for_each(|window| account.add((*window).into()));
-        if let Some(why) = failure.filter(|_| !is_over) {
-            let name = self.cx.nodes.name(node);
-            self.cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
-            account.fail(why);
-        }
-    }
-
-    /// A node's init has something to say of what its programs use.
-    pub(super) fn used(&mut self, node: usize, used: &ProgramUse, failure: Option<&str>) {
-        let failure = failure.filter(|_| !self.limits.is_over());
         let Some(limited) = self.limits.of(node) else { return };
-        let is_new = limited.bounds.iter().all(|bound| bound.failure.is_none());
-        let reached = limited.used(used, failure);
-        if let Some(why) = failure.filter(|_| is_new) {
-            let name = self.cx.nodes.name(node);
+        let name = self.cx.nodes.name(node);
+        if let Some(why) = cpu_failure.as_ref().filter(|_| !is_over) {
+            self.cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
+        }
+        limited.limits.take_windows(windows, cpu_failure.filter(|_| !is_over));
+        let Some(used) = &mut used else { return };
+        used.failure.take_if(|_| is_over);
+        let is_new = limited
+            .limits
+            .limits()
+            .iter()
+            .all(|limit| limit.resource == Resource::Cpu || limit.held.failure.is_none());
+        let hits = limited.limits.take_used(used, true);
+        if let Some(why) = used.failure.as_ref().filter(|_| is_new) {
             self.cx.journal.warn(format!("a limit of node {name} is not held: {why}"));
         }
-        log(self.cx, &reached);
+        let owner = ResourceLimitOwner::Node(node);
+        let hits: Vec<_> = hits.into_iter().map(|hit| (owner, hit)).collect();
+        log(self.cx, &hits);
     }
 
     /// A program was killed; a limit may be why.
@@ -72,78 +69,78 @@ impl LimitController<'_> {
         log(self.cx, &reached);
     }
 
-    /// Gives a reservation, a node, or each node of a group, another limit.
+    /// Gives a reservation, a node, or each node of a group, other limits: one after the other, until
+    /// one is refused.
     pub(super) fn set(
         &mut self,
-        name: &str,
-        change: NodeLimitChange,
+        who: &str,
+        demand: &Demand,
     ) -> Result<LimitRequestOutcome, RequestRefusal> {
-        let plan = &self.cx.plan;
-        if let Some(reservation) = plan.reservation_named(name) {
-            if !self.limits.is_here(reservation.index()) {
-                return Ok(LimitRequestOutcome::Elsewhere);
+        let owners = self.owners(who)?;
+        if !owners.iter().all(|owner| self.is_here(*owner)) {
+            let nodes = owners.iter().map(|it| it.node().map(NodeId::from_index));
+            let nodes: Option<Vec<NodeId>> = nodes.collect();
+            // What is divided by weight is so on one machine.
+            let nodes = nodes.filter(|_| !demand.is_weighted());
+            let all = nodes.map(|nodes| EventAction::Limit { nodes, limits: *demand });
+            return Ok(all.map_or(LimitRequestOutcome::Elsewhere, LimitRequestOutcome::ForAll));
+        }
+        for owner in owners {
+            if demand.is_weighted() {
+                self.set_share(owner, demand)?;
             }
-            self.set_of(ResourceLimitOwner::Reservation(reservation.index()), change, None)?;
-            return Ok(LimitRequestOutcome::Set);
-        }
-        let members = plan.nodes_named(name);
-        // One that is no group has to be a node.
-        let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
-        if nodes.iter().any(|node| !self.cx.nodes.is_here(*node)) {
-            let limits = change.demand();
-            return Ok(LimitRequestOutcome::ForAll(EventAction::Limit { nodes, limits }));
-        }
-        for node in nodes {
-            self.set_of(ResourceLimitOwner::Node(node.index()), change, None)?;
+            for (resource, asked) in demand.live().limits().iter() {
+                self.set_of(owner, resource, asked, None)?;
+            }
         }
         Ok(LimitRequestOutcome::Set)
     }
 
-    /// Gives a reservation, a node, or each node of a group, another minimum or weight.
-    /// False: not all of them are here.
-    pub(super) fn set_share(
-        &mut self,
-        name: &str,
-        min: Option<u32>,
-        weight: Option<u32>,
-    ) -> Result<bool, RequestRefusal> {
+    /// What has this name: a reservation, a group of nodes or a node.
+    fn owners(&self, who: &str) -> Result<Vec<ResourceLimitOwner>, RequestRefusal> {
         let plan = &self.cx.plan;
-        let owners: Vec<ResourceLimitOwner> = match plan.reservation_named(name) {
-            Some(reservation) => vec![ResourceLimitOwner::Reservation(reservation.index())],
-            None => {
-                let members = plan.nodes_named(name);
-                let nodes = if members.is_empty() { vec![find_node(plan, name)?] } else { members };
-                nodes.into_iter().map(|node| ResourceLimitOwner::Node(node.index())).collect()
-            }
-        };
-        let is_here = |owner: &ResourceLimitOwner| match *owner {
+        if let Some(reservation) = plan.reservation_named(who) {
+            return Ok(vec![ResourceLimitOwner::Reservation(reservation.index())]);
+        }
+        let members = plan.nodes_named(who);
+        // One that is no group has to be a node.
+        let nodes = if members.is_empty() { vec![find_node(plan, who)?] } else { members };
+        Ok(nodes.into_iter().map(|node| ResourceLimitOwner::Node(node.index())).collect())
+    }
+
+    fn is_here(&self, owner: ResourceLimitOwner) -> bool {
+        match owner {
             ResourceLimitOwner::Reservation(reservation) => self.limits.is_here(reservation),
             ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
                 self.cx.nodes.is_here(NodeId::from_index(node))
             }
-        };
-        if !owners.iter().all(is_here) {
-            return Ok(false);
         }
-        for owner in owners {
-            let set = self.limits.set_share(owner, min, weight);
-            let of = owner.describe(&self.cx.plan);
-            set.map_err(|why| format!("{of} keeps its share: {why}"))?;
-            let node = owner.name(&self.cx.plan).to_owned();
-            let cpus = min.map(|min| f64::from(min) / 1000.0);
-            self.cx.journal.log(None, EventLogEntryKind::ShareSet { node, cpus, weight });
-        }
-        Ok(true)
+    }
+
+    /// Another minimum or weight.
+    fn set_share(
+        &mut self,
+        owner: ResourceLimitOwner,
+        demand: &Demand,
+    ) -> Result<(), RequestRefusal> {
+        let (min, weight) = (demand.cpu_min_millis, demand.cpu_weight);
+        let set = self.limits.set_share(owner, min, weight);
+        let of = owner.describe(&self.cx.plan);
+        set.map_err(|why| format!("{of} keeps its share: {why}"))?;
+        let node = owner.name(&self.cx.plan).to_owned();
+        let cpus = min.map(|min| f64::from(min) / 1000.0);
+        self.cx.journal.log(None, EventLogEntryKind::ShareSet { node, cpus, weight });
+        Ok(())
     }
 
     /// Sets the limits of events that are due, of nodes that are here.
     pub(super) fn set_scheduled(&mut self, due: Vec<ScheduledLimitChange>) {
         for ScheduledLimitChange { intended, nodes, limits } in due {
-            let (cx, changes) = (self.cx, NodeLimitChange::all_of(&limits));
+            let cx = self.cx;
             for node in nodes.into_iter().filter(|node| cx.nodes.is_here(*node)) {
                 let owner = ResourceLimitOwner::Node(node.index());
-                for change in &changes {
-                    if let Err(refusal) = self.set_of(owner, *change, Some(intended)) {
+                for (resource, asked) in limits.live().limits().iter() {
+                    if let Err(refusal) = self.set_of(owner, resource, asked, Some(intended)) {
                         self.cx.journal.warn(refusal.message().to_owned());
                     }
                 }
@@ -155,24 +152,25 @@ impl LimitController<'_> {
     fn set_of(
         &mut self,
         owner: ResourceLimitOwner,
-        change: NodeLimitChange,
+        resource: Resource,
+        asked: u64,
         intended: Option<Span>,
     ) -> Result<(), RequestRefusal> {
-        let order = |request: &_| match owner.node() {
-            Some(node) => self.cx.nodes.send(node, request, &[]),
+        let hold = |amounts: &ResourceAmounts| match owner.node() {
+            Some(node) => self.cx.nodes.send(node, &NodeInitRequest::Limit(*amounts), &[]),
             None => Err("no control group limits it".to_owned()),
         };
         let name = owner.name(&self.cx.plan).to_owned();
         let set = match intended {
-            Some(_) => self.limits.set_by_event(owner, change, order),
-            None => self.limits.set(owner, change, order),
+            Some(_) => self.limits.set_by_event(owner, resource, asked, hold),
+            None => self.limits.set(owner, resource, asked, hold),
         };
         let of = owner.describe(&self.cx.plan);
         set.map_err(|why| format!("{of} keeps its limit: {why}"))?;
-        if let (NodeLimitChange::Processor(_), ResourceLimitOwner::Node(node)) = (change, owner) {
+        if let (Resource::Cpu, ResourceLimitOwner::Node(node)) = (resource, owner) {
             self.begin_receiving(NodeId::from_index(node))?;
         }
-        let event = self.cx.journal.log(intended, event_of(name, change));
+        let event = self.cx.journal.log(intended, event_of(name, resource, asked));
         if let Some(intended) = intended {
             let what = ScheduledOccurrence::change(&event.what);
             self.cx.happened(what, intended, Span::from_nanos(event.at_ns));
@@ -203,31 +201,23 @@ impl LimitController<'_> {
     }
 }
 
-fn event_of(node: String, change: NodeLimitChange) -> EventLogEntryKind {
-    match change {
-        NodeLimitChange::Processor(millis) => {
-            EventLogEntryKind::CpuSet { node, cpus: f64::from(millis) / 1000.0 }
-        }
-        NodeLimitChange::Memory(bytes) => limit_set(node, ResourceLimitKind::Memory, bytes),
-        NodeLimitChange::Pids(count) => limit_set(node, ResourceLimitKind::Pids, u64::from(count)),
-        NodeLimitChange::Disk(bytes) => limit_set(node, ResourceLimitKind::Disk, bytes),
+fn event_of(node: String, resource: Resource, asked: u64) -> EventLogEntryKind {
+    match resource {
+        Resource::Cpu => EventLogEntryKind::CpuSet { node, cpus: asked as f64 / 1000.0 },
+        other => EventLogEntryKind::LimitSet { node, limit: other.to_string(), value: asked },
     }
 }
 
-fn limit_set(node: String, kind: ResourceLimitKind, value: u64) -> EventLogEntryKind {
-    EventLogEntryKind::LimitSet { node, limit: kind.to_string(), value }
-}
-
 /// What happened at limits, for the log.
-fn log(cx: &RunContext, reached: &[ResourceLimitHit]) {
-    for it in reached {
-        let node = it.owner.name(&cx.plan).to_owned();
-        let asked = match it.kind {
-            ResourceLimitKind::Memory => Bytes(it.asked).to_string(),
-            _ => it.asked.to_string(),
+fn log(cx: &RunContext, reached: &[(ResourceLimitOwner, LimitHit)]) {
+    for (owner, hit) in reached {
+        let node = owner.name(&cx.plan).to_owned();
+        let asked = match hit.resource {
+            Resource::Memory => Bytes(hit.asked).to_string(),
+            _ => hit.asked.to_string(),
         };
-        let (program, limit, ended) = (it.owner.program(), it.kind.to_string(), it.ended);
-        let names = it.names.clone();
+        let (program, limit, ended) = (hit.program, hit.resource.to_string(), hit.ended);
+        let names = hit.names.clone();
         cx.journal.log(
             None,
             EventLogEntryKind::LimitReached { node, program, limit, asked, ended, names },

@@ -11,10 +11,10 @@ mod tests;
 
 use std::io;
 
-use windtunnel_control::{NodeLimits, NodeStatus, ProgramStatus};
+use windtunnel_control::{NodeStatus, ProgramStatus};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{EventAction, NodeInterface, ReadinessCondition};
-use windtunnel_model::{NodeId, Plan, Span, Time};
+use windtunnel_model::{NodeId, Plan, ResourceUsage, Span, Time};
 use windtunnel_node::{ExitStatus, ListeningEndpoint, NodeInitRequest};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::EventLogEntryKind;
@@ -257,7 +257,7 @@ impl ProgramExecution {
                     .collect(),
                 init_pid: pid(index).and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0),
                 absent: of(index).any(|(_, program)| program.absent),
-                limits: NodeLimits::default(),
+                limits: ResourceUsage::default(),
                 programs: of(index).map(|(_, program)| program_status(program)).collect(),
             })
             .collect()

@@ -92,16 +92,11 @@ impl RunReactor {
                 let name = self.cx.nodes.name(node);
                 self.cx.journal.warn(format!("a signal did not reach node {name}: {message}"));
             }
-            NodeInitReply::Processor { windows, failure } => {
-                self.limit_controller().reported(node, &windows, failure);
-            }
+            NodeInitReply::Limited(report) => self.limit_controller().reported(node, *report),
             NodeInitReply::ReceiveFailed { message } => {
                 let name = self.cx.nodes.name(node);
                 let why = format!("node {name} cannot receive packets: {message}");
                 self.end.ask(RunEndReason::Fatal(why));
-            }
-            NodeInitReply::Used { used, failure } => {
-                self.limit_controller().used(node, &used, failure.as_deref());
             }
             NodeInitReply::Interference(found) => {
                 self.interference.take(node, self.cx.nodes.name(node), &found);

@@ -49,8 +49,7 @@ impl AwaitedReplies<'_> {
             | NodeInitReply::RoutesFailed { .. }
             | NodeInitReply::Interference(_)
             | NodeInitReply::ReceiveFailed { .. }
-            | NodeInitReply::Processor { .. }
-            | NodeInitReply::Used { .. } => true,
+            | NodeInitReply::Limited(_) => true,
             // These belong to the set-up, which is over; others are of other versions.
             _ => false,
         }

@@ -11,7 +11,6 @@ use windtunnel_verdict::evidence::RunEndReason;
 use super::limited::LimitRequestOutcome;
 use super::reactor::RunReactor;
 use super::refusal::{RequestRefusal, find_node};
-use crate::node_limits::NodeLimitChange;
 use windtunnel_dataplane::PacketLoopCommand;
 
 impl RunReactor {
@@ -80,21 +79,15 @@ impl RunReactor {
                 self.connections.signal_command(&self.cx.nodes, id, number);
             }
             ControlRequest::Set { lanes, patch } => self.orders().set(id, &lanes, &patch)?,
-            ControlRequest::SetCpu { node, millis } => {
-                return self.set_limit(&node, NodeLimitChange::Processor(millis));
-            }
-            ControlRequest::SetMemory { node, bytes } => {
-                return self.set_limit(&node, NodeLimitChange::Memory(bytes.0));
-            }
-            ControlRequest::SetPids { node, count } => {
-                return self.set_limit(&node, NodeLimitChange::Pids(count));
-            }
-            ControlRequest::SetDisk { node, rate } => {
-                return self.set_limit(&node, NodeLimitChange::Disk(rate.bits_per_second() / 8));
-            }
-            ControlRequest::SetShare { name, min_millis, weight } => {
-                let set = self.limit_controller().set_share(&name, min_millis, weight)?;
-                return Ok(Some(if set { ControlReply::Done } else { ControlReply::Elsewhere }));
+            ControlRequest::Limit { who, demand } => {
+                return Ok(Some(match self.limit_controller().set(&who, &demand)? {
+                    LimitRequestOutcome::Set => ControlReply::Done,
+                    LimitRequestOutcome::Elsewhere => ControlReply::Elsewhere,
+                    LimitRequestOutcome::ForAll(action) => {
+                        self.orders().order_everywhere(action);
+                        ControlReply::Done
+                    }
+                }));
             }
             ControlRequest::Reservations => {
                 let parts = self.inspector().reservations();
@@ -150,22 +143,6 @@ impl RunReactor {
         self.network.record(self.records.packets());
         self.records.flush();
         ControlReply::Records(self.records.status())
-    }
-
-    /// Gives a reservation, a node, or each node of a group, another limit.
-    fn set_limit(
-        &mut self,
-        name: &str,
-        change: NodeLimitChange,
-    ) -> Result<Option<ControlReply>, RequestRefusal> {
-        Ok(Some(match self.limit_controller().set(name, change)? {
-            LimitRequestOutcome::Set => ControlReply::Done,
-            LimitRequestOutcome::Elsewhere => ControlReply::Elsewhere,
-            LimitRequestOutcome::ForAll(action) => {
-                self.orders().order_everywhere(action);
-                ControlReply::Done
-            }
-        }))
     }
 }
 

@@ -12,8 +12,8 @@ use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 use windtunnel_trace::report;
 use windtunnel_verdict::evidence::{
-    CpuUsageAccount, EchoProbe, EchoResults, FreezeTotals, OutputCollectionSummary,
-    PunctualitySummary, ResourceLimit, ServicesEnded, WhenLate,
+    EchoProbe, EchoResults, FreezeTotals, OutputCollectionSummary, PunctualitySummary,
+    ServicesEnded, WhenLate,
 };
 
 use super::capture::IncompleteCaptures;
@@ -33,6 +33,7 @@ use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;
 use windtunnel_dataplane::owners::Roots;
 use windtunnel_dataplane::{Dataplane, PacketLoopEvent, Tally};
+use windtunnel_limit::LimitAccount;
 
 /// The threads of a run and the ways to talk to them.
 pub(crate) struct Threads {
@@ -87,9 +88,9 @@ pub(crate) struct RunLoopResult {
     /// What the machine's processors did when packets were late.
     pub(crate) load: WhenLate,
     /// What limited nodes had.
-    pub(crate) limits: Vec<CpuUsageAccount>,
+    pub(crate) limits: Vec<LimitAccount>,
     /// Their limits of other things than processor time.
-    pub(crate) bounds: Vec<ResourceLimit>,
+    pub(crate) bounds: Vec<LimitAccount>,
     pub(crate) services: ServicesEnded,
     /// What was recorded as evidence, if anything was.
     pub(crate) records: Option<report::RecordingReport>,

@@ -4,8 +4,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice};
-use windtunnel_model::Bytes;
+use windtunnel_limit::{CgroupLimits, ControlGroup, LimitMechanismChoice};
+use windtunnel_model::ResourceAmounts;
 
 /// It limits what the nodes of all runs use together, and a thread looks whether it still does. Dropping
 /// it removes it; they are gone by then.
@@ -18,32 +18,23 @@ pub struct AgentGroup {
 }
 
 impl AgentGroup {
-    /// Makes it, for so many thousandths of a processor and so much memory. Limits that somebody else
-    /// changes are set again within a second; `not_held` gets a sentence then.
+    /// Makes it, for so much of the machine. Limits that somebody else changes are set again within a
+    /// second; `not_held` gets a sentence then.
     ///
     /// # Errors
     /// Why this machine cannot hold one of these limits.
     pub fn make(
-        cpu_millis: Option<u64>,
-        memory: Option<Bytes>,
+        asked: ResourceAmounts,
         not_held: impl Fn(String) + Send + 'static,
     ) -> Result<AgentGroup, String> {
         let mut choice = LimitMechanismChoice::of_machine();
-        let asked = [
-            (cpu_millis.is_some(), CgroupResource::Processor),
-            (memory.is_some(), CgroupResource::Memory),
-        ];
-        for (is_asked, resource) in asked {
-            if is_asked && choice.group_of(resource).is_none() {
+        for (resource, _) in asked.iter() {
+            if choice.group_of(resource).is_none() {
                 return Err(choice.refusals_of(resource).join("; "));
             }
         }
-        let bounds = CgroupLimits {
-            processor: cpu_millis.map(|millis| u32::try_from(millis).unwrap_or(u32::MAX)),
-            memory: memory.map(|memory| memory.0),
-            ..CgroupLimits::default()
-        };
-        let group = choice.group(None, &bounds).map_err(|error| error.to_string())?;
+        let group =
+            choice.group(None, &CgroupLimits::of(asked)).map_err(|error| error.to_string())?;
         AgentGroup::look_after(group, not_held).map_err(|error| error.to_string())
     }
 

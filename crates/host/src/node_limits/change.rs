@@ -1,74 +1,27 @@
 //! Changing the limits of a node while it runs.
 
-use windtunnel_budget::admission::{self, ResourceAmounts};
-use windtunnel_budget::processor::CpuUsageMeter;
-use windtunnel_limit::choice::without_group;
-use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{CgroupLimits, CgroupResource, ControlGroup, Mechanism};
-use windtunnel_model::Rate;
+use windtunnel_limit::{CgroupLimits, ResourceLimitOwner};
 use windtunnel_model::demand::Demand;
-use windtunnel_model::quantity::Bytes;
-use windtunnel_node::NodeInitRequest;
-use windtunnel_verdict::evidence::{
-    CpuUsageAccount, ResourceLimit, ResourceLimitKind, ResourceLimitOwner,
-};
+use windtunnel_model::{Resource, ResourceAmounts};
 
 use super::MachineResourceLimits;
-use super::limited::{MeteredCpuLimit, OwnerResourceLimits, resource_of};
-
-/// A new limit of all programs of a node together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NodeLimitChange {
-    /// Thousandths of a processor.
-    Processor(u32),
-    /// Bytes.
-    Memory(u64),
-    /// Processes and threads.
-    Pids(u32),
-    /// Bytes a second of each disk, in each direction.
-    Disk(u64),
-}
-
-impl NodeLimitChange {
-    /// A demand of nothing else.
-    pub(crate) fn demand(self) -> Demand {
-        let nothing = Demand::default();
-        match self {
-            NodeLimitChange::Processor(share) => Demand { cpu_millis: Some(share), ..nothing },
-            NodeLimitChange::Memory(bytes) => Demand { memory: Some(Bytes(bytes)), ..nothing },
-            NodeLimitChange::Pids(count) => Demand { pids: Some(count), ..nothing },
-            NodeLimitChange::Disk(bytes) => {
-                let disk = Rate::from_bits_per_second(bytes.saturating_mul(8));
-                Demand { disk, ..nothing }
-            }
-        }
-    }
-
-    /// All that a demand asks of a node.
-    pub(crate) fn all_of(limits: &Demand) -> Vec<NodeLimitChange> {
-        let cpu = limits.cpu_millis.map(NodeLimitChange::Processor);
-        let memory = limits.memory.map(|memory| NodeLimitChange::Memory(memory.0));
-        let disk = limits.disk_bytes().map(NodeLimitChange::Disk);
-        [cpu, memory, limits.pids.map(NodeLimitChange::Pids), disk].into_iter().flatten().collect()
-    }
-}
+use super::limited::OwnerResourceLimits;
 
 impl MachineResourceLimits {
     /// Gives a node or reservation another limit, or its first. Where a node's init has to hold it,
-    /// `order` has it do that.
+    /// `hold` has it do that: it gets all that the init is to hold.
     pub(crate) fn set(
         &mut self,
         owner: ResourceLimitOwner,
-        change: NodeLimitChange,
-        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
+        resource: Resource,
+        asked: u64,
+        hold: impl FnOnce(&ResourceAmounts) -> Result<(), String>,
     ) -> Result<(), String> {
-        let (had, limit) = self.reserve(owner, change, false)?;
-        let done = self.apply(owner, change, order);
-        if done.is_err()
-            && let Some(admitted) = &mut self.admitted
-        {
+        let before = self.reserve(owner, resource, asked, false)?;
+        let done = self.apply(owner, resource, asked, hold);
+        if let (Err(_), Some((had, limit)), Some(admitted)) = (&done, before, &mut self.admitted) {
             // It is less than what was just admitted, or was admitted before.
-            let _ = admitted.change(owner, had, limit);
+            let _ = admitted.change(owner, had, Some((resource, limit)));
         }
         done
     }
@@ -78,128 +31,68 @@ impl MachineResourceLimits {
     pub(crate) fn set_by_event(
         &mut self,
         owner: ResourceLimitOwner,
-        change: NodeLimitChange,
-        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
+        resource: Resource,
+        asked: u64,
+        hold: impl FnOnce(&ResourceAmounts) -> Result<(), String>,
     ) -> Result<(), String> {
-        let done = self.reserve(owner, change, true);
-        let done = done.and_then(|_| self.apply(owner, change, order));
-        if let Err(why) = &done {
-            self.fail(owner, change, why);
+        let done = self.reserve(owner, resource, asked, true);
+        let done = done.and_then(|_| self.apply(owner, resource, asked, hold));
+        if let (Err(why), Some(limited)) = (&done, self.limited(owner)) {
+            // The limit of before still holds.
+            let why = format!("an event could not change it: {why}");
+            limited.limits.fail_to_set(resource, asked, why);
         }
         done
     }
 
-    /// An event could not set it: the limit of before still holds.
-    fn fail(&mut self, owner: ResourceLimitOwner, change: NodeLimitChange, why: &str) {
-        let why = format!("an event could not change it: {why}");
-        let origin_ns = self.origin_ns;
-        let Some(limited) = self.limited(owner) else { return };
-        let (kind, asked) = match change {
-            NodeLimitChange::Processor(share) => {
-                if limited.processor().is_none() {
-                    let account =
-                        CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(owner, share, "none") };
-                    limited.processors.push(MeteredCpuLimit { meter: None, account });
-                }
-                return limited.processor().into_iter().for_each(|it| it.fail(why.clone()));
-            }
-            NodeLimitChange::Memory(bytes) => (ResourceLimitKind::Memory, bytes),
-            NodeLimitChange::Pids(count) => (ResourceLimitKind::Pids, u64::from(count)),
-            NodeLimitChange::Disk(bytes) => (ResourceLimitKind::Disk, bytes),
-        };
-        let is_own = |it: &&mut ResourceLimit| it.owner.program().is_none() && it.kind == kind;
-        if let Some(bound) = limited.bounds.iter_mut().find(is_own) {
-            return bound.fail(why);
-        }
-        let mut bound = ResourceLimit::new(owner, kind, asked);
-        "none".clone_into(&mut bound.mechanism);
-        bound.fail(why);
-        limited.bounds.push(bound);
-    }
-
-    /// The account of a node, begun if it had no limits; that of a reservation, if it is here.
+    /// The limits of a node, begun if it had none; those of a reservation, if it is here.
     fn limited(&mut self, owner: ResourceLimitOwner) -> Option<&mut OwnerResourceLimits> {
         let is_known = self.nodes.iter().any(|limited| limited.owner == owner);
         if !is_known && matches!(owner, ResourceLimitOwner::Node(_)) {
-            self.nodes.push(OwnerResourceLimits::new(owner, &Demand::default(), None));
+            let mut limited = OwnerResourceLimits::new(owner, &Demand::default(), [], None);
+            if self.origin_ns > 0 {
+                limited.limits.begin(self.origin_ns);
+            }
+            self.nodes.push(limited);
         }
         self.all().find(|limited| limited.owner == owner)
     }
 
     /// Reserves what follows from a new limit, and no less than before if it is to `keep` that.
-    /// Returns what was reserved before.
+    /// Returns what was reserved before, and the limit; `None`: nothing is reserved of that.
     fn reserve(
         &mut self,
         owner: ResourceLimitOwner,
-        change: NodeLimitChange,
+        resource: Resource,
+        asked: u64,
         keep: bool,
-    ) -> Result<(ResourceAmounts, Option<(admission::ReservableResource, Option<u64>)>), String>
-    {
-        let (mut cpu, mut memory) = (None, None);
-        if let Some(limited) = self.all().find(|limited| limited.owner == owner) {
-            cpu = limited.processor().map(|own| u64::from(own.asked_millis));
-            let mut bounds = limited.bounds.iter();
-            let bound = bounds
-                .find(|it| it.owner.program().is_none() && it.kind == ResourceLimitKind::Memory);
-            memory = bound.map(|bound| bound.asked);
-        }
-        let Some(admitted) = &mut self.admitted else {
-            return Ok((ResourceAmounts::default(), None));
+    ) -> Result<Option<(ResourceAmounts, Option<u64>)>, String> {
+        let limited = self.all().find(|limited| limited.owner == owner);
+        let limit = limited.and_then(|it| Some(it.limits.limit(resource)?.held.asked));
+        let is_reserved = matches!(resource, Resource::Cpu | Resource::Memory);
+        let Some(admitted) = self.admitted.as_mut().filter(|_| is_reserved) else {
+            return Ok(None);
         };
-        let had = admitted.of(owner);
-        let least = if keep { had } else { ResourceAmounts::default() };
-        let (wanted, resource, limit, before) = match change {
-            NodeLimitChange::Processor(share) => {
-                let share = u64::from(share);
-                let cpu_millis = reserved(had.cpu_millis, cpu, share).max(least.cpu_millis);
-                (
-                    ResourceAmounts { cpu_millis, ..had },
-                    admission::ReservableResource::Processor,
-                    share,
-                    cpu,
-                )
-            }
-            NodeLimitChange::Memory(bytes) => {
-                let memory_bytes = reserved(had.memory_bytes, memory, bytes);
-                let memory_bytes = memory_bytes.max(least.memory_bytes);
-                (
-                    ResourceAmounts { memory_bytes, ..had },
-                    admission::ReservableResource::Memory,
-                    bytes,
-                    memory,
-                )
-            }
-            NodeLimitChange::Pids(_) | NodeLimitChange::Disk(_) => return Ok((had, None)),
-        };
-        admitted.change(owner, wanted, Some((resource, Some(limit))))?;
-        Ok((had, Some((resource, before))))
+        let all = admitted.of(owner);
+        let had = all.of(resource).unwrap_or(0);
+        let least = if keep { had } else { 0 };
+        let wanted = all.with(resource, Some(reserved(had, limit, asked).max(least)));
+        admitted.change(owner, wanted, Some((resource, Some(asked))))?;
+        Ok(Some((all, limit)))
     }
 
     fn apply(
         &mut self,
         owner: ResourceLimitOwner,
-        change: NodeLimitChange,
-        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
+        resource: Resource,
+        asked: u64,
+        hold: impl FnOnce(&ResourceAmounts) -> Result<(), String>,
     ) -> Result<(), String> {
-        let origin_ns = self.origin_ns;
         let limited = self.limited(owner).ok_or("it is on another machine")?;
-        match change {
-            NodeLimitChange::Processor(share) => limited.set_processor(share, origin_ns, order),
-            NodeLimitChange::Memory(bytes) => {
-                limited.set_bound(ResourceLimitKind::Memory, bytes, order)
-            }
-            NodeLimitChange::Pids(count) => {
-                limited.set_bound(ResourceLimitKind::Pids, u64::from(count), order)
-            }
-            NodeLimitChange::Disk(bytes) => limited.set_disk(bytes),
-        }?;
+        limited.limits.set(resource, asked, hold)?;
         let min = self.admitted.as_ref().map(|admitted| admitted.of(owner).cpu_millis);
-        if let (NodeLimitChange::Processor(share), Some(shares), Some(min)) =
-            (change, &mut self.shares, min)
-        {
-            shares.change(owner, |part| {
-                (part.limit, part.min) = (Some(u64::from(share)), min);
-            });
+        if let (Resource::Cpu, Some(shares), Some(min)) = (resource, &mut self.shares, min) {
+            shares.change(owner, |part| (part.limit, part.min) = (Some(asked), min.unwrap_or(0)));
             self.weigh()?;
         }
         Ok(())
@@ -218,7 +111,7 @@ impl MachineResourceLimits {
                 .to_owned());
         }
         if let (Some(min), Some(admitted)) = (min, &mut self.admitted) {
-            let wanted = ResourceAmounts { cpu_millis: u64::from(min), ..admitted.of(owner) };
+            let wanted = admitted.of(owner).with(Resource::Cpu, Some(u64::from(min)));
             admitted.change(owner, wanted, None)?;
         }
         if let Some(shares) = &mut self.shares {
@@ -236,106 +129,12 @@ impl MachineResourceLimits {
         for (owner, share) in shares.all() {
             let own = self.nodes.iter_mut().chain(&mut self.reservations);
             let Some(limited) = own.into_iter().find(|it| it.owner == owner) else { continue };
-            let Some(group) = limited.group(None, CgroupResource::Processor) else { continue };
-            let bounds = CgroupLimits { guarantee: Some(share), ..CgroupLimits::default() };
-            group.set(&bounds).map_err(|error| format!("its control group: {error}"))?;
+            let Some(group) = limited.limits.group(Resource::Cpu) else { continue };
+            let weight =
+                CgroupLimits { cpu_guarantee_millis: Some(share), ..CgroupLimits::default() };
+            group.set(&weight).map_err(|error| format!("its control group: {error}"))?;
         }
         Ok(())
-    }
-}
-
-impl OwnerResourceLimits {
-    fn set_processor(
-        &mut self,
-        share: u32,
-        origin_ns: u64,
-        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let version = self.groups.as_ref().and_then(|groups| groups.version);
-        let group = self.group(None, CgroupResource::Processor);
-        let is_grouped = group.is_some();
-        let mut reading = None;
-        if let Some(group) = group {
-            let bounds = CgroupLimits { processor: Some(share), ..CgroupLimits::default() };
-            group.set(&bounds).map_err(|error| format!("its control group: {error}"))?;
-            reading = group.read().and_then(Result::ok);
-        } else {
-            order(&NodeInitRequest::LimitProcessor { share })?;
-        }
-        let mut own = self.processors.iter_mut().filter(|it| it.account.owner.program().is_none());
-        if let Some(MeteredCpuLimit { meter, account }) = own.next() {
-            account.asked_millis = share;
-            // A window has one share: the one under way is left out.
-            *meter = reading.map(CpuUsageMeter::new);
-            return Ok(());
-        }
-        let version = version.filter(|_| is_grouped);
-        let mechanism =
-            version.unwrap_or_else(|| without_group(CgroupResource::Processor)).to_string();
-        let account =
-            CpuUsageAccount { origin_ns, ..CpuUsageAccount::new(self.owner, share, &mechanism) };
-        self.processors.push(MeteredCpuLimit { meter: reading.map(CpuUsageMeter::new), account });
-        Ok(())
-    }
-
-    /// Only a group holds that, and it was made with the run.
-    fn set_disk(&mut self, asked: u64) -> Result<(), String> {
-        self.look_at_disks();
-        let Some(group) = self.group(None, CgroupResource::Disk) else {
-            return Err(
-                "no control group limits its disks: nothing in the file asks for that".to_owned()
-            );
-        };
-        set_group(group, ResourceLimitKind::Disk, asked)?;
-        let is_own =
-            |it: &ResourceLimit| it.owner.program().is_none() && it.kind == ResourceLimitKind::Disk;
-        let position = self.bounds.iter().position(is_own).unwrap_or_else(|| {
-            let mut bound = ResourceLimit::new(self.owner, ResourceLimitKind::Disk, asked);
-            bound.mechanism = Mechanism::GroupV2.to_string();
-            self.bounds.push(bound);
-            self.bounds.len() - 1
-        });
-        self.bounds[position].set_rate(asked);
-        // The first look at a limit that is new.
-        self.look_at_disks();
-        Ok(())
-    }
-
-    fn set_bound(
-        &mut self,
-        kind: ResourceLimitKind,
-        asked: u64,
-        order: impl FnOnce(&NodeInitRequest) -> Result<(), String>,
-    ) -> Result<(), String> {
-        let position =
-            self.bounds.iter().position(|it| it.owner.program().is_none() && it.kind == kind);
-        let before = position.map(|position| self.bounds[position].asked);
-        if let Some(bound) = position.map(|position| &self.bounds[position])
-            && bound.mechanism == Mechanism::Namespace.to_string()
-            && asked > bound.asked
-        {
-            return Err("without control groups, `pids` can only become less".to_owned());
-        }
-        let position = position.unwrap_or_else(|| {
-            let mut bound = ResourceLimit::new(self.owner, kind, asked);
-            // Not even for processes: programs that run already are in no namespace of their own.
-            bound.mechanism = Mechanism::Watch.to_string();
-            self.bounds.push(bound);
-            self.bounds.len() - 1
-        });
-        self.bounds[position].asked = asked;
-        let group = resource_of(kind).and_then(|resource| self.group(None, resource));
-        let done = match (group, kind) {
-            (Some(group), kind) => set_group(group, kind, asked),
-            (None, _) => self.watch().map_or(Ok(()), |request| order(&request)),
-        };
-        if done.is_err() {
-            match before {
-                Some(before) => self.bounds[position].asked = before,
-                None => drop(self.bounds.remove(position)),
-            }
-        }
-        done
     }
 }
 
@@ -343,27 +142,6 @@ impl OwnerResourceLimits {
 /// nothing was limited. Where only a part was, or nothing, that stays.
 fn reserved(had: u64, limit: Option<u64>, wanted: u64) -> u64 {
     if limit.is_none_or(|limit| limit == had) { wanted } else { had.min(wanted) }
-}
-
-fn set_group(group: &mut ControlGroup, kind: ResourceLimitKind, asked: u64) -> Result<(), String> {
-    let bounds = match kind {
-        ResourceLimitKind::Memory => {
-            CgroupLimits { memory: Some(asked), ..CgroupLimits::default() }
-        }
-        ResourceLimitKind::Disk => {
-            let disk = Some(DiskBounds { rate: Some(asked), weight: None });
-            CgroupLimits { disk, ..CgroupLimits::default() }
-        }
-        _ => CgroupLimits {
-            processes: Some(u32::try_from(asked).unwrap_or(u32::MAX)),
-            ..CgroupLimits::default()
-        },
-    };
-    let hint = |error: &std::io::Error| match error.kind() {
-        std::io::ErrorKind::ResourceBusy => " (more than that is in use)",
-        _ => "",
-    };
-    group.set(&bounds).map_err(|error| format!("its control group: {error}{}", hint(&error)))
 }
 
 #[cfg(test)]

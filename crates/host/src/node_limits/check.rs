@@ -1,9 +1,10 @@
 //! Looking whether control groups hold what they are to hold.
 
-use windtunnel_limit::{CgroupResource, ControlGroup, EscapedProcess, ProcessTree, per_process};
+use windtunnel_limit::place::GROUPED;
+use windtunnel_limit::{ControlGroup, EscapedProcess, ProcessTree, per_process};
+use windtunnel_model::Resource;
 use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
-use windtunnel_verdict::evidence::{ResourceLimit, ResourceLimitKind};
 
 use super::MachineResourceLimits;
 use super::limited::OwnerResourceLimits;
@@ -11,11 +12,11 @@ use super::limited::OwnerResourceLimits;
 /// For some time nothing held processes of a node.
 struct NodeLimitLapse {
     /// What was not limited by the groups of the node.
-    own: Vec<CgroupResource>,
+    own: Vec<Resource>,
     /// By reservations, by position in their list.
-    reserved: Vec<(usize, Vec<CgroupResource>)>,
+    reserved: Vec<(usize, Vec<Resource>)>,
     /// By the group of this machine's agent.
-    of_agent: Vec<CgroupResource>,
+    of_agent: Vec<Resource>,
 }
 
 impl MachineResourceLimits {
@@ -49,12 +50,12 @@ impl MachineResourceLimits {
     fn check_processes(&mut self, position: usize, init: Pid) {
         let processes = ProcessTree::below(init);
         self.nodes[position].check_open_files(&processes);
-        let Some(groups) = &mut self.nodes[position].groups else { return };
+        let Some(groups) = self.nodes[position].limits.groups_mut() else { return };
         let gone = groups.outsiders(&processes);
         // Before they are put back.
         let lapses: Vec<NodeLimitLapse> =
             gone.iter().map(|it| self.lapse_of(position, it)).collect();
-        let Some(groups) = &mut self.nodes[position].groups else { return };
+        let Some(groups) = self.nodes[position].limits.groups_mut() else { return };
         let mut said: Vec<(NodeLimitLapse, String)> = Vec::new();
         for (lapse, (_, why)) in lapses.into_iter().zip(groups.put_back(gone)) {
             said.push((lapse, why));
@@ -70,7 +71,7 @@ impl MachineResourceLimits {
     /// What does not limit a process that has left the groups of a node.
     fn lapse_of(&self, position: usize, outsider: &EscapedProcess) -> NodeLimitLapse {
         let left = |at: usize| {
-            let groups = self.reservations[at].groups.as_ref();
+            let groups = self.reservations[at].limits.groups();
             groups.map(|groups| groups.left_by(outsider.pid)).unwrap_or_default()
         };
         NodeLimitLapse {
@@ -82,7 +83,7 @@ impl MachineResourceLimits {
 
     /// Of what limited a process that has ended, nothing is known but that it was outside.
     fn lapse_of_all(&self, position: usize) -> NodeLimitLapse {
-        let all = CgroupResource::ALL.to_vec();
+        let all = GROUPED.to_vec();
         NodeLimitLapse {
             own: all.clone(),
             reserved: self.around(position).map(|at| (at, all.clone())).collect(),
@@ -101,11 +102,11 @@ impl MachineResourceLimits {
 
     fn not_held(&mut self, position: usize, lapse: NodeLimitLapse, why: &str) {
         for resource in lapse.own {
-            self.nodes[position].not_held(None, resource, why);
+            self.nodes[position].limits.not_held(None, resource, why);
         }
         for (at, resources) in lapse.reserved {
             for resource in resources {
-                self.reservations[at].not_held(None, resource, why);
+                self.reservations[at].limits.not_held(None, resource, why);
             }
         }
         if !lapse.of_agent.is_empty() {
@@ -123,25 +124,23 @@ impl MachineResourceLimits {
 
 impl OwnerResourceLimits {
     fn has_checks(&self) -> bool {
-        self.groups.is_some() || self.open_files_most().is_some()
+        self.limits.groups().is_some() || self.open_files_most().is_some()
     }
 
     /// How many descriptors a process of a node can have, whichever program it is of; `None`: some may
     /// have any number.
     fn open_files_most(&self) -> Option<u64> {
-        let bounds =
-            || self.bounds.iter().filter(|bound| bound.kind == ResourceLimitKind::OpenFiles);
-        let is_of_node = |bound: &ResourceLimit| bound.owner.program().is_none();
-        bounds().find(|bound| is_of_node(bound))?;
-        bounds().map(|bound| bound.asked).max()
+        self.limits.limit(Resource::OpenFiles)?;
+        let limits = self.limits.limits().iter();
+        let of_files = limits.filter(|limit| limit.resource == Resource::OpenFiles);
+        of_files.map(|limit| limit.held.asked).max()
     }
 
     fn check_open_files(&mut self, processes: &[Pid]) {
         let Some(most) = self.open_files_most() else { return };
         let raised = per_process::lower_again(processes, ProcessResourceLimitKind::OpenFiles, most);
-        let Some(why) = raised.first() else { return };
-        let bounds =
-            self.bounds.iter_mut().filter(|bound| bound.kind == ResourceLimitKind::OpenFiles);
-        bounds.for_each(|bound| bound.fail(why.clone()));
+        if let Some(why) = raised.first() {
+            self.limits.not_held(None, Resource::OpenFiles, why);
+        }
     }
 }

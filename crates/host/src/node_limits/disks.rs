@@ -1,10 +1,9 @@
 //! Disks among the limits of a run: who asks for them, and whether this machine can hold that.
 
-use windtunnel_limit::group::DiskBounds;
-use windtunnel_limit::{CgroupResource, LimitMechanismChoice};
+use windtunnel_limit::LimitMechanismChoice;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{EventAction, Node};
-use windtunnel_model::{NodeId, Plan};
+use windtunnel_model::{NodeId, Plan, Resource};
 
 use super::lacking;
 use crate::error::RunError;
@@ -39,28 +38,14 @@ impl DiskNeeds {
         self.divided || self.is_later(node)
     }
 
-    fn is_later(&self, node: usize) -> bool {
+    /// Whether an event may limit the disks of a node.
+    pub(super) fn is_later(&self, node: usize) -> bool {
         self.later.contains(&NodeId::from_index(node))
     }
 
     /// The weight of a node or reservation among those beside it: 1 where others ask for one.
-    pub(super) fn weight(&self, demand: &Demand) -> Option<DiskBounds> {
-        let weight = self.divided.then(|| weight_of(demand));
-        weight.map(|weight| DiskBounds { rate: None, weight: Some(weight) })
-    }
-
-    /// The limit of a node, which an event may set later.
-    pub(super) fn limit(&self, index: usize, demand: &Demand) -> Option<DiskBounds> {
-        let rate = demand.disk_bytes();
-        let is_asked = rate.is_some() || self.is_later(index);
-        is_asked.then_some(DiskBounds { rate, weight: None })
-    }
-
-    /// Both of a reservation, which has one group.
-    pub(super) fn of_reservation(&self, demand: &Demand) -> Option<DiskBounds> {
-        let weight = self.divided.then(|| weight_of(demand));
-        let bounds = DiskBounds { rate: demand.disk_bytes(), weight };
-        (bounds != DiskBounds::default()).then_some(bounds)
+    pub(super) fn weight(&self, demand: &Demand) -> Option<u32> {
+        self.divided.then(|| weight_of(demand))
     }
 
     /// Refuses what nothing on this machine can hold for a node and its programs.
@@ -72,9 +57,9 @@ impl DiskNeeds {
     ) -> Result<(), RunError> {
         let name = &node.name;
         check(choice, &node.demand, || format!("node {name}"))?;
-        if self.is_later(index) && choice.group_of(CgroupResource::Disk).is_none() {
+        if self.is_later(index) && choice.group_of(Resource::Disk).is_none() {
             let who = format!("an event of node {name}");
-            return lacking(choice, who, "disk", CgroupResource::Disk);
+            return lacking(choice, who, "disk", Resource::Disk);
         }
         for (index, program) in node.programs.iter().enumerate() {
             check(choice, &program.demand, || format!("program {index} of node {name}"))?;
@@ -89,8 +74,8 @@ pub(super) fn check(
     demand: &Demand,
     who: impl Fn() -> String,
 ) -> Result<(), RunError> {
-    if demand.disk.is_some() && choice.group_of(CgroupResource::Disk).is_none() {
-        return lacking(choice, who(), "disk", CgroupResource::Disk);
+    if demand.disk.is_some() && choice.group_of(Resource::Disk).is_none() {
+        return lacking(choice, who(), "disk", Resource::Disk);
     }
     match choice.undivided().filter(|_| demand.disk_weight.is_some()) {
         Some(why) => Err(RunError::DiskWeight { who: who(), why }),
@@ -98,13 +83,11 @@ pub(super) fn check(
     }
 }
 
-/// What each program of a node is to have of disks: a weight where one of them has.
-pub(super) fn of_program(node: &Node, demand: &Demand) -> Option<DiskBounds> {
+/// The weight of each program of a node, where one of them asks for one.
+pub(super) fn weight_of_program(node: &Node, demand: &Demand) -> Option<u32> {
     let mut programs = node.programs.iter();
     let divided = programs.any(|program| program.demand.disk_weight.is_some());
-    let weight = divided.then(|| weight_of(demand));
-    let bounds = DiskBounds { rate: demand.disk_bytes(), weight };
-    (bounds != DiskBounds::default()).then_some(bounds)
+    divided.then(|| weight_of(demand))
 }
 
 fn weight_of(demand: &Demand) -> u32 {
@@ -123,11 +106,11 @@ mod tests {
     fn one_weight_gives_all_others_a_weight_of_one() {
         let plan = plan("nodes: {a: {disk: {weight: 3}}, b: {disk: 1MB/s}}");
         let needs = DiskNeeds::of(&plan);
-        let weights = plan.nodes.iter().map(|node| needs.weight(&node.demand).unwrap().weight);
+        let weights = plan.nodes.iter().map(|node| needs.weight(&node.demand));
         assert_eq!(weights.collect::<Vec<_>>(), [Some(3), Some(1)]);
-        assert!(needs.limit(0, &plan.nodes[0].demand).is_none());
-        let limit = needs.limit(1, &plan.nodes[1].demand).unwrap();
-        assert_eq!(limit, DiskBounds { rate: Some(1_000_000), weight: None });
+        let limits: Vec<_> = plan.nodes.iter().map(|node| node.demand.limits().disk).collect();
+        assert_eq!(limits, [None, Some(1_000_000)]);
+        assert!(!needs.is_later(0) && !needs.is_later(1));
     }
 
     #[test]
@@ -136,17 +119,17 @@ mod tests {
         let plan = plan(&format!("nodes: {{a: {{}}, b: {{run: x}}}}\n{events}"));
         let needs = DiskNeeds::of(&plan);
         assert_eq!((needs.has(0), needs.has(1)), (false, true));
-        assert_eq!(needs.limit(1, &plan.nodes[1].demand), Some(DiskBounds::default()));
+        assert_eq!((needs.is_later(0), needs.is_later(1)), (false, true));
+        assert_eq!(plan.nodes[1].demand.limits().disk, None);
     }
 
     #[test]
     fn programs_of_a_node_divide_its_part() {
         let plan = plan("nodes: {a: {run: [{run: x, disk: {weight: 2}}, {run: y}]}, b: {}}");
         let node = &plan.nodes[0];
-        let weight = |program: usize| of_program(node, &node.programs[program].demand);
-        assert_eq!(weight(0).unwrap().weight, Some(2));
-        assert_eq!(weight(1).unwrap().weight, Some(1));
-        assert!(of_program(&plan.nodes[1], &Demand::default()).is_none());
+        let weight = |program: usize| weight_of_program(node, &node.programs[program].demand);
+        assert_eq!((weight(0), weight(1)), (Some(2), Some(1)));
+        assert!(weight_of_program(&plan.nodes[1], &Demand::default()).is_none());
         assert!(!DiskNeeds::of(&plan).has(0));
     }
 }

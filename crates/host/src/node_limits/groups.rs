@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use windtunnel_limit::group::DiskBounds;
 use windtunnel_limit::{
-    CgroupLimits, CgroupResource, ControlGroup, EscapedProcess, LimitMechanismChoice, Mechanism,
+    CgroupLimits, ControlGroup, EscapedProcess, LimitGroups, LimitMechanismChoice,
 };
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
+use windtunnel_model::{Resource, ResourceAmounts};
 use windtunnel_sys::process::Pid;
 
-use super::disks;
+use super::disks::{self, DiskNeeds};
 use super::outside::NodeUnaccountedCpuTime;
 
 /// The groups of a node, the innermost first: they are removed in this order.
 #[derive(Debug, Default)]
-pub(super) struct NodeGroups {
+pub(crate) struct NodeGroups {
     /// By position of the program.
     programs: BTreeMap<usize, ControlGroup>,
     /// Of programs without limits of their own, where some have them.
@@ -29,40 +29,42 @@ pub(super) struct NodeGroups {
     init: Option<ControlGroup>,
     inner: Option<ControlGroup>,
     outer: Option<ControlGroup>,
-    /// What limits processor time.
-    pub(super) version: Option<Mechanism>,
     outside: Option<NodeUnaccountedCpuTime>,
 }
 
 impl NodeGroups {
     /// Makes those that the limits of a node and its programs need, inside of the group of its
-    /// reservation; `guarantee` is its weight, if processors are divided by weight. Of disks, it has
-    /// a weight and a limit.
+    /// reservation; `guarantee` is its weight, if processors are divided by weight. `index` is the
+    /// position of the node among those that `disks` knows.
     pub(super) fn make(
         choice: &mut LimitMechanismChoice,
+        index: usize,
         node: &Node,
         within: Option<&ControlGroup>,
         guarantee: Option<u32>,
-        disks: [Option<DiskBounds>; 2],
+        disks: &DiskNeeds,
     ) -> io::Result<NodeGroups> {
         let all = possible(choice, &node.demand);
-        let [disk, limit] = disks;
-        let outer =
-            CgroupLimits { processor: all.processor, guarantee, disk, ..CgroupLimits::default() };
-        let (memory, processes) = (all.memory, all.processes);
-        let inner = CgroupLimits { memory, processes, disk: limit, ..CgroupLimits::default() };
+        let outer = CgroupLimits {
+            cpu_guarantee_millis: guarantee,
+            disk_weight: disks.weight(&node.demand),
+            ..CgroupLimits::of(all.of_those(|it| it == Resource::Cpu))
+        };
+        let inner = CgroupLimits {
+            has_disk: disks.is_later(index),
+            ..CgroupLimits::of(all.of_those(|it| it != Resource::Cpu))
+        };
         let of_program = |demand: &Demand| CgroupLimits {
-            disk: disks::of_program(node, demand),
-            ..possible(choice, demand)
+            disk_weight: disks::weight_of_program(node, demand),
+            ..CgroupLimits::of(possible(choice, demand))
         };
         let programs = node.programs.iter().map(|program| of_program(&program.demand));
         let others = of_program(&Demand::default());
         let programs: Vec<(usize, CgroupLimits)> =
             programs.enumerate().filter(|(_, bounds)| !bounds.is_none()).collect();
-        let version = choice.group_of(CgroupResource::Processor);
-        let mut groups = NodeGroups { version, ..NodeGroups::default() };
         // Whatever is limited, what ran outside shows by the time of this one.
-        groups.outer = Some(choice.group(within, &outer)?);
+        let outer = Some(choice.group(within, &outer)?);
+        let mut groups = NodeGroups { outer, ..NodeGroups::default() };
         if inner.is_none() && programs.is_empty() && within.is_none() {
             return Ok(groups);
         }
@@ -85,12 +87,15 @@ impl NodeGroups {
         demand: &Demand,
         within: Option<&ControlGroup>,
         guarantee: Option<u32>,
-        disk: Option<DiskBounds>,
+        disks: &DiskNeeds,
     ) -> io::Result<NodeGroups> {
-        let bounds = CgroupLimits { guarantee, disk, ..possible(choice, demand) };
-        let version = choice.group_of(CgroupResource::Processor);
+        let bounds = CgroupLimits {
+            cpu_guarantee_millis: guarantee,
+            disk_weight: disks.weight(demand),
+            ..CgroupLimits::of(possible(choice, demand))
+        };
         let outer = Some(choice.group(within, &bounds)?);
-        Ok(NodeGroups { outer, version, ..NodeGroups::default() })
+        Ok(NodeGroups { outer, ..NodeGroups::default() })
     }
 
     /// Where the groups of what is within this are made.
@@ -122,7 +127,7 @@ impl NodeGroups {
     }
 
     /// Sets what somebody else has changed of the limits, and says what: of all programs, or of one.
-    pub(super) fn correct(&mut self) -> Vec<(Option<usize>, CgroupResource, String)> {
+    pub(super) fn correct(&mut self) -> Vec<(Option<usize>, Resource, String)> {
         let programs = self.programs.iter_mut().map(|(program, group)| (Some(*program), group));
         let around = self.inner.iter_mut().chain(&mut self.outer).map(|group| (None, group));
         let all = programs.chain(around).flat_map(|(program, group)| {
@@ -140,28 +145,22 @@ impl NodeGroups {
 
     /// Puts them back, with what did not limit them meanwhile. One that had limits of its own has only
     /// those of the node then.
-    pub(super) fn put_back(
-        &mut self,
-        gone: Vec<EscapedProcess>,
-    ) -> Vec<(Vec<CgroupResource>, String)> {
+    pub(super) fn put_back(&mut self, gone: Vec<EscapedProcess>) -> Vec<(Vec<Resource>, String)> {
         let group = self.others.as_mut().or(self.inner.as_mut()).or(self.outer.as_mut());
         group.map_or(Vec::new(), |group| group.put_back(gone))
     }
 
     /// What of its group does not limit a process any more.
-    pub(super) fn left_by(&self, process: Pid) -> Vec<CgroupResource> {
+    pub(super) fn left_by(&self, process: Pid) -> Vec<Resource> {
         self.outer.as_ref().map(|group| group.left_by(process)).unwrap_or_default()
     }
+}
 
-    /// The group that limits a resource of all programs, or of one.
-    pub(super) fn of(
-        &mut self,
-        program: Option<usize>,
-        resource: CgroupResource,
-    ) -> Option<&mut ControlGroup> {
+impl LimitGroups for NodeGroups {
+    fn of(&mut self, program: Option<usize>, resource: Resource) -> Option<&mut ControlGroup> {
         let group = match (program, resource) {
             (Some(program), _) => self.programs.get_mut(&program),
-            (None, CgroupResource::Processor) => self.outer.as_mut(),
+            (None, Resource::Cpu) => self.outer.as_mut(),
             // A reservation has one group for all.
             (None, _) => self.inner.as_mut().or(self.outer.as_mut()),
         };
@@ -170,13 +169,6 @@ impl NodeGroups {
 }
 
 /// What of a demand groups can limit here.
-fn possible(choice: &LimitMechanismChoice, demand: &Demand) -> CgroupLimits {
-    let can = |resource| choice.group_of(resource).is_some();
-    CgroupLimits {
-        processor: demand.cpu_millis.filter(|_| can(CgroupResource::Processor)),
-        guarantee: None,
-        memory: demand.memory.map(|memory| memory.0).filter(|_| can(CgroupResource::Memory)),
-        processes: demand.pids.filter(|_| can(CgroupResource::Processes)),
-        disk: None,
-    }
+fn possible(choice: &LimitMechanismChoice, demand: &Demand) -> ResourceAmounts {
+    demand.limits().of_those(|resource| choice.group_of(resource).is_some())
 }

@@ -1,15 +1,14 @@
 //! Reservations: groups around the groups of nodes.
 
 use windtunnel_control as control;
-use windtunnel_limit::{CgroupResource, LimitMechanismChoice};
+use windtunnel_limit::{LimitMechanismChoice, ResourceLimitOwner};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{Node, ResourceReservation};
-use windtunnel_model::{Plan, ReservationId};
-use windtunnel_verdict::evidence::ResourceLimitOwner;
+use windtunnel_model::{Plan, ReservationId, Resource};
 
 use super::groups::NodeGroups;
 use super::limited::OwnerResourceLimits;
-use super::{MachineResourceLimits, disks, lacking};
+use super::{MachineResourceLimits, disks, lacking, ungrouped};
 use crate::error::RunError;
 
 impl MachineResourceLimits {
@@ -23,23 +22,19 @@ impl MachineResourceLimits {
         for index in outermost_first(plan, nodes) {
             let reservation = &plan.reservations[index];
             let parent = reservation.parent.and_then(|it| self.reservation(it.index()));
-            let within = parent.and_then(|it| it.groups.as_ref()?.around());
+            let within = parent.and_then(|it| it.limits.groups()?.around());
             let within = within.or(self.around.as_ref());
             let guarantee = self.share_of(ResourceLimitOwner::Reservation(index));
             let demand = &reservation.demand;
-            let disk = self.disks.of_reservation(demand);
-            let groups = NodeGroups::of_reservation(choice, demand, within, guarantee, disk);
+            let disks = &self.disks;
+            let groups = NodeGroups::of_reservation(choice, demand, within, guarantee, disks);
             let groups = groups.map_err(|error| RunError::Limit {
                 who: format!("reservation {}", reservation.name),
                 key: "of",
                 why: error.to_string(),
             })?;
-            let mut limited = OwnerResourceLimits::new(
-                ResourceLimitOwner::Reservation(index),
-                demand,
-                Some(groups),
-            );
-            limited.name_mechanisms(choice);
+            let owner = ResourceLimitOwner::Reservation(index);
+            let limited = OwnerResourceLimits::new(owner, demand, [], Some(groups));
             self.reservations.insert(0, limited);
         }
         Ok(())
@@ -73,17 +68,21 @@ impl MachineResourceLimits {
         let own = self.admitted.as_ref().map(|it| it.of(limited.owner)).unwrap_or_default();
         let part = self.shares.as_ref().and_then(|shares| shares.part(limited.owner));
         let share = self.share_of(limited.owner);
-        let most = limited.status().cpu_millis.unwrap_or(u32::MAX);
+        let limits = limited.limits.usage();
+        let most = limits
+            .asked
+            .cpu_millis
+            .map_or(u32::MAX, |most| u32::try_from(most).unwrap_or(u32::MAX));
         let weight = demand.cpu_weight.unwrap_or(Demand::WEIGHT_DEFAULT);
         control::ReservationStatus {
             name: limited.owner.name(plan).to_owned(),
             node: matches!(limited.owner, ResourceLimitOwner::Node(_)),
             parent: parent.map(|it| plan.reservations[it.index()].name.clone()),
-            cpu_min_millis: own.cpu_millis,
+            cpu_min_millis: own.amount(Resource::Cpu),
             cpu_weight: part.map_or(weight, |part| part.weight),
             cpu_share_millis: share.map(|share| share.min(most)),
-            memory_min: own.memory_bytes,
-            limits: limited.status(),
+            memory_min: own.amount(Resource::Memory),
+            limits,
             sending: None,
         }
     }
@@ -131,18 +130,9 @@ fn can_be_held(
     reservation: &ResourceReservation,
 ) -> Result<(), RunError> {
     let demand = &reservation.demand;
-    let processor = demand.cpu_millis.is_some() || demand.is_weighted();
-    let asked = [
-        (processor, "cpu", CgroupResource::Processor),
-        (demand.memory.is_some(), "memory", CgroupResource::Memory),
-        (demand.pids.is_some(), "pids", CgroupResource::Processes),
-    ];
-    let lacking_one = asked
-        .into_iter()
-        .find(|(is_asked, _, resource)| *is_asked && choice.group_of(*resource).is_none());
-    match lacking_one {
-        Some((_, key, resource)) => {
-            lacking(choice, format!("reservation {}", reservation.name), key, resource)
+    match ungrouped(choice, demand) {
+        Some(resource) => {
+            lacking(choice, format!("reservation {}", reservation.name), resource.key(), resource)
         }
         None => disks::check(choice, demand, || format!("reservation {}", reservation.name)),
     }

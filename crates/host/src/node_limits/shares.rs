@@ -1,10 +1,10 @@
 //! Processors that are divided by minimum and weight, among nodes and reservations.
 
 use windtunnel_budget::reservation::{ReservationNode, ReservationTree};
+use windtunnel_limit::ResourceLimitOwner;
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId};
-use windtunnel_verdict::evidence::ResourceLimitOwner;
 
 /// How processors are divided now.
 #[derive(Debug)]

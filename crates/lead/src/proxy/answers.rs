@@ -236,7 +236,8 @@ fn add(sum: &mut LaneStatus, more: &LaneStatus) {
 mod tests {
     use std::io;
 
-    use windtunnel_control::{NodeLimits, NodeStatus};
+    use windtunnel_control::NodeStatus;
+    use windtunnel_model::ResourceUsage;
 
     use super::*;
 
@@ -274,7 +275,7 @@ mod tests {
             addresses: Vec::new(),
             init_pid: pid,
             absent: false,
-            limits: NodeLimits::default(),
+            limits: ResourceUsage::default(),
             programs: Vec::new(),
         };
         let nodes = ["a", "b", "c"].map(node).into();

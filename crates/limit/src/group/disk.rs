@@ -7,20 +7,12 @@
 use std::fs::File;
 use std::io;
 
+use windtunnel_model::Resource;
 use windtunnel_sys::clock;
 
 use super::{get, malformed, put};
 use crate::disks::{DeviceNumber, DiskInventory, DiskWeightMechanism};
-use crate::place::{CgroupParentFolders, CgroupResource, write_only};
-
-/// What is asked of disks; what is `None` is as it was.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DiskBounds {
-    /// Bytes a second that may be read of each disk, and written.
-    pub rate: Option<u64>,
-    /// Its part among groups beside it, 1 to 100.
-    pub weight: Option<u32>,
-}
+use crate::place::{CgroupParentFolders, write_only};
 
 /// What a group has had of each disk so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,7 +54,7 @@ pub(super) struct DiskFiles {
 impl DiskFiles {
     /// `None` where the place limits no disks, or cannot be opened.
     pub(super) fn open(place: &CgroupParentFolders, disks: &DiskInventory) -> Option<DiskFiles> {
-        if !place.given.contains(&CgroupResource::Disk) {
+        if !place.given.contains(&Resource::Disk) {
             return None;
         }
         let folder = place.unified.as_deref()?;
@@ -86,14 +78,10 @@ impl DiskFiles {
         })
     }
 
-    pub(super) fn set(&mut self, bounds: DiskBounds) -> io::Result<()> {
-        if let Some(rate) = bounds.rate {
-            self.rate = Some(rate);
-            for disk in self.limited.clone() {
-                self.limit(disk, rate)?;
-            }
-        }
-        bounds.weight.map_or(Ok(()), |weight| self.weigh(weight))
+    /// Limits what may be read of each disk, and written, to bytes a second.
+    pub(super) fn limit_all(&mut self, rate: u64) -> io::Result<()> {
+        self.rate = Some(rate);
+        self.limited.clone().into_iter().try_for_each(|disk| self.limit(disk, rate))
     }
 
     /// A disk that is gone by now needs no limit.
@@ -104,7 +92,8 @@ impl DiskFiles {
         }
     }
 
-    fn weigh(&mut self, weight: u32) -> io::Result<()> {
+    /// Its part among groups beside it.
+    pub(super) fn weigh(&mut self, weight: u32) -> io::Result<()> {
         if let Some(why) = &self.unweighed {
             return Err(io::Error::new(io::ErrorKind::Unsupported, why.clone()));
         }
@@ -172,7 +161,7 @@ mod tests {
         let unified = Some(folder.to_owned());
         let place = CgroupParentFolders {
             unified,
-            given: vec![CgroupResource::Disk],
+            given: vec![Resource::Disk],
             ..CgroupParentFolders::default()
         };
         let disk = BlockDevice {
@@ -204,7 +193,7 @@ mod tests {
         let folder = folder(&[("io.max", ""), ("io.stat", stat)]);
         let mut files = files(folder.path(), None).unwrap();
         let text = || fs::read_to_string(folder.path().join("io.max")).unwrap();
-        files.set(DiskBounds { rate: Some(1_000_000), weight: None }).unwrap();
+        files.limit_all(1_000_000).unwrap();
         assert_eq!(text(), "8:0 rbps=1000000 wbps=1000000");
         let seen = files.read().unwrap();
         // The kernel takes lines; this is an ordinary file.
@@ -227,7 +216,7 @@ mod tests {
         ] {
             let folder = folder(&[("io.max", ""), ("io.stat", ""), (name, "")]);
             let mut files = files(folder.path(), Some(by)).unwrap();
-            files.set(DiskBounds { rate: None, weight: Some(100) }).unwrap();
+            files.weigh(100).unwrap();
             let text = fs::read_to_string(folder.path().join(name)).unwrap();
             assert_eq!(text, expected);
         }
@@ -237,7 +226,7 @@ mod tests {
     fn a_weight_that_nothing_obeys_is_refused() {
         let folder = folder(&[("io.max", ""), ("io.stat", "")]);
         let mut files = files(folder.path(), Some(DiskWeightMechanism::Bfq)).unwrap();
-        assert!(files.set(DiskBounds { rate: None, weight: Some(2) }).is_err());
+        assert!(files.weigh(2).is_err());
     }
 
     #[test]

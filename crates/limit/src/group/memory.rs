@@ -9,10 +9,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use windtunnel_model::Resource;
 use windtunnel_sys::limits;
 
 use super::{changed, get, number, put, unreadable, value};
-use crate::place::{CgroupParentFolders, CgroupResource, read_write, write_only};
+use crate::place::{CgroupParentFolders, read_write, write_only};
 
 /// What a group has of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +59,7 @@ enum CgroupMemoryEventFiles {
 impl MemoryFiles {
     /// `None` where the place limits no memory, or cannot be opened.
     pub(super) fn open(place: &CgroupParentFolders) -> Option<MemoryFiles> {
-        if place.given.contains(&CgroupResource::Memory) {
+        if place.given.contains(&Resource::Memory) {
             let folder = place.unified.as_deref()?;
             let max = write_only(&folder.join("memory.swap.max"));
             // It is there only where the kernel counts swap.
@@ -76,7 +77,7 @@ impl MemoryFiles {
                 seen: 0,
             });
         }
-        let folder = place.first_folder(CgroupResource::Memory)?;
+        let folder = place.first_folder(Resource::Memory)?;
         MemoryFiles::first_version(folder).ok()
     }
 
@@ -188,7 +189,7 @@ mod tests {
         let unified = Some(folder.path().to_owned());
         let place = CgroupParentFolders {
             unified,
-            given: vec![CgroupResource::Memory],
+            given: vec![Resource::Memory],
             ..CgroupParentFolders::default()
         };
         let mut files = MemoryFiles::open(&place).unwrap();

@@ -5,7 +5,9 @@ use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-use windtunnel_limit::{CgroupResource, LimitMechanismChoice, Mechanism};
+use windtunnel_limit::LimitMechanismChoice;
+use windtunnel_limit::place::GROUPED;
+use windtunnel_model::{LimitMechanism, Resource};
 use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
 use windtunnel_sys::namespace::{self, NamespaceFlags};
 use windtunnel_sys::packet;
@@ -150,26 +152,26 @@ pub(super) fn priority() -> PrerequisiteCheck {
 pub(super) fn limits_of_nodes() -> Vec<PrerequisiteCheck> {
     let choice = LimitMechanismChoice::of_machine();
     let names = ["processor limits", "memory limits", "process limits", "disk limits"];
-    let all = names.into_iter().zip(CgroupResource::ALL);
+    let all = names.into_iter().zip(GROUPED);
     all.map(|(name, resource)| limit_of_nodes(&choice, name, resource)).collect()
 }
 
 fn limit_of_nodes(
     choice: &LimitMechanismChoice,
     name: &'static str,
-    resource: CgroupResource,
+    resource: Resource,
 ) -> PrerequisiteCheck {
     let mechanism = choice.mechanism_of(resource);
-    if resource == CgroupResource::Disk {
+    if resource == Resource::Disk {
         return limit_of_disks(choice, name, mechanism);
     }
     let found = PrerequisiteCheck::good(name, format!("by {mechanism}"));
     let less = match mechanism {
-        Mechanism::GroupV1 | Mechanism::GroupV2 => return found,
-        Mechanism::Watch if resource == CgroupResource::Memory => {
+        LimitMechanism::GroupV1 | LimitMechanism::GroupV2 => return found,
+        LimitMechanism::Watch if resource == Resource::Memory => {
             ", which looks every 1 to 20 ms: between two looks, programs can have more"
         }
-        Mechanism::Watch => ", which looks every 1 to 20 ms: a fork bomb can be faster",
+        LimitMechanism::Watch => ", which looks every 1 to 20 ms: a fork bomb can be faster",
         _ => "",
     };
     let why = choice.refusals_of(resource).join("; ");
@@ -182,13 +184,13 @@ fn limit_of_nodes(
 fn limit_of_disks(
     choice: &LimitMechanismChoice,
     name: &'static str,
-    mechanism: Mechanism,
+    mechanism: LimitMechanism,
 ) -> PrerequisiteCheck {
     match (mechanism, choice.undivided()) {
-        (Mechanism::GroupV2, None) => {
+        (LimitMechanism::GroupV2, None) => {
             PrerequisiteCheck::good(name, format!("by {mechanism}, and divided by weight"))
         }
-        (Mechanism::GroupV2, Some(why)) => {
+        (LimitMechanism::GroupV2, Some(why)) => {
             let hint = "weights need the scheduler BFQ (`echo bfq > /sys/block/DISK/queue/scheduler`) or \
                         io.cost on each disk";
             let detail = format!("by {mechanism}; not divided by weight ({why})");

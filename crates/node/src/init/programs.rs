@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
+use windtunnel_limit::{ProcessLimiter, ProcessScope};
+use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::EventFd;
 use windtunnel_sys::process::{
@@ -14,10 +16,9 @@ use windtunnel_sys::process::{
     UserIdentity,
 };
 
-use super::bounds::ProgramBoundsTable;
-use super::limit::ProcessorLimit;
 use super::observe::ProgramSupervision;
 use super::own::DefaultProgramEnvironment;
+use super::program_limits::ProgramLimitTable;
 use super::record::ProgramRecordingFiles;
 use super::resumption::ResumptionMonitor;
 use super::{InitSetup, receive, record};
@@ -44,9 +45,9 @@ pub(super) struct NodeProgramTable {
     /// By process number.
     running: BTreeMap<i32, (u64, Pid)>,
     supervision: Option<ProgramSupervision>,
-    limit: ProcessorLimit,
+    limiter: ProcessLimiter,
     resumption: ResumptionMonitor,
-    bounds: ProgramBoundsTable,
+    limits: ProgramLimitTable,
 }
 
 impl NodeProgramTable {
@@ -71,9 +72,9 @@ impl NodeProgramTable {
             nice: setup.nice,
             running: BTreeMap::new(),
             supervision: None,
-            limit: ProcessorLimit::default(),
+            limiter: ProcessLimiter::new(ProcessScope::Namespace),
             resumption: ResumptionMonitor::default(),
-            bounds: ProgramBoundsTable::default(),
+            limits: ProgramLimitTable::default(),
         }
     }
 
@@ -94,34 +95,36 @@ impl NodeProgramTable {
         None
     }
 
-    /// Limits the processor time of all programs together.
-    pub(super) fn limit_processor(&mut self, share: u32) -> Option<NodeInitReply> {
-        self.resumption.end();
-        self.limit.set(share)
+    /// Limits what all programs use together. What goes wrong is reported.
+    pub(super) fn limit(&mut self, asked: &ResourceAmounts) -> Option<NodeInitReply> {
+        if asked.cpu_millis.is_some() {
+            self.resumption.end();
+        }
+        self.limiter.set(asked).err().map(NodeInitReply::Limited)
     }
 
     /// Has packets that enter the node delivered within its limits.
     pub(super) fn receive(&mut self, descriptors: Vec<OwnedFd>) -> Option<NodeInitReply> {
         match receive::begin(descriptors, self.nice) {
-            Ok(worker) => self.limit.include(worker),
+            Ok(worker) => self.limiter.include(worker),
             Err(error) => return Some(NodeInitReply::ReceiveFailed { message: error.to_string() }),
         }
         None
     }
 
-    /// What limits them.
-    pub(super) fn limit(&self) -> &ProcessorLimit {
-        &self.limit
+    /// What holds them together to limits.
+    pub(super) fn limiter(&self) -> &ProcessLimiter {
+        &self.limiter
     }
 
-    /// What they may have beside processor time.
-    pub(super) fn bounds(&mut self) -> &mut ProgramBoundsTable {
-        &mut self.bounds
+    /// What each process has for itself.
+    pub(super) fn limits(&mut self) -> &mut ProgramLimitTable {
+        &mut self.limits
     }
 
     /// What becomes readable when there is something to report of limits.
     pub(super) fn news(&self) -> impl Iterator<Item = &EventFd> {
-        self.limit.news().into_iter().chain(self.bounds.news())
+        self.limiter.news()
     }
 
     /// Starts a program in a session of its own.
@@ -154,7 +157,7 @@ impl NodeProgramTable {
         plan.nice = Some(self.nice);
         plan.user = self.account;
         plan.supplementary = self.groups.as_deref();
-        let (limits, groups) = self.bounds.of(spawn.program);
+        let (limits, groups) = self.limits.of(spawn.program);
         (plan.limits, plan.groups) = (limits, &groups);
         plan.user_namespace = self.user_namespace.as_ref().map(OwnedFd::as_fd);
         // In the init's session: the scheduler would weigh a session of its own like the packet
@@ -166,7 +169,7 @@ impl NodeProgramTable {
                 let at_ns = clock::monotonic_ns();
                 let number = pid.as_raw_nonzero().get();
                 self.running.insert(number, (spawn.id, pid));
-                if self.limit.is_stopped() {
+                if self.limiter.is_stopped() {
                     // With the others, until these go on. It may have ended already.
                     let _ = process::kill_group(pid, Signal::STOP);
                 }
@@ -207,8 +210,8 @@ impl NodeProgramTable {
     /// With a limit, who is stopped depends on that, too.
     fn signal_all(&mut self, signal: Signal) -> io::Result<()> {
         let held = match signal {
-            Signal::STOP => self.limit.hold(true),
-            Signal::CONT => self.limit.hold(false),
+            Signal::STOP => self.limiter.hold(true),
+            Signal::CONT => self.limiter.hold(false),
             _ => None,
         };
         if let Some(held) = held {

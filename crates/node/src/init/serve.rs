@@ -3,7 +3,6 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_limit::watch::ResourceWatchLimits;
 use windtunnel_sys::clock;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::signal;
@@ -50,11 +49,8 @@ impl NodeInitServer<'_> {
         while let Some(reply) = self.programs.reap() {
             self.reply(&reply)?;
         }
-        if let Some(reply) = self.programs.limit().report() {
-            self.reply(&reply)?;
-        }
-        if let Some(reply) = self.programs.bounds().report() {
-            self.reply(&reply)?;
+        if let Some(report) = self.programs.limiter().take() {
+            self.reply(&NodeInitReply::Limited(Box::new(report)))?;
         }
         while let Some(reply) = self.probes.take() {
             self.reply(&reply)?;
@@ -130,8 +126,8 @@ impl NodeInitServer<'_> {
                 let failed = self.programs.supervise(descriptors, library);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
-            NodeInitRequest::LimitProcessor { share } => {
-                let failed = self.programs.limit_processor(share);
+            NodeInitRequest::Limit(asked) => {
+                let failed = self.programs.limit(&asked);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             NodeInitRequest::Receive => {
@@ -139,17 +135,12 @@ impl NodeInitServer<'_> {
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             NodeInitRequest::Gateway => self.begin_gateway(descriptors),
-            NodeInitRequest::Bound(bounds) => {
-                self.programs.bounds().give(bounds, descriptors);
+            NodeInitRequest::LimitProgram(limits) => {
+                self.programs.limits().give(limits, descriptors);
                 Ok(())
             }
             NodeInitRequest::Probe { token, what, timeout_ns } => {
                 let failed = self.probes.begin(token, what, timeout_ns).err();
-                failed.map_or(Ok(()), |reply| self.reply(&reply))
-            }
-            NodeInitRequest::LimitUse { memory, processes } => {
-                let limits = ResourceWatchLimits { memory, processes };
-                let failed = self.programs.bounds().watch(limits);
                 failed.map_or(Ok(()), |reply| self.reply(&reply))
             }
             NodeInitRequest::Echo { token, address, count, interval_ns } => {

@@ -91,7 +91,7 @@ pub struct ProcessLimits {
     pub open_files: Option<u64>,
     /// Processes and threads of its user in its user namespace (before Linux 5.14, in all of them);
     /// does not hold for the machine's root.
-    pub processes: Option<u64>,
+    pub pids: Option<u64>,
     /// Bytes that it can write to and has for itself, whether they are in use or not.
     pub data: Option<u64>,
 }

@@ -1,6 +1,7 @@
 //! Limits of nodes.
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::{HeldLimit, LimitMechanism, Resource};
 
 /// A node whose programs have a limit of processor time, and what they had in each whole second
 /// (`limits.csv` has all of them).
@@ -16,7 +17,7 @@ pub struct NodeLimit {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reservation: bool,
     /// What held the limit: `cgroup v2`, `cgroup v1` or `duty cycle`.
-    pub mechanism: String,
+    pub mechanism: LimitMechanism,
     /// Processors that its programs might use together, at the end of the run.
     pub asked_cpus: f64,
     /// Seconds that were looked at.
@@ -54,39 +55,8 @@ pub struct NodeBound {
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reservation: bool,
     /// `memory`, `pids`, `open-files` or `disk`.
-    pub limit: String,
-    /// What held the limit: `cgroup v2`, `cgroup v1`, `watch`, `user namespace` or `rlimit`; `none`:
-    /// nothing could.
-    pub mechanism: String,
-    /// Bytes, processes and threads, descriptors of each process, or bytes a second of each disk in
-    /// each direction that were allowed at the end.
-    pub asked: u64,
-    /// The most that was used; of `disk`, in one second of one disk in one direction. Absent where
-    /// that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peak: Option<u64>,
-    /// How often the limit was met: memory had to be taken back, a process could not be made, one
-    /// was ended, or a second brought at least 95 % of what a disk may.
-    pub met: u64,
-    /// Processes that were ended for it.
-    pub ended: u64,
-    /// Faults for which a page had to be read from a disk: only of `memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub faults: Option<u64>,
-    /// Pages that the kernel took back: only of `memory` in a group of version 2.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evicted: Option<u64>,
-    /// Pages of files that were taken back and then read again: only of `memory` in a group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refaulted: Option<u64>,
-    /// Bytes that were read of all disks: only of `disk`. What goes through a disk that stands on
-    /// another one, such as a loop device, counts for both.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read: Option<u64>,
-    /// Bytes that were written to all disks, in the same way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<u64>,
-    /// Why the limit could not be held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
+    pub limit: Resource,
+    /// The limit at the end, and what came of it; what was used then is not said.
+    #[serde(flatten)]
+    pub held: HeldLimit,
 }

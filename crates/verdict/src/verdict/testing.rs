@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_dataplane::{LaneResult, Tally};
+use windtunnel_limit::LimitAccount;
 use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::{Plan, Span, Time};
 use windtunnel_sys::limits::CpuTickCounters;
@@ -11,9 +12,9 @@ use windtunnel_trace::report::{RecordingReport, RunReport};
 
 use super::judge;
 use crate::evidence::{
-    CpuUsageAccount, DeviceDrops, EchoProbe, EchoResults, FreezeTotals, OutputCollectionSummary,
-    ProgramExit, ProgramKey, PunctualitySummary, ResourceLimit, RunEndReason, RunEvidence,
-    RunRecorderSummary, ServicesEnded, SupervisedProgram, WhenLate, programs_of,
+    DeviceDrops, EchoProbe, EchoResults, FreezeTotals, OutputCollectionSummary, ProgramExit,
+    ProgramKey, PunctualitySummary, RunEndReason, RunEvidence, RunRecorderSummary, ServicesEnded,
+    SupervisedProgram, WhenLate, programs_of,
 };
 
 /// What is known of the run.
@@ -30,8 +31,8 @@ pub(super) struct RunEvidenceFixture {
     pub(super) echoes: Vec<(EchoProbe, EchoResults)>,
     pub(super) freezes: FreezeTotals,
     pub(super) planned: PunctualitySummary,
-    pub(super) limits: Vec<CpuUsageAccount>,
-    pub(super) bounds: Vec<ResourceLimit>,
+    pub(super) limits: Vec<LimitAccount>,
+    pub(super) bounds: Vec<LimitAccount>,
     pub(super) services: ServicesEnded,
     pub(super) device_drops: DeviceDrops,
     pub(super) processors: CpuTickCounters,

@@ -1,6 +1,6 @@
 //! Limits of memory, processes, descriptors and disks in a summary.
 
-use windtunnel_model::Bytes;
+use windtunnel_model::{Bytes, Resource};
 use windtunnel_trace::report::{NodeBound, RunReport};
 
 use crate::render::quantity;
@@ -32,24 +32,25 @@ pub(super) fn bounds(report: &RunReport) -> String {
 }
 
 fn cells(bound: &NodeBound) -> [String; 7] {
-    let value = |value: u64| match bound.limit.as_str() {
-        "memory" => quantity::bytes(value),
-        "disk" => format!("{}/s", quantity::bytes(value)),
+    let held = &bound.held;
+    let value = |value: u64| match bound.limit {
+        Resource::Memory => quantity::bytes(value),
+        Resource::Disk => format!("{}/s", quantity::bytes(value)),
         _ => value.to_string(),
     };
-    let asked = match bound.limit.as_str() {
-        "memory" => Bytes(bound.asked).to_string(),
-        "disk" => format!("{}/s", Bytes(bound.asked)),
-        _ => bound.asked.to_string(),
+    let asked = match bound.limit {
+        Resource::Memory => Bytes(held.asked).to_string(),
+        Resource::Disk => format!("{}/s", Bytes(held.asked)),
+        _ => held.asked.to_string(),
     };
     [
         super::limits::owner(&bound.node, bound.program),
-        bound.limit.clone(),
+        bound.limit.to_string(),
         asked,
-        bound.peak.map_or_else(|| "-".to_owned(), value),
-        bound.met.to_string(),
-        bound.ended.to_string(),
-        bound.mechanism.clone(),
+        held.peak.map_or_else(|| "-".to_owned(), value),
+        held.met.to_string(),
+        held.ended.to_string(),
+        held.mechanism.to_string(),
     ]
 }
 
@@ -57,33 +58,28 @@ const BOUNDS_MAX: usize = 40;
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::{HeldLimit, LimitMechanism};
+
     use super::*;
 
     #[test]
     fn a_size_is_a_size_and_what_is_not_known_a_dash() {
+        let held = HeldLimit::new(Resource::Memory, LimitMechanism::GroupV1, 64_000_000);
         let bound = NodeBound {
             reservation: false,
             node: "db".into(),
             program: Some(1),
-            limit: "memory".into(),
-            mechanism: "cgroup v1".into(),
-            asked: 64_000_000,
-            peak: Some(63_999_000),
-            met: 12,
-            ended: 1,
-            faults: Some(0),
-            evicted: None,
-            refaulted: None,
-            read: None,
-            written: None,
-            failure: None,
+            limit: Resource::Memory,
+            held: HeldLimit { peak: Some(63_999_000), met: 12, ended: 1, ..held },
         };
         let row = cells(&bound);
         assert_eq!(row[..3], ["db.1", "memory", "64MB"]);
         assert_eq!(row[4..], ["12", "1", "cgroup v1"]);
-        let files = NodeBound { limit: "open-files".into(), asked: 256, peak: None, ..bound };
-        assert_eq!(cells(&files)[2..4], ["256", "-"]);
-        let disk = NodeBound { limit: "disk".into(), asked: 1_000_000, peak: Some(999), ..files };
-        assert_eq!(cells(&disk)[2..4], ["1MB/s", "999B/s"]);
+        let of = |limit, asked, peak| {
+            let held = HeldLimit { asked, peak, ..bound.held.clone() };
+            cells(&NodeBound { limit, held, ..bound.clone() })
+        };
+        assert_eq!(of(Resource::OpenFiles, 256, None)[2..4], ["256", "-"]);
+        assert_eq!(of(Resource::Disk, 1_000_000, Some(999))[2..4], ["1MB/s", "999B/s"]);
     }
 }

@@ -40,7 +40,7 @@ fn cells(limit: &NodeLimit) -> [String; 6] {
         share(limit.delivered_median_cpus),
         share(limit.delivered_max_cpus),
         seconds,
-        limit.mechanism.clone(),
+        limit.mechanism.to_string(),
     ]
 }
 
@@ -57,6 +57,8 @@ const LIMITS_MAX: usize = 40;
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::LimitMechanism;
+
     use super::*;
 
     #[test]
@@ -65,7 +67,7 @@ mod tests {
             reservation: false,
             node: "db".into(),
             program: None,
-            mechanism: "duty cycle".into(),
+            mechanism: LimitMechanism::DutyCycle,
             asked_cpus: 0.25,
             windows: 9,
             bound_windows: 4,

@@ -1,11 +1,10 @@
 //! What is said at the end of a command, and of one that runs.
 
 use windtunnel_host::limit::{
-    AmountUse, AttachOutcome, AttachedProcessStatus, CommandLimitReport, CommandLimitStatus,
-    CommandResourceUsage, DirectionThroughput, LimitEnforcementCounts, ProcessorUse,
-    RefusedDestinations,
+    AttachOutcome, AttachedProcessStatus, CommandCpuUsage, CommandLimitReport, CommandLimitStatus,
+    CommandResourceUsage, DirectionThroughput, LimitEnforcementCounts, RefusedDestinations,
 };
-use windtunnel_model::Span;
+use windtunnel_model::{HeldLimit, Span};
 
 use crate::render::quantity;
 
@@ -50,13 +49,13 @@ fn detached(running: &AttachedProcessStatus) -> String {
 }
 
 /// The share that is used now, of that which is asked.
-pub(super) fn processors(cpu: &ProcessorUse) -> String {
+pub(super) fn processors(cpu: &CommandCpuUsage) -> String {
     let used = cpu.latest_cpus.unwrap_or(cpu.delivered_cpus);
     format!("{} of {}", share(used), share(cpu.asked_cpus))
 }
 
 /// What is used, of what is asked.
-pub(super) fn of(part: &AmountUse, value: fn(u64) -> String) -> String {
+pub(super) fn of(part: &HeldLimit, value: fn(u64) -> String) -> String {
     let used = part.used.map_or_else(|| "-".to_owned(), value);
     format!("{used} of {}", value(part.asked))
 }
@@ -120,7 +119,7 @@ fn used(used: &CommandResourceUsage) -> Option<String> {
     (!parts.is_empty()).then(|| format!("limit: {}", parts.join("; ")))
 }
 
-fn amount(name: &str, part: &AmountUse, value: fn(u64) -> String) -> String {
+fn amount(name: &str, part: &HeldLimit, value: fn(u64) -> String) -> String {
     let peak = part.peak.map(|peak| format!("{} at most of ", value(peak))).unwrap_or_default();
     let mut text = format!("{name} {peak}{}", value(part.asked));
     if part.ended > 0 {

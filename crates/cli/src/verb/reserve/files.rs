@@ -40,27 +40,19 @@ const FILES: [ReservationFile; 16] = [
         |part| part.cpu_share_millis.map(|it| quantity::processors(it.into())),
         false,
     ),
-    file(
-        "cpu.limit",
-        |part| part.limits.cpu_millis.map(|it| quantity::processors(it.into())),
-        true,
-    ),
-    file(
-        "cpu.used",
-        |part| part.limits.cpu_used_millis.map(|it| quantity::processors(it.into())),
-        false,
-    ),
+    file("cpu.limit", |part| part.limits.asked.cpu_millis.map(quantity::processors), true),
+    file("cpu.used", |part| part.limits.used.cpu_millis.map(quantity::processors), false),
     file("memory.min", |part| Some(part.memory_min.to_string()), false),
-    file("memory.limit", |part| part.limits.memory.map(|it| it.to_string()), true),
-    file("memory.used", |part| part.limits.memory_used.map(|it| it.to_string()), false),
-    file("pids.limit", |part| part.limits.pids.map(|it| it.to_string()), true),
-    file("pids.used", |part| part.limits.pids_used.map(|it| it.to_string()), false),
+    file("memory.limit", |part| part.limits.asked.memory.map(|it| it.to_string()), true),
+    file("memory.used", |part| part.limits.used.memory.map(|it| it.to_string()), false),
+    file("pids.limit", |part| part.limits.asked.pids.map(|it| it.to_string()), true),
+    file("pids.used", |part| part.limits.used.pids.map(|it| it.to_string()), false),
     file("send.rate", |part| part.sending?.rate_bit_per_s.map(|it| it.to_string()), false),
     file("send.used", |part| Some(part.sending?.used_bit_per_s.to_string()), false),
     file("send.backlog", |part| Some(part.sending?.backlog_bytes.to_string()), false),
     file("send.dropped", |part| Some(part.sending?.dropped_packets.to_string()), false),
-    file("disk.limit", |part| part.limits.disk.map(|it| it.to_string()), true),
-    file("disk.used", |part| part.limits.disk_used.map(|it| it.to_string()), false),
+    file("disk.limit", |part| part.limits.asked.disk.map(|it| it.to_string()), true),
+    file("disk.used", |part| part.limits.used.disk.map(|it| it.to_string()), false),
 ];
 
 /// At the top: why the last text that was written was refused.
@@ -136,6 +128,8 @@ fn name_of(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use windtunnel_model::demand::Demand;
+
     use super::*;
 
     fn parts() -> Vec<ReservationStatus> {
@@ -186,14 +180,14 @@ mod tests {
     #[test]
     fn a_text_asks_for_one_value_of_its_part() {
         let asked = |path: &str, text: &str| request(path, text).unwrap().message().clone();
-        let share =
-            |min_millis, weight| ControlRequest::SetShare { name: "db".into(), min_millis, weight };
-        assert_eq!(asked("site/db/cpu.min", "50%\n"), share(Some(500), None));
-        assert_eq!(asked("site/db/cpu.weight", "3"), share(None, Some(3)));
-        assert_eq!(
-            asked("site/db/cpu.limit", " 1.5\n"),
-            ControlRequest::SetCpu { node: "db".into(), millis: 1500 }
-        );
+        let nothing = Demand::default();
+        for (path, text, demand) in [
+            ("site/db/cpu.min", "50%\n", Demand { cpu_min_millis: Some(500), ..nothing }),
+            ("site/db/cpu.weight", "3", Demand { cpu_weight: Some(3), ..nothing }),
+            ("site/db/cpu.limit", " 1.5\n", Demand { cpu_millis: Some(1500), ..nothing }),
+        ] {
+            assert_eq!(asked(path, text), ControlRequest::Limit { who: "db".into(), demand });
+        }
         for (path, text) in [
             ("db/cpu.min", ""),
             ("db/cpu.min", "1, weight: 9"),

@@ -160,7 +160,7 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
     let number = |of: fn(&ProgramStatus) -> Option<String>| {
         program.and_then(of).map_or(LiveTableCell::Missing, LiveTableCell::Text)
     };
-    let (limits, share) = (&node.limits, |millis: u32| LiveTableCell::Share(u64::from(millis)));
+    let (asked, used) = (&node.limits.asked, &node.limits.used);
     let failed =
         program.is_some_and(|p| p.state == ProgramState::Failed || p.exit.is_some_and(|e| e != 0));
     LiveTableRow {
@@ -172,10 +172,10 @@ fn program(node: &NodeStatus, index: usize, program: Option<&ProgramStatus>) -> 
             number(|program| program.pid.map(|pid| pid.to_string())),
             number(|program| program.exit.map(|exit| exit.to_string())),
             text(|program| program.argv.join(" ")),
-            limits.cpu_used_millis.map_or(LiveTableCell::Missing, share),
-            limits.cpu_millis.map_or(LiveTableCell::Missing, share),
-            limits.memory_used.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
-            limits.memory.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
+            used.cpu_millis.map_or(LiveTableCell::Missing, LiveTableCell::Share),
+            asked.cpu_millis.map_or(LiveTableCell::Missing, LiveTableCell::Share),
+            used.memory.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
+            asked.memory.map_or(LiveTableCell::Missing, LiveTableCell::Bytes),
         ],
         mood: if failed { RowHighlight::Bad } else { RowHighlight::Calm },
     }

@@ -3,10 +3,10 @@
 use anstyle::{AnsiColor, Effects};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use windtunnel_control::{
-    ControlRequest, LaneChoice, LaneStatus, NodeLimits, NodeStatus, ProgramStatus, RunStatus,
-    Snapshot,
+    ControlRequest, LaneChoice, LaneStatus, NodeStatus, ProgramStatus, RunStatus, Snapshot,
 };
-use windtunnel_model::LinkPatch;
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{LinkPatch, ResourceAmounts, ResourceUsage};
 use windtunnel_scenario::ScenarioSource;
 
 use super::app::{KeyPressEffect, TopViewState};
@@ -40,7 +40,7 @@ fn snapshot() -> Snapshot {
         addresses: vec![address.into()],
         init_pid: 9,
         absent: false,
-        limits: NodeLimits::default(),
+        limits: ResourceUsage::default(),
         programs,
     };
     let nodes = vec![
@@ -245,13 +245,13 @@ fn properties_are_set_in_the_words_of_set() {
 fn limits_of_nodes_are_shown_and_set() {
     let mut app = app();
     let mut limited = snapshot();
-    limited.status.nodes[0].limits = NodeLimits {
-        cpu_millis: Some(250),
-        cpu_used_millis: Some(249),
-        memory: Some(64_000_000),
-        memory_used: Some(12_500_000),
-        ..NodeLimits::default()
+    let amounts = |cpu_millis, memory| ResourceAmounts {
+        cpu_millis: Some(cpu_millis),
+        memory: Some(memory),
+        ..ResourceAmounts::default()
     };
+    limited.status.nodes[0].limits =
+        ResourceUsage { asked: amounts(250, 64_000_000), used: amounts(249, 12_500_000) };
     app.update(limited);
     typed(&mut app, "\t");
     let shown = lines(&mut app, 140, 24).join("\n");
@@ -262,10 +262,8 @@ fn limits_of_nodes_are_shown_and_set() {
     let prompt = lines(&mut app, 140, 24)[23].clone();
     assert!(prompt.starts_with("limit web: cpu=50"), "{prompt}");
     let KeyPressEffect::Order(order) = typed(&mut app, "%\n") else { panic!("no order") };
-    assert_eq!(
-        *order.request.message(),
-        ControlRequest::SetCpu { node: "web".into(), millis: 500 }
-    );
+    let demand = Demand { cpu_millis: Some(500), ..Demand::default() };
+    assert_eq!(*order.request.message(), ControlRequest::Limit { who: "web".into(), demand });
     for wrong in ["cpu", "cpu=x", "send=1MB/s"] {
         assert_eq!(typed(&mut app, &format!("s{wrong}\n")), KeyPressEffect::Nothing, "{wrong}");
         typed(&mut app, "\u{1b}");

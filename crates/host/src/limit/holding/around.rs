@@ -7,15 +7,16 @@ use std::sync::Arc;
 use windtunnel_limit::attach::check_rights;
 use windtunnel_limit::census::ProcessCensus;
 use windtunnel_limit::{
-    AttachRefusal, CgroupRelocation, CgroupResource, Mechanism, PerProcess, ProcessScope,
-    ProcessTree, ResumeGuardProcess,
+    AttachRefusal, CgroupLimits, CgroupRelocation, PerProcess, ProcessScope, ProcessTree,
+    ResumeGuardProcess,
 };
+use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
 use windtunnel_sys::limits::{self, ProcessResourceLimitKind};
 use windtunnel_sys::process::Pid;
 
-use super::CommandLimitEnforcer;
-use super::making::{bounds, in_tree};
-use crate::limit::resources::Resources;
+use super::making::CommandGroups;
+use super::{CommandLimitEnforcer, supervised};
+use crate::limit::resources::shared;
 use crate::limit::{LimitError, system};
 use crate::node_limits::data_of;
 
@@ -31,28 +32,34 @@ impl CommandLimitEnforcer {
     /// Chooses the mechanisms for a process and all below it, and has it enter a control group, where
     /// one can be made. To be called before this process has threads.
     pub(in crate::limit) fn around(
-        wanted: &Resources,
+        wanted: &ResourceAmounts,
         root: Pid,
     ) -> Result<CommandLimitEnforcer, LimitError> {
         let tree = Arc::new(ProcessTree::of(root));
         check_rights(&tree).map_err(LimitError::NotAttached)?;
         check(wanted, &tree, root)?;
-        let shared = wanted.shared();
+        let asked = shared(wanted);
+        let resources: Vec<Resource> = asked.iter().map(|(resource, _)| resource).collect();
         // What no group limits is limited otherwise, and the line at the end says how.
-        let mut around = CgroupRelocation::choose(&tree, &shared).ok().flatten();
-        let is_grouped =
-            |it: &CgroupResource| around.as_ref().is_some_and(|made| made.mechanism(*it).is_some());
-        let grouped: Vec<CgroupResource> = shared.iter().copied().filter(is_grouped).collect();
-        let entered = around.as_mut().map(|it| it.enter(&tree, &bounds(&only(wanted, &grouped))));
+        let mut around = CgroupRelocation::choose(&tree, &resources).ok().flatten();
+        let grouped =
+            asked.of_those(|it| around.as_ref().is_some_and(|made| made.mechanism(it).is_some()));
+        let entered = around.as_mut().map(|it| it.enter(&tree, &CgroupLimits::of(grouped)));
         let group = entered.and_then(Result::ok);
         let around = around.filter(|_| group.is_some());
-        let by = |it| around.as_ref().and_then(|made| made.mechanism(it)).unwrap_or(in_tree(it));
-        let mechanisms: Vec<_> = shared.into_iter().map(|it| (it, by(it))).collect();
-        let stops = mechanisms.iter().any(|(_, by)| *by == Mechanism::DutyCycle);
+        let groups = group.map(|group| CommandGroups { own: None, group });
+        let mut limits = supervised(groups, *wanted);
+        // What a process had before it entered a group is in the account of another one.
+        if let Some(memory) = limits.limit_mut(Resource::Memory) {
+            memory.held.mechanism = memory.held.mechanism.and_watch();
+        }
+        let stops = limits.mechanism(Resource::Cpu) == Some(LimitMechanism::DutyCycle);
         if let Some(shell) = stops.then(|| ProcessTree::shell_of(root)).flatten() {
+            // Before their group goes away.
+            drop(around);
             return Err(foreground(root, shell));
         }
-        let is_watched = mechanisms.contains(&(CgroupResource::Memory, Mechanism::Watch));
+        let is_watched = limits.mechanism(Resource::Memory) == Some(LimitMechanism::Watch);
         let per_process = PerProcess::new(own_limits(wanted, is_watched));
         let mut foreign = ForeignProcessTree { tree, around, per_process };
         // The guard knows what limits processes had.
@@ -66,11 +73,11 @@ impl CommandLimitEnforcer {
         };
         let guard_pid = Some(guard.pid());
         foreign.tree.set_guard(guard);
+        let tree = Some(Arc::clone(&foreign.tree));
         Ok(CommandLimitEnforcer {
             guard_pid,
-            tree: Some(Arc::clone(&foreign.tree)),
             foreign: Some(foreign),
-            ..CommandLimitEnforcer::of(*wanted, group, mechanisms)
+            ..CommandLimitEnforcer::of(limits, tree)
         })
     }
 
@@ -111,14 +118,14 @@ impl ForeignProcessTree {
 }
 
 /// Whether a process and all below it use no more than they may already.
-fn check(wanted: &Resources, tree: &Arc<ProcessTree>, root: Pid) -> Result<(), LimitError> {
+fn check(wanted: &ResourceAmounts, tree: &Arc<ProcessTree>, root: Pid) -> Result<(), LimitError> {
     let scope = ProcessScope::Tree(Arc::clone(tree));
     let census = ProcessCensus::take(&scope);
     let refused = |why: String, hint: &str| {
         let root = root.as_raw_nonzero().get();
         Err(LimitError::NotAttached(AttachRefusal::about(root, why, hint)))
     };
-    if let Some(pids) = wanted.pids.filter(|pids| census.threads() > u64::from(*pids)) {
+    if let Some(pids) = wanted.pids.filter(|pids| census.threads() > *pids) {
         let why = format!(
             "it has {} processes and threads below it already, more than {pids}",
             census.threads()
@@ -137,24 +144,13 @@ fn check(wanted: &Resources, tree: &Arc<ProcessTree>, root: Pid) -> Result<(), L
 }
 
 /// What each process is limited in for itself.
-fn own_limits(wanted: &Resources, is_watched: bool) -> Vec<(ProcessResourceLimitKind, u64)> {
+fn own_limits(wanted: &ResourceAmounts, is_watched: bool) -> Vec<(ProcessResourceLimitKind, u64)> {
     let data = wanted.memory.filter(|_| is_watched).map(data_of);
     let own = [
         (ProcessResourceLimitKind::OpenFiles, wanted.open_files),
         (ProcessResourceLimitKind::Data, data),
     ];
     own.into_iter().filter_map(|(what, most)| Some((what, most?))).collect()
-}
-
-/// Of what is asked, these.
-fn only(wanted: &Resources, these: &[CgroupResource]) -> Resources {
-    let is_there = |resource| these.contains(&resource);
-    Resources {
-        cpu_millis: wanted.cpu_millis.filter(|_| is_there(CgroupResource::Processor)),
-        memory: wanted.memory.filter(|_| is_there(CgroupResource::Memory)),
-        pids: wanted.pids.filter(|_| is_there(CgroupResource::Processes)),
-        open_files: None,
-    }
 }
 
 /// A duty cycle stops a process, which its parent sees.

@@ -3,26 +3,23 @@
 use std::sync::Arc;
 
 use windtunnel_limit::usage::{self, ProcessCpuTimeMeter};
-use windtunnel_limit::{
-    CgroupResource, ControlGroup, Mechanism, ProcessScope, ProcessTree, per_process,
-};
+use windtunnel_limit::{CgroupLimits, ControlGroup, ProcessScope, ProcessTree, per_process};
+use windtunnel_model::Resource;
 use windtunnel_sys::clock;
 use windtunnel_sys::limits::ProcessResourceLimitKind;
 use windtunnel_sys::process::Pid;
 
 use super::CommandLimitEnforcer;
-use super::making::{bounds, name_of};
+use super::making::CommandGroups;
 use crate::limit::note::LimitGroupLapse;
-use crate::limit::resources::Resources;
+use crate::limit::resources::shared;
 use crate::node_limits::CpuTimeExcess;
 
 /// What a group did not hold.
 #[derive(Debug, Default)]
 pub(super) struct CommandLimitLapses {
     /// What, and why.
-    unheld: Vec<(CgroupResource, String)>,
-    /// Processes that have raised limits of their own.
-    raised: Vec<String>,
+    unheld: Vec<(Resource, String)>,
     /// How many of the note that commands of a group share are known.
     known: usize,
     time: Option<CommandUnaccountedCpuTime>,
@@ -41,30 +38,20 @@ struct CommandUnaccountedCpuTime {
 }
 
 impl CommandLimitLapses {
-    fn add(&mut self, resource: CgroupResource, why: String) {
+    fn add(&mut self, resource: Resource, why: String) {
         if self.unheld.len() < UNHELD_MAX {
             self.unheld.push((resource, why));
         }
     }
 
-    /// Why a limit was not held by its group: the first reason, and how many there were.
-    fn of(&self, resource: CgroupResource) -> Option<String> {
-        let all = self.unheld.iter().filter(|(other, _)| *other == resource);
-        first_of(all.map(|(_, why)| why))
+    /// Why a limit was not held: the first reason, and how many there were.
+    pub(super) fn of(&self, resource: Resource) -> Option<String> {
+        let mut all = self.unheld.iter().filter(|(other, _)| *other == resource);
+        let (_, first) = all.next()?;
+        let others = all.count();
+        let more = if others == 0 { String::new() } else { format!("; and {others} more like it") };
+        Some(format!("{first}{more}"))
     }
-
-    /// Why a limit that each process has for itself was not held.
-    pub(super) fn raised(&self) -> Option<String> {
-        first_of(self.raised.iter())
-    }
-}
-
-/// The first reason, and how many there are.
-fn first_of<'a>(mut all: impl Iterator<Item = &'a String>) -> Option<String> {
-    let first = all.next()?;
-    let others = all.count();
-    let more = if others == 0 { String::new() } else { format!("; and {others} more like it") };
-    Some(format!("{first}{more}"))
 }
 
 impl CommandUnaccountedCpuTime {
@@ -104,7 +91,7 @@ impl CommandUnaccountedCpuTime {
 impl CommandLimitEnforcer {
     pub(super) fn begin_checks(&mut self) {
         let foreign = self.foreign.as_ref().map(|foreign| &foreign.tree);
-        let group = self.own.as_mut().or(self.group.as_mut());
+        let group = self.limits.groups_mut().map(CommandGroups::innermost);
         self.lapses.time = group.and_then(|group| CommandUnaccountedCpuTime::begin(group, foreign));
         let note = self.shelf.as_ref().and_then(|shelf| shelf.read().ok());
         self.lapses.known = note.map_or(0, |note| note.lapses.len());
@@ -123,36 +110,31 @@ impl CommandLimitEnforcer {
 
     /// Of a group that others share, it is in their note.
     fn correct(&mut self) {
-        let Some(group) = &mut self.group else { return };
+        let asked = shared(&self.asked());
+        let Some(CommandGroups { group, .. }) = self.limits.groups_mut() else { return };
         let Some(shelf) = self.shelf.as_ref().filter(|shelf| shelf.has_note()) else {
             for (resource, why) in group.correct() {
                 self.lapses.add(resource, why);
             }
             return;
         };
-        let asked = Resources { open_files: None, ..self.asked };
         let looked = shelf.change(|note| {
             if note.resources != asked {
                 // Another command has changed it.
-                group.set(&bounds(&note.resources))?;
+                group.set(&CgroupLimits::of(note.resources))?;
             }
             let changed = group.correct().into_iter();
-            let changed = changed.map(|(resource, why)| LimitGroupLapse {
-                limit: name_of(resource).to_owned(),
-                why,
-            });
-            note.lapses.extend(changed);
+            note.lapses.extend(changed.map(|(limit, why)| LimitGroupLapse { limit, why }));
             note.lapses.truncate(UNHELD_MAX);
             Ok(note.clone())
         });
         // Without the note, others have ended it.
         let Ok(note) = looked else { return };
         if note.resources != asked {
-            self.take_asked(&note.resources);
+            self.limits.take_asked(note.resources);
         }
         for LimitGroupLapse { limit, why } in note.lapses.into_iter().skip(self.lapses.known) {
-            let resource = CgroupResource::ALL.into_iter().find(|it| name_of(*it) == limit);
-            resource.into_iter().for_each(|it| self.lapses.add(it, why.clone()));
+            self.lapses.add(limit, why);
             self.lapses.known += 1;
         }
     }
@@ -160,35 +142,23 @@ impl CommandLimitEnforcer {
     fn bring_back(&mut self) {
         let Some(tree) = &self.tree else { return };
         let processes = tree.walk();
-        if let Some(most) = self.asked.open_files.filter(|_| self.foreign.is_none()) {
-            let raised =
-                per_process::lower_again(&processes, ProcessResourceLimitKind::OpenFiles, most);
-            self.lapses.raised.extend(raised);
-            self.lapses.raised.truncate(UNHELD_MAX);
+        let open_files = self.asked().open_files.filter(|_| self.foreign.is_none());
+        if let Some(most) = open_files {
+            let files = ProcessResourceLimitKind::OpenFiles;
+            for why in per_process::lower_again(&processes, files, most) {
+                self.lapses.add(Resource::OpenFiles, why);
+            }
         }
-        let Some(group) = self.own.as_mut().or(self.group.as_mut()) else { return };
+        let Some(groups) = self.limits.groups_mut() else { return };
+        let group = groups.innermost();
         for (resources, why) in group.bring_back(&processes) {
             resources.into_iter().for_each(|resource| self.lapses.add(resource, why.clone()));
         }
         let outside = self.lapses.time.as_mut().and_then(|time| time.look(&processes, group));
-        if let Some(why) = outside {
-            self.lapses.add_all(&self.mechanisms, &why);
-        }
-    }
-
-    /// Why a limit was not held by its group.
-    pub(super) fn unheld(&self, resource: CgroupResource) -> Option<String> {
-        self.lapses.of(resource)
-    }
-}
-
-impl CommandLimitLapses {
-    /// Nothing held what groups limit.
-    fn add_all(&mut self, mechanisms: &[(CgroupResource, Mechanism)], why: &str) {
-        for (resource, by) in mechanisms {
-            if matches!(by, Mechanism::GroupV1 | Mechanism::GroupV2) {
-                self.add(*resource, why.to_owned());
-            }
+        let Some(why) = outside else { return };
+        // Nothing held what groups limit.
+        for limit in self.limits.limits().iter().filter(|it| it.held.mechanism.is_group()) {
+            self.lapses.add(limit.resource, why.clone());
         }
     }
 }

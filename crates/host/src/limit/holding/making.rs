@@ -2,57 +2,76 @@
 
 use std::io;
 
-use windtunnel_limit::{
-    CgroupLimits, CgroupResource, ControlGroup, LimitMechanismChoice, Mechanism,
-};
+use windtunnel_limit::{CgroupLimits, ControlGroup, LimitGroups, LimitMechanismChoice};
+use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
 
 use crate::limit::note::LimitGroupRecordFile;
-use crate::limit::resources::Resources;
+use crate::limit::resources::shared;
 use crate::limit::{LimitError, system};
 
-pub(super) struct CommandControlGroup {
-    /// Its part of a group that others share, by which its time is known from theirs.
+/// The control groups of a command.
+#[derive(Debug)]
+pub(super) struct CommandGroups {
+    /// Its part of a group that others share, by which its time is known from theirs: gone before that.
     pub(super) own: Option<ControlGroup>,
-    pub(super) group: Option<ControlGroup>,
-    pub(super) mechanisms: Vec<(CgroupResource, Mechanism)>,
-    pub(super) asked: Resources,
+    /// What limits it.
+    pub(super) group: ControlGroup,
 }
 
-pub(super) fn make(wanted: &Resources, is_shared: bool) -> Result<CommandControlGroup, LimitError> {
-    let asked = wanted.shared();
-    if asked.is_empty() {
-        return Ok(CommandControlGroup {
-            own: None,
-            group: None,
-            mechanisms: Vec::new(),
-            asked: *wanted,
-        });
+impl LimitGroups for CommandGroups {
+    fn of(&mut self, _program: Option<usize>, resource: Resource) -> Option<&mut ControlGroup> {
+        Some(&mut self.group).filter(|group| group.limits(resource))
+    }
+}
+
+impl CommandGroups {
+    /// That in which its processes are.
+    pub(super) fn innermost(&mut self) -> &mut ControlGroup {
+        self.own.as_mut().unwrap_or(&mut self.group)
+    }
+}
+
+pub(super) fn make(
+    wanted: &ResourceAmounts,
+    is_shared: bool,
+) -> Result<Option<CommandGroups>, LimitError> {
+    let asked = shared(wanted);
+    let mut resources = asked.iter().map(|(resource, _)| resource).peekable();
+    if resources.peek().is_none() {
+        return Ok(None);
     }
     let mut choice = LimitMechanismChoice::of_machine();
-    let without = asked.iter().find(|resource| choice.group_of(**resource).is_none());
-    if let Some(resource) = without.filter(|_| is_shared) {
-        let why = choice.refusals_of(*resource).join("; ");
-        return Err(LimitError::GroupOfKernel { what: name_of(*resource), why });
+    let (mut without, mut is_grouped) = (None, false);
+    for resource in resources {
+        match choice.group_of(resource) {
+            Some(_) => is_grouped = true,
+            None => without = without.or(Some(resource)),
+        }
     }
-    let is_grouped = asked.iter().any(|resource| choice.group_of(*resource).is_some());
-    let group = is_grouped.then(|| choice.group(None, &bounds(wanted))).transpose();
+    if let Some(resource) = without.filter(|_| is_shared) {
+        let why = choice.refusals_of(resource).join("; ");
+        return Err(LimitError::GroupOfKernel { what: resource.key(), why });
+    }
+    let group = is_grouped.then(|| choice.group(None, &CgroupLimits::of(asked))).transpose();
     let group = group.map_err(system("make a control group"))?;
-    let own = group.as_ref().filter(|_| is_shared).and_then(|group| part_of(&mut choice, group));
-    let by = |resource| choice.group_of(resource).unwrap_or_else(|| in_tree(resource));
-    let mechanisms = asked.into_iter().map(|it| (it, by(it))).collect();
-    Ok(CommandControlGroup { own, group, mechanisms, asked: *wanted })
+    Ok(group.map(|group| {
+        let own = if is_shared { part_of(&mut choice, &group) } else { None };
+        CommandGroups { own, group }
+    }))
 }
 
-/// Enters the group of other commands, whose limits are changed to what is wanted.
+/// Enters the group of other commands, whose limits are changed to what is wanted. Returns what is
+/// asked of it then.
 pub(super) fn join(
-    wanted: &Resources,
+    wanted: &ResourceAmounts,
     shelf: &LimitGroupRecordFile,
-) -> Result<CommandControlGroup, LimitError> {
+) -> Result<(Option<CommandGroups>, ResourceAmounts), LimitError> {
     let note = shelf.read().map_err(system("enter the control group"))?;
-    let limited = note.resources.shared();
-    if let Some(resource) = wanted.shared().into_iter().find(|it| !limited.contains(it)) {
-        return Err(LimitError::NotOfGroup(name_of(resource)));
+    let mut missing = shared(wanted).iter().filter(|(it, _)| note.resources.of(*it).is_none());
+    if let Some((resource, _)) = missing.next() {
+        return Err(LimitError::NotOfGroup(resource.key()));
     }
+    let limited: Vec<Resource> = note.resources.iter().map(|(resource, _)| resource).collect();
     let mut choice = LimitMechanismChoice::of_machine();
     let group = choice.join(&note.address, &limited);
     let mut group = group.map_err(system("enter the control group"))?;
@@ -61,13 +80,9 @@ pub(super) fn join(
         return Err(system("change the limits of the group")(error));
     }
     let own = part_of(&mut choice, &group);
-    let by = |resource| choice.group_of(resource).unwrap_or_else(|| in_tree(resource));
-    let mechanisms = limited.into_iter().map(|it| (it, by(it))).collect();
-    let mut asked = note.resources;
-    asked.replace(wanted);
     // Each process has that for itself.
-    asked.open_files = wanted.open_files;
-    Ok(CommandControlGroup { own, group: Some(group), mechanisms, asked })
+    let asked = wanted.or(note.resources).with(Resource::OpenFiles, wanted.open_files);
+    Ok((Some(CommandGroups { own, group }), asked))
 }
 
 /// Without one, all have the same time.
@@ -79,52 +94,32 @@ fn part_of(choice: &mut LimitMechanismChoice, group: &ControlGroup) -> Option<Co
 /// it for a change that no command has asked for.
 pub(super) fn set(
     group: &mut ControlGroup,
-    newer: &Resources,
+    newer: &ResourceAmounts,
     shelf: Option<&LimitGroupRecordFile>,
 ) -> io::Result<()> {
-    let newer = Resources { open_files: None, ..*newer };
+    let newer = shared(newer);
     let Some(shelf) = shelf.filter(|shelf| shelf.has_note()) else {
-        return group.set(&bounds(&newer));
+        return group.set(&CgroupLimits::of(newer));
     };
     shelf.change(|note| {
         let before = note.resources;
-        note.resources.replace(&newer);
+        note.resources = newer.or(before);
         shelf.write(note)?;
-        group.set(&bounds(&newer)).inspect_err(|_| note.resources = before)
+        group.set(&CgroupLimits::of(newer)).inspect_err(|_| note.resources = before)
     })
 }
 
 /// What limits a resource of a tree: it has no user namespace of its own that would count.
-pub(super) fn in_tree(resource: CgroupResource) -> Mechanism {
+pub(super) fn in_tree(resource: Resource) -> LimitMechanism {
     match resource {
-        CgroupResource::Processor => Mechanism::DutyCycle,
-        CgroupResource::Memory | CgroupResource::Processes => Mechanism::Watch,
+        Resource::Cpu => LimitMechanism::DutyCycle,
+        Resource::Memory | Resource::Pids => LimitMechanism::Watch,
         // No command asks for that.
-        CgroupResource::Disk => Mechanism::Nothing,
+        Resource::Disk => LimitMechanism::Nothing,
+        Resource::OpenFiles => LimitMechanism::PerProcess,
     }
 }
 
-pub(super) fn bounds(asked: &Resources) -> CgroupLimits {
-    CgroupLimits {
-        processor: asked.cpu_millis,
-        guarantee: None,
-        memory: asked.memory,
-        processes: asked.pids,
-        disk: None,
-    }
-}
-
-/// As an option and a key are named.
-pub(super) fn name_of(resource: CgroupResource) -> &'static str {
-    match resource {
-        CgroupResource::Processor => "cpu",
-        CgroupResource::Memory => "memory",
-        CgroupResource::Processes => "pids",
-        CgroupResource::Disk => "disk",
-    }
-}
-
-pub(super) fn not_limited(resource: CgroupResource) -> String {
-    let name = name_of(resource);
-    format!("it was started without --{name}, which cannot be added while it runs")
+pub(super) fn not_limited(resource: Resource) -> String {
+    format!("it was started without --{resource}, which cannot be added while it runs")
 }

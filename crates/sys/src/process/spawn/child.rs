@@ -178,7 +178,7 @@ fn enter_groups(groups: &[BorrowedFd<'_>]) -> Result<(), Errno> {
 fn set_limits(limits: ProcessLimits) -> Result<(), Errno> {
     let all = [
         (Resource::Nofile, limits.open_files),
-        (Resource::Nproc, limits.processes),
+        (Resource::Nproc, limits.pids),
         (Resource::Data, limits.data),
     ];
     for (resource, limit) in all {

@@ -1,14 +1,17 @@
 //! Limits of nodes in verdicts.
 
+use windtunnel_budget::processor::CpuUsageWindow;
+use windtunnel_limit::{LimitAccount, ResourceLimitOwner};
+use windtunnel_model::{HeldLimit, LimitMechanism, Resource};
+
 use super::super::testing::RunEvidenceFixture;
-use crate::evidence::{CpuAccountWindow, CpuUsageAccount, ResourceLimitOwner};
 
 /// A run of a node that may use a quarter of a processor and had so many thousandths of one, in
 /// seconds in each of which it was stopped for a while.
 fn case(delivered: &[u64]) -> RunEvidenceFixture {
     let mut case =
         RunEvidenceFixture::of("nodes: {db: {cpu: 25%}, b: {}}\nlinks: [{between: [db, b]}]");
-    let window = |(index, millis): (u64, &u64)| CpuAccountWindow {
+    let window = |(index, millis): (u64, &u64)| CpuUsageWindow {
         end_ns: (index + 1) * 1_000_000_000,
         length_ns: 1_000_000_000,
         used_ns: millis * 1_000_000,
@@ -16,11 +19,9 @@ fn case(delivered: &[u64]) -> RunEvidenceFixture {
         asked_millis: 250,
     };
     let windows = (0..).zip(delivered).map(window).collect();
-    let account = CpuUsageAccount {
-        windows,
-        ..CpuUsageAccount::new(ResourceLimitOwner::Node(0), 250, "duty cycle")
-    };
-    case.limits = vec![account];
+    let held = HeldLimit::new(Resource::Cpu, LimitMechanism::DutyCycle, 250);
+    let account = LimitAccount::new(ResourceLimitOwner::Node(0), Resource::Cpu, held);
+    case.limits = vec![LimitAccount { windows, ..account }];
     case
 }
 
@@ -47,7 +48,7 @@ fn a_limit_that_was_exceeded_makes_the_run_unfaithful_with_the_worst_second() {
 #[test]
 fn a_mechanism_that_failed_makes_the_run_unfaithful_with_the_reason() {
     let mut case = case(&[]);
-    case.limits[0].failure = Some("programs cannot be stopped: denied".to_owned());
+    case.limits[0].held.failure = Some("programs cannot be stopped: denied".to_owned());
     let expected =
         "the processor limit of node db was not held: programs cannot be stopped: denied";
     assert_eq!(case.judge().verdict.unfaithful, [expected]);

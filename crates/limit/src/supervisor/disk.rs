@@ -9,14 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use windtunnel_limit::disks::DeviceNumber;
-use windtunnel_limit::group::{DiskReading, DiskTransferCounts, DiskUse};
+use windtunnel_model::HeldLimit;
 
-use super::bound::ResourceLimit;
+use crate::disks::DeviceNumber;
+use crate::group::{DiskReading, DiskTransferCounts, DiskUse};
 
 /// The account of a limit of disks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DiskMeter {
+pub(super) struct DiskMeter {
     before: Option<DiskReading>,
     /// Where the second that is under way began.
     second: Option<DiskReading>,
@@ -32,36 +32,15 @@ enum DiskTransferDirection {
 
 /// What a look at the account brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DiskUsageSample {
+struct DiskUsageSample {
     /// Bytes since the group was made, of all disks.
-    pub read: u64,
-    pub written: u64,
+    read: u64,
+    written: u64,
     /// Bytes a second of the second that has become complete: those of the disk and the direction
     /// that was used most.
-    pub rate: Option<u64>,
+    rate: Option<u64>,
     /// What was done beyond what is allowed, in words.
-    pub excess: Option<String>,
-}
-
-impl ResourceLimit {
-    /// Another rate is allowed from now on, after a look at what was done with the former.
-    pub fn set_rate(&mut self, asked: u64) {
-        self.asked = asked;
-        self.meter.restart();
-    }
-
-    /// What the group that holds a limit of disks says.
-    pub(super) fn take_disks(&mut self, reading: DiskReading) {
-        let seen = self.meter.read(reading, self.asked);
-        (self.read, self.written) = (Some(seen.read), Some(seen.written));
-        if let Some(rate) = seen.rate {
-            (self.used, self.peak) = (rate, self.peak.max(rate));
-            self.met += u64::from(rate >= self.asked / 100 * MET_PERCENT);
-        }
-        if let Some(excess) = seen.excess {
-            self.fail(excess);
-        }
-    }
+    excess: Option<String>,
 }
 
 impl DiskMeter {
@@ -71,8 +50,19 @@ impl DiskMeter {
         self.second.clone_from(&self.before);
     }
 
+    /// Notes what the group that holds a limit says. Returns what was done beyond it, in words.
+    pub(super) fn take(&mut self, reading: DiskReading, held: &mut HeldLimit) -> Option<String> {
+        let seen = self.read(reading, held.asked);
+        (held.read, held.written) = (Some(seen.read), Some(seen.written));
+        if let Some(rate) = seen.rate {
+            held.note_used(rate, held.peak.unwrap_or(0).max(rate));
+            held.met += u64::from(rate >= held.asked / 100 * MET_PERCENT);
+        }
+        seen.excess
+    }
+
     /// Looks at what was done; `asked` bytes a second were allowed since the look before.
-    pub(super) fn read(&mut self, now: DiskReading, asked: u64) -> DiskUsageSample {
+    fn read(&mut self, now: DiskReading, asked: u64) -> DiskUsageSample {
         let mut seen = DiskUsageSample {
             read: now.disks.iter().map(|it| it.read.bytes).sum(),
             written: now.disks.iter().map(|it| it.written.bytes).sum(),

@@ -17,7 +17,18 @@ pub enum ResourceLimitOwner {
 }
 
 impl ResourceLimitOwner {
+    /// That of one program of a node; `None`: of all of them.
+    pub(super) fn of_program(self, program: Option<usize>) -> ResourceLimitOwner {
+        match (self, program) {
+            (ResourceLimitOwner::Node(node), Some(program)) => {
+                ResourceLimitOwner::Program(node, program)
+            }
+            (owner, _) => owner,
+        }
+    }
+
     /// The node, of its own limits and those of its programs.
+    #[must_use]
     pub fn node(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => Some(node),
@@ -25,7 +36,8 @@ impl ResourceLimitOwner {
         }
     }
 
-    /// The program, of its own limits.
+    /// The position of a program that has limits of its own.
+    #[must_use]
     pub fn program(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Program(_, program) => Some(program),
@@ -33,7 +45,8 @@ impl ResourceLimitOwner {
         }
     }
 
-    /// The reservation, of its own limits.
+    /// A reservation, by its position.
+    #[must_use]
     pub fn reservation(self) -> Option<usize> {
         match self {
             ResourceLimitOwner::Reservation(reservation) => Some(reservation),
@@ -42,6 +55,7 @@ impl ResourceLimitOwner {
     }
 
     /// The name of the node or reservation.
+    #[must_use]
     pub fn name(self, plan: &Plan) -> &str {
         match self {
             ResourceLimitOwner::Node(node) | ResourceLimitOwner::Program(node, _) => {
@@ -52,6 +66,7 @@ impl ResourceLimitOwner {
     }
 
     /// In a sentence.
+    #[must_use]
     pub fn describe(self, plan: &Plan) -> String {
         let name = self.name(plan);
         match self {
@@ -62,6 +77,9 @@ impl ResourceLimitOwner {
     }
 
     /// Whether the plan has it: it may come from another machine.
+    ///
+    /// # Errors
+    /// If it does not.
     pub fn validate(self, plan: &Plan) -> Result<(), PlanValidationError> {
         let known = match self {
             ResourceLimitOwner::Node(node) => node < plan.nodes.len(),

@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io;
 
+use windtunnel_model::Resource;
+
 use super::{changed, get, number, put, unreadable, value};
-use crate::place::{CgroupParentFolders, CgroupResource, read_write};
+use crate::place::{CgroupParentFolders, read_write};
 
 /// How many processes and threads a group has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProcessReading {
+pub struct PidsReading {
     /// Now.
     pub count: u64,
     /// The most that there were.
@@ -19,7 +21,7 @@ pub struct ProcessReading {
 
 /// The same files in both versions.
 #[derive(Debug)]
-pub(super) struct ProcessFiles {
+pub(super) struct PidsFiles {
     max: File,
     /// What was asked.
     asked: Option<u32>,
@@ -31,14 +33,14 @@ pub(super) struct ProcessFiles {
     seen: u64,
 }
 
-impl ProcessFiles {
+impl PidsFiles {
     /// `None` where the place limits no processes, or cannot be opened.
-    pub(super) fn open(place: &CgroupParentFolders) -> Option<ProcessFiles> {
-        let folder = match place.given.contains(&CgroupResource::Processes) {
+    pub(super) fn open(place: &CgroupParentFolders) -> Option<PidsFiles> {
+        let folder = match place.given.contains(&Resource::Pids) {
             true => place.unified.as_deref()?,
-            false => place.first_folder(CgroupResource::Processes)?,
+            false => place.first_folder(Resource::Pids)?,
         };
-        Some(ProcessFiles {
+        Some(PidsFiles {
             max: read_write(&folder.join("pids.max")).ok()?,
             asked: None,
             current: File::open(folder.join("pids.current")).ok()?,
@@ -67,12 +69,12 @@ impl ProcessFiles {
         Some(changed("pids.max", &found, &asked.to_string(), self.limit(asked)))
     }
 
-    pub(super) fn read(&mut self) -> io::Result<ProcessReading> {
+    pub(super) fn read(&mut self) -> io::Result<PidsReading> {
         let count = number(&mut self.current, "pids.current")?;
         self.seen = self.seen.max(count);
         let peak = self.peak.as_mut().and_then(|peak| number(peak, "pids.peak").ok());
         let refused = value(&get(&mut self.events)?, "max")?;
-        Ok(ProcessReading { count, peak: peak.unwrap_or(self.seen), refused })
+        Ok(PidsReading { count, peak: peak.unwrap_or(self.seen), refused })
     }
 }
 
@@ -92,10 +94,10 @@ mod tests {
         let unified = Some(folder.path().to_owned());
         let place = CgroupParentFolders {
             unified,
-            given: vec![CgroupResource::Processes],
+            given: vec![Resource::Pids],
             ..CgroupParentFolders::default()
         };
-        let mut files = ProcessFiles::open(&place).unwrap();
+        let mut files = PidsFiles::open(&place).unwrap();
         assert_eq!(files.correct(), None, "nothing was asked");
         files.limit(345).unwrap();
         let max = folder.path().join("pids.max");

@@ -9,21 +9,22 @@
 //!
 //! A group of version 1 cannot have a greater share than one around it (`EINVAL`), such as that of a
 //! container; one of version 2 can, and has no more of it. In both it gets what those around leave,
-//! which [`ProcessorFiles::around`] reports.
+//! which [`CpuFiles::around`] reports.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use windtunnel_budget::processor::CpuUsageReading;
+use windtunnel_budget::processor::{CpuUsageReading, bandwidth};
+use windtunnel_model::Resource;
 use windtunnel_sys::clock;
 
 use super::{changed, get, malformed, put, unreadable, value};
-use crate::place::{CgroupParentFolders, CgroupResource, read_write, write_only};
+use crate::place::{CgroupParentFolders, read_write, write_only};
 
 /// The limit, and what holds it.
 #[derive(Debug)]
-pub(super) struct ProcessorFiles {
+pub(super) struct CpuFiles {
     files: CgroupCpuFiles,
     folder: PathBuf,
     /// What was set.
@@ -46,17 +47,17 @@ enum CgroupCpuFiles {
     V1 { quota: File, period: File, burst: Option<File>, shares: File, stat: File, usage: File },
 }
 
-impl ProcessorFiles {
+impl CpuFiles {
     /// `None` where the place limits no processors, or cannot be opened: what is then asked of the
     /// group fails.
-    pub(super) fn open(place: &CgroupParentFolders) -> Option<ProcessorFiles> {
-        let of = |files, folder: &Path| ProcessorFiles {
+    pub(super) fn open(place: &CgroupParentFolders) -> Option<CpuFiles> {
+        let of = |files, folder: &Path| CpuFiles {
             files,
             folder: folder.to_owned(),
             asked: None,
             around: None,
         };
-        if place.given.contains(&CgroupResource::Processor) {
+        if place.given.contains(&Resource::Cpu) {
             let folder = place.unified.as_deref()?;
             let files = CgroupCpuFiles::V2 {
                 max: read_write(&folder.join("cpu.max")).ok()?,
@@ -66,7 +67,7 @@ impl ProcessorFiles {
             };
             return Some(of(files, folder));
         }
-        let cpu = place.first_folder(CgroupResource::Processor)?;
+        let cpu = place.first_folder(Resource::Cpu)?;
         let account = place.account.as_deref()?;
         let files = CgroupCpuFiles::V1 {
             quota: read_write(&cpu.join("cpu.cfs_quota_us")).ok()?,
@@ -210,21 +211,6 @@ fn is_invalid(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::InvalidInput
 }
 
-/// The quota and the period, in microseconds, for so many thousandths of a processor.
-#[must_use]
-pub fn bandwidth(share: u32) -> (u64, u64) {
-    let share = u64::from(share.max(1));
-    let quota = (share * PERIOD_US_LEAST / 1000).max(QUOTA_US_LEAST);
-    let period = (quota * 1000 + share / 2) / share;
-    (quota, period.clamp(PERIOD_US_LEAST, PERIOD_US_MOST))
-}
-
-/// What the kernel allows (`min_cfs_quota_period` in its kernel/sched/core.c).
-const QUOTA_US_LEAST: u64 = 1_000;
-/// Two of them are as long as the longest tick of the kernel's clock.
-const PERIOD_US_LEAST: u64 = 5_000;
-/// What the kernel allows.
-const PERIOD_US_MOST: u64 = 1_000_000;
 /// The greatest `cpu.weight`.
 const WEIGHT_MAX: u32 = 10_000;
 /// The greatest `cpu.shares`.
@@ -256,15 +242,11 @@ mod tests {
         (root, folder)
     }
 
-    fn files(folder: &Path) -> ProcessorFiles {
-        let first = vec![(CgroupResource::Processor, folder.to_owned())];
+    fn files(folder: &Path) -> CpuFiles {
+        let first = vec![(Resource::Cpu, folder.to_owned())];
         let account = Some(folder.to_owned());
-        ProcessorFiles::open(&CgroupParentFolders {
-            first,
-            account,
-            ..CgroupParentFolders::default()
-        })
-        .unwrap()
+        CpuFiles::open(&CgroupParentFolders { first, account, ..CgroupParentFolders::default() })
+            .unwrap()
     }
 
     #[test]
@@ -290,19 +272,5 @@ mod tests {
         fs::write(folder.join("cpu.cfs_quota_us"), "-1\n").unwrap();
         let said = files.correct().unwrap();
         assert!(said.contains("changed to `-1 5000` from `1250 5000`, and it was set"), "{said}");
-    }
-
-    #[test]
-    fn quotas_are_short_and_exact() {
-        assert_eq!(bandwidth(250), (1_250, 5_000));
-        assert_eq!(bandwidth(10), (1_000, 100_000));
-        assert_eq!(bandwidth(1), (1_000, 1_000_000));
-        assert_eq!(bandwidth(970), (4_850, 5_000));
-        assert_eq!(bandwidth(2_500), (12_500, 5_000));
-        for share in 1..4_000 {
-            let (quota, period) = bandwidth(share);
-            let ppm = (quota * 1_000_000 / period).abs_diff(u64::from(share) * 1000);
-            assert!(ppm <= 500, "{share}: {quota}/{period}");
-        }
     }
 }
