@@ -33,7 +33,12 @@ pub(crate) fn example(nodes: usize) -> Supervisor {
 }
 
 fn supervisor(programs: Vec<Program>) -> Supervisor {
-    let nodes = programs.into_iter().enumerate().map(|(i, program)| Node {
+    supervisor_of(programs.into_iter().map(|program| vec![program]))
+}
+
+/// A node for each list of programs.
+fn supervisor_of(programs: impl IntoIterator<Item = Vec<Program>>) -> Supervisor {
+    let nodes = programs.into_iter().enumerate().map(|(i, programs)| Node {
         name: format!("n{i}"),
         group: format!("n{i}"),
         aliases: Vec::new(),
@@ -50,7 +55,7 @@ fn supervisor(programs: Vec<Program>) -> Supervisor {
         internet: None,
         publish: Vec::new(),
         interfaces: Vec::new(),
-        programs: vec![program],
+        programs,
     });
     Supervisor::new(&Plan { nodes: nodes.collect(), ..Plan::default() })
 }

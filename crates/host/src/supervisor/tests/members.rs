@@ -126,9 +126,8 @@ fn a_program_that_cannot_be_is_not_taken_from_another_machine() {
 
 #[test]
 fn a_program_is_described_by_its_number_where_a_node_has_several() {
-    let mut s = supervisor(vec![program(&[], false, None)]);
+    let one = || program(&[], false, None);
+    let s = supervisor_of([vec![one()], vec![one(), one()]]);
     assert_eq!(s.describe(key(0)), "n0 (prog)");
-    let second = ProgramKey { node: 0, program: 1 };
-    s.programs.insert(second, SupervisedProgram::new(program(&[], false, None)));
-    assert_eq!(s.describe(second), "n0 (program 2: prog)");
+    assert_eq!(s.describe(ProgramKey { node: 1, program: 1 }), "n1 (program 2: prog)");
 }
