@@ -85,7 +85,7 @@ impl ControlClientError {
 }
 
 impl From<ControlReply> for ControlClientError {
-    /// What a reply says that is no answer.
+    /// The error of a reply that does not answer the request.
     fn from(reply: ControlReply) -> Self {
         match reply {
             ControlReply::Error { message, hint } => ControlClientError::Declined { message, hint },

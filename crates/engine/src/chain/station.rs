@@ -200,7 +200,7 @@ impl QueueingStation {
         }
     }
 
-    /// Takes what waits, where there is no rate any more.
+    /// Takes the next packet of a lane whose rate was removed.
     pub(super) fn pop_any(&mut self, now: Time) -> Option<EmulatedPacket> {
         let pending = self.server.take_pending().map(|(packet, _)| packet);
         pending.or_else(|| self.queue.pop_any(now))

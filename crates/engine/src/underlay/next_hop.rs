@@ -33,7 +33,7 @@ impl Underlay {
                 && self.read_resolution(lane, packet.frame, Some(packet)).is_none()
     }
 
-    /// Reads an ARP or neighbour discovery message that has come by a lane; `None`: it is no such.
+    /// Reads an ARP or neighbour discovery message that has come by a lane; `None`: the frame is another.
     /// `packet` is the frame as an IP packet, if it is one.
     pub(crate) fn read_resolution(
         &self,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use windtunnel_control::{LaneProperties, LaneStatus};
 use windtunnel_model::plan::{EventAction, PartitionMode, RouteChange};
 use windtunnel_model::state::{LaneChange, LaneCut, LaneState};
+use windtunnel_model::word::LaneOperationalState;
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, Plan, Rate, TraceUse, Traces};
 use windtunnel_trace::event::{EventLogEntryKind, WhyRerouted};
 
@@ -53,19 +54,19 @@ impl LinkStates {
             let properties = as_properties(plan, &state.profile);
             let mut changed_from = as_properties(plan, planned);
             changed_from.retain(|key, before| properties.get(key) != Some(before));
-            let state = word(state).into();
+            let state = operational_state(state).into();
             LaneProperties { link, direction, state, properties, changed_from }
         });
         lanes.collect()
     }
 }
 
-/// Whether a direction takes packets, as clients have it.
-fn word(state: &LaneState) -> &'static str {
+/// What a direction does with packets.
+fn operational_state(state: &LaneState) -> LaneOperationalState {
     match state.cut() {
-        None => "up",
-        Some(LaneCut::Down) => "down",
-        Some(LaneCut::Partition) => "parted",
+        None => LaneOperationalState::Up,
+        Some(LaneCut::Down) => LaneOperationalState::Down,
+        Some(LaneCut::Partition) => LaneOperationalState::Parted,
     }
 }
 
@@ -78,7 +79,7 @@ fn status(state: &LaneState, did: LaneStatus) -> LaneStatus {
         ("loss", traces.loss.is_some()),
     ];
     LaneStatus {
-        state: word(state).into(),
+        state: operational_state(state).into(),
         latency_ns: profile.latency.as_nanos(),
         rate_bit_per_s: profile.rate.map(Rate::bits_per_second),
         loss_ppb: profile.loss.long_run().parts_per_billion(),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
 use crate::plan::{ServicePort, ServiceUpdate};
+use crate::word::ReplicaAvailability;
 
 /// What is known of a replica of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,16 +71,16 @@ impl ReplicaState {
         !self.is_lost && !self.is_removed && self.is_healthy
     }
 
-    /// Its state in one word.
+    /// Whether it gets new connections, or why not.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn availability(&self) -> ReplicaAvailability {
         match self {
-            ReplicaState { is_removed: true, .. } => "removed",
-            ReplicaState { is_lost: true, .. } => "lost",
-            _ if self.registered.is_empty() => "waiting",
-            ReplicaState { is_healthy: false, .. } => "unhealthy",
-            ReplicaState { is_draining: true, .. } => "draining",
-            _ => "registered",
+            ReplicaState { is_removed: true, .. } => ReplicaAvailability::Removed,
+            ReplicaState { is_lost: true, .. } => ReplicaAvailability::Lost,
+            _ if self.registered.is_empty() => ReplicaAvailability::Waiting,
+            ReplicaState { is_healthy: false, .. } => ReplicaAvailability::Unhealthy,
+            ReplicaState { is_draining: true, .. } => ReplicaAvailability::Draining,
+            _ => ReplicaAvailability::Registered,
         }
     }
 }

@@ -185,7 +185,7 @@ fn of_replica(
     let node = evidence.plan.nodes.get(replica.state.node.index());
     ReplicaReport {
         replica: node.map(|node| node.name.clone()).unwrap_or_default(),
-        state: replica.state.word().into(),
+        state: replica.state.availability().into(),
         connections: counters.connections,
         flows: counters.flows,
         packets: counters.packets,

@@ -27,7 +27,7 @@ pub(crate) struct RedirectionPoint<'a> {
 }
 
 impl RedirectionPoint<'_> {
-    /// What a router that is no middlebox does with a packet.
+    /// What a router without a middlebox does with a packet.
     #[inline]
     pub(super) fn judge(&mut self, now: Time, arrival: &RouterArrival<'_>) -> RouterVerdict {
         let RouterArrival { router: id, packet, .. } = *arrival;

@@ -110,7 +110,7 @@ impl ServiceInspector<'_> {
         let since = |at: Time| at.since(self.cx.journal.origin()).as_nanos();
         ReplicaStatusMessage {
             replica: self.cx.nodes.name(state.node.index()).to_owned(),
-            state: state.word().into(),
+            state: state.availability().into(),
             ports: state.registered.iter().map(ToString::to_string).collect(),
             weight: state.weight,
             registered_ns: replica.registered_at.map(since),
