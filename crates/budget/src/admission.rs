@@ -3,7 +3,8 @@
 //! Nothing is half admitted: a request that lacks something changes nothing.
 //!
 //! ```
-//! use windtunnel_budget::admission::{ResourceAmounts, Holder, admit};
+//! use windtunnel_budget::admission::{ReservationHolder, admit};
+//! use windtunnel_model::ResourceAmounts;
 //!
 //! let amounts = |cpu, memory| ResourceAmounts {
 //!     cpu_millis: Some(cpu),
@@ -11,7 +12,7 @@
 //!     ..ResourceAmounts::default()
 //! };
 //! let (all, held) = (amounts(2_000, 8_000_000_000), amounts(500, 0));
-//! let held = [Holder { name: "quickstart".into(), amounts: held }];
+//! let held = [ReservationHolder { name: "quickstart".into(), amounts: held }];
 //! let asked = amounts(1_900, 64_000_000);
 //! let lacking = admit(all, &held, asked).unwrap_err();
 //! assert_eq!(
