@@ -24,13 +24,13 @@
 //!
 //! ```
 //! use core::net::Ipv4Addr;
-//! use windtunnel_model::plan::{Filtering, IpTransport, NatMappingBehaviour, NatBehaviour as Settings};
+//! use windtunnel_model::plan::{NatFilteringBehaviour, IpTransport, NatMappingBehaviour, NatBehaviour as Settings};
 //! use windtunnel_model::random::RandomStream;
 //! use windtunnel_model::Time;
 //! use windtunnel_nat::{Ipv4Endpoint, FlowEndpoints, NetworkAddressTranslator, TranslationRefusal};
 //!
 //! let settings =
-//!     Settings::new(NatMappingBehaviour::EndpointIndependent, Filtering::AddressAndPortDependent);
+//!     Settings::new(NatMappingBehaviour::EndpointIndependent, NatFilteringBehaviour::AddressAndPortDependent);
 //! let external = Ipv4Addr::new(198, 51, 100, 1);
 //! let mut nat = NetworkAddressTranslator::new(&settings, &[external], RandomStream::named(1, &["nat", "home"]));
 //! let endpoint = |a: [u8; 4], port| Ipv4Endpoint { address: a.into(), port };

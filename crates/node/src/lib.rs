@@ -24,7 +24,7 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let plan: windtunnel_model::Plan = unreachable!();
-//! use windtunnel_node::{NodeSetOptions, NodeInitRequest, Spawn, create, enter};
+//! use windtunnel_node::{NodeSetOptions, NodeInitRequest, ProgramSpawnRequest, create, enter};
 //!
 //! let routes = windtunnel_routing::Routes::compute(&plan);
 //! let namespaces = enter()?;
@@ -32,7 +32,8 @@
 //! let node_set = create(&plan, &routes, &namespaces, &options, |_, _| ())?;
 //! let node = &node_set.nodes()[0];
 //! let argv = vec!["ping".into(), "-c1".into(), "web".into()];
-//! let spawn = Spawn { id: 1, argv, env: Default::default(), cwd: None, terminal: false, program: None };
+//! let env = Default::default();
+//! let spawn = ProgramSpawnRequest { id: 1, argv, env, cwd: None, terminal: false, program: None };
 //! let (input, output) = (std::io::stdin(), std::io::stdout());
 //! use std::os::fd::AsFd;
 //! node.send(&NodeInitRequest::Spawn(spawn), &[input.as_fd(), output.as_fd(), output.as_fd()])?;

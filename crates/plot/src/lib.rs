@@ -17,8 +17,8 @@
 //! | `svg`, `png`, `pdf` | a drawing as bytes |
 //!
 //! ```
-//! use windtunnel_plot::{Axis, Figure, FigureFormat, Panel, AxisQuantity, PlotSeries, FigureSize};
-//! let mut panel = Panel::new(Axis::seconds(), Axis::new("throughput", AxisQuantity::BitRate));
+//! use windtunnel_plot::{Axis, Figure, FigureFormat, PlotPanel, AxisQuantity, PlotSeries, FigureSize};
+//! let mut panel = PlotPanel::new(Axis::seconds(), Axis::new("throughput", AxisQuantity::BitRate));
 //! panel.series.push(PlotSeries::new("ocean", 0, vec![(0.0, 1e6), (1.0, 9e6)]));
 //! let figure = Figure { title: None, size: FigureSize::SINGLE_COLUMN, panels: vec![panel] };
 //! let svg = windtunnel_plot::render(&figure, FigureFormat::Svg)?;

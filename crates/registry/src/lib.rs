@@ -22,9 +22,9 @@
 //! Sources: OCI Distribution Specification 1.1, "Pull"; OCI Image Specification 1.1.
 //!
 //! ```
-//! use windtunnel_registry::Reference;
+//! use windtunnel_registry::ImageReference;
 //!
-//! let reference = Reference::parse("redis:7")?;
+//! let reference = ImageReference::parse("redis:7")?;
 //! assert_eq!(reference.to_string(), "docker.io/library/redis:7");
 //! # Ok::<(), windtunnel_registry::RegistryError>(())
 //! ```
