@@ -7,9 +7,9 @@ use std::time::Duration;
 use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
 use tokio::runtime::Handle;
 
-use crate::PORT;
 use crate::hello::{self, AgentHello, HelloError};
 use crate::key::{ClusterKey, NAME};
+use crate::ports::PORT;
 use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest, ClusterHosts};
 use crate::refusal::HandshakeRefusal;
 use crate::{background, machine, stream, tls};

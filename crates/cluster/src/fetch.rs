@@ -1,5 +1,5 @@
 //! The files of a part that is over, copied into a folder. Their names come from another machine,
-//! which may be hostile: [`AgentReply::File`] is refused unless its path is plain ([`is_plain`]), and
+//! which may be hostile: [`AgentReply::File`] is refused unless its path is plain (`plain_path`), and
 //! files are made relative to the open folder, through no symbolic link, each once.
 
 use std::fs::{self, File};
@@ -47,15 +47,6 @@ impl AgentClient {
     }
 }
 
-/// Whether a path is one of a file below a folder, in its plain form: no `..`, no `.`, not
-/// absolute, nothing empty, no NUL, and not longer than the kernel takes.
-pub(crate) fn is_plain(path: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty() && name != "." && name != ".." && name.len() <= NAME_BYTES_MAX
-    };
-    path.len() <= PATH_BYTES_MAX && !path.contains('\0') && path.split('/').all(is_name)
-}
-
 /// A new file below `folder`, with the folders before it.
 fn create(folder: &OwnedFd, path: &Path, executable: bool) -> io::Result<File> {
     let strange =
@@ -94,27 +85,12 @@ async fn save(from: &mut RecvStream, mut file: File, bytes: u64) -> io::Result<(
 
 /// Files of one part.
 const FILES_MAX: usize = 1 << 20;
-/// The longest name and path (path_resolution(7)).
-const NAME_BYTES_MAX: usize = 255;
-const PATH_BYTES_MAX: usize = 4095;
 const PIECE: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_plain_paths_are_names_of_files() {
-        for plain in ["part.json", "nodes/a/stdout", "nodes/a/..x", "nodes/a/x y"] {
-            assert!(is_plain(plain), "{plain}");
-        }
-        let long = format!("nodes/{}", "x".repeat(256));
-        let deep = "x/".repeat(4096) + "x";
-        let outside = ["", "/etc/passwd", "../y", "nodes/../../y", "a//b", "./a", "a/", "a\0b"];
-        for outside in outside.into_iter().chain([long.as_str(), &deep]) {
-            assert!(!is_plain(outside), "{outside}");
-        }
-    }
+    use crate::plain_path::{NAME_BYTES_MAX, PATH_BYTES_MAX, is_plain};
 
     #[test]
     fn a_file_is_made_below_its_folder_once_and_through_no_link() {

@@ -17,6 +17,7 @@
 //! | `fetch` (private) | the files of a part, into a folder and nowhere else |
 //! | [`parts`] | all parts of a run, for the process that starts or watches it |
 //! | `run_agents` (private) | the agents of a run's machines, asked one question at a time |
+//! | `plain_path` (private) | which paths a part of a run may name |
 //! | [`protocol`] | what is asked and answered |
 //! | [`machine`] | what this machine has |
 //! | `tls` (private) | both ends authenticate each other by the key |
@@ -41,6 +42,8 @@ mod hello;
 pub mod key;
 pub mod machine;
 pub mod parts;
+mod plain_path;
+mod ports;
 pub mod protocol;
 mod refusal;
 mod run_agents;
@@ -61,21 +64,8 @@ pub use double::FakeAgent;
 pub use fuzz::fuzz_one;
 pub use key::{ClusterKey, KeyError};
 pub use parts::PartSessions;
+pub use ports::{PORT, part_ports};
 pub use run_agents::RunAgents;
-
-/// The default port of agents.
-pub const PORT: u16 = 7447;
 
 /// The text before an agent's address on its standard output, for programs that start agents.
 pub const ANNOUNCED: &str = "windtunnel agent at ";
-
-/// The first and the last of the UDP ports for packets of runs on a machine whose agent listens
-/// on `port`: those behind it. Each run takes one.
-#[must_use]
-pub fn part_ports(port: u16) -> (u16, u16) {
-    let first = port.saturating_add(1);
-    (first, first.saturating_add(PART_PORTS - 1))
-}
-
-/// How many runs can be on a machine at the same time.
-const PART_PORTS: u16 = 100;

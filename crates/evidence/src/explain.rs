@@ -32,7 +32,6 @@ pub use datagrams::DatagramLengthMismatch;
 pub use losses::{LossDetectionMethod, PacketRetransmission};
 pub use part::LatencyComponent;
 pub use request::RequestKind;
-use walk::LatencyAttribution;
 pub use walk::LatencySegment;
 
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, FlowSocketType};

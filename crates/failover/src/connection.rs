@@ -17,10 +17,10 @@ mod replica_set;
 mod server_state;
 mod watch;
 
-use crate::config::{LINGER, ReplicationConfig};
+use crate::config::LINGER;
+use crate::context::ReplicationContext;
 use crate::event::ConnectionTermination;
 use crate::icmp::IcmpQuotedSegment;
-use crate::sink::ReplicationOutbox;
 use client_sender::ClientSender;
 use client_state::ClientTcpState;
 use delivered::DeliveredStream;
@@ -28,14 +28,6 @@ use lifecycle::{ConnectionLifecycle, ConnectionPhase};
 use replica_sender::ReplicaSender;
 use replica_set::ConnectionReplicaSet;
 use server_state::VirtualServerTcpState;
-use windtunnel_model::Time;
-
-/// What every step of a connection is given.
-pub(crate) struct ReplicationContext<'a> {
-    pub(crate) now: Time,
-    pub(crate) config: &'a ReplicationConfig,
-    pub(crate) sink: &'a mut ReplicationOutbox,
-}
 
 /// A connection: its parts, and what connects them.
 #[derive(Debug, Clone)]

@@ -22,6 +22,7 @@
 //! | `stamps` | one timestamp clock for the client in front of several |
 //! | `segment`, `options`, `draft` | packets that come, and that leave |
 //! | `icmp` | errors about packets to the client, translated like these |
+//! | `context`, `refusal` | what each step is given; why a packet is not taken |
 //! | `offset`, `ranges` | sequence numbers that do not wrap, and sets of them |
 //! | `config`, `event`, `counters` | settings; outputs |
 //! | `fuzz` | the entry for fuzzers, with the feature `fuzz` |
@@ -52,6 +53,7 @@ extern crate alloc;
 mod config;
 mod connection;
 mod connections;
+mod context;
 mod counters;
 mod draft;
 mod event;
@@ -63,6 +65,7 @@ mod offset;
 mod options;
 mod output;
 mod ranges;
+mod refusal;
 mod replica;
 mod segment;
 mod sink;
@@ -72,7 +75,7 @@ pub use config::{
     FailureDetectorConfig, LINGER, LastReplicaLossPolicy, OPENING_MAX, REPLICAS_MAX, RESET_LINGER,
     ReplicationConfig, ReplicationLimits, WAITING_MAX,
 };
-pub use connections::{ConnectionReplicator, ConnectionSnapshot, ReplicationRefusal};
+pub use connections::{ConnectionReplicator, ConnectionSnapshot};
 pub use counters::{ReplicationCounters, ReplicationRefusalCounters};
 pub use event::{
     ConnectionTermination, RedirectorNumber, ReplicaExpulsionCause, ReplicaId,
@@ -82,3 +85,4 @@ pub use event::{
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
 pub use output::GAPS_MAX;
+pub use refusal::ReplicationRefusal;

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::connection::ReplicationContext;
+use crate::context::ReplicationContext;
 use crate::offset::{index, len64};
 use crate::ranges::StreamRangeSet;
 use crate::segment::ParsedTcpSegment;

@@ -2,9 +2,9 @@
 
 use core::net::{IpAddr, SocketAddr};
 
-use crate::connections::ReplicationRefusal;
 use crate::offset::len64;
 use crate::options::TcpOptions;
+use crate::refusal::ReplicationRefusal;
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::{checksum, ecn::EcnCodepoint, tcp, vnet};
 

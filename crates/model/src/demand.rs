@@ -5,10 +5,10 @@ use alloc::format;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::{PlanValidationError, Validate, ensure};
 use crate::quantity::Bytes;
 use crate::rate::Rate;
 use crate::resource::ResourceAmounts;
-use crate::valid::{PlanValidationError, Validate, ensure};
 
 /// What a node has of its machine, or a program of its node. Placement counts with that of nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]

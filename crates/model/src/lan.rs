@@ -3,12 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{LanId, Lane, LinkId, NetworkVertex, RouterId};
-use crate::plan::{LinkEnd, Plan, RouterInterface};
+use crate::id::Lane;
 
 /// One Ethernet segment. Each attachment is a link between a node or router and the segment; what
 /// comes to the segment by one leaves by another, or by all others (broadcast, multicast, unknown
@@ -99,68 +98,6 @@ impl Subnet {
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.network, self.prefix)
-    }
-}
-
-impl Plan {
-    /// The LAN called `name`.
-    #[must_use]
-    pub fn lan_named(&self, name: &str) -> Option<LanId> {
-        self.lans.iter().position(|lan| lan.name == name).map(LanId::from_index)
-    }
-
-    /// The LAN that a link attaches something to, if it does.
-    #[must_use]
-    pub fn lan_of(&self, link: LinkId) -> Option<LanId> {
-        self.links[link.index()].ends.iter().find_map(|end| match end.vertex {
-            NetworkVertex::Lan(id) => Some(id),
-            _ => None,
-        })
-    }
-
-    /// The LAN whose subnet holds an address.
-    #[must_use]
-    pub fn lan_with(&self, address: IpAddr) -> Option<LanId> {
-        self.lans.iter().position(|lan| lan.contains(address)).map(LanId::from_index)
-    }
-
-    /// The addresses of the interface at an end of a link; a LAN has none.
-    #[must_use]
-    pub fn addresses_at(&self, end: LinkEnd) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
-        let position = end.interface as usize;
-        match end.vertex {
-            NetworkVertex::Node(id) => {
-                let interface = &self.nodes[id.index()].interfaces[position];
-                (interface.v4, interface.v6)
-            }
-            NetworkVertex::Router(id) => {
-                let interface = &self.routers[id.index()].interfaces[position];
-                (interface.v4, interface.v6)
-            }
-            NetworkVertex::Lan(_) => (None, None),
-        }
-    }
-
-    /// A router's interface on the far end of a lane that leaves a LAN, if there is one.
-    #[must_use]
-    pub fn router_at(&self, lane: Lane) -> Option<(RouterId, &RouterInterface)> {
-        let end = self.links[lane.link.index()].ends[1 - lane.direction.index()];
-        match end.vertex {
-            NetworkVertex::Router(id) => {
-                Some((id, &self.routers[id.index()].interfaces[end.interface as usize]))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl RouterInterface {
-    /// Its Ethernet address on a LAN: locally administered, unique in the plan, the same in every
-    /// run.
-    #[must_use]
-    pub fn mac(&self) -> [u8; 6] {
-        let [_, b, c, d] = self.link.0.to_be_bytes();
-        [0x02, 0x77, 0x75, b, c, d]
     }
 }
 

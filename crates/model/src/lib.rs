@@ -48,6 +48,7 @@ pub mod flow;
 pub mod held;
 pub mod id;
 pub mod lan;
+mod message;
 pub mod name;
 pub mod placement;
 pub mod plan;
@@ -72,6 +73,7 @@ pub use id::{
     ServiceId,
 };
 pub use lan::{Lan, Subnet};
+pub use message::PlanValidationError;
 pub use plan::Plan;
 pub use probability::Probability;
 pub use profile::{LinkPatch, LinkProfile};
@@ -80,4 +82,3 @@ pub use rate::Rate;
 pub use resource::{Resource, ResourceAmounts};
 pub use time::{Span, Time};
 pub use trace::{LinkTrace, TraceMode, TraceUse, Traces};
-pub use valid::PlanValidationError;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Span;
+use crate::time::Span;
 
 /// How nodes are put on machines; within it, capacities hold and nodes that talk over fast or short
 /// links stay together.

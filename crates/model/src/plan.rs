@@ -3,7 +3,11 @@
 
 mod event;
 mod internet;
+mod link;
 mod middlebox;
+mod network_model;
+mod node;
+mod overload;
 mod partition;
 mod platform;
 mod program;
@@ -11,38 +15,37 @@ mod ready;
 mod recording;
 mod reservation;
 mod root;
+mod route;
+mod router;
+mod routing;
 mod service;
 mod written;
 
-use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::demand::Demand;
 use crate::expect::Expectation;
-use crate::id::{
-    Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,
-};
+use crate::id::{LanId, Lane, LinkId, NetworkVertex, NodeId, ReservationId, RouterId, ServiceId};
 use crate::lan::Lan;
 use crate::placement::{DelayRequirement, OnHostLoss, Strategy};
-use crate::profile::{LinkProfile, QueueLimit};
-use crate::quantity::Packets;
 use crate::time::Span;
 use crate::trace::LinkTrace;
 
 pub use event::{EventAction, LinkChange, NodeVerb, RouteChange, ScheduledEvent};
 pub use internet::{AllowError, InternetAccess, InternetAllowRule, PortPublication, PublishError};
+pub use link::{Link, LinkEnd};
 pub use middlebox::{
     Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox, MiddleboxSide,
     NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, PortAllocation,
     PortRange, RuleEnd, Timeouts, TrafficSelector,
 };
+pub use network_model::{BandwidthSharing, NetworkModel};
+pub use node::{Node, NodeInterface};
+pub use overload::{OnOverload, UnknownOnOverload};
 pub use partition::{PartitionMode, PartitionSides};
 pub use platform::{ARCHITECTURES, Platform, PlatformError};
 pub use program::{Program, ProgramUser, Restart};
@@ -53,6 +56,9 @@ pub use recording::{
 };
 pub use reservation::ResourceReservation;
 pub use root::{ImageLocation, NodeFilesystem, RootSource, Volume, VolumeSource};
+pub use route::FixedRoute;
+pub use router::{ROUTER_MAC, Router, RouterInterface};
+pub use routing::{Routing, RoutingMetric};
 pub use service::{
     FailOver, FlowPinningScope, Hash, HealthProbe, HealthProbeDatagram, LoadBalancingPolicy, Ping,
     PortError, Replica, ReplicaHealthCheck, ReplicaLossResponse, Service, ServiceChange,
@@ -122,6 +128,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The most reservations: each is a control group, in which others may be.
+    pub const RESERVATIONS_MAX: usize = 1000;
+    /// The most services.
+    pub const SERVICES_MAX: usize = 10_000;
+    /// The most combinations of address, port and protocol over all services.
+    pub const SERVICE_ROWS_MAX: usize = 65_000;
+
     /// The node called `name`.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
@@ -176,283 +189,163 @@ impl Plan {
         let (from, to) = (self.lane_start(lane), self.lane_end(lane));
         format!("{}-{}", self.vertex_name(from), self.vertex_name(to))
     }
-}
 
-/// How routers find their ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Routing {
-    /// What a shortest route minimises.
-    pub metric: RoutingMetric,
-    /// Whether a router spreads flows over all its ways of equal cost (RFC 2991), or uses the
-    /// first.
-    pub ecmp: bool,
-    /// Shortest routes are computed again so long after a lane went down or up (a change of its
-    /// own, a partition, its end); `None`: never.
-    pub reroute: Option<Span>,
-}
-
-impl From<RoutingMetric> for Routing {
-    fn from(metric: RoutingMetric) -> Self {
-        Routing { metric, ..Routing::default() }
-    }
-}
-
-/// What a shortest route minimises; ties go to fewer hops, then to the link named first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum RoutingMetric {
-    /// The sum of latencies.
-    #[default]
-    Latency,
-    /// The number of links.
-    Hops,
-}
-
-/// How the network between the nodes is emulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum NetworkModel {
-    /// Packet by packet through the queue of every link.
-    #[default]
-    Hops,
-    /// At the source of each path: its delay and loss as they are, and a share of its links'
-    /// bandwidth that is divided between flows (`SplayNet`: Schiavoni, Rivière, Felber;
-    /// Middleware 2013, section 3.3).
-    Paths(BandwidthSharing),
-}
-
-impl NetworkModel {
-    fn is_hops(&self) -> bool {
-        *self == NetworkModel::Hops
-    }
-}
-
-/// How flows divide the bandwidth of a link that they share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum BandwidthSharing {
-    /// In inverse proportion to their round-trip times, as long-lived TCP connections do.
-    #[default]
-    RttAware,
-    /// Equally.
-    Equal,
-}
-
-/// What is done when the machine has less processor time than the programs and the emulation need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnOverload {
-    /// It is reported; the run goes on, late as it is.
-    #[default]
-    Report,
-    /// The run ends.
-    Abort,
-    /// Every program is paused until the emulation has caught up.
-    Freeze,
-}
-
-impl OnOverload {
-    fn is_report(&self) -> bool {
-        *self == OnOverload::Report
-    }
-}
-
-impl FromStr for OnOverload {
-    type Err = UnknownOnOverload;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "report" => Ok(OnOverload::Report),
-            "abort" => Ok(OnOverload::Abort),
-            "freeze" => Ok(OnOverload::Freeze),
-            _ => Err(UnknownOnOverload(text.to_owned())),
-        }
-    }
-}
-
-/// A text that names no [`OnOverload`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not one of report, abort, freeze")]
-pub struct UnknownOnOverload(String);
-
-/// A node: one set of namespaces with interfaces and programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct Node {
-    /// Unique name, valid as a host name.
-    pub name: String,
-    /// The name in the file: differs from `name` where `count` made several (`client` for
-    /// `client-2`).
-    pub group: String,
-    /// Other names by which nodes find its addresses.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub aliases: Vec<String>,
-    /// Whether its kernel forwards packets between its interfaces, so that routes may pass through
-    /// it.
-    pub forward: bool,
-    /// The user that its programs run as.
-    pub user: ProgramUser,
-    /// Whether its programs have temporary folders and homes of their own, all empty at the
-    /// beginning.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub private: bool,
-    /// Whether its programs may write in its part of the run folder.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub results: bool,
-    /// A file system of its own; `None`: that of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub root: Option<NodeFilesystem>,
-    /// `net.*` settings of its network namespace.
-    pub sysctl: BTreeMap<String, String>,
-    /// The name or a label of the machine that it must be on, where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pin: Option<String>,
-    /// What it has of its machine.
-    #[serde(default, skip_serializing_if = "Demand::is_unknown")]
-    pub demand: Demand,
-    /// The reservation that it is part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reservation: Option<ReservationId>,
-    /// How much may wait that has come to it and was not delivered yet, in packets or bytes;
-    /// `None`: [`Node::RECEIVE_QUEUE`] if its processor time is limited or reserved, else nothing waits, and
-    /// the packet loop delivers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receive_queue: Option<QueueLimit>,
-    /// Whether it stands for the machine's outside, and what is to be known of that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub internet: Option<InternetAccess>,
-    /// Ports of the machine that lead to it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub publish: Vec<PortPublication>,
-    /// In the order of the links in the file: `eth0`, `eth1` …
-    pub interfaces: Vec<NodeInterface>,
-    /// Its programs in the file's order.
-    pub programs: Vec<Program>,
-}
-
-impl Node {
-    /// Whether its programs are root of the node.
+    /// The LAN called `name`.
     #[must_use]
-    pub fn programs_are_root(&self) -> bool {
-        let image_says = || self.root.as_ref().is_some_and(NodeFilesystem::is_for_root);
-        match self.user {
-            ProgramUser::Root => true,
-            ProgramUser::Invoker => false,
-            ProgramUser::Image => image_says(),
+    pub fn lan_named(&self, name: &str) -> Option<LanId> {
+        self.lans.iter().position(|lan| lan.name == name).map(LanId::from_index)
+    }
+
+    /// The LAN that a link attaches something to, if it does.
+    #[must_use]
+    pub fn lan_of(&self, link: LinkId) -> Option<LanId> {
+        self.links[link.index()].ends.iter().find_map(|end| match end.vertex {
+            NetworkVertex::Lan(id) => Some(id),
+            _ => None,
+        })
+    }
+
+    /// The LAN whose subnet holds an address.
+    #[must_use]
+    pub fn lan_with(&self, address: IpAddr) -> Option<LanId> {
+        self.lans.iter().position(|lan| lan.contains(address)).map(LanId::from_index)
+    }
+
+    /// The addresses of the interface at an end of a link; a LAN has none.
+    #[must_use]
+    pub fn addresses_at(&self, end: LinkEnd) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
+        let position = end.interface as usize;
+        match end.vertex {
+            NetworkVertex::Node(id) => {
+                let interface = &self.nodes[id.index()].interfaces[position];
+                (interface.v4, interface.v6)
+            }
+            NetworkVertex::Router(id) => {
+                let interface = &self.routers[id.index()].interfaces[position];
+                (interface.v4, interface.v6)
+            }
+            NetworkVertex::Lan(_) => (None, None),
         }
     }
 
-    /// The most further names that it may have.
-    pub const ALIASES_MAX: usize = 100;
-
-    /// What may wait at a node whose processor time is limited, and whose file says nothing.
-    pub const RECEIVE_QUEUE: QueueLimit = QueueLimit::Packets(Packets(1000));
-
-    /// Processors in thousandths that are reserved for it: as it says, or what its programs say
-    /// together.
+    /// A router's interface on the far end of a lane that leaves a LAN, if there is one.
     #[must_use]
-    pub fn reserved_cpu_millis(&self) -> u64 {
-        let of = |demand: &Demand| demand.cpu_reserved_millis.map(u64::from);
-        let programs = self.programs.iter().filter_map(|program| of(&program.demand));
-        of(&self.demand).unwrap_or_else(|| programs.sum())
+    pub fn router_at(&self, lane: Lane) -> Option<(RouterId, &RouterInterface)> {
+        let end = self.links[lane.link.index()].ends[1 - lane.direction.index()];
+        match end.vertex {
+            NetworkVertex::Router(id) => {
+                Some((id, &self.routers[id.index()].interfaces[end.interface as usize]))
+            }
+            _ => None,
+        }
     }
 
-    /// Bytes of memory that are reserved for it, in the same way.
+    /// The service called `name`.
     #[must_use]
-    pub fn reserved_memory(&self) -> u64 {
-        let of = |demand: &Demand| demand.memory_reserved.map(|memory| memory.0);
-        let programs = self.programs.iter().filter_map(|program| of(&program.demand));
-        of(&self.demand).unwrap_or_else(|| programs.fold(0, u64::saturating_add))
+    pub fn service_named(&self, name: &str) -> Option<ServiceId> {
+        self.services.iter().position(|it| it.name == name).map(ServiceId::from_index)
     }
 
-    /// How much may wait; `None`: the packet loop delivers.
+    /// The reservation called `name`.
     #[must_use]
-    pub fn effective_receive_queue(&self) -> Option<QueueLimit> {
-        let limited = self.demand.cpu_millis.is_some() || self.demand.is_weighted();
-        self.receive_queue.or_else(|| limited.then_some(Node::RECEIVE_QUEUE))
+    pub fn reservation_named(&self, name: &str) -> Option<ReservationId> {
+        let position = self.reservations.iter().position(|it| it.name == name);
+        position.map(ReservationId::from_index)
     }
-}
 
-/// One end of a link at a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeInterface {
-    /// Where its packets enter and leave the engine.
-    pub port: PortId,
-    /// `eth0`, `eth1` …
-    pub name: String,
-    /// The link it is on.
-    pub link: LinkId,
-    /// The direction in which its packets leave.
-    pub outward: LinkDirection,
-    /// IPv4 address, unless IPv4 is off.
-    pub v4: Option<Ipv4Addr>,
-    /// IPv6 address, unless IPv6 is off.
-    pub v6: Option<Ipv6Addr>,
-    /// The device's MTU: the larger of the link's two directions.
-    pub mtu: u32,
-}
+    /// A reservation and all those around it, the innermost first.
+    pub fn reservations_from(
+        &self,
+        first: Option<ReservationId>,
+    ) -> impl Iterator<Item = ReservationId> + '_ {
+        core::iter::successors(first, |it| self.reservations[it.index()].parent)
+            .take(self.reservations.len())
+    }
 
-impl NodeInterface {
-    /// Its Ethernet address: locally administered, unique in the plan, the same in every run.
+    /// What a reservation has reserved: as it says, or what is reserved within it. Processors in
+    /// thousandths, and bytes of memory.
     #[must_use]
-    pub fn mac(&self) -> [u8; 6] {
-        let [_, b, c, d] = self.port.0.to_be_bytes();
-        [0x02, 0x77, 0x74, b, c, d]
+    pub fn reserved_by(&self, reservation: ReservationId) -> [u64; 2] {
+        let [cpu, memory] = self.reserved_within(reservation);
+        let own = &self.reservations[reservation.index()].demand;
+        [
+            own.cpu_reserved_millis.map_or(cpu, u64::from),
+            own.memory_reserved.map_or(memory, |memory| memory.0),
+        ]
     }
 
-    /// The addresses that it has.
-    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
-        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
+    /// What nodes and reservations have reserved that are part of a reservation.
+    #[must_use]
+    pub fn reserved_within(&self, reservation: ReservationId) -> [u64; 2] {
+        let is_part = |of: Option<ReservationId>| of == Some(reservation);
+        let nodes = self.nodes.iter().filter(|node| is_part(node.reservation));
+        let nodes = nodes.map(|node| [node.reserved_cpu_millis(), node.reserved_memory()]);
+        let inner = self.reservations.iter().enumerate().filter(|(_, it)| is_part(it.parent));
+        let inner = inner.map(|(index, _)| self.reserved_by(ReservationId::from_index(index)));
+        nodes.chain(inner).fold([0; 2], |sum: [u64; 2], part| {
+            [sum[0].saturating_add(part[0]), sum[1].saturating_add(part[1])]
+        })
     }
-}
 
-/// The Ethernet address that packets from routers come from on links outside LANs.
-pub const ROUTER_MAC: [u8; 6] = [0x02, 0x77, 0x74, 0xff, 0xff, 0xff];
+    /// Whether a text is the name of a node or group, or an IP address.
+    #[must_use]
+    pub fn has_host(&self, text: &str) -> bool {
+        text.parse::<IpAddr>().is_ok()
+            || self.nodes.iter().any(|node| node.name == text || node.group == text)
+    }
 
-/// A router inside the engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Router {
-    /// Unique name.
-    pub name: String,
-    /// One per link, in the order of the links in the file.
-    pub interfaces: Vec<RouterInterface>,
-}
+    /// The nodes of a name: one, or the members of a group.
+    #[must_use]
+    pub fn nodes_named(&self, name: &str) -> Vec<NodeId> {
+        if let Some(node) = self.node_named(name) {
+            return Vec::from([node]);
+        }
+        let nodes = self.nodes.iter().enumerate();
+        let members = nodes.filter(|(_, node)| node.group == name);
+        members.map(|(index, _)| NodeId::from_index(index)).collect()
+    }
 
-/// One end of a link at a router: the address that its ICMP messages come from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RouterInterface {
-    /// The link it is on.
-    pub link: LinkId,
-    /// The direction in which its packets leave.
-    pub outward: LinkDirection,
-    /// IPv4 address, unless IPv4 is off.
-    pub v4: Option<Ipv4Addr>,
-    /// IPv6 address, unless IPv6 is off.
-    pub v6: Option<Ipv6Addr>,
-}
+    /// The node that stands for the machine's outside.
+    #[must_use]
+    pub fn internet(&self) -> Option<NodeId> {
+        self.nodes.iter().position(|node| node.internet.is_some()).map(NodeId::from_index)
+    }
 
-/// A link: two directions with properties of their own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Link {
-    /// Unique name: as given, else `a--b` (`a--b-2` for a second one between the same ends). It
-    /// names the link's random streams, so it does not depend on the other links.
-    pub name: String,
-    /// The first and the second vertex named in `between`.
-    pub ends: [LinkEnd; 2],
-    /// Properties up (first to second) and down.
-    pub profiles: [LinkProfile; 2],
-}
+    /// Every published port, with the node that it leads to.
+    pub fn published(&self) -> impl Iterator<Item = (NodeId, &PortPublication)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.flat_map(|(id, node)| node.publish.iter().map(move |it| (NodeId::from_index(id), it)))
+    }
 
-/// One end of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkEnd {
-    /// The node, router or LAN.
-    pub vertex: NetworkVertex,
-    /// Position among that vertex's interfaces; a LAN's attachments.
-    pub interface: u32,
-}
+    /// What a router does beside forwarding, if it does.
+    #[must_use]
+    pub fn middlebox(&self, router: RouterId) -> Option<&Middlebox> {
+        let at = self.middleboxes.binary_search_by_key(&router, |it| it.router).ok()?;
+        self.middleboxes.get(at)
+    }
 
-/// A route that the file fixes instead of the shortest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FixedRoute {
-    /// Vertices from a node to a node, each pair of neighbours joined by a link.
-    pub path: Vec<NetworkVertex>,
+    /// The first router whose NAT a way of vertices crosses from one side to the other.
+    #[must_use]
+    pub fn nat_across(&self, path: &[NetworkVertex]) -> Option<RouterId> {
+        path.windows(3).find_map(|way| {
+            let NetworkVertex::Router(router) = way[1] else { return None };
+            let middlebox = self.middlebox(router).filter(|it| it.nat.is_some())?;
+            let side = |other: NetworkVertex| self.side_towards(middlebox, other);
+            (side(way[0])? != side(way[2])?).then_some(router)
+        })
+    }
+
+    fn side_towards(
+        &self,
+        middlebox: &Middlebox,
+        neighbour: NetworkVertex,
+    ) -> Option<MiddleboxSide> {
+        let interfaces = &self.routers[middlebox.router.index()].interfaces;
+        let leads = |interface: &&RouterInterface| {
+            let lane = Lane { link: interface.link, direction: interface.outward };
+            self.lane_end(lane) == neighbour
+        };
+        let interface = interfaces.iter().find(leads)?;
+        middlebox.side_of(interfaces, interface.link)
+    }
 }

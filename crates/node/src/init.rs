@@ -37,69 +37,33 @@ mod resumption;
 mod root;
 mod serve;
 mod settings;
+pub(crate) mod setup;
 mod sysctl;
 mod watch;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
 
-use windtunnel_model::id::NodeId;
-use windtunnel_model::{Plan, plan};
-use windtunnel_routing::Routes;
-use windtunnel_sys::namespace::IdMap;
-use windtunnel_sys::process::{self, Signal, UserIdentity};
+use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{ChannelError, SeqpacketSocket};
 use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure};
 use crate::net_config::NetConfig;
-use crate::node_set::{NodeFiles, OwnRoot, ProgramRecordingSetup, TableLimits};
 
 pub(crate) use inner::PROGRAMS_OWN;
 pub(crate) use settings::apply as apply_settings;
 
 use inner::InnerNamespaces;
 use programs::NodeProgramTable;
-
-/// What an init knows from the fork, in its copy of the host process's memory.
-pub(crate) struct InitSetup<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) routes: &'a Routes,
-    pub(crate) id: NodeId,
-    /// The id maps of the user namespace of its programs, if they have one of their own.
-    pub(crate) inside: Option<IdMap>,
-    pub(crate) files: NodeFiles,
-    /// The run folder, in which its programs may write in the node's folder only.
-    pub(crate) run_dir: &'a Path,
-    /// What no program may see.
-    pub(crate) hidden: &'a [PathBuf],
-    /// What a private node sees nevertheless.
-    pub(crate) kept: &'a [PathBuf],
-    /// For its programs.
-    pub(crate) nice: i32,
-    /// What its programs leave records by.
-    pub(crate) recorded: Option<&'a ProgramRecordingSetup>,
-    /// What keeps its limits as they are where it has a table of connections of its own.
-    pub(crate) tables: Option<&'a TableLimits>,
-    /// Its own file system, if it has one.
-    pub(crate) own: Option<&'a OwnRoot>,
-    /// The user that its programs become.
-    pub(crate) account: Option<UserIdentity>,
-}
+use setup::InitSetup;
 
 /// Why an init ends before its time.
 enum NodeInitTermination {
     Failed(NodeSetupFailure),
     /// The host process is gone, or something that cannot be reported.
     Channel(ChannelError),
-}
-
-impl InitSetup<'_> {
-    pub(crate) fn node(&self) -> &plan::Node {
-        &self.plan.nodes[self.id.index()]
-    }
 }
 
 /// The life of an init. It must not return into the host process's code, not even by a panic: the

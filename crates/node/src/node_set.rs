@@ -2,13 +2,14 @@
 
 mod devices;
 mod error;
-mod files;
-mod own_root;
+pub(crate) mod files;
+pub(crate) mod own_root;
+pub(crate) mod recording;
 mod spawn;
 mod steering;
-mod tables;
+pub(crate) mod tables;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -22,15 +23,13 @@ use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::unix;
 
 use crate::channel::{ChannelError, SeqpacketSocket};
-use crate::init;
 use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
 use crate::net_config::edit::RouteEdit;
 
 pub use error::CreateError;
-pub(crate) use files::NodeFiles;
 pub use own_root::{OwnRoot, OwnVolume};
-pub(crate) use tables::TableLimits;
+pub use recording::ProgramRecordingSetup;
 
 /// How nodes are made.
 #[derive(Debug, Clone)]
@@ -62,41 +61,6 @@ pub struct NodeSetOptions {
     pub recorded: Option<ProgramRecordingSetup>,
     /// The files of nodes that have a file system of their own.
     pub roots: BTreeMap<NodeId, OwnRoot>,
-}
-
-/// By what the programs of a node leave records and declarations: files in memory, at the same place
-/// in each node.
-#[derive(Debug, Clone)]
-pub struct ProgramRecordingSetup {
-    /// The folder that they cover: [`ProgramRecordingSetup::place`].
-    pub place: PathBuf,
-    /// The library that programs load (`LD_PRELOAD`).
-    pub library: &'static [u8],
-    /// Whether they leave records of their calls, in all nodes.
-    pub calls: bool,
-    /// Nodes whose programs declare what they send on sockets that several of them have.
-    pub senders: BTreeSet<NodeId>,
-}
-
-impl ProgramRecordingSetup {
-    /// A folder that can be covered in every node without hiding anything; `None`: this machine has
-    /// none.
-    #[must_use]
-    pub fn place() -> Option<PathBuf> {
-        init::record::place()
-    }
-
-    /// Whether a node's programs declare what they send.
-    #[must_use]
-    pub fn has_senders(&self, node: NodeId) -> bool {
-        self.senders.contains(&node)
-    }
-
-    /// Where programs find the library.
-    #[must_use]
-    pub fn library(&self) -> PathBuf {
-        init::record::library(&self.place)
-    }
 }
 
 /// The nodes of a run that are on this machine. Dropping it ends every process in them.

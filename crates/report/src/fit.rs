@@ -1,6 +1,7 @@
 //! Making a document as small as its page may be: time lines get coarser, and say so.
 
-use crate::document::{ReportDocument, RunSection};
+use crate::document::ReportDocument;
+use crate::document::run::RunSection;
 use crate::page::ReportPage;
 use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
 

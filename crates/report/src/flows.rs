@@ -10,7 +10,7 @@ use windtunnel_evidence::statistics::{FlowDirectionCounters as Sum, FlowSum, Sta
 use windtunnel_evidence::{AttributedRecord, RecordedRun};
 use windtunnel_model::record::Kind;
 
-use crate::document::DurationHistogram;
+use crate::document::distribution::DurationHistogram;
 
 /// A recorded flow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,65 +1,25 @@
 //! Reading the folder of a run.
 
-mod groups;
-mod line;
+mod error;
+pub(crate) mod groups;
+mod limits;
+pub(crate) mod line;
+mod name;
 mod read;
 mod records;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::document::{PageMode, ReportDocument, RunComparison, RunSection, VERSION};
+use crate::compare::inputs::RunComparisonInputs;
+use crate::document::run::RunSection;
+use crate::document::{PageMode, ReportDocument, RunComparison, VERSION};
 use crate::page::ReportPage;
 use crate::{compare, fit};
+pub use error::ReportError;
 pub use groups::{RunGroup, groups};
-pub(crate) use line::line;
-pub(crate) use read::RunComparisonInputs;
+pub use limits::ReportSizeLimits;
 pub use read::read_plan;
 pub use records::record_files;
-
-/// Why runs cannot be shown.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReportError {
-    #[error("{} is not the folder of a run: it has no plan.json", .0.display())]
-    NoRun(PathBuf),
-    #[error("cannot read {}: {why}", .path.display())]
-    Unusable { path: PathBuf, why: String },
-}
-
-impl ReportError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            ReportError::NoRun(_) => Some(
-                "`windtunnel run` names the folder in its last line; `runs/latest` is the newest one below `runs`",
-            ),
-            ReportError::Unusable { .. } => None,
-        }
-    }
-}
-
-pub(crate) fn unusable(path: &Path) -> impl FnOnce(io::Error) -> ReportError {
-    move |error| ReportError::Unusable { path: path.to_owned(), why: error.to_string() }
-}
-
-/// How much of runs is shown.
-#[derive(Debug, Clone, Copy)]
-pub struct ReportSizeLimits {
-    /// Size of the page, in bytes. Time lines get coarser until it is kept, or until they are of
-    /// one point.
-    pub page_bytes_max: usize,
-    /// Records are read if all files of a run have no more bytes.
-    pub records_bytes_max: u64,
-}
-
-impl Default for ReportSizeLimits {
-    fn default() -> Self {
-        ReportSizeLimits { page_bytes_max: 2_000_000, records_bytes_max: 1 << 30 }
-    }
-}
 
 /// What is shown of runs: the document, and the page with it.
 #[derive(Debug)]
@@ -174,13 +134,6 @@ fn name_apart(runs: &mut [RunSection]) {
             number += 1;
         }
     }
-}
-
-/// The name of a folder, also of `.` and of links such as `latest`.
-pub(crate) fn name_of(folder: &Path) -> String {
-    let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let name = whole.file_name().map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| folder.display().to_string())
 }
 
 /// Bytes of the page that a value needs at the least.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::document::MapDirectedLink;
+use crate::document::map::MapDirectedLink;
 use crate::text::quantity::to_digits;
 pub(crate) use table::SampleTableReader;
 

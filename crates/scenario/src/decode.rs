@@ -1,7 +1,9 @@
 //! From the tree to the file's own terms: types and values of single keys. What needs more than one
 //! place of the file to judge is left to `resolve`.
 
+mod account;
 mod churn;
+mod command;
 mod discipline;
 mod event;
 mod expect;
@@ -15,6 +17,7 @@ mod link;
 mod loss;
 mod machine;
 mod model;
+mod names;
 mod node;
 mod platform;
 mod pool;
@@ -32,9 +35,8 @@ mod service;
 mod share;
 mod trace;
 
-pub(crate) use crate::grammar::{Decoder, Fields, LocatedValue, YamlMapEntry};
 pub(crate) use churn::{ChurnDraft, ChurnKind, TextDraft};
-pub(crate) use event::{EventDraft, EventDraftKind, decode_now};
+pub(crate) use event::{EventDraft, EventDraftKind, PartitionDraft, decode_now};
 pub(crate) use expect::{ExpectDraft, ServiceExpected, Subject};
 pub(crate) use fault::{EndDraft, FlapDraft, NodeAmount};
 pub(crate) use file::{File, ScenarioDraft, decode_file};
@@ -42,14 +44,12 @@ pub(crate) use lan::LanDraft;
 pub(crate) use limits::decode_new_cpu;
 pub use limits::parse_processors;
 pub(crate) use link::{LinkDraft, LinkKeys};
-pub(crate) use machine::MachineKeys;
-pub(crate) use model::{ModelDraft, PathModelReason};
+pub(crate) use model::PathModelReason;
 pub(crate) use node::{MOST_NODES, NodeDraft, NodeKeys};
-pub(crate) use pool::{AddressFamilyPools, AddressPool, is_usable};
+pub(crate) use pool::{AddressPool, is_usable};
 pub(crate) use program::ProgramDraft;
-pub(crate) use property::{PROPERTIES, decode_property, parse_queue};
+pub(crate) use property::{PROPERTIES, decode_property};
 pub(crate) use ready::ReadyDraft;
-pub(crate) use record::RecordDraft;
 pub(crate) use reserve::{ReservationDraft, read_reservation};
 pub(crate) use root::RootKeys;
 pub(crate) use route::{RouteDraft, WayDraft};

@@ -13,10 +13,9 @@ use std::marker::PhantomData;
 
 use serde_json::Value as Json;
 
-pub(crate) use decoder::{Decoder, Fields, LocatedValue, YamlMapEntry};
+pub(crate) use decoder::{Decoder, Fields, YamlMapEntry};
 pub(crate) use scalar::{
-    BoundedInteger, ListElement, ListForm, Name, NameListForm, check_regex, hint_for_unit,
-    one_or_two, text, texts,
+    BoundedInteger, ListElement, ListForm, Name, NameListForm, check_regex, one_or_two, text, texts,
 };
 pub(crate) use schema::{SchemaAlternative, SchemaDefinitions, SchemaProperties};
 
@@ -90,11 +89,6 @@ impl<F: ValueForm> ValueForm for RequiredKeyForm<F> {
     fn schema(definitions: &mut SchemaDefinitions) -> Json {
         F::schema(definitions)
     }
-}
-
-/// Whether a key is for people and other programs: it means nothing here, as in compose files.
-pub(crate) fn is_extension(key: &str) -> bool {
-    key.starts_with("x-")
 }
 
 /// Declares a map: its description, then its keys, each with a description, the constant by which

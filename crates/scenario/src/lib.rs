@@ -7,9 +7,11 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `tree` | text → tree of values with their places, within bounds |
+//! | `source` | [`ScenarioSource`]: what is read, and the files that it names |
+//! | `tree`, `document` | text → tree of values with their places, within bounds |
 //! | `decode` | tree → the file's own terms: types and values of single keys |
 //! | `resolve` | the file's terms → [`Plan`]: names, groups, defaults, addresses, reachability |
+//! | `written` | [`WrittenProgram`], [`WrittenRoot`]: where things are written |
 //! | `error` | [`ScenarioErrors`], [`ScenarioMistake`], [`ScenarioNotice`] |
 //! | `file`, `schema` | every key with its description, as a JSON Schema: [`schema()`] |
 //! | `live` | [`parse_patch`], [`parse_events`]: the same keys on the command line |
@@ -39,6 +41,7 @@
 mod added;
 mod churn;
 mod decode;
+mod document;
 mod error;
 mod grammar;
 mod live;
@@ -46,9 +49,11 @@ mod position;
 mod preset;
 mod resolve;
 mod schema;
+mod source;
 mod text;
 mod trace;
 mod tree;
+mod written;
 
 /// The tree of values with places that a YAML text is, for other files in YAML.
 pub mod yaml {
@@ -67,25 +72,11 @@ pub use live::{LiveRunMoment, PatchError, check_patch, parse_events, parse_limit
 pub use position::SourceLocation;
 pub use preset::{AccessLinkPreset, PresetLane, presets};
 pub use schema::schema;
+pub use source::{LARGEST_FILE, ReadFile, ScenarioSource};
 pub use text::nearest;
+pub use written::{WrittenProgram, WrittenRoot};
 
 use error::Diagnostics;
-
-/// The largest file that is read.
-pub const LARGEST_FILE: usize = 16 << 20;
-
-/// A file's text and where it is from.
-#[derive(Debug, Clone, Copy)]
-pub struct ScenarioSource<'a> {
-    /// The file as it is named in errors.
-    pub name: &'a str,
-    /// Its bytes.
-    pub text: &'a [u8],
-    /// The experiment's name where the file has none: the file's stem.
-    pub default_name: &'a str,
-    /// Absolute path of the file's folder: where relative `cwd`s start.
-    pub base_dir: &'a str,
-}
 
 /// What a file means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,26 +99,6 @@ pub struct LoadedScenario {
     pub reservations: Vec<SourceLocation>,
 }
 
-/// Where a program is written in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WrittenProgram {
-    /// Its command, or the first word of a list of words.
-    pub run: SourceLocation,
-    /// Its working folder, if the file names one.
-    pub cwd: Option<SourceLocation>,
-    /// When it is ready, if the file says so.
-    pub ready: Option<SourceLocation>,
-}
-
-/// Where the file system of a node is written in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WrittenRoot {
-    /// Its folder or image.
-    pub source: SourceLocation,
-    /// The platform of the image, if the file says so.
-    pub platform: Option<SourceLocation>,
-}
-
 /// Reads a scenario that names no other files.
 ///
 /// # Errors
@@ -135,10 +106,6 @@ pub struct WrittenRoot {
 pub fn load(source: &ScenarioSource<'_>) -> Result<LoadedScenario, ScenarioErrors> {
     load_with(source, &|_| Err("this scenario comes without other files".to_owned()))
 }
-
-/// Gives the bytes of a file that a scenario names (a path as it is written there, relative to the
-/// scenario's folder), at most one more than [`LARGEST_FILE`]; or the reason why it cannot.
-pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
 
 /// Reads a scenario and, through `files`, the files that it names: traces, scripts of churn.
 ///
@@ -238,9 +205,9 @@ fn read(
     files: &ReadFile<'_>,
     instead: ScenarioOverrides<'_>,
 ) -> Option<resolve::ResolvedScenario> {
-    let text = check_text(found, source.text)?;
+    let text = document::check_text(found, source.text)?;
     let hint = "a scenario has at least `nodes: {…}`";
-    let root = root(found, text, ("the file says nothing", hint))?;
+    let root = document::root(found, text, ("the file says nothing", hint))?;
     let mut traces = trace::TraceFiles::read(&root, files);
     let mut decoder = grammar::Decoder { diagnostics: found, traces: &mut traces };
     let mut draft = decode::decode_file(&mut decoder, &root);
@@ -257,59 +224,4 @@ fn read(
     let mut resolved = resolve::resolve(found, &draft, source, files)?;
     resolved.plan.traces = traces.into_traces();
     Some(resolved)
-}
-
-/// The tree of a text; `nothing` is the mistake and the hint for an empty one.
-fn root(found: &mut Diagnostics, text: &str, nothing: (&str, &str)) -> Option<tree::YamlValue> {
-    match tree::parse(text) {
-        Ok(Some(root)) if !matches!(root.kind, tree::YamlValueKind::Null) => Some(root),
-        Ok(_) => {
-            found.mistake_with_hint(SourceLocation::START, nothing.0, nothing.1);
-            None
-        }
-        Err(tree::TreeError { place, message, hint: Some(hint) }) => {
-            found.mistake_with_hint(place, message, hint);
-            None
-        }
-        Err(tree::TreeError { place, message, hint: None }) => {
-            found.mistake(place, message);
-            None
-        }
-    }
-}
-
-/// The bytes as text, if they are text at all.
-fn check_text<'t>(found: &mut Diagnostics, bytes: &'t [u8]) -> Option<&'t str> {
-    if bytes.len() > LARGEST_FILE {
-        let megabytes = LARGEST_FILE >> 20;
-        found.mistake(SourceLocation::START, format!("the file is larger than {megabytes} MiB"));
-        return None;
-    }
-    let hint = "a scenario is a text file in UTF-8";
-    match std::str::from_utf8(bytes) {
-        Ok(text) => match text.find('\0') {
-            Some(at) => {
-                found.mistake_with_hint(place_of(&bytes[..at]), "a NUL byte", hint);
-                None
-            }
-            None => Some(text),
-        },
-        Err(error) => {
-            let at = error.valid_up_to();
-            let byte = bytes.get(at).copied().unwrap_or(0);
-            let message = format!("the byte 0x{byte:02x} is not UTF-8");
-            found.mistake_with_hint(place_of(&bytes[..at]), message, hint);
-            None
-        }
-    }
-}
-
-/// The place just after `before`.
-fn place_of(before: &[u8]) -> SourceLocation {
-    let text = String::from_utf8_lossy(before);
-    let lines = text.replace("\r\n", "\n");
-    let line = lines.matches(['\n', '\r']).count() + 1;
-    let column = lines.rsplit(['\n', '\r']).next().unwrap_or("").chars().count() + 1;
-    let clamp = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    SourceLocation { line: clamp(line), column: clamp(column), length: 1 }
 }

@@ -10,12 +10,14 @@ use windtunnel_model::valid::Validate;
 use windtunnel_model::{LinkPatch, NodeId, Plan, Span};
 
 use crate::decode::{PROPERTIES, PathModelReason, decode_new_cpu, decode_now, decode_property};
+use crate::document::root;
 use crate::error::{Diagnostics, ScenarioErrors, ScenarioNotice};
 use crate::grammar::Decoder;
+use crate::resolve;
+use crate::source::ReadFile;
 use crate::text::{nearest, shorten};
 use crate::trace::TraceFiles;
 use crate::tree;
-use crate::{ReadFile, resolve, root};
 
 /// Why `key=value` is not a property of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,6 +32,13 @@ impl SourceLocation {
     pub const START: SourceLocation = SourceLocation { line: 1, column: 1, length: 1 };
 }
 
+/// Something with the place where it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct LocatedValue<T> {
+    pub(crate) value: T,
+    pub(crate) place: SourceLocation,
+}
+
 /// The most characters of a line that an error shows.
 const SHOWN: usize = 100;
 

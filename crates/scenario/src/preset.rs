@@ -1,10 +1,10 @@
 //! Access links by name. This table is the only place where their values are; docs/presets.md is
 //! checked against it.
 
-use windtunnel_model::LinkPatch;
-use windtunnel_model::profile::{Jitter, JitterDistribution, LossModel, PropertySetting};
-
-use crate::decode::parse_queue;
+use windtunnel_model::profile::{
+    Jitter, JitterDistribution, LossModel, PropertySetting, QueueLimit,
+};
+use windtunnel_model::{Bytes, LinkPatch, Packets, Span};
 
 /// A kind of access link.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,6 +66,15 @@ impl AccessLinkPreset {
             ..LinkPatch::default()
         }
     }
+}
+
+/// A queue's limit, if `text` is one.
+fn parse_queue(text: &str) -> Option<QueueLimit> {
+    if let Ok(packets) = text.parse::<Packets>() {
+        return Some(QueueLimit::Packets(packets));
+    }
+    let bytes = text.parse::<Bytes>().map(QueueLimit::Bytes);
+    bytes.or_else(|_| text.parse::<Span>().map(QueueLimit::Time)).ok()
 }
 
 /// Both directions of a line: latency and queue are alike, rates are not.

@@ -9,9 +9,11 @@ mod churn;
 mod directory;
 mod end;
 mod event;
+mod expansion;
 mod expect;
 mod flap;
 mod internet;
+mod lanes;
 mod limits;
 mod link;
 mod machine;
@@ -24,8 +26,10 @@ mod record;
 mod reserve;
 mod root;
 mod route;
+mod scene;
 mod service;
 mod share;
+mod timeline;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,8 +40,12 @@ use windtunnel_model::{LinkId, NodeId, Plan, Span};
 use crate::decode::{EventDraft, PathModelReason, ScenarioDraft};
 use crate::error::Diagnostics;
 use crate::position::SourceLocation;
-use crate::{ReadFile, ScenarioSource, WrittenProgram, WrittenRoot};
+use crate::source::{ReadFile, ScenarioSource};
+use crate::written::{WrittenProgram, WrittenRoot};
 use directory::Directory;
+use expansion::ExpansionBudget;
+use scene::Scene;
+use timeline::EventTimeline;
 
 /// What a file comes to.
 pub(crate) struct ResolvedScenario {
@@ -109,8 +117,8 @@ pub(crate) fn resolve_now(
     let why = PathModelReason::Asked;
     let absent = Some(absent);
     let added = &[];
-    let scene = event::Scene { directory: &directory, plan, why, text, files, now, absent, added };
-    let mut timeline = event::EventTimeline::default();
+    let scene = Scene { directory: &directory, plan, why, text, files, now, absent, added };
+    let mut timeline = EventTimeline::default();
     let mut budget = ExpansionBudget::default();
     for draft in drafts {
         // What is wrong is in `found`.
@@ -162,58 +170,4 @@ fn folder_name(stem: &str) -> String {
     let name: String = short.collect();
     let name = name.trim_start_matches(['.', '-']);
     if name.is_empty() { "scenario".to_owned() } else { name.to_owned() }
-}
-
-/// Bounds what groups multiply, so that a short file cannot fill the memory.
-#[derive(Debug, Default)]
-struct ExpansionBudget {
-    spent: usize,
-    /// Of events that repeat.
-    events: u64,
-}
-
-impl ExpansionBudget {
-    /// The most things that groups may be expanded to, all together.
-    const MOST: usize = 4_000_000;
-    /// The most events that repetitions may come to, all together: some 500 MB.
-    const EVENTS_MOST: u64 = 500_000;
-
-    /// Whether a repetition that comes to so many events may be worked out at all: asked before
-    /// there is any of them.
-    fn announce(
-        &mut self,
-        found: &mut Diagnostics,
-        events: u64,
-        place: SourceLocation,
-    ) -> Option<()> {
-        let most = Self::EVENTS_MOST;
-        let before = self.events;
-        self.events = before.saturating_add(events);
-        if self.events <= most {
-            return Some(());
-        }
-        // One mistake is enough: those after it may be right.
-        self.events = before;
-        let with = if before == 0 { "" } else { ", with those before it" };
-        let message =
-            format!("this comes to {events} events{with}, more than the {most} of a file");
-        let hint = "a longer `every`, or an earlier end: `times`, `for` or `until`";
-        found.mistake_with_hint(place, message, hint);
-        None
-    }
-
-    /// Whether `count` more things are within bounds; the first time they are not is a mistake.
-    fn spend(&mut self, found: &mut Diagnostics, count: usize, place: SourceLocation) -> bool {
-        let before = self.spent <= Self::MOST;
-        self.spent = self.spent.saturating_add(count);
-        let fits = self.spent <= Self::MOST;
-        if before && !fits {
-            let most = Self::MOST;
-            found.mistake(
-                place,
-                format!("here the file's groups expand to more than {most} things"),
-            );
-        }
-        fits
-    }
 }

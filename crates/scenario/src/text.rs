@@ -40,3 +40,15 @@ pub(crate) fn list(words: &[&str]) -> String {
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
     }
 }
+
+/// Units that people write and that mean bits to some and bytes to others.
+pub(crate) fn hint_for_unit(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.to_ascii_lowercase().ends_with("bps") {
+        Some("write `mbit` for a million bits a second, `MB/s` for a million bytes")
+    } else if text.ends_with('b') {
+        Some("write `KB`, `MB` or `GB` for bytes")
+    } else {
+        None
+    }
+}

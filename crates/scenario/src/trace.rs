@@ -2,16 +2,18 @@
 
 mod csv;
 mod mahimahi;
+mod syntax_error;
 
 use std::collections::BTreeMap;
 
 use windtunnel_model::trace::{LinkTrace, TraceContent};
 
-use crate::grammar::{Decoder, is_extension};
+use crate::error::Diagnostics;
 use crate::position::SourceLocation;
+use crate::source::{LARGEST_FILE, ReadFile};
 use crate::text::shorten;
-use crate::tree::{YamlValue, YamlValueKind};
-use crate::{LARGEST_FILE, ReadFile};
+use crate::tree::{YamlValue, YamlValueKind, is_extension};
+use syntax_error::TraceSyntaxError;
 
 /// The trace files that a scenario names.
 #[derive(Debug, Default)]
@@ -60,61 +62,61 @@ impl TraceFiles {
     pub(crate) fn into_traces(self) -> Vec<LinkTrace> {
         self.traces
     }
-}
 
-impl Decoder<'_> {
     /// The trace in `file`, which is named at `place`: its id and content.
-    pub(crate) fn trace_file(
+    pub(crate) fn trace(
         &mut self,
+        found: &mut Diagnostics,
         file: &str,
         form: TraceFormat,
         place: SourceLocation,
     ) -> Option<(u32, &TraceContent)> {
         let key = (file.to_owned(), form);
-        let id = match self.traces.known.get(&key) {
+        let id = match self.known.get(&key) {
             Some(known) => *known,
             None => {
-                let content = self.parse_trace(file, form, place);
+                let content = self.parse(found, file, form, place);
                 let id = content.map(|content| {
-                    self.traces.traces.push(LinkTrace { file: file.to_owned(), content });
-                    u32::try_from(self.traces.traces.len() - 1).unwrap_or(u32::MAX)
+                    self.traces.push(LinkTrace { file: file.to_owned(), content });
+                    u32::try_from(self.traces.len() - 1).unwrap_or(u32::MAX)
                 });
-                self.traces.known.insert(key, id);
+                self.known.insert(key, id);
                 id
             }
         };
         let index = usize::try_from(id?).ok()?;
-        Some((id?, &self.traces.traces.get(index)?.content))
+        Some((id?, &self.traces.get(index)?.content))
     }
 
-    fn parse_trace(
+    fn parse(
         &mut self,
+        found: &mut Diagnostics,
         file: &str,
         form: TraceFormat,
         place: SourceLocation,
     ) -> Option<TraceContent> {
         let shown = shorten(file);
-        let Some(texts) = &mut self.traces.texts else {
+        let Some(texts) = &mut self.texts else {
             let message = "a trace is read with the scenario, not while the run lives";
             let hint = "put it into the file: on the link, or in an event's `set`";
-            self.mistake_with_hint(place, message, hint);
+            found.mistake_with_hint(place, message, hint);
             return None;
         };
         let bytes = match texts.remove(file) {
             Some(Ok(bytes)) if bytes.len() > LARGEST_FILE => {
                 let megabytes = LARGEST_FILE >> 20;
-                self.mistake(place, format!("the trace `{shown}` is larger than {megabytes} MiB"));
+                found.mistake(place, format!("the trace `{shown}` is larger than {megabytes} MiB"));
                 return None;
             }
             Some(Ok(bytes)) => bytes,
             Some(Err(reason)) => {
                 let message = format!("cannot read the trace `{shown}`: {reason}");
                 let hint = "paths are relative to the scenario's folder";
-                self.mistake_with_hint(place, message, hint);
+                found.mistake_with_hint(place, message, hint);
                 return None;
             }
             None => {
-                self.mistake(
+                found.mistake(
                     place,
                     format!("`{shown}` is milliseconds in one place and a table in another"),
                 );
@@ -124,7 +126,7 @@ impl Decoder<'_> {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(_) => {
-                self.mistake(place, format!("the trace `{shown}` is not a text in UTF-8"));
+                found.mistake(place, format!("the trace `{shown}` is not a text in UTF-8"));
                 return None;
             }
         };
@@ -136,35 +138,10 @@ impl Decoder<'_> {
         match parsed {
             Ok(content) => Some(content),
             Err(TraceSyntaxError { place, message, hint }) => {
-                self.diagnostics.mistake_in(file, text, place, message, hint);
+                found.mistake_in(file, text, place, message, hint);
                 None
             }
         }
-    }
-}
-
-/// What is wrong with a trace, and where.
-#[derive(Debug)]
-struct TraceSyntaxError {
-    place: SourceLocation,
-    message: String,
-    hint: Option<String>,
-}
-
-impl TraceSyntaxError {
-    /// `column` and `length` in characters, from 1 and at least 1.
-    fn at(line: usize, column: usize, length: usize, message: impl Into<String>) -> Self {
-        let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let place = SourceLocation {
-            line: number(line),
-            column: number(column),
-            length: number(length.max(1)),
-        };
-        TraceSyntaxError { place, message: message.into(), hint: None }
-    }
-
-    fn hint(self, hint: impl Into<String>) -> Self {
-        TraceSyntaxError { hint: Some(hint.into()), ..self }
     }
 }
 

@@ -44,6 +44,11 @@ pub struct YamlKey {
     pub text: String,
 }
 
+/// Whether a key is for people and other programs: it means nothing here, as in compose files.
+pub(crate) fn is_extension(key: &str) -> bool {
+    key.starts_with("x-")
+}
+
 /// Why a text is not a tree.
 #[derive(Debug)]
 pub struct TreeError {

@@ -11,7 +11,7 @@ use crate::process;
 use crate::record::kind::{Call, Kind, NO_FLOW};
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN};
 use crate::record::{EventRecord, flag, halves};
-use crate::region;
+use crate::region::region;
 use crate::sockets::{RegionSocketEntry, SocketCallDirection, SocketTuple};
 
 /// What is known of a call before it is made.

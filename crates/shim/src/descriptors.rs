@@ -13,7 +13,7 @@ use crate::names;
 use crate::process;
 use crate::record::kind::CallBlindSpot;
 use crate::record::region::socket_state::{CONNECTED, NONBLOCKING, OFFSET_UNKNOWN, STREAM};
-use crate::region;
+use crate::region::region;
 use crate::sockets::{InitialSocketEntry, RegionSocketEntry, SocketTuple, key};
 
 /// What is known of a descriptor: one word, so that it is read at once.
@@ -109,7 +109,7 @@ pub fn word_of_socket(fd: c_int) -> DescriptorSocketWord {
 #[cold]
 #[inline(never)]
 pub fn ask(fd: c_int) -> DescriptorSocketWord {
-    if !crate::is_live() || fd < 0 || fd as usize >= DESCRIPTORS {
+    if !crate::region::is_live() || fd < 0 || fd as usize >= DESCRIPTORS {
         return DescriptorSocketWord::PLAIN;
     }
     if process::is_confined() {
@@ -255,7 +255,7 @@ pub fn release(word: DescriptorSocketWord) {
 /// Descriptors of a range that are to be closed.
 pub fn closing_range(first: u32, last: u32) {
     limit::forget_range(first, last);
-    if !crate::is_live() || process::owner().is_none() {
+    if !crate::region::is_live() || process::owner().is_none() {
         return;
     }
     for fd in first..last.saturating_add(1).min(END.load(Ordering::Relaxed)) {

@@ -8,8 +8,8 @@ use core::ffi::c_char;
 use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use crate::launch::text;
-use crate::{limit, start};
+use crate::variables::text;
+use crate::{limit, variables};
 
 /// What this process has from its own environment, which it may change later.
 static PRELOAD: AtomicCString = AtomicCString::new();
@@ -57,7 +57,7 @@ impl AtomicCString {
 /// The variables are texts that a null ends.
 pub unsafe fn start(variables: *const *const c_char) {
     // SAFETY: the caller's; values end with a zero.
-    let value = |name: &[u8]| unsafe { start::variable(variables, name).map(|it| text(it)) };
+    let value = |name: &[u8]| unsafe { variables::variable(variables, name).map(|it| text(it)) };
     if let Some(list) = value(PRELOAD_NAME) {
         let own = elements(list).find(|path| path.ends_with(LIBRARY));
         own.into_iter().for_each(|path| PRELOAD.keep([path, b""]));
@@ -96,7 +96,7 @@ pub unsafe fn is_complete(variables: *const *const c_char) -> bool {
         return false;
     }
     // SAFETY: the caller's; values end with a zero.
-    let value = |name: &[u8]| unsafe { start::variable(variables, name).map(|it| text(it)) };
+    let value = |name: &[u8]| unsafe { variables::variable(variables, name).map(|it| text(it)) };
     let has_library =
         value(PRELOAD_NAME).is_some_and(|list| elements(list).any(|it| it == PRELOAD.bytes()));
     let is_as_kept = |name: &[u8], kept: &AtomicCString| {
@@ -134,7 +134,7 @@ unsafe fn rebuilt<R>(
     let mut preload = [0_u8; PRELOAD_BYTES];
     let list_of = |it: *const *const c_char| {
         // SAFETY: the caller's; a value ends with a zero.
-        unsafe { start::variable(it, PRELOAD_NAME).map(|value| text(value)) }
+        unsafe { variables::variable(it, PRELOAD_NAME).map(|value| text(value)) }
     };
     let others = if given.is_null() { None } else { list_of(given) }.unwrap_or_default();
     let is_kept = !PRELOAD.bytes().is_empty() && region_path().is_some();
@@ -188,7 +188,7 @@ fn write_list(to: &mut [u8; PRELOAD_BYTES], others: &[u8]) -> bool {
 
 fn own_unless_given(variables: *const *const c_char) -> *const *const c_char {
     // SAFETY: the C library keeps the list.
-    if variables.is_null() { unsafe { start::environ } } else { variables }
+    if variables.is_null() { unsafe { variables::environ } } else { variables }
 }
 
 /// As ld.so(8) divides a list.

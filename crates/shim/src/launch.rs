@@ -12,7 +12,8 @@ use crate::elf::{self, BEGINNING_BYTES, SCRIPTS_DEEP, SystemCallOrigin};
 use crate::pacing::Escape;
 use crate::pacing::TransferDirection;
 use crate::record::kind::CallBlindSpot;
-use crate::{c, environment, filter, limit, process, start};
+use crate::variables::text;
+use crate::{c, environment, filter, limit, process, region, variables};
 
 /// The recorder's address: `struct sockaddr_un`.
 static DOOR: [AtomicU8; DOOR_BYTES] = [const { AtomicU8::new(0) }; DOOR_BYTES];
@@ -178,7 +179,7 @@ impl LaunchDescriptors {
         self.descriptors.into_iter().filter(|fd| *fd >= 0).for_each(c::close);
         // In a child of vfork(2) it is the parent's memory.
         if process::owner().is_some() {
-            start::end();
+            region::end();
             limit::end();
         }
     }
@@ -226,7 +227,7 @@ fn filtered(fd: c_int) -> Result<c_int, c_int> {
 
 /// Whether calls are recorded or limited.
 fn is_watched() -> bool {
-    start::is_live() || limit::is_live()
+    region::is_live() || limit::is_live()
 }
 
 /// Whether a limit does not reach a program whatever environment it gets: one of 32 bits, into which
@@ -298,12 +299,12 @@ unsafe fn open(name: *const u8, searches: bool) -> Option<c_int> {
         return unsafe { open_executable(name) };
     }
     // SAFETY: the C library keeps the list, and null ends it.
-    let variables = unsafe { start::environ };
+    let variables = unsafe { variables::environ };
     if variables.is_null() {
         return None;
     }
     // SAFETY: as above; the value ends with a zero.
-    let folders = match unsafe { start::variable(variables, b"PATH=") } {
+    let folders = match unsafe { variables::variable(variables, b"PATH=") } {
         // SAFETY: as above.
         Some(path) => unsafe { text(path) },
         None => b"/bin:/usr/bin",
@@ -337,20 +338,6 @@ fn executable(fd: Option<c_int>) -> Option<c_int> {
     }
     c::close(fd);
     None
-}
-
-/// The bytes of a text before its zero.
-///
-/// # Safety
-/// There is a zero.
-pub unsafe fn text<'a>(begin: *const u8) -> &'a [u8] {
-    let mut length = 0;
-    // SAFETY: up to the zero.
-    while unsafe { *begin.add(length) } != 0 {
-        length += 1;
-    }
-    // SAFETY: all these bytes are there.
-    unsafe { core::slice::from_raw_parts(begin, length) }
 }
 
 /// `struct sockaddr_un`.

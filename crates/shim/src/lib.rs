@@ -60,7 +60,9 @@
 //! | `clock` | the time, in nanoseconds, for a few of them |
 //! | `next` | the functions behind ours |
 //! | `c` | types and system calls |
-//! | `start` | finding the region |
+//! | `start` | finding what the variables name |
+//! | `region` | the region that records go to |
+//! | `variables` | variables of the environment |
 //! | `raw`, `sockets`, `elf`, `filter` | rings, the table of sockets, programs, the filter: files of `windtunnel-sys` |
 //! | `pacing` | when bytes may move: files of `windtunnel-budget` |
 //! | `record` | the format: files of `windtunnel-model` |
@@ -95,14 +97,14 @@ pub mod published;
 pub mod raw;
 #[path = "../../model/src/record.rs"]
 pub mod record;
+pub mod region;
 pub mod senders;
 #[path = "../../sys/src/region/sockets.rs"]
 pub mod sockets;
 pub mod start;
 pub mod turns;
+pub mod variables;
 pub mod watch;
-
-pub use start::{is_live, region};
 
 // Frames of core refer to a personality for unwinding. A thread that is cancelled in a call unwinds
 // through this library, in which there is nothing to clean up: 8 is `_URC_CONTINUE_UNWIND`. Hidden,

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::descriptors;
 use crate::record::kind::{CallBlindSpot, Kind, NO_FLOW};
 use crate::record::{EventRecord, words};
-use crate::region;
+use crate::region::region;
 use crate::sockets::unseen;
 
 /// A page that the kernel clears in children that have memory of their own. In the child of
@@ -124,7 +124,7 @@ pub fn name(recording: u32, ring: u32, time: u64) {
 /// events are recorded.
 #[cold]
 pub fn note(reason: CallBlindSpot) {
-    if !crate::is_live() {
+    if !crate::region::is_live() {
         return;
     }
     let bit = 1 << reason as u32;

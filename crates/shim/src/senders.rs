@@ -16,7 +16,7 @@ use crate::c::{self, IoVec, Messages, SocketMessageHeader};
 use crate::published::PublishedRegion;
 use crate::raw::RecordRegionView;
 use crate::record::sends::{FAILED, SENDING, bit, entry};
-use crate::{clock, memory, names, next, process, start};
+use crate::{clock, memory, names, next, process, region};
 
 static REGION: PublishedRegion = PublishedRegion::none();
 /// The ring of this program.
@@ -59,7 +59,7 @@ pub unsafe fn open(mut text: *const u8) {
         ring = ring.wrapping_mul(10).wrapping_add(u32::from(byte.wrapping_sub(b'0')));
     }
     // SAFETY: the rest of the text.
-    let Some(region) = (unsafe { start::map_path(text) }) else { return };
+    let Some(region) = (unsafe { region::map_path(text) }) else { return };
     RING.store(ring, Ordering::Relaxed);
     // SAFETY: this runs once.
     unsafe { REGION.publish(region) };

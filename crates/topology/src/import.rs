@@ -6,160 +6,34 @@ mod containerlab;
 mod csv;
 mod decimal;
 mod delay;
+mod document;
+mod error;
+mod format;
 mod geography;
 mod gml;
 mod graph;
 mod graphml;
 mod input;
 mod kollaps;
+mod mapping;
 mod modelnet;
 mod names;
+mod options;
 mod pair;
 mod shadow;
 mod units;
 mod xml;
 mod zoo;
 
-use std::collections::BTreeMap;
-
-use windtunnel_model::Span;
-use windtunnel_scenario::{ScenarioMistake, yaml};
+use windtunnel_scenario::ScenarioMistake;
 
 use crate::topology::{ConversionRemark, Topology};
 use input::ImportSourceText;
 
-/// The largest file that is read.
-pub const LARGEST_IMPORT: usize = 16 << 20;
-
-/// A file to import.
-#[derive(Debug, Clone, Copy)]
-pub struct ImportDocument<'a> {
-    /// The file as it is named in errors and comments.
-    pub name: &'a str,
-    /// Its bytes.
-    pub text: &'a [u8],
-    /// The experiment's name where the file has none: the file's stem.
-    pub default_name: &'a str,
-}
-
-/// What can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TopologyFormat {
-    /// GraphML, as of the Internet Topology Zoo.
-    GraphMl,
-    /// GML, as of the Internet Topology Zoo.
-    Gml,
-    /// GML of a Shadow network graph.
-    Shadow,
-    /// ModelNet's and SPLAY's XML.
-    ModelNet,
-    /// Kollaps' XML.
-    Kollaps,
-    /// containerlab's YAML.
-    Containerlab,
-    /// A compose file of Docker or Podman.
-    Compose,
-    /// A list of edges as CSV.
-    Csv,
-}
-
-/// How to import.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportOptions {
-    /// The format; `None`: recognised by the content.
-    pub format: Option<TopologyFormat>,
-    /// Nodes at each router; `None`: one where the file has no end hosts of its own, else none.
-    pub hosts: Option<u32>,
-    /// Only these routers (by their new names or their labels) get nodes; all if empty.
-    pub hosts_at: Vec<String>,
-    /// Every node's command.
-    pub run: Option<String>,
-    /// Latency of links for which the file has neither latency nor coordinates.
-    pub latency: Span,
-    /// Variables that a compose file may name, before those of its `.env`.
-    pub variables: BTreeMap<String, String>,
-    /// Profiles of a compose file whose services are wanted.
-    pub profiles: Vec<String>,
-}
-
-/// What is around a file and belongs to it.
-#[derive(Clone, Copy)]
-pub struct ImportContext<'a> {
-    /// Compose files whose values go over those of the file, each over those before.
-    pub over: &'a [ImportDocument<'a>],
-    /// Reads a file by its path from the file's folder, or says why it cannot.
-    pub read: &'a dyn Fn(&str) -> Result<Vec<u8>, String>,
-}
-
-impl std::fmt::Debug for ImportContext<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings").field("over", &self.over).finish_non_exhaustive()
-    }
-}
-
-impl Default for ImportOptions {
-    fn default() -> Self {
-        let latency = Span::from_millis(1);
-        ImportOptions {
-            format: None,
-            hosts: None,
-            hosts_at: Vec::new(),
-            run: None,
-            latency,
-            variables: BTreeMap::new(),
-            profiles: Vec::new(),
-        }
-    }
-}
-
-/// Why a file cannot be imported.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// Something is wrong in the file.
-    #[error(transparent)]
-    Mistake(#[from] ScenarioMistake),
-    /// There is no such router.
-    #[error("no router is called `{name}`")]
-    UnknownRouter {
-        /// What was asked.
-        name: String,
-        /// Some that there are.
-        known: Vec<String>,
-    },
-    /// Only compose files can be laid over each other.
-    #[error("{format} has one file: only compose files go over each other")]
-    OneFile {
-        /// The format's name.
-        format: &'static str,
-    },
-    /// Nodes would be attached to nothing.
-    #[error("the network has no node: give its routers nodes with a number of hosts of 1 or more")]
-    NoNode,
-    /// The network would be larger than a scenario may be.
-    #[error("this would make {value} {what}: a scenario has at most {most}")]
-    TooLarge {
-        /// `nodes` or `links`.
-        what: &'static str,
-        /// How many.
-        value: u64,
-        /// The most.
-        most: u64,
-    },
-}
-
-impl ImportError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            ImportError::UnknownRouter { known, .. } if !known.is_empty() => {
-                Some(format!("there are {}", known.join(", ")))
-            }
-            _ => None,
-        }
-    }
-}
+pub use document::{ImportContext, ImportDocument, LARGEST_IMPORT};
+pub use error::ImportError;
+pub use format::TopologyFormat;
+pub use options::ImportOptions;
 
 /// Reads another tool's file, and nothing beside it.
 ///
@@ -217,41 +91,6 @@ pub fn import_with(
     Ok((format, topology))
 }
 
-impl TopologyFormat {
-    /// Its name for people.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
-        match self {
-            TopologyFormat::GraphMl => "GraphML",
-            TopologyFormat::Gml => "GML",
-            TopologyFormat::Shadow => "Shadow's GML",
-            TopologyFormat::ModelNet => "ModelNet XML",
-            TopologyFormat::Kollaps => "Kollaps XML",
-            TopologyFormat::Containerlab => "containerlab YAML",
-            TopologyFormat::Compose => "compose YAML",
-            TopologyFormat::Csv => "CSV of edges",
-        }
-    }
-}
-
-impl TopologyFormat {
-    /// What the tool's rates count for each packet beside the IP packet, where that is known and not
-    /// Ethernet's whole framing.
-    const fn overhead(self) -> Option<u32> {
-        match self {
-            // HTB and netem: the frame as it is in the queue, with its header (`qdisc_pkt_len` of
-            // include/net/sch_generic.h), without checksum, preamble and gap.
-            TopologyFormat::Kollaps | TopologyFormat::Containerlab => Some(ETHERNET_HEADER),
-            // The packets of its own model, which have no link layer.
-            TopologyFormat::Shadow => Some(0),
-            _ => None,
-        }
-    }
-}
-
-/// Two addresses and a type (IEEE 802.3, 3.1.1).
-const ETHERNET_HEADER: u32 = 14;
-
 /// The format, from the content.
 fn detect(input: &ImportSourceText<'_>) -> Result<TopologyFormat, ScenarioMistake> {
     let text = input.text.trim_start();
@@ -305,14 +144,6 @@ fn detect(input: &ImportSourceText<'_>) -> Result<TopologyFormat, ScenarioMistak
     let hint = "GraphML, GML, Shadow's GML, ModelNet XML, Kollaps XML, containerlab YAML, compose \
                 YAML and CSV of edges are read; --format says which it is meant to be";
     Err(input.mistake_with_hint(0, 1, message, hint))
-}
-
-/// The value of a key of a map in YAML.
-fn find<'v>(
-    keys: &'v [(yaml::YamlKey, yaml::YamlValue)],
-    name: &str,
-) -> Option<&'v yaml::YamlValue> {
-    keys.iter().find(|(key, _)| key.text == name).map(|(_, value)| value)
 }
 
 /// Feeds arbitrary bytes to every importer; none must panic, and what is imported must be writable.

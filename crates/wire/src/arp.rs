@@ -2,7 +2,7 @@
 
 use core::net::Ipv4Addr;
 
-use crate::packet::PacketParseError;
+use crate::parse_error::PacketParseError;
 use crate::{bytes, ethernet};
 
 /// Operation: who has the target address?

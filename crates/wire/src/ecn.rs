@@ -1,46 +1,12 @@
 //! Explicit congestion notification in the IP header (RFC 3168, 8311).
 
-use crate::checksum;
+pub(crate) mod codepoint;
+
+use crate::checksum::sum::update;
 use crate::ethernet;
 use crate::{bytes, ipv4};
 
-/// The two ECN bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EcnCodepoint {
-    /// The sender does not take part.
-    #[default]
-    NotEct,
-    /// ECN-capable transport, codepoint 1 (L4S senders, RFC 9331).
-    Ect1,
-    /// ECN-capable transport, codepoint 0.
-    Ect0,
-    /// Congestion experienced.
-    Ce,
-}
-
-impl EcnCodepoint {
-    /// The codepoint in the two low bits of a TOS or traffic-class byte.
-    #[must_use]
-    pub fn from_bits(byte: u8) -> Self {
-        match byte & 3 {
-            0 => Self::NotEct,
-            1 => Self::Ect1,
-            2 => Self::Ect0,
-            _ => Self::Ce,
-        }
-    }
-
-    /// The two bits.
-    #[must_use]
-    pub fn bits(self) -> u8 {
-        match self {
-            Self::NotEct => 0,
-            Self::Ect1 => 1,
-            Self::Ect0 => 2,
-            Self::Ce => 3,
-        }
-    }
-}
+pub use codepoint::EcnCodepoint;
 
 /// The codepoint of an IP frame; `None` for anything else.
 #[must_use]
@@ -74,7 +40,7 @@ fn set_ce(frame: &mut [u8]) -> Option<()> {
     let new = old | 0x0003;
     let sum = bytes::u16_at(frame, at + ipv4::CHECKSUM)?;
     bytes::put_u16(frame, at, new)?;
-    bytes::put_u16(frame, at + ipv4::CHECKSUM, checksum::update(sum, old, new))
+    bytes::put_u16(frame, at + ipv4::CHECKSUM, update(sum, old, new))
 }
 
 /// 4 or 6, where EtherType, version field and length agree.

@@ -1,7 +1,7 @@
 //! Ethernet II frames without FCS, as a packet socket shows them.
 
 use crate::bytes;
-use crate::packet::PacketParseError;
+use crate::parse_error::PacketParseError;
 
 /// Bytes of the Ethernet header.
 pub const HEADER_LEN: usize = 14;

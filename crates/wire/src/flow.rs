@@ -2,7 +2,8 @@
 
 use core::net::IpAddr;
 
-use crate::packet::{PacketParseError, ParsedPacket};
+use crate::packet::ParsedPacket;
+use crate::parse_error::PacketParseError;
 use crate::tcp;
 
 /// The five-tuple of a packet, in its own direction.

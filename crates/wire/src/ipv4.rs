@@ -2,9 +2,10 @@
 
 use core::net::Ipv4Addr;
 
-use crate::ecn::EcnCodepoint;
-use crate::packet::PacketParseError;
-use crate::{bytes, checksum, ethernet};
+use crate::checksum::sum::checksum;
+use crate::ecn::codepoint::EcnCodepoint;
+use crate::parse_error::PacketParseError;
+use crate::{bytes, ethernet};
 
 /// Bytes of a header without options.
 pub const HEADER_LEN: usize = 20;
@@ -143,7 +144,7 @@ pub fn set_checksum(frame: &mut [u8]) -> Option<()> {
     let length = usize::from(bytes::u8_at(frame, ethernet::HEADER_LEN)? & 0x0f) * 4;
     let header = frame.get_mut(ethernet::HEADER_LEN..ethernet::HEADER_LEN + length)?;
     bytes::put_u16(header, CHECKSUM, 0)?;
-    let value = checksum::checksum(header);
+    let value = checksum(header);
     bytes::put_u16(header, CHECKSUM, value)
 }
 

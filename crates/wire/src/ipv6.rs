@@ -3,8 +3,8 @@
 use core::net::Ipv6Addr;
 
 use crate::bytes;
-use crate::ecn::EcnCodepoint;
-use crate::packet::PacketParseError;
+use crate::ecn::codepoint::EcnCodepoint;
+use crate::parse_error::PacketParseError;
 
 /// Bytes of the fixed header.
 pub const HEADER_LEN: usize = 40;

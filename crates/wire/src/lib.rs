@@ -62,6 +62,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod mss;
 pub mod packet;
+mod parse_error;
 pub mod reset;
 pub mod segment;
 pub mod tcp;

@@ -1,10 +1,11 @@
 //! What a router needs to know about a frame, read once.
 
-use core::fmt;
 use core::net::IpAddr;
 
-use crate::ecn::EcnCodepoint;
-use crate::{bytes, ethernet, icmp, ipv4, ipv6, udp};
+use crate::ecn::codepoint::EcnCodepoint;
+use crate::icmp::header as icmp;
+pub use crate::parse_error::PacketParseError;
+use crate::{bytes, ethernet, ipv4, ipv6, udp};
 
 /// The IP version of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +42,7 @@ impl<'a> ParsedPacket<'a> {
         };
         let mut packet = Self { info, frame };
         packet.info.is_multicast |= outer.is_multicast();
-        packet.info.is_icmp_error = icmp::is_error(&packet);
+        packet.info.is_icmp_error = is_icmp_error(&packet);
         Ok(packet)
     }
 
@@ -151,36 +152,6 @@ pub fn ip_len(frame: &[u8]) -> Result<u32, PacketParseError> {
     }
 }
 
-/// Why bytes are not a packet that we can look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PacketParseError {
-    /// Fewer bytes than the header needs.
-    Truncated,
-    /// The EtherType given is not that of IPv4 or IPv6.
-    NotIp(u16),
-    /// The IP version field contradicts the EtherType.
-    Version,
-    /// A header length contradicts the bytes present.
-    HeaderLength,
-    /// A total length contradicts the bytes present.
-    TotalLength,
-}
-
-impl fmt::Display for PacketParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Truncated => f.write_str("packet is shorter than its header"),
-            Self::NotIp(kind) => write!(f, "frame of ethertype {kind:#06x} holds no ip packet"),
-            Self::Version => f.write_str("ip version contradicts the ethertype"),
-            Self::HeaderLength => f.write_str("header length contradicts the packet"),
-            Self::TotalLength => f.write_str("total length contradicts the packet"),
-        }
-    }
-}
-
-impl core::error::Error for PacketParseError {}
-
 fn from_v4(view: &ipv4::Ipv4Packet<'_>) -> IpPacketSummary {
     let destination = view.destination();
     let transport = ethernet::HEADER_LEN + view.header_len();
@@ -224,5 +195,19 @@ fn from_v6(view: &ipv6::Ipv6Packet<'_>) -> IpPacketSummary {
         is_later_fragment: chain.is_later_fragment,
         is_multicast: destination.is_multicast(),
         is_icmp_error: false,
+    }
+}
+
+/// Whether a packet is an ICMP error or redirect, about which no error may be sent. A message cut
+/// before its type might be one, and counts.
+fn is_icmp_error(packet: &ParsedPacket<'_>) -> bool {
+    let (info, kind) = (&packet.info, bytes::u8_at(packet.payload(), 0));
+    match (info.version, info.protocol) {
+        _ if info.is_later_fragment => false,
+        (IpVersion::V4, icmp::PROTOCOL_V4) => {
+            kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12))
+        }
+        (IpVersion::V6, icmp::PROTOCOL_V6) => kind.is_none_or(|kind| kind < 128 || kind == 137),
+        _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! TCP headers (RFC 9293).
 
 use crate::bytes;
-use crate::packet::PacketParseError;
+use crate::parse_error::PacketParseError;
 
 /// Protocol number.
 pub const PROTOCOL: u8 = 6;

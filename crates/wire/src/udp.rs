@@ -1,6 +1,6 @@
 //! UDP headers (RFC 768).
 
-use crate::packet::PacketParseError;
+use crate::parse_error::PacketParseError;
 
 /// Protocol number.
 pub const PROTOCOL: u8 = 17;

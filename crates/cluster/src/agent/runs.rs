@@ -21,7 +21,7 @@ use super::AgentConfiguration;
 use super::limits::AgentResourceLimits;
 use super::worker::PartWorkerCommand;
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
-use crate::part_ports;
+use crate::ports::part_ports;
 use crate::protocol::run::{RunCard, RunMemberMessage, text_of};
 use crate::protocol::{AMOUNT_MAX, AgentReply, AllocatedResources};
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::{
     AgentDescription, AgentReply, AgentRequest, AllocatedResources, ClusterHosts,
     MachineIneligibility, PeerAgent, UnresponsiveAgent,
 };
-use crate::fetch::is_plain;
+use crate::plain_path::is_plain;
 
 impl Validate for AgentRequest {
     fn validate(&self) -> Result<(), PlanValidationError> {

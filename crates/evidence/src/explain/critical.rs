@@ -8,10 +8,10 @@
 
 use super::index::FlowIndex;
 use super::losses::{LossDetectionMethod, PacketRetransmission};
+use super::part::LatencyComponent;
 use super::program::DataCall;
 use super::request::RequestSpan;
-use super::walk::LatencySegment;
-use super::{LatencyAttribution, LatencyComponent};
+use super::walk::{LatencyAttribution, LatencySegment};
 use crate::history::{EndpointRole, FlowSocketType};
 
 /// Where a request's time went, the earliest first, and the losses that took part.

@@ -2,8 +2,9 @@
 
 use super::acks::AckTimeline;
 use super::losses::{PacketRetransmission, RetransmissionHistory};
+use super::part::LatencyComponent;
 use super::route::{DirectedLinkPassages, FlowDirectionRoute};
-use super::{LatencyAttribution, LatencyComponent};
+use super::walk::LatencyAttribution;
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
 /// When the narrowest lane of a way was occupied by the flow: it was being used as far as it can,

@@ -6,7 +6,8 @@ use serde::Serialize;
 use windtunnel_model::plan::IpTransport;
 use windtunnel_model::word::StateWord;
 
-use super::{Explanation, LatencyComponent, PacketRetransmission, explain};
+use super::part::LatencyComponent;
+use super::{Explanation, PacketRetransmission, explain};
 use crate::evidence::RecordedRun;
 use crate::file::LaneName;
 use crate::flows::{GlobalFlow, TCP, UDP};

@@ -1,7 +1,8 @@
 //! The way of a direction's packets over lanes, and a byte's journey on it.
 
+use super::part::LatencyComponent;
 use super::passage::{PacketPassage, PacketPassageIndex};
-use super::{LatencyAttribution, LatencyComponent};
+use super::walk::LatencyAttribution;
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketEvent, PacketKind};
 
 /// One direction's packets, by lane.

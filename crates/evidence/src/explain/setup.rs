@@ -5,8 +5,8 @@ use windtunnel_model::record::kind::Call;
 
 use super::index::FlowIndex;
 use super::losses::{LossDetectionMethod, PacketRetransmission};
-use super::walk::LatencySegment;
-use super::{LatencyAttribution, LatencyComponent};
+use super::part::LatencyComponent;
+use super::walk::{LatencyAttribution, LatencySegment};
 use crate::history::{EndpointRole, PacketKind};
 
 /// When the set-up began and ended; `None`: it is not recorded, or did not come to an end.

@@ -3,7 +3,7 @@
 //! INVARIANT: what is attributed and what is left make up the whole: [`LatencyAttribution::back_to`] is the only
 //! way to attribute, it goes on where it stopped, and it never goes beyond the begin.
 
-use super::LatencyComponent;
+use super::part::LatencyComponent;
 
 /// A stretch of time with one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! The client's packets.
 
+use super::ReplicatedConnection;
 use super::lifecycle::ConnectionPhase;
-use super::{ReplicatedConnection, ReplicationContext};
 use crate::config::RESET_LINGER;
+use crate::context::ReplicationContext;
 use crate::event::ConnectionTermination;
 use crate::segment::ParsedTcpSegment;
 use windtunnel_wire::tcp;

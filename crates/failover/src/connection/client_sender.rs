@@ -2,12 +2,12 @@
 
 use core::ops::Range;
 
-use super::ReplicationContext;
 use super::client_state::ClientTcpState;
 use super::delivered::DeliveredStream;
 use super::replica_set::ConnectionReplicaSet;
 use super::server_state::{AnnouncedWindow, VirtualServerTcpState};
 use crate::config::LastReplicaLossPolicy;
+use crate::context::ReplicationContext;
 use crate::draft::SegmentDraft;
 use crate::event::{ConnectionTermination, ReplicatedConnectionKey, ReplicationEventKind};
 use crate::offset::{index as as_index, is_later, len64};

@@ -1,8 +1,9 @@
 //! Replicas that leave a connection, and what becomes of it.
 
+use super::ReplicatedConnection;
 use super::lifecycle::ConnectionPhase;
-use super::{ReplicatedConnection, ReplicationContext};
 use crate::config::{LastReplicaLossPolicy, RESET_LINGER};
+use crate::context::ReplicationContext;
 use crate::event::{ConnectionTermination, ReplicaExpulsionCause, ReplicaId};
 use crate::replica::ReplicaLifecycleStage;
 use windtunnel_model::Time;

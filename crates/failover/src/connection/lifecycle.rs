@@ -1,7 +1,7 @@
 //! Where a connection is in its life, and the times that end it.
 
-use super::ReplicationContext;
 use super::replica_set::ConnectionReplicaSet;
+use crate::context::ReplicationContext;
 use crate::event::{ConnectionTermination, ReplicatedConnectionKey, ReplicationEventKind};
 use windtunnel_model::{Span, Time};
 

@@ -1,12 +1,13 @@
 //! The handshake: SYN to all, and the SYN-ACK that all can keep.
 
+use super::ReplicatedConnection;
 use super::client_state::{ClientTcpState, mss_default};
 use super::delivered::DeliveredStream;
 use super::lifecycle::{ConnectionLifecycle, ConnectionPhase};
 use super::replica_set::ConnectionReplicaSet;
 use super::server_state::VirtualServerTcpState;
-use super::{ReplicatedConnection, ReplicationContext};
 use crate::config::{OPENING_MAX, REPLICAS_MAX, RESET_LINGER};
+use crate::context::ReplicationContext;
 use crate::event::{
     ConnectionTermination, ReplicaExpulsionCause, ReplicaId, ReplicatedConnectionKey,
     ReplicationEventKind,

@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
+use super::ReplicatedConnection;
 use super::comparison::OutputComparison;
 use super::lifecycle::ConnectionPhase;
 use super::repetition::{RepetitionResponse, SegmentRepetition};
-use super::{ReplicatedConnection, ReplicationContext};
+use crate::context::ReplicationContext;
 use crate::event::{ReplicaExpulsionCause, ReplicaId};
 use crate::offset::len64;
 use crate::replica::ReplicaAckKind;

@@ -1,10 +1,10 @@
 //! Packets to replicas: the client's in each replica's numbers, and some in its place.
 
-use super::ReplicationContext;
 use super::client_state::ClientTcpState;
 use super::delivered::DeliveredStream;
 use super::replica_set::ConnectionReplicaSet;
 use super::server_state::VirtualServerTcpState;
+use crate::context::ReplicationContext;
 use crate::draft::SegmentDraft;
 use crate::event::ReplicaId;
 use crate::icmp::IcmpQuotedSegment;

@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::ReplicationContext;
 use crate::config::{FailureDetectorConfig, REPLICAS_MAX};
+use crate::context::ReplicationContext;
 use crate::event::{
     ReplicaExpulsionCause, ReplicaId, ReplicatedConnectionKey, ReplicationEventKind,
 };

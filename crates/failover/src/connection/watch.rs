@@ -1,10 +1,11 @@
 //! Time: what is due, and connections that are forgotten.
 
+use super::ReplicatedConnection;
 use super::detector::{ReplicaFailureDetector, ReplicaJudgement};
 use super::lifecycle::ConnectionPhase;
 use super::monitor::ReplicaProgressMonitor;
-use super::{ReplicatedConnection, ReplicationContext};
 use crate::config::{OPENING_MAX, RESET_LINGER};
+use crate::context::ReplicationContext;
 use crate::event::ConnectionTermination;
 use windtunnel_model::Time;
 

@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FixedRoute, PartitionMode, ServiceChange};
+use super::partition::PartitionMode;
+use super::route::FixedRoute;
+use super::service::ServiceChange;
 use crate::demand::Demand;
 use crate::id::{Lane, NetworkVertex, NodeId};
 use crate::profile::LinkPatch;

@@ -10,9 +10,8 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::NodeId;
+use super::written;
 use crate::lan::Subnet;
-use crate::plan::{Plan, written};
 
 /// What a node has that stands for the machine's outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -30,20 +29,6 @@ impl InternetAccess {
     /// The addresses that lead to the machine's loopback.
     pub fn host_addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
         self.host_v4.map(IpAddr::V4).into_iter().chain(self.host_v6.map(IpAddr::V6))
-    }
-}
-
-impl Plan {
-    /// The node that stands for the machine's outside.
-    #[must_use]
-    pub fn internet(&self) -> Option<NodeId> {
-        self.nodes.iter().position(|node| node.internet.is_some()).map(NodeId::from_index)
-    }
-
-    /// Every published port, with the node that it leads to.
-    pub fn published(&self) -> impl Iterator<Item = (NodeId, &PortPublication)> {
-        let nodes = self.nodes.iter().enumerate();
-        nodes.flat_map(|(id, node)| node.publish.iter().map(move |it| (NodeId::from_index(id), it)))
     }
 }
 

@@ -9,12 +9,11 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
 use crate::id::NodeId;
+use crate::message::PlanValidationError;
 use crate::quantity::Bytes;
 use crate::record::kind::RecordSource;
 use crate::time::Span;
-use crate::valid::{PlanValidationError, ensure};
 
 pub use pattern::{FlowEnd, FlowPattern, PatternError, PatternProtocol};
 
@@ -124,15 +123,6 @@ impl RecordingPolicy {
         RecordingPolicy { mode, ..RecordingPolicy::default() }
     }
 
-    /// Whether it can be done with a plan.
-    ///
-    /// # Errors
-    /// The first thing that is wrong.
-    pub(crate) fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
-        self.choice.validate(plan)?;
-        self.check_bounds().map_err(|(key, why)| PlanValidationError::new(format!("{key}: {why}")))
-    }
-
     /// Whether its numbers make sense.
     ///
     /// # Errors
@@ -165,41 +155,6 @@ impl RecordChoice {
     #[must_use]
     pub fn has_node(&self, node: NodeId) -> bool {
         self.nodes.is_empty() || self.nodes.contains(&node)
-    }
-
-    /// Whether every node, group and address that it names is there.
-    ///
-    /// # Errors
-    /// The first that is not.
-    pub fn validate(&self, plan: &Plan) -> Result<(), PlanValidationError> {
-        let known = self.nodes.iter().all(|node| plan.has_node(*node));
-        ensure(known, || "a node that is to be recorded does not exist".to_owned())?;
-        for host in self.flows.iter().flat_map(FlowPattern::hosts) {
-            ensure(plan.has_host(host), || {
-                format!("`{host}` is neither a node or group nor an IP address")
-            })?;
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
-    /// Whether a text is the name of a node or group, or an IP address.
-    #[must_use]
-    pub fn has_host(&self, text: &str) -> bool {
-        text.parse::<core::net::IpAddr>().is_ok()
-            || self.nodes.iter().any(|node| node.name == text || node.group == text)
-    }
-
-    /// The nodes of a name: one, or the members of a group.
-    #[must_use]
-    pub fn nodes_named(&self, name: &str) -> Vec<NodeId> {
-        if let Some(node) = self.node_named(name) {
-            return Vec::from([node]);
-        }
-        let nodes = self.nodes.iter().enumerate();
-        let members = nodes.filter(|(_, node)| node.group == name);
-        members.map(|(index, _)| NodeId::from_index(index)).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Platform;
+use super::platform::Platform;
 
 /// A file system of a node's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

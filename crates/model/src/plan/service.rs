@@ -9,8 +9,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
-use crate::id::{NodeId, RouterId, ServiceId};
+use crate::id::{NodeId, RouterId};
 use crate::time::Span;
 
 pub use change::{ServiceChange, ServiceUpdate};
@@ -282,19 +281,6 @@ impl Service {
             (_, true) => 40,
         }
     }
-}
-
-impl Plan {
-    /// The service called `name`.
-    #[must_use]
-    pub fn service_named(&self, name: &str) -> Option<ServiceId> {
-        self.services.iter().position(|it| it.name == name).map(ServiceId::from_index)
-    }
-
-    /// The most services.
-    pub const SERVICES_MAX: usize = 10_000;
-    /// The most combinations of address, port and protocol over all services.
-    pub const SERVICE_ROWS_MAX: usize = 65_000;
 }
 
 impl FailOver {

@@ -6,7 +6,7 @@ use alloc::format;
 use crate::demand::Demand;
 use crate::plan::{EventAction, NodeVerb, PartitionMode, Plan, RouteChange};
 
-use super::{PlanValidationError, Validate, ensure};
+use crate::message::{PlanValidationError, Validate, ensure};
 
 impl Plan {
     /// Whether an action fits the plan: everything that it names exists, and every value is one

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::time::Span;
 
 use super::node::PATTERN_BYTES_MAX;
-use super::{PlanValidationError, ensure};
+use crate::message::{PlanValidationError, ensure};
 
 pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), PlanValidationError> {
     let window = wanted.window.is_none_or(|window| window.to.is_none_or(|to| window.from < to));

@@ -13,7 +13,8 @@ use crate::quantity::Bytes;
 use crate::time::Span;
 use crate::trace::Traces;
 
-use super::{PlanValidationError, ensure, trace};
+use super::trace;
+use crate::message::{PlanValidationError, ensure};
 
 pub(super) fn validate(plan: &Plan, link: &Link) -> Result<(), PlanValidationError> {
     let named = |error: PlanValidationError| {

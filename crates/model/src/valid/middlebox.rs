@@ -10,7 +10,7 @@ use crate::plan::{
 };
 use crate::realm::{AddressRealms, BypassedNat};
 
-use super::{PlanValidationError, ensure};
+use crate::message::{PlanValidationError, ensure};
 
 pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let ordered = plan.middleboxes.windows(2).all(|pair| pair[0].router < pair[1].router);

@@ -10,7 +10,8 @@ use crate::lan::{Lan, Subnet};
 use crate::name;
 use crate::plan::{Link, LinkEnd, NodeInterface, Plan};
 
-use super::{PlanValidationError, ensure, link, shown};
+use super::link;
+use crate::message::{PlanValidationError, ensure, shown};
 
 pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     counts(plan)?;

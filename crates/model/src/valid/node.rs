@@ -9,7 +9,7 @@ use crate::plan::{
     ReadinessCheckSettings, ReadinessCondition, RootSource, Volume, VolumeSource,
 };
 
-use super::{PlanValidationError, Validate, ensure, shown};
+use crate::message::{PlanValidationError, Validate, ensure, shown};
 
 pub(super) fn validate(plan: &Plan, node: &Node) -> Result<(), PlanValidationError> {
     let named = |error: PlanValidationError| {

@@ -6,7 +6,7 @@ use alloc::format;
 use crate::name;
 use crate::plan::Plan;
 
-use super::{PlanValidationError, Validate, ensure, shown};
+use crate::message::{PlanValidationError, Validate, ensure, shown};
 
 pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let count = plan.reservations.len();

@@ -14,7 +14,7 @@ use crate::plan::{
 };
 use crate::time::Span;
 
-use super::{PlanValidationError, ensure, shown};
+use crate::message::{PlanValidationError, ensure, shown};
 
 pub(super) fn validate(plan: &Plan) -> Result<(), PlanValidationError> {
     let count = plan.services.len();

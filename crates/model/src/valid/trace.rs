@@ -9,7 +9,7 @@ use crate::trace::{
     self as model, DeliveryOpportunities, LinkTrace, TraceContent, TraceMode, TraceSeries, TraceUse,
 };
 
-use super::{PlanValidationError, ensure, shown};
+use crate::message::{PlanValidationError, ensure, shown};
 
 /// Which property of a lane follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
 
 use crate::hint;
 use crate::message::NodeSetupFailure;
-use crate::node_set::NodeFiles;
+use crate::node_set::files::NodeFiles;
 
 pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
     mount::set_propagation("/", Propagation::Private).map_err(|error| NodeSetupFailure {

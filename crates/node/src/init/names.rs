@@ -7,7 +7,7 @@ use windtunnel_sys::mount::{self, BindMountAccess};
 use windtunnel_sys::process;
 
 use crate::message::NodeSetupFailure;
-use crate::node_set::NodeFiles;
+use crate::node_set::files::NodeFiles;
 
 pub(super) fn set_host_name(node: &str) -> Result<(), NodeSetupFailure> {
     process::set_host_name(node)

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use windtunnel_model::plan;
 
-use crate::node_set::OwnRoot;
+use crate::node_set::own_root::OwnRoot;
 
 /// What a program starts with that says nothing else.
 #[derive(Debug)]

@@ -21,7 +21,8 @@ use super::own::DefaultProgramEnvironment;
 use super::program_limits::ProgramLimitTable;
 use super::record::ProgramRecordingFiles;
 use super::resumption::ResumptionMonitor;
-use super::{InitSetup, receive, record};
+use super::setup::InitSetup;
+use super::{receive, record};
 use crate::hint;
 use crate::message::{ExitStatus, NodeInitReply, ProgramSpawnRequest};
 

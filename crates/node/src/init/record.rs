@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount;
 
-use super::InitSetup;
+use super::setup::InitSetup;
 use crate::message::NodeSetupFailure;
-use crate::node_set::ProgramRecordingSetup;
+use crate::node_set::recording::ProgramRecordingSetup;
 
 /// Where programs find the files, and which there are.
 #[derive(Debug, Clone)]

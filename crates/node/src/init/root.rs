@@ -19,7 +19,8 @@ use windtunnel_image::{ConfinedRootFolder, FilesystemEntryKind, MergedLayerTree}
 use windtunnel_sys::mount::{self, BindMountAccess};
 
 use crate::message::NodeSetupFailure;
-use crate::node_set::{NodeFiles, OwnRoot};
+use crate::node_set::files::NodeFiles;
+use crate::node_set::own_root::OwnRoot;
 
 /// Makes the tree, beside the one in which the process is.
 pub(super) fn build(

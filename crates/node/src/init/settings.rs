@@ -10,7 +10,7 @@ use windtunnel_sys::process;
 
 use super::mounts;
 use crate::message::NodeSetupFailure;
-use crate::node_set::TableLimits;
+use crate::node_set::tables::TableLimits;
 
 /// Sets the defaults. Devices take them over when they are made.
 pub(crate) fn apply(

@@ -2,8 +2,9 @@
 
 use windtunnel_model::Plan;
 
+use super::error::CreateError;
 use super::steering::ReceivePacketSteering;
-use super::{CreateError, FABRIC_INDEX_FIRST, NodeSetOptions, RunningNode};
+use super::{FABRIC_INDEX_FIRST, NodeSetOptions, RunningNode};
 use crate::net_config::device_index;
 use crate::netlink::request::{self, Veth};
 use crate::netlink::{Netlink, NetlinkError};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_model::Plan;
 
-use super::CreateError;
+use super::error::CreateError;
 use crate::hosts;
 
 /// Where a node finds its files.

@@ -18,13 +18,13 @@ use windtunnel_routing::Routes;
 use windtunnel_sys::descriptor;
 use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
 
+use super::error::CreateError;
 use super::files::{self, NodeFiles};
-use super::{
-    CreateError, FABRIC_INDEX_FIRST, NodeSet, NodeSetOptions, RunningNode, TableLimits, devices,
-    tables,
-};
+use super::tables::TableLimits;
+use super::{FABRIC_INDEX_FIRST, NodeSet, NodeSetOptions, RunningNode, devices, tables};
 use crate::channel::SeqpacketSocket;
-use crate::init::{self, InitSetup};
+use crate::init::setup::InitSetup;
+use crate::init::{self};
 use crate::message::{NodeInitReply, NodeInitRequest};
 use crate::namespaces::Namespaces;
 

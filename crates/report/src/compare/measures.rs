@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::document::{DurationHistogram, RunSection};
-use crate::folder::RunComparisonInputs;
+use super::inputs::RunComparisonInputs;
+use crate::document::distribution::DurationHistogram;
+use crate::document::run::RunSection;
 
 /// A measure, with a value for each run that has it.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use windtunnel_model::Plan;
 
-use super::{PageMode, ReportDocument, RunSection, TopologyMap};
+use super::run::RunSection;
+use super::{PageMode, ReportDocument, TopologyMap};
 use crate::folder;
 use crate::series::LinkTimeSeriesSet;
 

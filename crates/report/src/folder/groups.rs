@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{ReportError, name_of, unusable};
+use super::error::{ReportError, unusable};
+use super::name::name_of;
 
 /// Runs of the same experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]

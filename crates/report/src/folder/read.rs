@@ -11,22 +11,18 @@ use windtunnel_model::Plan;
 use windtunnel_sys::below::FolderHandle;
 use windtunnel_trace::event::EventLogEntry;
 
-use super::{ReportError, ReportSizeLimits, line, name_of, record_files, unusable};
-use crate::document::{
-    CpuLimitSeries, DurationHistogram, EventAnnotation, MapDirectedLink, NodeOutputExcerpt,
-    RunSection, TopologyMap,
-};
+use super::error::{ReportError, unusable};
+use super::limits::ReportSizeLimits;
+use super::line::line;
+use super::name::name_of;
+use super::records::record_files;
+use crate::compare::inputs::RunComparisonInputs;
+use crate::document::distribution::DurationHistogram;
+use crate::document::map::MapDirectedLink;
+use crate::document::run::RunSection;
+use crate::document::{CpuLimitSeries, EventAnnotation, NodeOutputExcerpt, TopologyMap};
 use crate::flows::FlowEvidenceSummary;
 use crate::series::{LinkTimeSeriesSet, SampleTableReader};
-
-/// What is compared and not shown.
-#[derive(Debug, Default)]
-pub(crate) struct RunComparisonInputs {
-    /// Time of each recorded request.
-    pub request_ns: Vec<u64>,
-    /// All drops and all that was offered, by lane.
-    pub packets: Vec<(u64, u64)>,
-}
 
 /// The folder of a run, which may be a stranger's: regular files in it are read, and no others.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use super::{LinkTimeSeries, LinkTimeSeriesSet, SAMPLE_NS};
-use crate::document::MapDirectedLink;
-use crate::folder::line as read_line;
+use crate::document::map::MapDirectedLink;
+use crate::folder::line::line as read_line;
 
 /// Why a table cannot be read.
 #[derive(Debug, thiserror::Error)]

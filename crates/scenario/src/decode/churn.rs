@@ -4,16 +4,16 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::{Probability, Span};
 
-use super::event::NodeNames;
 use super::fault::{
     AmountForm, EndDraft, Ending, NodeAmount, Period, read_end, read_optional_at, read_share,
 };
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
+use super::names::NodeNames;
 use crate::churn::Speed;
 use crate::grammar::{
-    MapSchema, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text,
-    words,
+    Decoder, Fields, MapSchema, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, form, map, text, words,
 };
+use crate::position::LocatedValue;
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
 

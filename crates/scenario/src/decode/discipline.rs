@@ -10,9 +10,9 @@ use windtunnel_model::profile::{
 use windtunnel_model::{Bytes, Probability, Span};
 
 use super::property::{QueueLimitForm, read_length};
-use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, form, map, words,
+    Decoder, Fields, MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm,
+    YamlMapEntry, form, map, words,
 };
 use crate::text::list;
 use crate::tree::YamlValueKind;

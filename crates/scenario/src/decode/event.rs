@@ -4,7 +4,7 @@ mod partition;
 
 use windtunnel_model::Span;
 use windtunnel_model::demand::Demand;
-use windtunnel_model::plan::{NodeVerb, PartitionMode};
+use windtunnel_model::plan::NodeVerb;
 
 use super::churn::{Churn, ChurnDraft};
 use super::fault::{
@@ -12,13 +12,14 @@ use super::fault::{
 };
 use super::limits::LimitChangeForm;
 use super::link::{Both, LinkKeys};
+use super::names::{DirectionName, LinkNames, NodeNames};
 use super::route::{EventRoute, RouteDraft};
 use super::service::{OfServices, ServiceEventDraft, read_service_event};
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
-use crate::grammar::{ListElement, MapSchema, Name, NameListForm, form, map, words};
-use crate::position::SourceLocation;
+use crate::grammar::{Decoder, Fields, ListElement, MapSchema, YamlMapEntry, form, map, words};
+use crate::position::{LocatedValue, SourceLocation};
 use crate::tree::{YamlValue, YamlValueKind};
 use partition::Partition;
+pub(crate) use partition::PartitionDraft;
 
 /// An event as the file has it.
 #[derive(Debug)]
@@ -49,11 +50,7 @@ pub(crate) enum EventDraftKind {
         nodes: Vec<LocatedValue<String>>,
         limits: Demand,
     },
-    Partition {
-        place: SourceLocation,
-        groups: Vec<Vec<LocatedValue<String>>>,
-        cut: PartitionMode,
-    },
+    Partition(PartitionDraft),
     Heal,
     Route(RouteDraft),
     Reroute,
@@ -195,7 +192,7 @@ fn read_at(
     let kind = match subject.key {
         "link" => read_link_event(from, fields),
         "node" => read_node_event(from, fields),
-        "partition" => from.read(fields, Event::PARTITION).flatten(),
+        "partition" => from.read(fields, Event::PARTITION).flatten().map(EventDraftKind::Partition),
         "route" => from.read(fields, Event::ROUTE).flatten().map(EventDraftKind::Route),
         "reroute" => from.read(fields, Event::REROUTE).flatten().map(|()| EventDraftKind::Reroute),
         "flap" => from.read(fields, Event::FLAP).flatten().map(EventDraftKind::Flap),
@@ -302,42 +299,6 @@ fn read_node_event(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<EventD
         return None;
     }
     Some(EventDraftKind::Node { nodes: nodes?, verb, some })
-}
-
-form! {
-    /// Names of links.
-    pub(super) LinkNames: Vec<LocatedValue<String>>, by read_link_names, like NameListForm::schema
-}
-
-fn read_link_names(
-    from: &mut Decoder<'_>,
-    field: YamlMapEntry<'_>,
-) -> Option<Vec<LocatedValue<String>>> {
-    from.names(field, "a link's name or a list of them")
-}
-
-form! {
-    /// Names of nodes and groups.
-    pub(super) NodeNames: Vec<LocatedValue<String>>, by read_node_names, like NameListForm::schema
-}
-
-fn read_node_names(
-    from: &mut Decoder<'_>,
-    field: YamlMapEntry<'_>,
-) -> Option<Vec<LocatedValue<String>>> {
-    from.names(field, "a node's name or a list of them")
-}
-
-form! {
-    /// `up`, `down` or `a-b`.
-    pub(super) DirectionName: LocatedValue<String>, by read_direction_name, like Name::schema
-}
-
-fn read_direction_name(
-    from: &mut Decoder<'_>,
-    field: YamlMapEntry<'_>,
-) -> Option<LocatedValue<String>> {
-    from.text_at(field, "`up`, `down` or the two ends as `from-to`")
 }
 
 form! {

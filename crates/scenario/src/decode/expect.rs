@@ -8,22 +8,20 @@ mod service;
 
 use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
-use windtunnel_model::expect::{
-    ExpectationWindow, LinkFact, PacketCount, PathFact, ProgramFact, RateStatistic,
-};
+use windtunnel_model::expect::{ExpectationWindow, LinkFact, PacketCount, PathFact, ProgramFact};
 
-use super::event::DirectionName;
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
+use super::names::DirectionName;
 use crate::grammar::{
-    ListElement, MapSchema, Name, SchemaDefinitions, ValueForm, form, map, text, texts,
+    Decoder, Fields, ListElement, MapSchema, Name, SchemaDefinitions, ValueForm, YamlMapEntry,
+    form, map, text, texts,
 };
-use crate::position::SourceLocation;
-use bounds::{CountBoundsForm, ShareBounds, TimeBounds};
+use crate::position::{LocatedValue, SourceLocation};
+use bounds::{CountBoundsForm, ShareBounds};
 use drops::DropBoundsForm;
 use figure::{LatenessFigures, QueueFigures, RateFact, RateFigures, RttFigures};
-use program::{ExitCode, LogExpectationForm, Members, read_of_node};
+use program::{Members, NodeFacts, read_program_facts};
 pub(crate) use service::ServiceExpected;
-use service::{ServiceFacts, read_of_service};
+use service::{ServiceFacts, read_service_expected};
 
 /// An expectation as the file has it; each of its facts becomes one of the plan.
 #[derive(Debug)]
@@ -104,23 +102,6 @@ map! {
         /// The part of the run that is meant: two times after the run began, such as `[10s, 20s]`,
         /// or `[10s, end]`; default: all of it.
         "between" BETWEEN: TimeWindowForm,
-    }
-}
-
-map! {
-    /// What can be expected of programs.
-    NodeFacts {
-        /// How its programs exit: a code (128+n also for a signal n), a signal such as `SIGTERM`,
-        /// or `any`.
-        "exit" EXIT: ExitCode,
-        /// When its programs have exited, after the run began.
-        "exited" EXITED: TimeBounds,
-        /// When its programs became ready, after the run began.
-        "ready" READY: TimeBounds,
-        /// How long the last life of its programs lasted, to the end of the run at the most.
-        "runtime" RUNTIME: TimeBounds,
-        /// What its programs write: a regular expression that a line must match, or more.
-        "log" LOG: LogExpectationForm,
     }
 }
 
@@ -216,6 +197,19 @@ impl ValueForm for TimeWindowForm {
         let time = definitions.text("TimeOrEnd", description, pattern, "20s");
         json!({"type": "array", "items": time, "minItems": 2, "maxItems": 2})
     }
+}
+
+fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
+    let node = fields.get(Expect::NODE).and_then(|field| from.text_at(field, "a node's name"));
+    let timed = ["exit", "exited", "ready", "runtime"].into_iter().any(|key| fields.has(key));
+    if let Some(between) = fields.get(Expect::BETWEEN).filter(|_| timed) {
+        let hint = "bound the time itself, such as `exited: {min: 10s, max: 20s}`";
+        from.mistake_with_hint(between.place, "`between` goes with `log` only", hint);
+        return None;
+    }
+    let any = from.read_or(fields, Expect::OF, false)?;
+    let facts = read_program_facts(from, fields)?;
+    Some(Subject::Node { node: node?, any, facts })
 }
 
 fn read_of_path(
@@ -326,7 +320,11 @@ fn read_of_link(from: &mut Decoder<'_>, fields: &Fields<'_>, in_window: bool) ->
     Some(Subject::Link { link: link?, direction, facts })
 }
 
-/// `rate` alone means its best second.
-const RATE_MEANT: RateStatistic = RateStatistic::Peak;
+fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
+    let service = from.read(fields, Expect::SERVICE).flatten();
+    let expected = read_service_expected(from, fields)?;
+    Some(Subject::Service { service: service?, expected })
+}
+
 /// More often, and the echoes would be a load of their own.
 const EVERY_LEAST: Span = Span::from_millis(1);

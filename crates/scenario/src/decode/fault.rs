@@ -3,12 +3,12 @@
 use serde_json::{Value as Json, json};
 use windtunnel_model::{Probability, Span};
 
-use super::event::{DirectionName, LinkNames};
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
+use super::names::{DirectionName, LinkNames};
 use crate::grammar::{
-    BoundedInteger, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm,
-    form, map,
+    BoundedInteger, Decoder, Fields, RequiredKeyForm, SchemaAlternative, SchemaDefinitions,
+    SchemaKey, ValueForm, YamlMapEntry, form, map,
 };
+use crate::position::LocatedValue;
 
 /// When something that goes on ends; all `None`: with the run.
 #[derive(Debug, Clone, Default)]

@@ -4,29 +4,24 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{OnOverload, Routing};
 
-use super::event::Event;
-use super::expect::Expect;
-use super::lan::Lans;
-use super::link::{Both, Link, read_both};
-use super::machine::{HostLoss, HostTimeout, Placement, WhichDelays};
-use super::model::{Division, Model, read_model};
-use super::node::{Node, NodeDefaults, NodeKeys, read_defaults};
-use super::pool::{GivenPools, read_pools};
-use super::record::RecordingForm;
-use super::reserve::ReservationMapForm;
-use super::route::Route;
-use super::router::Routers;
-use super::service::ServiceMapForm;
-use super::{
-    AddressFamilyPools, Decoder, EventDraft, ExpectDraft, Fields, LanDraft, LinkDraft, LinkKeys,
-    LocatedValue, MachineKeys, ModelDraft, NodeDraft, RecordDraft, ReservationDraft, RouteDraft,
-    RouterDraft, ServiceDraft, YamlMapEntry,
-};
+use super::event::{Event, EventDraft};
+use super::expect::{Expect, ExpectDraft};
+use super::lan::{LanDraft, Lans};
+use super::link::{Both, Link, LinkDraft, LinkKeys, read_both};
+use super::machine::{HostLoss, HostTimeout, MachineKeys, Placement, WhichDelays};
+use super::model::{ModelDraft, ModelTable, read_model};
+use super::node::{Node, NodeDefaults, NodeDraft, NodeKeys, read_defaults};
+use super::pool::{AddressFamilyPools, PoolTable, read_pools};
+use super::record::{RecordDraft, RecordingForm};
+use super::reserve::{ReservationDraft, ReservationMapForm};
+use super::route::{Route, RouteDraft};
+use super::router::{RouterDraft, Routers};
+use super::service::{ServiceDraft, ServiceMapForm};
 use crate::grammar::{
-    BoundedInteger, ListForm, RequiredKeyForm, SchemaDefinitions, SchemaKey, ValueForm, form, map,
-    text, words,
+    BoundedInteger, Decoder, Fields, ListForm, RequiredKeyForm, SchemaDefinitions, SchemaKey,
+    ValueForm, YamlMapEntry, form, map, text, words,
 };
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::text::shorten;
 use crate::tree::{YamlValue, YamlValueKind};
 
@@ -70,13 +65,7 @@ map! {
         /// How long the run lasts at the most; default: until every program except daemons has
         /// exited.
         "duration" DURATION: Duration,
-        /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default
-        /// 10.0.0.0/16 and fd00::/64.
-        "address" ADDRESS: GivenPools,
-        /// Whether nodes have IPv4 addresses; default true.
-        "ipv4" IPV4: bool,
-        /// Whether nodes have IPv6 addresses; default true.
-        "ipv6" IPV6: bool,
+        ..PoolTable,
         /// What holds for every link or node that does not say otherwise.
         "defaults" DEFAULTS: Defaults,
         /// The nodes by name. A name is a host name: lower-case letters, digits and `-`.
@@ -99,11 +88,7 @@ map! {
         /// What is done when this machine has less processor time than programs and emulation need;
         /// default report.
         "on-overload" ON_OVERLOAD: Overload,
-        /// How the network between nodes is emulated; default hops.
-        "model" MODEL: Model,
-        /// With `model: paths`: how flows divide the bandwidth of a link that they share; default
-        /// rtt-aware.
-        "sharing" SHARING: Division,
+        ..ModelTable,
         /// Where a run has several machines: how nodes are put on them; default auto.
         "placement" PLACEMENT: Placement,
         /// Where a run has several machines: what is done when one of them is lost; default fail.

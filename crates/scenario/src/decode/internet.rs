@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use windtunnel_model::plan::{InternetAllowRule, PortPublication};
 
-use super::{Decoder, LocatedValue, YamlMapEntry};
-use crate::grammar::{NameListForm, form};
+use crate::grammar::{Decoder, NameListForm, YamlMapEntry, form};
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 form! {

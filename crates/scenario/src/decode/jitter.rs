@@ -4,8 +4,9 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::profile::{Jitter, JitterDistribution};
 
-use super::{Decoder, YamlMapEntry};
-use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, map, words};
+use crate::grammar::{
+    Decoder, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, map, words,
+};
 use crate::tree::YamlValueKind;
 
 map! {

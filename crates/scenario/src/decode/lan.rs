@@ -6,10 +6,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Subnet;
 
 use super::pool::read_pool;
-use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    Name, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, one_or_two, texts,
+    Decoder, Name, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form, map,
+    one_or_two, texts,
 };
+use crate::position::LocatedValue;
 use crate::text::shorten;
 use crate::tree::YamlValueKind;
 

@@ -6,10 +6,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::{Bytes, Rate};
 
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, map,
+    BoundedInteger, Decoder, Fields, MapSchema, SchemaAlternative, SchemaDefinitions, SchemaKey,
+    ValueForm, YamlMapEntry, map,
 };
+use crate::position::LocatedValue;
 use crate::text::{list, shorten};
 use crate::tree::{YamlValue, YamlValueKind};
 use disk::DiskRate;

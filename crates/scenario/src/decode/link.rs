@@ -4,11 +4,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::LinkPatch;
 
 use super::property::{Direction, read_properties};
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    ListElement, RequiredKeyForm, SchemaDefinitions, ValueForm, form, map, texts,
+    Decoder, Fields, ListElement, RequiredKeyForm, SchemaDefinitions, ValueForm, YamlMapEntry,
+    form, map, texts,
 };
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::preset::{AccessLinkPreset, presets};
 
 /// A link as the file has it.

@@ -4,8 +4,9 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
 use windtunnel_model::profile::{GilbertElliott, LossModel};
 
-use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, map};
+use crate::grammar::{
+    Decoder, Fields, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, map,
+};
 use crate::tree::YamlValueKind;
 
 map! {

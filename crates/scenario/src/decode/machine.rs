@@ -5,8 +5,8 @@ use windtunnel_model::placement::{
     DelayRequirement, HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST, OnHostLoss, Strategy,
 };
 
-use super::{Decoder, LocatedValue, YamlMapEntry};
-use crate::grammar::{ValueForm, form, text, words};
+use crate::grammar::{Decoder, ValueForm, YamlMapEntry, form, text, words};
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 /// The file's own keys about machines.

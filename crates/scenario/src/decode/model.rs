@@ -2,10 +2,9 @@
 
 use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 
-use super::file::File;
-use super::{Decoder, Fields, LocatedValue};
 use crate::error::Diagnostics;
-use crate::grammar::{ValueForm, words};
+use crate::grammar::{Decoder, Fields, ValueForm, map, words};
+use crate::position::LocatedValue;
 
 /// `model` and `sharing`.
 #[derive(Debug, Default)]
@@ -61,6 +60,17 @@ impl ModelDraft {
     }
 }
 
+map! {
+    /// What the file says of the emulation of its network.
+    ModelTable {
+        /// How the network between nodes is emulated; default hops.
+        "model" MODEL: Model,
+        /// With `model: paths`: how flows divide the bandwidth of a link that they share; default
+        /// rtt-aware.
+        "sharing" SHARING: Division,
+    }
+}
+
 words! {
     /// How the network between nodes is emulated.
     Model as "NetworkModel"; NetworkModelKind {
@@ -85,7 +95,7 @@ words! {
 /// Reads `model` and `sharing` of the file.
 pub(super) fn read_model(from: &mut Decoder<'_>, file: &Fields<'_>) -> ModelDraft {
     let mut draft = ModelDraft::default();
-    if let Some(field) = file.get(File::MODEL) {
+    if let Some(field) = file.get(ModelTable::MODEL) {
         let model = Model::read(from, field);
         draft.model = model.map(|value| LocatedValue { value, place: field.wrong() });
         if model.is_none() {
@@ -93,6 +103,6 @@ pub(super) fn read_model(from: &mut Decoder<'_>, file: &Fields<'_>) -> ModelDraf
             return draft;
         }
     }
-    draft.sharing = from.read_at_key(file, File::SHARING);
+    draft.sharing = from.read_at_key(file, ModelTable::SHARING);
     draft
 }

@@ -3,24 +3,23 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use serde_json::Value as Json;
-use windtunnel_model::plan::{InternetAllowRule, NodeFilesystem, PortPublication, ProgramUser};
+use windtunnel_model::plan::{InternetAllowRule, PortPublication, ProgramUser};
 use windtunnel_model::profile::QueueLimit;
 
+use super::account::{AccountDraft, AccountForm, CommonAccount};
 use super::internet::{Allowed, Published};
 use super::limits::{LimitKeys, LimitTable, RateKeys, RateTable, read_limits, read_rates};
 use super::machine::Pin;
 use super::program::{
-    ProgramDraft, ProgramKeys, ProgramListForm, ProgramTable, Startup, TextMapForm, merged,
+    ProgramDraft, ProgramKeys, ProgramTable, RunTable, Startup, TextMapForm, merged,
     read_program_keys, read_programs,
 };
 use super::receive_queue::ReceiveQueue;
 use super::root::{RootKeys, RootTable, read_root};
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
-    one_or_two, words,
+    BoundedInteger, Decoder, Fields, NameListForm, YamlMapEntry, form, map, one_or_two,
 };
+use crate::position::LocatedValue;
 use crate::text::shorten;
 use crate::tree::{YamlValue, YamlValueKind};
 
@@ -103,13 +102,7 @@ map! {
     /// allows that, and servers of the machine's loopback under the name `host`, with
     /// `--allow-host`.
     Node, NodeDraft, by read_node {
-        /// The command: a text that is split into words as a shell would (no shell runs it: write
-        /// `[sh, -c, "…"]` for one), a list of words, or a list of programs `{run: …, …}`.
-        "run" RUN: ProgramListForm,
-        /// A workload that `windtunnel records workload` has written: the node does again what the
-        /// programs of the node with its name did, as client and as server, over this network. A
-        /// relative path starts at the working folder of the programs.
-        "replay" REPLAY: String,
+        ..RunTable,
         ..ProgramTable,
         ..Startup,
         /// Make so many nodes of this one, called `name-1`, `name-2` …; `name` then is their group.
@@ -158,70 +151,6 @@ map! {
         /// (`1000p`) or how much (`1MB`) may wait for that; what comes beyond that is dropped, and
         /// counted. Default: 1000p for a node with `cpu`; for others the packet loop delivers.
         "receive-queue" RECEIVE_QUEUE: ReceiveQueue,
-    }
-}
-
-words! {
-    /// The user that programs of all nodes run as.
-    CommonAccount: ProgramUser {
-        /// The user that runs windtunnel.
-        "invoker" => ProgramUser::Invoker,
-        /// Root of the node.
-        "root" => ProgramUser::Root,
-    }
-}
-
-words! {
-    /// A user that each node with an image has.
-    CommonUser as "User"; ProgramUser {
-        /// The user that runs windtunnel.
-        "invoker" => ProgramUser::Invoker,
-        /// Root of the node.
-        "root" => ProgramUser::Root,
-        /// The user that the node's image names, or root of the node if it names none.
-        "image" => ProgramUser::Image,
-    }
-}
-
-/// Who programs are.
-#[derive(Debug, Clone)]
-pub(crate) enum AccountDraft {
-    /// One that has a word.
-    User(ProgramUser),
-    /// A user of the node's own files.
-    Written(String),
-}
-
-/// The user that programs run as.
-struct AccountForm;
-
-impl ValueForm for AccountForm {
-    type Value = AccountDraft;
-
-    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<AccountDraft> {
-        let known = |text: &str| CommonUser::WORDS.iter().any(|(word, _)| *word == text);
-        match field.scalar() {
-            Some(text) if !known(text) && NodeFilesystem::is_account(text) => {
-                Some(AccountDraft::Written(text.to_owned()))
-            }
-            _ => CommonUser::read(from, field).map(AccountDraft::User),
-        }
-    }
-
-    fn schema(definitions: &mut SchemaDefinitions) -> Json {
-        let written = |definitions: &mut SchemaDefinitions| {
-            let description = "A user of the node's own files, and perhaps a group.";
-            let pattern = "^[A-Za-z0-9_.$@-]+(:[A-Za-z0-9_.$@-]+)?$";
-            definitions.text("FileUser", description, pattern, "1000:1000")
-        };
-        definitions.any_of(
-            "Account",
-            "The user that programs run as.",
-            &[
-                SchemaAlternative("One that each node has.", CommonUser::schema),
-                SchemaAlternative("One of its files.", written),
-            ],
-        )
     }
 }
 

@@ -2,8 +2,7 @@
 
 use windtunnel_model::plan::{ARCHITECTURES, Platform, PlatformError};
 
-use super::{Decoder, YamlMapEntry};
-use crate::grammar::{form, text};
+use crate::grammar::{Decoder, YamlMapEntry, form, text};
 use crate::text::{nearest, shorten};
 
 form! {

@@ -2,9 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::file::File;
-use super::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{SchemaKey, form, one_or_two};
+use crate::grammar::{Decoder, Fields, SchemaKey, YamlMapEntry, form, map, one_or_two};
 use crate::position::SourceLocation;
 use crate::text::shorten;
 
@@ -38,9 +36,22 @@ impl Default for AddressFamilyPools {
     }
 }
 
+map! {
+    /// What the file says of addresses.
+    PoolTable {
+        /// Pools that addresses come from: an IPv4 range, an IPv6 range, or a list of both; default
+        /// 10.0.0.0/16 and fd00::/64.
+        "address" ADDRESS: GivenPools,
+        /// Whether nodes have IPv4 addresses; default true.
+        "ipv4" IPV4: bool,
+        /// Whether nodes have IPv6 addresses; default true.
+        "ipv6" IPV6: bool,
+    }
+}
+
 form! {
     /// Pools as the file has them: at most one a family.
-    pub(super) GivenPools: AddressFamilyPools, by read_given_pools, like one_or_two
+    GivenPools: AddressFamilyPools, by read_given_pools, like one_or_two
 }
 
 fn read_given_pools(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<AddressFamilyPools> {
@@ -67,10 +78,11 @@ fn read_given_pools(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<A
 
 /// Reads `address`, `ipv4` and `ipv6` of the file.
 pub(super) fn read_pools(from: &mut Decoder<'_>, file: &Fields<'_>) -> Option<AddressFamilyPools> {
-    let given = from.read_or(file, File::ADDRESS, AddressFamilyPools { v4: None, v6: None })?;
-    let v4 = read_switch(from, file, File::IPV4, given.v4.map(|pool| pool.place))?;
-    let v6 = read_switch(from, file, File::IPV6, given.v6.map(|pool| pool.place))?;
-    if let (false, false, Some(field)) = (v4, v6, file.get(File::IPV6)) {
+    let given =
+        from.read_or(file, PoolTable::ADDRESS, AddressFamilyPools { v4: None, v6: None })?;
+    let v4 = read_switch(from, file, PoolTable::IPV4, given.v4.map(|pool| pool.place))?;
+    let v6 = read_switch(from, file, PoolTable::IPV6, given.v6.map(|pool| pool.place))?;
+    if let (false, false, Some(field)) = (v4, v6, file.get(PoolTable::IPV6)) {
         from.mistake(field.wrong(), "IPv4 and IPv6 are both off: nodes need one of them");
         return None;
     }

@@ -4,15 +4,14 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::profile::{
     Jitter, LossModel, Overhead, PacketReordering, PropertySetting, QueueDiscipline, QueueLimit,
 };
-use windtunnel_model::{Bytes, LinkPatch, Packets, Probability, Rate, Span};
+use windtunnel_model::{Bytes, LinkPatch, Probability, Rate, Span};
 
 use super::trace::{TableTrace, TraceRate};
-use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, hint_for_unit, map,
+    Decoder, Fields, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, YamlMapEntry, map,
 };
 use crate::position::SourceLocation;
-use crate::text::shorten;
+use crate::text::{hint_for_unit, shorten};
 use crate::tree::{YamlValue, YamlValueKind};
 
 /// Declares the properties: a table of keys, and where each value goes in a patch.
@@ -115,15 +114,6 @@ fn put<F: ValueForm>(
     {
         put(patch, value);
     }
-}
-
-/// A queue's limit, if `text` is one.
-pub(crate) fn parse_queue(text: &str) -> Option<QueueLimit> {
-    if let Ok(packets) = text.parse::<Packets>() {
-        return Some(QueueLimit::Packets(packets));
-    }
-    let bytes = text.parse::<Bytes>().map(QueueLimit::Bytes);
-    bytes.or_else(|_| text.parse::<Span>().map(QueueLimit::Time)).ok()
 }
 
 /// A bandwidth that is always the same, or `none`; or delivery opportunities.

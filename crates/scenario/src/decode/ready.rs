@@ -4,11 +4,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings, ReadinessCondition};
 
-use super::program::{CommandForm, split_words};
+use super::command::{CommandForm, split_words};
 use super::service::Period;
-use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, check_regex, form, map,
+    BoundedInteger, Decoder, Fields, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry,
+    check_regex, form, map,
 };
 use crate::position::SourceLocation;
 use crate::text::shorten;

@@ -4,8 +4,7 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Bytes, Packets};
 
 use super::property::{QueueLimitForm, read_length};
-use super::{Decoder, YamlMapEntry};
-use crate::grammar::form;
+use crate::grammar::{Decoder, YamlMapEntry, form};
 
 form! {
     /// Packets or bytes.

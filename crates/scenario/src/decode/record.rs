@@ -8,11 +8,12 @@ use windtunnel_model::plan::{
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::{Bytes, Span};
 
-use super::event::NodeNames;
-use super::{Decoder, LocatedValue, YamlMapEntry};
+use super::names::NodeNames;
 use crate::grammar::{
-    BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text, words,
+    BoundedInteger, Decoder, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form,
+    map, text, words,
 };
+use crate::position::LocatedValue;
 use crate::tree::YamlValueKind;
 
 /// `record` in the file's own terms.

@@ -4,8 +4,9 @@ use serde_json::Value as Json;
 use windtunnel_model::profile::PacketReordering;
 use windtunnel_model::{Probability, Span};
 
-use super::{Decoder, YamlMapEntry};
-use crate::grammar::{SchemaAlternative, SchemaDefinitions, ValueForm, form, map};
+use crate::grammar::{
+    Decoder, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form, map,
+};
 use crate::tree::YamlValueKind;
 
 map! {

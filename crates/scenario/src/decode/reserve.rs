@@ -4,10 +4,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::demand::Demand;
 
 use super::limits::{CpuDemandDraft, DiskDemandDraft, LimitKeys, MemoryDemandDraft, number};
-use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm, map,
+    BoundedInteger, Decoder, NameListForm, RequiredKeyForm, SchemaDefinitions, ValueForm,
+    YamlMapEntry, map,
 };
+use crate::position::LocatedValue;
 
 /// A reservation as the file has it.
 #[derive(Debug)]

@@ -4,11 +4,10 @@ use windtunnel_model::plan::{
     ImageLocation, NodeFilesystem, ProgramUser, RootSource, Volume, VolumeSource,
 };
 
-use super::node::AccountDraft;
+use super::account::AccountDraft;
 use super::platform::WrittenPlatform;
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
-use crate::grammar::{NameListForm, form, map, texts};
-use crate::position::SourceLocation;
+use crate::grammar::{Decoder, Fields, NameListForm, YamlMapEntry, form, map, texts};
+use crate::position::{LocatedValue, SourceLocation};
 use crate::text::shorten;
 
 /// What a node says of its files; paths are as they are written.

@@ -4,12 +4,11 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Span;
 use windtunnel_model::plan::{Routing, RoutingMetric};
 
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    ListElement, Name, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
-    texts, words,
+    Decoder, Fields, ListElement, Name, NameListForm, SchemaAlternative, SchemaDefinitions,
+    ValueForm, YamlMapEntry, form, map, texts, words,
 };
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::tree::YamlValueKind;
 
 /// A route that is fixed.

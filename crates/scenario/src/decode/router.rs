@@ -2,16 +2,15 @@
 
 mod firewall;
 mod nat;
+mod timeouts;
 
 use serde_json::{Value as Json, json};
-use windtunnel_model::Span;
-use windtunnel_model::plan::Timeouts;
 
-use super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    Name, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, texts,
+    Decoder, Name, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry,
+    map, texts,
 };
-use crate::text::shorten;
+use crate::position::LocatedValue;
 use crate::tree::YamlValueKind;
 use firewall::FirewallForm;
 pub(crate) use firewall::{FirewallDraft, RuleDraft};
@@ -111,75 +110,4 @@ fn read_router(from: &mut Decoder<'_>, entry: YamlMapEntry<'_>) -> Option<Router
         }
     }
     Some(draft)
-}
-
-map! {
-    /// How long a flow without packets is known.
-    TimeoutKeys {
-        /// A UDP flow without a packet for so long is forgotten; default 5min (RFC 4787, REQ-5).
-        "udp-timeout" UDP: Timeout,
-        /// An established TCP connection without a segment for so long is forgotten; default 2h4min
-        /// (RFC 5382, REQ-5).
-        "tcp-timeout" TCP: Timeout,
-        /// A TCP connection that is not established yet, or closed, is forgotten after so long;
-        /// default 4min (RFC 5382, REQ-5).
-        "tcp-transitory-timeout" TCP_TRANSITORY: Timeout,
-        /// An ICMP query without a message for so long is forgotten; default 60s (RFC 5508, REQ-2).
-        "icmp-timeout" ICMP: Timeout,
-    }
-}
-
-fn read_timeouts(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Timeouts> {
-    let default = Timeouts::NAT;
-    Some(Timeouts {
-        udp: from.read_or(fields, TimeoutKeys::UDP, default.udp)?,
-        tcp: from.read_or(fields, TimeoutKeys::TCP, default.tcp)?,
-        tcp_transitory: from.read_or(
-            fields,
-            TimeoutKeys::TCP_TRANSITORY,
-            default.tcp_transitory,
-        )?,
-        icmp: from.read_or(fields, TimeoutKeys::ICMP, default.icmp)?,
-    })
-}
-
-form! {
-    /// How long a flow without packets is known.
-    Timeout: Span, by read_timeout, like Span::schema
-}
-
-fn read_timeout(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Span> {
-    let timeout = Span::read(from, field)?;
-    let (least, most) = (Timeouts::LEAST, Timeouts::MOST);
-    if !(least..=most).contains(&timeout) {
-        let message = format!("{}: `{timeout}` is not between {least} and {most}", field.key);
-        from.mistake(field.wrong(), message);
-        return None;
-    }
-    Some(timeout)
-}
-
-fn read_ports(
-    from: &mut Decoder<'_>,
-    field: YamlMapEntry<'_>,
-) -> Option<windtunnel_model::plan::PortRange> {
-    let needed = "a range of ports such as 40000-49999";
-    let text = from.text(field, needed)?;
-    let range = windtunnel_model::plan::PortRange::of(text);
-    if range.is_none() {
-        let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
-        from.mistake(field.wrong(), message);
-    }
-    range
-}
-
-form! {
-    /// A range of ports.
-    PortsForm: windtunnel_model::plan::PortRange, by read_ports, like ports_schema
-}
-
-fn ports_schema(definitions: &mut SchemaDefinitions) -> Json {
-    let description = "A port, or ports from the first to the last.";
-    let pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$";
-    definitions.text("PortRange", description, pattern, "40000-49999")
 }

@@ -2,6 +2,7 @@
 
 mod event;
 mod health;
+mod weights;
 
 use std::net::IpAddr;
 
@@ -12,17 +13,19 @@ use windtunnel_model::plan::{
     ReplicaLossResponse, Service as Model, ServicePort, TunnelEncapsulation,
 };
 
-use super::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, Name, NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions,
-    ValueForm, form, map, one_or_two, words,
+    Decoder, Name, NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, form, map, one_or_two, words,
 };
+use crate::position::LocatedValue;
 use crate::text::{list, shorten};
 use crate::tree::YamlValueKind;
 pub(crate) use event::ServiceEventDraft;
 pub(super) use event::{OfServices, read_service_event};
 use health::HealthForm;
 pub(super) use health::Period;
+pub(crate) use weights::ReplicaWeightDraft;
+use weights::WeightsForm;
 
 /// A service as the file has it.
 #[derive(Debug)]
@@ -53,13 +56,6 @@ pub(crate) struct ServiceDraft {
 pub(crate) struct PolicyDraft {
     pub(crate) policy: LoadBalancingPolicy,
     pub(crate) weights: Vec<ReplicaWeightDraft>,
-}
-
-/// The weight of a replica.
-#[derive(Debug, Clone)]
-pub(crate) struct ReplicaWeightDraft {
-    pub(crate) replica: LocatedValue<String>,
-    pub(crate) weight: u32,
 }
 
 map! {
@@ -365,33 +361,6 @@ impl ValueForm for PolicyForm {
                 SchemaAlternative("By weights.", WeightedForm::definition),
             ],
         )
-    }
-}
-
-/// Replicas and their weights.
-pub(super) struct WeightsForm;
-
-impl ValueForm for WeightsForm {
-    type Value = Vec<ReplicaWeightDraft>;
-
-    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Vec<ReplicaWeightDraft>> {
-        let entries = from.map(field, "a map of replicas and weights")?;
-        if entries.all().next().is_none() {
-            from.mistake(field.wrong(), format!("{}: no replica is named", field.key));
-            return None;
-        }
-        let weight = |from: &mut Decoder<'_>, entry: YamlMapEntry<'_>| {
-            let weight = BoundedInteger::<0, { Model::WEIGHT_MAX as u64 }>::read(from, entry)?;
-            let replica = LocatedValue { value: entry.key.to_owned(), place: entry.place };
-            Some(ReplicaWeightDraft { replica, weight: u32::try_from(weight).ok()? })
-        };
-        entries.all().map(|entry| weight(from, entry)).collect()
-    }
-
-    fn schema(_: &mut SchemaDefinitions) -> Json {
-        let most = Model::WEIGHT_MAX;
-        let weight = json!({"type": "integer", "minimum": 0, "maximum": most});
-        json!({"type": "object", "additionalProperties": weight, "minProperties": 1})
     }
 }
 

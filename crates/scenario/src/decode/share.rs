@@ -6,8 +6,9 @@ use windtunnel_model::demand::Demand;
 use windtunnel_model::profile::SendShare;
 
 use super::limits::number;
-use super::{Decoder, YamlMapEntry};
-use crate::grammar::{BoundedInteger, MapSchema, SchemaDefinitions, ValueForm, map};
+use crate::grammar::{
+    BoundedInteger, Decoder, MapSchema, SchemaDefinitions, ValueForm, YamlMapEntry, map,
+};
 use crate::text::list;
 use crate::tree::YamlValueKind;
 

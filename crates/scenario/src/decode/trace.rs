@@ -5,9 +5,9 @@ use windtunnel_model::profile::{LossModel, PropertySetting};
 use windtunnel_model::trace::{TraceContent, TraceSeries};
 use windtunnel_model::{LinkPatch, Probability, Rate, Span, TraceMode, TraceUse};
 
-use super::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map, text, words,
+    Decoder, Fields, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, form, map, text, words,
 };
 use crate::text::shorten;
 use crate::trace::TraceFormat as FileForm;

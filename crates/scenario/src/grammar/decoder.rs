@@ -6,25 +6,20 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{MapSchema, SchemaKey, ValueForm, hint_for_unit, is_extension};
+use windtunnel_model::trace::TraceContent;
+
+use super::{MapSchema, SchemaKey, ValueForm};
 use crate::error::Diagnostics;
-use crate::position::SourceLocation;
-use crate::text::{list, nearest, shorten};
-use crate::trace::TraceFiles;
-use crate::tree::YamlValueKind;
+use crate::position::{LocatedValue, SourceLocation};
+use crate::text::{hint_for_unit, list, nearest, shorten};
+use crate::trace::{TraceFiles, TraceFormat};
+use crate::tree::{YamlValueKind, is_extension};
 pub(crate) use fields::{Fields, YamlMapEntry};
 
 /// What reads the tree: where mistakes go, and the other files that the scenario names.
 pub(crate) struct Decoder<'a> {
     pub(crate) diagnostics: &'a mut Diagnostics,
     pub(crate) traces: &'a mut TraceFiles,
-}
-
-/// Something with the place where it was written.
-#[derive(Debug, Clone)]
-pub(crate) struct LocatedValue<T> {
-    pub(crate) value: T,
-    pub(crate) place: SourceLocation,
 }
 
 impl Decoder<'_> {
@@ -99,6 +94,16 @@ impl Decoder<'_> {
     ) -> Option<F::Value> {
         let field = self.required(fields, key, what)?;
         F::read(self, field)
+    }
+
+    /// The trace in `file`, which is named at `place`: its id and content.
+    pub(crate) fn trace_file(
+        &mut self,
+        file: &str,
+        form: TraceFormat,
+        place: SourceLocation,
+    ) -> Option<(u32, &TraceContent)> {
+        self.traces.trace(self.diagnostics, file, form, place)
     }
 
     /// A map with the keys of the table `M` and extensions only; `what` names it in messages.

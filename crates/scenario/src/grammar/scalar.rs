@@ -5,9 +5,8 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 use windtunnel_model::{Bytes, Probability, Span};
 
-use super::{
-    Decoder, LocatedValue, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form,
-};
+use super::{Decoder, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, form};
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 impl ValueForm for bool {
@@ -188,18 +187,6 @@ impl<F: ListElement> ValueForm for ListForm<F> {
 
     fn schema(definitions: &mut SchemaDefinitions) -> Json {
         json!({"type": "array", "items": F::schema(definitions)})
-    }
-}
-
-/// Units that people write and that mean bits to some and bytes to others.
-pub(crate) fn hint_for_unit(text: &str) -> Option<&'static str> {
-    let text = text.trim();
-    if text.to_ascii_lowercase().ends_with("bps") {
-        Some("write `mbit` for a million bits a second, `MB/s` for a million bytes")
-    } else if text.ends_with('b') {
-        Some("write `KB`, `MB` or `GB` for bytes")
-    } else {
-        None
     }
 }
 

@@ -136,5 +136,5 @@ pub(crate) fn described(schema: Json, description: &str) -> Json {
     }
 }
 
-/// The keys that mean nothing here: see [`super::is_extension`].
+/// The keys that mean nothing here: see [`crate::tree::is_extension`].
 const EXTENSION: &str = "^x-";

@@ -4,8 +4,9 @@ use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{NodeId, Plan, Probability, Span};
 
-use crate::decode::{LocatedValue, NodeAmount};
+use crate::decode::NodeAmount;
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// So many of the nodes, by the seed: each occurrence and each verb has random numbers of its own.
 pub(super) fn chosen(

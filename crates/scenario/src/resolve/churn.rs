@@ -6,19 +6,18 @@ use windtunnel_model::plan::{EventAction, ScheduledEvent};
 use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{NodeId, Probability, Span};
 
-use super::ExpansionBudget;
 use super::amount::{count_of, share_of};
 use super::end::RepetitionEnd;
-use super::event::{EventTimeline, Scene, members, weight};
-use crate::LARGEST_FILE;
+use super::expansion::{ExpansionBudget, weight};
+use super::scene::Scene;
+use super::timeline::EventTimeline;
 use crate::churn::{
     ChurnRate, ChurnScript, ChurnTrace, PopulationChange, Speed, TextError, by_rate,
 };
-use crate::decode::{
-    ChurnDraft, ChurnKind, EndDraft, EventDraft, LocatedValue, NodeAmount, TextDraft,
-};
+use crate::decode::{ChurnDraft, ChurnKind, EndDraft, EventDraft, NodeAmount, TextDraft};
 use crate::error::Diagnostics;
-use crate::position::{SourceLocation, line};
+use crate::position::{LocatedValue, SourceLocation, line};
+use crate::source::LARGEST_FILE;
 
 /// The most moves that one description may come to.
 const MOST_MOVES: usize = 1_000_000;
@@ -31,7 +30,7 @@ pub(super) fn expand(
     budget: &mut ExpansionBudget,
     timeline: &mut EventTimeline,
 ) -> Option<()> {
-    let mut nodes = members(found, scene.directory, scene.plan, &churn.nodes, "churn")?;
+    let mut nodes = scene.members(found, &churn.nodes, "churn")?;
     nodes.retain(|id| !scene.plan.nodes[id.index()].programs.is_empty());
     check_shared(found, churn, &nodes, scene, timeline)?;
     let stage = ChurnResolver { event, nodes: &nodes, scene };

@@ -6,9 +6,9 @@ use std::ops::Range;
 use windtunnel_model::name::{LABEL_LETTERS_MAX, LabelError, check_label};
 use windtunnel_model::{LanId, LinkId, NetworkVertex, NodeId, Plan, RouterId};
 
-use crate::decode::{LocatedValue, MOST_NODES, ScenarioDraft};
+use crate::decode::{MOST_NODES, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::text::{nearest, shorten};
 
 /// The names of the file.

@@ -2,7 +2,7 @@
 
 use windtunnel_model::Span;
 
-use super::event::Scene;
+use super::scene::Scene;
 use crate::decode::{EndDraft, EventDraft};
 use crate::error::Diagnostics;
 

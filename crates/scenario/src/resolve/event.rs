@@ -1,50 +1,20 @@
 //! Events: names worked out, directions found, sorted by time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{EventAction, LinkChange, PartitionMode, ScheduledEvent};
-use windtunnel_model::{Lane, LinkDirection, LinkId, NetworkVertex, NodeId, Plan, Span};
+use windtunnel_model::{Lane, NetworkVertex, Plan, Span};
 
-use super::ExpansionBudget;
 use super::amount::chosen;
-use super::directory::{Directory, file_name};
+use super::directory::Directory;
 use super::end::RepetitionEnd;
-use crate::decode::{
-    EventDraft, EventDraftKind, LinkKeys, LocatedValue, PathModelReason, ScenarioDraft,
-};
+use super::expansion::{ExpansionBudget, weight};
+use super::scene::Scene;
+use super::timeline::EventTimeline;
+use crate::decode::{EventDraft, EventDraftKind, LinkKeys, PartitionDraft, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::SourceLocation;
-use crate::text::shorten;
-use crate::{ReadFile, ScenarioSource};
-
-/// What events are resolved against.
-pub(crate) struct Scene<'a> {
-    pub(super) directory: &'a Directory,
-    pub(super) plan: &'a Plan,
-    /// Why the plan's network model is paths, if it is.
-    pub(super) why: PathModelReason,
-    /// The text in which the events stand, for places inside of it.
-    pub(super) text: &'a str,
-    pub(super) files: &'a ReadFile<'a>,
-    /// When the events are seen: the beginning of the run, or now.
-    pub(super) now: Span,
-    /// The nodes outside the population now; `None`: the run has not begun.
-    pub(super) absent: Option<&'a BTreeSet<NodeId>>,
-    /// The nodes that events make replicas, each with its service.
-    pub(super) added: &'a [(String, NodeId)],
-}
-
-/// Events while they are worked out.
-#[derive(Debug, Default)]
-pub(super) struct EventTimeline {
-    pub(super) events: Vec<ScheduledEvent>,
-    /// The nodes that take part in a churn, and whether it is by a script or a trace.
-    pub(super) churned: BTreeMap<NodeId, bool>,
-    /// By their times, the places of events that begin a partition.
-    parted: BTreeMap<Span, SourceLocation>,
-    /// Events of which it has been said that they undo another one's partition.
-    replaces: BTreeSet<SourceLocation>,
-}
+use crate::position::{LocatedValue, SourceLocation};
+use crate::source::{ReadFile, ScenarioSource};
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
@@ -131,7 +101,7 @@ fn notice_replaced(
     timeline: &mut EventTimeline,
 ) {
     let before = match event.kind {
-        EventDraftKind::Partition { .. } => timeline.parted.insert(at, event.place),
+        EventDraftKind::Partition(_) => timeline.parted.insert(at, event.place),
         EventDraftKind::Heal => timeline.parted.remove(&at),
         _ => return,
     };
@@ -163,17 +133,17 @@ fn action(
             EventAction::Route(super::route::change(found, route, directory, budget, plan)?)
         }
         EventDraftKind::Node { nodes, verb, some } => {
-            let mut nodes = members(found, directory, plan, nodes, verb.name())?;
+            let mut nodes = scene.members(found, nodes, verb.name())?;
             if let Some(some) = some {
                 nodes = chosen(found, nodes, some, *verb, scene.now + at, plan)?;
             }
             EventAction::Node { nodes, verb: *verb }
         }
         EventDraftKind::Limit { nodes, limits } => {
-            let nodes = members(found, directory, plan, nodes, "limit")?;
+            let nodes = scene.members(found, nodes, "limit")?;
             EventAction::Limit { nodes, limits: *limits }
         }
-        EventDraftKind::Partition { groups, cut: PartitionMode::Pairs, .. } => {
+        EventDraftKind::Partition(PartitionDraft { groups, cut: PartitionMode::Pairs, .. }) => {
             let mut all = Vec::new();
             for pair in groups.chunks(2) {
                 let sides = partition(found, directory, plan, pair)?;
@@ -183,7 +153,7 @@ fn action(
             }
             EventAction::Partition { groups: all, cut: PartitionMode::Pairs }
         }
-        EventDraftKind::Partition { place, groups, cut } => {
+        EventDraftKind::Partition(PartitionDraft { place, groups, cut }) => {
             let groups = partition(found, directory, plan, groups)?;
             notice_idle(found, plan, &groups, *place);
             EventAction::Partition { groups, cut: *cut }
@@ -191,7 +161,7 @@ fn action(
         EventDraftKind::Link { links, direction, set, state } => {
             check_mtu(found, plan, set);
             super::model::check_keys(found, plan, scene.why, set);
-            let lanes = all_lanes(found, scene, links, direction.as_ref())?;
+            let lanes = scene.lanes(found, links, direction.as_ref())?;
             check_direction(found, event.place, direction.as_ref(), set)?;
             EventAction::Link(change(set, *state, &lanes))
         }
@@ -199,41 +169,6 @@ fn action(
         EventDraftKind::Flap(_) | EventDraftKind::Churn(_) => return None,
     };
     budget.spend(found, 1 + weight(&action), event.place).then_some(action)
-}
-
-/// The lanes of several links.
-pub(super) fn all_lanes(
-    found: &mut Diagnostics,
-    scene: &Scene<'_>,
-    links: &[LocatedValue<String>],
-    direction: Option<&LocatedValue<String>>,
-) -> Option<Vec<Lane>> {
-    let mut all = Vec::new();
-    for name in links {
-        all.extend(lanes(found, scene.directory, scene.plan, name, direction)?);
-    }
-    all.sort_unstable();
-    all.dedup();
-    Some(all)
-}
-
-/// How many things an action is about.
-pub(super) fn weight(action: &EventAction) -> usize {
-    match action {
-        EventAction::Link(change) => change.patches.len() + change.state.len(),
-        EventAction::Flap { lanes, .. } => lanes.len(),
-        EventAction::Node { nodes, .. }
-        | EventAction::Absent { nodes }
-        | EventAction::Limit { nodes, .. } => nodes.len(),
-        EventAction::Churn { leave, join, .. } => leave.len() + join.len(),
-        EventAction::Partition { groups, .. } => groups.iter().map(Vec::len).sum(),
-        EventAction::Route(change) => {
-            let paths = change.fix.iter().map(|route| route.path.len());
-            change.release.len() + paths.sum::<usize>()
-        }
-        EventAction::Service(changes) => changes.len(),
-        EventAction::Heal | EventAction::Reroute => 0,
-    }
 }
 
 /// A partition whose sides have no link between them, and no LAN in common, does nothing, which is
@@ -302,76 +237,6 @@ fn check_direction(
         return None;
     }
     Some(())
-}
-
-/// The lanes of the links called `name`, of one direction if that is given.
-pub(super) fn lanes(
-    found: &mut Diagnostics,
-    directory: &Directory,
-    plan: &Plan,
-    name: &LocatedValue<String>,
-    direction: Option<&LocatedValue<String>>,
-) -> Option<Vec<Lane>> {
-    let links = directory.links(found, name)?;
-    let mut lanes = Vec::new();
-    for link in links {
-        let both = LinkDirection::BOTH.map(|direction| Lane { link: *link, direction });
-        match direction {
-            None => lanes.extend(both),
-            Some(asked) => lanes.push(one_way(found, plan, *link, both, asked)?),
-        }
-    }
-    Some(lanes)
-}
-
-fn one_way(
-    found: &mut Diagnostics,
-    plan: &Plan,
-    link: LinkId,
-    both: [Lane; 2],
-    asked: &LocatedValue<String>,
-) -> Option<Lane> {
-    let ways = both.map(|lane| {
-        let (from, to) = (plan.lane_start(lane), plan.lane_end(lane));
-        let common = format!("{}-{}", file_name(plan, from), file_name(plan, to));
-        (lane, plan.lane_name(lane), common)
-    });
-    let matches = |(lane, name, common): &&(Lane, String, String)| {
-        [lane.direction.name(), name, common].contains(&asked.value.as_str())
-    };
-    let fitting: Vec<Lane> = ways.iter().filter(matches).map(|(lane, ..)| *lane).collect();
-    let name = &plan.links[link.index()].name;
-    let hint = format!("write `up` (`{}`) or `down` (`{}`)", ways[0].1, ways[1].1);
-    let message = match fitting.as_slice() {
-        [lane] => return Some(*lane),
-        [] => format!("`{}` is not a direction of `{name}`", shorten(&asked.value)),
-        _ => format!("`{}` may be either direction of `{name}`", shorten(&asked.value)),
-    };
-    found.mistake_with_hint(asked.place, message, hint);
-    None
-}
-
-/// All nodes of these names; `verb` says what their programs are needed for.
-pub(super) fn members(
-    found: &mut Diagnostics,
-    directory: &Directory,
-    plan: &Plan,
-    names: &[LocatedValue<String>],
-    verb: &str,
-) -> Option<Vec<NodeId>> {
-    let mut nodes = Vec::new();
-    for name in names {
-        let these = directory.nodes(found, name)?;
-        if these.iter().all(|id| plan.nodes[id.index()].programs.is_empty()) {
-            let message = format!("`{}` has no program to {verb}", name.value);
-            found.mistake(name.place, message);
-            return None;
-        }
-        nodes.extend(these);
-    }
-    nodes.sort_unstable();
-    nodes.dedup();
-    Some(nodes)
 }
 
 fn partition(

@@ -6,11 +6,12 @@ use windtunnel_model::expect::{
 use windtunnel_model::plan::ReadinessCondition;
 use windtunnel_model::{NetworkVertex, NodeId, Plan, Span};
 
-use super::ExpansionBudget;
 use super::directory::Directory;
-use super::event::lanes;
-use crate::decode::{ExpectDraft, LocatedValue, ScenarioDraft, Subject};
+use super::expansion::ExpansionBudget;
+use super::lanes::lanes;
+use crate::decode::{ExpectDraft, ScenarioDraft, Subject};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 pub(super) fn resolve(
     found: &mut Diagnostics,

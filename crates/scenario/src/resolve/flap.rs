@@ -4,9 +4,10 @@ use windtunnel_model::plan::{EventAction, ScheduledEvent};
 use windtunnel_model::random::{RandomSequence, RandomStream};
 use windtunnel_model::{Lane, Span};
 
-use super::ExpansionBudget;
 use super::end::RepetitionEnd;
-use super::event::{EventTimeline, Scene, all_lanes};
+use super::expansion::ExpansionBudget;
+use super::scene::Scene;
+use super::timeline::EventTimeline;
 use crate::decode::{EventDraft, FlapDraft};
 use crate::error::Diagnostics;
 
@@ -18,7 +19,7 @@ pub(super) fn expand(
     budget: &mut ExpansionBudget,
     timeline: &mut EventTimeline,
 ) -> Option<()> {
-    let lanes = all_lanes(found, scene, &flap.links, flap.direction.as_ref())?;
+    let lanes = scene.lanes(found, &flap.links, flap.direction.as_ref())?;
     let end = RepetitionEnd::of(found, event, &flap.end, scene)?;
     // A cut and a mend each; random phases have the same mean.
     let cuts = end.repetitions(event.at.value, flap.every.value);

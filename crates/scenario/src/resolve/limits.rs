@@ -8,8 +8,9 @@ use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{EventAction, Node, Program};
 use windtunnel_model::{Bytes, Lane, Plan, Rate};
 
-use crate::decode::{LocatedValue, NodeDraft, ScenarioDraft};
+use crate::decode::{NodeDraft, ScenarioDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// Bounds the rates of lanes. The events have to be in the plan.
 pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {

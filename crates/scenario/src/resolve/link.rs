@@ -10,8 +10,8 @@ use windtunnel_model::profile::{
 };
 use windtunnel_model::{Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, PortId};
 
-use super::ExpansionBudget;
 use super::directory::{Directory, NamedEntity};
+use super::expansion::ExpansionBudget;
 use crate::decode::{EventDraftKind, LinkDraft, LinkKeys, ScenarioDraft};
 use crate::error::{Diagnostics, ScenarioNotice};
 use names::LinkNameRegistry;

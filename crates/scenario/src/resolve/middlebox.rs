@@ -12,10 +12,9 @@ use windtunnel_model::realm::{AddressRealms, BypassedNat};
 use windtunnel_model::{Plan, RouterId};
 
 use super::directory::Directory;
-use crate::decode::{
-    FirewallDraft, ForwardDraft, LocatedValue, NatDraft, RouterDraft, ScenarioDraft,
-};
+use crate::decode::{FirewallDraft, ForwardDraft, NatDraft, RouterDraft, ScenarioDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 /// The middleboxes of the file, once all interfaces have their addresses.

@@ -9,10 +9,12 @@ use windtunnel_model::plan::{
 use windtunnel_model::{NodeId, Plan, Span};
 
 use super::directory::Directory;
-use super::{ExpansionBudget, internet, limits, root};
+use super::expansion::ExpansionBudget;
+use super::{internet, limits, root};
 use crate::decode::{NodeDraft, NodeKeys, ReadyDraft, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::{ScenarioSource, WrittenProgram};
+use crate::source::ScenarioSource;
+use crate::written::WrittenProgram;
 
 pub(super) fn resolve(
     found: &mut Diagnostics,
@@ -131,7 +133,7 @@ fn programs(
             ready: keys.ready.map(|ready| ready.what),
             after,
             start,
-            cwd: keys.cwd.as_ref().map(|cwd| absolute(base, &cwd.value)),
+            cwd: keys.cwd.as_ref().map(|cwd| root::absolute(base, &cwd.value)),
             env: keys.env,
             restart,
             demand: program.limits.demand(),
@@ -172,13 +174,6 @@ pub(super) fn written(draft: &ScenarioDraft) -> BTreeMap<String, Vec<WrittenProg
         (node.name.value.clone(), programs.collect())
     };
     draft.nodes.iter().filter(|node| !node.programs.is_empty()).map(of_node).collect()
-}
-
-pub(super) fn absolute(base: &str, path: &str) -> String {
-    if path.starts_with('/') {
-        return path.to_owned();
-    }
-    format!("{}/{path}", base.trim_end_matches('/'))
 }
 
 /// What a copy of a program takes, in things of some 64 bytes.

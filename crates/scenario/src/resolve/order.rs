@@ -1,7 +1,8 @@
 //! Cycles in `after`.
 
-use crate::decode::{LocatedValue, NodeDraft, ScenarioDraft};
+use crate::decode::{NodeDraft, ScenarioDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 use crate::resolve::directory::Directory;
 
 /// Refuses nodes that wait for each other.

@@ -5,8 +5,9 @@ use windtunnel_model::{Bytes, Plan, ReservationId};
 
 use super::directory::Directory;
 use super::limits::cores;
-use crate::decode::{LocatedValue, ReservationDraft, ScenarioDraft};
+use crate::decode::{ReservationDraft, ScenarioDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// The nodes have to be in the plan.
 pub(super) fn resolve(

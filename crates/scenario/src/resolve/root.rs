@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{ImageLocation, NodeFilesystem, RootSource, VolumeSource};
 
-use super::node::absolute;
-use crate::WrittenRoot;
 use crate::decode::{RootKeys, ScenarioDraft};
+use crate::written::WrittenRoot;
 
 /// The file system that a node's keys mean, with paths from `base`.
 pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<NodeFilesystem> {
@@ -24,6 +23,14 @@ pub(super) fn resolve(keys: &RootKeys, base: &str) -> Option<NodeFilesystem> {
     }
     let (env, cwd, user) = (BTreeMap::new(), None, keys.account.clone());
     Some(NodeFilesystem { source, env, cwd, user, volumes, keep: keys.keep })
+}
+
+/// A path as it is written, from `base`.
+pub(super) fn absolute(base: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    format!("{}/{path}", base.trim_end_matches('/'))
 }
 
 /// Where `root` or `image` of nodes is written, by the name of the node in the file.

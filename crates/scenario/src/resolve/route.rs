@@ -7,10 +7,11 @@ use windtunnel_model::plan::{FixedRoute, RouteChange};
 use windtunnel_model::{NetworkVertex, NodeId, Plan};
 use windtunnel_routing::{RouteDestination, Routes};
 
-use super::ExpansionBudget;
 use super::directory::Directory;
-use crate::decode::{LocatedValue, RouteDraft, ScenarioDraft, WayDraft};
+use super::expansion::ExpansionBudget;
+use crate::decode::{RouteDraft, ScenarioDraft, WayDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// `routes`.
 pub(super) fn resolve(

@@ -2,6 +2,7 @@
 
 mod check;
 mod expect;
+mod names;
 mod transparent;
 
 use windtunnel_model::plan::{
@@ -9,18 +10,21 @@ use windtunnel_model::plan::{
     Ping, Plan, Replica, ReplicaHealthCheck, Service, ServiceChange, ServiceUpdate,
     TransportProtocol,
 };
-use windtunnel_model::{NodeId, RouterId, ServiceId};
+use windtunnel_model::{NodeId, RouterId};
 
-use super::directory::{Directory, unknown};
-use super::event::Scene;
+use super::directory::Directory;
+use super::scene::Scene;
 use crate::decode::{
-    LocatedValue, ReplicaWeightDraft, RouterDraft, ScenarioDraft, ServiceDraft, ServiceEventDraft,
+    ReplicaWeightDraft, RouterDraft, ScenarioDraft, ServiceDraft, ServiceEventDraft,
 };
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 pub(super) use check::check;
 pub(super) use expect::expect;
+pub(super) use names::added;
+use names::{named, not_a_replica};
 
 /// The services of the file, with all but the addresses that are not given.
 pub(super) fn resolve(
@@ -236,18 +240,6 @@ fn weigh(
     }
 }
 
-fn not_a_replica(
-    found: &mut Diagnostics,
-    name: &LocatedValue<String>,
-    service: &Service,
-    nodes: &[windtunnel_model::plan::Node],
-) {
-    let replicas = service.replicas.iter().map(|it| nodes[it.node.index()].name.as_str());
-    let replicas: Vec<&str> = replicas.take(8).collect();
-    let message = format!("`{}` is no replica of `{}`", shorten(&name.value), service.name);
-    found.mistake_with_hint(name.place, message, format!("there are {}", replicas.join(", ")));
-}
-
 /// What an event does with a service.
 pub(super) fn change(
     found: &mut Diagnostics,
@@ -308,26 +300,4 @@ fn replicas_named(
     }
     not_a_replica(found, name, service, &scene.plan.nodes);
     None
-}
-
-fn named(found: &mut Diagnostics, name: &LocatedValue<String>, plan: &Plan) -> Option<ServiceId> {
-    let id = plan.service_named(&name.value);
-    if id.is_none() {
-        unknown(found, name, "service", plan.services.iter().map(|it| it.name.as_str()));
-    }
-    id
-}
-
-/// The nodes that events of the file make replicas, each with its service.
-pub(super) fn added(draft: &ScenarioDraft, directory: &Directory) -> Vec<(String, NodeId)> {
-    let mut added = Vec::new();
-    for event in &draft.events {
-        let crate::decode::EventDraftKind::Service(event) = &event.kind else { continue };
-        for name in &event.add {
-            // What is unknown is reported with the event.
-            let nodes = directory.nodes(&mut Diagnostics::default(), name).unwrap_or_default();
-            added.extend(nodes.into_iter().map(|node| (event.service.value.clone(), node)));
-        }
-    }
-    added
 }

@@ -7,8 +7,9 @@ use windtunnel_model::profile::{PropertySetting, QueueDiscipline, SendShare, Wf2
 use windtunnel_model::{Lane, LinkPatch, Plan, Rate};
 
 use super::limits::only_lane;
-use crate::decode::{LinkShareDraft, LocatedValue, NodeDraft, ProgramDraft, ScenarioDraft};
+use crate::decode::{LinkShareDraft, NodeDraft, ProgramDraft, ScenarioDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// Gives lanes their classes. The events have to be in the plan, and the rates that nodes bound.
 pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use windtunnel_model::trace::{TraceColumn, TraceSeries};
 use windtunnel_model::{Probability, QuantityError, Rate, Span};
 
-use super::TraceSyntaxError;
+use super::syntax_error::TraceSyntaxError;
 use crate::text::{nearest, shorten};
 
 /// The columns that a table may have.

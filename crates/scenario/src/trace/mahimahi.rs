@@ -2,7 +2,7 @@
 
 use windtunnel_model::trace::{DeliveryOpportunities, TraceColumn};
 
-use super::TraceSyntaxError;
+use super::syntax_error::TraceSyntaxError;
 use crate::text::shorten;
 
 /// The longest trace, in milliseconds: a year.

@@ -13,7 +13,7 @@ use crate::next;
 use crate::pacing::TransferDirection;
 use crate::record::kind::Call;
 use crate::record::region::socket_state::NONBLOCKING;
-use crate::region;
+use crate::region::region;
 use crate::senders;
 use crate::sockets::RegionSocketEntry;
 use crate::watch;
@@ -179,7 +179,7 @@ export! {
 
     fn fclose(stream: *mut c_void) -> c_int {
         // The C library closes the descriptor itself.
-        if (crate::is_live() || limit::is_live() || senders::is_live()) && !stream.is_null() {
+        if (crate::region::is_live() || limit::is_live() || senders::is_live()) && !stream.is_null() {
             let errno = next::errno();
             // SAFETY: the caller's stream is open.
             let fd = unsafe { next::fileno(stream) };

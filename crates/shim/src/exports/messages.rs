@@ -18,7 +18,7 @@ use crate::paced::{self, IoVecSlice, ReceiveAdmission};
 use crate::pacing::TransferDirection;
 use crate::record::flag;
 use crate::record::kind::Call;
-use crate::region;
+use crate::region::region;
 use crate::senders;
 
 /// A message that the kernel has just read or written.

@@ -12,12 +12,12 @@ use crate::limit;
 use crate::next;
 use crate::process;
 use crate::record::kind::CallBlindSpot;
-use crate::region;
+use crate::region::region;
 
 /// Forks by `next`. What the child has to ask the kernel it asks at once, before it may confine
 /// itself.
 fn fork_with(next: impl FnOnce() -> c_int) -> c_int {
-    if !crate::is_live() || process::owner().is_none() {
+    if !crate::region::is_live() || process::owner().is_none() {
         let result = next();
         if result == 0 && limit::is_live() {
             process::forked();
@@ -56,12 +56,12 @@ export! {
     }
 
     fn prctl(order: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
-        if order == c::PR_SET_SECCOMP && (crate::is_live() || limit::is_live()) {
+        if order == c::PR_SET_SECCOMP && (crate::region::is_live() || limit::is_live()) {
             process::confine();
         }
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::prctl(order, a, b, c, d) };
-        if order == c::PR_SET_NAME && result == 0 && crate::is_live() {
+        if order == c::PR_SET_NAME && result == 0 && crate::region::is_live() {
             process::rename();
         }
         result
@@ -180,7 +180,7 @@ extern "C" fn before_system_call(
     const EXECVEAT: usize = 322;
     const IO_URING_SETUP: usize = 425;
     const CLOSE_RANGE: usize = 436;
-    if crate::is_live() || limit::is_live() {
+    if crate::region::is_live() || limit::is_live() {
         match number {
             // SAFETY: the path is a text, and the variables are a list of texts, for the kernel as well.
             EXECVE => unsafe {

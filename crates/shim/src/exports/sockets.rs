@@ -49,7 +49,7 @@ export! {
         // SAFETY: no pointers.
         let result = unsafe { next::socket(family, kind, protocol) };
         limit::forget(result);
-        if result >= 0 && crate::is_live() {
+        if result >= 0 && crate::region::is_live() {
             descriptors::made(result, family, kind, protocol);
         }
         result
@@ -63,7 +63,7 @@ export! {
     fn socketpair(family: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
         // SAFETY: the caller's arguments are passed on.
         let result = unsafe { next::socketpair(family, kind, protocol, pair) };
-        if result >= 0 && crate::is_live() {
+        if result >= 0 && crate::region::is_live() {
             for at in 0..2 {
                 // SAFETY: the kernel has just written both.
                 descriptors::made(unsafe { *pair.add(at) }, family, kind, protocol);

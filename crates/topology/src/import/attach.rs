@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windtunnel_model::Span;
 
+use super::error::ImportError;
 use super::names::UniqueNameAllocator;
-use super::{ImportError, ImportOptions};
+use super::options::ImportOptions;
 use crate::topology::{MOST_LINKS, MOST_NODES, Topology, TopologyLink, TopologyNode};
 
 /// Attaches nodes, gives them their command, finds parts without a link between them, and checks

@@ -24,9 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
+use super::document::ImportContext;
 use super::input::{ImportSourceText, shorten};
+use super::mapping::find;
 use super::names::{self, UniqueNameAllocator};
-use super::{ImportContext, ImportOptions, find};
+use super::options::ImportOptions;
 use crate::topology::{ConversionReport, Topology};
 use alias::ServiceAliases;
 use load::ComposeFileLoader;

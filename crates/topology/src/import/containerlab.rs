@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{self, SourceLocation, YamlKey, YamlValue, YamlValueKind};
 
+use super::decimal;
 use super::delay::{DelayDistribution, DelayJitterShape};
 use super::input::{ImportSourceText, shorten};
+use super::mapping::find;
 use super::names::{self, UniqueNameAllocator};
-use super::{ImportOptions, decimal, find};
+use super::options::ImportOptions;
 use crate::topology::{
     ConversionReport, LinkDirectionProperties, Topology, TopologyLink, TopologyNode, TopologyRouter,
 };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::SourceLocation;
 
-use super::{ImportDocument, LARGEST_IMPORT, xml};
+use super::document::{ImportDocument, LARGEST_IMPORT};
 
 /// A file's text.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl<'a> ImportSourceText<'a> {
             Ok(text) => (Cow::Borrowed(text), false),
             Err(_) => (Cow::Owned(bytes.iter().map(|byte| char::from(*byte)).collect()), true),
         };
-        let input = ImportSourceText { name, text: xml::without_late_declaration(text), latin1 };
+        let input = ImportSourceText { name, text: without_late_declaration(text), latin1 };
         match input.text.find('\0') {
             Some(at) => Err(input.mistake(at, 1, "a NUL byte: this is not a text")),
             None if input.text.trim().is_empty() => Err(input.mistake(0, 1, "the file is empty")),
@@ -90,4 +90,23 @@ pub(super) fn shorten(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// The text with blanks in place of an XML declaration that comments or blanks stand before: it may
+/// only be the very first thing (XML 1.0, section 2.8), and says nothing that is needed. All other
+/// places stay what they are.
+fn without_late_declaration(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix("<!--") {
+        let Some(end) = comment.find("-->") else { return text };
+        rest = comment[end + "-->".len()..].trim_start();
+    }
+    let start = text.len() - rest.len();
+    let is_declaration =
+        rest.strip_prefix("<?xml").is_some_and(|r| r.starts_with(char::is_whitespace));
+    let (true, Some(length)) = (start > 0 && is_declaration, rest.find("?>")) else { return text };
+    let end = start + length + "?>".len();
+    let blank = |c: char| if c.is_ascii_whitespace() { c } else { ' ' };
+    let blanks: String = text[start..end].chars().map(blank).collect();
+    Cow::Owned(format!("{}{blanks}{}", &text[..start], &text[end..]))
 }

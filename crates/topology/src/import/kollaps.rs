@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use roxmltree::Node as Element;
 use windtunnel_scenario::ScenarioMistake;
 
-use super::ImportOptions;
 use super::input::{ImportSourceText, shorten};
 use super::names::{self, UniqueNameAllocator};
+use super::options::ImportOptions;
 use super::xml::{self, elements};
 use crate::topology::{Topology, TopologyLink, TopologyNode, TopologyRouter};
 use link::KollapsLink;

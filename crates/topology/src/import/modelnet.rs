@@ -7,11 +7,12 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Packets, Probability, Rate, Span};
 use windtunnel_scenario::ScenarioMistake;
 
+use super::decimal;
 use super::input::{ImportSourceText, shorten};
 use super::names::UniqueNameAllocator;
+use super::options::ImportOptions;
 use super::pair::{DirectedEdge, pair};
 use super::xml::{self, elements};
-use super::{ImportOptions, decimal};
 use crate::topology::{
     LinkDirectionProperties, Topology, TopologyLink, TopologyNode, TopologyRouter,
 };

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use windtunnel_model::{Probability, Rate};
 use windtunnel_scenario::ScenarioMistake;
 
+use super::decimal;
 use super::delay::{DelayDistribution, DelayJitterShape};
 use super::graph::{Attribute, AttributedGraph, GraphEdge};
 use super::input::{ImportSourceText, shorten};
 use super::names::{self, UniqueNameAllocator};
+use super::options::ImportOptions;
 use super::pair::{DirectedEdge, connect};
-use super::{ImportOptions, decimal};
 use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
 /// Attributes of nodes that are understood.

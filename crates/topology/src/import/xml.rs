@@ -1,7 +1,5 @@
 //! XML as a tree, without document types: no entity can grow, and nothing outside is read.
 
-use std::borrow::Cow;
-
 use roxmltree::{Document, Node, ParsingOptions};
 use windtunnel_scenario::ScenarioMistake;
 
@@ -9,25 +7,6 @@ use super::input::{ImportSourceText, shorten};
 
 /// The most elements, texts and comments.
 const MOST_NODES: u32 = 2_000_000;
-
-/// The text with blanks in place of an XML declaration that comments or blanks stand before: it may
-/// only be the very first thing (XML 1.0, section 2.8), and says nothing that is needed. All other
-/// places stay what they are.
-pub(super) fn without_late_declaration(text: Cow<'_, str>) -> Cow<'_, str> {
-    let mut rest = text.trim_start();
-    while let Some(comment) = rest.strip_prefix("<!--") {
-        let Some(end) = comment.find("-->") else { return text };
-        rest = comment[end + "-->".len()..].trim_start();
-    }
-    let start = text.len() - rest.len();
-    let is_declaration =
-        rest.strip_prefix("<?xml").is_some_and(|r| r.starts_with(char::is_whitespace));
-    let (true, Some(length)) = (start > 0 && is_declaration, rest.find("?>")) else { return text };
-    let end = start + length + "?>".len();
-    let blank = |c: char| if c.is_ascii_whitespace() { c } else { ' ' };
-    let blanks: String = text[start..end].chars().map(blank).collect();
-    Cow::Owned(format!("{}{blanks}{}", &text[..start], &text[end..]))
-}
 
 /// The document, or the first mistake.
 pub(super) fn parse<'t>(input: &'t ImportSourceText<'_>) -> Result<Document<'t>, ScenarioMistake> {

@@ -10,8 +10,9 @@ use super::geography::Coordinates;
 use super::graph::{AttributedGraph, GraphEdge, GraphVertex};
 use super::input::{ImportSourceText, shorten};
 use super::names::{self, UniqueNameAllocator};
+use super::options::ImportOptions;
 use super::pair::{DirectedEdge, connect};
-use super::{ImportOptions, decimal, units};
+use super::{decimal, units};
 use crate::topology::{ConversionReport, LinkDirectionProperties, Topology, TopologyRouter};
 
 /// Attributes that describe and change nothing that a packet would notice.

@@ -1,9 +1,10 @@
 //! The checksums of a whole frame: finishing partial ones, and checking all of them.
 
+use crate::icmp::header as icmp;
 use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
-use crate::{bytes, ethernet, icmp, ipv4, tcp, udp, vnet};
+use crate::{bytes, ethernet, ipv4, tcp, udp, vnet};
 
-use super::{add, pseudo_header, sum};
+use super::sum::{add, pseudo_header, sum};
 
 /// Finishes a partial checksum and clears `NEEDS_CSUM`, as Linux's `skb_checksum_help` does.
 ///

@@ -5,7 +5,10 @@ use core::net::IpAddr;
 use crate::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, vnet};
 
-use super::{ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6, HEADER_LEN};
+use super::header::{
+    ECHO_REPLY_V4, ECHO_REPLY_V6, ECHO_REQUEST_V4, ECHO_REQUEST_V6, HEADER_LEN, PROTOCOL_V4,
+    PROTOCOL_V6,
+};
 
 const TTL: u8 = 64;
 
@@ -28,8 +31,8 @@ pub fn echo_reply_in_place(frame: &mut [u8], vnet: &mut vnet::VirtioNetHeader) -
 fn is_answerable(packet: &ParsedPacket<'_>, vnet: &vnet::VirtioNetHeader) -> bool {
     let (info, payload) = (&packet.info, packet.payload());
     let asked = match info.version {
-        IpVersion::V4 => (super::PROTOCOL_V4, ECHO_REQUEST_V4),
-        IpVersion::V6 => (super::PROTOCOL_V6, ECHO_REQUEST_V6),
+        IpVersion::V4 => (PROTOCOL_V4, ECHO_REQUEST_V4),
+        IpVersion::V6 => (PROTOCOL_V6, ECHO_REQUEST_V6),
     };
     let source_is_host = !info.source.is_multicast() && !info.source.is_unspecified();
     (info.protocol, payload.first().copied()) == (asked.0, Some(asked.1))

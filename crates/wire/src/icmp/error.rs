@@ -5,7 +5,10 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipv4, ipv6};
 
-use super::HEADER_LEN;
+use super::header::{
+    HEADER_LEN, PACKET_TOO_BIG_V6, PROTOCOL_V4, PROTOCOL_V6, TIME_EXCEEDED_V4, TIME_EXCEEDED_V6,
+    UNREACHABLE_V4, UNREACHABLE_V6,
+};
 
 /// RFC 1812, 4.3.2.3: an error is no longer than 576 bytes, IP header included.
 const V4_LEN_MAX: usize = 576;
@@ -91,19 +94,19 @@ impl IcmpErrorKind {
     fn encode(self, version: IpVersion) -> (u8, u8, u32) {
         match (self, version) {
             (Self::Said { kind, code, word }, _) => (kind, code, word),
-            (Self::TimeExceeded, IpVersion::V4) => (super::TIME_EXCEEDED_V4, 0, 0),
-            (Self::NetUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 0, 0),
-            (Self::HostUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 1, 0),
-            (Self::PortUnreachable, IpVersion::V4) => (super::UNREACHABLE_V4, 3, 0),
-            (Self::AdminProhibited, IpVersion::V4) => (super::UNREACHABLE_V4, 13, 0),
+            (Self::TimeExceeded, IpVersion::V4) => (TIME_EXCEEDED_V4, 0, 0),
+            (Self::NetUnreachable, IpVersion::V4) => (UNREACHABLE_V4, 0, 0),
+            (Self::HostUnreachable, IpVersion::V4) => (UNREACHABLE_V4, 1, 0),
+            (Self::PortUnreachable, IpVersion::V4) => (UNREACHABLE_V4, 3, 0),
+            (Self::AdminProhibited, IpVersion::V4) => (UNREACHABLE_V4, 13, 0),
             // RFC 1191, 4: the MTU is the low half of the word.
-            (Self::TooBig { mtu }, IpVersion::V4) => (super::UNREACHABLE_V4, 4, mtu.min(0xffff)),
-            (Self::TimeExceeded, IpVersion::V6) => (super::TIME_EXCEEDED_V6, 0, 0),
-            (Self::NetUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 0, 0),
-            (Self::HostUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 3, 0),
-            (Self::PortUnreachable, IpVersion::V6) => (super::UNREACHABLE_V6, 4, 0),
-            (Self::AdminProhibited, IpVersion::V6) => (super::UNREACHABLE_V6, 1, 0),
-            (Self::TooBig { mtu }, IpVersion::V6) => (super::PACKET_TOO_BIG_V6, 0, mtu),
+            (Self::TooBig { mtu }, IpVersion::V4) => (UNREACHABLE_V4, 4, mtu.min(0xffff)),
+            (Self::TimeExceeded, IpVersion::V6) => (TIME_EXCEEDED_V6, 0, 0),
+            (Self::NetUnreachable, IpVersion::V6) => (UNREACHABLE_V6, 0, 0),
+            (Self::HostUnreachable, IpVersion::V6) => (UNREACHABLE_V6, 3, 0),
+            (Self::PortUnreachable, IpVersion::V6) => (UNREACHABLE_V6, 4, 0),
+            (Self::AdminProhibited, IpVersion::V6) => (UNREACHABLE_V6, 1, 0),
+            (Self::TooBig { mtu }, IpVersion::V6) => (PACKET_TOO_BIG_V6, 0, mtu),
         }
     }
 }
@@ -121,7 +124,7 @@ fn write_v4(
     let frame = out.get_mut(..ethernet::HEADER_LEN + total)?;
     write_outer(frame, reply.mac, ethernet::IPV4)?;
     // Not fragmented, so the identification is free (RFC 6864, 4.1).
-    let fixed = [0x45, V4_TOS, 0, 0, 0, 0, 0x40, 0, TTL, super::PROTOCOL_V4, 0, 0];
+    let fixed = [0x45, V4_TOS, 0, 0, 0, 0, 0x40, 0, TTL, PROTOCOL_V4, 0, 0];
     let at = ethernet::HEADER_LEN;
     bytes::put(frame, at, fixed)?;
     bytes::put_u16(frame, at + 2, bytes::len16(total)?)?;
@@ -144,7 +147,7 @@ fn write_v6(
     let frame = out.get_mut(..ethernet::HEADER_LEN + ipv6::HEADER_LEN + length)?;
     write_outer(frame, reply.mac, ethernet::IPV6)?;
     let at = ethernet::HEADER_LEN;
-    bytes::put(frame, at, [0x60, 0, 0, 0, 0, 0, super::PROTOCOL_V6, TTL])?;
+    bytes::put(frame, at, [0x60, 0, 0, 0, 0, 0, PROTOCOL_V6, TTL])?;
     bytes::put_u16(frame, at + 4, bytes::len16(length)?)?;
     bytes::put(frame, at + 8, from.octets())?;
     bytes::put(frame, at + 24, to.octets())?;

@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use crate::packet::ParsedPacket;
 use crate::{bytes, checksum, ethernet, ipv6};
 
-use super::{HEADER_LEN, PROTOCOL_V6};
+use super::header::{HEADER_LEN, PROTOCOL_V6};
 
 /// Bytes of the longest frame that is written here.
 pub const FRAME_LEN: usize = ethernet::HEADER_LEN + ipv6::HEADER_LEN + MESSAGE_LEN;

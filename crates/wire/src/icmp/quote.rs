@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, ipv4, ipv6};
 
-use super::HEADER_LEN;
+use super::header::HEADER_LEN;
 
 /// What an error says of the flow that it is about: source and destination of the quoted packet,
 /// whose source is the receiver of the error.

@@ -4,7 +4,7 @@
 use crate::packet::{IpVersion, ParsedPacket};
 use crate::{bytes, checksum, ethernet, ipip, ipv4, ipv6};
 
-use super::{HEADER_LEN, PACKET_TOO_BIG_V6, UNREACHABLE_V4};
+use super::header::{HEADER_LEN, PACKET_TOO_BIG_V6, UNREACHABLE_V4};
 
 /// Code of "fragmentation needed".
 const FRAGMENTATION_NEEDED: u8 = 4;

@@ -1,9 +1,11 @@
 use proptest::prelude::*;
 
 use super::{endpoints, frames, pairs, payload};
-use crate::ecn::{self, EcnCodepoint};
+use crate::ecn::codepoint::EcnCodepoint;
+use crate::ecn::{self};
 use crate::hop::{ForwardingError, decrement_ttl};
-use crate::packet::{IpVersion, PacketParseError, ParsedPacket};
+use crate::packet::{IpVersion, ParsedPacket};
+use crate::parse_error::PacketParseError;
 use crate::{build, checksum, corrupt, flow, tcp, vnet};
 
 #[test]

@@ -4,7 +4,8 @@ use windtunnel_model::record::flag;
 use windtunnel_model::record::kind::Call;
 
 use super::wire::{LANES, Wire, ack, data};
-use crate::explain::{Explanation, LatencyComponent, LossDetectionMethod, RequestKind, explain};
+use crate::explain::part::LatencyComponent;
+use crate::explain::{Explanation, LossDetectionMethod, RequestKind, explain};
 use crate::history::EndpointRole::{Client, Server};
 use crate::history::{FlowSocketType, TcpSample};
 

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::wire::{LANES, Wire, ack, data};
-use crate::explain::{Explanation, LatencyComponent, explain};
+use crate::explain::part::LatencyComponent;
+use crate::explain::{Explanation, explain};
 use crate::history::EndpointRole::{self, Client, Server};
 use crate::history::{FlowHistory, TcpSample};
 

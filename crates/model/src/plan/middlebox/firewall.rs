@@ -5,7 +5,9 @@ use core::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{IpTransport, MiddleboxSide, PortRange, Timeouts};
+use super::nat::{IpTransport, PortRange};
+use super::side::MiddleboxSide;
+use super::timeouts::Timeouts;
 use crate::lan::Subnet;
 
 /// Which packets a router passes on. Those between interfaces of one side pass unless a rule says

@@ -5,7 +5,7 @@ use core::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Timeouts;
+use super::timeouts::Timeouts;
 
 /// What a NAT does. Its external addresses are those of the outside interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ServicePort;
+use super::port::ServicePort;
 use crate::id::{NodeId, ServiceId};
 
 /// A change of one service at one instant.

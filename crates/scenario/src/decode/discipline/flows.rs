@@ -5,8 +5,9 @@ use windtunnel_model::Bytes;
 use windtunnel_model::profile::{FairBy, FlowQueues, HostFairParameters, Wf2qParameters};
 
 use super::{CodelKeys, read_codel, set};
-use crate::decode::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map, words};
+use crate::grammar::{
+    BoundedInteger, Decoder, Fields, SchemaDefinitions, ValueForm, YamlMapEntry, form, map, words,
+};
 
 map! {
     /// The parameters of FQ-CoDel.

@@ -3,13 +3,20 @@
 use serde_json::{Value as Json, json};
 use windtunnel_model::plan::PartitionMode;
 
-use super::EventDraftKind;
-use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
 use crate::grammar::{
-    NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, form, map,
-    texts,
+    Decoder, NameListForm, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, form, map, texts,
 };
+use crate::position::{LocatedValue, SourceLocation};
 use crate::tree::YamlValueKind;
+
+/// A partition as the file has it.
+#[derive(Debug)]
+pub(crate) struct PartitionDraft {
+    pub(crate) place: SourceLocation,
+    pub(crate) groups: Vec<Vec<LocatedValue<String>>>,
+    pub(crate) cut: PartitionMode,
+}
 
 map! {
     /// A partition of one way: nothing passes `from` these `to` those; the way back stays open.
@@ -35,25 +42,21 @@ map! {
 pub(super) struct Partition;
 
 impl ValueForm for Partition {
-    type Value = EventDraftKind;
+    type Value = PartitionDraft;
 
-    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<EventDraftKind> {
+    fn read(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PartitionDraft> {
         let place = field.place;
         if let YamlValueKind::Map(keys) = &field.value.kind {
             if keys.iter().any(|(key, _)| key.text == Pairs::PAIRS.name) {
                 let fields = from.table::<Pairs>(field, "a partition of pairs")?;
                 let groups = from.need(&fields, Pairs::PAIRS, "a partition of pairs")?;
-                return Some(EventDraftKind::Partition {
-                    place,
-                    groups,
-                    cut: PartitionMode::Pairs,
-                });
+                return Some(PartitionDraft { place, groups, cut: PartitionMode::Pairs });
             }
             let fields = from.table::<OneWay>(field, "a partition of one way")?;
             let [start, end] = [OneWay::FROM, OneWay::TO]
                 .map(|key| from.need(&fields, key, "a partition of one way"));
             let groups = vec![start?, end?];
-            return Some(EventDraftKind::Partition { place, groups, cut: PartitionMode::OneWay });
+            return Some(PartitionDraft { place, groups, cut: PartitionMode::OneWay });
         }
         let needed =
             "a list of two or more lists of names, or {from: […], to: […]}, or {pairs: […]}";
@@ -69,7 +72,7 @@ impl ValueForm for Partition {
             Group::read(from, group)
         });
         let groups = read.collect::<Option<Vec<_>>>()?;
-        Some(EventDraftKind::Partition { place, groups, cut: PartitionMode::Between })
+        Some(PartitionDraft { place, groups, cut: PartitionMode::Between })
     }
 
     fn schema(definitions: &mut SchemaDefinitions) -> Json {

@@ -8,9 +8,9 @@ use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{Probability, Rate, Span};
 
 use crate::decode::property::read_length;
-use crate::decode::{Decoder, Fields, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm, map,
+    BoundedInteger, Decoder, Fields, SchemaAlternative, SchemaDefinitions, SchemaKey, ValueForm,
+    YamlMapEntry, map,
 };
 use crate::text::shorten;
 

@@ -5,8 +5,9 @@ use windtunnel_model::expect::LinkFact;
 
 use super::bounds::{CountBounds, CountBoundsForm, ShareBounds, read_bounds};
 use super::figure;
-use crate::decode::{Decoder, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaAlternative, SchemaDefinitions, ValueForm, map};
+use crate::grammar::{
+    BoundedInteger, Decoder, SchemaAlternative, SchemaDefinitions, ValueForm, YamlMapEntry, map,
+};
 
 map! {
     /// Bounds of dropped packets: `min` and `max` bound all together.

@@ -7,13 +7,12 @@ use windtunnel_model::expect::{
 };
 use windtunnel_model::{Probability, Rate};
 
-use super::RATE_MEANT;
 use super::bounds::{
     OccupancyBounds, RateBounds, ShareBounds, TimeBounds, read_bounds, read_occupancy, refuse_bare,
 };
-use crate::decode::{Decoder, Fields, YamlMapEntry};
-use crate::grammar::{MapSchema, SchemaDefinitions, ValueForm, is_extension, map};
+use crate::grammar::{Decoder, Fields, MapSchema, SchemaDefinitions, ValueForm, YamlMapEntry, map};
 use crate::position::SourceLocation;
+use crate::tree::is_extension;
 
 /// What can be said of a rate.
 pub(crate) enum RateFact {
@@ -244,3 +243,5 @@ pub(super) fn some<T>(
 const RTT: &str = "bounds of a round-trip time";
 /// The names of percentiles.
 const PERCENTILE: &str = r"^p([0-9]{1,2}(\.[0-9]{1,3})?|100)$";
+/// `rate` alone means its best second.
+const RATE_MEANT: RateStatistic = RateStatistic::Peak;

@@ -3,31 +3,42 @@
 use serde_json::{Value as Json, json};
 use windtunnel_model::expect::{ExitWanted, ProgramFact, StandardStream, ValueBounds};
 
-use super::bounds::CountBoundsForm;
-use super::{Expect, NodeFacts, Subject};
-use crate::decode::{Decoder, Fields, YamlMapEntry};
+use super::bounds::{CountBoundsForm, TimeBounds};
 use crate::grammar::{
-    RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm, check_regex, form, map, text,
-    words,
+    Decoder, Fields, RequiredKeyForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, check_regex, form, map, text, words,
 };
 use crate::text::{nearest, shorten};
 
-pub(super) fn read_of_node(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
-    let node = fields.get(Expect::NODE).and_then(|field| from.text_at(field, "a node's name"));
-    let timed = ["exit", "exited", "ready", "runtime"].into_iter().any(|key| fields.has(key));
-    if let Some(between) = fields.get(Expect::BETWEEN).filter(|_| timed) {
-        let hint = "bound the time itself, such as `exited: {min: 10s, max: 20s}`";
-        from.mistake_with_hint(between.place, "`between` goes with `log` only", hint);
-        return None;
+map! {
+    /// What can be expected of programs.
+    NodeFacts {
+        /// How its programs exit: a code (128+n also for a signal n), a signal such as `SIGTERM`,
+        /// or `any`.
+        "exit" EXIT: ExitCode,
+        /// When its programs have exited, after the run began.
+        "exited" EXITED: TimeBounds,
+        /// When its programs became ready, after the run began.
+        "ready" READY: TimeBounds,
+        /// How long the last life of its programs lasted, to the end of the run at the most.
+        "runtime" RUNTIME: TimeBounds,
+        /// What its programs write: a regular expression that a line must match, or more.
+        "log" LOG: LogExpectationForm,
     }
-    let any = from.read_or(fields, Expect::OF, false)?;
+}
+
+/// Reads what is expected of programs.
+pub(super) fn read_program_facts(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+) -> Option<Vec<ProgramFact>> {
     let mut facts = Vec::new();
     facts.extend(from.read(fields, NodeFacts::EXIT)?.map(ProgramFact::Exit));
     facts.extend(from.read(fields, NodeFacts::EXITED)?.map(ProgramFact::Exited));
     facts.extend(from.read(fields, NodeFacts::READY)?.map(ProgramFact::Ready));
     facts.extend(from.read(fields, NodeFacts::RUNTIME)?.map(ProgramFact::Runtime));
     facts.extend(from.read(fields, NodeFacts::LOG)?);
-    Some(Subject::Node { node: node?, any, facts })
+    Some(facts)
 }
 
 words! {

@@ -4,10 +4,9 @@ use serde_json::{Value as Json, json};
 use windtunnel_model::Probability;
 use windtunnel_model::expect::{ServiceFact, ValueBounds};
 
-use super::super::{Decoder, Fields, LocatedValue, YamlMapEntry};
 use super::bounds::{CountBoundsForm, ShareBounds, TimeBounds};
-use super::{Expect, Subject};
-use crate::grammar::{SchemaDefinitions, ValueForm, map};
+use crate::grammar::{Decoder, Fields, SchemaDefinitions, ValueForm, YamlMapEntry, map};
+use crate::position::LocatedValue;
 
 /// What is expected of a service, names not worked out.
 #[derive(Debug)]
@@ -62,8 +61,11 @@ impl ValueForm for ReplicaSharesForm {
     }
 }
 
-pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Option<Subject> {
-    let service = from.read(fields, Expect::SERVICE).flatten();
+/// Reads what is expected of a service.
+pub(super) fn read_service_expected(
+    from: &mut Decoder<'_>,
+    fields: &Fields<'_>,
+) -> Option<ServiceExpected> {
     let shares = from.read_or(fields, ServiceFacts::SHARE, Vec::new());
     let mut facts = Vec::new();
     let mut count = |key, fact: fn(ValueBounds<u64>) -> ServiceFact| {
@@ -81,8 +83,5 @@ pub(super) fn read_of_service(from: &mut Decoder<'_>, fields: &Fields<'_>) -> Op
         let bounds = TimeBounds::read(from, field)?;
         facts.push(LocatedValue { value: ServiceFact::Gap(bounds), place: field.place });
     }
-    Some(Subject::Service {
-        service: service?,
-        expected: ServiceExpected { facts, shares: shares? },
-    })
+    Some(ServiceExpected { facts, shares: shares? })
 }

@@ -5,9 +5,9 @@ use windtunnel_model::Rate;
 use windtunnel_model::demand::Demand;
 
 use super::number;
-use crate::decode::{Decoder, YamlMapEntry};
 use crate::grammar::{
-    BoundedInteger, MapSchema, SchemaAlternative, SchemaDefinitions, ValueForm, map,
+    BoundedInteger, Decoder, MapSchema, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, map,
 };
 use crate::text::list;
 use crate::tree::YamlValueKind;

@@ -5,13 +5,12 @@ use windtunnel_model::plan::{
     Firewall as Model, FirewallPolicy, IpTransport, PortRange, Timeouts, TrafficSelector,
 };
 
-use super::{TimeoutKeys, read_timeouts};
-use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
+use super::timeouts::{TimeoutKeys, read_timeouts};
 use crate::grammar::{
-    ListElement, ListForm, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm, map,
-    words,
+    Decoder, ListElement, ListForm, NameListForm, SchemaAlternative, SchemaDefinitions, ValueForm,
+    YamlMapEntry, map, words,
 };
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::text::shorten;
 
 /// A firewall as the file has it.

@@ -6,12 +6,13 @@ use windtunnel_model::plan::{
     NatRefreshBehaviour, PortAllocation, PortRange, Timeouts,
 };
 
-use super::{PortsForm, TimeoutKeys, read_timeouts};
-use crate::decode::{Decoder, LocatedValue, YamlMapEntry};
+use super::timeouts::{TimeoutKeys, read_timeouts};
 use crate::grammar::{
-    BoundedInteger, ListElement, ListForm, Name, RequiredKeyForm, SchemaAlternative,
-    SchemaDefinitions, ValueForm, map, words,
+    BoundedInteger, Decoder, ListElement, ListForm, Name, RequiredKeyForm, SchemaAlternative,
+    SchemaDefinitions, ValueForm, YamlMapEntry, form, map, words,
 };
+use crate::position::LocatedValue;
+use crate::text::shorten;
 use crate::tree::YamlValueKind;
 
 /// A NAT as the file has it.
@@ -174,4 +175,26 @@ fn read_forward(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<Forwa
     let value = BoundedInteger::<1, 65_535>::read(from, port)?;
     let port = LocatedValue { value: u16::try_from(value).ok()?, place: port.value.place };
     Some(ForwardDraft { transport, port, to: to? })
+}
+
+fn read_ports(from: &mut Decoder<'_>, field: YamlMapEntry<'_>) -> Option<PortRange> {
+    let needed = "a range of ports such as 40000-49999";
+    let text = from.text(field, needed)?;
+    let range = PortRange::of(text);
+    if range.is_none() {
+        let message = format!("{}: `{}` is not {needed}", field.key, shorten(text));
+        from.mistake(field.wrong(), message);
+    }
+    range
+}
+
+form! {
+    /// A range of ports.
+    PortsForm: PortRange, by read_ports, like ports_schema
+}
+
+fn ports_schema(definitions: &mut SchemaDefinitions) -> Json {
+    let description = "A port, or ports from the first to the last.";
+    let pattern = "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$";
+    definitions.text("PortRange", description, pattern, "40000-49999")
 }

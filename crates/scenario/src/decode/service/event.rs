@@ -1,8 +1,8 @@
 //! Changes of a service.
 
-use super::super::{Decoder, Fields, LocatedValue};
-use super::{ReplicaWeightDraft, WeightsForm};
-use crate::grammar::{MapSchema, Name, NameListForm, map};
+use super::weights::{ReplicaWeightDraft, WeightsForm};
+use crate::grammar::{Decoder, Fields, MapSchema, Name, NameListForm, map};
+use crate::position::LocatedValue;
 use crate::text::list;
 
 /// What an event does with a service.

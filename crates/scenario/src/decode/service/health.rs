@@ -4,9 +4,10 @@ use serde_json::Value as Json;
 use windtunnel_model::Span;
 use windtunnel_model::plan::{HealthProbe, HealthProbeDatagram, ReplicaHealthCheck};
 
-use super::super::program::CommandForm;
-use super::super::{Decoder, YamlMapEntry};
-use crate::grammar::{BoundedInteger, SchemaDefinitions, ValueForm, form, map};
+use crate::decode::command::CommandForm;
+use crate::grammar::{
+    BoundedInteger, Decoder, SchemaDefinitions, ValueForm, YamlMapEntry, form, map,
+};
 use crate::text::{list, shorten};
 
 map! {

@@ -1,8 +1,8 @@
 //! Entries of a map with known keys, and values with their key.
 
-use crate::grammar::{SchemaKey, is_extension};
+use crate::grammar::SchemaKey;
 use crate::position::SourceLocation;
-use crate::tree::{YamlKey as KeyText, YamlValue, YamlValueKind};
+use crate::tree::{YamlKey as KeyText, YamlValue, YamlValueKind, is_extension};
 
 /// A map whose keys are all known.
 pub(crate) struct Fields<'t> {

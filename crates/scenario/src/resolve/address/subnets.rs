@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_model::{Plan, Subnet};
 
-use crate::decode::{LanDraft, LocatedValue, ScenarioDraft};
+use crate::decode::{LanDraft, ScenarioDraft};
 use crate::error::Diagnostics;
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 
 /// Gives every LAN its subnets. Fixed addresses of nodes that are on no LAN keep blocks of the
 /// pools free of LANs.

@@ -6,8 +6,9 @@ use windtunnel_model::plan::{FirewallRule, MiddleboxSide, RuleEnd};
 use windtunnel_model::{Plan, Subnet};
 
 use super::super::directory::{Directory, NamedEntity};
-use crate::decode::{LocatedValue, RuleDraft};
+use crate::decode::RuleDraft;
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 use crate::text::shorten;
 
 pub(super) fn resolve(

@@ -6,8 +6,9 @@ use windtunnel_model::plan::{MiddleboxSide, RouterInterface};
 use windtunnel_model::{Lane, LinkId, NetworkVertex, Plan, RouterId};
 
 use super::super::directory::{Directory, file_name};
-use crate::decode::{LocatedValue, RouterDraft};
+use crate::decode::RouterDraft;
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// The side of each interface of a router, in their order.
 pub(super) fn resolve(

@@ -9,9 +9,9 @@ use windtunnel_model::{NetworkVertex, NodeId, Plan};
 
 use super::super::address::is_edge;
 use super::super::reach::ConnectedComponents;
-use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft, is_usable};
+use crate::decode::{ScenarioDraft, ServiceDraft, is_usable};
 use crate::error::Diagnostics;
-use crate::position::SourceLocation;
+use crate::position::{LocatedValue, SourceLocation};
 use crate::text::shorten;
 
 /// Looks at the services once all have their addresses. The origin's addresses are the service's

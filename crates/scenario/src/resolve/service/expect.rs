@@ -5,9 +5,10 @@ use windtunnel_model::expect::{ExpectationClaim, ServiceFact};
 use windtunnel_model::plan::FailOver;
 
 use super::super::directory::Directory;
-use super::{added, named, not_a_replica};
-use crate::decode::{LocatedValue, ScenarioDraft, ServiceExpected};
+use super::names::{added, named, not_a_replica};
+use crate::decode::{ScenarioDraft, ServiceExpected};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// What is claimed of a service.
 pub(in crate::resolve) fn expect(

@@ -4,8 +4,9 @@ use windtunnel_model::plan::{
     FailOver, LoadBalancingPolicy, NetworkModel, Service, TransportProtocol, TunnelEncapsulation,
 };
 
-use crate::decode::{LocatedValue, ScenarioDraft, ServiceDraft};
+use crate::decode::{ScenarioDraft, ServiceDraft};
 use crate::error::Diagnostics;
+use crate::position::LocatedValue;
 
 /// Refuses what connections that outlive their server cannot have.
 pub(super) fn check(

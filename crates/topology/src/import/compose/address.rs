@@ -7,9 +7,9 @@ use windtunnel_model::Subnet;
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::{ConversionReport, Topology};
 use crate::yaml::list_of;
 

@@ -6,10 +6,10 @@ use windtunnel_model::plan::{ReadinessCheck, ReadinessCheckSettings};
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::decimal;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::ConversionReport;
 use crate::yaml::list_of;
 

@@ -4,9 +4,9 @@
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::ConversionReport;
 
 /// Keys that other files of this folder read.

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
 use super::merge::{merged, take};
 use super::source::ComposeSourceFiles;
 use super::variable::replaced;
+use crate::import::document::ImportContext;
 use crate::import::input::{ImportSourceText, shorten};
-use crate::import::{ImportContext, ImportOptions};
+use crate::import::mapping::find;
+use crate::import::options::ImportOptions;
 use crate::topology::ConversionReport;
 
 /// Files may include and services extend others so deep.

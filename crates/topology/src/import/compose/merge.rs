@@ -2,7 +2,7 @@
 
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
+use crate::import::mapping::find;
 
 /// Keys whose lists of `NAME=VALUE` and maps are the same.
 const PAIRS: [&str; 5] = ["environment", "labels", "sysctls", "annotations", "args"];

@@ -4,8 +4,9 @@ use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::reader::ComposeReader;
-use super::{find, volume};
+use super::volume;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::{ConversionReport, TopologyNode};
 
 /// Reads `secrets`, `configs` and `tmpfs` of a service: further volumes.

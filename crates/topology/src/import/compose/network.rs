@@ -6,9 +6,9 @@ use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
 use super::address::Subnets;
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::import::names::UniqueNameAllocator;
 use crate::topology::{ConversionReport, Topology, TopologyLink, TopologyNode, TopologyRouter};
 use crate::yaml::list_of;

@@ -10,8 +10,10 @@ use super::health::ComposeHealthcheck;
 use super::network::Networks;
 use super::port::{self, ComposePublishedPorts};
 use super::reader::ComposeReader;
-use super::{command, environment, find, health, key, limit, mounted, names, volume};
+use super::{command, environment, health, key, limit, mounted, volume};
 use crate::import::input::shorten;
+use crate::import::mapping::find;
+use crate::import::names;
 use crate::topology::{ConversionReport, MOST_NODES, Topology, TopologyNode};
 use crate::yaml::{list_of, map_of, text_of};
 

@@ -3,9 +3,9 @@
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlValue, YamlValueKind};
 
-use super::find;
 use super::reader::ComposeReader;
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::ConversionReport;
 
 /// What `volumes` says, as far as it is carried over.

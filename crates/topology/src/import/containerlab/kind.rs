@@ -3,8 +3,9 @@
 use windtunnel_scenario::ScenarioMistake;
 use windtunnel_scenario::yaml::{YamlKey, YamlValue, YamlValueKind};
 
-use super::{ContainerlabReader, find, note_image};
+use super::{ContainerlabReader, note_image};
 use crate::import::input::shorten;
+use crate::import::mapping::find;
 use crate::topology::ConversionReport;
 
 /// What nodes inherit.

@@ -8,9 +8,10 @@ use windtunnel_scenario::ScenarioMistake;
 
 use super::super::delay::DelayDistribution;
 use super::super::input::shorten;
-use super::super::{ImportOptions, decimal, xml};
+use super::super::{decimal, xml};
 use super::Experiment;
 use super::link::{KollapsLink, KollapsLinkDirection, loss, rate, time};
+use crate::import::options::ImportOptions;
 use crate::topology::{ConversionReport, TopologyChange, TopologyEvent};
 
 /// Attributes that are understood.
