@@ -23,8 +23,6 @@ use windtunnel_model::{Plan, ReservationId, Resource, ResourceUsage, Time};
 use windtunnel_sys::limits;
 
 pub use agent_group::AgentGroup;
-pub(crate) use enforce::data_of;
-pub(crate) use outside::CpuTimeExcess;
 
 use disks::DiskNeeds;
 use groups::NodeGroups;

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use windtunnel_limit::supervisor::SupervisedLimit;
+use windtunnel_limit::watch::data_of;
 use windtunnel_limit::{
     ControlGroup, LimitSupervisor, ProcessLimiter, ProcessScope, ProcessTree, ResumeGuardProcess,
 };
@@ -21,7 +22,6 @@ use windtunnel_sys::process::{Pid, ProcessLimits};
 use super::note::LimitGroupRecordFile;
 use super::resources::{CommandCpuSample, CommandCpuUsage, CommandResourceUsage, shared};
 use super::{LimitError, system};
-use crate::node_limits::data_of;
 use around::ForeignProcessTree;
 use check::CommandLimitLapses;
 use making::{CommandGroups, in_tree};

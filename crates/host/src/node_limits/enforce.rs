@@ -2,6 +2,7 @@
 
 use windtunnel_limit::ResourceLimitOwner;
 use windtunnel_limit::choice::without_group;
+use windtunnel_limit::watch::data_of;
 use windtunnel_model::plan::Node;
 use windtunnel_model::{LimitMechanism, NodeId, Plan, Resource};
 use windtunnel_node::{NodeInitRequest, NodeSet, ProgramLimits};
@@ -76,13 +77,3 @@ impl OwnerResourceLimits {
         }
     }
 }
-
-/// What a process may have of memory for itself where memory is only watched, in use or not: so much
-/// that programs do not meet it that use less than their limit, and no more, as it bounds what one
-/// can take between two looks.
-pub(crate) fn data_of(memory: u64) -> u64 {
-    memory.saturating_mul(4).max(memory.saturating_add(DATA_LEAST))
-}
-
-/// Stacks of 32 threads.
-const DATA_LEAST: u64 = 256 << 20;

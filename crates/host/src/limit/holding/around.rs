@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use windtunnel_limit::attach::check_rights;
 use windtunnel_limit::census::ProcessCensus;
+use windtunnel_limit::watch::data_of;
 use windtunnel_limit::{
     AttachRefusal, CgroupLimits, CgroupRelocation, PerProcess, ProcessScope, ProcessTree,
     ResumeGuardProcess,
@@ -18,7 +19,6 @@ use super::making::CommandGroups;
 use super::{CommandLimitEnforcer, supervised};
 use crate::limit::resources::shared;
 use crate::limit::{LimitError, system};
-use crate::node_limits::data_of;
 
 /// A tree that was not started from here.
 #[derive(Debug)]

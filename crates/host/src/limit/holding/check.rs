@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use windtunnel_limit::usage::{self, ProcessCpuTimeMeter};
+use windtunnel_limit::usage::{self, CpuTimeExcess, ProcessCpuTimeMeter};
 use windtunnel_limit::{CgroupLimits, ControlGroup, ProcessScope, ProcessTree, per_process};
 use windtunnel_model::Resource;
 use windtunnel_sys::clock;
@@ -13,7 +13,6 @@ use super::CommandLimitEnforcer;
 use super::making::CommandGroups;
 use crate::limit::note::LimitGroupLapse;
 use crate::limit::resources::shared;
-use crate::node_limits::CpuTimeExcess;
 
 /// What a group did not hold.
 #[derive(Debug, Default)]
