@@ -6,6 +6,10 @@
 //! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
 //! `records`, as that of a run, and `record.json`.
 
+mod place;
+mod sources;
+mod start;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
@@ -20,9 +24,9 @@ use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
 use windtunnel_trace::report;
 
-use crate::end::RecordingSignalReader;
-use crate::sources::{ProcessRecorder, ProcessRecordingTarget};
-use crate::start;
+use crate::program::gains_rights;
+use crate::signals::CommandSignalReader;
+use sources::{ProcessRecorder, ProcessRecordingTarget};
 
 /// What is recorded, and where to.
 #[derive(Debug, Clone)]
@@ -61,7 +65,7 @@ pub struct ProcessRecordingSummary {
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OutsideError {
+pub enum ProcessRecordingError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("the layer {} cannot be recorded: {why}", .layer.name())]
@@ -95,10 +99,10 @@ pub fn command(
     wanted: &ProcessRecordingOptions,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<ProcessRecordingSummary, OutsideError> {
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let result = record_command(wanted, &folder, arguments, waits);
-    if let Err(OutsideError::Command { .. } | OutsideError::Layer { .. }) = &result {
+    if let Err(ProcessRecordingError::Command { .. } | ProcessRecordingError::Layer { .. }) = &result {
         folder.discard();
     }
     result
@@ -109,15 +113,15 @@ fn record_command(
     folder: &RunOutputFolder,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<ProcessRecordingSummary, OutsideError> {
-    let system = |what| move |source| OutsideError::System { what, source };
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
+    let system = |what| move |source| ProcessRecordingError::System { what, source };
     // Before there are threads, which must not take them.
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
     let mut sources =
         ProcessRecorder::start(wanted, folder, ProcessRecordingTarget::Command(&name))?;
-    if sources.place().is_some() && arguments.first().is_some_and(|it| start::gains_rights(it)) {
+    if sources.place().is_some() && arguments.first().is_some_and(|it| gains_rights(it)) {
         sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
     }
     let began = RecordingStartTime::now();
@@ -127,7 +131,7 @@ fn record_command(
             // Nothing was recorded of it.
             let _ = sources.finish();
             let program = arguments.first().cloned().unwrap_or_default();
-            return Err(OutsideError::Command { program, source });
+            return Err(ProcessRecordingError::Command { program, source });
         }
     };
     link(wanted, folder)?;
@@ -156,13 +160,13 @@ fn record_command(
 pub fn process(
     wanted: &ProcessRecordingOptions,
     number: u32,
-) -> Result<ProcessRecordingSummary, OutsideError> {
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(OutsideError::NoProcess(number))?;
-    let ended = process::open_pidfd(pid).map_err(|_| OutsideError::NoProcess(number))?;
+    let pid = pid.ok_or(ProcessRecordingError::NoProcess(number))?;
+    let ended = process::open_pidfd(pid).map_err(|_| ProcessRecordingError::NoProcess(number))?;
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
-    let system = |what| move |source| OutsideError::System { what, source };
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
+    let system = |what| move |source| ProcessRecordingError::System { what, source };
+    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
     let sources =
         match ProcessRecorder::start(wanted, &folder, ProcessRecordingTarget::Process(number)) {
             Ok(sources) => sources,
@@ -179,7 +183,10 @@ pub fn process(
     Ok(recorded)
 }
 
-fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<(), OutsideError> {
+fn link(
+    wanted: &ProcessRecordingOptions,
+    folder: &RunOutputFolder,
+) -> Result<(), ProcessRecordingError> {
     if wanted.link_latest {
         folder.link_latest()?;
     }
@@ -188,7 +195,7 @@ fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<()
 
 /// The layers that are in `wanted`, or all; and why some cannot be recorded of any program outside
 /// an emulation.
-pub(crate) fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
+fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
     let mut refused = BTreeMap::from([(RecordSource::Engine, WITHOUT_ENGINE.to_owned())]);
     if let ProcessRecordingTarget::Process(_) = target {
         refused.insert(RecordSource::Calls, WITHOUT_LIBRARY.to_owned());
@@ -227,7 +234,7 @@ impl RecordingStartTime {
 }
 
 impl ProcessRecordingSummary {
-    fn write(&self, folder: &RunOutputFolder) -> Result<(), OutsideError> {
+    fn write(&self, folder: &RunOutputFolder) -> Result<(), ProcessRecordingError> {
         let path = folder.path().join("record.json");
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');

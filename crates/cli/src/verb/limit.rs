@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::PacingBudgetScope;
-use windtunnel_host::limit::{
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{Bytes, HeldLimit, Rate, ResourceAmounts};
+use windtunnel_outside::limit::{
     self, AllowedDestination, CommandLimitOptions, CommandLimitReport, CommandLimitStatus,
     DirectionThroughput, LimitError,
 };
-use windtunnel_model::demand::Demand;
-use windtunnel_model::{Bytes, HeldLimit, Rate, ResourceAmounts};
 use windtunnel_scenario::parse_processors;
 use windtunnel_sys::limits;
 

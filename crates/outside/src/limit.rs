@@ -14,9 +14,11 @@
 mod attached;
 mod control;
 mod destination;
+mod error;
 mod holding;
 mod network;
 mod note;
+mod options;
 mod paths;
 mod place;
 mod registry;
@@ -29,93 +31,30 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 
-use windtunnel_budget::pacing::PacingBudgetScope;
-use windtunnel_limit::AttachRefusal;
-use windtunnel_model::ResourceAmounts;
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-pub use attached::attach;
+use crate::program::{gains_rights, strings};
+use crate::signals::CommandSignalReader;
 use control::LimitControlThread;
-pub use destination::AllowedDestination;
+use error::system;
 use holding::CommandLimitEnforcer;
 use network::CommandNetworkLimiter;
-pub use registry::{LimitRegistryEntry, list, set};
+use registry::LimitRegistryEntry;
+
+pub use attached::attach;
+pub use destination::AllowedDestination;
+pub use error::LimitError;
+pub use options::CommandLimitOptions;
+pub use registry::{list, set};
 pub use resources::{CommandCpuSample, CommandCpuUsage, CommandResourceUsage};
 pub use status::{
     AttachedProcessStatus, CommandLimitReport, CommandLimitStatus, DirectionThroughput,
-    LimitEnforcementCounts, NotLimited, name_of,
+    LimitEnforcementCounts, NotLimited,
 };
 pub use supervision::RefusedDestinations;
 pub use windtunnel_limit::attach::keeper::AttachOutcome;
-use windtunnel_outside::RecordingSignalReader;
-
-/// What limits a command.
-#[derive(Debug, Clone)]
-pub struct CommandLimitOptions {
-    /// The name of a group; without one the limit is the command's alone.
-    pub group: Option<String>,
-    /// Of a group that there is already, `None` takes what it has.
-    pub per: Option<PacingBudgetScope>,
-    /// Bits a second to send and to receive, 0 for no limit; `None`: as it is.
-    pub rates: [Option<u64>; 2],
-    /// What the command and all that it starts may use of the machine.
-    pub resources: ResourceAmounts,
-    /// Where the command and all that it starts may connect and send to; empty: anywhere.
-    pub connect: Vec<AllowedDestination>,
-    /// Files and folders that the command and all that it starts may not see.
-    pub denied: Vec<PathBuf>,
-}
-
-/// Why nothing was limited.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LimitError {
-    #[error("{0:?} gains rights by its file, so that no library can be loaded into it")]
-    GainsRights(OsString),
-    #[error("programs here are under a limit, or recorded, already")]
-    Nested,
-    #[error("cannot deny {path:?}")]
-    Deny {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("cannot deny {0:?}: the working folder is in it")]
-    DenyHere(PathBuf),
-    #[error("cannot deny paths: no namespace can be made for that")]
-    NoNamespace(#[source] io::Error),
-    #[error("there is no limit {0:?}")]
-    NoLimit(String),
-    #[error("the group {name:?} has a budget for each {is}, and not for each {wanted}")]
-    Per { name: String, is: &'static str, wanted: &'static str },
-    #[error("{what} of a group needs control groups, and none can be made: {why}")]
-    GroupOfKernel { what: &'static str, why: String },
-    #[error("{0} of the group is not limited: the first of its commands decides what is")]
-    NotOfGroup(&'static str),
-    #[error("the limit {id:?} stays as it is: {why}")]
-    Refused { id: String, why: String },
-    #[error("cannot run {program:?}")]
-    Command {
-        program: OsString,
-        #[source]
-        source: SpawnError,
-    },
-    #[error("process {pid} cannot be limited: {why}")]
-    NoTarget { pid: i32, why: String, hint: &'static str },
-    #[error("{0}")]
-    NotAttached(AttachRefusal),
-    #[error("the group {0:?} shares cpu, memory or pids, which a program that runs cannot enter")]
-    GroupOfRunning(String),
-    #[error("cannot {what}")]
-    System {
-        what: &'static str,
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// Runs a command to its end under a limit. Its standard streams, its group and its other
 /// descriptors are the caller's; signals that a process sends to the caller are passed on.
@@ -141,7 +80,7 @@ pub fn command(
     shared.publish(&holding, &wanted.resources)?;
     let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Threads must not take them.
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
     process::set_child_subreaper().map_err(system("inherit orphans"))?;
     let is_looked_at = moves || !wanted.connect.is_empty();
     let network =
@@ -177,7 +116,7 @@ pub fn command(
 }
 
 /// Waits for programs that are left.
-fn wait_for_rest(signals: &RecordingSignalReader, guard: Option<Pid>, waits: impl FnOnce()) {
+fn wait_for_rest(signals: &CommandSignalReader, guard: Option<Pid>, waits: impl FnOnce()) {
     let ended_ns = clock::monotonic_ns();
     let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
     signals.wait_until(|| !has_children(guard) || !is_patient());
@@ -193,7 +132,7 @@ fn check(program: &OsStr, moves: bool) -> Result<(), LimitError> {
     if moves && preloaded.iter().any(|name| std::env::var_os(name).is_some()) {
         return Err(LimitError::Nested);
     }
-    if moves && windtunnel_outside::gains_rights(program) {
+    if moves && gains_rights(program) {
         return Err(LimitError::GainsRights(program.to_owned()));
     }
     Ok(())
@@ -210,7 +149,7 @@ fn spawn(
     if let Some(network) = network {
         network.add_variables(&mut variables, shared);
     }
-    let (words, environment) = windtunnel_outside::strings(arguments, variables).map_err(failed)?;
+    let (words, environment) = strings(arguments, variables).map_err(failed)?;
     let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
     let mut plan =
         SpawnPlan::new(&words, &environment, [input.as_fd(), output.as_fd(), error.as_fd()]);
@@ -232,17 +171,6 @@ fn has_children(but: Option<Pid>) -> bool {
     std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).is_ok_and(|children| {
         children.split_ascii_whitespace().any(|child| Some(child) != but.as_deref())
     })
-}
-
-fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
-    move |source| LimitError::System { what, source }
-}
-
-impl CommandLimitOptions {
-    /// Whether programs are under rates: those of a group may get some later.
-    fn moves(&self) -> bool {
-        self.group.is_some() || self.rates != [None; 2]
-    }
 }
 
 /// How long programs that are left are waited for without a word.

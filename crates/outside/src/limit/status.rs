@@ -136,7 +136,7 @@ impl DirectionThroughput {
 
 /// The name of what has a budget of its own.
 #[must_use]
-pub fn name_of(per: PacingBudgetScope) -> &'static str {
+pub(super) fn name_of(per: PacingBudgetScope) -> &'static str {
     match per {
         PacingBudgetScope::Tree => "tree",
         PacingBudgetScope::Process => "process",

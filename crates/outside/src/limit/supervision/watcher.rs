@@ -17,7 +17,7 @@ use super::look::{CallInspection, CallInspector};
 
 /// The watcher of a limit.
 #[derive(Debug)]
-pub(in crate::limit) struct CallLimiter {
+pub(crate) struct CallLimiter {
     looker: CallInspector,
     /// What judges where programs send to, if that is limited.
     judge: Option<DestinationPolicy>,
@@ -34,7 +34,7 @@ pub(in crate::limit) struct CallLimiter {
 impl CallLimiter {
     /// Calls are held to the rates of the region if bytes are limited (`moves`), and to what the judge
     /// allows. In the ledger a keeper finds what is not answered, of programs that ran already.
-    pub(in crate::limit) fn new(
+    pub(crate) fn new(
         region: MappedPacingRegion,
         moves: bool,
         judge: Option<DestinationPolicy>,
@@ -47,7 +47,7 @@ impl CallLimiter {
     }
 
     /// What was refused.
-    pub(in crate::limit) fn refused(self) -> RefusedDestinations {
+    pub(crate) fn refused(self) -> RefusedDestinations {
         self.judge.map(DestinationPolicy::refused).unwrap_or_default()
     }
 

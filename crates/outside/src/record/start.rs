@@ -1,21 +1,19 @@
 //! Starting the command that is recorded.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
 
 use windtunnel_sys::capability;
-use windtunnel_sys::executable::{self, SystemCallOrigin};
 use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
 
-use crate::sources::ProcessRecorder;
+use super::sources::ProcessRecorder;
+use crate::program::{gains_rights, is_direct, strings};
 
 /// Starts it with what it leaves records by. A program that the library cannot enter is shown to the
 /// supervisor, unless it would lose rights by that.
-pub(crate) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result<Pid, SpawnError> {
+pub(super) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result<Pid, SpawnError> {
     let failed = |error: io::Error| SpawnError { step: SpawnStep::Exec, error };
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     if let Some(place) = sources.place() {
@@ -35,35 +33,7 @@ pub(crate) fn start(arguments: &[OsString], sources: &ProcessRecorder) -> Result
     process::spawn(&plan)
 }
 
-/// Whether a program gains rights by its file.
-pub fn gains_rights(program: &OsStr) -> bool {
-    let path = std::env::var_os("PATH");
-    let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    executable::gains_rights(program, path.as_deref(), &folder)
-}
-
-/// Whether a program makes its calls itself, so that no library can stand before them.
-pub fn is_direct(program: &OsStr) -> bool {
-    let path = std::env::var_os("PATH");
-    let folder = std::env::current_dir().unwrap_or_else(|_| Path::new("/").to_owned());
-    executable::calls_of(program, path.as_deref(), &folder) == SystemCallOrigin::Direct
-}
-
 /// Whether the calls of a program are shown by a filter.
 fn is_supervised(program: &OsStr) -> bool {
     is_direct(program) && !gains_rights(program)
-}
-
-/// A command and its environment, for the kernel.
-pub fn strings(
-    arguments: &[OsString],
-    variables: BTreeMap<OsString, OsString>,
-) -> io::Result<(Vec<CString>, Vec<CString>)> {
-    let words = arguments.iter().map(|word| CString::new(word.clone().into_vec()));
-    let environment = variables.into_iter().map(|(mut entry, value)| {
-        entry.push("=");
-        entry.push(value);
-        CString::new(entry.into_vec())
-    });
-    Ok((words.collect::<Result<_, _>>()?, environment.collect::<Result<_, _>>()?))
 }

@@ -28,12 +28,12 @@ use windtunnel_sys::process::Pid;
 use windtunnel_sys::{clock, process, sock_diag, unix};
 use windtunnel_trace::report;
 
-use crate::place::RecordingLibraryFolder;
-use crate::record::{OutsideError, ProcessRecordingOptions, refused};
+use super::place::RecordingLibraryFolder;
+use super::{ProcessRecordingError, ProcessRecordingOptions, refused};
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ProcessRecordingTarget<'a> {
+pub(super) enum ProcessRecordingTarget<'a> {
     /// A command that this process will start, by its name.
     Command(&'a str),
     /// A process that runs, and what it starts.
@@ -41,7 +41,7 @@ pub(crate) enum ProcessRecordingTarget<'a> {
 }
 
 /// All that leave records, and the thread that writes them.
-pub(crate) struct ProcessRecorder {
+pub(super) struct ProcessRecorder {
     drain: RecordDrain,
     place: Option<RecordingLibraryFolder>,
     supervision: Option<(CallRecorder, OwnedFd)>,
@@ -68,11 +68,11 @@ struct ProcessRecordingSources {
 
 impl ProcessRecorder {
     /// Starts what is wanted and there.
-    pub(crate) fn start(
+    pub(super) fn start(
         wanted: &ProcessRecordingOptions,
         folder: &RunOutputFolder,
         target: ProcessRecordingTarget<'_>,
-    ) -> Result<ProcessRecorder, OutsideError> {
+    ) -> Result<ProcessRecorder, ProcessRecordingError> {
         let mut ready = ProcessRecordingSources {
             unavailable: refused(target),
             ..ProcessRecordingSources::default()
@@ -88,34 +88,34 @@ impl ProcessRecorder {
         }
         ready.unavailable.retain(|layer, _| is_wanted(*layer));
         if let Some((layer, why)) = ready.missing(wanted, target) {
-            return Err(OutsideError::Layer { layer, why });
+            return Err(ProcessRecordingError::Layer { layer, why });
         }
-        let writing = |source| OutsideError::System { what: "write records", source };
+        let writing = |source| ProcessRecordingError::System { what: "write records", source };
         ready.run(wanted, folder, target).map_err(writing)
     }
 
     /// Adds a sentence on what is not seen.
-    pub(crate) fn note_unseen(&mut self, what: String) {
+    pub(super) fn note_unseen(&mut self, what: String) {
         self.unseen.push(what);
     }
 
     /// What a program finds its way here by.
-    pub(crate) fn place(&self) -> Option<&RecordingLibraryFolder> {
+    pub(super) fn place(&self) -> Option<&RecordingLibraryFolder> {
         self.place.as_ref()
     }
 
     /// Where programs show calls that the library does not see.
-    pub(crate) fn supervisor(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn supervisor(&self) -> Option<BorrowedFd<'_>> {
         self.supervision.as_ref().map(|(_, socket)| socket.as_fd())
     }
 
     /// Filters under which programs live.
-    pub(crate) fn living(&self) -> u64 {
+    pub(super) fn living(&self) -> u64 {
         self.supervision.as_ref().map_or(0, |(supervision, _)| supervision.living())
     }
 
     /// Writes what there is, and says what that was.
-    pub(crate) fn finish(self) -> report::RecordingReport {
+    pub(super) fn finish(self) -> report::RecordingReport {
         // The kernel says from a thread of its own that sockets were destroyed.
         thread::sleep(diagnosis::INTERVAL);
         let ProcessRecorder { drain, place, supervision, connections, mut kernel, .. } = self;

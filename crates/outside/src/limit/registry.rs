@@ -14,14 +14,17 @@ use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::{clock, process};
 
 use super::control::{self, LimitChangeRequest, LimitControlThread};
+use super::error::{LimitError, system};
 use super::holding::CommandLimitEnforcer;
 use super::note::{LimitGroupRecord, LimitGroupRecordFile};
+use super::options::CommandLimitOptions;
 use super::resources::{CommandCpuSample, CommandResourceUsage, shared};
-use super::{CommandLimitOptions, CommandLimitStatus, LimitError, name_of, system};
+use super::status::{CommandLimitStatus, name_of};
+use crate::own_folder::sweep_all;
 
 /// A limit that this process has a part in.
 #[derive(Debug)]
-pub struct LimitRegistryEntry {
+pub(super) struct LimitRegistryEntry {
     id: String,
     path: PathBuf,
     /// Locked.
@@ -177,7 +180,7 @@ pub fn set(
 /// The limits of this user under which commands run, by their names.
 #[must_use]
 pub fn list() -> Vec<CommandLimitStatus> {
-    windtunnel_outside::sweep_all();
+    sweep_all();
     let mut limits: Vec<CommandLimitStatus> =
         folders().iter().flat_map(|folder| list_in(folder)).collect();
     limits.sort_by(|a, b| a.id.cmp(&b.id));

@@ -5,9 +5,9 @@ use std::io;
 use windtunnel_limit::{CgroupLimits, ControlGroup, LimitGroups, LimitMechanismChoice};
 use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
 
+use crate::limit::error::{LimitError, system};
 use crate::limit::note::LimitGroupRecordFile;
 use crate::limit::resources::shared;
-use crate::limit::{LimitError, system};
 
 /// The control groups of a command.
 #[derive(Debug)]

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_model::record::region::RecordRegionLayout;
@@ -14,23 +13,24 @@ use windtunnel_record::preload;
 use windtunnel_sys::region::MappedRecordRegion;
 use windtunnel_sys::{process, unix};
 
+use crate::library::with_library;
 use crate::own_folder::OwnFolder;
 
 /// A folder with the library and the door, and the memory. The folder is removed when it is
 /// dropped; programs that live longer go on, and those that they start run without the library.
 #[derive(Debug)]
-pub(crate) struct RecordingLibraryFolder {
+pub(super) struct RecordingLibraryFolder {
     folder: OwnFolder,
-    pub(crate) region: Arc<MappedRecordRegion>,
+    pub(super) region: Arc<MappedRecordRegion>,
     /// The region's file, which programs open by this process.
     file: OwnedFd,
     /// Where libraries hand over listeners.
-    pub(crate) door: Option<OwnedFd>,
+    pub(super) door: Option<OwnedFd>,
 }
 
 impl RecordingLibraryFolder {
     /// In the first of the usual places in which a library can be.
-    pub(crate) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
+    pub(super) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
         let (region, file) = MappedRecordRegion::create(layout)?;
         let folder = OwnFolder::make()?;
         let mut place =
@@ -46,7 +46,7 @@ impl RecordingLibraryFolder {
     }
 
     /// The variables of a program that leaves records. `preload` is that of its own.
-    pub(crate) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
+    pub(super) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
         let process = process::current().as_raw_nonzero();
         let region = format!("/proc/{process}/fd/{}", self.file.as_raw_fd());
         [
@@ -61,29 +61,11 @@ impl RecordingLibraryFolder {
     }
 }
 
-/// The list with one library more, behind the others.
-pub fn with_library(list: Option<OsString>, library: &Path) -> OsString {
-    let mut list = list.unwrap_or_default();
-    if !list.as_bytes().trim_ascii().is_empty() {
-        list.push(":");
-    }
-    list.push(library);
-    list
-}
-
 const DOOR: &str = "door";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_programs_own_preload_libraries_stay_in_front() {
-        let list = |own: Option<&str>| with_library(own.map(OsString::from), Path::new("/l.so"));
-        assert_eq!(list(None), "/l.so");
-        assert_eq!(list(Some(" ")), " /l.so");
-        assert_eq!(list(Some("a.so b.so")), "a.so b.so:/l.so");
-    }
 
     #[test]
     fn the_files_are_the_users_alone_and_go_with_the_recording() {

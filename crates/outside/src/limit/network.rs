@@ -16,9 +16,12 @@ use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, SeccompFilterKind};
 use windtunnel_sys::unix;
 
+use super::error::{LimitError, system};
+use super::options::CommandLimitOptions;
 use super::place::PacingLibraryFolder;
+use super::registry::LimitRegistryEntry;
 use super::supervision::{CallLimiter, DestinationPolicy, RefusedDestinations};
-use super::{CommandLimitOptions, LimitError, LimitRegistryEntry, system};
+use crate::program::is_direct;
 
 #[derive(Debug)]
 pub(super) struct CommandNetworkLimiter {
@@ -102,7 +105,7 @@ impl CommandNetworkLimiter {
     /// Has the calls of the command shown that the library does not hold.
     pub(super) fn show<'a>(&'a self, program: &OsStr, plan: &mut SpawnPlan<'a>) {
         let judges = self.place.is_none();
-        if !judges && !windtunnel_outside::is_direct(program) {
+        if !judges && !is_direct(program) {
             return;
         }
         plan.supervisor = Some(self.socket.as_fd());

@@ -13,8 +13,8 @@ use windtunnel_sys::mount::{self, Propagation};
 use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
 use windtunnel_sys::{capability, process};
 
-use super::LimitError;
-use windtunnel_outside::OwnFolder;
+use super::error::LimitError;
+use crate::own_folder::OwnFolder;
 
 /// What is denied, by its own name: no symbolic links.
 pub(super) fn resolve(paths: &[PathBuf]) -> Result<Vec<PathBuf>, LimitError> {

@@ -1,4 +1,4 @@
-//! How a recording ends: with its program, or by a signal.
+//! What ends a command or a limit, and a recording: its program, or a signal.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,11 +10,11 @@ use windtunnel_sys::signal::{ReceivedSignal, SignalReader};
 
 /// Signals to this process.
 #[derive(Debug)]
-pub struct RecordingSignalReader(SignalReader);
+pub(crate) struct CommandSignalReader(SignalReader);
 
-/// What a signal means for a recording of a command.
+/// What a signal means for a command.
 #[derive(Debug, PartialEq, Eq)]
-enum RecordingSignalEffect {
+enum CommandSignalEffect {
     /// A child has ended, stopped or gone on.
     Child,
     /// The command has to get it as well.
@@ -23,21 +23,21 @@ enum RecordingSignalEffect {
     Known,
 }
 
-impl RecordingSignalReader {
+impl CommandSignalReader {
     /// Blocks them: threads that start later must not take them.
-    pub fn open() -> io::Result<RecordingSignalReader> {
-        Ok(RecordingSignalReader(SignalReader::open(
+    pub(crate) fn open() -> io::Result<CommandSignalReader> {
+        Ok(CommandSignalReader(SignalReader::open(
             &[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat(),
         )?))
     }
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
     /// are reaped.
-    pub fn wait_for(&self, child: Pid) -> ProcessExitStatus {
+    pub(crate) fn wait_for(&self, child: Pid) -> ProcessExitStatus {
         loop {
             self.wait(None);
             while let Ok(Some(received)) = self.0.read() {
-                if let RecordingSignalEffect::PassOn(signal) = RecordingSignalEffect::of(received) {
+                if let CommandSignalEffect::PassOn(signal) = CommandSignalEffect::of(received) {
                     // That it has just ended shows in a moment.
                     let _ = process::kill(child, signal);
                 }
@@ -51,7 +51,7 @@ impl RecordingSignalReader {
     }
 
     /// Waits until something is true, or a signal is to end this process.
-    pub fn wait_until(&self, holds: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, holds: impl Fn() -> bool) {
         while !holds() {
             self.wait(Some(LOOK));
             if self.is_to_end() {
@@ -89,16 +89,16 @@ impl RecordingSignalReader {
     }
 }
 
-impl RecordingSignalEffect {
-    fn of(received: ReceivedSignal) -> RecordingSignalEffect {
+impl CommandSignalEffect {
+    fn of(received: ReceivedSignal) -> CommandSignalEffect {
         if received.signal == Signal::CHILD.as_raw() {
-            return RecordingSignalEffect::Child;
+            return CommandSignalEffect::Child;
         }
         let all = ENDING.iter().chain(&PASSED);
         let signal = all.copied().find(|signal| signal.as_raw() == received.signal);
         match (signal, received.sender) {
-            (Some(signal), Some(_)) => RecordingSignalEffect::PassOn(signal),
-            _ => RecordingSignalEffect::Known,
+            (Some(signal), Some(_)) => CommandSignalEffect::PassOn(signal),
+            _ => CommandSignalEffect::Known,
         }
     }
 }
@@ -119,20 +119,20 @@ mod tests {
         let received = |signal: Signal, sender| ReceivedSignal { signal: signal.as_raw(), sender };
         let other = Pid::from_raw(7);
         assert_eq!(
-            RecordingSignalEffect::of(received(Signal::INT, None)),
-            RecordingSignalEffect::Known
+            CommandSignalEffect::of(received(Signal::INT, None)),
+            CommandSignalEffect::Known
         );
         assert_eq!(
-            RecordingSignalEffect::of(received(Signal::INT, other)),
-            RecordingSignalEffect::PassOn(Signal::INT)
+            CommandSignalEffect::of(received(Signal::INT, other)),
+            CommandSignalEffect::PassOn(Signal::INT)
         );
         assert_eq!(
-            RecordingSignalEffect::of(received(Signal::USR1, other)),
-            RecordingSignalEffect::PassOn(Signal::USR1)
+            CommandSignalEffect::of(received(Signal::USR1, other)),
+            CommandSignalEffect::PassOn(Signal::USR1)
         );
         assert_eq!(
-            RecordingSignalEffect::of(received(Signal::CHILD, other)),
-            RecordingSignalEffect::Child
+            CommandSignalEffect::of(received(Signal::CHILD, other)),
+            CommandSignalEffect::Child
         );
     }
 }

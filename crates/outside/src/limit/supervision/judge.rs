@@ -12,7 +12,7 @@ use crate::limit::destination::AllowedDestination;
 
 /// What judges destinations.
 #[derive(Debug)]
-pub(in crate::limit) struct DestinationPolicy {
+pub(crate) struct DestinationPolicy {
     allowed: Vec<AllowedDestination>,
     refused: RefusedDestinations,
 }
@@ -38,7 +38,7 @@ enum CallDestination {
 }
 
 impl DestinationPolicy {
-    pub(in crate::limit) fn of(allowed: Vec<AllowedDestination>) -> DestinationPolicy {
+    pub(crate) fn of(allowed: Vec<AllowedDestination>) -> DestinationPolicy {
         DestinationPolicy { allowed, refused: RefusedDestinations::default() }
     }
 

@@ -17,8 +17,8 @@ use windtunnel_sys::process::Pid;
 
 use super::making::CommandGroups;
 use super::{CommandLimitEnforcer, supervised};
+use crate::limit::error::{LimitError, system};
 use crate::limit::resources::shared;
-use crate::limit::{LimitError, system};
 
 /// A tree that was not started from here.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct ForeignProcessTree {
 impl CommandLimitEnforcer {
     /// Chooses the mechanisms for a process and all below it, and has it enter a control group, where
     /// one can be made. To be called before this process has threads.
-    pub(in crate::limit) fn around(
+    pub(crate) fn around(
         wanted: &ResourceAmounts,
         root: Pid,
     ) -> Result<CommandLimitEnforcer, LimitError> {
@@ -82,7 +82,7 @@ impl CommandLimitEnforcer {
     }
 
     /// Whether no process is left of a tree that was not started from here.
-    pub(in crate::limit) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.foreign.as_ref().is_none_or(ForeignProcessTree::is_over)
     }
 }

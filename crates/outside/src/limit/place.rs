@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use windtunnel_record::preload;
 use windtunnel_sys::{process, unix};
 
-use windtunnel_outside::{OwnFolder, with_library};
+use crate::library::with_library;
+use crate::own_folder::OwnFolder;
 
 /// A folder with the library; it is removed when this is dropped.
 #[derive(Debug)]

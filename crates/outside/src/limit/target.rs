@@ -4,7 +4,7 @@ use std::fs;
 
 use windtunnel_sys::process::Pid;
 
-use super::LimitError;
+use super::error::LimitError;
 
 /// A process that is to be limited.
 #[derive(Debug)]

@@ -13,14 +13,16 @@ use windtunnel_sys::seccomp::has_filters_for_running;
 use windtunnel_sys::{clock, ptrace, signal};
 
 use super::control::LimitControlThread;
+use super::destination::AllowedDestination;
+use super::error::{LimitError, system};
 use super::holding::CommandLimitEnforcer;
 use super::network::CommandNetworkLimiter;
+use super::options::CommandLimitOptions;
+use super::registry::LimitRegistryEntry;
+use super::resources;
+use super::status::{AttachedProcessStatus, CommandLimitReport};
 use super::target::LimitTargetProcess;
-use super::{
-    AllowedDestination, AttachedProcessStatus, CommandLimitOptions, CommandLimitReport, LimitError,
-    LimitRegistryEntry, system,
-};
-use windtunnel_outside::RecordingSignalReader;
+use crate::signals::CommandSignalReader;
 
 /// Limits a process that runs already with all below it, until the last of them has ended or a signal
 /// comes. `begins` is called once all is limited.
@@ -44,7 +46,7 @@ pub fn attach(
     check_group(wanted, &shared)?;
     let mut holding = CommandLimitEnforcer::around(&wanted.resources, pid)?;
     // Threads must not take them; and a limit that is stopped would stop the programs.
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
     STOPPING.into_iter().try_for_each(signal::ignore).map_err(system("ignore signals"))?;
     let shown = keeper
         .map(|(keeper, door)| CommandNetworkLimiter::attach(wanted, &shared, keeper, door, pid))
@@ -119,7 +121,7 @@ fn check_group(
     wanted: &CommandLimitOptions,
     shared: &LimitRegistryEntry,
 ) -> Result<(), LimitError> {
-    let has_parts = !super::resources::shared(&wanted.resources).is_none();
+    let has_parts = !resources::shared(&wanted.resources).is_none();
     match &wanted.group {
         Some(name) if has_parts || shared.has_group() => {
             Err(LimitError::GroupOfRunning(name.clone()))
