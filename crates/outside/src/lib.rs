@@ -9,13 +9,17 @@
 //! | --- | --- |
 //! | [`record`] | a command, or a process that runs, and the folder of a recording |
 //! | [`limit`] | a command, or a program that runs, that uses and moves no more than it may |
+//! | `error` | failures that both have |
 //! | `program` | what the file of a program says, and its words for the kernel |
 //! | `signals` | signals to this process, and the end of its command |
 //! | `library`, `own_folder` | the library that programs load, and the folder that holds it while they run |
 
+mod error;
 mod library;
 pub mod limit;
 mod own_folder;
 mod program;
 pub mod record;
 mod signals;
+
+pub use error::{CommandStartError, SystemStepError};

@@ -20,25 +20,21 @@ mod network;
 mod note;
 mod options;
 mod paths;
-mod place;
 mod registry;
 mod resources;
 mod status;
 mod supervision;
 mod target;
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::fd::AsFd;
 
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, SpawnError, SpawnPlan, SpawnStep};
+use windtunnel_sys::process::{self, Pid, SpawnError};
 
-use crate::program::{gains_rights, strings};
+use crate::error::{CommandStartError, system};
+use crate::program::{CommandInvocation, gains_rights, program_of};
 use crate::signals::CommandSignalReader;
 use control::LimitControlThread;
-use error::system;
 use holding::CommandLimitEnforcer;
 use network::CommandNetworkLimiter;
 use registry::LimitRegistryEntry;
@@ -70,8 +66,7 @@ pub fn command(
     arguments: &[OsString],
     waits: impl FnOnce(),
 ) -> Result<CommandLimitReport, LimitError> {
-    let program = arguments.first().map_or(OsStr::new(""), |program| program);
-    let moves = wanted.moves();
+    let (program, moves) = (program_of(arguments), wanted.moves());
     check(program, moves)?;
     let denied = paths::resolve(&wanted.denied)?;
     let mut shared = LimitRegistryEntry::join(wanted)?;
@@ -80,8 +75,7 @@ pub fn command(
     shared.publish(&holding, &wanted.resources)?;
     let not_denied = if denied.is_empty() { Vec::new() } else { paths::deny(&denied)? };
     // Threads must not take them.
-    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
-    process::set_child_subreaper().map_err(system("inherit orphans"))?;
+    let signals = CommandSignalReader::open_for_command()?;
     let is_looked_at = moves || !wanted.connect.is_empty();
     let network =
         is_looked_at.then(|| CommandNetworkLimiter::start(wanted, &shared)).transpose()?;
@@ -91,13 +85,10 @@ pub fn command(
     let control = control.map_err(system("answer for the limit"))?;
     let began_ns = clock::monotonic_ns();
     let pid = spawn(arguments, network.as_ref(), &shared, &control.holding());
-    let pid = pid.map_err(|source| {
-        let program = program.to_owned();
-        LimitError::Command { program, source }
-    })?;
+    let pid = pid.map_err(|source| CommandStartError::new(program.to_owned(), source))?;
     let status = signals.wait_for(pid);
     let duration_ns = clock::monotonic_ns().saturating_sub(began_ns);
-    wait_for_rest(&signals, guard, waits);
+    signals.wait_for_rest(|| count_children(guard), |_| waits());
     let refused = network.map(CommandNetworkLimiter::finish).unwrap_or_default();
     let (used, cpu_windows) = shared.end(control, began_ns);
     Ok(CommandLimitReport {
@@ -115,20 +106,9 @@ pub fn command(
     })
 }
 
-/// Waits for programs that are left.
-fn wait_for_rest(signals: &CommandSignalReader, guard: Option<Pid>, waits: impl FnOnce()) {
-    let ended_ns = clock::monotonic_ns();
-    let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
-    signals.wait_until(|| !has_children(guard) || !is_patient());
-    if has_children(guard) {
-        waits();
-        signals.wait_until(|| !has_children(guard));
-    }
-}
-
 /// Whether a program can be held to a limit.
 fn check(program: &OsStr, moves: bool) -> Result<(), LimitError> {
-    let preloaded = [place::VARIABLE, windtunnel_record::preload::REGION_VARIABLE];
+    let preloaded = [network::VARIABLE, windtunnel_record::preload::REGION_VARIABLE];
     if moves && preloaded.iter().any(|name| std::env::var_os(name).is_some()) {
         return Err(LimitError::Nested);
     }
@@ -144,34 +124,24 @@ fn spawn(
     shared: &LimitRegistryEntry,
     holding: &CommandLimitEnforcer,
 ) -> Result<Pid, SpawnError> {
-    let failed = |error: io::Error| SpawnError { step: SpawnStep::Exec, error };
-    let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
-    if let Some(network) = network {
-        network.add_variables(&mut variables, shared);
-    }
-    let (words, environment) = strings(arguments, variables).map_err(failed)?;
-    let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
-    let mut plan =
-        SpawnPlan::new(&words, &environment, [input.as_fd(), output.as_fd(), error.as_fd()]);
-    plan.inherits = true;
+    let command = CommandInvocation::new(arguments, |variables| {
+        network.into_iter().for_each(|network| network.add_variables(variables, shared));
+    })?;
+    let mut plan = command.plan();
     let groups = holding.entrances();
     plan.groups = &groups;
     plan.limits = holding.process_limits();
-    let program = arguments.first().map_or(OsStr::new(""), |program| program);
     if let Some(network) = network {
-        network.show(program, &mut plan);
+        network.show(program_of(arguments), &mut plan);
     }
     process::spawn(&plan)
 }
 
-/// Whether a child is left that has not been waited for, but for one.
-fn has_children(but: Option<Pid>) -> bool {
+/// How many children are left that have not been waited for, but for one.
+fn count_children(but: Option<Pid>) -> u64 {
     let own = process::current().as_raw_nonzero();
     let but = but.map(|pid| pid.as_raw_nonzero().to_string());
-    std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).is_ok_and(|children| {
-        children.split_ascii_whitespace().any(|child| Some(child) != but.as_deref())
-    })
+    let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"));
+    let children = children.unwrap_or_default();
+    children.split_ascii_whitespace().filter(|child| Some(*child) != but.as_deref()).count() as u64
 }
-
-/// How long programs that are left are waited for without a word.
-const PATIENCE_NS: u64 = 200_000_000;

@@ -12,7 +12,6 @@ mod start;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -21,10 +20,11 @@ use windtunnel_model::Bytes;
 use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 use windtunnel_trace::report;
 
-use crate::program::gains_rights;
+use crate::error::{CommandStartError, SystemStepError};
+use crate::program::{gains_rights, program_of};
 use crate::signals::CommandSignalReader;
 use sources::{ProcessRecorder, ProcessRecordingTarget};
 
@@ -72,18 +72,10 @@ pub enum ProcessRecordingError {
     Layer { layer: RecordSource, why: String },
     #[error("process {0} is not there")]
     NoProcess(u32),
-    #[error("cannot run {program:?}")]
-    Command {
-        program: OsString,
-        #[source]
-        source: SpawnError,
-    },
-    #[error("cannot {what}")]
-    System {
-        what: &'static str,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Command(#[from] CommandStartError),
+    #[error(transparent)]
+    System(#[from] SystemStepError),
 }
 
 /// Runs a command to its end, and records it. Its standard streams, its group and its other
@@ -102,7 +94,7 @@ pub fn command(
 ) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let result = record_command(wanted, &folder, arguments, waits);
-    if let Err(ProcessRecordingError::Command { .. } | ProcessRecordingError::Layer { .. }) = &result {
+    if let Err(ProcessRecordingError::Command(_) | ProcessRecordingError::Layer { .. }) = &result {
         folder.discard();
     }
     result
@@ -114,14 +106,13 @@ fn record_command(
     arguments: &[OsString],
     waits: impl FnOnce(u64),
 ) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
-    let system = |what| move |source| ProcessRecordingError::System { what, source };
     // Before there are threads, which must not take them.
-    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
-    process::set_child_subreaper().map_err(system("inherit orphans"))?;
-    let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
+    let signals = CommandSignalReader::open_for_command()?;
+    let program = program_of(arguments);
+    let name = program.display().to_string();
     let mut sources =
         ProcessRecorder::start(wanted, folder, ProcessRecordingTarget::Command(&name))?;
-    if sources.place().is_some() && arguments.first().is_some_and(|it| gains_rights(it)) {
+    if sources.place().is_some() && gains_rights(program) {
         sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
     }
     let began = RecordingStartTime::now();
@@ -130,21 +121,13 @@ fn record_command(
         Err(source) => {
             // Nothing was recorded of it.
             let _ = sources.finish();
-            let program = arguments.first().cloned().unwrap_or_default();
-            return Err(ProcessRecordingError::Command { program, source });
+            return Err(CommandStartError::new(program.to_owned(), source).into());
         }
     };
     link(wanted, folder)?;
     let status = signals.wait_for(pid);
     // That the last program of a filter has ended shows a moment later.
-    let ended_ns = clock::monotonic_ns();
-    let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
-    signals.wait_until(|| sources.living() == 0 || !is_patient());
-    let living = sources.living();
-    if living > 0 {
-        waits(living);
-        signals.wait_until(|| sources.living() == 0);
-    }
+    signals.wait_for_rest(|| sources.living(), waits);
     let command = arguments.iter().map(|word| word.display().to_string()).collect();
     let recorded = began.end(pid, command, Some(status), sources.finish());
     recorded.write(folder)?;
@@ -165,8 +148,7 @@ pub fn process(
     let pid = pid.ok_or(ProcessRecordingError::NoProcess(number))?;
     let ended = process::open_pidfd(pid).map_err(|_| ProcessRecordingError::NoProcess(number))?;
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
-    let system = |what| move |source| ProcessRecordingError::System { what, source };
-    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open()?;
     let sources =
         match ProcessRecorder::start(wanted, &folder, ProcessRecordingTarget::Process(number)) {
             Ok(sources) => sources,
@@ -243,8 +225,6 @@ impl ProcessRecordingSummary {
     }
 }
 
-/// How long programs that are left are waited for without a word.
-const PATIENCE_NS: u64 = 200_000_000;
 const WITHOUT_ENGINE: &str = "there is no emulated network";
 const GAINS_RIGHTS: &str = "it gains rights by its file, so that no library can be loaded into it";
 const WITHOUT_LIBRARY: &str = "a program loads the library that records them only when it starts";

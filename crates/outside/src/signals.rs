@@ -1,12 +1,14 @@
 //! What ends a command or a limit, and a recording: its program, or a signal.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use windtunnel_sys::clock;
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, Signal};
 use windtunnel_sys::signal::{ReceivedSignal, SignalReader};
+
+use crate::error::{SystemStepError, system};
 
 /// Signals to this process.
 #[derive(Debug)]
@@ -25,10 +27,17 @@ enum CommandSignalEffect {
 
 impl CommandSignalReader {
     /// Blocks them: threads that start later must not take them.
-    pub(crate) fn open() -> io::Result<CommandSignalReader> {
-        Ok(CommandSignalReader(SignalReader::open(
-            &[&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat(),
-        )?))
+    pub(crate) fn open() -> Result<CommandSignalReader, SystemStepError> {
+        let signals = [&ENDING[..], &PASSED[..], &[Signal::CHILD]].concat();
+        let reader = SignalReader::open(&signals).map_err(system("read signals"))?;
+        Ok(CommandSignalReader(reader))
+    }
+
+    /// The same for a process that starts a command, whose orphans it inherits from now on.
+    pub(crate) fn open_for_command() -> Result<CommandSignalReader, SystemStepError> {
+        let signals = CommandSignalReader::open()?;
+        process::set_child_subreaper().map_err(system("inherit orphans"))?;
+        Ok(signals)
     }
 
     /// Waits for a child's end, and passes on to it what processes send to this one. Other children
@@ -58,6 +67,19 @@ impl CommandSignalReader {
                 return;
             }
             while let Ok(Some(_)) = process::wait_any(true) {}
+        }
+    }
+
+    /// Waits for what is left of a command that has ended, of which `left` is how many: once it is not
+    /// gone in a moment, `waits` is called with that. Each wait ends with a signal, too.
+    pub(crate) fn wait_for_rest(&self, left: impl Fn() -> u64, waits: impl FnOnce(u64)) {
+        let ended_ns = clock::monotonic_ns();
+        let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
+        self.wait_until(|| left() == 0 || !is_patient());
+        let still = left();
+        if still > 0 {
+            waits(still);
+            self.wait_until(|| left() == 0);
         }
     }
 
@@ -109,6 +131,8 @@ const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUI
 const PASSED: [Signal; 3] = [Signal::USR1, Signal::USR2, Signal::WINCH];
 /// From one look at programs that are left to the next.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long programs that are left are waited for without a word.
+const PATIENCE_NS: u64 = 200_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -382,7 +382,7 @@ fn failed(error: LimitError) -> VerbFailure {
             ExitCategory::Usage.code(),
             Some("give --cpu, --memory and --pids without --group, by a windtunnel of their own"),
         ),
-        LimitError::Command { source, .. } => match source.error.kind() {
+        LimitError::Command(error) => match error.kind() {
             std::io::ErrorKind::NotFound => (ExitCategory::NOT_FOUND, None),
             _ => (ExitCategory::NOT_EXECUTABLE, None),
         },

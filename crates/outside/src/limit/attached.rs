@@ -14,7 +14,7 @@ use windtunnel_sys::{clock, ptrace, signal};
 
 use super::control::LimitControlThread;
 use super::destination::AllowedDestination;
-use super::error::{LimitError, system};
+use super::error::LimitError;
 use super::holding::CommandLimitEnforcer;
 use super::network::CommandNetworkLimiter;
 use super::options::CommandLimitOptions;
@@ -22,6 +22,7 @@ use super::registry::LimitRegistryEntry;
 use super::resources;
 use super::status::{AttachedProcessStatus, CommandLimitReport};
 use super::target::LimitTargetProcess;
+use crate::error::system;
 use crate::signals::CommandSignalReader;
 
 /// Limits a process that runs already with all below it, until the last of them has ended or a signal
@@ -46,7 +47,7 @@ pub fn attach(
     check_group(wanted, &shared)?;
     let mut holding = CommandLimitEnforcer::around(&wanted.resources, pid)?;
     // Threads must not take them; and a limit that is stopped would stop the programs.
-    let signals = CommandSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open()?;
     STOPPING.into_iter().try_for_each(signal::ignore).map_err(system("ignore signals"))?;
     let shown = keeper
         .map(|(keeper, door)| CommandNetworkLimiter::attach(wanted, &shared, keeper, door, pid))

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 
 use windtunnel_limit::AttachRefusal;
-use windtunnel_sys::process::SpawnError;
+
+use crate::error::{CommandStartError, SystemStepError};
 
 /// Why nothing was limited.
 #[derive(Debug, thiserror::Error)]
@@ -35,26 +36,14 @@ pub enum LimitError {
     NotOfGroup(&'static str),
     #[error("the limit {id:?} stays as it is: {why}")]
     Refused { id: String, why: String },
-    #[error("cannot run {program:?}")]
-    Command {
-        program: OsString,
-        #[source]
-        source: SpawnError,
-    },
+    #[error(transparent)]
+    Command(#[from] CommandStartError),
     #[error("process {pid} cannot be limited: {why}")]
     NoTarget { pid: i32, why: String, hint: &'static str },
     #[error("{0}")]
     NotAttached(AttachRefusal),
     #[error("the group {0:?} shares cpu, memory or pids, which a program that runs cannot enter")]
     GroupOfRunning(String),
-    #[error("cannot {what}")]
-    System {
-        what: &'static str,
-        #[source]
-        source: io::Error,
-    },
-}
-
-pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> LimitError {
-    move |source| LimitError::System { what, source }
+    #[error(transparent)]
+    System(#[from] SystemStepError),
 }

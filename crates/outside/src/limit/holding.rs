@@ -19,9 +19,10 @@ use windtunnel_limit::{
 use windtunnel_model::{HeldLimit, LimitMechanism, Resource, ResourceAmounts};
 use windtunnel_sys::process::{Pid, ProcessLimits};
 
-use super::error::{LimitError, system};
+use super::error::LimitError;
 use super::note::LimitGroupRecordFile;
 use super::resources::{CommandCpuSample, CommandCpuUsage, CommandResourceUsage, shared};
+use crate::error::system;
 use around::ForeignProcessTree;
 use check::CommandLimitLapses;
 use making::{CommandGroups, in_tree};

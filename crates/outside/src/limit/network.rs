@@ -16,17 +16,18 @@ use windtunnel_sys::process::{Pid, SpawnPlan};
 use windtunnel_sys::seccomp::{self, SeccompFilterKind};
 use windtunnel_sys::unix;
 
-use super::error::{LimitError, system};
+use super::error::LimitError;
 use super::options::CommandLimitOptions;
-use super::place::PacingLibraryFolder;
 use super::registry::LimitRegistryEntry;
 use super::supervision::{CallLimiter, DestinationPolicy, RefusedDestinations};
+use crate::error::system;
+use crate::library::PreloadLibraryFolder;
 use crate::program::is_direct;
 
 #[derive(Debug)]
 pub(super) struct CommandNetworkLimiter {
     /// The library, where it holds programs.
-    place: Option<PacingLibraryFolder>,
+    place: Option<PreloadLibraryFolder>,
     /// The thread that looks at calls, which programs need: it has to live as long as they do.
     supervision: NotificationThread<CallLimiter>,
     /// Where the command hands over its listener.
@@ -44,9 +45,9 @@ impl CommandNetworkLimiter {
         shared: &LimitRegistryEntry,
     ) -> Result<CommandNetworkLimiter, LimitError> {
         let (moves, judges) = (wanted.moves(), !wanted.connect.is_empty());
-        let place = (moves && !judges).then(PacingLibraryFolder::make).transpose();
+        let place = (moves && !judges).then(PreloadLibraryFolder::make).transpose();
         let place = place.map_err(system("give programs the library"))?;
-        let door = place.as_ref().map(PacingLibraryFolder::make_door).transpose();
+        let door = place.as_ref().map(PreloadLibraryFolder::make_door).transpose();
         let door = door.map_err(system("give programs a door for listeners"))?;
         let (supervision, socket) = supervise(wanted, shared, door, None)?;
         seccomp::refuse_hidden_ways().map_err(system("refuse io_uring to programs"))?;
@@ -97,8 +98,8 @@ impl CommandNetworkLimiter {
         shared: &LimitRegistryEntry,
     ) {
         if let Some(place) = &self.place {
-            let own = variables.get(OsStr::new("LD_PRELOAD")).cloned();
-            variables.extend(place.variables(own, shared.path()));
+            variables.insert(VARIABLE.into(), shared.path().into());
+            place.add_variables(variables);
         }
     }
 
@@ -146,4 +147,6 @@ fn filter(moves: bool) -> SeccompFilterKind {
     if moves { SeccompFilterKind::Bytes } else { SeccompFilterKind::Destinations }
 }
 
+/// The variable that holds the path of the region.
+pub(super) const VARIABLE: &str = "WINDTUNNEL_LIMIT";
 const LOOK: &str = "look at the calls of programs";

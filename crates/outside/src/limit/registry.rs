@@ -14,12 +14,13 @@ use windtunnel_sys::limited::MappedPacingRegion;
 use windtunnel_sys::{clock, process};
 
 use super::control::{self, LimitChangeRequest, LimitControlThread};
-use super::error::{LimitError, system};
+use super::error::LimitError;
 use super::holding::CommandLimitEnforcer;
 use super::note::{LimitGroupRecord, LimitGroupRecordFile};
 use super::options::CommandLimitOptions;
 use super::resources::{CommandCpuSample, CommandResourceUsage, shared};
 use super::status::{CommandLimitStatus, name_of};
+use crate::error::system;
 use crate::own_folder::sweep_all;
 
 /// A limit that this process has a part in.
@@ -97,7 +98,7 @@ impl LimitRegistryEntry {
                 shelf.write(&note).map_err(system("share a control group"))?;
             }
         }
-        self.admit_others().map_err(system("share the file of a limit"))
+        Ok(self.admit_others().map_err(system("share the file of a limit"))?)
     }
 
     /// Others have waited for this.

@@ -1,26 +1,22 @@
 //! Where programs find what they leave records by.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_record::preload;
+use windtunnel_sys::process;
 use windtunnel_sys::region::MappedRecordRegion;
-use windtunnel_sys::{process, unix};
 
-use crate::library::with_library;
-use crate::own_folder::OwnFolder;
+use crate::library::PreloadLibraryFolder;
 
-/// A folder with the library and the door, and the memory. The folder is removed when it is
-/// dropped; programs that live longer go on, and those that they start run without the library.
+/// The library and its door, and the memory.
 #[derive(Debug)]
 pub(super) struct RecordingLibraryFolder {
-    folder: OwnFolder,
+    library: PreloadLibraryFolder,
     pub(super) region: Arc<MappedRecordRegion>,
     /// The region's file, which programs open by this process.
     file: OwnedFd,
@@ -29,42 +25,29 @@ pub(super) struct RecordingLibraryFolder {
 }
 
 impl RecordingLibraryFolder {
-    /// In the first of the usual places in which a library can be.
     pub(super) fn make(layout: RecordRegionLayout) -> io::Result<RecordingLibraryFolder> {
         let (region, file) = MappedRecordRegion::create(layout)?;
-        let folder = OwnFolder::make()?;
-        let mut place =
-            RecordingLibraryFolder { folder, region: Arc::new(region), file, door: None };
-        fs::write(place.library(), preload::LIBRARY)?;
-        fs::set_permissions(place.library(), Permissions::from_mode(0o755))?;
-        place.door = Some(unix::bind_path(&place.folder.path().join(DOOR), 0o600)?);
-        // Programs of root may change their user.
-        if process::current_user().uid == 0 {
-            fs::set_permissions(place.folder.path(), Permissions::from_mode(0o755))?;
-        }
-        Ok(place)
+        let library = PreloadLibraryFolder::make()?;
+        let door = Some(library.make_door()?);
+        Ok(RecordingLibraryFolder { library, region: Arc::new(region), file, door })
     }
 
-    /// The variables of a program that leaves records. `preload` is that of its own.
-    pub(super) fn variables(&self, preload: Option<OsString>) -> [(OsString, OsString); 3] {
+    /// Adds the variables of a program that leaves records.
+    pub(super) fn add_variables(&self, variables: &mut BTreeMap<OsString, OsString>) {
         let process = process::current().as_raw_nonzero();
         let region = format!("/proc/{process}/fd/{}", self.file.as_raw_fd());
-        [
-            ("LD_PRELOAD".into(), with_library(preload, &self.library())),
-            (preload::REGION_VARIABLE.into(), region.into()),
-            (preload::DOOR_VARIABLE.into(), self.folder.path().join(DOOR).into()),
-        ]
-    }
-
-    fn library(&self) -> PathBuf {
-        self.folder.path().join("libwindtunnel.so")
+        variables.insert(preload::REGION_VARIABLE.into(), region.into());
+        self.library.add_variables(variables);
     }
 }
 
-const DOOR: &str = "door";
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
     use super::*;
 
     #[test]
@@ -72,11 +55,13 @@ mod tests {
         let place =
             RecordingLibraryFolder::make(RecordRegionLayout { rings: 1, slots: 64, sockets: 64 })
                 .unwrap();
-        let folder = place.folder.path().to_owned();
-        let mode = |name: &str| fs::metadata(folder.join(name)).unwrap().permissions().mode();
-        assert_eq!(mode(DOOR) & 0o777, 0o600);
-        assert_eq!(mode("libwindtunnel.so") & 0o777, 0o755);
-        let [_, (_, region), _] = place.variables(None);
+        let mut variables = BTreeMap::new();
+        place.add_variables(&mut variables);
+        let path = |name: &str| PathBuf::from(&variables[OsStr::new(name)]);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        let (library, region) = (path("LD_PRELOAD"), path(preload::REGION_VARIABLE));
+        assert_eq!(mode(&path(preload::DOOR_VARIABLE)) & 0o777, 0o600);
+        assert_eq!(mode(&library) & 0o777, 0o755);
         assert!(
             MappedRecordRegion::open(
                 fs::File::options().read(true).write(true).open(region).unwrap()
@@ -84,6 +69,6 @@ mod tests {
             .is_ok()
         );
         drop(place);
-        assert!(!folder.exists());
+        assert!(!library.parent().unwrap().exists());
     }
 }

@@ -30,6 +30,7 @@ use windtunnel_trace::report;
 
 use super::place::RecordingLibraryFolder;
 use super::{ProcessRecordingError, ProcessRecordingOptions, refused};
+use crate::error::system;
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]
@@ -90,8 +91,7 @@ impl ProcessRecorder {
         if let Some((layer, why)) = ready.missing(wanted, target) {
             return Err(ProcessRecordingError::Layer { layer, why });
         }
-        let writing = |source| ProcessRecordingError::System { what: "write records", source };
-        ready.run(wanted, folder, target).map_err(writing)
+        Ok(ready.run(wanted, folder, target).map_err(system("write records"))?)
     }
 
     /// Adds a sentence on what is not seen.

@@ -138,7 +138,7 @@ fn failed(error: ProcessRecordingError) -> VerbFailure {
         _ => None,
     };
     let code = match &error {
-        ProcessRecordingError::Command { source, .. } => match source.error.kind() {
+        ProcessRecordingError::Command(error) => match error.kind() {
             std::io::ErrorKind::NotFound => ExitCategory::NOT_FOUND,
             _ => ExitCategory::NOT_EXECUTABLE,
         },

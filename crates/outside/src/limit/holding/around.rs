@@ -17,7 +17,8 @@ use windtunnel_sys::process::Pid;
 
 use super::making::CommandGroups;
 use super::{CommandLimitEnforcer, supervised};
-use crate::limit::error::{LimitError, system};
+use crate::error::system;
+use crate::limit::error::LimitError;
 use crate::limit::resources::shared;
 
 /// A tree that was not started from here.
@@ -68,7 +69,7 @@ impl CommandLimitEnforcer {
             Ok(guard) => guard,
             Err(error) => {
                 foreign.undo();
-                return Err(system("start a guard")(error));
+                return Err(system("start a guard")(error).into());
             }
         };
         let guard_pid = Some(guard.pid());

@@ -5,7 +5,8 @@ use std::io;
 use windtunnel_limit::{CgroupLimits, ControlGroup, LimitGroups, LimitMechanismChoice};
 use windtunnel_model::{LimitMechanism, Resource, ResourceAmounts};
 
-use crate::limit::error::{LimitError, system};
+use crate::error::system;
+use crate::limit::error::LimitError;
 use crate::limit::note::LimitGroupRecordFile;
 use crate::limit::resources::shared;
 
@@ -77,7 +78,7 @@ pub(super) fn join(
     let mut group = group.map_err(system("enter the control group"))?;
     if let Err(error) = set(&mut group, wanted, Some(shelf)) {
         group.leave();
-        return Err(system("change the limits of the group")(error));
+        return Err(system("change the limits of the group")(error).into());
     }
     let own = part_of(&mut choice, &group);
     // Each process has that for itself.
